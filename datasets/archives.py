@@ -30,8 +30,15 @@ def read_header(stream: IO[bytes]) -> tuple[tuple[int, ...], bool, np.dtype[Any]
 def read_npz(file: Path, names: Mapping[str, str]) -> dict[str, NDArray[Any]]:
     """Return arrays of an npz file by their options, such as `{"x": "points"}`.
 
-    Nothing is unpickled. Raises `UserError` where an array is missing or the arrays take too much
-    memory, and errors of any kind where the file is not an npz archive.
+    Nothing is unpickled.
+
+    Args:
+        file: The file.
+        names: The names of arrays by their options.
+
+    Raises:
+        UserError: An array is missing, or the arrays take too much memory.
+        Exception: The file is no npz archive.
     """
     with file.open("rb") as stream:
         if stream.read(6) == b"\x93NUMPY":

@@ -25,13 +25,25 @@ def add_noisy_copies(
 ) -> Dataset:
     """Return the data set with noisy copies of its training points, each copy drawn independently.
 
-    noise_shape: None for no copies. `aligned` adds to a copy, along each principal axis of the
-    training points, noise times the root of the axis's eigenvalue times a standard normal
-    (Krizhevsky, Sutskever, Hinton, "ImageNet classification with deep convolutional neural
-    networks", 2012, section 4.1); `round` adds noise of the same total variance, equal in all
-    directions. The points come first, then the first copy of each point, and so on, with their
-    targets; test points stay unchanged. In a cross-validation the points outside a fold are copied,
-    with the seed that assigned the folds. Raises `UserError`.
+    The points come first, then the first copy of each point, and so on, with their targets; test
+    points stay unchanged. A cross-validation copies the points outside a fold, with the seed that
+    assigned the folds.
+
+    Args:
+        dataset: The data set.
+        noise_shape: None for no copies. `aligned` adds to a copy, along each principal axis of the
+            training points, noise times the root of its eigenvalue times a standard normal; `round`
+            adds noise of the same total variance, equal in all directions.
+        copies: The number of copies of each point.
+        noise: The size of the noise, relative to each principal axis.
+        seed: The seed of the generator.
+
+    Raises:
+        UserError: An option is out of its range, or the copies exceed the memory.
+
+    References:
+        Krizhevsky, Sutskever, Hinton, "ImageNet classification with deep convolutional neural
+        networks", 2012, section 4.1.
     """
     copies = check_integer("dataset.augment_copies", copies, 1)
     noise = check_number("dataset.augment_noise", noise, above=0)

@@ -15,10 +15,15 @@ FAR_MEAN, FAR_MEAN_FLOAT32 = (1e8, 1e3)
 def broken(kind: str = "constant", scale: float = 1.0, seed: int = 0) -> Dataset:
     """Return two Gaussian classes, (200, 20), the variances of whose directions are 1 to 0.01.
 
-    kind: `sound` leaves them; `constant`: the last feature is 1 everywhere; `duplicate`: the second
-    half of the features repeats the first; `few`: 10 points; `offset`: the mean of every feature is
-    1e8; `float32`: it is 1000, in numbers of 7 digits. scale: what all is multiplied by, as other
-    units do. Raises `UserError`.
+    Args:
+        kind: The defect. `sound`: none; `constant`: the last feature is 1 everywhere; `duplicate`:
+            the second half of the features repeats the first; `few`: 10 points; `offset`: the mean
+            of every feature is 1e8; `float32`: it is 1000, in numbers of 7 digits.
+        scale: The factor of all features, as other units have.
+        seed: The seed of the generator.
+
+    Raises:
+        UserError: An option is out of its range.
     """
     kind = check_choice("dataset.kind", kind, DEFECTS)
     largest_scale = 1e30 if kind == "float32" else 1e100  # which has no number above 3e38

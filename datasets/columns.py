@@ -50,8 +50,11 @@ MAX_LISTED_NAMES = 12  # column names that a message lists
 class Columns:
     """The feature columns of a table (P rows), and how they become numbers.
 
-    encoded: the positions of columns of categories. fill: `median` where gaps in the other columns
-    become their median.
+    Attributes:
+        name: The name of the data set.
+        frame: The table.
+        encoded: The positions of columns of categories.
+        fill: `median` where gaps in the other columns become their median, else None.
     """
 
     name: str
@@ -62,7 +65,7 @@ class Columns:
     def notes(self, index: "Trouble | None", drop: Sequence[str | int]) -> tuple[str, ...]:
         """Return a note on a column that may be an index, and on each encoded column with gaps.
 
-        drop: the columns that are left out already, which the remedy repeats.
+        drop: the columns that the user has dropped, which the remedy repeats.
         """
         lines = []
         if index:
@@ -85,10 +88,14 @@ class Columns:
     ) -> tuple[NDArray[np.float64], tuple[str, ...]]:
         """Return all points (P, M) as numbers, and the names of their features.
 
-        train: (P,), the points that medians and categories are of. A category becomes a column
-        `city=Rome` of 1 and 0 (of two categories one column is left: the other is its opposite).
-        One that no training point has is 0 in all of them. Raises `UserError` for a column
-        without a number among the training points.
+        A category becomes a column `city=Rome` of 1 and 0; two categories become one column. A
+        category that no training point has is 0 in all columns.
+
+        Args:
+            train: The mask of the training points (P,), which have the medians and categories.
+
+        Raises:
+            UserError: A column has no number among the training points.
         """
         labels = [str(label) for label in self.frame.columns]
         numeric_positions = [
@@ -161,11 +168,18 @@ def check_columns(
 ) -> Columns:
     """Return the feature columns of a table, once each of them is numeric or an option makes it so.
 
-    encode: positions. fill: `median`, or None where no gaps may be left. index: what
-    `find_index_column` returns. last_may_be_target: whether no target is named, so that the last
-    column may be the target. user_lists: the lists that the user gave, by option, which a remedy
-    repeats. Raises one `UserError` that lists every column with its trouble, and the options that
-    settle them.
+    Args:
+        name: The name of the data set.
+        frame: The feature columns.
+        encode: The positions of columns of categories.
+        fill: `median`, or None where no gaps may remain.
+        index: The result of `find_index_column`.
+        last_may_be_target: Whether no target is named, so that the last column may be the target.
+        user_lists: The lists of the user by option, which a remedy repeats.
+
+    Raises:
+        UserError: A column is not numeric. The message lists all such columns with the reasons, and
+            the options that settle them.
     """
     dtypes, gaps = list(frame.dtypes), frame.isna().sum().to_numpy()
     troubles: list[Trouble] = []
@@ -196,9 +210,14 @@ def check_columns(
 
 @dataclass(frozen=True)
 class Trouble:
-    """Why a column is not numeric, and the option and list entries that settle it.
+    """The reason why a column is not numeric, and the option that settles it.
 
-    gaps: entries of the column that stand for gaps, whatever option settles the column.
+    Attributes:
+        label: The name of the column.
+        reason: The reason.
+        option: The option that settles the column.
+        values: The entries to add to the list of that option.
+        gaps: The entries of the column that mark gaps, whatever option settles the column.
     """
 
     label: str

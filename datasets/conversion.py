@@ -16,8 +16,14 @@ if TYPE_CHECKING:
 def mark_gaps(frame: "pd.DataFrame", missing: Sequence[Any]) -> "pd.DataFrame":
     """Return a table in which the entries that stand for gaps are gaps.
 
-    missing: entries, as text or numbers. A text column that then holds numbers alone becomes
-    numeric. Raises `UserError` unless `missing` is a list.
+    A text column that then has numbers alone becomes numeric.
+
+    Args:
+        frame: The table.
+        missing: The entries that mark gaps, texts or numbers.
+
+    Raises:
+        UserError: `missing` is no list.
     """
     rule = "a list of entries, such as ['?',-999]"
     gap_texts = {str(entry) for entry in check_list("dataset.missing", missing, rule)}
@@ -36,7 +42,7 @@ def convert_numbers(
 ) -> tuple["pd.DataFrame", tuple[str, ...]]:
     """Return a table whose columns of numbers stored as text or objects are numeric, and a note.
 
-    positions: of the columns that are to be numeric.
+    positions: the positions of the columns that must be numeric.
     """
     converted_labels = []
     for position in positions:

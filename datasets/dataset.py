@@ -17,7 +17,6 @@ if TYPE_CHECKING:
     from normbench.datasets.columns import Columns
 
 TEST_FRACTION_SETTING = "dataset.test_fraction"
-DATASET_TASKS = ("binary", "multiclass", "regression", "unlabelled")
 
 
 @dataclass(frozen=True)
@@ -26,7 +25,7 @@ class Dataset:
 
     Attributes:
         name: Of the data set.
-        task: One of `DATASET_TASKS`.
+        task: `binary`, `multiclass`, `regression` or `unlabelled`.
         x: Points (P, N), one per row, as an array or as `Points` that are read from disk by blocks.
         y: Class indices 0..C-1 (P,), real targets of a regression (P,), or empty without targets.
         x_test: Test points (Q, N); Q = 0 without a test part.
@@ -318,9 +317,14 @@ def _refuse_labels(name: str, targets: NDArray[Any], class_names: Sequence[str])
         )
 
 
-def refuse_points_on_disk(dataset: Dataset, setting: str, value: Any) -> None:
-    """Raise `UserError` where a setting needs points in memory and they are on disk."""
-    if isinstance(dataset.x, Points):
+def refuse_points_on_disk(
+    dataset: Dataset, setting: str, value: Any, with_test: bool = False
+) -> None:
+    """Raise `UserError` where a setting needs points in memory and they are on disk.
+
+    with_test: It needs the test points in memory, too.
+    """
+    if isinstance(dataset.x, Points) or (with_test and isinstance(dataset.x_test, Points)):
         raise UserError(
             f"{spell_setting(setting, value)}: takes points that are held in memory, and those of "
             f"{dataset.name} are read from their file block by block; leave it out"

@@ -34,8 +34,15 @@ def fetch(remote: RemoteFile, data_dir: Any) -> Path:
     """Return the path of a remote file, downloaded from the first address that answers.
 
     A file in the data folder is checked and used. A download is written under a temporary name and
-    renamed once its SHA-256 is right. Raises `UserError` where the file in the folder has another
-    SHA-256, `MissingFileError` where there is none and no download succeeds.
+    renamed once its SHA-256 is right.
+
+    Args:
+        remote: The remote file.
+        data_dir: The data folder.
+
+    Raises:
+        UserError: The file in the folder has another SHA-256, or cannot be read.
+        MissingFileError: The folder has no such file, and no download succeeds.
     """
     folder = check_path("data_dir", data_dir, "name a folder, such as data_dir=data").absolute()
     path = folder / remote.folder / remote.name
@@ -147,7 +154,7 @@ class _Bar:
             TransferSpeedColumn,
         )
 
-        screen = Console(file=getattr(sys.stderr, "behind", sys.stderr), stderr=True)
+        screen = Console(file=getattr(sys.stderr, "wrapped", sys.stderr), stderr=True)
         columns = (TextColumn("{task.description}", markup=False), BarColumn(), DownloadColumn())
         self._progress = Progress(
             *columns, TransferSpeedColumn(), console=screen, disable=not sys.stderr.isatty()

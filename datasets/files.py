@@ -61,15 +61,24 @@ def csv(
 ) -> Dataset:
     """Return the points of a text file, named by the file's stem.
 
-    path: from the working folder. target: a column's name, or its position (from 0; -1 is the
-    last); None for unlabelled points. header: whether the first row holds the columns'
-    names; None takes it for them, and refuses one that looks like a point. points_in: `rows` (one
-    point per row) or `columns`, where rows and columns trade places first, the header and the
-    target with them. delimiter: a name of `DELIMITERS`. drop: columns to leave out, by name or
-    position. encode: columns of categories, one column of 1 and 0 each. fill: gaps become the
-    `median` of the training points, or their points are left out (`drop`). missing: entries that
-    stand for a gap, beside the usual ones. task: `classes`, `regression`, or None to decide by the
-    target. Raises `UserError` on every file that does not hold that.
+    Args:
+        path: The file, from the working folder.
+        target: The name of a column, or its position (from 0; -1 is the last); None for unlabelled
+            points.
+        header: Whether the first row holds the names of the columns; None assumes so, and refuses a
+            row that looks like a point.
+        points_in: `rows` (one point per row) or `columns`, where the file is transposed first, with
+            its header and target.
+        delimiter: A name of `DELIMITERS`.
+        drop: Columns to leave out, by name or position.
+        encode: Columns of categories, each encoded as one column of 1 and 0 a category.
+        fill: `median` fills gaps with the median of the training points; `drop` leaves out points
+            with gaps.
+        missing: Entries that mark a gap, beside the usual ones.
+        task: `classes`, `regression`, or None to decide by the target.
+
+    Raises:
+        UserError: The file cannot be read as such a table.
     """
     file = find_file("dataset.path", path)
     options = Options(drop, encode, fill, missing)
@@ -155,8 +164,16 @@ def npz(
 ) -> Dataset:
     """Return the points of a NumPy archive; nothing in it is ever unpickled.
 
-    x: the name of the points (P, N) in it. y: of the targets (P,); None for unlabelled points.
-    x_test, y_test: of a test part; None without one. task: as for `csv`. Raises `UserError`.
+    Args:
+        path: The file, from the working folder.
+        x: The name of the array of points (P, N).
+        y: The name of the targets (P,); None for unlabelled points.
+        x_test: The name of the test points (Q, N); None without a test part.
+        y_test: The name of the targets of the test points (Q,).
+        task: `classes`, `regression`, or None to decide by the targets.
+
+    Raises:
+        UserError: The file is no archive, or lacks an array.
     """
     file = find_file("dataset.path", path)
     names = {"x": x, "y": y, "x_test": x_test, "y_test": y_test}
@@ -191,7 +208,16 @@ def table_dataset(
 ) -> Dataset:
     """Return a frame (P rows) as a data set, its target column apart and its other columns numeric.
 
-    Raises `UserError` for a missing column, and for one that is neither numeric nor the target.
+    Args:
+        name: The name of the data set.
+        table: The frame.
+        target: The name or position of the target column; None for unlabelled points.
+        task: `classes`, `regression`, or None to decide by the target.
+        options: How columns become numbers.
+        source: The source of the data.
+
+    Raises:
+        UserError: A column is missing, or is neither numeric nor the target.
     """
     encode, labels = options.encode, [str(label) for label in table.columns]
     feature_positions, target_position = columns.find_roles(labels, target, options.drop)

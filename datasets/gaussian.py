@@ -17,7 +17,7 @@ from normbench.datasets.values import (
 
 # Arrays of P x N and of N x N numbers that are in memory at a time; measured: 5.1 and 20.
 POINT_ARRAYS, SQUARE_ARRAYS = 5, 20
-MOST_CLASSES = 10_000
+MAX_CLASSES = 10_000
 
 
 def gaussian(
@@ -36,20 +36,32 @@ def gaussian(
     """Return Gaussian classes, of equal size to one point, (points, features).
 
     Their covariance (over all points, divided by P) is exactly `Q D Q'` with more points than
-    features: D runs from 1 down to 1 / condition_number, in equal ratios. Q turns each of its
-    planes by `rotation` times the angles of a random rotation: with 0 the features are
-    uncorrelated, so that standardizing is all that sphering does; with 1 only sphering helps.
-    offset: the mean of every feature, D's largest standard deviation being 1. separation: the
-    distance of each class from the centre, in standard deviations within a class. label_noise:
-    the share of the points whose label is another class's. A single class is unlabelled, around
-    one centre. eigenvalues: D itself, one a feature, in place of features and condition_number.
-    correlation: in place of all of D and Q, that of every pair of features, each of variance 1.
-    Raises `UserError`.
+    features: D runs from 1 down to 1 / condition_number, in equal ratios. A single class is
+    unlabelled, around one centre.
+
+    Args:
+        points: The number of points.
+        features: The number of features.
+        classes: The number of classes.
+        condition_number: The largest entry of D over the smallest.
+        rotation: Q turns each of its planes by this factor times the angles of a random rotation.
+            With 0 the features are uncorrelated, so that sphering does no more than standardizing;
+            with 1 only sphering helps.
+        offset: The mean of every feature, where the largest standard deviation of D is 1.
+        separation: The distance of each class from the centre, in standard deviations of a class.
+        label_noise: The share of the points that get the label of another class.
+        seed: The seed of the generator.
+        eigenvalues: D itself, one entry a feature, in place of features and condition_number.
+        correlation: The correlation of every pair of features, each of variance 1, in place of D
+            and Q.
+
+    Raises:
+        UserError: An option is out of its range, or contradicts another.
     """
     points = check_integer("dataset.points", points, 2)
     spectrum = None if eigenvalues is None else _check_eigenvalues(eigenvalues)
     features = check_integer("dataset.features", features, 1) if spectrum is None else len(spectrum)
-    classes = check_integer("dataset.classes", classes, 1, MOST_CLASSES)
+    classes = check_integer("dataset.classes", classes, 1, MAX_CLASSES)
     condition_number = check_number("dataset.condition_number", condition_number, at_least=1)
     rotation = check_number("dataset.rotation", rotation, at_least=0, at_most=1)
     offset = check_number("dataset.offset", offset)

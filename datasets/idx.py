@@ -172,8 +172,14 @@ fashion_mnist = Images(
 def read_idx(path: Path, array_kind: str) -> NDArray[np.uint8]:
     """Return the bytes of a gzipped IDX file of `images` (P, N) or `labels` (P,).
 
-    Raises `UserError` where the file is cut short, is no IDX file of that kind, or holds another
-    count of bytes than it announces.
+    Args:
+        path: The file.
+        array_kind: `images` or `labels`.
+
+    Raises:
+        UserError: The file is truncated, is no such IDX file, or has another number of bytes than
+        it
+            announces.
     """
     remedy = "remove it, and it is downloaded again"
     try:

@@ -27,11 +27,22 @@ def openml(
     missing: Sequence[str | float] = (),
     task: str | None = None,
 ) -> Dataset:
-    """Return a data set of OpenML, named as there, kept in `data_dir/openml` once it is fetched.
+    """Return a data set of OpenML, named as there, and cached in `data_dir/openml`.
 
-    name: with a version (a number, or `active`), or id: one of them. target: a column; None for
-    the one that OpenML declares. drop, encode, fill, missing, task: as for csv files. Raises
-    `UserError`.
+    Args:
+        data_dir: The folder of downloaded data.
+        name: The name of the data set; either name or id.
+        id: The id of the data set.
+        version: The version of a name: a number, or `active`.
+        target: The target column; None for the one that OpenML declares.
+        drop: As for csv files.
+        encode: As for csv files.
+        fill: As for csv files.
+        missing: As for csv files.
+        task: As for csv files.
+
+    Raises:
+        UserError: The data set cannot be fetched, or its table cannot be used.
     """
     from sklearn.datasets import fetch_openml
 

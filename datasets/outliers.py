@@ -8,54 +8,81 @@ from numpy.typing import NDArray
 
 from normbench.datasets.dataset import Dataset, hold_out, refuse_points_on_disk
 from normbench.datasets.on_disk.content import LARGEST_ENTRY, digest
-from normbench.datasets.values import UserError, check_choice, check_number, spell_setting
+from normbench.datasets.values import (
+    FLOAT64_BYTES,
+    UserError,
+    check_choice,
+    check_number,
+    refuse_larger,
+    spell_setting,
+)
 
 OUTLIERS = ("cells", "points")
+POINT_ARRAYS = 6  # of the size of the points, in memory at the same time
 
 
-def with_outliers(dataset: Dataset, kind: Any, share: Any, size: Any, seed: int) -> Dataset:
-    """Return the data set with outliers among its training points; test points stay as they are.
+def with_outliers(dataset: Dataset, unit: Any, share: Any, size: Any, seed: int) -> Dataset:
+    """Return the data set with outliers among its training points; test points stay unchanged.
 
-    A cell becomes `x + size s e`: s is the standard deviation of its feature, and e a standard
-    normal of its own.
+    A cell becomes `x + size s e`, with the standard deviation s of its feature and its own standard
+    normal e.
 
     Args:
-        dataset: points in memory.
-        kind: None for no outliers; `cells` draws single entries of the points, `points` whole rows.
-        share: the share of the cells, or of the points, that is drawn, without replacement.
-        size: in standard deviations of the feature.
-        seed: of the draw. In a cross-validation the points outside a fold get outliers, by the seed
-            that dealt the folds.
+        dataset: A data set in memory.
+        unit: None for no outliers; `cells` draws single entries of the points, `points` whole rows.
+        share: The share of the cells, or of the points, that is drawn, without replacement.
+        size: The size of outliers, in standard deviations of the feature.
+        seed: The seed of the draw. In a cross-validation the points outside a fold get outliers, by
+            the seed that assigned the folds.
 
     Raises:
-        UserError: on a setting out of its range, and where a cell would overflow.
+        UserError: A setting is out of its range, or a cell would overflow.
     """
     share = check_number("dataset.outlier_share", share, above=0, at_most=1)
     size = check_number("dataset.outlier_size", size, above=0)
-    if kind is None:
+    if unit is None:
         return dataset
-    check_choice("dataset.outliers", kind, OUTLIERS)
-    refuse_points_on_disk(dataset, "dataset.outliers", kind)
+    check_choice("dataset.outliers", unit, OUTLIERS)
+    refuse_points_on_disk(dataset, "dataset.outliers", unit)
+    refuse_larger(
+        spell_setting("dataset.outliers", unit),
+        POINT_ARRAYS * FLOAT64_BYTES * dataset.x.size,
+        "choose fewer points (dataset.points), or leave it out",
+    )
     x = dataset.x.astype(np.float64)
     rng = np.random.default_rng([seed, 3])
     drawn = np.zeros(x.shape, bool)
-    if kind == "cells":
-        drawn.flat[rng.permutation(x.size)[: round(share * x.size)]] = True
-    else:
-        drawn[rng.permutation(len(x))[: round(share * len(x))]] = True
+    rows = drawn.reshape(-1, 1) if unit == "cells" else drawn
+    _refuse_none(dataset, unit, share, len(rows))
+    rows[rng.permutation(len(rows))[: round(share * len(rows))]] = True
     with np.errstate(over="ignore", invalid="ignore"):
         moved = x + size * x.std(axis=0) * rng.standard_normal(x.shape)
         changed = np.where(drawn, moved, x)
-    if not (np.abs(changed) <= LARGEST_ENTRY).all():
+    largest = min(LARGEST_ENTRY, np.float64(np.finfo(dataset.x.dtype).max))
+    if not (np.abs(changed) <= largest).all():
         raise UserError(
             f"{spell_setting('dataset.outlier_size', size)}: makes cells of {dataset.name} larger "
-            f"than {LARGEST_ENTRY:.0e}; choose a smaller size"
+            f"than {largest:.0e}; choose a smaller size"
         )
     changed = changed.astype(dataset.x.dtype)
     fingerprint = digest(changed, dataset.y, dataset.x_test, dataset.y_test)
 
     def hold_out_and_draw(test_mask: NDArray[np.bool_], repeat: int) -> Dataset:
-        return with_outliers(hold_out(dataset, test_mask), kind, share, size, seed + repeat)
+        return with_outliers(hold_out(dataset, test_mask), unit, share, size, seed + repeat)
 
     contaminated = replace(dataset, x=changed, fingerprint=fingerprint)
     return replace(contaminated, columns=None, hold_out_and_copy=hold_out_and_draw)
+
+
+def _refuse_none(dataset: Dataset, unit: str, share: float, count: int) -> None:
+    """Raise `UserError` where a share of the cells or points, or of those outside a fold, is 0."""
+    where = f"of {dataset.name}"
+    if dataset.folds:
+        held_out = max(int(np.bincount(numbers).max()) for numbers in dataset.folds)
+        count = count // len(dataset.x) * (len(dataset.x) - held_out)
+        where += " outside a fold"
+    if round(share * count) == 0:
+        raise UserError(
+            f"{spell_setting('dataset.outlier_share', share)}: is less than half of one of the "
+            f"{count} {unit} {where}, so there would be no outlier; choose {1 / count:.2g} or more"
+        )

@@ -22,9 +22,15 @@ TARGET_REMEDY = "name another column, or write its numbers as columns"
 
 
 def read_table(file: Path, target: Any, drop: Any) -> "pd.DataFrame":
-    """Return a Parquet file as a frame; columns to be dropped are not read, and hold gaps only.
+    """Return a Parquet file as a frame; dropped columns are not read, and have gaps only.
 
-    Raises `UserError` where the columns take too much memory, before they are decoded.
+    Args:
+        file: The file.
+        target: The name or position of the target column, or None.
+        drop: The names or positions of dropped columns.
+
+    Raises:
+        UserError: The columns would take too much memory; they are not decoded.
     """
     import pandas as pd
     import pyarrow.parquet as pq

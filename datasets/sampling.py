@@ -5,7 +5,12 @@ from typing import Any
 
 from normbench.datasets.augment import add_noisy_copies
 from normbench.datasets.dataset import Dataset, split
-from normbench.datasets.on_disk.subsets import assign_folds, draw_subset, set_fit_points
+from normbench.datasets.on_disk.subsets import (
+    assign_folds,
+    draw_subset,
+    fingerprint_folds,
+    set_fit_points,
+)
 from normbench.datasets.outliers import with_outliers
 from normbench.datasets.values import UserError, check_integer, check_number
 
@@ -62,5 +67,7 @@ class Sampling:
         seed = self.split_seed
         data = split(draw_subset(dataset, self.points, seed), self.test_fraction, seed)
         data = set_fit_points(assign_folds(data, self.folds, self.repeats, seed), self.fit_on)
+        columns = data.columns
         data = with_outliers(data, self.outliers, self.outlier_share, self.outlier_size, seed)
-        return add_noisy_copies(data, self.augment, self.augment_copies, self.augment_noise, seed)
+        data = add_noisy_copies(data, self.augment, self.augment_copies, self.augment_noise, seed)
+        return fingerprint_folds(data, columns)

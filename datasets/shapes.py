@@ -10,9 +10,19 @@ from normbench.datasets.values import FLOAT64_BYTES, check_integer, check_number
 def ferris_wheel(points: int = 500, noise: float = 0.05, seed: int = 0) -> Dataset:
     """Return points on a circle of radius 1, (points, 2), unlabelled.
 
-    At random angles, with noise of that standard deviation in both coordinates. What tells them
-    apart, the angle, is no direction: both components have half of the variance. Shlens, "A
-    tutorial on principal component analysis", 2014, figure 6. Raises `UserError`.
+    The angles are random. No direction describes the points: both principal components have half
+    of the variance.
+
+    Args:
+        points: The number of points.
+        noise: The standard deviation of the noise in both coordinates.
+        seed: The seed of the generator.
+
+    Raises:
+        UserError: An option is out of its range.
+
+    References:
+        Shlens, "A tutorial on principal component analysis", 2014, figure 6.
     """
     points, noise, rng = _check_settings(points, noise, seed)
     angles = 2 * np.pi * rng.random(points)
@@ -25,9 +35,20 @@ def nonorthogonal(
 ) -> Dataset:
     """Return points along two arms that cross at an angle in degrees, (points, 2), unlabelled.
 
-    The first arm is the first feature's axis; along an arm the standard deviation is 1. Principal
-    components are at right angles, and so are along neither: the first lies between the arms. The
-    same source. Raises `UserError`.
+    The first arm is the axis of the first feature; along an arm the standard deviation is 1.
+    Principal components are orthogonal, and so lie along neither arm: the first is between them.
+
+    Args:
+        points: The number of points.
+        angle: The angle between the arms.
+        noise: The standard deviation of the noise in both coordinates.
+        seed: The seed of the generator.
+
+    Raises:
+        UserError: An option is out of its range.
+
+    References:
+        Shlens, "A tutorial on principal component analysis", 2014, figure 6.
     """
     points, noise, rng = _check_settings(points, noise, seed)
     radians = np.radians(check_number("dataset.angle", angle, above=0, below=90))

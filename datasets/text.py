@@ -23,11 +23,15 @@ OPENERS = {b"\x1f\x8b": gzip.open, b"BZh": bz2.open, b"\xfd7zXZ\x00": lzma.open}
 
 @contextmanager
 def open_text(file: Path, delimiter: str, share: float) -> Iterator[tuple[IO[bytes], list[str]]]:
-    """Yield a file's text, unpacked, and the entries of its first row.
+    """Yield the unpacked text of a file, and the entries of its first row.
 
-    delimiter: between entries; a pattern of blanks where it is longer than a letter. share: of the
-    memory, that the text may have. Raises `UserError` where it is larger, has too many columns, or
-    is no text.
+    Args:
+        file: The file.
+        delimiter: The delimiter of entries; more than one character is a pattern of blanks.
+        share: The share of the memory that the text may take.
+
+    Raises:
+        UserError: The text is too large, has too many columns, or is no text.
     """
     setting = f"dataset.path={file}"
     with file.open("rb") as packed:

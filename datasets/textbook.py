@@ -58,9 +58,16 @@ def multirange_regression_textbook(data_dir: str) -> Dataset:
 def one_feature_textbook(data_dir: str, shift: Any = 0.0, flip_last: Any = False) -> Dataset:
     """Return the textbook's two classes on one feature, 11 x 1, labels -1 and +1.
 
-    shift: added to every input. flip_last: the last point changes its class. The textbook's
-    feature scaling of this data (2nd ed. 9.4) shifts by 4 and makes the last label -1. Raises
-    `UserError` on an option that is no number, or not true or false.
+    The textbook scales the features of this data (2nd ed. 9.4) with a shift of 4 and a last label
+    of -1.
+
+    Args:
+        data_dir: The folder of downloaded data.
+        shift: A number that is added to every input.
+        flip_last: Whether the last point changes its class.
+
+    Raises:
+        UserError: An option is no number, or not true or false.
     """
     (x, y), source = _read(SUPERVISED, "2d_classification_data_v1", data_dir)
     x = x + check_number("dataset.shift", shift)
@@ -109,6 +116,7 @@ def old_faithful(data_dir: str) -> Dataset:
 
 
 def _supervised(name: str, stem: str, data_dir: str, task: str) -> Dataset:
+    """Return the data set of a supervised file, whose last row holds the targets."""
     table, source = _read(SUPERVISED, stem, data_dir)
     return label_dataset(name, table[:-1].T, table[-1], task, source=source)
 

@@ -42,9 +42,9 @@ _in_python: ContextVar[Mapping[str, str] | None] = ContextVar("in_python", defau
 
 @contextmanager
 def python_spelling(**names: str) -> Iterator[None]:
-    """Spell settings in errors as `compare()` takes them, until the context exits.
+    """Spell settings in errors as arguments of `compare()`, until the context exits.
 
-    names: the arguments of `compare()` with another name than the setting, by the setting's name.
+    names: the arguments of `compare()` that differ from their setting, by setting.
     """
     token = _in_python.set(names)
     try:
@@ -56,8 +56,12 @@ def python_spelling(**names: str) -> Iterator[None]:
 def spell_setting(name: str, value: Any = ..., shell: bool = False) -> str:
     """Return a setting, with its value if there is one, as the user writes it.
 
-    On the command line `dataset.fill=median`, in Python `fill='median'`. shell: with the quotes
-    that protect it in a shell.
+    It is `dataset.fill=median` on the command line, and `fill='median'` in Python.
+
+    Args:
+        name: The name of the setting.
+        value: The value; `...` for the name alone.
+        shell: Whether to add the quotes that protect it in a shell.
     """
     names = _in_python.get()
     if names is not None:
@@ -75,7 +79,7 @@ def spell_setting(name: str, value: Any = ..., shell: bool = False) -> str:
 
 
 def name_source() -> str:
-    """Return what the user's table is: a frame in Python, a file on the command line."""
+    """Return what a table of the user is called: a frame in Python, a file on the command line."""
     return "file" if _in_python.get() is None else "frame"
 
 
@@ -125,7 +129,7 @@ def check_number(
     wrong = isinstance(value, bool) or not isinstance(value, Real)
     if (
         wrong
-        or not -LARGEST_FLOAT <= value <= LARGEST_FLOAT  # a whole number can be larger
+        or not -LARGEST_FLOAT <= value <= LARGEST_FLOAT  # an integer can be larger
         or (at_least is not None and value < at_least)
         or (above is not None and value <= above)
         or (below is not None and value >= below)
@@ -179,7 +183,7 @@ def check_path(name: str, value: Any, remedy: str) -> Path:
     try:
         path = Path(value).expanduser()
         path.exists()
-    except (OSError, RuntimeError, ValueError) as error:  # too long, a user that there is not
+    except (OSError, RuntimeError, ValueError) as error:  # a name that is too long, an unknown user
         reason = getattr(error, "strerror", None) or error
         raise UserError(
             f"{name}={format_value(value)}: is no path to be read ({reason}); {remedy}"
@@ -199,9 +203,14 @@ _limits: list[Limit | None] = [None]  # the last one is in force, for the whole 
 
 
 def parse_memory_size(value: Any) -> int | None:
-    """Return the setting `memory` in bytes, None where there is no limit; raise `UserError`.
+    """Return the setting `memory` in bytes.
 
-    value: a number of bytes, or with a unit: 500MB, 1.5GiB.
+    Args:
+        value: A number of bytes, or a number with a unit, such as 500MB or 1.5GiB; None for no
+            limit.
+
+    Raises:
+        UserError: The value is no size of memory.
     """
     if value is None:
         return None
@@ -216,9 +225,13 @@ def parse_memory_size(value: Any) -> int | None:
 
 
 def limit_memory(value: Any) -> None:
-    """Limit the memory that `available_bytes` lets this process take; None: no limit.
+    """Limit the memory that `available_bytes` reports to this process.
 
-    value: as of `parse_memory_size`. Raises `UserError` where next to nothing would be left of it.
+    Args:
+        value: The limit, see `parse_memory_size`; None for no limit.
+
+    Raises:
+        UserError: The program itself takes nearly all of it.
     """
     size = parse_memory_size(value)
     limit = None if size is None else Limit(size, str(value))
@@ -265,8 +278,15 @@ def available_bytes() -> int:
     return free if limit is None else max(0, min(free, limit.size - resident_bytes()))
 
 
+def available_cores() -> int:
+    """Return the cores that this process may use; all of them where the system does not tell."""
+    if hasattr(os, "sched_getaffinity"):  # macOS has none
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
+
+
 def machine_memory() -> int:
-    """Return the bytes of the machine's memory."""
+    """Return the memory of the machine in bytes."""
     return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
 
 
@@ -289,9 +309,16 @@ def _free_memory() -> int:
 def refuse_larger(
     setting: str, needed_bytes: float, remedy: str, share: float = ARRAY_SHARE
 ) -> None:
-    """Raise `UserError` where something takes more bytes than a share of the memory.
+    """Refuse a setting that needs more bytes than a share of the available memory.
 
-    setting: what needs them, as `name=value`.
+    Args:
+        setting: The setting, as `name=value`.
+        needed_bytes: The bytes that it needs.
+        remedy: The remedy.
+        share: The largest share of the available memory.
+
+    Raises:
+        UserError: It needs more.
     """
     allowed_bytes = share * available_bytes()
     if needed_bytes > allowed_bytes:

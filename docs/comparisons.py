@@ -178,7 +178,7 @@ def draw(command: str, folder: Path) -> None:
         if report.command == command:
             comparison.report(folder / BESIDE / f"{name}.html")
     names = [name for name, picture in PICTURES.items() if picture.command == command]
-    drawing.write(comparison.sweep, folder / DRAWN, names, kinds=["png"])
+    drawing.write(comparison.sweep, folder / DRAWN, names, file_formats=["png"])
 
 
 def draw_studies(folder: Path) -> None:
@@ -188,14 +188,14 @@ def draw_studies(folder: Path) -> None:
     guide = (CONF / "experiment" / "README.md").read_text()
     for group in GROUPS:
         try:
-            sweeps, _ = study_table.last(f"sqlite:///{STORE.resolve()}", group)
+            sweeps, _ = study_table.last_sweeps(f"sqlite:///{STORE.resolve()}", group)
         except ResultsError:  # none of this group is recorded
             continue
         for name, sweep in sweeps.items():
             words = [word for word in shlex.split(sweep.command)[1:] if "data_dir=" not in word]
             figure = re.search(rf"^\| `{name}` \|[^|]*\| `(\w+)`", guide, re.MULTILINE)
             if figure and words == [f"experiment={group}/{name}"]:
-                drawing.write(sweep, folder / name, [figure[1]], kinds=["png"])
+                drawing.write(sweep, folder / name, [figure[1]], file_formats=["png"])
 
 
 def write(folder: Path) -> None:

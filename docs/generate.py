@@ -158,7 +158,7 @@ def choices_page() -> str:
         for name in choices.names(group):
             text = (choices.CONF / group / f"{name}.yaml").read_text()
             target = choices.TARGET.search(text)[1]
-            comment = choices.ABOUT.search(text)
+            comment = choices.TARGET_COMMENT.search(text)
             page += f"### `{group}={name}`\n\n"
             page += f"{capitalized(escaped(comment[1]))}.\n\n" if comment else ""
             if group == "normalizer" and name in FORMULAS:

@@ -26,7 +26,7 @@ def measured(store: str, folder: str) -> dict[str, list[dict[str, str]]]:
 
     A row a number that the study expects; of a study without such numbers, a row a scheme.
     """
-    sweeps, _ = study_table.last(store, folder)
+    sweeps, _ = study_table.last_sweeps(store, folder)
     numbers: dict[str, list[dict[str, str]]] = {}
     for name, sweep in sorted(sweeps.items()):
         rows: list[dict[Any, Any]] = as_rows(study_table.checked({name: sweep}, folder))

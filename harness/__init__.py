@@ -1,6 +1,6 @@
 """normbench: what a normalization scheme does to gradient descent, and why.
 
-`compare` and `load` are loaded when they are asked for, so that `normbench --help` stays quick.
+`compare` and `load` are imported on first access, so that `normbench --help` stays quick.
 """
 
 import importlib.util
@@ -16,7 +16,7 @@ __all__ = ["compare", "load"]
 
 CHECKOUT = Path(__file__).resolve().parent.parent
 if (CHECKOUT / "pyproject.toml").is_file():
-    # `normbench.costs` and the others are this folder's neighbours, whatever else is installed.
+    # In a checkout, `normbench.costs` and the others are neighbours of this folder.
     __path__.append(str(CHECKOUT))
 
 if __name__ == "harness" and "normbench" not in sys.modules:
@@ -31,6 +31,7 @@ if __name__ == "harness" and "normbench" not in sys.modules:
 
 
 def __getattr__(name: str) -> Any:
+    """Import a public function on first access."""
     if name == "compare":
         from normbench.comparison import compare
 

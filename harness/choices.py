@@ -1,4 +1,4 @@
-"""Choices by name: an option's file under `conf/`, and the object that it describes."""
+"""Choices by name: the file of an option under `conf/`, and the object that it describes."""
 
 import importlib
 import inspect
@@ -21,121 +21,150 @@ from normbench.optimizers import preconditioned as _preconditioned
 from normbench.synonyms import remedy
 
 CONF = Path(str(files("normbench.conf")))
-ENTRY = re.compile(r"^(\w+):", re.MULTILINE)  # of an option's file, whose entries stand at its edge
+ENTRY = re.compile(r"^(\w+):", re.MULTILINE)  # the key of an entry in the file of an option
 TARGET = re.compile(r"^_target_: *(\S+)", re.MULTILINE)
-ABOUT = re.compile(r"^_target_: *\S+ +# *(.+)", re.MULTILINE)
+TARGET_COMMENT = re.compile(r"^_target_: *\S+ +# *(.+)", re.MULTILINE)
 
 
 @dataclass(frozen=True)
-class Place:
-    """What a group takes: what its `_target_` may be, and what calling that must give.
+class GroupContract:
+    """The contract of a group: what its `_target_` may be, and what calling it must return.
 
-    A cost is not called here: it is the function itself.
+    A cost is not called: it is the function itself.
+
+    Attributes:
+        rule: The rule in words.
+        example: A valid `_target_`.
+        accepts_target: Whether an object may be a `_target_`.
+        accepts_result: Whether an object may be the result of calling it.
     """
 
     rule: str
     example: str
-    takes: Callable[[Any], bool]
-    is_made: Callable[[Any], bool]
+    accepts_target: Callable[[Any], bool]
+    accepts_result: Callable[[Any], bool]
 
 
-def _is_cost(found: Any) -> bool:
-    """Return whether a thing is a function that can be called with scores and targets."""
-    if isinstance(found, type) or not callable(found):
+def _is_cost(candidate: Any) -> bool:
+    """Return whether an object is a function that can be called with scores and targets."""
+    if isinstance(candidate, type) or not callable(candidate):
         return False
     try:
-        inspect.signature(found).bind("scores", "targets")
+        inspect.signature(candidate).bind("scores", "targets")
     except TypeError:
         return False
-    except ValueError:  # a function in C does not tell
+    except ValueError:  # a function in C has no signature
         return True
     return True
 
 
-def _transforms(found: Any) -> bool:
-    return callable(getattr(found, "fit", None)) and callable(getattr(found, "transform", None))
+def _transforms(candidate: Any) -> bool:
+    """Return whether an object has the methods of a scheme."""
+    return callable(getattr(candidate, "fit", None)) and callable(
+        getattr(candidate, "transform", None)
+    )
 
 
-def _makes_a_scheme(found: Any) -> bool:
-    return _transforms(found) if isinstance(found, type) else callable(found)
+def _makes_a_scheme(candidate: Any) -> bool:
+    """Return whether calling an object may return a scheme."""
+    return _transforms(candidate) if isinstance(candidate, type) else callable(candidate)
 
 
-PLACES = {
-    "cost": Place(
+GROUP_CONTRACTS = {
+    "cost": GroupContract(
         "cost: a function of scores and targets", "normbench.costs.softmax", _is_cost, _is_cost
     ),
-    "dataset": Place(
+    "dataset": GroupContract(
         "loader: a function that gives a data set, as normbench.datasets.make_dataset makes it",
         "normbench.datasets.files.csv",
         callable,
-        lambda found: isinstance(found, Dataset),
+        lambda result: isinstance(result, Dataset),
     ),
-    "normalizer": Place(
+    "normalizer": GroupContract(
         "scheme: a class with fit and transform, or a function that gives one, "
         "such as sklearn.preprocessing.StandardScaler",
         "sklearn.preprocessing.StandardScaler",
         _makes_a_scheme,
-        lambda found: _transforms(found) and not isinstance(found, type),
+        lambda result: _transforms(result) and not isinstance(result, type),
     ),
-    "optimizer": Place(
+    "optimizer": GroupContract(
         "function that gives a normbench.optimizers.Optimizer",
         "normbench.optimizers.momentum",
         callable,
-        lambda found: isinstance(found, Optimizer),
+        lambda result: isinstance(result, Optimizer),
     ),
 }
-_named: ContextVar[tuple[str, ...]] = ContextVar("packages", default=())
+_allowed_packages: ContextVar[tuple[str, ...]] = ContextVar("packages", default=())
 
 
 def names(group: str) -> list[str]:
-    """Return the names of a group's options: those of the files under `conf/<group>`."""
+    """Return the names of the options of a group: the files under `conf/<group>`."""
     folder = CONF / group
     files = folder.rglob("*.yaml")
     return sorted(file.relative_to(folder).with_suffix("").as_posix() for file in files)
 
 
-def described(group: str) -> str:
-    """Return the options of a group, each with what its file says of it beside the `_target_`."""
+def describe_options(group: str) -> str:
+    """Return a line for each option of a group: its name, and the comment of its `_target_`."""
     lines = []
     for name in names(group):
-        comment = ABOUT.search((CONF / group / f"{name}.yaml").read_text())
+        comment = TARGET_COMMENT.search((CONF / group / f"{name}.yaml").read_text())
         lines.append(f"  {name:16}{comment[1] if comment else ''}".rstrip() + "\n")
     return "".join(lines)
 
 
-def no_option(group: str, name: str, known: Sequence[str]) -> str:
-    """Return that a group has no such option, and what to type: one that is meant, or a list."""
-    setting = spell_setting(group, name)
-    meant = remedy(group, name, known)
-    if meant:
-        return f"{setting}: {meant}"
-    choices = ", ".join(known)
-    return f"{setting}: no such option; choose one of {choices}{did_you_mean(name, known)}"
+def no_option(group: str, name: str, group_options: Sequence[str], typed_in: str = "") -> str:
+    """Return the message that a group has no such option, with the remedy.
+
+    Args:
+        group: The group.
+        name: The name that was typed.
+        group_options: The options of the group.
+        typed_in: The setting that names the option, if it is not the group itself.
+    """
+    setting = spell_setting(typed_in or group, name)
+    near_option = remedy(group, name, group_options)
+    if near_option:
+        return f"{setting}: {near_option}"
+    choices = ", ".join(group_options)
+    return f"{setting}: no such option; choose one of {choices}{did_you_mean(name, group_options)}"
 
 
-def options(group: str, name: str) -> dict[str, Any]:
-    """Return what `conf/<group>/<name>.yaml` says; raise `UserError` that lists the choices."""
+def options(group: str, name: str, typed_in: str = "") -> dict[str, Any]:
+    """Return the entries of `conf/<group>/<name>.yaml`.
+
+    Args:
+        group: The group.
+        name: The name of the option.
+        typed_in: The setting that names the option, if it is not the group itself.
+
+    Raises:
+        UserError: There is no such option; the message lists the choices.
+    """
     from omegaconf import OmegaConf
 
     if name not in names(group):
-        raise UserError(no_option(group, name, names(group)))
+        raise UserError(no_option(group, name, names(group), typed_in))
     path = CONF / group / f"{name}.yaml"
-    found = OmegaConf.to_container(OmegaConf.load(path), resolve=False)
-    assert isinstance(found, dict)
-    return {str(key): value for key, value in found.items()}
+    content = OmegaConf.to_container(OmegaConf.load(path), resolve=False)
+    assert isinstance(content, dict)
+    return {str(key): value for key, value in content.items()}
 
 
 def entries(group: str, name: str) -> list[str]:
-    """Return what an option of a group has entries for; its file is not read as YAML, in 4 ms."""
+    """Return the keys of an option of a group, without parsing its YAML, which takes 4 ms."""
     return ENTRY.findall((CONF / group / f"{name}.yaml").read_text())
 
 
 @contextmanager
 def allowing(packages: Any) -> Iterator[None]:
-    """Let a `_target_` name these packages too, as long as the context lasts.
+    """Allow a `_target_` in further packages within a context.
 
-    packages: a list of top-level names. Raises `UserError` where it is anything else, or where
-    there is no package of a name.
+    Args:
+        packages: A list of top-level names.
+
+    Raises:
+        UserError: It is no such list, or a package does not exist.
     """
     rule = "a list of packages' names, such as packages=[mypackage]"
     names = check_list("packages", packages, rule)
@@ -148,24 +177,33 @@ def allowing(packages: Any) -> Iterator[None]:
                 f"({Path.cwd()}) or in this environment; work in the folder that holds it, or "
                 "install it"
             )
-    token = _named.set(tuple(names))
+    token = _allowed_packages.set(tuple(names))
     try:
         yield
     finally:
-        _named.reset(token)
+        _allowed_packages.reset(token)
 
 
-def locate(group: str, target: Any) -> Any:
-    """Return what a dotted path such as `normbench.costs.softmax` names, once it fits its group.
+def locate(group: str, target: Any, setting: str = "") -> Any:
+    """Return the object of a dotted path such as `normbench.costs.softmax`, without calling it.
 
-    Nothing is called. What may be imported: of this project, what an option of the group names; of
-    scikit-learn, the public classes that transform; otherwise only packages that the user has
-    named. Raises `UserError`.
+    A path may name a target of an option of this project, a public transformer of scikit-learn, or
+    an object of a package that the user has allowed.
+
+    Args:
+        group: The group.
+        target: The dotted path.
+        setting: The setting that names it, if it is not the `_target_` of the group.
+
+    Raises:
+        UserError: The path is not allowed, cannot be imported, or breaks the contract of the group.
     """
+    typed = "the name of" if setting else f"{group}= and"
+    setting = setting or f"{group}._target_"
     if not target:
         raise UserError(
-            f"{group}._target_: is missing; the option's file says what it stands for in a line "
-            f"such as _target_: {PLACES[group].example}"
+            f"{setting}: is missing; the option's file says what it stands for in a line "
+            f"such as _target_: {GROUP_CONTRACTS[group].example}"
         )
     target = str(target)
     module_name, _, attribute = target.rpartition(".")
@@ -173,102 +211,113 @@ def locate(group: str, target: Any) -> Any:
     if package == "normbench":  # the files under `conf` are the declaration
         if target not in _declared(group):
             raise UserError(
-                f"{group}._target_={target}: is named by no option of this project; "
-                f"write {group}= and one of {', '.join(names(group))}"
+                f"{setting}={target}: is named by no option of this project; "
+                f"write {typed} one of {', '.join(names(group))}"
             )
     elif package == "sklearn":
-        _refuse_inside(group, target)
-    elif package not in _named.get():
+        _refuse_private(group, target, setting)
+    elif package not in _allowed_packages.get():
         raise UserError(
-            f"{group}._target_={target}: is of {package}; a _target_ is of this "
+            f"{setting}={target}: is of {package}; a _target_ is of this "
             "project, of scikit-learn or of a package that the setting packages names; where you "
             f"trust that code, add packages=[{package}]"
         )
     try:
-        found = getattr(importlib.import_module(module_name), attribute)
-    except (Exception, SystemExit) as error:  # the user's own module may do anything
+        target_object = getattr(importlib.import_module(module_name), attribute)
+    except (Exception, SystemExit) as error:  # the module of a user may raise anything
         reason = " ".join(str(error).split()) or type(error).__name__
         raise UserError(
-            f"{group}._target_={target}: cannot be imported ({reason}); "
-            f"give the dotted path of a function or class, such as {PLACES[group].example}"
+            f"{setting}={target}: cannot be imported ({reason}); "
+            f"give the dotted path of a function or class, such as {GROUP_CONTRACTS[group].example}"
         ) from error
-    if not PLACES[group].takes(found) or (package == "sklearn" and not _is_scheme_class(found)):
-        raise UserError(f"{group}._target_={target}: is no {PLACES[group].rule}")
-    return found
+    if not GROUP_CONTRACTS[group].accepts_target(target_object) or (
+        package == "sklearn" and not _is_scheme_class(target_object)
+    ):
+        raise UserError(f"{setting}={target}: is no {GROUP_CONTRACTS[group].rule}")
+    return target_object
 
 
 @cache
 def _declared(group: str) -> frozenset[str]:
-    """Return each `_target_` of a group's options; the files are read once a process."""
+    """Return the `_target_` of each option of a group; files are read once a process."""
     files = (file.read_text() for file in (CONF / group).glob("*.yaml"))
     return frozenset(name for text in files for name in TARGET.findall(text))
 
 
-def _refuse_inside(group: str, target: str) -> None:
-    """Refuse all of scikit-learn but schemes named `sklearn.MODULE.NAME`, of a public module."""
+def _refuse_private(group: str, target: str, setting: str) -> None:
+    """Raise `UserError` unless a target is a scheme `sklearn.MODULE.NAME` of a public module."""
     import sklearn
 
-    parts = target.split(".")
+    segments = target.split(".")
     if group != "normalizer":
         raise UserError(
-            f"{group}._target_={target}: scikit-learn gives schemes alone; here stands "
-            f"a {PLACES[group].rule}"
+            f"{setting}={target}: scikit-learn gives schemes alone; here stands "
+            f"a {GROUP_CONTRACTS[group].rule}"
         )
-    if len(parts) != 3 or parts[1] not in sklearn.__all__:
+    if len(segments) != 3 or segments[1] not in sklearn.__all__:
         raise UserError(
-            f"{group}._target_={target}: is in no public module of scikit-learn; "
+            f"{setting}={target}: is in no public module of scikit-learn; "
             "write it as its documentation does, such as sklearn.preprocessing.StandardScaler"
         )
 
 
-def _is_scheme_class(found: Any) -> bool:
-    """Return whether a class of scikit-learn's own transforms points."""
+def _is_scheme_class(candidate: Any) -> bool:
+    """Return whether an object is an estimator class of scikit-learn."""
     from sklearn.base import BaseEstimator
 
     return (
-        isinstance(found, type)
-        and issubclass(found, BaseEstimator)
-        and found.__module__.startswith("sklearn.")
+        isinstance(candidate, type)
+        and issubclass(candidate, BaseEstimator)
+        and candidate.__module__.startswith("sklearn.")
     )
 
 
-def build(group: str, choice: Mapping[str, Any]) -> Any:
-    """Return `_target_` called with the other entries of a choice.
+def build(group: str, choice: Mapping[str, Any], link: tuple[str, str] | None = None) -> Any:
+    """Return the object of a choice: its `_target_` called with its other entries.
 
-    An option that the function does not take, or that it refuses with a ValueError, is a user's
-    mistake; so is a function that gives another kind of thing.
+    Args:
+        group: The group.
+        choice: The `_target_`, and the arguments of its call.
+        link: The setting that names a scheme beside the group itself, and its name there.
+
+    Raises:
+        UserError: The function refuses an argument, or returns an object of another kind.
     """
+    setting, within = (link[0], ".".join(link)) if link else ("", group)
     arguments = {key: value for key, value in choice.items() if key != "_target_"}
     if group == "normalizer":
         arguments = {key: _range(value) for key, value in arguments.items()}
     target = choice.get("_target_")
-    made = locate(group, target)
+    factory = locate(group, target, setting)
     if str(target).startswith("sklearn.") and arguments.get("memory") is not None:
         raise UserError(
-            f"{group}.memory={arguments['memory']}: keeps pickles in a folder and loads them, "
+            f"{within}.memory={arguments['memory']}: keeps pickles in a folder and loads them, "
             "which can run code; leave it out"
         )
     try:
-        found = made(**arguments)
+        built = factory(**arguments)
     except UserError:
         raise
     except (TypeError, ValueError) as error:
-        shown = ", ".join(f"{group}.{key}={value}" for key, value in arguments.items())
-        raise UserError(f"{shown or group}: {' '.join(str(error).split())}") from error
-    if not PLACES[group].is_made(found):
+        assignments = ", ".join(f"{within}.{key}={value}" for key, value in arguments.items())
+        raise UserError(f"{assignments or within}: {' '.join(str(error).split())}") from error
+    if not GROUP_CONTRACTS[group].accepts_result(built):
         raise UserError(
-            f"{group}._target_={target}: gives {type(found).__name__}; "
-            f"it must be a {PLACES[group].rule}"
+            f"{setting or f'{group}._target_'}={target}: gives {type(built).__name__}; "
+            f"it must be a {GROUP_CONTRACTS[group].rule}"
         )
-    return found
+    return built
 
 
 def chain(schemes: Any) -> Any:
-    """Return the named schemes one after the other, as a scikit-learn pipeline.
+    """Return schemes one after another, as a scikit-learn pipeline.
 
-    schemes: a list of names under `conf/normalizer`, or of what a `_target_` may name, each alone
-    or with settings of its own, as in `["standard", {"pca": {"components": 2}}]`. Raises
-    `UserError` on an empty list, or a name or a setting that does not exist.
+    Args:
+        schemes: A list of names under `conf/normalizer`, or of targets, each alone or with its
+            settings, as in `["standard", {"pca": {"components": 2}}]`.
+
+    Raises:
+        UserError: The list is empty, or a name or a setting does not exist.
     """
     from sklearn.pipeline import make_pipeline
 
@@ -283,26 +332,31 @@ def chain(schemes: Any) -> Any:
 def preconditioned(scheme: Any = "pca_sphere") -> Optimizer:
     """Return gradient descent preconditioned by a named scheme, see `optimizers.preconditioned`.
 
-    scheme: as an entry of `chain`. Raises `UserError` on a name or a setting that does not exist.
+    Args:
+        scheme: A scheme, as an entry of `chain`.
+
+    Raises:
+        UserError: A name or a setting does not exist.
     """
     return _preconditioned(_link(scheme, "optimizer.scheme"))
 
 
 def _link(entry: Any, setting: str = "normalizer.schemes") -> Any:
-    """Return the scheme that an entry of a setting stands for."""
-    named = {entry: {}} if isinstance(entry, str) else entry
-    alone = isinstance(named, Mapping) and len(named) == 1
-    if not alone or not isinstance(next(iter(named.values())), Mapping):
+    """Return the scheme of an entry of a setting: a name, or a name with settings."""
+    settings_by_name = {entry: {}} if isinstance(entry, str) else entry
+    is_single = isinstance(settings_by_name, Mapping) and len(settings_by_name) == 1
+    if not is_single or not isinstance(next(iter(settings_by_name.values())), Mapping):
         raise UserError(
             f"{setting}: {entry} is not a scheme; give a name, or a name with its "
             "settings, such as {pca:{components:2}}"
         )
-    ((name, settings),) = named.items()
-    known = {"_target_": name} if "." in str(name) else options("normalizer", name)
-    return build("normalizer", known | dict(settings))
+    ((name, settings),) = settings_by_name.items()
+    is_path = "." in str(name)
+    option = {"_target_": name} if is_path else options("normalizer", name, setting)
+    return build("normalizer", option | dict(settings), (setting, str(name)))
 
 
 def _range(value: Any) -> Any:
-    """Return a list of numbers as a tuple, which scikit-learn wants where it takes a range."""
+    """Return a list of numbers as a tuple, which scikit-learn requires for a range."""
     numbers = isinstance(value, list) and all(isinstance(entry, (int, float)) for entry in value)
     return tuple(value) if numbers and value else value

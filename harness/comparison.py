@@ -1,4 +1,4 @@
-"""The comparison from Python: what the command line runs, on arrays, without a store."""
+"""The comparison from Python: the same as the command line, on arrays, without a store."""
 
 from collections.abc import Mapping, Sequence
 from copy import deepcopy
@@ -18,7 +18,7 @@ from normbench.datasets.values import did_you_mean, limited_memory, python_spell
 from normbench.engine.scheme.applying import check_scheme
 from normbench.engine.settings import Settings
 from normbench.job import Job, Shared, run, with_default_start
-from normbench.recording.store.records import Place, of_outcome
+from normbench.recording.store.records import RecordHeader, of_outcome
 from normbench.rehearsal import rehearse
 from normbench.results.report.notebook import Comparison
 from normbench.results.store import memory as recorded
@@ -26,10 +26,10 @@ from normbench.results.store.job_records import JobRecord
 from normbench.synonyms import setting_of
 from normbench.verdicts.convergence import Rules
 
-PLAIN = (bool, int, float, str, type(None))
-ARGUMENTS = dict(settings.arguments())  # by their names in Python
-PYTHON = {"normalizer": "normalizers", "dataset": "x"}  # arguments that are called otherwise
-COST, OPTIMIZER, STEP_SIZES, ITERATIONS = map(
+PLAIN_TYPES = (bool, int, float, str, type(None))
+ARGUMENTS = dict(settings.arguments())  # by the names of arguments
+ARGUMENT_NAMES = {"normalizer": "normalizers", "dataset": "x"}  # that differ from their setting
+DEFAULT_COST, DEFAULT_OPTIMIZER, DEFAULT_STEP_SIZES, DEFAULT_ITERATIONS = map(
     settings.default, ("cost", "optimizer", "step_sizes", "iterations")
 )
 
@@ -37,19 +37,19 @@ COST, OPTIMIZER, STEP_SIZES, ITERATIONS = map(
 def compare(  # noqa: D417 (settings are added to `Args` below)
     x: Any,
     y: Any,
-    cost: Any = COST,
+    cost: Any = DEFAULT_COST,
     normalizers: Any = ("identity", "standard", "pca_sphere"),
-    step_sizes: float | Sequence[float] = STEP_SIZES,
-    iterations: int = ITERATIONS,
+    step_sizes: float | Sequence[float] = DEFAULT_STEP_SIZES,
+    iterations: int = DEFAULT_ITERATIONS,
     *,
-    optimizer: str = OPTIMIZER,
+    optimizer: str = DEFAULT_OPTIMIZER,
     rules: Rules | Mapping[str, Any] | None = None,
     drop: Sequence[str | int] = (),
     encode: Sequence[str | int] = (),
     fill: str | None = None,
     missing: Sequence[str | float] = (),
     name: str = "x",
-    **others: Any,
+    **other_settings: Any,
 ) -> Comparison:
     """Compare normalizers: descend one cost under each of them with every step size.
 
@@ -63,14 +63,12 @@ def compare(  # noqa: D417 (settings are added to `Args` below)
             returns the sum over points, (R,).
         normalizers: Names under `conf/normalizer`, or scikit-learn transformers, pipelines among
             them; one, or a list.
-        optimizer: A name under `conf/optimizer`.
-        rules: `Rules` of the verdicts, or some of its fields by their names.
-        drop: Columns of a frame that are left out.
-        encode: Columns of a frame that become one column a category.
-        fill: What fills gaps of a frame, such as `median`; `drop` leaves such points out.
-        missing: Entries of a frame that stand for a gap.
-        name: What the data are called.
-        **others: The settings below. Of `split_seed` a list is taken, too: a split for each.
+        optimizer: A name under `conf/optimizer`. rules: `Rules` of the verdicts, or some of its
+        fields by their names. drop: Columns of a frame that are left out. encode: Columns of a
+        frame that become one column a category. fill: What fills gaps of a frame, such as `median`;
+        `drop` leaves such points out. missing: Entries of a frame that stand for a gap. name: What
+        the data are called. **other_settings: The settings below. Of `split_seed` a list is taken,
+        too: a split for each.
 
     Returns:
         The comparison; a notebook shows its sentence, figures and table.
@@ -79,24 +77,24 @@ def compare(  # noqa: D417 (settings are added to `Args` below)
         UserError: A value is out of its range or does not fit another; a `ValueError`.
         TypeError: There is no such argument; the message names the one that is meant.
     """
-    _refuse_unknown(others)
-    given = {"step_sizes": step_sizes, "iterations": iterations, **others}
-    with python_spelling(normalizer="normalizers"), limited_memory(given.get("memory")):
-        seeds = _seeds(given.pop("split_seed", settings.default("dataset.split_seed")))
+    _refuse_unknown(other_settings)
+    arguments = {"step_sizes": step_sizes, "iterations": iterations, **other_settings}
+    with python_spelling(normalizer="normalizers"), limited_memory(arguments.get("memory")):
+        seeds = _seeds(arguments.pop("split_seed", settings.default("dataset.split_seed")))
         values = {
-            key: settings.check(row.name, given.get(key, row.default))
+            key: settings.check(row.name, arguments.get(key, row.default))
             for key, row in ARGUMENTS.items()
         }
         function, cost_name = _cost(cost)
         data = _dataset(name, x, y, function, Options(drop, encode, fill, missing))
         schemes = [_scheme(normalizer) for normalizer in _listed(normalizers)]
-        judged = _rules(rules)
+        verdict_rules = _rules(rules)
         records: list[JobRecord] = []
         shared = Shared()
         for seed in seeds:
-            own = values | {"split_seed": seed}
-            drawn = Sampling(**{field.name: own[field.name] for field in fields(Sampling)})
-            points, descent = drawn.apply(data), _descent(own, drawn)
+            split_values = values | {"split_seed": seed}
+            drawn = Sampling(**{field.name: split_values[field.name] for field in fields(Sampling)})
+            points, descent = drawn.apply(data), _descent(split_values, drawn)
             for scheme_name, scheme in schemes:
                 job = Job(
                     dataset=points,
@@ -104,11 +102,11 @@ def compare(  # noqa: D417 (settings are added to `Args` below)
                     normalizer=_clone(scheme),
                     optimizer=build("optimizer", options("optimizer", optimizer)),
                     settings=descent,
-                    l2=own["l2"],
-                    l2_in=own["l2_in"],
-                    rules=judged,
+                    l2=split_values["l2"],
+                    l2_in=split_values["l2_in"],
+                    rules=verdict_rules,
                 )
-                job = with_default_start(job) if own["start"] is None else job
+                job = with_default_start(job) if split_values["start"] is None else job
                 if not records and not isinstance(cost, str):
                     rehearse(job)
                 choices = {
@@ -117,20 +115,24 @@ def compare(  # noqa: D417 (settings are added to `Args` below)
                     "normalizer": scheme_name,
                     "optimizer": optimizer,
                 }
-                place = _place(job, len(records), own, choices)
-                records.append(of_outcome(place, points, run(job, shared=shared)))
+                header = _header(job, len(records), split_values, choices)
+                records.append(of_outcome(header, points, run(job, shared=shared)))
     return Comparison(recorded.sweep(records, {names.COMMAND.key: "normbench.compare(...)"}))
 
 
-def _refuse_unknown(others: Mapping[str, Any]) -> None:
-    """Raise TypeError for an argument that `compare` does not take, with the one that is meant."""
-    known = signature(compare).parameters
-    for key in others:
+def _refuse_unknown(other_settings: Mapping[str, Any]) -> None:
+    """Raise TypeError for an argument that `compare` does not take, and name a near one."""
+    parameters = signature(compare).parameters
+    for key in other_settings:
         if key not in ARGUMENTS:
-            setting = key if key in PYTHON else setting_of(key)
-            meant = PYTHON.get(setting, setting.rpartition(".")[2])
-            near = f"; it is called {meant} here" if meant in known else did_you_mean(key, known)
-            near = near or f"; it takes {', '.join(known)}"
+            setting = key if key in ARGUMENT_NAMES else setting_of(key)
+            near_name = ARGUMENT_NAMES.get(setting, setting.rpartition(".")[2])
+            near = (
+                f"; it is called {near_name} here"
+                if near_name in parameters
+                else did_you_mean(key, parameters)
+            )
+            near = near or f"; it takes {', '.join(parameters)}"
             raise TypeError(f"compare() takes no {key}{near}")
 
 
@@ -143,16 +145,18 @@ def _seeds(value: Any) -> list[int]:
 
 
 def _listed(normalizers: Any) -> list[Any]:
-    """Return the normalizers that are given, one or several."""
-    one = isinstance(normalizers, str) or hasattr(normalizers, "fit")
-    schemes = [normalizers] if one or not hasattr(normalizers, "__iter__") else list(normalizers)
+    """Return the normalizers as a list, one or several."""
+    is_single = isinstance(normalizers, str) or hasattr(normalizers, "fit")
+    schemes = (
+        [normalizers] if is_single or not hasattr(normalizers, "__iter__") else list(normalizers)
+    )
     if not schemes:
         raise UserError("normalizers=[]: is empty; name one at least, such as 'standard'")
     return schemes
 
 
 def _scheme(normalizer: Any) -> tuple[str, Any]:
-    """Return a scheme's name and the scheme; of a pipeline the names of its steps."""
+    """Return the name of a scheme and the scheme; a pipeline has the names of its steps."""
     if isinstance(normalizer, str):
         return normalizer, build("normalizer", options("normalizer", normalizer))
     if isinstance(normalizer, type):
@@ -166,7 +170,7 @@ def _scheme(normalizer: Any) -> tuple[str, Any]:
 
 
 def _cost(cost: Any) -> tuple[Any, str]:
-    """Return a cost's function and its name."""
+    """Return the function of a cost and its name."""
     if isinstance(cost, str):
         return locate("cost", options("cost", cost)["_target_"]), cost
     if not callable(cost):
@@ -181,34 +185,42 @@ def _rules(rules: Any) -> Rules:
     """Return the rules of the verdicts; raise `UserError` for one that does not exist."""
     if rules is None or isinstance(rules, Rules):
         return rules or Rules()
-    known = [field.name for field in fields(Rules)]
-    wrong = [key for key in rules if key not in known] if isinstance(rules, Mapping) else [rules]
+    rule_names = [field.name for field in fields(Rules)]
+    wrong = (
+        [key for key in rules if key not in rule_names] if isinstance(rules, Mapping) else [rules]
+    )
     if wrong:
         raise UserError(
-            f"rules: there is no {wrong[0]}; give some of {', '.join(known)}, such as "
+            f"rules: there is no {wrong[0]}; give some of {', '.join(rule_names)}, such as "
             "rules={'tail': 0.2}"
         )
     return Rules(**rules)
 
 
 def _descent(values: Mapping[str, Any], drawn: Sampling) -> Settings:
-    """Return the settings of a job's descent."""
-    own = {field.name: values[field.name] for field in fields(Settings) if field.name in values}
-    own["start"] = "normal" if values["start"] is None else values["start"]
-    # The split's seed draws other starts; no seed made the points.
-    return Settings(**own, draws=(drawn.split_seed if drawn.test_fraction else 0, 0))
+    """Return the settings of the descent of a job."""
+    descent_values = {
+        field.name: values[field.name] for field in fields(Settings) if field.name in values
+    }
+    descent_values["start"] = "normal" if values["start"] is None else values["start"]
+    # The seed of the split draws other starts; no seed drew the points.
+    return Settings(**descent_values, draws=(drawn.split_seed if drawn.test_fraction else 0, 0))
 
 
 def _signature() -> Signature:
-    """Return the signature of `compare`, with every setting that it takes by its name."""
-    told = signature(compare)
-    known = [each for each in told.parameters.values() if each.kind != each.VAR_KEYWORD]
-    more = [
+    """Return the signature of `compare`, with every setting as an argument."""
+    compare_signature = signature(compare)
+    parameters = [
+        parameter
+        for parameter in compare_signature.parameters.values()
+        if parameter.kind != parameter.VAR_KEYWORD
+    ]
+    setting_parameters = [
         Parameter(key, Parameter.KEYWORD_ONLY, default=row.default)
         for key, row in ARGUMENTS.items()
-        if key not in told.parameters
+        if key not in compare_signature.parameters
     ]
-    return told.replace(parameters=[*known, *more])
+    return compare_signature.replace(parameters=[*parameters, *setting_parameters])
 
 
 compare.__signature__ = _signature()  # type: ignore[attr-defined]
@@ -223,12 +235,18 @@ compare.__doc__ = (compare.__doc__ or "").replace(
 )
 
 
-def _place(job: Job, number: int, values: Mapping[str, Any], choices: Mapping[str, str]) -> Place:
-    """Return what is known of a job, by the names that the command line records it under."""
-    own = job.normalizer.get_params() if hasattr(job.normalizer, "get_params") else {}
+def _header(
+    job: Job, number: int, values: Mapping[str, Any], choices: Mapping[str, str]
+) -> RecordHeader:
+    """Return the header of the record of a job, with the names of the command line."""
+    scheme_params = job.normalizer.get_params() if hasattr(job.normalizer, "get_params") else {}
     params = {
         **choices,
-        **{f"normalizer.{key}": value for key, value in own.items() if isinstance(value, PLAIN)},
+        **{
+            f"normalizer.{key}": value
+            for key, value in scheme_params.items()
+            if isinstance(value, PLAIN_TYPES)
+        },
         **{row.name: values[key] for key, row in ARGUMENTS.items() if row.recorded},
         "start": job.settings.start,
         "step_sizes": list(job.settings.step_sizes),
@@ -241,18 +259,18 @@ def _place(job: Job, number: int, values: Mapping[str, Any], choices: Mapping[st
     }
     if values["start"] is None and job.settings.start == "normal":
         tags[names.STANDS_IN.key] = "true"
-    return Place(recorded.STORE, f"{choices['dataset']}-{choices['cost']}", "", params, tags)
+    return RecordHeader(recorded.STORE, f"{choices['dataset']}-{choices['cost']}", "", params, tags)
 
 
 def _clone(normalizer: Any) -> Any:
-    """Return a scheme like the one that is given, which stays as it is."""
+    """Return an unfitted copy of a scheme, which stays unchanged."""
     from sklearn.base import clone
 
     return clone(normalizer) if hasattr(normalizer, "get_params") else deepcopy(normalizer)
 
 
 def _dataset(name: str, x: Any, y: Any, cost: Any, columns: Options) -> Dataset:
-    """Return arrays or frames as a data set: labels are encoded, numbers of regression kept."""
+    """Return arrays or frames as a data set, with encoded labels or targets of regression."""
     targets = np.asarray(y)
     tasks = getattr(cost, "traits", Traits(tasks=())).tasks
     numeric = np.issubdtype(targets.dtype, np.number)

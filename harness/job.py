@@ -26,8 +26,8 @@ from normbench.engine.scheme.under import Under
 from normbench.engine.settings import Settings
 from normbench.engine.start import same_function, starts
 from normbench.engine.targets import check_cost, check_curvature, encoded, scores_of
-from normbench.measures.contract import Findings, Finished
-from normbench.measures.judged import judged
+from normbench.measures.contract import Findings, FinishedJob
+from normbench.measures.judged import judge_descent
 from normbench.optimizers import Optimizer
 from normbench.route import objective, quickest
 from normbench.theory.shared import PointsCache
@@ -38,15 +38,24 @@ from normbench.verdicts.search import Search
 
 Array = NDArray[Any]
 SAME_FUNCTION = "same_function"
-FAR = 10  # times where a run counts as diverged: there no shadow of it ends otherwise
+SHADOW_LIMIT = 10  # times the limit of divergence: beyond it, the shadows of a run diverge too
 
 
 @dataclass(frozen=True)
 class Job:
-    """What one job is made of; the scheme is a scikit-learn transformer that is not yet fitted.
+    """The inputs of a job.
 
-    l2_in: whose weights l2 penalizes, see `normbench.engine.penalty`. engine: `plain` descends
-    without `normbench.engine.fast`; the numbers are the same to rounding.
+    Attributes:
+        dataset: The data set.
+        cost: The cost, a function of scores and targets.
+        normalizer: The scheme, a scikit-learn transformer that is not yet fitted.
+        optimizer: The optimizer.
+        settings: The settings of the descent.
+        l2: The weight of the penalty.
+        l2_in: The coordinates whose weights l2 penalizes, see `normbench.engine.penalty`.
+        rules: The rules of judging.
+        search: The settings of the search for the critical step size.
+        engine: `plain` descends without `normbench.engine.fast`; its numbers are equal to rounding.
     """
 
     dataset: Dataset
@@ -62,18 +71,25 @@ class Job:
 
     def __post_init__(self) -> None:
         if getattr(self.optimizer, "gridless", False):
-            one = replace(self.settings, step_sizes=(1.0,), shown_step=None)
-            object.__setattr__(self, "settings", one)
+            single_step = replace(self.settings, step_sizes=(1.0,), shown_step=None)
+            object.__setattr__(self, "settings", single_step)
 
 
 @dataclass(frozen=True)
 class Outcome:
-    """What a job found: a `Step` for each step size, the seconds it took.
+    """The outcome of a job.
 
-    best: the number of the best of them, or of the one that `shown_step` chooses.
-
-    A study without a descent (`iterations=0` with a record) has no steps. arrays: by the words of
-    `record`. seconds_a_step: of one run, NaN without a descent.
+    Attributes:
+        steps: A `Step` for each step size; none for a study without a descent (`iterations=0` with
+            a record).
+        best: The index of the best step size, or of the one that `shown_step` chooses.
+        scheme: The fitted scheme.
+        features: The number of features under the scheme.
+        fit_seconds: The seconds of the fit.
+        descent_seconds: The seconds of the descent of the grid.
+        findings: The findings of all measures.
+        arrays: The arrays of measures, by their names in `record`.
+        seconds_a_step: The seconds of one iteration of one run, NaN without a descent.
     """
 
     steps: tuple[Step, ...]
@@ -91,39 +107,40 @@ def check(job: Job) -> None:
     """Raise `UserError` for a cost, a scheme, a start or a record that does not fit the job."""
     _check(job)
     if job.settings.start == SAME_FUNCTION:
-        scheme, z = _tried(job)
-        same_function(job.settings, 1, scheme, *_seen(job, z))
+        scheme, z = _fit_copy(job)
+        same_function(job.settings, 1, scheme, *_start_points(job, z))
 
 
 def with_default_start(job: Job) -> Job:
-    """Return a job with the start that `start=null` stands for: zero weights.
+    """Return a job with the start that `start=null` means: zero weights for most costs.
 
-    But they have the least of a positively homogeneous cost, and every step would raise it. There
-    it is one function under every scheme that can have it, and `normal` under the others.
+    Zero weights minimize a positively homogeneous cost, and every step would raise it. The start
+    is then one function under every scheme that can represent it, and `normal` under the others.
     """
     start = first_start(job.cost)
     if start == SAME_FUNCTION and not measures.without_descent(job.settings):
-        scheme, z = _tried(job)
+        scheme, z = _fit_copy(job)
         try:
-            same_function(job.settings, 1, scheme, *_seen(job, z))
+            same_function(job.settings, 1, scheme, *_start_points(job, z))
         except UserError:
             start = "normal"
     return replace(job, settings=replace(job.settings, start=start))
 
 
 def first_start(cost: Any) -> str:
-    """Return what `start=null` stands for under a cost, before the scheme is asked."""
+    """Return the start that `start=null` means for a cost, before the scheme is consulted."""
     return SAME_FUNCTION if traits(cost).positively_homogeneous else "zeros"
 
 
-def _tried(job: Job) -> tuple[Any, Rows]:
-    """Return a job's scheme, fitted aside, and the training points under it."""
+def _fit_copy(job: Job) -> tuple[Any, Rows]:
+    """Return a fitted copy of the scheme of a job, and the training points under it."""
     scheme = deepcopy(job.normalizer)
     settings = replace(job.settings, precision="float64")
     return scheme, _normalized(replace(job, normalizer=scheme, settings=settings))[0]
 
 
 def _check(job: Job) -> None:
+    """Raise `UserError` for a cost, a scheme or a record that does not fit the job."""
     data = job.dataset
     if not measures.without_descent(job.settings):
         check_cost(job.cost, data.name, data.task, data.classes, data.x.shape)
@@ -139,79 +156,101 @@ def run(
     progress: Progress | None = None,
     shared: Shared | None = None,
     checkpoint: Checkpoint | None = None,
-    phase: Callable[[str], None] = lambda doing: None,
+    phase: Callable[[str], None] = lambda phase_name: None,
 ) -> Outcome:
-    """Return what the job found. Raises `UserError` for a scheme that refuses the points.
+    """Run a job: fit the scheme, descend, judge, and take measures.
 
-    shared: what the jobs of one comparison know of their data sets, and may add to. checkpoint:
-    where the job's own descent is kept, and goes on from. phase: is told what the job does next.
+    Args:
+        job: The job.
+        progress: Called at every iteration of the descent of the grid.
+        shared: Caches that the jobs of one comparison share.
+        checkpoint: Saves the state of the descent, and resumes it.
+        phase: Called with a text on each phase of the job.
+
+    Returns:
+        The outcome.
+
+    Raises:
+        UserError: The scheme refuses the points, or a part of the job does not fit another.
     """
     _check(job)
     data, settings = job.dataset, job.settings
     _check_sources(data)
-    known = (shared or Shared()).get(data.fingerprint, data.x)
+    points_cache = (shared or Shared()).get(data.fingerprint, data.x)
     phase("fits the scheme")
-    shared_fits = known.decompositions
+    shared_fits = points_cache.decompositions
     tick, saved = time.perf_counter(), shared_fits.saved
-    z, z_test = _normalized(job, known)
-    # As if this job were alone: with the seconds of what an earlier job has found.
+    z, z_test = _normalized(job, points_cache)
+    # The seconds of this job alone: those of decompositions that an earlier job cached count, too.
     fit_seconds = time.perf_counter() - tick + shared_fits.saved - saved
-    made = Finished(
+    finished = FinishedJob(
         data,
         job.normalizer,
         z,
-        known,
-        elsewhere=partial(_elsewhere, job),
-        shown=job.settings.shown_point,
+        points_cache,
+        descend_dataset=partial(_descend_dataset, job),
+        shown_point=job.settings.shown_point,
     )
     if measures.without_descent(settings):
-        found, arrays = measures.take(made, settings)
-        return Outcome((), None, job.normalizer, z.shape[1], fit_seconds, 0.0, found, arrays)
+        findings, arrays = measures.take(finished, settings)
+        return Outcome((), None, job.normalizer, z.shape[1], fit_seconds, 0.0, findings, arrays)
     train, test = _problems(job, z, z_test)
     start = _starts(job, train, z).astype(z.dtype)
     phase("descends")
-    rounds = _rounds(job, train, test, start, checkpoint)
+    tick = time.perf_counter()
+    optimizer = _with_map(job, train, test)
+    fit_seconds += time.perf_counter() - tick
+    rounds = _rounds(job, train, test, start, optimizer, checkpoint)
     histories = rounds.descend(settings.step_sizes, progress)
     seconds = rounds.seconds  # of the grid alone
     _check_sources(data)
-    # A scheme may give points too large to be squared: judged by the outcome, not warned of.
+    # The squares of points under a scheme may overflow: the verdicts say so, not a warning.
     with threads.limit_threads(z.size), np.errstate(over="ignore", invalid="ignore"):
         phase("computes theory and the least cost")
         tick = time.perf_counter()
-        parts = (train, rounds.optimizer, settings, job.rules, job.search, start, rounds)
-        here, budget = judged(*parts, histories, known, (fit_seconds, seconds))
+        inputs = (train, rounds.optimizer, settings, job.rules, job.search, start, rounds)
+        descent, budget = judge_descent(*inputs, histories, points_cache, (fit_seconds, seconds))
         theory_seconds = time.perf_counter() - tick
         phase("takes measures" if settings.refine is False else "tries finer step sizes")
-        found, arrays = measures.take(replace(made, descended=here), settings, budget)
+        findings, arrays = measures.take(
+            replace(finished, judged_descent=descent), settings, budget
+        )
     return Outcome(
-        steps=tuple(_with(step, found, number) for number, step in enumerate(here.steps)),
-        best=here.best,
+        steps=tuple(
+            _with_findings(step, findings, number) for number, step in enumerate(descent.steps)
+        ),
+        best=descent.best,
         scheme=job.normalizer,
         features=z.shape[1],
         fit_seconds=fit_seconds,
         descent_seconds=seconds,
-        findings=replace(found, seconds=found.seconds + theory_seconds),
+        findings=replace(findings, seconds=findings.seconds + theory_seconds),
         arrays=arrays,
-        seconds_a_step=here.bench.seconds_a_step,
+        seconds_a_step=descent.bench.seconds_a_step,
     )
 
 
 def _check_sources(data: Dataset) -> None:
-    """Raise `UserError` where points that are read are not what they were."""
-    for part in (data.x, data.x_test):
-        if isinstance(part, Points):
-            part.check()
+    """Raise `UserError` where points on a disk have changed since they were opened."""
+    for points in (data.x, data.x_test):
+        if isinstance(points, Points):
+            points.check()
 
 
-def _normalized(job: Job, known: PointsCache | None = None) -> tuple[Any, Any]:
-    """Return training and test points under a job's scheme, which is fitted on what it says."""
+def _normalized(job: Job, points_cache: PointsCache | None = None) -> tuple[Any, Any]:
+    """Return training and test points under the scheme, fitted on the points that `fit_on` says."""
     data, precision, fold = job.dataset, job.settings.precision, job.settings.fold
     if data.fit_on == "all" and len(data.x_test):
         both = np.concatenate([data.x, data.x_test])
         z, _ = normalize(job.normalizer, both, both[:0], precision)
         return z[: len(data.x)], z[len(data.x) :]
-    fits = known.decompositions if known else None
+    fits = points_cache.decompositions if points_cache else None
     return normalize(job.normalizer, data.x, data.x_test, precision, fits, fold)
+
+
+def _with_map(job: Job, train: Problem, test: Problem | None) -> Optimizer:
+    """Return the optimizer of a job, with its scheme, if any, fitted on the points of `fit_on`."""
+    return with_map(job.optimizer, train, *([test] if test and job.dataset.fit_on == "all" else []))
 
 
 def _rounds(
@@ -219,43 +258,45 @@ def _rounds(
     train: Problem,
     test: Problem | None,
     start: Array,
+    optimizer: Optimizer,
     checkpoint: Checkpoint | None = None,
 ) -> Rounds:
-    """Return what descends a job's runs, on the quickest equivalent of its problem."""
+    """Return the `Rounds` of a job, on the fastest equivalent of its problem."""
     settings = job.settings
     work = (len(settings.step_sizes) * settings.starts, settings.iterations)
-    optimizer = with_map(job.optimizer, train)
     route = quickest(job.engine, train, test, start, optimizer, work)
-    parts = (*route, optimizer, settings.iterations, settings.shadows, checkpoint)
-    far = np.inf if traits(job.cost).positively_homogeneous else FAR * job.rules.diverged
-    return Rounds(*parts, far=far)
+    descent_arguments = (*route, optimizer, settings.iterations, settings.shadows, checkpoint)
+    # By the default rules: the choice of shadows is part of the descent, which is judged again.
+    far = np.inf if traits(job.cost).positively_homogeneous else SHADOW_LIMIT * Rules().diverged
+    return Rounds(*descent_arguments, far=far)
 
 
-def _elsewhere(job: Job, data: Dataset, step_size: float) -> Histories:
-    """Return a job's histories on other data at one step size; its own scheme stays as it is."""
+def _descend_dataset(job: Job, data: Dataset, step_size: float) -> Histories:
+    """Return the histories of a job on another data set at one step size, with a new scheme."""
     settings = replace(job.settings, step_sizes=(step_size,), shown_step=None, shadows=False)
     scheme = deepcopy(job.normalizer)
-    there = replace(job, dataset=data, normalizer=scheme, settings=settings)
-    z, z_test = _normalized(there)
-    train, test = _problems(there, z, z_test)
-    start = _starts(there, train, z).astype(z.dtype)
-    return _rounds(there, train, test, start).descend([step_size])
+    moved_job = replace(job, dataset=data, normalizer=scheme, settings=settings)
+    z, z_test = _normalized(moved_job)
+    train, test = _problems(moved_job, z, z_test)
+    start = _starts(moved_job, train, z).astype(z.dtype)
+    optimizer = _with_map(moved_job, train, test)
+    return _rounds(moved_job, train, test, start, optimizer).descend([step_size])
 
 
 def _starts(job: Job, train: Problem, z: Rows) -> Array:
-    """Return the weights that the runs start from; job: its scheme is fitted."""
+    """Return the starting weights of the runs; job: its scheme is fitted."""
     if job.settings.start == SAME_FUNCTION:
-        return same_function(job.settings, train.shape[0], job.normalizer, *_seen(job, z))
+        return same_function(job.settings, train.shape[0], job.normalizer, *_start_points(job, z))
     return starts(job.settings, train.shape)
 
 
-def _seen(job: Job, z: Rows) -> tuple[Array, Array]:
-    """Return points before and under a scheme that tell whether a start is one function."""
+def _start_points(job: Job, z: Rows) -> tuple[Array, Array]:
+    """Return points before and under a scheme on which a start is checked to be one function."""
     if not isinstance(z, Under):
         return job.dataset.x, z
     if z.map is None:
         return z.x[:2], z[:2]
-    before, under = z.pair  # an affine map's: it is the same on the surrogate's rows
+    before, under = z.pair  # of an affine map, which is the same on the rows of the surrogate
     return before.moment_rows, under.moment_rows
 
 
@@ -265,16 +306,18 @@ def _problems(job: Job, z: Rows, z_test: Rows) -> tuple[Problem, Problem | None]
     scores = scores_of(traits(job.cost), data.classes)
     l2 = penalty_of(job.l2, job.l2_in, job.normalizer, z.dtype)
 
-    def made(points: Rows, y: Array) -> Problem:
+    def build_problem(points: Rows, y: Array) -> Problem:
         targets = encoded(y, scores, data.classes, z.dtype)
         return objective(job.engine, job.cost, points, targets, data.classes > 0, l2, scores)
 
-    return made(z, data.y), made(z_test, data.y_test) if len(z_test) else None
+    return build_problem(z, data.y), build_problem(z_test, data.y_test) if len(z_test) else None
 
 
-def _with(step: Step, found: Findings, number: int) -> Step:
-    """Return a step size with what measures found of it."""
-    more = found.of_steps.get(number)
-    if more is None:
+def _with_findings(step: Step, findings: Findings, number: int) -> Step:
+    """Return a step size with the findings of measures about it."""
+    step_findings = findings.of_steps.get(number)
+    if step_findings is None:
         return step
-    return replace(step, metrics={**step.metrics, **more.metrics}, series=more.series)
+    return replace(
+        step, metrics={**step.metrics, **step_findings.metrics}, series=step_findings.series
+    )

@@ -1,15 +1,19 @@
-"""The words that are written to MLflow and read from it: every metric, tag and verdict, once.
+"""The vocabulary of MLflow: every metric, tag and verdict that is written and read, once.
 
-`harness` writes by these names and
-`results` reads by them; nothing else is matched, no sentence above all.
+`harness` writes these names, and `results` reads them. Nothing else is matched, least of all a
+sentence.
 """
 
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-METRICS, TAGS, PARAMS = "metrics.", "tags.", "params."  # before a key, as columns of a run table
-FIT_ON = f"{PARAMS}dataset.fit_on"  # whose statistics the schemes learn: train, all
+METRICS, TAGS, PARAMS = (
+    "metrics.",
+    "tags.",
+    "params.",
+)  # prefixes of a key, in the columns of a table of runs
+FIT_ON = f"{PARAMS}dataset.fit_on"  # the points whose statistics the schemes learn: train or all
 ITERATION, STEP_SIZE_NUMBER, START, DIRECTION = "iteration", "step size", "start", "direction"
 
 
@@ -17,8 +21,11 @@ ITERATION, STEP_SIZE_NUMBER, START, DIRECTION = "iteration", "step size", "start
 class Metric:
     """A number, or a series of numbers.
 
-    key: what it is recorded under. label: what a person reads; unit: empty for a plain number.
-    axis: what MLflow's step counts in a series; empty for a single number.
+    Attributes:
+        key: The key under which it is recorded.
+        label: The label for a reader.
+        unit: The unit, empty for a plain number.
+        axis: What the step of MLflow counts in a series, empty for a single number.
     """
 
     key: str
@@ -28,18 +35,18 @@ class Metric:
 
     @property
     def column(self) -> str:
-        """Its column in a table of runs: the last value."""
+        """The column of its last value in a table of runs."""
         return f"{METRICS}{self.key}"
 
     @property
-    def words(self) -> str:
-        """Label and unit, for an axis or a heading."""
+    def heading(self) -> str:
+        """The label with its unit, for an axis or a heading."""
         return f"{self.label}, {self.unit}" if self.unit else self.label
 
 
 @dataclass(frozen=True)
 class Tag:
-    """A word that a run is tagged with. key: what it is recorded under."""
+    """A text that a run is tagged with; key: the key under which it is recorded."""
 
     key: str
     meaning: str
@@ -50,24 +57,25 @@ class Tag:
         return f"{TAGS}{self.key}"
 
     def equals(self, text: str) -> str:
-        """Return MLflow's filter for the runs that have this tag with this text."""
+        """Return the filter of MLflow for the runs that have this tag with this text."""
         return f"{self._term} = '{text}'"
 
     @property
     def exists(self) -> str:
-        """MLflow's filter for the runs that have this tag."""
+        """The filter of MLflow for the runs that have this tag."""
         return f"{self._term} LIKE '%'"
 
     @property
     def _term(self) -> str:
+        """The name of the tag in a filter of MLflow."""
         return f"{TAGS}`{self.key}`" if "." in self.key else self.column
 
 
-# Verdicts, from good to bad, with what each says of a run (`failed`: of a job).
+# Verdicts on a run, from good to bad, with their meaning (`failed`: of a job).
 CONVERGED, NOT_CONVERGED, CYCLING, DIVERGED = "converged", "not converged", "cycling", "diverged"
 BY_ROUNDING = "decided by rounding"
 FAILED = "failed"
-UNRANKED = (BY_ROUNDING, DIVERGED)  # never the best step, and no cost of theirs is compared
+UNRANKED = (BY_ROUNDING, DIVERGED)  # never the best step, and their costs are not compared
 VERDICTS = {
     CONVERGED: "its cost is flat at the end, and over half of the excess cost is gone",
     NOT_CONVERGED: "it is finite, and neither converged nor cycling",
@@ -76,7 +84,7 @@ VERDICTS = {
     DIVERGED: "it stopped being finite, or ends far above the start",
     FAILED: "the job could not run",
 }
-TIED = 1e-6  # of the start's excess: final costs that are nearer to one another are equal
+TIED = 1e-6  # of the excess of the start: final costs that differ by less are tied
 
 
 # Histories: over the iterations, 0 (the start) first.
@@ -89,36 +97,42 @@ TEST_MISCLASSIFICATIONS = Metric(
     "test/misclassifications", "misclassified test points", axis=ITERATION
 )
 HISTORIES = (TRAIN_COST, TRAIN_MISCLASSIFICATIONS, TEST_COST, TEST_MISCLASSIFICATIONS)
-QUARTILES = ("q1", "q3")  # endings of a history and of a final number, over several starts
+QUARTILES = ("q1", "q3")  # suffixes of a history and of a final number, over several starts
 PREDICTED_COST = Metric("theory/predicted_cost", "predicted cost", "mean over points", ITERATION)
 SHARPNESS = Metric(
     "theory/sharpness", "step size x L / 2", "L the largest curvature there", ITERATION
 )
 
-# The families that keys belong to: what stands before the slash.
+# The families of keys: their prefixes up to the slash.
 TRAIN, TEST, FINAL, THEORY = "train/", "test/", "final/", "theory/"
 TIME, GRID, STARTS, FOLDS = "time/", "grid/", "start/", "folds/"
 FAMILIES = (TRAIN, TEST, FINAL, THEORY, TIME, GRID, STARTS, FOLDS)
 
 
-def quartile(metric: Metric, part: str) -> Metric:
-    """Return the quartile of a metric over the starts; part: one of `QUARTILES`."""
-    return Metric(f"{metric.key}_{part}", f"{metric.label}, {part}", metric.unit, metric.axis)
+def quartile(metric: Metric, quartile_name: str) -> Metric:
+    """Return the quartile of a metric over the starts; quartile_name: one of `QUARTILES`."""
+    return Metric(
+        f"{metric.key}_{quartile_name}",
+        f"{metric.label}, {quartile_name}",
+        metric.unit,
+        metric.axis,
+    )
 
 
 def final(history: Metric) -> Metric:
-    """Return the last value of a history, as a number of its own."""
+    """Return the metric of the last value of a history."""
     return Metric(f"{FINAL}{_flat(history)}", f"final {history.label}", history.unit)
 
 
 def grid(history: Metric) -> Metric:
-    """Return the last value of a history at each step size, by the number of the step size."""
+    """Return the metric of the last value of a history, by the index of the step size."""
     return Metric(
         f"{GRID}{_flat(history)}", f"final {history.label}", history.unit, STEP_SIZE_NUMBER
     )
 
 
 def _flat(history: Metric) -> str:
+    """Return the key of a history without slashes."""
     return history.key.replace("/", "_")
 
 
@@ -142,13 +156,13 @@ CRITICAL = Metric("final/critical_step", "critical step, from below")
 CRITICAL_UPPER = Metric("final/critical_step_upper", "critical step, from above")
 CRITICAL_DESCENTS = Metric("final/critical_descents", "descents of the search")
 
-# Targets: shares of the start's excess over the least cost.
+# Targets: shares of the excess of the start over the least cost.
 TARGETS = {"1e-1": 1e-1, "1e-2": 1e-2, "1e-3": 1e-3}
 MEASURES = ("iterations", "seconds")
 
 
 def target(name: str) -> Metric:
-    """Return the cost that a target stands for; name: one of `TARGETS`."""
+    """Return the metric of the cost of a target; name: one of `TARGETS`."""
     return Metric(f"{THEORY}target_{name}", f"target {name}")
 
 
@@ -163,7 +177,7 @@ def own_step(name: str) -> Metric:
 
 
 def least(name: str) -> Metric:
-    """Return the fewest iterations to a target that a step size between those tried might take."""
+    """Return the least iterations to a target of any step size between those tried."""
     return Metric(f"{FINAL}least_iterations_to_{name}", f"least iterations to {name}", "iterations")
 
 
@@ -191,10 +205,11 @@ def start_reached(name: str) -> Metric:
 FOLDS_ERROR = Metric(f"{FOLDS}error", "cross-validated error", "share of the points")
 FOLDS_COST = Metric(f"{FOLDS}cost", "cross-validated cost", "mean over points")
 FOLDS_TRAIN_COST = Metric(f"{FOLDS}train_cost", "training cost of the folds", "mean over points")
+CROSS_VALIDATED = (FOLDS_ERROR, FOLDS_COST, FOLDS_TRAIN_COST)
 
 
 def of_seed(metric: Metric) -> Metric:
-    """Return a cross-validated number of each of several seeds."""
+    """Return the metric of a cross-validated number, by seed."""
     return Metric(f"{metric.key}_of_seed", metric.label, metric.unit, "seed")
 
 
@@ -214,6 +229,7 @@ MINIMUM = Metric("theory/minimum", "least cost", "mean over points")
 MINIMUM_GRADIENT = Metric("theory/minimum_gradient_norm", "gradient's norm at the least cost")
 PREDICTION_ERROR = Metric("theory/prediction_error", "error of the predicted costs", "relative")
 SPECTRUM_LARGEST = Metric("theory/spectrum_largest", "largest eigenvalue of the bound's spectrum")
+CURVATURES_BEST = Metric("window_best", "curvatures at the best weights", axis=DIRECTION)
 COST_CURVATURE = Metric("theory/cost_curvature", "bound on the cost's second derivative")
 LARGEST_RAW = Metric("theory/gram_largest_raw", "Gram matrix's largest eigenvalue")
 LARGEST_CENTRED = Metric(
@@ -266,7 +282,7 @@ LOG = Tag("log_file", "the file of what it printed, of a job that a queue ran")
 
 
 def membership(sweep_id: str) -> Tag:
-    """Return the tag by which a scheme's run says which of a sweep's jobs it is."""
+    """Return the tag of the number of a job in a sweep, on the run of its scheme."""
     return Tag(f"sweep.{sweep_id}", "the number of the job in that sweep")
 
 
@@ -286,11 +302,11 @@ DRAWN = Tag("drawn", "what its figures show: its jobs, and the code that draws")
 DRAWN_IN = Tag("drawn_in", "the folder of figures that another sweep drew")
 DRAWN_FILES = Tag("drawn_files", "the figures' files, as JSON: names and contents")
 DRAWN_FROM = Tag("drawn_from", "what was recorded of its jobs, and the code, as they were drawn")
-VERSION = "version."  # before a library's name
+VERSION = "version."  # the prefix of the name of a library
 
 
 def version(library: str) -> Tag:
-    """Return the tag of a library's version."""
+    """Return the tag of the version of a library."""
     return Tag(f"{VERSION}{library}", f"the version of {library}")
 
 
@@ -300,9 +316,13 @@ VERDICT = Tag("verdict", "one of `VERDICTS`")
 REASON = Tag("reason", "why, where the verdict alone does not say it")
 ERROR = Tag("error", "the type of the error of a job that failed")
 RECORDED = Tag("recorded", "the words of the arrays that it keeps, with commas")
-KEPT = "descent"  # of these words the one that every descent has: all its histories
-THINNED = Tag("thinned", "true where MLflow has some points of a history, and `KEPT` has all")
-AGAIN = Tag("descend_again", "what belonged to another best step, or other rules, and is gone")
+DESCENT_ARRAYS = "descent"  # the name of the arrays of every descent: all its histories
+THINNED = Tag(
+    "thinned", "true where MLflow has some points of a history, and `DESCENT_ARRAYS` has all"
+)
+DESCEND_AGAIN = Tag(
+    "descend_again", "what belonged to another best step, or other rules, and is gone"
+)
 BEST = Tag("best", "true for the step that stands for its scheme")
 FALLS = Tag("falls", "true where the cost falls throughout")
 START_VERDICTS = Tag("start_verdicts", "the verdict of each of several starts")
@@ -316,7 +336,7 @@ CENSORED_FALLING = Tag("censored_falling", "likewise, of the largest falling ste
 CENSORED_CRITICAL = Tag("censored_critical", "true where no step failed in the search")
 EXPLANATION = Tag("explanation", "theory in a paragraph")
 BASIS = Tag("theory_basis", "which curvature 2/L is from")
-EXACT = "exact"  # how a basis begins that is no bound: the curvature is the same everywhere
+EXACT = "exact"  # the beginning of a basis that is no bound: the curvature is the same everywhere
 PLAIN = Tag("plain_descent", "false where 2/L does not speak of the optimizer")
 GRIDLESS = Tag("own_step_sizes", "true where the optimizer finds its own step sizes")
 NO_LAYERS = Tag("no_layers", "why the start's excess is not split into layers")
@@ -349,9 +369,9 @@ COMMIT = Tag("mlflow.source.git.commit", "the commit of the code")
 
 
 def fitted(row: Mapping[Any, Any]) -> str:
-    """Return a scheme's normalizer, and that it was fitted on the test points too, where it was."""
-    known = str(row["normalizer"])
-    return f"{known} (fitted on all)" if row.get(FIT_ON) == "all" else known
+    """Return the normalizer of a scheme, marked if it was fitted on the test points too."""
+    normalizer = str(row["normalizer"])
+    return f"{normalizer} (fitted on all)" if row.get(FIT_ON) == "all" else normalizer
 
 
 def setting(key: str) -> str:
@@ -360,18 +380,22 @@ def setting(key: str) -> str:
 
 
 def typed(value: Any) -> str:
-    """Return a setting's value, as it was recorded, in the way that one types it."""
+    """Return a recorded value of a setting as a user types it."""
     return {"None": "null", "True": "true", "False": "false"}.get(str(value), str(value))
 
 
-_DECLARED = {metric.key: metric for metric in [*globals().values()] if isinstance(metric, Metric)}
+_DECLARED = {
+    metric.key: metric
+    for metric in (*globals().values(), *map(of_seed, CROSS_VALIDATED))
+    if isinstance(metric, Metric)
+}
 
 
 def label_of(key: str) -> str:
-    """Return what a person reads for a metric's key; any other word as it is."""
+    """Return the label of the key of a metric; any other text unchanged."""
     return _DECLARED[key].label if key in _DECLARED else key
 
 
 def axis_of(key: str) -> str:
-    """Return what the steps of a series count; empty for a single number."""
+    """Return what the step of MLflow counts for a key; empty for a single number."""
     return _DECLARED[key].axis if key in _DECLARED else ""

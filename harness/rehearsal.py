@@ -1,4 +1,4 @@
-"""A rehearsal of a job: what would stop its descent is told before anything is recorded."""
+"""Rehearse a job on few points, to report its errors before anything is recorded."""
 
 import traceback
 from dataclasses import replace
@@ -14,23 +14,29 @@ from normbench.datasets.values import FLOAT64_BYTES, refuse_larger
 from normbench.job import Job, run
 from normbench.verdicts.search import Search
 
-SMALL = 200_000  # numbers in the points: below, a rehearsal with all of them takes no time
-FEW = 64  # points of larger data
-ARRAYS = 4  # of the size of all weights, that a step keeps at a time
+SMALL_SIZE = 200_000  # numbers in the points: a rehearsal with all of them takes no time
+REHEARSED_POINTS = 64  # of larger data
+ARRAYS_PER_STEP = 4  # of the size of all weights, in memory during a step
 
 
 def rehearse(job: Job) -> None:
-    """Raise `UserError` where a job's scheme, start or cost does not take its points.
+    """Check that the scheme, start and cost of a job accept its points.
 
-    A few points tell, without a step; where they do not pass, all of them decide. Anything else
-    that goes wrong, as a bug in the user's own code, is told by the job itself.
+    A few points decide, without a step; if they fail, all points decide. Any other error, such as
+    a bug in the code of the user, is left to the job itself.
+
+    Args:
+        job: The job.
+
+    Raises:
+        UserError: The scheme, start or cost refuses the points, or the weights exceed the memory.
     """
     short = _short(job)
     try:
         try:
-            outcome = run(replace(short, dataset=_few(job.dataset)))
+            outcome = run(replace(short, dataset=_sample_points(job.dataset)))
         except UserError:
-            if len(_few(job.dataset).x) == len(job.dataset.x):
+            if len(_sample_points(job.dataset).x) == len(job.dataset.x):
                 raise
             outcome = run(short)
     except UserError:
@@ -43,13 +49,13 @@ def rehearse(job: Job) -> None:
     refuse_larger(
         f"starts={settings.starts}, {len(settings.step_sizes)} step_sizes, "
         f"{outcome.features} features",
-        ARRAYS * FLOAT64_BYTES * weights,
+        ARRAYS_PER_STEP * FLOAT64_BYTES * weights,
         "choose fewer starts or step sizes, or a scheme that gives fewer features",
     )
 
 
 def _short(job: Job) -> Job:
-    """Return a job that ends where its descent would begin; one without a descent whole."""
+    """Return a job that ends where its descent would begin; one without a descent is unchanged."""
     if not job.settings.iterations and job.settings.record:
         return replace(job, settings=replace(job.settings, shown_point=0))
     settings = replace(
@@ -65,16 +71,16 @@ def _short(job: Job) -> Job:
     return replace(job, settings=settings, cost=_watched(job.cost), search=Search())
 
 
-def _few(data: Dataset) -> Dataset:
-    """Return a data set of some of its points, of all where they are few."""
-    if data.x.size <= SMALL:
+def _sample_points(data: Dataset) -> Dataset:
+    """Return a data set of evenly spaced points, or all points of a small one."""
+    if data.x.size <= SMALL_SIZE:
         return data
-    chosen = np.unique(np.linspace(0, len(data.x) - 1, FEW).astype(int))
-    test = data.x_test[:FEW]
+    indices = np.unique(np.linspace(0, len(data.x) - 1, REHEARSED_POINTS).astype(int))
+    test = data.x_test[:REHEARSED_POINTS]
     return replace(
         data,
-        x=data.x[chosen],
-        y=data.y[chosen] if len(data.y) else data.y,
+        x=data.x[indices],
+        y=data.y[indices] if len(data.y) else data.y,
         x_test=test,
         y_test=data.y_test[: len(test)],
         fingerprint=f"{data.fingerprint} rehearsed",
@@ -82,7 +88,7 @@ def _few(data: Dataset) -> Dataset:
 
 
 def _watched(cost: Any) -> Any:
-    """Return a cost of the user's own that says what is wrong with itself; ours as it is."""
+    """Return a cost of the user wrapped to report its errors; a built-in cost is unchanged."""
     if hasattr(cost, "fused"):
         return cost
     name = getattr(cost, "__name__", type(cost).__name__)

@@ -1,7 +1,4 @@
-"""Choose the fastest equivalent implementation of a problem.
-
-Without `engine.fast`, the plain implementations here are all that there is.
-"""
+"""Choose the fastest equivalent implementation of a problem; `engine.fast` has the candidates."""
 
 from collections.abc import Callable
 from typing import Any, NamedTuple
@@ -22,19 +19,36 @@ Array = NDArray[Any]
 ENGINES = ("fast", "plain")
 
 
-def objective(engine: str, cost: Cost, points: Rows, *parts: Any) -> Objective:
-    """Return the `Objective` of these parts, or its equal that is quicker: see `ENGINES`."""
+def objective(engine: str, cost: Cost, points: Rows, *arguments: Any) -> Objective:
+    """Return an objective, as a faster equivalent where the engine allows it.
+
+    Args:
+        engine: One of `ENGINES`.
+        cost: The cost.
+        points: The points under the scheme.
+        arguments: The remaining arguments of `Objective`.
+
+    Returns:
+        The objective, or its faster equivalent.
+
+    Raises:
+        UserError: The engine is unknown, or cannot read these points.
+    """
     if check_choice("engine", engine, ENGINES) == "fast":
-        return on_points(cost, points, *parts)
+        return on_points(cost, points, *arguments)
     if isinstance(points, Under):
         raise UserError("engine=plain: takes points that are in memory, and no fold; use fast")
-    return Objective(cost, points, *parts)
+    return Objective(cost, points, *arguments)
 
 
 class Route(NamedTuple):
-    """Problems that are descended instead of others, and the same weights for both.
+    """Problems that are descended in place of equivalent ones.
 
-    start: `(A, *shape)`, of the problem that is descended. outward: from its weights to the others.
+    Attributes:
+        train: The training problem that is descended.
+        test: The test problem in the same coordinates.
+        start: The starting weights of that problem, `(A, *shape)`.
+        outward: Maps its weights to those of the original problem.
     """
 
     train: Problem
@@ -51,33 +65,42 @@ def quickest(
     optimizer: Optimizer,
     work: tuple[int, int],
 ) -> Route:
-    """Return quicker problems of the same costs, to rounding; they leave all points as they are.
+    """Return the fastest problems of the same costs, to rounding.
 
-    work: runs, and iterations.
+    Args:
+        engine: One of `ENGINES`; `plain` returns the given problems.
+        train: The training problem.
+        test: The test problem, if any.
+        start: The starting weights, `(A, *shape)`.
+        optimizer: The optimizer.
+        work: The numbers of runs and of iterations.
+
+    Returns:
+        The problems to descend, with their start and the map of their weights.
     """
-    linear, other = train.linear, test.linear if test else None
+    linear, linear_test = train.linear, test.linear if test else None
     if engine == "plain" or linear is None or not train.full_batch:
         return Route(train, test, start)
     axes = None
     if isinstance(linear.points, np.ndarray) and span.pays_off(linear, optimizer, start, *work):
         axes = span.find_span(linear.points, start)
     if axes:
-        linear, other = axes.train(linear), axes.test(other) if other else None
+        linear, linear_test = axes.train(linear), axes.test(linear_test) if linear_test else None
     # A rule that does not turn with the axes may amplify rounding.
-    quick = _quick(linear, work, True, drops=optimizer.rotation_equivariant)
-    quick_test = _quick(other, work, False, drops=True) if other else None
+    quick = _fastest(linear, work, True, drops=optimizer.rotation_equivariant)
+    quick_test = _fastest(linear_test, work, False, drops=True) if linear_test else None
     if axes:
         return Route(quick, quick_test, axes.inward(start), axes.outward)
     return Route(quick, quick_test, start)
 
 
-def _quick(problem: Linear, work: tuple[int, int], trains: bool, drops: bool) -> Problem:
-    """Return the quickest Problem of these parts; drops: the last class need not be multiplied."""
-    whole = on_points(
+def _fastest(problem: Linear, work: tuple[int, int], trains: bool, drops: bool) -> Problem:
+    """Return the fastest `Problem` of a linear one; drops: whether it may drop the last class."""
+    fast_objective = on_points(
         *(problem.cost, problem.points, problem.targets),
         *(problem.classify, problem.l2, problem.shape[0]),
     )
-    if triangle.pays_off(whole, *work):
-        return triangle.make_triangle(whole)
-    merged = merge(whole)
+    if triangle.pays_off(fast_objective, *work):
+        return triangle.make_triangle(fast_objective)
+    merged = merge(fast_objective)
     return pack(drop_last_class(merged) if drops else merged, *work, with_gradient=trains)

@@ -1,7 +1,7 @@
-"""The table of settings: each with its role, its default, its check and one line of help.
+"""The table of settings: each row has a role, a default, a check and one line of help.
 
-Identity, problems, labels, `compare()`, `normbench --help` and the reference page read this table;
-a config with a setting that is not in it is refused. To add a setting, add its row.
+Identity, problems, labels, `compare()`, `normbench --help` and the reference page read this table.
+A config with a setting that is not in it is refused. To add a setting, add its row.
 """
 
 import math
@@ -25,34 +25,42 @@ from normbench.datasets.values import (
 )
 
 STARTS = ("zeros", "normal", "same_function")
-DRAWN = STARTS[1:]  # by a seed, so that there can be several
-MOST_STEP_SIZES = 1000
-# The parts of a job's identity: its descent, what is found out beside it, how it is judged.
-DESCENT_PART, ASKED_PART, JUDGED_PART = "descent", "asked", "judged"
+DRAWN = STARTS[1:]  # starts that a seed draws, so that there can be several
+MAX_STEP_SIZES = 1000
+# The parts of the identity of a job: its descent, its requested measures, its rules of judging.
+DESCENT_PART, REQUEST_PART, JUDGING_PART = "descent", "asked", "judged"
 Check = Callable[[str, Any], Any]
 
 
 class Role(Enum):
-    """What a setting is a part of; statistics, identity and labels follow from it."""
+    """The role of a setting, which determines statistics, identity and labels."""
 
     PROBLEM = "problem"  # the data, the cost and the start that schemes are compared on
     SCHEME = "scheme"
     DESCENT = "descent"
     REPETITION = "repetition"  # a seed: another value repeats the problem
     JUDGING = "judging"  # of recorded histories: a change needs no descent
-    DRAWING = "drawing"  # what is found out about a finished job, for figures and tables
-    PLACE = "place"  # where things go, and what is taken from where; changes no number
+    DRAWING = "drawing"  # measures of a finished job, for figures and tables
+    LOCATION = "place"  # where results go, and what is reused; changes no number
 
 
 @dataclass(frozen=True)
 class Setting:
-    """A row of the table; `group.*` stands for the options of a group that have no row.
+    """A row of the table.
 
-    check: returns the value, or raises `UserError`; None where only the data can tell. used: tells
-    from a job's parameters, as text or not, whether the value has an effect. folds: of a
-    cross-validation, which is made beside the descent. same_problem: other values make no other
-    problem, since an experiment has one or each scheme its own. recorded: is a parameter of a job.
-    python: is an argument of `compare()`.
+    Attributes:
+        name: The name; `group.*` is the row of all options of a group without a row.
+        role: The role.
+        default: The default.
+        help: One line of help.
+        check: Returns the value, or raises `UserError`; None where only the data decide.
+        used: Whether the value has an effect beyond the content of the data, from the parameters of
+            a job (texts or values).
+        folds: Whether it is of a cross-validation, which runs beside the descent.
+        same_problem: Whether other values leave the problem as it is, because an experiment has one
+            value, or each scheme its own.
+        recorded: Whether it is a parameter of a job.
+        python: Whether it is an argument of `compare()`.
     """
 
     name: str
@@ -72,25 +80,29 @@ class Setting:
 
     @property
     def group(self) -> str:
-        """The group that the setting is in; empty outside groups."""
+        """The group of the setting; empty outside groups."""
         return self.name.rpartition(".")[0]
 
-    def enters(self, part: str, params: Mapping[str, Any]) -> bool:
-        """Return whether the value counts in a part of a job's identity.
+    def enters(self, identity_part: str, params: Mapping[str, Any]) -> bool:
+        """Return whether the value enters a part of the identity of a job.
 
-        part: such as `DESCENT_PART`. Data count by content.
+        Data sets enter by their content, and not by their settings.
+
+        Args:
+            identity_part: A part, such as `DESCENT_PART`.
+            params: The parameters of the job.
         """
         by_content = self.role in (Role.PROBLEM, Role.REPETITION) and (
             self.group == "dataset" or self.name == "dataset"
         )
-        own = {Role.JUDGING: JUDGED_PART, Role.DRAWING: ASKED_PART, Role.PLACE: ""}
-        home = "" if by_content else own.get(self.role, DESCENT_PART)
-        home = ASKED_PART if self.folds else home
-        return self.recorded and home == part and self.used(params)
+        part_of_role = {Role.JUDGING: JUDGING_PART, Role.DRAWING: REQUEST_PART, Role.LOCATION: ""}
+        own_part = "" if by_content else part_of_role.get(self.role, DESCENT_PART)
+        own_part = REQUEST_PART if self.folds else own_part
+        return self.recorded and own_part == identity_part and self.used(params)
 
 
 def find(name: str) -> Setting | None:
-    """Return the row of a setting, or that of its group's options; None where there is neither."""
+    """Return the row of a setting, or that of the options of its group; None without either."""
     return ROWS.get(name) or ROWS.get(f"{name.partition('.')[0]}.*" if "." in name else "")
 
 
@@ -100,44 +112,55 @@ def default(name: str) -> Any:
 
 
 def check(name: str, value: Any) -> Any:
-    """Return a setting's value as it counts; raise `UserError` where it breaks its rule."""
+    """Return the checked value of a setting.
+
+    Args:
+        name: The name of the setting.
+        value: The value.
+
+    Returns:
+        The value in its canonical type.
+
+    Raises:
+        UserError: The setting does not exist, or the value breaks its rule.
+    """
     row = find(name)
     if row is None:
         raise UserError(f"{name}: no such setting; normbench --cfg job lists them")
     return value if row.check is None else row.check(name, value)
 
 
-def of_identity(part: str, params: Mapping[str, Any]) -> dict[str, str]:
-    """Return the parameters that enter a part of a job's identity, as text."""
+def of_identity(identity_part: str, params: Mapping[str, Any]) -> dict[str, str]:
+    """Return the parameters that enter a part of the identity of a job, as texts."""
     rows = ((key, find(key)) for key in sorted(params))
-    return {key: str(params[key]) for key, row in rows if row and row.enters(part, params)}
+    return {key: str(params[key]) for key, row in rows if row and row.enters(identity_part, params)}
 
 
 def has_role(name: str, *roles: Role) -> bool:
-    """Return whether a setting has one of some roles."""
+    """Return whether a setting has one of the roles."""
     row = find(name)
     return row is not None and row.role in roles
 
 
 def makes_problem(name: str) -> bool:
-    """Return whether costs under two values of a parameter are of two problems.
+    """Return whether two values of a parameter make two problems, whose costs do not compare.
 
-    They are for a parameter that is no setting: nothing is known of it.
+    A parameter that is no setting does, because its role is unknown.
     """
     row = find(name)
-    apart = (Role.PROBLEM, Role.DESCENT, Role.REPETITION)
-    return row is None or (row.role in apart and not row.same_problem)
+    problem_roles = (Role.PROBLEM, Role.DESCENT, Role.REPETITION)
+    return row is None or (row.role in problem_roles and not row.same_problem)
 
 
 def arguments() -> Iterator[tuple[str, Setting]]:
-    """Yield the settings that `compare()` takes, each with its name there."""
+    """Yield the settings that `compare()` takes, each with the name of its argument."""
     for row in TABLE:
         if row.python and row.default is not OF_OPTIONS and row.group in ("", "dataset", "cost"):
             yield row.name.rpartition(".")[2], row
 
 
-def described() -> str:
-    """Return the settings that a config has, with default and help, as `--help` lists them."""
+def describe_settings() -> str:
+    """Return the settings with default and help, as `--help` lists them."""
     return "".join(
         f"  {row.name}={format_value(row.default)}\n      {row.help}\n"
         for row in TABLE
@@ -152,38 +175,49 @@ def reference() -> str:
         text += f"\n## Of the {role.value}\n\n"
         text += "| setting | default | meaning |\n| --- | --- | --- |\n"
         for row in TABLE:
-            shown = (
+            default_text = (
                 "the option's own"
                 if row.default is OF_OPTIONS
                 else f"`{format_value(row.default)}`"
             )
             if row.role is role:
-                text += f"| `{row.name}` | {shown} | {row.help.replace('|', chr(92) + '|')} |\n"
+                text += (
+                    f"| `{row.name}` | {default_text} | {row.help.replace('|', chr(92) + '|')} |\n"
+                )
     return text
 
 
 def decades(first: Any, last: Any, per_decade: Any = 1) -> list[float]:
-    """Return the powers of ten from 10^first to 10^last, ends included, per_decade a decade.
+    """Return the powers of ten from 10^first to 10^last, ends included.
 
-    Whole exponents give the float that the literal gives (10^-3 is 0.001 to the last digit).
+    A whole exponent gives the float of its literal: 10^-3 is 0.001 to the last digit.
+
+    Args:
+        first: The first exponent.
+        last: The last exponent.
+        per_decade: The number of points in a decade.
+
+    Raises:
+        UserError: An argument is no whole number, or the range is empty or too long.
     """
     name = f"step_sizes=${{decades:{first},{last},{per_decade}}}"
-    for part in (first, last, per_decade):
-        if isinstance(part, bool) or not isinstance(part, int):
-            raise UserError(f"{name}: {part} is not a whole number; write ${{decades:-7,2}}")
+    for number in (first, last, per_decade):
+        if isinstance(number, bool) or not isinstance(number, int):
+            raise UserError(f"{name}: {number} is not a whole number; write ${{decades:-7,2}}")
     if last < first or per_decade < 1 or not -300 <= first <= last <= 300:
         raise UserError(
             f"{name}: must run upwards between -300 and 300 with 1 point a decade or more; "
             "write ${decades:-7,2}"
         )
     count = (last - first) * per_decade + 1
-    if count > MOST_STEP_SIZES:
-        raise UserError(f"{name}: makes {count} step sizes; {MOST_STEP_SIZES} at most")
+    if count > MAX_STEP_SIZES:
+        raise UserError(f"{name}: makes {count} step sizes; {MAX_STEP_SIZES} at most")
     exponents = [(first * per_decade + i, per_decade) for i in range(count)]
     return [float(f"1e{n // d}") if n % d == 0 else 10.0 ** (n / d) for n, d in exponents]
 
 
 def _step_sizes(name: str, values: Any) -> tuple[float, ...]:
+    """Return distinct positive step sizes."""
     remedy = "give a list of distinct positive numbers, such as step_sizes=[0.01,0.1,1]"
     if isinstance(values, (str, bytes)) or not (
         hasattr(values, "__iter__") or hasattr(values, "__float__")
@@ -205,6 +239,7 @@ def _step_sizes(name: str, values: Any) -> tuple[float, ...]:
 
 
 def _start(name: str, value: Any) -> Any:
+    """Return the name of a start, or its weights as tuples."""
     if value is None or (isinstance(value, str) and value in STARTS):
         return value
     remedy = f"must be null, {', '.join(STARTS)}, or a list of weights with the bias first"
@@ -221,11 +256,12 @@ def _start(name: str, value: Any) -> Any:
 
 
 def _record(name: str, values: Any) -> tuple[str, ...]:
-    # Which words there are, the measures say.
+    """Return the names of arrays; `measures.check` checks that they exist."""
     return tuple(map(str, check_list(name, values, "a list, such as record=[path,points]")))
 
 
 def _checkpoint(name: str, value: Any) -> Any:
+    """Return positive seconds, or None."""
     try:
         return value if value is None else check_number(name, value, above=0)
     except UserError as error:
@@ -233,37 +269,41 @@ def _checkpoint(name: str, value: Any) -> Any:
 
 
 def _refine(name: str, value: Any) -> Any:
-    """Return auto, or whether; a word in a command line is text."""
-    known = {"auto": "auto", "true": True, "false": False}
-    return value if isinstance(value, bool) else known[check_choice(name, value, tuple(known))]
+    """Return auto, True or False; a value of a command line is a text."""
+    choices = {"auto": "auto", "true": True, "false": False}
+    return value if isinstance(value, bool) else choices[check_choice(name, value, tuple(choices))]
 
 
 def _shown_step(name: str, value: Any) -> float | None:
+    """Return a positive step size, or None."""
     return None if value is None else check_number(name, value, above=0)
 
 
 def _memory(name: str, value: Any) -> Any:
+    """Return a valid size of memory unchanged."""
     parse_memory_size(value)
     return value
 
 
 def _is_drawn(params: Mapping[str, Any]) -> bool:
+    """Return whether a seed draws the start."""
     return params.get("start") in DRAWN
 
 
 def _is_folded(params: Mapping[str, Any]) -> bool:
+    """Return whether the job has a cross-validation."""
     return str(params.get("dataset.folds")) != "None"
 
 
 PROBLEM, SCHEME, DESCENT, REPETITION = Role.PROBLEM, Role.SCHEME, Role.DESCENT, Role.REPETITION
-JUDGING, DRAWING, PLACE = Role.JUDGING, Role.DRAWING, Role.PLACE
-OF_OPTIONS = ...  # the default of a row for options: the option's own file has it
+JUDGING, DRAWING, LOCATION = Role.JUDGING, Role.DRAWING, Role.LOCATION
+OF_OPTIONS = ...  # the default of a row of options: the file of each option has it
 CACHE = "${oc.env:NORMBENCH_DATA,${oc.env:XDG_CACHE_HOME,${oc.env:HOME,.}/.cache}/normbench}"
 POSITIVE, SHARE = partial(check_number, above=0), partial(check_number, above=0, below=1)
 NATURAL, COUNT = partial(check_integer, at_least=0), partial(check_integer, at_least=1)
-COMMAND: Any = {"recorded": False, "python": False}  # of the command alone
-FOLDS: Any = {"used": _is_folded, "folds": True}
-THEORY, L2_IN = ("auto", "full", "none"), ("transformed", "features")
+COMMAND_ONLY: Any = {"recorded": False, "python": False}  # of the command alone
+FOLDS_ONLY: Any = {"used": _is_folded, "folds": True}
+THEORY_CHOICES, L2_IN = ("auto", "full", "none"), ("transformed", "features")
 PRECISIONS = ("float64", "float32")
 
 TABLE = (
@@ -273,7 +313,7 @@ TABLE = (
     ),
     Setting("normalizer", SCHEME, "standard", "the schemes that are compared", python=False),
     Setting("optimizer", DESCENT, "gradient_descent", "how the weights are updated", python=False),
-    Setting("tracking", PLACE, "local", "where runs are recorded", **COMMAND),
+    Setting("tracking", LOCATION, "local", "where runs are recorded", **COMMAND_ONLY),
     Setting(
         "step_sizes",
         DESCENT,
@@ -326,21 +366,21 @@ TABLE = (
     ),
     Setting(
         "reuse",
-        PLACE,
+        LOCATION,
         True,
         "take equal, finished jobs from what is recorded",
         check_switch,
-        **COMMAND,
+        **COMMAND_ONLY,
     ),
     Setting(
         "checkpoint",
-        PLACE,
+        LOCATION,
         180,
         "seconds between two checkpoints, from which the same command resumes; null: none",
         _checkpoint,
-        **COMMAND,
+        **COMMAND_ONLY,
     ),
-    Setting("packages", PLACE, [], "packages whose code a _target_ may name", **COMMAND),
+    Setting("packages", LOCATION, [], "packages whose code a _target_ may name", **COMMAND_ONLY),
     Setting(
         "record",
         DRAWING,
@@ -351,7 +391,11 @@ TABLE = (
         _record,
     ),
     Setting(
-        "figures", DRAWING, None, "the figures that are drawn; null: all but windows", **COMMAND
+        "figures",
+        DRAWING,
+        None,
+        "the figures that are drawn; null: all but windows",
+        **COMMAND_ONLY,
     ),
     Setting(
         "shown_point", DRAWING, 0, "the training point that record=[components] builds up", NATURAL
@@ -359,13 +403,13 @@ TABLE = (
     Setting(
         "theory",
         DRAWING,
-        THEORY[0],
+        THEORY_CHOICES[0],
         "auto: what costs no more than the descent; full: whatever it costs; none: no theory",
-        partial(check_choice, choices=THEORY),
+        partial(check_choice, choices=THEORY_CHOICES),
     ),
     Setting(
         "memory",
-        PLACE,
+        LOCATION,
         None,
         "the most memory that a process takes, such as 1GiB or 500MB",
         _memory,
@@ -373,13 +417,13 @@ TABLE = (
     ),
     Setting(
         "fold",
-        PLACE,
+        LOCATION,
         False,
         "fold an affine scheme into the weights instead of copying the points",
         check_switch,
         recorded=False,
     ),
-    Setting("data_dir", PLACE, CACHE, "the folder of downloaded data", python=False),
+    Setting("data_dir", LOCATION, CACHE, "the folder of downloaded data", python=False),
     Setting("dataset.*", PROBLEM, OF_OPTIONS, "options of a data set"),
     Setting(
         "dataset.encoding",
@@ -401,7 +445,7 @@ TABLE = (
         PROBLEM,
         None,
         "cross-validation: how many parts, each held out once",
-        **FOLDS,
+        **FOLDS_ONLY,
     ),
     Setting(
         "dataset.repeats",
@@ -409,7 +453,7 @@ TABLE = (
         1,
         "how often cross-validation is repeated, each time with another seed",
         COUNT,
-        **FOLDS,
+        **FOLDS_ONLY,
     ),
     Setting(
         "dataset.split_seed",
@@ -417,7 +461,7 @@ TABLE = (
         0,
         "the seed by which points are held out",
         NATURAL,
-        **FOLDS,
+        **FOLDS_ONLY,
     ),
     Setting("dataset.seed", REPETITION, OF_OPTIONS, "the seed of random data"),
     Setting("seed", REPETITION, 0, "the seed of random starts", NATURAL, _is_drawn),
@@ -437,7 +481,15 @@ TABLE = (
         None,
         "outliers among the training points: cells, or whole points",
     ),
-    Setting("dataset.outlier_share", PROBLEM, 0.01, "share of the cells, or of the points"),
+    # A fold's outliers do not follow from those of all points, whose number is rounded.
+    Setting(
+        "dataset.outlier_share",
+        PROBLEM,
+        0.01,
+        "share of the cells, or of the points",
+        used=lambda params: _is_folded(params) and str(params.get("dataset.outliers")) != "None",
+        folds=True,
+    ),
     Setting(
         "dataset.outlier_size",
         PROBLEM,
@@ -469,7 +521,7 @@ TABLE = (
     ),
     Setting("normalizer.*", SCHEME, OF_OPTIONS, "options of a scheme"),
     Setting("optimizer.*", DESCENT, OF_OPTIONS, "options of an optimizer"),
-    Setting("tracking.*", PLACE, OF_OPTIONS, "where runs are recorded", **COMMAND),
+    Setting("tracking.*", LOCATION, OF_OPTIONS, "where runs are recorded", **COMMAND_ONLY),
     Setting(
         "rules.tail", JUDGING, 0.1, "the share of the iterations that is called the tail", SHARE
     ),
@@ -513,12 +565,12 @@ TABLE = (
         partial(check_number, at_least=1e-9, below=1),
         lambda params: str(params.get("search.critical")) == "True",
     ),
-    Setting("study.*", PLACE, OF_OPTIONS, "what a study says of its source"),
-    Setting("study.expected", PLACE, OF_OPTIONS, "the numbers of that source", **COMMAND),
+    Setting("study.*", LOCATION, OF_OPTIONS, "what a study says of its source"),
+    Setting("study.expected", LOCATION, OF_OPTIONS, "the numbers of that source", **COMMAND_ONLY),
 )
 ROWS = {row.name: row for row in TABLE}
 SECTIONS = tuple(dict.fromkeys(row.group for row in TABLE if row.group))
-# The choices that a job is made of, and the seeds: of the data first.
+# The choices of a job, and its seeds: that of the data first.
 CHOICES = tuple(row.name for row in TABLE if f"{row.name}.*" in ROWS and row.recorded)
 SEEDS = tuple(row.name for row in TABLE if row.role is REPETITION)
 

@@ -1,11 +1,11 @@
-"""What the field calls a setting or an option that has another name here, and what to type."""
+"""Synonyms of settings and options in the field, and what to type here instead."""
 
 import re
 from collections.abc import Sequence
 
 from normbench.datasets.values import name_source, spell_setting
 
-# By the setting: what it is called elsewhere, in small letters and digits alone.
+# The synonyms of each setting, in lower-case letters and digits.
 SETTINGS: dict[str, str] = {
     "step_sizes": "lr learningrate learningrates eta alpha step stepsize steps rate gamma",
     "iterations": "epochs epoch nepochs numepochs niter niters numiter maxiter maxiterations "
@@ -30,7 +30,7 @@ SETTINGS: dict[str, str] = {
     "normalizer.components": "ncomponents",
     "normalizer.ridge": "eps epsilon jitter",
 }
-# By the group and the option: what the option is called elsewhere.
+# The synonyms of each option, by group.
 OPTIONS: dict[str, dict[str, str]] = {
     "normalizer": {
         "standard": "zscore zscores zscoring standardscaler standardize standardise standardized "
@@ -84,15 +84,15 @@ OPTIONS: dict[str, dict[str, str]] = {
         "gaussian": "makeclassification makeblobs normal random",
     },
 }
-# What is to be known of an option that is meant by another name.
+# Notes on an option that was named by a synonym.
 NOTES = {
     "softmax": " for two classes, and multiclass_softmax for more",
     "gradient_descent": ": every step takes all points, in no batches",
     "pca_sphere": ", or zca_sphere, which turns the axes back",
 }
-# The choice that reads a file, by its ending, and how the choice is told the targets.
+# The dataset option that reads a file, by its ending, and the setting of its targets.
 FILES = {"csv": "csv", "tsv": "csv", "txt": "csv", "parquet": "parquet", "npz": "npz", "npy": "npy"}
-TARGETS = {
+TARGET_SETTINGS = {
     "csv": " dataset.target=COLUMN",
     "parquet": " dataset.target=COLUMN",
     "npy": " dataset.targets=FILE",
@@ -101,30 +101,36 @@ TARGETS = {
 
 
 def setting_of(name: str) -> str:
-    """Return the setting that goes by another name elsewhere; empty where none does."""
+    """Return the setting that has a name as a synonym; empty where none has."""
     return _find(name, SETTINGS)
 
 
 def remedy(group: str, name: str, options: Sequence[str]) -> str:
-    """Return what to type instead of an option that does not exist; empty where nothing is near.
+    """Return what to type instead of an option that does not exist.
 
-    It begins with what the name is called here, for a name of the field's.
+    Args:
+        group: The group.
+        name: The name that was typed.
+        options: The options of the group.
+
+    Returns:
+        The remedy; empty where no option is near.
     """
     plain = _plain(name)
-    same = [option for option in options if _plain(option) == plain]
-    meant = same[0] if same else _find(name, OPTIONS.get(group, {}))
+    equal_options = [option for option in options if _plain(option) == plain]
+    meant = equal_options[0] if equal_options else _find(name, OPTIONS.get(group, {}))
     if meant in options:
-        note = "" if same else NOTES.get(meant, "")
+        note = "" if equal_options else NOTES.get(meant, "")
         return f"is called {meant} here{note}; type {spell_setting(group, meant)}"
-    return _of_own_code(group, name)
+    return _user_code_remedy(group, name)
 
 
-def _of_own_code(group: str, name: str) -> str:
-    """Return how a file or a class of the user's own is typed; empty for any other name."""
+def _user_code_remedy(group: str, name: str) -> str:
+    """Return how to type a file or a class of the user; empty for any other name."""
     ending = name.rpartition(".")[2].lower()
     if group == "dataset" and "." in name and ending in FILES:
-        kind = FILES[ending]
-        return f"is a file; type dataset={kind} dataset.path={name}{TARGETS[kind]}"
+        option = FILES[ending]
+        return f"is a file; type dataset={option} dataset.path={name}{TARGET_SETTINGS[option]}"
     dotted = re.fullmatch(r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)+", name)
     if group != "normalizer" or not dotted:
         return ""
@@ -136,11 +142,11 @@ def _of_own_code(group: str, name: str) -> str:
 
 
 def _find(name: str, table: dict[str, str]) -> str:
-    """Return the key of a table whose synonyms a name is among; empty where it is in none."""
+    """Return the key of a table that has a name as a synonym; empty where none has."""
     plain = _plain(name)
-    return next((key for key, others in table.items() if plain in others.split()), "")
+    return next((key for key, synonyms in table.items() if plain in synonyms.split()), "")
 
 
 def _plain(name: str) -> str:
-    """Return a name in small letters and digits alone."""
+    """Return a name in lower-case letters and digits alone."""
     return re.sub(r"[^a-z0-9]", "", name.lower())

@@ -37,7 +37,7 @@ def sweep(name, *words):
             names.SWEEP_ID.key: memory.SWEEP,
             names.membership(memory.SWEEP).key: str(number),
         }
-        place = records.Place(memory.STORE, spec.experiment, "", spec.parameters(), tags)
+        place = records.RecordHeader(memory.STORE, spec.experiment, "", spec.parameters(), tags)
         spec.settle(place.params, place.tags, made)
         found.append(records.of_outcome(place, made.dataset, run(made, shared=shared)))
     return memory.sweep(found, study.expected(master))

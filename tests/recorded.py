@@ -15,7 +15,7 @@ from normbench.optimizers import gradient_descent
 from normbench.recording.resume import leftovers
 from normbench.recording.store import records
 from normbench.recording.store.writer import Writer
-from normbench.results.pages.drawn import Known
+from normbench.results.pages.drawn import RecordedFigures
 from normbench.results.store.runs import load
 from tests import stores
 
@@ -41,7 +41,7 @@ def write_sweep(folder, dataset, cost, schemes, settings, name, theory=False, pa
         params = {"dataset": dataset.name, "normalizer": label, **options, **more}
         params["iterations"] = settings.iterations
         tags = {"normalizer": label, "sweep_id": "sweep-1", "dataset": dataset.name}
-        place = records.Place(uri, name, sweep, params, tags)
+        place = records.RecordHeader(uri, name, sweep, params, tags)
         run_id = writer.write(records.of_outcome(place, dataset, outcome))
         if theory:
             writer.client.log_metric(run_id, "theory/step_threshold", 0.5)
@@ -135,15 +135,17 @@ def two(tmp_path, with_store):
         (folder / "lock").write_text("")
         (folder / "sweep.json").write_text(f'{{"sweep_id": "{sweep}"}}')
         (folder / "histories.png").write_bytes(b"png")
-        parent = writer.start_sweep(TWO, sweep, {"command": "-", **leftovers.home(folder)})
-        Known(writer, folder, {TWO: parent}, []).remember({TWO: [folder / "histories.png"]})
+        parent = writer.start_sweep(TWO, sweep, {"command": "-", **leftovers.owner_tags(folder)})
+        RecordedFigures(writer, folder, {TWO: parent}, []).remember(
+            {TWO: [folder / "histories.png"]}
+        )
         for number, scheme in enumerate(schemes):
             settings = Settings((0.1, 1.0), iterations=2, theory="none")
             made = run(Job(data, softmax, scheme, gradient_descent(), settings))
             word = type(scheme).__name__
             tags = {"sweep_id": sweep, "normalizer": word, f"sweep.{sweep}": str(number)}
             params = {"normalizer": word, "iterations": 2 + (sweep == "b")}
-            place = records.Place(uri, TWO, parent, params, tags)
+            place = records.RecordHeader(uri, TWO, parent, params, tags)
             runs[sweep, word] = writer.write(records.of_outcome(place, data, made))
         writer.finish(parent)
     writer.adopt(runs["a", "MinMaxScaler"], "b/1")

@@ -361,7 +361,7 @@ def test_a_film_is_moved_by_slider_keys_and_clicks(page, tmp_path):
     data = gaussian(200, 2, 2, 20, 1, 3, 2, 0, 0)
     settings = {"record": ["film"], "iterations": 2, "step_sizes": [0.1], "name": "<b>two</b>"}
     made = normbench.compare(data.x, data.y, "least_squares", ["pca_sphere"], **settings)
-    (files,) = drawing.write(made.sweep, tmp_path, ["film"], kinds=("svg",)).values()
+    (files,) = drawing.write(made.sweep, tmp_path, ["film"], file_formats=("svg",)).values()
     page.goto(files[-1].as_uri())
     counts = page.locator(".much")
     assert "<b>two</b>" in page.locator("text").first.text_content()

@@ -48,8 +48,26 @@ def test_code_from_elsewhere_is_refused_unread(group, target):
 def test_a_scheme_within_a_chain_is_no_way_around():
     links = [{"standard": {"_target_": "os.getcwd"}}]
     for schemes in (links, [{"chain": {"schemes": links}}]):
-        with pytest.raises(UserError, match=r"normalizer\._target_=os\.getcwd: is of"):
+        with pytest.raises(UserError, match=r"normalizer\.schemes=os\.getcwd: is of"):
             build("normalizer", {"_target_": "normbench.choices.chain", "schemes": schemes})
+
+
+@pytest.mark.parametrize(
+    ("scheme", "words"),
+    [
+        ({"pca": {"foo": 1}}, r"optimizer\.scheme\.pca\.foo=1: .*unexpected keyword"),
+        ("pcx", r"^optimizer\.scheme=pcx: no such option; .* did you mean pca"),
+        ("os.getcwd", r"^optimizer\.scheme=os\.getcwd: is of os"),
+        ("normbench.job.run", r"^optimizer\.scheme=normbench\.job\.run: is named by no option"),
+        ("sklearn.decomposition.No", r"^optimizer\.scheme=sklearn\.decomposition\.No: cannot be"),
+        ("sklearn.svm.SVC", r"^optimizer\.scheme=sklearn\.svm\.SVC: is no scheme"),
+    ],
+)
+def test_a_mistake_in_the_scheme_of_an_optimizer_names_that_setting(scheme, words):
+    choice = options("optimizer", "preconditioned") | {"scheme": scheme}
+    with pytest.raises(UserError, match=words) as caught:
+        build("optimizer", choice)
+    assert "normalizer" not in str(caught.value).partition(":")[0]
 
 
 def test_a_package_that_the_user_names_is_allowed_as_long_as_it_is_named():

@@ -136,7 +136,7 @@ def test_the_sweep_leaves_views_colours_and_descriptions(default_sweep):
     for run in [*of_role(client, name, "scheme"), *of_role(client, name, "step")]:
         assert run.data.tags["mlflow.runColor"].startswith("#")
     for role, count in (("scheme", 3), ("step", 30)):
-        found = client.search_runs([sweep.info.experiment_id], view.where(sweep_id, role))
+        found = client.search_runs([sweep.info.experiment_id], view.search_filter(sweep_id, role))
         assert len(found) == count
 
 

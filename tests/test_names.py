@@ -76,6 +76,7 @@ def test_a_name_is_declared_once():
     for kind in (names.Metric, names.Tag):
         keys = [entry.key for entry in DECLARED if isinstance(entry, kind)]
         assert len(keys) == len(set(keys)) > 20
+    assert all(tag.meaning for tag in DECLARED if isinstance(tag, names.Tag))
 
 
 def test_the_keys_of_a_recorded_store_stay():

@@ -9,7 +9,7 @@ from omegaconf import OmegaConf
 from normbench import settings
 from normbench.choices import CONF, names, options
 from normbench.datasets import Sampling, UserError
-from normbench.recording.reuse.identity import job_of
+from normbench.recording.reuse.identity import job_digest
 from normbench.results.compare import problems
 from normbench.results.store.run_labels import labels
 from normbench.settings import OF_OPTIONS, Role, Setting
@@ -24,7 +24,7 @@ FOLLOWS = {
     Role.REPETITION: ("descent", True),
     Role.JUDGING: ("judged", False),
     Role.DRAWING: ("asked", False),
-    Role.PLACE: ("", False),
+    Role.LOCATION: ("", False),
 }
 
 
@@ -43,7 +43,9 @@ def test_what_follows_from_the_role_of_a_new_setting(role, monkeypatch):
         each for each in ("descent", "asked", "judged") if settings.of_identity(each, {"batch": 2})
     }
     assert entered == {part} - {""}
-    assert (job_of("-", {"batch": 1}) != job_of("-", {"batch": 2})) == (part in ("asked", "judged"))
+    assert (job_digest("-", {"batch": 1}) != job_digest("-", {"batch": 2})) == (
+        part in ("asked", "judged")
+    )
     schemes = pd.DataFrame(
         {
             "experiment": "x",
@@ -55,7 +57,7 @@ def test_what_follows_from_the_role_of_a_new_setting(role, monkeypatch):
         }
     )
     assert problems.problems(schemes) == [{"batch": n} if apart else {} for n in "1212"]
-    assert ("batch=1" in labels(schemes)[0]) == (role is not Role.PLACE)
+    assert ("batch=1" in labels(schemes)[0]) == (role is not Role.LOCATION)
 
 
 def test_a_setting_that_is_in_no_row_cannot_be_set(monkeypatch):

@@ -46,7 +46,7 @@ def test_a_study_runs_and_draws_its_figures(command, tmp_path, name):
     assert done.returncode == 0, done.stderr
     for figure in re.findall(r"`(\w+)`", ROWS[name][2]):
         assert list(tmp_path.glob(f"outputs/*/{figure}.png")), figure
-    table = studies.table(studies.last(f"sqlite:///{tmp_path}/mlflow.db")[0])
+    table = studies.table(studies.last_sweeps(f"sqlite:///{tmp_path}/mlflow.db")[0])
     assert set(table["study"]) == {name}
     assert table["the source says"].str.len().max() > 0
     assert (table["measured"].str.len() > 0).all()

@@ -5,6 +5,7 @@ import sqlite3
 import subprocess
 import sys
 from contextlib import closing
+from types import SimpleNamespace
 
 import pytest
 
@@ -85,6 +86,19 @@ def test_a_request_is_of_what_its_record_follows_from():
         assert request.digest(PLAIN | other, CHOICES) is None
 
 
+def test_an_edited_option_of_a_scheme_is_another_request(monkeypatch, tmp_path):
+    """Those that a chain or an optimizer names are in no setting of the job."""
+    assert "conf.normalizer" in request.CODE_ROOMS
+    option = tmp_path / "pca_sphere.yaml"
+    spec = SimpleNamespace(origin=str(tmp_path / "__init__.py"))
+    monkeypatch.setattr(request, "find_spec", lambda name: spec)
+    codes = []
+    for text in ("ridge: 1e-7", "ridge: 1e-6"):
+        option.write_text(text)
+        codes.append(request._code.__wrapped__())
+    assert codes[0] != codes[1]
+
+
 @pytest.mark.parametrize("what", ["code", "version"])
 def test_another_code_or_library_is_another_request(what, monkeypatch):
     known = request.digest(PLAIN, CHOICES)
@@ -92,7 +106,7 @@ def test_another_code_or_library_is_another_request(what, monkeypatch):
     if what == "version":
         monkeypatch.setattr(request, "version", lambda name: "0")
     else:
-        monkeypatch.setattr(request, "CODE", ("costs",))
+        monkeypatch.setattr(request, "CODE_ROOMS", ("costs",))
     try:
         assert request.digest(PLAIN, CHOICES) != known
     finally:
@@ -110,7 +124,9 @@ def shown(two):
     folder = two.folder / "outputs" / "a"
     writer, sweep = two.writer, load(two.uri, "a")
     (parent,) = writer.sweep_runs("a").values()
-    known = drawn.Known(writer, folder, {"two-softmax": parent}, [], tuple(drawn.BY_DEFAULT))
+    known = drawn.RecordedFigures(
+        writer, folder, {"two-softmax": parent}, [], tuple(drawn.BY_DEFAULT)
+    )
     known.remember({"two-softmax": [folder / "histories.png"]}, sweep)
     return two, folder
 
@@ -118,14 +134,16 @@ def shown(two):
 def test_figures_that_still_hold_are_not_drawn_again(shown, tmp_path):
     two, folder = shown
     files = {"two-softmax": [folder / "histories.png"]}
-    assert drawn.still(load(two.uri, "a"), folder) == files
+    assert drawn.current_figures(load(two.uri, "a"), folder) == files
     copy = folder.with_name("copy")
-    assert drawn.still(load(two.uri, "a"), copy) == {"two-softmax": [copy / "histories.png"]}
+    assert drawn.current_figures(load(two.uri, "a"), copy) == {
+        "two-softmax": [copy / "histories.png"]
+    }
     assert (copy / "histories.png").read_bytes() == b"png"
     two.writer.adopt(two.runs["a", "MinMaxScaler"], "c/0")  # another sweep takes a job in
-    assert drawn.still(load(two.uri, "a"), folder) == files
-    assert drawn.still(load(two.uri, "b"), folder) is None  # which has no figures
-    assert drawn.still(load(two.uri, "a"), tmp_path / "elsewhere" / "a") is None
+    assert drawn.current_figures(load(two.uri, "a"), folder) == files
+    assert drawn.current_figures(load(two.uri, "b"), folder) is None  # which has no figures
+    assert drawn.current_figures(load(two.uri, "a"), tmp_path / "elsewhere" / "a") is None
 
 
 @pytest.mark.parametrize("change", ["file", "tag", "metric", "run", "code"])
@@ -141,8 +159,8 @@ def test_figures_that_hold_no_more_are_drawn(shown, change, monkeypatch):
     elif change == "run":
         two.writer.client.delete_run(run)
     else:
-        monkeypatch.setattr(drawn, "_code", list)
-    assert drawn.still(load(two.uri, "a"), folder) is None
+        monkeypatch.setattr(drawn, "_code_digests", list)
+    assert drawn.current_figures(load(two.uri, "a"), folder) is None
 
 
 @pytest.mark.sqlite("the names of its tables")

@@ -142,11 +142,18 @@ def npy(
 ) -> Dataset:
     """Return the points (P, N) of a NumPy file; nothing in it is ever unpickled.
 
-    targets: the file of the targets (P,), None for unlabelled points. test_path, test_targets: of
-    a test part. in_blocks: None for points in memory where they take at most a quarter of it, and
-    else read from the file whenever they are needed; True for the latter in any case (of a test
-    part: where it takes more than a sixteenth), False for the former. task: as for `csv`. Raises
-    `UserError`.
+    Args:
+        path: The file, from the working folder.
+        targets: The file of the targets (P,); None for unlabelled points.
+        test_path: The file of the test points; None without a test part.
+        test_targets: The file of the targets of the test points.
+        in_blocks: None holds points in memory where they take at most a quarter of it, and else
+            reads them from the file by blocks; True always reads by blocks (a test part: where it
+            takes more than a sixteenth of the memory); False never does.
+        task: `classes`, `regression`, or None to decide by the targets.
+
+    Raises:
+        UserError: A file cannot be read, or the files do not fit together.
     """
     points = NpyPoints(f"dataset.path={path}", find_file("dataset.path", path, "X.npy"))
     x, x_test = load_if_small(points, in_blocks), None

@@ -1,7 +1,8 @@
 """Draw fewer points of a data set, and assign its folds, class by class."""
 
 from dataclasses import replace
-from typing import Any
+from hashlib import sha256
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,6 +18,9 @@ from normbench.datasets.values import (
     refuse_larger,
     spell_setting,
 )
+
+if TYPE_CHECKING:
+    from normbench.datasets.columns import Columns
 
 MAX_DESCENTS = 100_000  # of a cross-validation, as many as jobs of a sweep
 FIT_ON_CHOICES = ("train", "all")
@@ -136,6 +140,21 @@ def hold_out_fold(dataset: Dataset, repeat: int, number: int) -> Dataset:
     )
 
 
+def fingerprint_folds(dataset: Dataset, columns: "Columns | None") -> Dataset:
+    """Return the data set with a fingerprint from which the points of its folds follow, too.
+
+    columns: the table that the folds are encoded from, whose gaps and categories are others in each
+    fold; None without a table.
+    """
+    if not dataset.folds or columns is None:
+        return dataset
+    from pandas.util import hash_pandas_object
+
+    rows = hash_pandas_object(columns.frame, index=False).to_numpy()
+    table = f"{dataset.fingerprint} {sorted(columns.encoded)} {columns.fill}".encode()
+    return replace(dataset, fingerprint=sha256(table + rows.tobytes()).hexdigest())
+
+
 def set_fit_points(dataset: Dataset, fit_on: Any) -> Dataset:
     """Return the data set with the points that the schemes' statistics are learned from.
 
@@ -157,7 +176,7 @@ def set_fit_points(dataset: Dataset, fit_on: Any) -> Dataset:
             f"{spell_setting('dataset.folds')}"
         )
     if fit_on == "all":
-        refuse_points_on_disk(dataset, "dataset.fit_on", fit_on)
+        refuse_points_on_disk(dataset, "dataset.fit_on", fit_on, with_test=True)
     return replace(dataset, fit_on=fit_on)
 
 

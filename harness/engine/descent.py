@@ -73,31 +73,22 @@ def descend(
         # Overflow is what a diverging run does; it is recorded, not warned of. So are its NaNs.
         with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
             while True:
-                k, alive, weights, state = midway
-                if checkpoint and k and checkpoint.due():
+                if checkpoint and midway.k and checkpoint.due():
                     checkpoint.save(histories.to_arrays(midway))
-                evaluation = _evaluate(train, weights, k, k < iterations, workspace)
+                k = midway.k  # what it holds is saved on Ctrl-C: it stays until the step is made
+                evaluation = _evaluate(train, midway.weights, k, k < iterations, workspace)
                 finite = _find_finite(evaluation)
-                if not finite.all():
-                    histories.diverged_at[alive[~finite]] = k
-                    evaluation = _select_runs(evaluation, finite)
-                    alive, weights, step_sizes_by_run = (
-                        alive[finite],
-                        weights[finite],
-                        step_sizes_by_run[finite],
-                    )
-                    state = tuple(array[finite] for array in state)
-                histories.write(k, alive, evaluation, weights)
+                histories.diverged_at[midway.alive[~finite]] = k
+                remaining, evaluation, step_sizes_by_run = _select_runs(
+                    finite, midway, evaluation, step_sizes_by_run
+                )
+                histories.write(k, remaining.alive, evaluation, remaining.weights)
                 if leave:
-                    stays = ~leave(k, alive, evaluation.costs)
-                    if not stays.all():
-                        evaluation = _select_runs(evaluation, stays)
-                        alive, weights, step_sizes_by_run = (
-                            alive[stays],
-                            weights[stays],
-                            step_sizes_by_run[stays],
-                        )
-                        state = tuple(array[stays] for array in state)
+                    stays = ~leave(k, remaining.alive, evaluation.costs)
+                    remaining, evaluation, step_sizes_by_run = _select_runs(
+                        stays, remaining, evaluation, step_sizes_by_run
+                    )
+                _, alive, weights, state = remaining
                 if observe:
                     observe(k, alive, weights)
                 if progress:
@@ -142,13 +133,21 @@ def _finish(histories: GrowingHistories) -> Histories:
     )
 
 
-def _select_runs(evaluation: Evaluation, mask: NDArray[np.bool_]) -> Evaluation:
-    """Return the evaluation of the runs of a mask."""
-    return Evaluation(
+def _select_runs(
+    mask: NDArray[np.bool_], midway: Midway, evaluation: Evaluation, step_sizes: Array
+) -> tuple[Midway, Evaluation, Array]:
+    """Return the state, the evaluation and the step sizes of the runs of a mask."""
+    if mask.all():
+        return midway, evaluation, step_sizes
+    gradient, counts = evaluation.gradient, evaluation.misclassifications
+    selected_evaluation = Evaluation(
         evaluation.costs[mask],
-        None if evaluation.gradient is None else evaluation.gradient[mask],
-        None if evaluation.misclassifications is None else evaluation.misclassifications[mask],
+        None if gradient is None else gradient[mask],
+        None if counts is None else counts[mask],
     )
+    state = tuple(array[mask] for array in midway.state)
+    selected = Midway(midway.k, midway.alive[mask], midway.weights[mask], state)
+    return selected, selected_evaluation, step_sizes[mask]
 
 
 @dataclass(frozen=True)

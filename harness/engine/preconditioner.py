@@ -8,12 +8,13 @@ from normbench.datasets.values import UserError
 from normbench.engine.problem import Array, Problem
 from normbench.engine.scheme import probed
 from normbench.engine.scheme.applying import normalize
+from normbench.engine.scheme.under import Under
 from normbench.normalizers.affine import find_affine_map
 from normbench.optimizers import Optimizer
 
 
-def with_map(optimizer: Optimizer, problem: Problem) -> Optimizer:
-    """Return an optimizer with its scheme's map on the points of a problem.
+def with_map(optimizer: Optimizer, *problems: Problem) -> Optimizer:
+    """Return an optimizer with its scheme's map, fitted on the points of all these problems.
 
     An optimizer without a scheme is returned unchanged. Raises `UserError` where the scheme is not
     affine, or the points are not in memory.
@@ -22,13 +23,19 @@ def with_map(optimizer: Optimizer, problem: Problem) -> Optimizer:
         return optimizer
     assert optimizer.under is not None
     name = type(optimizer.scheme).__name__
-    points = problem.linear.points if problem.linear else None
-    if not isinstance(points, np.ndarray):
-        raise UserError(
-            f"optimizer.scheme={name}: is fitted on points in memory; take normalizer= in place of "
-            "a preconditioned optimizer"
-        )
-    return optimizer.under(_map_on_ones_and(points.astype(np.float64, copy=False), optimizer))
+    parts = []
+    for problem in problems:
+        points = problem.linear.points if problem.linear else None
+        if not isinstance(points, np.ndarray):
+            folded = isinstance(points, Under) and isinstance(points.x, np.ndarray)
+            remedy = "set fold=false" if folded else "take normalizer= in place of preconditioned"
+            raise UserError(
+                f"optimizer.scheme={name}: is fitted on points in memory, under the scheme of "
+                f"normalizer; {remedy}"
+            )
+        parts.append(points.astype(np.float64, copy=False))
+    points = np.concatenate(parts) if len(parts) > 1 else parts[0]
+    return optimizer.under(_map_on_ones_and(points, optimizer))
 
 
 def _map_on_ones_and(points: Array, optimizer: Optimizer) -> Array:
@@ -49,4 +56,9 @@ def _map_on_ones_and(points: Array, optimizer: Optimizer) -> Array:
     matrix = np.diag(matrix) if matrix.ndim == 1 else matrix
     extended_map = np.zeros((matrix.shape[1] + 1, matrix.shape[0] + 1))
     extended_map[0, 0], extended_map[0, 1:], extended_map[1:, 1:] = 1.0, offset, matrix.T
+    if not np.isfinite(extended_map).all():
+        raise UserError(
+            f"optimizer.scheme={type(scheme).__name__}: has a map that is not finite on these "
+            "points; take another scheme, or drop the features that it cannot take"
+        )
     return extended_map

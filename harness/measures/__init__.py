@@ -1,9 +1,9 @@
-"""What is found out about a finished job: numbers, series and arrays, one measure a file."""
+"""Measures of a finished job: numbers, series and arrays. Each file defines one measure."""
 
 import importlib
 import pkgutil
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cache
 from typing import Any
 
@@ -13,31 +13,42 @@ from normbench import names
 from normbench.datasets import Dataset
 from normbench.datasets.values import UserError, check_choice
 from normbench.engine.settings import Settings
-from normbench.measures.contract import Findings, Finished, Measure
+from normbench.measures.contract import Findings, FinishedJob, Measure
 from normbench.results.words import reasons, sentences
 from normbench.theory.budget import Budget, Work
 from normbench.verdicts.judging import Step
 
 Arrays = Mapping[str, Mapping[str, Any]]
-FOLLOWS = "follows"  # kept with the descent, (n, 2): each finding's name, and what it follows from
+# Name of an array (n, 2) that is kept with the descent: the name of each finding, and what in the
+# judging it depends on.
+FOLLOWS = "follows"
 
 
 @cache
 def measures() -> tuple[Measure, ...]:
-    """Return the measure of every file of this room that has a `MEASURE`, by the file's name."""
-    files = sorted(info.name for info in pkgutil.iter_modules(__path__))
-    found = [importlib.import_module(f"{__name__}.{name}") for name in files]
-    return tuple(module.MEASURE for module in found if hasattr(module, "MEASURE"))
+    """Return the `MEASURE` of every file of this room that has one, in the order of file names."""
+    files = sorted(module_info.name for module_info in pkgutil.iter_modules(__path__))
+    modules = [importlib.import_module(f"{__name__}.{name}") for name in files]
+    return tuple(module.MEASURE for module in modules if hasattr(module, "MEASURE"))
 
 
 def without_descent(settings: Settings) -> bool:
-    """Return whether a job only fits its scheme and records: `iterations=0`, with a record."""
+    """Return whether a job fits and records only: `iterations=0` with a `record`."""
     return bool(settings.record) and settings.iterations == 0
 
 
 def check(settings: Settings, dataset: Dataset, scheme: Any) -> None:
-    """Raise `UserError` where what `record` asks for cannot be taken."""
-    known = {measure.record: measure for measure in measures() if measure.record}
+    """Check that every measure in the setting `record` can be taken.
+
+    Args:
+        settings: The settings of the job.
+        dataset: The data set.
+        scheme: The scheme, not yet fitted.
+
+    Raises:
+        UserError: A measure cannot be taken, or `shown_point` names no training point.
+    """
+    measure_by_record = {measure.record: measure for measure in measures() if measure.record}
     troubles = []
     if settings.shown_point >= len(dataset.x):
         troubles.append(
@@ -46,7 +57,7 @@ def check(settings: Settings, dataset: Dataset, scheme: Any) -> None:
         )
     for name in settings.record:
         try:
-            measure = known[check_choice("record", name, list(known))]
+            measure = measure_by_record[check_choice("record", name, list(measure_by_record))]
             if measure.of_descent and settings.iterations == 0:
                 raise UserError(
                     f"record={name}: is of a descent, and iterations=0 makes none; "
@@ -60,99 +71,141 @@ def check(settings: Settings, dataset: Dataset, scheme: Any) -> None:
 
 
 def take(
-    made: Finished, settings: Settings, budget: Budget | None = None
+    job: FinishedJob, settings: Settings, budget: Budget | None = None
 ) -> tuple[Findings, Arrays]:
-    """Return what all measures find, as one, and the arrays by the words that asked for them.
+    """Take all measures of a finished job.
 
-    Arrays that no word asked for are kept with the descent.
+    Args:
+        job: The finished job.
+        settings: Its settings.
+        budget: The work that theory may still take; None without theory.
 
-    budget: what theory may still cost; None where no theory is asked for, or none is of use.
+    Returns:
+        The merged findings of all measures, and the arrays of each measure by its name in the
+        setting `record`. Arrays of measures without such a name are kept with the descent.
     """
-    found: list[tuple[Measure, Findings]] = []
+    findings_by_measure: list[tuple[Measure, Findings]] = []
     arrays: dict[str, Mapping[str, Any]] = {}
-    seconds = {False: 0.0, True: 0.0}  # of measures by whether they were asked for
-    for measure in _wanted(made, settings, budget):
+    seconds = {False: 0.0, True: 0.0}  # by whether a setting requested the measure
+    for measure in _wanted(job, settings, budget):
         tick = time.perf_counter()
-        part = measure.take(made.shown_points if measure.record else made)
+        measure_findings = measure.take(job.shown_points if measure.record else job)
         seconds[measure.on_request] += time.perf_counter() - tick
-        found.append((measure, part))
-        if part.arrays:
-            name = measure.record or names.KEPT
-            arrays[name] = {**arrays.get(name, {}), **part.arrays}
-    merged = _merged(found, made, budget, seconds)
-    if names.KEPT in arrays:
-        arrays[names.KEPT] = {**arrays[names.KEPT], FOLLOWS: np.array([*merged.follows.items()])}
-    words = (*settings.record, names.KEPT)
-    return merged, {name: arrays[name] for name in words if name in arrays}
+        findings_by_measure.append((measure, measure_findings))
+        if measure_findings.arrays:
+            name = measure.record or names.DESCENT_ARRAYS
+            arrays[name] = {**arrays.get(name, {}), **measure_findings.arrays}
+    merged = _merged(findings_by_measure, job, budget, seconds)
+    if names.DESCENT_ARRAYS in arrays:
+        arrays[names.DESCENT_ARRAYS] = {
+            **arrays[names.DESCENT_ARRAYS],
+            FOLLOWS: np.array([*merged.follows.items()]),
+        }
+    record_names = (*settings.record, names.DESCENT_ARRAYS)
+    return merged, {name: arrays[name] for name in record_names if name in arrays}
 
 
-def _wanted(made: Finished, settings: Settings, budget: Budget | None) -> Iterator[Measure]:
+def _wanted(job: FinishedJob, settings: Settings, budget: Budget | None) -> Iterator[Measure]:
+    """Yield the measures that apply to a job and that the budget affords."""
     for measure in measures():
         if measure.record and measure.record not in settings.record:
             continue
-        if (measure.of_descent and made.descended is None) or not measure.applies(made):
+        if (measure.of_descent and job.judged_descent is None) or not measure.applies(job):
             continue
-        if _affords(budget, measure, made):
+        if _affords(budget, measure, job):
             yield measure
 
 
-def _affords(budget: Budget | None, measure: Measure, made: Finished) -> bool:
-    """Return whether there is enough left for a measure: memory alone for one that is asked for."""
-    if not measure.what or budget is None:
-        return measure.on_request or not measure.what
-    work = measure.work(made)
-    return budget.affords(measure.what, Work(memory=work.memory) if measure.on_request else work)
+def _affords(budget: Budget | None, measure: Measure, job: FinishedJob) -> bool:
+    """Return whether the budget affords a measure; a requested measure needs its memory alone."""
+    if not measure.budget_label or budget is None:
+        return measure.on_request or not measure.budget_label
+    work = measure.work(job)
+    return budget.affords(
+        measure.budget_label, Work(memory=work.memory) if measure.on_request else work
+    )
 
 
 def _merged(
-    taken: list[tuple[Measure, Findings]],
-    made: Finished,
+    findings_by_measure: list[tuple[Measure, Findings]],
+    job: FinishedJob,
     budget: Budget | None,
     seconds: Mapping[bool, float],
 ) -> Findings:
-    """Return findings put together, with the tags that are made from all of them."""
-    parts = [part for _, part in taken]
+    """Return the merged findings of all measures, and the tags that summarize them."""
+    findings = [finding for _, finding in findings_by_measure]
     follows = {
         name: measure.follows
-        for measure, part in taken
-        for name in (*part.metrics, *part.tags, *part.series, measure.record)
-        if name
+        for measure, finding in findings_by_measure
+        for name in (
+            *finding.metrics,
+            *finding.tags,
+            *finding.series,
+            *_dependent_arrays(measure, finding),
+        )
     }
-    metrics = {key: value for part in parts for key, value in part.metrics.items()}
-    tags = {key: value for part in parts for key, value in part.tags.items()}
-    if made.descended is not None:
-        own = [made.descended.theory.note, budget.note if budget else "", _sample(made, taken)]
-        notes = [note for note in (*own, *(note for part in parts for note in part.notes)) if note]
+    metrics = {key: value for finding in findings for key, value in finding.metrics.items()}
+    tags = {key: value for finding in findings for key, value in finding.tags.items()}
+    if job.judged_descent is not None:
+        job_notes = [
+            job.judged_descent.theory.note,
+            budget.note if budget else "",
+            _sample(job, findings_by_measure),
+        ]
+        notes = [
+            note
+            for note in (*job_notes, *(note for finding in findings for note in finding.notes))
+            if note
+        ]
         if notes:
             follows[names.NOTE.key] = ""
             tags[names.NOTE.key] = "; ".join(notes)
-        here = made.descended
-        tags[names.EXPLANATION.key] = explained(metrics, tags, here.steps, here.best)
+        descent = job.judged_descent
+        tags[names.EXPLANATION.key] = explained(metrics, tags, descent.steps, descent.best)
     return Findings(
         metrics,
         tags,
-        {key: value for part in parts for key, value in part.series.items()},
-        of_steps={key: value for part in parts for key, value in part.of_steps.items()},
+        {key: value for finding in findings for key, value in finding.series.items()},
+        of_steps={key: value for finding in findings for key, value in finding.of_steps.items()},
         follows=follows,
         seconds=seconds[False],
         search_seconds=seconds[True],
     )
 
 
-def _sample(made: Finished, taken: list[tuple[Measure, Findings]]) -> str:
-    """Return a note of how many points are shown, where those are not all."""
-    if not any(measure.record for measure, _ in taken) or len(made.shown_points.z) == len(made.z):
+def _dependent_arrays(measure: Measure, findings: Findings) -> Iterable[str]:
+    """Return the names by which the arrays of a measure may become invalid.
+
+    That is its name in `record`, or else the names of its arrays if they depend on the judging.
+    """
+    if measure.record:
+        return (measure.record,)
+    return findings.arrays if measure.follows else ()
+
+
+def _sample(job: FinishedJob, findings_by_measure: list[tuple[Measure, Findings]]) -> str:
+    """Return a note on how many points figures show; empty where they show all points."""
+    if not any(measure.record for measure, _ in findings_by_measure) or len(
+        job.shown_points.z
+    ) == len(job.z):
         return ""
-    return f"{len(made.shown_points.z)} of {len(made.z)} points are shown, drawn at random"
+    return f"{len(job.shown_points.z)} of {len(job.z)} points are shown, drawn at random"
 
 
 def explained(
     metrics: Mapping[str, float], tags: Mapping[str, str], steps: Sequence[Step], best: int | None
 ) -> str:
-    """Return what is said of a scheme; best: the number of the step that stands for it."""
-    own = {}
+    """Return the sentences that explain the result of a scheme.
+
+    Args:
+        metrics: The metrics of the scheme.
+        tags: The tags of the scheme.
+        steps: The judged step sizes of the grid.
+        best: The index of the step size that represents the scheme; None where there is none.
+    """
+    step_tags = {}
     if best is not None:
         step = steps[best]
-        own = {names.STEP_TAG.key: f"{step.step_size:g}", names.VERDICT.key: step.verdict}
-    found = reasons.Found(metrics, {**tags, **own})
-    return sentences.paragraph(reasons.of_scheme(found))
+        step_tags = {names.STEP_TAG.key: f"{step.step_size:g}", names.VERDICT.key: step.verdict}
+    logged_findings = reasons.SchemeRecord(metrics, {**tags, **step_tags})
+    return sentences.paragraph(reasons.explain_scheme(logged_findings))

@@ -1,58 +1,58 @@
-"""A linear autoencoder of the points under the scheme: a small descent, and the plane it finds."""
+"""A linear autoencoder of the points under the scheme, trained by gradient descent."""
 
 import numpy as np
 
-from normbench.measures.contract import Array, Findings, Finished, Measure
+from normbench.measures.contract import Array, Findings, FinishedJob, Measure
 from normbench.measures.inputs import principal
 
-COMPONENTS = 1  # that it keeps
-STARTS, SCALE = 100, 0.1  # drawn, and how large
-STEP = 0.1  # over the largest eigenvalue of the points' second moments
+COMPONENTS = 1
+START_COUNT, START_SCALE = 100, 0.1
+RELATIVE_STEP = 0.1  # over the largest eigenvalue of the points' second moments
 ITERATIONS = 500
 NEAR = 0.01  # of the start's excess: there it counts as converged
 
 
-def take(made: Finished) -> Findings:
-    """Return what 100 descents of a linear autoencoder of one component come to.
+def take(job: FinishedJob) -> Findings:
+    """Return the outcome of 100 descents of a linear autoencoder of one component.
 
     It minimizes `mean |z - C C' z|^2` over C (M, 1), by gradient descent at a step of 0.1 over the
-    largest eigenvalue of `Z'Z / P`, from random starts. `overlap` (100,): the squared cosine of
-    what it finds and the image of the inputs' first principal axis under the scheme; by chance it
-    is 1 / M. `lost` (100,): the share of the points' squares that is not rebuilt. `iterations`
-    (100,): until 1 percent of the start's excess is left, 500 where it never is. `features` ():
-    M. Source: Watt, Borhani, Katsaggelos, "Machine Learning Refined", 2nd ed., section 8.3 and
-    exercise 8.5.
+    largest eigenvalue of `Z'Z / P`, from random starts. `overlap` (100,): the squared cosine
+    between the component and the image of the first principal axis of the inputs under the scheme;
+    1 / M by chance. `lost` (100,): the share of the sum of squares that is not reconstructed.
+    `iterations` (100,): until 1 percent of the start's excess is left, 500 where it never is.
+    `features` (): M. Source: Watt, Borhani, Katsaggelos, "Machine Learning Refined", 2nd ed.,
+    section 8.3 and exercise 8.5.
     """
-    z = made.z.astype(np.float64)
-    z = z / (float(np.abs(z).max()) or 1.0)  # whose scale the step takes out
+    z = job.z.astype(np.float64)
+    z = z / (float(np.abs(z).max()) or 1.0)  # the relative step size is invariant to scale
     moments = z.T @ z / len(z)
     values = np.linalg.eigvalsh(moments)
-    axis = _first_axis(made)
+    axis = _first_axis(job)
     rng = np.random.default_rng(0)
-    found = SCALE * rng.standard_normal((STARTS, z.shape[1], COMPONENTS))
-    least, step = float(values[:-COMPONENTS].sum()), STEP / (values[-1] or 1.0)
-    first = _cost(moments, found)
-    reached = np.full(STARTS, ITERATIONS)
+    weights = START_SCALE * rng.standard_normal((START_COUNT, z.shape[1], COMPONENTS))
+    least, step = float(values[:-COMPONENTS].sum()), RELATIVE_STEP / (values[-1] or 1.0)
+    first = _cost(moments, weights)
+    reached = np.full(START_COUNT, ITERATIONS)
     for k in range(ITERATIONS):
-        near = _cost(moments, found) - least <= NEAR * (first - least)
+        near = _cost(moments, weights) - least <= NEAR * (first - least)
         reached[near] = np.minimum(reached[near], k)
-        found = found - step * _gradient(moments, found)
-    units = found[..., 0] / np.linalg.norm(found[..., 0], axis=1, keepdims=True)
+        weights = weights - step * _gradient(moments, weights)
+    units = weights[..., 0] / np.linalg.norm(weights[..., 0], axis=1, keepdims=True)
     return Findings(
         arrays={
             "overlap": (units @ axis) ** 2,
-            "lost": _cost(moments, found) / (values.sum() or 1.0),
+            "lost": _cost(moments, weights) / (values.sum() or 1.0),
             "iterations": reached,
             "features": np.array(z.shape[1]),
         }
     )
 
 
-def _first_axis(made: Finished) -> Array:
-    """Return where the scheme takes the inputs' first principal axis, of length 1, (M,)."""
-    mean = made.dataset.x.mean(axis=0, dtype=np.float64)
-    ends = np.stack([mean, mean + principal(made.dataset.x)[1][0]])
-    image = np.diff(np.asarray(made.scheme.transform(ends), dtype=np.float64), axis=0)[0]
+def _first_axis(job: FinishedJob) -> Array:
+    """Return the image of the first principal axis of the inputs, scaled to length 1, (M,)."""
+    mean = job.dataset.x.mean(axis=0, dtype=np.float64)
+    ends = np.stack([mean, mean + principal(job.dataset.x)[1][0]])
+    image = np.diff(np.asarray(job.scheme.transform(ends), dtype=np.float64), axis=0)[0]
     return np.asarray(image / (np.linalg.norm(image) or 1.0))
 
 

@@ -3,21 +3,21 @@
 import numpy as np
 
 from normbench.datasets import Dataset
-from normbench.measures.contract import Array, Findings, Finished, Measure
+from normbench.measures.contract import Array, Findings, FinishedJob, Measure
 from normbench.measures.inputs import (
     MOST_FEATURES,
     has_plane,
     names_of,
     principal,
-    some,
+    sample_indices,
     targets_of,
 )
 from normbench.normalizers.decomposition import Surrogate, fix_signs, mean_and_covariance
 
-LONGEST = 60  # arrows that are kept
+MAX_ARROWS = 60
 
 
-def take(made: Finished) -> Findings:
+def take(job: FinishedJob) -> Findings:
     """Return at most 2,000 points, and the features as arrows.
 
     `points` (p, 2): along the two leading principal directions of the points under the scheme,
@@ -29,25 +29,25 @@ def take(made: Finished) -> Findings:
     `class_names` (C,). Source: Gabriel, "The biplot graphic display of
     matrices", Biometrika 58 (1971).
     """
-    dataset, z = made.dataset, made.z
-    surrogate = made.surrogates[1]  # of all points, where z is some of them
-    every, directions = principal(surrogate)
+    dataset, z = job.dataset, job.z
+    surrogate = job.surrogates[1]  # of all points, also where z is a sample
+    all_deviations, directions = principal(surrogate)
     directions = fix_signs(directions)
-    deviations, total = every[:2], float((every**2).sum())
+    deviations, total = all_deviations[:2], float((all_deviations**2).sum())
     scores = (z - surrogate.mean) @ directions[:2].T
     loadings = directions[:2].T * deviations
-    kept = some(len(z))
-    longest = np.sort(np.argsort(-np.hypot(*loadings.T), kind="stable")[:LONGEST])
+    indices = sample_indices(len(z))
+    longest = np.sort(np.argsort(-np.hypot(*loadings.T), kind="stable")[:MAX_ARROWS])
     return Findings(
         arrays={
-            "points": scores[kept] / np.where(deviations > 0, deviations, 1.0),
+            "points": scores[indices] / np.where(deviations > 0, deviations, 1.0),
             "loadings": loadings[longest],
-            "entries": directions[:LONGEST].T[longest],
-            "deviations": every[:LONGEST],
+            "entries": directions[:MAX_ARROWS].T[longest],
+            "deviations": all_deviations[:MAX_ARROWS],
             "correlation": _correlation(surrogate.features(longest)),
-            "names": np.array(names_of(made), dtype=np.str_)[longest],
+            "names": np.array(names_of(job), dtype=np.str_)[longest],
             "shares": deviations**2 / (total or 1.0),
-            **targets_of(dataset, kept),
+            **targets_of(dataset, indices),
         }
     )
 

@@ -1,14 +1,14 @@
-"""A picture, and noisy copies of it: each has one shift of colour for all of its pixels."""
+"""A picture and noisy copies of it: each copy shifts the colour of all pixels alike."""
 
 import numpy as np
 
 from normbench.datasets import Dataset
 from normbench.datasets.augment import NOISE_SHAPES, factor_noise
-from normbench.measures.contract import Findings, Finished, Measure
+from normbench.measures.contract import Findings, FinishedJob, Measure
 
 COPIES = 12
 NOISE = 0.2  # times the root of the eigenvalue
-LONGEST = 160  # pixels of a side that is kept
+MAX_SIDE = 160  # pixels of the longer side
 
 
 def _unfit(dataset: Dataset) -> str:
@@ -18,19 +18,19 @@ def _unfit(dataset: Dataset) -> str:
     return f"{picture}; {dataset.name} has {len(dataset.x)} points"
 
 
-def take(made: Finished) -> Findings:
+def take(job: FinishedJob) -> Findings:
     """Return the picture, and 12 draws of each kind of noise, by seed 0.
 
-    `picture` (h, w, 3): every so many of its pixels, from 0 to 255. `aligned`, `round` (12, 3): the
-    shift of a copy: 0.2 times a standard normal, along each principal axis of the colours times the
-    root of its eigenvalue, or of the same size, alike in all directions.
+    `picture` (h, w, 3): a regular sample of its pixels, from 0 to 255. `aligned`, `round` (12, 3):
+    the shift of a copy: 0.2 times a standard normal, along each principal axis of the colours times
+    the root of its eigenvalue, or of the same size, alike in all directions.
     """
-    assert made.dataset.picture is not None
-    x = made.dataset.x.astype(np.float64)
-    every = -(-max(made.dataset.picture) // LONGEST)
-    picture = x.reshape(*made.dataset.picture, -1)[::every, ::every].astype(np.uint8)
+    assert job.dataset.picture is not None
+    x = job.dataset.x.astype(np.float64)
+    stride = -(-max(job.dataset.picture) // MAX_SIDE)
+    picture = x.reshape(*job.dataset.picture, -1)[::stride, ::stride].astype(np.uint8)
     drawn = NOISE * np.random.default_rng(0).standard_normal((COPIES, x.shape[1]))
-    shifts = {kind: drawn @ factor_noise(x, kind) for kind in NOISE_SHAPES}
+    shifts = {shape: drawn @ factor_noise(x, shape) for shape in NOISE_SHAPES}
     return Findings(arrays={"picture": picture, **shifts})
 
 

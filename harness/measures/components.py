@@ -1,18 +1,18 @@
-"""What each coordinate of the scheme adds to a point, and points under the scheme as images."""
+"""The component that each coordinate of the scheme adds to a point, and points as images."""
 
 from typing import Any
 
 import numpy as np
 
-from normbench.measures.contract import Array, Findings, Finished, Measure
+from normbench.measures.contract import Array, Findings, FinishedJob, Measure
 from normbench.measures.inputs import MOST_FEATURES
 
 MOST_COMPONENTS = 64
-SAME = 1e-6  # of the largest entry of a symmetric matrix
-MOST_POINTS = 8  # that are kept whole
+SYMMETRY_TOLERANCE = 1e-6  # of the largest entry
+MAX_IMAGES = 8
 
 
-def take(made: Finished) -> Findings:
+def take(job: FinishedJob) -> Findings:
     """Return components, a training point, built up, and a few points under the scheme.
 
     Coordinates stand in the order of the variance that each adds to the points, the largest first.
@@ -25,48 +25,49 @@ def take(made: Finished) -> Findings:
     (p, M) the same under the scheme, its coordinates in its own order; `pixels` (): whether those
     are pixels, as under a scheme that scales features or mixes them symmetrically.
     """
-    width = made.z.shape[1]
-    origin = _back(made.scheme, np.zeros((1, width)))
-    added = _back(made.scheme, np.eye(width)) - origin
-    lengths = np.linalg.norm(added, axis=1)
-    variance = lengths**2 * made.surrogates[1].variances
+    width = job.z.shape[1]
+    origin = _inverse_transform(job.scheme, np.zeros((1, width)))
+    shifts = _inverse_transform(job.scheme, np.eye(width)) - origin
+    lengths = np.linalg.norm(shifts, axis=1)
+    variance = lengths**2 * job.surrogates[1].variances
     order = np.argsort(-variance, kind="stable")
     first = order[:MOST_COMPONENTS]
     count = np.arange(width + 1)
     if width > MOST_COMPONENTS:
         count = np.unique(np.concatenate([[0], np.geomspace(1, width, 24).round().astype(int)]))
     rank = np.argsort(order)
-    point = made.z[made.shown].astype(np.float64)
+    point = job.z[job.shown_point].astype(np.float64)
     masked = np.where(rank < count[:, None], point, 0.0)
-    added_up = np.concatenate([[0.0], np.cumsum(variance[order])])[count]
+    explained = np.concatenate([[0.0], np.cumsum(variance[order])])[count]
     with np.errstate(over="ignore"):  # the squares of points around 1e160 overflow
-        whole = float(made.surrogates[0].variances.sum())
+        input_variance = float(job.surrogates[0].variances.sum())
     scale = np.where(lengths > 0, lengths, 1.0)[first, None]
     return Findings(
         arrays={
-            "components": (added[first] / scale).astype(np.float32),
+            "components": (shifts[first] / scale).astype(np.float32),
             "variance": variance[first] / (variance.sum() or 1.0),
             "origin": origin[0],
             "weights": (point * lengths)[first],
             "count": count,
-            "share": added_up / (whole or 1.0),
-            "built": _back(made.scheme, masked).astype(np.float32),
-            "original": made.dataset.x[made.shown].astype(np.float32),
-            "points": made.dataset.x[:MOST_POINTS].astype(np.float32),
-            "under": made.z[:MOST_POINTS].astype(np.float32),
-            "pixels": np.array(_are_pixels(added)),
+            "share": explained / (input_variance or 1.0),
+            "built": _inverse_transform(job.scheme, masked).astype(np.float32),
+            "original": job.dataset.x[job.shown_point].astype(np.float32),
+            "points": job.dataset.x[:MAX_IMAGES].astype(np.float32),
+            "under": job.z[:MAX_IMAGES].astype(np.float32),
+            "pixels": np.array(_are_pixels(shifts)),
         }
     )
 
 
-def _are_pixels(added: Array) -> bool:
-    """Return whether coordinate n is pixel n, changed: what coordinates add (m, N) is symmetric."""
-    largest = float(np.abs(added).max(initial=0.0))
-    square = added.shape[0] == added.shape[1]
-    return square and bool(np.allclose(added, added.T, rtol=0, atol=SAME * largest))
+def _are_pixels(shifts: Array) -> bool:
+    """Return whether coordinate n is pixel n: whether the shifts (m, N) are symmetric."""
+    largest = float(np.abs(shifts).max(initial=0.0))
+    square = shifts.shape[0] == shifts.shape[1]
+    return square and bool(np.allclose(shifts, shifts.T, rtol=0, atol=SYMMETRY_TOLERANCE * largest))
 
 
-def _back(scheme: Any, coordinates: Array) -> Array:
+def _inverse_transform(scheme: Any, coordinates: Array) -> Array:
+    """Return the inputs of coordinates (k, M) of a scheme, (k, N), in float64."""
     return np.asarray(scheme.inverse_transform(coordinates), dtype=np.float64)
 
 

@@ -1,4 +1,4 @@
-"""What is found out about a finished job: the contract of a measure, and what it gets and gives."""
+"""The contract of a measure: `Measure`, its input `FinishedJob`, and its output `Findings`."""
 
 import math
 from collections.abc import Callable, Mapping, Sequence
@@ -29,27 +29,26 @@ from normbench.verdicts.search import Search
 
 Array = NDArray[Any]
 Series = tuple[NDArray[np.int64], NDArray[np.float64]]
-# What findings may follow from: the verdicts, the step that stands for the scheme, the rules.
+# What findings may depend on: the verdicts, the best step size, the rules of judging.
 VERDICTS, BEST, RULES = "verdicts", "best", "rules"
-MOST_SHOWN = 20_000  # points of those that are read, in what figures show
-PATH_NUMBERS = 500_000  # of a path of weights: 4 MB
+MAX_SHOWN_POINTS = 20_000  # drawn for figures where points are read from a disk
+MAX_PATH_NUMBERS = 500_000  # of a path of weights: 4 MB
 
 
 @dataclass(frozen=True)
 class Findings:
-    """What a job found beside its histories, by the names that it is logged under.
+    """What measures find beside the histories, by the names under which it is logged.
 
     Attributes:
-        metrics: Numbers, NaN where there is none.
-        tags: Words.
-        series: A number by step k, or by the rank of a direction: `(steps, values)`.
-        arrays: What a figure needs, small enough to keep.
-        notes: What could not be told, and why.
-        of_steps: What belongs to one step size, by its number.
-        follows: For each name of the scheme's own, what it depends on in the judging, see
-            `Measure`.
-        seconds: What theory took.
-        search_seconds: What was taken only because it was asked for.
+        metrics: Numbers, NaN for an unknown one.
+        tags: Texts.
+        series: Numbers by iteration, or by the rank of a direction: `(steps, values)`.
+        arrays: Arrays that a figure needs, small enough to keep.
+        notes: Sentences on what could not be computed, and why.
+        of_steps: Findings about one step size, by its index in the grid.
+        follows: What each finding depends on in the judging, see `Measure`.
+        seconds: The seconds that theory took.
+        search_seconds: The seconds of measures that only a setting requests.
     """
 
     metrics: Mapping[str, float] = field(default_factory=dict)
@@ -64,16 +63,19 @@ class Findings:
 
 
 class OfStep(NamedTuple):
-    """What a measure finds of one step size: numbers, and histories (K + 1,)."""
+    """Findings about one step size: numbers, and histories (K + 1,)."""
 
     metrics: Mapping[str, float]
     series: Mapping[str, NDArray[np.float64]]
 
 
 class Walk(NamedTuple):
-    """The best step's first start, descended once more.
+    """The path of the best step size from the first start.
 
-    iteration: `(k,)`. weights: `(k, *shape)`. cost: `(k,)`.
+    Attributes:
+        iteration: The recorded iterations, `(k,)`.
+        weights: The weights at these iterations, `(k, *shape)`.
+        cost: The costs there, `(k,)`.
     """
 
     iteration: NDArray[np.int64]
@@ -82,12 +84,23 @@ class Walk(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Descended:
-    """What a job's descent came to.
+class JudgedDescent:
+    """The descent of a job, with its theory and its verdicts.
 
-    start: `(starts, *shape)`. rounds: what descends more runs, and keeps them. best: the number of
-    the step that stands for the scheme, None where there is none; chosen: the user chose it, and
-    it need not be the best.
+    Attributes:
+        train: The training problem.
+        optimizer: The optimizer.
+        settings: The settings of the descent.
+        search: The settings of the search for the critical step size.
+        start: The starting weights, `(starts, *shape)`.
+        rounds: Descends further runs, and keeps them.
+        histories: The histories of the grid.
+        theory: The predictions of theory.
+        least: The least cost.
+        bench: What runs are judged by.
+        steps: The judged step sizes of the grid.
+        best: The index of the step size that represents the scheme; None where there is none.
+        chosen: Whether the user chose that step size, so that it need not be the best.
     """
 
     train: Problem
@@ -106,108 +119,129 @@ class Descended:
 
     @property
     def plain(self) -> bool:
-        """Whether it was plain gradient descent along the gradient of the recorded cost."""
+        """Whether this is plain gradient descent on the recorded cost."""
         return self.optimizer.plain and self.train.full_batch
 
     @property
     def best_step(self) -> Step:
-        """The step that stands for the scheme, where there is one."""
+        """The step size that represents the scheme, where there is one."""
         assert self.best is not None
         return self.steps[self.best]
 
     @property
     def best_weights(self) -> Array:
-        """The last weights of the best step's first start, in the problem's shape."""
+        """The last weights of the best step size from the first start, in the problem's shape."""
         assert self.best is not None
         return np.asarray(self.histories.weights[self.best * len(self.start)])
 
-    def again(
+    def descend_runs(
         self, step_sizes: Sequence[float], start: Array, observe: Observe | None = None
     ) -> Histories:
-        """Descend a few other runs on the same training points."""
+        """Descend further runs on the same training points.
+
+        Args:
+            step_sizes: The step sizes.
+            start: The starting weights, `(starts, *shape)`; every step size descends from each.
+            observe: Called at every iteration, see `normbench.engine.descent.descend`.
+
+        Returns:
+            The histories of all runs, the starts of a step size side by side.
+        """
         return descend(
             self.train,
             None,
             self.optimizer,
-            stacked(start, len(step_sizes)),
+            repeat_starts(start, len(step_sizes)),
             np.repeat(np.array(step_sizes), len(start)),
             self.settings.iterations,
             observe=observe,
         )
 
-    def finer(
+    def descend_finer(
         self, step_sizes: Sequence[float], leave: Leave | None = None
     ) -> tuple[tuple[Step, ...], Array, NDArray[np.bool_]]:
-        """Descend other step sizes; return them, judged, and their costs `(S, A, K + 1)`.
+        """Descend and judge step sizes beside those of the grid.
 
-        And of each whether all its runs came to their end: none left, see `descend`.
+        Args:
+            step_sizes: S step sizes.
+            leave: Ends runs early, see `normbench.engine.descent.descend`.
+
+        Returns:
+            The judged step sizes, their costs `(S, A, K + 1)`, and for each step size whether none
+            of its runs ended early `(S,)`.
         """
         histories = self.rounds.descend(step_sizes, tested=False, leave=leave)
         shadows = shadows_of(histories, self.bench)
         steps = judging.steps(
-            *(named(histories), histories.diverged_at, step_sizes, self.bench), shadows
+            *(histories_by_key(histories), histories.diverged_at, step_sizes, self.bench), shadows
         )
         shape = len(step_sizes), len(self.start)
-        left = np.isnan(histories.cost[:, -1]) & (histories.diverged_at < 0)
-        ended: NDArray[np.bool_] = np.asarray(~left.reshape(shape).any(axis=1))
+        unfinished = np.isnan(histories.cost[:, -1]) & (histories.diverged_at < 0)
+        ended: NDArray[np.bool_] = np.asarray(~unfinished.reshape(shape).any(axis=1))
         return steps, histories.cost.reshape(*shape, -1), ended
 
     @cached_property
     def at_start(self) -> AtStart:
-        """What the problem is at the first start: the eigendirections of its Hessian."""
+        """The eigendirections of the Hessian at the first start."""
         return AtStart(self.train, self.start[0], self.theory.spectrum)
 
     @cached_property
     def walk(self) -> Walk:
-        """The way of the best step, for the measures that need it.
+        """The path of the best step size.
 
-        Iterations are thinned evenly, first and last kept, where all would be more than 4 MB.
+        Where all iterations would take more than 4 MB, they are thinned evenly; the first and the
+        last iteration are kept.
         """
         start, last = self.start[:1], self.settings.iterations
-        room = max(2, PATH_NUMBERS // start.size)
-        kept = np.unique(np.linspace(0, last, room).round().astype(int))
-        wanted, seen = set(kept.tolist()), []
+        max_iterations = max(2, MAX_PATH_NUMBERS // start.size)
+        thinned = np.unique(np.linspace(0, last, max_iterations).round().astype(int))
+        wanted, snapshots = set(thinned.tolist()), []
 
         def observe(k: int, alive: NDArray[np.int64], weights: Array) -> None:
             if k in wanted and len(alive):
-                seen.append((k, weights[0].copy()))
+                snapshots.append((k, weights[0].copy()))
 
-        histories = self.again([self.best_step.step_size], start, observe)
-        iteration = np.array([k for k, _ in seen])
-        return Walk(iteration, np.array([w for _, w in seen]), histories.cost[0, iteration])
+        histories = self.descend_runs([self.best_step.step_size], start, observe)
+        iteration = np.array([k for k, _ in snapshots])
+        return Walk(iteration, np.array([w for _, w in snapshots]), histories.cost[0, iteration])
 
 
 @dataclass(frozen=True)
-class Finished:
+class FinishedJob:
     """A job that has run.
 
-    scheme: fitted. z: the training points under it, (P, M), an array or points that are read.
-    known: of the data set's own points. descended: None for a study without a descent. elsewhere:
-    fits the scheme and descends on other data, at one step size; None where nothing is known to do
-    that. shown: the number of the training point that is built up. pair: what `surrogates` gives,
-    where z is some of the points alone.
+    Attributes:
+        dataset: The data set.
+        scheme: The fitted scheme.
+        z: The training points under the scheme, (P, M): an array, or points read from a disk.
+        points_cache: Cached facts about the points of the data set.
+        judged_descent: The descent; None for a study without one.
+        descend_dataset: Fits the scheme and descends on another data set, at one step size; None
+            where a job cannot.
+        shown_point: The index of the training point that a figure reconstructs.
+        surrogate_pair: The value of `surrogates`, where z holds a sample of the points alone.
     """
 
     dataset: Dataset
     scheme: Any
     z: Rows
-    known: PointsCache
-    descended: Descended | None = None
-    elsewhere: Callable[[Dataset, float], Histories] | None = None
-    shown: int = 0
-    pair: tuple[Surrogate, Surrogate] | None = None
+    points_cache: PointsCache
+    judged_descent: JudgedDescent | None = None
+    descend_dataset: Callable[[Dataset, float], Histories] | None = None
+    shown_point: int = 0
+    surrogate_pair: tuple[Surrogate, Surrogate] | None = None
 
     @property
-    def descent(self) -> Descended:
-        """What the descent came to, for the measures that are of one."""
-        assert self.descended is not None
-        return self.descended
+    def descent(self) -> JudgedDescent:
+        """The descent, for measures that need one."""
+        assert self.judged_descent is not None
+        return self.judged_descent
 
     @property
     def surrogates(self) -> tuple[Surrogate, Surrogate]:
-        """Points of the means and covariances of those before and under the scheme."""
-        if self.pair is not None:
-            return self.pair
+        """Surrogates of the points before and under the scheme: same means and covariances."""
+        if self.surrogate_pair is not None:
+            return self.surrogate_pair
         if isinstance(self.z, np.ndarray):
             return Surrogate(self.dataset.x, holds_all_points=True), Surrogate(
                 self.z, holds_all_points=True
@@ -216,77 +250,78 @@ class Finished:
         return before, after
 
     @cached_property
-    def shown_points(self) -> "Finished":
-        """The same with points that are in memory: all of an array, some of points that are read.
+    def shown_points(self) -> "FinishedJob":
+        """This job with points in memory: all points of an array, else a sample of them.
 
-        The point that is built up is among them.
+        The sample includes the point `shown_point`.
         """
         if isinstance(self.z, np.ndarray):
             return self
         data, count = self.dataset, len(self.z)
         if isinstance(data.x, np.ndarray):
-            return replace(self, z=self.z.transform(data.x), pair=self.surrogates)
-        kept = np.arange(count)
-        if count > MOST_SHOWN:
-            drawn = np.random.default_rng(0).choice(count, MOST_SHOWN, replace=False)
-            kept = np.unique(np.r_[drawn, self.shown])
-        x, y = data.x[kept], data.y[kept] if len(data.y) else data.y
+            return replace(self, z=self.z.transform(data.x), surrogate_pair=self.surrogates)
+        indices = np.arange(count)
+        if count > MAX_SHOWN_POINTS:
+            drawn = np.random.default_rng(0).choice(count, MAX_SHOWN_POINTS, replace=False)
+            indices = np.unique(np.r_[drawn, self.shown_point])
+        x, y = data.x[indices], data.y[indices] if len(data.y) else data.y
         return replace(
             self,
             dataset=replace(data, x=x, y=y),
             z=self.z.transform(x),
-            shown=int(np.searchsorted(kept, self.shown)),
-            pair=self.surrogates,
+            shown_point=int(np.searchsorted(indices, self.shown_point)),
+            surrogate_pair=self.surrogates,
         )
 
 
 @dataclass(frozen=True)
 class Measure:
-    """One thing to find out about a finished job: one file of this room, found without a list.
+    """A measure of a finished job, the constant `MEASURE` of a file of this room.
 
     Attributes:
-        take: `take(finished) -> Findings`.
-        record: The word in the setting `record` that asks for it; without one it is always taken.
-        asked: Only a setting asks for it, and its seconds are counted apart.
-        of_descent: It needs a descent, and so `finished.descent`.
-        what: Its name in theory's notes; without one it costs next to nothing.
-        work: Its work, which theory's budget must allow (only its memory, where it is asked for).
+        take: `take(job) -> Findings`.
+        record: Its name in the setting `record`, which requests it; without one it is always taken.
+        has_setting: Whether a setting of its own requests it. Its seconds are counted apart.
+        of_descent: Whether it needs a descent, and so `job.descent`.
+        budget_label: Its name in the notes of theory; without one its work is negligible.
+        work: Its work, which the budget of theory must allow (only its memory, where a setting
+            requests the measure).
         follows: What its findings depend on. When a recorded job is judged by other rules,
-            findings that follow `VERDICTS` are made again; those that follow `BEST` or `RULES`
+            findings that follow `VERDICTS` are computed again; those that follow `BEST` or `RULES`
             need another descent if the best step or the rules changed; all others stay true.
-        applies: Whether there is anything to find.
-        most_features: Of a data set that it can be taken of.
-        unfit: Why it cannot be taken of a data set, empty where it can.
-        inverse: What it needs the scheme's inverse for, empty where the message need not say it;
-            None where it needs none.
+        applies: Whether a finished job has such findings.
+        most_features: The largest number of features of a data set that it accepts.
+        unfit: The reason why it cannot be taken of a data set, empty where it can.
+        inverse: The purpose for which it needs the inverse of the scheme, as the error message
+            says it (may be empty); None where it needs no inverse.
     """
 
-    take: Callable[[Finished], Findings]
+    take: Callable[[FinishedJob], Findings]
     record: str = ""
-    asked: bool = False
+    has_setting: bool = False
     of_descent: bool = True
-    what: str = ""
-    work: Callable[[Finished], Work] = lambda made: Work()
+    budget_label: str = ""
+    work: Callable[[FinishedJob], Work] = lambda job: Work()
     follows: str = ""
-    applies: Callable[[Finished], bool] = lambda made: True
+    applies: Callable[[FinishedJob], bool] = lambda job: True
     most_features: float = math.inf
     unfit: Callable[[Dataset], str] = lambda dataset: ""
     inverse: str | None = None
 
     @property
     def on_request(self) -> bool:
-        """Whether a setting asks for it."""
-        return self.asked or bool(self.record)
+        """Whether a setting requests it."""
+        return self.has_setting or bool(self.record)
 
     def check(self, dataset: Dataset, scheme: Any) -> None:
-        """Check that it can be taken, before anything is fitted.
+        """Check that this measure can be taken, before the scheme is fitted.
 
         Args:
             dataset: The data set.
             scheme: The scheme, not yet fitted.
 
         Raises:
-            UserError: It cannot; the remedy is to leave its word in `record` out.
+            UserError: It cannot; the remedy is to remove its name from `record`.
         """
         features, remedy = dataset.x.shape[1], f"leave {self.record} out"
         reason = self.unfit(dataset)
@@ -299,8 +334,8 @@ class Measure:
             raise UserError(f"record={self.record}: {reason}; {remedy}")
 
 
-def named(histories: Histories) -> dict[str, NDArray[np.float64]]:
-    """Return the histories that there are, by the names that they log under."""
+def histories_by_key(histories: Histories) -> dict[str, NDArray[np.float64]]:
+    """Return the recorded histories, by the keys under which they are logged."""
     every = {
         names.TRAIN_COST.key: histories.cost,
         names.TRAIN_MISCLASSIFICATIONS.key: histories.misclassifications,
@@ -311,9 +346,9 @@ def named(histories: Histories) -> dict[str, NDArray[np.float64]]:
 
 
 def shadows_of(histories: Histories, bench: Bench) -> Shadows | None:
-    """Return what the shadows of runs come to; None where none has any.
+    """Return the last costs of shadows, and their iterations to each target; None without shadows.
 
-    Targets of misclassified points count as unreached: shadows are told by their costs.
+    Shadows record costs alone, so that targets of misclassified points count as unreached.
     """
     if not histories.shadows:
         return None
@@ -328,6 +363,6 @@ def shadows_of(histories: Histories, bench: Bench) -> Shadows | None:
     return Shadows(ends, reached)
 
 
-def stacked(start: Array, times: int) -> Array:
-    """Return the starts `(starts, *shape)` over and over, `(times * starts, *shape)`."""
+def repeat_starts(start: Array, times: int) -> Array:
+    """Return the starts `(starts, *shape)` repeated: `(times * starts, *shape)`."""
     return np.concatenate([start] * times)

@@ -1,4 +1,4 @@
-"""The data's own spectrum, and its dead directions."""
+"""The spectrum of the covariance of the data, and its dead directions."""
 
 from typing import Any
 
@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from normbench import names
-from normbench.measures.contract import Findings, Finished, Measure
+from normbench.measures.contract import Findings, FinishedJob, Measure
 from normbench.normalizers.decomposition import rounding_share
 from normbench.theory import spectra
 from normbench.theory.analysis import facts_work
@@ -14,28 +14,27 @@ from normbench.theory.budget import Work
 from normbench.theory.shared import Facts
 
 UNTOUCHED = 0.99  # a direction that keeps this share of its variance is not touched by the ridge
-MOST = 1000  # directions of a series
+MAX_SERIES_DIRECTIONS = 1000
 
 
-def take(made: Finished) -> Findings:
-    """Return the spectrum of the data's own points, and what the scheme drops and its ridge does.
+def take(job: FinishedJob) -> Findings:
+    """Return the spectrum of the data, and the directions that the scheme drops or loses.
 
-    Dropped directions as the scheme itself says (`dropped_`); without that the dead directions
-    are those at rounding level. Live directions are lost where the scales of features differ so
-    much that rounding of the largest hides the smallest. `theory/gram_largest_*`: the largest
-    eigenvalue of the points' Gram matrix as they are, centred, and centred and scaled; not with a
-    penalty.
+    Dead directions are those that the scheme reports (`dropped_`), else those at rounding level.
+    Live directions are lost where the scales of features differ so much that rounding of the
+    largest hides the smallest. `theory/gram_largest_*`: the largest eigenvalue of the Gram matrix
+    of the points as they are, centred, and centred and scaled; not with a penalty.
     """
-    facts = made.known.facts
+    facts = job.points_cache.facts
     values = facts.variances
     total = float(values.sum())
-    dead = _dead(facts, made.scheme)
+    dead = _dead(facts, job.scheme)
     metrics = {
         names.DEAD_DIRECTIONS.key: float(np.count_nonzero(dead)),
-        names.LOST_DIRECTIONS.key: float(_lost(facts, made.scheme)),
+        names.LOST_DIRECTIONS.key: float(_lost(facts, job.scheme)),
         names.DEAD_VARIANCE.key: float(values[dead].sum()) / total if total else float("nan"),
     }
-    linear = made.descended.train.linear if made.descended else None
+    linear = job.judged_descent.train.linear if job.judged_descent else None
     if linear is None or not np.any(linear.l2):  # a penalty has a curvature of its own
         metrics |= {
             names.LARGEST_RAW.key: facts.raw,
@@ -43,7 +42,7 @@ def take(made: Finished) -> Findings:
             names.LARGEST_STANDARD.key: facts.standard,
         }
     series = {}
-    if len(values) <= MOST:
+    if len(values) <= MAX_SERIES_DIRECTIONS:
         series[names.VARIANCE.key] = (np.arange(len(values)), values)
     return Findings(metrics, series=series)
 
@@ -58,20 +57,20 @@ def _dead(facts: Facts, scheme: Any) -> NDArray[np.bool_]:
 
 
 def _lost(facts: Facts, scheme: Any) -> int:
-    """Return how many live directions are at rounding level of what a scheme decomposes."""
+    """Return the number of live directions at rounding level of the matrix a scheme decomposes."""
     values = getattr(scheme, "eigenvalues_", None)
     if values is None or np.shape(values) != facts.variances.shape:
         return 0
-    seen = np.count_nonzero(values > rounding_share(len(values)) * np.max(values))
-    return max(0, facts.live - int(seen))
+    resolved = np.count_nonzero(values > rounding_share(len(values)) * np.max(values))
+    return max(0, facts.live - int(resolved))
 
 
-def _applies(made: Finished) -> bool:
-    return made.descent.theory.may_grow and made.dataset.x.shape[1] < spectra.MAX_SPECTRUM_FEATURES
+def _applies(job: FinishedJob) -> bool:
+    return job.descent.theory.may_grow and job.dataset.x.shape[1] < spectra.MAX_SPECTRUM_FEATURES
 
 
-def _work(made: Finished) -> Work:
-    return facts_work(made.descent.train, made.dataset.x)
+def _work(job: FinishedJob) -> Work:
+    return facts_work(job.descent.train, job.dataset.x)
 
 
-MEASURE = Measure(take, what="the covariance's spectrum", work=_work, applies=_applies)
+MEASURE = Measure(take, budget_label="the covariance's spectrum", work=_work, applies=_applies)

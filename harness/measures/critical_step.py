@@ -1,41 +1,42 @@
-"""The critical step size, by bisection: each time a descent of a few step sizes."""
+"""The critical step size, by bisection: each round descends a few step sizes."""
 
 from collections.abc import Sequence
 
 import numpy as np
 
 from normbench import names
-from normbench.measures.contract import RULES, Findings, Finished, Measure
+from normbench.measures.contract import RULES, Findings, FinishedJob, Measure
 from normbench.verdicts.search import critical_step
 
 
-def take(made: Finished) -> Findings:
+def take(job: FinishedJob) -> Findings:
     """Return the bracket of the critical step size, and how many descents it took."""
-    here = made.descent
+    descent = job.descent
 
     def fails(step_sizes: Sequence[float]) -> list[bool]:
-        found = here.again(step_sizes, here.start)
-        parts = (len(step_sizes), len(here.start))
-        costs = found.cost.reshape(*parts, -1)
-        diverged_at = found.diverged_at.reshape(parts)
+        histories = descent.descend_runs(step_sizes, descent.start)
+        runs_shape = (len(step_sizes), len(descent.start))
+        costs = histories.cost.reshape(*runs_shape, -1)
+        diverged_at = histories.diverged_at.reshape(runs_shape)
         return [
-            here.bench.judge_starts(*runs)[0].fails for runs in zip(costs, diverged_at, step_sizes)
+            descent.bench.judge_starts(*runs)[0].fails
+            for runs in zip(costs, diverged_at, step_sizes)
         ]
 
-    threshold = here.theory.threshold
-    known = threshold and np.isfinite(threshold)
-    first = threshold if threshold and known else here.settings.step_sizes[0]
-    found = critical_step(fails, first / 2, here.search.width)
+    threshold = descent.theory.threshold
+    theory_applies = threshold and np.isfinite(threshold)
+    first = threshold if threshold and theory_applies else descent.settings.step_sizes[0]
+    bracket = critical_step(fails, first / 2, descent.search.width)
     metrics = {
-        names.CRITICAL.key: found.lower or np.nan,
-        names.CRITICAL_UPPER.key: found.upper or np.nan,
-        names.CRITICAL_DESCENTS.key: found.descents,
+        names.CRITICAL.key: bracket.lower or np.nan,
+        names.CRITICAL_UPPER.key: bracket.upper or np.nan,
+        names.CRITICAL_DESCENTS.key: bracket.descents,
     }
-    return Findings(metrics, {names.CENSORED_CRITICAL.key: str(found.upper is None).lower()})
+    return Findings(metrics, {names.CENSORED_CRITICAL.key: str(bracket.upper is None).lower()})
 
 
-def _applies(made: Finished) -> bool:
-    return made.descent.search.critical
+def _applies(job: FinishedJob) -> bool:
+    return job.descent.search.critical
 
 
-MEASURE = Measure(take, asked=True, applies=_applies, follows=RULES)
+MEASURE = Measure(take, has_setting=True, applies=_applies, follows=RULES)

@@ -1,25 +1,25 @@
-"""The largest curvature at the best step's last weights: why steps above `2/L` work."""
+"""The largest curvature at the last weights of the best step size."""
 
 from normbench import names
-from normbench.measures.contract import BEST, Findings, Finished, Measure
+from normbench.measures.contract import BEST, Findings, FinishedJob, Measure
 from normbench.measures.inputs import work_of_curvature
 from normbench.measures.thresholds import curvature
 from normbench.theory.analysis import largest_curvature
 
 
-def take(made: Finished) -> Findings:
-    """Return the curvature there, from the first start, and its threshold."""
-    found, _ = largest_curvature(made.descent.train, made.descent.best_weights)
-    return Findings(curvature(names.LIPSCHITZ_BEST, names.THRESHOLD_BEST, found))
+def take(job: FinishedJob) -> Findings:
+    """Return the largest curvature there, from the first start, and its threshold."""
+    lipschitz, _ = largest_curvature(job.descent.train, job.descent.best_weights)
+    return Findings(curvature(names.LIPSCHITZ_BEST, names.THRESHOLD_BEST, lipschitz))
 
 
-def _applies(made: Finished) -> bool:
-    return made.descent.best is not None and made.descent.theory.threshold is not None
+def _applies(job: FinishedJob) -> bool:
+    return job.descent.best is not None and job.descent.theory.threshold is not None
 
 
 MEASURE = Measure(
     take,
-    what="curvature at the best weights",
+    budget_label="curvature at the best weights",
     work=work_of_curvature,
     applies=_applies,
     follows=BEST,

@@ -2,23 +2,23 @@
 
 import numpy as np
 
-from normbench.measures.contract import Findings, Finished, Measure
-from normbench.measures.inputs import names_of, some
+from normbench.measures.contract import Findings, FinishedJob, Measure
+from normbench.measures.inputs import names_of, sample_indices
 
-MOST_SHOWN = 30
+MAX_FEATURES = 30
 
 
-def take(made: Finished) -> Findings:
+def take(job: FinishedJob) -> Findings:
     """Return the first 30 features of at most 2,000 points.
 
-    `values` (p, m), `names` (m,), `all` (): how many features there are.
+    `values` (p, m), `names` (m,), `all` (): the number of features.
     """
-    kept = some(len(made.z))
+    indices = sample_indices(len(job.z))
     return Findings(
         arrays={
-            "values": made.z[kept, :MOST_SHOWN].astype(np.float64),
-            "names": np.array(names_of(made)[:MOST_SHOWN]),
-            "all": np.array(made.z.shape[1]),
+            "values": job.z[indices, :MAX_FEATURES].astype(np.float64),
+            "names": np.array(names_of(job)[:MAX_FEATURES]),
+            "all": np.array(job.z.shape[1]),
         }
     )
 

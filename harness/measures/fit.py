@@ -1,13 +1,13 @@
-"""What a model of one feature predicts, in the space of the inputs."""
+"""The prediction of a model of one feature, as a curve over the inputs."""
 
 import numpy as np
 
 from normbench.datasets import Dataset
-from normbench.measures.contract import BEST, Findings, Finished, Measure
-from normbench.measures.inputs import some
+from normbench.measures.contract import BEST, Findings, FinishedJob, Measure
+from normbench.measures.inputs import sample_indices
 
 CURVE = 400  # points of the curve
-MARGIN = 0.05  # share of the inputs' range that the curve goes beyond them
+MARGIN = 0.05  # of the range of the inputs, on both sides
 
 
 def _unfit(dataset: Dataset) -> str:
@@ -21,28 +21,28 @@ def _unfit(dataset: Dataset) -> str:
     )
 
 
-def take(made: Finished) -> Findings:
+def take(job: FinishedJob) -> Findings:
     """Return the curve of the best step's last weights, under the fitted scheme.
 
     `x` (G,) inputs, `prediction` (G,): the score of real targets; of two classes, as -1 and +1,
     the mean label `tanh(s / 2) = 2 sigma(s) - 1` that the softmax cost's model has at a difference
     s of scores. `points` (p, 2): inputs and targets in the same units, at most 2,000.
     """
-    dataset, here = made.dataset, made.descent
-    if here.best is None:
+    dataset, descent = job.dataset, job.descent
+    if descent.best is None:
         return Findings()
     low, high = float(dataset.x.min()), float(dataset.x.max())
     beyond = MARGIN * (high - low)
     x = np.linspace(low - beyond, high + beyond, CURVE)
-    z = np.asarray(made.scheme.transform(x[:, None]), dtype=np.float64)
-    scores = here.train.scores(here.walk.weights[-1], z)
+    z = np.asarray(job.scheme.transform(x[:, None]), dtype=np.float64)
+    scores = descent.train.scores(descent.walk.weights[-1], z)
     target = dataset.y.astype(np.float64)
     prediction = scores[0]
     if dataset.classes:
         target = 2 * target - 1
         prediction = np.tanh((scores[0] if len(scores) == 1 else scores[1] - scores[0]) / 2)
-    kept = some(len(dataset.x))
-    points = np.column_stack([dataset.x[kept, 0], target[kept]])
+    indices = sample_indices(len(dataset.x))
+    points = np.column_stack([dataset.x[indices, 0], target[indices]])
     return Findings(arrays={"x": x, "prediction": prediction, "points": points})
 
 

@@ -1,48 +1,50 @@
-"""Cross-validation: the error on points that were held out, each point once a seed."""
+"""Cross-validation: the error on held-out points, each point held out once for each seed."""
 
 import numpy as np
 
 from normbench import names
 from normbench.datasets import hold_out_fold
-from normbench.measures.contract import BEST, Findings, Finished, Measure
+from normbench.measures.contract import BEST, Findings, FinishedJob, Measure
 
 
-def take(made: Finished) -> Findings:
-    """Return the error and the cost of the held-out points at the last iteration, by seed.
+def take(job: FinishedJob) -> Findings:
+    """Return the error and the cost of held-out points at the last iteration, by seed.
 
-    And the training cost there, the mean over the folds.
-
-    At the step size that stands for the scheme. For each fold the scheme is fitted and the cost is
-    descended anew, on the points outside it and noisy copies of them, where there are any; a seed's
-    error is that of all points, each as the descent left it that did not see it. The folds of one
-    seed share their data, so that a seed is one value. Of several starts the mean.
+    The training cost there is the mean over the folds. The step size is the one that represents the
+    scheme. For each fold the scheme is fitted, and the cost is descended, on the points outside the
+    fold and on their noisy copies, if any. The error of a seed is that of all points, each under
+    the descent that held it out. The folds of one seed share their data, so that a seed gives one
+    value. Several starts are averaged.
     """
-    step_size = made.descent.best_step.step_size
-    assert made.elsewhere is not None
-    data = made.dataset
+    step_size = job.descent.best_step.step_size
+    assert job.descend_dataset is not None
+    data = job.dataset
     wrong, cost, train = np.zeros((3, len(data.folds)))
     for seed, numbers in enumerate(data.folds):
         for number in range(numbers.max() + 1):
-            there = hold_out_fold(data, seed, number)
-            found = made.elsewhere(there, step_size)
-            assert found.test_cost is not None
-            train[seed] += found.cost[:, -1].mean() / (numbers.max() + 1)
-            cost[seed] += len(there.x_test) * found.test_cost[:, -1].mean()
-            if found.test_misclassifications is not None:
-                wrong[seed] += found.test_misclassifications[:, -1].mean()
+            fold_data = hold_out_fold(data, seed, number)
+            histories = job.descend_dataset(fold_data, step_size)
+            assert histories.test_cost is not None
+            train[seed] += histories.cost[:, -1].mean() / (numbers.max() + 1)
+            cost[seed] += len(fold_data.x_test) * histories.test_cost[:, -1].mean()
+            if histories.test_misclassifications is not None:
+                wrong[seed] += histories.test_misclassifications[:, -1].mean()
     points = len(data.folds[0])
-    parts = {names.FOLDS_COST: cost / points, names.FOLDS_TRAIN_COST: train}
+    errors_by_metric = {names.FOLDS_COST: cost / points, names.FOLDS_TRAIN_COST: train}
     if data.classes:
-        parts[names.FOLDS_ERROR] = wrong / points
+        errors_by_metric[names.FOLDS_ERROR] = wrong / points
     seeds = np.arange(len(data.folds))
     return Findings(
-        {metric.key: float(values.mean()) for metric, values in parts.items()},
-        series={names.of_seed(metric).key: (seeds, values) for metric, values in parts.items()},
+        {metric.key: float(values.mean()) for metric, values in errors_by_metric.items()},
+        series={
+            names.of_seed(metric).key: (seeds, values)
+            for metric, values in errors_by_metric.items()
+        },
     )
 
 
-def _applies(made: Finished) -> bool:
-    return bool(made.dataset.folds) and made.descent.best is not None
+def _applies(job: FinishedJob) -> bool:
+    return bool(job.dataset.folds) and job.descent.best is not None
 
 
-MEASURE = Measure(take, asked=True, applies=_applies, follows=BEST)
+MEASURE = Measure(take, has_setting=True, applies=_applies, follows=BEST)

@@ -1,11 +1,11 @@
-"""What three ways to standardize and to sphere make of the same points, in their own precision."""
+"""Formulas of standardizing and sphering, compared on the same points in their own precision."""
 
 import warnings
 
 import numpy as np
 
 from normbench.datasets import Dataset
-from normbench.measures.contract import Array, Findings, Finished, Measure
+from normbench.measures.contract import Array, Findings, FinishedJob, Measure
 from normbench.normalizers.formulas import FORMULAS, Formula
 
 MOST_ITERATIONS = 1000
@@ -17,8 +17,8 @@ def _unfit(dataset: Dataset) -> str:
     return "" if len(dataset.y) else f"descends on targets, and {dataset.name} has none"
 
 
-def take(made: Finished) -> Findings:
-    """Return what each formula makes of the training points: arrays (5,), one entry a formula.
+def take(job: FinishedJob) -> Findings:
+    """Return the quality of each formula on the training points: arrays (5,), one entry a formula.
 
     `formula`: its name. `finite`: 1 where all numbers are, else 0, and NaN for the rest; 0 where
     its decomposition fails, too. `mean`: the largest `|mean|` of its features. `off`: how far
@@ -29,29 +29,32 @@ def take(made: Finished) -> Findings:
     the excess over the least cost on the points themselves; 1000 where it never is. The job's own
     scheme plays no part.
     """
-    x, y = made.dataset.x, made.dataset.y.astype(np.float64)
+    x, y = job.dataset.x, job.dataset.y.astype(np.float64)
     with warnings.catch_warnings(), np.errstate(all="ignore"):
         warnings.simplefilter("ignore")
-        found = [
-            _judged(x, _made(formula, x), y - y.mean(), name.startswith("standard"))
+        quantities = [
+            _judge(x, _transform(formula, x), y - y.mean(), name.startswith("standard"))
             for name, formula in FORMULAS.items()
         ]
     return Findings(
-        arrays={"formula": np.array(list(FORMULAS)), **dict(zip(QUANTITIES, np.array(found).T))}
+        arrays={
+            "formula": np.array(list(FORMULAS)),
+            **dict(zip(QUANTITIES, np.array(quantities).T)),
+        }
     )
 
 
-def _made(formula: Formula, x: Array) -> Array:
-    """Return what a formula makes of points x (P, N); NaN where its decomposition fails."""
+def _transform(formula: Formula, x: Array) -> Array:
+    """Return points x (P, N) under a formula; NaN where its decomposition fails."""
     try:
         return formula(x)
     except np.linalg.LinAlgError:  # of a covariance that overflowed, as float32 does from 1e19 on
         return np.full_like(x, np.nan)
 
 
-def _judged(x: Array, given: Array, y: Array, standard: bool) -> Array:
-    """Return the `QUANTITIES` of points given (P, M); y (P,) has mean 0."""
-    z = given.astype(np.float64)
+def _judge(x: Array, transformed: Array, y: Array, standard: bool) -> Array:
+    """Return the `QUANTITIES` of transformed points (P, M) of x (P, N); y (P,) has mean 0."""
+    z = transformed.astype(np.float64)
     if not np.isfinite(z).all():
         return np.array([0.0, *[np.nan] * 4])
     basis, sizes, _ = np.linalg.svd(x - x.mean(axis=0, dtype=np.float64), full_matrices=False)
@@ -68,16 +71,16 @@ def _judged(x: Array, given: Array, y: Array, standard: bool) -> Array:
 
 
 def _iterations(z: Array, y: Array, excess: float) -> float:
-    """Return the iterations on points z (P, M), a bias beside, that take off 99 percent of excess.
+    """Return the iterations on points z (P, M) with a bias that remove 99 percent of the excess.
 
-    Along a singular vector u of [1, z] with value s, k steps of 1/L leave `(1 - s^2 / s_1^2)^k` of
-    `u . y`.
+    Along a singular vector u of [1, z] with singular value s, k steps of size 1/L leave
+    `(1 - s^2 / s_1^2)^k` of `u . y`.
     """
     vectors, sizes, _ = np.linalg.svd(np.c_[np.ones(len(z)), z], full_matrices=False)
-    rest = (1 - (sizes / sizes[0]) ** 2) ** (2 * np.arange(MOST_ITERATIONS)[:, None])
-    taken = (1 - rest) @ (vectors.T @ y) ** 2
-    near = np.flatnonzero(taken >= (1 - NEAR) * excess)
-    return float(near[0]) if len(near) else float(MOST_ITERATIONS)
+    remaining = (1 - (sizes / sizes[0]) ** 2) ** (2 * np.arange(MOST_ITERATIONS)[:, None])
+    removed = (1 - remaining) @ (vectors.T @ y) ** 2
+    arrivals = np.flatnonzero(removed >= (1 - NEAR) * excess)
+    return float(arrivals[0]) if len(arrivals) else float(MOST_ITERATIONS)
 
 
 MEASURE = Measure(take, record="formulas", of_descent=False, most_features=256, unfit=_unfit)

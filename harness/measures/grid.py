@@ -1,33 +1,35 @@
-"""What a grid comes to: the largest step sizes that pass, and how many level."""
+"""The largest step sizes of a grid that converge and that fall, and how many converged."""
 
 from collections.abc import Sequence
 
 from normbench import names
-from normbench.measures.contract import VERDICTS, Findings, Finished, Measure
+from normbench.measures.contract import VERDICTS, Findings, FinishedJob, Measure
 from normbench.verdicts.convergence import largest_convergent, largest_falling
 from normbench.verdicts.judging import Step
 
-NOTHING = float("nan")
+UNKNOWN = float("nan")
 
 
-def take(made: Finished) -> Findings:
-    """Return the largest convergent and falling step sizes, and whether anything above failed.
+def take(job: FinishedJob) -> Findings:
+    """Return the largest convergent and falling step sizes, and whether larger ones failed.
 
-    And the tag `step_chosen` where `shown_step` chose the run that stands for its scheme.
+    The tag `step_chosen` marks a scheme whose step size `shown_step` chose.
     """
-    return largest(made.descent.steps, made.descent.chosen)
+    return summarize_grid(job.descent.steps, job.descent.chosen)
 
 
-def largest(steps: Sequence[Step], chosen: bool) -> Findings:
-    """Return what the steps of a grid come to; chosen: the one that stands for them was."""
+def summarize_grid(steps: Sequence[Step], chosen: bool) -> Findings:
+    """Return the findings of a grid; chosen: whether the user chose the step size it shows."""
     sizes = [step.step_size for step in steps]
     judgements = [step.judgement for step in steps]
     convergent = largest_convergent(sizes, judgements)
     falling = largest_falling(sizes, judgements)
     metrics = {
-        names.LARGEST_CONVERGENT.key: convergent.step_size or NOTHING,
-        names.LARGEST_FALLING.key: falling.step_size or NOTHING,
-        names.STEPS_LEVELLED.key: sum(each.verdict == names.CONVERGED for each in judgements),
+        names.LARGEST_CONVERGENT.key: convergent.step_size or UNKNOWN,
+        names.LARGEST_FALLING.key: falling.step_size or UNKNOWN,
+        names.STEPS_LEVELLED.key: sum(
+            judgement.verdict == names.CONVERGED for judgement in judgements
+        ),
     }
     tags = {
         names.CENSORED.key: str(convergent.censored).lower(),

@@ -1,11 +1,18 @@
-"""Every history of a descent, and what judges them: kept, so that a job can be judged again."""
+"""All histories of a descent and what they are judged by, so that a job can be judged again."""
 
 from collections.abc import Mapping
 
 import numpy as np
 
 from normbench import names
-from normbench.measures.contract import Array, Findings, Finished, Measure, named, shadows_of
+from normbench.measures.contract import (
+    Array,
+    Findings,
+    FinishedJob,
+    Measure,
+    histories_by_key,
+    shadows_of,
+)
 from normbench.verdicts import judging
 from normbench.verdicts.convergence import Rules
 from normbench.verdicts.judging import Bench, Shadows, Step
@@ -13,55 +20,63 @@ from normbench.verdicts.judging import Bench, Shadows, Step
 BENCH = ("minimum", "reference", "epsilon", "fit_seconds", "seconds_a_step")
 
 
-def take(made: Finished) -> Findings:
+def take(job: FinishedJob) -> Findings:
     """Return the histories of S step sizes, each from A starts, of K iterations, as arrays.
 
-    `step_sizes` (S,). By the names they log under, those histories that there are, (S, A, K + 1),
-    NaN from where a run stopped being finite. `diverged_at` (S, A), the iteration at which it did,
-    -1 for never. `shadows` (S, A, M), the last costs of shadows, where any run has one, and
-    `shadows_reached` (S, A, M, T), their iterations to each target. `minimum`,
+    `step_sizes` (S,). The recorded histories by the keys under which they are logged,
+    (S, A, K + 1), NaN from the iteration at which a run stopped being finite. `diverged_at` (S, A)
+    is that iteration, -1 for a finite run. `shadows` (S, A, M), the last costs of shadows, where
+    any run has one, and `shadows_reached` (S, A, M, T), their iterations to each target. `minimum`,
     `reference` (the cost at zero weights), `tie` (NaN for none), `epsilon`, `fit_seconds`,
-    `seconds_a_step`, `points`, each (): see `Bench`. And a tag where the optimizer finds its own
-    step sizes, so that the one recorded, 1, is none.
+    `seconds_a_step`, `points`, each (): see `Bench`. A tag marks an optimizer that finds its own
+    step sizes: its recorded step size 1 is a placeholder.
     """
-    here = made.descended
-    assert here is not None
-    runs = (len(here.steps), len(here.start))
-    every = {**named(here.histories), "diverged_at": here.histories.diverged_at}
-    shadows = shadows_of(here.histories, here.bench)
+    descent = job.judged_descent
+    assert descent is not None
+    runs_shape = (len(descent.steps), len(descent.start))
+    run_arrays = {
+        **histories_by_key(descent.histories),
+        "diverged_at": descent.histories.diverged_at,
+    }
+    shadows = shadows_of(descent.histories, descent.bench)
     if shadows is not None:
-        every["shadows"] = shadows.ends
-        every["shadows_reached"] = np.stack([shadows.reached[name] for name in names.TARGETS], -1)
+        run_arrays["shadows"] = shadows.ends
+        run_arrays["shadows_reached"] = np.stack(
+            [shadows.reached[name] for name in names.TARGETS], -1
+        )
     return Findings(
-        tags={names.GRIDLESS.key: "true"} if here.optimizer.gridless else {},
+        tags={names.GRIDLESS.key: "true"} if descent.optimizer.gridless else {},
         arrays={
-            "step_sizes": np.array([step.step_size for step in here.steps]),
-            **{name: part.reshape(*runs, *part.shape[1:]) for name, part in every.items()},
-            **{name: np.array(getattr(here.bench, name)) for name in BENCH},
-            "tie": np.array(here.bench.tie if here.bench.tie else np.nan),
-            "points": np.array(here.bench.points),
+            "step_sizes": np.array([step.step_size for step in descent.steps]),
+            **{
+                name: array.reshape(*runs_shape, *array.shape[1:])
+                for name, array in run_arrays.items()
+            },
+            **{name: np.array(getattr(descent.bench, name)) for name in BENCH},
+            "tie": np.array(descent.bench.tie if descent.bench.tie else np.nan),
+            "points": np.array(descent.bench.points),
         },
     )
 
 
-def judged_again(parts: Mapping[str, Array], rules: Rules) -> tuple[Step, ...]:
-    """Return a `Step` for each step size of kept histories, judged by these rules."""
-    tie = float(parts["tie"])
+def rejudge_histories(arrays: Mapping[str, Array], rules: Rules) -> tuple[Step, ...]:
+    """Return a `Step` for each step size of recorded histories, judged by these rules."""
+    tie = float(arrays["tie"])
     bench = Bench(
         rules=rules,
         tie=None if np.isnan(tie) else tie,
-        points=int(parts["points"]),
-        **{name: float(parts[name]) for name in BENCH},
+        points=int(arrays["points"]),
+        **{name: float(arrays[name]) for name in BENCH},
     )
-    known = [metric.key for metric in names.HISTORIES if metric.key in parts]
-    histories = {name: parts[name].reshape(-1, parts[name].shape[-1]) for name in known}
-    sizes = [float(size) for size in parts["step_sizes"]]
+    recorded_keys = [metric.key for metric in names.HISTORIES if metric.key in arrays]
+    histories = {name: arrays[name].reshape(-1, arrays[name].shape[-1]) for name in recorded_keys}
+    sizes = [float(size) for size in arrays["step_sizes"]]
     shadows = None
-    if "shadows" in parts:
-        ends = parts["shadows"].reshape(-1, parts["shadows"].shape[-1])
-        counts = parts["shadows_reached"].reshape(*ends.shape, -1)
+    if "shadows" in arrays:
+        ends = arrays["shadows"].reshape(-1, arrays["shadows"].shape[-1])
+        counts = arrays["shadows_reached"].reshape(*ends.shape, -1)
         shadows = Shadows(ends, dict(zip(names.TARGETS, np.moveaxis(counts, -1, 0))))
-    return judging.steps(histories, parts["diverged_at"].reshape(-1), sizes, bench, shadows)
+    return judging.steps(histories, arrays["diverged_at"].reshape(-1), sizes, bench, shadows)
 
 
 MEASURE = Measure(take)

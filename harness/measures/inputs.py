@@ -1,42 +1,42 @@
-"""What several measures need: names of coordinates, few points, directions, the least cost."""
+"""Inputs that measures share: coordinate names, sampled points, principal directions."""
 
 from contextlib import suppress
 
 import numpy as np
 
 from normbench.datasets import Dataset
-from normbench.measures.contract import Array, Descended, Finished
+from normbench.measures.contract import Array, FinishedJob, JudgedDescent
 from normbench.names import ATTAINED
 from normbench.normalizers.decomposition import Surrogate, mean_and_covariance
 from normbench.theory.analysis import curvature_work
 from normbench.theory.budget import Work
 from normbench.theory.minimum import weights_of
 
-MOST_POINTS = 2000
+MAX_DRAWN_POINTS = 2000
 MOST_FEATURES = 4096  # of an image, or of a spectrum
 
 
-def names_of(made: Finished) -> tuple[str, ...]:
-    """Return a name for each coordinate of the scheme: its own, or the feature's."""
-    names = made.dataset.feature_names
+def names_of(job: FinishedJob) -> tuple[str, ...]:
+    """Return a name for each coordinate of the scheme: its own name, or that of the feature."""
+    names = job.dataset.feature_names
     with suppress(AttributeError, ValueError):  # a link of a chain may have none
-        return tuple(made.scheme.get_feature_names_out(np.array(names, dtype=object)))
-    if made.z.shape[1] == len(names):
+        return tuple(job.scheme.get_feature_names_out(np.array(names, dtype=object)))
+    if job.z.shape[1] == len(names):
         return names
-    return tuple(f"coordinate {n + 1}" for n in range(made.z.shape[1]))
+    return tuple(f"coordinate {n + 1}" for n in range(job.z.shape[1]))
 
 
-def some(count: int) -> Array:
-    """Return the indices of the points that are kept, in order: at most 2,000."""
-    if count <= MOST_POINTS:
+def sample_indices(count: int) -> Array:
+    """Return increasing indices of at most 2,000 points, drawn at random where there are more."""
+    if count <= MAX_DRAWN_POINTS:
         return np.arange(count)
-    return np.sort(np.random.default_rng(0).choice(count, MOST_POINTS, replace=False))
+    return np.sort(np.random.default_rng(0).choice(count, MAX_DRAWN_POINTS, replace=False))
 
 
-def targets_of(dataset: Dataset, kept: Array) -> dict[str, Array]:
-    """Return `target` (p,) of the points kept, zeros without targets, and `class_names` (C,)."""
+def targets_of(dataset: Dataset, indices: Array) -> dict[str, Array]:
+    """Return `target` (p,) of the points at indices (zeros without targets), `class_names` (C,)."""
     return {
-        "target": dataset.y[kept] if len(dataset.y) else np.zeros(len(kept)),
+        "target": dataset.y[indices] if len(dataset.y) else np.zeros(len(indices)),
         "class_names": np.array(dataset.class_names, dtype=np.str_),
     }
 
@@ -52,24 +52,24 @@ def principal(points: Array | Surrogate) -> tuple[Array, Array]:
     return scale * np.sqrt(np.maximum(values[::-1], 0.0)), vectors.T[::-1]
 
 
-def least_weights(here: Descended) -> Array | None:
-    """Return the weights `(n,)` of the least cost; None where there are none, or none are known."""
-    found, linear = here.least, here.train.linear
-    if found.case != ATTAINED or found.scores is None or linear is None:
+def least_weights(descent: JudgedDescent) -> Array | None:
+    """Return the weights `(n,)` of the least cost; None where none attain it, or none are known."""
+    least, linear = descent.least, descent.train.linear
+    if least.case != ATTAINED or least.scores is None or linear is None:
         return None
-    return weights_of(found.scores, linear.surrogate.moment_rows).ravel()
+    return weights_of(least.scores, linear.surrogate.moment_rows).ravel()
 
 
-def has_plane(made: Finished) -> bool:
+def has_plane(job: FinishedJob) -> bool:
     """Return whether the scheme gives two coordinates or more."""
-    return bool(made.z.shape[1] > 1)
+    return bool(job.z.shape[1] > 1)
 
 
-def has_best(made: Finished) -> bool:
-    """Return whether a step stands for the scheme."""
-    return made.descent.best is not None
+def has_best(job: FinishedJob) -> bool:
+    """Return whether a step size represents the scheme."""
+    return job.descent.best is not None
 
 
-def work_of_curvature(made: Finished) -> Work:
+def work_of_curvature(job: FinishedJob) -> Work:
     """Return the work of one largest curvature."""
-    return curvature_work(made.descent.train)
+    return curvature_work(job.descent.train)

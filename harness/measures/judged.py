@@ -1,4 +1,4 @@
-"""A job's descent, judged: theory first, then the verdicts that follow, then the best step."""
+"""Judge the descent of a job: theory first, then the verdicts, then the best step size."""
 
 import numpy as np
 
@@ -6,7 +6,7 @@ from normbench.engine.descent import Histories
 from normbench.engine.problem import Problem
 from normbench.engine.rounds import Rounds
 from normbench.engine.settings import Settings
-from normbench.measures.contract import Array, Descended, named, shadows_of
+from normbench.measures.contract import Array, JudgedDescent, histories_by_key, shadows_of
 from normbench.optimizers import Optimizer
 from normbench.theory.analysis import find_least_cost, theorize
 from normbench.theory.budget import Budget, allowance
@@ -17,7 +17,7 @@ from normbench.verdicts.judging import Bench
 from normbench.verdicts.search import Search
 
 
-def judged(
+def judge_descent(
     train: Problem,
     optimizer: Optimizer,
     settings: Settings,
@@ -26,28 +26,42 @@ def judged(
     start: Array,
     rounds: Rounds,
     histories: Histories,
-    known: PointsCache,
+    points_cache: PointsCache,
     seconds: tuple[float, float],
-) -> tuple[Descended, Budget | None]:
-    """Return what a descent came to, and the budget that is left for more theory.
+) -> tuple[JudgedDescent, Budget | None]:
+    """Judge a descent.
 
-    start: `(starts, *shape)`. known: of the data set's own points. seconds: of the fit, and of the
-    descent.
+    Args:
+        train: The training problem.
+        optimizer: The optimizer.
+        settings: The settings of the descent.
+        rules: The rules of judging.
+        search: The settings of the search for the critical step size.
+        start: The starting weights, `(starts, *shape)`.
+        rounds: Descends further runs.
+        histories: The histories of the grid.
+        points_cache: Cached facts about the points of the data set.
+        seconds: The seconds of the fit, and of the descent.
+
+    Returns:
+        The judged descent, and the remaining budget for more theory (None without theory).
     """
     passes = settings.iterations * len(settings.step_sizes) * settings.starts
-    asked = settings.theory != "none"
+    wants_theory = settings.theory != "none"
     size = int(np.prod(train.shape))
-    allowed = allowance(settings.theory, passes, len(known.x), size) if asked else None
+    allowed = (
+        allowance(settings.theory, passes, len(points_cache.x), size) if wants_theory else None
+    )
     budget = Budget(allowed) if allowed else None
     theory = theorize(train, start[0], budget)
     lowest = _lowest(histories, float(np.finfo(start.dtype).eps))
-    proof = _without_mistake(histories)
-    found = find_least_cost(train, known, lowest, settings.theory, passes, proof)
+    proof = _separating_weights(histories)
+    least = find_least_cost(train, points_cache, lowest, settings.theory, passes, proof)
     steps_made = int(np.isfinite(histories.cost).sum()) - len(histories.cost)
     zero = train.evaluate(np.zeros_like(start[:1]), with_gradient=False)
     bench = Bench(
         rules=rules,
-        minimum=min(found.value, lowest),  # no higher than the lowest cost that was seen
+        minimum=min(least.value, lowest),  # no higher than the lowest recorded cost
         reference=float(zero.costs[0]),
         tie=theory.threshold if theory.exact and optimizer.plain and train.full_batch else None,
         epsilon=float(np.finfo(start.dtype).eps),
@@ -56,16 +70,17 @@ def judged(
         points=_points(train),
     )
     steps = judging.steps(
-        *(named(histories), histories.diverged_at, settings.step_sizes, bench),
+        *(histories_by_key(histories), histories.diverged_at, settings.step_sizes, bench),
         shadows_of(histories, bench),
     )
     best, chosen = judging.find_shown_step(steps, settings.shown_step)
-    parts = (settings, search, start, rounds, histories, theory, found, bench, steps, best, chosen)
-    return Descended(train, optimizer, *parts), budget
+    outcome = (theory, least, bench, steps, best, chosen)
+    descent = JudgedDescent(train, optimizer, settings, search, start, rounds, histories, *outcome)
+    return descent, budget
 
 
 def _lowest(histories: Histories, epsilon: float) -> float:
-    """Return the lowest cost that was seen, of runs whose end rounding does not decide, if any."""
+    """Return the lowest recorded cost, of runs whose end rounding does not decide, if any."""
     cost = histories.cost
     with np.errstate(all="ignore"):
         lowest = np.nanmin(cost, axis=1, initial=np.inf)
@@ -78,10 +93,10 @@ def _lowest(histories: Histories, epsilon: float) -> float:
 
 
 def _points(train: Problem) -> int:
-    """Return how many points there are, where the cost tells no two runs apart; 0 elsewhere.
+    """Return the number of points where runs are compared by misclassifications; 0 elsewhere.
 
-    A positively homogeneous cost is the larger, the larger the weights are: counts do not change
-    with their length.
+    A positively homogeneous cost grows with the length of the weights, and so cannot compare runs;
+    the number of misclassified points does not change with that length.
     """
     linear = train.linear
     if linear is None or not linear.traits.positively_homogeneous:
@@ -89,8 +104,8 @@ def _points(train: Problem) -> int:
     return len(linear.targets) if train.classify else 0
 
 
-def _without_mistake(histories: Histories) -> Array | None:
-    """Return the last weights of a run that left no point misclassified; None without one."""
+def _separating_weights(histories: Histories) -> Array | None:
+    """Return the last weights of a run that misclassifies no point; None without one."""
     counts = histories.misclassifications
     if counts is None or not np.any(counts[:, -1] == 0):
         return None

@@ -1,91 +1,95 @@
-"""The start's excess by eigendirection, and what each run leaves of it: the layers of `melt`.
+"""The excess of the start by eigendirection, and the share that each run leaves: layers of `melt`.
 
-A layer is an eigendirection of the Hessian at the start, of curvature h, as thick as what is to be
-gained along it in the quadratic model there, `g^2 / (2 h)`. Of least squares under plain descent K
-iterations leave `(1 - a h)^(2K)` of it, exactly. Of other costs and other rules the layers at given
-weights are measured: `g^2 / (2 h)` with the gradient there, as shares of their sum. Booking each
-iteration's drop `-1/2 (g_k + g_k+1) (w_k+1 - w_k)` by direction instead misses the recorded drop by
-66 to 1,518 percent at large steps.
+A layer is an eigendirection of the Hessian at the start, of curvature h. Its thickness is the
+excess along it in the quadratic model, `g^2 / (2 h)`. For least squares, K iterations of plain
+descent leave exactly `(1 - a h)^(2K)` of it. For other costs and optimizers the layers at given
+weights are measured: `g^2 / (2 h)` with the gradient there, as shares of their sum. The
+alternative, to sum the drops `-1/2 (g_k + g_k+1) (w_k+1 - w_k)` of all iterations by direction,
+misses the recorded drop by 66 to 1,518 percent at large steps.
 """
 
 import numpy as np
 
 from normbench import names
-from normbench.measures.contract import Array, Descended, Findings, Finished, Measure
+from normbench.measures.contract import Array, Findings, FinishedJob, JudgedDescent, Measure
 from normbench.theory.budget import Work
 from normbench.theory.directions import MAX_DENSE_WEIGHTS
 
-MOST = 500  # iterations whose layers are measured
-TOGETHER = 10_000_000  # scores that are held at once
+MAX_INTERVALS = 500  # between the iterations whose layers are measured
+MAX_SCORES = 10_000_000  # in memory at the same time
 NO_CURVATURE = "the cost has no curvature at the start"
 NOT_CONVEX = "the cost curves down along some direction of the start"
-STILL = "no step was made"
-GRIDLESS = "the optimizer finds its own step sizes"
-MANY = (
+NO_ITERATIONS = "no step was made"
+NO_STEP_SIZES = "the optimizer finds its own step sizes"
+TOO_MANY_WEIGHTS = (
     f"more than {MAX_DENSE_WEIGHTS} weights, and their Hessian is no multiple of the points' Gram "
     "matrix"
 )
 
 
-def take(made: Finished) -> Findings:
-    """Return the layers of the first start, the stiffest first; or a tag of why there are none.
+def take(job: FinishedJob) -> Findings:
+    """Return the layers of the first start, the stiffest first; or a tag with the reason for none.
 
     `layer_curvature` (n,), `layer_share` (n,): the excess along each, as a cost. `layer_times` ():
-    how many directions each stands for. Where they are measured, too: `layer_ends` (S, n), the
-    shares of each grid run's last weights, NaN where none are finite. `layer_path` (k, n), those of
-    the best step's run at iterations `layer_at` (k,), and `layer_step` (), that step size.
+    the number of directions of each. Measured layers also have `layer_ends` (S, n), the shares at
+    the last weights of each step size, NaN where these are not finite; `layer_path` (k, n), the
+    shares along the descent of the best step size at iterations `layer_at` (k,); and `layer_step`
+    (), that step size.
     """
-    here = made.descent
-    reason = reason_against(here)
+    descent = job.descent
+    reason = reason_against(descent)
     if reason:
         return Findings(tags={names.NO_LAYERS.key: reason})
-    directions = here.at_start.directions
+    directions = descent.at_start.directions
     assert directions is not None
-    share = _along(made, here.start[:1])[0]
+    share = _measure_layers(job, descent.start[:1])[0]
     arrays = {"layer_curvature": directions.curvature, "layer_share": share}
     arrays["layer_times"] = np.array(directions.times)
-    if not _is_exact(here):
-        last = here.histories.weights.reshape(len(here.steps), -1, *here.start.shape[1:])[:, 0]
-        arrays["layer_ends"] = _normalized(_along(made, last))
-        if here.best is not None:
-            walk = here.walk
-            kept = _evenly(len(walk.iteration))
-            path = _normalized(_along(made, walk.weights[kept]))
-            arrays |= {"layer_path": path, "layer_at": walk.iteration[kept]}
-            arrays["layer_step"] = np.array(here.best_step.step_size)
+    if not _is_exact(descent):
+        last = descent.histories.weights.reshape(len(descent.steps), -1, *descent.start.shape[1:])[
+            :, 0
+        ]
+        arrays["layer_ends"] = _normalized(_measure_layers(job, last))
+        if descent.best is not None:
+            walk = descent.walk
+            thinned = _thinned_indices(len(walk.iteration))
+            path = _normalized(_measure_layers(job, walk.weights[thinned]))
+            arrays |= {"layer_path": path, "layer_at": walk.iteration[thinned]}
+            arrays["layer_step"] = np.array(descent.best_step.step_size)
     return Findings(arrays=arrays)
 
 
-def reason_against(here: Descended) -> str:
-    """Return why a descent has no layers; empty where it has."""
-    if here.optimizer.gridless:
-        return GRIDLESS
-    if not here.settings.iterations:
-        return STILL
-    if here.theory.threshold is None:
+def reason_against(descent: JudgedDescent) -> str:
+    """Return the reason why a descent has no layers; empty where it has."""
+    if descent.optimizer.gridless:
+        return NO_STEP_SIZES
+    if not descent.settings.iterations:
+        return NO_ITERATIONS
+    if descent.theory.threshold is None:
         return NO_CURVATURE
-    if not here.train.convex:
+    if not descent.train.convex:
         return NOT_CONVEX
-    directions = here.at_start.directions
+    directions = descent.at_start.directions
     if directions is None:
-        return MANY
+        return TOO_MANY_WEIGHTS
     if not len(directions.curvature):
         return NO_CURVATURE
     return NOT_CONVEX if directions.indefinite else ""
 
 
-def _is_exact(here: Descended) -> bool:
-    return here.theory.exact and here.plain and here.at_start.uniform_curvature is not None
+def _is_exact(descent: JudgedDescent) -> bool:
+    """Return whether the formula of plain descent on a quadratic gives the layers exactly."""
+    return descent.theory.exact and descent.plain and descent.at_start.uniform_curvature is not None
 
 
-def _along(made: Finished, weights: Array) -> Array:
-    """Return `g^2 / (2 h)` of weights `(R, *shape)`, `(R, n)`, evaluated some at a time."""
-    train, directions = made.descent.train, made.descent.at_start.directions
+def _measure_layers(job: FinishedJob, weights: Array) -> Array:
+    """Return `g^2 / (2 h)` at weights `(R, *shape)`, `(R, n)`, evaluated in batches."""
+    train, directions = job.descent.train, job.descent.at_start.directions
     assert directions is not None
-    each = max(1, TOGETHER // max(1, train.shape[0] * len(made.z)))
+    batch = max(1, MAX_SCORES // max(1, train.shape[0] * len(job.z)))
     rows = []
-    for first in range(0, len(weights), each):
-        gradient = train.evaluate(weights[first : first + each]).gradient
+    for first in range(0, len(weights), batch):
+        gradient = train.evaluate(weights[first : first + batch]).gradient
         assert gradient is not None
         rows.append(directions.along(gradient) / (2 * directions.curvature))
     return np.concatenate(rows)
@@ -98,22 +102,22 @@ def _normalized(shares: Array) -> Array:
         return np.where(np.isfinite(total), shares / total, np.nan).astype(np.float32)
 
 
-def _evenly(count: int) -> Array:
-    """Return at most 501 of so many places, first and last among them."""
-    return np.unique(np.linspace(0, count - 1, min(count, MOST + 1)).round().astype(int))
+def _thinned_indices(count: int) -> Array:
+    """Return at most 501 evenly spaced indices below a count, with the first and the last."""
+    return np.unique(np.linspace(0, count - 1, min(count, MAX_INTERVALS + 1)).round().astype(int))
 
 
-def _work(made: Finished) -> Work:
-    """Return the passes of the decomposition, of the best run's way, and of gradients on it."""
-    here = made.descent
-    if here.optimizer.gridless or here.theory.threshold is None or not here.train.convex:
+def _work(job: FinishedJob) -> Work:
+    """Return the passes of the decomposition, of the best run, and of the gradients along it."""
+    descent = job.descent
+    if descent.optimizer.gridless or descent.theory.threshold is None or not descent.train.convex:
         return Work()
-    work = here.at_start.work(len(made.z))
-    if _is_exact(here):
+    work = descent.at_start.work(len(job.z))
+    if _is_exact(descent):
         return Work(work.passes + 1, work.memory)
-    iterations = here.settings.iterations
-    passes = iterations + min(iterations, MOST) + len(here.steps) + 2
+    iterations = descent.settings.iterations
+    passes = iterations + min(iterations, MAX_INTERVALS) + len(descent.steps) + 2
     return Work(work.passes + passes, work.memory)
 
 
-MEASURE = Measure(take, what="melt", work=_work)
+MEASURE = Measure(take, budget_label="melt", work=_work)

@@ -1,13 +1,13 @@
-"""The least cost, how it is known, and the targets that follow from it."""
+"""The least cost, its source, and the targets that follow from it."""
 
 from normbench import names
-from normbench.measures.contract import Findings, Finished, Measure
+from normbench.measures.contract import Findings, FinishedJob, Measure
 from normbench.verdicts.convergence import targets
 
 
-def take(made: Finished) -> Findings:
-    """Return the least cost, its gradient norm and source, and the targets."""
-    least, bench = made.descent.least, made.descent.bench
+def take(job: FinishedJob) -> Findings:
+    """Return the least cost, its gradient norm, its source, and the targets."""
+    least, bench = job.descent.least, job.descent.bench
     metrics = {names.MINIMUM.key: least.value, names.MINIMUM_GRADIENT.key: least.gradient_norm}
     goals = bench.targets if bench.points else targets(least.value, bench.reference)
     metrics |= {names.target(name).key: goal for name, goal in goals.items()}

@@ -1,17 +1,17 @@
-"""The weights along the best step's descent, from its first start."""
+"""The weights along the descent of the best step size, from the first start."""
 
 import numpy as np
 
-from normbench.measures.contract import BEST, Findings, Finished, Measure
+from normbench.measures.contract import BEST, Findings, FinishedJob, Measure
 
 
-def take(made: Finished) -> Findings:
+def take(job: FinishedJob) -> Findings:
     """Return `iteration` (k,), `weights` (k, C, N + 1), `cost` (k,) and `step_size` ()."""
-    here = made.descent
-    if here.best is None:
+    descent = job.descent
+    if descent.best is None:
         return Findings()
-    step_size = np.array(here.best_step.step_size)
-    return Findings(arrays={**here.walk._asdict(), "step_size": step_size})
+    step_size = np.array(descent.best_step.step_size)
+    return Findings(arrays={**descent.walk._asdict(), "step_size": step_size})
 
 
 MEASURE = Measure(take, record="path", follows=BEST)

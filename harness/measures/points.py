@@ -3,13 +3,13 @@
 import numpy as np
 
 from normbench import names
-from normbench.measures.contract import Findings, Finished, Measure
-from normbench.measures.inputs import names_of, principal, some, targets_of
+from normbench.measures.contract import Findings, FinishedJob, Measure
+from normbench.measures.inputs import names_of, principal, sample_indices, targets_of
 from normbench.normalizers.decomposition import Surrogate
 from normbench.theory import spectra
 
 
-def take(made: Finished) -> Findings:
+def take(job: FinishedJob) -> Findings:
     """Return at most 2,000 points, and their principal axes.
 
     `points` (p, 2): the two features of the scheme, or the two leading principal directions of
@@ -19,34 +19,34 @@ def take(made: Finished) -> Findings:
     `theory/covariance_condition`: the largest variance over the smallest, of live directions; 1
     where the points are sphered, whatever rotates or scales them all.
     """
-    dataset, z = made.dataset, made.z
-    kept = some(len(z))
-    labels = list(names_of(made))
-    whole = made.surrogates[1]  # of all points, where z is some of them
-    spread, axes_of_all = principal(whole)
+    dataset, z = job.dataset, job.z
+    indices = sample_indices(len(z))
+    labels = list(names_of(job))
+    surrogate = job.surrogates[1]  # of all points, also where z is a sample
+    spread, axes_of_all = principal(surrogate)
     if z.shape[1] == 1:
         flat = np.column_stack([z[:, 0], dataset.y if len(dataset.y) else np.zeros(len(z))]).astype(
             np.float64
         )
-        whole = Surrogate(flat)
+        surrogate = Surrogate(flat)
         labels += ["target" if len(dataset.y) else ""]
     elif z.shape[1] == 2:
-        flat, whole = z.astype(np.float64), whole.mapped(np.eye(2))
+        flat, surrogate = z.astype(np.float64), surrogate.mapped(np.eye(2))
     else:
         # Not centred: where the points lie is part of what a scheme does.
-        flat, whole = z @ axes_of_all[:2].T, whole.mapped(axes_of_all[:2])
+        flat, surrogate = z @ axes_of_all[:2].T, surrogate.mapped(axes_of_all[:2])
         labels = list(names.PRINCIPAL)
-    deviations, directions = principal(whole)
+    deviations, directions = principal(surrogate)
     axes = deviations[:, None] * directions
     variances = spectra.live((spread / (spread[0] or 1.0)) ** 2, len(spread))
     return Findings(
         {names.COVARIANCE_CONDITION.key: spectra.Spectrum(variances).condition_number},
         arrays={
-            "points": flat[kept],
+            "points": flat[indices],
             "names": np.array(labels),
-            "mean": whole.mean,
+            "mean": surrogate.mean,
             "axes": axes if z.shape[1] > 1 else axes[:0],
-            **targets_of(dataset, kept),
+            **targets_of(dataset, indices),
         },
     )
 

@@ -1,41 +1,41 @@
-"""The histories that theory predicts of plain descent on a quadratic, below `2/L`."""
+"""The histories that theory predicts for plain descent on a quadratic, below `2/L`."""
 
 import numpy as np
 
 from normbench import names
-from normbench.measures.contract import Array, Descended, Findings, Finished, Measure, OfStep
+from normbench.measures.contract import Array, Findings, FinishedJob, JudgedDescent, Measure, OfStep
 from normbench.theory import spectra
 from normbench.verdicts.judging import Step
 
 
-def take(made: Finished) -> Findings:
-    """Return, of each step below the threshold, its predicted history and iterations to targets.
+def take(job: FinishedJob) -> Findings:
+    """Return the predicted history and iterations to targets of each step below the threshold.
 
-    And what they are made from: `eigenvalues` (n,) of the Hessian, those that are not rounding, and
-    `excess` (starts, n), how much of each start's excess over the least cost lies along each.
+    The arrays hold what predictions are computed from: the live `eigenvalues` (n,) of the Hessian,
+    and `excess` (starts, n), the excess of each start along each eigenvector.
     """
-    here = made.descent
-    assert here.theory.threshold is not None
-    problems = _problems(here)
+    descent = job.descent
+    assert descent.theory.threshold is not None
+    problems = _problems(descent)
     return Findings(
         arrays={
             "eigenvalues": problems[0].values,
             "excess": np.array([problem.shares for problem in problems]),
         },
         of_steps={
-            number: _of_step(here, problems, step)
-            for number, step in enumerate(here.steps)
-            if step.step_size < here.theory.threshold
+            number: _of_step(descent, problems, step)
+            for number, step in enumerate(descent.steps)
+            if step.step_size < descent.theory.threshold
         },
     )
 
 
-def _problems(here: Descended) -> list[spectra.Quadratic]:
-    """Return the quadratic along its Hessian's eigenvectors, as each start sees it."""
-    linear = here.train.linear
+def _problems(descent: JudgedDescent) -> list[spectra.Quadratic]:
+    """Return, for each start, the quadratic in the eigenvectors of its Hessian."""
+    linear = descent.train.linear
     assert linear is not None
-    at_start = linear.evaluate(here.start)
-    hessian = here.theory.spectrum
+    at_start = linear.evaluate(descent.start)
+    hessian = descent.theory.spectrum
     assert at_start.gradient is not None
     assert hessian is not None
     return [
@@ -44,15 +44,15 @@ def _problems(here: Descended) -> list[spectra.Quadratic]:
     ]
 
 
-def _of_step(here: Descended, problems: list[spectra.Quadratic], step: Step) -> OfStep:
-    """Return medians over the starts."""
-    iterations, size = here.settings.iterations, step.step_size
-    paths = [spectra.predicted_history(each, size, iterations) for each in problems]
+def _of_step(descent: JudgedDescent, problems: list[spectra.Quadratic], step: Step) -> OfStep:
+    """Return the predictions for a step size: medians over the starts."""
+    iterations, size = descent.settings.iterations, step.step_size
+    paths = [spectra.predicted_history(problem, size, iterations) for problem in problems]
     predicted = np.median(paths, axis=0)
     metrics = {}
-    for name, goal in here.bench.targets.items():
-        gap = goal - here.bench.minimum
-        counts = [spectra.predicted_iterations(each, size, gap) for each in problems]
+    for name, goal in descent.bench.targets.items():
+        gap = goal - descent.bench.minimum
+        counts = [spectra.predicted_iterations(problem, size, gap) for problem in problems]
         metrics[names.predicted(name).key] = float(np.median(counts))
     error = _error(predicted, step.histories[names.TRAIN_COST.key])
     if error is not None:
@@ -61,9 +61,9 @@ def _of_step(here: Descended, problems: list[spectra.Quadratic], step: Step) -> 
 
 
 def _error(predicted: Array, measured: Array) -> float | None:
-    """Return how far the measured history is from the predicted one: the largest relative error.
+    """Return the largest relative error of a predicted history.
 
-    Where the cost is 0 a relative error says nothing and the point is left out.
+    Iterations at which the measured cost is 0 have no relative error, and are left out.
     """
     error = np.abs(predicted[: len(measured)] - measured)
     with np.errstate(divide="ignore", invalid="ignore"):
@@ -72,15 +72,15 @@ def _error(predicted: Array, measured: Array) -> float | None:
     return float(finite.max()) if len(finite) else None
 
 
-def _applies(made: Finished) -> bool:
-    here = made.descent
+def _applies(job: FinishedJob) -> bool:
+    descent = job.descent
     return (
-        here.theory.exact
-        and here.plain
-        and bool(here.theory.threshold)
-        and here.theory.spectrum is not None
-        and here.theory.spectrum.is_complete
-        and here.theory.spectrum.condition_number <= spectra.MAX_PREDICTED_CONDITION
+        descent.theory.exact
+        and descent.plain
+        and bool(descent.theory.threshold)
+        and descent.theory.spectrum is not None
+        and descent.theory.spectrum.is_complete
+        and descent.theory.spectrum.condition_number <= spectra.MAX_PREDICTED_CONDITION
     )
 
 

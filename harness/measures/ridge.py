@@ -1,36 +1,36 @@
-"""What the scheme's ridge does to the directions that live."""
+"""The effect of the ridge of a scheme on the live directions."""
 
 from typing import Any
 
 import numpy as np
 
 from normbench import names
-from normbench.measures.contract import Array, Findings, Finished, Measure
-from normbench.measures.covariance import MOST, UNTOUCHED
+from normbench.measures.contract import Array, Findings, FinishedJob, Measure
+from normbench.measures.covariance import MAX_SERIES_DIRECTIONS, UNTOUCHED
 from normbench.theory import spectra
 
 
-def take(made: Finished) -> Findings:
-    """Return how many live directions it touched, and what it left of the smallest."""
-    after = _variances(made.scheme)
+def take(job: FinishedJob) -> Findings:
+    """Return the number of directions that the ridge shrinks, and the variance it leaves them."""
+    after = _variances(job.scheme)
     if after is None or not len(after):
         return Findings()
-    largest = float(np.max(made.scheme.eigenvalues_))
+    largest = float(np.max(job.scheme.eigenvalues_))
     metrics = {
-        names.RIDGE.key: float(made.scheme.ridge),
-        names.RIDGE_SHARE.key: float(made.scheme.ridge) / largest if largest > 0 else np.nan,
+        names.RIDGE.key: float(job.scheme.ridge),
+        names.RIDGE_SHARE.key: float(job.scheme.ridge) / largest if largest > 0 else np.nan,
         names.LIVE_DIRECTIONS.key: float(len(after)),
         names.RIDGE_TOUCHED.key: float(np.count_nonzero(after < UNTOUCHED)),
         names.RIDGE_SMALLEST.key: float(after.min()),
     }
     series = {}
-    if len(after) <= MOST:
+    if len(after) <= MAX_SERIES_DIRECTIONS:
         series[names.RIDGE_VARIANCE.key] = (np.arange(len(after)), after)
     return Findings(metrics, series=series)
 
 
 def _variances(scheme: Any) -> Array | None:
-    """Return what the ridge leaves of each live direction's variance; None without a ridge."""
+    """Return the share of variance that the ridge leaves each live direction; None without one."""
     ridge, values = getattr(scheme, "ridge", None), getattr(scheme, "eigenvalues_", None)
     if not isinstance(ridge, (int, float)) or values is None:
         return None

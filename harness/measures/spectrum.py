@@ -3,23 +3,23 @@
 import numpy as np
 
 from normbench import names
-from normbench.measures.contract import Array, Findings, Finished, Measure
+from normbench.measures.contract import Array, Findings, FinishedJob, Measure
 from normbench.measures.inputs import MOST_FEATURES, principal
 from normbench.normalizers.decomposition import Surrogate, mean_and_covariance
 
 
-def take(made: Finished) -> Findings:
+def take(job: FinishedJob) -> Findings:
     """Return both spectra, decreasing; the number `identity_gap`.
 
-    `before` (N,) and `after` (M,). `dead` (): how many directions carry nothing but rounding
-    before the scheme, those at most N times machine epsilon of the largest. `ridge` (): the
-    scheme's own, NaN where it has none. `identity_gap` (): how far the points after the scheme
-    are from centred and sphered.
+    `before` (N,) and `after` (M,). `dead` (): the number of directions before the scheme that are
+    rounding alone, at most N times machine epsilon of the largest. `ridge` (): that of the
+    scheme, NaN without one. `identity_gap` (): the distance of the points after the scheme from
+    centred and sphered ones.
     """
-    before, after = (_eigenvalues(part) for part in made.surrogates)
+    before, after = (_eigenvalues(surrogate) for surrogate in job.surrogates)
     floor = len(before) * np.finfo(np.float64).eps * before[0]
-    ridge = getattr(made.scheme, "ridge", None)
-    gap = identity_gap(made.surrogates[1].moment_rows)
+    ridge = getattr(job.scheme, "ridge", None)
+    gap = identity_gap(job.surrogates[1].moment_rows)
     return Findings(
         {names.IDENTITY_GAP.key: gap},
         arrays={
@@ -33,9 +33,9 @@ def take(made: Finished) -> Findings:
 
 
 def identity_gap(z: Array) -> float:
-    """Return the largest entry of `|S S' / P - I|` for points z (P, M): S is z, a point a column.
+    """Return the largest entry of `|S S' / P - I|` for points z (P, M), with S the transpose of z.
 
-    0 where the points are centred and sphered.
+    It is 0 where the points are centred and sphered.
     """
     with np.errstate(over="ignore", invalid="ignore"):  # of points around 1e160
         mean, covariance = mean_and_covariance(z)
@@ -43,6 +43,7 @@ def identity_gap(z: Array) -> float:
 
 
 def _eigenvalues(points: Surrogate) -> Array:
+    """Return the eigenvalues of the covariance, decreasing."""
     with np.errstate(over="ignore"):  # the squares of points around 1e160 overflow
         return np.asarray(principal(points)[0] ** 2)
 

@@ -1,4 +1,4 @@
-"""When a scheme reaches each target, at its best step size for it, on the grid or a finer one."""
+"""The iterations to each target, at the best step size for it, on the grid or a finer one."""
 
 import json
 from collections.abc import Iterable, Mapping
@@ -7,54 +7,54 @@ import numpy as np
 
 from normbench import names
 from normbench.engine.descent import Leave
-from normbench.measures.contract import Descended, Findings, Finished, Measure
+from normbench.measures.contract import Findings, FinishedJob, JudgedDescent, Measure
 from normbench.theory.budget import FREE_PRODUCTS
 from normbench.verdicts import refinement
 from normbench.verdicts.convergence import shadow_tolerance
 from normbench.verdicts.judging import Step, fastest
 from normbench.verdicts.refinement import Fewest
 
-NOTHING = float("nan")
-# In which the targets are refined: those that the grid reaches first, as they are reported.
-ORDER = ("1e-2", "1e-1", "1e-3")
+UNKNOWN = float("nan")
+# The order in which targets are refined; those that the grid reaches come first.
+REFINEMENT_ORDER = ("1e-2", "1e-1", "1e-3")
 
 
-def take(made: Finished) -> Findings:
+def take(job: FinishedJob) -> Findings:
     """Return iterations and seconds to each target, the step size, and the range of iterations.
 
-    NaN where no step size gets there. `refined_step_sizes` (S,) are those beside the grid's, with
-    their training costs `refined_cost` (S, A, K + 1). The tag `refined` is JSON: `numbers`, the
-    step sizes' places on the lattice, by target what each takes, and `targets`, those for which
-    the finest step sizes were tried.
+    They are NaN where no step size reaches the target. `refined_step_sizes` (S,) are the step sizes
+    beside the grid, with their training costs `refined_cost` (S, A, K + 1). The tag `refined` is
+    JSON: `numbers`, the indices of these step sizes on the lattice; for each target, the iterations
+    of each; and `targets`, those for which the finest step sizes were tried.
     """
-    here = made.descended
-    assert here is not None
-    tried = {refinement.number_of(step.step_size): step for step in here.steps}
+    descent = job.judged_descent
+    assert descent is not None
+    tried = {refinement.number_of(step.step_size): step for step in descent.steps}
     grid = dict(tried)
     windows: dict[str, list[int]] = {}
-    finer = _Finer(here, tried)
-    if _refines(made):
-        for target in finer.order:
-            window = finer.window(target)
+    refiner = _Refiner(descent, tried)
+    if _refines(job):
+        for target in refiner.order:
+            window = refiner.window(target)
             if window is None:
                 break
             windows[target] = window
     metrics: dict[str, float] = {}
     for target in names.TARGETS:
         counts = _counts(tried, target)
-        found = refinement.fewest(counts, windows[target]) if windows.get(target) else None
-        if found is None:
-            found = _on_grid(grid, target, counts)
-            if found or windows.get(target):  # single step sizes reach it, and no neighbours
+        fewest = refinement.fewest(counts, windows[target]) if windows.get(target) else None
+        if fewest is None:
+            fewest = _on_grid(grid, counts)
+            if fewest or windows.get(target):  # isolated step sizes reach it
                 windows.pop(target, None)
-        metrics |= _told(here, tried, target, found)
-    if not windows and not finer.added:
+        metrics |= _target_metrics(descent, tried, target, fewest)
+    if not windows and not refiner.added:
         return Findings(metrics)
-    numbers = sorted(finer.added)
-    told = {
+    numbers = sorted(refiner.added)
+    refined_facts = {
         "numbers": numbers,
         **{
-            target: [_whole(counts[number]) for number in numbers]
+            target: [_json_number(counts[number]) for number in numbers]
             for target in names.TARGETS
             for counts in [_counts(tried, target)]
         },
@@ -64,127 +64,137 @@ def take(made: Finished) -> Findings:
     if numbers:
         arrays = {
             "refined_step_sizes": np.array([refinement.step_size_of(n) for n in numbers]),
-            "refined_cost": np.stack([finer.added[number] for number in numbers]),
+            "refined_cost": np.stack([refiner.added[number] for number in numbers]),
         }
-    return Findings(metrics, {names.REFINED.key: json.dumps(told)}, arrays=arrays)
+    return Findings(metrics, {names.REFINED.key: json.dumps(refined_facts)}, arrays=arrays)
 
 
-class _Finer:
-    """The step sizes that are tried beside the grid's; tried: by number, and those of the grid."""
+class _Refiner:
+    """Descends step sizes beside the grid; tried: all step sizes so far, by lattice number."""
 
-    def __init__(self, here: Descended, tried: dict[float, Step]) -> None:
-        self.here, self.tried = here, tried
+    def __init__(self, descent: JudgedDescent, tried: dict[float, Step]) -> None:
+        self.descent, self.tried = descent, tried
         self.added: dict[int, np.ndarray] = {}  # their training costs, (A, K + 1)
-        settings = here.settings
-        self.grid = settings.iterations * len(here.steps) * settings.starts
-        self.made = int(np.isfinite(here.histories.cost[:, 1:]).sum())
-        missed = {t: fastest(here.steps, names.reached(t)) is None for t in ORDER}
-        self.order = sorted(ORDER, key=lambda target: missed[target])
+        settings = descent.settings
+        self.max_grid_passes = settings.iterations * len(descent.steps) * settings.starts
+        self.grid_passes = int(np.isfinite(descent.histories.cost[:, 1:]).sum())
+        missed = {t: fastest(descent.steps, names.reached(t)) is None for t in REFINEMENT_ORDER}
+        self.order = sorted(REFINEMENT_ORDER, key=lambda target: missed[target])
 
     def window(self, target: str) -> list[int] | None:
         """Return the numbers of the finest step sizes for a target; empty where none reaches it.
 
-        None where it would cost more than is allowed.
+        Return None where they would take more passes than allowed.
         """
-        here, known = self.here, fastest(self.here.steps, names.reached(target))
-        best = fastest(here.steps, names.TO_LOWEST) if known is None else known
+        descent, grid_fastest = self.descent, fastest(self.descent.steps, names.reached(target))
+        best = fastest(descent.steps, names.TO_LOWEST) if grid_fastest is None else grid_fastest
         if best is None:
             return None
-        if known is None and self._hopeless(best, target):
+        if grid_fastest is None and self._hopeless(best, target):
             return []
-        coarse = refinement.coarse_numbers(here.steps[best].step_size)
-        work = self._work(coarse, known, target)
-        if here.settings.refine is not True and work > self._allowed(target):
+        coarse = refinement.coarse_numbers(descent.steps[best].step_size)
+        work = self._work(coarse, grid_fastest, target)
+        if descent.settings.refine is not True and work > self._allowed(target):
             return None
         arrivals = self._arrivals(coarse, target)
-        fine = self._around(arrivals, target)
-        if self._known(fine, target).get(_first(arrivals), 0.0) > min(arrivals.values()):
-            self._descend(coarse)  # it arrived and did not stay: who stays is seen at the end
-            fine = self._around(self._known(coarse, target), target)
+        fine = self._descend_around(arrivals, target)
+        if self._counts(fine, target).get(_first(arrivals), 0.0) > min(arrivals.values()):
+            self._descend(coarse)  # it reached the target and left it again: full histories tell
+            fine = self._descend_around(self._counts(coarse, target), target)
         return fine
 
-    def _around(self, counts: Mapping[float, float], target: str) -> list[int]:
-        """Descend the neighbours of the best of some step sizes; return the numbers of all."""
+    def _descend_around(self, counts: Mapping[float, float], target: str) -> list[int]:
+        """Descend the neighbours of the best step size; return the numbers of the neighbourhood."""
         if np.isinf(min(counts.values())):
             return []
         fine = refinement.fine_numbers(int(_first(counts)))
-        self._neighbours(fine, target)
+        self._descend_neighbours(fine, target)
         return fine
 
     def _hopeless(self, best: int, target: str) -> bool:
-        here = self.here
-        if here.bench.tie is None:  # which only plain descent on a quadratic cost has
+        descent = self.descent
+        if descent.bench.tie is None:  # which only plain descent on a quadratic cost has
             return False
-        history = here.steps[best].histories[names.TRAIN_COST.key]
-        return refinement.hopeless(history, here.bench.minimum, here.bench.targets[target])
+        history = descent.steps[best].histories[names.TRAIN_COST.key]
+        return refinement.hopeless(history, descent.bench.minimum, descent.bench.targets[target])
 
-    def _work(self, coarse: list[int], known: int | None, target: str) -> float:
-        """Return the passes of all that was descended beside the grid, with a window to come."""
-        iterations = self.here.settings.iterations
+    def _work(self, coarse: list[int], grid_fastest: int | None, target: str) -> float:
+        """Return the passes of all descents beside the grid, with those of a further window."""
+        iterations = self.descent.settings.iterations
         first = float(iterations)
-        if known is not None and not self.here.bench.points:
-            first = self.here.steps[known].metrics[names.reached(target).key]
+        if grid_fastest is not None and not self.descent.bench.points:
+            first = self.descent.steps[grid_fastest].metrics[names.reached(target).key]
         missing = sum(number not in self.tried for number in coarse)
         fine = 2 * refinement.FINE_RADIUS * first + 4 * (iterations - first)
-        spent = self.here.rounds.passes - self.made
-        return spent + (2 * missing * first + fine) * len(self.here.start)
+        spent = self.descent.rounds.passes - self.grid_passes
+        return spent + (2 * missing * first + fine) * len(self.descent.start)
 
     def _allowed(self, target: str) -> float:
-        """Return the passes that may be made beside the grid: as many, or a tenth of a second's.
+        """Return the passes that descents beside the grid may take: as many as those of the grid.
 
-        The latter for the first target and for the one that is reported first.
+        The first target, and the one that is reported first, may take a tenth of a second.
         """
-        points = len(self.here.train.linear.targets) if self.here.train.linear else np.inf
-        small = FREE_PRODUCTS / (4 * points * self.here.start[0].size)  # as of theory's budget
-        return max(self.grid, small) if target in (self.order[0], ORDER[0]) else self.grid
+        points = len(self.descent.train.linear.targets) if self.descent.train.linear else np.inf
+        small = FREE_PRODUCTS / (4 * points * self.descent.start[0].size)  # as of theory's budget
+        return (
+            max(self.max_grid_passes, small)
+            if target in (self.order[0], REFINEMENT_ORDER[0])
+            else self.max_grid_passes
+        )
 
     def _arrivals(self, coarse: list[int], target: str) -> dict[float, float]:
-        """Return by number when step sizes come to the target; infinite for those after the first.
+        """Return the iterations to a target by number; infinite for those later than the first.
 
-        Those that are not of the grid go no further than that.
+        Descents beside the grid end there.
         """
-        here, counts = self.here, self._known(coarse, target)
+        descent, counts = self.descent, self._counts(coarse, target)
         missing = [number for number in coarse if number not in counts]
-        if here.bench.points:  # whose targets are not costs
+        if descent.bench.points:  # whose targets are not costs
             self._descend(missing)
-            return self._known(coarse, target)
+            return self._counts(coarse, target)
         if missing:
             gap = shadow_tolerance(
-                float(here.histories.cost[0, 0]), here.bench.minimum, here.bench.epsilon
+                float(descent.histories.cost[0, 0]), descent.bench.minimum, descent.bench.epsilon
             )
-            known = min(counts.values(), default=np.inf)
-            first = refinement.FirstArrival(known, gap, *self._parts(len(missing), target))
-            here.rounds.scout([refinement.step_size_of(number) for number in missing], first)
+            earliest = min(counts.values(), default=np.inf)
+            first = refinement.FirstArrival(
+                earliest, gap, *self._arrival_arguments(len(missing), target)
+            )
+            descent.rounds.scout([refinement.step_size_of(number) for number in missing], first)
             counts |= dict(zip(missing, first.counts().tolist()))
         return counts
 
-    def _neighbours(self, fine: list[int], target: str) -> None:
-        """Descend the neighbours of a centre, as far as they are needed for the number."""
+    def _descend_neighbours(self, fine: list[int], target: str) -> None:
+        """Descend the neighbours of a centre, as far as the number of iterations needs them."""
         missing = [number for number in fine if number not in self.tried]
-        if self.here.bench.points or not missing:
+        if self.descent.bench.points or not missing:
             self._descend(missing)
             return
-        parts = self._parts(len(missing), target)[1:]
-        neighbours = refinement.Neighbours(self._known(fine, target), fine, missing, *parts)
+        arrival_arguments = self._arrival_arguments(len(missing), target)[1:]
+        neighbours = refinement.Neighbours(
+            self._counts(fine, target), fine, missing, *arrival_arguments
+        )
         self._descend(missing, neighbours)
-        found = refinement.fewest(self._known(fine, target), fine)
-        if neighbours.decided is not None and (not found or found.iterations > neighbours.decided):
-            self._descend(missing)  # those that had arrived did not stay
+        fewest = refinement.fewest(self._counts(fine, target), fine)
+        if neighbours.decided is not None and (
+            not fewest or fewest.iterations > neighbours.decided
+        ):
+            self._descend(missing)  # those that had reached the target left it again
 
-    def _known(self, numbers: list[int], target: str) -> dict[float, float]:
+    def _counts(self, numbers: list[int], target: str) -> dict[float, float]:
         return _counts({n: self.tried[n] for n in numbers if n in self.tried}, target)
 
-    def _parts(self, step_sizes: int, target: str) -> tuple[int, int, float]:
-        """Return what `refinement.Arrivals` needs."""
-        return step_sizes, len(self.here.start), self.here.bench.targets[target]
+    def _arrival_arguments(self, step_sizes: int, target: str) -> tuple[int, int, float]:
+        """Return the arguments of `refinement.Arrivals`."""
+        return step_sizes, len(self.descent.start), self.descent.bench.targets[target]
 
     def _descend(self, numbers: Iterable[int], leave: Leave | None = None) -> None:
-        """Descend the step sizes that were not tried; keep those that did not leave."""
+        """Descend the step sizes that were not tried; keep those that did not end early."""
         missing = [number for number in numbers if number not in self.tried]
         if not missing:
             return
         sizes = [refinement.step_size_of(number) for number in missing]
-        for number, step, cost, ended in zip(missing, *self.here.finer(sizes, leave)):
+        for number, step, cost, ended in zip(missing, *self.descent.descend_finer(sizes, leave)):
             if ended:
                 self.tried[number], self.added[number] = step, cost
 
@@ -194,55 +204,53 @@ def _first(counts: Mapping[float, float]) -> float:
     return min(counts, key=lambda number: (counts[number], number))
 
 
-def _refines(made: Finished) -> bool:
-    here = made.descended
-    assert here is not None
-    settings = here.settings
-    if settings.refine is False or settings.iterations == 0 or here.optimizer.gridless:
+def _refines(job: FinishedJob) -> bool:
+    descent = job.judged_descent
+    assert descent is not None
+    settings = descent.settings
+    if settings.refine is False or settings.iterations == 0 or descent.optimizer.gridless:
         return False
     # Points that are read would be read again for each descent.
-    return settings.refine is True or isinstance(made.dataset.x, np.ndarray)
+    return settings.refine is True or isinstance(job.dataset.x, np.ndarray)
 
 
 def _counts(tried: Mapping[float, Step], target: str) -> dict[float, float]:
-    """Return iterations to a target by number, infinite where it is not reached."""
+    """Return the iterations to a target by number, infinite where it is not reached."""
     key = names.reached(target).key
-    counts = {number: step.metrics.get(key, NOTHING) for number, step in tried.items()}
+    counts = {number: step.metrics.get(key, UNKNOWN) for number, step in tried.items()}
     return {number: np.inf if np.isnan(count) else count for number, count in counts.items()}
 
 
-def _on_grid(
-    grid: Mapping[float, Step], target: str, counts: Mapping[float, float]
-) -> Fewest | None:
+def _on_grid(grid: Mapping[float, Step], counts: Mapping[float, float]) -> Fewest | None:
     best = _first({number: counts[number] for number in grid})
     if np.isinf(counts[best]):
         return None
-    found = refinement.bound_iterations(counts[best], best, counts)
-    return found._replace(step_size=grid[best].step_size)
+    bounded = refinement.bound_iterations(counts[best], best, counts)
+    return bounded._replace(step_size=grid[best].step_size)
 
 
-def _told(
-    here: Descended, tried: Mapping[float, Step], target: str, found: Fewest | None
+def _target_metrics(
+    descent: JudgedDescent, tried: Mapping[float, Step], target: str, fewest: Fewest | None
 ) -> dict[str, float]:
-    """Return the metrics of a target; found: None where nothing reaches it."""
-    iterations, size, least = found or (NOTHING, NOTHING, NOTHING)
-    seconds = here.bench.fit_seconds + iterations * here.bench.seconds_a_step
+    """Return the metrics of a target; fewest: None where no step size reaches it."""
+    iterations, size, least = fewest or (UNKNOWN, UNKNOWN, UNKNOWN)
+    seconds = descent.bench.fit_seconds + iterations * descent.bench.seconds_a_step
     metrics = {
         names.own_step(target).key: size,
         names.reached(target).key: iterations,
         names.reached(target, "seconds").key: seconds,
         names.least(target).key: least,
     }
-    own = tried[refinement.number_of(size)].metrics if found else {}
+    step_metrics = tried[refinement.number_of(size)].metrics if fewest else {}
     for measure in names.MEASURES:
-        for part in names.QUARTILES:
-            quartile = names.quartile(names.reached(target, measure), part).key
-            if quartile in own or len(here.start) > 1:
-                metrics[quartile] = own.get(quartile, NOTHING)
+        for quartile_name in names.QUARTILES:
+            quartile = names.quartile(names.reached(target, measure), quartile_name).key
+            if quartile in step_metrics or len(descent.start) > 1:
+                metrics[quartile] = step_metrics.get(quartile, UNKNOWN)
     return metrics
 
 
-def _whole(count: float) -> float | None:
+def _json_number(count: float) -> float | None:
     return float(count) if np.isfinite(count) else None
 
 

@@ -1,50 +1,50 @@
-"""The curvature and the threshold `2/L`, where theory has them before the descent is judged."""
+"""The largest curvature L and the threshold `2/L`, as theory predicts them before the descent."""
 
 from normbench import names
-from normbench.measures.contract import Findings, Finished, Measure
+from normbench.measures.contract import Findings, FinishedJob, Measure
 from normbench.theory.spectra import effective_rank, step_threshold
 
-NOTHING = float("nan")
+UNKNOWN = float("nan")
 
 
-def take(made: Finished) -> Findings:
-    """Return L, its threshold, the spectrum's condition number and rank, and what they speak of.
+def take(job: FinishedJob) -> Findings:
+    """Return L, the threshold, the condition number and rank of the spectrum, and their basis.
 
-    The effective rank is that of the covariance of the points descended on.
+    The effective rank is that of the covariance of the points under the scheme.
     """
-    assert made.descended is not None
-    found, plain = made.descended.theory, made.descended.plain
+    assert job.judged_descent is not None
+    theory, plain = job.judged_descent.theory, job.judged_descent.plain
     metrics = {
-        names.LIPSCHITZ.key: found.lipschitz if found.lipschitz is not None else NOTHING,
-        names.THRESHOLD.key: found.threshold or NOTHING,
-        **curvature(names.LIPSCHITZ_START, names.THRESHOLD_START, found.at_start),
+        names.LIPSCHITZ.key: theory.lipschitz if theory.lipschitz is not None else UNKNOWN,
+        names.THRESHOLD.key: theory.threshold or UNKNOWN,
+        **curvature(names.LIPSCHITZ_START, names.THRESHOLD_START, theory.at_start),
     }
-    linear = made.descended.train.linear
+    linear = job.judged_descent.train.linear
     bound = linear.traits.curvature if linear is not None else None
     if bound is not None:
         metrics[names.COST_CURVATURE.key] = bound
     notes = []
-    if found.spectrum is not None:
-        metrics[names.SPECTRUM_LARGEST.key] = found.spectrum.largest
-        if found.spectrum.is_complete and not found.spectrum.lost:
-            metrics[names.CONDITION.key] = found.spectrum.condition_number
-            metrics[names.RANK.key] = found.spectrum.rank
-        elif found.spectrum.is_complete:
-            metrics[names.CONDITION_LIMIT.key] = found.spectrum.limit
+    if theory.spectrum is not None:
+        metrics[names.SPECTRUM_LARGEST.key] = theory.spectrum.largest
+        if theory.spectrum.is_complete and not theory.spectrum.lost:
+            metrics[names.CONDITION.key] = theory.spectrum.condition_number
+            metrics[names.RANK.key] = theory.spectrum.rank
+        elif theory.spectrum.is_complete:
+            metrics[names.CONDITION_LIMIT.key] = theory.spectrum.limit
             notes.append(
-                f"the condition number is more than {found.spectrum.limit:.2g}: directions are "
+                f"the condition number is more than {theory.spectrum.limit:.2g}: directions are "
                 "lost in rounding, so that rank and predicted histories are not told"
             )
         else:
             notes.append("rank and condition number are not known: Lanczos gives L alone")
-        if found.spectrum.variances is not None:
-            metrics[names.EFFECTIVE_RANK.key] = effective_rank(found.spectrum.variances)
-    if made.descended.optimizer.note:
-        notes.append(made.descended.optimizer.note)
-    if found.threshold and not plain:
+        if theory.spectrum.variances is not None:
+            metrics[names.EFFECTIVE_RANK.key] = effective_rank(theory.spectrum.variances)
+    if job.judged_descent.optimizer.note:
+        notes.append(job.judged_descent.optimizer.note)
+    if theory.threshold and not plain:
         notes.append("2/L speaks of plain gradient descent, not of this optimizer")
     tags = {
-        names.BASIS.key: found.basis if found.threshold else "none",
+        names.BASIS.key: theory.basis if theory.threshold else "none",
         names.PLAIN.key: str(plain).lower(),
     }
     return Findings(metrics, tags, notes=tuple(notes))
@@ -53,7 +53,7 @@ def take(made: Finished) -> Findings:
 def curvature(
     largest: names.Metric, threshold: names.Metric, lipschitz: float | None
 ) -> dict[str, float]:
-    """Return the largest curvature at a place, and the threshold that follows; empty for None."""
+    """Return the metrics of a largest curvature and of its threshold; empty for None."""
     if lipschitz is None:
         return {}
     return {

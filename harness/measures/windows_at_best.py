@@ -1,40 +1,41 @@
-"""The curvatures at the best step's last weights: why step sizes above `2/L` work."""
+"""The curvatures at the last weights of the best step size: why steps above `2/L` work."""
 
 import numpy as np
 
-from normbench.measures.contract import BEST, Findings, Finished, Measure
+from normbench import names
+from normbench.measures.contract import BEST, Findings, FinishedJob, Measure
 from normbench.theory import spectra
 from normbench.theory.budget import Work
 from normbench.theory.directions import MAX_DENSE_WEIGHTS, decomposition
 
 
-def take(made: Finished) -> Findings:
-    """Return the live eigenvalues of the Hessian there (n,), decreasing; of the first start."""
-    here = made.descent
-    matrix = here.train.hessian(here.best_weights).matrix()
+def take(job: FinishedJob) -> Findings:
+    """Return the live eigenvalues (n,) of the Hessian there, decreasing, from the first start."""
+    descent = job.descent
+    matrix = descent.train.hessian(descent.best_weights).matrix()
     values = spectra.live(np.linalg.eigvalsh(matrix).astype(np.float64), len(matrix))
-    return Findings(arrays={"window_best": values})
+    return Findings(arrays={names.CURVATURES_BEST.key: values})
 
 
-def _applies(made: Finished) -> bool:
-    here = made.descent
+def _applies(job: FinishedJob) -> bool:
+    descent = job.descent
     return (
-        here.plain
-        and here.best is not None
-        and here.theory.threshold is not None
-        and not here.theory.exact
-        and int(np.prod(here.train.shape)) <= MAX_DENSE_WEIGHTS
+        descent.plain
+        and descent.best is not None
+        and descent.theory.threshold is not None
+        and not descent.theory.exact
+        and int(np.prod(descent.train.shape)) <= MAX_DENSE_WEIGHTS
     )
 
 
-def _work(made: Finished) -> Work:
-    effort = made.descent.train.effort
-    size = int(np.prod(made.descent.train.shape))
-    solved = decomposition(size, len(made.z), size)
+def _work(job: FinishedJob) -> Work:
+    effort = job.descent.train.effort
+    size = int(np.prod(job.descent.train.shape))
+    solved = decomposition(size, len(job.z), size)
     passes = effort.setup + size * effort.product + solved.passes
     return Work(passes, effort.memory + solved.memory)
 
 
 MEASURE = Measure(
-    take, what="curvatures at the best weights", work=_work, applies=_applies, follows=BEST
+    take, budget_label="curvatures at the best weights", work=_work, applies=_applies, follows=BEST
 )

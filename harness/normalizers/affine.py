@@ -56,15 +56,6 @@ class Affine:
             return Affine(following.matrix * self.matrix, offset)
         return Affine(following.matrix @ self.matrix, offset)
 
-    def to_inputs(self, weights: Array) -> Array:
-        """Return weights `(.., M + 1)` on mapped points as weights `(.., N + 1)` on the inputs.
-
-        Bias first: `w0 + w (A x + b) = (w0 + w b) + (A' w) x`, the same scores.
-        """
-        bias, slopes = weights[..., :1], weights[..., 1:]
-        input_slopes = slopes * self.matrix if self.matrix.ndim == 1 else slopes @ self.matrix
-        return np.concatenate([bias + (slopes @ self.offset)[..., None], input_slopes], axis=-1)
-
 
 Link = TypeVar("Link", AffineTraits, Affine)
 
@@ -158,5 +149,7 @@ def _minmax(scheme: Any) -> Affine:
 def _pca(scheme: Any) -> Affine:
     matrix = scheme.components_
     if scheme.whiten:
-        matrix = matrix / np.sqrt(scheme.explained_variance_)[:, None]
+        deviations = np.sqrt(scheme.explained_variance_)
+        # As its `transform` does: directions without variance are divided by the machine epsilon.
+        matrix = matrix / np.maximum(deviations, np.finfo(deviations.dtype).eps)[:, None]
     return Affine(matrix, -matrix @ scheme.mean_)

@@ -1,1 +1,1 @@
-"""The only room that writes MLflow: records, writer, store, what waits, identity, pages."""
+"""The only room that writes MLflow: records, writer, store, recovery, identity, transfer."""

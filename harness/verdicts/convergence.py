@@ -115,11 +115,12 @@ def judge(
     if len(history) < 2:
         return Judgement(names.NOT_CONVERGED, "no step was made")
     ends = np.array([history[-1], *shadows])
-    ends, excess = ends[~np.isnan(ends)] - minimum, float(history[0]) - minimum
-    if scaled and excess > 0 and np.all(ends > rules.diverged * excess):
-        return Judgement(
-            names.DIVERGED, f"the cost ends at over {rules.diverged:g} times the start's excess"
-        )
+    ends = ends[~np.isnan(ends)] - minimum
+    scale = starting_excess(float(history[0]), minimum, epsilon)
+    if scaled and scale > 0 and np.all(ends > rules.diverged * scale):
+        of_start = "excess" if scale == float(history[0]) - minimum else "cost"
+        reason = f"the cost ends at over {rules.diverged:g} times the start's {of_start}"
+        return Judgement(names.DIVERGED, reason)
     if np.any(np.abs(ends - ends[0]) > shadow_tolerance(float(history[0]), minimum, epsilon)):
         reason = "a shadow that starts next to it ends elsewhere"
         return Judgement(names.BY_ROUNDING, reason)
@@ -144,13 +145,18 @@ def judge(
 
 
 def shadow_tolerance(first: float, minimum: float, epsilon: float) -> float:
-    """Return how far apart the costs of a run and its shadow may be: more is chaos.
+    """Return how far apart the costs of a run and its shadow may be: more is chaos."""
+    return sensitivity(epsilon) * starting_excess(first, minimum, epsilon)
 
-    first: the cost at the start, which is the scale where it equals the minimum.
+
+def starting_excess(first: float, minimum: float, epsilon: float) -> float:
+    """Return the excess of the start's cost, against which costs are compared.
+
+    The cost itself, where it equals the minimum to rounding: where no run goes below the start, and
+    no lower cost is known, the start's own is the lowest that was seen.
     """
     excess = first - minimum
-    scale = excess if excess > ROUNDING_EPSILONS * epsilon * abs(first) else abs(first)
-    return sensitivity(epsilon) * scale
+    return excess if excess > ROUNDING_EPSILONS * epsilon * abs(first) else abs(first)
 
 
 def sensitivity(epsilon: float) -> float:

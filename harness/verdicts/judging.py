@@ -52,12 +52,6 @@ class Step:
         """The history (k,) that theory predicts, where it does."""
         return self.series.get(names.PREDICTED_COST.key)
 
-    @property
-    def final_cost(self) -> float:
-        """The last finite training cost; infinite for a run that had none."""
-        costs = self.histories[names.TRAIN_COST.key]
-        return float(costs[-1]) if len(costs) else float("inf")
-
 
 class Shadows(NamedTuple):
     """The ends of the shadows of R runs: `(R, M)` each, NaN where a run has none.

@@ -1,7 +1,7 @@
-"""Why one scheme is faster than another, in a sentence, where the curvature explains it.
+"""Explain in a sentence why one scheme is faster than another, where the curvature explains it.
 
-It compares the fastest scheme with the slowest whose run its own curvature explains: what the
-directions at the start predict of it has to agree with what was recorded.
+The fastest scheme is compared with the slowest scheme whose descent its own curvature explains:
+the descent predicted from the curvature at the start has to agree with the recorded one.
 """
 
 from collections.abc import Mapping
@@ -16,19 +16,19 @@ from normbench.results.compare.merging import merged
 from normbench.results.compare.reached import excess_left
 from normbench.results.store.rows import as_rows, number_in
 from normbench.results.store.runs import Sweep
-from normbench.results.words.reasons import Found
-from normbench.results.words.sentences import PARTS, Said, paragraph, said
+from normbench.results.words.reasons import SchemeRecord
+from normbench.results.words.sentences import CLAUSES, Sentence, make_sentence, paragraph
 
-STRETCHED = 10.0  # the ratio of condition numbers from which on one is called the cause
-VALLEY = 1e3  # the condition number from which on the cost is a narrow valley
-ROUND = 10.0  # and that up to which it is round
-DISTINCT = 2.0  # the ratio from which on a condition number is lower than another
+STRETCH_RATIO = 10.0  # least ratio of condition numbers that is reported as the cause
+VALLEY_CONDITION = 1e3  # least condition number of a cost that is called a narrow valley
+ROUND_CONDITION = 10.0  # largest condition number of a cost that is called round
+DISTINCT_RATIO = 2.0  # least ratio of condition numbers of which one is called lower
 
 
-class Curved(NamedTuple):
-    """A scheme in a race: its row, the iterations that it took, its condition number.
+class RacedScheme(NamedTuple):
+    """A scheme in a race: its scheme run, its iterations, and its condition number.
 
-    bounded: whether the condition number is only known to be larger.
+    bounded: whether `condition` is only a lower bound of the condition number.
     """
 
     label: str
@@ -39,7 +39,7 @@ class Curved(NamedTuple):
 
     @property
     def number(self) -> str:
-        """The condition number for reading: 140, 2.4e12, more than 1e30."""
+        """The condition number as text, such as `140`, `2.4e12` or `more than 1e30`."""
         short = float(f"{self.condition:.2g}")
         text = (
             f"{short:g}" if short < 1e4 else f"{short:.2g}".replace("e+0", "e").replace("e+", "e")
@@ -49,95 +49,135 @@ class Curved(NamedTuple):
     @property
     def raw(self) -> bool:
         """Whether the scheme leaves the points as they are."""
-        recorded = Found.of_row(self.row)
+        recorded = SchemeRecord.from_row(self.row)
         changes = (names.CENTRES, names.SHIFTS, names.SCALES, names.ROTATES)
-        return recorded.says(names.AFFINE) and not any(map(recorded.says, changes))
+        return recorded.is_true(names.AFFINE) and not any(map(recorded.is_true, changes))
 
 
 def cause(sweep: Sweep, experiment: str) -> str:
-    """Return why the fastest scheme of an experiment is faster; empty where that is not known."""
-    every = races(sweep, experiment)
-    return paragraph(of_race(merged(sweep), experiment, every[0])) if len(every) == 1 else ""
+    """Return why the fastest scheme of an experiment is faster; empty if the cause is unknown."""
+    experiment_races = races(sweep, experiment)
+    if len(experiment_races) != 1:
+        return ""
+    return paragraph(explain_race(merged(sweep), experiment, experiment_races[0]))
 
 
-def of_race(sweep: Sweep, experiment: str, race: Race) -> list[Said]:
-    """Return the cause, and that it is not the whole one where a rounder cost is slower."""
+def explain_race(sweep: Sweep, experiment: str, race: Race) -> list[Sentence]:
+    """Return the cause, with a reservation where a scheme with a rounder cost is slower."""
     rows = sweep.of_role(names.SCHEME, experiment)
-    every = _curved(race, as_rows(rows))
-    if len(every) < 2 or race.counted or race.budget is None or race.least == 0:
+    raced_schemes = _raced_schemes(race, as_rows(rows))
+    if (
+        len(raced_schemes) < 2
+        or race.by_count
+        or race.budget is None
+        or race.fewest_iterations == 0
+    ):
         return []
-    fast = min(every, key=lambda one: (_order(one), one.condition))
-    arrays = sweep.arrays(rows, names.KEPT)
-    slower = sorted((one for one in every if _order(one) > _order(fast)), key=_order, reverse=True)
-    for slow in slower:
-        parts = arrays.get(slow.label, {})
-        if slow.condition < STRETCHED * fast.condition or not _explained(race, slow, parts):
+    fastest = min(raced_schemes, key=lambda scheme: (_finish_key(scheme), scheme.condition))
+    arrays = sweep.arrays(rows, names.DESCENT_ARRAYS)
+    slower_schemes = sorted(
+        (scheme for scheme in raced_schemes if _finish_key(scheme) > _finish_key(fastest)),
+        key=_finish_key,
+        reverse=True,
+    )
+    for slower_scheme in slower_schemes:
+        window_arrays = arrays.get(slower_scheme.label, {})
+        if slower_scheme.condition < STRETCH_RATIO * fastest.condition or not _is_explained(
+            race, slower_scheme, window_arrays
+        ):
             continue
-        rounder = [one for one in slower if DISTINCT * one.condition <= fast.condition]
-        return [_why(race, slow, fast), *_rounder(rounder)]
+        rounder_schemes = [
+            scheme
+            for scheme in slower_schemes
+            if DISTINCT_RATIO * scheme.condition <= fastest.condition
+        ]
+        return [_cause_sentence(race, slower_scheme, fastest), *_rounder_sentences(rounder_schemes)]
     return []
 
 
-def _curved(race: Race, rows: list[dict[Any, Any]]) -> list[Curved]:
-    """Return the schemes of a race whose condition number speaks of their descent."""
-    every = []
+def _raced_schemes(race: Race, rows: list[dict[Any, Any]]) -> list[RacedScheme]:
+    """Return the schemes of a race whose condition number describes their descent."""
+    raced_schemes = []
     for row in rows:
         label = row["label"]
-        if label not in race.iterations or label in race.lost or label in race.open:
+        if (
+            label not in race.iterations
+            or label in race.lost_verdicts
+            or label in race.undecided_schemes
+        ):
             continue
-        if label in race.uncertain and np.isinf(race.iterations[label]):
+        if label in race.uncertain_schemes and np.isinf(race.iterations[label]):
             continue
-        known, limit = (number_in(row, m.column) for m in (names.CONDITION, names.CONDITION_LIMIT))
-        if row.get(names.PLAIN.column) == "false" or np.isnan([known, limit]).all():
+        condition_number, limit = (
+            number_in(row, metric.column) for metric in (names.CONDITION, names.CONDITION_LIMIT)
+        )
+        if row.get(names.PLAIN.column) == "false" or np.isnan([condition_number, limit]).all():
             continue
-        bounded = bool(np.isnan(known))
-        condition = limit if bounded else known
-        every.append(Curved(label, row, float(race.iterations[label]), condition, bounded))
-    return every
+        bounded = bool(np.isnan(condition_number))
+        condition = limit if bounded else condition_number
+        raced_schemes.append(
+            RacedScheme(label, row, float(race.iterations[label]), condition, bounded)
+        )
+    return raced_schemes
 
 
-def _order(one: Curved) -> tuple[float, float]:
-    arrived = np.isfinite(one.iterations)
-    return one.iterations, 0.0 if arrived else excess_left(one.row, one.row)
+def _finish_key(scheme: RacedScheme) -> tuple[float, float]:
+    """Return the sort key of a race: the iterations, then the remaining excess."""
+    meets_target = np.isfinite(scheme.iterations)
+    return scheme.iterations, 0.0 if meets_target else excess_left(scheme.row, scheme.row)
 
 
-def _explained(race: Race, slow: Curved, parts: Mapping[str, Any]) -> bool:
-    """Return whether the directions at the start predict what was recorded of a slow scheme.
+def _is_explained(race: Race, slower_scheme: RacedScheme, arrays: Mapping[str, Any]) -> bool:
+    """Return whether the curvature at the start predicts the recorded descent of a slow scheme.
 
-    Of one that meets the target, that it takes at least half of its iterations and is near it
-    then; of another, that it does not, and what is left.
+    For a scheme that meets the target, it must predict that half of the iterations are too few and
+    that the excess is near the target after all of them. For a scheme that does not, it must
+    predict that the target is not met, and the remaining excess.
     """
-    if directions.CURVATURE not in parts:
+    if directions.WINDOW_CURVATURE not in arrays:
         return False
-    target, count = float(race.target), slow.iterations
+    target, count = float(race.target), slower_scheme.iterations
     if np.isfinite(count):
-        step = float(race.steps[slow.label])
-        late = directions.predicted(parts, step, count / 2) > target
-        return late and directions.predicted(parts, step, count) <= target + directions.EXPLAINED
-    step, left = number_in(slow.row, names.STEP_TAG.column), excess_left(slow.row, slow.row)
-    predicted = directions.predicted(parts, step, race.budget or 0)
-    return predicted > target and abs(predicted - min(left, 1.0)) <= directions.EXPLAINED
-
-
-def _why(race: Race, slow: Curved, fast: Curved) -> Said:
-    shape = "valley" if slow.condition >= VALLEY else "stretched"
-    shape_of_slow = f"{'raw' if slow.raw else 'scheme'}_{shape}"
-    is_round = fast.condition <= ROUND
-    shape_of_fast = f"{'raw' if fast.raw else 'scheme'}_{'round' if is_round else 'rounder'}"
-    contraction = (fast.condition - 1) / (fast.condition + 1)  # an iteration, by the best step size
-    suits = is_round and contraction ** (race.budget or 0) <= np.exp(-1)
-    return said(
-        "why",
-        slow=PARTS[shape_of_slow].format(label=slow.label),
-        most=slow.number,
-        fast=PARTS[shape_of_fast].format(label=fast.label),
-        least=fast.number,
-        suits=PARTS["suits"] if suits else "",
+        step = float(race.steps[slower_scheme.label])
+        exceeds_at_half = directions.predicted_excess(arrays, step, count / 2) > target
+        return (
+            exceeds_at_half
+            and directions.predicted_excess(arrays, step, count)
+            <= target + directions.EXPLANATION_TOLERANCE
+        )
+    step, remaining_excess = (
+        number_in(slower_scheme.row, names.STEP_TAG.column),
+        excess_left(slower_scheme.row, slower_scheme.row),
+    )
+    predicted_share = directions.predicted_excess(arrays, step, race.budget or 0)
+    return (
+        predicted_share > target
+        and abs(predicted_share - min(remaining_excess, 1.0)) <= directions.EXPLANATION_TOLERANCE
     )
 
 
-def _rounder(rounder: list[Curved]) -> list[Said]:
-    if not rounder:
+def _cause_sentence(race: Race, slower_scheme: RacedScheme, fastest: RacedScheme) -> Sentence:
+    """Return the sentence that compares the cost's shape under a slow and a fast scheme."""
+    shape = "valley" if slower_scheme.condition >= VALLEY_CONDITION else "stretched"
+    shape_of_slow = f"{'raw' if slower_scheme.raw else 'scheme'}_{shape}"
+    is_round = fastest.condition <= ROUND_CONDITION
+    shape_of_fast = f"{'raw' if fastest.raw else 'scheme'}_{'round' if is_round else 'rounder'}"
+    # Per iteration, at the step size that is best for this condition number.
+    contraction = (fastest.condition - 1) / (fastest.condition + 1)
+    suits_all = is_round and contraction ** (race.budget or 0) <= np.exp(-1)
+    return make_sentence(
+        "why",
+        slow=CLAUSES[shape_of_slow].format(label=slower_scheme.label),
+        most=slower_scheme.number,
+        fast=CLAUSES[shape_of_fast].format(label=fastest.label),
+        least=fastest.number,
+        suits=CLAUSES["suits"] if suits_all else "",
+    )
+
+
+def _rounder_sentences(rounder_schemes: list[RacedScheme]) -> list[Sentence]:
+    """Return the sentence on the slower scheme of the lowest condition number, if there is one."""
+    if not rounder_schemes:
         return []
-    one = min(rounder, key=lambda each: each.condition)
-    return [said("rounder", scheme=one.label, least=one.number)]
+    roundest = min(rounder_schemes, key=lambda scheme: scheme.condition)
+    return [make_sentence("rounder", scheme=roundest.label, least=roundest.number)]

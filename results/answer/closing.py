@@ -1,4 +1,4 @@
-"""The question that a comparison asks, and its answer in sentences."""
+"""Phrase the question of a comparison, and its answer: the ranking of schemes by final cost."""
 
 from collections.abc import Mapping, Sequence
 from itertools import groupby
@@ -9,18 +9,18 @@ import pandas as pd
 
 from normbench import names
 from normbench.results.answer.ranking import (
-    COST,
-    COUNT,
-    MOST,
+    FINAL_COST,
+    FINAL_COUNT,
+    MAX_LISTED_SCHEMES,
     by_problem,
-    compared_by,
-    finite,
     labels_of,
-    listed_few,
-    ranked,
+    names_or_count,
+    rank_rows,
+    ranking_criterion,
+    with_final_cost,
 )
 from normbench.results.compare import problems
-from normbench.results.compare.merging import REPEATS, every_job, merged, whole
+from normbench.results.compare.merging import REPEATS, every_job, merged, unmerged
 from normbench.results.compare.reached import (
     counts,
     excess_left,
@@ -30,59 +30,75 @@ from normbench.results.compare.reached import (
 )
 from normbench.results.store.rows import as_rows
 from normbench.results.store.runs import Sweep
-from normbench.results.words.sentences import PARTS, Said, listed, paragraph, said
+from normbench.results.words.sentences import (
+    CLAUSES,
+    Sentence,
+    join_phrases,
+    make_sentence,
+    paragraph,
+)
 
-FEWEST = "fewest misclassified points"
+FEWEST_POINTS = "fewest misclassified points"
 
 
 def question(sweep: Sweep, experiment: str) -> str:
-    """Return what one experiment of a sweep asks."""
+    """Return the question that one experiment of a sweep asks, in a sentence."""
     schemes = merged(sweep).of_role(names.SCHEME, experiment)
     labels = [label for rows in by_problem(schemes) for label in rows["label"]]
-    which = listed_few(list(dict.fromkeys(labels)))
+    labels_text = names_or_count(list(dict.fromkeys(labels)))
     if problems.without_descent(schemes).all():
-        make = "does" if len(schemes) == 1 else "do"
-        return f"What {make} {which} make of the points of {experiment}?"
-    within = problems.budget(schemes)
-    within = f" {within}" if within else ""
+        auxiliary = "does" if len(schemes) == 1 else "do"
+        return f"What {auxiliary} {labels_text} make of the points of {experiment}?"
+    budget_text = problems.budget(schemes)
+    budget_text = f" {budget_text}" if budget_text else ""
     if counts(schemes).any():
         if len(schemes) == 1:
-            return f"How few points of {experiment} does {which} leave misclassified{within}?"
-        return f"Which of {which} leaves the fewest points of {experiment} misclassified{within}?"
+            scheme_clause = f"does {labels_text} leave misclassified{budget_text}"
+            return f"How few points of {experiment} {scheme_clause}?"
+        fewest = f"leaves the fewest points of {experiment} misclassified"
+        return f"Which of {labels_text} {fewest}{budget_text}?"
     if len(schemes) == 1:
-        return f"How far does {which} lower the cost of {experiment}{within}?"
-    return f"Which of {which} lowers the cost of {experiment} furthest{within}?"
+        return f"How far does {labels_text} lower the cost of {experiment}{budget_text}?"
+    return f"Which of {labels_text} lowers the cost of {experiment} furthest{budget_text}?"
 
 
 def sentence(sweep: Sweep, experiment: str) -> str:
-    """Return the answer: every scheme, from the lowest cost up, and how many jobs failed.
+    """Return the answer of an experiment: its schemes in the order of their final cost.
 
-    Or from the fewest misclassified points up, where the costs tell nothing of each other.
+    Where counts are compared, the order is by misclassified points; where a penalty makes each
+    scheme minimize another function, by the share of its own excess that remains. Schemes with
+    equal costs up to rounding share a rank. The value of a scheme is the median over its splits,
+    seeds and starts. Over several problems the answer is how often each scheme has the lowest
+    cost, and its mean rank.
 
-    Schemes whose costs are equal to rounding stand together. Splits, seeds and starts are one
-    value a scheme, their median. Over several problems it is how often a scheme is lowest, and
-    its mean rank. Where a penalty makes each scheme minimize another function, schemes are told
-    by what is left of their own excess, and not ranked by cost.
+    Args:
+        sweep: The sweep.
+        experiment: The name of the experiment.
+
+    Returns:
+        The answer, followed by the sentences of `remarks`.
     """
     schemes = merged(sweep).of_role(names.SCHEME, experiment)
     groups = by_problem(schemes)
     if len(groups) > 1:
-        return _counted(groups, sweep, experiment)
-    known = finite(schemes)
-    if known.empty:
-        return _nothing(sweep, experiment)
-    by, ranks = compared_by(known), ranked(known)
-    after = problems.budget(schemes).replace("in ", "After ", 1) or "At the end"
-    whose = "its own" if _own_least(known) else "the"
-    places = "; ".join(_place(rows, by, whose) for rows in ranks)
-    name = f"by_{by}" if len(ranks) > 1 else "one_place"
-    answer = said(name, after=after, places=places, medians=medians(known))
-    return paragraph([answer, *_lost(sweep, experiment)])
+        return _count_wins(groups, sweep, experiment)
+    finite_schemes = with_final_cost(schemes)
+    if finite_schemes.empty:
+        return _no_answer(sweep, experiment)
+    criterion, ranks = ranking_criterion(finite_schemes), rank_rows(finite_schemes)
+    end_text = problems.budget(schemes).replace("in ", "After ", 1) or "At the end"
+    excess_owner = "its own" if _minima_differ(finite_schemes) else "the"
+    ranking_text = "; ".join(_rank_text(rows, criterion, excess_owner) for rows in ranks)
+    name = f"by_{criterion}" if len(ranks) > 1 else "one_place"
+    answer = make_sentence(
+        name, after=end_text, places=ranking_text, medians=medians_note(finite_schemes)
+    )
+    return paragraph([answer, *_exclusions(sweep, experiment)])
 
 
 def remarks(sweep: Sweep, experiment: str) -> list[str]:
-    """Return what is said of runs that diverged, that rounding decides, and of failed jobs."""
-    return [one.text for one in _lost(sweep, experiment)]
+    """Return sentences on runs that diverged or that rounding decides, and on failed jobs."""
+    return [remark.text for remark in _exclusions(sweep, experiment)]
 
 
 def overall(sweep: Sweep) -> str:
@@ -91,149 +107,168 @@ def overall(sweep: Sweep) -> str:
         return sentence(sweep, sweep.experiments[0])
     schemes = merged(sweep)
     groups = [by_problem(schemes.of_role(names.SCHEME, name)) for name in sweep.experiments]
-    return _counted([rows for group in groups for rows in group], sweep)
+    return _count_wins([rows for group in groups for rows in group], sweep)
 
 
-def _counted(groups: Sequence[pd.DataFrame], sweep: Sweep, experiment: str | None = None) -> str:
+def _count_wins(groups: Sequence[pd.DataFrame], sweep: Sweep, experiment: str | None = None) -> str:
     """Return how often each scheme has the lowest cost, and its mean rank, over problems."""
     labels = list(dict.fromkeys(label for rows in groups for label in rows["label"]))
     wins = dict.fromkeys(labels, 0)
     ranks: dict[str, list[float]] = {label: [] for label in labels}
-    compared = 0
+    problem_count = 0
     for rows in groups:
-        known = finite(rows)
-        if known.empty:
+        finite_schemes = with_final_cost(rows)
+        if finite_schemes.empty:
             continue
-        compared += 1
-        equals = [labels_of(equal) for equal in ranked(known)]
-        for label in equals[0]:
+        problem_count += 1
+        labels_by_rank = [labels_of(tied) for tied in rank_rows(finite_schemes)]
+        for label in labels_by_rank[0]:
             wins[label] += 1
-        above = 0
-        for equal in (*equals, {*rows["label"]} - {*known["label"]}):
-            for label in equal:
-                ranks[label].append(above + (len(equal) + 1) / 2)
-            above += len(equal)
-    if not compared:
-        return _nothing(sweep, experiment)
-    means = {label: round(float(np.mean(own)), 9) for label, own in ranks.items() if own}
+        better_count = 0
+        for tied in (*labels_by_rank, {*rows["label"]} - {*finite_schemes["label"]}):
+            for label in tied:
+                ranks[label].append(better_count + (len(tied) + 1) / 2)
+            better_count += len(tied)
+    if not problem_count:
+        return _no_answer(sweep, experiment)
+    means = {
+        label: round(float(np.mean(label_ranks)), 9)
+        for label, label_ranks in ranks.items()
+        if label_ranks
+    }
     order = sorted(means, key=lambda label: (means[label], -wins[label]))
-    parts = [
-        f"{' = '.join(alike)} {won} ({mean:.3g})"
-        for (won, mean), alike in groupby(order, key=lambda label: (wins[label], means[label]))
+    win_counts = [
+        f"{' = '.join(tied_labels)} {won} ({mean:.3g})"
+        for (won, mean), tied_labels in groupby(
+            order, key=lambda label: (wins[label], means[label])
+        )
     ]
-    by = counts(pd.concat(groups))
-    lowest = "lowest cost" if not by.any() else FEWEST if by.all() else f"lowest cost or {FEWEST}"
-    which = sweep.which_step()
-    told = {"lowest": lowest, "wins": ", ".join(parts), "which": which}
-    answer = said("counted", problems=compared, **told)
-    return paragraph([answer, *_lost(sweep, experiment)])
+    is_counted = counts(pd.concat(groups))
+    best_value_text = (
+        "lowest cost"
+        if not is_counted.any()
+        else FEWEST_POINTS
+        if is_counted.all()
+        else f"lowest cost or {FEWEST_POINTS}"
+    )
+    step_adjective = sweep.which_step()
+    fields = {"lowest": best_value_text, "wins": ", ".join(win_counts), "which": step_adjective}
+    answer = make_sentence("counted", problems=problem_count, **fields)
+    return paragraph([answer, *_exclusions(sweep, experiment)])
 
 
-def medians(known: pd.DataFrame) -> str:
-    """Return what the costs are medians of: splits, seeds, starts; nothing of a single run."""
-    over = set(known.get(REPEATS, pd.Series(dtype=str)).dropna()) - {""}
-    starts = max((problems.starts_of(row) for row in as_rows(known)), default=1)
-    words = [*sorted(over), *([f"{starts} starts"] if starts > 1 else [])]
-    return f" (medians of {' x '.join(words)})" if words else ""
+def medians_note(schemes: pd.DataFrame) -> str:
+    """Return what the costs are medians of, as ` (medians of 4 splits)`; empty for single runs."""
+    repeats = set(schemes.get(REPEATS, pd.Series(dtype=str)).dropna()) - {""}
+    starts = max((problems.starts_of(row) for row in as_rows(schemes)), default=1)
+    counts = [*sorted(repeats), *([f"{starts} starts"] if starts > 1 else [])]
+    return f" (medians of {' x '.join(counts)})" if counts else ""
 
 
-def _nothing(sweep: Sweep, experiment: str | None) -> str:
-    """Return why there is no answer."""
-    none = problems.without_descent(sweep.of_role(names.SCHEME, experiment)).all()
-    why = said("no_descent" if none else "no_cost")
-    return paragraph([why, *_lost(sweep, experiment)])
+def _no_answer(sweep: Sweep, experiment: str | None) -> str:
+    """Return the reason why there is no answer."""
+    no_descent = problems.without_descent(sweep.of_role(names.SCHEME, experiment)).all()
+    reason = make_sentence("no_descent" if no_descent else "no_cost")
+    return paragraph([reason, *_exclusions(sweep, experiment)])
 
 
-def _all_above(sweep: Sweep, experiment: str | None) -> list[Said]:
-    """Say which step sizes to try where all that were tried are above 2/L, on every split."""
+def _all_above(sweep: Sweep, experiment: str | None) -> list[Sentence]:
+    """Return a sentence on smaller step sizes where all that were tried are above every 2/L."""
     jobs = thresholds_that_hold(every_job(sweep, experiment))
-    sizes = [step_size(step) for step in as_rows(whole(sweep).of_role(names.STEP, experiment))]
+    sizes = [step_size(step) for step in as_rows(unmerged(sweep).of_role(names.STEP, experiment))]
     if names.THRESHOLD.column not in jobs or not sizes or jobs["experiment"].nunique() > 1:
         return []
     limits = jobs.groupby("label", sort=False)[names.THRESHOLD.column].max().astype(float)
     limits = limits[limits < min(sizes)]
     if limits.empty:
         return []
-    powers = np.log10(limits)
+    labels, powers = [str(label) for label in limits.index], np.log10(limits)
     decades = {"first": int(np.floor(powers.min())) - 2, "last": int(np.ceil(powers.max())) + 1}
-    return [said("grid_above", schemes=listed([str(label) for label in limits.index]), **decades)]
+    return [make_sentence("grid_above", schemes=join_phrases(labels), **decades)]
 
 
-def _lost(sweep: Sweep, experiment: str | None) -> list[Said]:
-    """Return which schemes diverged at all step sizes on all splits, and how many jobs failed."""
+def _exclusions(sweep: Sweep, experiment: str | None) -> list[Sentence]:
+    """Return sentences on schemes that diverged at all steps of all splits, and on failed jobs."""
     jobs = every_job(sweep, experiment)
     schemes = merged(sweep).of_role(names.SCHEME, experiment)
-    diverged = jobs["verdict"] == names.DIVERGED
-    count = int(diverged.sum())
-    on_all_splits = diverged.groupby(jobs["label"], sort=False).transform("all")
+    has_diverged = jobs["verdict"] == names.DIVERGED
+    count = int(has_diverged.sum())
+    on_all_splits = has_diverged.groupby(jobs["label"], sort=False).transform("all")
     labels = list(dict.fromkeys(jobs.loc[on_all_splits, "label"]))
-    several = jobs["experiment"].nunique() > 1 or len(labels) > MOST
-    named = not several and (diverged == on_all_splits).all()
-    who = listed(labels) if named else f"{count} of {len(jobs)} jobs"
+    too_many = jobs["experiment"].nunique() > 1 or len(labels) > MAX_LISTED_SCHEMES
+    is_named = not too_many and (has_diverged == on_all_splits).all()
+    subject = join_phrases(labels) if is_named else f"{count} of {len(jobs)} jobs"
     failed = int((jobs["verdict"] == names.FAILED).sum())
-    found = [said("all_diverged", who=who)] if count else []
-    found += _all_above(sweep, experiment) if count and finite(schemes).empty else []
-    found += [said("some_failed", failed=failed, jobs=len(jobs))] if failed else []
-    return found + _by_rounding(whole(sweep), experiment)
+    sentences = [make_sentence("all_diverged", who=subject)] if count else []
+    sentences += _all_above(sweep, experiment) if count and with_final_cost(schemes).empty else []
+    sentences += [make_sentence("some_failed", failed=failed, jobs=len(jobs))] if failed else []
+    return sentences + _by_rounding(unmerged(sweep), experiment)
 
 
-def _by_rounding(sweep: Sweep, experiment: str | None) -> list[Said]:
-    """Say how many step sizes rounding decides, and whether that was looked for."""
+def _by_rounding(sweep: Sweep, experiment: str | None) -> list[Sentence]:
+    """Return sentences on the number of runs that rounding decides, if that was examined."""
     steps = sweep.of_role(names.STEP, experiment)
     schemes = sweep.of_role(names.SCHEME, experiment)
     count = int((steps["verdict"] == names.BY_ROUNDING).sum())
-    one = {"are": "is", "them": "it"} if count == 1 else {"are": "are", "them": "them"}
-    found = [said("by_rounding", count=count, runs=len(steps), **one)] if count else []
-    unseen = schemes.get(names.setting("shadows"), pd.Series(dtype=str)) == "False"
-    return found + ([said("no_shadows")] if unseen.any() else [])
+    grammar = {"are": "is", "them": "it"} if count == 1 else {"are": "are", "them": "them"}
+    sentences = (
+        [make_sentence("by_rounding", count=count, runs=len(steps), **grammar)] if count else []
+    )
+    shadows_off = schemes.get(names.setting("shadows"), pd.Series(dtype=str)) == "False"
+    return sentences + ([make_sentence("no_shadows")] if shadows_off.any() else [])
 
 
-def _own_least(known: pd.DataFrame) -> bool:
-    """Return whether a scheme has a least cost of its own, as one that drops directions has."""
-    rows = as_rows(known)
-    solved = [row for row in rows if row.get(names.MINIMUM_REACHED.column) == "true"]
-    least = [row[names.MINIMUM.column] for row in solved]
-    return len(least) > 1 and max(least) - min(least) > 1e-3 * max(map(start_excess, solved))
+def _minima_differ(schemes: pd.DataFrame) -> bool:
+    """Return whether least costs differ between schemes, as with a scheme that drops directions."""
+    rows = as_rows(schemes)
+    solved_rows = [row for row in rows if row.get(names.MINIMUM_REACHED.column) == "true"]
+    minima = [row[names.MINIMUM.column] for row in solved_rows]
+    return len(minima) > 1 and max(minima) - min(minima) > 1e-3 * max(
+        map(start_excess, solved_rows)
+    )
 
 
-def _place(rows: Sequence[Mapping[Any, Any]], by: str, whose: str) -> str:
-    """Return equal schemes, what they are ranked by, their step sizes, verdicts and the rest.
+def _rank_text(rows: Sequence[Mapping[Any, Any]], criterion: str, excess_owner: str) -> str:
+    """Return the text on the schemes of one rank: labels, value, step sizes, verdicts and excess.
 
-    whose: excess it is of which a share is left.
+    excess_owner: the word before `excess cost`, `its own` or `the`.
     """
-    still = rows[0].get(names.setting("iterations")) == "0"
-    sizes = [] if still else list(dict.fromkeys(row.get(names.STEP_TAG.column) for row in rows))
-    told = [size for size in sizes if isinstance(size, str)]
-    at = f" at step size{'s' if len(told) > 1 else ''} {listed(told)}" if told else ""
-    verdicts = "no step" if still else listed(list(dict.fromkeys(row["verdict"] for row in rows)))
-    left = excess_left(rows[0], rows[0])
-    solved = rows[0].get(names.MINIMUM_REACHED.column) == "true" and np.isfinite(left)
-    about = {"labels": " = ".join(labels_of(rows)), "at": at, "told": verdicts}
-    if by == "count":
-        return PARTS[by].format(**about, count=rows[0][COUNT])
-    if by == "excess":
-        rest = (
-            f"{share(left)} of its excess cost{_of(rows[0])} left"
-            if solved
-            else "of an unknown excess cost"
-        )
-        return PARTS[by].format(**about, left=rest)
-    if solved:
-        about["told"] = f"{verdicts}, {share(left)} of {whose} excess cost{_of(rows[0])} left"
-    cost, told_apart = rows[0][COST], names.TIED * start_excess(rows[0])
-    name = "low" if abs(cost) < told_apart else by
-    return PARTS[name].format(**about, cost=told_apart if name == "low" else cost)
+    no_descent = rows[0].get(names.setting("iterations")) == "0"
+    tags = [] if no_descent else [row.get(names.STEP_TAG.column) for row in rows]
+    sizes = [size for size in dict.fromkeys(tags) if isinstance(size, str)]
+    step_text = (
+        f" at step size{'s' if len(sizes) > 1 else ''} {join_phrases(sizes)}" if sizes else ""
+    )
+    distinct_verdicts = list(dict.fromkeys(row["verdict"] for row in rows))
+    verdicts = "no step" if no_descent else join_phrases(distinct_verdicts)
+    remaining_excess = excess_left(rows[0], rows[0])
+    is_solved = rows[0].get(names.MINIMUM_REACHED.column) == "true" and np.isfinite(
+        remaining_excess
+    )
+    fields = {"labels": " = ".join(labels_of(rows)), "at": step_text, "told": verdicts}
+    if criterion == "count":
+        return CLAUSES[criterion].format(**fields, count=rows[0][FINAL_COUNT])
+    excess = f"excess cost{_excess_reference(rows[0])} left"
+    if criterion == "excess":
+        known_excess = f"{format_share(remaining_excess)} of its {excess}"
+        excess_text = known_excess if is_solved else "of an unknown excess cost"
+        return CLAUSES[criterion].format(**fields, left=excess_text)
+    if is_solved:
+        fields["told"] = f"{verdicts}, {format_share(remaining_excess)} of {excess_owner} {excess}"
+    cost, tied_cost = rows[0][FINAL_COST], names.TIED * start_excess(rows[0])
+    name = "low" if abs(cost) < tied_cost else criterion
+    return CLAUSES[name].format(**fields, cost=tied_cost if name == "low" else cost)
 
 
-def _of(scheme: Mapping[Any, Any]) -> str:
-    """Say whose excess is the whole, where runs do not start at zero weights."""
+def _excess_reference(scheme: Mapping[Any, Any]) -> str:
+    """Return what the excess is a share of, where runs do not start at zero weights."""
     start = scheme.get(names.setting("start"), "zeros")
     return "" if start in ("zeros", "None", None) else " of zero weights"
 
 
-def share(left: float) -> str:
-    """Return a share of the excess in percent; what no two costs are told apart by is so called."""
-    if abs(left) < names.TIED:
+def format_share(excess_share: float) -> str:
+    """Return a share of the excess in percent; a share below `names.TIED` is only bounded."""
+    if abs(excess_share) < names.TIED:
         return f"under {100 * names.TIED:.4f}%"
-    percent = 100 * left
+    percent = 100 * excess_share
     return f"{percent:.2g}%" if percent < 100 else f"{percent:.0f}%"

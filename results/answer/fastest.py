@@ -1,4 +1,4 @@
-"""Which scheme descends fastest, and which predicts best, in sentences."""
+"""State in sentences which scheme descends fastest, and which one predicts best."""
 
 from collections.abc import Sequence
 
@@ -7,87 +7,118 @@ import pandas as pd
 
 from normbench import names
 from normbench.results.answer import headline
-from normbench.results.answer.race import ASKED, races
-from normbench.results.answer.ranking import by_problem, finite, listed_few
+from normbench.results.answer.race import RACE_TARGETS, races
+from normbench.results.answer.ranking import by_problem, names_or_count, with_final_cost
 from normbench.results.compare import comparisons, heldout, problems
 from normbench.results.compare.merging import merged
 from normbench.results.compare.reached import ABOVE, HIGH, LOW, reached, step_size
 from normbench.results.store.rows import as_rows
 from normbench.results.store.runs import Sweep
-from normbench.results.words.sentences import PARTS, listed, paragraph, said
+from normbench.results.words.sentences import CLAUSES, join_phrases, make_sentence, paragraph
 
 
 def answers(sweep: Sweep, experiment: str, splits: pd.DataFrame) -> list[str]:
-    """Return which scheme is best for the data, in sentences: two answers, and what they hide.
+    """Return in sentences which scheme descends fastest, and which one predicts best.
 
-    splits: from `heldout.by_split`.
-    Which descends fastest, and which predicts best; that the faster one predicts worse, and that
-    a test cost rises. None where schemes are not compared on one problem, or where several
-    optimizers are: each scheme is then several answers.
+    Args:
+        sweep: The sweep.
+        experiment: The name of the experiment.
+        splits: One row a scheme and split, from `heldout.by_split`.
+
+    Returns:
+        The answers, followed by reservations: that the faster scheme predicts worse, that a test
+        cost rises, that a best step size is at an end of the grid. Empty where the schemes are not
+        compared on one problem, and where each was run with several optimizers.
     """
     schemes = merged(sweep).of_role(names.SCHEME, experiment)
     if len(set(problems.scheme_names(schemes).values())) < len(schemes):
         return []
-    if len(schemes) < 2 or len(by_problem(schemes)) > 1 or finite(schemes).empty:
+    if len(schemes) < 2 or len(by_problem(schemes)) > 1 or with_final_cost(schemes).empty:
         return []
     if problems.without_descent(schemes).all():
         return []
-    part = sweep.only(experiment)
-    race = next(iter(races(part, experiment)), None)  # none of no iterations, or unknown counts
-    first = [paragraph(headline.of_race(part, experiment, race))] if race else []
-    fast = headline.leaders(finite(schemes), race) if race else []
+    experiment_sweep = sweep.only(experiment)
+    race = next(
+        iter(races(experiment_sweep, experiment)), None
+    )  # none of no iterations, or unknown counts
+    speed_sentences = (
+        [paragraph(headline.describe_race(experiment_sweep, experiment, race))] if race else []
+    )
+    leading_schemes = headline.leaders(with_final_cost(schemes), race) if race else []
     splits = splits[splits["experiment"] == experiment]
     if splits.empty:
-        folded = (
+        is_folded = (
             names.FOLDS_COST.column in schemes and schemes[names.FOLDS_COST.column].notna().any()
         )
-        unknown = [] if folded else [said("predicts_unknown").text]
-        return [*first, *unknown, *_edges(part)]
-    best = heldout.predicts_best(splits)
+        untested = [] if is_folded else [make_sentence("predicts_unknown").text]
+        return [*speed_sentences, *untested, *_grid_edge_sentences(experiment_sweep)]
+    best = heldout.best_predictors(splits)
     count = splits["split"].nunique()
-    doubt = _doubt(heldout.paired(splits), best, count)
-    told = {"result": heldout.told(splits, best), "over": _over(count), "doubt": doubt}
-    second = said("predicts", schemes=" = ".join(best), **told)
-    faster = heldout.best_and_faster(splits, fast) or heldout.worse_though_faster(splits, fast)
-    more = [faster, heldout.rises(splits)]
-    return [*first, second.text, *filter(None, more), *_edges(part)]
+    doubt = _doubt_clause(heldout.paired(splits), best, count)
+    fields = {
+        "result": heldout.predictions_text(splits, best),
+        "over": _medians_note(count),
+        "doubt": doubt,
+    }
+    prediction_sentence = make_sentence("predicts", schemes=" = ".join(best), **fields)
+    comparison = heldout.best_and_faster(splits, leading_schemes) or heldout.worse_though_faster(
+        splits, leading_schemes
+    )
+    remarks = [comparison, heldout.describe_rises(splits)]
+    return [
+        *speed_sentences,
+        prediction_sentence.text,
+        *filter(None, remarks),
+        *_grid_edge_sentences(experiment_sweep),
+    ]
 
 
-def _edges(part: Sweep) -> list[str]:
-    """Say whose best step size lies at an end of what was tried, or beyond the grid.
+def _grid_edge_sentences(experiment_sweep: Sweep) -> list[str]:
+    """Return sentences on schemes whose best step size is at an end of the grid, or beyond it.
 
-    And whose grid is above 2/L.
+    A grid that lies above 2/L has its own sentence.
     """
-    table = reached([part], ASKED[0])
-    sizes = {step_size(step) for step in as_rows(part.of_role(names.STEP))}
+    table = reached([experiment_sweep], RACE_TARGETS[0])
+    sizes = {step_size(step) for step in as_rows(experiment_sweep.of_role(names.STEP))}
     if table.empty or not sizes:
         return []
     low, high = min(sizes), max(sizes)
-    least, most = int(np.floor(np.log10(low))), int(np.ceil(np.log10(high)))
-    found = [
-        ("grid_end", HIGH, (least, most + 2)),
-        ("grid_end", LOW, (least - 2, most)),
-        ("grid_above", ABOVE, (least - 3, most)),
+    smallest_exponent, largest_exponent = int(np.floor(np.log10(low))), int(np.ceil(np.log10(high)))
+    grid_cases = [
+        ("grid_end", HIGH, (smallest_exponent, largest_exponent + 2)),
+        ("grid_end", LOW, (smallest_exponent - 2, largest_exponent)),
+        ("grid_above", ABOVE, (smallest_exponent - 3, largest_exponent)),
     ]
     edges = []
-    for name, end, (first, last) in found:
-        there = (table["end"] == end).groupby(table["scheme"], sort=False)
-        on_splits = there.all() if end == ABOVE else there.any()
-        who = [*on_splits.index[on_splits]]
-        edges += [said(name, schemes=listed(who), first=first, last=last).text] if who else []
-    inside = table["step"].between(low, high) | table["step"].isna() | (table["end"] != "")
-    beyond = [*dict.fromkeys(table.loc[~inside, "scheme"])]
-    return edges + ([said("grid_beyond", schemes=listed(beyond)).text] if beyond else [])
+    for name, end, (first, last) in grid_cases:
+        is_at_end = (table["end"] == end).groupby(table["scheme"], sort=False)
+        on_splits = is_at_end.all() if end == ABOVE else is_at_end.any()
+        schemes = [*on_splits.index[on_splits]]
+        edges += (
+            [make_sentence(name, schemes=join_phrases(schemes), first=first, last=last).text]
+            if schemes
+            else []
+        )
+    is_inside = table["step"].between(low, high) | table["step"].isna() | (table["end"] != "")
+    schemes_beyond = [*dict.fromkeys(table.loc[~is_inside, "scheme"])]
+    return edges + (
+        [make_sentence("grid_beyond", schemes=join_phrases(schemes_beyond)).text]
+        if schemes_beyond
+        else []
+    )
 
 
-def _over(splits: int) -> str:
+def _medians_note(splits: int) -> str:
+    """Return the number of splits that a median is over, or nothing for one split."""
     return f", median of {splits} splits" if splits > 1 else ""
 
 
-def _doubt(pairs: pd.DataFrame, best: Sequence[str], splits: int) -> str:
-    """Return from which schemes the best are not told apart by so many splits; empty for none."""
-    others = comparisons.not_told_apart(pairs, best)
-    if not others:
+def _doubt_clause(pairs: pd.DataFrame, best: Sequence[str], splits: int) -> str:
+    """Return the clause on schemes that the splits do not distinguish from the best, or nothing."""
+    undecided_schemes = comparisons.indistinguishable_schemes(pairs, best)
+    if not undecided_schemes:
         return ""
     show = "split shows" if splits == 1 else "splits show"
-    return PARTS["doubt"].format(splits=splits, show=show, others=listed_few(others))
+    return CLAUSES["doubt"].format(
+        splits=splits, show=show, others=names_or_count(undecided_schemes)
+    )

@@ -1,4 +1,4 @@
-"""The answer of a comparison in a sentence for a person: who is fastest, and by how much."""
+"""The headline of a comparison: a sentence on which scheme is fastest, and by how much."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
@@ -9,226 +9,318 @@ import pandas as pd
 from normbench import names
 from normbench.results.answer import closing
 from normbench.results.answer.race import Race, races
-from normbench.results.answer.ranking import MOST, finite, labels_of, ranked
+from normbench.results.answer.ranking import (
+    MAX_LISTED_SCHEMES,
+    labels_of,
+    rank_rows,
+    with_final_cost,
+)
 from normbench.results.compare.merging import merged
 from normbench.results.compare.reached import excess_left, with_lowest_seen
 from normbench.results.store.rows import shared_value
 from normbench.results.store.runs import Sweep
-from normbench.results.words.sentences import PARTS, Said, listed, paragraph, said
+from normbench.results.words.sentences import (
+    CLAUSES,
+    Sentence,
+    join_phrases,
+    make_sentence,
+    paragraph,
+)
 
-ZEROS = ("zeros", "None", "")  # how starts at zero weights are recorded
+ZEROS = ("zeros", "None", "")  # recorded values of the setting `start` for zero weights
 
 
-class Deed(NamedTuple):
-    """What a scheme does that meets a target: the verb, its plural, and the rest."""
+class Achievement(NamedTuple):
+    """The predicate of a scheme that meets a target: its verb in singular and plural, and the rest.
+
+    Example: `removes`, `remove`, `99 % of the excess cost`.
+    """
 
     does: str
     do: str
-    what: str
+    complement: str
 
 
 def headline(sweep: Sweep, experiment: str | None = None) -> str:
-    """Return who is fastest, in a sentence or two; over several problems, on how many.
+    """Return in a sentence or two which scheme is fastest; over several problems, on how many.
 
-    experiment: which one it is about, where there are several. Where no race was run, such as of
-    jobs without a descent, the ranking or the reason.
+    Args:
+        sweep: The sweep.
+        experiment: The name of the experiment; None for all of them.
+
+    Returns:
+        The headline. Where there is no race, as for jobs without a descent, it is the ranking by
+        final cost or the reason why there is none.
     """
-    every = [experiment] if experiment else sweep.experiments
-    by_experiment = {name: races(sweep, name) for name in every}
+    experiments = [experiment] if experiment else sweep.experiments
+    by_experiment = {name: races(sweep, name) for name in experiments}
     count = sum(map(len, by_experiment.values()))
     if count > 1 and any(
-        len(race.iterations) > 1 for own in by_experiment.values() for race in own
+        len(race.iterations) > 1
+        for experiment_races in by_experiment.values()
+        for race in experiment_races
     ):
-        return over_problems(sweep, by_experiment).text
-    for name, own in by_experiment.items():
-        if own and count == 1:
-            return paragraph(of_race(sweep, name, own[0]))
-    return closing.sentence(sweep, every[0]) if len(every) == 1 else closing.overall(sweep)
-
-
-def of_race(sweep: Sweep, experiment: str, race: Race) -> list[Said]:
-    """Return the answer of the only problem of an experiment: who is fastest, what each takes."""
-    schemes = merged(sweep).of_role(names.SCHEME, experiment)
-    deed, alone = _deed(race, schemes), len(race.iterations) == 1
-    if not race.fastest:
-        return [_nobody(race, deed, finite(schemes), alone)]
-    fast, one = listed(race.fastest), len(race.fastest) == 1
-    if race.least == 0:  # its own start is so low: this is not descent
-        starts = "starts" if one else "start"
-        share = f"{100 * float(race.target):g} %"
-        return [said("starts_there", schemes=fast, starts=starts, share=share, what=_whole(race))]
-    others = "".join(f"; {words}" for words in _others(race))
-    about = {"does": deed.does if one else deed.do, "what": deed.what, "others": others}
-    about |= {"count": _count(race, race.fastest), "over": _over(race)}
-    if alone:
-        return [said("takes", who=fast, **about)]
-    if not race.open:
-        first = said("fastest", grid=_grid(race), schemes=fast)
-        return [first, said("takes", who="It" if one else "They", **about)]
-    return [_open(race, fast), said("takes", who=fast, **about)]
-
-
-def _open(race: Race, fast: str) -> Said:
-    """Name those that the splits do not show to be behind the fastest."""
-    every = [fast, *race.open]
-    which = (
-        " or ".join(every) if len(every) <= MOST else f"{fast} or one of {len(race.open)} others"
+        return compare_problems(sweep, by_experiment).text
+    for name, experiment_races in by_experiment.items():
+        if experiment_races and count == 1:
+            return paragraph(describe_race(sweep, name, experiment_races[0]))
+    return (
+        closing.sentence(sweep, experiments[0]) if len(experiments) == 1 else closing.overall(sweep)
     )
-    doubt = "show no difference" if race.enough else "are too few to show a difference"
-    return said("fastest_open", schemes=which, splits=f"{race.splits} splits", doubt=doubt)
 
 
-def leaders(known: pd.DataFrame, race: Race) -> list[str]:
-    """Return the fastest schemes; where none meets the target, those that come closest.
+def describe_race(sweep: Sweep, experiment: str, race: Race) -> list[Sentence]:
+    """Return the answer for an experiment of one problem: the fastest, and all iterations."""
+    schemes = merged(sweep).of_role(names.SCHEME, experiment)
+    achievement, is_alone = _achievement(race, schemes), len(race.iterations) == 1
+    if not race.fastest_schemes:
+        return [_unmet_target(race, achievement, with_final_cost(schemes), is_alone)]
+    fastest_text, is_single = join_phrases(race.fastest_schemes), len(race.fastest_schemes) == 1
+    if race.fewest_iterations == 0:  # its own start is so low: this is not descent
+        starts = "starts" if is_single else "start"
+        share = f"{100 * float(race.target):g} %"
+        return [
+            make_sentence(
+                "starts_there",
+                schemes=fastest_text,
+                starts=starts,
+                share=share,
+                what=_starting_quantity(race),
+            )
+        ]
+    other_clauses = "".join(f"; {clause}" for clause in _other_schemes(race))
+    fields = {
+        "does": achievement.does if is_single else achievement.do,
+        "what": achievement.complement,
+        "others": other_clauses,
+    }
+    fields |= {"count": _iterations_text(race, race.fastest_schemes), "over": _medians_note(race)}
+    if is_alone:
+        return [make_sentence("takes", who=fastest_text, **fields)]
+    if not race.undecided_schemes:
+        first = make_sentence("fastest", grid=_grid_note(race), schemes=fastest_text)
+        return [first, make_sentence("takes", who="It" if is_single else "They", **fields)]
+    return [
+        _undecided_sentence(race, fastest_text),
+        make_sentence("takes", who=fastest_text, **fields),
+    ]
 
-    known: the schemes that have a final cost. Empty where one meets it at the start already, and
-    where the splits do not show which is fastest.
+
+def _undecided_sentence(race: Race, fastest_text: str) -> Sentence:
+    """Return the sentence that names the schemes not shown to be slower than the fastest."""
+    candidates = [fastest_text, *race.undecided_schemes]
+    schemes_text = (
+        " or ".join(candidates)
+        if len(candidates) <= MAX_LISTED_SCHEMES
+        else f"{fastest_text} or one of {len(race.undecided_schemes)} others"
+    )
+    doubt = "show no difference" if race.enough_splits else "are too few to show a difference"
+    return make_sentence(
+        "fastest_open", schemes=schemes_text, splits=f"{race.splits} splits", doubt=doubt
+    )
+
+
+def leaders(finite_schemes: pd.DataFrame, race: Race) -> list[str]:
+    """Return the fastest schemes; where none meets the target, the schemes that come closest.
+
+    Args:
+        finite_schemes: The scheme runs that have a final cost.
+        race: The race of the problem.
+
+    Returns:
+        The labels; none where a scheme meets the target at the start already, or where the splits
+        do not show which is fastest.
     """
-    if race.fastest:
-        return race.fastest if race.least > 0 and not race.open else []
-    return [] if known.empty else labels_of(_closest(known, race))
+    if race.fastest_schemes:
+        is_decided = race.fewest_iterations > 0 and not race.undecided_schemes
+        return race.fastest_schemes if is_decided else []
+    return [] if finite_schemes.empty else labels_of(_closest_rows(finite_schemes, race))
 
 
-def _closest(known: pd.DataFrame, race: Race) -> list[Mapping[Any, Any]]:
-    return ranked(with_lowest_seen(known), "count" if race.counted else "excess")[0]
+def _closest_rows(finite_schemes: pd.DataFrame, race: Race) -> list[Mapping[Any, Any]]:
+    """Return the scheme runs that come closest to the target of a race."""
+    schemes = with_lowest_seen(finite_schemes)
+    return rank_rows(schemes, "count" if race.by_count else "excess")[0]
 
 
-def _deed(race: Race, schemes: pd.DataFrame) -> Deed:
+def _achievement(race: Race, schemes: pd.DataFrame) -> Achievement:
+    """Return the predicate of a scheme that meets the target of a race."""
     share = float(race.target)
-    if race.counted:
-        return Deed("brings", "bring", f"the misclassified points down to {100 * share:g} % of all")
+    if race.by_count:
+        return Achievement(
+            "brings", "bring", f"the misclassified points down to {100 * share:g} % of all"
+        )
     if shared_value(schemes, names.setting("start"), "zeros") not in ZEROS:
-        rest = f"{100 * share:g} % of that of zero weights"
-        return Deed("brings", "bring", f"the excess cost down to {rest}")
-    guessed = (schemes.get(names.MINIMUM_REACHED.column, pd.Series()) == "false").any()
-    over = "over the lowest cost seen" if guessed else "cost"
-    return Deed("removes", "remove", f"{100 * (1 - share):g} % of the excess {over}")
+        remainder = f"{100 * share:g} % of that of zero weights"
+        return Achievement("brings", "bring", f"the excess cost down to {remainder}")
+    is_guessed = (schemes.get(names.MINIMUM_REACHED.column, pd.Series()) == "false").any()
+    over = "over the lowest cost seen" if is_guessed else "cost"
+    return Achievement("removes", "remove", f"{100 * (1 - share):g} % of the excess {over}")
 
 
-def _whole(race: Race) -> str:
-    return "the points misclassified" if race.counted else "the excess cost of zero weights"
+def _starting_quantity(race: Race) -> str:
+    """Return the name of the quantity that the target is a share of."""
+    return "the points misclassified" if race.by_count else "the excess cost of zero weights"
 
 
-def _nobody(race: Race, deed: Deed, known: pd.DataFrame, alone: bool) -> Said:
-    """Say that no scheme meets the target, and which comes closest."""
-    if known.empty:
-        return said("no_cost")
-    closest = _closest(known, race)
-    labels, left = labels_of(closest), excess_left(closest[0], closest[0])
-    about = {"what": deed.what, "within": _within(race), "grid": _grid(race), "end": ""}
-    if np.isfinite(left):
+def _unmet_target(
+    race: Race, achievement: Achievement, finite_schemes: pd.DataFrame, is_single: bool
+) -> Sentence:
+    """Return the sentence that no scheme meets the target, and which one comes closest."""
+    if finite_schemes.empty:
+        return make_sentence("no_cost")
+    closest = _closest_rows(finite_schemes, race)
+    labels, remaining_excess = labels_of(closest), excess_left(closest[0], closest[0])
+    fields = {
+        "what": achievement.complement,
+        "within": _budget_text(race),
+        "grid": _grid_note(race),
+        "end": "",
+    }
+    if np.isfinite(remaining_excess):
         comes, leaves = ("comes", "leaves") if len(labels) == 1 else ("come", "leave")
-        lead = f"it {leaves}" if alone else f"{listed(labels)} {comes} closest and {leaves}"
-        rest = f"{closing.share(max(left, 0.0))} of {'the points' if race.counted else 'it'}"
-        about["end"] = f": {lead} {rest}"
-    if alone:
-        return said("nobody_alone", scheme=labels[0], do=deed.do, **about)
-    return said("nobody", does=deed.does, **about)
+        lead = (
+            f"it {leaves}" if is_single else f"{join_phrases(labels)} {comes} closest and {leaves}"
+        )
+        quantity = "the points" if race.by_count else "it"
+        share = closing.format_share(max(remaining_excess, 0.0))
+        fields["end"] = f": {lead} {share} of {quantity}"
+    if is_single:
+        return make_sentence("nobody_alone", scheme=labels[0], do=achievement.do, **fields)
+    return make_sentence("nobody", does=achievement.does, **fields)
 
 
-def _others(race: Race) -> Iterable[str]:
-    """Return what each other scheme takes, or why it does not arrive; alike ones together."""
-    together: dict[Any, list[str]] = {}
-    for scheme, count in race.others.items():
+def _other_schemes(race: Race) -> Iterable[str]:
+    """Yield a clause on each other scheme: its iterations, or why it does not meet the target.
+
+    Schemes with the same outcome share a clause.
+    """
+    schemes_by_outcome: dict[Any, list[str]] = {}
+    for scheme, count in race.other_iterations.items():
         name = str(scheme)
         step = race.steps[name]
-        reason = race.lost.get(name) or (name in race.uncertain and not np.isfinite(count))
+        reason = race.lost_verdicts.get(name) or (
+            name in race.uncertain_schemes and not np.isfinite(count)
+        )
         key = (count, reason, bool(race.refined[name]), None if np.isnan(step) else f"{step:.3g}")
-        together.setdefault(key if np.isfinite(count) else key[:3], []).append(name)
-    for (count, reason, *_), schemes in together.items():
-        labels = listed(schemes)
+        schemes_by_outcome.setdefault(key if np.isfinite(count) else key[:3], []).append(name)
+    for (count, reason, *_), schemes in schemes_by_outcome.items():
+        labels = join_phrases(schemes)
         if np.isfinite(count):
             need = "needs" if len(schemes) == 1 else "need"
-            yield PARTS["needs"].format(labels=labels, need=need, count=_count(race, schemes, ""))
+            yield CLAUSES["needs"].format(
+                labels=labels, need=need, count=_iterations_text(race, schemes, "")
+            )
         elif reason == names.FAILED:
-            yield PARTS["job_failed"].format(labels=labels)
+            yield CLAUSES["job_failed"].format(labels=labels)
         elif reason == names.DIVERGED:
-            yield PARTS["none_finite"].format(labels=labels)
+            yield CLAUSES["none_finite"].format(labels=labels)
         else:
             name = "perhaps_not" if reason else "not_there"
-            grid = " on this grid" if _grid_alone(race, schemes) else ""
-            yield PARTS[name].format(labels=labels, within=_within(race, ""), grid=grid)
+            grid = " on this grid" if _has_grid_only(race, schemes) else ""
+            yield CLAUSES[name].format(labels=labels, within=_budget_text(race, ""), grid=grid)
 
 
-def _count(race: Race, schemes: Sequence[str], unit: str = " iterations") -> str:
-    """Return the iterations of equal schemes and their step sizes: 12 iterations (step size 10).
+def _iterations_text(race: Race, schemes: Sequence[str], unit: str = " iterations") -> str:
+    """Return the iterations of equal schemes with their step sizes: 12 iterations (step size 10).
 
-    Without finer step sizes than the grid's one between them might take fewer.
+    The number is an upper bound where only the step sizes of the grid were tried.
     """
     count = race.iterations[schemes[0]]
     unit = unit[:-1] if count == 1 else unit
-    most = "at most " if _grid_alone(race, schemes) else ""
+    bound = "at most " if _has_grid_only(race, schemes) else ""
     steps = race.steps[list(schemes)]
     sizes = list(dict.fromkeys(f"{step:.3g}" for step in steps)) if steps.notna().all() else []
-    at = f" (step size{'s' if len(sizes) > 1 else ''} {listed(sizes)})" if sizes else ""
-    return f"{most}{count:.0f}{unit}{at}"
+    step_text = (
+        f" (step size{'s' if len(sizes) > 1 else ''} {join_phrases(sizes)})" if sizes else ""
+    )
+    return f"{bound}{count:.0f}{unit}{step_text}"
 
 
-def _grid(race: Race) -> str:
-    """Return a doubt: no step sizes were tried but those of the grid."""
+def _grid_note(race: Race) -> str:
+    """Return the reservation that only the step sizes of the grid were tried, or nothing."""
     return "" if race.refined.any() else " on this grid"
 
 
-def _grid_alone(race: Race, schemes: Sequence[str]) -> bool:
-    """Return whether the grid alone was tried for one of some schemes, but not for every one."""
+def _has_grid_only(race: Race, schemes: Sequence[str]) -> bool:
+    """Return whether only the grid was tried for one of the schemes, but more for another."""
     return bool(race.refined.any() and not race.refined[list(schemes)].all())
 
 
-def _within(race: Race, unit: str = " iterations") -> str:
-    """Return the budget in words; empty where it differs between jobs."""
+def _budget_text(race: Race, unit: str = " iterations") -> str:
+    """Return the budget of iterations in words; empty where it differs between jobs."""
     if race.budget is None:
         return ""
     return f" in {race.budget}{unit[:-1] if race.budget == 1 else unit}"
 
 
-def _over(race: Race) -> str:
+def _medians_note(race: Race) -> str:
+    """Return the number of splits that a median is over, or nothing for one split."""
     return f" (medians of {race.splits} splits)" if race.splits > 1 else ""
 
 
-def over_problems(sweep: Sweep, by_experiment: Mapping[str, Sequence[Race]]) -> Said:
+def compare_problems(sweep: Sweep, by_experiment: Mapping[str, Sequence[Race]]) -> Sentence:
     """Return on how many problems each scheme is the fastest, and which show no difference."""
-    places = _places(sweep, by_experiment)
+    races_by_problem = _races_by_problem(sweep, by_experiment)
     wins: dict[str, list[str]] = {}
-    alike: list[str] = []
-    lost: dict[str, list[str]] = {}
-    for place, (experiment, race) in places.items():
-        if not race.fastest:
-            deed = _deed(race, merged(sweep).of_role(names.SCHEME, experiment))
-            lost.setdefault(f"{deed.does} {deed.what}", []).append(place)
-        elif race.open or race.least == 0 or len(race.fastest) == len(race.iterations):
-            alike.append(place)
+    undecided: list[str] = []
+    unmet_goals: dict[str, list[str]] = {}
+    for problem_name, (experiment, race) in races_by_problem.items():
+        if not race.fastest_schemes:
+            achievement = _achievement(race, merged(sweep).of_role(names.SCHEME, experiment))
+            goal_text = f"{achievement.does} {achievement.complement}"
+            unmet_goals.setdefault(goal_text, []).append(problem_name)
+        elif (
+            race.undecided_schemes
+            or race.fewest_iterations == 0
+            or len(race.fastest_schemes) == len(race.iterations)
+        ):
+            undecided.append(problem_name)
         else:
-            wins.setdefault(listed(race.fastest), []).append(place)
-    by_data = all(place == _data(sweep, name) for place, (name, _) in places.items())
-    every = f"{len(places)} {'data sets' if by_data else 'problems'}"
-    parts: list[str] = []
-    for winners, own in sorted(wins.items(), key=lambda pair: -len(pair[1])):
-        be = "are" if " and " in winners else "is"
-        rest = f" {be} fastest on {len(own)} of {every}" if not parts else f" on {_few(own)}"
-        parts.append(f"{winners}{rest}")
-    if alike:
-        parts.append(f"{_few(alike)} {'shows' if len(alike) == 1 else 'show'} no difference")
-    parts += [f"on {_few(own)} no scheme {what}" for what, own in lost.items()]
-    return said("over_problems", parts="; ".join(parts))
+            wins.setdefault(join_phrases(race.fastest_schemes), []).append(problem_name)
+    by_data = all(
+        problem_name == _data_set(sweep, name)
+        for problem_name, (name, _) in races_by_problem.items()
+    )
+    problem_count = f"{len(races_by_problem)} {'data sets' if by_data else 'problems'}"
+    clauses: list[str] = []
+    for winners, problem_names in sorted(wins.items(), key=lambda pair: -len(pair[1])):
+        verb = "are" if " and " in winners else "is"
+        first = f"{verb} fastest on {len(problem_names)} of {problem_count}"
+        predicate = f"on {_listed_problems(problem_names)}" if clauses else first
+        clauses.append(f"{winners} {predicate}")
+    if undecided:
+        verb = "shows" if len(undecided) == 1 else "show"
+        clauses.append(f"{_listed_problems(undecided)} {verb} no difference")
+    clauses += [
+        f"on {_listed_problems(problem_names)} no scheme {goal_text}"
+        for goal_text, problem_names in unmet_goals.items()
+    ]
+    return make_sentence("over_problems", parts="; ".join(clauses))
 
 
-def _places(
+def _races_by_problem(
     sweep: Sweep, by_experiment: Mapping[str, Sequence[Race]]
 ) -> dict[str, tuple[str, Race]]:
-    """Return races by the name of their problem: the data set, where that tells them apart."""
-    data = [_data(sweep, name) for name in by_experiment]
-    one_each = all(data) and len(set(data)) == len(by_experiment)
+    """Return races by the name of their problem: its data set, or experiment, and setting."""
+    data_sets = [_data_set(sweep, name) for name in by_experiment]
+    distinct_data = all(data_sets) and len(set(data_sets)) == len(by_experiment)
     return {
-        ", ".join(filter(None, [of_data if one_each else name, race.setting])): (name, race)
-        for (name, own), of_data in zip(by_experiment.items(), data)
-        for race in own
+        ", ".join(filter(None, [data_set if distinct_data else name, race.setting])): (name, race)
+        for (name, experiment_races), data_set in zip(by_experiment.items(), data_sets)
+        for race in experiment_races
     }
 
 
-def _data(sweep: Sweep, experiment: str) -> str:
+def _data_set(sweep: Sweep, experiment: str) -> str:
+    """Return the data set of an experiment; empty where its runs have several."""
     return shared_value(sweep.of_role(names.SCHEME, experiment), names.DATASET.column)
 
 
-def _few(places: Sequence[str]) -> str:
-    """Return the names of problems, or how many they are."""
-    return listed(places) if len(places) <= MOST else f"{len(places)} of them"
+def _listed_problems(problem_names: Sequence[str]) -> str:
+    """Return the names of problems as a list, or their number if they are many."""
+    return (
+        join_phrases(problem_names)
+        if len(problem_names) <= MAX_LISTED_SCHEMES
+        else f"{len(problem_names)} of them"
+    )

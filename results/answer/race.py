@@ -1,4 +1,4 @@
-"""How schemes race to a target on one problem: iterations, step sizes, and who did not arrive."""
+"""The race of the schemes of one problem to a target: iterations, step sizes, and failures."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -9,26 +9,29 @@ import pandas as pd
 
 from normbench import names
 from normbench.results.compare import comparisons, evidence, problems
-from normbench.results.compare.merging import whole
+from normbench.results.compare.merging import unmerged
 from normbench.results.compare.reached import compared, counts, reached
 from normbench.results.store.rows import as_rows, number_in, shared_value
 from normbench.results.store.runs import Sweep
 
-# The targets by which the fastest descent is chosen, the first that is met.
-ASKED = ("1e-2", "1e-1")
-LOST = (names.FAILED, names.DIVERGED)  # verdicts of jobs that have no best step size
+# The targets of a race, in order of preference: the first that a scheme meets is used.
+RACE_TARGETS = ("1e-2", "1e-1")
+LOST_VERDICTS = (names.FAILED, names.DIVERGED)  # verdicts of jobs without a best step size
 
 
 @dataclass(frozen=True)
 class Race:
-    """The schemes of one problem on their way to a target, as a share of the start's excess.
+    """The schemes of one problem and their iterations to a target.
 
-    setting: what makes the problem, in words. iterations: of each scheme, the median over splits,
-    infinite for those that do not arrive. steps: the step size of each, NaN where there is none.
-    refined: whether finer step sizes than the grid's were tried. lost: the verdict of schemes all
-    of whose jobs failed or diverged. uncertain: schemes that rounding may have kept from arriving.
-    open: those that the splits do not show to be behind the fastest. counted: whether points are
-    counted, and not their cost. budget: the iterations that each had, None where they differ.
+    setting: the settings that identify the problem, as text. target: a share of the starting
+    excess. iterations: by scheme, the median over splits, infinite where the target is not met.
+    steps: by scheme, its step size, NaN where splits differ. refined: by scheme, whether step sizes
+    between those of the grid were tried. lost_verdicts: the verdict of each scheme all of whose
+    jobs failed or diverged. uncertain_schemes: schemes that may miss the target by rounding alone.
+    undecided_schemes: schemes not shown to be slower than the fastest. splits: the number of
+    splits. enough_splits: whether they could show a difference. by_count: whether misclassified
+    points are counted instead of the cost. budget: the iterations of each job, None where they
+    differ.
     """
 
     setting: str
@@ -36,76 +39,93 @@ class Race:
     iterations: "pd.Series[float]"
     steps: "pd.Series[float]"
     refined: "pd.Series[bool]"
-    lost: Mapping[str, str]
-    uncertain: frozenset[str]
-    open: Sequence[str]
+    lost_verdicts: Mapping[str, str]
+    uncertain_schemes: frozenset[str]
+    undecided_schemes: Sequence[str]
     splits: int
-    enough: bool
-    counted: bool
+    enough_splits: bool
+    by_count: bool
     budget: int | None
 
     @property
-    def least(self) -> float:
-        """The fewest iterations; infinite where no scheme arrives."""
+    def fewest_iterations(self) -> float:
+        """The fewest iterations of a scheme; infinite where none meets the target."""
         return float(self.iterations.min())
 
     @property
-    def fastest(self) -> list[str]:
-        """The schemes of fewest iterations; empty where none arrives."""
-        arrived = np.isfinite(self.least)
-        return list(self.iterations.index[self.iterations == self.least]) if arrived else []
+    def fastest_schemes(self) -> list[str]:
+        """The schemes with the fewest iterations; empty where none meets the target."""
+        is_met = np.isfinite(self.fewest_iterations)
+        return (
+            list(self.iterations.index[self.iterations == self.fewest_iterations]) if is_met else []
+        )
 
     @property
-    def others(self) -> "pd.Series[float]":
-        """The iterations of all other schemes, the fewest first."""
-        return self.iterations.drop(self.fastest).sort_values(kind="stable")
+    def other_iterations(self) -> "pd.Series[float]":
+        """The iterations of the other schemes, sorted."""
+        return self.iterations.drop(self.fastest_schemes).sort_values(kind="stable")
 
 
 def races(sweep: Sweep, experiment: str) -> list[Race]:
-    """Return the races of an experiment, one a problem, to the first of `ASKED` that is met.
+    """Return the races of an experiment, one a problem.
 
-    To the last of them where none is. None of jobs without a descent.
+    Args:
+        sweep: The sweep.
+        experiment: The name of the experiment.
+
+    Returns:
+        The races. The target of each is the first of `RACE_TARGETS` that a scheme meets, or the
+        last of them if none is met. Jobs without a descent have no race.
     """
-    return sweep.once(("races", experiment), lambda: _races(sweep.only(experiment)))
+    return sweep.get_or_compute(("races", experiment), lambda: _races(sweep.only(experiment)))
 
 
-def _races(part: Sweep) -> list[Race]:
-    """Return `races` of a part of a sweep that is one experiment's."""
-    jobs = problems.scheme_runs([whole(part)])
+def _races(experiment_sweep: Sweep) -> list[Race]:
+    """Return `races` of the part of a sweep that belongs to one experiment."""
+    jobs = problems.scheme_runs([unmerged(experiment_sweep)])
     if jobs.empty:
         return []
-    tables = {target: reached([part], target) for target in ASKED}
-    every = []
-    for setting, own in jobs.groupby("setting", sort=False):
-        for target in ASKED:
+    tables = {target: reached([experiment_sweep], target) for target in RACE_TARGETS}
+    experiment_races = []
+    for setting, setting_jobs in jobs.groupby("setting", sort=False):
+        for target in RACE_TARGETS:
             table = tables[target]
             table = table[table["setting"] == setting]
-            race = _race(part, str(setting), target, table, own) if len(table) else None
-            if race and (race.fastest or target == ASKED[-1]):
-                every.append(race)
+            race = (
+                _race(experiment_sweep, str(setting), target, table, setting_jobs)
+                if len(table)
+                else None
+            )
+            if race and (race.fastest_schemes or target == RACE_TARGETS[-1]):
+                experiment_races.append(race)
                 break
-    return every
+    return experiment_races
 
 
-def _race(part: Sweep, setting: str, target: str, table: pd.DataFrame, jobs: pd.DataFrame) -> Race:
+def _race(
+    experiment_sweep: Sweep, setting: str, target: str, table: pd.DataFrame, jobs: pd.DataFrame
+) -> Race:
+    """Return the race of one problem to a target, from its rows of `reached` and its jobs."""
     by_scheme = table.groupby("scheme", sort=False)
     iterations = by_scheme["value"].quantile(0.5, interpolation="higher")
-    steps = by_scheme["step"].agg(lambda own: own.iloc[0] if own.nunique() == 1 else np.nan)
-    own_steps = jobs.get(names.GRIDLESS.column, pd.Series("", jobs.index)) == "true"
-    gridless = set(jobs.loc[own_steps, "scheme"])
+    steps = by_scheme["step"].agg(lambda sizes: sizes.iloc[0] if sizes.nunique() == 1 else np.nan)
+    has_own_steps = jobs.get(names.GRIDLESS.column, pd.Series("", jobs.index)) == "true"
+    gridless = set(jobs.loc[has_own_steps, "scheme"])
     steps[steps.index.isin(gridless)] = np.nan
     verdicts = jobs.groupby("scheme", sort=False)["verdict"]
-    lost = {
-        str(scheme): own.iloc[0]
-        for scheme, own in verdicts
-        if own.nunique() == 1 and own.iloc[0] in LOST
+    lost_verdicts = {
+        str(scheme): scheme_verdicts.iloc[0]
+        for scheme, scheme_verdicts in verdicts
+        if scheme_verdicts.nunique() == 1 and scheme_verdicts.iloc[0] in LOST_VERDICTS
     }
-    arrived = np.isfinite(iterations.min())
-    best = list(iterations.index[iterations == iterations.min()]) if arrived else []
+    is_met = np.isfinite(iterations.min())
+    fastest = list(iterations.index[iterations == iterations.min()]) if is_met else []
     splits = int(table["split"].nunique())
     pairs = comparisons.paired(table) if splits > 1 else pd.DataFrame()
-    # On one split the count is what it is; another split would have another.
-    open_ = comparisons.not_told_apart(pairs, best) if len(pairs) and best else []
+    # A single split cannot show how much iterations vary between splits.
+    undecided_schemes = (
+        comparisons.indistinguishable_schemes(pairs, fastest) if len(pairs) and fastest else []
+    )
     budget = shared_value(jobs, names.setting("iterations"))
     return Race(
         setting=setting,
@@ -113,28 +133,29 @@ def _race(part: Sweep, setting: str, target: str, table: pd.DataFrame, jobs: pd.
         iterations=iterations,
         steps=steps,
         refined=by_scheme["finer"].all() | iterations.index.isin(gridless),
-        lost=lost,
-        uncertain=_uncertain(part, target, jobs),
-        open=open_,
+        lost_verdicts=lost_verdicts,
+        uncertain_schemes=_uncertain_schemes(experiment_sweep, target, jobs),
+        undecided_schemes=undecided_schemes,
         splits=splits,
-        enough=splits >= evidence.fewest(max(len(pairs), 1)),
-        counted=bool(counts(jobs).any()),
+        enough_splits=splits >= evidence.fewest_values(max(len(pairs), 1)),
+        by_count=bool(counts(jobs).any()),
         budget=int(float(budget)) if budget else None,
     )
 
 
-def _uncertain(part: Sweep, target: str, jobs: pd.DataFrame) -> frozenset[str]:
-    """Return schemes of which a run that rounding decides ended at the target or below."""
-    steps = whole(part).of_role(names.STEP)
-    chaotic = steps[steps["verdict"] == names.BY_ROUNDING]
-    goals = {row["run_id"]: row for row in as_rows(jobs)}
+def _uncertain_schemes(experiment_sweep: Sweep, target: str, jobs: pd.DataFrame) -> frozenset[str]:
+    """Return the schemes with a run that rounding decides and that ended at or below the target."""
+    steps = unmerged(experiment_sweep).of_role(names.STEP)
+    undecided_steps = steps[steps["verdict"] == names.BY_ROUNDING]
+    jobs_by_id = {row["run_id"]: row for row in as_rows(jobs)}
     return frozenset(
-        goals[step["parent"]]["scheme"]
-        for step in as_rows(chaotic)
-        if step["parent"] in goals and _ends_below(step, goals[step["parent"]], target)
+        jobs_by_id[step["parent"]]["scheme"]
+        for step in as_rows(undecided_steps)
+        if step["parent"] in jobs_by_id and _ends_below(step, jobs_by_id[step["parent"]], target)
     )
 
 
 def _ends_below(step: Mapping[Any, Any], job: Mapping[Any, Any], target: str) -> bool:
+    """Return whether a step run's final cost, or count, is at or below its job's target."""
     final = number_in(step, names.final(compared(job)).column)
     return bool(final <= number_in(job, names.target(target).column))

@@ -1,4 +1,4 @@
-"""Schemes ranked by the costs that they end with, problem by problem."""
+"""Rank the schemes of a problem by their final cost, excess, or count of misclassified points."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -10,51 +10,59 @@ from normbench import names
 from normbench.results.compare import evidence, problems
 from normbench.results.compare.reached import counts, excess_left, start_excess
 from normbench.results.store.rows import as_rows
-from normbench.results.words.sentences import listed
+from normbench.results.words.sentences import join_phrases
 from normbench.settings import Role, has_role
 
-COST = names.FINAL_COST.column
-COUNT = names.FINAL_MISCLASSIFICATIONS.column
-MOST = 4  # so many names are read in a sentence
-# Under another setting, such as the optimizer's, the costs of schemes are compared.
-PROBLEM = (Role.PROBLEM, Role.REPETITION)
+FINAL_COST = names.FINAL_COST.column
+FINAL_COUNT = names.FINAL_MISCLASSIFICATIONS.column
+MAX_LISTED_SCHEMES = 4  # the most names that a sentence lists
+# Costs are comparable if the settings of these roles are equal; the optimizer may differ.
+PROBLEM_ROLES = (Role.PROBLEM, Role.REPETITION)
 
 
-def finite(schemes: pd.DataFrame) -> pd.DataFrame:
-    """Return the schemes that have a final cost, the lowest first."""
-    if COST not in schemes:
+def with_final_cost(schemes: pd.DataFrame) -> pd.DataFrame:
+    """Return the scheme runs that have a final cost, the lowest cost first."""
+    if FINAL_COST not in schemes:
         return schemes.iloc[:0]
-    lost = schemes["verdict"].isin([names.FAILED, *names.UNRANKED])
-    return schemes[schemes[COST].notna() & ~lost].sort_values(COST, kind="stable")
+    has_no_cost = schemes["verdict"].isin([names.FAILED, *names.UNRANKED])
+    return schemes[schemes[FINAL_COST].notna() & ~has_no_cost].sort_values(
+        FINAL_COST, kind="stable"
+    )
 
 
-def compared_by(known: pd.DataFrame) -> str:
-    """Return what schemes are ranked by: their `cost`, the `excess` left, or a `count`."""
-    if counts(known).any():
+def ranking_criterion(schemes: pd.DataFrame) -> str:
+    """Return the criterion of the ranking: `cost`, `excess` (the remaining share) or `count`."""
+    if counts(schemes).any():
         return "count"
-    return "excess" if problems.own_functions(known) else "cost"
+    return "excess" if problems.own_functions(schemes) else "cost"
 
 
-def ranked(known: pd.DataFrame, by: str = "") -> list[list[Mapping[Any, Any]]]:
-    """Return the rows of each rank, the lowest cost first; costs that are equal share one.
+def rank_rows(schemes: pd.DataFrame, criterion: str = "") -> list[list[Mapping[Any, Any]]]:
+    """Return the rows of each rank, the best first; values equal up to `names.TIED` share a rank.
 
-    by: what they are ranked by, see `_by`; by cost, where the excess that is left is not known.
+    Args:
+        schemes: The scheme runs, with a final cost each.
+        criterion: By default that of `ranking_criterion`. Where the remaining excess of a scheme is
+            unknown, the ranking is by cost.
+
+    Returns:
+        A list of rows for each rank.
     """
-    by = by or compared_by(known)
-    rows = as_rows(known.sort_index())
-    costs = np.array([row[COST] for row in rows])
-    left = np.array([excess_left(row, row) for row in rows])
-    if by == "count":
-        places = evidence.tied(np.array([row[COUNT] for row in rows]), 0.0)
-    elif by == "excess" and np.isfinite(left).all():
-        places = evidence.tied(left, names.TIED)
+    criterion = criterion or ranking_criterion(schemes)
+    rows = as_rows(schemes.sort_index())
+    costs = np.array([row[FINAL_COST] for row in rows])
+    remaining_excess = np.array([excess_left(row, row) for row in rows])
+    if criterion == "count":
+        rank_numbers = evidence.tie_ranks(np.array([row[FINAL_COUNT] for row in rows]), 0.0)
+    elif criterion == "excess" and np.isfinite(remaining_excess).all():
+        rank_numbers = evidence.tie_ranks(remaining_excess, names.TIED)
     else:
         start = float(np.nanmin([start_excess(row) for row in rows] + [np.inf]))
-        least = start if np.isfinite(start) else abs(float(costs.min()))
-        places = evidence.tied(costs, names.TIED * least)
+        scale = start if np.isfinite(start) else abs(float(costs.min()))
+        rank_numbers = evidence.tie_ranks(costs, names.TIED * scale)
     return [
-        [row for row, place in zip(rows, places) if place == rank]
-        for rank in range(places.max() + 1)
+        [row for row, row_rank in zip(rows, rank_numbers) if row_rank == rank]
+        for rank in range(rank_numbers.max() + 1)
     ]
 
 
@@ -64,20 +72,22 @@ def labels_of(rows: Sequence[Mapping[Any, Any]]) -> list[str]:
 
 
 def by_problem(schemes: pd.DataFrame) -> list[pd.DataFrame]:
-    """Return the scheme runs of one experiment by the problem that their costs are of.
+    """Return the scheme runs of one experiment, grouped by problem.
 
-    Where there are several, their labels are without what makes the problem.
+    The labels are without the settings that identify the problem.
     """
     labels = schemes["label"].copy()
-    places: dict[tuple[tuple[str, str], ...], list[Any]] = {}
-    for place, made in zip(schemes.index, problems.problems(schemes)):
-        own = tuple((name, text) for name, text in made.items() if has_role(name, *PROBLEM))
-        places.setdefault(own, []).append(place)
-        for name, text in own:
-            labels[place] = labels[place].replace(f", {name}={text}", "")
-    return [schemes.loc[rows].assign(label=labels[rows]) for rows in places.values()]
+    indexes_by_problem: dict[tuple[tuple[str, str], ...], list[Any]] = {}
+    for index, settings in zip(schemes.index, problems.problems(schemes)):
+        problem_settings = tuple(
+            (name, text) for name, text in settings.items() if has_role(name, *PROBLEM_ROLES)
+        )
+        indexes_by_problem.setdefault(problem_settings, []).append(index)
+        for name, text in problem_settings:
+            labels[index] = labels[index].replace(f", {name}={text}", "")
+    return [schemes.loc[rows].assign(label=labels[rows]) for rows in indexes_by_problem.values()]
 
 
-def listed_few(labels: Sequence[str]) -> str:
-    """Return labels as a sentence lists them, or how many they are."""
-    return listed(labels) if len(labels) <= MOST else f"{len(labels)} schemes"
+def names_or_count(labels: Sequence[str]) -> str:
+    """Return labels as a sentence lists them, or their number if they are many."""
+    return join_phrases(labels) if len(labels) <= MAX_LISTED_SCHEMES else f"{len(labels)} schemes"

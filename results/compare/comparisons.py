@@ -1,6 +1,7 @@
-"""Which scheme is faster, by how much, and how sure that is: pairs, profiles, ranks.
+"""Compare the speed of schemes: paired tests, performance profiles and ranks.
 
-The tables are made from that of `reached.reached`: one value a problem, split and scheme.
+Every table is computed from the table of `reached.reached`, which has one value a problem, split
+and scheme.
 """
 
 from collections.abc import Iterator, Sequence
@@ -13,258 +14,319 @@ from numpy.typing import NDArray
 
 from normbench import names
 from normbench.results.compare import evidence
-from normbench.results.compare.problems import PLACE
+from normbench.results.compare.problems import PROBLEM_COLUMNS
 from normbench.results.compare.reached import reached
 from normbench.results.store.runs import Sweep
 
 Array = NDArray[np.float64]
 TARGETS = tuple(names.TARGETS)
 FASTER, SLOWER, OPEN, NEITHER = "faster", "slower", "none", "neither reached it"
-CONCLUSIONS = {1: FASTER, -1: SLOWER, 0: OPEN}
+SPEED_CONCLUSIONS = {1: FASTER, -1: SLOWER, 0: OPEN}
 
 
 def spread(table: pd.DataFrame) -> pd.DataFrame:
-    """Return one row an experiment, setting and scheme: median and quartiles over its splits.
+    """Return median and quartiles over the splits of each scheme.
 
-    step: its best step size for the target, the median over the splits that reach it. range: from
-    what a step size between those tried might take at least to what the step takes, medians too;
-    None where that is not known of a split. A column `setting` is there where there are several.
-    Order statistics, never between two values, so that an unreached split is infinite and is not
-    averaged with one that was reached.
+    They are order statistics and never lie between two values: a split that does not reach the
+    target is infinite, and is not averaged with one that does.
+
+    Args:
+        table: One row a problem, split and scheme, from `reached`.
+
+    Returns:
+        One row an experiment, setting and scheme. `step` is the best step size for the target, the
+        median over the splits that reach it. `range` goes from the least value that a step size
+        between those tried might have to the value of `step`, both medians; it is None where the
+        least value of a split is unknown. `setting` is only there where settings were varied.
     """
     rows = []
-    for (*place, scheme), part in table.groupby([*PLACE, "scheme"], sort=False):
-        q1, median, q3 = np.quantile(part["value"], [0.25, 0.5, 0.75], method="higher")
-        row = {**dict(zip(PLACE, place)), "scheme": scheme, "splits": len(part)}
-        step = part["step"].quantile(0.5, interpolation="higher")
-        bounds = part["least"].where(np.isfinite(part["value"]), np.inf)
+    for (*problem, scheme), split_rows in table.groupby([*PROBLEM_COLUMNS, "scheme"], sort=False):
+        q1, median, q3 = np.quantile(split_rows["value"], [0.25, 0.5, 0.75], method="higher")
+        row = {**dict(zip(PROBLEM_COLUMNS, problem)), "scheme": scheme, "splits": len(split_rows)}
+        step = split_rows["step"].quantile(0.5, interpolation="higher")
+        bounds = split_rows["least"].where(np.isfinite(split_rows["value"]), np.inf)
         least = np.quantile(bounds, 0.5, method="higher")  # NaN where one of them is
         row |= {"step": step, "median": median, "q1": q1, "q3": q3}
         rows.append({**row, "range": f"{least:.3g} to {median:.4g}" if least < median else None})
-    columns = [*PLACE, "scheme", "splits", "step", "median", "q1", "q3", "range"]
+    columns = [*PROBLEM_COLUMNS, "scheme", "splits", "step", "median", "q1", "q3", "range"]
     return with_settings(pd.DataFrame(rows, columns=columns))
 
 
 def with_settings(table: pd.DataFrame) -> pd.DataFrame:
-    """Return a table without its column of settings where nothing was varied."""
+    """Return a table without the column `setting` where no setting was varied."""
     return table if (table["setting"] != "").any() else table.drop(columns="setting")
 
 
 def paired(table: pd.DataFrame, least: int = 1) -> pd.DataFrame:
-    """Return one row a pair of schemes, experiment and setting: who is faster, by splits.
+    """Return who is faster: one row a pair of schemes, experiment and setting.
 
-    table: from `reached`. least: how many splits two schemes must share; the others are left out.
-    Columns: setting, where there are several; splits that both were run on; neither: of these,
-    those on which neither reaches the target, which have no order and do not count in what
-    follows; wins, the share on which the first is faster (a tie is half a win); ratio, the median
-    of the second's value over the first's, and the interval `low` to `high` of it; conclusion:
-    `faster`, `slower`, `none` where the interval holds 1 or there are too few splits for one, or
-    `neither reached it`; ends lower: of the splits that neither reaches, who ends with less of
-    the excess, on how many. The conclusions of a table hold together: see `evidence.judge`. There
-    is none on a scheme whose best step size is at an end of those that were tried.
+    The conclusions of a table hold together, see `evidence.judge`. A scheme whose best step size
+    is at an end of the step sizes tried has no conclusion but `neither reached it`.
+
+    Args:
+        table: One row a problem, split and scheme, from `reached`.
+        least: The number of splits that a pair must share; other pairs are left out.
+
+    Returns:
+        A table with the columns
+
+        - setting: only where settings were varied;
+        - splits: the number of splits that both schemes were run on;
+        - neither: the number of splits on which neither scheme reaches the target. They have no
+          order, and do not count in the columns that follow;
+        - wins: the share of splits on which the first scheme is faster; a tie is half a win;
+        - ratio: the median of the second scheme's value over the first's, with the confidence
+          interval `low` to `high`;
+        - conclusion: `faster`, `slower`, `none` where the interval holds 1 or there are too few
+          splits for an interval, or `neither reached it`;
+        - ends lower: which scheme ends with less of the excess, and on how many of the splits
+          that neither reaches.
     """
     pairs = list(_pairs(table, max(least, 1)))
-    columns = [*PLACE, "scheme", "against", "splits", "neither"]
+    columns = [*PROBLEM_COLUMNS, "scheme", "against", "splits", "neither"]
     columns += ["wins", "ratio", "low", "high", "conclusion", "ends lower"]
     if not pairs:
         return with_settings(pd.DataFrame(columns=columns))
-    ratios = [evidence.log_ratios(*values.T) for _, values, _ in pairs]
-    logs = evidence.side_by_side(ratios)
-    found = evidence.judge(logs)
-    rows, ends = [], set(table.loc[table["end"] != "", [*PLACE, "scheme"]].itertuples(index=False))
-    for number, (row, _, excess) in enumerate(pairs):
-        own = ratios[number]
-        decided = own[~np.isnan(own)]
-        conclusion = CONCLUSIONS[int(found.direction[number])] if len(decided) else NEITHER
-        place = tuple(row[name] for name in PLACE)
-        if conclusion != NEITHER and {(*place, row["scheme"]), (*place, row["against"])} & ends:
+    log_ratios = [evidence.log_ratios(*values.T) for _, values, _ in pairs]
+    conclusions = evidence.judge(evidence.pad_pairs(log_ratios))
+    at_grid_end = table.loc[table["end"] != "", [*PROBLEM_COLUMNS, "scheme"]]
+    boundary_schemes = set(at_grid_end.itertuples(index=False))
+    rows = []
+    for index, (row, _, excess) in enumerate(pairs):
+        pair_ratios = log_ratios[index]
+        ordered_ratios = pair_ratios[~np.isnan(pair_ratios)]
+        direction = int(conclusions.direction[index])
+        conclusion = SPEED_CONCLUSIONS[direction] if len(ordered_ratios) else NEITHER
+        problem = tuple(row[name] for name in PROBLEM_COLUMNS)
+        pair_schemes = {(*problem, row["scheme"]), (*problem, row["against"])}
+        if conclusion != NEITHER and pair_schemes & boundary_schemes:
             conclusion = OPEN
         rows.append(
             {
                 **row,
-                "splits": len(own),
-                "neither": len(own) - len(decided),
-                "wins": evidence.wins(decided),
-                "ratio": float(np.exp(evidence.median(own))),
-                "low": float(np.exp(found.low[number])),
-                "high": float(np.exp(found.high[number])),
+                "splits": len(pair_ratios),
+                "neither": len(pair_ratios) - len(ordered_ratios),
+                "wins": evidence.win_share(ordered_ratios),
+                "ratio": float(np.exp(evidence.median(pair_ratios))),
+                "low": float(np.exp(conclusions.low[index])),
+                "high": float(np.exp(conclusions.high[index])),
                 "conclusion": conclusion,
-                "ends lower": _ends_lower(row, excess[np.isnan(own)]),
+                "ends lower": _lower_end(row, excess[np.isnan(pair_ratios)]),
             }
         )
-    made = with_settings(pd.DataFrame(rows, columns=columns))
-    return made if made["neither"].any() else made.drop(columns=["neither", "ends lower"])
+    pair_table = with_settings(pd.DataFrame(rows, columns=columns))
+    unordered_columns = [] if pair_table["neither"].any() else ["neither", "ends lower"]
+    return pair_table.drop(columns=unordered_columns)
 
 
 def _pairs(table: pd.DataFrame, least: int) -> Iterator[tuple[dict[str, Any], Array, Array]]:
-    """Yield each pair's place and names, and its values and excesses `(splits, 2)`."""
-    for place, part in table.groupby(PLACE, sort=False):
-        values, excess = (_wide(part, column) for column in ("value", "excess"))
-        for one, other in combinations(values.columns, 2):
-            two = values[[one, other]].dropna()
-            if len(two) >= least:
-                row = {**dict(zip(PLACE, place)), "scheme": one, "against": other}
-                yield row, two.to_numpy(), excess.loc[two.index, [one, other]].to_numpy()
+    """Yield each pair's problem and schemes, its values and its excesses `(splits, 2)`."""
+    for problem, problem_rows in table.groupby(PROBLEM_COLUMNS, sort=False):
+        values, excess = (_pivot_schemes(problem_rows, column) for column in ("value", "excess"))
+        for first, second in combinations(values.columns, 2):
+            pair_values = values[[first, second]].dropna()
+            if len(pair_values) >= least:
+                row = {**dict(zip(PROBLEM_COLUMNS, problem)), "scheme": first, "against": second}
+                pair_excess = excess.loc[pair_values.index, [first, second]]
+                yield row, pair_values.to_numpy(), pair_excess.to_numpy()
 
 
-def _ends_lower(row: dict[str, Any], excess: Array) -> str | None:
-    """Return who of two ends with less of the excess `(splits, 2)`, and on how many splits."""
+def _lower_end(row: dict[str, Any], excess: Array) -> str | None:
+    """Return which of two schemes ends with less excess `(splits, 2)`, and on how many splits."""
     if not len(excess):
         return None
     with np.errstate(invalid="ignore"):
-        less = excess[:, 1] - excess[:, 0]
+        excess_difference = excess[:, 1] - excess[:, 0]
     counts = {
-        row["scheme"]: int((less > names.TIED).sum()),
-        row["against"]: int((less < -names.TIED).sum()),
+        row["scheme"]: int((excess_difference > names.TIED).sum()),
+        row["against"]: int((excess_difference < -names.TIED).sum()),
     }
-    most = max(counts.values())
-    best = [name for name, count in counts.items() if count == most]
-    return f"{best[0]}, {most} of {len(excess)}" if len(best) == 1 else "equal"
+    largest_count = max(counts.values())
+    best = [name for name, count in counts.items() if count == largest_count]
+    return f"{best[0]}, {largest_count} of {len(excess)}" if len(best) == 1 else "equal"
 
 
 def repeated(sweep: Sweep) -> pd.DataFrame:
-    """Return the pairs of a sweep, by iterations to 1e-2, that several splits make."""
-    return sweep.once("repeated", lambda: paired(reached([sweep]), least=2))
+    """Return `paired` of a sweep, by iterations to 1e-2, for pairs that share several splits."""
+    return sweep.get_or_compute("repeated", lambda: paired(reached([sweep]), least=2))
 
 
-def not_told_apart(pairs: pd.DataFrame, best: Sequence[str]) -> list[str]:
-    """Return the schemes that a table of pairs does not show to be behind every one of the best."""
-    sides = pairs[["scheme", "against"]].to_numpy()
-    ours = np.isin(sides, list(best))
-    undecided = pairs["conclusion"].isin([OPEN, NEITHER]).to_numpy() & (ours.sum(axis=1) == 1)
-    return list(dict.fromkeys(sides[undecided][~ours[undecided]]))
+def indistinguishable_schemes(pairs: pd.DataFrame, best: Sequence[str]) -> list[str]:
+    """Return the other schemes that differ significantly from not every one of the best.
+
+    Args:
+        pairs: One row a pair of schemes, from `paired` here or in `heldout`.
+        best: The schemes with the best value.
+
+    Returns:
+        The schemes outside `best` that have a pair with one of them without a conclusion.
+    """
+    schemes = pairs[["scheme", "against"]].to_numpy()
+    is_best = np.isin(schemes, list(best))
+    undecided = pairs["conclusion"].isin([OPEN, NEITHER]).to_numpy() & (is_best.sum(axis=1) == 1)
+    return list(dict.fromkeys(schemes[undecided][~is_best[undecided]]))
 
 
 def assurance(pairs: pd.DataFrame) -> str:
-    """Return how sure the conclusions of a table from `paired` are, or what they would need."""
+    """Return the confidence of a table from `paired` in words, or how many splits it lacks."""
     count = len(pairs)
-    needed = evidence.fewest(count)
-    most = int((pairs["splits"] - pairs.get("neither", 0)).max())
-    if most < needed:
-        need = f"{count} pairs of schemes need" if count > 1 else "1 pair of schemes needs"
+    needed_splits = evidence.fewest_values(count)
+    most_splits = int((pairs["splits"] - pairs.get("neither", 0)).max())
+    if most_splits < needed_splits:
+        requirement = f"{count} pairs of schemes need" if count > 1 else "1 pair of schemes needs"
         return (
-            f"no conclusion: {need} at least {needed} splits "
-            f"(2 x 0.5^{needed} <= 0.05 / {count}); there are {most}"
+            f"no conclusion: {requirement} at least {needed_splits} splits "
+            f"(2 x 0.5^{needed_splits} <= 0.05 / {count}); there are {most_splits}"
         )
     correction = ", by Holm's correction" if count > 1 else ""
     return (
         f"95 % confidence for the whole table{correction}, for splits of this data set; fewer than "
-        f"{needed} splits can show nothing"
+        f"{needed_splits} splits can show nothing"
     )
 
 
-def _wide(table: pd.DataFrame, column: str = "value") -> pd.DataFrame:
-    """Return one row a problem and split and one column a scheme, in their first order."""
+def _pivot_schemes(table: pd.DataFrame, column: str = "value") -> pd.DataFrame:
+    """Return one row a problem and split and one column a scheme, in order of appearance."""
     schemes = list(dict.fromkeys(table["scheme"]))
-    return table.pivot(index=[*PLACE, "split"], columns="scheme", values=column)[schemes]
+    return table.pivot(index=[*PROBLEM_COLUMNS, "split"], columns="scheme", values=column)[schemes]
 
 
-def _shared(table: pd.DataFrame) -> tuple[pd.DataFrame, pd.DataFrame]:
-    """Return values and excesses, wide, of the problems that every scheme was run on."""
-    values = _wide(table).dropna()
-    return values, _wide(table, "excess").loc[values.index]
+def _shared_problems(table: pd.DataFrame) -> tuple[pd.DataFrame, pd.DataFrame]:
+    """Return wide tables of values and excesses for the problems that every scheme was run on."""
+    values = _pivot_schemes(table).dropna()
+    return values, _pivot_schemes(table, "excess").loc[values.index]
 
 
 def profile(table: pd.DataFrame) -> pd.DataFrame:
-    """Return performance profiles, tidy: scheme, factor, share.
+    """Return performance profiles in long form.
 
-    share: of the problems that the scheme brings to the target within factor times the value of
-    the best scheme; at factor infinity, those that it brings there at all. table: from `reached`;
-    each experiment counts once, whatever its splits; all problems that every scheme was run on
-    count, those that none solves too (see `unsolved`); empty where none solves any. Dolan, More,
-    "Benchmarking optimization software with performance profiles", Mathematical Programming 91
-    (2002).
+    Each problem that every scheme was run on counts once, whatever its number of splits; problems
+    that no scheme solves count too (see `unsolved`).
+
+    Args:
+        table: One row a problem, split and scheme, from `reached`.
+
+    Returns:
+        A table with the columns `scheme`, `factor` and `share`. `share` is the share of problems
+        that the scheme brings to the target within `factor` times the value of the best scheme; at
+        the largest factor it is the share of all problems that the scheme solves. Empty where no
+        scheme solves any problem.
+
+    References:
+        Dolan and More, Benchmarking optimization software with performance profiles, Mathematical
+        Programming 91 (2002).
     """
-    wide, _ = _shared(table)
-    if not np.isfinite(wide.to_numpy(dtype=float)).any():
+    values_by_scheme, _ = _shared_problems(table)
+    if not np.isfinite(values_by_scheme.to_numpy(dtype=float)).any():
         return pd.DataFrame(columns=["scheme", "factor", "share"])
-    values = wide.to_numpy()
-    least = values[values > 0].min(initial=1.0)
-    values = np.maximum(values, least)
-    best = values.min(axis=1, keepdims=True)
-    factors = values / np.where(np.isfinite(best), best, 1.0)
+    values = values_by_scheme.to_numpy()
+    smallest_value = values[values > 0].min(initial=1.0)
+    values = np.maximum(values, smallest_value)
+    best_values = values.min(axis=1, keepdims=True)
+    factors = values / np.where(np.isfinite(best_values), best_values, 1.0)
     points = np.unique(np.r_[1.0, factors[np.isfinite(factors)]])
-    weights = _weights(wide)
+    weights = _weights(values_by_scheme)
     rows = [
         {"scheme": name, "factor": point, "share": float(weights @ (factors[:, column] <= point))}
-        for column, name in enumerate(wide.columns)
+        for column, name in enumerate(values_by_scheme.columns)
         for point in points
     ]
     return pd.DataFrame(rows)
 
 
-def _weights(wide: pd.DataFrame) -> Array:
-    """Return what each row counts `(n,)`: every problem the same, shared by its splits."""
-    sizes = wide.groupby(level=PLACE)[wide.columns[0]].transform("size")
-    return np.asarray(1 / (sizes * wide.groupby(level=PLACE).ngroups), dtype=float)
+def _weights(values_by_scheme: pd.DataFrame) -> Array:
+    """Return the weight of each row `(n,)`: equal for problems, and for the splits of a problem."""
+    sizes = values_by_scheme.groupby(level=PROBLEM_COLUMNS)[values_by_scheme.columns[0]].transform(
+        "size"
+    )
+    return np.asarray(
+        1 / (sizes * values_by_scheme.groupby(level=PROBLEM_COLUMNS).ngroups), dtype=float
+    )
 
 
 def unsolved(table: pd.DataFrame) -> tuple[int, int]:
-    """Return on how many problems and splits no scheme reaches the target, and of how many.
+    """Return the number of splits on which no scheme reaches the target, and the number of splits.
 
-    Of those that every scheme was run on.
+    Only splits that every scheme was run on count, over all problems of `table` from `reached`.
     """
-    wide, _ = _shared(table)
-    return int(np.isinf(wide.to_numpy(dtype=float)).all(axis=1).sum()), len(wide)
+    values_by_scheme, _ = _shared_problems(table)
+    return int(np.isinf(values_by_scheme.to_numpy(dtype=float)).all(axis=1).sum()), len(
+        values_by_scheme
+    )
 
 
 def ranked(table: pd.DataFrame) -> pd.DataFrame:
     """Return the rank of each scheme (columns) on each problem and split (rows).
 
-    1 is the fastest. Those that do not reach the target come last, in the order of the excess
-    that they end with. Equal ones share the mean of their ranks.
+    Rank 1 is the fastest. Schemes that do not reach the target come last, ordered by their final
+    excess. Equal schemes share the mean of their ranks.
+
+    Args:
+        table: One row a problem, split and scheme, from `reached`.
+
+    Returns:
+        The ranks, for the problems and splits that every scheme was run on.
     """
-    values, excess = _shared(table)
-    order = [
-        _ordered(own, left)
-        for own, left in zip(values.to_numpy(dtype=float), excess.to_numpy(dtype=float))
+    values, excess = _shared_problems(table)
+    sort_keys = [
+        _sort_keys(split_values, split_excess)
+        for split_values, split_excess in zip(
+            values.to_numpy(dtype=float), excess.to_numpy(dtype=float)
+        )
     ]
-    frame = pd.DataFrame(order, index=values.index, columns=values.columns)
+    frame = pd.DataFrame(sort_keys, index=values.index, columns=values.columns)
     return frame.rank(axis=1, method="average")
 
 
-def _ordered(values: Array, excess: Array) -> Array:
-    """Return numbers in the order of values `(n,)`, the infinite ones by their excess."""
-    lost = np.isinf(values)
-    order = np.empty(len(values))
-    order[~lost] = values[~lost]
-    groups = evidence.tied(excess[lost], names.TIED)
-    order[lost] = 1 + (values[~lost].max() if (~lost).any() else 0) + groups
-    return order
+def _sort_keys(values: Array, excess: Array) -> Array:
+    """Return finite sort keys `(n,)`: the values, with infinite ones ordered by their excess."""
+    unreached = np.isinf(values)
+    sort_keys = np.empty(len(values))
+    sort_keys[~unreached] = values[~unreached]
+    tie_ranks = evidence.tie_ranks(excess[unreached], names.TIED)
+    sort_keys[unreached] = 1 + (values[~unreached].max() if (~unreached).any() else 0) + tie_ranks
+    return sort_keys
 
 
 def ranks(table: pd.DataFrame) -> pd.DataFrame:
-    """Return one row an experiment and one column a scheme: the mean rank over its problems."""
+    """Return the mean rank over the problems of each experiment (row), by scheme (column)."""
     return ranked(table).groupby(level="experiment").mean()
 
 
 def leaderboard(table: pd.DataFrame) -> pd.DataFrame:
-    """Return one row a scheme, the best first: mean rank, median rank and its interval, shares.
+    """Return the schemes ordered by their mean rank, the best first.
 
     Each experiment counts once, by the mean rank over its problems and splits; a single experiment
-    by its splits. `low` to `high`: an interval of the median rank, at the level of 5 percent for
-    all schemes together; NaN where there are too few. solved: share of problems brought to the
-    target; won: share of problems on which no scheme was faster.
+    counts by its splits.
+
+    Args:
+        table: One row a problem, split and scheme, from `reached`.
+
+    Returns:
+        One row a scheme: the mean `rank`; the `median` rank with its confidence interval `low` to
+        `high`, at the level of 5 percent for all schemes together and NaN where the experiments
+        are too few; `solved`, the share of problems brought to the target; `won`, the share of
+        problems on which no scheme was faster.
     """
-    order = ranked(table)
-    if order.empty:
+    rank_table = ranked(table)
+    if rank_table.empty:
         return pd.DataFrame(columns=["scheme", "rank", "median", "low", "high", "solved", "won"])
-    means = order.groupby(level="experiment").mean()
-    units = (means if len(means) > 1 else order).to_numpy().T
-    low, high = evidence.interval(units, evidence.LEVEL / len(units))
-    values, _ = _shared(table)
-    weights, solved = _weights(values), np.isfinite(values.to_numpy(dtype=float))
-    won = solved & (values.to_numpy() == values.min(axis=1).to_numpy()[:, None])
+    means = rank_table.groupby(level="experiment").mean()
+    unit_ranks = (means if len(means) > 1 else rank_table).to_numpy().T
+    low, high = evidence.interval(unit_ranks, evidence.LEVEL / len(unit_ranks))
+    values, _ = _shared_problems(table)
+    weights, is_solved = _weights(values), np.isfinite(values.to_numpy(dtype=float))
+    is_won = is_solved & (values.to_numpy() == values.min(axis=1).to_numpy()[:, None])
     board = pd.DataFrame(
         {
-            "scheme": list(order.columns),
+            "scheme": list(rank_table.columns),
             "rank": means.mean().to_numpy(),
-            "median": evidence.median(units),
+            "median": evidence.median(unit_ranks),
             "low": low,
             "high": high,
-            "solved": weights @ solved,
-            "won": weights @ won,
-            "problems": values.groupby(level=PLACE).ngroups,
+            "solved": weights @ is_solved,
+            "won": weights @ is_won,
+            "problems": values.groupby(level=PROBLEM_COLUMNS).ngroups,
             "splits": len(values),
         }
     )

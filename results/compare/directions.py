@@ -1,21 +1,32 @@
-"""What the curvature at the start predicts of a descent, direction by direction."""
+"""Predict the excess after a descent from the curvature at the start, direction by direction."""
 
 from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 
-Parts = Mapping[str, Any]
-CURVATURE, SHARE, TIMES = "window_curvature", "window_share", "window_times"
-EXPLAINED = 0.25  # of the excess: a prediction further off than that explains nothing
+WindowArrays = Mapping[str, Any]
+WINDOW_CURVATURE, WINDOW_SHARE, WINDOW_TIMES = "window_curvature", "window_share", "window_times"
+EXPLANATION_TOLERANCE = 0.25  # of the excess: a prediction further off than that explains nothing
 
 
-def predicted(parts: Parts, step: float, iterations: float) -> float:
-    """Return the share of the excess that the directions at the start predict to be left.
+def predicted_excess(arrays: WindowArrays, step: float, iterations: float) -> float:
+    """Return the share of the starting excess that the quadratic model predicts to remain.
 
-    1 at most: a direction along which the cost would grow is not predicted beyond that.
+    Each direction of curvature h contracts by `(1 - step * h) ** 2` an iteration; the share of a
+    direction along which the cost would grow is 1.
+
+    Args:
+        arrays: The arrays of a scheme run: `WINDOW_CURVATURE` `(n,)` and `WINDOW_SHARE` `(n,)`.
+        step: The step size.
+        iterations: The number of iterations.
+
+    Returns:
+        The remaining share, at most 1; 1 where no direction has a share.
     """
     with np.errstate(over="ignore"):
-        left = np.minimum((1 - step * parts[CURVATURE]) ** (2.0 * iterations), 1.0)
-    share = np.asarray(parts[SHARE], dtype=float)
-    return float(left @ share / share.sum()) if share.sum() > 0 else 1.0
+        remaining_shares = np.minimum(
+            (1 - step * arrays[WINDOW_CURVATURE]) ** (2.0 * iterations), 1.0
+        )
+    share = np.asarray(arrays[WINDOW_SHARE], dtype=float)
+    return float(remaining_shares @ share / share.sum()) if share.sum() > 0 else 1.0

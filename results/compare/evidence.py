@@ -1,8 +1,8 @@
-"""The statistics of paired values: what a table of many pairs allows one to conclude.
+"""Statistical tests of paired values, with corrections for tables of many pairs.
 
-Pure functions of arrays. The values of a pair are `(n,)`, one a split of the data, which is the
-unit: the starts within a split share its data, so they are one value, their median. Leading axes
-are many pairs, or many tables, at once.
+These are pure functions of arrays. The values of a pair are `(n,)`, one a split of the data. The
+split is the unit of the sample: starts within a split share its data, so their median is one value.
+Leading axes hold many pairs, or many tables, at once.
 """
 
 from collections.abc import Sequence
@@ -18,10 +18,11 @@ ROUNDING = 1e-9  # relative: differences that vary by less are equal but for rou
 
 
 class Conclusions(NamedTuple):
-    """What each of m pairs allows: `(..., m)` each.
+    """The conclusions on m pairs, arrays `(..., m)`.
 
-    direction: 1 where the first of the pair is faster, -1 where the second is, 0 where it is open.
-    low, high: an interval of the median of the log ratios, NaN where there are too few values.
+    direction: 1 where the first of the pair is faster, -1 where the second is, 0 where neither is
+    shown to be. low, high: a confidence interval of the median log ratio, NaN where there are too
+    few values.
     """
 
     direction: NDArray[np.int64]
@@ -30,49 +31,65 @@ class Conclusions(NamedTuple):
 
 
 def log_ratios(first: Array, second: Array) -> Array:
-    """Return `log(second / first)`: above 0 where the first is faster.
+    """Return `log(second / first)`, which is above 0 where the first is faster.
 
-    Plus or minus infinity where one is unreached (infinite). NaN where neither is reached: there
-    the two have no order. What was reached at the start (0) counts as 1, or as the least value
-    above 0 where that is smaller, so that a ratio exists.
+    Args:
+        first: Iterations or seconds to the target `(n,)`, infinite where it is not reached.
+        second: The same of the other scheme `(n,)`.
+
+    Returns:
+        The log ratios `(n,)`: plus or minus infinity where one scheme does not reach the target,
+        NaN where neither does, since the two have no order then. A target that is reached at the
+        start (0) counts as 1, or as the least value above 0 if that is smaller, so that a ratio
+        exists.
     """
-    least = np.min(np.r_[first[first > 0], second[second > 0], 1.0])
+    smallest_value = np.min(np.r_[first[first > 0], second[second > 0], 1.0])
     with np.errstate(invalid="ignore"):
-        return np.asarray(np.log(np.maximum(second, least)) - np.log(np.maximum(first, least)))
+        return np.asarray(
+            np.log(np.maximum(second, smallest_value)) - np.log(np.maximum(first, smallest_value))
+        )
 
 
 def median(values: Array) -> Array:
-    """Return the median along the last axis, NaN left out; infinite values are allowed.
+    """Return the median along the last axis, without NaN; infinite values are allowed.
 
-    0 between minus and plus infinity, and NaN of nothing.
+    The median between minus and plus infinity is 0; the median of no values is NaN.
     """
     ordered = np.sort(values, axis=-1)
     size = np.sum(~np.isnan(values), axis=-1, keepdims=True)
-    last = np.maximum(size, 1)
-    low = np.take_along_axis(ordered, (last - 1) // 2, axis=-1)[..., 0]
-    high = np.take_along_axis(ordered, last // 2, axis=-1)[..., 0]
+    sample_size = np.maximum(size, 1)
+    low = np.take_along_axis(ordered, (sample_size - 1) // 2, axis=-1)[..., 0]
+    high = np.take_along_axis(ordered, sample_size // 2, axis=-1)[..., 0]
     with np.errstate(invalid="ignore"):
         middle = (low + high) / 2
-    opposite = np.isinf(low) & np.isinf(high) & (low != high)
-    return np.where(opposite, 0.0, middle)
+    opposite_infinities = np.isinf(low) & np.isinf(high) & (low != high)
+    return np.where(opposite_infinities, 0.0, middle)
 
 
-def side_by_side(pairs: Sequence[Array]) -> Array:
-    """Return the values of m pairs as `(m, n)`, NaN behind those of fewer splits."""
+def pad_pairs(pairs: Sequence[Array]) -> Array:
+    """Return the values of m pairs as `(m, n)`; pairs with fewer splits are padded with NaN."""
     padded = list(zip_longest(*pairs, fillvalue=np.nan))
     return np.array(padded, dtype=float).reshape(-1, len(pairs)).T
 
 
-def wins(differences: Array) -> float:
-    """Return the share of differences `(n,)` above 0, of which a tie is half; NaN of nothing."""
+def win_share(differences: Array) -> float:
+    """Return the share of differences `(n,)` above 0; a tie counts half; NaN for no values."""
     return float(np.mean((np.sign(differences) + 1) / 2)) if len(differences) else float("nan")
 
 
 def sign_test(logs: Array) -> Array:
-    """Return the p-values `(..., m)` of log ratios `(..., m, n)` whose median may be 0.
+    """Return the p-values of the exact two-sided sign test of the median 0.
 
-    Two-sided and exact; a tie speaks against both sides. Conover, Practical Nonparametric
-    Statistics (1999), section 3.4.
+    A tie counts against both sides.
+
+    Args:
+        logs: Log ratios `(..., m, n)`; NaN is left out.
+
+    Returns:
+        The p-values `(..., m)`.
+
+    References:
+        Conover, Practical Nonparametric Statistics (1999), section 3.4.
     """
     from scipy.special import bdtr
 
@@ -109,51 +126,78 @@ def resampled_t_test(differences: Array, ratio: float) -> float:
 
 
 def holm(p_values: Array) -> Array:
-    """Return the level at which each of m pairs `(..., m)` is tested, by Holm's correction.
+    """Return the level at which each of m pairs is tested, by Holm's correction.
 
     The smallest p-value is tested at LEVEL / m, the next at LEVEL / (m - 1), and so on until one
-    is not rejected; the rest share its level. No true null hypothesis of the table is then
-    rejected with a probability of 1 - LEVEL. Holm, Scandinavian Journal of Statistics 6 (1979).
+    is not rejected; the larger ones share its level. With a probability of at least 1 - LEVEL, no
+    true null hypothesis of the table is rejected.
+
+    Args:
+        p_values: The p-values of m pairs `(..., m)`.
+
+    Returns:
+        The levels `(..., m)`.
+
+    References:
+        Holm, A simple sequentially rejective multiple test procedure, Scandinavian Journal of
+        Statistics 6 (1979).
     """
     count = p_values.shape[-1]
     order = np.argsort(p_values, axis=-1, kind="stable")
-    steps = np.broadcast_to(LEVEL / np.arange(count, 0, -1.0), p_values.shape)
-    passed = np.take_along_axis(p_values, order, axis=-1) <= steps
-    rejected = np.sum(np.cumprod(passed, axis=-1), axis=-1, keepdims=True)
-    sorted_levels = np.minimum(steps, LEVEL / np.maximum(count - rejected, 1.0))
+    step_levels = np.broadcast_to(LEVEL / np.arange(count, 0, -1.0), p_values.shape)
+    below_level = np.take_along_axis(p_values, order, axis=-1) <= step_levels
+    rejected = np.sum(np.cumprod(below_level, axis=-1), axis=-1, keepdims=True)
+    sorted_levels = np.minimum(step_levels, LEVEL / np.maximum(count - rejected, 1.0))
     levels = np.empty_like(p_values)
     np.put_along_axis(levels, order, sorted_levels, axis=-1)
     return levels
 
 
 def interval(values: Array, level: Array | float = LEVEL) -> tuple[Array, Array]:
-    """Return an interval of the median of what values `(..., n)` are drawn from.
+    """Return a confidence interval of the median of the distribution of the values.
 
-    From the k-th value from below to the k-th from above, with the largest k for which that holds
-    the median with a probability of 1 - level or more, whatever the distribution is: how many
-    values lie below it is binomial. NaN among the values is left out; the ends are NaN where the
-    values are too few. Conover, Practical Nonparametric Statistics (1999), section 3.2.
+    The interval goes from the k-th smallest to the k-th largest value, with the largest k for
+    which it holds the median with a probability of at least 1 - level. It needs no assumption
+    on the distribution, because the number of values below the median is binomial.
+
+    Args:
+        values: The sample `(..., n)`; NaN is left out.
+        level: The probability of missing the median, a number or `(...)`.
+
+    Returns:
+        The lower and the upper ends `(...)`, NaN where the values are too few.
+
+    References:
+        Conover, Practical Nonparametric Statistics (1999), section 3.2.
     """
     from scipy.special import bdtr
 
     count = np.sum(~np.isnan(values), axis=-1, keepdims=True)
     below = np.arange(values.shape[-1])
-    half = np.broadcast_to(np.asarray(level, dtype=float), count.shape[:-1])[..., None] / 2
-    place = np.sum((bdtr(below, count, 0.5) <= half) & (below < count), axis=-1)
+    half_level = np.broadcast_to(np.asarray(level, dtype=float), count.shape[:-1])[..., None] / 2
+    tail_count = np.sum((bdtr(below, count, 0.5) <= half_level) & (below < count), axis=-1)
     ordered = np.sort(values, axis=-1)
 
-    def at(index: NDArray[np.int64]) -> Array:
-        found = np.take_along_axis(ordered, np.maximum(index, 0)[..., None], axis=-1)[..., 0]
-        return np.where(place > 0, found, np.nan)
+    def value_at(index: NDArray[np.int64]) -> Array:
+        bounds = np.take_along_axis(ordered, np.maximum(index, 0)[..., None], axis=-1)[..., 0]
+        return np.where(tail_count > 0, bounds, np.nan)
 
-    return at(place - 1), at(np.minimum(count[..., 0] - place, values.shape[-1] - 1))
+    return value_at(tail_count - 1), value_at(
+        np.minimum(count[..., 0] - tail_count, values.shape[-1] - 1)
+    )
 
 
 def judge(logs: Array) -> Conclusions:
-    """Return the conclusions on a table of m pairs, from their log ratios `(..., m, n)`.
+    """Return the conclusions on a table of m pairs.
 
-    A pair has a conclusion where the sign test rejects at Holm's level, which is where the interval
-    at that converge does not hold 0.
+    A pair has a conclusion where the sign test rejects at Holm's level. The confidence interval at
+    that level then does not hold 0.
+
+    Args:
+        logs: Log ratios `(..., m, n)`, NaN for splits that a pair lacks.
+
+    Returns:
+        The conclusions, arrays `(..., m)`.
     """
     p_values = sign_test(logs)
     levels = holm(p_values)
@@ -162,23 +206,27 @@ def judge(logs: Array) -> Conclusions:
     return Conclusions(direction, low, high)
 
 
-def fewest(pairs: int) -> int:
-    """Return how many values a pair must have before a table of so many pairs allows a conclusion.
+def fewest_values(pairs: int) -> int:
+    """Return the least sample size with which a table of `pairs` pairs allows a conclusion.
 
-    The smallest n with `2 * 0.5**n <= LEVEL / pairs`: all n values then lie on one side.
+    It is the smallest n with `2 * 0.5**n <= LEVEL / pairs`, for n values of one sign.
     """
     return int(np.ceil(1 - np.log2(LEVEL / max(pairs, 1))))
 
 
-def tied(values: Array, tolerance: float) -> NDArray[np.int64]:
-    """Return the place of each value `(n,)` among the different ones, from 0 for the lowest.
+def tie_ranks(values: Array, tolerance: float) -> NDArray[np.int64]:
+    """Return dense ranks of values with ties, from 0 for the lowest.
 
-    Values are the same where each is within the tolerance of the next lower one, and infinite
-    ones are the same.
+    Args:
+        values: The values `(n,)`; infinite ones tie.
+        tolerance: A value ties with the next lower one if it is within this of it.
+
+    Returns:
+        The ranks `(n,)`.
     """
     order = np.argsort(values, kind="stable")
     sorted_values = np.where(np.isfinite(values), values, np.finfo(float).max)[order]
     rises = np.diff(sorted_values) > tolerance
-    places = np.empty(len(values), dtype=np.int64)
-    places[order] = np.concatenate([[0], np.cumsum(rises)])[: len(values)]
-    return places
+    ranks = np.empty(len(values), dtype=np.int64)
+    ranks[order] = np.concatenate([[0], np.cumsum(rises)])[: len(values)]
+    return ranks

@@ -1,4 +1,4 @@
-"""How schemes do on the points that were held out: a faster descent is not a better prediction."""
+"""Compare the predictions of schemes on held-out points: test points and cross-validation."""
 
 from collections.abc import Sequence
 from itertools import combinations
@@ -9,16 +9,16 @@ import pandas as pd
 
 from normbench import names
 from normbench.results.compare import evidence, problems
-from normbench.results.compare.comparisons import OPEN, not_told_apart
-from normbench.results.compare.merging import members_of, merged, whole
+from normbench.results.compare.comparisons import OPEN, indistinguishable_schemes
+from normbench.results.compare.merging import members_of, merged, unmerged
 from normbench.results.store.rows import as_rows
 from normbench.results.store.runs import Sweep
-from normbench.results.words.sentences import said
+from normbench.results.words.sentences import make_sentence
 
 BETTER, WORSE = "better", "worse"
-CONCLUSIONS = {1: BETTER, -1: WORSE, 0: OPEN}
-RISES = 0.05  # of what the test cost fell by: a larger rise from its lowest is said
-COLUMNS = ("cost", "best cost", "at", "rate", "best rate", "train rate", "start", "ratio")
+PREDICTION_CONCLUSIONS = {1: BETTER, -1: WORSE, 0: OPEN}
+RISE_TOLERANCE = 0.05  # share of the fall of the test cost; a larger rise is reported
+SPLIT_COLUMNS = ("cost", "best cost", "at", "rate", "best rate", "train rate", "start", "ratio")
 NEW_DATA = "on new data"  # the column of the conclusion by the corrected resampled t-test
 CLAIMS = (
     "conclusion: for splits of this data set; on new data: for other data from the same source "
@@ -27,63 +27,81 @@ CLAIMS = (
 
 
 def by_split(sweep: Sweep) -> pd.DataFrame:
-    """Return one row a scheme and split: costs and errors of the test points, last and best.
+    """Return costs and errors on the test points, by scheme and split.
 
-    Each scheme stands at its best step size, the same for all splits; of several seeds a split
-    has the median. cost, rate: at the end; best cost, best rate: the lowest over the iterations,
-    and `at`: where the cost was lowest; rates are shares of misclassified points, NaN of real
-    targets. start: the test cost at the start. ratio: test points per training point, of which
-    noisy copies are none. Empty without test points. Not to be changed.
+    Each scheme is at its best step size, the same for all splits. The table is cached: callers must
+    not modify it.
+
+    Args:
+        sweep: The sweep, merged or not.
+
+    Returns:
+        One row a scheme and split, the median over its seeds; empty without test points. `cost`
+        and `rate` are the values at the end; `best cost` and `best rate` are the lowest over the
+        iterations, and `at` is the iteration of the lowest cost. `start` is the test cost at the
+        start. Rates are shares of misclassified points, NaN for real targets. `ratio` is the
+        number of test points per training point, without noisy copies.
     """
-    return sweep.once("by_split", lambda: _by_split(sweep))
+    return sweep.get_or_compute("by_split", lambda: _by_split(sweep))
 
 
 def _by_split(sweep: Sweep) -> pd.DataFrame:
-    runs, source = merged(sweep), whole(sweep)
-    split_of = dict(problems.placed([source])[["run_id", "split"]].itertuples(index=False))
+    """Compute the table of `by_split`, which caches it."""
+    runs, source = merged(sweep), unmerged(sweep)
+    splits_by_id = dict(problems.placed([source])[["run_id", "split"]].itertuples(index=False))
     rows = []
     for scheme in as_rows(runs.of_role(names.SCHEME)):
         if pd.isna(scheme.get(names.FINAL_TEST_COST.column, np.nan)):
             continue
-        own = source.runs[source.runs["run_id"].isin(members_of(runs, scheme["run_id"]))]
-        histories = source.histories(own)
+        member_runs = source.runs[source.runs["run_id"].isin(members_of(runs, scheme["run_id"]))]
+        histories = source.histories(member_runs)
         parents = {
             row["run_id"]: row["parent"] if row["role"] == names.STEP else row["run_id"]
-            for row in as_rows(own)
+            for row in as_rows(member_runs)
         }
         for run_id, history in histories.groupby("run_id"):
-            place = {"experiment": scheme["experiment"], "scheme": scheme["label"]}
-            place["split"] = split_of[parents[run_id]]
-            rows.append({**place, **_ends(history.set_index("iteration"), scheme)})
+            row_key = {"experiment": scheme["experiment"], "scheme": scheme["label"]}
+            row_key["split"] = splits_by_id[parents[run_id]]
+            rows.append({**row_key, **_costs_and_rates(history.set_index("iteration"), scheme)})
     keys = ["experiment", "scheme", "split"]
-    table = pd.DataFrame(rows, columns=[*keys, *COLUMNS])
+    table = pd.DataFrame(rows, columns=[*keys, *SPLIT_COLUMNS])
     return table.groupby(keys, sort=False, as_index=False).median()
 
 
-def _ends(history: pd.DataFrame, scheme: dict[Any, Any]) -> dict[str, float]:
+def _costs_and_rates(history: pd.DataFrame, scheme: dict[Any, Any]) -> dict[str, float]:
+    """Return `SPLIT_COLUMNS` of one run, from its history by iteration."""
     cost = history[names.TEST_COST.key].dropna()
-    found = {"cost": cost.iloc[-1], "best cost": cost.min(), "start": cost.iloc[0]}
-    found["at"] = float(cost.idxmin())
-    parts = {"rate": names.TEST_MISCLASSIFICATIONS, "train rate": names.TRAIN_MISCLASSIFICATIONS}
-    for name, metric in parts.items():
+    columns = {"cost": cost.iloc[-1], "best cost": cost.min(), "start": cost.iloc[0]}
+    columns["at"] = float(cost.idxmin())
+    rate_metrics = {
+        "rate": names.TEST_MISCLASSIFICATIONS,
+        "train rate": names.TRAIN_MISCLASSIFICATIONS,
+    }
+    for name, metric in rate_metrics.items():
         count = scheme.get("test_points" if name == "rate" else "train_points", np.nan)
         rate = history.get(metric.key, pd.Series(dtype=float)).dropna() / count
-        found[name] = rate.iloc[-1] if len(rate) else np.nan
-        found[f"best {name}"] = rate.min() if len(rate) else np.nan
-    kind = scheme.get(names.setting("dataset.augment"))
-    augmented = isinstance(kind, str) and kind != "None"
-    copies = int(scheme[names.setting("dataset.augment_copies")]) if augmented else 0
+        columns[name] = rate.iloc[-1] if len(rate) else np.nan
+        columns[f"best {name}"] = rate.min() if len(rate) else np.nan
+    augmentation = scheme.get(names.setting("dataset.augment"))
+    is_augmented = isinstance(augmentation, str) and augmentation != "None"
+    copies = int(scheme[names.setting("dataset.augment_copies")]) if is_augmented else 0
     points = scheme.get("train_points", np.nan) / (1 + copies)
-    found["ratio"] = scheme.get("test_points", np.nan) / points
-    return {name: float(found[name]) for name in COLUMNS}
+    columns["ratio"] = scheme.get("test_points", np.nan) / points
+    return {name: float(columns[name]) for name in SPLIT_COLUMNS}
 
 
 def cross_validated(sweep: Sweep, experiment: str | None = None) -> pd.DataFrame:
-    """Return one row a scheme: error and cost of the points that cross-validation held out.
+    """Return the cross-validated error and cost of each scheme.
 
-    error, %: the mean over its seeds; low, high: an interval of the median over seeds, from 6 seeds
-    on, since the folds of one seed share their data; of real targets these are of the cost. Empty
-    without cross-validation.
+    Args:
+        sweep: The sweep.
+        experiment: The experiment; None for all of them.
+
+    Returns:
+        One row a scheme; empty without cross-validation. `error, %` is the mean over the seeds.
+        `low` and `high` are a confidence interval of the median over the seeds, from 6 seeds on;
+        seeds are the unit because the folds of one seed share their data. For real targets the
+        interval is of the cost.
     """
     rows = []
     for scheme in as_rows(sweep.of_role(names.SCHEME, experiment)):
@@ -111,11 +129,11 @@ def cross_validated(sweep: Sweep, experiment: str | None = None) -> pd.DataFrame
 def summary(splits: pd.DataFrame) -> pd.DataFrame:
     """Return one row a scheme: the medians of `by_split` over the splits, errors in percent.
 
-    `best` is the lowest over the iterations, chosen on the test points themselves: better than
-    what one would get on others.
+    The columns `best ...` are the lowest over the iterations. The iteration is chosen on the test
+    points themselves, so these are lower than on new points.
     """
     groups = splits.groupby(["experiment", "scheme"], sort=False)
-    middles = groups[list(COLUMNS)].median()
+    middles = groups[list(SPLIT_COLUMNS)].median()
     table = pd.DataFrame(
         {
             "splits": groups.size(),
@@ -134,130 +152,168 @@ def summary(splits: pd.DataFrame) -> pd.DataFrame:
     return table.dropna(axis="columns", how="all")
 
 
-def measure(splits: pd.DataFrame) -> str:
-    """Return what predictions are compared by: the error rate, or the cost of real targets."""
+def prediction_column(splits: pd.DataFrame) -> str:
+    """Return the column that compares predictions: `rate`, or `cost` for real targets."""
     return "cost" if splits["rate"].isna().any() else "rate"
 
 
 def paired(splits: pd.DataFrame) -> pd.DataFrame:
-    """Return one row a pair of schemes: who predicts better at the end, by splits.
+    """Return which scheme predicts better at the end: one row a pair of schemes.
 
-    difference: the median of the second's test error (in percent of the points; of real targets
-    the test cost) minus the first's, with its interval; conclusion: `better` or `worse` of the
-    first, or `none`. The conclusions of a table hold together: see `evidence.judge`. They are about
-    splits of this data set; `on new data` has those by `evidence.resampled_t_test`, of the mean
-    difference on other data from the same source, by Holm's correction too.
+    The conclusions of a table hold together, see `evidence.judge`.
+
+    Args:
+        splits: One row a scheme and split, from `by_split`.
+
+    Returns:
+        A table of pairs. `difference` is the median over the splits of the test error (in percent
+        of the points; for real targets the test cost) of the second scheme minus that of the
+        first, with the confidence interval `low` to `high`. `conclusion` is `better` or `worse`
+        for the first scheme, or `none`, about splits of this data set. `on new data` is the
+        conclusion about other data from the same source, by `evidence.resampled_t_test` of the
+        mean difference and Holm's correction.
     """
     rows, differences, p_values = [], [], []
-    for experiment, part in splits.groupby("experiment", sort=False):
-        wide = part.pivot(index="split", columns="scheme", values=measure(part))
-        wide = wide[list(dict.fromkeys(part["scheme"]))] * (100 if measure(part) == "rate" else 1)
-        for one, other in combinations(wide.columns, 2):
-            less = (wide[other] - wide[one]).dropna().to_numpy()
-            row = {"experiment": experiment, "scheme": one, "against": other}
-            rows.append({**row, "splits": len(less), "wins": evidence.wins(less)})
-            differences.append(less)
-            p_values.append(evidence.resampled_t_test(less, part["ratio"].median()))
+    for experiment, experiment_rows in splits.groupby("experiment", sort=False):
+        errors_by_scheme = experiment_rows.pivot(
+            index="split", columns="scheme", values=prediction_column(experiment_rows)
+        )
+        errors_by_scheme = errors_by_scheme[list(dict.fromkeys(experiment_rows["scheme"]))] * (
+            100 if prediction_column(experiment_rows) == "rate" else 1
+        )
+        for first, second in combinations(errors_by_scheme.columns, 2):
+            split_differences = (
+                (errors_by_scheme[second] - errors_by_scheme[first]).dropna().to_numpy()
+            )
+            row = {"experiment": experiment, "scheme": first, "against": second}
+            rows.append(
+                {
+                    **row,
+                    "splits": len(split_differences),
+                    "wins": evidence.win_share(split_differences),
+                }
+            )
+            differences.append(split_differences)
+            p_values.append(
+                evidence.resampled_t_test(split_differences, experiment_rows["ratio"].median())
+            )
     columns = ["experiment", "scheme", "against", "splits", "wins", "difference", "low", "high"]
     columns += ["conclusion", NEW_DATA]
     if not rows:
         return pd.DataFrame(columns=columns)
-    values = evidence.side_by_side(differences)
-    judged = evidence.judge(values)
-    rejected = np.array(p_values) <= evidence.holm(np.array(p_values))
-    signs = np.sign([less.sum() for less in differences]) * rejected
+    values = evidence.pad_pairs(differences)
+    conclusions = evidence.judge(values)
+    is_rejected = np.array(p_values) <= evidence.holm(np.array(p_values))
+    signs = np.sign([split_differences.sum() for split_differences in differences]) * is_rejected
     table = pd.DataFrame(rows).assign(
         difference=evidence.median(values),
-        low=judged.low,
-        high=judged.high,
-        conclusion=[CONCLUSIONS[int(direction)] for direction in judged.direction],
-        **{NEW_DATA: [CONCLUSIONS[int(sign)] for sign in signs]},
+        low=conclusions.low,
+        high=conclusions.high,
+        conclusion=[PREDICTION_CONCLUSIONS[int(direction)] for direction in conclusions.direction],
+        **{NEW_DATA: [PREDICTION_CONCLUSIONS[int(sign)] for sign in signs]},
     )
     return table[columns]
 
 
-def unit(splits: pd.DataFrame) -> str:
-    """Return what the difference of a pair is, in words."""
-    what = "test cost" if measure(splits) == "cost" else "percent of the test points misclassified"
-    return f"difference: {what}, of `against` minus of `scheme`"
+def difference_caption(splits: pd.DataFrame) -> str:
+    """Return what the column `difference` of `paired` measures, for the caption of the table."""
+    quantity = (
+        "test cost"
+        if prediction_column(splits) == "cost"
+        else "percent of the test points misclassified"
+    )
+    return f"difference: {quantity}, of `against` minus of `scheme`"
 
 
-def predicts_best(splits: pd.DataFrame) -> list[str]:
-    """Return the schemes with the lowest median error at the end; of real targets, cost."""
-    by = splits.groupby("scheme", sort=False)[measure(splits)].median()
-    return list(by.index[by <= by.min() + 1e-6 * abs(by.min())])
+def best_predictors(splits: pd.DataFrame) -> list[str]:
+    """Return the schemes with the lowest median error at the end; for real targets, cost."""
+    medians = splits.groupby("scheme", sort=False)[prediction_column(splits)].median()
+    return list(medians.index[medians <= medians.min() + 1e-6 * abs(medians.min())])
 
 
-def told(splits: pd.DataFrame, schemes: Sequence[str], more: int = 0) -> str:
-    """Return how schemes do on the test points, in words: the median over the splits.
+def predictions_text(splits: pd.DataFrame, schemes: Sequence[str], extra_digits: int = 0) -> str:
+    """Return the median test error, or test cost, of equally good schemes in words.
 
-    more: digits, where fewer do not tell it from another.
+    Args:
+        splits: One row a scheme and split, from `by_split`.
+        schemes: The labels of schemes with equal medians.
+        extra_digits: Digits beyond the usual ones, to distinguish close medians.
+
+    Returns:
+        A phrase such as `5.0% of the test points misclassified`.
     """
-    own = splits[splits["scheme"].isin(schemes)]
-    by = measure(splits)
-    middle = own.groupby("scheme")[by].median().iloc[0]
-    if by == "cost":
-        return f"test cost {middle:.{4 + more}g}"
-    return f"{middle:.{1 + more}%} of the test points misclassified"
+    scheme_splits = splits[splits["scheme"].isin(schemes)]
+    column = prediction_column(splits)
+    median = scheme_splits.groupby("scheme")[column].median().iloc[0]
+    if column == "cost":
+        return f"test cost {median:.{4 + extra_digits}g}"
+    return f"{median:.{1 + extra_digits}%} of the test points misclassified"
 
 
-def best_and_faster(splits: pd.DataFrame, fast: Sequence[str]) -> str:
-    """Return the sentence that the faster schemes predict best; empty where others do as well.
-
-    Or where one of the faster schemes does not.
-    """
-    best = predicts_best(splits)
-    if set(fast) != set(best) or set(best) == set(splits["scheme"]):
+def best_and_faster(splits: pd.DataFrame, fastest_schemes: Sequence[str]) -> str:
+    """Return the sentence that the fastest schemes, and no others, predict best; or nothing."""
+    best = best_predictors(splits)
+    if set(fastest_schemes) != set(best) or set(best) == set(splits["scheme"]):
         return ""
     count = splits["split"].nunique()
-    sure = not not_told_apart(paired(splits), best)
-    how = "" if sure else f", though {count} {_splits(count)} too few to be sure"
-    return said("faster_predicts_best", how=how).text
+    is_significant = not indistinguishable_schemes(paired(splits), best)
+    doubt = "" if is_significant else f", though {count} {_splits_are(count)} too few to be sure"
+    return make_sentence("faster_predicts_best", how=doubt).text
 
 
-def worse_though_faster(splits: pd.DataFrame, fast: Sequence[str]) -> str:
-    """Return the sentence that the faster schemes predict worse than others; empty otherwise."""
-    best = predicts_best(splits)
-    there = [name for name in fast if name in set(splits["scheme"])]
-    if not there or set(there) & set(best):
+def worse_though_faster(splits: pd.DataFrame, fastest_schemes: Sequence[str]) -> str:
+    """Return the sentence that the fastest schemes predict worse than others; empty otherwise."""
+    best = best_predictors(splits)
+    tested_schemes = [name for name in fastest_schemes if name in set(splits["scheme"])]
+    if not tested_schemes or set(tested_schemes) & set(best):
         return ""
     count = splits["split"].nunique()
-    sure = not set(there) & set(not_told_apart(paired(splits), best))
-    how = f"on {count} splits" if sure else f"though {count} {_splits(count)} too few to be sure"
-    faster = " = ".join(there)
-    for more in range(8):  # digits, until they differ
-        both = {"theirs": told(splits, there, more), "least": told(splits, best, more)}
-        if both["theirs"] != both["least"]:
+    is_significant = not set(tested_schemes) & set(indistinguishable_schemes(paired(splits), best))
+    doubt = (
+        f"on {count} splits"
+        if is_significant
+        else f"though {count} {_splits_are(count)} too few to be sure"
+    )
+    faster = " = ".join(tested_schemes)
+    for extra_digits in range(8):  # digits, until they differ
+        predictions = {
+            "theirs": predictions_text(splits, tested_schemes, extra_digits),
+            "least": predictions_text(splits, best, extra_digits),
+        }
+        if predictions["theirs"] != predictions["least"]:
             break
-    names_of = {"faster": faster, "best": " = ".join(best)}
-    return said("faster_predicts_worse", how=how, **both, **names_of).text
+    labels = {"faster": faster, "best": " = ".join(best)}
+    return make_sentence("faster_predicts_worse", how=doubt, **predictions, **labels).text
 
 
-def _splits(count: int) -> str:
+def _splits_are(count: int) -> str:
+    """Return the subject and verb for a number of splits."""
     return "split is" if count == 1 else "splits are"
 
 
-def rises(splits: pd.DataFrame) -> str:
+def describe_rises(splits: pd.DataFrame) -> str:
     """Return the sentence that names the schemes whose test cost rises again; empty for none.
 
-    Those of which it does on most of the splits, each judged by itself.
+    A scheme is named where its test cost rises on more than half of the splits.
     """
-    parts = [
-        f"{name} ({told})"
-        for name, own in splits.groupby("scheme", sort=False)
-        if (told := _rise(own))
+    scheme_rises = [
+        f"{name} ({rise})"
+        for name, scheme_splits in splits.groupby("scheme", sort=False)
+        if (rise := _describe_rise(scheme_splits))
     ]
-    return said("rises", schemes="; ".join(parts)).text if parts else ""
+    return make_sentence("rises", schemes="; ".join(scheme_rises)).text if scheme_rises else ""
 
 
-def _rise(own: pd.DataFrame) -> str:
-    """Return how far a scheme's test cost rises from its lowest; empty where it mostly does not."""
-    by = own["cost"] - own["best cost"]
-    rising = by > RISES * (own["start"] - own["best cost"]).clip(lower=0)
-    if 2 * rising.sum() <= len(own):
+def _describe_rise(scheme_splits: pd.DataFrame) -> str:
+    """Return the rise of a scheme's test cost from its minimum; empty if most splits have none."""
+    rise = scheme_splits["cost"] - scheme_splits["best cost"]
+    fall = (scheme_splits["start"] - scheme_splits["best cost"]).clip(lower=0)
+    is_rising = rise > RISE_TOLERANCE * fall
+    if 2 * is_rising.sum() <= len(scheme_splits):
         return ""
-    if len(own) > 1:
-        return f"on {rising.sum()} of {len(own)} splits, by {by[rising].median():.3g}, their median"
-    row = own.iloc[0]
+    if len(scheme_splits) > 1:
+        count, median = f"{is_rising.sum()} of {len(scheme_splits)}", rise[is_rising].median()
+        return f"on {count} splits, by {median:.3g}, their median"
+    row = scheme_splits.iloc[0]
     where = f"iteration {row['at']:.0f}" if row["at"] else "its start"
     return f"from {row['best cost']:.4g} at {where} to {row['cost']:.4g}"

@@ -1,4 +1,4 @@
-"""Splits and seeds of a scheme as one row: medians and quartiles over them, and how many."""
+"""Merge the runs of a scheme over its splits and seeds into one: medians and quartiles."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -14,11 +14,13 @@ from normbench.results.store.rows import as_rows
 from normbench.results.store.runs import HISTORIES, Sweep
 from normbench.verdicts.best_step import best_step
 
-SHARES = (0.25, 0.75)
-MOST = 40  # schemes that figures tell apart; a panel each of hundreds would take minutes
-REPEATS = "repeats"  # the column that says what a row's medians are over, such as `4 splits`
-# Step sizes whose median is one of the grid, an order statistic, and the tag of a lower bound.
-OF_THE_GRID = {
+QUARTILE_LEVELS = (0.25, 0.75)
+MAX_DRAWN_SCHEMES = (
+    40  # schemes that figures tell apart; a panel each of hundreds would take minutes
+)
+REPEATS = "repeats"  # the column that names what a row's medians are over, such as `4 splits`
+# By metric of a largest step size: the tag that marks the step size as a lower bound.
+LOWER_BOUND_TAGS = {
     names.LARGEST_CONVERGENT.column: names.CENSORED.column,
     names.LARGEST_FALLING.column: names.CENSORED_FALLING.column,
     names.CRITICAL.column: names.CENSORED_CRITICAL.column,
@@ -27,10 +29,12 @@ OF_THE_GRID = {
 
 @dataclass(frozen=True, kw_only=True)
 class Merged(Sweep):
-    """A sweep with one run a scheme, which stands for the runs of all its splits and seeds.
+    """A sweep whose scheme and step runs are merged over splits and seeds.
 
-    source: the sweep with all of them. members: their ids, by the id of the run that stands for
-    them. Histories are medians with quartiles; arrays and series are of the first split alone.
+    Histories are medians with quartiles. Arrays and series belong to the first split alone.
+
+    source: the original sweep with all runs. members: by the id of a merged run, the ids of the
+    runs that it represents.
     """
 
     source: Sweep = field(repr=False)
@@ -38,55 +42,62 @@ class Merged(Sweep):
 
     def histories(self, runs: pd.DataFrame, metrics: Sequence[str] = HISTORIES) -> pd.DataFrame:
         """Return one row a run and iteration, as `Sweep.histories`, over each run's members."""
-        parts = []
-        every = self.source.runs.set_index("run_id", drop=False)
+        scheme_histories = []
+        runs_by_id = self.source.runs.set_index("run_id", drop=False)
         for row in as_rows(runs):
-            own = every.loc[members_of(self, row["run_id"])]
-            found = self.source.histories(own, metrics)
-            if len(found):
-                parts.append(over_members(found, row, len(own)))
-        return pd.concat(parts, ignore_index=True) if parts else super().histories(runs.iloc[:0])
+            member_runs = runs_by_id.loc[members_of(self, row["run_id"])]
+            member_histories = self.source.histories(member_runs, metrics)
+            if len(member_histories):
+                scheme_histories.append(over_members(member_histories, row, len(member_runs)))
+        return (
+            pd.concat(scheme_histories, ignore_index=True)
+            if scheme_histories
+            else super().histories(runs.iloc[:0])
+        )
 
     def only(self, experiment: str) -> "Merged":
         """Return the part of the sweep that belongs to one experiment, as `Sweep.only`."""
-        own = self.runs["experiment"] == experiment
-        if own.all():
+        in_experiment = self.runs["experiment"] == experiment
+        if in_experiment.all():
             return self
-        return self.once(
+        return self.get_or_compute(
             ("only", experiment),
-            lambda: replace(self, runs=self.runs[own], source=self.source.only(experiment)),
+            lambda: replace(
+                self, runs=self.runs[in_experiment], source=self.source.only(experiment)
+            ),
         )
 
 
 def merged(sweep: Sweep) -> Sweep:
-    """Return the sweep with one run a scheme and setting; itself where it has no more."""
-    return sweep.once("merged", lambda: _merged(sweep))
+    """Return the sweep with one run a scheme and setting; the sweep itself if it has no more."""
+    return sweep.get_or_compute("merged", lambda: _merged(sweep))
 
 
 def _merged(sweep: Sweep) -> Sweep:
+    """Compute the sweep of `merged`, which caches it."""
     if isinstance(sweep, Merged) or sweep.of_role(names.SCHEME).empty:
         return sweep
     jobs = problems.placed([sweep])
-    if not jobs.duplicated(problems.SCHEME).any():
+    if not jobs.duplicated(problems.SCHEME_COLUMNS).any():
         return _without_reruns(sweep, jobs)
-    jobs = _different(jobs, problems.results([sweep], jobs))
-    jobs = jobs[(jobs["verdict"] != names.FAILED) | ~_has_run(jobs)]
-    jobs["group"] = jobs.groupby(problems.SCHEME, sort=False).ngroup()
+    jobs = _without_copies(jobs, problems.job_results([sweep], jobs))
+    jobs = jobs[(jobs["verdict"] != names.FAILED) | ~_scheme_has_run(jobs)]
+    jobs["group"] = jobs.groupby(problems.SCHEME_COLUMNS, sort=False).ngroup()
     steps = sweep.of_role(names.STEP)
     steps = steps[steps["parent"].isin(jobs["run_id"])]
-    schemes = _schemes(jobs)
-    grid, standing = _grid(steps, jobs, schemes)
-    schemes = _standing_in(schemes, standing)
-    others = sweep.runs[~sweep.runs["role"].isin([names.SCHEME, names.STEP])]
-    runs = pd.concat([others, schemes, grid], ignore_index=True)
+    schemes = _merge_schemes(jobs)
+    grid, representatives = _merge_steps(steps, jobs, schemes)
+    schemes = _with_representatives(schemes, representatives)
+    other_runs = sweep.runs[~sweep.runs["role"].isin([names.SCHEME, names.STEP])]
+    runs = pd.concat([other_runs, schemes, grid], ignore_index=True)
     members = {
         run_id: list(ids)
-        for rows in (grid, schemes)  # of a scheme, those of the step size that stands for it
+        for rows in (grid, schemes)  # a scheme has the members of the step size that represents it
         for run_id, ids in zip(rows["run_id"], rows["members"])
     }
-    runs = runs.drop(columns=["members", "group"]).copy()  # its columns side by side again
-    place = (sweep.store, sweep.sweep_id, runs, sweep.client)
-    return Merged(*place, source=sweep, members=members)
+    runs = runs.drop(columns=["members", "group"]).copy()  # a contiguous frame
+    sweep_fields = (sweep.store, sweep.sweep_id, runs, sweep.client)
+    return Merged(*sweep_fields, source=sweep, members=members)
 
 
 def _without_reruns(sweep: Sweep, jobs: pd.DataFrame) -> Sweep:
@@ -99,8 +110,8 @@ def _without_reruns(sweep: Sweep, jobs: pd.DataFrame) -> Sweep:
     return replace(sweep, runs=sweep.runs[~ids.isin(earlier).any(axis=1)])
 
 
-def whole(sweep: Sweep) -> Sweep:
-    """Return a sweep with every run of it."""
+def unmerged(sweep: Sweep) -> Sweep:
+    """Return the sweep with the runs of every split and seed, the inverse of `merged`."""
     return sweep.source if isinstance(sweep, Merged) else sweep
 
 
@@ -115,33 +126,39 @@ def every_job(sweep: Sweep, experiment: str | None = None) -> pd.DataFrame:
 
 
 def members_of(sweep: Sweep, run_id: str) -> list[str]:
-    """Return the ids of the runs that a run stands for: of a sweep that is not merged, its own."""
+    """Return the ids of the runs that a run represents; in a sweep that is not merged, its own."""
     return list(sweep.members.get(run_id, [run_id])) if isinstance(sweep, Merged) else [run_id]
 
 
-def _different(jobs: pd.DataFrame, came_to: Mapping[str, Mapping[str, float]]) -> pd.DataFrame:
-    """Return jobs without copies: those of one scheme and split that came to equal results."""
-    kept: list[Any] = []
-    for _, same in jobs.groupby([*problems.SCHEME, "split"], sort=False):
-        own: list[Mapping[str, float]] = []
-        for place, run_id in same["run_id"].items():
-            if not any(problems.equal(came_to[run_id], other) for other in own):
-                own.append(came_to[run_id])
-                kept.append(place)
-    return jobs.loc[sorted(kept)].copy()
+def _without_copies(
+    jobs: pd.DataFrame, results_by_job: Mapping[str, Mapping[str, float]]
+) -> pd.DataFrame:
+    """Return the first job of those of one scheme and split that have equal results."""
+    kept_indexes: list[Any] = []
+    for _, split_jobs in jobs.groupby([*problems.SCHEME_COLUMNS, "split"], sort=False):
+        distinct_results: list[Mapping[str, float]] = []
+        for index, run_id in split_jobs["run_id"].items():
+            if not any(
+                problems.equal_results(results_by_job[run_id], earlier)
+                for earlier in distinct_results
+            ):
+                distinct_results.append(results_by_job[run_id])
+                kept_indexes.append(index)
+    return jobs.loc[sorted(kept_indexes)].copy()
 
 
-def _has_run(jobs: pd.DataFrame) -> "pd.Series[bool]":
-    """Return, by job, whether a job of its scheme did not fail."""
-    keys = [jobs[column] for column in problems.SCHEME]
+def _scheme_has_run(jobs: pd.DataFrame) -> "pd.Series[bool]":
+    """Return, by job, whether any job of its scheme did not fail."""
+    keys = [jobs[column] for column in problems.SCHEME_COLUMNS]
     return (jobs["verdict"] != names.FAILED).groupby(keys).transform("any")
 
 
-def _schemes(jobs: pd.DataFrame) -> pd.DataFrame:
-    """Return a row a group of jobs: a scheme on a problem."""
-    found = _together(jobs, "group")
-    return found.assign(
-        label=_labels(found), **{REPEATS: [repeats(same) for _, same in jobs.groupby("group")]}
+def _merge_schemes(jobs: pd.DataFrame) -> pd.DataFrame:
+    """Return one merged row for each group of jobs, a scheme on a problem."""
+    schemes = _merge_rows(jobs, "group")
+    return schemes.assign(
+        label=_labels(schemes),
+        **{REPEATS: [repeats(scheme_jobs) for _, scheme_jobs in jobs.groupby("group")]},
     )
 
 
@@ -151,178 +168,215 @@ def _labels(rows: pd.DataFrame) -> "pd.Series[str]":
 
 
 def repeats(jobs: pd.DataFrame) -> str:
-    """Return what jobs of one scheme repeat, in words: `4 splits`, `3 seeds`; empty for one."""
+    """Return the numbers of splits and seeds of a scheme's jobs, such as `4 splits x 3 seeds`."""
     splits = jobs["split"].nunique()
     seeds = -(-len(jobs) // max(splits, 1))
-    words = [f"{splits} splits" if splits > 1 else "", f"{seeds} seeds" if seeds > 1 else ""]
-    return " x ".join(word for word in words if word)
+    counts = [f"{splits} splits" if splits > 1 else "", f"{seeds} seeds" if seeds > 1 else ""]
+    return " x ".join(count for count in counts if count)
 
 
 def repeated_over(rows: pd.DataFrame) -> list[str]:
-    """Return what the medians of merged rows are over, each once, in order."""
+    """Return the distinct values of the column `REPEATS` of merged rows, sorted."""
     return sorted(set(rows.get(REPEATS, pd.Series(dtype=str)).dropna()) - {""})
 
 
-def _grid(
+def _merge_steps(
     steps: pd.DataFrame, jobs: pd.DataFrame, schemes: pd.DataFrame
 ) -> tuple[pd.DataFrame, pd.DataFrame]:
-    """Return a row a scheme and step size, and of these the rows that stand for their scheme."""
+    """Return one row a scheme and step size, and the rows that represent their scheme."""
     if steps.empty:
         return steps.assign(group=0, members=None), steps.assign(group=0, members=None)
-    about = jobs.set_index("run_id")
-    group = steps["parent"].map(about["group"])
+    jobs_by_id = jobs.set_index("run_id")
+    group = steps["parent"].map(jobs_by_id["group"])
     rows = as_rows(steps)
     sizes = pd.Series([step_size(row) for row in rows], index=steps.index)
-    place = pd.Series(list(zip(group, sizes)), index=steps.index)
-    found = _together(steps.assign(place=place), "place")
-    found[["group", "size"]] = found["place"].tolist()
-    own = schemes.set_index("group")
+    cells = pd.Series(list(zip(group, sizes)), index=steps.index)
+    grid_rows = _merge_rows(steps.assign(cell=cells), "cell")
+    grid_rows[["group", "size"]] = grid_rows["cell"].tolist()
+    schemes_by_group = schemes.set_index("group")
     sources = (("label", "label"), (REPEATS, REPEATS), ("parent", "run_id"))
-    found = _with(found, {column: found["group"].map(own[source]) for column, source in sources})
-    found = _with(found, _verdicts(steps, place, found))
-    parents = about.to_dict("index")
-    left = pd.Series([excess_left(row, parents[row["parent"]]) for row in rows], index=steps.index)
-    best = {
-        number: _standing(same, sizes, left, jobs[jobs["group"] == number])
-        for number, same in steps.groupby(group)
+    grid_rows = _with_columns(
+        grid_rows,
+        {column: grid_rows["group"].map(schemes_by_group[source]) for column, source in sources},
+    )
+    grid_rows = _with_columns(grid_rows, _verdicts(steps, cells, grid_rows))
+    parents = jobs_by_id.to_dict("index")
+    remaining_excess = pd.Series(
+        [excess_left(row, parents[row["parent"]]) for row in rows], index=steps.index
+    )
+    representative_sizes = {
+        group_number: _representative_size(
+            scheme_steps, sizes, remaining_excess, jobs[jobs["group"] == group_number]
+        )
+        for group_number, scheme_steps in steps.groupby(group)
     }
-    standing = found["size"] == found["group"].map(best)
-    found[names.BEST.column] = standing.map({True: "true", False: "false"})
-    found = found.drop(columns=["place", "size"])
-    return found, found[standing]
+    is_representative = grid_rows["size"] == grid_rows["group"].map(representative_sizes)
+    grid_rows[names.BEST.column] = is_representative.map({True: "true", False: "false"})
+    grid_rows = grid_rows.drop(columns=["cell", "size"])
+    return grid_rows, grid_rows[is_representative]
 
 
-def _standing_in(schemes: pd.DataFrame, standing: pd.DataFrame) -> pd.DataFrame:
-    """Return scheme rows with what the step size that stands for each came to."""
+def _with_representatives(schemes: pd.DataFrame, step_rows: pd.DataFrame) -> pd.DataFrame:
+    """Return scheme rows with the outcome of the step size that represents each scheme."""
     families = tuple(names.METRICS + family for family in (names.TRAIN, names.TEST))
-    finals = [names.final(metric).column for metric in names.HISTORIES]
-    words = [names.STEP_TAG.column, names.VERDICT.column, "verdict", "reason", "members"]
+    final_columns = [names.final(metric).column for metric in names.HISTORIES]
+    outcome_columns = [names.STEP_TAG.column, names.VERDICT.column, "verdict", "reason", "members"]
     columns = [
-        column for column in standing if column.startswith(families) or column in (*finals, *words)
+        column
+        for column in step_rows
+        if column.startswith(families) or column in (*final_columns, *outcome_columns)
     ]
-    own = standing.set_index("group")[columns]
-    found = schemes.set_index("group")
-    there = pd.Series(found.index.isin(own.index), index=found.index)
-    nothing = pd.Series(None, index=found.index, dtype=object)
-    new = {
-        column: own[column].reindex(found.index).where(there, found.get(column, nothing))
+    representatives = step_rows.set_index("group")[columns]
+    schemes_by_group = schemes.set_index("group")
+    has_representative = pd.Series(
+        schemes_by_group.index.isin(representatives.index), index=schemes_by_group.index
+    )
+    missing = pd.Series(None, index=schemes_by_group.index, dtype=object)
+    new_columns = {
+        column: representatives[column]
+        .reindex(schemes_by_group.index)
+        .where(has_representative, schemes_by_group.get(column, missing))
         for column in columns
     }
-    return _with(found, new).reset_index()
+    return _with_columns(schemes_by_group, new_columns).reset_index()
 
 
-def _with(rows: pd.DataFrame, columns: Mapping[str, Any]) -> pd.DataFrame:
-    """Return rows with other columns, put in at once: one by one they would scatter the table."""
-    kept = rows.drop(columns=[name for name in columns if name in rows])
-    return pd.concat([kept, pd.DataFrame(dict(columns), index=rows.index)], axis=1).copy()
+def _with_columns(rows: pd.DataFrame, columns: Mapping[str, Any]) -> pd.DataFrame:
+    """Return rows with columns replaced in one concatenation, which keeps the frame contiguous."""
+    other_columns = rows.drop(columns=[name for name in columns if name in rows])
+    return pd.concat([other_columns, pd.DataFrame(dict(columns), index=rows.index)], axis=1).copy()
 
 
-def _together(rows: pd.DataFrame, by: str) -> pd.DataFrame:
-    """Return groups of runs as one each: the first, medians of numbers, and words that all share.
+def _merge_rows(rows: pd.DataFrame, group_column: str) -> pd.DataFrame:
+    """Return one row a group of runs: the first run, with medians of its metrics.
 
-    Of a parameter that varies, all values; quartiles beside the final values of histories; of
-    largest step sizes one of the grid. members: the ids of the runs of each.
+    Of a parameter that varies the row lists all values; a tag that varies is None. Quartiles stand
+    beside the final values of histories. A largest step size is the smallest of the group. The
+    column `members` has the ids of the runs of the group.
     """
-    groups = rows.groupby(by, sort=False)
-    found = rows.drop_duplicates(by).set_index(by)
-    found = _with(found, {"members": groups["run_id"].agg(list)})
-    if not rows[by].duplicated().any():
-        return found.reset_index()
-    numbers = [name for name in rows if name.startswith(names.METRICS)]
-    finals = {metric: names.final(metric).column for metric in names.HISTORIES}
-    new: dict[str, Any] = dict(groups[numbers].median().items())
-    new |= {
-        names.quartile(metric, part).column: groups[final].quantile(share)
-        for metric, final in finals.items()
-        for part, share in zip(names.QUARTILES, SHARES)
+    groups = rows.groupby(group_column, sort=False)
+    merged_rows = rows.drop_duplicates(group_column).set_index(group_column)
+    merged_rows = _with_columns(merged_rows, {"members": groups["run_id"].agg(list)})
+    if not rows[group_column].duplicated().any():
+        return merged_rows.reset_index()
+    metric_columns = [name for name in rows if name.startswith(names.METRICS)]
+    final_columns = {metric: names.final(metric).column for metric in names.HISTORIES}
+    new_columns: dict[str, Any] = dict(groups[metric_columns].median().items())
+    new_columns |= {
+        names.quartile(metric, quartile).column: groups[final].quantile(level)
+        for metric, final in final_columns.items()
+        for quartile, level in zip(names.QUARTILES, QUARTILE_LEVELS)
         if final in rows
     }
-    words = [name for name in rows if name.startswith((names.PARAMS, names.TAGS))]
-    varied = groups[words].nunique(dropna=False) > 1
-    for name in varied.columns[varied.any()]:
-        joined = groups[name].agg(lambda part: ", ".join(dict.fromkeys(part.dropna())))
-        of_all = joined if name.startswith(names.PARAMS) else None
-        new[name] = found[name].astype(object).where(~varied[name], of_all)
-    for name in (name for name in OF_THE_GRID if name in rows):
-        middles, bounds = zip(*(_on_the_grid(same, name) for _, same in groups))
-        new |= {
-            name: pd.Series(middles, found.index),
-            OF_THE_GRID[name]: pd.Series(bounds, found.index),
+    text_columns = [name for name in rows if name.startswith((names.PARAMS, names.TAGS))]
+    has_several_values = groups[text_columns].nunique(dropna=False) > 1
+    for name in has_several_values.columns[has_several_values.any()]:
+        joined = groups[name].agg(lambda values: ", ".join(dict.fromkeys(values.dropna())))
+        joined_values = joined if name.startswith(names.PARAMS) else None
+        new_columns[name] = (
+            merged_rows[name].astype(object).where(~has_several_values[name], joined_values)
+        )
+    for name in (name for name in LOWER_BOUND_TAGS if name in rows):
+        smallest_sizes, bounds = zip(
+            *(_smallest_step_size(group_rows, name) for _, group_rows in groups)
+        )
+        new_columns |= {
+            name: pd.Series(smallest_sizes, merged_rows.index),
+            LOWER_BOUND_TAGS[name]: pd.Series(bounds, merged_rows.index),
         }
-    return _with(found, new).reset_index()
+    return _with_columns(merged_rows, new_columns).reset_index()
 
 
-def _on_the_grid(rows: pd.DataFrame, name: str) -> tuple[float, str]:
-    """Return the smallest step size of some splits, and whether it may be larger.
+def _smallest_step_size(rows: pd.DataFrame, name: str) -> tuple[float, str]:
+    """Return the smallest of the splits' largest step sizes, and whether it is a lower bound.
 
-    It is what holds on every split, as the verdict is the worst: NaN where one split has none.
+    It holds on every split, as the worst verdict does. It is NaN where one split has none.
     """
     if rows[name].isna().any():
         return float("nan"), "false"
-    least = float(rows[name].min())
-    tag = OF_THE_GRID[name]
-    of_least = rows.loc[rows[name] == least, tag] if tag in rows else pd.Series(dtype=str)
-    return least, str(bool(len(of_least)) and bool((of_least == "true").all())).lower()
+    smallest = float(rows[name].min())
+    tag = LOWER_BOUND_TAGS[name]
+    smallest_tags = rows.loc[rows[name] == smallest, tag] if tag in rows else pd.Series(dtype=str)
+    return smallest, str(bool(len(smallest_tags)) and bool((smallest_tags == "true").all())).lower()
 
 
 def _verdicts(
-    steps: pd.DataFrame, place: "pd.Series[Any]", found: pd.DataFrame
+    steps: pd.DataFrame, cells: "pd.Series[Any]", grid_rows: pd.DataFrame
 ) -> dict[str, list[str]]:
-    """Return the verdict on the runs of each step size, the worst, and how many had which."""
+    """Return the worst verdict on the runs of each step size, and the count of each verdict."""
     order = list(names.VERDICTS)
-    words, reasons = [], []
-    each = dict(list(steps["verdict"].groupby(place)))
-    for own, over in zip(found["place"], found[REPEATS]):
-        verdicts = list(each[own])
-        counts = {word: verdicts.count(word) for word in order if word in verdicts}
-        shown = ", ".join(f"{count} {word}" for word, count in counts.items())
-        words.append(max(verdicts, key=order.index))
-        reasons.append(f"of {over}: {shown}" if len(counts) > 1 else "")
-    return {"verdict": words, names.VERDICT.column: words, "reason": reasons}
+    worst_verdicts, reasons = [], []
+    verdicts_by_cell = dict(list(steps["verdict"].groupby(cells)))
+    for cell, repeats_text in zip(grid_rows["cell"], grid_rows[REPEATS]):
+        verdicts = list(verdicts_by_cell[cell])
+        counts = {verdict: verdicts.count(verdict) for verdict in order if verdict in verdicts}
+        counts_text = ", ".join(f"{count} {verdict}" for verdict, count in counts.items())
+        worst_verdicts.append(max(verdicts, key=order.index))
+        reasons.append(f"of {repeats_text}: {counts_text}" if len(counts) > 1 else "")
+    return {"verdict": worst_verdicts, names.VERDICT.column: worst_verdicts, "reason": reasons}
 
 
-def _standing(
-    steps: pd.DataFrame, sizes: "pd.Series[float]", left: "pd.Series[float]", jobs: pd.DataFrame
+def _representative_size(
+    steps: pd.DataFrame,
+    sizes: "pd.Series[float]",
+    remaining_excess: "pd.Series[float]",
+    jobs: pd.DataFrame,
 ) -> float:
-    """Return the step size that stands for a scheme on all its splits: the shown or the best."""
+    """Return the step size that represents a scheme on all splits: the chosen or the best one."""
     first = jobs.iloc[0]
     if first.get(names.STEP_CHOSEN.column) == "true":
         shown = step_size(first)  # perhaps of six digits
         return float(min(sizes[steps.index], key=lambda size: abs(size - shown)))
-    held = pd.to_numeric(steps.get(names.TO_LOWEST.column, pd.Series(np.nan, index=steps.index)))
-    by = sizes[steps.index]
-    each = held.fillna(np.inf).groupby(by)
-    unreached = each.agg(lambda part: np.isinf(part).sum()) + len(jobs) - each.size()
-    upper = each.quantile(0.75, interpolation="higher")
-    ends = left[steps.index].groupby(by).median()
-    number = best_step([*upper.index], upper, unreached, ends)
-    assert number is not None
-    return float(upper.index[number])
+    iterations_to_lowest = pd.to_numeric(
+        steps.get(names.TO_LOWEST.column, pd.Series(np.nan, index=steps.index))
+    )
+    run_sizes = sizes[steps.index]
+    iterations_by_size = iterations_to_lowest.fillna(np.inf).groupby(run_sizes)
+    unreached_counts = (
+        iterations_by_size.agg(lambda iterations: np.isinf(iterations).sum())
+        + len(jobs)
+        - iterations_by_size.size()
+    )
+    upper_quartiles = iterations_by_size.quantile(0.75, interpolation="higher")
+    median_excess = remaining_excess[steps.index].groupby(run_sizes).median()
+    best_index = best_step(
+        [*upper_quartiles.index], upper_quartiles, unreached_counts, median_excess
+    )
+    assert best_index is not None
+    return float(upper_quartiles.index[best_index])
 
 
-def over_members(found: pd.DataFrame, row: Mapping[Any, Any], count: int) -> pd.DataFrame:
-    """Return the histories of several runs as one: medians, with quartiles over the runs.
+def over_members(histories: pd.DataFrame, row: Mapping[Any, Any], count: int) -> pd.DataFrame:
+    """Return the median history of several runs, with quartiles over the runs.
 
-    It ends where the first of them does.
+    Args:
+        histories: The histories of the runs, one row a run and iteration.
+        row: The merged run that represents them.
+        count: The number of runs.
+
+    Returns:
+        One row an iteration, up to the end of the shortest history.
     """
     if count == 1:
-        return found.assign(run_id=row["run_id"], label=row["label"], verdict=row["verdict"])
-    by = found.groupby("iteration")
-    there = by.size() == count
-    metrics = [metric.key for metric in names.HISTORIES if metric.key in found]
-    table = by[metrics].median()
+        return histories.assign(run_id=row["run_id"], label=row["label"], verdict=row["verdict"])
+    by_iteration = histories.groupby("iteration")
+    in_all_runs = by_iteration.size() == count
+    metrics = [metric.key for metric in names.HISTORIES if metric.key in histories]
+    table = by_iteration[metrics].median()
     for metric in names.HISTORIES:
-        for part, share in zip(names.QUARTILES, SHARES) if metric.key in found else ():
-            table[names.quartile(metric, part).key] = by[metric.key].quantile(share)
-    table = table[there].reset_index()
-    about = {**row, "step_size": row.get(names.STEP_TAG.column)}
-    first = ("run_id", "experiment", "normalizer", "label", "step_size", "verdict")
-    for place, name in enumerate(first):
-        table.insert(place, name, about[name])
+        for quartile, level in (
+            zip(names.QUARTILES, QUARTILE_LEVELS) if metric.key in histories else ()
+        ):
+            table[names.quartile(metric, quartile).key] = by_iteration[metric.key].quantile(level)
+    table = table[in_all_runs].reset_index()
+    row_values = {**row, "step_size": row.get(names.STEP_TAG.column)}
+    leading_columns = ("run_id", "experiment", "normalizer", "label", "step_size", "verdict")
+    for position, name in enumerate(leading_columns):
+        table.insert(position, name, row_values[name])
     return table
 
 
 def crowded(sweep: Sweep, experiment: str) -> bool:
-    """Return whether an experiment has more schemes than its figures can tell apart."""
+    """Return whether an experiment has more schemes than a figure can show legibly."""
     rows = merged(sweep).of_role(names.SCHEME, experiment)
-    return int((rows["verdict"] != names.FAILED).sum()) > MOST
+    return int((rows["verdict"] != names.FAILED).sum()) > MAX_DRAWN_SCHEMES

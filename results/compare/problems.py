@@ -1,7 +1,7 @@
-"""What two schemes can be compared on: problems, and the splits of the data that repeat them.
+"""Group the runs of sweeps into problems and splits, on which schemes can be compared.
 
-A problem is one data set, cost and setting. A split of it is one training part: what was drawn
-from one data set shares its data, whatever the start. Equal results are one result.
+A problem is one data set, cost and setting. A split of a problem is one training set; runs of one
+split share its data, whatever their start. Runs with equal results count as one run.
 """
 
 import re
@@ -16,25 +16,25 @@ from normbench import names
 from normbench.results.store.rows import as_rows, shared_value
 from normbench.results.store.run_labels import as_set
 from normbench.results.store.runs import Sweep
-from normbench.results.words.sentences import said
+from normbench.results.words.sentences import make_sentence
 from normbench.settings import SEEDS, makes_problem
 
-OWN = "each scheme's own"
+VALUE_PER_SCHEME = "each scheme's own"
 HYDRA_RANGE = re.compile(
     r"range\((?:start=)?(-?\d+)(?:,(?:stop=)?(-?\d+))?(?:,(?:step=)?(-?[1-9]\d*))?\)"
 )
-EQUAL = 1e-9  # relative: the results of equal jobs differ by rounding
-# What tells two results apart: of a scheme, and at each step size, whose costs may all be 0.
-MARKS = (names.LIPSCHITZ, names.LIPSCHITZ_START, names.MINIMUM)
-ENDS = (
+RESULT_TOLERANCE = 1e-9  # relative: the results of equal jobs differ by rounding
+# Metrics that distinguish the results of two jobs: of the scheme, and at each step size.
+SCHEME_RESULTS = (names.LIPSCHITZ, names.LIPSCHITZ_START, names.MINIMUM)
+STEP_RESULTS = (
     *map(names.final, names.HISTORIES),
     *(names.reached(target) for target in names.TARGETS),
 )
-PLACE = ["experiment", "setting"]  # the columns that make a problem
-SCHEME = [*PLACE, "scheme"]  # and a scheme on it
-Results = dict[str, list[Mapping[str, float]]]  # by scheme, of each of its jobs
-# What to do about a seed that changes nothing.
-REMEDIES = {
+PROBLEM_COLUMNS = ["experiment", "setting"]  # the columns that identify a problem
+SCHEME_COLUMNS = [*PROBLEM_COLUMNS, "scheme"]  # the columns that identify a scheme on a problem
+ResultsByScheme = dict[str, list[Mapping[str, float]]]  # by scheme: the results of each job
+# The end of the sentence on a seed that has no effect.
+IDLE_SEED_REMEDIES = {
     "seed": "; start=normal draws starts by it, and dataset.split_seed draws splits",
     "dataset.split_seed": "; dataset.test_fraction=0.25 holds points out by it",
     "dataset.seed": "",
@@ -42,50 +42,69 @@ REMEDIES = {
 
 
 def scheme_runs(sweeps: Sequence[Sweep]) -> pd.DataFrame:
-    """Return the scheme runs of jobs with a descent, `placed`."""
+    """Return the rows of `placed` whose job has a descent."""
     runs = placed(sweeps)
     return runs[~without_descent(runs)].reset_index(drop=True)
 
 
 def placed(sweeps: Sequence[Sweep]) -> pd.DataFrame:
-    """Return scheme runs, each with its place in the comparison.
+    """Return the scheme runs of sweeps, with the columns by which they are compared.
 
-    Columns beside the runs' own: sweep (its number), setting, draw (the seeds), split (a number;
-    equal ones share their data, or all of their results), scheme (its name with the options that
-    vary). Of a job that was run twice the last counts.
+    If a job was run twice, the last run counts.
+
+    Args:
+        sweeps: The sweeps, numbered in this order.
+
+    Returns:
+        One row a scheme run. The additional columns are `sweep`, its number; `setting`, the
+        settings that vary; `draw`, the seeds; `split`, a number that runs share if they have the
+        same data or equal results throughout; and `scheme`, the normalizer with the options that
+        vary.
     """
     if len(sweeps) == 1:
-        return sweeps[0].once("placed", lambda: _placed(sweeps)).copy()
+        return sweeps[0].get_or_compute("placed", lambda: _placed(sweeps)).copy()
     return _placed(sweeps)
 
 
 def _placed(sweeps: Sequence[Sweep]) -> pd.DataFrame:
-    parts = [one.of_role(names.SCHEME).assign(sweep=number) for number, one in enumerate(sweeps)]
-    runs = pd.concat(parts, ignore_index=True)
-    made = problems(runs, "sweep")
-    known_as = scheme_names(runs)
-    varied = [{name: one[name] for name in one if name not in SEEDS} for one in made]
+    """Compute the table of `placed`, which caches it for a single sweep."""
+    sweep_runs = [
+        sweep.of_role(names.SCHEME).assign(sweep=number) for number, sweep in enumerate(sweeps)
+    ]
+    runs = pd.concat(sweep_runs, ignore_index=True)
+    problem_settings = problems(runs, "sweep")
+    names_by_run = scheme_names(runs)
+    varied_settings = [
+        {name: value for name, value in settings.items() if name not in SEEDS}
+        for settings in problem_settings
+    ]
     columns = {
-        "setting": [", ".join(f"{name}={one[name]}" for name in one) for one in varied],
-        "draw": [", ".join(draws) for draws in _draws(runs)],
-        "scheme": [known_as[run_id] for run_id in runs["run_id"]],
+        "setting": [
+            ", ".join(f"{name}={settings[name]}" for name in settings)
+            for settings in varied_settings
+        ],
+        "draw": [", ".join(draws) for draws in _seed_values(runs)],
+        "scheme": [names_by_run[run_id] for run_id in runs["run_id"]],
     }
-    # Words also where there are no runs: tables are merged by them.
+    # The columns hold text even without runs, because tables are merged by them.
     runs = runs.assign(
-        **{name: pd.Series(own, runs.index, object) for name, own in columns.items()}
+        **{
+            name: pd.Series(column_values, runs.index, object)
+            for name, column_values in columns.items()
+        }
     )
-    runs = runs.drop_duplicates([*SCHEME, "draw"], keep="last", ignore_index=True)
-    return runs.assign(split=_splits(runs, results(sweeps, runs)))
+    runs = runs.drop_duplicates([*SCHEME_COLUMNS, "draw"], keep="last", ignore_index=True)
+    return runs.assign(split=_splits(runs, job_results(sweeps, runs)))
 
 
 def without_descent(schemes: pd.DataFrame) -> "pd.Series[bool]":
-    """Return, by run, whether it only fits its scheme and records: `iterations=0`."""
-    asked = schemes.get(names.setting("iterations"), pd.Series("", index=schemes.index))
-    return asked.astype(str) == "0"
+    """Return, by run, whether the job only fits its scheme and has no descent: `iterations=0`."""
+    iterations = schemes.get(names.setting("iterations"), pd.Series("", index=schemes.index))
+    return iterations.astype(str) == "0"
 
 
 def starts_of(scheme: Mapping[Any, Any]) -> int:
-    """Return how many starts a scheme run's job had."""
+    """Return the number of starts of a scheme run's job."""
     try:
         return int(scheme.get(names.setting("starts")) or 1)
     except ValueError:
@@ -93,191 +112,248 @@ def starts_of(scheme: Mapping[Any, Any]) -> int:
 
 
 def own_functions(schemes: pd.DataFrame) -> bool:
-    """Return whether a penalty makes each scheme minimize a function of its own.
+    """Return whether each scheme minimizes another function of the features.
 
-    `cost.l2` on the transformed weights does; with `cost.l2_in=features` all have the same.
+    It does with a penalty `cost.l2` on the transformed weights. With `cost.l2_in=features` all
+    schemes minimize the same function.
     """
     none = pd.Series(dtype=str)
     penalty = pd.to_numeric(schemes.get(names.setting("cost.l2"), none), errors="coerce")
-    where = schemes.get(names.setting("cost.l2_in"), none).reindex(penalty.index)
-    return bool(((penalty > 0) & (where != "features")).any())
+    penalized_weights = schemes.get(names.setting("cost.l2_in"), none).reindex(penalty.index)
+    return bool(((penalty > 0) & (penalized_weights != "features")).any())
 
 
 def problems(schemes: pd.DataFrame, sweep: str | None = None) -> list[dict[str, str]]:
-    """Return, by run, what makes its problem: the settings that were varied, by their names.
+    """Return, by run, the varied settings that identify its problem.
 
-    schemes: scheme runs; sweep: the column that tells of which sweep each is, where they are of
-    several. A setting that a scheme had several values of in one experiment makes other problems;
-    one that each scheme of a sweep has to itself (`${per_scheme:...}`) is the same for them all.
-    One that each optimizer has to itself comes with the optimizer.
+    A setting that takes several values under one scheme of an experiment makes several problems. A
+    setting with one value per scheme (`${per_scheme:...}`) belongs to the scheme, and is
+    `VALUE_PER_SCHEME` for all of them. A setting with one value per optimizer, or other choice,
+    belongs to that choice and is left out.
+
+    Args:
+        schemes: One row a scheme run.
+        sweep: The column with the number of each run's sweep; None where there is one sweep.
+
+    Returns:
+        For each run its settings, values by names.
     """
     schemes = as_set(schemes)
-    found: dict[Any, dict[str, str]] = {place: {} for place in schemes.index}
-    varied = [
+    settings_by_run: dict[Any, dict[str, str]] = {index: {} for index in schemes.index}
+    problem_columns = [
         name
         for name in schemes.columns
         if name.startswith(names.PARAMS) and makes_problem(name.removeprefix(names.PARAMS))
     ]
     for _, rows in schemes.groupby("experiment", sort=False):
-        for name in varied:
-            if rows[name].nunique(dropna=False) == 1 or _one_each(rows, name):
+        for name in problem_columns:
+            if rows[name].nunique(dropna=False) == 1 or _one_value_each(rows, name):
                 continue
             choice = name.rpartition(".")[0]  # such as the optimizer's, whose options come with it
-            named = [by for by in (choice, names.setting("optimizer")) if by in rows and by != name]
-            if any(_one_each(rows, name, by) for by in named):
+            group_columns = [
+                column
+                for column in (choice, names.setting("optimizer"))
+                if column in rows and column != name
+            ]
+            if any(_one_value_each(rows, name, column) for column in group_columns):
                 continue
-            for _, part in rows.groupby(sweep) if sweep else [(None, rows)]:
-                own = part[name].nunique(dropna=False) > 1 and _one_each(part, name)
-                for place, value in part[name].dropna().items():
-                    found[place][name.removeprefix(names.PARAMS)] = (
-                        OWN if own else names.typed(value)
+            for _, sweep_rows in rows.groupby(sweep) if sweep else [(None, rows)]:
+                per_scheme = sweep_rows[name].nunique(dropna=False) > 1 and _one_value_each(
+                    sweep_rows, name
+                )
+                for index, value in sweep_rows[name].dropna().items():
+                    settings_by_run[index][name.removeprefix(names.PARAMS)] = (
+                        VALUE_PER_SCHEME if per_scheme else names.typed(value)
                     )
-    return list(found.values())
+    return list(settings_by_run.values())
 
 
-def _one_each(schemes: pd.DataFrame, name: str, by: str = "normalizer") -> bool:
+def _one_value_each(schemes: pd.DataFrame, name: str, group_column: str = "normalizer") -> bool:
     """Return whether each normalizer, or each option of a choice, has one value of a setting."""
-    return bool((schemes.groupby(by)[name].nunique(dropna=False) <= 1).all())
+    return bool((schemes.groupby(group_column)[name].nunique(dropna=False) <= 1).all())
 
 
 def scheme_names(schemes: pd.DataFrame) -> dict[str, str]:
-    """Return, by run, the normalizer's name, with its own options where they were varied."""
-    own_option = names.setting("normalizer.")
-    options = [name for name in schemes.columns if name.startswith(own_option)]
-    found = {}
-    for _, same in schemes.groupby("normalizer"):
-        own = [name for name in options if same[name].nunique(dropna=False) > 1]
-        for row in as_rows(same):
-            extra = [f"{name.removeprefix(own_option)}={names.typed(row[name])}" for name in own]
-            found[row["run_id"]] = ", ".join([names.fitted(row), *extra])
-    return found
+    """Return, by run id, the normalizer's name with those of its options that vary."""
+    option_prefix = names.setting("normalizer.")
+    options = [name for name in schemes.columns if name.startswith(option_prefix)]
+    names_by_run = {}
+    for _, normalizer_runs in schemes.groupby("normalizer"):
+        varied_options = [
+            name for name in options if normalizer_runs[name].nunique(dropna=False) > 1
+        ]
+        for row in as_rows(normalizer_runs):
+            option_values = [
+                f"{name.removeprefix(option_prefix)}={names.typed(row[name])}"
+                for name in varied_options
+            ]
+            names_by_run[row["run_id"]] = ", ".join([names.fitted(row), *option_values])
+    return names_by_run
 
 
-def _draws(schemes: pd.DataFrame) -> list[tuple[str, ...]]:
-    """Return, by run, the values of its seeds."""
+def _seed_values(schemes: pd.DataFrame) -> list[tuple[str, ...]]:
+    """Return, by run, the values of the settings `SEEDS`."""
     return [
         tuple(str(row.get(names.setting(name), "0")) for name in SEEDS) for row in as_rows(schemes)
     ]
 
 
-def results(sweeps: Sequence[Sweep], schemes: pd.DataFrame) -> dict[str, dict[str, float]]:
-    """Return, by scheme run, what it came to: `MARKS`, and `ENDS` at each step size."""
-    found = {row["run_id"]: _numbers(row, MARKS) for row in as_rows(schemes)}
+def job_results(sweeps: Sequence[Sweep], schemes: pd.DataFrame) -> dict[str, dict[str, float]]:
+    """Return the numbers by which the results of two jobs are compared.
+
+    Args:
+        sweeps: The sweeps, numbered as in the column `sweep` of the scheme runs.
+        schemes: One row a scheme run.
+
+    Returns:
+        By the id of the scheme run: the recorded values of `SCHEME_RESULTS`, and those of
+        `STEP_RESULTS` at each step size. The keys of the latter begin with the step size.
+    """
+    results_by_run = {
+        row["run_id"]: _metric_values(row, SCHEME_RESULTS) for row in as_rows(schemes)
+    }
     for sweep in sweeps:
         steps = sweep.of_role(names.STEP)
         if steps.empty:
             continue
-        wanted = [names.STEP_TAG.column, *(metric.column for metric in ENDS)]
-        columns = [column for column in wanted if column in steps]
+        wanted_columns = [names.STEP_TAG.column, *(metric.column for metric in STEP_RESULTS)]
+        columns = [column for column in wanted_columns if column in steps]
         for row in as_rows(steps[["parent", *columns]]):
-            if row["parent"] in found:
-                ends = _numbers(row, ENDS)
+            if row["parent"] in results_by_run:
+                step_results = _metric_values(row, STEP_RESULTS)
                 size = row[names.STEP_TAG.column]
-                found[row["parent"]] |= {f"{size} {key}": value for key, value in ends.items()}
-    return found
+                results_by_run[row["parent"]] |= {
+                    f"{size} {key}": value for key, value in step_results.items()
+                }
+    return results_by_run
 
 
-def _numbers(row: Mapping[Any, Any], metrics: Sequence[names.Metric]) -> dict[str, float]:
-    known = {metric.key: row.get(metric.column) for metric in metrics}
-    return {key: value for key, value in known.items() if value is not None and value == value}
+def _metric_values(row: Mapping[Any, Any], metrics: Sequence[names.Metric]) -> dict[str, float]:
+    """Return the recorded values of some metrics of a row, by key; NaN is left out."""
+    recorded_values = {metric.key: row.get(metric.column) for metric in metrics}
+    return {
+        key: value for key, value in recorded_values.items() if value is not None and value == value
+    }
 
 
-def equal(one: Mapping[str, float], other: Mapping[str, float]) -> bool:
-    """Return whether two runs came to the same, to rounding; nothing is no result."""
+def equal_results(first: Mapping[str, float], second: Mapping[str, float]) -> bool:
+    """Return whether the results of two jobs are equal up to rounding; empty results never are."""
     return (
-        bool(one)
-        and one.keys() == other.keys()
-        and all(isclose(one[key], other[key], rel_tol=EQUAL) for key in one)
+        bool(first)
+        and first.keys() == second.keys()
+        and all(isclose(first[key], second[key], rel_tol=RESULT_TOLERANCE) for key in first)
     )
 
 
-def _splits(schemes: pd.DataFrame, came_to: Mapping[str, Mapping[str, float]]) -> list[int]:
+def _splits(schemes: pd.DataFrame, results_by_job: Mapping[str, Mapping[str, float]]) -> list[int]:
     """Return, by run, the number of its split within its problem.
 
-    One split is what has the same data (its fingerprint is recorded; a job that failed has none,
-    and is of the split that the others of its seeds are of), or the same results throughout.
+    Runs are of one split if they have the same data, by its recorded fingerprint, or equal results
+    throughout. A failed job has no fingerprint; it belongs to the split of the jobs with its seeds.
     """
     rows = as_rows(schemes)
     seeds = [
-        (row["experiment"], row["setting"], *draws[:2]) for row, draws in zip(rows, _draws(schemes))
+        (row["experiment"], row["setting"], *draws[:2])
+        for row, draws in zip(rows, _seed_values(schemes))
     ]
     data = {key: row["data"] for key, row in zip(seeds, rows) if row.get("data")}
     labels = [(*key[:2], data.get(key, key[2:])) for key in seeds]
-    own: dict[Any, Results] = {}
+    results_by_label: dict[Any, ResultsByScheme] = {}
     for row, label in zip(rows, labels):
-        found = own.setdefault(label, {})
-        found.setdefault(row["scheme"], []).append(came_to.get(row["run_id"], {}))
+        scheme_results = results_by_label.setdefault(label, {})
+        scheme_results.setdefault(row["scheme"], []).append(results_by_job.get(row["run_id"], {}))
     numbers: dict[Any, int] = {}
-    for label, mine in own.items():
-        before = [other for other in numbers if other[:2] == label[:2]]
-        same = (numbers[other] for other in before if _copies(mine, own[other]))
-        numbers[label] = next(same, len(before))
+    for label, label_results in results_by_label.items():
+        earlier_labels = [earlier for earlier in numbers if earlier[:2] == label[:2]]
+        equal_numbers = (
+            numbers[earlier]
+            for earlier in earlier_labels
+            if _equal_splits(label_results, results_by_label[earlier])
+        )
+        numbers[label] = next(equal_numbers, len(earlier_labels))
     return [numbers[label] for label in labels]
 
 
-def _copies(one: Results, other: Results) -> bool:
-    """Return whether two splits have the same results under every scheme."""
-    return one.keys() == other.keys() and all(
-        equal(mine, yours) for name in one for mine in one[name] for yours in other[name]
+def _equal_splits(first: ResultsByScheme, second: ResultsByScheme) -> bool:
+    """Return whether two splits have equal results under every scheme."""
+    return first.keys() == second.keys() and all(
+        equal_results(first_results, second_results)
+        for scheme in first
+        for first_results in first[scheme]
+        for second_results in second[scheme]
     )
 
 
 def idle_seeds(sweeps: Sequence[Sweep]) -> list[str]:
-    """Return a sentence for each seed that was varied and changed nothing.
+    """Return a sentence for each seed that was varied and has no effect.
 
-    That is where the jobs that differ in it alone came to equal results, or where a command that
-    varies it has one run for all its values: a job that draws nothing by it is not run again.
+    A seed has no effect where the jobs that differ in it alone have equal results, or where a
+    command that varies it has one run for all its values, because a job that does not draw by the
+    seed is not run again.
     """
     schemes = scheme_runs(sweeps)
-    came_to = results(sweeps, schemes)
-    rows = list(zip(as_rows(schemes), _draws(schemes)))
-    counts = _asked_in_vain(sweeps)
-    for place, name in enumerate(SEEDS):
+    results_by_job = job_results(sweeps, schemes)
+    rows = list(zip(as_rows(schemes), _seed_values(schemes)))
+    counts = _idle_seed_counts(sweeps)
+    for position, name in enumerate(SEEDS):
         groups: dict[Any, list[str]] = {}
         for row, draws in rows:
-            key = (*(row[column] for column in SCHEME), draws[:place], draws[place + 1 :])
+            key = (
+                *(row[column] for column in SCHEME_COLUMNS),
+                draws[:position],
+                draws[position + 1 :],
+            )
             groups.setdefault(key, []).append(row["run_id"])
-        several = [ids for ids in groups.values() if len(ids) > 1]
-        if several and all(equal(came_to[ids[0]], came_to[one]) for ids in several for one in ids):
-            counts[name] = max(map(len, several))
+        repeated_ids = [ids for ids in groups.values() if len(ids) > 1]
+        if repeated_ids and all(
+            equal_results(results_by_job[ids[0]], results_by_job[run_id])
+            for ids in repeated_ids
+            for run_id in ids
+        ):
+            counts[name] = max(map(len, repeated_ids))
     return [
-        said("idle_seed", name=name, count=counts[name], remedy=REMEDIES[name]).text
+        make_sentence(
+            "idle_seed", name=name, count=counts[name], remedy=IDLE_SEED_REMEDIES[name]
+        ).text
         for name in SEEDS
         if name in counts
     ]
 
 
-def _asked_in_vain(sweeps: Sequence[Sweep]) -> dict[str, int]:
-    """Return how many values of each seed a command gives whose runs all have one value."""
-    found = {}
+def _idle_seed_counts(sweeps: Sequence[Sweep]) -> dict[str, int]:
+    """Return the number of values that a command gives a seed if all its runs have one of them."""
+    idle_counts = {}
     for sweep in sweeps:
         runs = sweep.of_role(names.SCHEME)
-        for word in shlex.split(sweep.command) if len(sweep.experiments) else ():
-            name, _, values = word.lstrip("+").rstrip(";").partition("=")
+        for argument in shlex.split(sweep.command) if len(sweep.experiments) else ():
+            name, _, values = argument.lstrip("+").rstrip(";").partition("=")
             column = names.setting(name)
-            several = _values_asked(values) if name in SEEDS else 1
-            if several > 1 and column in runs and runs[column].nunique() == 1:
-                found[name] = several
-    return found
+            value_count = _value_count(values) if name in SEEDS else 1
+            if value_count > 1 and column in runs and runs[column].nunique() == 1:
+                idle_counts[name] = value_count
+    return idle_counts
 
 
-def _values_asked(text: str) -> int:
+def _value_count(text: str) -> int:
     """Return how many values a word of Hydra's gives a seed: `0,1,2` or `range(0,3)`."""
     bounds = HYDRA_RANGE.fullmatch(text.replace(" ", ""))
     return len(range(*map(int, filter(None, bounds.groups())))) if bounds else text.count(",") + 1
 
 
 def budget(schemes: pd.DataFrame) -> str:
-    """Return what the descents of scheme runs had: `in 100 iterations of gradient descent`.
+    """Return the iterations and optimizer of scheme runs as `in 100 iterations of adam`.
 
-    What differs between them is left out; empty where there was no descent.
+    A number or optimizer that differs between runs is left out. The text is empty where there was
+    no descent.
     """
     optimizer = shared_value(schemes, names.OPTIMIZER.column, "gradient_descent").replace("_", " ")
-    asked = shared_value(schemes, names.setting("iterations"))
-    iterations = int(float(asked)) if asked else None  # a user may have written 1e3
+    iterations_setting = shared_value(schemes, names.setting("iterations"))
+    iterations = (
+        int(float(iterations_setting)) if iterations_setting else None
+    )  # a user may have written 1e3
     if iterations == 0:
         return ""
-    count = "1 iteration" if iterations == 1 else f"{iterations} iterations"
-    parts = ["" if iterations is None else count, optimizer]
-    within = " of ".join(part for part in parts if part)
-    return f"in {within}" if within else ""
+    iterations_text = "1 iteration" if iterations == 1 else f"{iterations} iterations"
+    phrases = ["" if iterations is None else iterations_text, optimizer]
+    budget_text = " of ".join(phrase for phrase in phrases if phrase)
+    return f"in {budget_text}" if budget_text else ""

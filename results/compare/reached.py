@@ -1,4 +1,7 @@
-"""When each scheme reaches a target: at the step size that is its best for that target."""
+"""Measure the iterations or seconds in which each scheme reaches a target.
+
+Each scheme is measured at its best step size for that target.
+"""
 
 import json
 from collections.abc import Mapping, Sequence
@@ -13,217 +16,275 @@ from normbench.results.store.rows import as_rows, number_in
 from normbench.results.store.runs import Sweep
 from normbench.verdicts.refinement import FINE_RADIUS, SIZES_PER_DECADE, step_size_of
 
-COLUMNS = [*problems.SCHEME, "split", "step", "value", "excess", "least", "finer", "end"]
-FEW = 3  # step sizes: of fewer each is an end, so that nothing is said of ends
-# Where a scheme's best step size lies in what was tried, and all of it above 2/L.
+REACHED_VALUES = ["step", "value", "excess", "least", "finer", "end"]
+REACHED_COLUMNS = [*problems.SCHEME_COLUMNS, "split", *REACHED_VALUES]
+FEWEST_SIZES = 3  # step sizes of a grid that has ends: of fewer, each would be one
+# The end of the grid at which a scheme's best step size is; ABOVE: the whole grid is above 2/L.
 LOW, HIGH, ABOVE = "low", "high", "above"
 
 
 def reached(
     sweeps: Sequence[Sweep], target: str = "1e-2", measure: str = "iterations"
 ) -> pd.DataFrame:
-    """Return one row a problem, split and scheme: when it reaches a target, held to the end.
+    """Return the iterations or seconds in which each scheme reaches a target and stays below it.
 
-    value: iterations or seconds to the target at the step size that takes the fewest on that split
-    (each scheme is tuned for each split); infinite where no step size that was tried reaches it,
-    and where the job failed. step: that step size. excess: the share of the start's excess that is
-    left at the end. least: the least value that a step size between those tried might have, NaN
-    where that is not known. finer: whether step sizes between those of the grid were tried.
-    The target is one for all schemes of a problem: the lowest, where the least cost is only the
-    lowest that each job saw; but each scheme's own where a penalty makes each minimize another
-    function. A job whose seconds are not known has no row; neither has one whose starts would have
-    to be counted by costs that are not recorded. Of several jobs of a split, such as those of
-    several seeds of the start, the medians.
+    The target is the same for all schemes of a problem. Where the least cost is only the lowest
+    cost that a job saw, it is computed from the lowest of all jobs. Where a penalty makes each
+    scheme minimize another function, each scheme has its own target.
+
+    Args:
+        sweeps: The sweeps.
+        target: The target, a key of `names.TARGETS`.
+        measure: `iterations` or `seconds`.
+
+    Returns:
+        One row a problem, split and scheme, the median over its jobs, such as those of several
+        seeds of the start. A job without recorded seconds has no row; neither has a job of several
+        starts whose target was lowered, because the costs of its starts are not recorded.
+
+        - step: the step size that takes the fewest iterations on that split;
+        - value: the iterations or seconds at that step size; infinite where no step size tried
+          reaches the target, and where the job failed;
+        - excess: the share of the starting excess that remains at the end;
+        - least: the least value that a step size between those tried might have, NaN where it is
+          unknown;
+        - finer: whether step sizes between those of the grid were tried;
+        - end: `LOW`, `HIGH` or `ABOVE` where the best step size is at an end of the grid, else
+          empty.
     """
     if len(sweeps) == 1:
         key = ("reached", target, measure)
-        return sweeps[0].once(key, lambda: _reached(sweeps, target, measure)).copy()
+        return sweeps[0].get_or_compute(key, lambda: _reached(sweeps, target, measure)).copy()
     return _reached(sweeps, target, measure)
 
 
 def _reached(sweeps: Sequence[Sweep], target: str, measure: str) -> pd.DataFrame:
+    """Compute the table of `reached`, which caches it for a single sweep."""
     schemes = problems.scheme_runs(sweeps)
     if schemes.empty:
-        return pd.DataFrame(columns=COLUMNS)
+        return pd.DataFrame(columns=REACHED_COLUMNS)
     schemes = schemes.join(_goals(schemes, target))
     rows = [
         row
         for number, sweep in enumerate(sweeps)
-        for row in _of_sweep(sweep, schemes[schemes["sweep"] == number], target, measure)
+        for row in _sweep_rows(sweep, schemes[schemes["sweep"] == number], target, measure)
     ]
-    every = pd.DataFrame(rows, columns=COLUMNS).dropna(subset="value", ignore_index=True)
-    keys = COLUMNS[:4]
-    if not every.duplicated(keys).any():
-        return every
-    return _middles(every.groupby(keys, sort=False)).reset_index()
+    table = pd.DataFrame(rows, columns=REACHED_COLUMNS)
+    table = table.dropna(subset="value", ignore_index=True)
+    keys = [*problems.SCHEME_COLUMNS, "split"]
+    if not table.duplicated(keys).any():
+        return table
+    return _upper_medians(table.groupby(keys, sort=False)).reset_index()
 
 
-def _of_sweep(sweep: Sweep, schemes: pd.DataFrame, target: str, measure: str) -> list[list[Any]]:
+def _sweep_rows(sweep: Sweep, schemes: pd.DataFrame, target: str, measure: str) -> list[list[Any]]:
     """Return the rows of `reached` of one sweep's jobs, one a scheme run."""
-    held = _held(sweep, schemes[schemes["lowered"]])
-    sizes_of: dict[str, list[float]] = {}
+    iterations_by_run = _iterations_held(sweep, schemes[schemes["lowered"]])
+    sizes_by_run: dict[str, list[float]] = {}
     for step in as_rows(sweep.of_role(names.STEP)):
-        sizes_of.setdefault(step["parent"], []).append(step_size(step))
+        sizes_by_run.setdefault(step["parent"], []).append(step_size(step))
     rows = []
     for scheme in as_rows(thresholds_that_hold(schemes)):
-        excess = _left(scheme, scheme, scheme["minimum"], scheme["start"])
+        excess = _remaining_excess(scheme, scheme, scheme["minimum"], scheme["start"])
         if scheme["lowered"]:
-            sizes = sorted(held.get(scheme["run_id"], {}).items())
-            size, iterations = min(sizes, key=lambda pair: pair[1], default=(np.nan, np.inf))
-            value, least, finer = _counted(scheme, iterations, measure), np.nan, False
-            if problems.starts_of(scheme) > 1:  # the median's costs are not each start's
+            by_size = sorted(iterations_by_run.get(scheme["run_id"], {}).items())
+            size, iterations = min(by_size, key=lambda pair: pair[1], default=(np.nan, np.inf))
+            value, least, finer = _in_measure(scheme, iterations, measure), np.nan, False
+            if problems.starts_of(scheme) > 1:  # only the costs of the median are recorded
                 value = np.nan
         else:
             size = number_in(scheme, names.own_step(target).column)
-            value = _recorded(scheme, target, measure)
-            least = _counted(scheme, number_in(scheme, names.least(target).column), measure)
-            finer = target in refined_of(scheme).get("targets", ())
-        place = [scheme[column] for column in (*problems.SCHEME, "split")]
-        own = size if np.isfinite(value) or finer else _best(scheme)
-        end = _end(scheme, sizes_of.get(scheme["run_id"], []), own, finer)
-        rows.append([*place, size, value, excess, least, finer, end])
+            value = _recorded_value(scheme, target, measure)
+            least = _in_measure(scheme, number_in(scheme, names.least(target).column), measure)
+            finer = target in parse_refinement(scheme).get("targets", ())
+        scheme_and_split = [scheme[column] for column in (*problems.SCHEME_COLUMNS, "split")]
+        best_size = size if np.isfinite(value) or finer else _lowest_step_size(scheme)
+        end = _grid_end(scheme, sizes_by_run.get(scheme["run_id"], []), best_size, finer)
+        rows.append([*scheme_and_split, size, value, excess, least, finer, end])
     return rows
 
 
-def _best(scheme: Mapping[Any, Any]) -> float:
-    """Return the step size that comes lowest; NaN where a chosen one stands for the scheme."""
-    chosen = scheme.get(names.STEP_CHOSEN.column) == "true"
-    known = isinstance(scheme.get(names.STEP_TAG.column), str)
-    return step_size(scheme) if known and not chosen else np.nan
+def _lowest_step_size(scheme: Mapping[Any, Any]) -> float:
+    """Return the step size with the lowest final cost; NaN where the user chose the step size."""
+    is_chosen = scheme.get(names.STEP_CHOSEN.column) == "true"
+    has_step_size = isinstance(scheme.get(names.STEP_TAG.column), str)
+    return step_size(scheme) if has_step_size and not is_chosen else np.nan
 
 
-def _end(scheme: Mapping[Any, Any], sizes: Sequence[float], best: float, finer: bool) -> str:
-    """Return which end of the step sizes the best one is at, see `reached`."""
-    if len(sizes) < FEW:
+def _grid_end(scheme: Mapping[Any, Any], sizes: Sequence[float], best: float, finer: bool) -> str:
+    """Return at which end of the grid the best step size is, as the column `end` of `reached`."""
+    if len(sizes) < FEWEST_SIZES:
         return ""
     threshold = scheme.get(names.THRESHOLD.column)
     if threshold is not None and threshold < min(sizes):
         return ABOVE
-    # Finer ones reach a decade beyond the grid's ends.
-    reach = 10 ** (1 - FINE_RADIUS / SIZES_PER_DECADE) if finer else 1.0
-    return HIGH if best >= max(sizes) * reach else LOW if best <= min(sizes) / reach else ""
+    # The finer step sizes reach a decade beyond the ends of the grid.
+    reach_factor = 10 ** (1 - FINE_RADIUS / SIZES_PER_DECADE) if finer else 1.0
+    return (
+        HIGH
+        if best >= max(sizes) * reach_factor
+        else LOW
+        if best <= min(sizes) / reach_factor
+        else ""
+    )
 
 
-def refined_of(scheme: Mapping[Any, Any]) -> Mapping[str, Any]:
-    """Return what a scheme run's tag says of step sizes between those of its grid."""
+def parse_refinement(scheme: Mapping[Any, Any]) -> Mapping[str, Any]:
+    """Return the parsed tag on step sizes between those of a scheme's grid; empty without one."""
     text = scheme.get(names.REFINED.column)
     return json.loads(text) if isinstance(text, str) and text else {}
 
 
 def tuned_once(sweep: Sweep, target: str = "1e-2") -> pd.DataFrame:
-    """Return one row a problem and scheme of several splits: its one step size for them all.
+    """Return the best single step size of each scheme for all its splits.
 
-    Of the step sizes that every split ran: the one that brings the most splits to the target, then
-    that of the lowest upper quartile of iterations, then of the lowest median, then the smallest.
-    reached, splits: how many. median, q3: of the iterations, infinite where a split does not reach
-    it. A split all of whose jobs failed is not reached.
+    Of the step sizes that every split ran, it is the one that brings the most splits to the target;
+    ties are broken by the lowest upper quartile of iterations, then the lowest median, then the
+    smallest step size.
+
+    Args:
+        sweep: The sweep.
+        target: The target, a key of `names.TARGETS`.
+
+    Returns:
+        One row a problem and scheme with several splits: `step`, the step size; `reached`, the
+        number of splits that it brings to the target, of `splits`; `median` and `q3` of the
+        iterations, infinite for splits that do not reach it. A split all of whose jobs failed does
+        not reach the target.
     """
-    columns = [*problems.SCHEME, "step", "reached", "splits", "median", "q3"]
+    columns = [*problems.SCHEME_COLUMNS, "step", "reached", "splits", "median", "q3"]
     schemes = problems.scheme_runs([sweep])
     if schemes.empty:
         return pd.DataFrame(columns=columns)
     schemes = schemes.join(_goals(schemes, target))
     steps = dict(list(sweep.of_role(names.STEP).groupby("parent")))
-    held = _held(sweep, schemes[schemes["lowered"]])
+    iterations_by_run = _iterations_held(sweep, schemes[schemes["lowered"]])
     rows = []
-    for place, part in schemes.groupby(problems.SCHEME, sort=False):
-        splits = part["split"].nunique()
-        ran = part[part["run_id"].isin(steps)]
-        own = [
-            _at_each_step([_grid(job, steps, held, target) for job in as_rows(jobs)])
-            for _, jobs in ran.groupby("split")
-        ]
-        table = pd.concat(own, axis=1, join="inner").sort_index() if own else pd.DataFrame()
-        if splits < 2 or table.empty:
+    for scheme, scheme_jobs in schemes.groupby(problems.SCHEME_COLUMNS, sort=False):
+        splits = scheme_jobs["split"].nunique()
+        descended_jobs = scheme_jobs[scheme_jobs["run_id"].isin(steps)]
+        split_iterations = []
+        for _, jobs in descended_jobs.groupby("split"):
+            rows_of_split = as_rows(jobs)
+            job_iterations = [
+                _iterations_by_size(job, steps, iterations_by_run, target) for job in rows_of_split
+            ]
+            split_iterations.append(_upper_median_by_size(job_iterations))
+        if splits < 2 or not split_iterations:
             continue
-        values = np.pad(table, ((0, 0), (0, splits - len(own))), constant_values=np.inf)
-        missed = np.isinf(values).sum(axis=1)
+        table = pd.concat(split_iterations, axis=1, join="inner").sort_index()
+        if table.empty:
+            continue
+        values = np.pad(
+            table, ((0, 0), (0, splits - len(split_iterations))), constant_values=np.inf
+        )
+        missed_counts = np.isinf(values).sum(axis=1)
         median, upper = np.quantile(values, [0.5, 0.75], axis=1, method="higher")
-        best = min(range(len(values)), key=lambda n: (missed[n], upper[n], median[n], n))
-        numbers = (table.index[best], splits - missed[best], splits, median[best], upper[best])
-        rows.append([*place, *numbers])
+        best_index = min(
+            range(len(values)), key=lambda n: (missed_counts[n], upper[n], median[n], n)
+        )
+        numbers = (
+            table.index[best_index],
+            splits - missed_counts[best_index],
+            splits,
+            median[best_index],
+            upper[best_index],
+        )
+        rows.append([*scheme, *numbers])
     return pd.DataFrame(rows, columns=columns)
 
 
-def _at_each_step(jobs: Sequence[Mapping[float, float]]) -> "pd.Series[float]":
+def _upper_median_by_size(job_iterations: Sequence[Mapping[float, float]]) -> "pd.Series[float]":
     """Return the iterations of a split by step size: the upper median over its jobs."""
-    table = pd.concat([pd.Series(job, dtype=float) for job in jobs], axis=1, join="inner")
-    middles: pd.Series[float] = table.quantile(0.5, axis=1, interpolation="higher")
-    return middles
+    columns = [pd.Series(iterations, dtype=float) for iterations in job_iterations]
+    table = pd.concat(columns, axis=1, join="inner")
+    medians: pd.Series[float] = table.quantile(0.5, axis=1, interpolation="higher")
+    return medians
 
 
-def _grid(
+def _iterations_by_size(
     scheme: Mapping[Any, Any],
     steps: Mapping[str, pd.DataFrame],
-    held: Mapping[str, Mapping[float, float]],
+    iterations_by_run: Mapping[str, Mapping[float, float]],
     target: str,
 ) -> Mapping[float, float]:
-    """Return a job's iterations to a target by step size, finer ones too; infinite for never."""
+    """Return a job's iterations to a target by step size, those between the grid's included."""
     if scheme["lowered"]:
-        return held.get(scheme["run_id"], {})
-    tag = refined_of(scheme)
+        return iterations_by_run.get(scheme["run_id"], {})
+    tag = parse_refinement(scheme)
     finer = zip(tag.get("numbers", ()), tag.get(target, ()))
     counts = {step_size_of(int(n)): np.inf if count is None else count for n, count in finer}
     rows = as_rows(steps[scheme["run_id"]])
-    return counts | {step_size(step): _recorded(step, target, "iterations") for step in rows}
+    return counts | {step_size(step): _recorded_value(step, target, "iterations") for step in rows}
 
 
 def _goals(schemes: pd.DataFrame, target: str) -> pd.DataFrame:
-    """Return, by run: goal (the cost, or count, to reach), lowered, minimum, the start's excess.
+    """Return, by run, the goal (the cost or count to reach) and the costs that define it.
 
-    lowered: the goal is that of the problem's other schemes, lower than the run's own beyond the
-    rounding of two solutions for one least cost.
+    The columns are `goal`, `minimum`, `start` (the starting excess) and `lowered`: whether the goal
+    is that of another scheme of the problem, and lower than the run's own target by more than the
+    rounding of a least cost.
     """
-    nothing = pd.Series(np.nan, index=schemes.index)
-    own, minimum, tenth = (
-        schemes.get(metric.column, nothing).astype(float)
+    missing = pd.Series(np.nan, index=schemes.index)
+    targets, minimum, tenth_target = (
+        schemes.get(metric.column, missing).astype(float)
         for metric in (names.target(target), names.MINIMUM, names.target("1e-1"))
     )
-    counted = counts(schemes)
-    minimum = minimum.mask(counted, 0.0)
-    found = pd.DataFrame({"goal": own, "minimum": minimum, "start": (tenth - minimum) * 10})
-    found["lowered"] = False
-    for _, rows in schemes[~counted].groupby(problems.PLACE, sort=False):
+    is_counted = counts(schemes)
+    minimum = minimum.mask(is_counted, 0.0)
+    goals = pd.DataFrame(
+        {"goal": targets, "minimum": minimum, "start": (tenth_target - minimum) * 10}
+    )
+    goals["lowered"] = False
+    for _, rows in schemes[~is_counted].groupby(problems.PROBLEM_COLUMNS, sort=False):
         if problems.own_functions(rows):
             continue
-        for _, same in rows.groupby("split"):
-            lowest = own[same.index].min()
+        for _, split_rows in rows.groupby("split"):
+            split_targets = targets[split_rows.index]
+            lowest = split_targets.min()
             if np.isfinite(lowest):
-                found.loc[same.index] = found.loc[own[same.index].idxmin()].to_numpy()
-                found.loc[same.index, "lowered"] = own[same.index] - lowest > 1e-6 * abs(lowest)
-    return found
+                goals.loc[split_rows.index] = goals.loc[split_targets.idxmin()].to_numpy()
+                is_lowered = split_targets - lowest > 1e-6 * abs(lowest)
+                goals.loc[split_rows.index, "lowered"] = is_lowered
+    return goals
 
 
-def _middles(groups: Any) -> pd.DataFrame:
-    """Return medians; the upper of two: an order statistic, for an infinite one has no mean."""
-    numbers = [column for column in COLUMNS[4:] if column not in ("finer", "end")]
-    middles: pd.DataFrame = groups[numbers].quantile(0.5, interpolation="higher")
-    return middles.assign(finer=groups["finer"].all(), end=groups["end"].max())
+def _upper_medians(groups: Any) -> pd.DataFrame:
+    """Return upper medians, which are order statistics: infinite values have no mean."""
+    numbers = [column for column in REACHED_VALUES if column not in ("finer", "end")]
+    medians: pd.DataFrame = groups[numbers].quantile(0.5, interpolation="higher")
+    return medians.assign(finer=groups["finer"].all(), end=groups["end"].max())
 
 
 def counts(schemes: pd.DataFrame) -> "pd.Series[bool]":
-    """Return, by scheme run, whether its steps and targets go by misclassified points."""
-    nothing = pd.Series("", index=schemes.index)
-    return schemes.get(names.COMPARED.column, nothing) == names.MISCLASSIFICATIONS
+    """Return, by scheme run, whether step sizes and targets are judged by misclassified points."""
+    missing = pd.Series("", index=schemes.index)
+    return schemes.get(names.COMPARED.column, missing) == names.MISCLASSIFICATIONS
 
 
 def compared(scheme: Mapping[Any, Any]) -> names.Metric:
-    """Return the history that a scheme run's steps and targets go by: cost, or a count."""
-    counted = scheme.get(names.COMPARED.column) == names.MISCLASSIFICATIONS
-    return names.TRAIN_MISCLASSIFICATIONS if counted else names.TRAIN_COST
+    """Return the history by which a scheme run's step sizes are judged: the cost or the count."""
+    is_counted = scheme.get(names.COMPARED.column) == names.MISCLASSIFICATIONS
+    return names.TRAIN_MISCLASSIFICATIONS if is_counted else names.TRAIN_COST
 
 
 def excess_left(run: Mapping[Any, Any], scheme: Mapping[Any, Any]) -> float:
-    """Return the share of the start's excess over the least cost that a run ends with.
+    """Return the share of the starting excess that remains at the end of a run.
 
-    Where counts are compared, the share of the points that it leaves misclassified.
+    Where counts are compared, it is the share of misclassified points.
 
-    run: a step run, or the scheme's own, which has its best step's costs; infinite where it
-    diverged, NaN where no least cost is recorded.
+    Args:
+        run: A step run, or the scheme run itself, which has the costs of its best step size.
+        scheme: The scheme run.
+
+    Returns:
+        The share; infinite where the run diverged, NaN where no least cost is recorded.
     """
-    counted = compared(scheme) is not names.TRAIN_COST
-    scheme = {**scheme, names.MINIMUM.column: 0.0} if counted else scheme
-    return _left(run, scheme, scheme.get(names.MINIMUM.column, np.nan), start_excess(scheme))
+    is_counted = compared(scheme) is not names.TRAIN_COST
+    scheme = {**scheme, names.MINIMUM.column: 0.0} if is_counted else scheme
+    return _remaining_excess(
+        run, scheme, scheme.get(names.MINIMUM.column, np.nan), start_excess(scheme)
+    )
 
 
 def with_lowest_seen(schemes: pd.DataFrame) -> pd.DataFrame:
@@ -249,74 +310,90 @@ def with_lowest_seen(schemes: pd.DataFrame) -> pd.DataFrame:
 
 
 def start_excess(scheme: Mapping[Any, Any]) -> float:
-    """Return the start's excess over the least cost; NaN where it is not known."""
-    minimum, tenth = (scheme.get(m.column, np.nan) for m in (names.MINIMUM, names.target("1e-1")))
-    return float((tenth - minimum) * 10)
+    """Return the excess cost at the start of a scheme run; NaN where the least cost is unknown."""
+    minimum, tenth_target = (
+        scheme.get(metric.column, np.nan) for metric in (names.MINIMUM, names.target("1e-1"))
+    )
+    return float((tenth_target - minimum) * 10)
 
 
 def excess_shown(run: Mapping[Any, Any], scheme: Mapping[Any, Any]) -> float | None:
-    """Return `excess_left` as a table has it: 0 for rounding below, None where it is not known."""
-    left = excess_left(run, scheme)
-    return max(left, 0.0) if np.isfinite(left) else None
+    """Return `excess_left` as a table shows it: at least 0, and None where it is not finite."""
+    remaining_excess = excess_left(run, scheme)
+    return max(remaining_excess, 0.0) if np.isfinite(remaining_excess) else None
 
 
-def _left(run: Mapping[Any, Any], scheme: Mapping[Any, Any], minimum: float, start: float) -> float:
+def _remaining_excess(
+    run: Mapping[Any, Any], scheme: Mapping[Any, Any], minimum: float, start: float
+) -> float:
+    """Return the remaining share of the excess at the start, with the given least cost."""
     final = run.get(names.final(compared(scheme)).column)
     if run["verdict"] in names.UNRANKED or final is None or pd.isna(final):
         return float("inf")
-    return float((final - minimum) / start) if start else float("nan")  # a rounding below 0 stays
+    # A share below 0 by rounding is kept.
+    return float((final - minimum) / start) if start else float("nan")
 
 
 def step_size(step: Mapping[Any, Any]) -> float:
-    """Return a step run's size; its tag has six digits, its metric all of them."""
-    known = step.get(names.STEP_SIZE.column)
-    return float(step[names.STEP_TAG.column] if known is None or pd.isna(known) else known)
+    """Return a step run's size: the metric has all digits, the tag only six."""
+    size = step.get(names.STEP_SIZE.column)
+    return float(step[names.STEP_TAG.column] if size is None or pd.isna(size) else size)
 
 
-def _recorded(run: Mapping[Any, Any], target: str, measure: str) -> float:
-    """Return iterations or seconds to a target as they are recorded; infinite for never."""
-    reaches = np.isfinite(number_in(run, names.reached(target).column))
-    return number_in(run, names.reached(target, measure).column) if reaches else np.inf
+def _recorded_value(run: Mapping[Any, Any], target: str, measure: str) -> float:
+    """Return the recorded iterations or seconds to a target; infinite if it is not reached."""
+    is_reached = np.isfinite(number_in(run, names.reached(target).column))
+    return number_in(run, names.reached(target, measure).column) if is_reached else np.inf
 
 
-def _counted(scheme: Mapping[Any, Any], iterations: float, measure: str) -> float:
-    """Return iterations in a measure: as they are, or the seconds that they take."""
+def _in_measure(scheme: Mapping[Any, Any], iterations: float, measure: str) -> float:
+    """Convert iterations to the given measure, `iterations` or `seconds`."""
     if measure == "iterations":
         return iterations
-    fit, each = (scheme.get(m.column, np.nan) for m in (names.FIT_SECONDS, names.SECONDS_A_STEP))
-    return float(fit + iterations * each)
+    fit_seconds, seconds_per_step = (
+        scheme.get(metric.column, np.nan) for metric in (names.FIT_SECONDS, names.SECONDS_A_STEP)
+    )
+    return float(fit_seconds + iterations * seconds_per_step)
 
 
-def _held(sweep: Sweep, schemes: pd.DataFrame) -> dict[str, dict[float, float]]:
-    """Return, by scheme run, when the costs of each step size stay at or below its goal."""
+def _iterations_held(sweep: Sweep, schemes: pd.DataFrame) -> dict[str, dict[float, float]]:
+    """Return, by scheme run and step size, the iteration from which the costs stay at its goal."""
     goals = dict(zip(schemes["run_id"], schemes["goal"]))
     steps = sweep.of_role(names.STEP)
     steps = steps[steps["parent"].isin(goals)]
-    found: dict[str, dict[float, float]] = {}
+    iterations_by_run: dict[str, dict[float, float]] = {}
     for step in as_rows(steps):
-        found.setdefault(step["parent"], {})[step_size(step)] = np.inf
+        iterations_by_run.setdefault(step["parent"], {})[step_size(step)] = np.inf
     steps = steps[steps["verdict"] != names.BY_ROUNDING]
     if steps.empty:
-        return found
-    of_run = {str(step["run_id"]): step for step in as_rows(steps)}
+        return iterations_by_run
+    steps_by_id = {str(step["run_id"]): step for step in as_rows(steps)}
     table = sweep.histories(steps, (names.TRAIN_COST.key,))
     for run_id, rows in table.groupby("run_id"):
-        step = of_run[str(run_id)]
+        step = steps_by_id[str(run_id)]
         costs = dict(zip(rows["iteration"], rows[names.TRAIN_COST.key]))
-        count = first_held(costs, goals[step["parent"]])
-        found[step["parent"]][step_size(step)] = count
-    return found
+        iterations = first_iteration_below(costs, goals[step["parent"]])
+        iterations_by_run[step["parent"]][step_size(step)] = iterations
+    return iterations_by_run
 
 
-def first_held(costs: Mapping[int, float], goal: float) -> float:
-    """Return the step from which on a run's costs stay at or below a goal; infinite without."""
-    above = [step for step, cost in costs.items() if not cost <= goal]
-    first = max(above, default=-1) + 1
+def first_iteration_below(costs: Mapping[int, float], goal: float) -> float:
+    """Return the iteration from which the costs stay at or below a goal; infinite if they do not.
+
+    Args:
+        costs: The costs by iteration, in order.
+        goal: The cost to reach.
+
+    Returns:
+        The iteration as a float.
+    """
+    iterations_above = [step for step, cost in costs.items() if not cost <= goal]
+    first = max(iterations_above, default=-1) + 1
     return float(first) if first in costs else float("inf")
 
 
 def thresholds_that_hold(schemes: pd.DataFrame) -> pd.DataFrame:
-    """Return scheme rows with 2/L only where it speaks of the optimizer: plain descent."""
+    """Return scheme rows with 2/L only where it holds: for plain gradient descent."""
     threshold, plain = names.THRESHOLD.column, names.PLAIN.column
     if plain not in schemes or threshold not in schemes:
         return schemes

@@ -1,11 +1,12 @@
-"""Figures: a table in, a matplotlib `Figure` out, one module each, no global state.
+"""Figures: each module turns tables into a matplotlib `Figure`, without global state.
 
-`draw` makes the figure from tables, and `make` finds the tables of an experiment for it.
+Each module has two functions: `draw` builds the figure from tables and arrays, and `make` reads
+them from a sweep and calls `draw`.
 """
 
-WHOLE = ("overview",)  # drawn once a sweep; every other figure once an experiment
-ON_REQUEST = ("windows",)  # drawn only where they are asked for by name
-# What `normbench results figure NAME` draws, in this order: the module of that name, here.
+SWEEP_FIGURES = ("overview",)  # drawn once for a sweep; other figures once for each experiment
+OPT_IN_FIGURES = ("windows",)  # drawn only if requested by name
+# The figures of `normbench results figure NAME` in this order: the module's name, its contents.
 NAMES = {
     "overview": "excess cost left, and iterations to the target, of every problem (of several)",
     "melt": "why and what: the excess cost in layers, and how each step size melts them",
@@ -32,4 +33,4 @@ NAMES = {
     "formulas": "what other formulas make of the points, as a table (record=[formulas])",
     "reconstruction": "an image from its first k coordinates, and as a GIF (record=[components])",
 }
-BY_DEFAULT = tuple(name for name in NAMES if name not in ON_REQUEST)
+BY_DEFAULT = tuple(name for name in NAMES if name not in OPT_IN_FIGURES)

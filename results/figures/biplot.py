@@ -1,4 +1,4 @@
-"""Points and features in one plane: principal components with the features as arrows."""
+"""The biplot: points in the plane of two principal components, with features as arrows."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -7,85 +7,120 @@ import numpy as np
 import pandas as pd
 from matplotlib.figure import Figure
 
-from normbench.results.figures.base import followed, style
+from normbench.results.figures.base import landmarks, style
 from normbench.results.figures.base.labels import spread_beside
-from normbench.results.figures.base.material import Arrays, Parts, of_arrays, with_arrays
+from normbench.results.figures.base.material import (
+    ArraysByLabel,
+    SchemeArrays,
+    maker_from_arrays,
+    with_arrays,
+)
 from normbench.results.figures.base.style import SCREEN, Shape
 
-NAMED = 12  # arrows: more cannot be read
-SHORT = 0.05  # of the longest arrow: shorter ones are not seen, and not drawn
-REACH = 2.6  # of the longest arrow, in standard deviations of the points
-FARTHEST = 3 * REACH  # of a point that is seen: others would make the arrows small
-LETTER = 0.07  # of a panel's height, from the middle of a letter to that of a name
-HEIGHT = 0.62  # of a panel, over its width: there is room for names on both sides
+MAX_NAMED = 12  # arrows with names; more names are not readable
+MIN_ARROW = 0.05  # of the longest arrow: shorter arrows are not drawn
+ARROW_REACH = 2.6  # length of the longest arrow in standard deviations of the points
+MAX_REACH = 3 * ARROW_REACH  # farther points are cut off, or the arrows would be small
+LETTER_CLEARANCE = 0.07  # of a panel's height, between a letter's and a name's centre
+PANEL_RATIO = 0.62  # height over width of a panel, with room for names on both sides
 
 
-def draw(arrays: Arrays, schemes: pd.DataFrame, title: str, *, shape: Shape = SCREEN) -> Figure:
-    """Return the figure: a panel a scheme, points pale, the longest arrows named.
+def draw(
+    arrays: ArraysByLabel, schemes: pd.DataFrame, title: str, *, shape: Shape = SCREEN
+) -> Figure:
+    """Return the figure: one panel for each scheme, with pale points and named arrows.
 
-    arrays: by label, `points` (p, 2), `loadings` (m, 2), `names` (m,), `shares` (2,), `target`
-    (p,), `class_names` (C,). schemes: one row a scheme (`label`, `normalizer`), in order.
+    Args:
+        arrays: by label, `points` (p, 2), `loadings` (m, 2), `names` (m,), `shares` (2,),
+            `target` (p,), `class_names` (C,).
+        schemes: one row for each scheme in order (`label`, `normalizer`).
+        title: the title of the figure.
+        shape: the format of the figure.
     """
-    shown = with_arrays(schemes, arrays)
-    first = shown[0].parts
-    with style.drawn(shape):
-        figure, axes = style.panels(len(shown), shape, title, HEIGHT, columns=min(2, shape.columns))
-        numbers = followed.in_panels(shown, first["points"] * first["shares"] ** 0.5)
-        for axis, scheme in zip(axes, shown):
-            _panel(axis, scheme.parts, numbers, shape)
-            followed.mark(axis, scheme.parts["points"], numbers, shape)
+    drawn_schemes = with_arrays(schemes, arrays)
+    first_arrays = drawn_schemes[0].arrays
+    with style.figure_style(shape):
+        figure, axes = style.panels(
+            len(drawn_schemes), shape, title, PANEL_RATIO, columns=min(2, shape.columns)
+        )
+        landmark_indices = landmarks.choose_for_panels(
+            drawn_schemes, first_arrays["points"] * first_arrays["shares"] ** 0.5
+        )
+        for axis, scheme in zip(axes, drawn_schemes):
+            _draw_panel(axis, scheme.arrays, landmark_indices, shape)
+            landmarks.mark_points(axis, scheme.arrays["points"], landmark_indices, shape)
             style.name_panel(axis, scheme.label, scheme.look)
-        style.legend(figure, shape, style.class_marks(first["class_names"]))
-        if numbers:
-            style.note(figure, shape, followed.note(numbers))
+        style.add_legend(figure, shape, style.class_handles(first_arrays["class_names"]))
+        if landmark_indices:
+            style.add_note(figure, shape, landmarks.describe(landmark_indices))
     return figure
 
 
-def _panel(axis: Any, parts: Parts, marked: Sequence[int], shape: Shape) -> None:
-    """Draw one scheme's points, and its features as arrows.
+def _draw_panel(
+    axis: Any, scheme_arrays: SchemeArrays, landmark_indices: Sequence[int], shape: Shape
+) -> None:
+    """Draw one scheme's points, and its features as arrows; no name covers a landmark's letter."""
+    points, dot_area = scheme_arrays["points"], (0.3 * shape.font) ** 2
+    for class_mask, (color, marker) in style.class_masks(scheme_arrays, "0.5"):
+        axis.scatter(*points[class_mask].T, s=dot_area, color=color, marker=marker, alpha=0.6, lw=0)
+    lengths = np.hypot(*scheme_arrays["loadings"].T)
+    arrows = scheme_arrays["loadings"] * (ARROW_REACH / (lengths.max() or 1.0))
+    named_features = np.argsort(-lengths, kind="stable")[:MAX_NAMED]
+    named_features = named_features[lengths[named_features] > MIN_ARROW * lengths.max()]
+    for feature in named_features:
+        arrow_style = {"arrowstyle": "->", "color": "black", "lw": 1}
+        axis.annotate("", arrows[feature], (0, 0), arrowprops=arrow_style, zorder=4)
+    width, height = np.abs(points).max(axis=0)  # the panel is wider than high
+    half_height = min(
+        max(1.15 * ARROW_REACH, 1.1 * float(max(height, PANEL_RATIO * width))), MAX_REACH
+    )
+    axis.set(
+        xlim=(-half_height / PANEL_RATIO, half_height / PANEL_RATIO),
+        ylim=(-half_height, half_height),
+    )
+    axis.set_aspect("equal")  # angles between arrows show correlations
+    letter_positions = points[list(landmark_indices)].reshape(-1, 2)
+    _write_names(
+        axis,
+        arrows[named_features],
+        scheme_arrays["names"][named_features],
+        letter_positions,
+        0.7 * shape.font,
+        half_height,
+    )
+    shares = [
+        f"{share:.0%}" if share >= 0.01 else f"{share:.1%}" for share in scheme_arrays["shares"][:2]
+    ]
+    axis_names = [f"component {n + 1}, {share} of the variance" for n, share in enumerate(shares)]
+    axis.set(xlabel=axis_names[0], ylabel=axis_names[1])
 
-    marked: the points that are to have a letter, which no name may cover.
-    """
-    points, size = parts["points"], (0.3 * shape.font) ** 2
-    for chosen, (color, marker) in style.by_class(parts, "0.5"):
-        axis.scatter(*points[chosen].T, s=size, color=color, marker=marker, alpha=0.6, lw=0)
-    lengths = np.hypot(*parts["loadings"].T)
-    arrows = parts["loadings"] * (REACH / (lengths.max() or 1.0))
-    named = np.argsort(-lengths, kind="stable")[:NAMED]
-    named = named[lengths[named] > SHORT * lengths.max()]
-    for number in named:
-        arrow = {"arrowstyle": "->", "color": "black", "lw": 1}
-        axis.annotate("", arrows[number], (0, 0), arrowprops=arrow, zorder=4)
-    wide, tall = np.abs(points).max(axis=0)  # the sides are wider than the panel is high
-    half = min(max(1.15 * REACH, 1.1 * float(max(tall, HEIGHT * wide))), FARTHEST)
-    axis.set(xlim=(-half / HEIGHT, half / HEIGHT), ylim=(-half, half))
-    axis.set_aspect("equal")  # angles between arrows tell of correlations
-    letters = points[list(marked)].reshape(-1, 2)
-    _write(axis, arrows[named], parts["names"][named], letters, 0.7 * shape.font, half)
-    shares = [f"{share:.0%}" if share >= 0.01 else f"{share:.1%}" for share in parts["shares"][:2]]
-    words = [f"component {n + 1}, {share} of the variance" for n, share in enumerate(shares)]
-    axis.set(xlabel=words[0], ylabel=words[1])
 
-
-def _write(axis: Any, tips: Any, words: Any, letters: Any, font: float, half: float) -> None:
+def _write_names(
+    axis: Any, tips: Any, names: Any, letter_positions: Any, font: float, half_height: float
+) -> None:
     """Write names beside the tips of arrows, moved apart on each side, with a line to the tip.
 
-    letters (f, 2): where letters stand. half: of the panel's height, in the units of its axes.
+    letter_positions: (f, 2), of the landmarks. half_height: of the panel, in axis units.
     """
     for side in (-1, 1):
-        own = [n for n in np.argsort(tips[:, 1]) if (tips[n, 0] >= 0) == (side > 0)]
-        if not own:
+        side_arrows = [n for n in np.argsort(tips[:, 1]) if (tips[n, 0] >= 0) == (side > 0)]
+        if not side_arrows:
             continue
-        out = max(abs(tips[n, 0]) for n in own) + 0.12 * half
-        taken = letters[side * letters[:, 0] > out - LETTER * half, 1]
+        text_x = max(abs(tips[n, 0]) for n in side_arrows) + 0.12 * half_height
+        occupied = letter_positions[
+            side * letter_positions[:, 0] > text_x - LETTER_CLEARANCE * half_height, 1
+        ]
         heights = spread_beside(
-            [(tips[n, 1] / half + 1) / 2 for n in own], 0.06, (taken / half + 1) / 2, LETTER
+            [(tips[n, 1] / half_height + 1) / 2 for n in side_arrows],
+            0.06,
+            (occupied / half_height + 1) / 2,
+            LETTER_CLEARANCE,
         )
-        for n, height in zip(own, heights):
+        for n, height in zip(side_arrows, heights):
             axis.annotate(
-                style.plain(str(words[n])[:22]),
+                style.escape_dollars(str(names[n])[:22]),
                 tips[n],
-                (side * out, (2 * height - 1) * half),
+                (side * text_x, (2 * height - 1) * half_height),
                 ha="left" if side > 0 else "right",
                 va="center",
                 fontsize=font,
@@ -94,4 +129,4 @@ def _write(axis: Any, tips: Any, words: Any, letters: Any, font: float, half: fl
             )
 
 
-make = of_arrays("biplot", draw)
+make = maker_from_arrays("biplot", draw)

@@ -1,4 +1,4 @@
-"""The histories of a few schemes from iteration 1 on: what the start's cost hides."""
+"""The histories of a few schemes from iteration 1 on, on the scale of the costs after the start."""
 
 from dataclasses import replace
 
@@ -10,15 +10,19 @@ from normbench.results.figures import histories
 from normbench.results.figures.base import material
 from normbench.results.store.runs import Sweep
 
-CLOSER = names.setting("study.closer")
+CLOSER_SCHEMES = names.setting("study.closer")
 
 
 def make(sweep: Sweep, experiment: str, options: material.Options) -> Figure | None:
-    """Return the best runs of the schemes named in `study.closer`, without the start."""
+    """Return the histories of the schemes in the setting `study.closer`, without the start."""
     rows = material.schemes(sweep, experiment)
-    named = rows.get(CLOSER, pd.Series(dtype=str)).dropna()
-    wanted = [word for text in named[:1] for word in text.strip("[]").replace("'", "").split(", ")]
-    runs = rows[rows["normalizer"].isin(wanted)]
+    settings = rows.get(CLOSER_SCHEMES, pd.Series(dtype=str)).dropna()
+    normalizers = [
+        normalizer
+        for setting in settings[:1]
+        for normalizer in setting.strip("[]").replace("'", "").split(", ")
+    ]
+    runs = rows[rows["normalizer"].isin(normalizers)]
     first = max(options.first, 1)
     title = f"{material.title(experiment, rows)}, from iteration {first}"
-    return histories.of_runs(sweep, experiment, runs, title, replace(options, first=first))
+    return histories.draw_runs(sweep, experiment, runs, title, replace(options, first=first))

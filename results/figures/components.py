@@ -1,4 +1,4 @@
-"""The coordinates of each scheme as images, and points as they are and under the scheme."""
+"""The components of each scheme as images, and points before and after the scheme."""
 
 from typing import Any
 
@@ -7,18 +7,18 @@ import pandas as pd
 from matplotlib.figure import Figure
 
 from normbench.results.figures.base import material, style
-from normbench.results.figures.base.material import Arrays, Parts, with_arrays
+from normbench.results.figures.base.material import ArraysByLabel, SchemeArrays, with_arrays
 from normbench.results.figures.base.style import SCREEN, Shape
 from normbench.results.store.errors import ResultsError
 from normbench.results.store.runs import Sweep
 
-SHOWN = 16  # components of a scheme, unless more or fewer are asked for
-ALL = 49  # a scheme that keeps so many or fewer is drawn with all of them
+DEFAULT_COMPONENTS = 16  # components that are drawn of a scheme by default
+MAX_COMPLETE = 49  # of a scheme with at most this many components, all are drawn
 GAP = 1  # pixels between two images
 
 
 def is_square(features: int) -> bool:
-    """Return whether so many features can be the pixels of a square image."""
+    """Return whether a number of features can be the pixels of a square image."""
     side = round(features**0.5)
     return side > 2 and side * side == features
 
@@ -30,29 +30,35 @@ def square(pixels: Any) -> Any:
 
 
 def draw(
-    arrays: Arrays,
+    arrays: ArraysByLabel,
     schemes: pd.DataFrame,
     title: str,
     *,
-    shown: int = SHOWN,
+    component_count: int = DEFAULT_COMPONENTS,
     shape: Shape = SCREEN,
 ) -> Figure:
-    """Return the figure: a panel a scheme, its first components, row by row; points below.
+    """Return the figure: the first components of each scheme, row by row, and points below.
 
-    arrays: by label, `components` (m, N) with N a square; where known `points` (p, N) and `under`
-    (p, M). schemes: one row a scheme (`label`, `normalizer`), in order. Red adds to a pixel, blue
-    takes away; each image has its own scale.
+    Red adds to a pixel, blue subtracts. Each image has its own scale.
+
+    Args:
+        arrays: by label, `components` (m, N) with N a square number, optionally `points` (p, N)
+            and `under` (p, M).
+        schemes: one row for each scheme in order (`label`, `normalizer`).
+        title: the title of the figure.
+        component_count: the number of components of each scheme.
+        shape: the format of the figure.
     """
-    drawn = with_arrays(schemes, arrays)
-    with style.drawn(shape):
-        figure, pairs = style.pairs(len(drawn), shape, title, 0.72, 0.3)
-        style.pad(figure, 0.12, 0.05)  # more than between two images
-        for (upper, lower), scheme in zip(pairs, drawn):
-            _images(upper, mosaic(scheme.parts["components"][:shown]), "RdBu_r")
+    drawn_schemes = with_arrays(schemes, arrays)
+    with style.figure_style(shape):
+        figure, pairs = style.panel_pairs(len(drawn_schemes), shape, title, 0.72, 0.3)
+        style.set_padding(figure, 0.12, 0.05)  # wider than the gap between images
+        for (upper, lower), scheme in zip(pairs, drawn_schemes):
+            _show_mosaic(upper, mosaic(scheme.arrays["components"][:component_count]), "RdBu_r")
             style.name_panel(upper, scheme.label, scheme.look)
-            _points(lower, scheme.parts)
+            _draw_point_images(lower, scheme.arrays)
         figure.supxlabel(
-            f"the {shown} components that add most variance, left to right and down; "
+            f"the {component_count} components that add most variance, left to right and down; "
             "red adds, blue takes away\n"
             "below: points as they are, and under the scheme where its coordinates are pixels",
             fontsize="small",
@@ -60,56 +66,73 @@ def draw(
     return figure
 
 
-def _points(axis: Any, parts: Parts) -> None:
-    """Draw points as they are, and below each the same point under the scheme."""
-    images = [parts["points"]]
-    if bool(parts.get("pixels", False)):  # other coordinates make no image
-        images.append(parts["under"])
-    flat = np.concatenate([_stretched(part) for part in images])
-    _images(axis, mosaic(flat, len(parts["points"])), "gray")
+def _draw_point_images(axis: Any, scheme_arrays: SchemeArrays) -> None:
+    """Draw points, and below each the same point under the scheme."""
+    images = [scheme_arrays["points"]]
+    if bool(scheme_arrays.get("pixels", False)):  # other coordinates are not images
+        images.append(scheme_arrays["under"])
+    stretched_images = np.concatenate([_stretch(image_set) for image_set in images])
+    _show_mosaic(axis, mosaic(stretched_images, len(scheme_arrays["points"])), "gray")
 
 
-def _stretched(images: Any) -> Any:
-    """Return images (m, N), each from -1 to 1."""
+def _stretch(images: Any) -> Any:
+    """Return images (m, N), each scaled to the range -1 to 1."""
     low, high = (edge(axis=1, keepdims=True) for edge in (images.min, images.max))
     return 2 * (images - low) / np.where(high > low, high - low, 1.0) - 1
 
 
-def _images(axis: Any, whole: Any, colors: str) -> None:
-    axis.imshow(whole, cmap=colors, vmin=-1, vmax=1, interpolation="nearest")
+def _show_mosaic(axis: Any, mosaic_image: Any, color_map: str) -> None:
+    """Show a mosaic of images in a panel."""
+    axis.imshow(mosaic_image, cmap=color_map, vmin=-1, vmax=1, interpolation="nearest")
     axis.set_axis_off()
 
 
 def mosaic(images: Any, columns: int = 0) -> Any:
-    """Return images (m, N) as one, each scaled to its largest entry: a square, or in columns."""
+    """Return images (m, N) as one image, each divided by its largest absolute entry.
+
+    Args:
+        images: (m, N), N a square number.
+        columns: the number of images side by side; 0 for a square arrangement.
+    """
     squares = square(images)
-    across = columns or int(np.ceil(np.sqrt(len(images))))
-    lines, width = -(-len(images) // across), squares.shape[-1]
-    cell = width + GAP
-    whole = np.full((lines * cell - GAP, across * cell - GAP), np.nan)
-    for number, image in enumerate(squares):
-        top, left = (number // across) * cell, (number % across) * cell
-        whole[top : top + width, left : left + width] = image / (np.nanmax(np.abs(image)) or 1.0)
-    return whole
+    column_count = columns or int(np.ceil(np.sqrt(len(images))))
+    row_count, width = -(-len(images) // column_count), squares.shape[-1]
+    cell_width = width + GAP
+    canvas = np.full((row_count * cell_width - GAP, column_count * cell_width - GAP), np.nan)
+    for image_index, image in enumerate(squares):
+        first_row, first_column = (
+            (image_index // column_count) * cell_width,
+            (image_index % column_count) * cell_width,
+        )
+        canvas[first_row : first_row + width, first_column : first_column + width] = image / (
+            np.nanmax(np.abs(image)) or 1.0
+        )
+    return canvas
 
 
-def is_image(parts: Parts) -> bool:
-    """Return whether a scheme's points are images: their pixels make a square."""
-    return is_square(len(parts["original"]))
+def is_image(scheme_arrays: SchemeArrays) -> bool:
+    """Return whether a scheme's points can be square images."""
+    return is_square(len(scheme_arrays["original"]))
 
 
 def make(sweep: Sweep, experiment: str, options: material.Options) -> Figure | None:
     """Return the figure of an experiment; None where no images are recorded.
 
-    Raises ResultsError where more components are asked for than are recorded.
+    Raises:
+        ResultsError: More components are requested than recorded.
     """
     rows = material.schemes(sweep, experiment)
     arrays = material.fitting(sweep, rows, "components", is_image)
     if not arrays:
         return None
-    most = max(len(parts["components"]) for parts in arrays.values())
-    shown = options.components or (most if most <= ALL else SHOWN)
-    if shown > most:
-        raise ResultsError(f"--components {shown}: {most} are recorded of a scheme; ask for fewer")
-    title = material.of_first(experiment, rows)
-    return draw(arrays, rows, title, shown=shown, shape=options.shape)
+    recorded_count = max(len(scheme_arrays["components"]) for scheme_arrays in arrays.values())
+    component_count = options.components or (
+        recorded_count if recorded_count <= MAX_COMPLETE else DEFAULT_COMPONENTS
+    )
+    if component_count > recorded_count:
+        raise ResultsError(
+            f"--components {component_count}: {recorded_count} are recorded of a scheme; "
+            "ask for fewer"
+        )
+    title = material.title_of_first_repeat(experiment, rows)
+    return draw(arrays, rows, title, component_count=component_count, shape=options.shape)

@@ -1,7 +1,7 @@
-"""The cost over two weights under each scheme, with the path of the descent on it.
+"""Contours of the cost over two weights under each scheme, with the path of the descent.
 
-Contours stand for the same costs in every panel. Above them, where the points have two features
-under a scheme, those points.
+The contours have the same costs in all panels. If the points have two features under each scheme,
+panels above show the points.
 """
 
 from collections.abc import Sequence
@@ -15,230 +15,301 @@ from matplotlib.colors import PowerNorm
 from matplotlib.figure import Figure
 
 from normbench import names
-from normbench.results.figures.base import followed, style, ticks
-from normbench.results.figures.base.material import Arrays, Drawn, Parts, of_arrays, with_arrays
+from normbench.results.figures.base import landmarks, style, ticks
+from normbench.results.figures.base.material import (
+    ArraysByLabel,
+    DrawnScheme,
+    SchemeArrays,
+    maker_from_arrays,
+    with_arrays,
+)
 from normbench.results.figures.base.style import SCREEN, Shape
 
-LEVELS = 8  # from the least cost to the start's
-FAR = 2.0  # times the start's distance from the least cost: beyond, levels double
-LETTERS = 20  # of a line beside a panel
-CORNERS = 73  # of an ellipse: a thousandth off the curve
-SHADES = 16  # of a panel of ellipses, at most
-ROUNDING = 1e-9  # relative: of a grid of quadratic costs
-FEW = 4  # contours of a panel: it has those between them, too
-CASE = names.MINIMUM_CASE.column
+LEVEL_COUNT = 8  # levels from the least cost to the start's cost
+DOUBLING_START = 2.0  # times the start's excess: above it, the excess of the levels doubles
+AXIS_NAME_LETTERS = 20  # letters of a line of the vertical label
+ELLIPSE_POINTS = 73  # vertices of an ellipse: the error is a thousandth of the radius
+MAX_SHADES = 16  # shades of a panel of ellipses
+FIT_TOLERANCE = 1e-9  # relative error of a quadratic fit to a grid of costs
+MIN_CONTOURS = 4  # a panel with fewer contours gets those between them, too
+MINIMUM_CASE = names.MINIMUM_CASE.column
 
 
-def draw(arrays: Arrays, schemes: pd.DataFrame, title: str, *, shape: Shape = SCREEN) -> Figure:
-    """Return the figure: a panel a scheme, contours of the cost, the path from dark to bright.
+def draw(
+    arrays: ArraysByLabel, schemes: pd.DataFrame, title: str, *, shape: Shape = SCREEN
+) -> Figure:
+    """Return the figure: contours of the cost for each scheme, and the path from dark to bright.
 
-    arrays: by label, what `record=[contours]` keeps. schemes: one row a scheme (`label`,
-    `normalizer`; where known `tags.minimum_case`), in order.
+    Args:
+        arrays: by label, the arrays of `record=[contours]`.
+        schemes: one row for each scheme in order (`label`, `normalizer`, optionally
+            `tags.minimum_case`).
+        title: the title of the figure.
+        shape: the format of the figure.
     """
-    shown = with_arrays(schemes, arrays)
-    every = [scheme.parts for scheme in shown]
-    above = all("points" in parts for parts in every)
-    with style.drawn(shape):
-        figure, uppers, axes = _panels(len(shown), shape, title, above)
-        last = max(int(parts["iteration"][-1]) for parts in every)
-        shared = levels(every)
-        for axis, (label, _, parts, look) in zip(axes, shown):
-            dots = _panel(axis, parts, shared, max(last, 1), shape)
-            step = f", step {float(parts['step_size']):g}"
-            style.name_panel(axis, label + step + _slice(parts), look)
-        numbers = followed.in_panels(shown, every[0]["points"]) if above else []
-        for axis, (label, _, parts, look) in zip(uppers, shown):
-            _points(axis, parts, shape)
-            followed.mark(axis, parts["points"], numbers, shape)
+    drawn_schemes = with_arrays(schemes, arrays)
+    all_arrays = [scheme.arrays for scheme in drawn_schemes]
+    has_points = all("points" in scheme_arrays for scheme_arrays in all_arrays)
+    with style.figure_style(shape):
+        figure, point_axes, axes = _panels(len(drawn_schemes), shape, title, has_points)
+        last_iteration = max(int(scheme_arrays["iteration"][-1]) for scheme_arrays in all_arrays)
+        shared_levels = levels(all_arrays)
+        for axis, (label, _, scheme_arrays, look) in zip(axes, drawn_schemes):
+            iteration_dots = _draw_cost(
+                axis, scheme_arrays, shared_levels, max(last_iteration, 1), shape
+            )
+            step_label = f", step {float(scheme_arrays['step_size']):g}"
+            style.name_panel(axis, label + step_label + _slice_text(scheme_arrays), look)
+        landmark_indices = (
+            landmarks.choose_for_panels(drawn_schemes, all_arrays[0]["points"])
+            if has_points
+            else []
+        )
+        for axis, (label, _, scheme_arrays, look) in zip(point_axes, drawn_schemes):
+            _draw_points(axis, scheme_arrays, shape)
+            landmarks.mark_points(axis, scheme_arrays["points"], landmark_indices, shape)
             style.name_panel(axis, label, look)
-        bar = figure.colorbar(dots, ax=[*uppers, *axes], location="bottom", shrink=0.5, aspect=40)
-        bar.set_label("iteration")
-        letters = f"\n{followed.note(numbers)}" if numbers else ""
-        style.note(figure, shape, _notes(shown) + letters)
+        color_bar = figure.colorbar(
+            iteration_dots, ax=[*point_axes, *axes], location="bottom", shrink=0.5, aspect=40
+        )
+        color_bar.set_label("iteration")
+        landmark_note = f"\n{landmarks.describe(landmark_indices)}" if landmark_indices else ""
+        style.add_note(figure, shape, _notes(drawn_schemes) + landmark_note)
     return figure
 
 
 def _panels(
-    count: int, shape: Shape, title: str, above: bool
+    count: int, shape: Shape, title: str, has_points: bool
 ) -> tuple[Figure, list[Any], list[Any]]:
-    """Return a figure, its panels of points (none, if not `above`), and those of contours."""
-    deep, wide = style.rows_and_columns(count, shape.columns)
-    lines = deep * (2 if above else 1)
-    # Beside the square panels, in lines of text: names and titles, the colour bar and notes.
-    text = (3 + 9 / lines) * 1.25 * shape.font / 72
-    height = 0.85 + text / (shape.width / wide)
-    if not above:
+    """Return a figure, its panels of points (none without points), its panels of contours."""
+    row_count, column_count = style.rows_and_columns(count, shape.columns)
+    panel_rows = row_count * (2 if has_points else 1)
+    # The height of text outside of the square panels: names, titles, the colour bar, notes.
+    text_height = (3 + 9 / panel_rows) * 1.25 * shape.font / 72
+    height = 0.85 + text_height / (shape.width / column_count)
+    if not has_points:
         figure, axes = style.panels(count, shape, title, height)
         return figure, [], axes
-    figure, pairs = style.pairs(count, shape, title, height)
+    figure, pairs = style.panel_pairs(count, shape, title, height)
     return figure, [upper for upper, _ in pairs], [lower for _, lower in pairs]
 
 
-def _slice(parts: Parts) -> str:
-    """Return the condition number of a scheme's slice, and what is held."""
-    known = float(parts["condition"])
-    words = "" if np.isnan(known) else f", slice's condition {ticks.short(known)}"
-    wide, tall = np.ptp(parts["a"]), np.ptp(parts["b"])
-    if not _is_square(parts):  # what is drawn as a square: long contours look round in it
-        long, way = max(wide / tall, tall / wide), "wide" if wide > tall else "tall"
-        words += f", really {ticks.short(float(f'{long:.2g}'))} times as {way}"
-    return words + (f", {parts['held']}" if str(parts["held"]) else "")
+def _slice_text(scheme_arrays: SchemeArrays) -> str:
+    """Return the text on a scheme's slice: condition number, aspect ratio, fixed weights."""
+    condition = float(scheme_arrays["condition"])
+    text = "" if np.isnan(condition) else f", slice's condition {ticks.short_text(condition)}"
+    width, height = np.ptp(scheme_arrays["a"]), np.ptp(scheme_arrays["b"])
+    if not _is_square(scheme_arrays):  # drawn as a square, in which elongated contours look round
+        aspect_ratio, direction = (
+            max(width / height, height / width),
+            "wide" if width > height else "tall",
+        )
+        text += f", really {ticks.short_text(float(f'{aspect_ratio:.2g}'))} times as {direction}"
+    return text + (f", {scheme_arrays['held']}" if str(scheme_arrays["held"]) else "")
 
 
-def levels(every: Sequence[Parts]) -> tuple[Any, int]:
-    """Return the costs of the contours of all panels, increasing; and which have them all.
+def levels(all_arrays: Sequence[SchemeArrays]) -> tuple[Any, int]:
+    """Return the costs of the contours of all panels, and how many levels a usual panel skips.
 
-    The least cost plus squares of evenly spaced numbers, which give a quadratic bowl evenly spaced
-    contours; some way above the start's cost they double. As many as the flattest panel needs: the
-    others have every second, or every fourth .., which the second number says.
+    The levels are the least cost plus squares of evenly spaced numbers, so that a quadratic cost
+    has evenly spaced contours. Well above the start's cost, the excess of the levels doubles.
+
+    Args:
+        all_arrays: the recorded arrays of each scheme.
+
+    Returns:
+        The levels in increasing order, as many as the flattest panel needs, and the refinement n:
+        the other panels show every nth level.
     """
-    costs = [parts["cost"][np.isfinite(parts["cost"])] for parts in every]
-    low = min(float(parts["least"]) for parts in every)
-    top = max(float(cost.max()) for cost in costs)
-    unit = max(float(parts["path_cost"][0]) for parts in every) - low
-    if unit <= 0:
-        unit = top - low or 1.0
-    for finer in (1, 2, 4, 8, 16):
-        count = LEVELS * finer
-        near = unit * (np.arange(1, round(count * FAR**0.5) + 1) / count) ** 2
+    costs = [
+        scheme_arrays["cost"][np.isfinite(scheme_arrays["cost"])] for scheme_arrays in all_arrays
+    ]
+    least_cost = min(float(scheme_arrays["least"]) for scheme_arrays in all_arrays)
+    highest_cost = max(float(cost.max()) for cost in costs)
+    start_excess = (
+        max(float(scheme_arrays["path_cost"][0]) for scheme_arrays in all_arrays) - least_cost
+    )
+    if start_excess <= 0:
+        start_excess = highest_cost - least_cost or 1.0
+    for refinement in (1, 2, 4, 8, 16):
+        count = LEVEL_COUNT * refinement
+        near_levels = (
+            start_excess * (np.arange(1, round(count * DOUBLING_START**0.5) + 1) / count) ** 2
+        )
         if all(
-            len(within(low + near, cost)) >= FEW or cost.min() > low + near[-1] for cost in costs
+            len(levels_within(least_cost + near_levels, cost)) >= MIN_CONTOURS
+            or cost.min() > least_cost + near_levels[-1]
+            for cost in costs
         ):
             break
-    beyond = max(0.0, np.log2(max(top - low, unit) / near[-1]))
-    far = near[-1] * 2.0 ** (np.arange(1, finer * int(np.ceil(beyond)) + 1) / finer)
-    return low + np.concatenate([near, far]), finer
+    doublings = max(0.0, np.log2(max(highest_cost - least_cost, start_excess) / near_levels[-1]))
+    far_levels = near_levels[-1] * 2.0 ** (
+        np.arange(1, refinement * int(np.ceil(doublings)) + 1) / refinement
+    )
+    return least_cost + np.concatenate([near_levels, far_levels]), refinement
 
 
-def within(found: Any, cost: Any) -> Any:
-    """Return those of some levels that a panel's costs reach."""
-    return found[(found > np.nanmin(cost)) & (found < np.nanmax(cost))]
+def levels_within(cost_levels: Any, cost: Any) -> Any:
+    """Return the levels that lie within a panel's range of costs."""
+    return cost_levels[(cost_levels > np.nanmin(cost)) & (cost_levels < np.nanmax(cost))]
 
 
-def lines(shared: Any, finer: int, cost: Any) -> Any:
-    """Return the levels of a panel's contours: every `finer`th, and more where those are few."""
-    every = finer
-    while every > 1 and len(within(shared[every - 1 :: every], cost)) < FEW:
-        every //= 2
-    return within(shared[every - 1 :: every], cost)
+def lines(shared_levels: Any, refinement: int, cost: Any) -> Any:
+    """Return the levels of a panel's contours.
+
+    Args:
+        shared_levels: the levels of all panels.
+        refinement: n, to take every nth level; smaller where this gives too few contours.
+        cost: the costs on the panel's grid.
+    """
+    stride = refinement
+    while (
+        stride > 1 and len(levels_within(shared_levels[stride - 1 :: stride], cost)) < MIN_CONTOURS
+    ):
+        stride //= 2
+    return levels_within(shared_levels[stride - 1 :: stride], cost)
 
 
-def _panel(axis: Any, parts: Parts, shared: tuple[Any, int], last: int, shape: Shape) -> Any:
-    """Draw one scheme's contours and path; return the dots that the colour bar is of."""
-    a, b, cost = parts["a"], parts["b"], parts["cost"]
-    found = lines(*shared, cost)
-    greys = matplotlib.colormaps["Greys"](np.linspace(0, 0.4, len(shared[0]) + 1))
-    bowl = bowl_of(parts)
+def _draw_cost(
+    axis: Any,
+    scheme_arrays: SchemeArrays,
+    shared_levels: tuple[Any, int],
+    last_iteration: int,
+    shape: Shape,
+) -> Any:
+    """Draw one scheme's contours and path; return the dots of the iterations."""
+    a, b, cost = scheme_arrays["a"], scheme_arrays["b"], scheme_arrays["cost"]
+    panel_levels = lines(*shared_levels, cost)
+    greys = matplotlib.colormaps["Greys"](np.linspace(0, 0.4, len(shared_levels[0]) + 1))
+    bowl = fit_bowl(scheme_arrays)
     if bowl is not None:
-        top = int(np.searchsorted(shared[0], np.nanmax(cost)))
-        axis.set_facecolor(greys[top])
-        inside = np.flatnonzero((shared[0] > bowl.least) & (shared[0] < np.nanmax(cost)))[::-1]
-        inside = inside[:: -(-len(inside) // SHADES) or 1]
-        every = [bowl.ellipse(level) for level in shared[0][inside]]
-        axis.add_collection(PolyCollection(every, facecolors=greys[inside], label="_bowl"))
-        rims = [bowl.ellipse(level) for level in found if level > bowl.least]
-        axis.add_collection(LineCollection(rims, colors="0.55", linewidths=0.6, label="_rims"))
+        face_shade = int(np.searchsorted(shared_levels[0], np.nanmax(cost)))
+        axis.set_facecolor(greys[face_shade])
+        shaded_levels = np.flatnonzero(
+            (shared_levels[0] > bowl.least) & (shared_levels[0] < np.nanmax(cost))
+        )[::-1]
+        shaded_levels = shaded_levels[:: -(-len(shaded_levels) // MAX_SHADES) or 1]
+        ellipses = [bowl.ellipse(level) for level in shared_levels[0][shaded_levels]]
+        axis.add_collection(
+            PolyCollection(ellipses, facecolors=greys[shaded_levels], label="_bowl")
+        )
+        contour_ellipses = [bowl.ellipse(level) for level in panel_levels if level > bowl.least]
+        axis.add_collection(
+            LineCollection(contour_ellipses, colors="0.55", linewidths=0.6, label="_rims")
+        )
     else:
-        if len(found):  # matplotlib warns of contours that are not there
-            axis.contour(a, b, cost, levels=found, colors="0.55", linewidths=0.6)
-        axis.contourf(a, b, cost, levels=shared[0], colors=greys, extend="both")
-    path = parts["path"]
+        if len(panel_levels):  # matplotlib warns about missing contours
+            axis.contour(a, b, cost, levels=panel_levels, colors="0.55", linewidths=0.6)
+        axis.contourf(a, b, cost, levels=shared_levels[0], colors=greys, extend="both")
+    path = scheme_arrays["path"]
     axis.plot(*path.T, color="black", lw=0.7, alpha=0.7, label="path", zorder=2)
-    dots = axis.scatter(
+    iteration_dots = axis.scatter(
         *path.T,
-        c=parts["iteration"],
+        c=scheme_arrays["iteration"],
         cmap="plasma",
-        norm=PowerNorm(0.5, 0, last),  # most happens early
+        norm=PowerNorm(0.5, 0, last_iteration),  # the early iterations change most
         s=(0.35 * shape.font) ** 2,
         zorder=3,
     )
-    marks = [("_end", path[0], "o"), ("_end", path[-1], "*")]
-    marks += [("_minimum", parts["minimum"], "P")] if len(parts["minimum"]) else []
-    mark = {"color": "white", "mec": "black", "ms": 0.8 * shape.font, "ls": "", "zorder": 4}
-    for label, place, marker in marks:
-        axis.plot(*place, marker=marker, label=label, **mark)
-    if _is_square(parts):
+    marked_points = [("_end", path[0], "o"), ("_end", path[-1], "*")]
+    marked_points += (
+        [("_minimum", scheme_arrays["minimum"], "P")] if len(scheme_arrays["minimum"]) else []
+    )
+    marker_style = {"color": "white", "mec": "black", "ms": 0.8 * shape.font, "ls": "", "zorder": 4}
+    for label, position, marker in marked_points:
+        axis.plot(*position, marker=marker, label=label, **marker_style)
+    if _is_square(scheme_arrays):
         axis.set_aspect("equal")
     axis.set(box_aspect=1, xlim=(a[0], a[-1]), ylim=(b[0], b[-1]))
-    style.name_plane(axis, parts["names"], LETTERS)
-    return dots
+    style.label_plane(axis, scheme_arrays["names"], AXIS_NAME_LETTERS)
+    return iteration_dots
 
 
 class Bowl(NamedTuple):
-    """A quadratic cost on a panel: its least there, where (2,), and its ellipses.
+    """A quadratic cost on a panel: its minimum, its minimizer (2,), its elliptic contours.
 
-    axes (2, 2): a column times the root of a rise of the cost is a half axis.
+    axes (2, 2): a column times the square root of the excess is a half axis of a contour.
     """
 
     least: float
-    middle: Any
+    minimizer: Any
     axes: Any
 
     def ellipse(self, level: float) -> Any:
-        """Return the points (n, 2) of the contour of a cost, first and last the same."""
-        turn = np.linspace(0, 2 * np.pi, CORNERS)
-        circle = np.stack([np.cos(turn), np.sin(turn)], axis=1)
-        return self.middle + np.sqrt(level - self.least) * circle @ self.axes.T
+        """Return the vertices (n, 2) of a contour; the last vertex is the first one."""
+        angles = np.linspace(0, 2 * np.pi, ELLIPSE_POINTS)
+        circle = np.stack([np.cos(angles), np.sin(angles)], axis=1)
+        return self.minimizer + np.sqrt(level - self.least) * circle @ self.axes.T
 
 
-def bowl_of(parts: Parts) -> Bowl | None:
-    """Return a panel's cost where it is quadratic, with one least cost; None elsewhere.
+def fit_bowl(scheme_arrays: SchemeArrays) -> Bowl | None:
+    """Return the quadratic cost of a panel; None if the cost is not strictly convex quadratic.
 
-    From a grid of costs alone the contours of a long valley would fall into islands.
+    Ellipses are exact; contours interpolated on the grid would break a long valley into islands.
     """
-    scale = np.array([np.ptp(parts["a"]), np.ptp(parts["b"])]) / 2
-    corner = np.array([parts["a"][0], parts["b"][0]]) + scale
-    u, v = np.meshgrid((parts["a"] - corner[0]) / scale[0], (parts["b"] - corner[1]) / scale[1])
+    scale = np.array([np.ptp(scheme_arrays["a"]), np.ptp(scheme_arrays["b"])]) / 2
+    centre = np.array([scheme_arrays["a"][0], scheme_arrays["b"][0]]) + scale
+    u, v = np.meshgrid(
+        (scheme_arrays["a"] - centre[0]) / scale[0], (scheme_arrays["b"] - centre[1]) / scale[1]
+    )
     terms = np.stack([np.ones_like(u), u, v, u * u, u * v, v * v], axis=-1).reshape(-1, 6)
-    cost = np.asarray(parts["cost"], dtype=float).ravel()
+    cost = np.asarray(scheme_arrays["cost"], dtype=float).ravel()
     if not np.isfinite(cost).all():
         return None
-    fit = np.linalg.lstsq(terms, cost)[0]
-    if np.abs(terms @ fit - cost).max() > ROUNDING * np.ptp(cost):
+    coefficients = np.linalg.lstsq(terms, cost)[0]
+    if np.abs(terms @ coefficients - cost).max() > FIT_TOLERANCE * np.ptp(cost):
         return None
-    curved = np.array([[2 * fit[3], fit[4]], [fit[4], 2 * fit[5]]])
-    values, vectors = np.linalg.eigh(curved)
-    if values[0] <= ROUNDING * values[1]:
+    hessian = np.array(
+        [[2 * coefficients[3], coefficients[4]], [coefficients[4], 2 * coefficients[5]]]
+    )
+    curvatures, directions = np.linalg.eigh(hessian)
+    if curvatures[0] <= FIT_TOLERANCE * curvatures[1]:
         return None
-    middle = -np.linalg.solve(curved, fit[1:3])
-    least = float(fit[0] + fit[1:3] @ middle / 2)
-    return Bowl(least, corner + scale * middle, scale[:, None] * vectors * np.sqrt(2 / values))
+    minimizer = -np.linalg.solve(hessian, coefficients[1:3])
+    least = float(coefficients[0] + coefficients[1:3] @ minimizer / 2)
+    return Bowl(
+        least, centre + scale * minimizer, scale[:, None] * directions * np.sqrt(2 / curvatures)
+    )
 
 
-def _is_square(parts: Parts) -> bool:
-    """Return whether both axes of a scheme's panel have one scale."""
-    return bool(np.isclose(np.ptp(parts["a"]), np.ptp(parts["b"])))
+def _is_square(scheme_arrays: SchemeArrays) -> bool:
+    """Return whether both axes of a scheme's panel have the same scale."""
+    return bool(np.isclose(np.ptp(scheme_arrays["a"]), np.ptp(scheme_arrays["b"])))
 
 
-def _points(axis: Any, parts: Parts, shape: Shape) -> None:
-    """Draw the points under a scheme, in one scale on both axes."""
-    points = parts["points"]
-    dots: Any = {"s": (0.32 * shape.font) ** 2, "lw": 0, "alpha": 0.6, "label": "_points"}
-    for chosen, (color, marker) in style.by_class(parts, "0.4"):
-        axis.scatter(*points[chosen].T, color=color, marker=marker, **dots)
+def _draw_points(axis: Any, scheme_arrays: SchemeArrays, shape: Shape) -> None:
+    """Draw the points under a scheme, with the same scale on both axes."""
+    points = scheme_arrays["points"]
+    dot_style: Any = {"s": (0.32 * shape.font) ** 2, "lw": 0, "alpha": 0.6, "label": "_points"}
+    for class_mask, (color, marker) in style.class_masks(scheme_arrays, "0.4"):
+        axis.scatter(*points[class_mask].T, color=color, marker=marker, **dot_style)
     low, high = points.min(axis=0), points.max(axis=0)
-    half = 0.54 * float((high - low).max()) or 1.0
+    half_side = 0.54 * float((high - low).max()) or 1.0
     axis.set_box_aspect(1)
-    for limits, middle in zip((axis.set_xlim, axis.set_ylim), (low + high) / 2):
-        limits(middle - half, middle + half)
-    features = [str(name).removeprefix("weight of ") for name in parts["names"]]
-    style.name_plane(axis, features, LETTERS)
+    for set_limits, centre in zip((axis.set_xlim, axis.set_ylim), (low + high) / 2):
+        set_limits(centre - half_side, centre + half_side)
+    feature_names = [str(name).removeprefix("weight of ") for name in scheme_arrays["names"]]
+    style.label_plane(axis, feature_names, AXIS_NAME_LETTERS)
 
 
-def _notes(shown: Sequence[Drawn]) -> str:
-    """Return what the marks are, and what the slices hold."""
-    every = [scheme.parts for scheme in shown]
-    marks = ["circle: the start", "star: the end"]
-    if any(len(parts["minimum"]) for parts in every):
-        marks.append("cross: the least cost")
-    notes = [f"{', '.join(marks)}; a grey is the same cost in every panel"]
-    through = {str(parts["through"]) for parts in every if "through" in parts}
-    notes += [f"each slice goes through {' or '.join(sorted(through))}"] if through else []
-    if any(scheme.row.get(CASE) in (names.STRICTLY, names.PARTLY) for scheme in shown):
+def _notes(drawn_schemes: Sequence[DrawnScheme]) -> str:
+    """Return the notes that explain the marks and the slices."""
+    all_arrays = [scheme.arrays for scheme in drawn_schemes]
+    mark_texts = ["circle: the start", "star: the end"]
+    if any(len(scheme_arrays["minimum"]) for scheme_arrays in all_arrays):
+        mark_texts.append("cross: the least cost")
+    notes = [f"{', '.join(mark_texts)}; a grey is the same cost in every panel"]
+    slice_texts = {
+        str(scheme_arrays["through"]) for scheme_arrays in all_arrays if "through" in scheme_arrays
+    }
+    notes += [f"each slice goes through {' or '.join(sorted(slice_texts))}"] if slice_texts else []
+    if any(
+        scheme.row.get(MINIMUM_CASE) in (names.STRICTLY, names.PARTLY) for scheme in drawn_schemes
+    ):
         notes[-1] += "; no weights have the least cost: it is at infinity"
-    if not all(map(_is_square, every)):
+    if not all(map(_is_square, all_arrays)):
         notes.append("where contours are long, the two axes have scales of their own")
-    return style.plain("\n".join(notes))
+    return style.escape_dollars("\n".join(notes))
 
 
-make = of_arrays("contours", draw)
+make = maker_from_arrays("contours", draw)

@@ -9,125 +9,158 @@ from matplotlib.figure import Figure
 from matplotlib.patches import Circle, Ellipse
 
 from normbench import names
-from normbench.results.figures.base import followed, style, ticks
-from normbench.results.figures.base.material import Arrays, Parts, of_arrays, with_arrays
+from normbench.results.figures.base import landmarks, style, ticks
+from normbench.results.figures.base.material import (
+    ArraysByLabel,
+    SchemeArrays,
+    maker_from_arrays,
+    with_arrays,
+)
 from normbench.results.figures.base.style import SCREEN, Shape
 from normbench.results.store.rows import number_in
 
 CONDITION = names.COVARIANCE_CONDITION.column
-MANY = 300  # points that are drawn as pixels in SVG and PDF: those files stay small
-FEW = 5  # classes that a small panel tells apart
-LINES = (
+RASTER_POINTS = 300  # more points are rasterized in SVG and PDF to keep the files small
+SMALL_PANEL_CLASSES = 5  # more classes need larger panels
+LINE_NOTE = (
     "cross: principal axes, one standard deviation long; ellipse: of the covariance, whose "
     "condition is told"
 )
-SEEN = 0.01  # of half a panel: a smaller circle is a dot
+MIN_CIRCLE = 0.01  # of half a panel: a smaller circle looks like a dot
 
 
-def draw(arrays: Arrays, schemes: pd.DataFrame, title: str, *, shape: Shape = SCREEN) -> Figure:
-    """Return the figure: a panel a scheme, classes in colour, axes and ellipse of the covariance.
+def draw(
+    arrays: ArraysByLabel, schemes: pd.DataFrame, title: str, *, shape: Shape = SCREEN
+) -> Figure:
+    """Return the figure: one panel for each scheme, with principal axes and covariance ellipse.
 
-    arrays: by label, `points` (p, 2), `names` (2,), `mean` (2,), `axes` (2, 2), or (0, 2)
-    of a single feature, `target` (p,),
-    `class_names` (C,). schemes: one row a scheme (`label`, `normalizer`; where known
-    `metrics.theory/covariance_condition`), in order.
+    Args:
+        arrays: by label, `points` (p, 2), `names` (2,), `mean` (2,), `axes` (2, 2), or (0, 2) for
+            a single feature, `target` (p,), `class_names` (C,).
+        schemes: one row for each scheme in order (`label`, `normalizer`, optionally
+            `metrics.theory/covariance_condition`).
+        title: the title of the figure.
+        shape: the format of the figure.
     """
-    shown = with_arrays(schemes, arrays)
-    first = shown[0].parts
-    wide = shape.columns if len(first["class_names"]) <= FEW else min(2, shape.columns)
-    with style.drawn(shape):
-        figure, axes = style.panels(len(shown), shape, title, 1.0 if len(shown) > 1 else 0.55, wide)
-        numbers = followed.in_panels(shown, first["points"])
-        for axis, (label, row, parts, look) in zip(axes, shown):
-            own = _turned(first, parts)
-            scaled = row.get(names.SCALES.column) == "true"
-            dots = _panel(axis, own, shape, ", scaled" if scaled else "")
-            followed.mark(axis, own["points"], numbers, shape)
-            style.name_panel(axis, label + _condition(row), look)
-        if dots is not None:
-            figure.colorbar(dots, ax=axes, shrink=0.8, pad=0.01).set_label("target")
-        style.legend(figure, shape, style.class_marks(first["class_names"]))
+    drawn_schemes = with_arrays(schemes, arrays)
+    first_arrays = drawn_schemes[0].arrays
+    columns = (
+        shape.columns
+        if len(first_arrays["class_names"]) <= SMALL_PANEL_CLASSES
+        else min(2, shape.columns)
+    )
+    with style.figure_style(shape):
+        figure, axes = style.panels(
+            len(drawn_schemes), shape, title, 1.0 if len(drawn_schemes) > 1 else 0.55, columns
+        )
+        landmark_indices = landmarks.choose_for_panels(drawn_schemes, first_arrays["points"])
+        for axis, (label, row, scheme_arrays, look) in zip(axes, drawn_schemes):
+            aligned_arrays = _align_signs(first_arrays, scheme_arrays)
+            is_scaled = row.get(names.SCALES.column) == "true"
+            target_dots = _draw_points(axis, aligned_arrays, shape, ", scaled" if is_scaled else "")
+            landmarks.mark_points(axis, aligned_arrays["points"], landmark_indices, shape)
+            style.name_panel(axis, label + _condition_text(row), look)
+        if target_dots is not None:
+            figure.colorbar(target_dots, ax=axes, shrink=0.8, pad=0.01).set_label("target")
+        style.add_legend(figure, shape, style.class_handles(first_arrays["class_names"]))
         patches = [patch for axis in axes for patch in axis.patches]
-        circle = "; dashed: unit circle" if any(isinstance(one, Circle) for one in patches) else ""
-        told = [LINES + circle] if len(first["axes"]) else []
-        told += [followed.note(numbers)] if numbers else []
-        if told:
-            style.note(figure, shape, "\n".join(told))
+        circle_note = (
+            "; dashed: unit circle" if any(isinstance(patch, Circle) for patch in patches) else ""
+        )
+        notes = [LINE_NOTE + circle_note] if len(first_arrays["axes"]) else []
+        notes += [landmarks.describe(landmark_indices)] if landmark_indices else []
+        if notes:
+            style.add_note(figure, shape, "\n".join(notes))
     return figure
 
 
-def _condition(row: Mapping[Any, Any]) -> str:
-    """Return how far the points are from round, where it was recorded: 1 is sphered."""
+def _condition_text(row: Mapping[Any, Any]) -> str:
+    """Return the text on the covariance's condition number, 1 for sphered points, if recorded."""
     condition = number_in(row, CONDITION)
-    return "" if np.isnan(condition) else f", condition {ticks.short(condition)}"
+    return "" if np.isnan(condition) else f", condition {ticks.short_text(condition)}"
 
 
-def _turned(first: Parts, parts: Parts) -> dict[str, Any]:
+def _align_signs(first_arrays: SchemeArrays, scheme_arrays: SchemeArrays) -> dict[str, Any]:
     """Return a scheme's arrays with the signs of principal directions as in the first panel.
 
-    An eigenvector's sign means nothing: the points lie on the side on which they lie there.
+    The sign of an eigenvector is arbitrary; equal signs make the panels comparable.
     """
-    found, model = dict(parts), first["points"]
-    if tuple(parts["names"]) != names.PRINCIPAL or model.shape != parts["points"].shape:
-        return found
-    centred = [each - each.mean(axis=0) for each in (model, parts["points"])]
+    aligned_arrays, reference_points = dict(scheme_arrays), first_arrays["points"]
+    if (
+        tuple(scheme_arrays["names"]) != names.PRINCIPAL
+        or reference_points.shape != scheme_arrays["points"].shape
+    ):
+        return aligned_arrays
+    centred = [
+        points - points.mean(axis=0) for points in (reference_points, scheme_arrays["points"])
+    ]
     signs = np.where((centred[0] * centred[1]).sum(axis=0) < 0, -1.0, 1.0)
-    return found | {key: parts[key] * signs for key in ("points", "mean", "axes")}
+    return aligned_arrays | {key: scheme_arrays[key] * signs for key in ("points", "mean", "axes")}
 
 
-def _panel(axis: Any, parts: Parts, shape: Shape, units: str) -> Any:
-    """Draw one scheme's points; return the coloured dots of a regression's targets, else None.
+def _draw_points(axis: Any, scheme_arrays: SchemeArrays, shape: Shape, units: str) -> Any:
+    """Draw one scheme's points; return the coloured dots of regression targets, else None.
 
-    units: what the scheme made of those of the data, behind the coordinates' names.
+    units: the suffix of the axis labels, on units that the scheme changed.
     """
-    points, target = parts["points"], parts["target"]
-    kwargs: Any = {"s": (0.32 * shape.font) ** 2, "lw": 0, "rasterized": len(points) > MANY}
-    dots = None
-    if len(parts["class_names"]):
-        kwargs |= {"edgecolors": style.EDGE, "lw": 0.3}
-        for number, (chosen, (color, marker)) in enumerate(style.by_class(parts, "0.4")):
-            some = points[chosen].T
-            axis.scatter(*some, facecolors=color, marker=marker, label=f"_{number}", **kwargs)
+    points, target = scheme_arrays["points"], scheme_arrays["target"]
+    dot_style: Any = {
+        "s": (0.32 * shape.font) ** 2,
+        "lw": 0,
+        "rasterized": len(points) > RASTER_POINTS,
+    }
+    target_dots = None
+    if len(scheme_arrays["class_names"]):
+        dot_style |= {"edgecolors": style.CLASS_EDGE, "lw": 0.3}
+        for class_index, (class_mask, (color, marker)) in enumerate(
+            style.class_masks(scheme_arrays, "0.4")
+        ):
+            class_points = points[class_mask].T
+            axis.scatter(
+                *class_points, facecolors=color, marker=marker, label=f"_{class_index}", **dot_style
+            )
     elif np.any(target):
-        dots = axis.scatter(*points.T, c=target, cmap="viridis", label="_points", **kwargs)
+        target_dots = axis.scatter(
+            *points.T, c=target, cmap="viridis", label="_points", **dot_style
+        )
     else:
-        axis.scatter(*points.T, color="0.4", alpha=0.55, label="_points", **kwargs)
-    for arm in parts["axes"]:
-        ends = np.stack([parts["mean"] - arm, parts["mean"] + arm]).T
+        axis.scatter(*points.T, color="0.4", alpha=0.55, label="_points", **dot_style)
+    for half_axis in scheme_arrays["axes"]:
+        ends = np.stack([scheme_arrays["mean"] - half_axis, scheme_arrays["mean"] + half_axis]).T
         axis.plot(*ends, color="white", lw=4, label="_halo", zorder=4)
         axis.plot(*ends, color="black", lw=2, label="_axis", zorder=5)
-    if len(parts["axes"]):
+    if len(scheme_arrays["axes"]):
         low, high = points.min(axis=0), points.max(axis=0)
-        half = 0.54 * float(max((high - low).max(), 1e-12))
-        middle = (low + high) / 2
-        limits = np.stack([middle - half, middle + half], axis=1)
+        half_side = 0.54 * float(max((high - low).max(), 1e-12))
+        centre = (low + high) / 2
+        limits = np.stack([centre - half_side, centre + half_side], axis=1)
         axis.set(xlim=limits[0], ylim=limits[1])
-        patches: list[Any] = [_ellipse(parts["mean"], parts["axes"])]
-        if _sees_circle(middle, half):
+        patches: list[Any] = [_covariance_ellipse(scheme_arrays["mean"], scheme_arrays["axes"])]
+        if _shows_circle(centre, half_side):
             patches.append(Circle((0, 0), 1, fill=False, ls="--", lw=1, zorder=3))
         for patch in patches:
             axis.add_patch(patch).set_in_layout(False)
         axis.set_aspect("equal")
-    ticks.even_ticks(axis.xaxis, 4)
-    ticks.even_ticks(axis.yaxis)
-    for set_label, name in zip((axis.set_xlabel, axis.set_ylabel), parts["names"]):
-        set_label(style.plain(f"{name}{units}"), fontsize="small")
+    ticks.set_even_ticks(axis.xaxis, 4)
+    ticks.set_even_ticks(axis.yaxis)
+    for set_label, name in zip((axis.set_xlabel, axis.set_ylabel), scheme_arrays["names"]):
+        set_label(style.escape_dollars(f"{name}{units}"), fontsize="small")
     axis.tick_params(labelsize="small")
-    return dots
+    return target_dots
 
 
-def _sees_circle(middle: Any, half: float) -> bool:
-    """Return whether a panel, so far to all sides of its middle, shows some of the unit circle."""
-    away = np.abs(middle)
-    nearest, farthest = np.maximum(away - half, 0), away + half
-    return bool(np.hypot(*nearest) <= 1 <= np.hypot(*farthest)) and SEEN * half <= 1
+def _shows_circle(centre: Any, half_side: float) -> bool:
+    """Return whether a square panel shows some of the unit circle; half_side: of the panel."""
+    distances = np.abs(centre)
+    nearest, farthest = np.maximum(distances - half_side, 0), distances + half_side
+    return bool(np.hypot(*nearest) <= 1 <= np.hypot(*farthest)) and MIN_CIRCLE * half_side <= 1
 
 
-def _ellipse(mean: Any, axes: Any) -> Any:
-    """Return the ellipse that principal axes (2, 2), a row each, are the half axes of."""
+def _covariance_ellipse(mean: Any, axes: Any) -> Any:
+    """Return the ellipse whose half axes are the rows of axes (2, 2)."""
     width, height = 2 * np.linalg.norm(axes, axis=1)
     angle = float(np.degrees(np.arctan2(axes[0, 1], axes[0, 0])))
     return Ellipse(mean, width, height, angle=angle, fill=False, lw=1, ec="0.25", zorder=4)
 
 
-make = of_arrays("points", draw)
+make = maker_from_arrays("points", draw)

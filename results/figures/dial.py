@@ -1,4 +1,4 @@
-"""What each scheme comes to over one setting that was varied: a number of points, a ridge."""
+"""The final cost and error of each scheme over one varied setting, such as a ridge."""
 
 from typing import Any
 
@@ -13,89 +13,113 @@ from normbench.results.store.rows import as_rows
 from normbench.results.store.runs import Sweep
 from normbench.settings import Role, has_role
 
-LEAST = 3  # values of a setting: of fewer a table tells as much
-WIDE = 10  # times the least value: from there on the axis is logarithmic
-ROOM = 1.08  # times the highest value: its marker is whole
+MIN_VALUES = 3  # for fewer values of a setting, a table suffices
+LOG_RATIO = 10  # of the largest to the smallest value: from there on the axis is logarithmic
+AXIS_MARGIN = 1.08  # upper limit of an axis over its highest value
 SCHEME = "scheme"
-# Columns of a cost and of an error, and what they are of: the first that is known is drawn.
-FOLDS = (names.FOLDS_COST.column, names.FOLDS_ERROR.column)
-TEST = (names.FINAL_TEST_COST.column, names.FINAL_TEST_MISCLASSIFICATIONS.column)
-TRAIN = (names.FINAL_COST.column, names.FINAL_MISCLASSIFICATIONS.column)
-OF = {FOLDS: "points that cross-validation held out", TEST: "test points", TRAIN: "training points"}
+# The columns of a cost and of an error, by their points; the first recorded pair is drawn.
+FOLD_COLUMNS = (names.FOLDS_COST.column, names.FOLDS_ERROR.column)
+TEST_COLUMNS = (names.FINAL_TEST_COST.column, names.FINAL_TEST_MISCLASSIFICATIONS.column)
+TRAIN_COLUMNS = (names.FINAL_COST.column, names.FINAL_MISCLASSIFICATIONS.column)
+POINT_TEXTS = {
+    FOLD_COLUMNS: "points that cross-validation held out",
+    TEST_COLUMNS: "test points",
+    TRAIN_COLUMNS: "training points",
+}
 
 
-def varied(rows: pd.DataFrame) -> str:
-    """Return the column of the one setting that was varied, a number; empty where there is none.
+def find_varied_setting(rows: pd.DataFrame) -> str:
+    """Return the column of the only varied numeric setting; empty if there is none.
 
-    rows: one row a scheme and value, its name in `scheme`. A draw's seed is no such setting.
+    Seeds and output locations do not count.
+
+    Args:
+        rows: one row for each scheme and value, with the scheme's name in `scheme`.
     """
-    found = []
+    varied_columns = []
     for column in rows:
         name = column.removeprefix(names.PARAMS)
-        if name == column or has_role(name, Role.REPETITION, Role.PLACE):
+        if name == column or has_role(name, Role.REPETITION, Role.LOCATION):
             continue
         if (rows.groupby(SCHEME)[column].nunique(dropna=False) > 1).any():
-            found.append(column)
-    if len(found) != 1 or rows.duplicated([SCHEME, *found]).any():
+            varied_columns.append(column)
+    if len(varied_columns) != 1 or rows.duplicated([SCHEME, *varied_columns]).any():
         return ""
-    values = pd.to_numeric(rows[found[0]], errors="coerce")
-    return found[0] if values.notna().all() and values.nunique() >= LEAST else ""
+    values = pd.to_numeric(rows[varied_columns[0]], errors="coerce")
+    return varied_columns[0] if values.notna().all() and values.nunique() >= MIN_VALUES else ""
 
 
 def draw(rows: pd.DataFrame, column: str, title: str, *, shape: Shape = SCREEN) -> Figure:
-    """Return the figure: cost left, misclassified points right, a curve a scheme.
+    """Return the figure: cost left, misclassified points right, one curve for each scheme.
 
-    rows: one row a `scheme` and value of the setting `column`. Of points that cross-validation held
-    out, or else of test points, or else of training points.
+    Both are of points that cross-validation held out, else of test points, else of training
+    points.
+
+    Args:
+        rows: one row for each `scheme` and value of the setting.
+        column: the column of the setting.
+        title: the title of the figure.
+        shape: the format of the figure.
     """
-    kind = next(each for each in OF if _known(rows, each))
-    cost, error = kind
+    metric_columns = next(
+        column_pair for column_pair in POINT_TEXTS if _is_recorded(rows, column_pair)
+    )
+    cost, error = metric_columns
     panels = [(cost, "cost, mean over points")]
     if error in rows and rows[error].max() > 0:
         panels.append((error, "misclassified points, percent"))
     values = pd.to_numeric(rows[column])
-    points = {TEST[1]: "test_points", TRAIN[1]: "train_points"}
-    looks = style.looks_of(rows)
-    with style.drawn(shape):
+    count_columns = {TEST_COLUMNS[1]: "test_points", TRAIN_COLUMNS[1]: "train_points"}
+    looks = style.looks_by_scheme(rows)
+    with style.figure_style(shape):
         columns = 1 if shape.width < 8 else len(panels)
         figure, axes = style.panels(len(panels), shape, title, 0.62, columns)
         for axis, (name, text) in zip(axes, panels):
             heights = rows[name].astype(float)
             if name == error:
-                heights *= 100 / (rows[points[name]].astype(float) if name in points else 1)
-            _curves(axis, rows[SCHEME], values, heights, looks)
+                heights *= 100 / (
+                    rows[count_columns[name]].astype(float) if name in count_columns else 1
+                )
+            _draw_curves(axis, rows[SCHEME], values, heights, looks)
             axis.set(xlabel=column.removeprefix(names.PARAMS), ylabel=text)
-        style.legend(figure, shape, axes[0].get_lines())
-        over = repeated_over(rows)
-        medians = f"; medians over {', '.join(over)}" if over else ""
-        style.note(figure, shape, f"of {OF[kind]}, at the end{medians}")
+        style.add_legend(figure, shape, axes[0].get_lines())
+        repeats = repeated_over(rows)
+        medians = f"; medians over {', '.join(repeats)}" if repeats else ""
+        style.add_note(figure, shape, f"of {POINT_TEXTS[metric_columns]}, at the end{medians}")
     return figure
 
 
-def _known(rows: pd.DataFrame, columns: tuple[str, str]) -> bool:
+def _is_recorded(rows: pd.DataFrame, columns: tuple[str, str]) -> bool:
+    """Return whether the cost of a pair of columns was recorded."""
     return columns[0] in rows and bool(rows[columns[0]].notna().any())
 
 
-def _curves(axis: Any, schemes: Any, values: Any, heights: Any, looks: Any) -> None:
+def _draw_curves(axis: Any, schemes: Any, values: Any, heights: Any, looks: Any) -> None:
+    """Draw a curve for each scheme over the values of the setting."""
     for name, look in looks.items():
-        own = values[schemes == name].sort_values(kind="stable")
-        line = {"color": look.color, "ls": look.line, "marker": look.marker}
-        axis.plot(own, heights[own.index], label=style.plain(name), **line)
-    if 0 < values.min() <= values.max() / WIDE:
+        scheme_values = values[schemes == name].sort_values(kind="stable")
+        line_style = {"color": look.color, "ls": look.line, "marker": look.marker}
+        axis.plot(
+            scheme_values,
+            heights[scheme_values.index],
+            label=style.escape_dollars(name),
+            **line_style,
+        )
+    if 0 < values.min() <= values.max() / LOG_RATIO:
         axis.set_xscale("log")
-        ticks.log_ticks(axis.xaxis)
+        ticks.set_log_ticks(axis.xaxis)
     highest = heights.max()
-    axis.set_ylim(0, ROOM * highest if highest > 0 else None)
+    axis.set_ylim(0, AXIS_MARGIN * highest if highest > 0 else None)
 
 
 def make(sweep: Sweep, experiment: str, options: material.Options) -> Figure | None:
-    """Return the figure of an experiment; None unless one setting of three values was varied."""
+    """Return the figure of an experiment; None unless one setting has three values or more."""
     rows = material.schemes(sweep, experiment)
     rows = rows[~rows["verdict"].isin(names.UNRANKED)]
-    if rows.empty or not _known(rows, TRAIN):
+    if rows.empty or not _is_recorded(rows, TRAIN_COLUMNS):
         return None
     rows = rows.assign(**{SCHEME: [names.fitted(row) for row in as_rows(rows)]})
-    column = varied(rows)
+    column = find_varied_setting(rows)
     if not column:
         return None
     return draw(rows, column, material.title(experiment, rows), shape=options.shape)

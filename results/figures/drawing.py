@@ -1,7 +1,7 @@
-"""The figures of a sweep, and the files that they become.
+"""Draw the figures of a sweep and write them as files.
 
-A figure is a module of `normbench.results.figures` with a function `make`, which returns the figure
-of an experiment, or None where nothing was recorded for it; `moving` writes files that move, too.
+Each figure is a module of `normbench.results.figures`. Its function `make` returns the figure of an
+experiment, or None if nothing was recorded for it. An optional function `moving` writes animations.
 """
 
 from collections.abc import Sequence
@@ -15,7 +15,7 @@ from matplotlib.figure import Figure
 
 from normbench import names
 from normbench.results.compare.merging import crowded, merged
-from normbench.results.figures import BY_DEFAULT, NAMES, WHOLE
+from normbench.results.figures import BY_DEFAULT, NAMES, SWEEP_FIGURES
 from normbench.results.figures.base import output
 from normbench.results.figures.base.material import Options, gridless
 from normbench.results.safe import clean
@@ -23,80 +23,123 @@ from normbench.results.store.errors import unwritable
 from normbench.results.store.runs import Sweep
 
 DEFAULT = Options()
-OVER_STEP_SIZES = ("step_sizes", "phase_diagram")
+STEP_SIZE_FIGURES = ("step_sizes", "phase_diagram")
 
 
 def figure(sweep: Sweep, experiment: str, name: str, options: Options = DEFAULT) -> Figure | None:
-    """Return one figure of an experiment; None where nothing was recorded for it."""
-    drawn: Figure | None = _module(name).make(merged(sweep), experiment, options)
-    return drawn
+    """Return one figure of an experiment; None if nothing was recorded for it.
+
+    Args:
+        sweep: the sweep that holds the runs.
+        experiment: the experiment's name.
+        name: a key of `NAMES`.
+        options: the options of drawing.
+    """
+    drawn_figure: Figure | None = _module(name).make(merged(sweep), experiment, options)
+    return drawn_figure
 
 
 def lacking(sweep: Sweep, name: str) -> str:
-    """Return that a sweep has nothing for a figure, why, and which figures it has."""
+    """Return the message that a sweep lacks a figure, with the reason and the available figures."""
     verdicts = set(sweep.of_role(names.SCHEME)["verdict"])
-    why = ", and every scheme diverged" if verdicts == {names.DIVERGED} else ""
-    why = ", for it has one problem" if name in WHOLE else why
-    noted = sweep.of_role(names.SCHEME).get(names.NOTE.column, pd.Series(dtype=str)).dropna()
-    told = {part for note in noted for part in note.split("; ") if part.startswith(f"{name}: ")}
-    why += "".join(f", {part.removeprefix(f'{name}: ')}" for part in sorted(told))
+    explanation = ", and every scheme diverged" if verdicts == {names.DIVERGED} else ""
+    explanation = ", for it has one problem" if name in SWEEP_FIGURES else explanation
+    notes = sweep.of_role(names.SCHEME).get(names.NOTE.column, pd.Series(dtype=str)).dropna()
+    skip_reasons = {
+        skip_reason
+        for note in notes
+        for skip_reason in note.split("; ")
+        if skip_reason.startswith(f"{name}: ")
+    }
+    explanation += "".join(
+        f", {skip_reason.removeprefix(f'{name}: ')}" for skip_reason in sorted(skip_reasons)
+    )
     if hasattr(_module(name), "why_not") and verdicts != {names.DIVERGED}:
-        reasons = [_module(name).why_not(merged(sweep), each) for each in sweep.experiments]
-        why += "".join(f", {reason}" for reason in dict.fromkeys(chain(*reasons)))
-    elif gridless(sweep.of_role(names.SCHEME)).all() and name in OVER_STEP_SIZES:
-        why += ", the optimizer finds its own step sizes"
-    there = [
-        other
-        for other in NAMES
-        if any(figure(sweep, experiment, other) is not None for experiment in sweep.experiments)
+        reasons = [
+            _module(name).why_not(merged(sweep), experiment) for experiment in sweep.experiments
+        ]
+        explanation += "".join(f", {reason}" for reason in dict.fromkeys(chain(*reasons)))
+    elif gridless(sweep.of_role(names.SCHEME)).all() and name in STEP_SIZE_FIGURES:
+        explanation += ", the optimizer finds its own step sizes"
+    available_figures = [
+        figure_name
+        for figure_name in NAMES
+        if any(
+            figure(sweep, experiment, figure_name) is not None for experiment in sweep.experiments
+        )
     ]
     return (
-        f"figure {name}: {sweep.sweep_id} has nothing recorded for it{why}; "
-        f"it shows {NAMES[name]}; there are {', '.join(there) or 'none'}"
+        f"figure {name}: {sweep.sweep_id} has nothing recorded for it{explanation}; "
+        f"it shows {NAMES[name]}; there are {', '.join(available_figures) or 'none'}"
     )
 
 
 def _module(name: str) -> Any:
+    """Return the module of a figure."""
     return import_module(f"normbench.results.figures.{name}")
 
 
 def write(
     sweep: Sweep,
     folder: Path,
-    wanted: Sequence[str] = BY_DEFAULT,
+    figure_names: Sequence[str] = BY_DEFAULT,
     options: Options = DEFAULT,
-    kinds: Sequence[str] = ("png", "svg"),
+    file_formats: Sequence[str] = ("png", "svg"),
 ) -> dict[str, list[Path]]:
     """Draw figures of every experiment into a folder; return the files by experiment.
 
-    kinds: the formats, of `style.KINDS`; a GIF comes with a PNG, a film that plays with an SVG, and
-    a PDF doubles the time.
-    A figure of the whole sweep is drawn once, and is among the files of each experiment.
-    Figures of which nothing was recorded are left out, and all but a single one that is asked for
-    where there are too many schemes. Raises ResultsError where the folder cannot be written.
-    """
-    written: dict[str, list[Path]] = {}
-    facts = {"sweep": sweep.sweep_id, "command": sweep.command}
-    full = {name for name in sweep.experiments if len(wanted) > 1 and crowded(sweep, name)}
+    A figure of the whole sweep is drawn once, and is among the files of each experiment. Figures
+    for which nothing was recorded are left out. An experiment with too many schemes is left out,
+    unless a single figure is requested.
 
-    def put(experiment: str, name: str, stem: str) -> list[Path]:
-        drawn = figure(sweep, experiment, name, options)
-        if drawn is None:
+    Args:
+        sweep: the sweep that holds the runs.
+        folder: the folder of the files.
+        figure_names: keys of `NAMES`.
+        options: the options of drawing.
+        file_formats: names from `style.FILE_FORMATS`. With `png`, animations are written as GIF;
+            with `svg`, the film is written as an SVG that plays; `pdf` doubles the time.
+
+    Raises:
+        ResultsError: The folder cannot be written.
+    """
+    files_by_experiment: dict[str, list[Path]] = {}
+    provenance = {"sweep": sweep.sweep_id, "command": sweep.command}
+    crowded_experiments = {
+        name for name in sweep.experiments if len(figure_names) > 1 and crowded(sweep, name)
+    }
+
+    def draw_files(experiment: str, name: str, file_stem: str) -> list[Path]:
+        """Write one figure of an experiment; return its files."""
+        drawn_figure = figure(sweep, experiment, name, options)
+        if drawn_figure is None:
             return []
         folder.mkdir(parents=True, exist_ok=True)
-        files = output.save(drawn, folder / stem, facts, kinds)
+        files = output.save(drawn_figure, folder / file_stem, provenance, file_formats)
         if hasattr(_module(name), "moving"):
-            files += _module(name).moving(merged(sweep), experiment, folder / stem, facts, kinds)
+            files += _module(name).moving(
+                merged(sweep), experiment, folder / file_stem, provenance, file_formats
+            )
         return files
 
     try:
-        first = sweep.experiments[0]
-        whole = [put(first, name, name) for name in wanted if name in WHOLE and not full]
+        first_experiment = sweep.experiments[0]
+        sweep_files = [
+            draw_files(first_experiment, name, name)
+            for name in figure_names
+            if name in SWEEP_FIGURES and not crowded_experiments
+        ]
         for experiment in sweep.experiments:
-            files = written.setdefault(experiment, [file for group in whole for file in group])
-            for name in wanted if experiment not in full else ():
-                stem = name if len(sweep.experiments) == 1 else f"{name}-{clean.name(experiment)}"
-                files += put(experiment, name, stem) if name not in WHOLE else []
+            files = files_by_experiment.setdefault(
+                experiment, [file for group in sweep_files for file in group]
+            )
+            for name in figure_names if experiment not in crowded_experiments else ():
+                file_stem = (
+                    name if len(sweep.experiments) == 1 else f"{name}-{clean.name(experiment)}"
+                )
+                files += (
+                    draw_files(experiment, name, file_stem) if name not in SWEEP_FIGURES else []
+                )
     except OSError as error:
         raise unwritable(folder, error) from error
-    return written
+    return files_by_experiment

@@ -1,4 +1,4 @@
-"""Histories as excess, the cost minus the least cost, and the slopes that theory predicts of it."""
+"""Histories of the excess, the cost minus the least cost, and the slopes that theory predicts."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -11,87 +11,113 @@ from normbench.results.compare import merging
 from normbench.results.store.rows import as_rows
 from normbench.results.store.runs import HISTORIES, QUARTILES, Sweep
 
-LABEL = "excess cost: cost minus least cost"
-SLOPE = "slope"  # column of the runs: by what the excess is multiplied at each iteration
-COST = names.TRAIN_COST.key
-ROUNDING = 1e-14  # of the start's cost: an excess below is none
-BEST, START, SHARE = "window_best", "window_curvature", "window_share"
+EXCESS_LABEL = "excess cost: cost minus least cost"
+SLOPE = "slope"  # a column of runs: the factor of the excess at each iteration
+TRAIN_COST = names.TRAIN_COST.key
+EXCESS_ROUNDING = 1e-14  # of the start's cost: a smaller excess is rounding error
+BEST_CURVATURES = names.CURVATURES_BEST.key
+START_CURVATURES, EXCESS_SHARES = "window_curvature", "window_share"
 
 
 def with_quartiles(metric: names.Metric) -> list[str]:
-    """Return the columns of a history: its own, and those of its quartiles."""
-    return [metric.key, *(names.quartile(metric, part).key for part in names.QUARTILES)]
+    """Return the columns of a metric and of its quartiles."""
+    return [metric.key, *(names.quartile(metric, quartile).key for quartile in names.QUARTILES)]
 
 
 def histories(sweep: Sweep, runs: pd.DataFrame) -> pd.DataFrame:
-    """Return histories as `material.histories`, the costs as excess, without those of test points.
+    """Return histories as `material.histories` does, with training costs as excess.
 
-    Of several splits each has its own least cost. An excess that is rounding is NaN.
+    Test costs are left out. Each split has its own least cost. An excess at the level of rounding
+    is NaN.
     """
-    source = merging.whole(sweep)
-    every = source.runs.set_index("run_id", drop=False)
-    least = every.get(names.MINIMUM.column, pd.Series(np.nan, index=every.index))
-    own = least.where(least.notna(), every["parent"].map(least))
-    parts = []
+    whole_sweep = merging.unmerged(sweep)
+    all_runs = whole_sweep.runs.set_index("run_id", drop=False)
+    least_costs = all_runs.get(names.MINIMUM.column, pd.Series(np.nan, index=all_runs.index))
+    own_least_costs = least_costs.where(least_costs.notna(), all_runs["parent"].map(least_costs))
+    run_histories = []
     for row in as_rows(runs):
-        members = merging.members_of(sweep, row["run_id"])
-        found = source.histories(every.loc[members], (*HISTORIES, *QUARTILES))
-        if len(found):
-            found = _less(found, found["run_id"].map(own))
-            parts.append(merging.over_members(found, row, len(members)))
-    return pd.concat(parts, ignore_index=True) if parts else pd.DataFrame(columns=["iteration"])
+        member_ids = merging.members_of(sweep, row["run_id"])
+        member_histories = whole_sweep.histories(all_runs.loc[member_ids], (*HISTORIES, *QUARTILES))
+        if len(member_histories):
+            member_histories = _subtract_least_cost(
+                member_histories, member_histories["run_id"].map(own_least_costs)
+            )
+            run_histories.append(merging.over_members(member_histories, row, len(member_ids)))
+    return (
+        pd.concat(run_histories, ignore_index=True)
+        if run_histories
+        else pd.DataFrame(columns=["iteration"])
+    )
 
 
-def _less(found: pd.DataFrame, least: "pd.Series[float]") -> pd.DataFrame:
-    """Return histories of runs, each less its own least cost."""
-    known = [column for column in with_quartiles(names.TRAIN_COST) if column in found]
-    costs = found[known].sub(least, axis=0)
-    start = found.groupby("run_id")[COST].transform("first").abs()
-    costs = costs.where(costs.gt(ROUNDING * start, axis=0))
-    kept = found.drop(columns=with_quartiles(names.TEST_COST), errors="ignore")
-    return kept.assign(**{column: costs[column] for column in known})
+def _subtract_least_cost(
+    cost_histories: pd.DataFrame, least_costs: "pd.Series[float]"
+) -> pd.DataFrame:
+    """Return histories with the run's least cost subtracted from its training costs."""
+    cost_columns = [
+        column for column in with_quartiles(names.TRAIN_COST) if column in cost_histories
+    ]
+    costs = cost_histories[cost_columns].sub(least_costs, axis=0)
+    start_costs = cost_histories.groupby("run_id")[TRAIN_COST].transform("first").abs()
+    costs = costs.where(costs.gt(EXCESS_ROUNDING * start_costs, axis=0))
+    training_histories = cost_histories.drop(
+        columns=with_quartiles(names.TEST_COST), errors="ignore"
+    )
+    return training_histories.assign(**{column: costs[column] for column in cost_columns})
 
 
 def with_slopes(sweep: Sweep, schemes: pd.DataFrame, runs: pd.DataFrame) -> pd.DataFrame:
-    """Return runs with the slope that theory predicts; NaN where it predicts none.
+    """Return runs with a column of the slope that theory predicts; NaN where it predicts none.
 
-    Of plain gradient descent a direction of curvature h has its excess multiplied by `(1 - a h)^2`.
-    For a quadratic the slope is that of the direction which holds most of the excess at the last
-    iteration; else, at the best step size, that of the slowest direction at the last weights. None
-    where no weights attain the least cost, and none of several splits or seeds.
+    Plain gradient descent with step size a multiplies the excess along a direction of curvature h
+    by `(1 - a h)^2` at each iteration. For a quadratic cost the slope is that of the direction
+    with most of the excess at the last iteration. For other costs, at the best step size, it is
+    that of the slowest direction at the last weights. Theory predicts no slope if no weights attain
+    the least cost, and none over several splits or seeds.
     """
-    known = sweep.arrays(schemes, names.KEPT)
-    about = {row["label"]: row for row in as_rows(schemes)}
-    repeated = runs.get(merging.REPEATS, pd.Series("", index=runs.index)).fillna("") != ""
+    arrays = sweep.arrays(schemes, names.DESCENT_ARRAYS)
+    rows_by_label = {row["label"]: row for row in as_rows(schemes)}
+    repeat_flags = runs.get(merging.REPEATS, pd.Series("", index=runs.index)).fillna("") != ""
     slopes = [
-        float("nan") if many else _slope(run, about.get(run["label"], {}), known.get(run["label"]))
-        for run, many in zip(as_rows(runs), repeated)
+        float("nan")
+        if is_repeated
+        else _slope(run, rows_by_label.get(run["label"], {}), arrays.get(run["label"]))
+        for run, is_repeated in zip(as_rows(runs), repeat_flags)
     ]
     return runs.assign(**{SLOPE: slopes})
 
 
 def _slope(
-    run: Mapping[Any, Any], scheme: Mapping[Any, Any], parts: Mapping[str, Any] | None
+    run: Mapping[Any, Any], scheme: Mapping[Any, Any], scheme_arrays: Mapping[str, Any] | None
 ) -> float:
-    size = pd.to_numeric(run.get(names.STEP_TAG.column), errors="coerce")
-    if parts is None or pd.isna(size):
+    """Return the slope that theory predicts of one run; NaN if it predicts none."""
+    step_size = pd.to_numeric(run.get(names.STEP_TAG.column), errors="coerce")
+    if scheme_arrays is None or pd.isna(step_size):
         return float("nan")
-    if str(scheme.get(names.BASIS.column, "")).startswith(names.EXACT) and START in parts:
-        return _of_quadratic(parts, size, int(scheme[names.setting("iterations")]))
-    attained = scheme.get(names.MINIMUM_CASE.column) == names.ATTAINED
-    shown = scheme.get(names.STEP_TAG.column) == run.get(names.STEP_TAG.column)
-    if attained and shown and len(parts.get(BEST, ())):
-        return float(np.abs(1 - size * parts[BEST]).max() ** 2)
+    if (
+        str(scheme.get(names.BASIS.column, "")).startswith(names.EXACT)
+        and START_CURVATURES in scheme_arrays
+    ):
+        return _quadratic_slope(scheme_arrays, step_size, int(scheme[names.setting("iterations")]))
+    has_minimum = scheme.get(names.MINIMUM_CASE.column) == names.ATTAINED
+    is_shown_step = scheme.get(names.STEP_TAG.column) == run.get(names.STEP_TAG.column)
+    if has_minimum and is_shown_step and len(scheme_arrays.get(BEST_CURVATURES, ())):
+        return float(np.abs(1 - step_size * scheme_arrays[BEST_CURVATURES]).max() ** 2)
     return float("nan")
 
 
-def _of_quadratic(parts: Mapping[str, Any], size: float, iterations: int) -> float:
-    """Return the slope of the direction with most excess, at the end or before it is rounding."""
-    factors = np.abs(1 - size * parts[START])
+def _quadratic_slope(scheme_arrays: Mapping[str, Any], step_size: float, iterations: int) -> float:
+    """Return the slope of the direction with most excess at the end, or before rounding begins."""
+    factors = np.abs(1 - step_size * scheme_arrays[START_CURVATURES])
     if factors.max() >= 1:
         return float("nan")
     with np.errstate(divide="ignore"):
-        start, fall = np.log(parts[SHARE] / np.sum(parts[SHARE])), -2 * np.log(factors)
-        last = min(iterations, float(np.max((start - np.log(ROUNDING)) / fall)))
-        left = start - np.where(fall < np.inf, last * fall, np.inf)
-    return float(factors[np.argmax(left)] ** 2)
+        log_shares, log_decay = (
+            np.log(scheme_arrays[EXCESS_SHARES] / np.sum(scheme_arrays[EXCESS_SHARES])),
+            -2 * np.log(factors),
+        )
+        last_iteration = min(
+            iterations, float(np.max((log_shares - np.log(EXCESS_ROUNDING)) / log_decay))
+        )
+        log_excess = log_shares - np.where(log_decay < np.inf, last_iteration * log_decay, np.inf)
+    return float(factors[np.argmax(log_excess)] ** 2)

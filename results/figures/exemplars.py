@@ -1,4 +1,4 @@
-"""Points that stand for the plane of two components: where they lie, and what they look like."""
+"""Exemplars: points on a grid in the plane of two components, and these points as images."""
 
 from typing import Any
 
@@ -6,25 +6,40 @@ import pandas as pd
 from matplotlib.figure import Figure
 
 from normbench.results.figures.base import style
-from normbench.results.figures.base.material import Arrays, Parts, of_arrays, with_arrays
+from normbench.results.figures.base.material import (
+    ArraysByLabel,
+    SchemeArrays,
+    maker_from_arrays,
+    with_arrays,
+)
 from normbench.results.figures.base.style import SCREEN, Shape
 from normbench.results.figures.components import is_square, mosaic
 
 
-def draw(arrays: Arrays, schemes: pd.DataFrame, title: str, *, shape: Shape = SCREEN) -> Figure:
-    """Return the figure: a row a scheme, the plane left, its points as images right.
+def draw(
+    arrays: ArraysByLabel, schemes: pd.DataFrame, title: str, *, shape: Shape = SCREEN
+) -> Figure:
+    """Return the figure: one row for each scheme, with the plane left, the images right.
 
-    arrays: by label, `cloud` (p, 2), `wanted` (25, 2), `at` (25, 2), `images` (25, N), N a square.
-    schemes: one row a scheme (`label`, `normalizer`), in order.
+    Args:
+        arrays: by label, all points `cloud` (p, 2), the grid `wanted` (25, 2), the exemplars `at`
+            (25, 2), their `images` (25, N), N a square number.
+        schemes: one row for each scheme in order (`label`, `normalizer`).
+        title: the title of the figure.
+        shape: the format of the figure.
     """
-    shown = with_arrays(schemes, arrays)
-    with style.drawn(shape):
-        figure, axes = style.panels(2 * len(shown), shape, title, 0.9, 2)
-        for plane, images, (label, _, parts, look) in zip(axes[::2], axes[1::2], shown):
-            _plane(plane, parts, shape)
-            style.name_panel(plane, label, look)
-            images.imshow(mosaic(parts["images"], 5), cmap="gray", interpolation="nearest")
-            images.set_axis_off()
+    drawn_schemes = with_arrays(schemes, arrays)
+    with style.figure_style(shape):
+        figure, axes = style.panels(2 * len(drawn_schemes), shape, title, 0.9, 2)
+        for plane_axis, image_axis, (label, _, scheme_arrays, look) in zip(
+            axes[::2], axes[1::2], drawn_schemes
+        ):
+            _draw_plane(plane_axis, scheme_arrays, shape)
+            style.name_panel(plane_axis, label, look)
+            image_axis.imshow(
+                mosaic(scheme_arrays["images"], 5), cmap="gray", interpolation="nearest"
+            )
+            image_axis.set_axis_off()
         figure.supxlabel(
             "lines: quantiles of 5, 25, 50, 75 and 95 percent; the points nearest to where they "
             "cross, as images",
@@ -33,23 +48,25 @@ def draw(arrays: Arrays, schemes: pd.DataFrame, title: str, *, shape: Shape = SC
     return figure
 
 
-def _plane(axis: Any, parts: Parts, shape: Shape) -> None:
+def _draw_plane(axis: Any, scheme_arrays: SchemeArrays, shape: Shape) -> None:
+    """Draw all points, the lines of the grid, and the exemplars."""
     size = (0.25 * shape.font) ** 2
-    axis.scatter(*parts["cloud"].T, s=size, color="0.7", lw=0)
-    for value in parts["wanted"][:5, 0]:
+    axis.scatter(*scheme_arrays["cloud"].T, s=size, color="0.7", lw=0)
+    for value in scheme_arrays["wanted"][:5, 0]:
         axis.axvline(value, color="0.4", lw=0.8)
-    for value in parts["wanted"][::5, 1]:
+    for value in scheme_arrays["wanted"][::5, 1]:
         axis.axhline(value, color="0.4", lw=0.8)
-    axis.scatter(*parts["at"].T, s=6 * size, facecolors="none", edgecolors="black", lw=1.2)
-    words = ("coordinate of the largest variance", "coordinate of the second largest")
-    axis.set(xlabel=words[0], ylabel=words[1])
-    for limits, values in zip((axis.set_xlim, axis.set_ylim), parts["wanted"].T):
-        low, high = values.min(), values.max()  # a few points far away would make all lines one
-        limits(low - 0.6 * (high - low), high + 0.6 * (high - low))
+    axis.scatter(*scheme_arrays["at"].T, s=6 * size, facecolors="none", edgecolors="black", lw=1.2)
+    axis_names = ("coordinate of the largest variance", "coordinate of the second largest")
+    axis.set(xlabel=axis_names[0], ylabel=axis_names[1])
+    for set_limits, values in zip((axis.set_xlim, axis.set_ylim), scheme_arrays["wanted"].T):
+        low, high = values.min(), values.max()  # outliers would squeeze the lines together
+        set_limits(low - 0.6 * (high - low), high + 0.6 * (high - low))
 
 
-def _are_images(parts: Parts) -> bool:
-    return is_square(parts["images"].shape[1])
+def _are_images(scheme_arrays: SchemeArrays) -> bool:
+    """Return whether the exemplars can be square images."""
+    return is_square(scheme_arrays["images"].shape[1])
 
 
-make = of_arrays("exemplars", draw, _are_images)
+make = maker_from_arrays("exemplars", draw, _are_images)

@@ -7,62 +7,74 @@ import pandas as pd
 from matplotlib.figure import Figure
 
 from normbench.results.figures.base import style
-from normbench.results.figures.base.material import Arrays, Parts, of_arrays, with_arrays
+from normbench.results.figures.base.material import (
+    ArraysByLabel,
+    SchemeArrays,
+    maker_from_arrays,
+    with_arrays,
+)
 from normbench.results.figures.base.style import SCREEN, Look, Shape
 
-SPREAD = 0.16  # of the points of one feature, to both sides
-ROW = 1.0  # of a feature, in lines of text at the least
-LONGEST = 18  # letters of a name
+JITTER = 0.16  # vertical jitter of the points of a feature, to both sides
+FEATURE_LINES = 1.0  # the smallest height of a feature in lines of text
+MAX_NAME_LETTERS = 18
 
 
-def draw(arrays: Arrays, schemes: pd.DataFrame, title: str, *, shape: Shape = SCREEN) -> Figure:
-    """Return the figure: a panel a scheme, a row a feature, a box over its points.
+def draw(
+    arrays: ArraysByLabel, schemes: pd.DataFrame, title: str, *, shape: Shape = SCREEN
+) -> Figure:
+    """Return the figure: one panel for each scheme, one row for each feature, with a box plot.
 
-    The box holds the middle half, the line is the median, the whiskers hold all. arrays: by
-    label, `values` (p, m), `names` (m,), `all` (): how many features there are. schemes: one row
-    a scheme (`label`, `normalizer`), in order.
+    The box spans the quartiles, its line is the median, the whiskers span all points.
+
+    Args:
+        arrays: by label, `values` (p, m), `names` (m,), the number `all` () of features.
+        schemes: one row for each scheme in order (`label`, `normalizer`).
+        title: the title of the figure.
+        shape: the format of the figure.
     """
-    shown = with_arrays(schemes, arrays)
-    count = max(parts["values"].shape[1] for parts in arrays.values())
-    side = shape.width / min(len(shown), shape.columns)
-    height = max(0.9 * side, ROW * count * shape.font / 72 + 4 * shape.font / 72)
-    with style.drawn(shape):
-        figure, axes = style.panels(len(shown), shape, title, height / side)
-        for axis, (label, _, parts, look) in zip(axes, shown):
-            _panel(axis, parts, look, shape)
-            left_out = int(parts["all"]) - len(parts["names"])
-            more = f", and {left_out} more features" if left_out else ""
-            style.name_panel(axis, label + more, look)
+    drawn_schemes = with_arrays(schemes, arrays)
+    count = max(scheme_arrays["values"].shape[1] for scheme_arrays in arrays.values())
+    panel_width = shape.width / min(len(drawn_schemes), shape.columns)
+    height = max(0.9 * panel_width, FEATURE_LINES * count * shape.font / 72 + 4 * shape.font / 72)
+    with style.figure_style(shape):
+        figure, axes = style.panels(len(drawn_schemes), shape, title, height / panel_width)
+        for axis, (label, _, scheme_arrays, look) in zip(axes, drawn_schemes):
+            _draw_panel(axis, scheme_arrays, look, shape)
+            omitted_count = int(scheme_arrays["all"]) - len(scheme_arrays["names"])
+            omitted_note = f", and {omitted_count} more features" if omitted_count else ""
+            style.name_panel(axis, label + omitted_note, look)
             axis.set_xlabel("value")
     return figure
 
 
-def _panel(axis: Any, parts: Parts, look: Look, shape: Shape) -> None:
-    values = parts["values"]
+def _draw_panel(axis: Any, scheme_arrays: SchemeArrays, look: Look, shape: Shape) -> None:
+    """Draw the points and the box plot of each feature."""
+    values = scheme_arrays["values"]
     count = values.shape[1]
-    places = np.arange(1, count + 1)
-    beside = np.random.default_rng(0).uniform(-SPREAD, SPREAD, values.shape)
-    dots: Any = {"s": (0.2 * shape.font) ** 2, "color": look.color, "alpha": 0.3, "lw": 0}
-    axis.scatter(values, places + beside, rasterized=True, label="_points", **dots)
-    line = {"color": "black", "linewidth": 0.9}
+    row_positions = np.arange(1, count + 1)
+    jitter = np.random.default_rng(0).uniform(-JITTER, JITTER, values.shape)
+    dot_style: Any = {"s": (0.2 * shape.font) ** 2, "color": look.color, "alpha": 0.3, "lw": 0}
+    axis.scatter(values, row_positions + jitter, rasterized=True, label="_points", **dot_style)
+    line_style = {"color": "black", "linewidth": 0.9}
     axis.boxplot(
         values,
-        positions=places,
+        positions=row_positions,
         widths=0.6,
         whis=(0, 100),
         orientation="horizontal",
         showfliers=False,
-        boxprops=line,
-        whiskerprops=line,
-        capprops=line,
-        medianprops={**line, "linewidth": 2},
+        boxprops=line_style,
+        whiskerprops=line_style,
+        capprops=line_style,
+        medianprops={**line_style, "linewidth": 2},
     )
     axis.axvline(0, color="0.4", lw=0.8, ls=":", label="_zero")
-    names = [style.plain(str(name))[:LONGEST] for name in parts["names"]]
-    axis.set_yticks(places, names)
+    names = [style.escape_dollars(str(name))[:MAX_NAME_LETTERS] for name in scheme_arrays["names"]]
+    axis.set_yticks(row_positions, names)
     axis.set_ylim(count + 0.6, 0.4)
     axis.tick_params(labelsize="small")
     axis.grid(False, axis="y")
 
 
-make = of_arrays("features", draw)
+make = maker_from_arrays("features", draw)

@@ -1,4 +1,4 @@
-"""The fitted model of each scheme in the space of the inputs, over one feature."""
+"""The prediction of each scheme's fitted model over one feature."""
 
 import pandas as pd
 from matplotlib.figure import Figure
@@ -6,31 +6,36 @@ from matplotlib.figure import Figure
 from normbench import names
 from normbench.results.figures.base import style
 from normbench.results.figures.base.labels import End, end_labels
-from normbench.results.figures.base.material import Arrays, of_arrays, with_arrays
+from normbench.results.figures.base.material import ArraysByLabel, maker_from_arrays, with_arrays
 from normbench.results.figures.base.style import SCREEN, Shape
 
 
-def draw(arrays: Arrays, schemes: pd.DataFrame, title: str, *, shape: Shape = SCREEN) -> Figure:
-    """Return the figure: the points, and one curve a scheme, named at its right end.
+def draw(
+    arrays: ArraysByLabel, schemes: pd.DataFrame, title: str, *, shape: Shape = SCREEN
+) -> Figure:
+    """Return the figure: the points, and one curve for each scheme with its name.
 
-    arrays: by label, `x` (G,), `prediction` (G,), `points` (p, 2). schemes: one row a scheme
-    (`label`, `normalizer`, `tags.step_size`), in order.
+    Args:
+        arrays: by label, `x` (G,), `prediction` (G,), `points` (p, 2).
+        schemes: one row for each scheme in order (`label`, `normalizer`, `tags.step_size`).
+        title: the title of the figure.
+        shape: the format of the figure.
     """
-    shown = with_arrays(schemes, arrays)
-    with style.drawn(shape):
+    drawn_schemes = with_arrays(schemes, arrays)
+    with style.figure_style(shape):
         figure, (axis,) = style.panels(1, shape, title, 0.5)
-        points = shown[0].parts["points"]
+        points = drawn_schemes[0].arrays["points"]
         axis.scatter(*points.T, color="0.6", s=(0.5 * shape.font) ** 2, lw=0, label="_points")
-        ends = []
-        for label, row, parts, look in shown:
-            x, y = parts["x"], parts["prediction"]
-            axis.plot(x, y, label=label, lw=0.8 * shape.line, **style.plain_curve(look))
-            text = f"{label}{style.step_text(row.get(names.STEP_TAG.column))}"
-            ends.append(End(text, float(y[-1]), look))
+        curve_ends = []
+        for label, row, scheme_arrays, look in drawn_schemes:
+            x, y = scheme_arrays["x"], scheme_arrays["prediction"]
+            axis.plot(x, y, label=label, lw=0.8 * shape.line, **style.unmarked_curve(look))
+            curve_label = f"{label}{style.step_text(row.get(names.STEP_TAG.column))}"
+            curve_ends.append(End(curve_label, float(y[-1]), look))
         axis.set(xlim=(x[0], x[-1]), xlabel="the feature, as it is")
         axis.set_ylabel("target, and what each model predicts")
-        end_labels(axis, ends, shape, 0.5 * shape.width, marked=False)
+        end_labels(axis, curve_ends, shape, 0.5 * shape.width, has_markers=False)
     return figure
 
 
-make = of_arrays("fit", draw)
+make = maker_from_arrays("fit", draw)

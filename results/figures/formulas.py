@@ -1,4 +1,4 @@
-"""What several formulas of normalization make of the same points, as a coloured table."""
+"""The errors of several normalization formulas on the same points, as a coloured table."""
 
 from collections.abc import Sequence
 
@@ -7,71 +7,105 @@ import pandas as pd
 from matplotlib.figure import Figure
 
 from normbench.results.figures.base import style
-from normbench.results.figures.base.material import Arrays, Parts, of_arrays
+from normbench.results.figures.base.material import ArraysByLabel, SchemeArrays, maker_from_arrays
 from normbench.results.figures.base.style import SCREEN, Shape
 
-LINE = 2.9  # a row's height, in heights of a letter
-EXACT, USELESS = 1e-4, 10.0  # how far off: the ends of the colours
-DARK = 0.1  # from here on letters are white
-NEVER = 1000  # iterations
-BELOW = (
+ROW_LINES = 2.9  # a row's height in font sizes
+EXACT_ERROR, USELESS_ERROR = 1e-4, 10.0  # the errors at the ends of the colour scale
+DARK_ERROR = 0.1  # cells with larger errors have white letters
+ITERATION_LIMIT = 1000  # iterations
+CAPTION = (
     "off by: the largest error of the means and variances; iterations of gradient descent at 1/L "
     "until 1 percent of the excess cost is left; never there: not within 1000"
 )
 
 
-def draw(arrays: Arrays, schemes: pd.DataFrame, title: str, *, shape: Shape = SCREEN) -> Figure:
-    """Return the figure: a row for jobs on the same points, a column a formula, red where useless.
+def draw(
+    arrays: ArraysByLabel, schemes: pd.DataFrame, title: str, *, shape: Shape = SCREEN
+) -> Figure:
+    """Return the figure: one row for jobs on the same points, one column for each formula.
 
-    arrays: by label, `formula`, `finite`, `mean`, `off`, `iterations` (F,). schemes: one row a
-    scheme (`label`), in order.
+    Red cells have large errors.
+
+    Args:
+        arrays: by label, `formula`, `finite`, `mean`, `off`, `iterations` (F,).
+        schemes: one row for each scheme in order (`label`).
+        title: the title of the figure.
+        shape: the format of the figure.
     """
     labels: list[str] = []
     for label in schemes["label"]:
-        if label in arrays and not any(_equal(arrays[label], arrays[one]) for one in labels):
+        if label in arrays and not any(
+            _have_equal_numbers(arrays[label], arrays[listed_label]) for listed_label in labels
+        ):
             labels.append(label)
-    with style.drawn(shape):
-        height = (len(labels) + 2) * LINE * shape.font / 72 / shape.width
+    with style.figure_style(shape):
+        height = (len(labels) + 2) * ROW_LINES * shape.font / 72 / shape.width
         figure, (axis,) = style.panels(1, shape, title, height)
-        off = np.array([np.fmax(arrays[one]["off"], arrays[one]["mean"]) for one in labels])
-        off[np.isnan(off)] = np.inf
-        ends = np.log10([EXACT, USELESS])
+        errors = np.array(
+            [
+                np.fmax(arrays[listed_label]["off"], arrays[listed_label]["mean"])
+                for listed_label in labels
+            ]
+        )
+        errors[np.isnan(errors)] = np.inf
+        color_limits = np.log10([EXACT_ERROR, USELESS_ERROR])
         with np.errstate(divide="ignore"):
-            colours = np.clip(np.log10(off), *ends)
-        axis.imshow(colours, cmap="Reds", vmin=ends[0], vmax=ends[1], aspect="auto")
-        for (row, column), value in np.ndenumerate(off):
-            words = _words(value, arrays[labels[row]]["iterations"][column])
-            color = "white" if value > DARK else "black"
-            look = {"ha": "center", "va": "center", "fontsize": 0.7 * shape.font, "color": color}
-            axis.text(column, row, words, **look)
-        names = arrays[labels[0]]["formula"]
-        axis.set_xticks(range(len(names)), [str(name).replace("_", "\n") for name in names])
-        axis.set_yticks(range(len(labels)), [style.plain(word) for word in differing(labels)])
+            log_errors = np.clip(np.log10(errors), *color_limits)
+        axis.imshow(
+            log_errors, cmap="Reds", vmin=color_limits[0], vmax=color_limits[1], aspect="auto"
+        )
+        for (row, column), error in np.ndenumerate(errors):
+            cell_text = _cell_text(error, arrays[labels[row]]["iterations"][column])
+            color = "white" if error > DARK_ERROR else "black"
+            text_style = {
+                "ha": "center",
+                "va": "center",
+                "fontsize": 0.7 * shape.font,
+                "color": color,
+            }
+            axis.text(column, row, cell_text, **text_style)
+        formula_names = arrays[labels[0]]["formula"]
+        axis.set_xticks(
+            range(len(formula_names)), [str(name).replace("_", "\n") for name in formula_names]
+        )
+        axis.set_yticks(
+            range(len(labels)),
+            [style.escape_dollars(row_label) for row_label in shorten_labels(labels)],
+        )
         axis.grid(False)
-        style.note(figure, shape, BELOW)
+        style.add_note(figure, shape, CAPTION)
     return figure
 
 
-def _equal(one: Parts, other: Parts) -> bool:
-    """Return whether two jobs found the same numbers: the scheme of a job plays no part."""
-    numbers = ("mean", "off", "iterations")
-    return all(np.array_equal(one[name], other[name], equal_nan=True) for name in numbers)
+def _have_equal_numbers(first_arrays: SchemeArrays, second_arrays: SchemeArrays) -> bool:
+    """Return whether two jobs recorded equal numbers, which do not depend on the scheme."""
+    number_keys = ("mean", "off", "iterations")
+    return all(
+        np.array_equal(first_arrays[key], second_arrays[key], equal_nan=True) for key in number_keys
+    )
 
 
-def _words(off: float, iterations: float) -> str:
-    if not np.isfinite(off):
+def _cell_text(error: float, iterations: float) -> str:
+    """Return the text of a cell: the error, and the iterations."""
+    if not np.isfinite(error):
         return "not finite"
-    count = "never there" if iterations >= NEVER else f"{iterations:g} iterations"
-    return f"off by {off:.1g}\n{count}"
+    iterations_text = (
+        "never there" if iterations >= ITERATION_LIMIT else f"{iterations:g} iterations"
+    )
+    return f"off by {error:.1g}\n{iterations_text}"
 
 
-def differing(labels: Sequence[str]) -> list[str]:
-    """Return labels without the parts that all of them have; of a single one nothing tells more."""
+def shorten_labels(labels: Sequence[str]) -> list[str]:
+    """Return labels without the options that all labels share; a single label becomes `points`."""
     if len(labels) == 1:
         return ["points"]
-    parts = [label.split(", ") for label in labels]
-    shared = set.intersection(*map(set, parts))
-    return [", ".join(part for part in own if part not in shared) for own in parts]
+    options_by_label = [label.split(", ") for label in labels]
+    shared_options = set.intersection(*map(set, options_by_label))
+    return [
+        ", ".join(option for option in label_options if option not in shared_options)
+        for label_options in options_by_label
+    ]
 
 
-make = of_arrays("formulas", draw)
+make = maker_from_arrays("formulas", draw)

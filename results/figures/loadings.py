@@ -1,4 +1,4 @@
-"""What each principal component is made of: the entry of each feature, as a coloured table."""
+"""The entries of each principal component, one for each feature, as a coloured table."""
 
 from typing import Any
 
@@ -7,29 +7,40 @@ import pandas as pd
 from matplotlib.figure import Figure
 
 from normbench.results.figures.base import style
-from normbench.results.figures.base.material import Arrays, Parts, of_arrays, with_arrays
+from normbench.results.figures.base.material import (
+    ArraysByLabel,
+    SchemeArrays,
+    maker_from_arrays,
+    with_arrays,
+)
 from normbench.results.figures.base.style import SCREEN, Shape
 
-MOST_FEATURES, MOST_COMPONENTS = 20, 8  # of a table that can be read
-ALONE = 0.999  # of a component's length 1: it is one feature
-LINE = 1.9  # a row's height, in heights of a letter
+MAX_FEATURES, MAX_COMPONENTS = 20, 8  # of a readable table
+SINGLE_FEATURE = 0.999  # a component of length 1 with a larger entry is one feature
+ROW_LINES = 1.9  # a row's height in font sizes
 
 
-def draw(arrays: Arrays, schemes: pd.DataFrame, title: str, *, shape: Shape = SCREEN) -> Figure:
-    """Return the figure: a panel a scheme, a row a feature, a column a component.
+def draw(
+    arrays: ArraysByLabel, schemes: pd.DataFrame, title: str, *, shape: Shape = SCREEN
+) -> Figure:
+    """Return the figure: one panel for each scheme, with features as rows, components as columns.
 
-    arrays: by label, `entries` (m, K), `deviations` (K,), `names` (m,), `shares` (2,). schemes: one
-    row a scheme (`label`, `normalizer`), in order. Of many features those with the longest arrows
-    in the biplot are shown.
+    Of many features, those with the longest arrows in the biplot are drawn.
+
+    Args:
+        arrays: by label, `entries` (m, K), `deviations` (K,), `names` (m,), `shares` (2,).
+        schemes: one row for each scheme in order (`label`, `normalizer`).
+        title: the title of the figure.
+        shape: the format of the figure.
     """
-    shown = with_arrays(schemes, arrays)
-    columns = min(len(shown), shape.columns, 2)
-    most = max(min(len(scheme.parts["names"]), MOST_FEATURES) for scheme in shown)
-    height = (most + 4) * LINE * shape.font / 72 / (shape.width / columns)
-    with style.drawn(shape):
-        figure, axes = style.panels(len(shown), shape, title, height, columns)
-        for axis, scheme in zip(axes, shown):
-            _table(axis, scheme.parts, shape)
+    drawn_schemes = with_arrays(schemes, arrays)
+    columns = min(len(drawn_schemes), shape.columns, 2)
+    feature_count = max(min(len(scheme.arrays["names"]), MAX_FEATURES) for scheme in drawn_schemes)
+    height = (feature_count + 4) * ROW_LINES * shape.font / 72 / (shape.width / columns)
+    with style.figure_style(shape):
+        figure, axes = style.panels(len(drawn_schemes), shape, title, height, columns)
+        for axis, scheme in zip(axes, drawn_schemes):
+            _draw_table(axis, scheme.arrays, shape)
             style.name_panel(axis, scheme.label, scheme.look)
         figure.supxlabel(
             "entries of each component, a vector of length 1; below its share of the variance",
@@ -38,26 +49,30 @@ def draw(arrays: Arrays, schemes: pd.DataFrame, title: str, *, shape: Shape = SC
     return figure
 
 
-def _turns(parts: Parts) -> bool:
-    """Return whether the components shown mix features: a sphered scheme's are its coordinates."""
-    entries = np.abs(parts["entries"][:, :MOST_COMPONENTS])
-    return not bool((entries.max(axis=0) > ALONE).all())
+def _mixes_features(scheme_arrays: SchemeArrays) -> bool:
+    """Return whether the drawn components mix features; those of a sphered scheme do not."""
+    entries = np.abs(scheme_arrays["entries"][:, :MAX_COMPONENTS])
+    return not bool((entries.max(axis=0) > SINGLE_FEATURE).all())
 
 
-def _table(axis: Any, parts: Parts, shape: Shape) -> None:
-    lengths = np.hypot(*parts["loadings"].T)
-    shown = np.sort(np.argsort(-lengths, kind="stable")[:MOST_FEATURES])
-    entries = parts["entries"][shown, :MOST_COMPONENTS]
-    whole = parts["deviations"][0] ** 2 / (parts["shares"][0] or 1.0)
-    shares = parts["deviations"][:MOST_COMPONENTS] ** 2 / (whole or 1.0)
+def _draw_table(axis: Any, scheme_arrays: SchemeArrays, shape: Shape) -> None:
+    """Draw the table of a scheme's components."""
+    lengths = np.hypot(*scheme_arrays["loadings"].T)
+    feature_indices = np.sort(np.argsort(-lengths, kind="stable")[:MAX_FEATURES])
+    entries = scheme_arrays["entries"][feature_indices, :MAX_COMPONENTS]
+    total_variance = scheme_arrays["deviations"][0] ** 2 / (scheme_arrays["shares"][0] or 1.0)
+    shares = scheme_arrays["deviations"][:MAX_COMPONENTS] ** 2 / (total_variance or 1.0)
     axis.imshow(entries, cmap="RdBu_r", vmin=-1, vmax=1, aspect="auto")
-    for (place, column), entry in np.ndenumerate(entries):
+    for (row, column), entry in np.ndenumerate(entries):
         color = "white" if abs(entry) > 0.7 else "black"
-        words = {"ha": "center", "va": "center", "fontsize": 0.7 * shape.font, "color": color}
-        axis.text(column, place, f"{entry:.2f}".replace("-0.00", "0.00"), **words)
-    axis.set_yticks(range(len(shown)), [style.plain(str(parts["names"][n])[:22]) for n in shown])
+        text_style = {"ha": "center", "va": "center", "fontsize": 0.7 * shape.font, "color": color}
+        axis.text(column, row, f"{entry:.2f}".replace("-0.00", "0.00"), **text_style)
+    axis.set_yticks(
+        range(len(feature_indices)),
+        [style.escape_dollars(str(scheme_arrays["names"][n])[:22]) for n in feature_indices],
+    )
     axis.set_xticks(range(len(shares)), [f"{n + 1}\n{share:.1%}" for n, share in enumerate(shares)])
     axis.grid(False)
 
 
-make = of_arrays("biplot", draw, _turns)
+make = maker_from_arrays("biplot", draw, _mixes_features)

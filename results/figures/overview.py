@@ -1,4 +1,4 @@
-"""Every problem of a sweep at once: what each scheme leaves of the excess, and how fast it is."""
+"""All problems of a sweep: the excess that each scheme leaves, and its iterations to the target."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -10,7 +10,7 @@ from matplotlib.lines import Line2D
 
 from normbench import names
 from normbench.results.compare import comparisons, problems
-from normbench.results.compare.merging import merged, whole
+from normbench.results.compare.merging import merged, unmerged
 from normbench.results.compare.reached import counts, excess_shown, reached
 from normbench.results.figures.base import material, style, ticks
 from normbench.results.figures.base.style import SCREEN, Look, Shape
@@ -18,91 +18,114 @@ from normbench.results.store.rows import as_rows
 from normbench.results.store.runs import Sweep
 
 TARGET = "1e-2"
-BELOW = 6.5  # heights of a letter: ticks and what an axis is, of two lines each
-UNREACHED, UNKNOWN = "not reached", "not known"
-# What stands beyond the numbers, in this order.
-BEYOND = (UNREACHED, UNKNOWN, names.DIVERGED, names.FAILED)
-COUNTED = "*: misclassified points are compared instead, because the costs are not comparable"
-OWN = "each scheme minimizes another function: shares are of its own excess cost"
-QUARTILES = "lines: quartiles over the splits"
+AXIS_TEXT_LINES = 6.5  # lines of text below a panel: ticks and axis label, two lines each
+UNREACHED_TEXT, UNKNOWN_TEXT = "not reached", "not known"
+# Outcomes that are not numbers, in the order of their columns right of the numbers.
+OUTCOME_TEXTS = (UNREACHED_TEXT, UNKNOWN_TEXT, names.DIVERGED, names.FAILED)
+COUNTED_NOTE = "*: misclassified points are compared instead, because the costs are not comparable"
+OWN_COST_NOTE = "each scheme minimizes another function: shares are of its own excess cost"
+QUARTILE_NOTE = "lines: quartiles over the splits"
 
 
 def table(sweep: Sweep) -> pd.DataFrame:
-    """Return one row a problem and scheme, those of jobs with a descent.
+    """Return one row for each problem and scheme with a descent.
 
-    excess: the share of the excess that is left at the step size that stands for the scheme, as in
-    `tables.summary`, NaN where it is not known; median, q1, q3: iterations to the target, as in
-    `comparisons.spread`, infinite for never. counted: whether misclassified points stand for it.
+    Returns:
+        The scheme rows with these columns. `excess`: the share of the excess left at the step size
+        that represents the scheme, as in `tables.summary`; NaN where it is not known. `median`,
+        `q1`, `q3`: iterations to the target, as in `comparisons.spread`; infinite for never.
+        `counted`: whether misclassified points are compared instead of costs.
     """
-    places = problems.scheme_runs([whole(sweep)])[["run_id", *problems.SCHEME]]
-    own = merged(sweep).of_role(names.SCHEME)
-    own = own[[name for name in own if name not in ("setting", "scheme")]]
-    rows = places.merge(own, on=["run_id", "experiment"])
-    spread = comparisons.spread(reached([whole(sweep)], TARGET))
+    problem_runs = problems.scheme_runs([unmerged(sweep)])[["run_id", *problems.SCHEME_COLUMNS]]
+    scheme_rows = merged(sweep).of_role(names.SCHEME)
+    scheme_rows = scheme_rows[
+        [column for column in scheme_rows if column not in ("setting", "scheme")]
+    ]
+    rows = problem_runs.merge(scheme_rows, on=["run_id", "experiment"])
+    spread = comparisons.spread(reached([unmerged(sweep)], TARGET))
     if "setting" not in spread:
         spread = spread.assign(setting="")
-    times = spread[[*problems.SCHEME, "median", "q1", "q3"]]
-    rows = rows.merge(times, on=problems.SCHEME, how="left").assign(counted=counts)
-    solved = rows["counted"]
+    quartiles = spread[[*problems.SCHEME_COLUMNS, "median", "q1", "q3"]]
+    rows = rows.merge(quartiles, on=problems.SCHEME_COLUMNS, how="left").assign(counted=counts)
+    has_excess = rows["counted"]
     if names.MINIMUM_REACHED.column in rows:
-        solved = solved | (rows[names.MINIMUM_REACHED.column] == "true")
-    left = [excess_shown(row, row) for row in as_rows(rows)]
-    return rows.assign(excess=pd.Series(left, rows.index, dtype=float).where(solved))
+        has_excess = has_excess | (rows[names.MINIMUM_REACHED.column] == "true")
+    excess_shares = [excess_shown(row, row) for row in as_rows(rows)]
+    return rows.assign(excess=pd.Series(excess_shares, rows.index, dtype=float).where(has_excess))
 
 
 def draw(
     rows: pd.DataFrame,
     title: str,
-    which: str = "best",
+    step_name: str = "best",
     notes: Sequence[str] = (),
     *,
     shape: Shape = SCREEN,
 ) -> Figure:
     """Return the figure: the excess left, and the iterations to the target, on log axes.
 
-    rows: from `table`, with `problem`, the words for a problem: each has a band, and in it a line
-    a scheme. What is no number stands beside the numbers, in columns of its own. which: step size
-    of each scheme, `best` or `shown`.
+    Each problem has a band with one line for each scheme. Outcomes that are not numbers have
+    columns of their own beside the numbers.
+
+    Args:
+        rows: from `table`, with the column `problem`, the label of each problem.
+        title: the title of the figure.
+        step_name: the step size of each scheme, `best` or `shown`.
+        notes: lines below the figure.
+        shape: the format of the figure.
     """
-    looks = style.looks_of(rows)
-    bands = [(str(name), own) for name, own in rows.groupby("problem", sort=False)]
-    side = shape.width / min(2, shape.columns)
-    words = [style.broken(name, 0.36 * side, shape.font) for name, _ in bands]
-    lines = sum(len(own) + 1 for _, own in bands)
-    tallest = max(word.count("\n") + 2 for word in words)
-    each = max(0.85, 1.2 * tallest / (len(looks) + 1)) * shape.font / 72  # inches
-    height = each * lines + BELOW * shape.font / 72
-    with style.drawn(shape):
-        figure, axes = style.panels(2, shape, title, height / side, sharey=True)
-        _panel(axes[0], bands, looks, ("excess",), names.TIED, shape)
-        _panel(axes[1], bands, looks, ("median", "q1", "q3"), 0.0, shape)
-        axes[0].set_ylim(lines - 0.5, -1)
-        axes[0].set_yticks([place.mean() for place in _places(bands)], map(style.plain, words))
-        axes[0].set_xlabel(f"share of the excess cost left (start: 1)\nat the {which} step size")
+    looks = style.looks_by_scheme(rows)
+    bands = [
+        (str(name), problem_rows) for name, problem_rows in rows.groupby("problem", sort=False)
+    ]
+    panel_width = shape.width / min(2, shape.columns)
+    problem_labels = [style.wrap_text(name, 0.36 * panel_width, shape.font) for name, _ in bands]
+    line_count = sum(len(problem_rows) + 1 for _, problem_rows in bands)
+    max_label_lines = max(label.count("\n") + 2 for label in problem_labels)
+    line_height = max(0.85, 1.2 * max_label_lines / (len(looks) + 1)) * shape.font / 72  # inches
+    height = line_height * line_count + AXIS_TEXT_LINES * shape.font / 72
+    with style.figure_style(shape):
+        figure, axes = style.panels(2, shape, title, height / panel_width, sharey=True)
+        _draw_panel(axes[0], bands, looks, ("excess",), names.TIED, shape)
+        _draw_panel(axes[1], bands, looks, ("median", "q1", "q3"), 0.0, shape)
+        axes[0].set_ylim(line_count - 0.5, -1)
+        axes[0].set_yticks(
+            [heights.mean() for heights in _line_heights(bands)],
+            map(style.escape_dollars, problem_labels),
+        )
+        axes[0].set_xlabel(
+            f"share of the excess cost left (start: 1)\nat the {step_name} step size"
+        )
         axes[1].set_xlabel(
             f"iterations until {float(TARGET):.0%} of the excess cost is left\n"
             "at the best step size for that"
         )
-        marks = [_mark(look, shape, label=style.plain(name)) for name, look in looks.items()]
-        style.legend(figure, shape, marks)
+        handles = [
+            _marker(look, shape, label=style.escape_dollars(name)) for name, look in looks.items()
+        ]
+        style.add_legend(figure, shape, handles)
         if notes:
-            style.note(figure, shape, "\n".join(notes))
+            style.add_note(figure, shape, "\n".join(notes))
     return figure
 
 
-def _places(bands: Sequence[tuple[str, pd.DataFrame]]) -> list[Any]:
-    """Return the heights of the lines of each band, with one between two bands."""
-    sizes = [len(own) for _, own in bands]
-    firsts = np.cumsum([0, *(size + 1 for size in sizes)])
-    return [first + np.arange(size) for first, size in zip(firsts, sizes)]
+def _line_heights(bands: Sequence[tuple[str, pd.DataFrame]]) -> list[Any]:
+    """Return the heights of the lines of each band; one line between two bands stays empty."""
+    row_counts = [len(problem_rows) for _, problem_rows in bands]
+    first_heights = np.cumsum([0, *(row_count + 1 for row_count in row_counts)])
+    return [
+        first_height + np.arange(row_count)
+        for first_height, row_count in zip(first_heights, row_counts)
+    ]
 
 
-def _mark(look: Look, shape: Shape, **more: Any) -> Line2D:
+def _marker(look: Look, shape: Shape, **marker_options: Any) -> Line2D:
+    """Return a scheme's marker, without a position."""
     size = 0.6 * shape.font
-    return Line2D([], [], ls="", color=look.color, marker=look.marker, ms=size, **more)
+    return Line2D([], [], ls="", color=look.color, marker=look.marker, ms=size, **marker_options)
 
 
-def _panel(
+def _draw_panel(
     axis: Any,
     bands: Sequence[tuple[str, pd.DataFrame]],
     looks: Mapping[str, Look],
@@ -110,77 +133,98 @@ def _panel(
     floor: float,
     shape: Shape,
 ) -> None:
-    """Draw one number of every problem and scheme, with its quartiles where there are any.
+    """Draw one number of every problem and scheme, with its quartiles where they are known.
 
-    columns: of the number and its quartiles; what is at most `floor` is told as that.
+    columns: of the number and its quartiles. Numbers up to `floor` are not distinguished.
     """
-    rows = pd.concat([own for _, own in bands])
-    known = [word(row, column, floor) for row in as_rows(rows) for column in columns]
-    spots = np.array(_scale(axis, rows[list(columns)].to_numpy(dtype=float).ravel(), known))
-    heights = np.concatenate(_places(bands))
-    for row, own, said, height in zip(
+    rows = pd.concat([problem_rows for _, problem_rows in bands])
+    outcomes = [outcome_text(row, column, floor) for row in as_rows(rows) for column in columns]
+    all_positions = np.array(
+        _set_log_scale(axis, rows[list(columns)].to_numpy(dtype=float).ravel(), outcomes)
+    )
+    heights = np.concatenate(_line_heights(bands))
+    for row, positions, outcome, height in zip(
         as_rows(rows),
-        spots.reshape(len(rows), -1),
-        known[:: len(columns)],
+        all_positions.reshape(len(rows), -1),
+        outcomes[:: len(columns)],
         heights,
     ):
         look = looks[row["scheme"]]
-        mark = _mark(look, shape, label="_value", mfc="none" if said in BEYOND else look.color)
-        mark.set_data([own[0]], [height])
+        mark = _marker(
+            look, shape, label="_value", mfc="none" if outcome in OUTCOME_TEXTS else look.color
+        )
+        mark.set_data([positions[0]], [height])
         axis.add_line(mark)
-        if own.min() < own.max():
-            axis.plot(own[1:], [height] * 2, color=look.color, lw=1, label="_quartiles")
-    for band in _places(bands)[:-1]:
+        if positions.min() < positions.max():
+            axis.plot(positions[1:], [height] * 2, color=look.color, lw=1, label="_quartiles")
+    for band in _line_heights(bands)[:-1]:
         axis.axhline(band[-1] + 1, color="0.85", lw=0.8, label="_between")
     axis.grid(False, axis="y")
     axis.tick_params(axis="y", length=0)
 
 
-def word(row: Mapping[Any, Any], column: str, floor: float) -> str:
-    """Return what stands for a number that a logarithmic axis does not have; empty for others."""
+def outcome_text(row: Mapping[Any, Any], column: str, floor: float) -> str:
+    """Return the text for a number that a logarithmic axis cannot show; empty for others."""
     value = float(row[column])
     if not np.isfinite(value) and row["verdict"] in (names.DIVERGED, names.FAILED):
         return str(row["verdict"])
     if not np.isfinite(value):
-        return UNKNOWN if np.isnan(value) else UNREACHED
+        return UNKNOWN_TEXT if np.isnan(value) else UNREACHED_TEXT
     return "" if value > floor else f"under {ticks.power_text(floor)}" if floor else "0"
 
 
-def _scale(axis: Any, values: Any, words: Sequence[str]) -> list[float]:
-    """Set a log axis with a column beside it for each word; return where each value stands."""
-    numbers = [value for value, word in zip(values, words) if not word]
-    low, high = (min(numbers), max(numbers)) if numbers else (1.0, 1.0)
-    room = 1.3 * (high / low) ** 0.04
-    low, high = low / room, high * room
+def _set_log_scale(axis: Any, values: Any, outcomes: Sequence[str]) -> list[float]:
+    """Set a log axis with a column for each outcome; return the position of each value."""
+    finite_values = [value for value, outcome in zip(values, outcomes) if not outcome]
+    low, high = (min(finite_values), max(finite_values)) if finite_values else (1.0, 1.0)
+    margin = 1.3 * (high / low) ** 0.04
+    low, high = low / margin, high * margin
     axis.set_xscale("log")
     axis.set_xlim(low, high)
-    ticks.log_ticks(axis.xaxis, most=5)
-    marks = list(axis.get_xticks()) if numbers else []
-    texts = [label.get_text() for label in axis.get_xticklabels()] if numbers else []
-    wide = max(high / low, 10.0) ** 0.17
-    right = [word for word in BEYOND if word in words]
-    left = [word for word in dict.fromkeys(words) if word and word not in BEYOND]
-    places = {word: high * wide ** (number + 0.5) for number, word in enumerate(right)}
-    places |= dict.fromkeys(left, low / wide**0.5)
-    axis.set_xlim(low / wide ** len(left), high * wide ** len(right))
-    near = wide**0.25  # of an edge: a number there would touch the word beyond
-    ends = low * (near if left else 1), high / (near if right else 1)
-    seen = [(tick, text) for tick, text in zip(marks, texts) if ends[0] <= tick <= ends[1]]
-    marks, texts = map(list, zip(*seen)) if seen else ([], [])
-    broken = [word.replace(" ", "\n") for word in places]
-    axis.set_xticks([*marks, *places.values()], [*texts, *broken])
-    for edge in [high] * bool(right) + [low] * bool(left):
+    ticks.set_log_ticks(axis.xaxis, max_powers=5)
+    tick_values = list(axis.get_xticks()) if finite_values else []
+    tick_labels = [label.get_text() for label in axis.get_xticklabels()] if finite_values else []
+    column_width = max(high / low, 10.0) ** 0.17
+    right_outcomes = [outcome for outcome in OUTCOME_TEXTS if outcome in outcomes]
+    left_outcomes = [
+        outcome for outcome in dict.fromkeys(outcomes) if outcome and outcome not in OUTCOME_TEXTS
+    ]
+    outcome_positions = {
+        outcome: high * column_width ** (number + 0.5)
+        for number, outcome in enumerate(right_outcomes)
+    }
+    outcome_positions |= dict.fromkeys(left_outcomes, low / column_width**0.5)
+    axis.set_xlim(
+        low / column_width ** len(left_outcomes), high * column_width ** len(right_outcomes)
+    )
+    clearance = column_width**0.25  # a number this close to an edge would touch the outcome's text
+    tick_limits = (
+        low * (clearance if left_outcomes else 1),
+        high / (clearance if right_outcomes else 1),
+    )
+    visible_ticks = [
+        (tick, text)
+        for tick, text in zip(tick_values, tick_labels)
+        if tick_limits[0] <= tick <= tick_limits[1]
+    ]
+    tick_values, tick_labels = map(list, zip(*visible_ticks)) if visible_ticks else ([], [])
+    outcome_labels = [outcome.replace(" ", "\n") for outcome in outcome_positions]
+    axis.set_xticks([*tick_values, *outcome_positions.values()], [*tick_labels, *outcome_labels])
+    for edge in [high] * bool(right_outcomes) + [low] * bool(left_outcomes):
         axis.axvline(edge, color="0.6", lw=0.8, label="_edge")
-    return [places.get(word, value) for value, word in zip(values, words)]
+    return [outcome_positions.get(outcome, value) for value, outcome in zip(values, outcomes)]
 
 
 def make(sweep: Sweep, experiment: str, options: material.Options) -> Figure | None:
-    """Return the figure of a whole sweep, whatever the experiment; None for a single problem."""
+    """Return the figure of a whole sweep; None for a single problem. The experiment is ignored."""
     rows = table(sweep)
-    count = len(rows[problems.PLACE].drop_duplicates())
+    count = len(rows[problems.PROBLEM_COLUMNS].drop_duplicates())
     if count < 2:
         return None
-    titles = {name: material.title(str(name), own) for name, own in rows.groupby("experiment")}
+    titles = {
+        name: material.title(str(name), experiment_rows)
+        for name, experiment_rows in rows.groupby("experiment")
+    }
     rows["problem"] = [
         ", ".join(filter(None, [titles[experiment], setting])) + "*" * counted
         for experiment, setting, counted in zip(
@@ -188,12 +232,16 @@ def make(sweep: Sweep, experiment: str, options: material.Options) -> Figure | N
         )
     ]
     title = ", ".join(filter(None, [f"{count} problems", problems.budget(rows)]))
-    which = sweep.which_step()
-    return draw(rows, title, which, _notes(rows), shape=options.shape)
+    step_name = sweep.which_step()
+    return draw(rows, title, step_name, _notes(rows), shape=options.shape)
 
 
 def _notes(rows: pd.DataFrame) -> list[str]:
-    """Return what has to be known of the numbers."""
-    apart = (rows["q1"] < rows["q3"]).any()
-    told = (COUNTED, rows["counted"].any()), (OWN, problems.own_functions(rows)), (QUARTILES, apart)
-    return [words for words, holds in told if holds]
+    """Return the notes that explain the numbers."""
+    has_quartiles = (rows["q1"] < rows["q3"]).any()
+    candidates = (
+        (COUNTED_NOTE, rows["counted"].any()),
+        (OWN_COST_NOTE, problems.own_functions(rows)),
+        (QUARTILE_NOTE, has_quartiles),
+    )
+    return [note for note, applies in candidates if applies]

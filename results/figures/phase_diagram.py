@@ -1,8 +1,8 @@
-"""What every step size of every scheme leaves of the excess, its verdict, and the predictions.
+"""The phase diagram: excess left, verdict and predictions over the step size, by scheme.
 
-The darker a cell, the less is left; where a run diverged there is no excess left to speak of, and
-the cell is red. The mark in a cell is its verdict; of more than `CELLS` step sizes a mark stands
-for all neighbours of one verdict, on a line as long as they reach.
+A dark cell has little excess left. A red cell is a run that diverged: its excess is not finite.
+The mark in a cell is the verdict. With more than `MAX_MARKED_CELLS` step sizes, one mark on a line
+represents all neighbours that have the same verdict.
 """
 
 from collections.abc import Sequence
@@ -19,269 +19,372 @@ from normbench import names
 from normbench.results.compare.merging import repeated_over
 from normbench.results.compare.reached import excess_left, with_lowest_seen
 from normbench.results.figures.base import material, style, ticks
-from normbench.results.figures.base.style import SCREEN, VERDICTS, Shape
-from normbench.results.figures.step_sizes import LARGEST, STEP, THRESHOLD
+from normbench.results.figures.base.style import SCREEN, VERDICT_LOOKS, Shape
+from normbench.results.figures.step_sizes import LARGEST_CONVERGENT, STEP_SIZE, THRESHOLD
 from normbench.results.store.rows import as_rows, number_in
-from normbench.results.words.reasons import EQUAL
+from normbench.results.words.reasons import EQUAL_TOLERANCE
 
-COST = names.FINAL_COST.column
-# What a cell says beside its verdict: its mark points to the step sizes that do better.
-SMALL, LARGE = (
+FINAL_COST = names.FINAL_COST.column
+# Marks of cells that replace the verdict; they point to the step sizes that do better.
+TOO_SMALL, TOO_LARGE = (
     "too small: not converged below any that converges",
     "too large: ends above the start",
 )
-MARKS = {
-    **{word: (marker, "white") for word, (_, marker) in VERDICTS.items()},
-    SMALL: (">", "white"),
-    LARGE: ("<", style.BAD),
+CELL_MARKS = {
+    **{verdict: (marker, "white") for verdict, (_, marker) in VERDICT_LOOKS.items()},
+    TOO_SMALL: (">", "white"),
+    TOO_LARGE: ("<", style.ALARM_RED),
     "best": ("*", "white"),
 }
-CELLS = 40  # step sizes that have a mark each
-# What is left at most, as the darkness of a cell: its words and its colour.
-BANDS = (
+MAX_MARKED_CELLS = 40  # with more step sizes, one mark represents equal neighbours
+# The bands of the excess left: upper bound, label, colour of a cell.
+EXCESS_BANDS = (
     (0.01, "under 1 % left", "#3d3d3d"),
     (0.1, "1 to 10 % left", "#747474"),
     (0.5, "10 to 50 % left", "#a8a8a8"),
     (1.0, "50 to 100 % left", "#d9d9d9"),
     (np.inf, "more than at the start", "#ffffff"),
 )
-UNKNOWN = ("excess not known", "#c2c2c2")
-COLOURS = {words: color for _, words, color in BANDS} | dict([UNKNOWN])
-COLOURS |= {names.BY_ROUNDING: "#ffffff", names.DIVERGED: style.BAD}
-COLOURS |= {names.FAILED: VERDICTS[names.FAILED][0]}
+UNKNOWN_BAND = ("excess not known", "#c2c2c2")
+CELL_COLORS = {label: color for _, label, color in EXCESS_BANDS} | dict([UNKNOWN_BAND])
+CELL_COLORS |= {names.BY_ROUNDING: "#ffffff", names.DIVERGED: style.ALARM_RED}
+CELL_COLORS |= {names.FAILED: VERDICT_LOOKS[names.FAILED][0]}
 Row = dict[Any, Any]
 
 
 def draw(
     steps: pd.DataFrame, schemes: pd.DataFrame, title: str, *, shape: Shape = SCREEN
 ) -> Figure:
-    """Return the figure: a row a scheme, a cell a step size, dark by what is left.
+    """Return the figure: one row for each scheme, one cell for each step size.
 
-    Rows are sorted by 2/L; equal schemes share one.
+    Rows are sorted by 2/L; equal schemes share one row.
 
-    steps, schemes: as `step_sizes.draw` takes them; `tags.step_size` of a scheme is its best step
-    size, or the one that its study shows.
+    Args:
+        steps: as for `step_sizes.draw`.
+        schemes: as for `step_sizes.draw`; `tags.step_size` of a scheme is its best step size, or
+            the one that its study shows.
+        title: the title of the figure.
+        shape: the format of the figure.
     """
     schemes = with_lowest_seen(schemes)
-    rows = together(steps, schemes)
-    words = [style.equal_names([str(row["label"]) for row in same]) for same in rows]
-    lines = max([2, *(name.count("\n") + 1 for name in words)])
-    height = (len(rows) + 1) * lines * 1.05 * shape.font / 72 + 0.9 * shape.font / 10
-    with style.drawn(shape):
+    scheme_groups = group_equal_schemes(steps, schemes)
+    row_labels = [
+        style.join_names([str(row["label"]) for row in equal_schemes])
+        for equal_schemes in scheme_groups
+    ]
+    max_lines = max([2, *(name.count("\n") + 1 for name in row_labels)])
+    height = (len(scheme_groups) + 1) * max_lines * 1.05 * shape.font / 72 + 0.9 * shape.font / 10
+    with style.figure_style(shape):
         figure, (axis,) = style.panels(1, shape, title, height / shape.width)
-        sizes = np.unique(steps[STEP])
+        step_sizes = np.unique(steps[STEP_SIZE])
         axis.set_xscale("log")
         axis.grid(False)
-        axis.set_xlim(_edges(sizes)[0], _edges(sizes)[-1])
-        drawn = _cells(axis, steps, rows, sizes, shape)
-        for place, (scheme, *_) in enumerate(rows):
-            drawn |= _limits(axis, place, scheme, steps)
-        axis.set_ylim(len(rows) - 0.5, -0.5)
-        axis.set_yticks(range(len(rows)), [style.plain(name) for name in words])
-        ticks.log_ticks(axis.xaxis)
+        axis.set_xlim(_cell_edges(step_sizes)[0], _cell_edges(step_sizes)[-1])
+        drawn_names = _draw_cells(axis, steps, scheme_groups, step_sizes, shape)
+        for row_index, (scheme, *_) in enumerate(scheme_groups):
+            drawn_names |= _draw_limits(axis, row_index, scheme, steps)
+        axis.set_ylim(len(scheme_groups) - 0.5, -0.5)
+        axis.set_yticks(
+            range(len(scheme_groups)), [style.escape_dollars(name) for name in row_labels]
+        )
+        ticks.set_log_ticks(axis.xaxis)
         axis.set_xlabel("step size")
-        _legend(figure, drawn, schemes, shape)
-        if over := repeated_over(schemes):
-            rule = (
+        _add_legend(figure, drawn_names, schemes, shape)
+        if repeats := repeated_over(schemes):
+            merge_rule = (
                 "the worst verdict, the smallest step up to which all converge, the median of 2/L"
             )
-            style.note(figure, shape, f"over {over[-1]}: {rule}")
+            style.add_note(figure, shape, f"over {repeats[-1]}: {merge_rule}")
     return figure
 
 
-def kinds(own: pd.DataFrame, scheme: Row) -> list[str]:
-    """Return what each step size of a scheme is: its verdict, too small, or too large.
+def classify_steps(scheme_steps: pd.DataFrame, scheme: Row) -> list[str]:
+    """Return the class of each step size of a scheme: its verdict, too small, or too large.
 
-    Too large is one that stays finite and ends above the start; too small one that is not converged
-    below all that converge, or, where none does, below the one that ends lowest. Where rounding
-    decides the end, that is all that is said.
+    A step size is too large if its run stays finite and ends above the start. It is too small if
+    its run has not converged and it lies below all step sizes that converge; if none converges,
+    below the step size with the lowest final cost. Runs whose end rounding decides keep their
+    verdict.
+
+    Args:
+        scheme_steps: the step rows of one scheme.
+        scheme: the row of the scheme, with the cost at the start.
     """
-    converged = own.loc[own["verdict"] == names.CONVERGED, STEP]
-    costs = own[COST].where(~own["verdict"].isin(names.UNRANKED)).astype(float)
-    start = number_in(scheme, material.START)
-    above = costs - start > names.TIED * abs(start)
+    converged = scheme_steps.loc[scheme_steps["verdict"] == names.CONVERGED, STEP_SIZE]
+    costs = (
+        scheme_steps[FINAL_COST].where(~scheme_steps["verdict"].isin(names.UNRANKED)).astype(float)
+    )
+    start = number_in(scheme, material.START_COST)
+    ends_above_start = costs - start > names.TIED * abs(start)
     if len(converged):
-        least = float(converged.min())
+        reference_step = float(converged.min())
     else:
-        least = float(own.loc[costs.idxmin(), STEP]) if costs.notna().any() else 0.0
-    small = (own["verdict"] == names.NOT_CONVERGED).to_numpy() & (own[STEP] < least).to_numpy()
+        reference_step = (
+            float(scheme_steps.loc[costs.idxmin(), STEP_SIZE]) if costs.notna().any() else 0.0
+        )
+    is_below_reference = (scheme_steps["verdict"] == names.NOT_CONVERGED).to_numpy() & (
+        scheme_steps[STEP_SIZE] < reference_step
+    ).to_numpy()
     return [
-        LARGE if high else SMALL if low else str(verdict)
-        for verdict, high, low in zip(own["verdict"], above, small)
+        TOO_LARGE if too_large else TOO_SMALL if too_small else str(verdict)
+        for verdict, too_large, too_small in zip(
+            scheme_steps["verdict"], ends_above_start, is_below_reference
+        )
     ]
 
 
-def together(steps: pd.DataFrame, schemes: pd.DataFrame) -> list[list[Row]]:
-    """Return schemes by increasing 2/L, equal ones together.
+def group_equal_schemes(steps: pd.DataFrame, schemes: pd.DataFrame) -> list[list[Row]]:
+    """Return groups of equal schemes, by increasing 2/L.
 
-    Equal in all that is drawn, and in the final costs of every step size up to 2/L that rounding
-    does not decide: above it a descent may make anything of its rounding.
+    Equal schemes agree in all drawn values, and in the final cost of each step size up to 2/L that
+    rounding does not decide. Above 2/L a descent amplifies its rounding errors.
+
+    Args:
+        steps: as for `step_sizes.draw`.
+        schemes: as for `step_sizes.draw`.
     """
-    found: list[tuple[Any, list[Row]]] = []
-    order = schemes.sort_values(THRESHOLD, kind="stable") if THRESHOLD in schemes else schemes
-    for row in as_rows(order):
-        own = steps[steps["label"] == row["label"]].sort_values(STEP)
+    groups: list[tuple[Any, list[Row]]] = []
+    ordered_schemes = (
+        schemes.sort_values(THRESHOLD, kind="stable") if THRESHOLD in schemes else schemes
+    )
+    for row in as_rows(ordered_schemes):
+        scheme_steps = steps[steps["label"] == row["label"]].sort_values(STEP_SIZE)
         threshold = number_in(row, THRESHOLD)
-        known = not np.isnan(threshold)
-        seen = [row.get(names.STEP_TAG.column), *own[STEP], *kinds(own, row)]
-        steady = own[own[STEP] <= threshold] if known else own
-        costs = steady[COST].where(steady["verdict"] != names.BY_ROUNDING).fillna(np.inf)
-        numbers = np.array([*([threshold] if known else []), *costs], dtype=float)
-        for (other_seen, other), same in found:
-            alike = seen == other_seen and len(numbers) == len(other)
-            if alike and np.allclose(numbers, other, rtol=EQUAL, atol=0):
-                same.append(row)
+        has_threshold = not np.isnan(threshold)
+        drawn_values = [
+            row.get(names.STEP_TAG.column),
+            *scheme_steps[STEP_SIZE],
+            *classify_steps(scheme_steps, row),
+        ]
+        deterministic_steps = (
+            scheme_steps[scheme_steps[STEP_SIZE] <= threshold] if has_threshold else scheme_steps
+        )
+        costs = (
+            deterministic_steps[FINAL_COST]
+            .where(deterministic_steps["verdict"] != names.BY_ROUNDING)
+            .fillna(np.inf)
+        )
+        compared_numbers = np.array([*([threshold] if has_threshold else []), *costs], dtype=float)
+        for (group_values, group_numbers), equal_schemes in groups:
+            same_drawing = drawn_values == group_values and len(compared_numbers) == len(
+                group_numbers
+            )
+            if same_drawing and np.allclose(
+                compared_numbers, group_numbers, rtol=EQUAL_TOLERANCE, atol=0
+            ):
+                equal_schemes.append(row)
                 break
         else:
-            found.append(((seen, numbers), [row]))
-    return [same for _, same in found]
+            groups.append(((drawn_values, compared_numbers), [row]))
+    return [equal_schemes for _, equal_schemes in groups]
 
 
-def _edges(sizes: Any) -> Any:
-    """Return the edges of cells that have the sizes at their middles, on a log axis."""
-    logs = np.log10(sizes)
-    if len(logs) == 1:
-        return np.array([sizes[0] / 3, sizes[0] * 3])
-    middles = (logs[1:] + logs[:-1]) / 2
-    ends = [logs[0] - (middles[0] - logs[0])], [logs[-1] + (logs[-1] - middles[-1])]
-    return 10 ** np.concatenate([ends[0], middles, ends[1]])
+def _cell_edges(step_sizes: Any) -> Any:
+    """Return the edges of cells whose centres on a logarithmic axis are the step sizes."""
+    log_sizes = np.log10(step_sizes)
+    if len(log_sizes) == 1:
+        return np.array([step_sizes[0] / 3, step_sizes[0] * 3])
+    midpoints = (log_sizes[1:] + log_sizes[:-1]) / 2
+    outer_edges = (
+        [log_sizes[0] - (midpoints[0] - log_sizes[0])],
+        [log_sizes[-1] + (log_sizes[-1] - midpoints[-1])],
+    )
+    return 10 ** np.concatenate([outer_edges[0], midpoints, outer_edges[1]])
 
 
-def band(step: Row, scheme: Row) -> str:
-    """Return what the colour of a step size's cell says."""
+def band_label(step: Row, scheme: Row) -> str:
+    """Return the legend's label for the colour of a step size's cell."""
     if step["verdict"] in (*names.UNRANKED, names.FAILED):
         return str(step["verdict"])
-    left = excess_left(step, scheme)
-    if np.isnan(left):
-        return UNKNOWN[0]
-    return next(words for most, words, _ in BANDS if left <= most + names.TIED)
-
-
-def _cells(
-    axis: Any, steps: pd.DataFrame, rows: Sequence[list[Row]], sizes: Any, shape: Shape
-) -> set[str]:
-    """Colour the cells and mark each, the shown steps by stars; return what is drawn."""
-    words = list(COLOURS)
-    codes = np.full((len(rows), len(sizes)), np.nan)
-    marks: dict[str, list[tuple[float, int]]] = {}
-    for place, (scheme, *_) in enumerate(rows):
-        own = steps[(steps["label"] == scheme["label"]) & steps["verdict"].isin(list(VERDICTS))]
-        own = own.sort_values(STEP)
-        best = number_in(scheme, names.STEP_TAG.column)
-        about = []
-        for row, kind in zip(as_rows(own), kinds(own, scheme)):
-            size, verdict = row[STEP], row["verdict"]
-            codes[place, np.searchsorted(sizes, size)] = words.index(band(row, scheme))
-            is_best = np.isclose(best, size, rtol=1e-5) and verdict not in names.UNRANKED
-            is_best = is_best and material.helps(scheme, row[COST])
-            about.append((size, "best" if is_best else kind))
-        for size, kind in about if len(sizes) <= CELLS else _spans(axis, about, place):
-            marks.setdefault(kind, []).append((size, place))
-    axis.pcolormesh(
-        _edges(sizes),
-        np.arange(len(rows) + 1) - 0.5,
-        codes,
-        cmap=ListedColormap(list(COLOURS.values())),
-        vmin=-0.5,
-        vmax=len(words) - 0.5,
+    excess_share = excess_left(step, scheme)
+    if np.isnan(excess_share):
+        return UNKNOWN_BAND[0]
+    return next(
+        label for upper_bound, label, _ in EXCESS_BANDS if excess_share <= upper_bound + names.TIED
     )
-    # White between the rows: two neighbours of one colour stay two schemes.
-    for place in range(len(rows) - 1):
-        axis.axhline(place + 0.5, color="white", lw=3, label="_between")
-    for word, cells in marks.items():
-        axis.plot(*zip(*cells), zorder=5, clip_on=False, label=f"_{word}", **_mark_of(word, shape))
-    return {*marks, *(words[int(code)] for code in codes[~np.isnan(codes)])}
 
 
-def _spans(axis: Any, about: Sequence[tuple[float, str]], place: int) -> list[tuple[float, str]]:
-    """Draw a line as long as neighbours of one kind reach; return the middle one of each."""
-    middles = []
-    for kind, group in groupby(about, key=lambda pair: pair[1]):
-        sizes = [size for size, _ in group]
-        if len(sizes) > 1:
-            ends = [sizes[0], sizes[-1]]
-            axis.plot(ends, [place] * 2, color="black", lw=2.6, zorder=4, label="_span")
-            axis.plot(ends, [place] * 2, color="white", lw=1.4, zorder=4, label="_span")
-        middles.append((sizes[len(sizes) // 2], kind))
-    return middles
+def _draw_cells(
+    axis: Any,
+    steps: pd.DataFrame,
+    scheme_groups: Sequence[list[Row]],
+    step_sizes: Any,
+    shape: Shape,
+) -> set[str]:
+    """Draw the cells and their marks; return the names of the drawn colours and marks."""
+    cell_labels = list(CELL_COLORS)
+    color_codes = np.full((len(scheme_groups), len(step_sizes)), np.nan)
+    marked_cells: dict[str, list[tuple[float, int]]] = {}
+    for row_index, (scheme, *_) in enumerate(scheme_groups):
+        scheme_steps = steps[
+            (steps["label"] == scheme["label"]) & steps["verdict"].isin(list(VERDICT_LOOKS))
+        ]
+        scheme_steps = scheme_steps.sort_values(STEP_SIZE)
+        best_step = number_in(scheme, names.STEP_TAG.column)
+        step_marks = []
+        for row, step_mark in zip(as_rows(scheme_steps), classify_steps(scheme_steps, scheme)):
+            step_size, verdict = row[STEP_SIZE], row["verdict"]
+            color_codes[row_index, np.searchsorted(step_sizes, step_size)] = cell_labels.index(
+                band_label(row, scheme)
+            )
+            is_best = np.isclose(best_step, step_size, rtol=1e-5) and verdict not in names.UNRANKED
+            is_best = is_best and material.improves_on_start(scheme, row[FINAL_COST])
+            step_marks.append((step_size, "best" if is_best else step_mark))
+        for step_size, step_mark in (
+            step_marks
+            if len(step_sizes) <= MAX_MARKED_CELLS
+            else _draw_spans(axis, step_marks, row_index)
+        ):
+            marked_cells.setdefault(step_mark, []).append((step_size, row_index))
+    axis.pcolormesh(
+        _cell_edges(step_sizes),
+        np.arange(len(scheme_groups) + 1) - 0.5,
+        color_codes,
+        cmap=ListedColormap(list(CELL_COLORS.values())),
+        vmin=-0.5,
+        vmax=len(cell_labels) - 0.5,
+    )
+    # White lines separate the rows of neighbours that have the same colour.
+    for row_index in range(len(scheme_groups) - 1):
+        axis.axhline(row_index + 0.5, color="white", lw=3, label="_between")
+    for mark_name, cells in marked_cells.items():
+        axis.plot(
+            *zip(*cells),
+            zorder=5,
+            clip_on=False,
+            label=f"_{mark_name}",
+            **_mark_style(mark_name, shape),
+        )
+    return {
+        *marked_cells,
+        *(cell_labels[int(code)] for code in color_codes[~np.isnan(color_codes)]),
+    }
 
 
-def _limits(axis: Any, place: int, scheme: Row, steps: pd.DataFrame) -> set[str]:
-    """Draw 2/L in the upper half of a scheme's row, the largest converged step in the lower.
+def _draw_spans(
+    axis: Any, step_marks: Sequence[tuple[float, str]], row_index: int
+) -> list[tuple[float, str]]:
+    """Draw a line over neighbours with equal marks; return the middle step size of each line."""
+    middle_marks = []
+    for step_mark, group in groupby(step_marks, key=lambda pair: pair[1]):
+        step_sizes = [step_size for step_size, _ in group]
+        if len(step_sizes) > 1:
+            ends = [step_sizes[0], step_sizes[-1]]
+            axis.plot(ends, [row_index] * 2, color="black", lw=2.6, zorder=4, label="_span")
+            axis.plot(ends, [row_index] * 2, color="white", lw=1.4, zorder=4, label="_span")
+        middle_marks.append((step_sizes[len(step_sizes) // 2], step_mark))
+    return middle_marks
 
-    So neighbours are told apart. Over splits the limit may be of a step that does not converge on
-    all of them: it is not drawn then.
+
+def _draw_limits(axis: Any, row_index: int, scheme: Row, steps: pd.DataFrame) -> set[str]:
+    """Draw 2/L in the upper half of a scheme's row, the largest converged step in the lower half.
+
+    Separate halves keep close limits distinct. With several splits, the largest converged step may
+    fail on some of them; then it is not drawn.
     """
-    upper, lower, drawn = [place - 0.46, place], [place, place + 0.46], set()
-    threshold, largest = number_in(scheme, THRESHOLD), number_in(scheme, LARGEST)
+    upper_half, lower_half, drawn_limits = (
+        [row_index - 0.46, row_index],
+        [row_index, row_index + 0.46],
+        set(),
+    )
+    threshold, largest_step = number_in(scheme, THRESHOLD), number_in(scheme, LARGEST_CONVERGENT)
     low, high = axis.get_xlim()
     if low <= threshold <= high:
         for color, width in (("white", 4.0), ("black", 1.8)):
-            axis.plot([threshold] * 2, upper, color=color, lw=width, label="_threshold")
-        drawn.add(THRESHOLD)
+            axis.plot([threshold] * 2, upper_half, color=color, lw=width, label="_threshold")
+        drawn_limits.add(THRESHOLD)
     elif threshold > high:
-        beside = axis.get_yaxis_transform()
-        _note(axis, f"2/L = {ticks.short(threshold)} →", 1, place, "right", xycoords=beside)
+        row_transform = axis.get_yaxis_transform()
+        _write_in_row(
+            axis,
+            f"2/L = {ticks.short_text(threshold)} →",
+            1,
+            row_index,
+            "right",
+            xycoords=row_transform,
+        )
     elif threshold < low:
-        beside = axis.get_yaxis_transform()
-        _note(axis, f"← 2/L = {ticks.short(threshold)}", 0, place, xycoords=beside)
-    own = steps[(steps["label"] == scheme["label"]) & (steps["verdict"] == names.CONVERGED)]
-    if np.isclose(own[STEP].astype(float), largest, rtol=1e-5).any():
+        row_transform = axis.get_yaxis_transform()
+        _write_in_row(
+            axis, f"← 2/L = {ticks.short_text(threshold)}", 0, row_index, xycoords=row_transform
+        )
+    converged_steps = steps[
+        (steps["label"] == scheme["label"]) & (steps["verdict"] == names.CONVERGED)
+    ]
+    if np.isclose(converged_steps[STEP_SIZE].astype(float), largest_step, rtol=1e-5).any():
         for color, line, width in (("white", "-", 3.0), ("black", ":", 1.5)):
-            axis.plot([largest] * 2, lower, color=color, ls=line, lw=width, label="_largest")
-        drawn.add(LARGEST)
+            axis.plot(
+                [largest_step] * 2, lower_half, color=color, ls=line, lw=width, label="_largest"
+            )
+        drawn_limits.add(LARGEST_CONVERGENT)
         if scheme.get(names.CENSORED.column) == "true":
-            _note(axis, ">=", largest, place)
-    return drawn
+            _write_in_row(axis, ">=", largest_step, row_index)
+    return drawn_limits
 
 
-def _note(axis: Any, words: str, x: float, place: int, side: str = "left", **at: Any) -> None:
-    """Write at the foot of a row; side: of the words, which stands at x."""
+def _write_in_row(
+    axis: Any, text: str, x: float, row_index: int, alignment: str = "left", **position_options: Any
+) -> None:
+    """Write a text at the lower edge of a row; alignment: the side of the text that is at x."""
     axis.annotate(
-        words,
-        (x, place + 0.46),
-        xytext=(3 if side == "left" else -3, 1),
+        text,
+        (x, row_index + 0.46),
+        xytext=(3 if alignment == "left" else -3, 1),
         textcoords="offset points",
-        ha=side,
+        ha=alignment,
         va="bottom",
         fontsize="small",
         bbox={"facecolor": "white", "edgecolor": "none", "pad": 0.8},
-        **at,
+        **position_options,
     )
 
 
-def _legend(figure: Figure, drawn: set[str], schemes: pd.DataFrame, shape: Shape) -> None:
-    """Name what is drawn, and nothing else."""
+def _add_legend(figure: Figure, drawn_names: set[str], schemes: pd.DataFrame, shape: Shape) -> None:
+    """Add a legend of the drawn colours and marks."""
     handles: list[Any] = []
-    words = [word for word in COLOURS if word in drawn and word not in VERDICTS]
-    for word in words:
-        handles.append(_cell(COLOURS[word], shape))
-    for word in (word for word in VERDICTS if word in drawn):
-        mark = Line2D([], [], **_mark_of(word, shape))
-        words.append(word)
-        handles.append((_cell(COLOURS[word], shape), mark) if word in COLOURS else mark)
-    marks = {SMALL: SMALL, LARGE: LARGE, "best": material.best_words(schemes)}
-    others = [(kind, name, _mark_of(kind, shape)) for kind, name in marks.items()]
-    others += [
-        (THRESHOLD, "2/L, predicted", {"color": "black", "lw": 1.8}),
-        (LARGEST, "largest step that converges", {"color": "black", "ls": ":", "lw": 1.5}),
+    labels = [label for label in CELL_COLORS if label in drawn_names and label not in VERDICT_LOOKS]
+    for label in labels:
+        handles.append(_cell_handle(CELL_COLORS[label], shape))
+    for label in (label for label in VERDICT_LOOKS if label in drawn_names):
+        mark = Line2D([], [], **_mark_style(label, shape))
+        labels.append(label)
+        handles.append(
+            (_cell_handle(CELL_COLORS[label], shape), mark) if label in CELL_COLORS else mark
+        )
+    mark_labels = {
+        TOO_SMALL: TOO_SMALL,
+        TOO_LARGE: TOO_LARGE,
+        "best": material.best_step_label(schemes),
+    }
+    mark_entries = [
+        (mark_name, mark_label, _mark_style(mark_name, shape))
+        for mark_name, mark_label in mark_labels.items()
     ]
-    for kind, name, look in others:
-        if kind in drawn:
-            words.append(name)
+    mark_entries += [
+        (THRESHOLD, "2/L, predicted", {"color": "black", "lw": 1.8}),
+        (
+            LARGEST_CONVERGENT,
+            "largest step that converges",
+            {"color": "black", "ls": ":", "lw": 1.5},
+        ),
+    ]
+    for mark_name, mark_label, look in mark_entries:
+        if mark_name in drawn_names:
+            labels.append(mark_label)
             handles.append(Line2D([], [], **look))
-    style.legend(figure, shape, handles, words)
+    style.add_legend(figure, shape, handles, labels)
 
 
-def _cell(color: str, shape: Shape) -> Line2D:
+def _cell_handle(color: str, shape: Shape) -> Line2D:
+    """Return the legend handle of a colour of cells."""
     return Line2D([], [], marker="s", ls="", ms=1.3 * shape.font, color=color, mec="0.6")
 
 
-def _mark_of(kind: str, shape: Shape) -> dict[str, Any]:
-    """Return the mark of a cell: of a verdict, of what it says beside it, or of the best step."""
-    marker, color = MARKS[kind]
-    size = (0.9 if kind == "best" else 0.5) * shape.font
+def _mark_style(mark_name: str, shape: Shape) -> dict[str, Any]:
+    """Return the line properties of a cell's mark."""
+    marker, color = CELL_MARKS[mark_name]
+    size = (0.9 if mark_name == "best" else 0.5) * shape.font
     return {"marker": marker, "color": color, "ms": size, "ls": "", "mec": "black", "mew": 0.6}
 
 
-make = material.of_steps(draw)
+make = material.maker_from_steps(draw)

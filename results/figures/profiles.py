@@ -1,4 +1,4 @@
-"""Performance profiles over many problems: the share that a scheme solves within a factor."""
+"""Performance profiles: the share of problems that a scheme solves within a factor of the best."""
 
 from typing import Any
 
@@ -11,31 +11,37 @@ from normbench.results.figures.base.style import SCREEN, Shape
 
 
 def draw(table: pd.DataFrame, title: str, *, shape: Shape = SCREEN) -> Figure:
-    """Return the figure: a staircase a scheme, higher and further left is better.
+    """Return the figure: one staircase for each scheme; higher and further left is better.
 
-    table: from `comparisons.profile`, one row a step of a staircase: `scheme`, `factor` (of the
-    best scheme's value on each problem, 1 or more), `share` of the problems within it.
-    Dolan and More, Mathematical Programming 91 (2002).
+    Args:
+        table: from `comparisons.profile`, one row for each step of a staircase: `scheme`, the
+            `factor` over the best scheme's value on each problem, 1 or more, and the `share` of
+            the problems within this factor.
+        title: the title of the figure.
+        shape: the format of the figure.
+
+    References:
+        Dolan and More, Mathematical Programming 91 (2002).
     """
-    groups = [(str(name), rows) for name, rows in table.groupby("scheme", sort=False)]
-    height = max(0.5 * shape.width, (len(groups) + 2) * 1.25 * shape.font / 72)
-    with style.drawn(shape):
+    scheme_groups = [(str(name), rows) for name, rows in table.groupby("scheme", sort=False)]
+    height = max(0.5 * shape.width, (len(scheme_groups) + 2) * 1.25 * shape.font / 72)
+    with style.figure_style(shape):
         figure, (axis,) = style.panels(1, shape, title, height / shape.width)
-        # A scheme's own options follow its name, and its looks are shades of the name's.
-        looks = style.looks([name.split(", ")[0] for name, _ in groups])
-        top = 1.1 * max(float(table["factor"].max()), 1.5)
-        ends = []
-        for (name, rows), look in zip(groups, looks):
+        # The scheme's name stands before its options; its look is a shade of the name's colour.
+        looks = style.looks([name.split(", ")[0] for name, _ in scheme_groups])
+        right_edge = 1.1 * max(float(table["factor"].max()), 1.5)
+        curve_ends = []
+        for (name, rows), look in zip(scheme_groups, looks):
             rows = rows.sort_values("factor")
-            factors = [1.0, *rows["factor"], top]
+            factors = [1.0, *rows["factor"], right_edge]
             shares = [0.0, *rows["share"], rows["share"].iloc[-1]]
             axis.step(factors, shares, where="post", color=look.color, ls=look.line, label=name)
-            rises = rows[rows["share"].diff().fillna(rows["share"]) > 0]
-            mark: Any = {"ls": "", "marker": look.marker, "color": look.color, "ms": 4}
-            axis.plot(rises["factor"], rises["share"], label="_marks", **mark)
-            ends.append(End(name, float(shares[-1]), look))
-        axis.set(xscale="log", xlim=(1, top), ylim=(0, 1.03))
+            rising_rows = rows[rows["share"].diff().fillna(rows["share"]) > 0]
+            marker_style: Any = {"ls": "", "marker": look.marker, "color": look.color, "ms": 4}
+            axis.plot(rising_rows["factor"], rising_rows["share"], label="_marks", **marker_style)
+            curve_ends.append(End(name, float(shares[-1]), look))
+        axis.set(xscale="log", xlim=(1, right_edge), ylim=(0, 1.03))
         axis.set(xlabel="within this factor of the best scheme", ylabel="share of the problems")
-        ticks.log_ticks(axis.xaxis)
-        end_labels(axis, ends, shape, height)
+        ticks.set_log_ticks(axis.xaxis)
+        end_labels(axis, curve_ends, shape, height)
     return figure

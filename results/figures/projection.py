@@ -1,4 +1,4 @@
-"""Points of two or three features, and what is left of them after each scheme."""
+"""Points of two or three features, and their images after each scheme's projection."""
 
 from typing import Any
 
@@ -9,107 +9,123 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.ticker import MaxNLocator
 
-from normbench.results.figures.base import followed, style
-from normbench.results.figures.base.material import Arrays, Parts, of_arrays, with_arrays
+from normbench.results.figures.base import landmarks, style
+from normbench.results.figures.base.material import (
+    ArraysByLabel,
+    SchemeArrays,
+    maker_from_arrays,
+    with_arrays,
+)
 from normbench.results.figures.base.style import SCREEN, Shape
 
-MOST_THREADS = 300  # lines from a point to its image; more hide what they show
-ABOVE = 30.0  # degrees over the plane of the images, from which it is seen
-UNCLASSED = "#0072b2"
+MAX_THREADS = 300  # lines from points to their images; more lines hide the points
+ELEVATION = 30.0  # degrees of the camera above the plane of the images
+UNCLASSED_COLOR = "#0072b2"
 
 
-def draw(arrays: Arrays, schemes: pd.DataFrame, title: str, *, shape: Shape = SCREEN) -> Figure:
-    """Return the figure: a panel a scheme, each point pale, its image dark, a line between them.
+def draw(
+    arrays: ArraysByLabel, schemes: pd.DataFrame, title: str, *, shape: Shape = SCREEN
+) -> Figure:
+    """Return the figure: each point pale, its image dark, and a line between them.
 
-    arrays: by label, `points` and `back` (p, N) with N 2 or 3, `kept` () components, `lost` ()
-    share of the variance, `target` (p,), `class_names` (C,), `names` (N,). schemes: one row a
-    scheme (`label`, `normalizer`), in order.
+    Args:
+        arrays: by label, `points` and their images `back` (p, N) with N 2 or 3, the number of
+            components `kept` (), the share of the variance `lost` (), `target` (p,),
+            `class_names` (C,), `names` (N,).
+        schemes: one row for each scheme in order (`label`, `normalizer`).
+        title: the title of the figure.
+        shape: the format of the figure.
     """
-    shown = with_arrays(schemes, arrays)
-    first = shown[0].parts
-    size = first["points"].shape[1]
-    with style.drawn(shape):
-        kwargs: Any = {}
-        if size == 3:
-            kwargs = {"subplot_kw": {"projection": "3d"}}
-            matplotlib.rcParams["axes.titley"] = None  # a fixed title would stand in the box
-        height = _height(first["points"], len(shown))
-        figure, axes = style.panels(len(shown), shape, title, height, **kwargs)
-        numbers = followed.in_panels(shown, first["points"])
-        for axis, (label, _, parts, look) in zip(axes, shown):
-            _panel(axis, parts, shape)
-            followed.mark(axis, parts["back"], numbers, shape)
-            lost = round(100 * float(parts["lost"]), 6)
-            style.name_panel(axis, f"{label}, {lost:.3g} % of the variance lost", look)
-        names = [style.plain(str(name)) for name in first["class_names"]]
-        looks = [*style.class_looks(len(names)), ("0.7", "o"), ("black", "o")]
-        names += ["points", "what the scheme keeps of them"]
-        marks = [Line2D([], [], ls="", color=color, marker=marker) for color, marker in looks]
-        style.legend(figure, shape, marks, names)
-        if numbers:
-            style.note(figure, shape, followed.note(numbers))
+    drawn_schemes = with_arrays(schemes, arrays)
+    first_arrays = drawn_schemes[0].arrays
+    dimension = first_arrays["points"].shape[1]
+    with style.figure_style(shape):
+        axes_options: Any = {}
+        if dimension == 3:
+            axes_options = {"subplot_kw": {"projection": "3d"}}
+            matplotlib.rcParams["axes.titley"] = None  # a fixed title would overlap the box
+        height = _height(first_arrays["points"], len(drawn_schemes))
+        figure, axes = style.panels(len(drawn_schemes), shape, title, height, **axes_options)
+        landmark_indices = landmarks.choose_for_panels(drawn_schemes, first_arrays["points"])
+        for axis, (label, _, scheme_arrays, look) in zip(axes, drawn_schemes):
+            _draw_panel(axis, scheme_arrays, shape)
+            landmarks.mark_points(axis, scheme_arrays["back"], landmark_indices, shape)
+            lost_percent = round(100 * float(scheme_arrays["lost"]), 6)
+            style.name_panel(axis, f"{label}, {lost_percent:.3g} % of the variance lost", look)
+        legend_labels = [style.escape_dollars(str(name)) for name in first_arrays["class_names"]]
+        legend_looks = [*style.class_looks(len(legend_labels)), ("0.7", "o"), ("black", "o")]
+        legend_labels += ["points", "what the scheme keeps of them"]
+        handles = [
+            Line2D([], [], ls="", color=color, marker=marker) for color, marker in legend_looks
+        ]
+        style.add_legend(figure, shape, handles, legend_labels)
+        if landmark_indices:
+            style.add_note(figure, shape, landmarks.describe(landmark_indices))
     return figure
 
 
-def _panel(axis: Any, parts: Parts, shape: Shape) -> None:
-    points, back = parts["points"], parts["back"]
-    for one, other in list(zip(points, back))[:MOST_THREADS]:
-        axis.plot(*np.stack([one, other]).T, color="0.75", lw=0.6, label="_thread", zorder=1)
-    large, small = (0.5 * shape.font) ** 2, (0.35 * shape.font) ** 2
-    for chosen, (color, marker) in style.by_class(parts, UNCLASSED):
-        dots: Any = {"color": color, "marker": marker, "lw": 0}
-        axis.scatter(*points[chosen].T, s=large, alpha=0.3, label="_points", **dots)
-        axis.scatter(*back[chosen].T, s=small, label="_back", **dots)
+def _draw_panel(axis: Any, scheme_arrays: SchemeArrays, shape: Shape) -> None:
+    """Draw points, their images, and lines between them."""
+    points, images = scheme_arrays["points"], scheme_arrays["back"]
+    for point, image in list(zip(points, images))[:MAX_THREADS]:
+        axis.plot(*np.stack([point, image]).T, color="0.75", lw=0.6, label="_thread", zorder=1)
+    point_area, image_area = (0.5 * shape.font) ** 2, (0.35 * shape.font) ** 2
+    for class_mask, (color, marker) in style.class_masks(scheme_arrays, UNCLASSED_COLOR):
+        dot_style: Any = {"color": color, "marker": marker, "lw": 0}
+        axis.scatter(*points[class_mask].T, s=point_area, alpha=0.3, label="_points", **dot_style)
+        axis.scatter(*images[class_mask].T, s=image_area, label="_back", **dot_style)
     axis.set_aspect("equal")
     if points.shape[1] == 3:
-        axis.view_init(*_view(parts))
-        if int(parts["kept"]) == 2:
-            _plane(axis, parts)
-    for letter, name in zip("xyz", parts["names"]):
-        direction = getattr(axis, f"{letter}axis")
-        direction.set_label_text(style.plain(str(name)), fontsize="small")
-        direction.set_major_locator(MaxNLocator(4))
+        axis.view_init(*_view_angles(scheme_arrays))
+        if int(scheme_arrays["kept"]) == 2:
+            _draw_plane(axis, scheme_arrays)
+    for letter, name in zip("xyz", scheme_arrays["names"]):
+        matplotlib_axis = getattr(axis, f"{letter}axis")
+        matplotlib_axis.set_label_text(style.escape_dollars(str(name)), fontsize="small")
+        matplotlib_axis.set_major_locator(MaxNLocator(4))
     axis.tick_params(labelsize="small")
 
 
-def _across(parts: Parts) -> Any:
-    """Return principal directions (3, 3) of the images, a row each; the last is across them."""
-    back = parts["back"]
-    return np.linalg.svd(back - back.mean(axis=0), full_matrices=False)[2]
+def _image_directions(scheme_arrays: SchemeArrays) -> Any:
+    """Return principal directions of the images as rows (3, 3); the last is normal to the plane."""
+    images = scheme_arrays["back"]
+    return np.linalg.svd(images - images.mean(axis=0), full_matrices=False)[2]
 
 
-def _plane(axis: Any, parts: Parts) -> None:
+def _draw_plane(axis: Any, scheme_arrays: SchemeArrays) -> None:
     """Draw the plane of the first two components."""
     from mpl_toolkits.mplot3d.art3d import Poly3DCollection
 
-    middle, directions = parts["back"].mean(axis=0), _across(parts)[:2]
-    reach = 1.1 * np.abs((parts["back"] - middle) @ directions.T).max(axis=0)
-    corners = np.array([[1, 1], [1, -1], [-1, -1], [-1, 1]]) * reach
-    plane = Poly3DCollection([middle + corners @ directions], alpha=0.15, color="0.3", lw=0)
+    centre, directions = scheme_arrays["back"].mean(axis=0), _image_directions(scheme_arrays)[:2]
+    extents = 1.1 * np.abs((scheme_arrays["back"] - centre) @ directions.T).max(axis=0)
+    corners = np.array([[1, 1], [1, -1], [-1, -1], [-1, 1]]) * extents
+    plane = Poly3DCollection([centre + corners @ directions], alpha=0.15, color="0.3", lw=0)
     plane.set_label("_plane")
     axis.add_collection3d(plane)
 
 
-def _view(parts: Parts) -> tuple[float, float]:
-    """Return elevation and azimuth in degrees, from which the plane of the images is seen aslant.
+def _view_angles(scheme_arrays: SchemeArrays) -> tuple[float, float]:
+    """Return elevation and azimuth of the camera in degrees, for an oblique view of the images.
 
-    Seen along its second direction, from ABOVE degrees over it; of the two sides the upper.
+    The camera looks along the second direction of the plane, from `ELEVATION` degrees above it.
     """
-    if int(parts["kept"]) != 2:
+    if int(scheme_arrays["kept"]) != 2:
         return 25.0, -60.0
-    _, second, normal = _across(parts)
-    towards = np.cos(np.radians(ABOVE)) * second + np.sin(np.radians(ABOVE)) * normal
-    towards = towards if towards[2] > 0 else -towards
-    elevation = float(np.degrees(np.arcsin(np.clip(towards[2], -1, 1))))
-    return elevation, float(np.degrees(np.arctan2(towards[1], towards[0])))
+    _, second_direction, normal = _image_directions(scheme_arrays)
+    view_direction = (
+        np.cos(np.radians(ELEVATION)) * second_direction + np.sin(np.radians(ELEVATION)) * normal
+    )
+    view_direction = view_direction if view_direction[2] > 0 else -view_direction
+    elevation = float(np.degrees(np.arcsin(np.clip(view_direction[2], -1, 1))))
+    return elevation, float(np.degrees(np.arctan2(view_direction[1], view_direction[0])))
 
 
 def _height(points: Any, panels: int) -> float:
-    """Return the height of a panel of the points, as a share of its width."""
+    """Return the height of a panel over its width."""
     if points.shape[1] == 3:
         return 1.0 if panels > 1 else 0.6
-    across, up = np.ptp(points, axis=0)
-    return float(np.clip(up / max(across, 1e-12), 0.35, 1.0)) + 0.2
+    width, height = np.ptp(points, axis=0)
+    return float(np.clip(height / max(width, 1e-12), 0.35, 1.0)) + 0.2
 
 
-make = of_arrays("projection", draw)
+make = maker_from_arrays("projection", draw)

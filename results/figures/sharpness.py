@@ -15,10 +15,10 @@ from normbench.results.figures.base.style import SCREEN, Shape
 from normbench.results.store.rows import as_rows
 from normbench.results.store.runs import Sweep
 
-LEAST = 1e-9  # below, there is no curvature to speak of
-FLAT = 1e-2  # below, a run that is there for a moment leaves the panel
-METRIC, STEP = names.SHARPNESS.key, names.STEP_TAG.column
-BANDS = "bands: the lowest and the highest of three consecutive iterations"
+MIN_SHARPNESS = 1e-9  # lower values count as no curvature
+FLAT_SHARPNESS = 1e-2  # a run that falls below for a few iterations leaves the panel
+SHARPNESS, STEP_TAG = names.SHARPNESS.key, names.STEP_TAG.column
+BAND_NOTE = "bands: the lowest and the highest of three consecutive iterations"
 
 
 def draw(
@@ -41,59 +41,70 @@ def draw(
     gradient descent lowers a quadratic cost; above 1 the stiffest direction overshoots.
     """
     height = max(0.5 * shape.width, (len(runs) + 2) * 1.25 * shape.font / 72)
-    shown = histories[histories["iteration"] >= first]
-    known = METRIC in shown and shown[METRIC].notna().any()
-    with style.drawn(shape):
+    drawn_histories = histories[histories["iteration"] >= first]
+    is_recorded = SHARPNESS in drawn_histories and drawn_histories[SHARPNESS].notna().any()
+    with style.figure_style(shape):
         figure, (axis,) = style.panels(1, shape, title, height / shape.width)
-        if not known:
-            style.say_nothing(axis, "no scheme has a recorded sharpness")
+        if not is_recorded:
+            style.write_on_empty_panel(axis, "no scheme has a recorded sharpness")
             return figure
-        by_run = dict(list(shown.dropna(subset=[METRIC]).groupby("run_id")))
-        ends = []
+        by_run = dict(list(drawn_histories.dropna(subset=[SHARPNESS]).groupby("run_id")))
+        curve_ends = []
         for run, look in zip(as_rows(runs), style.looks(list(runs["normalizer"]))):
             rows = by_run.get(run["run_id"])
             if rows is None:
                 continue
-            text = f"{run['label']}{style.step_text(run.get(STEP))}"
-            low, high = bands(rows["iteration"], rows[METRIC])
+            curve_label = f"{run['label']}{style.step_text(run.get(STEP_TAG))}"
+            low, high = bands(rows["iteration"], rows[SHARPNESS])
             axis.fill_between(rows["iteration"], low, high, color=look.color, alpha=0.2, lw=0)
-            curve = style.curve(look, len(rows))
-            axis.plot(rows["iteration"], (low + high) / 2, label=text, **curve)
-            ends.append(End(text, float(axis.lines[-1].get_ydata()[-1]), look))
-        _axes(axis, scale)
+            curve_style = style.marked_curve(look, len(rows))
+            axis.plot(rows["iteration"], (low + high) / 2, label=curve_label, **curve_style)
+            curve_ends.append(End(curve_label, float(axis.lines[-1].get_ydata()[-1]), look))
+        _set_axes(axis, scale)
         if any(np.diff(band.get_paths()[0].vertices[:, 1]).any() for band in axis.collections):
-            style.note(figure, shape, BANDS)
-        end_labels(axis, ends, shape, height)
+            style.add_note(figure, shape, BAND_NOTE)
+        end_labels(axis, curve_ends, shape, height)
     return figure
 
 
 def bands(iteration: Any, values: Any) -> tuple[Any, Any]:
-    """Return the lowest and the highest value of an iteration and its two neighbours, `(k,)` each.
+    """Return the minimum and maximum over each iteration and its recorded neighbours, `(k,)`.
 
-    Of neighbours that are recorded.
+    Args:
+        iteration: `(k,)`, the recorded iterations.
+        values: `(k,)`, their values.
     """
-    known = pd.Series(np.asarray(values, dtype=float), index=np.asarray(iteration, dtype=int))
-    beside = pd.concat([known, *(known.reindex(known.index + by) for by in (-1, 1))], axis=0)
-    near = beside.to_numpy().reshape(3, len(known))
-    return np.nanmin(near, axis=0), np.nanmax(near, axis=0)
+    recorded = pd.Series(np.asarray(values, dtype=float), index=np.asarray(iteration, dtype=int))
+    shifted = pd.concat(
+        [recorded, *(recorded.reindex(recorded.index + offset) for offset in (-1, 1))], axis=0
+    )
+    neighbours = shifted.to_numpy().reshape(3, len(recorded))
+    return np.nanmin(neighbours, axis=0), np.nanmax(neighbours, axis=0)
 
 
-def _axes(axis: Any, scale: str | None) -> None:
+def _set_axes(axis: Any, scale: str | None) -> None:
+    """Set the scale, limits and labels of the axes; draw the edge of stability."""
     values = np.concatenate([np.asarray(line.get_ydata(), dtype=float) for line in axis.lines])
-    some = values[values > LEAST]  # a run far out, where the cost is linear, has none
-    wide = len(some) and max(some.max(), 1) > 20 * min(some.min(), 1)
-    if scale == "log" or (scale is None and wide):
-        if len(some):
-            # What a run does most of the time is seen, and not how flat it is far out.
-            usual = min(float(np.median(line.get_ydata())) for line in axis.lines)
-            axis.set_ylim(max(some.min(), min(FLAT, usual)) / 2, 2 * some.max())
+    # Far from the minimum, where the cost is linear, the sharpness is 0.
+    positive_values = values[values > MIN_SHARPNESS]
+    spans_decades = len(positive_values) and max(positive_values.max(), 1) > 20 * min(
+        positive_values.min(), 1
+    )
+    if scale == "log" or (scale is None and spans_decades):
+        if len(positive_values):
+            # Show the usual sharpness of each run, not the flat regions far from the minimum.
+            lowest_median = min(float(np.median(line.get_ydata())) for line in axis.lines)
+            axis.set_ylim(
+                max(positive_values.min(), min(FLAT_SHARPNESS, lowest_median)) / 2,
+                2 * positive_values.max(),
+            )
         axis.set_yscale("log", nonpositive="mask")
     low, high = axis.get_ylim()
     axis.set_ylim(min(low, 0.8 if axis.get_yscale() == "log" else 0.0), max(high, 1.3))
     if axis.get_yscale() == "log":
-        ticks.log_ticks(axis.yaxis)
+        ticks.set_log_ticks(axis.yaxis)
     axis.axhline(1.0, color="black", lw=1.2, label="_one", zorder=1)
-    style.span_iterations(axis, axis.lines[:-1])
+    style.limit_to_iterations(axis, axis.lines[:-1])
     axis.annotate(
         "edge of stability of plain gradient descent",
         (0.01, 1.0),
@@ -103,21 +114,22 @@ def _axes(axis: Any, scale: str | None) -> None:
         va="bottom",
         fontsize="small",
         bbox={"facecolor": "white", "alpha": 0.8, "edgecolor": "none", "pad": 0.5},
-        zorder=3,  # a curve may hover at 1
+        zorder=3,  # above curves that stay close to 1
     )
-    axis.set(xlabel=names.SHARPNESS.axis, ylabel=names.SHARPNESS.words)
+    axis.set(xlabel=names.SHARPNESS.axis, ylabel=names.SHARPNESS.heading)
     axis.xaxis.set_major_locator(MaxNLocator(8, integer=True))
 
 
 def make(sweep: Sweep, experiment: str, options: material.Options) -> Figure | None:
     """Return the figure of an experiment; None where no sharpness is recorded."""
     runs = material.schemes(sweep, experiment)
-    first = merging.whole(sweep)  # of several splits the first: its own path, its own step size
-    own = first.runs.set_index("run_id").get(STEP, pd.Series(dtype=str))
-    runs = runs.assign(**{STEP: runs["run_id"].map(own)})
-    table = first.histories(runs, (METRIC,))
+    # Of several splits, the figure shows the first, with its path and step size.
+    first_repeat = merging.unmerged(sweep)
+    step_tags = first_repeat.runs.set_index("run_id").get(STEP_TAG, pd.Series(dtype=str))
+    runs = runs.assign(**{STEP_TAG: runs["run_id"].map(step_tags)})
+    table = first_repeat.histories(runs, (SHARPNESS,))
     if table.empty:
         return None
-    scale = None if options.scale == "excess" else options.scale  # which is of histories
-    title = material.of_first(experiment, runs)
+    scale = None if options.scale == "excess" else options.scale  # a scale of cost histories only
+    title = material.title_of_first_repeat(experiment, runs)
     return draw(table, runs, title, first=options.first, scale=scale, shape=options.shape)

@@ -9,83 +9,102 @@ from matplotlib.ticker import MaxNLocator
 
 from normbench.results.figures.base import style, ticks
 from normbench.results.figures.base.labels import End, end_labels
-from normbench.results.figures.base.material import Arrays, of_arrays, with_arrays
+from normbench.results.figures.base.material import ArraysByLabel, maker_from_arrays, with_arrays
 from normbench.results.figures.base.style import SCREEN, Look, Shape
 
-BEFORE = Look("#000000", "", "-")
-FAR = 1e3  # a ridge so many times under the lowest eigenvalue is told of, not drawn
+BEFORE_LOOK = Look("#000000", "", "-")
+RIDGE_RATIO = 1e3  # a ridge this factor below the lowest eigenvalue is written, not drawn
 EPS = float(np.finfo(np.float64).eps)
 
 
-def draw(arrays: Arrays, schemes: pd.DataFrame, title: str, *, shape: Shape = SCREEN) -> Figure:
+def draw(
+    arrays: ArraysByLabel, schemes: pd.DataFrame, title: str, *, shape: Shape = SCREEN
+) -> Figure:
     """Return the figure: eigenvalues left, cumulative shares right, dead directions shaded.
 
-    arrays: by label, `before` (N,), `after` (M,), `dead` (), `ridge` (). schemes: one row a
-    scheme (`label`, `normalizer`), in order. The spectrum before is the same for all.
+    Args:
+        arrays: by label, `before` (N,), the same for all schemes, `after` (M,), `dead` (),
+            `ridge` ().
+        schemes: one row for each scheme in order (`label`, `normalizer`).
+        title: the title of the figure.
+        shape: the format of the figure.
     """
-    shown = with_arrays(schemes, arrays)
-    first = shown[0].parts
-    height = max(0.6 * shape.width / 2, (len(shown) + 4) * 1.25 * shape.font / 72)
+    drawn_schemes = with_arrays(schemes, arrays)
+    first_arrays = drawn_schemes[0].arrays
+    height = max(0.6 * shape.width / 2, (len(drawn_schemes) + 4) * 1.25 * shape.font / 72)
     columns = 1 if shape.width < 8 else 2
-    with style.drawn(shape):
+    with style.figure_style(shape):
         figure, axes = style.panels(2, shape, title, height / (shape.width / columns), columns)
-        entries = [("before", first["before"], BEFORE)]
-        entries += [(scheme.label, scheme.parts["after"], scheme.look) for scheme in shown]
-        ridges = {float(scheme.parts["ridge"]) for scheme in shown}
-        _eigenvalues(axes[0], entries, ridges, shape, height)
-        _shares(axes[1], entries)
-        _marks(axes, len(first["before"]), int(first["dead"]))
+        spectra = [("before", first_arrays["before"], BEFORE_LOOK)]
+        spectra += [(scheme.label, scheme.arrays["after"], scheme.look) for scheme in drawn_schemes]
+        ridges = {float(scheme.arrays["ridge"]) for scheme in drawn_schemes}
+        _draw_eigenvalues(axes[0], spectra, ridges, shape, height)
+        _draw_shares(axes[1], spectra)
+        _mark_dead_directions(axes, len(first_arrays["before"]), int(first_arrays["dead"]))
     return figure
 
 
-def _eigenvalues(axis: Any, entries: Any, ridges: set[float], shape: Shape, height: float) -> None:
-    """Draw the eigenvalues; those that are rounding stand on the lower edge."""
-    largest = max(float(values.max()) for _, values, _ in entries) or 1.0
-    live = [values[values > len(values) * EPS * values.max()] for _, values, _ in entries]
-    floor = min([float(values.min()) for values in live if len(values)], default=largest) / 10
-    ends = []
-    for number, ((text, values, look), alive) in enumerate(zip(entries, live)):
-        _line(axis, np.maximum(values, floor), text, look, number / len(entries))
-        ends.append(End(text, float(alive[-1]) if len(alive) else floor, look))
+def _draw_eigenvalues(
+    axis: Any, spectra: Any, ridges: set[float], shape: Shape, height: float
+) -> None:
+    """Draw the eigenvalues; those at the level of rounding are drawn on the lower edge."""
+    largest = max(float(values.max()) for _, values, _ in spectra) or 1.0
+    live_spectra = [values[values > len(values) * EPS * values.max()] for _, values, _ in spectra]
+    floor = (
+        min([float(values.min()) for values in live_spectra if len(values)], default=largest) / 10
+    )
+    curve_ends = []
+    for number, ((text, values, text_style), live_values) in enumerate(zip(spectra, live_spectra)):
+        _draw_line(axis, np.maximum(values, floor), text, text_style, number / len(spectra))
+        curve_ends.append(
+            End(text, float(live_values[-1]) if len(live_values) else floor, text_style)
+        )
     axis.set_yscale("log")
     for ridge in sorted(ridge for ridge in ridges if ridge > 0):
-        if ridge > floor / FAR:
+        if ridge > floor / RIDGE_RATIO:
             floor = min(floor, ridge / 3)
             axis.axhline(ridge, color="0.3", ls=(0, (1, 2)), lw=1.2, label="_ridge")
-        words = f"ridge {ridge:g}" + ("" if ridge > floor else ", far below")
-        look = {"va": "bottom", "fontsize": "small", "color": "0.3"}
+        ridge_label = f"ridge {ridge:g}" + ("" if ridge > floor else ", far below")
+        text_style = {"va": "bottom", "fontsize": "small", "color": "0.3"}
         transform = axis.get_yaxis_transform()
-        axis.text(0.02, max(ridge, floor), words, transform=transform, **look)
+        axis.text(0.02, max(ridge, floor), ridge_label, transform=transform, **text_style)
     axis.set(ylim=(floor, 5 * largest), ylabel="eigenvalue")
-    ticks.log_ticks(axis.yaxis)
-    end_labels(axis, ends, shape, height)
+    ticks.set_log_ticks(axis.yaxis)
+    end_labels(axis, curve_ends, shape, height)
 
 
-def _shares(axis: Any, entries: Any) -> None:
-    """Draw the cumulative shares, each of its own total: all end at 1, names stand in the other."""
-    for number, (text, values, look) in enumerate(entries):
+def _draw_shares(axis: Any, spectra: Any) -> None:
+    """Draw the cumulative shares of each spectrum; the other panel has the names of the curves."""
+    for number, (text, values, look) in enumerate(spectra):
         total = float(values.sum())
         shares = np.cumsum(values) / total if total > 0 else np.zeros(len(values))
-        _line(axis, shares, text, look, number / len(entries))
+        _draw_line(axis, shares, text, look, number / len(spectra))
     axis.set(ylim=(0, 1.02), ylabel="cumulative share of its total")
 
 
-def _line(axis: Any, values: Any, text: str, look: Look, phase: float) -> None:
-    curve = style.curve(look, len(values), phase) | {"lw": None if look.marker else 2.5}
-    axis.plot(np.arange(1, len(values) + 1), values, label=text, **curve)
+def _draw_line(axis: Any, values: Any, text: str, look: Look, phase: float) -> None:
+    """Draw the values of a spectrum by direction."""
+    curve_style = style.marked_curve(look, len(values), phase) | {
+        "lw": None if look.marker else 2.5
+    }
+    axis.plot(np.arange(1, len(values) + 1), values, label=text, **curve_style)
 
 
-def _marks(axes: Any, count: int, dead: int) -> None:
-    """Name the directions and mark those that are dead before any scheme."""
+def _mark_dead_directions(axes: Any, count: int, dead_count: int) -> None:
+    """Label the axes and shade the directions that have no variance before any scheme."""
     for axis in axes:
         axis.set(xlabel="direction, by decreasing variance", xlim=(1, max(count, 2)))
         axis.xaxis.set_major_locator(MaxNLocator(6, integer=True))
-        if dead:
-            axis.axvspan(count - dead + 0.5, count, color="0.6", alpha=0.3, lw=0, label="_dead")
-    if dead:
-        look = {"ha": "right", "va": "top", "color": "0.3"}
+        if dead_count:
+            axis.axvspan(
+                count - dead_count + 0.5, count, color="0.6", alpha=0.3, lw=0, label="_dead"
+            )
+    if dead_count:
+        text_style = {"ha": "right", "va": "top", "color": "0.3"}
         transform = axes[0].get_xaxis_transform()
-        axes[0].text(count - dead, 0.98, f"{dead} dead ", transform=transform, **look)
+        axes[0].text(
+            count - dead_count, 0.98, f"{dead_count} dead ", transform=transform, **text_style
+        )
 
 
-make = of_arrays("spectrum", draw)
+make = maker_from_arrays("spectrum", draw)

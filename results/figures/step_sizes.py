@@ -1,6 +1,6 @@
-"""The final cost over the step size, a panel a scheme: what converges, and where theory says so.
+"""The final cost over the step size, one panel for each scheme, with verdicts and predictions.
 
-Where rounding decides the end, the mark is one of its possible ends, and a band holds others.
+If rounding decides the end of a run, its mark is one possible end, and a band shows others.
 """
 
 from collections.abc import Mapping, Sequence
@@ -19,220 +19,314 @@ from matplotlib.transforms import Affine2D
 from normbench import names
 from normbench.results.compare.merging import repeated_over
 from normbench.results.figures.base import material, style, ticks
-from normbench.results.figures.base.material import Arrays, Options, Parts
+from normbench.results.figures.base.material import ArraysByLabel, Options, SchemeArrays
 from normbench.results.figures.base.style import SCREEN, Shape
 from normbench.results.store.rows import as_rows, number_in
 from normbench.results.store.runs import Sweep
 
-COST = names.FINAL_COST.column
-STEP = names.STEP_SIZE.column
+FINAL_COST = names.FINAL_COST.column
+STEP_SIZE = names.STEP_SIZE.column
 THRESHOLD = names.THRESHOLD.column
-LARGEST = names.LARGEST_CONVERGENT.column
+LARGEST_CONVERGENT = names.LARGEST_CONVERGENT.column
 
 
 def draw(
     steps: pd.DataFrame,
     schemes: pd.DataFrame,
     title: str,
-    arrays: Arrays = MappingProxyType({}),
+    arrays: ArraysByLabel = MappingProxyType({}),
     *,
     shape: Shape = SCREEN,
 ) -> Figure:
-    """Return the figure: each panel one scheme in colour, the others behind it in grey.
+    """Return the figure: each panel has one scheme in colour, and the others behind it in grey.
 
-    steps: one row a scheme and step size (`label`, `verdict`, `metrics.step_size`,
-    `metrics.final/train_cost`). schemes: one row a panel (`label`, `normalizer`; where known
-    `metrics.theory/step_threshold` and `metrics.final/largest_convergent_step`). arrays: by label,
-    where known, `step_sizes` and `shadows`, `refined_step_sizes` and `refined_cost`.
+    Args:
+        steps: one row for each scheme and step size (`label`, `verdict`, `metrics.step_size`,
+            `metrics.final/train_cost`).
+        schemes: one row for each panel (`label`, `normalizer`, optionally
+            `metrics.theory/step_threshold` and `metrics.final/largest_convergent_step`).
+        title: the title of the figure.
+        arrays: by label, optionally `step_sizes` with `shadows`, and `refined_step_sizes` with
+            `refined_cost`.
+        shape: the format of the figure.
     """
-    with style.drawn(shape):
+    with style.figure_style(shape):
         figure, axes = style.panels(len(schemes), shape, title, 0.72, sharex=True, sharey=True)
-        curves = {label: rows.sort_values(STEP) for label, rows in steps.groupby("label")}
+        steps_by_label = {
+            label: rows.sort_values(STEP_SIZE) for label, rows in steps.groupby("label")
+        }
         axes[0].set_xscale("log")
-        axes[0].set_yscale("log" if steps[COST].min() > 0 else "linear")
+        axes[0].set_yscale("log" if steps[FINAL_COST].min() > 0 else "linear")
         looks = style.looks(list(schemes["normalizer"]))
-        ends = {label: typical_ends(rows, arrays.get(label, {})) for label, rows in curves.items()}
-        beside = [end for own in ends.values() for pair in own.values() for end in pair]
-        beside += [cost for parts in arrays.values() for _, cost in finer_ends(parts)]
-        roof = _limits(axes[0], steps, beside)
-        drawn: set[str] = set()
+        ends_by_label = {
+            label: typical_ends(rows, arrays.get(label, {}))
+            for label, rows in steps_by_label.items()
+        }
+        other_costs = [
+            end
+            for scheme_ends in ends_by_label.values()
+            for pair in scheme_ends.values()
+            for end in pair
+        ]
+        other_costs += [
+            cost for scheme_arrays in arrays.values() for _, cost in finer_ends(scheme_arrays)
+        ]
+        ceiling = _set_limits(axes[0], steps, other_costs)
+        drawn_names: set[str] = set()
         for axis, scheme, look in zip(axes, as_rows(schemes), looks):
-            drawn |= _panel(axis, curves, scheme, look, roof)
-            drawn |= _ends(axis, ends.get(scheme["label"], {}))
-            drawn |= _finer(axis, arrays.get(scheme["label"], {}), look)
-        style.outer_labels(axes, "step size", "final mean cost")
-        _legend(figure, drawn, schemes, shape)
+            drawn_names |= _draw_panel(axis, steps_by_label, scheme, look, ceiling)
+            drawn_names |= _draw_ends(axis, ends_by_label.get(scheme["label"], {}))
+            drawn_names |= _draw_finer_ends(axis, arrays.get(scheme["label"], {}), look)
+        style.label_outer_axes(axes, "step size", "final mean cost")
+        _add_legend(figure, drawn_names, schemes, shape)
     return figure
 
 
-TRIED = "largest of those tried"
-NONE_HELPS = "none helps: each ends above the start"
-ABOVE = 0.22  # room for what is off the scale, as a share of what is on it
-STAR: Any = {"marker": "*", "ls": "", "color": "white", "mec": "black", "mew": 0.7, "ms": 11}
-BAND: Any = {"color": style.VERDICTS[names.BY_ROUNDING][0], "lw": 5, "alpha": 0.45}
-BAND |= {"solid_capstyle": "butt"}
-DOT: Any = {"marker": ".", "ls": "", "ms": 3, "zorder": 3}
-# The sign ↑: for the mark "$\\uparrow$" matplotlib would build its whole parser of formulas.
-HALF = [(0.03, 0.5), (0.292, 0.237), (0.212, 0.157), (0.057, 0.313), (0.057, -0.5)]
-UP = Path([*HALF, *((-x, y) for x, y in reversed(HALF)), HALF[0]], closed=True)
-RIGHT = UP.transformed(Affine2D().rotate_deg(-90))
-ARROW: Any = {"marker": UP, "ls": "", "color": "black", "ms": 8, "clip_on": False}
+LARGEST_TRIED = "largest of those tried"
+NO_IMPROVEMENT_TEXT = "none helps: each ends above the start"
+HEADROOM = 0.22  # room for marks above the scale, as a fraction of the scale
+STAR_STYLE: Any = {"marker": "*", "ls": "", "color": "white", "mec": "black", "mew": 0.7, "ms": 11}
+BAND_STYLE: Any = {"color": style.VERDICT_LOOKS[names.BY_ROUNDING][0], "lw": 5, "alpha": 0.45}
+BAND_STYLE |= {"solid_capstyle": "butt"}
+DOT_STYLE: Any = {"marker": ".", "ls": "", "ms": 3, "zorder": 3}
+# The sign ↑ as a path: for the marker "$\\uparrow$" matplotlib would build its formula parser.
+HALF_ARROW = [(0.03, 0.5), (0.292, 0.237), (0.212, 0.157), (0.057, 0.313), (0.057, -0.5)]
+UP_ARROW = Path(
+    [*HALF_ARROW, *((-x, y) for x, y in reversed(HALF_ARROW)), HALF_ARROW[0]], closed=True
+)
+RIGHT_ARROW = UP_ARROW.transformed(Affine2D().rotate_deg(-90))
+ARROW_STYLE: Any = {"marker": UP_ARROW, "ls": "", "color": "black", "ms": 8, "clip_on": False}
 
 
-def typical_ends(rows: pd.DataFrame, parts: Parts) -> dict[float, tuple[float, float]]:
-    """Return the least and the greatest end of a run and its shadows, where rounding decides."""
-    if "shadows" not in parts:
+def typical_ends(
+    rows: pd.DataFrame, scheme_arrays: SchemeArrays
+) -> dict[float, tuple[float, float]]:
+    """Return the range of final costs of each run whose end rounding decides, with its shadows.
+
+    Args:
+        rows: the step rows of one scheme.
+        scheme_arrays: the recorded arrays, optionally with `step_sizes` (S,) and the final costs
+            `shadows` (S, n) of runs from perturbed starts.
+
+    Returns:
+        The lowest and the highest final cost, by step size.
+    """
+    if "shadows" not in scheme_arrays:
         return {}
-    sizes, shadows = np.asarray(parts["step_sizes"]), np.asarray(parts["shadows"])
-    found = {}
-    for size in rows.loc[rows["verdict"] == names.BY_ROUNDING, STEP]:
-        ends = shadows[np.isclose(sizes, size, rtol=1e-5)]
-        ends = np.append(ends[~np.isnan(ends)], rows.loc[rows[STEP] == size, COST])
-        if len(ends) > 1:
-            found[float(size)] = float(ends.min()), float(ends.max())
-    return found
+    step_sizes, shadows = (
+        np.asarray(scheme_arrays["step_sizes"]),
+        np.asarray(scheme_arrays["shadows"]),
+    )
+    end_ranges = {}
+    for step_size in rows.loc[rows["verdict"] == names.BY_ROUNDING, STEP_SIZE]:
+        end_costs = shadows[np.isclose(step_sizes, step_size, rtol=1e-5)]
+        end_costs = np.append(
+            end_costs[~np.isnan(end_costs)], rows.loc[rows[STEP_SIZE] == step_size, FINAL_COST]
+        )
+        if len(end_costs) > 1:
+            end_ranges[float(step_size)] = float(end_costs.min()), float(end_costs.max())
+    return end_ranges
 
 
-def _ends(axis: Any, ends: Mapping[float, tuple[float, float]]) -> set[str]:
-    """Draw a band from the least to the greatest end; one that is infinite goes to the top."""
+def _draw_ends(axis: Any, ends: Mapping[float, tuple[float, float]]) -> set[str]:
+    """Draw a band over the range of final costs; an infinite one reaches the top."""
     top = axis.get_ylim()[1]
-    for size, (least, greatest) in ends.items():
+    for step_size, (least, greatest) in ends.items():
         low, high = (min(end, top) for end in (least, greatest))
-        axis.plot([size, size], [low, high], label="_ends", zorder=3, **BAND)
+        axis.plot([step_size, step_size], [low, high], label="_ends", zorder=3, **BAND_STYLE)
     return {"ends"} if ends else set()
 
 
-def finer_ends(parts: Parts) -> list[tuple[float, float]]:
-    """Return the step sizes between those of the grid that stay finite, and the costs they end at.
-
-    Of several starts the median.
-    """
-    if "refined_cost" not in parts:
+def finer_ends(scheme_arrays: SchemeArrays) -> list[tuple[float, float]]:
+    """Return the refined step sizes with finite runs, and their final costs (median of starts)."""
+    if "refined_cost" not in scheme_arrays:
         return []
-    ends = np.median(np.asarray(parts["refined_cost"])[:, :, -1], axis=1)
-    return [pair for pair in zip(parts["refined_step_sizes"], ends) if np.isfinite(pair[1])]
+    end_costs = np.median(np.asarray(scheme_arrays["refined_cost"])[:, :, -1], axis=1)
+    return [
+        pair for pair in zip(scheme_arrays["refined_step_sizes"], end_costs) if np.isfinite(pair[1])
+    ]
 
 
-def _finer(axis: Any, parts: Parts, look: style.Look) -> set[str]:
-    """Draw where the step sizes between those of the grid end."""
+def _draw_finer_ends(axis: Any, scheme_arrays: SchemeArrays, look: style.Look) -> set[str]:
+    """Draw the final costs of refined step sizes, which lie between those of the grid."""
     top = axis.get_ylim()[1]
-    ends = [pair for pair in finer_ends(parts) if pair[1] <= top]
-    axis.plot(*np.reshape(ends, (-1, 2)).T, color=style.dark(look.color), label="_finer", **DOT)
+    ends = [pair for pair in finer_ends(scheme_arrays) if pair[1] <= top]
+    axis.plot(
+        *np.reshape(ends, (-1, 2)).T,
+        color=style.text_color(look.color),
+        label="_finer",
+        **DOT_STYLE,
+    )
     return {"finer"} if ends else set()
 
 
-def _limits(axis: Any, steps: pd.DataFrame, beside: Sequence[float]) -> float:
-    """Show what lies up to ten times the start's cost; return where what is above stands.
+def _set_limits(axis: Any, steps: pd.DataFrame, other_costs: Sequence[float]) -> float:
+    """Limit the axes to ten times the start's cost; return the height of marks of higher costs.
 
-    beside: costs that are shown beside those of the step sizes.
+    other_costs: more costs that must be visible.
     """
-    finite = steps[(steps["verdict"] != names.DIVERGED) & steps[COST].notna()]
-    costs = finite[COST]
-    # The smallest step hardly moves: its cost is the start's.
-    start = float(costs[finite[STEP] == finite[STEP].min()].median())
-    costs = np.array([*costs, *filter(np.isfinite, beside)])
+    finite_steps = steps[(steps["verdict"] != names.DIVERGED) & steps[FINAL_COST].notna()]
+    costs = finite_steps[FINAL_COST]
+    # The final cost of the smallest step size is close to the start's cost.
+    start = float(costs[finite_steps[STEP_SIZE] == finite_steps[STEP_SIZE].min()].median())
+    costs = np.array([*costs, *filter(np.isfinite, other_costs)])
     low, high = (float(costs.min()), float(costs.max())) if len(costs) else (0.1, 1.0)
-    roof = min(high, 10 * start) if start == start else high
+    ceiling = min(high, 10 * start) if start == start else high
     if axis.get_yscale() == "log":
-        spread = max(np.log10(roof / low), 0.1) if roof > low else 0.1
-        axis.set_ylim(low / 10 ** (0.08 * spread), roof * 10 ** (ABOVE * spread))
+        extent = max(np.log10(ceiling / low), 0.1) if ceiling > low else 0.1
+        axis.set_ylim(low / 10 ** (0.08 * extent), ceiling * 10 ** (HEADROOM * extent))
     else:
-        spread = max(roof - low, 1e-12)
-        axis.set_ylim(low - 0.08 * spread, roof + ABOVE * spread)
-    sizes = steps[STEP]
-    axis.set_xlim(sizes.min() / 2, sizes.max() * 2)
-    ticks.log_ticks(axis.xaxis, most=4)  # the panels are narrow
+        extent = max(ceiling - low, 1e-12)
+        axis.set_ylim(low - 0.08 * extent, ceiling + HEADROOM * extent)
+    step_sizes = steps[STEP_SIZE]
+    axis.set_xlim(step_sizes.min() / 2, step_sizes.max() * 2)
+    ticks.set_log_ticks(axis.xaxis, max_powers=4)  # the panels are narrow
     if axis.get_yscale() == "log":
-        ticks.log_ticks(axis.yaxis, most=5)
+        ticks.set_log_ticks(axis.yaxis, max_powers=5)
     else:
-        ticks.even_ticks(axis.yaxis)
-    return roof
+        ticks.set_even_ticks(axis.yaxis)
+    return ceiling
 
 
-def _panel(
-    axis: Any, curves: dict[str, pd.DataFrame], scheme: Any, look: style.Look, roof: float
+def _draw_panel(
+    axis: Any,
+    steps_by_label: dict[str, pd.DataFrame],
+    scheme: Any,
+    look: style.Look,
+    ceiling: float,
 ) -> set[str]:
-    """Draw one scheme; return what of the legend is drawn."""
-    others = [
-        rows.loc[~rows["verdict"].isin(names.UNRANKED), [STEP, COST]].dropna().to_numpy(float)
-        for label, rows in curves.items()
+    """Draw one scheme; return the names of the drawn legend entries."""
+    other_curves = [
+        scheme_rows.loc[~scheme_rows["verdict"].isin(names.UNRANKED), [STEP_SIZE, FINAL_COST]]
+        .dropna()
+        .to_numpy(float)
+        for label, scheme_rows in steps_by_label.items()
         if label != scheme["label"]
     ]
     axis.add_collection(
-        LineCollection(others, colors="0.85", linewidths=0.8, zorder=1), autolim=False
+        LineCollection(other_curves, colors="0.85", linewidths=0.8, zorder=1), autolim=False
     )
-    rows = curves.get(scheme["label"], pd.DataFrame(columns=[STEP, COST, "verdict"]))
-    lost = rows["verdict"] == names.DIVERGED
-    rows = rows.assign(shown=rows[COST].clip(upper=roof).where(~lost, roof))
-    kept = rows[~lost]
-    firm = rows[~rows["verdict"].isin(names.UNRANKED)]
+    scheme_rows = steps_by_label.get(
+        scheme["label"], pd.DataFrame(columns=[STEP_SIZE, FINAL_COST, "verdict"])
+    )
+    has_diverged = scheme_rows["verdict"] == names.DIVERGED
+    scheme_rows = scheme_rows.assign(
+        shown=scheme_rows[FINAL_COST].clip(upper=ceiling).where(~has_diverged, ceiling)
+    )
+    finite_rows = scheme_rows[~has_diverged]
+    ranked_rows = scheme_rows[~scheme_rows["verdict"].isin(names.UNRANKED)]
     axis.plot(
-        firm[STEP], firm[COST], color=look.color, ls=look.line, label=scheme["label"], zorder=2
+        ranked_rows[STEP_SIZE],
+        ranked_rows[FINAL_COST],
+        color=look.color,
+        ls=look.line,
+        label=scheme["label"],
+        zorder=2,
     )
-    drawn = set(rows["verdict"])
-    for verdict, group in rows.groupby("verdict"):
-        style.draw_verdict(axis, str(verdict), group[STEP], group["shown"])
-    above = kept.loc[kept[COST] > roof, STEP]
-    if len(above):
-        across = axis.get_xaxis_transform()
-        axis.plot(above, [0.95] * len(above), transform=across, label="_above", **ARROW)
-        drawn.add("above")
-    if len(kept) == 0 and len(rows):
-        style.say(axis, "diverged at every step size tried")
-    best = firm[np.isclose(firm[STEP], number_in(scheme, names.STEP_TAG.column), rtol=1e-5)]
-    if len(best) and not material.helps(scheme, float(best[COST].iloc[0])):
-        style.say_below(axis, NONE_HELPS)
-    elif len(best):
-        axis.plot(best[STEP], best["shown"], label="_best", clip_on=False, zorder=6, **STAR)
-        drawn.add("best")
-    return drawn | _limits_of_theory(axis, scheme, look)
+    drawn_names = set(scheme_rows["verdict"])
+    for verdict, verdict_rows in scheme_rows.groupby("verdict"):
+        style.draw_verdict(axis, str(verdict), verdict_rows[STEP_SIZE], verdict_rows["shown"])
+    clipped_steps = finite_rows.loc[finite_rows[FINAL_COST] > ceiling, STEP_SIZE]
+    if len(clipped_steps):
+        axis_transform = axis.get_xaxis_transform()
+        axis.plot(
+            clipped_steps,
+            [0.95] * len(clipped_steps),
+            transform=axis_transform,
+            label="_above",
+            **ARROW_STYLE,
+        )
+        drawn_names.add("above")
+    if len(finite_rows) == 0 and len(scheme_rows):
+        style.write_centered(axis, "diverged at every step size tried")
+    best_rows = ranked_rows[
+        np.isclose(ranked_rows[STEP_SIZE], number_in(scheme, names.STEP_TAG.column), rtol=1e-5)
+    ]
+    if len(best_rows) and not material.improves_on_start(
+        scheme, float(best_rows[FINAL_COST].iloc[0])
+    ):
+        style.write_at_foot(axis, NO_IMPROVEMENT_TEXT)
+    elif len(best_rows):
+        axis.plot(
+            best_rows[STEP_SIZE],
+            best_rows["shown"],
+            label="_best",
+            clip_on=False,
+            zorder=6,
+            **STAR_STYLE,
+        )
+        drawn_names.add("best")
+    return drawn_names | _draw_limits(axis, scheme, look)
 
 
-def _limits_of_theory(axis: Any, scheme: Any, look: style.Look) -> set[str]:
-    """Draw 2/L and the largest step that converges; name the panel."""
-    drawn = set()
-    threshold, largest = number_in(scheme, THRESHOLD), number_in(scheme, LARGEST)
-    left, right = axis.get_xlim()
-    if left <= threshold <= right:
+def _draw_limits(axis: Any, scheme: Any, look: style.Look) -> set[str]:
+    """Draw 2/L and the largest step that converges, and write the scheme's name."""
+    drawn_names = set()
+    threshold, largest_step = number_in(scheme, THRESHOLD), number_in(scheme, LARGEST_CONVERGENT)
+    lower_limit, upper_limit = axis.get_xlim()
+    if lower_limit <= threshold <= upper_limit:
         axis.axvline(threshold, color="black", ls=":", lw=1.2, label="_threshold", zorder=3)
-        drawn.add(THRESHOLD)
-    if not np.isnan(largest):
-        censored = scheme.get(names.CENSORED.column) == "true"
-        mark = {"marker": RIGHT if censored else "^", "ms": 9, "color": "black", "ls": ""}
-        across = axis.get_xaxis_transform()
-        options = {"transform": across, "clip_on": False, "label": "_largest", "zorder": 5}
-        axis.plot([largest], [0.0], **mark, **options)
-        drawn.add(TRIED if censored else LARGEST)
+        drawn_names.add(THRESHOLD)
+    if not np.isnan(largest_step):
+        is_censored = scheme.get(names.CENSORED.column) == "true"
+        marker_style = {
+            "marker": RIGHT_ARROW if is_censored else "^",
+            "ms": 9,
+            "color": "black",
+            "ls": "",
+        }
+        axis_transform = axis.get_xaxis_transform()
+        marker_options = {
+            "transform": axis_transform,
+            "clip_on": False,
+            "label": "_largest",
+            "zorder": 5,
+        }
+        axis.plot([largest_step], [0.0], **marker_style, **marker_options)
+        drawn_names.add(LARGEST_TRIED if is_censored else LARGEST_CONVERGENT)
     style.name_panel(axis, scheme["label"], look)
-    return drawn
+    return drawn_names
 
 
-def _legend(figure: Figure, drawn: set[str], schemes: pd.DataFrame, shape: Shape) -> None:
-    """Name what is drawn, and nothing else."""
-    others: dict[str, tuple[str, Any]] = {
-        "best": (material.best_words(schemes), STAR),
-        "ends": ("typical ends", BAND),
-        "finer": ("finer step sizes", {"color": "0.3", **DOT}),
-        "above": ("off the scale", ARROW),
+def _add_legend(figure: Figure, drawn_names: set[str], schemes: pd.DataFrame, shape: Shape) -> None:
+    """Add a legend of the drawn marks."""
+    entries_by_name: dict[str, tuple[str, Any]] = {
+        "best": (material.best_step_label(schemes), STAR_STYLE),
+        "ends": ("typical ends", BAND_STYLE),
+        "finer": ("finer step sizes", {"color": "0.3", **DOT_STYLE}),
+        "above": ("off the scale", ARROW_STYLE),
         THRESHOLD: ("2/L, predicted", {"color": "black", "ls": ":", "lw": 1.2}),
-        LARGEST: ("largest step that converges", {"marker": "^", "color": "black", "ls": ""}),
-        TRIED: ("converges, the largest tried", {"marker": RIGHT, "color": "black", "ls": ""}),
+        LARGEST_CONVERGENT: (
+            "largest step that converges",
+            {"marker": "^", "color": "black", "ls": ""},
+        ),
+        LARGEST_TRIED: (
+            "converges, the largest tried",
+            {"marker": RIGHT_ARROW, "color": "black", "ls": ""},
+        ),
     }
-    entries = [entry for word, entry in others.items() if word in drawn]
-    shown = [Line2D([], [], label=label, **look) for label, look in entries]
-    style.legend(figure, shape, [*style.verdict_marks(drawn), *shown])
+    entries = [entry for name, entry in entries_by_name.items() if name in drawn_names]
+    handles = [Line2D([], [], label=label, **look) for label, look in entries]
+    style.add_legend(figure, shape, [*style.verdict_handles(drawn_names), *handles])
 
 
-def _finite(steps: pd.DataFrame) -> bool:
-    return bool((steps[COST].notna() & (steps["verdict"] != names.DIVERGED)).any())
+def _has_finite_costs(steps: pd.DataFrame) -> bool:
+    """Return whether any step size stayed finite."""
+    return bool((steps[FINAL_COST].notna() & (steps["verdict"] != names.DIVERGED)).any())
 
 
 def make(sweep: Sweep, experiment: str, options: Options) -> Figure | None:
     """Return the figure of an experiment; None where no step size stayed finite.
 
-    Over splits the costs are medians, and the ends of single runs do not stand beside them.
+    With several splits the costs are medians, and the ends of single runs are not drawn.
     """
     rows = material.schemes(sweep, experiment)
-    over = repeated_over(rows)
-    arrays = {} if over else material.fitting(sweep, rows, names.KEPT, lambda parts: True)
-    return material.of_steps(partial(draw, arrays=arrays), _finite)(sweep, experiment, options)
+    repeats = repeated_over(rows)
+    arrays = (
+        {}
+        if repeats
+        else material.fitting(sweep, rows, names.DESCENT_ARRAYS, lambda scheme_arrays: True)
+    )
+    return material.maker_from_steps(partial(draw, arrays=arrays), _has_finite_costs)(
+        sweep, experiment, options
+    )

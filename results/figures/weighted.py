@@ -1,4 +1,4 @@
-"""A point as the mean plus components, each by its weight, as images."""
+"""A point as the mean plus weighted components, as images."""
 
 from typing import Any
 
@@ -7,44 +7,63 @@ import pandas as pd
 from matplotlib.figure import Figure
 
 from normbench.results.figures.base import style
-from normbench.results.figures.base.material import Arrays, Parts, of_arrays, with_arrays
+from normbench.results.figures.base.material import (
+    ArraysByLabel,
+    SchemeArrays,
+    maker_from_arrays,
+    with_arrays,
+)
 from normbench.results.figures.base.style import SCREEN, Shape
 from normbench.results.figures.components import is_image, square
 
-TERMS = 5  # components that are drawn
+TERM_COUNT = 5  # components that are drawn
 
 
-def draw(arrays: Arrays, schemes: pd.DataFrame, title: str, *, shape: Shape = SCREEN) -> Figure:
-    """Return the figure: a row a scheme, the mean, components with weights, their sum, the point.
+def draw(
+    arrays: ArraysByLabel, schemes: pd.DataFrame, title: str, *, shape: Shape = SCREEN
+) -> Figure:
+    """Return the figure: for each scheme, the mean, weighted components, their sum, the point.
 
-    arrays: by label, `origin` (N,), `components` (m, N), `weights` (m,), `count` (K,), `built`
-    (K, N), `original` (N,), N a square. schemes: one row a scheme (`label`, `normalizer`).
+    Args:
+        arrays: by label, `origin` (N,), `components` (m, N), `weights` (m,), `count` (K,),
+            `built` (K, N), `original` (N,), N a square number.
+        schemes: one row for each scheme (`label`, `normalizer`).
+        title: the title of the figure.
+        shape: the format of the figure.
     """
-    shown = with_arrays(schemes, arrays)
-    columns = TERMS + 3
+    drawn_schemes = with_arrays(schemes, arrays)
+    columns = TERM_COUNT + 3
     height = shape.width / columns + 3 * shape.font / 72
-    with style.drawn(shape):
-        figure, grid = style.rows_of_images(len(shown), columns, shape, title, height)
-        for axes, scheme in zip(grid, shown):
-            for axis, (words, pixels, red) in zip(axes, _terms(scheme.parts, scheme.label)):
-                edge = float(np.abs(pixels).max())
-                limits = {"vmin": -edge, "vmax": edge} if red else {}
-                colors = "RdBu_r" if red else "gray"
-                axis.imshow(square(pixels), cmap=colors, interpolation="nearest", **limits)
-                axis.set_title(words, fontsize="small")
+    with style.figure_style(shape):
+        figure, grid = style.rows_of_images(len(drawn_schemes), columns, shape, title, height)
+        for axes, scheme in zip(grid, drawn_schemes):
+            for axis, (term_title, pixels, is_signed) in zip(
+                axes, _terms(scheme.arrays, scheme.label)
+            ):
+                limit = float(np.abs(pixels).max())
+                color_limits = {"vmin": -limit, "vmax": limit} if is_signed else {}
+                color_map = "RdBu_r" if is_signed else "gray"
+                axis.imshow(square(pixels), cmap=color_map, interpolation="nearest", **color_limits)
+                axis.set_title(term_title, fontsize="small")
     return figure
 
 
-def _terms(parts: Parts, label: str) -> list[tuple[str, Any, bool]]:
-    """Return the terms of the sum: words, pixels, and whether they are around 0."""
-    drawn = min(TERMS, len(parts["weights"]))
-    terms = [(f"{style.plain(label)}\nmean", parts["origin"], False)]
-    for number in range(drawn):
-        words = f"{parts['weights'][number]:+.4g} x\ncomponent {number + 1}"
-        terms.append((words, parts["components"][number], True))
-    last, share = parts["count"][-1], parts["share"][-1]
-    terms.append((f"= from all {last},\n{share:.1%} of variance", parts["built"][-1], False))
-    return [*terms, ("the point\nitself", parts["original"], False)]
+def _terms(scheme_arrays: SchemeArrays, label: str) -> list[tuple[str, Any, bool]]:
+    """Return the terms of the sum: title, pixels, and whether the pixels are signed."""
+    component_count = min(TERM_COUNT, len(scheme_arrays["weights"]))
+    terms = [(f"{style.escape_dollars(label)}\nmean", scheme_arrays["origin"], False)]
+    for component in range(component_count):
+        term_title = f"{scheme_arrays['weights'][component]:+.4g} x\ncomponent {component + 1}"
+        terms.append((term_title, scheme_arrays["components"][component], True))
+    coordinate_count, share = scheme_arrays["count"][-1], scheme_arrays["share"][-1]
+    terms.append(
+        (
+            f"= from all {coordinate_count},\n{share:.1%} of variance",
+            scheme_arrays["built"][-1],
+            False,
+        )
+    )
+    return [*terms, ("the point\nitself", scheme_arrays["original"], False)]
 
 
-make = of_arrays("components", draw, is_image)
+make = maker_from_arrays("components", draw, is_image)

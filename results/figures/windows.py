@@ -1,9 +1,10 @@
-"""Step-size windows: which directions a step size trains, and what came of each step size.
+"""Step-size windows: the directions that each step size trains, and the excess that it leaves.
 
-Above, a bar for each eigendirection of the Hessian at the start, the stiffest on top: the step
-sizes under which the distance along it shrinks to 1/e within the iterations; the darker, the more
-of the start's excess lies along it. Outlined, where the curvature changes on the way: the windows
-at the best step's last weights. Below, on the same axis, what was left of the excess.
+The upper panel has a bar for each eigendirection of the Hessian at the start, the stiffest on top.
+A bar spans the step sizes that shrink the distance along the direction to 1/e within the
+iterations. A dark bar holds much of the start's excess. If the curvature changes during the
+descent, outlines show the windows at the best step's last weights. The lower panel shows the excess
+left on the same axis.
 """
 
 from collections.abc import Mapping
@@ -18,32 +19,35 @@ from matplotlib.patches import Rectangle
 from numpy.typing import NDArray
 
 from normbench import names
-from normbench.results.compare.directions import CURVATURE, SHARE, TIMES
+from normbench.results.compare.directions import WINDOW_CURVATURE, WINDOW_SHARE, WINDOW_TIMES
 from normbench.results.compare.reached import excess_left
 from normbench.results.figures.base import material, style, ticks
-from normbench.results.figures.base.material import Arrays, Parts, with_arrays
-from normbench.results.figures.base.style import SCREEN, VERDICTS, Shape
+from normbench.results.figures.base.material import ArraysByLabel, SchemeArrays, with_arrays
+from normbench.results.figures.base.style import SCREEN, VERDICT_LOOKS, Shape
 from normbench.results.store.rows import as_rows, number_in
 from normbench.results.store.runs import Sweep, which_step
 
 Array = NDArray[np.float64]
-STEP, THRESHOLD = names.STEP_SIZE.column, names.THRESHOLD.column
-AT_BEST = "window_best"  # the curvatures at the best weights, of costs whose curvature changes
-MOST = 40  # bars that can be told apart
-MOST_LEFT = 30.0  # of the excess, in a panel
-GUESSED = "the least cost is not known; the excess cost is over the lowest cost seen"
-LIGHT = 0.93  # grey of a direction along which there is nothing
-LEAST = 1e-6  # of the excess: below, costs are not told apart
+STEP_SIZE, THRESHOLD = names.STEP_SIZE.column, names.THRESHOLD.column
+BEST_CURVATURES = names.CURVATURES_BEST.key  # at the best step's last weights
+MAX_BARS = 40  # more bars cannot be distinguished
+MAX_EXCESS = 30.0  # upper limit of the excess left in a panel
+LOWEST_COST_NOTE = "the least cost is not known; the excess cost is over the lowest cost seen"
+LIGHTEST_GREY = 0.93  # grey of a direction without excess
+MIN_EXCESS = 1e-6  # lower limit of the excess left in a panel
 
 
 Row = Mapping[Any, Any]
 
 
 class Bars(NamedTuple):
-    """The directions of a scheme, or groups of neighbours, the stiffest first.
+    """The directions of a scheme, or groups of neighbouring directions, the stiffest first.
 
-    low, high `(n,)`: the step sizes that train one within the iterations. share `(n,)`: of the
-    start's excess. times `(n,)`: how many directions it stands for.
+    Attributes:
+        low: `(n,)`, the smallest step size that trains each direction within the iterations.
+        high: `(n,)`, the largest one.
+        share: `(n,)`, the share of the start's excess along each direction.
+        times: `(n,)`, the number of directions that each bar represents.
     """
 
     low: Array
@@ -52,227 +56,278 @@ class Bars(NamedTuple):
     times: NDArray[np.int64]
 
     def served(self, step: float) -> tuple[int, float]:
-        """Return how many directions a step size trains, and how much of the excess they hold."""
+        """Return the number of directions that a step size trains, and their excess share."""
         inside = (self.low <= step) & (step <= self.high)
         return int(self.times[inside].sum()), float(self.share[inside].sum())
 
 
-def bars(parts: Parts, iterations: int) -> Bars:
-    """Return the windows of a scheme's directions: `(1 - e^(-1/K)) / h` to `(1 + e^(-1/K)) / h`."""
-    curvature, share = parts[CURVATURE], np.asarray(parts[SHARE], dtype=float)
-    shrinks = np.exp(-1 / max(iterations, 1))
-    total = share.sum()
+def bars(scheme_arrays: SchemeArrays, iterations: int) -> Bars:
+    """Return the windows of a scheme's directions.
+
+    The window of a direction of curvature h and K iterations is `(1 - e^(-1/K)) / h` to
+    `(1 + e^(-1/K)) / h`.
+
+    Args:
+        scheme_arrays: the recorded arrays, with the curvatures, shares and counts of directions.
+        iterations: K.
+    """
+    curvature, share = (
+        scheme_arrays[WINDOW_CURVATURE],
+        np.asarray(scheme_arrays[WINDOW_SHARE], dtype=float),
+    )
+    decay = np.exp(-1 / max(iterations, 1))
+    total_share = share.sum()
     return Bars(
-        (1 - shrinks) / curvature,
-        (1 + shrinks) / curvature,
-        share / total if total > 0 else share,
-        np.asarray(parts[TIMES]),
+        (1 - decay) / curvature,
+        (1 + decay) / curvature,
+        share / total_share if total_share > 0 else share,
+        np.asarray(scheme_arrays[WINDOW_TIMES]),
     )
 
 
-def at_best(parts: Parts, iterations: int) -> Bars | None:
-    """Return the windows at the best step's last weights; None where they are not known."""
-    curvature = parts.get(AT_BEST)
+def best_step_bars(scheme_arrays: SchemeArrays, iterations: int) -> Bars | None:
+    """Return the windows at the best step's last weights; None if these were not recorded."""
+    curvature = scheme_arrays.get(BEST_CURVATURES)
     if curvature is None or not len(curvature):
         return None
-    ones = np.ones(len(curvature), int)
-    return bars({CURVATURE: curvature, SHARE: ones, TIMES: ones}, iterations)
-
-
-def grouped(found: Bars) -> Bars:
-    """Return at most `MOST` bars: neighbours are put together, those with the larger shares last.
-
-    A group reaches over all windows in it.
-    """
-    count = len(found.low)
-    if count <= MOST:
-        return found
-    weight = np.cumsum(found.share + 1 / count)
-    group = np.minimum(
-        (MOST * (weight - weight[0]) / (weight[-1] - weight[0])).astype(int), MOST - 1
+    unit_shares = np.ones(len(curvature), int)
+    return bars(
+        {WINDOW_CURVATURE: curvature, WINDOW_SHARE: unit_shares, WINDOW_TIMES: unit_shares},
+        iterations,
     )
-    first = np.flatnonzero(np.r_[True, np.diff(group) > 0])
+
+
+def group_bars(all_bars: Bars) -> Bars:
+    """Return at most `MAX_BARS` bars; a group of neighbours spans all its windows.
+
+    Neighbours with small shares are grouped first.
+    """
+    count = len(all_bars.low)
+    if count <= MAX_BARS:
+        return all_bars
+    cumulative_weight = np.cumsum(all_bars.share + 1 / count)
+    group_indices = np.minimum(
+        (
+            MAX_BARS
+            * (cumulative_weight - cumulative_weight[0])
+            / (cumulative_weight[-1] - cumulative_weight[0])
+        ).astype(int),
+        MAX_BARS - 1,
+    )
+    group_starts = np.flatnonzero(np.r_[True, np.diff(group_indices) > 0])
     return Bars(
-        np.minimum.reduceat(found.low, first),
-        np.maximum.reduceat(found.high, first),
-        np.add.reduceat(found.share, first),
-        np.add.reduceat(found.times, first),
+        np.minimum.reduceat(all_bars.low, group_starts),
+        np.maximum.reduceat(all_bars.high, group_starts),
+        np.add.reduceat(all_bars.share, group_starts),
+        np.add.reduceat(all_bars.times, group_starts),
     )
 
 
 def make(sweep: Sweep, experiment: str, options: material.Options) -> Figure | None:
     """Return the figure of an experiment; None where no scheme has directions to draw."""
     rows = material.schemes(sweep, experiment)
-    arrays = material.fitting(sweep, rows, names.KEPT, lambda parts: CURVATURE in parts)
+    arrays = material.fitting(
+        sweep, rows, names.DESCENT_ARRAYS, lambda scheme_arrays: WINDOW_CURVATURE in scheme_arrays
+    )
     if not arrays:
         return None
-    table = material.steps(sweep, experiment)
-    title = f"{material.with_budget(experiment, rows)}, which directions a step size trains"
-    return draw(arrays, rows, table, title, shape=options.shape)
+    step_rows = material.steps(sweep, experiment)
+    title = f"{material.title_with_budget(experiment, rows)}, which directions a step size trains"
+    return draw(arrays, rows, step_rows, title, shape=options.shape)
 
 
 def draw(
-    arrays: Arrays,
+    arrays: ArraysByLabel,
     schemes: pd.DataFrame,
     steps: pd.DataFrame,
     title: str,
     *,
     shape: Shape = SCREEN,
 ) -> Figure:
-    """Return the figure: two panels a scheme on one axis of step sizes.
+    """Return the figure: two panels for each scheme on one axis of step sizes.
 
-    arrays: by label, with `window_curvature`, `window_share` and `window_times`. schemes, steps:
-    as `step_sizes.draw` takes them.
+    Args:
+        arrays: by label, with `window_curvature`, `window_share` and `window_times`.
+        schemes: as for `step_sizes.draw`.
+        steps: as for `step_sizes.draw`.
+        title: the title of the figure.
+        shape: the format of the figure.
     """
-    drawn = with_arrays(schemes, arrays)
-    rows = [scheme.row for scheme in drawn]
+    drawn_schemes = with_arrays(schemes, arrays)
+    rows = [scheme.row for scheme in drawn_schemes]
     budgets = [int(row[names.setting("iterations")]) for row in rows]
-    starts = [bars(scheme.parts, budget) for scheme, budget in zip(drawn, budgets)]
-    ends = [at_best(scheme.parts, budget) for scheme, budget in zip(drawn, budgets)]
-    with style.drawn(shape):
+    start_bars = [bars(scheme.arrays, budget) for scheme, budget in zip(drawn_schemes, budgets)]
+    end_bars = [
+        best_step_bars(scheme.arrays, budget) for scheme, budget in zip(drawn_schemes, budgets)
+    ]
+    with style.figure_style(shape):
         figure, axes = _panels(len(rows), shape, title)
-        low, high = _limits(starts, steps, rows)
-        for (upper, lower), (label, row, _, look), start, end in zip(axes, drawn, starts, ends):
-            _bars(upper, start, end, style.dark(look.color))
-            _excess(lower, steps[steps["label"] == label].sort_values(STEP), row)
-            _lines((upper, lower), row, look)
-            _name(upper, row, start, end, look)
+        low, high = _step_limits(start_bars, steps, rows)
+        for (upper, lower), (label, row, _, look), scheme_start, scheme_end in zip(
+            axes, drawn_schemes, start_bars, end_bars
+        ):
+            _draw_bars(upper, scheme_start, scheme_end, style.text_color(look.color))
+            _draw_excess(lower, steps[steps["label"] == label].sort_values(STEP_SIZE), row)
+            _draw_step_lines((upper, lower), row, look)
+            _name_panels(upper, row, scheme_start, scheme_end, look)
             upper.set(xscale="log", xlim=(low, high))
-            ticks.log_ticks(upper.xaxis, most=5)
-        _label(axes)
-        _legend(figure, shape, steps, rows, any(ends))
-        guessed = [row["label"] for row in rows if row.get(names.MINIMUM_REACHED.column) == "false"]
-        if guessed:
-            style.note(figure, shape, f"{', '.join(guessed)}: {GUESSED}")
+            ticks.set_log_ticks(upper.xaxis, max_powers=5)
+        _label_panels(axes)
+        _add_legend(figure, shape, steps, rows, any(end_bars))
+        unsolved_labels = [
+            row["label"] for row in rows if row.get(names.MINIMUM_REACHED.column) == "false"
+        ]
+        if unsolved_labels:
+            style.add_note(figure, shape, f"{', '.join(unsolved_labels)}: {LOWEST_COST_NOTE}")
     return figure
 
 
 def _panels(count: int, shape: Shape, title: str) -> tuple[Figure, list[tuple[Any, Any]]]:
     """Return a figure with an upper and a lower panel for each scheme."""
-    deep, wide = style.rows_and_columns(count, min(shape.columns, 3))  # a title takes a third
-    height = min(1.25, 2.6 / wide * 1.25) * shape.width / wide
-    inches = deep * max(height, 3.2) + 6 * shape.font / 72
-    figure = style.blank(shape, inches, style.heading(title, shape))
-    style.pad(figure, 0.06, 0.05)
-    grid = figure.subplots(2 * deep, wide, squeeze=False, sharex=True, height_ratios=[3, 2] * deep)
-    return figure, style.in_pairs(grid, count, wide)
+    # A title needs a third of the width.
+    row_count, column_count = style.rows_and_columns(count, min(shape.columns, 3))
+    height = min(1.25, 2.6 / column_count * 1.25) * shape.width / column_count
+    figure_height = row_count * max(height, 3.2) + 6 * shape.font / 72
+    figure = style.blank_figure(shape, figure_height, style.wrap_title(title, shape))
+    style.set_padding(figure, 0.06, 0.05)
+    grid = figure.subplots(
+        2 * row_count, column_count, squeeze=False, sharex=True, height_ratios=[3, 2] * row_count
+    )
+    return figure, style.pair_panels(grid, count, column_count)
 
 
-def _limits(starts: list[Bars], steps: pd.DataFrame, rows: list[Row]) -> tuple[float, float]:
-    """Return the step sizes that are shown: the grid, 2/L, and the windows that hold anything."""
-    low, high = steps[STEP].min(), steps[STEP].max()
-    ends = [low, high, *(number_in(row, THRESHOLD) for row in rows)]
-    for each in starts:
-        heavy = each.share > 0.01
-        ends += [*each.low[heavy], *each.high[heavy]]
-    known = [end for end in ends if end > 0]
-    return max(min(known), low / 1e3) / 2, min(max(known), high * 1e3) * 2
+def _step_limits(
+    start_bars: list[Bars], steps: pd.DataFrame, rows: list[Row]
+) -> tuple[float, float]:
+    """Return the limits of the step sizes: the grid, 2/L, and the windows with excess."""
+    low, high = steps[STEP_SIZE].min(), steps[STEP_SIZE].max()
+    candidates = [low, high, *(number_in(row, THRESHOLD) for row in rows)]
+    for scheme_bars in start_bars:
+        is_relevant = scheme_bars.share > 0.01
+        candidates += [*scheme_bars.low[is_relevant], *scheme_bars.high[is_relevant]]
+    positive_limits = [candidate for candidate in candidates if candidate > 0]
+    return max(min(positive_limits), low / 1e3) / 2, min(max(positive_limits), high * 1e3) * 2
 
 
-def _bars(axis: Any, start: Bars, end: Bars | None, color: str) -> None:
-    """Draw the windows, the stiffest direction on top, dark by the share of the excess.
+def _draw_bars(axis: Any, start_bars: Bars, end_bars: Bars | None, color: str) -> None:
+    """Draw the windows, the stiffest direction on top; dark ones hold much of the excess.
 
-    end: those at the best weights, outlined in a colour, from top to bottom as well.
+    end_bars: the windows at the best step's last weights, which are outlined in the colour.
     """
-    shown = grouped(start)
-    count, darkest = len(shown.low), max(float(shown.share.max()), 1e-300)
-    greys = [str(LIGHT * (1 - share / darkest)) for share in shown.share]
-    look: Any = {"facecolors": greys, "edgecolors": "0.6", "linewidths": 0.4}
-    axis.add_collection(PatchCollection(_rectangles(shown, 1.0), zorder=2, **look))
-    if end is not None:
-        outlines = _rectangles(grouped(end), count / len(grouped(end).low))
-        look = {"facecolors": "none", "edgecolors": color, "linewidths": 0.6}
-        axis.add_collection(PatchCollection(outlines, zorder=3, **look))
+    drawn_bars = group_bars(start_bars)
+    count, largest_share = len(drawn_bars.low), max(float(drawn_bars.share.max()), 1e-300)
+    greys = [str(LIGHTEST_GREY * (1 - share / largest_share)) for share in drawn_bars.share]
+    patch_style: Any = {"facecolors": greys, "edgecolors": "0.6", "linewidths": 0.4}
+    axis.add_collection(PatchCollection(_rectangles(drawn_bars, 1.0), zorder=2, **patch_style))
+    if end_bars is not None:
+        outlines = _rectangles(group_bars(end_bars), count / len(group_bars(end_bars).low))
+        patch_style = {"facecolors": "none", "edgecolors": color, "linewidths": 0.6}
+        axis.add_collection(PatchCollection(outlines, zorder=3, **patch_style))
     axis.set(ylim=(count - 0.5, -0.5), yticks=[])
     axis.grid(False)
 
 
-def _rectangles(windows: Bars, tall: float) -> list[Rectangle]:
-    """Return bars from top to bottom, each so tall."""
+def _rectangles(bar_limits: Bars, height: float) -> list[Rectangle]:
+    """Return the rectangles of bars from top to bottom."""
     return [
-        Rectangle((low, place * tall - 0.5), high - low, tall)
-        for place, (low, high) in enumerate(zip(windows.low, windows.high))
+        Rectangle((low, bar_index * height - 0.5), high - low, height)
+        for bar_index, (low, high) in enumerate(zip(bar_limits.low, bar_limits.high))
     ]
 
 
-def _excess(axis: Any, own: pd.DataFrame, row: Row) -> None:
-    """Draw what each step size left of the start's excess, with its verdict.
+def _draw_excess(axis: Any, scheme_steps: pd.DataFrame, row: Row) -> None:
+    """Draw the share of the start's excess that each step size left, with its verdict.
 
-    Where rounding decides that, the mark stands on the axis, and no number is drawn.
+    The mark of a run whose end rounding decides stands on the axis, because its value means
+    nothing.
     """
-    left = np.array([excess_left(step, row) for step in as_rows(own)])
-    sizes = own[STEP].to_numpy(dtype=float)
-    shown = np.clip(np.where(np.isfinite(left), left, MOST_LEFT), LEAST, MOST_LEFT)
-    shown[(own["verdict"] == names.BY_ROUNDING).to_numpy()] = LEAST / 2
+    excess_shares = np.array([excess_left(step, row) for step in as_rows(scheme_steps)])
+    step_sizes = scheme_steps[STEP_SIZE].to_numpy(dtype=float)
+    drawn_shares = np.clip(
+        np.where(np.isfinite(excess_shares), excess_shares, MAX_EXCESS), MIN_EXCESS, MAX_EXCESS
+    )
+    drawn_shares[(scheme_steps["verdict"] == names.BY_ROUNDING).to_numpy()] = MIN_EXCESS / 2
     axis.set_yscale("log")
-    axis.set_ylim(LEAST / 2, 2 * MOST_LEFT)
+    axis.set_ylim(MIN_EXCESS / 2, 2 * MAX_EXCESS)
     axis.axhline(1.0, color="0.7", lw=0.8, zorder=1)
-    kept = np.isfinite(left)
-    axis.plot(sizes[kept], shown[kept], color="0.5", lw=0.8, zorder=2)
-    for verdict in VERDICTS:
-        having = (own["verdict"] == verdict).to_numpy()
-        if having.any():  # where nothing is clipped, an empty line has no end
-            style.draw_verdict(axis, verdict, sizes[having], shown[having])
-    places = [LEAST, 1e-4, 1e-2, 1.0, MOST_LEFT]
-    axis.set_yticks(places, ["under 10⁻⁶", "10⁻⁴", "10⁻²", "10⁰", f"over {MOST_LEFT:g}"])
+    is_finite = np.isfinite(excess_shares)
+    axis.plot(step_sizes[is_finite], drawn_shares[is_finite], color="0.5", lw=0.8, zorder=2)
+    for verdict in VERDICT_LOOKS:
+        has_verdict = (scheme_steps["verdict"] == verdict).to_numpy()
+        if has_verdict.any():  # matplotlib fails to clip an empty line
+            style.draw_verdict(axis, verdict, step_sizes[has_verdict], drawn_shares[has_verdict])
+    tick_values = [MIN_EXCESS, 1e-4, 1e-2, 1.0, MAX_EXCESS]
+    axis.set_yticks(tick_values, ["under 10⁻⁶", "10⁻⁴", "10⁻²", "10⁰", f"over {MAX_EXCESS:g}"])
     axis.minorticks_off()
 
 
-def _lines(pair: tuple[Any, Any], row: Row, look: style.Look) -> None:
+def _draw_step_lines(panels: tuple[Any, Any], row: Row, look: style.Look) -> None:
     """Draw 2/L and the best step size through both panels."""
-    best, threshold = number_in(row, names.STEP_TAG.column), number_in(row, THRESHOLD)
-    for axis in pair:
+    best_step, threshold = number_in(row, names.STEP_TAG.column), number_in(row, THRESHOLD)
+    for axis in panels:
         if not np.isnan(threshold):
             axis.axvline(threshold, color="black", ls=":", lw=1.4, zorder=3)
-        if not np.isnan(best):
-            axis.axvline(best, color=style.dark(look.color), lw=1.8, zorder=3)
+        if not np.isnan(best_step):
+            axis.axvline(best_step, color=style.text_color(look.color), lw=1.8, zorder=3)
 
 
-def _name(axis: Any, row: Row, start: Bars, end: Bars | None, look: style.Look) -> None:
-    """Write over a scheme's panels what its best step size serves, in numbers."""
+def _name_panels(
+    axis: Any, row: Row, start_bars: Bars, end_bars: Bars | None, look: style.Look
+) -> None:
+    """Write above a scheme's panels how many directions its best step size trains."""
     style.name_panel(axis, row["label"], look)
-    best = number_in(row, names.STEP_TAG.column)
-    if np.isnan(best):
+    best_step = number_in(row, names.STEP_TAG.column)
+    if np.isnan(best_step):
         return
-    count, share = start.served(best)
-    exact = str(row.get(names.BASIS.column, "")).startswith(names.EXACT)
-    step, total = f"step {row[names.STEP_TAG.column]}", start.times.sum()
-    if not exact and best > start.high.max():  # what it serves is flatter than the start is
-        lines = [f"{step} is too large", f"for all {total} directions of the start"]
+    count, share = start_bars.served(best_step)
+    is_exact = str(row.get(names.BASIS.column, "")).startswith(names.EXACT)
+    step_label, direction_count = f"step {row[names.STEP_TAG.column]}", start_bars.times.sum()
+    # A larger step trains directions flatter than any at the start.
+    if not is_exact and best_step > start_bars.high.max():
+        title_lines = [
+            f"{step_label} is too large",
+            f"for all {direction_count} directions of the start",
+        ]
     else:
-        where = "" if exact else "at the start, "
-        lines = [f"{step} trains {count} of {total} directions"]
-        lines += [f"{where}holding {share:.0%} of the excess cost"]
-    if end is not None:
-        lines.append(f"and trains {end.served(best)[0]} of {len(end.low)} at the end")
-    axis.set_title("\n".join([axis.get_title(), *lines]), fontsize="small")
+        reference_text = "" if is_exact else "at the start, "
+        title_lines = [f"{step_label} trains {count} of {direction_count} directions"]
+        title_lines += [f"{reference_text}holding {share:.0%} of the excess cost"]
+    if end_bars is not None:
+        title_lines.append(
+            f"and trains {end_bars.served(best_step)[0]} of {len(end_bars.low)} at the end"
+        )
+    axis.set_title("\n".join([axis.get_title(), *title_lines]), fontsize="small")
 
 
-def _label(pairs: list[tuple[Any, Any]]) -> None:
-    for upper, lower in pairs:
-        place = lower.get_subplotspec()
+def _label_panels(panel_pairs: list[tuple[Any, Any]]) -> None:
+    """Label the axes of the grid of panels."""
+    for upper, lower in panel_pairs:
+        grid_position = lower.get_subplotspec()
         upper.tick_params(labelbottom=False)
         lower.tick_params(labelbottom=True)
         lower.set_xlabel("step size")
-        if place.is_first_col():
+        if grid_position.is_first_col():
             upper.set_ylabel("most curved on top")
             lower.set_ylabel("excess cost left")
         else:
             lower.tick_params(labelleft=False)
 
 
-def _legend(
-    figure: Figure, shape: Shape, steps: pd.DataFrame, rows: list[Row], outlined: bool
+def _add_legend(
+    figure: Figure, shape: Shape, steps: pd.DataFrame, rows: list[Row], has_outlines: bool
 ) -> None:
-    looks: dict[str, Any] = {}
+    """Add a legend of the lines, bars and verdicts."""
+    line_styles: dict[str, Any] = {}
     if any(pd.notna(row[names.STEP_TAG.column]) for row in rows):
-        looks[f"{which_step(pd.DataFrame(rows))} step"] = {"color": "0.3", "lw": 1.8}
+        line_styles[f"{which_step(pd.DataFrame(rows))} step"] = {"color": "0.3", "lw": 1.8}
     if any(pd.notna(row.get(THRESHOLD)) for row in rows):
-        looks["2 / L, promised"] = {"color": "black", "ls": ":", "lw": 1.4}
-    square = {"marker": "s", "ls": ""}
-    looks["dark: much of the excess cost lies there"] = {**square, "color": "0.2"}
-    if outlined:
-        looks["outlined: at the end"] = {**square, "mfc": "none", "mec": "0.3"}
-    handles = style.verdict_marks(set(steps["verdict"]))
-    handles += [Line2D([], [], label=label, **look) for label, look in looks.items()]
-    style.legend(figure, shape, handles)
+        line_styles["2 / L, promised"] = {"color": "black", "ls": ":", "lw": 1.4}
+    square_style = {"marker": "s", "ls": ""}
+    line_styles["dark: much of the excess cost lies there"] = {**square_style, "color": "0.2"}
+    if has_outlines:
+        line_styles["outlined: at the end"] = {**square_style, "mfc": "none", "mec": "0.3"}
+    handles = style.verdict_handles(set(steps["verdict"]))
+    handles += [
+        Line2D([], [], label=label, **line_style) for label, line_style in line_styles.items()
+    ]
+    style.add_legend(figure, shape, handles)

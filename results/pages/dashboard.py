@@ -1,4 +1,4 @@
-"""MLflow's UI on a comparison: the link that opens on its charts, and the server behind it."""
+"""MLflow's UI: the link to a comparison's charts, and the server."""
 
 import os
 import signal
@@ -14,40 +14,67 @@ from threading import Thread
 from normbench import names
 from normbench.results.pages import view
 from normbench.results.safe import secrets
-from normbench.results.store import mlflows_own, state, uris
+from normbench.results.store import saved_views, state, uris
 from normbench.results.store.errors import ResultsError
 from normbench.results.store.runs import Sweep
 
 HOST, PORT = "127.0.0.1", 5000
-LOOK, ANSWER = 0.2, 2.0  # seconds: between two looks whether the server answers, and for an answer
+POLL_INTERVAL = 0.2  # seconds between two attempts to reach the starting server
+ANSWER_TIMEOUT = 2.0  # seconds that one attempt waits for an answer
 
 
 def link(sweep: Sweep, experiment: str, port: int = PORT, host: str = HOST) -> str:
-    """Return the address that opens MLflow's charts on the scheme runs of a sweep."""
-    server = secrets.without_user(sweep.store.rstrip("/"))  # which is not for the terminal
+    """Return the address of MLflow's charts of a sweep's scheme runs.
+
+    Args:
+        sweep: The runs.
+        experiment: The experiment.
+        port: The port of a local server.
+        host: The address of a local server.
+
+    Returns:
+        The address; on the store's own server if it has one.
+    """
+    server = secrets.without_user(sweep.store.rstrip("/"))  # no password on the terminal
     base = server if uris.is_server(server) else f"http://{host}:{port}"
     return f"{base}/{path(sweep, experiment)}"
 
 
 def path(sweep: Sweep, experiment: str, role: str = names.SCHEME) -> str:
-    """Return the part of the link that comes after the server's address.
+    """Return the link to a sweep's charts without the server's address.
 
-    It names the saved view, which holds the search as well; where none was saved, the search.
+    Args:
+        sweep: The runs.
+        experiment: The experiment.
+        role: `scheme` or `step`: the runs that the charts show.
+
+    Returns:
+        The link: to the saved view, or to a search if no view was saved.
     """
     rows = sweep.of_role(names.SWEEP, experiment)
     experiment_id = rows["experiment_id"].iloc[0]
-    key = view.key(sweep.sweep_id, role)
-    if sweep.has_tag(experiment, mlflows_own.VIEW + key):
-        return mlflows_own.page(experiment_id, view=key)
-    search = view.where(sweep.sweep_id, role)
-    return mlflows_own.page(experiment_id, search=search, order=view.order(sweep.sweep_id))
+    key = view.view_id(sweep.sweep_id, role)
+    if sweep.has_tag(experiment, saved_views.VIEW + key):
+        return saved_views.page(experiment_id, view=key)
+    search = view.search_filter(sweep.sweep_id, role)
+    return saved_views.page(experiment_id, search=search, order=view.sort_key(sweep.sweep_id))
 
 
 def serve(store: str, host: str = HOST, port: int = PORT) -> int:
-    """Serve MLflow's UI until Ctrl-C; print the links to the last comparison once it answers.
+    """Serve MLflow's UI until Ctrl-C, and print the links to the last comparison once it answers.
 
-    A store that is a server serves itself: its links are all there is to print. Raises ResultsError
-    where the store is missing or empty or the port is taken.
+    If the store is a server, its links are printed and nothing is started.
+
+    Args:
+        store: An MLflow store or server.
+        host: The address that the server listens on.
+        port: Its port.
+
+    Returns:
+        The exit code.
+
+    Raises:
+        ResultsError: The store is missing or empty, or the port is in use.
     """
     serves_itself = uris.is_server(store)
     if not serves_itself:
@@ -63,7 +90,7 @@ def serve(store: str, host: str = HOST, port: int = PORT) -> int:
     command = [sys.executable, "-m", "mlflow", "server"]
     command += ["--host", host, "--port", str(port), "--workers", "1"]
     settings = {
-        # Not on the command line, where every user of the machine could read a password.
+        # On the command line, every user of the machine could read a password.
         "MLFLOW_BACKEND_STORE_URI": sweep.store,
         "MLFLOW_DISABLE_TELEMETRY": "true",
         # With one worker and no job runner: 2 processes instead of 12.
@@ -81,12 +108,12 @@ def serve(store: str, host: str = HOST, port: int = PORT) -> int:
     assert server.stdout is not None
     Thread(target=_announce, args=(server, host, port, links), daemon=True).start()
     try:
-        for line in server.stdout:  # what it says is cleaned, as all that is printed
+        for line in server.stdout:  # printed through the sanitizing stream
             print(line, end="", flush=True)
         return server.wait()
     except KeyboardInterrupt:
         return 0
-    finally:  # also where this process alone is told to end
+    finally:  # also if a signal ends this process alone
         server.terminate()
         server.wait()
 
@@ -95,19 +122,21 @@ def _announce(server: "subprocess.Popen[str]", host: str, port: int, links: list
     """Print the links once the server answers."""
     while server.poll() is None:
         with suppress(OSError, HTTPException):
-            asked = HTTPConnection(host, port, timeout=ANSWER)
-            asked.request("GET", "/health")
-            if asked.getresponse().status == HTTPStatus.OK:
+            connection = HTTPConnection(host, port, timeout=ANSWER_TIMEOUT)
+            connection.request("GET", "/health")
+            if connection.getresponse().status == HTTPStatus.OK:
                 print(*links, sep="\n", flush=True)
                 return
-        time.sleep(LOOK)
+        time.sleep(POLL_INTERVAL)
 
 
 def _leave(number: int, _: object) -> None:
+    """Exit on a signal."""
     raise SystemExit(128 + number)
 
 
 def _check_port(host: str, port: int) -> None:
+    """Raise ResultsError if a port cannot be used."""
     with socket.socket() as probe:
         probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:

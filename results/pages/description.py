@@ -1,4 +1,4 @@
-"""What MLflow's page says of a comparison, in Markdown: question, answer, table, links."""
+"""The Markdown descriptions on MLflow's pages: question, answer, table and links."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -11,24 +11,37 @@ from normbench.results.pages import dashboard
 from normbench.results.safe import clean
 from normbench.results.store.runs import Sweep
 
-SIGNED = "Written by normbench"  # a description without it is somebody's own, and stays
-LONGEST = 4900  # MLflow keeps 5,000 characters of an experiment's description
+SIGNED = "Written by normbench"  # a description without it is a user's, and is kept
+MAX_DESCRIPTION_LENGTH = 4900  # MLflow stores 5,000 characters of an experiment's description
 
 
 def write(sweep: Sweep, experiment: str, picture: str = "") -> str:
-    """Return the description of one experiment of a sweep, and of its sweep run.
+    """Return the description of an experiment and of its sweep run.
 
-    picture: the name of a file of the sweep run, which shows the answer.
+    Args:
+        sweep: The runs.
+        experiment: The experiment.
+        picture: The name of the sweep run's artifact that shows the answer; empty for none.
+
+    Returns:
+        The Markdown.
     """
-    part = sweep.only(experiment)
-    sentences = (headline.headline(part, experiment), cause.cause(part, experiment))
+    experiment_sweep = sweep.only(experiment)
+    sentences = (
+        headline.headline(experiment_sweep, experiment),
+        cause.cause(experiment_sweep, experiment),
+    )
     head = [
         f"Comparison {clean.markdown(sweep.sweep_id)}: "
         f"**{clean.markdown(answer.question(sweep, experiment))}**",
-        *(clean.markdown(words) for words in sentences if words),
-        *([f"![What each step size leaves]({_file_path(part, picture)})"] if picture else []),
+        *(clean.markdown(sentence) for sentence in sentences if sentence),
+        *(
+            [f"![What each step size leaves]({_file_path(experiment_sweep, picture)})"]
+            if picture
+            else []
+        ),
     ]
-    table = tables.markdown(tables.summary(part))
+    table = tables.markdown(tables.summary(experiment_sweep))
     foot = [
         f"Again: {clean.code(sweep.command)}",
         f"[Charts of the schemes]({dashboard.path(sweep, experiment)}), "
@@ -36,29 +49,33 @@ def write(sweep: Sweep, experiment: str, picture: str = "") -> str:
         f"[the report]({report_path(sweep, experiment)}).",
         f"*{SIGNED}.*",
     ]
-    whole = "\n\n".join([*head, table, *foot])
-    return whole if len(whole) <= LONGEST else "\n\n".join([*head, *foot])[:LONGEST]
+    text = "\n\n".join([*head, table, *foot])
+    return (
+        text
+        if len(text) <= MAX_DESCRIPTION_LENGTH
+        else "\n\n".join([*head, *foot])[:MAX_DESCRIPTION_LENGTH]
+    )
 
 
 def of_scheme(row: Mapping[Any, Any]) -> str:
-    """Return the description of a scheme's run, a row of a sweep's runs."""
-    step, told = row.get(names.STEP_TAG.column), row.get(names.EXPLANATION.column)
+    """Return the description of a scheme's run, from its row."""
+    step, explanation = row.get(names.STEP_TAG.column), row.get(names.EXPLANATION.column)
     at = f" at step size {step}" if isinstance(step, str) else ""
-    words = [f"**{clean.markdown(row['label'])}** on {clean.markdown(row['experiment'])}: "]
-    came_to = row["verdict"] or "no descent"
-    words[0] += clean.markdown(f"{came_to}{at}, in comparison {row[names.SWEEP_ID.column]}.")
-    words += [clean.markdown(told)] if isinstance(told, str) else []
-    return "\n\n".join([*words, f"*{SIGNED}.*"])[:LONGEST]
+    paragraphs = [f"**{clean.markdown(row['label'])}** on {clean.markdown(row['experiment'])}: "]
+    verdict = row["verdict"] or "no descent"
+    paragraphs[0] += clean.markdown(f"{verdict}{at}, in comparison {row[names.SWEEP_ID.column]}.")
+    paragraphs += [clean.markdown(explanation)] if isinstance(explanation, str) else []
+    return "\n\n".join([*paragraphs, f"*{SIGNED}.*"])[:MAX_DESCRIPTION_LENGTH]
 
 
-def _file_path(part: Sweep, name: str) -> str:
-    """Return where MLflow's server has a file of a sweep run, from its page."""
-    run_id = part.of_role(names.SWEEP).iloc[0]["run_id"]
+def _file_path(experiment_sweep: Sweep, name: str) -> str:
+    """Return the address of a sweep run's artifact, relative to MLflow's page."""
+    run_id = experiment_sweep.of_role(names.SWEEP).iloc[0]["run_id"]
     return f"get-artifact?path={quote(name)}&run_uuid={run_id}"
 
 
 def report_path(sweep: Sweep, experiment: str) -> str:
-    """Return where MLflow's page shows the report, without the server's address."""
+    """Return the address of the report on MLflow's page, without the server's address."""
     row = sweep.of_role(names.SWEEP, experiment).iloc[0]
     return (
         f"#/experiments/{row['experiment_id']}/runs/{row['run_id']}/artifacts/report.html"

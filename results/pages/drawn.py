@@ -1,4 +1,4 @@
-"""Figures that are there already: a sweep all of whose jobs are reused need not draw them again."""
+"""Cache of rendered figures, for sweeps whose jobs are all reused."""
 
 import hashlib
 import json
@@ -16,20 +16,25 @@ from normbench.results.store import state
 from normbench.results.store.rows import as_rows
 from normbench.results.store.runs import Sweep
 
-CODE = Path(str(resources.files("normbench.results")))  # which draws
-VOCABULARY = Path(str(names.__file__))  # the one other module that it needs
-KINDS = (".png", ".svg", ".gif", ".html")
-SUFFIXES = (".py", ".js", ".jinja")
-LARGEST = 1 << 28  # bytes of a file
-MOST = 2000  # runs whose record is compared; of more it takes as long as to draw
-# What a run is told when it is drawn, or by other sweeps.
-LATER = (names.DESCRIPTION.column, names.COLOR.column, names.REQUEST.column)
+CODE = Path(str(resources.files("normbench.results")))  # the code that draws
+VOCABULARY = Path(str(names.__file__))  # the only other module that figures depend on
+FIGURE_SUFFIXES = (".png", ".svg", ".gif", ".html")
+CODE_SUFFIXES = (".py", ".js", ".jinja")
+MAX_FILE_BYTES = 1 << 28
+MAX_RUNS = 2000  # comparing the records of more runs takes as long as drawing
+# Columns that change when a sweep is drawn, or by other sweeps.
+CHANGING_COLUMNS = (names.DESCRIPTION.column, names.COLOR.column, names.REQUEST.column)
 
 
-class Known:
-    """The figures of a sweep, by what they show.
+class RecordedFigures:
+    """The figures that another sweep drew of the same jobs, with the same code.
 
-    That is its jobs, in order, the code that draws, and the names of those that are wanted.
+    Args:
+        writer: The writer of MLflow.
+        folder: The folder of this sweep.
+        parents: The sweep run of each experiment.
+        outcomes: The jobs in order, each with `experiment`, `run_id` and `reused`.
+        wanted: The names of the figures.
     """
 
     def __init__(
@@ -43,156 +48,194 @@ class Known:
         self.writer, self.folder, self.parents = writer, folder, parents
         self.reused = all(outcome["reused"] for outcome in outcomes)
         jobs = [[outcome["experiment"], outcome["run_id"]] for outcome in outcomes]
-        self.drawing = [*_code(), *wanted]
-        words = json.dumps([jobs, *self.drawing])
-        self.digest = hashlib.sha256(words.encode()).hexdigest()
+        self.drawing = [*_code_digests(), *wanted]
+        identity = json.dumps([jobs, *self.drawing])
+        self.digest = hashlib.sha256(identity.encode()).hexdigest()
 
     def files(self, copy: bool) -> dict[str, list[Path]] | None:
-        """Return an equal sweep's files, where they are; None where they are not there.
+        """Return the files of an equal sweep.
 
-        None, too, where a file is no longer what that sweep drew. copy: they are copied into this
-        sweep's folder. Raises nothing: what is not there is drawn.
+        Args:
+            copy: Whether the files are copied into this sweep's folder.
+
+        Returns:
+            The files by experiment; None where one is missing or was changed since, so that the
+            figures must be drawn.
         """
         if not self.reused:
             return None
-        found: dict[str, list[Path]] = {}
+        files_by_experiment: dict[str, list[Path]] = {}
         for experiment in self.parents:
             tags = self.writer.tags_of(experiment, names.DRAWN, self.digest)
             if tags is None:
                 return None
             try:
                 folder = tags.get(names.DRAWN_IN.key) or tags[names.FOLDER.key]
-                place, drawn = Path(folder), tags[names.DRAWN_FILES.key]
-                if place.parent != self.folder.parent:
+                source_folder, digests = Path(folder), tags[names.DRAWN_FILES.key]
+                if source_folder.parent != self.folder.parent:
                     return None
-                here = self.folder if copy else place
-                found[experiment] = _copies(place, here, json.loads(drawn))
+                target_folder = self.folder if copy else source_folder
+                files_by_experiment[experiment] = _copies(
+                    source_folder, target_folder, json.loads(digests)
+                )
             except (OSError, KeyError, ValueError, AttributeError):
                 return None
-        return found
+        return files_by_experiment
 
     def remember(self, written: Mapping[str, Sequence[Path]], sweep: Sweep | None = None) -> None:
-        """Say on each experiment's sweep run what was drawn. Raises `StoreLostError`.
+        """Tag each experiment's sweep run with its figures.
 
-        sweep: as it was read to be drawn.
+        Args:
+            written: The figures' files by experiment.
+            sweep: The runs from which they were drawn.
+
+        Raises:
+            StoreLostError: The store is out of reach.
         """
         record = _record(sweep, self.drawing) if sweep else ""
         for experiment, parent in self.parents.items():
-            files = {file.name: _content(file) for file in written.get(experiment, ())}
-            places = {file.parent for file in written.get(experiment, ())} - {self.folder}
-            words = json.dumps(files)
-            if len(words) < 5000:  # MLflow's limit of a tag
-                drawn = {names.DRAWN: self.digest, names.DRAWN_FILES: words}
-                drawn |= {names.DRAWN_IN: str(min(places))} if places else {}
-                drawn |= {names.DRAWN_FROM: record} if record else {}
-                self.writer.tag(parent, {tag.key: text for tag, text in drawn.items()})
+            files = {file.name: _digest_of_file(file) for file in written.get(experiment, ())}
+            other_folders = {file.parent for file in written.get(experiment, ())} - {self.folder}
+            serialized = json.dumps(files)
+            if len(serialized) < 5000:  # MLflow's limit of a tag
+                tags = {names.DRAWN: self.digest, names.DRAWN_FILES: serialized}
+                tags |= {names.DRAWN_IN: str(min(other_folders))} if other_folders else {}
+                tags |= {names.DRAWN_FROM: record} if record else {}
+                self.writer.tag(parent, {tag.key: text for tag, text in tags.items()})
 
 
-def still(sweep: Sweep, folder: Path) -> dict[str, list[Path]] | None:
-    """Return a sweep's files in a folder, as its command drew them; None where they must be drawn.
+def current_figures(sweep: Sweep, folder: Path) -> dict[str, list[Path]] | None:
+    """Return the figures that a sweep's command drew, copied into a folder.
 
-    That is where its record, its figures or the code that draws has changed since.
+    Args:
+        sweep: The runs.
+        folder: The folder.
+
+    Returns:
+        The files by experiment; None where the record, a figure or the code that draws has changed
+        since, so that the figures must be drawn.
     """
     rows = as_rows(sweep.of_role(names.SWEEP))
-    if sweep.is_query or state.of(sweep).phase is not state.Phase.ENDED:
+    if sweep.is_query or state.state_of(sweep).phase is not state.Phase.ENDED:
         return None
-    record, found = _record(sweep, [*_code(), *BY_DEFAULT]), {}
+    record, files_by_experiment = _record(sweep, [*_code_digests(), *BY_DEFAULT]), {}
     for row in rows:
         try:
             if not record or row[names.DRAWN_FROM.column] != record:
                 return None
-            own = row.get(names.DRAWN_IN.column)
-            place = own if isinstance(own, str) else row[names.FOLDER.column]
-            drawn = row[names.DRAWN_FILES.column]
-            found[row["experiment"]] = _copies(Path(place), folder, json.loads(drawn))
+            shared_folder = row.get(names.DRAWN_IN.column)
+            source_folder = (
+                shared_folder if isinstance(shared_folder, str) else row[names.FOLDER.column]
+            )
+            digests = row[names.DRAWN_FILES.column]
+            files_by_experiment[row["experiment"]] = _copies(
+                Path(source_folder), folder, json.loads(digests)
+            )
         except (OSError, KeyError, ValueError, TypeError, AttributeError):
             return None
-    return found or None
+    return files_by_experiment or None
 
 
 def _record(sweep: Sweep, drawing: Sequence[str]) -> str:
-    """Return a digest of what is recorded of a sweep's jobs, and of what draws it.
+    """Return a digest of the record of a sweep's jobs and of what draws it; empty for many runs.
 
-    drawing: its code, and the names of the figures. Empty for a sweep of many runs.
+    drawing: the digests of the code, and the names of the figures.
     """
-    if len(sweep.runs) > MOST:
+    if len(sweep.runs) > MAX_RUNS:
         return ""
     rows = sweep.runs[sweep.runs["role"] != names.SWEEP]
     members = names.membership("").column
-    columns = [key for key in sorted(rows) if key not in LATER and not key.startswith(members)]
-    table = rows[columns]
-    known = table.notna().to_numpy().tolist()
-    cells = [
-        [(key, repr(value)) for key, value, there in zip(columns, row, mine) if there]
-        for row, mine in zip(table.to_numpy(dtype=object).tolist(), known)
+    columns = [
+        key for key in sorted(rows) if key not in CHANGING_COLUMNS and not key.startswith(members)
     ]
-    words = json.dumps([sweep.store, cells, *drawing])
-    return hashlib.sha256(words.encode()).hexdigest()
+    table = rows[columns]
+    recorded_mask = table.notna().to_numpy().tolist()
+    cells = [
+        [
+            (key, repr(value))
+            for key, value, is_recorded in zip(columns, row, row_mask)
+            if is_recorded
+        ]
+        for row, row_mask in zip(table.to_numpy(dtype=object).tolist(), recorded_mask)
+    ]
+    identity = json.dumps([sweep.store, cells, *drawing])
+    return hashlib.sha256(identity.encode()).hexdigest()
 
 
-def _code() -> list[str]:
-    """Return a digest of each file that draws.
+def _code_digests() -> list[str]:
+    """Return a digest of each file of code that draws.
 
-    Any change, were it of a comment, draws again: to see which matter takes longer.
+    Any change causes a new drawing, even that of a comment: to find out whether a change matters
+    would take longer.
     """
-    drawing = [file for file in sorted(CODE.rglob("*")) if file.suffix in SUFFIXES]
-    return [_content(file) for file in (*drawing, VOCABULARY)]
+    drawing = [file for file in sorted(CODE.rglob("*")) if file.suffix in CODE_SUFFIXES]
+    return [_digest_of_file(file) for file in (*drawing, VOCABULARY)]
 
 
 def _copies(drawn: Path, folder: Path, names: Mapping[str, str]) -> list[Path]:
-    """Return a sweep's figures in a folder, copied from another's, which must be its neighbour.
+    """Copy a sweep's figures into a folder, unless they are there, and return the files.
 
-    names: the files' names, each with the digest of its content. They come from the store, where
-    somebody else may have written the name of any file. Raises ValueError where it is no figure of
-    such a sweep.
+    drawn: the folder of the figures, which must have the same parent. names: the digest of each
+    file by its name; since they come from the store, they may name any file. Raises ValueError for
+    a file that is no figure of that sweep.
     """
     if drawn.parent != folder.parent:
         raise ValueError(drawn)
-    texts = {}
-    for name, told in names.items():
-        if clean.name(name) != name or Path(name).suffix not in KINDS:
+    bytes_by_file = {}
+    for name, digest in names.items():
+        if clean.name(name) != name or Path(name).suffix not in FIGURE_SUFFIXES:
             raise ValueError(name)
-        text = texts[folder / name] = files.content(drawn / name, LARGEST)
-        if _digest(text) != told:
+        figure_bytes = bytes_by_file[folder / name] = files.read_bounded(
+            drawn / name, MAX_FILE_BYTES
+        )
+        if _digest(figure_bytes) != digest:
             raise ValueError(name)
-    for file, text in texts.items() if drawn != folder else ():
+    for file, figure_bytes in bytes_by_file.items() if drawn != folder else ():
         folder.mkdir(exist_ok=True)
-        file.write_bytes(text)
-    return list(texts)
+        file.write_bytes(figure_bytes)
+    return list(bytes_by_file)
 
 
-def remove(folder: Path, tags: Mapping[str, str], others: Collection[Mapping[str, str]]) -> None:
-    """Remove what a sweep drew in its folder.
+def remove(
+    folder: Path, tags: Mapping[str, str], tags_of_other_sweeps: Collection[Mapping[str, str]]
+) -> None:
+    """Remove the figures of a sweep from its folder.
 
-    tags: of the sweep's run; others: of the runs of all other sweeps. A file that is no longer what
-    was drawn stays, and so does what others put there; what tags say comes from the store, where
-    another may have written.
+    Files that were changed since, and files of other sweeps, are kept. The tags come from a store
+    that others may write to, so they are not trusted.
+
+    Args:
+        folder: The folder.
+        tags: The tags of the sweep's run.
+        tags_of_other_sweeps: The tags of the runs of all other sweeps.
     """
     shared = {
         name
-        for other in others
-        if other.get(names.FOLDER.key) == str(folder)
-        for name in _digests(other)
+        for other_tags in tags_of_other_sweeps
+        if other_tags.get(names.FOLDER.key) == str(folder)
+        for name in _digests(other_tags)
     }
     for name, digest in _digests(tags).items():
-        if clean.name(name) != name or Path(name).suffix not in KINDS or name in shared:
+        if clean.name(name) != name or Path(name).suffix not in FIGURE_SUFFIXES or name in shared:
             continue
         with suppress(OSError):
-            if _digest(files.content(folder / name, LARGEST)) == digest:
+            if _digest(files.read_bounded(folder / name, MAX_FILE_BYTES)) == digest:
                 (folder / name).unlink()
 
 
 def _digests(tags: Mapping[str, str]) -> dict[str, str]:
-    """Return the digest of each file that a sweep's tags say it drew, by its name."""
+    """Return the digest of each figure's file, by its name, from the tags of a sweep's run."""
     try:
         return dict(json.loads(tags.get(names.DRAWN_FILES.key, "{}")))
     except (ValueError, TypeError):
         return {}
 
 
-def _content(file: Path) -> str:
+def _digest_of_file(file: Path) -> str:
+    """Return the digest of a file."""
     return _digest(file.read_bytes())
 
 
 def _digest(text: bytes) -> str:
+    """Return a short digest of bytes."""
     return hashlib.sha256(text).hexdigest()[:16]

@@ -1,4 +1,4 @@
-"""What a sweep leaves in MLflow's pages at its end: chart views, colours, descriptions."""
+"""Write a sweep's chart views, colours, descriptions and figures to MLflow's pages."""
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -11,14 +11,18 @@ from normbench.results.store.rows import as_rows
 if TYPE_CHECKING:
     from normbench.results.store.runs import Sweep
 
-MELT = "melt"  # the figure that says why
+MELT = "melt"  # the figure that explains the answer
 
 
 def publish(writer: Writer, sweep: "Sweep", parents: Mapping[str, str]) -> None:
-    """Save the views of a sweep, then the descriptions, which name them.
+    """Save the colours, the views and the descriptions of a sweep.
 
-    parents: the sweep run of each experiment. A store that refuses a view or a description
-    keeps its runs: the links then hold a search instead.
+    If the store refuses a view or a description, the links contain a search instead.
+
+    Args:
+        writer: The writer of MLflow.
+        sweep: The runs.
+        parents: The sweep run of each experiment.
     """
     for experiment, parent in parents.items():
         _color(writer, sweep, experiment)
@@ -31,10 +35,15 @@ def attach(
     written: Mapping[str, Sequence[Path]],
     parents: Mapping[str, str],
 ) -> None:
-    """Put the figures on a sweep's runs, and on each scheme's a description and that figure.
+    """Log the figures on a sweep's runs, and a description and the `melt` figure on each scheme's.
 
-    written: the figures' files by experiment; parents: likewise the sweep's runs. Runs that the
-    sweep took in have their own, and those that failed have their traceback.
+    Reused runs have a description already, and failed ones have their traceback.
+
+    Args:
+        writer: The writer of MLflow.
+        sweep: The runs.
+        written: The figures' files by experiment.
+        parents: The sweep run of each experiment.
     """
     from normbench.results.compare.merging import crowded
     from normbench.results.pages import description
@@ -42,16 +51,16 @@ def attach(
     for experiment, files in written.items():
         for file in files:
             writer.log_file(parents[experiment], file)
-        drawn = [file.name for file in files if _is_melt(file)]
-        if drawn:
-            text = description.write(sweep, experiment, drawn[0])
+        melt_files = [file.name for file in files if _is_melt(file)]
+        if melt_files:
+            text = description.write(sweep, experiment, melt_files[0])
             _note(writer, experiment, parents[experiment], text)
         if crowded(sweep, experiment):
-            continue  # some 30 ms a run
+            continue  # it would take some 30 ms a run
         schemes = sweep.of_role(names.SCHEME, experiment)
-        own = schemes[schemes[names.SWEEP_ID.column] == sweep.sweep_id]
-        own = own[own[names.VERDICT.key] != names.FAILED]
-        for row in as_rows(own):
+        descended = schemes[schemes[names.SWEEP_ID.column] == sweep.sweep_id]
+        descended = descended[descended[names.VERDICT.key] != names.FAILED]
+        for row in as_rows(descended):
             writer.tag(row["run_id"], {names.DESCRIPTION.key: description.of_scheme(row)})
             for file in files:
                 if _is_melt(file):
@@ -59,18 +68,25 @@ def attach(
 
 
 def _color(writer: Writer, sweep: "Sweep", experiment: str) -> None:
-    """Give the runs the figures' colours, where they have another."""
+    """Set the figures' colours on the runs that have another."""
     from normbench.results.pages import view
 
     rows = sweep.only(experiment).runs.set_index("run_id")
-    known = rows.get(names.COLOR.column, rows[names.ROLE.column])
+    recorded_colors = rows.get(names.COLOR.column, rows[names.ROLE.column])
     for run_id, color in view.colors(sweep, experiment).items():
-        if known[run_id] != color:
+        if recorded_colors[run_id] != color:
             writer.tag(run_id, {names.COLOR.key: color})
 
 
 def describe(writer: Writer, sweep: "Sweep", experiment: str, parent: str) -> None:
-    """Save an experiment's views of a sweep, then the notes, which link to them and to its runs."""
+    """Save the views of an experiment, then the descriptions, which link to them.
+
+    Args:
+        writer: The writer of MLflow.
+        sweep: The runs.
+        experiment: The experiment.
+        parent: The sweep's run in it.
+    """
     from normbench.results.pages import description, view
 
     writer.tag_experiment(experiment, view.tags(sweep, experiment))
@@ -78,11 +94,12 @@ def describe(writer: Writer, sweep: "Sweep", experiment: str, parent: str) -> No
 
 
 def _is_melt(file: Path) -> bool:
+    """Return whether a file is the PNG of the `melt` figure."""
     return file.name.startswith(MELT) and file.suffix == ".png"
 
 
 def _note(writer: Writer, experiment: str, parent: str, text: str) -> None:
-    """Describe a sweep run and its experiment, unless that has a description of somebody's own."""
+    """Set the description of a sweep run, and of its experiment unless a user wrote one."""
     from normbench.results.pages import description
 
     writer.tag(parent, {names.DESCRIPTION.key: text})

@@ -1,6 +1,6 @@
-"""A comparison's saved views in MLflow: which charts stand on its page, and in what order.
+"""A comparison's saved views in MLflow: the charts of its page and their order.
 
-How MLflow stores a view stands in `mlflows_own`.
+`normbench.results.store.saved_views` has the format in which MLflow stores a view.
 """
 
 from collections.abc import Callable, Sequence
@@ -8,20 +8,20 @@ from typing import Any
 
 from normbench import names
 from normbench.results.compare.merging import members_of, merged
-from normbench.results.store import mlflows_own
+from normbench.results.store import saved_views
 from normbench.results.store.looks import looks
 from normbench.results.store.runs import HISTORIES, QUARTILES, Sweep
 
 SERIES = (names.SHARPNESS.key, names.PREDICTED_COST.key)
-# The theory that says most comes first; every other number of it follows, by name.
+# These metrics of theory come first; all others follow by name.
 THEORY = (*SERIES, names.THRESHOLD.key, names.LIPSCHITZ.key, names.CONDITION.key)
-STEP = names.GRID_STEP_SIZE.key  # the horizontal axis of what the step runs came to
-# These are no results, and MLflow is kept from drawing them.
+STEP = names.GRID_STEP_SIZE.key  # the horizontal axis of the step runs' final values
+# Metrics without a chart: they are axes, not results.
 AXES = (STEP, names.STEP_SIZE.key)
 GRID = tuple(names.grid(metric).key for metric in names.HISTORIES[:2])
 COUNTS = (names.TRAIN_MISCLASSIFICATIONS, names.TEST_MISCLASSIFICATIONS)
-LOG = (names.TRAIN_COST.key, names.TEST_COST.key, *SERIES, GRID[0])
-OTHER = "other"
+LOGARITHMIC = (names.TRAIN_COST.key, names.TEST_COST.key, *SERIES, GRID[0])
+OTHER_SECTION = "other"
 SECTIONS: dict[str, Callable[[str], bool]] = {
     "best step sizes": lambda name: name in HISTORIES,
     "step runs": lambda name: name in GRID,
@@ -30,49 +30,61 @@ SECTIONS: dict[str, Callable[[str], bool]] = {
     "time": lambda name: name.startswith(names.TIME),
     "quartiles over the starts": lambda name: name in QUARTILES,
 }
-OPEN = tuple(SECTIONS)[:2]  # the charts that answer
-# The page names its columns so.
-COST = f"{names.METRICS}`{names.FINAL_COST.key}`"
-COLUMNS = (COST, *(f"{names.TAGS}`{tag.key}`" for tag in (names.STEP_TAG, names.VERDICT)))
+OPEN_SECTIONS = tuple(SECTIONS)[:2]  # the charts of the answer
+# Columns as the page names them.
+COST_COLUMN = f"{names.METRICS}`{names.FINAL_COST.key}`"
+COLUMNS = (COST_COLUMN, *(f"{names.TAGS}`{tag.key}`" for tag in (names.STEP_TAG, names.VERDICT)))
 
 
-def key(sweep_id: str, role: str = names.SCHEME) -> str:
-    """Return a view's id: of the scheme runs, or of the step runs."""
+def view_id(sweep_id: str, role: str = names.SCHEME) -> str:
+    """Return the id of a sweep's view of its scheme runs, or of its step runs."""
     return sweep_id if role == names.SCHEME else f"{sweep_id}-steps"
 
 
-def where(sweep_id: str, role: str = names.SCHEME) -> str:
-    """Return MLflow's search filter for the runs of a sweep, own and reused."""
+def search_filter(sweep_id: str, role: str = names.SCHEME) -> str:
+    """Return MLflow's filter for the runs of a sweep, including reused ones."""
     return f"{names.ROLE.equals(role)} and {names.membership(sweep_id).exists}"
 
 
-def order(sweep_id: str) -> str:
-    """Return what MLflow's page sorts the runs of a sweep by: the order of its jobs.
+def sort_key(sweep_id: str) -> str:
+    """Return the column by which MLflow's page sorts a sweep's runs: the order of its jobs.
 
-    The page shows two lines of a chart's legend: the schemes that stand first in the command, which
-    the others are compared with. By date, MLflow would fold the schemes below their sweep.
+    A chart's legend shows two lines only. They are the schemes that come first in the command,
+    which the others are compared with. Sorted by date, the schemes would be folded below their
+    sweep.
     """
     return f"{names.TAGS}`{names.membership(sweep_id).key}`"
 
 
 def tags(sweep: Sweep, experiment: str) -> dict[str, str]:
-    """Return the tags that save an experiment's views: its scheme runs, and its step runs.
+    """Return the tags that save an experiment's views of its scheme runs and its step runs.
 
-    A view that is longer than what MLflow keeps is left out.
+    Args:
+        sweep: The runs.
+        experiment: The experiment.
+
+    Returns:
+        The tags; a view that is longer than MLflow stores is left out.
     """
     created = int(sweep.of_role(names.SWEEP, experiment)["started"].iloc[0])
-    found: dict[str, str] = {}
+    view_tags: dict[str, str] = {}
     for role, name in ((names.SCHEME, "schemes"), (names.STEP, "every step")):
-        shown = state(sweep, experiment, role)
+        page_state = state(sweep, experiment, role)
         title = f"{name}, {sweep.sweep_id}"
-        found |= mlflows_own.saved(key(sweep.sweep_id, role), title, created, shown)
-    return found
+        view_tags |= saved_views.view_tag(view_id(sweep.sweep_id, role), title, created, page_state)
+    return view_tags
 
 
 def state(sweep: Sweep, experiment: str, role: str = names.SCHEME) -> dict[str, Any]:
     """Return the state of MLflow's page: the search, the sections and their charts.
 
-    role: `scheme` for a curve a scheme, `step` for a curve a step size.
+    Args:
+        sweep: The runs.
+        experiment: The experiment.
+        role: `scheme` for one curve a scheme, `step` for one curve a step size.
+
+    Returns:
+        The state, as the page stores it.
     """
     rows = sweep.of_role(role, experiment).dropna(axis="columns", how="all")
     metrics = sorted(
@@ -80,60 +92,74 @@ def state(sweep: Sweep, experiment: str, role: str = names.SCHEME) -> dict[str, 
     )
     counts = _counts(rows)
     sections, cards = [], []
-    for title, shown in _sections(metrics):
+    for title, section_metrics in _sections(metrics):
         name = title
-        if title == OPEN[0]:
-            which = sweep.which_step(experiment)
-            name = "every step size" if role == names.STEP else f"{which} step sizes"
-        tall = title in OPEN[:2]
-        sections.append(mlflows_own.section(title, name, title in OPEN, 400 if tall else 320))
-        cards += [_card(name, title, name in LOG or name in counts) for name in shown]
-    cards += [mlflows_own.no_chart(name) for name in AXES]
-    search = where(sweep.sweep_id, role)
-    return mlflows_own.state(search, order(sweep.sweep_id), COLUMNS, sections, cards)
+        if title == OPEN_SECTIONS[0]:
+            step_choice = sweep.which_step(experiment)
+            name = "every step size" if role == names.STEP else f"{step_choice} step sizes"
+        tall = title in OPEN_SECTIONS[:2]
+        sections.append(
+            saved_views.section(title, name, title in OPEN_SECTIONS, 400 if tall else 320)
+        )
+        cards += [
+            _card(name, title, name in LOGARITHMIC or name in counts) for name in section_metrics
+        ]
+    cards += [saved_views.no_chart(name) for name in AXES]
+    search = search_filter(sweep.sweep_id, role)
+    return saved_views.state(search, sort_key(sweep.sweep_id), COLUMNS, sections, cards)
 
 
 def _sections(metrics: Sequence[str]) -> list[tuple[str, list[str]]]:
-    """Return the sections that have a chart, with their metrics; the most asked for come first."""
-    left = [name for name in metrics if name not in AXES]
+    """Return the sections that have a chart, with their metrics, the most important first."""
+    remaining = [name for name in metrics if name not in AXES]
     chosen: dict[str, list[str]] = {title: [] for title in SECTIONS}
-    for name in [*HISTORIES, *GRID, *THEORY, *left]:
-        title = next((title for title, of in SECTIONS.items() if of(name)), OTHER)
-        if name in left and name not in chosen.setdefault(title, []):
+    for name in [*HISTORIES, *GRID, *THEORY, *remaining]:
+        title = next((title for title, belongs in SECTIONS.items() if belongs(name)), OTHER_SECTION)
+        if name in remaining and name not in chosen.setdefault(title, []):
             chosen[title].append(name)
-    return [(title, found) for title, found in chosen.items() if found] or [(OTHER, [])]
+    return [
+        (title, section_metrics) for title, section_metrics in chosen.items() if section_metrics
+    ] or [(OTHER_SECTION, [])]
 
 
 def _counts(rows: Any) -> list[str]:
-    """Return the metrics of counts that end above 0 in every run: others have no logarithm."""
-    found = []
-    for of in COUNTS:
-        column = names.final(of).column
+    """Return the metrics of counts that end above 0 in every run, so that they have a logarithm."""
+    positive_counts = []
+    for metric in COUNTS:
+        column = names.final(metric).column
         if column in rows and (rows[column].dropna() > 0).all():
-            found += [of.key, names.grid(of).key]
-    return found
+            positive_counts += [metric.key, names.grid(metric).key]
+    return positive_counts
 
 
 def _card(metric: str, section: str, log: bool) -> dict[str, Any]:
-    """Return a chart: lines over the iterations, or over the step size, or bars."""
+    """Return the chart of a metric: lines over iterations or step sizes, or bars."""
     if metric in (*HISTORIES, *GRID, *SERIES) or metric in QUARTILES:
-        over = STEP if metric in GRID else ""  # a power of ten, for want of a logarithmic axis
-        return mlflows_own.lines(metric, section, over, log)
-    return mlflows_own.bars(metric, section)
+        over = (
+            STEP if metric in GRID else ""
+        )  # the exponent of ten, since MLflow has no logarithmic axis
+        return saved_views.lines(metric, section, over, log)
+    return saved_views.bars(metric, section)
 
 
 def colors(sweep: Sweep, experiment: str) -> dict[str, str]:
-    """Return the colour of each run of an experiment, by its id: that of the figures.
+    """Return the colours of an experiment's runs, as in the figures.
 
-    So the splits and seeds of a scheme have one.
+    Args:
+        sweep: The runs.
+        experiment: The experiment.
+
+    Returns:
+        The colour by the run's id; all splits and seeds of a scheme have the same.
     """
-    whole = merged(sweep)
-    schemes = whole.of_role(names.SCHEME, experiment)
+    merged_sweep = merged(sweep)
+    schemes = merged_sweep.of_role(names.SCHEME, experiment)
     shades = (look.color for look in looks(list(schemes["normalizer"])))
-    found = dict(zip(schemes["run_id"], shades))
-    steps, every = whole.of_role(names.STEP, experiment), sweep.of_role(names.STEP, experiment)
-    parents = dict(zip(every["run_id"], every["parent"]))
+    run_colors = dict(zip(schemes["run_id"], shades))
+    steps = merged_sweep.of_role(names.STEP, experiment)
+    all_steps = sweep.of_role(names.STEP, experiment)
+    parents = dict(zip(all_steps["run_id"], all_steps["parent"]))
     for step, scheme in zip(steps["run_id"], steps["parent"]):
-        for member in members_of(whole, step) if scheme in found else ():
-            found[member] = found[parents[member]] = found[scheme]
-    return found
+        for member in members_of(merged_sweep, step) if scheme in run_colors else ():
+            run_colors[member] = run_colors[parents[member]] = run_colors[scheme]
+    return run_colors

@@ -1,4 +1,4 @@
-"""What these pages ask of the writer of MLflow, which is handed in."""
+"""The interface of the writer of MLflow, an instance of which callers pass in."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -8,13 +8,13 @@ from normbench import names
 
 
 class Writer(Protocol):
-    """Tags and files of runs and experiments; see `normbench.recording.store.writer`."""
+    """Writes tags and files of runs and experiments; see `normbench.recording.store.writer`."""
 
     def tag(self, run_id: str, tags: Mapping[str, str]) -> None:
-        """Set tags of a run that is there, ended or not."""
+        """Set tags of an existing run, which may have ended."""
 
     def tags_of(self, experiment: str, tag: names.Tag, text: str) -> dict[str, str] | None:
-        """Return the tags of an experiment's finished sweep run that has a tag, else None."""
+        """Return the tags of an experiment's finished sweep run with this tag; None without one."""
 
     def tag_experiment(self, experiment: str, tags: Mapping[str, str]) -> None:
         """Set tags of an experiment; one that the store refuses is left out."""

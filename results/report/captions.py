@@ -1,4 +1,4 @@
-"""What each figure shows, in sentences made from recorded numbers: captions, and texts to read."""
+"""Captions and text alternatives of figures: sentences about the recorded numbers."""
 
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
@@ -9,239 +9,308 @@ import pandas as pd
 from normbench import names
 from normbench.results.answer import closing as answer
 from normbench.results.compare import comparisons, directions
-from normbench.results.compare.merging import merged, whole
+from normbench.results.compare.merging import merged, unmerged
 from normbench.results.compare.reached import excess_left, reached
 from normbench.results.figures import components, film, melt, overview, reconstruction, windows
 from normbench.results.figures.base import material
 from normbench.results.store.rows import as_rows
 from normbench.results.store.runs import Sweep
-from normbench.results.words.reasons import EQUAL, extremes
-from normbench.results.words.sentences import Said, paragraph, said
+from normbench.results.words.reasons import EQUAL_TOLERANCE, extremes
+from normbench.results.words.sentences import Sentence, make_sentence, paragraph
 
-MOST = 4  # schemes that have a sentence each; of more, the first and the last
+MAX_SENTENCES = 4  # one per scheme; of more schemes, only the first and the last have one
 CONDITION = "The condition number of the cost's curvature"
 COVARIANCE = "The condition number of the points' covariance"
 SHARPEST = "At the end, step size x L / 2"
-MUCH = 0.9  # of the variance
-FLAT = 1e-12  # of a coordinate's largest entry: one that varies by less than that is constant
-Parts = Mapping[str, Any]
+VARIANCE_SHARE = 0.9  # of the total variance, which the counted directions hold together
+# A coordinate whose standard deviation is below this share of its largest entry is constant.
+CONSTANT_SPREAD = 1e-12
+Arrays = Mapping[str, Any]
 
 
 def finding(sweep: Sweep, experiment: str, figure: str) -> str:
-    """Return what a figure of an experiment shows; empty where no number is recorded for it."""
-    made = merged(sweep)
+    """Return the sentences about the numbers that a figure shows.
+
+    Args:
+        sweep: The runs.
+        experiment: The experiment.
+        figure: The figure's name.
+
+    Returns:
+        The sentences; empty where no number is recorded for the figure.
+    """
+    merged_sweep = merged(sweep)
     if figure in ("histories", "closer", "fit"):
         return answer.sentence(sweep, experiment)
-    found = FINDINGS.get(figure)
-    return paragraph(found(made, experiment)) if found else ""
+    describe = FINDINGS.get(figure)
+    return paragraph(describe(merged_sweep, experiment)) if describe else ""
 
 
-def _overview(made: Sweep, experiment: str) -> list[Said]:
+def _overview(merged_sweep: Sweep, experiment: str) -> list[Sentence]:
     """Say the schemes' mean ranks over all problems of the sweep."""
-    board = comparisons.leaderboard(reached([whole(made)], overview.TARGET))
+    board = comparisons.leaderboard(reached([unmerged(merged_sweep)], overview.TARGET))
     if board.empty:
         return []
-    alike = board.groupby(["rank", "solved"], sort=False)["scheme"]
-    places = [f"{' = '.join(own)} {rank:.3g} ({solved:.0%})" for (rank, solved), own in alike]
-    if len(places) > MOST:
-        places = [places[0], "...", places[-1]]
-    told = {
+    ties = board.groupby(["rank", "solved"], sort=False)["scheme"]
+    ranks = [
+        f"{' = '.join(tied_schemes)} {rank:.3g} ({solved:.0%})"
+        for (rank, solved), tied_schemes in ties
+    ]
+    if len(ranks) > MAX_SENTENCES:
+        ranks = [ranks[0], "...", ranks[-1]]
+    totals = {
         "target": f"{float(overview.TARGET):.0%}".replace("%", " %"),
         "problems": int(board["problems"].max()),
     }
-    return [said("mean_ranks", places=", ".join(places), **told)]
+    return [make_sentence("mean_ranks", places=", ".join(ranks), **totals)]
 
 
-def _windows(made: Sweep, experiment: str) -> list[Said]:
-    """Say how many directions each scheme's step size serves, and how much they hold."""
-    rows = material.schemes(made, experiment)
-    arrays = material.fitting(made, rows, names.KEPT, lambda parts: directions.CURVATURE in parts)
-    found = []
+def _windows(merged_sweep: Sweep, experiment: str) -> list[Sentence]:
+    """Say how many directions each scheme's step size serves, and their share of the excess."""
+    rows = material.schemes(merged_sweep, experiment)
+    arrays = material.fitting(
+        merged_sweep,
+        rows,
+        names.DESCENT_ARRAYS,
+        lambda scheme_arrays: directions.WINDOW_CURVATURE in scheme_arrays,
+    )
+    sentences = []
     for row in as_rows(rows):
-        step = pd.to_numeric(row[names.STEP_TAG.column])
-        if row["label"] not in arrays or pd.isna(step):
+        step_size = pd.to_numeric(row[names.STEP_TAG.column])
+        if row["label"] not in arrays or pd.isna(step_size):
             continue
         iterations = int(row[names.setting("iterations")])
         bars = windows.bars(arrays[row["label"]], iterations)
-        count, share = bars.served(float(step))
-        gone = 1 - directions.predicted(arrays[row["label"]], float(step), iterations)
-        left = excess_left(row, row)
-        seen = 1 - min(left, 1.0)
-        exact = str(row.get(names.BASIS.column, "")).startswith(names.EXACT)
-        if not exact and np.isfinite(left) and abs(gone - seen) > directions.EXPLAINED:
-            told = {"step": f"{step:g}", "scheme": row["label"], "seen": f"{seen:.0%}"}
-            found.append((count, said("not_served", predicted=f"{gone:.0%}", **told)))
+        count, share = bars.served(float(step_size))
+        predicted = 1 - directions.predicted_excess(
+            arrays[row["label"]], float(step_size), iterations
+        )
+        remaining = excess_left(row, row)
+        observed = 1 - min(remaining, 1.0)
+        is_exact = str(row.get(names.BASIS.column, "")).startswith(names.EXACT)
+        if (
+            not is_exact
+            and np.isfinite(remaining)
+            and abs(predicted - observed) > directions.EXPLANATION_TOLERANCE
+        ):
+            fields = {"step": f"{step_size:g}", "scheme": row["label"], "seen": f"{observed:.0%}"}
+            sentences.append(
+                (count, make_sentence("not_served", predicted=f"{predicted:.0%}", **fields))
+            )
             continue
-        told = {"step": f"{step:g}", "count": count, "every": int(bars.times.sum())}
-        told |= {"scheme": row["label"], "share": f"{share:.0%}"}
-        found.append((count, said("serving", **told, model="" if exact else " at the start")))
-    if len(found) > MOST:
-        found = sorted(found, key=lambda pair: pair[0])
-        found = [found[0], found[-1]]
-    return [one for _, one in found]
+        fields = {"step": f"{step_size:g}", "count": count, "every": int(bars.times.sum())}
+        fields |= {"scheme": row["label"], "share": f"{share:.0%}"}
+        sentences.append(
+            (count, make_sentence("serving", **fields, model="" if is_exact else " at the start"))
+        )
+    if len(sentences) > MAX_SENTENCES:
+        sentences = sorted(sentences, key=lambda pair: pair[0])
+        sentences = [sentences[0], sentences[-1]]
+    return [sentence for _, sentence in sentences]
 
 
-def _melt(made: Sweep, experiment: str) -> list[Said]:
+def _melt(merged_sweep: Sweep, experiment: str) -> list[Sentence]:
     """Say how many layers each scheme's step size melts, and how much of the excess is left."""
-    rows = material.schemes(made, experiment)
-    arrays = material.fitting(made, rows, names.KEPT, lambda parts: True)
-    melts = sorted(melt.melts(arrays, rows, material.steps(made, experiment)), key=_left_by)
-    if len(melts) > MOST:
+    rows = material.schemes(merged_sweep, experiment)
+    arrays = material.fitting(merged_sweep, rows, names.DESCENT_ARRAYS, lambda scheme_arrays: True)
+    melts = sorted(
+        melt.melts(arrays, rows, material.steps(merged_sweep, experiment)), key=_by_remaining_excess
+    )
+    if len(melts) > MAX_SENTENCES:
         melts = [melts[0], melts[-1]]
-    found = []
-    for one in melts:
-        told = {"scheme": one.label, "gone": one.layers.gone(one.step), "step": f"{one.step:.2g}"}
-        told |= {"every": len(one.layers.distinct), "left": melt.percent(one.edge[-1])}
-        found.append(said("melting", **told))
-    return found
+    sentences = []
+    for scheme_melt in melts:
+        fields = {
+            "scheme": scheme_melt.label,
+            "gone": scheme_melt.layers.gone(scheme_melt.step),
+            "step": f"{scheme_melt.step:.2g}",
+        }
+        fields |= {
+            "every": len(scheme_melt.layers.distinct),
+            "left": melt.percent(scheme_melt.edge[-1]),
+        }
+        sentences.append(make_sentence("melting", **fields))
+    return sentences
 
 
-def _left_by(one: melt.Melt) -> float:
-    return -float(one.edge[-1])
+def _by_remaining_excess(scheme_melt: melt.Melt) -> float:
+    """Return the sort key that puts the scheme with the most excess left first."""
+    return -float(scheme_melt.edge[-1])
 
 
-def _film(made: Sweep, experiment: str) -> list[Said]:
-    """Say what the numbers of the film's first frame and of its last are."""
-    rows = material.schemes(made, experiment)
-    arrays = material.fitting(made, rows, "film", lambda parts: True)
+def _film(merged_sweep: Sweep, experiment: str) -> list[Sentence]:
+    """Say the numbers of the film's first and last frames."""
+    rows = material.schemes(merged_sweep, experiment)
+    arrays = material.fitting(merged_sweep, rows, "film", lambda scheme_arrays: True)
     if not arrays:
         return []
     label, reel, _ = film.last(arrays, rows)
     (_, first, before), (_, last, after) = (reel.counters(frame) for frame in (0, -1))
-    told = {"first": first, "last": last, "before": before, "after": after}
-    return [said("filmed", scheme=label, **told)]
+    counters = {"first": first, "last": last, "before": before, "after": after}
+    return [make_sentence("filmed", scheme=label, **counters)]
 
 
-def _best_steps(made: Sweep, experiment: str) -> list[Said]:
-    """Say from where to where the step sizes that stand for the schemes reach."""
-    rows = material.schemes(made, experiment)
-    which = f"The {made.which_step(experiment)} step size"
-    return _range(which, rows["label"], pd.to_numeric(rows[names.STEP_TAG.column]))
+def _best_steps(merged_sweep: Sweep, experiment: str) -> list[Sentence]:
+    """Say the range of the schemes' best (or shown) step sizes."""
+    rows = material.schemes(merged_sweep, experiment)
+    quantity = f"The {merged_sweep.which_step(experiment)} step size"
+    return _range(quantity, rows["label"], pd.to_numeric(rows[names.STEP_TAG.column]))
 
 
-def _converging(made: Sweep, experiment: str) -> list[Said]:
+def _converging(merged_sweep: Sweep, experiment: str) -> list[Sentence]:
     """Say how many step sizes of each scheme converged."""
-    steps = made.of_role(names.STEP, experiment)
+    steps = merged_sweep.of_role(names.STEP, experiment)
     if steps.empty:
         return []
     tried = steps.groupby("label", sort=False)["verdict"]
     if tried.size().nunique() > 1:
         return []
-    counts = tried.agg(lambda own: int((own == names.CONVERGED).sum())).items()
-    words = ", ".join(f"{label} {count}" for label, count in counts)
-    return [said("converging", steps=int(tried.size().iloc[0]), counts=words)]
+    counts = tried.agg(lambda verdicts: int((verdicts == names.CONVERGED).sum())).items()
+    count_list = ", ".join(f"{label} {count}" for label, count in counts)
+    return [make_sentence("converging", steps=int(tried.size().iloc[0]), counts=count_list)]
 
 
-def _of(what: str, metric: names.Metric) -> Callable[[Sweep, str], list[Said]]:
-    def tell(made: Sweep, experiment: str) -> list[Said]:
-        rows = material.schemes(made, experiment)
-        return _range(what, rows["label"], rows[metric.column]) if metric.column in rows else []
+def _range_of_metric(quantity: str, metric: names.Metric) -> Callable[[Sweep, str], list[Sentence]]:
+    """Return a function that says the range of a metric over the schemes."""
 
-    return tell
+    def describe(merged_sweep: Sweep, experiment: str) -> list[Sentence]:
+        rows = material.schemes(merged_sweep, experiment)
+        return _range(quantity, rows["label"], rows[metric.column]) if metric.column in rows else []
+
+    return describe
 
 
-def _of_parts(
-    word: str, told: Callable[[Parts], tuple[str, float]], fits: Callable[[Any], bool] = bool
-) -> Callable[[Sweep, str], list[Said]]:
-    """Return what tells a number of each scheme's arrays of a record, from the least to the most.
+def _range_of_arrays(
+    record: str, measure: Callable[[Arrays], tuple[str, float]], fits: Callable[[Any], bool] = bool
+) -> Callable[[Sweep, str], list[Sentence]]:
+    """Return a function that says the range over the schemes of a number from a record's arrays.
 
-    told: makes from a scheme's arrays what the number is, in words, and the number.
+    measure: returns the name of the number and its value from a scheme's arrays. fits: whether a
+    scheme's arrays can be measured.
     """
 
-    def tell(made: Sweep, experiment: str) -> list[Said]:
-        arrays = material.fitting(made, material.schemes(made, experiment), word, fits)
-        found: dict[str, dict[str, float]] = {}
-        for label, parts in arrays.items():
-            what, value = told(parts)
-            found.setdefault(what, {})[label] = value
-        return [one for what, own in found.items() for one in _range(what, own, own.values())]
+    def describe(merged_sweep: Sweep, experiment: str) -> list[Sentence]:
+        arrays = material.fitting(
+            merged_sweep, material.schemes(merged_sweep, experiment), record, fits
+        )
+        values: dict[str, dict[str, float]] = {}
+        for label, scheme_arrays in arrays.items():
+            quantity, value = measure(scheme_arrays)
+            values.setdefault(quantity, {})[label] = value
+        return [
+            sentence
+            for quantity, value_by_scheme in values.items()
+            for sentence in _range(quantity, value_by_scheme, value_by_scheme.values())
+        ]
 
-    return tell
-
-
-def _directions(parts: Parts) -> tuple[str, float]:
-    """Count the directions that hold most of the variance under a scheme."""
-    after = np.sort(np.maximum(parts["after"], 0.0))[::-1]
-    held = np.cumsum(after) >= MUCH * (1 - EQUAL) * after.sum()
-    every = len(parts["before"])
-    what = f"The number of directions, of {every}, that hold {MUCH:.0%} of the variance"
-    return what, float(held.argmax() + 1) if after.sum() > 0 else float("nan")
+    return describe
 
 
-def _widths(parts: Parts) -> tuple[str, float]:
-    """Compare the standard deviations of the coordinates that are drawn."""
-    values = np.asarray(parts["values"], dtype=float)
+def _direction_count(arrays: Arrays) -> tuple[str, float]:
+    """Return the number of directions that hold most of the variance under a scheme."""
+    variances = np.sort(np.maximum(arrays["after"], 0.0))[::-1]
+    is_enough = np.cumsum(variances) >= VARIANCE_SHARE * (1 - EQUAL_TOLERANCE) * variances.sum()
+    direction_count = len(arrays["before"])
+    quantity = (
+        f"The number of directions, of {direction_count}, that hold {VARIANCE_SHARE:.0%} "
+        "of the variance"
+    )
+    return quantity, float(is_enough.argmax() + 1) if variances.sum() > 0 else float("nan")
+
+
+def _widths(arrays: Arrays) -> tuple[str, float]:
+    """Return the ratio of the largest to the smallest standard deviation of drawn coordinates."""
+    values = np.asarray(arrays["values"], dtype=float)
     widths = values.std(axis=0)
-    widths = widths[widths > FLAT * np.maximum(np.abs(values).max(axis=0), widths.max())]
-    shown, every = values.shape[1], int(parts["all"])
-    some = f" among {shown} of {every}" if every > shown else ""
-    what = f"Of the coordinates that vary{some}, the largest standard deviation over the smallest"
-    return what, float(widths.max() / widths.min()) if len(widths) else float("nan")
+    widths = widths[widths > CONSTANT_SPREAD * np.maximum(np.abs(values).max(axis=0), widths.max())]
+    shown_count, coordinate_count = values.shape[1], int(arrays["all"])
+    selection = (
+        f" among {shown_count} of {coordinate_count}" if coordinate_count > shown_count else ""
+    )
+    quantity = (
+        f"Of the coordinates that vary{selection}, the largest standard deviation over the smallest"
+    )
+    return quantity, float(widths.max() / widths.min()) if len(widths) else float("nan")
 
 
-def _added(parts: Parts) -> tuple[str, float]:
-    """Add up the variance of the components that are drawn."""
-    kept = len(parts["components"])
-    shown = kept if kept <= components.ALL else components.SHOWN
-    what = f"The share of the variance that {shown} components add"
-    return what, float(parts["variance"][:shown].sum())
+def _variance_of_components(arrays: Arrays) -> tuple[str, float]:
+    """Return the share of the variance of the drawn components."""
+    component_count = len(arrays["components"])
+    shown_count = (
+        component_count
+        if component_count <= components.MAX_COMPLETE
+        else components.DEFAULT_COMPONENTS
+    )
+    quantity = f"The share of the variance that {shown_count} components add"
+    return quantity, float(arrays["variance"][:shown_count].sum())
 
 
-def _error(parts: Parts) -> tuple[str, float]:
-    """Compare the image amid its build-up with the original."""
-    stages = reconstruction.stages(parts["count"])
-    place = stages[len(stages) // 2]
-    size = float(np.linalg.norm(parts["original"]))
-    off = float(np.linalg.norm(parts["built"][place] - parts["original"]))
-    some = f"{parts['count'][place]} of {parts['count'][-1]} coordinates"
-    return f"The relative error of the image from {some}", off / size if size else float("nan")
+def _reconstruction_error(arrays: Arrays) -> tuple[str, float]:
+    """Return the relative error of the image halfway through its reconstruction."""
+    stages = reconstruction.stages(arrays["count"])
+    middle_stage = stages[len(stages) // 2]
+    norm = float(np.linalg.norm(arrays["original"]))
+    error = float(np.linalg.norm(arrays["built"][middle_stage] - arrays["original"]))
+    selection = f"{arrays['count'][middle_stage]} of {arrays['count'][-1]} coordinates"
+    quantity = f"The relative error of the image from {selection}"
+    return quantity, error / norm if norm else float("nan")
 
 
-def _plane(parts: Parts) -> tuple[str, float]:
-    """Add up the variance of the two components that points are drawn in."""
-    return "The share of the variance in the plane that is drawn", float(parts["shares"].sum())
+def _variance_of_plane(arrays: Arrays) -> tuple[str, float]:
+    """Return the share of the variance of the two components that span the drawn plane."""
+    return "The share of the variance in the plane that is drawn", float(arrays["shares"].sum())
 
 
-def _range(what: str, labels: Iterable[str], values: Iterable[float]) -> list[Said]:
-    """Say the least and the most of a number over the schemes; nothing where none has it."""
-    known = [
+def _range(quantity: str, labels: Iterable[str], values: Iterable[float]) -> list[Sentence]:
+    """Say the minimum and maximum of a quantity over the schemes; nothing where none has it."""
+    finite_values = [
         (float(value), label)
         for value, label in zip(values, labels)
         if pd.notna(value) and np.isfinite(value)
     ]
-    if not known:
+    if not finite_values:
         return []
-    (least, low), (most, high) = extremes(known)
-    if most - least <= EQUAL * abs(most):
-        return [said("is_one", what=what, value=most, schemes=high)]
-    return [said("goes_from", what=what, least=least, low=low, most=most, high=high)]
-
-
-def _projection(made: Sweep, experiment: str) -> list[Said]:
-    rows = material.schemes(made, experiment)
-    lost = rows.get(names.VARIANCE_LOST.column, pd.Series(dtype=float))
-    told = zip(rows["label"], lost) if len(lost) else ()
+    (minimum, minimum_schemes), (maximum, maximum_schemes) = extremes(finite_values)
+    if maximum - minimum <= EQUAL_TOLERANCE * abs(maximum):
+        return [make_sentence("is_one", what=quantity, value=maximum, schemes=maximum_schemes)]
     return [
-        said("losing", scheme=label, share=f"{value:.3%}")
-        for label, value in told
+        make_sentence(
+            "goes_from",
+            what=quantity,
+            least=minimum,
+            low=minimum_schemes,
+            most=maximum,
+            high=maximum_schemes,
+        )
+    ]
+
+
+def _projection(merged_sweep: Sweep, experiment: str) -> list[Sentence]:
+    """Say the share of the variance that each scheme's projection loses."""
+    rows = material.schemes(merged_sweep, experiment)
+    variance_lost = rows.get(names.VARIANCE_LOST.column, pd.Series(dtype=float))
+    losses = zip(rows["label"], variance_lost) if len(variance_lost) else ()
+    return [
+        make_sentence("losing", scheme=label, share=f"{value:.3%}")
+        for label, value in losses
         if pd.notna(value)
     ]
 
 
-FINDINGS: dict[str, Callable[[Sweep, str], list[Said]]] = {
+FINDINGS: dict[str, Callable[[Sweep, str], list[Sentence]]] = {
     "overview": _overview,
     "melt": _melt,
     "windows": _windows,
     "film": _film,
     "step_sizes": _best_steps,
     "phase_diagram": _converging,
-    "contours": _of(CONDITION, names.CONDITION),
-    "data": _of(COVARIANCE, names.COVARIANCE_CONDITION),
-    "sharpness": _of(SHARPEST, names.SHARPNESS),
-    "biplot": _of_parts("biplot", _plane),
-    "features": _of_parts("features", _widths),
+    "contours": _range_of_metric(CONDITION, names.CONDITION),
+    "data": _range_of_metric(COVARIANCE, names.COVARIANCE_CONDITION),
+    "sharpness": _range_of_metric(SHARPEST, names.SHARPNESS),
+    "biplot": _range_of_arrays("biplot", _variance_of_plane),
+    "features": _range_of_arrays("features", _widths),
     "projection": _projection,
-    "spectrum": _of_parts("spectrum", _directions),
-    "components": _of_parts("components", _added, components.is_image),
-    "reconstruction": _of_parts("components", _error, components.is_image),
+    "spectrum": _range_of_arrays("spectrum", _direction_count),
+    "components": _range_of_arrays("components", _variance_of_components, components.is_image),
+    "reconstruction": _range_of_arrays("components", _reconstruction_error, components.is_image),
 }

@@ -1,4 +1,4 @@
-"""What the report's explorer plays with: every step size's history and layers, as JSON."""
+"""The data of the report's interactive explorer: histories and layers by step size, as JSON."""
 
 import base64
 import hashlib
@@ -17,90 +17,104 @@ from normbench.results.store.rows import number_in
 from normbench.results.store.runs import Sweep
 
 SCRIPT = (resources.files("normbench.results.report") / "explorer.js").read_text(encoding="utf-8")
-# What a page's policy allows to run: this text and no other.
-HASH = "sha256-" + base64.b64encode(hashlib.sha256(SCRIPT.encode()).digest()).decode()
-POINTS = 500  # iterations of a history; of more, the least and the greatest of each of 250 bins
-LINE = 40  # points of a contour
-ROWS = 101  # iterations whose layers are drawn
-CONTOURS = "contours"  # the word of record that keeps them
-MOST = 12  # schemes that lines tell apart
+# The page's content security policy allows this script and no other.
+SCRIPT_HASH = "sha256-" + base64.b64encode(hashlib.sha256(SCRIPT.encode()).digest()).decode()
+MAX_ITERATIONS = 500  # of a history; a longer one is reduced to the extremes of 250 bins
+MAX_LINE_POINTS = 40  # of a contour
+MAX_LAYER_ROWS = 101  # iterations whose layers are drawn
+CONTOURS = "contours"  # the record of the contours' arrays
+MAX_SCHEMES = 12  # as many as colours and lines can distinguish
 COST = names.TRAIN_COST.key
 
 
 def data(sweep: Sweep, experiment: str) -> str:
-    """Return what is known of an experiment's step sizes, as JSON that may stand in a page.
+    """Return the explorer's data of an experiment.
 
-    Of several splits, seeds and starts the first. Empty where no histories are kept.
+    Args:
+        sweep: The runs; of several splits, seeds and starts the first is used.
+        experiment: The experiment.
+
+    Returns:
+        JSON that is safe inside a script element; empty where the arrays of the descents are not
+        recorded, or of more than 12 schemes.
     """
     runs = merged(sweep)
     rows = material.schemes(runs, experiment)
-    kept = material.fitting(runs, rows, names.KEPT, lambda parts: COST in parts)
-    if not kept or len(kept) > MOST:
+    arrays = material.fitting(
+        runs, rows, names.DESCENT_ARRAYS, lambda scheme_arrays: COST in scheme_arrays
+    )
+    if not arrays or len(arrays) > MAX_SCHEMES:
         return ""
-    planes = material.fitting(runs, rows, CONTOURS, lambda parts: "paths" in parts)
+    planes = material.fitting(runs, rows, CONTOURS, lambda scheme_arrays: "paths" in scheme_arrays)
     levels = contours.levels(list(planes.values())) if planes else None
     steps = runs.of_role(names.STEP, experiment)
-    layered = {one.label: one for one in melt.melts(kept, rows, steps)}
+    layered = {scheme_melt.label: scheme_melt for scheme_melt in melt.melts(arrays, rows, steps)}
     schemes = []
-    for label, row, parts, look in material.with_arrays(rows, kept):
-        own = steps[steps["label"] == label]
-        verdicts = dict(zip(own[names.STEP_TAG.column].astype(float), own["verdict"]))
+    for label, row, scheme_arrays, look in material.with_arrays(rows, arrays):
+        scheme_steps = steps[steps["label"] == label]
+        verdicts = dict(
+            zip(scheme_steps[names.STEP_TAG.column].astype(float), scheme_steps["verdict"])
+        )
         scheme: dict[str, Any] = {"label": label, "color": _ink(look.color)}
-        scheme |= _steps(parts, verdicts) | _best(row)
+        scheme |= _steps(scheme_arrays, verdicts) | _best(row)
         if label in layered:
             scheme |= _layers(layered[label].layers)
         if levels and label in planes:
             scheme["plane"] = _plane(planes[label], levels)
         schemes.append(scheme)
-    iterations = max(parts[COST].shape[-1] for parts in kept.values()) - 1
+    iterations = max(scheme_arrays[COST].shape[-1] for scheme_arrays in arrays.values()) - 1
     about = {"iterations": iterations, "which_step": runs.which_step(experiment)}
     return output.script_data({**about, "schemes": schemes})
 
 
 def _ink(color: str) -> str:
-    """Return a line's colour: black is the text's, which is light in the dark."""
+    """Return a line's CSS colour; black becomes the text's colour, which is light in dark mode."""
     return "currentColor" if set(color) <= set("#0") else color
 
 
-def _steps(parts: Mapping[str, Any], verdicts: Mapping[float, str]) -> dict[str, Any]:
-    """Return the step sizes, their verdicts, and what their histories leave of the excess.
+def _steps(arrays: Mapping[str, Any], verdicts: Mapping[float, str]) -> dict[str, Any]:
+    """Return the step sizes, their verdicts and their histories of the excess.
 
-    `at` (k,) iterations and `left` (S, k): all of them, or, of many, where the least and the
-    greatest of each bin stand, so that a zigzag keeps its width. 1 is the start's excess.
+    `at` (k,) are the iterations and `left` (S, k) the excess there as a share of the start's. A
+    long history is reduced to the minimum and the maximum of each bin, so that a zigzag keeps its
+    width.
     """
-    costs = np.asarray(parts[COST][:, 0], dtype=float)
-    least = float(parts["minimum"])
-    excess = (costs - least) / (costs[0, 0] - least) if costs[0, 0] > least else costs * 0
-    at = np.arange(excess.shape[1])
-    if len(at) > POINTS + 1:
-        edges = np.linspace(1, len(at), POINTS // 2 + 1).round().astype(int)
-        pairs = np.split(excess, edges[:-1], axis=1)[1:]
-        ends = [np.stack([part.min(axis=1), part.max(axis=1)], axis=1) for part in pairs]
-        last = excess[:, -1:]  # what is left at the end is told, so it stands there
-        excess = np.concatenate([excess[:, :1], *ends, last], axis=1)
-        at = np.r_[0, np.repeat(edges[:-1], 2), len(at) - 1]
-    told = {float(f"{size:.6g}"): verdict for size, verdict in verdicts.items()}
-    sizes = [float(f"{size:.6g}") for size in parts["step_sizes"]]
+    costs = np.asarray(arrays[COST][:, 0], dtype=float)
+    minimum = float(arrays["minimum"])
+    excess = (costs - minimum) / (costs[0, 0] - minimum) if costs[0, 0] > minimum else costs * 0
+    iterations = np.arange(excess.shape[1])
+    if len(iterations) > MAX_ITERATIONS + 1:
+        edges = np.linspace(1, len(iterations), MAX_ITERATIONS // 2 + 1).round().astype(int)
+        bins = np.split(excess, edges[:-1], axis=1)[1:]
+        extremes = [
+            np.stack([history_bin.min(axis=1), history_bin.max(axis=1)], axis=1)
+            for history_bin in bins
+        ]
+        last = excess[:, -1:]  # the page prints the excess left at the last iteration
+        excess = np.concatenate([excess[:, :1], *extremes, last], axis=1)
+        iterations = np.r_[0, np.repeat(edges[:-1], 2), len(iterations) - 1]
+    rounded_verdicts = {float(f"{size:.6g}"): verdict for size, verdict in verdicts.items()}
+    sizes = [float(f"{size:.6g}") for size in arrays["step_sizes"]]
     return {
         "sizes": sizes,
-        "verdicts": [told.get(size, "") for size in sizes],
-        "at": at.tolist(),
-        "left": [_short(own, 5) for own in excess],
+        "verdicts": [rounded_verdicts.get(size, "") for size in sizes],
+        "at": iterations.tolist(),
+        "left": [_short(history, 5) for history in excess],
     }
 
 
 def _best(row: Mapping[Any, Any]) -> dict[str, float]:
-    """Return the step that stands for a scheme, where there is one."""
+    """Return the best or shown step size, where one is recorded."""
     best = number_in(row, names.STEP_TAG.column)
     return {"best": best} if np.isfinite(best) else {}
 
 
 def _layers(layers: melt.Layers) -> dict[str, Any]:
-    """Return a scheme's layers: of least squares what their closed form needs, else the measured.
+    """Return a scheme's layers: for least squares the terms of the closed form, else measurements.
 
-    `thickness` (g,): of each layer that is drawn; `first` (g,): where it begins. `ends` (S, g):
-    what each run leaves of each, over the layer. `path_at` (k,), `path` (k, g): what is left along
-    the best run.
+    `thickness` (g,) is that of each drawn layer, `first` (g,) the direction where it begins. `ends`
+    (S, g) is the share of each layer that each run leaves. `path` (k, g) is that share along the
+    best run, at the iterations `path_at` (k,).
     """
     described: dict[str, Any] = {"thickness": _short(layers.thickness, 9)}
     if layers.exact:
@@ -108,45 +122,46 @@ def _layers(layers: melt.Layers) -> dict[str, Any]:
         described["share"] = _short(layers.share, 14)
         described["first"] = layers.drawn.tolist()
         return described
-    described["ends"] = [_short(own, 3) for own in layers.ratios(layers.sizes)]
+    described["ends"] = [_short(ratios, 3) for ratios in layers.ratios(layers.sizes)]
     history = layers.history(layers.path_step)
     if history is not None:
-        kept = _thin(len(history[0]), ROWS)
-        described["path_at"] = history[0][kept].tolist()
-        described["path"] = [_short(own, 3) for own in history[1][kept]]
+        rows = _thin(len(history[0]), MAX_LAYER_ROWS)
+        described["path_at"] = history[0][rows].tolist()
+        described["path"] = [_short(ratios, 3) for ratios in history[1][rows]]
         described["path_step"] = float(f"{layers.path_step:.6g}")
     return described
 
 
-def _plane(parts: Mapping[str, Any], levels: tuple[Any, int]) -> dict[str, Any]:
-    """Return a scheme's plane of weights: contours, every step's path, and what predicts others.
+def _plane(arrays: Mapping[str, Any], levels: tuple[Any, int]) -> dict[str, Any]:
+    """Return a scheme's plane of weights: contours, the paths, and the terms that predict others.
 
-    Pairs of coordinates stand one after another, from the lower left corner, 1 the window's side.
+    Points are flat lists of coordinate pairs, measured from the lower left corner in units of the
+    window's sides.
     """
-    corner = np.array([parts["a"][0], parts["b"][0]])
-    side = np.array([np.ptp(parts["a"]), np.ptp(parts["b"])])
-    found: Any = contour_generator(parts["a"], parts["b"], parts["cost"])
-    costs = contours.lines(levels[0], levels[1], parts["cost"])
-    lines = [line for cost in costs for line in found.lines(cost)]
+    corner = np.array([arrays["a"][0], arrays["b"][0]])
+    sides = np.array([np.ptp(arrays["a"]), np.ptp(arrays["b"])])
+    generator: Any = contour_generator(arrays["a"], arrays["b"], arrays["cost"])
+    costs = contours.lines(levels[0], levels[1], arrays["cost"])
+    lines = [line for cost in costs for line in generator.lines(cost)]
     plane = {
-        "names": [str(name) for name in parts["names"]],
-        "lines": [_short(((line - corner) / side)[_thin(len(line))].ravel(), 3) for line in lines],
-        "at": parts["paths_at"].tolist(),
-        "paths": [_short(((path - corner) / side).ravel(), 5) for path in parts["paths"]],
+        "names": [str(name) for name in arrays["names"]],
+        "lines": [_short(((line - corner) / sides)[_thin(len(line))].ravel(), 3) for line in lines],
+        "at": arrays["paths_at"].tolist(),
+        "paths": [_short(((path - corner) / sides).ravel(), 5) for path in arrays["paths"]],
     }
-    if len(parts["minimum"]):
-        plane["minimum"] = _short((parts["minimum"] - corner) / side, 14)
-    if "swing" in parts:
-        plane["curvature"] = _short(parts["curvature"], 14)
-        plane["swing"] = _short((parts["swing"] / side).ravel(), 14)
+    if len(arrays["minimum"]):
+        plane["minimum"] = _short((arrays["minimum"] - corner) / sides, 14)
+    if "swing" in arrays:
+        plane["curvature"] = _short(arrays["curvature"], 14)
+        plane["swing"] = _short((arrays["swing"] / sides).ravel(), 14)
     return plane
 
 
-def _thin(count: int, most: int = LINE) -> Any:
-    """Return the places of at most so many points of a line, first and last among them."""
-    return np.unique(np.linspace(0, count - 1, min(count, most)).round().astype(int))
+def _thin(count: int, max_points: int = MAX_LINE_POINTS) -> Any:
+    """Return the evenly spread indices of at most so many points, the first and last included."""
+    return np.unique(np.linspace(0, count - 1, min(count, max_points)).round().astype(int))
 
 
 def _short(values: Any, digits: int) -> list[float | None]:
-    """Return numbers of so many digits; None for what is not finite."""
+    """Return numbers rounded to significant digits; None for those that are not finite."""
     return [float(f"{value:.{digits}g}") if np.isfinite(value) else None for value in values]

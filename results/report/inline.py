@@ -1,20 +1,26 @@
-"""An SVG file as an element of a page: it shares the page's ids and styles, and is small."""
+"""Embed SVG files in an HTML page: with unique ids, without styles of their own, and smaller."""
 
 import re
 
-# Parts of which one alone in a group needs none.
-PART = r"<use[^>]*/>|<path[^>]*/>|<text[^>]*>[^<]*</text>"
-# CSS for the dark: lightness is inverted, hues stay, and the white ground becomes the page's.
+# Elements that do not need a group of their own.
+SHAPE = r"<use[^>]*/>|<path[^>]*/>|<text[^>]*>[^<]*</text>"
+# CSS for dark mode: invert lightness, keep hues, and let the background show through.
 INVERTED = "filter: invert(1) hue-rotate(180deg); mix-blend-mode: screen;"
-DEEP = 3  # groups within groups: of an axis, of a tick, of its mark
+MAX_GROUP_DEPTH = 3  # nested groups: of an axis, of a tick, of its mark
 
 
 def element(svg: str, prefix: str) -> str:
-    """Return an SVG file as an element among others of a page.
+    """Return an SVG file as an element for a page.
 
-    Its ids get a prefix, since every figure names its parts alike; its size is left to the page,
-    and so is its style element, which would style the page as well. What nobody sees is left out:
-    it takes four tenths.
+    The size and the style element are removed: the page sets both, and the style would apply to
+    the whole page. Invisible parts, 40 % of the text, are removed too.
+
+    Args:
+        svg: The text of the file.
+        prefix: Put before each id, since all figures use the same ids.
+
+    Returns:
+        The element.
     """
     svg = svg[svg.index("<svg") :]
     svg = re.sub(r"<metadata>.*?</metadata>|<style.*?</style>", "", svg, flags=re.DOTALL)
@@ -28,26 +34,32 @@ def element(svg: str, prefix: str) -> str:
 
 
 def _small(svg: str) -> str:
-    """Return an element without spaces between tags, digits beyond a tenth of a point, sole groups.
+    """Return an element without blanks between tags, needless digits and needless groups.
 
-    A page names one family of letters; matplotlib names ten in each word.
+    It names one font family, where matplotlib names ten for each text.
     """
     svg = re.sub(r">\s*\n\s*<", "><", svg)
-    svg = re.sub(r' (?:d|x|y|transform)="(?!matrix)[^"]*"', _rounded, svg)  # an image is scaled so
+    svg = re.sub(
+        r' (?:d|x|y|transform)="(?!matrix)[^"]*"', _rounded, svg
+    )  # a matrix scales an image
     svg = re.sub(r"font-family: [^;\"]*", "font-family: 'DejaVu Sans', sans-serif", svg)
     svg = re.sub(r' style="[^"]*"', lambda m: m[0].replace(": ", ":").replace("; ", ";"), svg)
     svg = svg.replace("xlink:href=", "href=").replace(":#000000", ":#000")
-    for _ in range(DEEP):
-        svg = re.sub(rf"<g>((?:{PART})+)</g>", r"\1", svg)
+    for _ in range(MAX_GROUP_DEPTH):
+        svg = re.sub(rf"<g>((?:{SHAPE})+)</g>", r"\1", svg)
     return svg
 
 
 def _rounded(attribute: re.Match[str]) -> str:
+    """Return an attribute with its numbers rounded and its blanks removed."""
     short = re.sub(r"-?\d+\.\d{2,}", _short, attribute[0])
     return " " + re.sub(r"\s*([MLCQz])\s*", r"\1", " ".join(short.split())).replace(' "', '"')
 
 
 def _short(number: re.Match[str]) -> str:
+    """Return a number with one or two decimals."""
     value = float(number[0])
-    digits = 1 if abs(value) >= 10 else 2  # marks are small, and placed by larger numbers
+    digits = (
+        1 if abs(value) >= 10 else 2
+    )  # small numbers are sizes of markers, large ones are positions
     return f"{value:.{digits}f}".rstrip("0").rstrip(".")

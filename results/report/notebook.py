@@ -1,4 +1,4 @@
-"""A comparison as an object, for Python and notebooks: what was found, and it shows itself."""
+"""A comparison as a Python object, which displays itself in notebooks."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -24,7 +24,7 @@ from normbench.results.store import runs, state
 from normbench.results.store.errors import ResultsError
 from normbench.results.store.stores import DEFAULT_STORE
 
-# The columns of a frame, by the histories that they hold.
+# The columns of `Comparison.frame`, by the metrics of the histories.
 TRAIN = {names.TRAIN_COST.key: "cost", names.TRAIN_MISCLASSIFICATIONS.key: "misclassifications"}
 TEST = {
     metric.key: f"test_{column}"
@@ -33,7 +33,7 @@ TEST = {
 
 
 class Table(pd.DataFrame):  # type: ignore[misc]
-    """A frame that shows every row and column, whatever pandas would leave out of a wide one."""
+    """A frame that prints every row and column, without pandas' truncation."""
 
     def __repr__(self) -> str:
         return str(self.to_string())
@@ -42,14 +42,14 @@ class Table(pd.DataFrame):  # type: ignore[misc]
         return str(self.to_html())
 
 
-# Notebooks are dark where the system is, and where JupyterLab or VS Code has a dark theme.
-DARK = "body[data-jp-theme-light=false] .normbench svg, body.vscode-dark .normbench svg"
+# Notebooks are dark if the system is, or if JupyterLab or VS Code has a dark theme.
+DARK_SELECTORS = "body[data-jp-theme-light=false] .normbench svg, body.vscode-dark .normbench svg"
 STYLE = f"""
 .normbench p {{ max-width: 46rem; }}
 .normbench svg {{ display: block; width: 100%; max-width: 60rem; height: auto; }}
 .normbench th, .normbench td {{ text-align: left; white-space: nowrap; padding: .2em .8em; }}
 .normbench .number {{ text-align: right; font-variant-numeric: tabular-nums; }}
-{DARK} {{ {inline.INVERTED} }}
+{DARK_SELECTORS} {{ {inline.INVERTED} }}
 @media (prefers-color-scheme: dark) {{
   body:not([data-jp-theme-light=true]):not(.vscode-light) .normbench svg {{ {inline.INVERTED} }}
 }}
@@ -57,19 +57,20 @@ STYLE = f"""
 
 
 def _html(table: pd.DataFrame) -> str:
-    """Return a table as HTML, numbers of four digits at most and to the right."""
+    """Return a table as HTML, with numbers of at most four digits aligned to the right."""
     cells = tables.cells(table)
-    for name in (name for name in tables.COSTS if name in table):
+    for name in (name for name in tables.COST_COLUMNS if name in table):
         cells[name] = [f"{value:.4g}" if pd.notna(value) else "-" for value in table[name]]
     if tables.EXCESS_LEFT in table:
-        pairs_of_cells = zip(table[tables.EXCESS_LEFT], cells[tables.EXCESS_LEFT])
+        excess_cells = zip(table[tables.EXCESS_LEFT], cells[tables.EXCESS_LEFT])
         cells[tables.EXCESS_LEFT] = [
-            answer.share(left) if left < tables.LARGE else cell for left, cell in pairs_of_cells
+            answer.format_share(share) if share < tables.LARGE_COST else cell
+            for share, cell in excess_cells
         ]
-    looks = ["" if tables.is_words(name, table) else ' class="number"' for name in cells]
+    attributes = ["" if tables.is_words(name, table) else ' class="number"' for name in cells]
 
     def row(tag: str, values: Sequence[str]) -> str:
-        pairs = zip(values, looks)
+        pairs = zip(values, attributes)
         inside = "".join(f"<{tag}{look}>{escape(value)}</{tag}>" for value, look in pairs)
         return f"<tr>{inside}</tr>"
 
@@ -79,14 +80,14 @@ def _html(table: pd.DataFrame) -> str:
 
 @dataclass(frozen=True, repr=False)
 class Comparison:
-    """Schemes, compared: of `normbench.compare`, or as a store has them.
+    """A comparison of schemes, from `normbench.compare` or from a store.
 
-    In a notebook it shows its sentence, why that is so, its table and its histories. What a pandas
-    frame can do, it does with its `frame`.
+    In a notebook it displays its answer, the cause, its table and its histories. It has all methods
+    of a pandas frame, which act on its `frame`.
 
     Attributes:
-        sweep: The runs, as the reader of the store has them.
-        notes: Sentences that say that the comparison still runs, or was stopped.
+        sweep: The runs, as read from the store.
+        notes: Sentences about a comparison that is still running or was stopped.
     """
 
     sweep: runs.Sweep
@@ -96,18 +97,21 @@ class Comparison:
     def frame(self) -> pd.DataFrame:
         """Every run, with one row a run and iteration.
 
-        Columns: normalizer (with what tells it from others of that name), step_size, iteration,
-        cost (mean over points), misclassifications (NaN for regression), verdict, and of points
-        held out test_cost and test_misclassifications. A diverged run has rows up to its last
-        finite iteration.
+        Columns: normalizer (the scheme's label), step_size, iteration, cost (mean over points),
+        misclassifications (NaN for regression), verdict, and for points held out test_cost and
+        test_misclassifications. A diverged run has rows up to its last finite iteration.
         """
         steps = self.sweep.of_role(names.STEP)
-        found = self.sweep.histories(steps)
+        histories = self.sweep.histories(steps)
         sizes = steps.set_index("run_id")[names.STEP_SIZE.column].astype(float)
-        found = found.assign(step_size=found["run_id"].map(sizes), normalizer=found["label"])
-        found = found.rename(columns={**TRAIN, **TEST})
-        kept = ["normalizer", "step_size", "iteration", *TRAIN.values(), "verdict"]
-        return found.reindex(columns=[*kept, *(name for name in TEST.values() if name in found)])
+        histories = histories.assign(
+            step_size=histories["run_id"].map(sizes), normalizer=histories["label"]
+        )
+        histories = histories.rename(columns={**TRAIN, **TEST})
+        columns = ["normalizer", "step_size", "iteration", *TRAIN.values(), "verdict"]
+        return histories.reindex(
+            columns=[*columns, *(name for name in TEST.values() if name in histories)]
+        )
 
     @cached_property
     def histories(self) -> pd.DataFrame:
@@ -116,12 +120,12 @@ class Comparison:
 
     @cached_property
     def table(self) -> pd.DataFrame:
-        """One row a scheme, at its best step size; it shows whole."""
+        """One row a scheme, at its best step size."""
         return Table(tables.summary(self.sweep))
 
     @cached_property
     def cross_validation(self) -> pd.DataFrame:
-        """What `folds` found of points held out, one row a scheme; empty without them."""
+        """The cross-validation of the setting `folds`, one row a scheme; empty without folds."""
         return Table(heldout.cross_validated(self.sweep))
 
     @cached_property
@@ -131,15 +135,15 @@ class Comparison:
         if overall.startswith(first):  # without a race
             return overall
         causes = [cause.cause(self.sweep, name) for name in self.sweep.experiments[:1]]
-        lines = [first, *causes * (len(self.sweep.experiments) == 1), overall]
-        return " ".join(filter(None, lines))
+        sentences = [first, *causes * (len(self.sweep.experiments) == 1), overall]
+        return " ".join(filter(None, sentences))
 
     def figure(self, name: str = "histories", experiment: str | None = None) -> Figure:
         """Draw a figure.
 
         Args:
             name: One of the names on the page *Figures*, such as `melt`.
-            experiment: Which data set and cost, such as `iris-softmax`; the first by default.
+            experiment: The data set and cost, such as `iris-softmax`; the first by default.
 
         Returns:
             A figure of matplotlib.
@@ -151,12 +155,12 @@ class Comparison:
             raise ResultsError(f"figure {name}: there is none; there are {', '.join(NAMES)}")
         experiment = experiment or self.sweep.experiments[0]
         if experiment not in self.sweep.experiments:
-            there = ", ".join(self.sweep.experiments)
-            raise ResultsError(f"experiment {experiment}: is not here; there are {there}")
-        drawn = drawing.figure(self.sweep, experiment, name)
-        if drawn is None:
+            experiments = ", ".join(self.sweep.experiments)
+            raise ResultsError(f"experiment {experiment}: is not here; there are {experiments}")
+        figure = drawing.figure(self.sweep, experiment, name)
+        if figure is None:
             raise ResultsError(f"figure {name}: nothing was recorded for it; it is {NAMES[name]}")
-        return drawn
+        return figure
 
     def report(self, file: str | Path) -> Path:
         """Write the report, one page that opens without a network.
@@ -170,31 +174,33 @@ class Comparison:
         Raises:
             ResultsError: It cannot be written there.
         """
-        place = Path(file)
+        path = Path(file)
         try:
-            place.write_text(report.render(self.sweep), encoding="utf-8")
+            path.write_text(report.render(self.sweep), encoding="utf-8")
         except OSError as error:
             raise ResultsError(f"report {file}: cannot be written ({error.strerror})") from error
-        return place
+        return path
 
     def __repr__(self) -> str:
         return "\n\n".join([*self.notes, self.sentence, tables.text(self.table)])
 
     def _repr_html_(self) -> str:
-        """Return what a notebook shows: the data, the answer, its cause in words and drawn."""
+        """Return the notebook's HTML: the data, the answer, its cause, the table, figures."""
         several = len(self.sweep.experiments) > 1
-        told = [*self.notes, headline.headline(self.sweep)]
-        told += [] if several else [cause.cause(self.sweep, self.sweep.experiments[0])]
+        lines = [*self.notes, headline.headline(self.sweep)]
+        lines += [] if several else [cause.cause(self.sweep, self.sweep.experiments[0])]
         title = ", ".join(self.sweep.experiments)
-        words = "".join(f"<p>{escape(clean.shown(line))}</p>" for line in told if line)
-        why, histories = self._pictures("melt"), self._pictures("histories")
-        head = f"<style>{STYLE}</style><h4>{escape(clean.shown(title))}</h4>"
-        return f'<div class="normbench">{head}{words}{why}{_html(self.table)}{histories}</div>'
+        paragraphs = "".join(f"<p>{escape(clean.sanitize(line))}</p>" for line in lines if line)
+        melt, histories = self._pictures("melt"), self._pictures("histories")
+        head = f"<style>{STYLE}</style><h4>{escape(clean.sanitize(title))}</h4>"
+        return (
+            f'<div class="normbench">{head}{paragraphs}{melt}{_html(self.table)}{histories}</div>'
+        )
 
     def _pictures(self, name: str) -> str:
         """Return a figure of every experiment that has it, as SVG elements."""
         with TemporaryDirectory() as folder:
-            drawn = drawing.write(self.sweep, Path(folder), [name], kinds=["svg"])
+            drawn = drawing.write(self.sweep, Path(folder), [name], file_formats=["svg"])
             files = list(chain.from_iterable(drawn.values()))
             texts = [(file.stem, file.read_text(encoding="utf-8")) for file in files]
         return "".join(inline.element(text, f"{clean.name(stem)}-") for stem, text in texts)
@@ -223,7 +229,7 @@ def load(sweep: str = "last", store: str = DEFAULT_STORE) -> Comparison:
         store: An MLflow store or server; by default `mlflow.db` in the working folder.
 
     Returns:
-        What `compare` returns.
+        The comparison, as `compare` returns it.
 
     Raises:
         ResultsError: There is no such store or sweep, or no job of it is recorded.

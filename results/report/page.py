@@ -1,4 +1,4 @@
-"""The report: one HTML file that holds a whole comparison and asks nothing of any other place."""
+"""The report: one self-contained HTML file with a whole comparison."""
 
 import base64
 from collections.abc import Mapping, Sequence
@@ -17,7 +17,7 @@ from normbench.results.answer.ranking import by_problem
 from normbench.results.compare import comparisons, heldout, problems
 from normbench.results.compare.merging import merged
 from normbench.results.compare.reached import counts, excess_shown
-from normbench.results.figures import NAMES, WHOLE, drawing
+from normbench.results.figures import NAMES, SWEEP_FIGURES, drawing
 from normbench.results.figures.base import output
 from normbench.results.report import captions, explorer, inline, profile
 from normbench.results.safe import clean
@@ -26,25 +26,33 @@ from normbench.results.store.errors import unwritable
 from normbench.results.store.rows import as_rows
 from normbench.results.store.runs import Sweep
 from normbench.results.words import headings, reasons
-from normbench.results.words.reasons import Found
+from normbench.results.words.reasons import SchemeRecord
 
-FILE = "report.html"
+REPORT_FILE = "report.html"
 TEMPLATE = Path(__file__).with_name("report.html.jinja")
-FIRST = ("melt",)  # the figures above the tables
-# Figures that hold photographs, whose lightness is their content.
-IMAGES = ("colours", "components", "exemplars", "reconstruction", "weighted")
-LARGEST = 300_000  # characters: a figure of more points than that is embedded as a PNG
+LEADING_FIGURES = ("melt",)  # the figures above the tables
+# Figures of photographs, which are not inverted in dark mode.
+PHOTOGRAPHIC_FIGURES = ("colours", "components", "exemplars", "reconstruction", "weighted")
+MAX_SVG_LENGTH = 300_000  # characters; a longer figure is embedded as PNG
 Files = Mapping[str, Sequence[Path]]
 Table = dict[str, Any]  # see `_table`
 
 
 def write(sweep: Sweep, folder: Path, drawn: Files | None = None) -> Path:
-    """Write a sweep's report into a folder; return the file.
+    """Write the report of a sweep.
 
-    drawn: the figures' files by experiment, where they are drawn already. Raises ResultsError
-    where the folder cannot be written.
+    Args:
+        sweep: The runs.
+        folder: Where the report is written.
+        drawn: The figures' files by experiment; they are drawn if this is None.
+
+    Returns:
+        The file.
+
+    Raises:
+        ResultsError: The folder cannot be written.
     """
-    file = folder / FILE
+    file = folder / REPORT_FILE
     try:
         folder.mkdir(parents=True, exist_ok=True)
         file.write_text(render(sweep, drawn), encoding="utf-8")
@@ -54,12 +62,20 @@ def write(sweep: Sweep, folder: Path, drawn: Files | None = None) -> Path:
 
 
 def render(sweep: Sweep, drawn: Files | None = None) -> str:
-    """Return the report of a sweep as HTML; drawn as for `write`."""
+    """Return the report of a sweep as HTML.
+
+    Args:
+        sweep: The runs.
+        drawn: The figures' files by experiment; they are drawn if this is None.
+
+    Returns:
+        The page.
+    """
     from jinja2 import Environment, StrictUndefined
 
     if drawn is None:
         with TemporaryDirectory() as folder:
-            return render(sweep, drawing.write(sweep, Path(folder), kinds=("svg",)))
+            return render(sweep, drawing.write(sweep, Path(folder), file_formats=("svg",)))
     sections = [
         _section(f"s{number}", sweep, experiment, drawn.get(experiment, ()))
         for number, experiment in enumerate(sweep.experiments, 1)
@@ -70,15 +86,15 @@ def render(sweep: Sweep, drawn: Files | None = None) -> str:
         undefined=StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
-        finalize=_told,
+        finalize=_sanitize,
     )
     template = environment.from_string(TEMPLATE.read_text(encoding="utf-8"))
     return template.render(
         title=sections[0]["question"] if len(sections) == 1 else _title(sweep),
         answer=headline.headline(sweep),
         cause=cause.cause(sweep, first) if len(sections) == 1 else "",
-        state=state.of(sweep).sentence,
-        overview=_pictures("all", sweep, first, drawn.get(first, ()), WHOLE),
+        state=state.state_of(sweep).sentence,
+        overview=_pictures("all", sweep, first, drawn.get(first, ()), SWEEP_FIGURES),
         sections=sections,
         pairs=_pairs(comparisons.repeated(sweep)),
         sweep_id=sweep.sweep_id,
@@ -88,152 +104,168 @@ def render(sweep: Sweep, drawn: Files | None = None) -> str:
         store=sweep.store,
         environment=_environment(sweep),
         script=explorer.SCRIPT,
-        script_hash=explorer.HASH,
+        script_hash=explorer.SCRIPT_HASH,
         verdicts=names.VERDICTS,
         inverted=inline.INVERTED,
     )
 
 
-def _told(value: Any) -> Any:
-    """Clean whatever the template prints."""
-    return clean.shown(value) if type(value) is str else value
+def _sanitize(value: Any) -> Any:
+    """Sanitize a value that the template prints."""
+    return clean.sanitize(value) if type(value) is str else value
 
 
 def _title(sweep: Sweep) -> str:
-    """Return what a sweep of several experiments asks, with the problems that the answer counts."""
-    schemes = merged(sweep)
-    problems_of_all = [
-        rows
-        for name in sweep.experiments
-        for rows in by_problem(schemes.of_role(names.SCHEME, name))
+    """Return the title of a report on several experiments: the question that it answers."""
+    runs = merged(sweep)
+    schemes_by_problem = [
+        schemes
+        for experiment in sweep.experiments
+        for schemes in by_problem(runs.of_role(names.SCHEME, experiment))
     ]
-    every = pd.concat(problems_of_all)
-    by_count = counts(every)
+    schemes = pd.concat(schemes_by_problem)
+    by_count = counts(schemes)
     verbs = [] if by_count.all() else ["lowers the cost furthest"]
     verbs += ["leaves the fewest points misclassified"] if by_count.any() else []
     return (
-        f"Which of {every['label'].nunique()} normalization schemes {' or '.join(verbs)}, "
-        f"over {len(problems_of_all)} problems?"
+        f"Which of {schemes['label'].nunique()} normalization schemes {' or '.join(verbs)}, "
+        f"over {len(schemes_by_problem)} problems?"
     )
 
 
 def _started(sweep: Sweep) -> str:
-    first = _own(sweep)["started"].min() / 1000
+    """Return when the sweep started, in UTC."""
+    first = _sweep_runs(sweep)["started"].min() / 1000
     return datetime.fromtimestamp(first, UTC).strftime("%Y-%m-%d %H:%M UTC")
 
 
-def _own(sweep: Sweep) -> pd.DataFrame:
-    """Return the sweep's own runs; where they were deleted, those of its jobs."""
-    own = sweep.of_role(names.SWEEP)
-    return own if len(own) else sweep.of_role(names.SCHEME)
+def _sweep_runs(sweep: Sweep) -> pd.DataFrame:
+    """Return the rows of the sweep's runs; if those were deleted, of its scheme runs."""
+    sweep_runs = sweep.of_role(names.SWEEP)
+    return sweep_runs if len(sweep_runs) else sweep.of_role(names.SCHEME)
 
 
-def _section(name: str, sweep: Sweep, experiment: str, files: Sequence[Path]) -> dict[str, Any]:
-    """Return what the template says of one experiment, by its name there."""
-    part = sweep.only(experiment)
-    schemes = merged(part).of_role(names.SCHEME)
+def _section(
+    section_id: str, sweep: Sweep, experiment: str, files: Sequence[Path]
+) -> dict[str, Any]:
+    """Return the template's variables of one experiment."""
+    experiment_sweep = sweep.only(experiment)
+    schemes = merged(experiment_sweep).of_role(names.SCHEME)
     splits = heldout.by_split(sweep)
     splits = splits[splits["experiment"] == experiment]
-    within = problems.budget(schemes)
+    budget = problems.budget(schemes)
     shared, varied = _settings(schemes)
     data = schemes["data"][schemes["data"] != ""]
     return {
-        "id": name,
+        "id": section_id,
         "experiment": experiment,
-        "question": answer.question(part, experiment),
-        "answer": headline.headline(part, experiment),
-        "cause": cause.cause(part, experiment),
-        "ranking": answer.sentence(part, experiment),
-        "answers": [*profile.notes([part]), *fastest.answers(part, experiment, splits)],
+        "question": answer.question(experiment_sweep, experiment),
+        "answer": headline.headline(experiment_sweep, experiment),
+        "cause": cause.cause(experiment_sweep, experiment),
+        "ranking": answer.sentence(experiment_sweep, experiment),
+        "answers": [
+            *profile.notes([experiment_sweep]),
+            *fastest.answers(experiment_sweep, experiment, splits),
+        ],
         "summary": _table(
-            ", ".join(filter(None, [f"Each scheme at its {part.which_step()} step size", within])),
-            tables.summary(part),
+            ", ".join(
+                filter(
+                    None, [f"Each scheme at its {experiment_sweep.which_step()} step size", budget]
+                )
+            ),
+            tables.summary(experiment_sweep),
         ),
-        "held_out": _held_out(splits, heldout.cross_validated(part)),
-        "first": _pictures(name, part, experiment, files, FIRST),
+        "held_out": _held_out(splits, heldout.cross_validated(experiment_sweep)),
+        "first": _pictures(section_id, experiment_sweep, experiment, files, LEADING_FIGURES),
         "pictures": _pictures(
-            name, part, experiment, files, [n for n in NAMES if n not in (*WHOLE, *FIRST)]
+            section_id,
+            experiment_sweep,
+            experiment,
+            files,
+            [n for n in NAMES if n not in (*SWEEP_FIGURES, *LEADING_FIGURES)],
         ),
-        "which_step": part.which_step(),
-        "explored": explorer.data(part, experiment),
-        "theory": theory.explanation(part, experiment),
+        "which_step": experiment_sweep.which_step(),
+        "explored": explorer.data(experiment_sweep, experiment),
+        "theory": theory.explanation(experiment_sweep, experiment),
         "explanations": _explanations(schemes),
-        "predictions": _predictions(part),
+        "predictions": _predictions(experiment_sweep),
         "data": list(dict.fromkeys(data)),
         "shared": shared,
         "varied": varied,
-        "lost": _lost(part),
-        "steps": _steps(part),
+        "lost": _failed_runs(experiment_sweep),
+        "steps": _steps(experiment_sweep),
     }
 
 
 def _table(caption: str, frame: pd.DataFrame) -> Table:
-    """Return a table for reading: its caption, its columns, and its rows of cells, numbers rounded.
+    """Return a table for the template: caption, columns, and rows of formatted cells.
 
-    words: of each column, whether it holds words, which stand to the left. The first column
-    names its row.
+    `words` says of each column whether it holds text, which is aligned to the left. The first
+    column holds the rows' headings.
     """
     cells = tables.cells(frame)
     rows = list(zip(*cells.values(), strict=True))
-    words = [tables.is_words(name, frame) for name in cells]
-    return {"caption": caption, "columns": list(cells), "words": words, "rows": rows}
+    holds_text = [tables.is_words(name, frame) for name in cells]
+    return {"caption": caption, "columns": list(cells), "words": holds_text, "rows": rows}
 
 
-def _predictions(part: Sweep) -> Table | None:
-    caption, table = headings.PREDICTIONS, theory.predictions(part)
+def _predictions(experiment_sweep: Sweep) -> Table | None:
+    """Return the table of theory's predictions, None where no theory was recorded."""
+    caption, table = headings.PREDICTIONS, theory.predictions(experiment_sweep)
     return _table(caption, table) if "2/L" in table else None
 
 
 def _held_out(splits: pd.DataFrame, folds: pd.DataFrame) -> list[Table]:
-    """Return the tables of the points held out: every scheme, and pairs where there are splits."""
+    """Return the tables of points held out: of the schemes, and of pairs if there are splits."""
     if splits.empty:
-        caption = headings.FOLDS
+        caption = headings.CROSS_VALIDATION
         return [] if folds.empty else [_table(caption, folds)]
     caption = headings.TEST_POINTS
     pairs = heldout.paired(splits)
-    found = [_table(caption, heldout.summary(splits))]
+    tables_of_splits = [_table(caption, heldout.summary(splits))]
     if len(pairs) and pairs["splits"].max() > 1:
-        caption = f"{headings.TEST_PAIRS}; {heldout.unit(splits)}"
+        caption = f"{headings.TEST_PAIRS}; {heldout.difference_caption(splits)}"
         caption += f" ({comparisons.assurance(pairs)}); {heldout.CLAIMS}"
-        found.append(_table(caption, pairs))
-    return found
+        tables_of_splits.append(_table(caption, pairs))
+    return tables_of_splits
 
 
 def _explanations(schemes: pd.DataFrame) -> list[tuple[str, str, str]]:
-    """Return each scheme's label, theory in three sentences, and all of it, where it has one."""
-    said = names.EXPLANATION.column
-    if said not in schemes:
+    """Return the label, the short and the full explanation of each scheme that has one."""
+    column = names.EXPLANATION.column
+    if column not in schemes:
         return []
-    known = schemes[schemes[said].notna()]
+    explained = schemes[schemes[column].notna()]
     return [
-        (row["label"], reasons.in_short(Found.of_row(row)), row[said]) for row in as_rows(known)
+        (row["label"], reasons.explain_briefly(SchemeRecord.from_row(row)), row[column])
+        for row in as_rows(explained)
     ]
 
 
 def _settings(schemes: pd.DataFrame) -> tuple[list[tuple[str, str]], Table | None]:
-    """Return the settings that all schemes share, and a table of those that they do not."""
+    """Return the settings that all schemes share, and a table of those that differ."""
     frame = schemes[[name for name in schemes if name.startswith(names.PARAMS)]]
     frame = frame.rename(columns=lambda name: name.removeprefix(names.PARAMS))
     frame = frame.dropna(axis="columns", how="all").astype(object)
     frame = frame.map(names.typed, na_action="ignore")
-    same = [name for name in frame if frame[name].nunique(dropna=False) == 1]
-    shared = [(name, str(frame[name].iloc[0])) for name in sorted(same)]
-    own = frame.drop(columns=same)
-    if own.empty:
+    shared_names = [name for name in frame if frame[name].nunique(dropna=False) == 1]
+    shared = [(name, str(frame[name].iloc[0])) for name in sorted(shared_names)]
+    differing = frame.drop(columns=shared_names)
+    if differing.empty:
         return shared, None
-    own = own.where(own.notna(), None)
-    own.insert(0, "scheme", schemes["label"])
-    return shared, _table("Settings that differ between the schemes", own)
+    differing = differing.where(differing.notna(), None)
+    differing.insert(0, "scheme", schemes["label"])
+    return shared, _table("Settings that differ between the schemes", differing)
 
 
-def _lost(part: Sweep) -> Table | None:
-    """Return every failed, diverged or unfinished run, or one of rounding, with its reason."""
+def _failed_runs(experiment_sweep: Sweep) -> Table | None:
+    """Return the table of failed, diverged, unfinished and undecided runs with their reasons."""
     rows = []
-    for row in as_rows(part.of_role(names.SCHEME)):
+    for row in as_rows(experiment_sweep.of_role(names.SCHEME)):
         if row["verdict"] == names.FAILED or (not row["verdict"] and row["status"] != "FINISHED"):
             reason = row["reason"] or f"the job ended as {row['status']}"
             rows.append((row["label"], None, row["verdict"] or "unfinished", reason))
-    for row in as_rows(part.of_role(names.STEP)):
+    for row in as_rows(experiment_sweep.of_role(names.STEP)):
         if row["verdict"] in names.UNRANKED:
             size = row.get(names.STEP_TAG.column)
             rows.append((row["label"], size, row["verdict"], row["reason"]))
@@ -243,10 +275,10 @@ def _lost(part: Sweep) -> Table | None:
     return _table("Failed and diverged runs, and those that rounding decides", frame)
 
 
-def _steps(part: Sweep) -> Table | None:
-    """Return what every step size of every scheme came to: the figures, for those who hear them."""
-    schemes = merged(part).of_role(names.SCHEME).set_index("label").to_dict("index")
-    steps = merged(part).of_role(names.STEP)
+def _steps(experiment_sweep: Sweep) -> Table | None:
+    """Return the table of all step sizes, which gives the figures' content to screen readers."""
+    schemes = merged(experiment_sweep).of_role(names.SCHEME).set_index("label").to_dict("index")
+    steps = merged(experiment_sweep).of_role(names.STEP)
     if steps.empty:
         return None
     rows = [
@@ -262,12 +294,13 @@ def _steps(part: Sweep) -> Table | None:
         if row["label"] in schemes
     ]
     frame = pd.DataFrame(rows)
-    diverged = frame["verdict"] == names.DIVERGED  # which have no final cost
+    diverged = frame["verdict"] == names.DIVERGED  # a diverged run has no final cost
     frame[["cost", "misclassified"]] = frame[["cost", "misclassified"]].mask(diverged)
     return _table("Every step size", frame.dropna(axis="columns", how="all"))
 
 
 def _pairs(pairs: pd.DataFrame) -> Table | None:
+    """Return the table of pairs of schemes, None without repetitions."""
     if pairs.empty:
         return None
     caption = headings.PAIRS
@@ -275,52 +308,64 @@ def _pairs(pairs: pd.DataFrame) -> Table | None:
 
 
 def _environment(sweep: Sweep) -> list[tuple[str, str]]:
-    """Return the versions and the code that made the sweep."""
-    row = _own(sweep).iloc[0].dropna()
+    """Return the versions of libraries and of the code that ran the sweep."""
+    row = _sweep_runs(sweep).iloc[0].dropna()
     versions = names.version("").column
-    found = [
+    version_rows = [
         (name.removeprefix(versions), str(row[name]))
         for name in row.index
         if name.startswith(versions)
     ]
     if names.BLAS.column in row:
-        found.append(("linear algebra", str(row[names.BLAS.column])))
+        version_rows.append(("linear algebra", str(row[names.BLAS.column])))
     if names.COMMIT.column in row:
         dirty = ", with changes" if row.get(names.GIT_DIRTY.column) == "true" else ""
-        found.append(("commit", f"{row[names.COMMIT.column]}{dirty}"))
-    return found
+        version_rows.append(("commit", f"{row[names.COMMIT.column]}{dirty}"))
+    return version_rows
 
 
 def _pictures(
-    section: str, part: Sweep, experiment: str, files: Sequence[Path], wanted: Sequence[str]
+    section: str,
+    experiment_sweep: Sweep,
+    experiment: str,
+    files: Sequence[Path],
+    figure_names: Sequence[str],
 ) -> list[dict[str, Any]]:
-    """Return those of the wanted figures that have a file."""
+    """Return the template's pictures of those named figures that have a file."""
     by_name = {file.stem.removesuffix(f"-{clean.name(experiment)}"): file for file in files}
     return [
-        _picture(section, part, experiment, name, by_name[name])
-        for name in wanted
+        _picture(section, experiment_sweep, experiment, name, by_name[name])
+        for name in figure_names
         if name in by_name
     ]
 
 
-def _picture(section: str, part: Sweep, experiment: str, name: str, file: Path) -> dict[str, Any]:
-    """Return a figure as it is drawn in its file, its caption, and it in words."""
-    what = NAMES[name]
-    caption = what[0].upper() + what[1:].split(" (")[0]
-    found = captions.finding(part, experiment, name)
-    words = f"Figure: {found or f'{caption}, {experiment}.'} The numbers stand in the tables."
-    caption = f"{found} ({caption}.)" if found else f"{caption}."
+def _picture(
+    section: str, experiment_sweep: Sweep, experiment: str, name: str, file: Path
+) -> dict[str, Any]:
+    """Return a figure for the template: its SVG or PNG, its caption and its text alternative."""
+    description = NAMES[name]
+    caption = description[0].upper() + description[1:].split(" (")[0]
+    finding = captions.finding(experiment_sweep, experiment, name)
+    text_alternative = (
+        f"Figure: {finding or f'{caption}, {experiment}.'} The numbers stand in the tables."
+    )
+    caption = f"{finding} ({caption}.)" if finding else f"{caption}."
     prefix = f"{section}-{list(NAMES).index(name)}-"
-    shown = {"caption": caption, "words": words, "plot": name not in IMAGES}
+    picture = {
+        "caption": caption,
+        "words": text_alternative,
+        "plot": name not in PHOTOGRAPHIC_FIGURES,
+    }
     svg = file.with_suffix(".svg").read_text(encoding="utf-8")
-    if len(svg) <= LARGEST:
-        return {**shown, "svg": inline.element(svg, prefix)}
-    return {**shown, "png": _png(part, experiment, name)}
+    if len(svg) <= MAX_SVG_LENGTH:
+        return {**picture, "svg": inline.element(svg, prefix)}
+    return {**picture, "png": _png(experiment_sweep, experiment, name)}
 
 
-def _png(part: Sweep, experiment: str, name: str) -> str:
-    """Return the address of a figure as PNG data."""
-    figure = drawing.figure(part, experiment, name)
+def _png(experiment_sweep: Sweep, experiment: str, name: str) -> str:
+    """Return a figure as a data URL of a PNG."""
+    figure = drawing.figure(experiment_sweep, experiment, name)
     assert figure is not None
     with TemporaryDirectory() as folder:
         (file,) = output.save(figure, Path(folder) / name, {}, ("png",))

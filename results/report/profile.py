@@ -1,4 +1,4 @@
-"""What `normbench results profile` tells and draws: schemes compared over any set of sweeps."""
+"""The output of `normbench results profile`: schemes compared over any set of sweeps."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -16,19 +16,19 @@ from normbench.results.store import state
 from normbench.results.store.errors import ResultsError, unwritable
 from normbench.results.store.runs import Sweep
 from normbench.results.words import headings
-from normbench.results.words.sentences import Said, said
+from normbench.results.words.sentences import Sentence, make_sentence
 
 if TYPE_CHECKING:
     from normbench.results.figures.base import style
 
 FACTORS = (1.0, 1.5, 2.0, 3.0, 5.0, 10.0, 100.0, float("inf"))
-FILE = "profiles"  # the figure's, without its suffix
+PROFILES_FILE = "profiles"  # of the figure, without its suffix
 NO_PROBLEM = "no job with a descent"
 NO_PAIR = "no problem on which two schemes were run"
-NOBODY = "no scheme reaches the target on any problem that every scheme was run on"
-RANGE = "range: the first number is what a step size between those tried might take at best"
-UNREACHED = "schemes that do not reach the target are ranked by the excess cost they end with"
-MEDIAN = "low to high: an interval of the median rank"
+NO_SCHEME = "no scheme reaches the target on any problem that every scheme was run on"
+RANGE_NOTE = "range: the first number is what a step size between those tried might take at best"
+UNREACHED_NOTE = "schemes that do not reach the target are ranked by the excess cost they end with"
+MEDIAN_NOTE = "low to high: an interval of the median rank"
 NOT_ALL = "no problem on which every scheme was run; name the comparisons that share their schemes"
 
 
@@ -40,11 +40,19 @@ def tell(
     folder: Path | None = None,
     shape: "style.Shape | None" = None,
 ) -> None:
-    """Print predictions, pairs, ranks, profiles and the leaderboard of sweeps; of the last without.
+    """Print the leaderboard, predictions, pairs, ranks and profiles of sweeps.
 
-    folder: where the figure of the profiles goes, in a shape; none is drawn without. Raises
-    ResultsError on a sweep that is not there, a target or a measure that does not exist, a folder
-    that cannot be written, and a figure of no problem.
+    Args:
+        store: An MLflow store or server.
+        sweep_ids: The sweeps; without any, the last one.
+        target: The share of the excess that is to be reached, one of `comparisons.TARGETS`.
+        measure: What is counted until then, one of `names.MEASURES`.
+        folder: Where the figure of the profiles is written; None for no figure.
+        shape: The figure's size.
+
+    Raises:
+        ResultsError: A sweep, the target or the measure does not exist, the folder cannot be
+            written, or there is no problem to draw.
     """
     for name, value, choices in (
         ("target", target, comparisons.TARGETS),
@@ -52,86 +60,96 @@ def tell(
     ):
         if value not in choices:
             raise ResultsError(f"--{name} {value}: choose one of {', '.join(choices)}")
-    last, about = state.read(store, sweep_ids[:1])
-    loaded = [last, *(state.read(store, [sweep_id])[0] for sweep_id in sweep_ids[1:])]
+    first_sweep, state_notes = state.read(store, sweep_ids[:1])
+    loaded = [first_sweep, *(state.read(store, [sweep_id])[0] for sweep_id in sweep_ids[1:])]
     if len(loaded) > 1:
-        about = [note for sweep in loaded for note in sweep.left_out]
-        about += state.told([state.of(sweep) for sweep in loaded])
+        state_notes = [note for sweep in loaded for note in sweep.left_out]
+        state_notes += state.sentences([state.state_of(sweep) for sweep in loaded])
     table = reached.reached(loaded, target, measure)
     goal = f"{100 * float(target):g} % of the excess cost is left"
     print(f"{measure} until {goal}, and no more later; each scheme at its best step size for")
     print("that on each split; of several starts, the median\n")
-    for note in (*about, *notes(loaded)):
+    for note in (*state_notes, *notes(loaded)):
         print(f"{note}\n")
-    board = comparisons.leaderboard(table)  # the answer: the rest says how it came about
-    _show(f"leaderboard{_over(board)}", board, NOT_ALL, MEDIAN)
+    board = comparisons.leaderboard(table)  # the answer; the tables below it explain it
+    _show(f"leaderboard{_over(board)}", board, NOT_ALL, MEDIAN_NOTE)
     _show(headings.PREDICTIONS, _predictions(loaded), NO_PROBLEM)
     spread = comparisons.spread(table)
-    _show("median and quartiles over splits", spread, NO_PROBLEM, RANGE)
+    _show("median and quartiles over splits", spread, NO_PROBLEM, RANGE_NOTE)
     pairs = comparisons.paired(table)
-    sure = comparisons.assurance(pairs) if len(pairs) else ""
-    _show("pairs; ratio: how many times longer the other scheme takes", pairs, NO_PAIR, sure)
-    _show("mean rank by experiment", comparisons.ranks(table).reset_index(), NOT_ALL, UNREACHED)
+    assurance = comparisons.assurance(pairs) if len(pairs) else ""
+    _show("pairs; ratio: how many times longer the other scheme takes", pairs, NO_PAIR, assurance)
+    _show(
+        "mean rank by experiment", comparisons.ranks(table).reset_index(), NOT_ALL, UNREACHED_NOTE
+    )
     count, every = comparisons.unsolved(table)
-    share = "performance profile: share of problems within a factor of the fastest"
-    lost = f"on {count} of {every} splits no scheme reaches it" if count else ""
-    _show(share, wide(table), NOBODY if count else NOT_ALL, lost)
+    profile_title = "performance profile: share of problems within a factor of the fastest"
+    unsolved_note = f"on {count} of {every} splits no scheme reaches it" if count else ""
+    _show(profile_title, wide(table), NO_SCHEME if count else NOT_ALL, unsolved_note)
     if folder is not None:
         title = f"{measure} until {goal}{_over(board)}"
-        if not (drawn := comparisons.profile(table)).empty:
+        if not (profile_table := comparisons.profile(table)).empty:
             ids = ", ".join(sweep.sweep_id for sweep in loaded)
-            _draw(drawn, title, folder, shape, {"sweep": ids})
+            _draw(profile_table, title, folder, shape, {"sweep": ids})
             return
-        raise ResultsError(f"--out {folder}: nothing to draw; {NOBODY if count else NOT_ALL}")
+        raise ResultsError(f"--out {folder}: nothing to draw; {NO_SCHEME if count else NOT_ALL}")
 
 
 def _over(board: pd.DataFrame) -> str:
-    """Return how many problems and splits a leaderboard is over."""
+    """Return the numbers of problems and splits of a leaderboard, as a suffix of a title."""
     if board.empty:
         return ""
     count, splits = int(board["problems"].max()), int(board["splits"].max())
-    words = [f"{count} problem{'s' * (count > 1)}", f"{splits} split{'s' * (splits > 1)}"]
-    return f", n = {words[0]}" + (f", {words[1]}" if splits > count else "")
+    counts = [f"{count} problem{'s' * (count > 1)}", f"{splits} split{'s' * (splits > 1)}"]
+    return f", n = {counts[0]}" + (f", {counts[1]}" if splits > count else "")
 
 
 def notes(loaded: Sequence[Sweep]) -> list[str]:
-    """Return what has to be known before schemes are compared, in sentences."""
+    """Return sentences that a reader needs before comparing the schemes of loaded sweeps."""
     schemes = pd.concat([sweep.of_role(names.SCHEME) for sweep in loaded])
-    own = any(problems.own_functions(sweep.of_role(names.SCHEME)) for sweep in loaded)
-    found = [*_counts(schemes), *_starts(schemes), *([said("own_functions")] if own else [])]
-    return [*problems.idle_seeds(loaded), *(one.text for one in found)]
+    has_own_functions = any(problems.own_functions(sweep.of_role(names.SCHEME)) for sweep in loaded)
+    sentences = [
+        *_counts(schemes),
+        *_starts(schemes),
+        *([make_sentence("own_functions")] if has_own_functions else []),
+    ]
+    return [*problems.idle_seeds(loaded), *(sentence.text for sentence in sentences)]
 
 
-def _counts(schemes: pd.DataFrame) -> list[Said]:
-    """Say where misclassified points are compared, and why."""
+def _counts(schemes: pd.DataFrame) -> list[Sentence]:
+    """Say in which experiments misclassified points are compared, and why."""
     counted = schemes[reached.counts(schemes)]
     experiments = ", ".join(dict.fromkeys(counted["experiment"]))
-    return [said("counts", experiments=experiments)] if experiments else []
+    return [make_sentence("counts", experiments=experiments)] if experiments else []
 
 
-def _starts(schemes: pd.DataFrame) -> list[Said]:
-    """Say what a start that is drawn is to the schemes of each experiment."""
+def _starts(schemes: pd.DataFrame) -> list[Sentence]:
+    """Say whether the schemes of each experiment start at the same function."""
     start = names.setting("start")
     if start not in schemes:
         return []
-    told: dict[tuple[str, ...], list[str]] = {}
+    experiments_by_sentence: dict[tuple[str, ...], list[str]] = {}
     for experiment, rows in schemes.groupby("experiment", sort=False):
         if rows["label"].nunique() > 1:
-            told.setdefault(_start(rows.groupby(start, sort=False)), []).append(str(experiment))
+            experiments_by_sentence.setdefault(_start(rows.groupby(start, sort=False)), []).append(
+                str(experiment)
+            )
     return [
-        said(kind, experiments=", ".join(where), **dict(zip(("same", "others"), labels)))
-        for (kind, *labels), where in told.items()
-        if kind
+        make_sentence(
+            template, experiments=", ".join(experiments), **dict(zip(("same", "others"), labels))
+        )
+        for (template, *labels), experiments in experiments_by_sentence.items()
+        if template
     ]
 
 
 def _start(by_start: Any) -> tuple[str, ...]:
-    """Return which sentence tells of one experiment's starts, and the schemes in it."""
+    """Return the sentence's key for one experiment's starts, and the schemes that it names."""
     labels = {start: "; ".join(dict.fromkeys(rows["label"])) for start, rows in by_start}
     if set(labels) == {"same_function", "normal"}:
         return "few_functions", labels["same_function"], labels["normal"]
-    kinds = {"same_function": "one_function", "normal": "other_functions"}
-    return (kinds.get(next(iter(labels), ""), ""),) if len(labels) == 1 else ("",)
+    templates = {"same_function": "one_function", "normal": "other_functions"}
+    return (templates.get(next(iter(labels), ""), ""),) if len(labels) == 1 else ("",)
 
 
 def _draw(
@@ -141,14 +159,14 @@ def _draw(
     shape: "style.Shape | None",
     facts: dict[str, str],
 ) -> None:
-    """Draw the profiles into a folder; print the files."""
+    """Draw the profiles into a folder and print the names of the files."""
     from normbench.results.figures import profiles
     from normbench.results.figures.base import output, style
 
     figure = profiles.draw(table, title, shape=shape or style.SCREEN)
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        files = output.save(figure, folder / FILE, facts)
+        files = output.save(figure, folder / PROFILES_FILE, facts)
     except OSError as error:
         raise unwritable(folder, error) from error
     for file in files:
@@ -156,28 +174,30 @@ def _draw(
 
 
 def _predictions(loaded: list[Sweep]) -> pd.DataFrame:
-    """Return theory and observation of each scheme, by setting where there are several."""
+    """Return theory and observation of each scheme, with the setting where there are several."""
     placed = problems.placed(loaded)
     settings = dict(zip(placed["run_id"], placed["setting"]))
-    parts = []
+    frames = []
     for sweep in loaded:
-        part = theory.predictions(sweep)
-        if part.empty:
+        predictions = theory.predictions(sweep)
+        if predictions.empty:
             continue
-        if "experiment" not in part:
-            part.insert(0, "experiment", sweep.experiments[0])
+        if "experiment" not in predictions:
+            predictions.insert(0, "experiment", sweep.experiments[0])
         rows = merged(sweep).of_role(names.SCHEME)
-        told = rows.loc[rows["verdict"] != names.FAILED, "run_id"]  # a row each, in this order
-        part.insert(1, "setting", [settings.get(run, "") for run in told])
-        parts.append(part)
-    if not parts:
+        run_ids = rows.loc[
+            rows["verdict"] != names.FAILED, "run_id"
+        ]  # the rows of `predictions`, in order
+        predictions.insert(1, "setting", [settings.get(run, "") for run in run_ids])
+        frames.append(predictions)
+    if not frames:
         return pd.DataFrame()
-    table = pd.concat(parts, ignore_index=True).drop_duplicates(ignore_index=True)
+    table = pd.concat(frames, ignore_index=True).drop_duplicates(ignore_index=True)
     return table if table["setting"].any() else table.drop(columns="setting")
 
 
 def wide(table: pd.DataFrame) -> pd.DataFrame:
-    """Return the profiles at a few factors, one row a scheme: what a terminal has room for."""
+    """Return the performance profiles at a few factors, one row a scheme."""
     tidy = comparisons.profile(table)
     shares = {}
     for factor in FACTORS:
@@ -187,7 +207,7 @@ def wide(table: pd.DataFrame) -> pd.DataFrame:
 
 
 def _show(title: str, table: pd.DataFrame, nothing: str, note: str = "") -> None:
-    """Print a table under its title and a note on it, or why there is none."""
+    """Print a table under its title and a note, or the reason why it is empty."""
     if table.empty:
         print(f"{title}: nothing to compare ({nothing})\n")
         return

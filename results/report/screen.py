@@ -1,4 +1,4 @@
-"""The terminal: its width, its colours, and whether it shows bars; anything else gets text."""
+"""The console on a terminal or a pipe: its width, its colours and its characters."""
 
 import os
 import shutil
@@ -11,26 +11,35 @@ from rich.text import Text
 
 from normbench.results.safe import clean
 
-NARROWEST, PIPE = 60, 100  # columns: of a terminal that a table fits, and of anything else
-SIMPLE = ("dumb", "unknown")  # values of TERM, of terminals that are written to as a pipe is
+MIN_COLUMNS = 60  # of a terminal; a table fits
+PIPE_COLUMNS = 100  # of any other output
+SIMPLE_TERMINALS = ("dumb", "unknown")  # values of TERM; these get the output of a pipe
 
 
 def console(stream: TextIO | None = None) -> Console:
-    """Return a console on a stream, the standard output without.
+    """Return a console.
 
-    On a terminal, marks of colours go past the cleaning: what is printed has to be clean. Colours
-    are for terminals alone, and not where NO_COLOR or CI is set.
+    On a terminal, colour codes bypass the sanitizing stream, so callers must print sanitized text.
+    Colours are for terminals only, and are switched off by NO_COLOR or CI.
+
+    Args:
+        stream: The stream; the standard output by default.
+
+    Returns:
+        The console.
     """
     stream = sys.stdout if stream is None else stream
     stream.flush()
-    columns = shutil.get_terminal_size((PIPE, 24)).columns if stream.isatty() else PIPE
-    tty = stream.isatty() and os.environ.get("TERM") not in SIMPLE
+    columns = PIPE_COLUMNS
+    if stream.isatty():
+        columns = shutil.get_terminal_size((PIPE_COLUMNS, 24)).columns
+    tty = stream.isatty() and os.environ.get("TERM") not in SIMPLE_TERMINALS
     colours = tty and not (os.environ.get("NO_COLOR") or os.environ.get("CI"))
     return Console(
-        file=getattr(stream, "behind", stream) if tty else stream,
+        file=getattr(stream, "wrapped", stream) if tty else stream,
         force_terminal=tty,
         color_system="auto" if colours else None,
-        width=max(NARROWEST, columns),
+        width=max(MIN_COLUMNS, columns),
         highlight=False,
         markup=False,
         emoji=False,
@@ -38,17 +47,24 @@ def console(stream: TextIO | None = None) -> Console:
 
 
 def shows_bars(screen: Console) -> bool:
-    """Return whether bars of blocks can be drawn: on a terminal that has such characters."""
+    """Return whether the console is a terminal that can print block characters."""
     return screen.is_terminal and screen.encoding.lower().startswith("utf")
 
 
 def say(screen: Console, *lines: str, style: str = "") -> None:
-    """Print lines, broken between words; on a terminal, longer words are broken, too."""
+    """Print lines of text.
+
+    Args:
+        screen: The console.
+        *lines: The lines, sanitized and wrapped between words; on a terminal, words longer than a
+            line are broken.
+        style: The style of the text, as rich takes it.
+    """
     for line in lines:
-        broken = textwrap.fill(
-            clean.shown(line),
+        wrapped = textwrap.fill(
+            clean.sanitize(line),
             screen.width,
             break_long_words=screen.is_terminal,
             break_on_hyphens=False,
         )
-        screen.print(Text(broken, style=style), soft_wrap=True)
+        screen.print(Text(wrapped, style=style), soft_wrap=True)

@@ -1,4 +1,4 @@
-"""The comparison's table on a terminal: as many columns as fit, bars, and a history a row."""
+"""The comparison's table on a terminal: the columns that fit, bars, and sparklines."""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -22,24 +22,30 @@ from normbench.results.store.looks import looks
 from normbench.results.store.rows import as_rows
 from normbench.results.store.runs import Sweep
 
-SCHEME, LEFT, SECONDS, STEPS = "scheme", tables.EXCESS_LEFT, "seconds", "steps"
+SCHEME, EXCESS_LEFT, SECONDS, STEPS = "scheme", tables.EXCESS_LEFT, "seconds", "steps"
 BAR, HISTORY = "left, drawn", "history"
-# Columns that give way first on a narrow terminal; what is not among them stays.
-GIVE_WAY = (
+# Columns that a narrow terminal omits, in this order; all others are always printed.
+OPTIONAL_COLUMNS = (
     *(SECONDS, STEPS, names.DIVERGED, "cost q1", "cost q3", "medians of", "cost"),
     *("converges up to", "test cost", names.RECORDED.key, HISTORY, BAR, "misclassified"),
     *("test misclassified", "verdict"),
 )
-LONG = 10.0  # seconds: what takes less is of no interest
-GAP, PICTURE = 2, 8  # columns between two columns, and of a bar or a history
+MIN_SECONDS = 10.0  # the column of seconds is omitted if no job took longer
+GAP, PICTURE_WIDTH = 2, 8  # characters between two columns, and of a bar or a sparkline
 BLOCKS = "▁▂▃▄▅▆▇█"
-FOOT = (1e-6, 1e-1)  # of the start's excess: the lowest and the highest foot of the histories
-DARKEST = 0.25  # a darker colour would not be read on a dark terminal: the terminal's own is
+FOOT_RANGE = (1e-6, 1e-1)  # bounds of the sparklines' lower end, as shares of the start's excess
+MIN_LUMINANCE = 0.25  # a darker colour is unreadable on a dark terminal, and replaced
 
 
 def show(terminal: Console, sweep: Sweep) -> None:
-    """Print the table of a comparison; on a terminal its columns that fit, in colours."""
-    summary = without_dull(tables.summary(sweep))
+    """Print the table of a comparison.
+
+    Args:
+        terminal: A terminal gets the columns that fit, bars and sparklines, in colours; any other
+            output gets the whole table as text.
+        sweep: The runs.
+    """
+    summary = without_uninformative(tables.summary(sweep))
     if not terminal.is_terminal:
         print(tables.text(summary), file=terminal.file)
         return
@@ -47,57 +53,65 @@ def show(terminal: Console, sweep: Sweep) -> None:
     rows = as_rows(merged(sweep).of_role(names.SCHEME))
     colors = [_readable(look.color) for look in looks([row["normalizer"] for row in rows])]
     cells[SCHEME] = [Text(str(cell), style=color) for cell, color in zip(cells[SCHEME], colors)]
-    if screen.shows_bars(terminal) and LEFT in cells:
+    if screen.shows_bars(terminal) and EXCESS_LEFT in cells:
         cells = _with_pictures(cells, summary, sweep, rows, colors)
-    for name in GIVE_WAY:
+    for name in OPTIONAL_COLUMNS:
         if _needed(cells) <= terminal.width:
             break
         cells.pop(name, None)
-    _print(terminal, cells, _are_words(summary))
+    _print(terminal, cells, _holds_text(summary))
 
 
 def plain(terminal: Console, table: pd.DataFrame) -> None:
-    """Print any other table; on a terminal in blocks that fit, each with the columns of words."""
+    """Print a table without colours.
+
+    Args:
+        terminal: A terminal gets blocks of columns that fit, each with the leading columns of text;
+            any other output gets the whole table as text.
+        table: The table.
+    """
     if not terminal.is_terminal:
         print(tables.text(table), file=terminal.file)
         return
-    cells, words = _texts(table), _are_words(table)
-    first = list(takewhile(words.get, cells))
-    block = dict.fromkeys(first)
-    for name in [name for name in cells if name not in first]:
-        if len(block) > len(first) and _needed({key: cells[key] for key in (*block, name)}) > (
-            terminal.width
-        ):
-            _print(terminal, {key: cells[key] for key in block}, words)
-            block = dict.fromkeys(first)
+    cells, holds_text = _texts(table), _holds_text(table)
+    row_headings = list(takewhile(holds_text.get, cells))
+    block = dict.fromkeys(row_headings)
+    for name in [name for name in cells if name not in row_headings]:
+        if len(block) > len(row_headings) and _needed(
+            {key: cells[key] for key in (*block, name)}
+        ) > (terminal.width):
+            _print(terminal, {key: cells[key] for key in block}, holds_text)
+            block = dict.fromkeys(row_headings)
         block[name] = None
-    _print(terminal, {key: cells[key] for key in block}, words)
+    _print(terminal, {key: cells[key] for key in block}, holds_text)
 
 
 def _readable(color: str) -> str:
-    """Return a colour that is read on a dark terminal, too: itself, or the terminal's own."""
-    red, green, blue = (int(color[place : place + 2], 16) / 255 for place in (1, 3, 5))
-    return color if 0.30 * red + 0.59 * green + 0.11 * blue >= DARKEST else "default"
+    """Return a colour if it is readable on a dark terminal, else the terminal's default."""
+    red, green, blue = (int(color[offset : offset + 2], 16) / 255 for offset in (1, 3, 5))
+    return color if 0.30 * red + 0.59 * green + 0.11 * blue >= MIN_LUMINANCE else "default"
 
 
 def _texts(table: pd.DataFrame) -> dict[str, list[RenderableType]]:
+    """Return the formatted cells of a table by column."""
     return {name: [Text(cell) for cell in column] for name, column in tables.cells(table).items()}
 
 
-def _are_words(table: pd.DataFrame) -> dict[str, bool]:
+def _holds_text(table: pd.DataFrame) -> dict[str, bool]:
+    """Return for each column of a table whether it holds text."""
     return {str(name): tables.is_words(str(name), table) for name in table}
 
 
-def without_dull(table: pd.DataFrame) -> pd.DataFrame:
-    """Return a table without columns that tell nothing: equal counts, and seconds of quick jobs."""
-    dull = []
+def without_uninformative(table: pd.DataFrame) -> pd.DataFrame:
+    """Return a table without columns of equal counts, and without the seconds of quick jobs."""
+    uninformative = []
     if STEPS in table and table[STEPS].nunique() < 2:
-        dull.append(STEPS)
+        uninformative.append(STEPS)
     if names.DIVERGED in table and not (table[names.DIVERGED].fillna(0) > 0).any():
-        dull.append(names.DIVERGED)
-    if SECONDS in table and not (table[SECONDS] > LONG).any():
-        dull.append(SECONDS)
-    return table.drop(columns=dull)
+        uninformative.append(names.DIVERGED)
+    if SECONDS in table and not (table[SECONDS] > MIN_SECONDS).any():
+        uninformative.append(SECONDS)
+    return table.drop(columns=uninformative)
 
 
 def _with_pictures(
@@ -107,61 +121,73 @@ def _with_pictures(
     rows: Sequence[Mapping[Any, Any]],
     colors: Sequence[str],
 ) -> dict[str, list[RenderableType]]:
-    """Return columns with a bar of the excess left and a history, beside the number."""
+    """Return the columns with a bar and a sparkline after the number of the excess left."""
     bars: list[RenderableType] = [
-        Bar(1.0, 0.0, min(float(left), 1.0), width=PICTURE, color=color)
-        if pd.notna(left)
+        Bar(1.0, 0.0, min(float(remaining), 1.0), width=PICTURE_WIDTH, color=color)
+        if pd.notna(remaining)
         else Text("")
-        for left, color in zip(summary[LEFT], colors)
+        for remaining, color in zip(summary[EXCESS_LEFT], colors)
     ]
-    lines: list[RenderableType] = [
+    history_lines: list[RenderableType] = [
         Text(line, style=color) for line, color in zip(_histories(sweep, rows), colors)
     ]
-    pictures = {BAR: bars, HISTORY: lines} if any(map(str, lines)) else {BAR: bars}
+    pictures = {BAR: bars, HISTORY: history_lines} if any(map(str, history_lines)) else {BAR: bars}
     pairs: list[tuple[str, list[RenderableType]]] = []
     for name, column in cells.items():
-        pairs += [(name, column), *(pictures.items() if name == LEFT else ())]
+        pairs += [(name, column), *(pictures.items() if name == EXCESS_LEFT else ())]
     return dict(pairs)
 
 
 def _histories(sweep: Sweep, rows: Sequence[Mapping[Any, Any]]) -> list[str]:
-    """Return the history of each row's best run as a line of blocks."""
+    """Return the sparkline of each row's best run."""
     table = tables.histories(sweep)
     histories = []
     for row in rows:
         metric = compared(row)
-        own = table[table["run_id"] == row["run_id"]]
-        least = 0.0 if metric is not names.TRAIN_COST else row.get(names.MINIMUM.column, np.nan)
-        shares = (own[metric.key] - least) / start_excess(row) if metric.key in own else own[:0]
+        history = table[table["run_id"] == row["run_id"]]
+        minimum = 0.0 if metric is not names.TRAIN_COST else row.get(names.MINIMUM.column, np.nan)
+        shares = (
+            (history[metric.key] - minimum) / start_excess(row)
+            if metric.key in history
+            else history[:0]
+        )
         histories.append(shares.to_numpy(dtype=float))
-    known = [shares for shares in histories if np.isfinite(shares).all() and len(shares) > 1]
-    foot = float(np.clip(min((shares.min() for shares in known), default=1.0), *FOOT))
+    complete = [shares for shares in histories if np.isfinite(shares).all() and len(shares) > 1]
+    foot = float(np.clip(min((shares.min() for shares in complete), default=1.0), *FOOT_RANGE))
     return [sparkline(shares, foot) for shares in histories]
 
 
 def sparkline(shares: Any, foot: float) -> str:
-    """Return shares of the start's excess as blocks, on a logarithmic scale down to a foot."""
+    """Return a history as a line of block characters.
+
+    Args:
+        shares: The excess as shares of the start's, `(k,)`.
+        foot: The share at the lower end of the logarithmic scale.
+
+    Returns:
+        The line; empty for fewer than two or for infinite shares.
+    """
     if len(shares) < 2 or not np.isfinite(shares).all():
         return ""
-    places = np.linspace(0, len(shares) - 1, PICTURE).round().astype(int)
-    heights = 1 - np.log10(np.clip(shares[places], foot, 1.0)) / math.log10(foot)
+    sampled = np.linspace(0, len(shares) - 1, PICTURE_WIDTH).round().astype(int)
+    heights = 1 - np.log10(np.clip(shares[sampled], foot, 1.0)) / math.log10(foot)
     return "".join(BLOCKS[round(height * (len(BLOCKS) - 1))] for height in heights)
 
 
 def _print(
-    terminal: Console, cells: Mapping[str, list[RenderableType]], words: Mapping[str, bool]
+    terminal: Console, cells: Mapping[str, list[RenderableType]], holds_text: Mapping[str, bool]
 ) -> None:
-    """Print columns side by side; words stand to the left, numbers to the right."""
+    """Print columns side by side, texts aligned to the left and numbers to the right."""
     grid = Table(box=None, pad_edge=False, padding=(0, GAP, 0, 0), header_style="bold")
-    for place, (name, column) in enumerate(cells.items()):
-        left = words.get(name, True)
+    for column_index, (name, column) in enumerate(cells.items()):
+        is_text = holds_text.get(name, True)
         grid.add_column(
             _head(name),
-            justify="left" if left else "right",
+            justify="left" if is_text else "right",
             overflow="fold",
-            no_wrap=not left,
-            # The first column names the row: an id that is broken cannot be copied.
-            min_width=None if place else min(_width(name, column), terminal.width // 2),
+            no_wrap=not is_text,
+            # The first column names the row: a wrapped id could not be copied.
+            min_width=None if column_index else min(_width(name, column), terminal.width // 2),
         )
     for row in zip(*cells.values()):
         grid.add_row(*row)
@@ -169,20 +195,21 @@ def _print(
 
 
 def _needed(cells: Mapping[str, list[RenderableType]]) -> int:
-    """Return how many columns of a terminal a table takes."""
+    """Return the width of a table in characters."""
     return sum(_width(name, column) + GAP for name, column in cells.items())
 
 
 def _head(name: str) -> str:
-    """Return a column's heading, in two lines where it has several words."""
+    """Return a column's heading, split into two lines if it has several words."""
     head = "" if name == BAR else name
-    blanks = [place for place, mark in enumerate(head) if mark == " "]
+    blanks = [position for position, character in enumerate(head) if character == " "]
     if not blanks:
         return head
-    middle = min(blanks, key=lambda place: abs(place - len(head) / 2))
+    middle = min(blanks, key=lambda position: abs(position - len(head) / 2))
     return f"{head[:middle]}\n{head[middle + 1 :]}"
 
 
 def _width(name: str, column: Sequence[RenderableType]) -> int:
-    cells = [PICTURE if isinstance(cell, Bar) else cell_len(str(cell)) for cell in column]
+    """Return the width of a column in characters."""
+    cells = [PICTURE_WIDTH if isinstance(cell, Bar) else cell_len(str(cell)) for cell in column]
     return max([*map(cell_len, _head(name).split("\n")), *cells])

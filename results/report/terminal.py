@@ -1,4 +1,4 @@
-"""What a comparison ends in: the answer, one table, and where everything is."""
+"""The terminal output at the end of a comparison: the answer, a table and the files."""
 
 import os
 from collections.abc import Mapping, Sequence
@@ -13,7 +13,7 @@ from normbench.results.answer import cause, fastest, headline
 from normbench.results.answer import closing as answer
 from normbench.results.answer import theory_table as theory
 from normbench.results.compare import comparisons, heldout, problems
-from normbench.results.compare.merging import MOST, crowded, merged
+from normbench.results.compare.merging import MAX_DRAWN_SCHEMES, crowded, merged
 from normbench.results.compare.reached import tuned_once
 from normbench.results.figures import BY_DEFAULT
 from normbench.results.pages import dashboard
@@ -38,19 +38,29 @@ def present(
     drawn: dict[str, list[Path]] | None = None,
     wanted: Sequence[str] = BY_DEFAULT,
 ) -> dict[str, list[Path]]:
-    """Print the answer and the table, draw figures, write the report; return files by experiment.
+    """Print the answer and the table, draw the figures and write the report.
 
-    drawn: the files of these very figures and report, where there are some. wanted: the names of
-    the figures. Raises ResultsError where the folder cannot be written.
+    Args:
+        sweep: The runs.
+        folder: Where the figures and the report are written.
+        options: How figures are drawn.
+        drawn: The files of these very figures and this report by experiment, if they exist.
+        wanted: The names of the figures.
+
+    Returns:
+        The files by experiment.
+
+    Raises:
+        ResultsError: The folder cannot be written.
     """
     terminal = screen.console()
     terminal.print()
     _say_answers(terminal, sweep)
     terminal.print()
-    within = problems.budget(sweep.of_role(names.SCHEME))
-    if within:
-        of = answer.medians(merged(sweep).of_role(names.SCHEME))
-        screen.say(terminal, f"{within[:1].upper()}{within[1:]}{of}:")
+    budget = problems.budget(sweep.of_role(names.SCHEME))
+    if budget:
+        medians_note = answer.medians_note(merged(sweep).of_role(names.SCHEME))
+        screen.say(terminal, f"{budget[:1].upper()}{budget[1:]}{medians_note}:")
     screen_table.show(terminal, sweep)
     screen.say(terminal, headings.GLOSSARY_LINE, style="dim")
     terminal.print()
@@ -62,30 +72,34 @@ def present(
         figures = drawing.write(sweep, folder, wanted, options or drawing.DEFAULT)
         page = report.write(sweep, folder, figures)
         drawn = {name: [*files, page] for name, files in figures.items()}
-    _say_places(terminal, sweep, drawn)
+    _say_locations(terminal, sweep, drawn)
     return drawn
 
 
 def _say_answers(terminal: Console, sweep: Sweep) -> None:
-    """Print which scheme is best, why, and what has to be known beside."""
+    """Print which scheme is best, why, and the remarks on the comparison."""
     splits = heldout.by_split(sweep)
-    several = len(sweep.experiments) > 1
-    whole = headline.headline(sweep)
-    screen.say(terminal, whole, style="bold")
+    has_several = len(sweep.experiments) > 1
+    overall_headline = headline.headline(sweep)
+    screen.say(terminal, overall_headline, style="bold")
     for name in sweep.experiments:
-        first = headline.headline(sweep, name)
-        if several:
-            screen.say(terminal, f"{name}: {first}")
+        experiment_headline = headline.headline(sweep, name)
+        if has_several:
+            screen.say(terminal, f"{name}: {experiment_headline}")
         why = cause.cause(sweep, name)
         lines = [why, *theory.notes(sweep, name)] if why else [theory.explanation(sweep, name)]
-        lines += [line for line in fastest.answers(sweep, name, splits) if line != first]
-        said = f"{whole} {first}"  # a ranking says which runs diverged, too
-        lines += [line for line in answer.remarks(sweep, name) if line not in said]
+        lines += [
+            line for line in fastest.answers(sweep, name, splits) if line != experiment_headline
+        ]
+        # A headline may already name the diverged runs.
+        headlines = f"{overall_headline} {experiment_headline}"
+        lines += [line for line in answer.remarks(sweep, name) if line not in headlines]
         screen.say(terminal, *lines)
     screen.say(terminal, *profile.notes([sweep]))
 
 
 def _say_failures(terminal: Console, sweep: Sweep) -> None:
+    """Print the failed jobs with their reasons."""
     schemes = sweep.of_role(names.SCHEME)
     failed = schemes[schemes["verdict"] == names.FAILED]
     if failed.empty:
@@ -96,39 +110,43 @@ def _say_failures(terminal: Console, sweep: Sweep) -> None:
     terminal.print()
 
 
-def _say_places(terminal: Console, sweep: Sweep, drawn: Files) -> None:
-    """Print where the files are, and where the comparison is recorded."""
+def _say_locations(terminal: Console, sweep: Sweep, drawn: Files) -> None:
+    """Print the folders of the files and the store of the comparison."""
     for name in sweep.experiments:
         if crowded(sweep, name):
             screen.say(
                 terminal,
-                f"figures    none of {name}: more than {MOST} schemes; "
+                f"figures    none of {name}: more than {MAX_DRAWN_SCHEMES} schemes; "
                 "normbench results figure NAME --where FILTER draws one of some",
             )
-    screen.say(terminal, f"more       {headings.MORE}")
-    every = list(dict.fromkeys(file for files in drawn.values() for file in files))
-    for folder in dict.fromkeys(file.parent for file in every):
-        own = [file for file in every if file.parent == folder]
-        screen.say(terminal, f"files      {_short(folder)}: {_contents(own)}")
+    screen.say(terminal, f"more       {headings.MORE_TABLES}")
+    all_files = list(dict.fromkeys(file for files in drawn.values() for file in files))
+    for folder in dict.fromkeys(file.parent for file in all_files):
+        folder_files = [file for file in all_files if file.parent == folder]
+        screen.say(terminal, f"files      {_short(folder)}: {_contents(folder_files)}")
     if uris.is_server(sweep.store) and not sweep.is_query:
         for name in sweep.experiments:
             screen.say(terminal, f"dashboard  {dashboard.link(sweep, name)}")
-    shows = "" if uris.is_server(sweep.store) else "  (normbench dashboard shows it)"
-    screen.say(terminal, f"recorded   {clean.line(sweep.store)}{shows}")
+    dashboard_hint = "" if uris.is_server(sweep.store) else "  (normbench dashboard shows it)"
+    screen.say(terminal, f"recorded   {clean.line(sweep.store)}{dashboard_hint}")
 
 
 def _short(folder: Path) -> str:
-    """Return a folder as seen from the working folder, where it lies within."""
-    here = Path(os.getcwd())
-    return str(folder.relative_to(here)) if folder.is_relative_to(here) else str(folder)
+    """Return a folder relative to the working folder if it lies inside."""
+    working_folder = Path(os.getcwd())
+    return (
+        str(folder.relative_to(working_folder))
+        if folder.is_relative_to(working_folder)
+        else str(folder)
+    )
 
 
 def _contents(files: Sequence[Path]) -> str:
-    """Return the pages among files by name, and how many figures the others are."""
+    """Return the names of the pages among files, and the number and formats of the figures."""
     pages = list(dict.fromkeys(file.name for file in files if file.suffix == ".html"))
     figures = dict.fromkeys(file.stem for file in files if file.suffix != ".html")
-    kinds = dict.fromkeys(file.suffix.lstrip(".") for file in files if file.suffix != ".html")
-    count = f"{len(figures)} figure{'s' * (len(figures) > 1)} ({', '.join(kinds)})"
+    formats = dict.fromkeys(file.suffix.lstrip(".") for file in files if file.suffix != ".html")
+    count = f"{len(figures)} figure{'s' * (len(figures) > 1)} ({', '.join(formats)})"
     return " and ".join([*pages, *([count] if figures else [])])
 
 
@@ -140,7 +158,7 @@ def _without_theory(sweep: Sweep) -> bool:
 
 
 def print_theory(sweep: Sweep) -> None:
-    """Print the tables behind the answer: what theory promised, test points, pairs of schemes."""
+    """Print the tables behind the answer: predictions of theory, test points, pairs of schemes."""
     terminal = screen.console()
     for note in profile.notes([sweep]):
         screen.say(terminal, note)
@@ -159,20 +177,20 @@ def print_theory(sweep: Sweep) -> None:
 
 
 def _print_held_out(terminal: Console, sweep: Sweep) -> None:
-    """Print how test points fared, and pairs of schemes where there are splits."""
+    """Print the tables of points held out, and pairs of schemes where there are splits."""
     pairs, splits = comparisons.repeated(sweep), heldout.by_split(sweep)
     if not splits.empty:
         _print_table(terminal, headings.TEST_POINTS, heldout.summary(splits))
     folds = heldout.cross_validated(sweep)
     if not folds.empty:
-        _print_table(terminal, headings.FOLDS, folds)
-    once = tuned_once(sweep)
-    if not once.empty:
-        _print_table(terminal, headings.TUNED_ONCE, comparisons.with_settings(once))
+        _print_table(terminal, headings.CROSS_VALIDATION, folds)
+    tuned = tuned_once(sweep)
+    if not tuned.empty:
+        _print_table(terminal, headings.TUNED_ONCE, comparisons.with_settings(tuned))
     if not pairs.empty:
         _print_table(terminal, f"{headings.PAIRS} ({comparisons.assurance(pairs)})", pairs)
     if len(judged := heldout.paired(splits)) and judged["splits"].max() > 1:
-        title = f"{headings.TEST_PAIRS}; {heldout.unit(splits)}"
+        title = f"{headings.TEST_PAIRS}; {heldout.difference_caption(splits)}"
         title = f"{title} ({comparisons.assurance(judged)}); {heldout.CLAIMS}"
         _print_table(terminal, title, judged)
 

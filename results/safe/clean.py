@@ -1,7 +1,7 @@
-"""What comes from outside, cleaned where it enters a terminal, a table, a path or a page.
+"""Sanitize text from outside before it enters a terminal, a table, a path or a page.
 
-A header, a label, a tag or a path of another's may hold anything: marks that move the cursor, turn
-the reading order around, split a row, leave a folder or carry a program.
+Headers, labels, tags and paths may come from other people. Their characters can move the cursor,
+reverse the reading order, split a table row, leave a folder or carry a script.
 """
 
 import re
@@ -11,95 +11,108 @@ from typing import Any
 
 from normbench.results.safe import secrets
 
-# Control characters but the newline and the tab, what cannot be seen or turns a line around, and
-# what no encoding can write. The joiners of letters (U+200C and U+200D) stay.
-UNSEEN = re.compile(
+# Control characters except newline and tab, invisible characters, characters that reverse a line,
+# and lone surrogates, which no encoding can write. The joiners U+200C and U+200D are kept.
+INVISIBLE = re.compile(
     "[\x00-\x08\x0b-\x1f\x7f-\x9f\xad\u061c\u180e\u200b\u200e\u200f\u2028-\u202e\u2060-\u206f"
     "\ufeff\ufff9-\ufffb\ud800-\udfff\U0001bca0-\U0001bca3\U0001d173-\U0001d17a\U000e0000-\U000e007f]"
 )
 MARKUP = re.compile(r"[\\`*\[\]|#~!]|(?<!\w)_|_(?!\w)")
-LONGEST_NAME = 150  # characters of a part of a path
+MAX_NAME_LENGTH = 150  # characters of one component of a path
 
 
-def seen(text: str) -> str:
-    """Return a text in which every mark can be seen: an escape stands as its number."""
-    return UNSEEN.sub(lambda match: ascii(match[0])[1:-1], text)
+def escape_invisible(text: str) -> str:
+    """Return a text with each invisible character replaced by its escape sequence."""
+    return INVISIBLE.sub(lambda match: ascii(match[0])[1:-1], text)
 
 
-def shown(text: str) -> str:
-    """Return a text for whoever looks: without secrets, and every mark in it can be seen."""
-    return seen(secrets.blot(text))
+def sanitize(text: str) -> str:
+    """Return a text for display: secrets are blotted and invisible characters are escaped."""
+    return escape_invisible(secrets.blot(text))
 
 
 def line(text: str) -> str:
-    """Return the same as one line, for a cell of a table, a label or a title."""
+    """Return a sanitized text as one line, for a table cell, a label or a title."""
     text = secrets.blot(text)
-    return text if text.isprintable() else seen(" ".join(text.split()))
+    return text if text.isprintable() else escape_invisible(" ".join(text.split()))
 
 
 def first_line(error: BaseException) -> str:
-    """Return what an error says in its first line, cleaned."""
+    """Return the first line of an error's message, sanitized; its type without a message."""
     return line(next(iter(str(error).strip().splitlines()), type(error).__name__))
 
 
 def markdown(text: str) -> str:
-    """Return a text as one line of Markdown in which nothing is markup, a link or a tag."""
+    """Return a text as one line of Markdown, escaped so that nothing in it is markup."""
     text = line(text).replace("&", "&amp;").replace("<", "&lt;")
     return MARKUP.sub(r"\\\g<0>", text)
 
 
 def code(text: str) -> str:
-    """Return a text as Markdown's code, or, where a mark in it could end that, as `markdown`."""
+    """Return a text as Markdown code; as escaped Markdown if it contains a backtick or `<`."""
     text = line(text)
     return markdown(text) if {"`", "<"} & set(text) else f"`{text}`"
 
 
-def name(text: str, longest: int = LONGEST_NAME) -> str:
-    """Return a text as one part of a path: letters, digits, blanks, dots and dashes, no folder."""
-    return re.sub(r"[^\w .-]", "_", text).strip(". ")[:longest] or "data"
+def name(text: str, max_length: int = MAX_NAME_LENGTH) -> str:
+    """Return a text as one component of a path.
+
+    Args:
+        text: Any text; other characters than letters, digits, `_`, blanks, dots and dashes become
+            `_`.
+        max_length: The largest number of characters.
+
+    Returns:
+        The component; `data` where nothing is left of the text.
+    """
+    return re.sub(r"[^\w .-]", "_", text).strip(". ")[:max_length] or "data"
 
 
 class Stream:
-    """A stream through which text goes cleaned, line by line: a secret may come in pieces."""
+    """A stream that sanitizes text line by line: one write may hold only a part of a secret."""
 
-    def __init__(self, behind: Any) -> None:
-        self.behind = behind
-        self._rest = ""
+    def __init__(self, wrapped: Any) -> None:
+        self.wrapped = wrapped
+        self._pending_text = ""
         self._lock = threading.RLock()
 
     def __getattr__(self, name: str) -> Any:
-        return getattr(self.behind, name)
+        return getattr(self.wrapped, name)
 
     def write(self, text: str) -> int:
-        """Take a text; whole lines of it go on."""
+        """Buffer a text and write its complete lines to the wrapped stream, sanitized."""
         with self._lock:
-            whole, newline, self._rest = (self._rest + text).rpartition("\n")
+            buffered_text = self._pending_text + text
+            complete_lines, newline, self._pending_text = buffered_text.rpartition("\n")
             if newline:
-                self.behind.write(shown(whole) + newline)
+                self.wrapped.write(sanitize(complete_lines) + newline)
         return len(text)
 
     def writelines(self, lines: Any) -> None:
-        """Take several texts."""
+        """Write several texts."""
         for text in lines:
             self.write(text)
 
     def flush(self) -> None:
-        """Let go on what has come, a whole line or not."""
+        """Write the buffered text, even if its line is incomplete, and flush."""
         with self._lock:
-            rest, self._rest = self._rest, ""
-            if rest:
-                self.behind.write(shown(rest))
-        self.behind.flush()
+            pending_text, self._pending_text = self._pending_text, ""
+            if pending_text:
+                self.wrapped.write(sanitize(pending_text))
+        self.wrapped.flush()
 
 
-def guard(*words: str) -> None:
-    """Let this process print nothing but cleaned text, without the secrets of some words.
+def guard(*arguments: str) -> None:
+    """Sanitize everything that this process prints to its standard output and error.
 
     Loggers, warnings and tracebacks print through the same streams.
+
+    Args:
+        *arguments: The command's arguments, whose secrets are blotted from now on.
     """
     secrets.learn_environment()
-    secrets.learn(*words)
-    for side in ("stdout", "stderr"):
-        stream = getattr(sys, side)
+    secrets.learn(*arguments)
+    for stream_name in ("stdout", "stderr"):
+        stream = getattr(sys, stream_name)
         if stream is not None and not isinstance(stream, Stream):
-            setattr(sys, side, Stream(stream))
+            setattr(sys, stream_name, Stream(stream))

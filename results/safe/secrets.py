@@ -1,11 +1,11 @@
-"""No password and no token in any output: they are blotted out wherever text leaves the program.
+"""Blot passwords and tokens out of every text that leaves the program.
 
-Two ways, together. What stands where a secret stands, in a URI or behind `password=`, is blotted by
-its place. What is known to be a secret, from the words of the command, its store and its
-environment, is blotted wherever it stands. Percent-encoded words are decoded to look into them.
+Secrets are recognized in two ways. Patterns find them by their place: in a URI, or after
+`password=`. Secrets that were learned from the command's arguments, its store and its environment
+are found anywhere. Percent-encoded text is decoded and searched, too.
 
-SQLAlchemy's `render_as_string` would show the rest of a password that holds an @, a query's
-`password=` and an ODBC string, so it is not used.
+SQLAlchemy's `render_as_string` is not used: it shows the end of a password that contains an @, a
+`password=` in a URI's query, and an ODBC connection string.
 """
 
 import base64
@@ -21,66 +21,72 @@ from functools import lru_cache
 from urllib.parse import unquote, unquote_plus
 
 BLOT = "***"
-LEAST = 3  # letters of a secret that is looked for outside its place
-WORD = 8  # a shorter one is looked for as a word of its own
-PART = 4  # and one of a setting, within another setting
-PLAIN = 12  # and one of as few letters, or a short number, only where it is marked: it may be
-SHORT = 6  # an ordinary word, as `standard` is
-LONGEST = 500
-CANDIDATES = 10  # ends of a password that holds the mark of its end
-DEPTH = 3  # times that a text may have been percent-encoded
-KEYS = (
+MIN_SECRET_LENGTH = 3  # characters; a shorter secret is blotted by its place alone
+MIN_LENGTH_INSIDE_WORDS = 8  # a shorter secret is blotted only as a separate word
+MIN_LENGTH_IN_OTHER_SETTINGS = 4  # a shorter value is blotted in its own setting alone
+# A shorter secret of letters alone, or of digits alone, may be an ordinary word, such as
+# `standard`, or a number: it is blotted only between the delimiters of a secret.
+MIN_LETTERS = 12
+MIN_DIGITS = 6
+MAX_SECRET_LENGTH = 500  # a longer text is not learned as a secret
+MAX_PASSWORD_ENDS = 10  # positions of an @ that are tried as the end of a password
+MAX_DECODINGS = 3  # times that a text may have been percent-encoded
+SECRET_KEYS = (
     "password|passwd|passphrase|pwd|token|secret|api[_-]?key|access[_-]?key|account[_-]?key"
     "|private[_-]?key|signature|credentials?"
 )
-ENVIRONMENT = re.compile(rf"(?i)(?:{KEYS})$|_(?:dsn|connection_string)$")
-ACCOUNT = "~/.mlflow/credentials"  # MLflow's own file, in which a user's password may stand
-NO_SECRET = ("PWD", "OLDPWD")  # the working folder
+SECRET_VARIABLES = re.compile(rf"(?i)(?:{SECRET_KEYS})$|_(?:dsn|connection_string)$")
+CREDENTIALS_FILE = "~/.mlflow/credentials"  # MLflow's own file of a user's name and password
+HARMLESS_VARIABLES = ("PWD", "OLDPWD")  # the working folder
 NO_PORT = r"(?!\d{0,5}(?:[/?#\s'\"),;\]<>`|}&\\*]|[.:!](?=\s|$)|$))"
-HTTP = ("http", "https", "git", "ftp")  # with these, a user without a password is a token
+HTTP_SCHEMES = ("http", "https", "git", "ftp")  # schemes where a user without a password is a token
 NO_PASSWORD = ("", "x-oauth-basic")
-TOKEN = 20  # letters of a user that is a token
-VALUE = (
+MIN_TOKEN_LENGTH = 20  # a user name of as many characters is a token
+VALUE_PATTERN = (
     r"'(?:[^'\\]|\\.){0,500}'|\"(?:[^\"\\]|\\.){0,500}\"|\{(?:[^}]|\}\}){0,500}\}"
     r"|(?=[^\s&;'\"])[^&;'\"\n]{1,200}?(?=;)|[^\s&;,'\")\]}]+"
 )
 
 
-def _of_uri(match: re.Match[str]) -> str:
-    """Return a URI up to its host without the password, nor a user that is a token."""
+def _blot_uri(match: re.Match[str]) -> str:
+    """Return a matched URI up to its host, its password and a token as its user blotted."""
     user, password = match["user"], match["password"]
     scheme = match["scheme"] or ""
-    token = _is_http(scheme) and (password in NO_PASSWORD or len(user) >= TOKEN)
+    token = _is_http(scheme) and (password in NO_PASSWORD or len(user) >= MIN_TOKEN_LENGTH)
     return f"{scheme}{':' * bool(match['colon'])}//{BLOT if token else user}:{BLOT}@"
 
 
 def _is_http(scheme: str) -> bool:
-    return scheme.lower().rpartition("+")[2] in HTTP
+    return scheme.lower().rpartition("+")[2] in HTTP_SCHEMES
 
 
-# What is blotted by its place, and what is put there instead.
-PLACES: tuple[tuple[re.Pattern[str], str | Callable[[re.Match[str]], str]], ...] = (
-    # scheme://user:password@host; a password may hold an @, and a blank where it is no port.
+# The patterns that find a secret by its place, each with its replacement.
+SECRET_PATTERNS: tuple[tuple[re.Pattern[str], str | Callable[[re.Match[str]], str]], ...] = (
+    # scheme://user:password@host. A password may contain an @, and, unless it could be a port,
+    # a blank.
     (
         re.compile(
             r"(?:(?P<scheme>[\w+.-]{0,40})(?P<colon>:)|(?<![\w:/]))//(?P<user>[^:/@\s\[]{0,200}):"
             r"(?:(?P<password>\S{0,500})@"
             rf"|{NO_PORT}[^@]{{1,200}}@(?:[^\s@]{{0,100}}@)*)"
         ),
-        _of_uri,
+        _blot_uri,
     ),
-    # scheme://user:password, where a port would be a number.
+    # scheme://user:password without a host: a port would be a number.
     (
         re.compile(rf"((?<![\w/])//[^\s/:@\[]{{1,200}}:){NO_PORT}[^\s@/'\"),;\]]{{1,500}}+(?!@)"),
         rf"\1{BLOT}",
     ),
-    (re.compile(rf"((?:{'|'.join(HTTP)})://)[^\s/:@]{{1,500}}@", re.I), rf"\1{BLOT}@"),
+    (re.compile(rf"((?:{'|'.join(HTTP_SCHEMES)})://)[^\s/:@]{{1,500}}@", re.I), rf"\1{BLOT}@"),
     (
         re.compile(r"(?<![\w/:.*%+-])([\w.%+-]{1,200}):[^\s:@/'\"*]{1,500}@(?=[\w\[])"),
         rf"\1:{BLOT}@",
     ),
-    (re.compile(rf"((?:{KEYS})(?:\s*=\s*|['\"]\s*:\s*))(?:{VALUE})", re.I), rf"\1{BLOT}"),
-    (re.compile(rf"^([ \t]*(?:{KEYS}):[ \t]+)\S+", re.I | re.M), rf"\1{BLOT}"),
+    (
+        re.compile(rf"((?:{SECRET_KEYS})(?:\s*=\s*|['\"]\s*:\s*))(?:{VALUE_PATTERN})", re.I),
+        rf"\1{BLOT}",
+    ),
+    (re.compile(rf"^([ \t]*(?:{SECRET_KEYS}):[ \t]+)\S+", re.I | re.M), rf"\1{BLOT}"),
     (re.compile(r"([?&;](?:key|[\w-]*[_-]key|sig|auth)=)[^&;\s'\"]+", re.I), rf"\1{BLOT}"),
     (
         re.compile(r"(authorization['\"]?\s*[:=]\s*['\"]?)(?:\w+\s+)?[^\s'\"]+", re.I),
@@ -88,39 +94,56 @@ PLACES: tuple[tuple[re.Pattern[str], str | Callable[[re.Match[str]], str]], ...]
     ),
     (re.compile(r"(\bbearer\s+)[\w+/=.-]{8,}", re.I), rf"\1{BLOT}"),
 )
-# A text without any of these has no such place.
-MARKS = re.compile(rf"//|@|=|['\"]\s*:|{KEYS}|authorization|bearer", re.I)
+# A text that does not match this is not matched by any of `SECRET_PATTERNS` either.
+PLACE_MARKS = re.compile(rf"//|@|=|['\"]\s*:|{SECRET_KEYS}|authorization|bearer", re.I)
 
-_known: set[str] = set()
-_settings: set[tuple[str, str]] = set()  # settings, and what a variable of the environment gave
+_secrets: set[str] = set()
+_settings: set[tuple[str, str]] = set()  # settings, each with its value from the environment
 
 
-def learn(*words: str) -> None:
-    """Note the secrets that stand in whole words, such as a command's arguments and URIs."""
-    _note({secret for word in words for secret in _secrets_in(word)})
+def learn(*arguments: str) -> None:
+    """Learn the secrets of texts that may contain some.
+
+    Args:
+        *arguments: Such as a command's arguments, and URIs.
+    """
+    _learn_secrets({secret for argument in arguments for secret in _secrets_in(argument)})
 
 
 def learn_setting(name: str, value: str) -> None:
-    """Note that a setting has a value from a variable of the environment, which may be a secret.
+    """Learn a setting's value that comes from an environment variable and may be a secret.
 
-    It is blotted in that setting, and, unless it is short, a number or a path, in any other text.
+    The value is blotted in that setting, and in any other text unless it is short, a number or a
+    path.
+
+    Args:
+        name: The setting.
+        value: Its value.
     """
     if value and (name, value) not in _settings:
         _settings.add((name, value))
-        _pattern.cache_clear()
-    if len(value) >= WORD and not _is_plain(value):
-        _note({value})
+        _learned_pattern.cache_clear()
+    if len(value) >= MIN_LENGTH_INSIDE_WORDS and not _is_number_or_path(value):
+        _learn_secrets({value})
 
 
 def blot_setting(name: str, text: str) -> str:
-    """Return a setting's value as it is recorded: without what the environment gave."""
+    """Return a setting's value as it is recorded: values from the environment are blotted.
+
+    Args:
+        name: The setting.
+        text: Its value as text.
+
+    Returns:
+        The text.
+    """
     for setting, value in _settings:
-        if setting == name or len(value) >= PART:
+        if setting == name or len(value) >= MIN_LENGTH_IN_OTHER_SETTINGS:
             text = text.replace(value, BLOT)
     return text
 
 
-def _is_plain(value: str) -> bool:
+def _is_number_or_path(value: str) -> bool:
     """Return whether a value is a number or a path."""
     try:
         float(value)
@@ -132,79 +155,87 @@ def _is_plain(value: str) -> bool:
 
 
 def learn_environment() -> None:
-    """Note the secrets of the environment: MLFLOW_TRACKING_PASSWORD, PGPASSWORD and their like.
+    """Learn the secrets of the environment, such as MLFLOW_TRACKING_PASSWORD and PGPASSWORD.
 
-    And the password in MLflow's own file, which stands for the first of them.
+    The password in MLflow's own file, which MLflow uses without the former, is learned as well.
     """
     account = ConfigParser(interpolation=None)
     with suppress(ConfigError, OSError, ValueError):
-        account.read(os.path.expanduser(ACCOUNT))
-    _note({account.get("mlflow", "mlflow_tracking_password", fallback="")})
+        account.read(os.path.expanduser(CREDENTIALS_FILE))
+    _learn_secrets({account.get("mlflow", "mlflow_tracking_password", fallback="")})
     for name, text in os.environ.items():
-        if ENVIRONMENT.search(name) and name not in NO_SECRET:
-            _note({text, *_secrets_in(text)})
+        if SECRET_VARIABLES.search(name) and name not in HARMLESS_VARIABLES:
+            _learn_secrets({text, *_secrets_in(text)})
         elif "://" in text:
             learn(text)
 
 
 def blot(text: str) -> str:
-    """Return a text without secrets, of any kind."""
-    return _blotted(text, _pattern(), DEPTH)
+    """Return a text with its secrets blotted: those learned, and those found by their place."""
+    return _blot(text, _learned_pattern(), MAX_DECODINGS)
 
 
 def blot_places(text: str) -> str:
-    """Return a text without what stands where a secret stands: the same in every process."""
-    return _blotted(text, None, DEPTH)
+    """Return a text with the secrets blotted that are found by their place.
+
+    The outcome is the same in every process, since it does not depend on what was learned.
+    """
+    return _blot(text, None, MAX_DECODINGS)
 
 
-def _blotted(text: str, known: re.Pattern[str] | None, depth: int) -> str:
-    """Return a text without secrets; a word that hides one percent-encoded is decoded."""
+def _blot(text: str, secret_pattern: re.Pattern[str] | None, depth: int) -> str:
+    """Return a text with its secrets blotted; a word with a percent-encoded one is decoded."""
 
-    def look_into(match: re.Match[str]) -> str:
+    def blot_decoded(match: re.Match[str]) -> str:
         plain = unquote_plus(match[0])
-        blotted = _blotted(plain, known, depth - 1) if plain != match[0] else plain
+        blotted = _blot(plain, secret_pattern, depth - 1) if plain != match[0] else plain
         return match[0] if blotted == plain else blotted
 
-    text = known.sub(BLOT, text) if known else text
-    if MARKS.search(text):
-        for pattern, instead in PLACES:
-            text = pattern.sub(instead, text)
-    return re.sub(r"\S+", look_into, text) if depth and "%" in text else text
+    text = secret_pattern.sub(BLOT, text) if secret_pattern else text
+    if PLACE_MARKS.search(text):
+        for pattern, replacement in SECRET_PATTERNS:
+            text = pattern.sub(replacement, text)
+    return re.sub(r"\S+", blot_decoded, text) if depth and "%" in text else text
 
 
 def without_user(uri: str) -> str:
-    """Return a URI without its user and password: an address that can be opened."""
+    """Return a URI without its user and password, which still can be opened."""
     return re.sub(r"://.*@", "://", uri, flags=re.S)
 
 
-def _note(found: set[str]) -> None:
-    stripped = {text.strip() for text in found}
-    fresh = {text for text in stripped if LEAST <= len(text) <= LONGEST} - _known
-    if fresh:
-        _known.update(fresh)
-        _pattern.cache_clear()
+def _learn_secrets(candidates: set[str]) -> None:
+    """Add texts of a secret's length to the learned secrets."""
+    stripped = {text.strip() for text in candidates}
+    new_secrets = {
+        text for text in stripped if MIN_SECRET_LENGTH <= len(text) <= MAX_SECRET_LENGTH
+    } - _secrets
+    if new_secrets:
+        _secrets.update(new_secrets)
+        _learned_pattern.cache_clear()
 
 
-def _secrets_in(word: str) -> Iterator[str]:
-    """Yield the secrets of a word, as it is and decoded; each as the libraries may cut it."""
-    texts = {word, word.replace("\\", "")}
+def _secrets_in(argument: str) -> Iterator[str]:
+    """Yield the secrets of an argument, plain and decoded, and the parts that libraries print."""
+    texts = {argument, argument.replace("\\", "")}
     for _ in range(2):
         texts |= {decoded for text in texts for decoded in (unquote(text), unquote_plus(text))}
     for text in texts:
-        for secret in _in_places(text):
+        for secret in _secrets_by_place(text):
             yield secret
-            # Libraries split at these, and tell of a part; lines are written one by one.
+            # Libraries split a URI at these characters and print a part of it; lines are printed
+            # one by one.
             yield from re.split(r"[/@?#:\n]", secret)
 
 
-def _in_places(text: str) -> Iterator[str]:
+def _secrets_by_place(text: str) -> Iterator[str]:
+    """Yield the texts at the places of a secret: in URIs, and after keys such as `password=`."""
     for start in re.finditer(r"(?:([\w+.-]{0,40}):)?//", text):
-        rest = text[start.end() : start.end() + LONGEST]
-        server, _, port = re.split(r"[/?#\s]", rest, maxsplit=1)[0].partition(":")
-        if server and "@" not in rest and not port.isdigit() and server[0] != "[":
+        following = text[start.end() : start.end() + MAX_SECRET_LENGTH]
+        server, _, port = re.split(r"[/?#\s]", following, maxsplit=1)[0].partition(":")
+        if server and "@" not in following and not port.isdigit() and server[0] != "[":
             yield port
-        for end in [mark.start() for mark in re.finditer("@", rest)][:CANDIDATES]:
-            user, _, password = rest[:end].partition(":")
+        for end in [mark.start() for mark in re.finditer("@", following)][:MAX_PASSWORD_ENDS]:
+            user, _, password = following[:end].partition(":")
             if "/" in user:
                 continue
             if password:
@@ -212,41 +243,51 @@ def _in_places(text: str) -> Iterator[str]:
                 yield base64.b64encode(f"{user}:{password}".encode(errors="replace")).decode()
             if _is_http(start[1] or "") and password in NO_PASSWORD:
                 yield user
-    for start in re.finditer(rf"(?:{KEYS})['\"]?\s*[=:]\s*", text, re.I):
-        rest = text[start.end() : start.end() + LONGEST]
-        found = re.match(VALUE, rest)
-        ends = [re.split(end, rest)[0] for end in (r"[&;]", r"[&;\s]", r"[;]")]
-        yield from (value.strip("'\"{}") for value in [*ends, found[0] if found else ""])
+    for start in re.finditer(rf"(?:{SECRET_KEYS})['\"]?\s*[=:]\s*", text, re.I):
+        following = text[start.end() : start.end() + MAX_SECRET_LENGTH]
+        value_match = re.match(VALUE_PATTERN, following)
+        values = [re.split(end, following)[0] for end in (r"[&;]", r"[&;\s]", r"[;]")]
+        yield from (
+            value.strip("'\"{}") for value in [*values, value_match[0] if value_match else ""]
+        )
 
 
 @lru_cache(maxsize=1)
-def _pattern() -> re.Pattern[str] | None:
-    """Return what finds the known secrets, the longest first; None where there are none."""
-    parts = [_assigned(name, value) for name, value in sorted(_settings)]
-    parts += [_written(text) for text in sorted(_known, key=len, reverse=True)]
-    return re.compile("|".join(parts)) if parts else None
+def _learned_pattern() -> re.Pattern[str] | None:
+    """Return the pattern of all learned secrets, the longest first; None where there are none."""
+    alternatives = [_assignment_pattern(name, value) for name, value in sorted(_settings)]
+    alternatives += [
+        _quoted_forms_pattern(text) for text in sorted(_secrets, key=len, reverse=True)
+    ]
+    return re.compile("|".join(alternatives)) if alternatives else None
 
 
-def _assigned(setting: str, value: str) -> str:
-    """Return the pattern of a setting's value behind its name, on a command line or in YAML."""
-    own = re.escape(setting.rpartition(".")[2])
-    behind = "|".join(
-        f"(?<={before}{own}{mark})" for before in ("\\.", "\\b") for mark in ("=", ": ")
+def _assignment_pattern(setting: str, value: str) -> str:
+    """Return the pattern of a setting's value after its name, on a command line or in YAML."""
+    option = re.escape(setting.rpartition(".")[2])
+    prefixes = "|".join(
+        f"(?<={before}{option}{mark})" for before in ("\\.", "\\b") for mark in ("=", ": ")
     )
-    return rf"(?:{behind})['\"]?{re.escape(value)}['\"]?(?!\w)"
+    return rf"(?:{prefixes})['\"]?{re.escape(value)}['\"]?(?!\w)"
 
 
-def _written(secret: str) -> str:
-    """Return the pattern of a secret in the ways in which it may be written."""
-    forms = {secret, " ".join(secret.split()), secret.replace("'", "'\"'\"'")}  # a shell's
-    forms |= {way(text)[1:-1] for text in forms for way in (repr, json.dumps)}
+def _quoted_forms_pattern(secret: str) -> str:
+    """Return the pattern of a secret, plain and as shells, Python, JSON and HTML quote it."""
+    forms = {
+        secret,
+        " ".join(secret.split()),
+        secret.replace("'", "'\"'\"'"),
+    }  # as a shell quotes it
+    forms |= {quote(text)[1:-1] for text in forms for quote in (repr, json.dumps)}
     forms |= {form.replace("\\'", "'").replace("'", "\\'") for form in forms}
     forms |= {html.escape(form) for form in forms}
     forms |= {form.replace("&#x27;", "&#39;").replace("&quot;", "&#34;") for form in forms}
     body = "|".join(re.escape(form) for form in sorted(forms, key=len, reverse=True))
-    if (secret.isalpha() and len(secret) < PLAIN) or (secret.isdigit() and len(secret) < SHORT):
+    if (secret.isalpha() and len(secret) < MIN_LETTERS) or (
+        secret.isdigit() and len(secret) < MIN_DIGITS
+    ):
         return rf"(?<=[:'\"])(?:{body})(?=[@'\"])"
-    if len(secret) >= WORD:
+    if len(secret) >= MIN_LENGTH_INSIDE_WORDS:
         return body
     before = r"(?:(?<!\w)|(?<=\\[nrt]))" if secret[0].isalnum() else ""
     after = r"(?!\w)" if secret[-1].isalnum() else ""

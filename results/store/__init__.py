@@ -1,4 +1,4 @@
-"""The one reader of MLflow: runs in, tidy tables out."""
+"""Read runs from MLflow into tidy tables; no other room reads MLflow."""
 
 __all__ = [
     "database",
@@ -15,6 +15,7 @@ __all__ = [
     "run_checks",
     "run_labels",
     "runs",
+    "saved_views",
     "state",
     "stores",
     "uris",

@@ -1,9 +1,10 @@
-"""MLflow's tables in a SQLite file, read without MLflow, which takes 1.3 s to load.
+"""Read MLflow's tables in a SQLite file without MLflow, which takes 1.3 s to load.
 
-This module, `tables.sql` and `normbench.recording.store.database`, which writes, are all that knows
-the tables; the schema is that of `REVISION`, and a test compares what both ways read. A file of
-another revision, a server, another database, and whatever is not asked here (a filter of the
-user's, say) are MLflow's client's; what is here answers as that does, by the same names.
+Only this module, `tables.sql` and `normbench.recording.store.database`, which writes, know the
+tables. Their schema is that of `REVISION`; a test compares this reader with MLflow's client. The
+methods have the names and the answers of MLflow's client, which takes over in all other cases: a
+file of another revision, a server, another database, or a call that is not implemented here, such
+as a user's filter.
 """
 
 import json
@@ -35,26 +36,34 @@ from normbench.results.store.entities import (
 )
 from normbench.results.store.errors import RefusedError
 
-REVISION = "dc11669786a5"  # of the schema
-SECONDS = 20.0  # that MLflow waits for a lock
+REVISION = "dc11669786a5"  # of MLflow's schema
+LOCK_TIMEOUT = 20.0  # seconds that MLflow waits for a lock
 TERM = re.compile(r"(tags|attributes)\.(?:`([^`]+)`|([\w.\-]+)) (=|!=|LIKE) '([^']*)'")
-OF_RUNS = "select value from json_each(?)"  # any number of ids
+IDS = "select value from json_each(?)"  # any number of ids, as one JSON list
 ACTIVE = "lifecycle_stage = 'active'"
 
 
-def client(uri: str, kind: "type[Database] | None" = None) -> Any:
-    """Return what answers as MLflow's client does; kind: of a file whose tables are known."""
+def client(uri: str, database_class: "type[Database] | None" = None) -> Any:
+    """Return a client of a store, with the methods of MLflow's client.
+
+    Args:
+        uri: The store's URI.
+        database_class: The class for a file of the known schema; `Database` by default.
+
+    Returns:
+        An instance of that class, or MLflow's client for any other store.
+    """
     file = uris.database(uri)
     if file is not None:
         with suppress(sqlite3.Error):
-            return (kind or Database)(file, uri)
+            return (database_class or Database)(file, uri)
     return mlflows_own.make_client(uri)
 
 
 def _opening(file: Path) -> str:
-    """Return how SQLite opens a file: to be written, or, where that cannot be, as one at rest.
+    """Return the mode in which SQLite opens a file: for writing, or as immutable if read-only.
 
-    A file with a log beside it that holds something is not at rest.
+    A read-only file with a non-empty write-ahead log is not immutable.
     """
     if os.access(file, os.W_OK) and os.access(file.parent, os.W_OK):
         return "mode=rw"
@@ -63,9 +72,14 @@ def _opening(file: Path) -> str:
 
 
 class Database:
-    """A store in a file. Raises sqlite3.Error for a file of another schema.
+    """A store in a SQLite file; threads may share it.
 
-    Threads may share it, one at a time.
+    Args:
+        file: The file.
+        uri: The URI of the store, with its timeout.
+
+    Raises:
+        sqlite3.Error: The file has another schema.
     """
 
     def __init__(self, file: Path, uri: str) -> None:
@@ -74,11 +88,11 @@ class Database:
         self._connection = sqlite3.connect(
             f"file:{quote(str(file))}?{_opening(file)}",
             uri=True,
-            timeout=float(timeout[1]) if timeout else SECONDS,
+            timeout=float(timeout[1]) if timeout else LOCK_TIMEOUT,
             isolation_level=None,
             check_same_thread=False,
         )
-        # A connection is in a cycle with its cache, and would stay open: no garbage is collected.
+        # The connection and its cache reference each other, and the garbage collector is off.
         finalize(self, self._connection.close)
         try:
             if self._rows("select version_num from alembic_version") != [(REVISION,)]:
@@ -88,7 +102,7 @@ class Database:
         except BaseException:
             self.close()
             raise
-        mlflows_own.places.add(self)
+        mlflows_own.CONNECTION_HOLDERS.add(self)
 
     def __getattr__(self, name: str) -> Any:
         if name.startswith("_"):
@@ -108,28 +122,29 @@ class Database:
             return self._connection.execute(query, values).fetchall()
 
     def search_experiments(self, max_results: int | None = None) -> list[Experiment]:
-        """Return the experiments that are not deleted."""
-        found = self._experiments(f"where {ACTIVE} order by last_update_time desc, experiment_id")
-        return found[:max_results]
+        """Return the active experiments."""
+        experiments = self._experiments(
+            f"where {ACTIVE} order by last_update_time desc, experiment_id"
+        )
+        return experiments[:max_results]
 
     def get_experiment(self, experiment_id: str) -> Experiment:
         """Return an experiment, deleted or not."""
-        found = self._experiments("where experiment_id = ?", [experiment_id])
-        if not found:
+        experiments = self._experiments("where experiment_id = ?", [experiment_id])
+        if not experiments:
             raise RefusedError(f"No Experiment with id={experiment_id} exists")
-        return found[0]
+        return experiments[0]
 
     def get_experiment_by_name(self, name: str) -> Experiment | None:
         """Return an experiment, deleted or not; None where there is none of that name."""
         return next(iter(self._experiments("where name = ?", [name])), None)
 
-    def _experiments(self, which: str, values: Sequence[Any] = ()) -> list[Experiment]:
+    def _experiments(self, clauses: str, values: Sequence[Any] = ()) -> list[Experiment]:
         columns = "experiment_id, name, artifact_location, lifecycle_stage"
-        rows = self._rows(f"select {columns} from experiments {which}", values)
+        rows = self._rows(f"select {columns} from experiments {clauses}", values)
         tags: dict[Any, dict[str, str]] = {row[0]: {} for row in rows}
         query = (
-            "select experiment_id, key, value from experiment_tags "
-            f"where experiment_id in ({OF_RUNS})"
+            f"select experiment_id, key, value from experiment_tags where experiment_id in ({IDS})"
         )
         for experiment, key, text in self._rows(query, [json.dumps([*tags])]):
             tags[experiment][key] = text
@@ -141,105 +156,114 @@ class Database:
         filter_string: str = "",
         max_results: int = 1000,
         page_token: str | None = None,
-        **others: Any,
+        **options: Any,
     ) -> Any:
-        """Return the runs of a filter, the latest first; one that is not ours is MLflow's."""
+        """Return the runs that match a filter, the latest first.
+
+        MLflow's client answers a filter that this class does not understand.
+        """
         terms = _terms(filter_string)
-        if terms is None or others:
-            others |= {"max_results": max_results, "page_token": page_token}
-            return self._mlflow.search_runs(experiment_ids, filter_string, **others)
-        wheres, values = [ACTIVE, f"experiment_id in ({OF_RUNS})"], [_numbers(experiment_ids)]
-        for kind, key, sign, text in terms:
-            if kind == "attributes":
-                wheres.append(f"{key} {sign} ?")
+        if terms is None or options:
+            options |= {"max_results": max_results, "page_token": page_token}
+            return self._mlflow.search_runs(experiment_ids, filter_string, **options)
+        conditions, values = [ACTIVE, f"experiment_id in ({IDS})"], [_numbers(experiment_ids)]
+        for field, key, operator, text in terms:
+            if field == "attributes":
+                conditions.append(f"{key} {operator} ?")
                 values.append(text)
                 continue
-            value = "value is not null" if sign == "LIKE" else f"value {sign} ?"
-            wheres.append(f"run_uuid in (select run_uuid from tags where key = ? and {value})")
-            values += [key] if sign == "LIKE" else [key, text]
-        first = int(page_token or 0)
-        which = f"{' and '.join(wheres)} order by start_time desc, run_uuid limit ? offset ?"
-        found = Page(self._runs(which, [*values, max_results + 1, first]))
-        if len(found) > max_results:
-            del found[max_results:]
-            found.token = str(first + max_results)
-        return found
+            value_condition = "value is not null" if operator == "LIKE" else f"value {operator} ?"
+            conditions.append(
+                f"run_uuid in (select run_uuid from tags where key = ? and {value_condition})"
+            )
+            values += [key] if operator == "LIKE" else [key, text]
+        offset = int(page_token or 0)
+        condition = (
+            f"{' and '.join(conditions)} order by start_time desc, run_uuid limit ? offset ?"
+        )
+        page = Page(self._runs(condition, [*values, max_results + 1, offset]))
+        if len(page) > max_results:
+            del page[max_results:]
+            page.token = str(offset + max_results)
+        return page
 
     def get_run(self, run_id: str) -> Run:
         """Return a run, deleted or not."""
-        found = self._runs("run_uuid = ?", [run_id])
-        if not found:
+        runs = self._runs("run_uuid = ?", [run_id])
+        if not runs:
             raise RefusedError(f"Run with id={run_id} not found")
-        return found[0]
+        return runs[0]
 
-    def _runs(self, which: str, values: Sequence[Any]) -> list[Run]:
+    def _runs(self, condition: str, values: Sequence[Any]) -> list[Run]:
         columns = (
             "run_uuid, name, user_id, status, start_time, end_time, lifecycle_stage, artifact_uri, "
             "experiment_id"
         )
         with self._lock, self._snapshot():
-            rows = self._rows(f"select {columns} from runs where {which}", values)
-            infos = [RunInfo._make([*row[:-1], str(row[-1])]) for row in rows]
-            data = {info.run_id: RunData() for info in infos}
+            rows = self._rows(f"select {columns} from runs where {condition}", values)
+            run_infos = [RunInfo._make([*row[:-1], str(row[-1])]) for row in rows]
+            data = {run_info.run_id: RunData() for run_info in run_infos}
             inputs: dict[str, dict[str, DatasetInput]] = {run_id: {} for run_id in data}
-            some, below = [json.dumps([*data])], f"where run_uuid in ({OF_RUNS})"
+            run_ids, of_these_runs = [json.dumps([*data])], f"where run_uuid in ({IDS})"
             for run_id, key, text in self._rows(
-                f"select run_uuid, key, value from tags {below}", some
+                f"select run_uuid, key, value from tags {of_these_runs}", run_ids
             ):
                 data[run_id].tags[key] = text
             for run_id, key, text in self._rows(
-                f"select run_uuid, key, value from params {below}", some
+                f"select run_uuid, key, value from params {of_these_runs}", run_ids
             ):
                 data[run_id].params[key] = text
             query = "select run_uuid, key, value, timestamp, step, is_nan from latest_metrics"
-            for run_id, key, value, *when, is_nan in self._rows(f"{query} {below}", some):
-                point = Metric(key, math.nan if is_nan else value, *when)
+            for run_id, key, value, *timestamp_and_step, is_nan in self._rows(
+                f"{query} {of_these_runs}", run_ids
+            ):
+                point = Metric(key, math.nan if is_nan else value, *timestamp_and_step)
                 data[run_id].metrics[key] = point.value
                 data[run_id].last_points.append(point)
-            for run_id, key, dataset, tag in self._inputs(some):
-                given = inputs[run_id].setdefault(key, DatasetInput(dataset, []))
-                given.tags.extend(tag)
+            for run_id, key, dataset, tag in self._inputs(run_ids):
+                dataset_input = inputs[run_id].setdefault(key, DatasetInput(dataset, []))
+                dataset_input.tags.extend(tag)
         return [
-            Run(info, data[info.run_id], Inputs(list(inputs[info.run_id].values())))
-            for info in infos
+            Run(run_info, data[run_info.run_id], Inputs(list(inputs[run_info.run_id].values())))
+            for run_info in run_infos
         ]
 
-    def _inputs(self, some: Sequence[str]) -> Iterator[tuple[str, str, Dataset, list[Param]]]:
-        """Yield the data sets that some runs were given: one row a tag of it."""
+    def _inputs(self, run_ids: Sequence[str]) -> Iterator[tuple[str, str, Dataset, list[Param]]]:
+        """Yield the data sets of runs: run id, data set id, data set, tags; one a tag."""
         query = (
             "select i.destination_id, d.dataset_uuid, d.name, d.digest, d.dataset_source_type, "
             "d.dataset_source, d.dataset_schema, d.dataset_profile, t.name, t.value from inputs i "
             "join datasets d on i.source_id = d.dataset_uuid "
             "left join input_tags t on t.input_uuid = i.input_uuid "
-            f"where i.destination_type = 'RUN' and i.destination_id in ({OF_RUNS})"
+            f"where i.destination_type = 'RUN' and i.destination_id in ({IDS})"
         )
-        for run_id, key, *entries, name, text in self._rows(query, some):
-            yield run_id, key, Dataset(*entries), [] if name is None else [Param(name, text)]
+        for run_id, key, *columns, name, text in self._rows(query, run_ids):
+            yield run_id, key, Dataset(*columns), [] if name is None else [Param(name, text)]
 
     def get_metric_history(self, run_id: str, key: str) -> list[Metric]:
-        """Return all points of a metric of a run; none where there is none of that name."""
+        """Return all points of a run's metric; empty where the run has no such metric."""
         query = (
             "select value, timestamp, step, is_nan from metrics where run_uuid = ? and key = ? "
             "order by timestamp, step, value"
         )
         return [
-            Metric(key, math.nan if is_nan else value, when, step)
-            for value, when, step, is_nan in self._rows(query, [run_id, key])
+            Metric(key, math.nan if is_nan else value, timestamp, step)
+            for value, timestamp, step, is_nan in self._rows(query, [run_id, key])
         ]
 
     def _folder(self, run_id: str) -> Path | None:
-        """Return the folder of a run's artifacts; None where they are elsewhere."""
+        """Return the folder of a run's artifacts; None where they are not on this machine."""
         return local_artifacts.folder(self.get_run(run_id).info.artifact_uri)
 
     def download_artifacts(self, run_id: str, path: str, dst_path: str | None = None) -> str:
-        """Return where an artifact is, here or, once it is loaded, in a folder."""
+        """Return the path of an artifact, which is downloaded if it is not on this machine."""
         folder = self._folder(run_id)
         if folder is None:
             return str(self._mlflow.download_artifacts(run_id, path, dst_path))
         return str(local_artifacts.find(folder, path))
 
     def list_artifacts(self, run_id: str, path: str | None = None) -> Any:
-        """Return what is in a folder of a run's artifacts."""
+        """Return the files and folders in a folder of a run's artifacts."""
         folder = self._folder(run_id)
         if folder is None:
             return self._mlflow.list_artifacts(run_id, path)
@@ -247,7 +271,7 @@ class Database:
 
     @contextmanager
     def _snapshot(self, begin: str = "begin") -> Iterator[None]:
-        """Let what is read, or written, belong together; inside another such context, to that."""
+        """Run the enclosed statements as one transaction; a nested context joins the outer one."""
         if self._connection.in_transaction:
             yield
             return
@@ -262,29 +286,30 @@ class Database:
 
 
 def _terms(query: str) -> list[tuple[str, str, str, str]] | None:
-    """Return the terms of a filter: what is asked, of which key, how, and for what.
+    """Return the terms of a filter, each as field, key, operator and text.
 
     None for a filter that is not written as this project's are.
     """
-    terms, place = [], 0
-    while place < len(query):
-        found = TERM.match(query, place)
-        if not found:
+    terms, position = [], 0
+    while position < len(query):
+        match = TERM.match(query, position)
+        if not match:
             return None
-        kind, quoted, plain, sign, text = found.groups()
+        field, quoted, plain, operator, text = match.groups()
         key = quoted or plain
-        if (kind == "attributes" and (key != "status" or sign == "LIKE")) or (
-            sign == "LIKE" and text != "%"
+        if (field == "attributes" and (key != "status" or operator == "LIKE")) or (
+            operator == "LIKE" and text != "%"
         ):
             return None
-        terms.append((kind, key, sign, text))
-        place = found.end()
-        if place < len(query):
-            if not query.startswith(" and ", place):
+        terms.append((field, key, operator, text))
+        position = match.end()
+        if position < len(query):
+            if not query.startswith(" and ", position):
                 return None
-            place += len(" and ")
+            position += len(" and ")
     return terms
 
 
 def _numbers(ids: Sequence[str]) -> str:
-    return json.dumps([int(one) for one in ids])
+    """Return ids of experiments as a JSON list of integers."""
+    return json.dumps([int(experiment_id) for experiment_id in ids])

@@ -1,9 +1,9 @@
-"""What a run says of the data that it was given: MLflow's dataset input."""
+"""The data set of a run, as MLflow's dataset input describes it."""
 
 import json
 from typing import Any
 
-LARGEST = 1 << 53
+MAX_COUNT = 1 << 53
 SIZES = ("train_points", "test_points", "features")
 
 
@@ -13,24 +13,26 @@ def of_run(run: Any) -> list[Any]:
 
 
 def entries(dataset: Any) -> dict[str, str]:
-    """Return what MLflow keeps of a data set, as text."""
+    """Return the fields of MLflow's data set that have a value, as text."""
     return {key: str(value) for key, value in dict(dataset).items() if value is not None}
 
 
 def data(run: Any) -> str:
     """Return the data set that a run was given, with its size and fingerprint; empty for none."""
-    words = []
-    for dataset in (entry.dataset for entry in of_run(run)):
+    descriptions = []
+    for dataset in (dataset_input.dataset for dataset_input in of_run(run)):
         profile = _profile(dataset.profile)
         size = ", ".join(
             f"{profile[key]} {key.replace('_', ' ')}" for key in SIZES if _is_size(profile.get(key))
         )
-        words.append(f"{dataset.name}: {size or 'size unknown'}; fingerprint {dataset.digest}")
-    return "; ".join(words)
+        descriptions.append(
+            f"{dataset.name}: {size or 'size unknown'}; fingerprint {dataset.digest}"
+        )
+    return "; ".join(descriptions)
 
 
 def sizes(run: Any) -> dict[str, int]:
-    """Return how many points and features the run's data set has, as far as it is recorded."""
+    """Return the numbers of points and features of a run's data set, where they are recorded."""
     inputs = of_run(run)
     profile = _profile(inputs[0].dataset.profile) if inputs else {}
     return {key: profile[key] for key in SIZES if _is_size(profile.get(key))}
@@ -38,13 +40,13 @@ def sizes(run: Any) -> dict[str, int]:
 
 def _is_size(value: Any) -> bool:
     """Return whether a value of a profile is a number of points or features."""
-    return type(value) is int and 0 <= value < LARGEST
+    return type(value) is int and 0 <= value < MAX_COUNT
 
 
 def _profile(text: str | None) -> dict[str, Any]:
-    """Return what a data set's profile says; nothing where it is another's, in another form."""
+    """Return a data set's profile; nothing where another program wrote it in another form."""
     try:
-        found = json.loads(text or "{}")
+        profile = json.loads(text or "{}")
     except (ValueError, RecursionError):
         return {}
-    return found if isinstance(found, dict) else {}
+    return profile if isinstance(profile, dict) else {}

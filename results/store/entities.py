@@ -1,4 +1,4 @@
-"""Runs and what belongs to them, as MLflow's client gives and takes them: the same names."""
+"""Runs, experiments and their parts, with the attributes of MLflow's own classes."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field, fields
@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 
 
 class Metric(NamedTuple):
-    """A point of a metric. timestamp: in ms."""
+    """A point of a metric; its timestamp is in ms."""
 
     key: str
     value: float
@@ -15,7 +15,7 @@ class Metric(NamedTuple):
 
 
 class Param(NamedTuple):
-    """A parameter; also, by other names below, a tag."""
+    """A param; `RunTag` and `InputTag` have the same fields."""
 
     key: str
     value: str
@@ -26,7 +26,7 @@ RunTag = InputTag = Param
 
 @dataclass(frozen=True)
 class Dataset:
-    """A data set that runs were given."""
+    """A data set."""
 
     name: str
     digest: str
@@ -40,20 +40,20 @@ class Dataset:
 
 
 class DatasetInput(NamedTuple):
-    """A data set as one run was given it."""
+    """A data set as the input of one run, with its tags."""
 
     dataset: Dataset
     tags: list[Any]
 
 
 class Inputs(NamedTuple):
-    """What a run was given."""
+    """The inputs of a run."""
 
     dataset_inputs: list[DatasetInput]
 
 
 class RunInfo(NamedTuple):
-    """A run's row. experiment_id: text, as in MLflow's own. Times are in ms."""
+    """The metadata of a run; times are in ms, and the experiment's id is text."""
 
     run_id: str
     run_name: str
@@ -77,7 +77,7 @@ class RunData:
 
 
 class Run(NamedTuple):
-    """A run as a store has it."""
+    """A run as MLflow's client returns it."""
 
     info: RunInfo
     data: RunData
@@ -85,7 +85,7 @@ class Run(NamedTuple):
 
 
 class Experiment(NamedTuple):
-    """An experiment, with its tags."""
+    """An experiment with its tags."""
 
     experiment_id: str
     name: str
@@ -95,6 +95,6 @@ class Experiment(NamedTuple):
 
 
 class Page(list[Run]):
-    """Some runs of a query; token: where the next ones begin, None for the last."""
+    """A page of a query's runs; its token asks for the next page, None after the last."""
 
     token: str | None = None

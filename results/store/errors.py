@@ -1,18 +1,26 @@
-"""The one error of the reader's: apart from `runs`, so that `--help` loads nothing heavy."""
+"""The errors of the reader, apart from `runs` so that `--help` loads no heavy library."""
 
 from pathlib import Path
 
 
 class ResultsError(LookupError):
-    """What was asked for is not there or cannot be written: one line, exit code 2."""
+    """A requested result is missing or cannot be written: one line for the user, exit code 2."""
 
 
 class RefusedError(ValueError):
-    """What MLflow refuses to write or to find, in its words, where it was not asked itself."""
+    """A value that MLflow would refuse to store or find, with MLflow's message."""
 
 
 def unwritable(folder: Path, error: OSError) -> ResultsError:
-    """Return the error of a folder that takes no files."""
+    """Return the user's error for an output folder that cannot be written.
+
+    Args:
+        folder: The folder.
+        error: The system's error.
+
+    Returns:
+        The error, whose message has the remedy.
+    """
     return ResultsError(
         f"--out {folder}: cannot be written ({error.strerror}); "
         "name a folder that can, such as --out figures"

@@ -1,31 +1,43 @@
-"""A filter of runs that finds nothing: which of its words there is not, and which there are."""
+"""The remedy for a filter that matches no run: names and values that are recorded."""
 
 import re
 from collections.abc import Iterable, Mapping
 from difflib import get_close_matches
 
-NAMED = re.compile(r"\b(params|tags)\.[`\"]?([\w./]+)")
-SHOWN = 12  # words that a message names
+PARAM_OR_TAG = re.compile(r"\b(params|tags)\.[`\"]?([\w./]+)")
+MAX_LISTED = 12  # names or values in a message
 
 
 def remedy(where: str, recorded: Iterable[Mapping[str, Mapping[str, str]]]) -> str:
-    """Return what the words of a filter could be instead.
+    """Return a sentence that names what a filter could ask for instead.
 
-    recorded: of each run its `params` and its `tags`.
+    Args:
+        where: The filter, as the user wrote it.
+        recorded: The `params` and `tags` of each recorded run.
+
+    Returns:
+        The sentence; an example of a filter where it names no param or tag.
     """
     runs = list(recorded)
-    said = []
-    for kind, name in dict.fromkeys(NAMED.findall(where)):
-        values = sorted({run[kind][name] for run in runs if name in run[kind]})
+    sentences = []
+    for collection, name in dict.fromkeys(PARAM_OR_TAG.findall(where)):
+        values = sorted({run[collection][name] for run in runs if name in run[collection]})
         if values:
-            said.append(f"{kind}.{name} is {_listed(values, ' or ')} there")
+            sentences.append(f"{collection}.{name} is {_listed(values, ' or ')} there")
             continue
-        known = sorted({key for run in runs for key in run[kind]})
-        near = get_close_matches(name, known, 1)
-        meant = f"did you mean {kind}.{near[0]}" if near else f"there are {_listed(known, ', ')}"
-        said.append(f"no run has {kind}.{name}; {meant}")
-    return "; ".join(said) or "write it as in \"params.dataset = 'digits'\""
+        recorded_names = sorted({key for run in runs for key in run[collection]})
+        close_names = get_close_matches(name, recorded_names, 1)
+        suggestion = (
+            f"did you mean {collection}.{close_names[0]}"
+            if close_names
+            else f"there are {_listed(recorded_names, ', ')}"
+        )
+        sentences.append(f"no run has {collection}.{name}; {suggestion}")
+    return "; ".join(sentences) or "write it as in \"params.dataset = 'digits'\""
 
 
-def _listed(words: list[str], between: str) -> str:
-    return between.join(words[:SHOWN]) + (f"{between}..." if len(words) > SHOWN else "")
+def _listed(options: list[str], separator: str) -> str:
+    """Return the first options as a list in words."""
+    return separator.join(options[:MAX_LISTED]) + (
+        f"{separator}..." if len(options) > MAX_LISTED else ""
+    )

@@ -1,4 +1,4 @@
-"""The record of a job: plain values, which wait on disk while the store cannot be reached."""
+"""The record of a job, which can be saved to a file while the store is out of reach."""
 
 import json
 import os
@@ -11,7 +11,7 @@ import numpy as np
 
 from normbench.results.safe import files
 
-Entry = tuple[str, float, int]  # a metric: its name, its value, its step
+Entry = tuple[str, float, int]  # a metric's name, its value, its step
 
 
 @dataclass(frozen=True)
@@ -25,11 +25,18 @@ class RunRecord:
 
 @dataclass(frozen=True)
 class JobRecord:
-    """A job: its scheme's run, a run for each step size below it, and what belongs to them.
+    """A job: the run of its scheme, with one child run for each step size.
 
-    store: the store that it is meant for, without a password. experiment: a name; parent: the id of
-    the sweep's run. dataset: the entries of MLflow's dataset input. arrays: those that the setting
-    `record` asks for. failure: the traceback of a job that failed.
+    Attributes:
+        store: The URI of the store that it is written to, without a password.
+        experiment: The experiment's name.
+        parent: The id of the sweep's run.
+        params: The settings.
+        scheme: The scheme's run.
+        steps: The runs of the step sizes.
+        dataset: The fields of MLflow's dataset input.
+        arrays: The arrays of each record that the setting `record` names.
+        failure: The traceback of a job that failed.
     """
 
     store: str
@@ -43,34 +50,37 @@ class JobRecord:
     failure: str = ""
 
     def save(self, file: Path) -> None:
-        """Write the record to a file, whole or not at all."""
+        """Write the record to a file atomically."""
         file.parent.mkdir(parents=True, exist_ok=True)
         flat = {
-            f"{name}/{key}": part
-            for name, parts in self.arrays.items()
-            for key, part in parts.items()
+            f"{name}/{key}": array
+            for name, named_arrays in self.arrays.items()
+            for key, array in named_arrays.items()
         }
         runs = {"scheme": vars(self.scheme), "steps": [vars(step) for step in self.steps]}
-        words = {**vars(self), **runs, "arrays": {}}
+        header = {**vars(self), **runs, "arrays": {}}
         draft = file.with_suffix(".draft")
         draft.unlink(missing_ok=True)
         with draft.open("xb") as stream:
-            np.savez(stream, words=np.array(json.dumps(words)), **flat)
+            np.savez(stream, words=np.array(json.dumps(header)), **flat)
             stream.flush()
             os.fsync(stream.fileno())
         draft.replace(file)
 
     @classmethod
     def load(cls, file: Path) -> "JobRecord":
-        """Return the record of a file; nothing in it is unpickled or evaluated."""
+        """Return the record in a file; nothing in the file is unpickled or evaluated."""
         arrays: dict[str, dict[str, Any]] = {}
-        with files.stored(file) as stream, np.load(stream, allow_pickle=False) as parts:
-            words = json.loads(str(parts["words"]))
-            for name in [name for name in parts.files if name != "words"]:
+        with (
+            files.open_stored_arrays(file) as stream,
+            np.load(stream, allow_pickle=False) as archive,
+        ):
+            header = json.loads(str(archive["words"]))
+            for name in [name for name in archive.files if name != "words"]:
                 record, _, key = name.partition("/")
-                arrays.setdefault(record, {})[key] = parts[name]
+                arrays.setdefault(record, {})[key] = archive[name]
         runs = [
-            RunRecord(run["name"], run["tags"], [tuple(entry) for entry in run["metrics"]])
-            for run in [words["scheme"], *words["steps"]]
+            RunRecord(run["name"], run["tags"], [tuple(metric) for metric in run["metrics"]])
+            for run in [header["scheme"], *header["steps"]]
         ]
-        return cls(**words | {"scheme": runs[0], "steps": runs[1:], "arrays": arrays})
+        return cls(**header | {"scheme": runs[0], "steps": runs[1:], "arrays": arrays})

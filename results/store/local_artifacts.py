@@ -1,4 +1,4 @@
-"""Artifacts in folders of this machine: found, copied and written, as MLflow does it."""
+"""Find, copy and write artifacts in local folders, in MLflow's layout."""
 
 import os
 import shutil
@@ -10,55 +10,92 @@ from uuid import uuid4
 
 from normbench.results.store.uris import path_of
 
-DRAFT = ".artifact.uploading."  # before the name of a file that is being written
+DRAFT_PREFIX = ".artifact.uploading."  # the prefix of a file's name while it is written
 
 
-class Entry(NamedTuple):
-    """A file or a folder among artifacts; path: from where they begin."""
+class ArtifactEntry(NamedTuple):
+    """A file or folder among artifacts, as MLflow's client lists it.
+
+    Attributes:
+        path: Its path relative to the artifacts' folder.
+        is_dir: Whether it is a folder.
+    """
 
     path: str
     is_dir: bool
 
 
 def folder(uri: str) -> Path | None:
-    """Return the folder of artifacts of a URI; None where they are not on this machine."""
-    kind, host, *_ = urlsplit(uri)
-    return path_of(uri) if kind in ("", "file") and host in ("", "localhost") else None
+    """Return the folder of an artifacts' URI; None where they are not on this machine."""
+    scheme, host, *_ = urlsplit(uri)
+    return path_of(uri) if scheme in ("", "file") and host in ("", "localhost") else None
 
 
-def find(here: Path, name: str) -> Path:
-    """Return the file of an artifact. Raises FileNotFoundError, also for a name that leaves."""
-    file = here / name
-    parts = PurePosixPath(name)
-    inside = not parts.is_absolute() and ".." not in parts.parts
-    if not inside or not file.exists() or not file.resolve().is_relative_to(here.resolve()):
+def find(root: Path, name: str) -> Path:
+    """Return the path of an artifact.
+
+    Args:
+        root: The folder of a run's artifacts.
+        name: The artifact's path in it.
+
+    Returns:
+        The path of the file or folder.
+
+    Raises:
+        FileNotFoundError: There is none, or the name leads out of the folder.
+    """
+    file = root / name
+    relative_path = PurePosixPath(name)
+    inside = not relative_path.is_absolute() and ".." not in relative_path.parts
+    if not inside or not file.exists() or not file.resolve().is_relative_to(root.resolve()):
         raise FileNotFoundError(f"No such artifact: '{name}'")
     return file
 
 
-def entries(here: Path, name: str) -> list[Entry]:
-    """Return what is in a folder of artifacts, by name; nothing where there is no such folder."""
-    if not (here / name).is_dir():
+def entries(root: Path, name: str) -> list[ArtifactEntry]:
+    """Return the files and folders in a folder of artifacts, sorted; none where it is missing.
+
+    Args:
+        root: The folder of a run's artifacts.
+        name: The path of a folder in it; empty for itself.
+
+    Returns:
+        The entries.
+    """
+    if not (root / name).is_dir():
         return []
-    found = sorted(find(here, name).iterdir()) if name else sorted(here.iterdir())
-    return [Entry(file.relative_to(here).as_posix(), file.is_dir()) for file in found]
+    files = sorted(find(root, name).iterdir()) if name else sorted(root.iterdir())
+    return [ArtifactEntry(file.relative_to(root).as_posix(), file.is_dir()) for file in files]
 
 
-def copy(file: Path, here: Path, name: str) -> None:
-    """Copy a file into a folder of artifacts, whole or not at all."""
-    _put(here / name / file.name, lambda draft: shutil.copy2(file, draft))
+def copy(file: Path, root: Path, name: str) -> None:
+    """Copy a file into a folder of artifacts atomically.
+
+    Args:
+        file: The file.
+        root: The folder of a run's artifacts.
+        name: The path of the target folder in it.
+    """
+    _write_atomically(root / name / file.name, lambda draft: shutil.copy2(file, draft))
 
 
-def write(here: Path, name: str, text: str) -> None:
-    """Write a text among artifacts, whole or not at all."""
-    _put(here / name, lambda draft: draft.write_text(text, encoding="utf-8"))
+def write(root: Path, name: str, text: str) -> None:
+    """Write a text as an artifact atomically.
+
+    Args:
+        root: The folder of a run's artifacts.
+        name: The path of the file in it.
+        text: The text.
+    """
+    _write_atomically(root / name, lambda draft: draft.write_text(text, encoding="utf-8"))
 
 
-def _put(file: Path, make: Callable[[Path], Any]) -> None:
+def _write_atomically(file: Path, write_draft: Callable[[Path], Any]) -> None:
+    """Write a draft beside a file, then replace the file by it."""
     file.parent.mkdir(parents=True, exist_ok=True)
-    draft = file.with_name(f"{DRAFT}{uuid4().hex}")
+    draft = file.with_name(f"{DRAFT_PREFIX}{uuid4().hex}")
     try:
-        make(draft)
+        write_draft(draft)
         _sync(draft)
         os.replace(draft, file)
         _sync(file.parent)
@@ -66,10 +103,10 @@ def _put(file: Path, make: Callable[[Path], Any]) -> None:
         draft.unlink(missing_ok=True)
 
 
-def _sync(place: Path) -> None:
-    """Bring a file, or a folder's entries, to the disk: a run that is finished has its arrays."""
-    handle = os.open(place, os.O_RDONLY)
+def _sync(path: Path) -> None:
+    """Flush a file or a folder to the disk, so that a finished run is sure to have its arrays."""
+    descriptor = os.open(path, os.O_RDONLY)
     try:
-        os.fsync(handle)
+        os.fsync(descriptor)
     finally:
-        os.close(handle)
+        os.close(descriptor)

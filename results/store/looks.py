@@ -1,4 +1,4 @@
-"""The colour, marker and line of each scheme: in figures, and as the colour of its MLflow run."""
+"""The colour, marker and line of each scheme, in figures and for its MLflow runs."""
 
 import hashlib
 from collections.abc import Sequence
@@ -6,15 +6,16 @@ from typing import NamedTuple
 
 
 class Look(NamedTuple):
-    """How a scheme is drawn in every figure."""
+    """The colour (hex), marker and line style of a scheme, as matplotlib takes them."""
 
     color: str
     marker: str
     line: str
 
 
-# Three of Okabe and Ito's, and colours as far from them and one another as a search found, at a
-# contrast of 3 to 1 or more on white, and inverted on the dark; no two share a marker.
+# Three colours are Okabe and Ito's. A search chose the others as far as possible from those and
+# from one another, at a contrast of at least 3 to 1 on white and, inverted, on a dark background.
+# No two schemes share a marker.
 LOOKS = {
     "identity": Look("#000000", "o", "-"),
     "standard": Look("#cc8040", "s", "-"),
@@ -38,7 +39,7 @@ LOOKS = {
 }
 MARKERS = ("o", "s", "^", "D", "v", "P", "X", "<", ">", "p", "*", "h")
 LINES = ("-", "--", "-.", ":")
-SPARE = [
+LOOKS_OF_OTHER_SCHEMES = [
     Look("#6032a3", "$\\circ$", ":"),
     Look("#b35246", "$\\diamond$", "--"),
     Look("#3c601f", "$\\bullet$", "-."),
@@ -47,34 +48,44 @@ SPARE = [
 
 
 def look(normalizer: str) -> Look:
-    """Return how a scheme is drawn; a scheme of the user's own always gets the same look, too."""
+    """Return the look of a normalizer; of one that is not in `LOOKS`, chosen by its name's hash."""
     if normalizer in LOOKS:
         return LOOKS[normalizer]
     digest = hashlib.sha256(normalizer.encode()).digest()
-    return SPARE[digest[0] % len(SPARE)]
+    return LOOKS_OF_OTHER_SCHEMES[digest[0] % len(LOOKS_OF_OTHER_SCHEMES)]
 
 
 def looks(normalizers: Sequence[str]) -> list[Look]:
-    """Return a look for each; the second of one name and later ones are shades of the first."""
-    seen: dict[str, int] = {}
-    taken: set[str] = set()
-    found = []
+    """Return the looks of schemes that are drawn together.
+
+    Args:
+        normalizers: The normalizer of each scheme; names may repeat.
+
+    Returns:
+        One look a scheme; of several schemes with one name, the later ones are shades of the first.
+    """
+    counts: dict[str, int] = {}
+    used_markers: set[str] = set()
+    assigned = []
     for name in normalizers:
-        first, number = look(name), seen.get(name, 0)
-        if number == 0 and first in found:  # two schemes of the user's own with one look
+        base, number = look(name), counts.get(name, 0)
+        if number == 0 and base in assigned:  # the hashes of two names chose the same look
             number = 1
-        seen[name] = number + 1
-        found.append(_shade(first, number, taken) if number else first)
-        taken.add(found[-1].marker)
-    return found
+        counts[name] = number + 1
+        assigned.append(_shade(base, number, used_markers) if number else base)
+        used_markers.add(assigned[-1].marker)
+    return assigned
 
 
-def _shade(first: Look, number: int, taken: set[str]) -> Look:
-    share = 0.22 * ((number + 1) // 2)
-    towards = 0.85 if number % 2 else 0.0  # lighter, darker, lighter ...
-    share = min(share, 0.8)
-    channels = (int(first.color[n : n + 2], 16) / 255 for n in (1, 3, 5))
-    shades = (round(255 * ((1 - share) * part + share * towards)) for part in channels)
-    color = "#" + "".join(f"{part:02x}" for part in shades)
-    free = [marker for marker in MARKERS if marker not in taken] or list(MARKERS)
-    return Look(color, free[0], LINES[(LINES.index(first.line) + number) % len(LINES)])
+def _shade(base: Look, number: int, used_markers: set[str]) -> Look:
+    """Return a variant of a look: a lighter or darker colour, an unused marker, another line."""
+    mixing_share = 0.22 * ((number + 1) // 2)
+    target = 0.85 if number % 2 else 0.0  # lighter, darker, lighter ...
+    mixing_share = min(mixing_share, 0.8)
+    channels = (int(base.color[n : n + 2], 16) / 255 for n in (1, 3, 5))
+    shades = (
+        round(255 * ((1 - mixing_share) * channel + mixing_share * target)) for channel in channels
+    )
+    color = "#" + "".join(f"{channel:02x}" for channel in shades)
+    unused_markers = [marker for marker in MARKERS if marker not in used_markers] or list(MARKERS)
+    return Look(color, unused_markers[0], LINES[(LINES.index(base.line) + number) % len(LINES)])

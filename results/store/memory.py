@@ -1,4 +1,4 @@
-"""Jobs that no store holds, as the reader wants them: one path from a job to its figures."""
+"""Present jobs in memory as runs of a store, so that both are read by the same code."""
 
 import time
 from collections.abc import Mapping, Sequence
@@ -13,11 +13,16 @@ from normbench.results.store import runs
 from normbench.results.store.job_records import JobRecord, RunRecord
 
 STORE = "memory"
-SWEEP = "compare"  # stands for the id of a sweep
+SWEEP = "compare"  # takes the place of a sweep's id
 
 
-class Held:
-    """What the reader asks of MLflow's client, answered from jobs' records of one experiment."""
+class MemoryClient:
+    """Answers the reader's calls of MLflow's client from jobs' records in memory.
+
+    Args:
+        records: The jobs, all of one experiment.
+        tags: The tags of the sweep's run.
+    """
 
     def __init__(self, records: Sequence[JobRecord], tags: Mapping[str, str]) -> None:
         self.experiment = records[0].experiment
@@ -34,7 +39,7 @@ class Held:
     def _add(
         self, run: RunRecord, role: str, parent: str = "", job: JobRecord | None = None
     ) -> str:
-        """Keep a run; return its id."""
+        """Add a run and return its id."""
         run_id = str(len(self.runs))
         last: dict[str, float] = {}
         for key, value, step in run.metrics:
@@ -43,8 +48,8 @@ class Held:
             )
             last[key] = value
         tags = {**run.tags, names.ROLE.key: role} | ({names.PARENT.key: parent} if parent else {})
-        now = int(time.time() * 1000)
-        given = [SimpleNamespace(dataset=SimpleNamespace(**job.dataset))] if job else []
+        timestamp = int(time.time() * 1000)
+        dataset_inputs = [SimpleNamespace(dataset=SimpleNamespace(**job.dataset))] if job else []
         self.runs.append(
             SimpleNamespace(
                 info=SimpleNamespace(
@@ -52,11 +57,11 @@ class Held:
                     experiment_id=self.experiment,
                     run_name=run.name,
                     status="FINISHED",
-                    start_time=now,
-                    end_time=now,
+                    start_time=timestamp,
+                    end_time=timestamp,
                 ),
                 data=SimpleNamespace(tags=tags, params=job.params if job else {}, metrics=last),
-                inputs=SimpleNamespace(dataset_inputs=given),
+                inputs=SimpleNamespace(dataset_inputs=dataset_inputs),
             )
         )
         return run_id
@@ -66,17 +71,25 @@ class Held:
         return [SimpleNamespace(experiment_id=self.experiment, name=self.experiment)]
 
     def get_metric_history(self, run_id: str, key: str) -> list[Any]:
-        """Return a metric of a run, by its steps; empty for none of that name."""
+        """Return the points of a run's metric; empty where the run has no such metric."""
         return self._series.get((run_id, key), [])
 
     def download_artifacts(self, run_id: str, path: str, folder: str) -> str:
-        """Write arrays of a run, `arrays/<word>.npz`, into a folder; return the file."""
+        """Write a run's `arrays/<record>.npz` into a folder and return the file's path."""
         file = Path(folder) / Path(path).name
         np.savez(file, **self._arrays[run_id][file.stem])
         return str(file)
 
 
 def sweep(records: Sequence[JobRecord], tags: Mapping[str, str]) -> runs.Sweep:
-    """Return jobs of one experiment as a sweep; tags: those of its own run."""
-    client = Held(records, tags)
+    """Return jobs in memory as a sweep.
+
+    Args:
+        records: The jobs, all of one experiment.
+        tags: The tags of the sweep's run.
+
+    Returns:
+        The sweep.
+    """
+    client = MemoryClient(records, tags)
     return runs.held(client, client.runs, STORE, SWEEP)

@@ -1,7 +1,6 @@
-"""The process that runs a comparison, and whether it is alive.
+"""Find out whether the process that runs a comparison is alive.
 
-A sweep holds a lock on a file in its folder as long as it lives; the system lets go of it
-however the process ends.
+A sweep holds a lock on a file in its folder; the system releases the lock however the process ends.
 """
 
 import fcntl
@@ -11,16 +10,16 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from normbench import names
-from normbench.results.safe.files import opened
+from normbench.results.safe.files import open_descriptor
 
 LOCK = "lock"
 
 
 def lives(folder: Path) -> bool | None:
-    """Return whether the sweep of a folder is still at work; None where no lock tells."""
+    """Return whether the sweep of a folder is running; None where there is no readable lock."""
     try:
-        file = os.fdopen(opened(folder / LOCK))
-    except PermissionError:  # another user's: not ours to end
+        file = os.fdopen(open_descriptor(folder / LOCK))
+    except PermissionError:  # another user's sweep, which must not be ended
         return True
     except (OSError, ValueError):
         return None
@@ -40,9 +39,16 @@ def host() -> str:
 
 
 def is_alive(tags: Mapping[str, str]) -> bool | None:
-    """Return whether the process of a sweep is alive, by the tags of its run; None: not known.
+    """Return whether the process of a sweep is alive.
 
-    Its lock tells, from any machine that sees its folder; without the folder, its own machine.
+    The lock answers on any machine that can read the sweep's folder. Without the folder, the
+    process number answers on the sweep's own machine.
+
+    Args:
+        tags: The tags of the sweep's run.
+
+    Returns:
+        Whether it is alive; None where that is unknown.
     """
     if names.FOLDER.key not in tags:
         return None
@@ -55,14 +61,14 @@ def is_alive(tags: Mapping[str, str]) -> bool | None:
 
 
 def is_this_process(tags: Mapping[str, str]) -> bool:
-    """Return whether the process that asks runs the sweep itself."""
-    own = (host(), str(os.getpid()))
-    same = (tags.get(names.HOST.key), tags.get(names.PROCESS.key)) == own
-    return same and bool(is_alive(tags))
+    """Return whether this very process runs the sweep that has these tags."""
+    this_process = (host(), str(os.getpid()))
+    is_same_process = (tags.get(names.HOST.key), tags.get(names.PROCESS.key)) == this_process
+    return is_same_process and bool(is_alive(tags))
 
 
 def _runs(process: str) -> bool:
-    """Return whether another process of a number is there."""
+    """Return whether a process other than this one has a number."""
     try:
         if int(process) != os.getpid():
             os.kill(int(process), 0)

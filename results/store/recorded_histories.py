@@ -1,4 +1,4 @@
-"""Histories of runs as one table, from the store or, of long ones, from what a job keeps."""
+"""Histories of runs as one table, read from metrics or, if thinned there, from saved arrays."""
 
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -11,7 +11,7 @@ from normbench import names
 from normbench.results.store import run_checks
 from normbench.results.store.rows import as_rows
 
-ABOUT = ("run_id", "experiment", "normalizer", "label", "step_size", "verdict")
+RUN_COLUMNS = ("run_id", "experiment", "normalizer", "label", "step_size", "verdict")
 Series = dict[str, pd.Series]
 Descent = Callable[[str], Mapping[str, Any]]
 
@@ -20,61 +20,75 @@ def table(
     client: Any,
     runs: pd.DataFrame,
     metrics: Sequence[str],
-    descent: Descent,
-    known: dict[tuple[str, str], pd.Series],
+    load_descent: Descent,
+    cache: dict[tuple[str, str], pd.Series],
     left_out: list[str],
 ) -> pd.DataFrame:
     """Return one row a run and iteration, see `Sweep.histories`.
 
-    descent: gives the arrays of a scheme's descent, by the id of its run. known: histories by run
-    and metric; those that are read are added, since several figures ask for them. left_out: gets a
-    sentence on each run whose histories cannot be read; it has no rows.
+    Args:
+        client: MLflow's client.
+        runs: The rows of the runs.
+        metrics: The names of the metrics.
+        load_descent: Returns the arrays of a scheme's descent, by the id of the scheme's run.
+        cache: Histories by run and metric. Those that are read are added for later calls.
+        left_out: Gets a sentence about each run whose histories cannot be read and which therefore
+            has no rows.
+
+    Returns:
+        The table.
     """
     rows = as_rows(runs)
-    wanted: list[tuple[str, str]] = []
+    requested: list[tuple[str, str]] = []
     series: dict[str, Series] = {}
     for row in rows:
-        there = [name for name in metrics if pd.notna(row.get(f"{names.METRICS}{name}"))]
-        whole = _whole(row, there, descent)
-        if whole:
-            series[row["run_id"]] = whole
-        wanted += [(row["run_id"], name) for name in there if name not in whole]
-    unread = [pair for pair in wanted if pair not in known]
-    # One call a run and metric is the only way that every store supports: several at a time.
+        recorded_metrics = [name for name in metrics if pd.notna(row.get(f"{names.METRICS}{name}"))]
+        archived = _archived_histories(row, recorded_metrics, load_descent)
+        if archived:
+            series[row["run_id"]] = archived
+        requested += [(row["run_id"], name) for name in recorded_metrics if name not in archived]
+    unread = [pair for pair in requested if pair not in cache]
+    # Every store supports one call per run and metric only, so several calls run in parallel.
     with ThreadPoolExecutor(8) as pool:
-        found = pool.map(lambda pair: client.get_metric_history(*pair), unread)
-        for pair, points in zip(unread, found):
-            known[pair] = pd.Series(
+        fetched = pool.map(lambda pair: client.get_metric_history(*pair), unread)
+        for pair, points in zip(unread, fetched):
+            cache[pair] = pd.Series(
                 {point.step: point.value for point in run_checks.history(points)}
             )
-            if known[pair].empty and not run_checks.is_named(pair[0], left_out):
+            if cache[pair].empty and not run_checks.is_named(pair[0], left_out):
                 left_out.append(run_checks.left_out(pair[0], f"its history {pair[1]} is not whole"))
-    for run_id, metric in wanted:
-        series.setdefault(run_id, {})[metric] = known[run_id, metric]
+    for run_id, metric in requested:
+        series.setdefault(run_id, {})[metric] = cache[run_id, metric]
     frames = [
-        _frame(row, own)
+        _frame(row, histories)
         for row in rows
-        if (own := series.get(row["run_id"])) and not any(part.empty for part in own.values())
+        if (histories := series.get(row["run_id"]))
+        and not any(history.empty for history in histories.values())
     ]
     if not frames:
-        return pd.DataFrame(columns=[*ABOUT, "iteration"])
+        return pd.DataFrame(columns=[*RUN_COLUMNS, "iteration"])
     return pd.concat(frames, ignore_index=True)
 
 
-def _whole(row: Mapping[Any, Any], metrics: Sequence[str], descent: Descent) -> Series:
-    """Return those of a run's histories of which MLflow has some points, with all of them."""
+def _archived_histories(
+    row: Mapping[Any, Any], metrics: Sequence[str], load_descent: Descent
+) -> Series:
+    """Return the complete histories of a run whose metrics were thinned, else nothing."""
     if row.get(names.THINNED.column) != "true":
         return {}
-    parts = descent(row["run_id"] if row["role"] == names.SCHEME else row["parent"])
-    step = float(row[names.STEP_TAG.column])  # six digits of it
-    number = int(np.argmin(np.abs(np.log(parts["step_sizes"] / step))))
-    found = {name: parts[name][number, 0] for name in metrics if name in parts}
-    return {name: pd.Series(values).dropna() for name, values in found.items()}
+    descent_arrays = load_descent(row["run_id"] if row["role"] == names.SCHEME else row["parent"])
+    step_size = float(row[names.STEP_TAG.column])  # rounded to six digits
+    grid_index = int(np.argmin(np.abs(np.log(descent_arrays["step_sizes"] / step_size))))
+    arrays = {
+        name: descent_arrays[name][grid_index, 0] for name in metrics if name in descent_arrays
+    }
+    return {name: pd.Series(values).dropna() for name, values in arrays.items()}
 
 
 def _frame(row: Mapping[Any, Any], series: Series) -> pd.DataFrame:
+    """Return the histories of one run as a table that starts with `RUN_COLUMNS`."""
     frame = pd.DataFrame(dict(series)).rename_axis("iteration").reset_index()
-    about = {**row, names.STEP_SIZE.key: row.get(names.STEP_TAG.column)}
-    for place, name in enumerate(ABOUT):
-        frame.insert(place, name, about[name])
+    run_values = {**row, names.STEP_SIZE.key: row.get(names.STEP_TAG.column)}
+    for position, name in enumerate(RUN_COLUMNS):
+        frame.insert(position, name, run_values[name])
     return frame

@@ -1,7 +1,7 @@
-"""The typed values of a run: what another program wrote, or damaged, is left out and named.
+"""Check the types and bounds of recorded values; unreadable runs are left out and named.
 
-A store may be anybody's. Everything that is computed with has a type and a bound here, where the
-entries of MLflow become a table; behind it, no reader asks again.
+A store may come from anybody. Every value that is used in a computation is checked here, before
+MLflow's runs become a table, so that no later reader has to check again.
 """
 
 import math
@@ -21,38 +21,51 @@ from normbench import names, settings
 from normbench.results.safe import clean, files
 from normbench.results.store.errors import ResultsError
 
-LONGEST = {"parameter": 6000, "tag": 8000, "metric": 250}  # characters that MLflow takes
-MOST = 2000  # entries of a kind that a run may have; the largest job has 300
-SHOWN = 30  # characters of a value in a note
-LAST = 1 << 40  # no iteration is as late
-LISTED = 5  # runs that are named
+MAX_LENGTHS = {"parameter": 6000, "tag": 8000, "metric": 250}  # characters that MLflow stores
+MAX_ENTRIES = 2000  # params, tags or metrics of a run; the largest job has 300
+MAX_VALUE_LENGTH = 30  # characters of a value in a message
+MAX_ITERATION = 1 << 40  # beyond any real iteration
+MAX_NAMED_RUNS = 5  # unreadable runs that are named one by one
 ROLES = (names.SWEEP, names.SCHEME, names.STEP)
 ITERATIONS = "iterations"
-OF_A_JOB = (names.FIT_SECONDS, names.DESCENT_SECONDS, names.THEORY_SECONDS, names.STEPS_TRIED)
+JOB_METRICS = (names.FIT_SECONDS, names.DESCENT_SECONDS, names.THEORY_SECONDS, names.STEPS_TRIED)
 
 
 def readable(runs: Sequence[Any], experiments: Mapping[str, Any]) -> tuple[list[Any], list[str]]:
-    """Return the runs that can be read, and a sentence for each that is left out.
+    """Separate readable runs from others.
 
-    With a job's run, those of its steps are left out. experiments: their names, by their ids.
+    Args:
+        runs: Runs as MLflow's objects.
+        experiments: The experiments' names, by their ids.
+
+    Returns:
+        The readable runs, and a sentence about each other run. The step runs of an unreadable
+        job are left out with it.
     """
     troubles = {run.info.run_id: _trouble(run, experiments) for run in runs}
-    odd = {run_id: trouble for run_id, trouble in troubles.items() if trouble}
-    kept = [
+    unreadable = {run_id: trouble for run_id, trouble in troubles.items() if trouble}
+    readable_runs = [
         run
         for run in runs
-        if run.info.run_id not in odd
+        if run.info.run_id not in unreadable
         and (
             run.data.tags.get(names.ROLE.key) != names.STEP
-            or run.data.tags.get(names.PARENT.key) not in odd
+            or run.data.tags.get(names.PARENT.key) not in unreadable
         )
     ]
-    return kept, [left_out(run_id, trouble) for run_id, trouble in odd.items()]
+    return readable_runs, [left_out(run_id, trouble) for run_id, trouble in unreadable.items()]
 
 
-def whole(runs: Sequence[Any]) -> list[Any]:
-    """Return runs without the jobs, and the steps, that were cut off while they were written."""
-    cut = {
+def without_interrupted(runs: Sequence[Any]) -> list[Any]:
+    """Return runs without the jobs and steps whose recording was interrupted.
+
+    Args:
+        runs: Runs as MLflow's objects.
+
+    Returns:
+        The completely recorded runs.
+    """
+    interrupted = {
         run.info.run_id
         for run in runs
         if run.data.tags.get(names.ROLE.key) == names.SCHEME
@@ -61,14 +74,22 @@ def whole(runs: Sequence[Any]) -> list[Any]:
     return [
         run
         for run in runs
-        if run.info.run_id not in cut
-        and run.data.tags.get(names.PARENT.key) not in cut
+        if run.info.run_id not in interrupted
+        and run.data.tags.get(names.PARENT.key) not in interrupted
         and not (run.data.tags.get(names.ROLE.key) == names.STEP and run.info.status != "FINISHED")
     ]
 
 
 def left_out(run_id: str, trouble: str) -> str:
-    """Return the sentence that names a run which cannot be read."""
+    """Return the sentence about an unreadable run.
+
+    Args:
+        run_id: The run.
+        trouble: Why it cannot be read, as a clause.
+
+    Returns:
+        The sentence.
+    """
     return f"{_run_left_out(run_id)}{trouble}. It was damaged, or is not normbench's."
 
 
@@ -78,35 +99,51 @@ def is_named(run_id: str, notes: Sequence[str]) -> bool:
 
 
 def _run_left_out(run_id: str) -> str:
+    """Return the beginning of the sentence about an unreadable run."""
     return f"Run {clean.line(run_id)} is left out: "
 
 
 def listed(notes: Sequence[str]) -> list[str]:
-    """Return the first of many sentences, and how many there are more."""
-    rest = len(notes) - LISTED
-    return [*notes[:LISTED], *([f"And {rest} more runs are left out."] if rest > 0 else [])]
+    """Return the first of many sentences, and one that counts the others."""
+    unnamed_count = len(notes) - MAX_NAMED_RUNS
+    return [
+        *notes[:MAX_NAMED_RUNS],
+        *([f"And {unnamed_count} more runs are left out."] if unnamed_count > 0 else []),
+    ]
 
 
 def is_number(value: Any) -> bool:
-    """Return whether a metric's value is one that normbench records: a finite number."""
+    """Return whether a metric's value is finite, as all that normbench records are."""
     # MLflow stores infinity as the largest float.
     return isinstance(value, (int, float)) and -sys.float_info.max < value < sys.float_info.max
 
 
 def history(points: Sequence[Any]) -> Sequence[Any]:
-    """Return the points of a metric; none where one of them is not what normbench records."""
-    whole = all(is_number(point.value) and 0 <= point.step < LAST for point in points)
-    return points if whole else ()
+    """Return the points of a metric; none where normbench cannot have recorded one of them."""
+    is_valid = all(is_number(point.value) and 0 <= point.step < MAX_ITERATION for point in points)
+    return points if is_valid else ()
 
 
 def arrays(file: Path, run_id: str, name: str) -> dict[str, NDArray[Any]]:
-    """Return a record's named arrays from its file; nothing in it is unpickled.
+    """Return the arrays of a record; nothing in its file is unpickled.
 
-    Raises ResultsError for a file that is damaged, or unpacks to more than memory holds.
+    Args:
+        file: The record's file.
+        run_id: The run, for the message of an error.
+        name: The record's name, likewise.
+
+    Returns:
+        The arrays by name.
+
+    Raises:
+        ResultsError: The file is damaged, or its arrays do not fit into memory.
     """
     try:
-        with files.packed(file) as stream, np.load(stream, allow_pickle=False) as parts:
-            return {key: _cleaned(part) for key, part in parts.items()}
+        with (
+            files.open_compressed_arrays(file) as stream,
+            np.load(stream, allow_pickle=False) as archive,
+        ):
+            return {key: _cleaned(array) for key, array in archive.items()}
     except (OSError, ValueError, EOFError, BadZipFile, zlib.error, MemoryError) as error:
         raise ResultsError(
             f"run {run_id}: its arrays/{name}.npz is damaged, or not normbench's "
@@ -114,81 +151,89 @@ def arrays(file: Path, run_id: str, name: str) -> dict[str, NDArray[Any]]:
         ) from error
 
 
-def _cleaned(part: NDArray[Any]) -> NDArray[Any]:
-    """Return an array; names in it, of features and classes, are cleaned."""
-    if part.dtype.kind != "U":
-        return part
-    return np.array([clean.line(name) for name in part.flat], dtype=str).reshape(part.shape)
+def _cleaned(array: NDArray[Any]) -> NDArray[Any]:
+    """Return an array with its texts, the names of features and classes, sanitized."""
+    if array.dtype.kind != "U":
+        return array
+    return np.array([clean.line(name) for name in array.flat], dtype=str).reshape(array.shape)
 
 
 def _trouble(run: Any, experiments: Mapping[str, Any]) -> str:
-    """Return why a run cannot be read; empty where it can be."""
+    """Return the first reason why a run cannot be read; empty where it can."""
     return next(_troubles(run, experiments), "")
 
 
 def _troubles(run: Any, experiments: Mapping[str, Any]) -> Iterator[str]:
-    info, data = run.info, run.data
-    if not isinstance(experiments.get(info.experiment_id), str):
+    """Yield the reasons why a run cannot be read, as clauses."""
+    run_info, data = run.info, run.data
+    if not isinstance(experiments.get(run_info.experiment_id), str):
         yield "the name of its experiment is no text"
-    if not isinstance(info.run_name or "", str) or len(info.run_name or "") > LONGEST["tag"]:
+    if (
+        not isinstance(run_info.run_name or "", str)
+        or len(run_info.run_name or "") > MAX_LENGTHS["tag"]
+    ):
         yield "its name is no text, or too long"
-    times = (info.start_time, info.start_time if info.end_time is None else info.end_time)
+    times = (
+        run_info.start_time,
+        run_info.start_time if run_info.end_time is None else run_info.end_time,
+    )
     if not all(isinstance(time, int) for time in times):
         yield "it has no time"
     yield from _texts("parameter", data.params)
     yield from _texts("tag", data.tags)
-    if len(data.metrics) > MOST:
+    if len(data.metrics) > MAX_ENTRIES:
         yield f"it has {len(data.metrics)} metrics"
     for key, value in data.metrics.items():
-        if not isinstance(key, str) or len(key) > LONGEST["metric"] or not is_number(value):
-            yield f"its metric {_shown(key)} is {_shown(value)}"
+        if not isinstance(key, str) or len(key) > MAX_LENGTHS["metric"] or not is_number(value):
+            yield f"its metric {_abbreviate(key)} is {_abbreviate(value)}"
     role = data.tags.get(names.ROLE.key)
     if role not in ROLES:
-        yield f"its tag {names.ROLE.key} is {_shown(role)}"
+        yield f"its tag {names.ROLE.key} is {_abbreviate(role)}"
     if role == names.SWEEP:
-        yield from _of_sweep(data.tags)
+        yield from _troubles_of_sweep(data.tags)
     else:
-        yield from _of_job(role, data.params, data.tags, data.metrics)
+        yield from _troubles_of_job(role, data.params, data.tags, data.metrics)
 
 
-def _texts(kind: str, entries: Mapping[Any, Any]) -> Iterator[str]:
-    """Yield what is wrong with parameters or tags as texts."""
-    if len(entries) > MOST:
-        yield f"it has {len(entries)} {kind}s"
+def _texts(field: str, entries: Mapping[Any, Any]) -> Iterator[str]:
+    """Yield the clauses about params or tags that are no texts, too long or too many."""
+    if len(entries) > MAX_ENTRIES:
+        yield f"it has {len(entries)} {field}s"
     for key, text in entries.items():
         if not isinstance(key, str) or not isinstance(text, str):
-            yield f"its {kind} {_shown(key)} is no text"
-        elif max(len(key), len(text)) > LONGEST[kind]:
-            yield f"its {kind} {_shown(key)} has {len(text)} characters"
+            yield f"its {field} {_abbreviate(key)} is no text"
+        elif max(len(key), len(text)) > MAX_LENGTHS[field]:
+            yield f"its {field} {_abbreviate(key)} has {len(text)} characters"
 
 
-def _of_sweep(tags: Mapping[str, str]) -> Iterator[str]:
+def _troubles_of_sweep(tags: Mapping[str, str]) -> Iterator[str]:
+    """Yield the clause about a sweep's number of jobs if it is no number."""
     jobs = tags.get(names.JOBS.key, "0")
     if not (jobs.isascii() and jobs.isdigit() and len(jobs) < 10):
-        yield f"its tag {names.JOBS.key} is {_shown(jobs)}"
+        yield f"its tag {names.JOBS.key} is {_abbreviate(jobs)}"
 
 
-def _of_job(
+def _troubles_of_job(
     role: str, params: Mapping[str, str], tags: Mapping[str, str], metrics: Mapping[str, float]
 ) -> Iterator[str]:
-    """Yield what is wrong with the entries of a scheme or a step that are computed with."""
+    """Yield the clauses about values of a scheme's or a step's run that computations use."""
     verdict, size = tags.get(names.VERDICT.key), tags.get(names.STEP_TAG.key)
     if (size is not None or role == names.STEP) and not _is_size(size):
-        yield f"its tag {names.STEP_TAG.key} is {_shown(size)}"
+        yield f"its tag {names.STEP_TAG.key} is {_abbreviate(size)}"
     if not metrics.get(names.STEP_SIZE.key, 1.0) > 0:
-        yield f"its metric {names.STEP_SIZE.key} is {_shown(metrics[names.STEP_SIZE.key])}"
+        yield f"its metric {names.STEP_SIZE.key} is {_abbreviate(metrics[names.STEP_SIZE.key])}"
     if role == names.STEP and names.STEP_SIZE.key not in metrics:
         yield f"it has no metric {names.STEP_SIZE.key}"
     if role == names.STEP or verdict == names.FAILED:
         return
-    for key in (metric.key for metric in OF_A_JOB if metric.key not in metrics):
+    for key in (metric.key for metric in JOB_METRICS if metric.key not in metrics):
         yield f"it has no metric {key}"
     if ITERATIONS not in params:
         yield f"it has no parameter {ITERATIONS}"
     for key, text in params.items():
         check = _check_of(key)
         if check and not _holds(check, key, text):
-            yield f"its parameter {key} is {_shown(text)}"
+            yield f"its parameter {key} is {_abbreviate(text)}"
 
 
 def _is_size(text: str | None) -> bool:
@@ -207,15 +252,18 @@ def _check_of(key: str) -> Callable[[str, Any], Any] | None:
 
 
 def _holds(check: Callable[[str, Any], Any], key: str, text: str) -> bool:
+    """Return whether a setting's recorded text is a finite number that passes its check."""
     try:
         return math.isfinite(check(key, literal_eval(text)))
     except (ValueError, SyntaxError, TypeError, MemoryError, RecursionError):
         return False
 
 
-def _shown(value: Any) -> str:
-    """Return a value in a note, cut."""
+def _abbreviate(value: Any) -> str:
+    """Return a value as text for a message, truncated."""
     if value is None:
         return "not there"
-    text = clean.line(repr(value[:SHOWN]) if isinstance(value, (str, bytes)) else f"{value!r}")
-    return text if len(text) <= 2 * SHOWN else f"{text[:SHOWN]}..."
+    text = clean.line(
+        repr(value[:MAX_VALUE_LENGTH]) if isinstance(value, (str, bytes)) else f"{value!r}"
+    )
+    return text if len(text) <= 2 * MAX_VALUE_LENGTH else f"{text[:MAX_VALUE_LENGTH]}..."

@@ -1,4 +1,4 @@
-"""What the schemes of an experiment are called: labels that tell each from the others."""
+"""Labels that distinguish the schemes of an experiment from one another."""
 
 import pandas as pd
 
@@ -10,71 +10,83 @@ OPTIMIZER = names.setting("optimizer")
 
 
 def labels(table: pd.DataFrame) -> "pd.Series[str]":
-    """Return each run's label: the normalizer, and what else tells a scheme from the others.
+    """Return each run's label: the normalizer, and the settings in which its schemes differ.
 
-    table: one row a run, of one experiment or several.
+    Args:
+        table: One row a run, of one experiment or several.
+
+    Returns:
+        The labels, indexed like the table.
     """
     table = as_set(table)
     base = pd.Series([names.fitted(row) for row in as_rows(table)], table.index, dtype=str)
-    found = base.copy()
+    run_labels = base.copy()
     schemes = table[table["role"] == names.SCHEME]
     settings = [
         name
         for name in table.columns
         if name.startswith(names.PARAMS)
-        and not has_role(name.removeprefix(names.PARAMS), Role.PLACE)
+        and not has_role(name.removeprefix(names.PARAMS), Role.LOCATION)
         and name != names.FIT_ON
-        and schemes[name].nunique() > 1  # asked of each group alone, this takes seconds
+        and schemes[name].nunique() > 1  # this check within each group would take seconds
     ]
-    for _, same in schemes.groupby([schemes["experiment"], base[schemes.index]]):
-        if len(same) == 1:
+    for _, same_normalizer in schemes.groupby([schemes["experiment"], base[schemes.index]]):
+        if len(same_normalizer) == 1:
             continue
-        varied = pd.DataFrame({name: _varies(same, name) for name in settings}, index=same.index)
-        own = _with_values(same, base[same.index], varied)
-        equal = own.duplicated(keep=False)  # the same job, run again
-        again = same.loc[equal, [names.SWEEP_ID.column, "run_id"]]
-        found[same.index] = own
-        found[again.index] = _with_values(again, own, again.notna())
-    return found
+        varied = pd.DataFrame(
+            {name: _varies(same_normalizer, name) for name in settings}, index=same_normalizer.index
+        )
+        group_labels = _with_values(same_normalizer, base[same_normalizer.index], varied)
+        duplicates = group_labels.duplicated(keep=False)  # the same job, run again
+        rerun_columns = same_normalizer.loc[duplicates, [names.SWEEP_ID.column, "run_id"]]
+        run_labels[same_normalizer.index] = group_labels
+        run_labels[rerun_columns.index] = _with_values(
+            rerun_columns, group_labels, rerun_columns.notna()
+        )
+    return run_labels
 
 
 def as_set(table: pd.DataFrame) -> pd.DataFrame:
-    """Return runs with the start that was meant: a scheme that cannot have it is not set apart."""
+    """Return runs with the requested start where a scheme had to replace it by another."""
     start, stands_in = names.setting("start"), names.STANDS_IN.column
     if start not in table or stands_in not in table:
         return table
     return table.assign(**{start: table[start].mask(table[stands_in] == "true", "same_function")})
 
 
-def _varies(same: pd.DataFrame, name: str) -> "pd.Series[bool]":
-    """Return for each of a scheme's rows whether a setting tells it apart from the others.
+def _varies(same_normalizer: pd.DataFrame, setting: str) -> "pd.Series[bool]":
+    """Return for each row of one normalizer whether a setting distinguishes it from the others.
 
-    An option, such as `optimizer.epsilon`, does so among the rows of its own choice alone; any
-    other setting among those of one optimizer, which can have its own (`${per_optimizer:...}`).
+    An option, such as `optimizer.epsilon`, is compared among the rows of the same choice. Any other
+    setting is compared among the rows of the same optimizer, since its value may depend on the
+    optimizer (`${per_optimizer:...}`).
     """
-    known = same[name].notna()
-    choice = next((one for one in (name.rpartition(".")[0], OPTIMIZER) if one in same), name)
-    if same[name].nunique() < 2:  # a job that failed does not know all of its settings
-        return known & False
-    if choice == name:
-        return known
-    return known & (same.groupby(choice)[name].transform("nunique") > 1)
+    is_recorded = same_normalizer[setting].notna()
+    choice = next(
+        (column for column in (setting.rpartition(".")[0], OPTIMIZER) if column in same_normalizer),
+        setting,
+    )
+    if same_normalizer[setting].nunique() < 2:  # a failed job has not recorded all of its settings
+        return is_recorded & False
+    if choice == setting:
+        return is_recorded
+    return is_recorded & (same_normalizer.groupby(choice)[setting].transform("nunique") > 1)
 
 
 def _with_values(
-    rows: pd.DataFrame, labels: "pd.Series[str]", shown: pd.DataFrame
+    rows: pd.DataFrame, labels: "pd.Series[str]", mask: pd.DataFrame
 ) -> "pd.Series[str]":
-    """Return labels with the values of the columns that are shown, a mask of each row's own."""
-    columns = [name for name in shown if shown[name].any()]
-    found = {}
+    """Return labels extended by the values of those columns that a row's mask selects."""
+    columns = [name for name in mask if mask[name].any()]
+    extended = {}
     for index, row in rows[columns].iterrows():
-        extra = [
-            f"{_short(name)}={names.typed(row[name])}" for name in columns if shown.loc[index, name]
+        assignments = [
+            f"{_short(name)}={names.typed(row[name])}" for name in columns if mask.loc[index, name]
         ]
-        found[index] = ", ".join([labels[index], *extra])
-    return pd.Series(found, dtype=str)
+        extended[index] = ", ".join([labels[index], *assignments])
+    return pd.Series(extended, dtype=str)
 
 
 def _short(name: str) -> str:
-    """Return a setting's name as a label has it: that of a normalizer's option alone."""
+    """Return a setting's name without its prefix; a normalizer's option by its own name."""
     return name.removeprefix(names.PARAMS).removeprefix(names.TAGS).removeprefix("normalizer.")

@@ -1,7 +1,7 @@
-"""A store, asked what it is before MLflow opens it.
+"""Connect to a store: its kind and state are checked before MLflow opens it.
 
-MLflow would make its tables in another program's database, and wait minutes for a server that says
-nothing.
+MLflow alone would create its tables in another program's database, and would wait minutes for a
+server that does not answer.
 """
 
 import sqlite3
@@ -16,21 +16,32 @@ from normbench.results.store import mlflows_own, uris
 from normbench.results.store.errors import ResultsError
 
 DEFAULT_STORE = uris.EXAMPLE
-UNKNOWN = "error code 401"  # in the words of MLflow's client
-REFUSED = (  # why, and the remedy
+UNAUTHORIZED = "error code 401"  # in the messages of MLflow's client
+REFUSED = (  # the reason and the remedy of such an error
     "401: the server knows no such user and password",
-    f"set MLFLOW_TRACKING_USERNAME and MLFLOW_TRACKING_PASSWORD, or write {secrets.ACCOUNT}",
+    "set MLFLOW_TRACKING_USERNAME and MLFLOW_TRACKING_PASSWORD, "
+    f"or write {secrets.CREDENTIALS_FILE}",
 )
-LONGEST_REASON = 200  # characters
-UNREACHED = (
+MAX_REASON_LENGTH = 200  # characters
+UNREACHABLE_PHRASES = (
     *("Connection refused", "Connection reset", "Connection aborted", "timed out"),
     *("Name or service not known", "No route to host"),
 )
-PATIENCE = (3.0, 5.0)  # seconds to reach a server, and until it answers
+TIMEOUTS = (3.0, 5.0)  # seconds to connect to a server, and until it answers
 
 
 def connect(store: str) -> Any:
-    """Return MLflow's client for a store that exists; raises ResultsError where it does not."""
+    """Connect to an existing store.
+
+    Args:
+        store: The URI of an MLflow store or server.
+
+    Returns:
+        MLflow's client, or one with the same methods.
+
+    Raises:
+        ResultsError: The store is missing, empty, another program's or out of reach.
+    """
     mlflows_own.settle(retries=2)
     store = absolute(store)
     try:
@@ -39,20 +50,27 @@ def connect(store: str) -> Any:
             refuse_strange(database, empty=False)
         elif uris.is_server(store):
             knock(store)
-        return _Told(database_file.client(store), store)
+        return _ErrorReportingClient(database_file.client(store), store)
     except ResultsError:
         raise
-    except Exception as error:  # whatever a driver raises
+    except Exception as error:  # each database driver has its own errors
         raise _lost(store, error) from error
 
 
 def absolute(store: str) -> str:
-    """Return a store's URI, the path of a database in it absolute.
+    """Return the URI of a store with an absolute path.
 
-    Raises ResultsError for a URI of no store.
+    Args:
+        store: The URI as the user wrote it.
+
+    Returns:
+        The URI; only that of a SQLite file changes.
+
+    Raises:
+        ResultsError: It is not the URI of a store.
     """
     secrets.learn(store)
-    if not store.strip():  # MLflow would make a store of its own
+    if not store.strip():  # MLflow would create a default store
         raise ResultsError(f"--store: is empty; name a store, such as {uris.EXAMPLE}")
     try:
         return uris.absolute(store, Path.cwd())
@@ -60,72 +78,107 @@ def absolute(store: str) -> str:
         raise ResultsError(f"--store {secrets.blot_places(store)}: {error}") from None
 
 
-def search(client: Any, query: str, most: int | None = None, **options: Any) -> list[Any]:
+def search(client: Any, query: str, max_runs: int | None = None, **options: Any) -> list[Any]:
     """Return the runs of a query in all experiments, the latest first.
 
-    options: more of those that `search_runs` of MLflow's client takes.
+    Args:
+        client: MLflow's client.
+        query: MLflow's filter.
+        max_runs: The largest number of runs; None for all.
+        **options: Further options of the client's `search_runs`.
+
+    Returns:
+        The runs.
     """
     ids = [entry.experiment_id for entry in client.search_experiments()]
     runs: list[Any] = []
     token = None
     while True:
-        size = min(most or 1000, 1000)
+        size = min(max_runs or 1000, 1000)
         page = client.search_runs(ids, query, max_results=size, page_token=token, **options)
         runs += page
         token = page.token
-        if not token or (most and len(runs) >= most):
-            return runs[:most]
+        if not token or (max_runs and len(runs) >= max_runs):
+            return runs[:max_runs]
 
 
 def artifact(client: Any, store: str, run_id: str, name: str, folder: str) -> Path:
-    """Return the path of a run's artifact, found beside a database that was moved with it.
+    """Return the path of a run's artifact, also if the artifacts moved with their database.
 
-    folder: where it is downloaded to. Raises ResultsError where it cannot be read.
+    Args:
+        client: MLflow's client.
+        store: The store's URI.
+        run_id: The run.
+        name: The artifact's path within those of the run.
+        folder: Where a remote artifact is downloaded to.
+
+    Returns:
+        The path of the file.
+
+    Raises:
+        ResultsError: The artifact cannot be read.
     """
     try:
         return Path(client.download_artifacts(run_id, name, folder))
     except ResultsError as error:
-        known = client.get_run(run_id).info.artifact_uri
-        here = moved(store, known)
-        if here and (here / name).is_file():
-            return here / name
+        recorded_uri = client.get_run(run_id).info.artifact_uri
+        folder_beside = moved(store, recorded_uri)
+        if folder_beside and (folder_beside / name).is_file():
+            return folder_beside / name
         raise ResultsError(
             f"run {run_id}: its {name} cannot be read "
             f"({clean.first_line(error.__cause__ or error)}); "
-            f"it was written to {clean.line(known)}: move the folder of artifacts back there, "
-            "or, as it was, beside the database"
+            f"it was written to {clean.line(recorded_uri)}: move the folder of artifacts back "
+            "there, or, as it was, beside the database"
         ) from error
 
 
 def artifacts(client: Any, store: str, run: Any) -> list[str]:
-    """Return the names of a run's artifacts, in order."""
-    here = moved(store, run.info.artifact_uri)
-    if here:
+    """Return the sorted names of a run's artifacts."""
+    folder_beside = moved(store, run.info.artifact_uri)
+    if folder_beside:
         return sorted(
-            file.relative_to(here).as_posix() for file in here.rglob("*") if file.is_file()
+            file.relative_to(folder_beside).as_posix()
+            for file in folder_beside.rglob("*")
+            if file.is_file()
         )
-    found, folders = [], [""]
+    file_names, folders = [], [""]
     while folders:
         entries = client.list_artifacts(run.info.run_id, folders.pop() or None)
         folders += [entry.path for entry in entries if entry.is_dir]
-        found += [entry.path for entry in entries if not entry.is_dir]
-    return sorted(found)
+        file_names += [entry.path for entry in entries if not entry.is_dir]
+    return sorted(file_names)
 
 
 def moved(store: str, artifacts: str) -> Path | None:
-    """Return where a run's artifacts are if they were moved together with their database.
+    """Return the folder of a run's artifacts if it was moved together with the database.
 
-    artifacts: the URI that the run was given. None where they never moved, are not there, or the
-    database is no file.
+    Args:
+        store: The store's URI.
+        artifacts: The artifacts' URI, as the run records it.
+
+    Returns:
+        The folder beside the database; None where the artifacts did not move, are missing, or the
+        database is not a file.
     """
     database = uris.database(store)
-    return mlflows_own.beside(database, artifacts, mlflows_own.OF_RUN) if database else None
+    return (
+        mlflows_own.moved_with_database(database, artifacts, mlflows_own.OF_RUN)
+        if database
+        else None
+    )
 
 
 def refuse_strange(database: Path, empty: bool) -> None:
-    """Raise ValueError or OSError for a file that is no database, or that another program made.
+    """Refuse a file that is not a database of MLflow's.
 
-    empty: whether it may hold nothing yet.
+    Args:
+        database: The file.
+        empty: Whether a database without tables is accepted.
+
+    Raises:
+        FileNotFoundError: There is no such file.
+        ValueError: It is no database, or another program's.
     """
     if not database.is_file():
         raise FileNotFoundError("there is no such database")
@@ -134,7 +187,7 @@ def refuse_strange(database: Path, empty: bool) -> None:
         with closing(sqlite3.connect(address, uri=True)) as connection:
             query = "select name from sqlite_master where type = 'table'"
             tables = {name for (name,) in connection.execute(query)}
-    except sqlite3.OperationalError:  # locked, or in a folder of another's: MLflow tells
+    except sqlite3.OperationalError:  # locked, or not readable: MLflow reports it
         return
     except sqlite3.DatabaseError as error:
         raise ValueError(f"it is no database ({error})") from error
@@ -145,12 +198,12 @@ def refuse_strange(database: Path, empty: bool) -> None:
 
 
 def knock(server: str) -> None:
-    """Raise ConnectionError where a server is not there, says nothing, or only that it fails."""
+    """Raise ConnectionError if a server is out of reach, does not answer, or answers an error."""
     import requests
 
     try:
-        answer = requests.get(f"{server.rstrip('/')}/version", timeout=PATIENCE)
-    except requests.exceptions.SSLError:  # MLflow has settings of its own for that
+        answer = requests.get(f"{server.rstrip('/')}/version", timeout=TIMEOUTS)
+    except requests.exceptions.SSLError:  # MLflow's own settings may accept the certificate
         return
     except (requests.RequestException, ValueError) as error:
         raise ConnectionError(reason_of(error)) from error
@@ -159,17 +212,17 @@ def knock(server: str) -> None:
 
 
 def reason_of(error: BaseException) -> str:
-    """Return why a store cannot be reached, without the names of the library's parts."""
+    """Return why a store cannot be reached, without the internals of the library."""
     text = str(error)
-    for words in UNREACHED:
-        if words in text:
-            return words.lower()
+    for phrase in UNREACHABLE_PHRASES:
+        if phrase in text:
+            return phrase.lower()
     line = clean.first_line(error)
-    return line if len(line) <= LONGEST_REASON else f"{line[:LONGEST_REASON]}..."
+    return line if len(line) <= MAX_REASON_LENGTH else f"{line[:MAX_REASON_LENGTH]}..."
 
 
-class _Told:
-    """MLflow's client, whose errors are one line that names the store."""
+class _ErrorReportingClient:
+    """MLflow's client with errors of one line that name the store."""
 
     def __init__(self, client: Any, store: str) -> None:
         self._client, self._store = client, store
@@ -177,22 +230,25 @@ class _Told:
     def __getattr__(self, name: str) -> Any:
         call = getattr(self._client, name)
 
-        def told(*arguments: Any, **named: Any) -> Any:
+        def report_errors(*arguments: Any, **named: Any) -> Any:
             try:
                 return call(*arguments, **named)
             except Exception as error:
                 raise _lost(self._store, error) from error
 
-        return told
+        return report_errors
 
 
 def _lost(store: str, error: Exception) -> ResultsError:
-    why, remedy = reason_of(error), "run normbench there first, or name another store"
+    """Return the user's error for a store that cannot be read."""
+    reason, remedy = reason_of(error), "run normbench there first, or name another store"
     if is_refused(error):
-        why, remedy = REFUSED
-    return ResultsError(f"--store {secrets.blot_places(store)}: cannot be read ({why}); {remedy}")
+        reason, remedy = REFUSED
+    return ResultsError(
+        f"--store {secrets.blot_places(store)}: cannot be read ({reason}); {remedy}"
+    )
 
 
 def is_refused(error: BaseException) -> bool:
-    """Return whether a server wants to know who is there, and does not know this user."""
-    return UNKNOWN in str(error)
+    """Return whether a server asks for authentication and rejected this user's."""
+    return UNAUTHORIZED in str(error)

@@ -1,4 +1,4 @@
-"""URIs of stores, read in one place: this package opens the very file that MLflow opens."""
+"""Parse the URIs of stores, so that this package opens the same files as MLflow."""
 
 import os
 import re
@@ -6,40 +6,42 @@ from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
 EXAMPLE = "sqlite:///mlflow.db"
-FILE = "sqlite:///"
-PLAIN = re.compile(
-    rf"{FILE}[\w./-]+", re.ASCII
-)  # SQLAlchemy, which takes 0.15 s to load, reads the rest
-LONGEST_TIMEOUT = 1e6  # seconds; SQLite counts milliseconds in 32 bits
+SQLITE_PREFIX = "sqlite:///"
+# Other URIs are parsed by SQLAlchemy, which takes 0.15 s to load.
+PLAIN_FILE_URI = re.compile(rf"{SQLITE_PREFIX}[\w./-]+", re.ASCII)
+MAX_TIMEOUT = 1e6  # seconds; SQLite counts milliseconds in 32 bits
 
 
-def kind(uri: str) -> str:
+def scheme_of(uri: str) -> str:
     """Return the scheme of a URI without its driver: `sqlite`, `postgresql`, `http`."""
     return uri.partition(":")[0].partition("+")[0].lower()
 
 
 def is_server(uri: str) -> bool:
     """Return whether a URI is that of MLflow's own server."""
-    return kind(uri) in ("http", "https")
+    return scheme_of(uri) in ("http", "https")
 
 
 def absolute(uri: str, folder: Path) -> str:
-    """Return the URI of a store as MLflow is given it: the path of a SQLite file is absolute.
+    """Return the URI of a store for MLflow, with the path of a SQLite file made absolute.
 
     Args:
-        uri: What the user wrote; `~` at the start of a path is the user's home.
-        folder: What a relative path starts from.
+        uri: The URI as the user wrote it; `~` at the start of a path is the user's home.
+        folder: The folder that a relative path starts from.
+
+    Returns:
+        The URI.
 
     Raises:
-        ValueError: For a URI of SQLite that names no file, or sets more than a timeout. It says
-            the rule and the remedy.
+        ValueError: A URI of SQLite names no file, or sets more than a timeout. The message has the
+            rule and the remedy.
     """
     uri = uri.strip()
-    if kind(uri) != "sqlite":
-        scheme, separator, rest = uri.partition("://")
-        return f"{scheme.lower()}{separator}{rest}" if separator else uri
-    if PLAIN.fullmatch(uri):
-        return of_file(os.path.abspath(folder / uri.removeprefix(FILE)))
+    if scheme_of(uri) != "sqlite":
+        scheme, separator, address = uri.partition("://")
+        return f"{scheme.lower()}{separator}{address}" if separator else uri
+    if PLAIN_FILE_URI.fullmatch(uri):
+        return of_file(os.path.abspath(folder / uri.removeprefix(SQLITE_PREFIX)))
     from sqlalchemy.engine import make_url
     from sqlalchemy.exc import ArgumentError
 
@@ -67,25 +69,25 @@ def absolute(uri: str, folder: Path) -> str:
 
 
 def of_file(file: str | Path) -> str:
-    """Return the URI of a SQLite file, from which SQLAlchemy reads the same path."""
-    plain = f"{FILE}{file}"
-    if PLAIN.fullmatch(plain):
+    """Return the URI of a SQLite file that SQLAlchemy parses back to the same path."""
+    plain = f"{SQLITE_PREFIX}{file}"
+    if PLAIN_FILE_URI.fullmatch(plain):
         return plain
     from sqlalchemy.engine import URL, make_url
 
     if make_url(plain).database == str(file):
         return plain
-    # MLflow makes the folder that it reads behind sqlite:///, and does not decode it; with a
-    # driver it makes none.
+    # MLflow creates the folder of a path after sqlite:/// without decoding it; it creates none for
+    # a URI with a driver.
     return URL.create("sqlite+pysqlite", database=str(file)).render_as_string()
 
 
 def database(uri: str) -> Path | None:
-    """Return the file of a SQLite store; None for any other. uri: as `absolute` returns it."""
-    if kind(uri) != "sqlite":
+    """Return the file of a SQLite store, from the URI that `absolute` returns; None for others."""
+    if scheme_of(uri) != "sqlite":
         return None
-    if PLAIN.fullmatch(uri):
-        return Path(uri.removeprefix(FILE))
+    if PLAIN_FILE_URI.fullmatch(uri):
+        return Path(uri.removeprefix(SQLITE_PREFIX))
     from sqlalchemy.engine import make_url
 
     return Path(str(make_url(uri).database))
@@ -97,8 +99,8 @@ def path_of(uri: str) -> Path:
 
 
 def _is_timeout(text: object) -> bool:
-    """Return whether SQLite can wait for so many seconds; None: as long as it does by itself."""
+    """Return whether a text is a timeout in seconds for SQLite, or None for its default."""
     try:
-        return text is None or 0 <= float(str(text)) <= LONGEST_TIMEOUT
+        return text is None or 0 <= float(str(text)) <= MAX_TIMEOUT
     except ValueError:
         return False

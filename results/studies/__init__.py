@@ -1,3 +1,3 @@
-"""Studies: what their sources expect, and what was measured."""
+"""Studies of the literature: the numbers that their sources state, and the measured ones."""
 
 __all__ = ["expected", "study_table"]

@@ -1,4 +1,4 @@
-"""What a study's source says in numbers, beside what was measured: agrees, or differs and why."""
+"""Compare the numbers that a study's source states with the measured ones."""
 
 import json
 import math
@@ -18,36 +18,38 @@ from normbench.results.store.errors import ResultsError
 from normbench.results.store.rows import as_rows
 from normbench.results.store.runs import Sweep
 
-GALLERY = "normbench.results.studies.gallery"  # numbers of the studies' own
-WORDS = ("what", "metric", "name", "says", "why")
-KEYS = (*WORDS, "of", "share", "value", "within")
-EXAMPLE = "such as {what: condition number, metric: theory/condition_number, value: 1, within: 0.1}"
+GALLERY = "normbench.results.studies.gallery"  # the functions for numbers that are not recorded
+TEXT_KEYS = ("what", "metric", "name", "says", "why")
+ENTRY_KEYS = (*TEXT_KEYS, "of", "share", "value", "within")
+ENTRY_EXAMPLE = (
+    "such as {what: condition number, metric: theory/condition_number, value: 1, within: 0.1}"
+)
 WIDTH = 118
-MOST_BROKEN = 20  # letters: words are broken to no fewer
+NARROWEST = 20  # characters: the least width of a wrapped column
 AGREES, DIFFERS = "agrees", "differs"
-# A column of the table of runs by any of its names: of a setting, and of a number.
-COLUMNS = ("{}", names.setting("{}"), f"{names.TAGS}{{}}")
-NUMBERS = (f"{names.METRICS}{{}}", "{}")
+# Formats of the columns of the table of runs, for the name of a setting and of a metric.
+SETTING_COLUMNS = ("{}", names.setting("{}"), f"{names.TAGS}{{}}")
+METRIC_COLUMNS = (f"{names.METRICS}{{}}", "{}")
 
 
 @dataclass(frozen=True)
 class Expected:
-    """One number that a study's source says.
+    """A number that a study's source states, an item of `study.expected`.
 
-    what: what it is a number of, in words. metric: what the scheme runs with the settings `of` have
-    recorded: a metric, a column of the table of runs, or an entry of an array as
-    `spectrum/before/0`, with `share` its share of the array's sum. Or name: a number of the study's
-    own, from its function in `results/studies/gallery/FOLDER.py`.
-    value: a number, or the lowest and the highest. within: how far off a measured one may be, a
-    plain number, or a share such as `1%`. says: the source's own words, where they are more than
-    the number. why: why the measured number differs, where it does.
+    quantity: its description, the key `what`. metric: the recorded quantity of the scheme runs with
+    the given settings (the key `of`): a metric, a column of the table of runs, or an element of an
+    array as `spectrum/before/0`, with `share` as a share of the array's sum. name: instead of
+    metric, the key of a number from the study's function in `results/studies/gallery/FOLDER.py`.
+    value: the stated number, or the lowest and the highest. within: the tolerance, a plain number
+    or a share such as `1%`. says: the source's own text, where it says more than the number. why:
+    the reason why the measured number differs, if it does.
     """
 
-    what: str
+    quantity: str
     value: float | tuple[float, float]
     metric: str = ""
     name: str = ""
-    of: Mapping[str, Any] = field(default_factory=dict)
+    settings: Mapping[str, Any] = field(default_factory=dict)
     share: bool = False
     within: float | str = 0.0
     says: str = ""
@@ -57,13 +59,14 @@ class Expected:
     def bounds(self) -> tuple[float, float]:
         """The lowest and the highest number that agree."""
         low, high = self.value if isinstance(self.value, tuple) else (self.value, self.value)
-        share = isinstance(self.within, str)
-        left = float(self.within.rstrip("%")) / 100 if isinstance(self.within, str) else self.within
-        return low - left * (abs(low) if share else 1), high + left * (abs(high) if share else 1)
+        if isinstance(self.within, str):
+            share = float(self.within.rstrip("%")) / 100
+            return low - share * abs(low), high + share * abs(high)
+        return low - self.within, high + self.within
 
     @property
-    def words(self) -> str:
-        """What the source says, in a cell of the table."""
+    def source_text(self) -> str:
+        """The source's statement, as a cell of the table."""
         if self.says:
             return self.says
         if isinstance(self.value, tuple):
@@ -73,104 +76,149 @@ class Expected:
 
 
 def parse(entries: Any) -> list[Expected]:
-    """Return the numbers of a study's `study.expected`; raise ResultsError on a mistake in them."""
+    """Parse the setting `study.expected`.
+
+    Args:
+        entries: The value of the setting, a list of mappings with the keys `ENTRY_KEYS`.
+
+    Returns:
+        The expected numbers.
+
+    Raises:
+        ResultsError: On a mistake in the setting.
+    """
     if not isinstance(entries, list):
-        raise ResultsError(f"study.expected={entries}: must be a list of numbers, each {EXAMPLE}")
+        raise ResultsError(
+            f"study.expected={entries}: must be a list of numbers, each {ENTRY_EXAMPLE}"
+        )
     return [_entry(number, entry) for number, entry in enumerate(entries)]
 
 
 def _entry(number: int, entry: Any) -> Expected:
-    """Return one number of `study.expected`, checked; number: its place, from 0."""
-    place = f"study.expected[{number}]"
+    """Return one checked number of `study.expected`; number: its index, from 0."""
+    key_path = f"study.expected[{number}]"
     if not isinstance(entry, dict):
-        raise ResultsError(f"{place}={entry}: must be one number with its words, {EXAMPLE}")
+        raise ResultsError(
+            f"{key_path}={entry}: must be one number with its words, {ENTRY_EXAMPLE}"
+        )
     for key in entry:
-        if key not in KEYS:
-            raise ResultsError(f"{place}.{key}: is not one of {', '.join(KEYS)}; leave it out")
-    for key in WORDS:
+        if key not in ENTRY_KEYS:
+            raise ResultsError(
+                f"{key_path}.{key}: is not one of {', '.join(ENTRY_KEYS)}; leave it out"
+            )
+    for key in TEXT_KEYS:
         if not isinstance(entry.get(key, ""), str):
-            raise ResultsError(f"{place}.{key}={entry[key]}: must be words")
+            raise ResultsError(f"{key_path}.{key}={entry[key]}: must be words")
     if not entry.get("what") or bool(entry.get("metric")) == bool(entry.get("name")):
         raise ResultsError(
-            f"{place}: must have `what`, and one of `metric` (a recorded one) and `name` (the "
-            f"study's own), {EXAMPLE}"
+            f"{key_path}: must have `what`, and one of `metric` (a recorded one) and `name` (the "
+            f"study's own), {ENTRY_EXAMPLE}"
         )
-    of = entry.get("of", {})
-    if not isinstance(of, dict) or (of and entry.get("name")):
+    settings = entry.get("of", {})
+    if not isinstance(settings, dict) or (settings and entry.get("name")):
         raise ResultsError(
-            f"{place}.of={of}: must be settings that pick the runs of a metric, such as "
+            f"{key_path}.of={settings}: must be settings that pick the runs of a metric, such as "
             "{normalizer: standard}; leave it out beside a name"
         )
     if not isinstance(entry.get("share", False), bool):
-        raise ResultsError(f"{place}.share={entry['share']}: must be true or false")
-    known = {key: entry[key] for key in (*WORDS, "of", "share") if key in entry}
-    value, within = _value(place, entry.get("value")), _within(place, entry.get("within", 0.0))
-    return Expected(**known, value=value, within=within)
+        raise ResultsError(f"{key_path}.share={entry['share']}: must be true or false")
+    fields = {key: entry[key] for key in TEXT_KEYS if key != "what" and key in entry}
+    return Expected(
+        quantity=entry["what"],
+        settings=settings,
+        share=entry.get("share", False),
+        value=_value(key_path, entry.get("value")),
+        within=_within(key_path, entry.get("within", 0.0)),
+        **fields,
+    )
 
 
-def _value(place: str, value: Any) -> float | tuple[float, float]:
+def _value(key_path: str, value: Any) -> float | tuple[float, float]:
+    """Return the checked value of the key `value`: a number, or the lowest and the highest."""
     pair = value if isinstance(value, list) else [value]
-    wrong = any(isinstance(one, bool) or not isinstance(one, (int, float)) for one in pair)
-    if wrong or len(pair) not in (1, 2) or not all(map(math.isfinite, pair)) or pair[0] > pair[-1]:
+    is_wrong = any(isinstance(bound, bool) or not isinstance(bound, (int, float)) for bound in pair)
+    if (
+        is_wrong
+        or len(pair) not in (1, 2)
+        or not all(map(math.isfinite, pair))
+        or pair[0] > pair[-1]
+    ):
         raise ResultsError(
-            f"{place}.value={value}: must be a number, or the lowest and the highest as [1, 2]"
+            f"{key_path}.value={value}: must be a number, or the lowest and the highest as [1, 2]"
         )
     return (float(pair[0]), float(pair[1])) if isinstance(value, list) else float(value)
 
 
-def _within(place: str, within: Any) -> float | str:
+def _within(key_path: str, within: Any) -> float | str:
+    """Return the checked value of the key `within`: a number, or a share as text."""
     text = within.rstrip("%") if isinstance(within, str) and within.endswith("%") else within
     try:
-        wrong = isinstance(within, bool) or (text is within and isinstance(within, str))
-        wrong = wrong or not 0 <= float(text) < math.inf
+        is_wrong = isinstance(within, bool) or (text is within and isinstance(within, str))
+        is_wrong = is_wrong or not 0 <= float(text) < math.inf
     except (TypeError, ValueError):
-        wrong = True
-    if wrong:
+        is_wrong = True
+    if is_wrong:
         raise ResultsError(
-            f"{place}.within={within}: must be a number, 0 or more, or a share such as 1%"
+            f"{key_path}.within={within}: must be a number, 0 or more, or a share such as 1%"
         )
     return within if isinstance(within, str) else float(within)
 
 
 def recorded(sweep: Sweep) -> list[Expected]:
-    """Return the numbers that the sweep's study expects; none where it is no study with numbers."""
+    """Return the numbers that the sweep's study expects; none for a sweep without a study."""
     rows = sweep.of_role(names.SWEEP)
     if names.EXPECTED.column not in rows:
         return []
-    said = rows[names.EXPECTED.column].dropna()
-    return parse(json.loads(said.iloc[0])) if len(said) else []
+    recorded_texts = rows[names.EXPECTED.column].dropna()
+    return parse(json.loads(recorded_texts.iloc[0])) if len(recorded_texts) else []
 
 
 def checked(sweep: Sweep, study: str) -> list[dict[str, Any]]:
-    """Return a row an expected number: study, what, the source says, measured, verdict, why.
+    """Compare the expected numbers of a study with the measured ones.
 
-    study: its name, such as `notes/iris_pca`. Where `of` picks several runs, each of them must
-    agree. `why` is empty where it agrees.
+    Args:
+        sweep: A sweep of the study.
+        study: The study's name, such as `notes/iris_pca`.
+
+    Returns:
+        One row an expected number, with the columns `study`, `what`, `the source says`, `measured`,
+        `verdict` and `why`. Where the settings `of` pick several runs, each of them must agree.
+        `why` is empty for numbers that agree.
     """
-    entries = recorded(sweep)
-    own = numbers(sweep, study) if any(entry.name for entry in entries) else {}
+    expected_numbers = recorded(sweep)
+    has_names = any(expected.name for expected in expected_numbers)
+    study_numbers = numbers(sweep, study) if has_names else {}
     rows = []
-    for entry in entries:
-        found = [own[entry.name]] if entry.name in own else _measured(sweep, entry)
-        low, high = entry.bounds
-        agrees = bool(found) and all(low <= number <= high for number in found)
+    for expected in expected_numbers:
+        if expected.name in study_numbers:
+            measured = [study_numbers[expected.name]]
+        else:
+            measured = _measured(sweep, expected)
+        low, high = expected.bounds
+        agrees = bool(measured) and all(low <= number <= high for number in measured)
         rows.append(
             {
                 "study": study.rpartition("/")[2],
-                "what": entry.what,
-                "the source says": entry.words,
-                "measured": _told(found),
+                "what": expected.quantity,
+                "the source says": expected.source_text,
+                "measured": _range_text(measured),
                 "verdict": AGREES if agrees else DIFFERS,
-                "why": "" if agrees else entry.why,
+                "why": "" if agrees else expected.why,
             }
         )
     return rows
 
 
 def numbers(sweep: Sweep, study: str) -> dict[str, float]:
-    """Return the numbers of a study's own, by name; none where `gallery` has no function of it.
+    """Return the numbers that a study's function in `gallery` computes, by name.
 
-    None either of a sweep that was cut down, so that it lacks what they are made of.
+    Args:
+        sweep: A sweep of the study.
+        study: The study's name, such as `notes/iris_pca`.
+
+    Returns:
+        The numbers; none where `gallery` has no function of that name, and where the sweep was cut
+        down so that it lacks the records that the function needs.
     """
     folder, _, name = study.rpartition("/")
     if not folder.isidentifier() or find_spec(f"{GALLERY}.{folder}") is None:
@@ -182,31 +230,34 @@ def numbers(sweep: Sweep, study: str) -> dict[str, float]:
         return {}
 
 
-def _measured(sweep: Sweep, entry: Expected) -> list[float]:
-    """Return what an entry asks of the scheme runs that it picks; empty where none has it."""
+def _measured(sweep: Sweep, expected: Expected) -> list[float]:
+    """Return the measured numbers of the scheme runs that an expected number refers to."""
     rows = sweep.of_role(names.SCHEME)
-    for key, value in entry.of.items():
-        column = _column(rows, key, COLUMNS)
+    for key, value in expected.settings.items():
+        column = _column(rows, key, SETTING_COLUMNS)
         if column is None:
             return []
-        rows = rows[[_same(text, value) for text in rows[column]]]
-    column = _column(rows, entry.metric, NUMBERS)
+        rows = rows[[_equal_values(text, value) for text in rows[column]]]
+    column = _column(rows, expected.metric, METRIC_COLUMNS)
     if column is not None:
         return [float(number) for number in rows[column].dropna()]
-    word, name, number = (*entry.metric.split("/"), "", "")[:3]
-    if not number.isdigit():
+    array_file, name, index = (*expected.metric.split("/"), "", "")[:3]
+    if not index.isdigit():
         return []
-    every = [parts[name] for parts in sweep.arrays(rows, word).values() if name in parts]
-    shares = [array / array.sum() if entry.share else array for array in every]
-    return [float(array[int(number)]) for array in shares if int(number) < len(array)]
+    arrays_by_label = sweep.arrays(rows, array_file)
+    scheme_arrays = [arrays[name] for arrays in arrays_by_label.values() if name in arrays]
+    if expected.share:
+        scheme_arrays = [array / array.sum() for array in scheme_arrays]
+    return [float(array[int(index)]) for array in scheme_arrays if int(index) < len(array)]
 
 
 def _column(rows: pd.DataFrame, key: str, forms: Sequence[str]) -> str | None:
+    """Return the first of the columns that a key may refer to which the table has."""
     return next((form.format(key) for form in forms if form.format(key) in rows), None)
 
 
-def _same(text: Any, value: Any) -> bool:
-    """Return whether a recorded setting is the value that is meant: as text, or as a number."""
+def _equal_values(text: Any, value: Any) -> bool:
+    """Return whether a recorded setting equals a value, as text or as a number."""
     if str(text) == str(value):
         return True
     try:
@@ -215,44 +266,48 @@ def _same(text: Any, value: Any) -> bool:
         return False
 
 
-def _told(found: Sequence[float]) -> str:
-    """Return measured numbers in a cell: one, or the lowest to the highest."""
-    if not found:
+def _range_text(measured_numbers: Sequence[float]) -> str:
+    """Return measured numbers as a cell: one number, or the lowest to the highest."""
+    if not measured_numbers:
         return "not measured"
-    return " to ".join(dict.fromkeys(f"{number:.7g}" for number in (min(found), max(found))))
+    extremes = (min(measured_numbers), max(measured_numbers))
+    return " to ".join(dict.fromkeys(f"{number:.7g}" for number in extremes))
 
 
 def unexplained(table: pd.DataFrame) -> int:
-    """Return how many numbers of the table differ and say not why."""
+    """Return how many numbers of a table from `checked` differ without a reason."""
     return int(((table["verdict"] == DIFFERS) & (table["why"] == "")).sum())
 
 
-def narrow(table: pd.DataFrame) -> pd.DataFrame:
-    """Return the table for a terminal: without `why`, its words broken, in 118 letters or so.
+def narrow_table(table: pd.DataFrame) -> pd.DataFrame:
+    """Return a table from `checked` for a terminal of about `WIDTH` characters.
 
-    What does not fit goes on in rows below, whose other cells are empty.
+    The column `why` is dropped. The two columns of text are wrapped: their further lines are rows
+    of their own, whose other cells are empty.
     """
-    shown = table.drop(columns="why")
-    widths = {name: max(map(len, [name, *shown[name]])) for name in shown}
-    what, says = "what", "the source says"
-    room = WIDTH + widths[what] + widths[says] - sum(widths.values()) - 2 * (len(widths) - 1)
-    wide = min(widths[says], max(len(says), room - widths[what], int(0.45 * room)))
-    breaks = {says: wide, what: max(MOST_BROKEN, room - wide)}
+    narrowed = table.drop(columns="why")
+    widths = {name: max(map(len, [name, *narrowed[name]])) for name in narrowed}
+    quantity, source = "what", "the source says"
+    fixed_width = sum(widths.values()) - widths[quantity] - widths[source] + 2 * (len(widths) - 1)
+    room = WIDTH - fixed_width
+    widest = max(len(source), room - widths[quantity], int(0.45 * room))
+    source_width = min(widths[source], widest)
+    wrap_widths = {source: source_width, quantity: max(NARROWEST, room - source_width)}
     rows: list[tuple[str, ...]] = []
-    for row in as_rows(shown):
-        parts = {
-            name: textwrap.wrap(text, breaks.get(name, WIDTH), break_on_hyphens=False) or [""]
+    for row in as_rows(narrowed):
+        wrapped_cells = {
+            name: textwrap.wrap(text, wrap_widths.get(name, WIDTH), break_on_hyphens=False) or [""]
             for name, text in row.items()
         }
-        rows += zip_longest(*parts.values(), fillvalue="")
-    return pd.DataFrame(rows, columns=shown.columns)
+        rows += zip_longest(*wrapped_cells.values(), fillvalue="")
+    return pd.DataFrame(rows, columns=narrowed.columns)
 
 
 def reasons(table: pd.DataFrame) -> list[str]:
-    """Return for each number that differs its study, and why, in lines of 118 letters at most."""
+    """Return the reason of each number that differs, wrapped to `WIDTH` characters."""
     rows = as_rows(table[table["verdict"] == DIFFERS])
-    said = [
+    lines = [
         clean.line(f"{row['study']}, {row['what']}: {row['why'] or 'differs, and nobody says why'}")
         for row in rows
     ]
-    return [textwrap.fill(line, WIDTH, subsequent_indent="  ") for line in said]
+    return [textwrap.fill(line, WIDTH, subsequent_indent="  ") for line in lines]

@@ -1,4 +1,4 @@
-"""The table of the studies of `conf/experiment`: what the source says, and what was measured."""
+"""The table of the studies of `conf/experiment`: the source's statement beside the measurement."""
 
 import re
 import shlex
@@ -8,7 +8,7 @@ from typing import Any
 import pandas as pd
 
 from normbench import names
-from normbench.results.answer.theory_table import bounded
+from normbench.results.answer.theory_table import format_bound
 from normbench.results.store import runs, state
 from normbench.results.store.errors import ResultsError
 from normbench.results.store.rows import as_rows
@@ -16,74 +16,87 @@ from normbench.results.store.runs import Sweep
 from normbench.results.store.state import Phase, State
 from normbench.results.studies import expected
 
-EXPERIMENT = re.compile(r"experiment=([\w/]+)")
+EXPERIMENT_ARGUMENT = re.compile(r"experiment=([\w/]+)")
 
 
-def last(store: str, folder: str = "textbook") -> tuple[dict[str, Sweep], list[str]]:
-    """Return the last complete sweep of each study in a folder of `conf/experiment`, by its name.
+def last_sweeps(store: str, folder: str = "textbook") -> tuple[dict[str, Sweep], list[str]]:
+    """Return the last complete sweep of each study in a folder of `conf/experiment`.
 
-    In the order in which they ran; the last that holds a job where none is complete. Beside them
-    what there is to tell of those that are not complete, in sentences. Raises ResultsError where
-    there is no such store, and where no study of the folder has a job.
+    Args:
+        store: The URI of the store.
+        folder: The folder of the studies.
+
+    Returns:
+        The sweeps by the study's name, in the order in which they ran; the last sweep with a job
+        where none is complete. Beside them, a sentence on each later sweep that is not complete.
+
+    Raises:
+        ResultsError: If there is no such store, or if no study of the folder has a job.
     """
-    ids: dict[str, list[str]] = {}
+    ids_by_study: dict[str, list[str]] = {}
     for row in as_rows(runs.sweeps(store)):
         name = _study(row["command"])
         if name.startswith(f"{folder}/"):
-            ids.setdefault(name.removeprefix(f"{folder}/"), []).append(row["sweep"])
-    shown: dict[str, Sweep] = {}
+            ids_by_study.setdefault(name.removeprefix(f"{folder}/"), []).append(row["sweep"])
+    shown_sweeps: dict[str, Sweep] = {}
     notes: list[str] = []
-    for name, own in reversed(ids.items()):
-        sweep, unfinished = _last_complete(store, list(dict.fromkeys(own)))
-        shows = f"; shown is {sweep.sweep_id}" if sweep is not None else ""
-        notes += [
-            f"{folder}/{name}: comparison {one.sweep_id} {one.predicate}{shows}."
-            for one in unfinished
-        ]
+    for name, sweep_ids in reversed(ids_by_study.items()):
+        sweep, unfinished = _last_complete(store, list(dict.fromkeys(sweep_ids)))
+        replacement = f"; shown is {sweep.sweep_id}" if sweep is not None else ""
+        for sweep_state in unfinished:
+            predicate = f"{sweep_state.predicate}{replacement}"
+            notes.append(f"{folder}/{name}: comparison {sweep_state.sweep_id} {predicate}.")
         if sweep is not None:
-            shown[name] = sweep
-    if not shown:
-        why = "; ".join(note.removesuffix(".") for note in notes) or (
+            shown_sweeps[name] = sweep
+    if not shown_sweeps:
+        reason = "; ".join(note.removesuffix(".") for note in notes) or (
             f"holds no study of {folder}; normbench experiment={folder}/NAME runs one"
         )
-        raise ResultsError(f"--store {store}: {why}")
-    return shown, notes
+        raise ResultsError(f"--store {store}: {reason}")
+    return shown_sweeps, notes
 
 
 def _last_complete(store: str, sweep_ids: Sequence[str]) -> tuple[Sweep | None, list[State]]:
-    """Return the first complete sweep, or the first that has jobs, and the states of those before.
+    """Return the latest complete sweep, or the latest with jobs, and the states of later ones.
 
-    sweep_ids: the latest first.
+    sweep_ids: the ids of the sweeps, the latest first.
     """
     unfinished: list[State] = []
-    first = None
+    first_started = None
     for sweep_id in sweep_ids:
         sweep = runs.load(store, sweep_id)
-        found = state.of(sweep)
-        if found.done and (found.phase is Phase.ENDED or found.done == found.jobs):
+        sweep_state = state.state_of(sweep)
+        if sweep_state.done and (
+            sweep_state.phase is Phase.ENDED or sweep_state.done == sweep_state.jobs
+        ):
             return sweep, unfinished
-        unfinished.append(found)
-        first = sweep if first is None and found.done else first
-    return first, unfinished
+        unfinished.append(sweep_state)
+        first_started = sweep if first_started is None and sweep_state.done else first_started
+    return first_started, unfinished
 
 
 def _study(command: str) -> str:
-    """Return the study that a command names: `textbook/mnist`; nothing where it names none."""
+    """Return the study that a command names, such as `textbook/mnist`; empty if it names none."""
     try:
-        words = shlex.split(command)
-    except ValueError:  # another's: ours are quoted
+        arguments = shlex.split(command)
+    except ValueError:  # a command that another program recorded; ours are quoted
         return ""
-    found = (EXPERIMENT.fullmatch(word.lstrip("+")) for word in words)
-    return next((word[1] for word in found if word), "")
+    matches = (EXPERIMENT_ARGUMENT.fullmatch(argument.lstrip("+")) for argument in arguments)
+    return next((match[1] for match in matches if match), "")
 
 
 def checked(sweeps: Mapping[str, Sweep], folder: str) -> pd.DataFrame:
-    """Return one row a number that studies expect, see `expected.checked`.
+    """Return one row a number that studies expect, as `expected.checked`.
 
-    Empty where none of them expects one. sweeps: by the study's name, from `last` of a folder.
+    Args:
+        sweeps: The sweeps by the study's name, from `last`.
+        folder: The folder of the studies.
+
+    Returns:
+        The table; empty where no study expects a number.
     """
-    rows = [expected.checked(sweep, f"{folder}/{name}") for name, sweep in sweeps.items()]
-    return pd.DataFrame([row for part in rows for row in part])
+    tables = [expected.checked(sweep, f"{folder}/{name}") for name, sweep in sweeps.items()]
+    return pd.DataFrame([row for study_rows in tables for row in study_rows])
 
 
 def table(sweeps: Mapping[str, Sweep]) -> pd.DataFrame:
@@ -106,20 +119,27 @@ def table(sweeps: Mapping[str, Sweep]) -> pd.DataFrame:
 
 
 def measured(row: dict[Any, Any]) -> str:
-    """Return what one scheme of a study came to, in words: a row of the scheme runs."""
+    """Return the results of one scheme of a study as text.
+
+    Args:
+        row: The row of the scheme run.
+
+    Returns:
+        Phrases joined by semicolons.
+    """
     if row["verdict"] == names.FAILED:
         return f"failed: {row['reason']}"
-    words = _descent(row) if _number(row, names.STEPS_TRIED) else []
-    words += [
+    phrases = _descent(row) if _number(row, names.STEPS_TRIED) else []
+    phrases += [
         text.format(value)
-        for metric, text in NUMBERS.items()
+        for metric, text in METRIC_TEXTS.items()
         if (value := _number(row, metric)) is not None
     ]
-    return "; ".join(words)
+    return "; ".join(phrases)
 
 
-# What is told of a scheme beside its descent, where it was recorded.
-NUMBERS = {
+# The phrases on recorded metrics of a scheme beside its descent.
+METRIC_TEXTS = {
     names.CONDITION: "condition number {:.4g}",
     names.IDENTITY_GAP: "largest |SS'/P - I| {:.2g}",
     names.VARIANCE_LOST: "{:.1%} of the variance lost",
@@ -127,32 +147,34 @@ NUMBERS = {
 
 
 def _descent(row: dict[Any, Any]) -> list[str]:
-    """Return the run that stands for the scheme, and the largest step sizes of the grid."""
+    """Return phrases on the best run of a scheme, and on the largest step sizes of the grid."""
     iterations = row.get(names.setting("iterations"))
-    words = [f"step {row.get(names.STEP_TAG.column)}, {iterations} iterations"]
+    phrases = [f"step {row.get(names.STEP_TAG.column)}, {iterations} iterations"]
     if row["verdict"] == names.DIVERGED:
-        return [*words, "diverged at every step size"]
+        return [*phrases, "diverged at every step size"]
     if row["verdict"] == names.BY_ROUNDING:
-        return [*words, "each step size diverged or is decided by rounding"]
-    ended = [f"cost {_number(row, names.FINAL_COST):.4g}"]
-    wrong = _number(row, names.FINAL_MISCLASSIFICATIONS)
-    if wrong is not None:
-        ended.append(f"{wrong:g} misclassified")
+        return [*phrases, "each step size diverged or is decided by rounding"]
+    outcome = [f"cost {_number(row, names.FINAL_COST):.4g}"]
+    misclassified = _number(row, names.FINAL_MISCLASSIFICATIONS)
+    if misclassified is not None:
+        outcome.append(f"{misclassified:g} misclassified")
     limits = {
         "always falls up to": (names.LARGEST_FALLING, names.CENSORED_FALLING),
         "converges up to": (names.LARGEST_CONVERGENT, names.CENSORED),
     }
     for text, (metric, censored) in limits.items():
-        limit = bounded(_number(row, metric), row.get(censored.column))
+        limit = format_bound(_number(row, metric), row.get(censored.column))
         if limit is not None:
-            words.append(f"{text} {limit}")
-    return [words[0], ", ".join(ended), *words[1:]]
+            phrases.append(f"{text} {limit}")
+    return [phrases[0], ", ".join(outcome), *phrases[1:]]
 
 
 def _number(row: dict[Any, Any], metric: names.Metric) -> float | None:
+    """Return a recorded metric of a row; None where it is missing."""
     value = row.get(metric.column)
     return None if value is None or pd.isna(value) else float(value)
 
 
 def _text(value: Any) -> str:
+    """Return a recorded value as text; empty where it is missing."""
     return "" if value is None or pd.isna(value) else str(value)

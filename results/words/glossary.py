@@ -1,4 +1,4 @@
-"""The words of the output, each explained in a sentence: `normbench results words`."""
+"""The glossary of the output, one sentence a term, for `normbench results words`."""
 
 import textwrap
 
@@ -35,9 +35,9 @@ GLOSSARY = {
 
 
 def text(columns: int) -> str:
-    """Return every word with its sentence, in so many columns."""
+    """Return every term with its sentence, wrapped to a width in characters."""
     width = 2 + max(map(len, GLOSSARY))
     return "\n".join(
-        textwrap.fill(f"{word:{width}}{meaning}", columns, subsequent_indent=" " * width)
-        for word, meaning in GLOSSARY.items()
+        textwrap.fill(f"{term:{width}}{meaning}", columns, subsequent_indent=" " * width)
+        for term, meaning in GLOSSARY.items()
     )

@@ -1,293 +1,359 @@
-"""When a sentence of theory is said: conditions on the recorded numbers and tags of schemes."""
+"""Select the sentences on theory by conditions on the recorded numbers and tags of schemes."""
 
 from collections.abc import Mapping, Sequence
 from math import isclose, isfinite
 from typing import Any, NamedTuple
 
 from normbench import names
-from normbench.results.words.sentences import Said, listed, paragraph, said
+from normbench.results.words.sentences import Sentence, join_phrases, make_sentence, paragraph
 
-EQUAL = 1e-6  # relative: two thresholds nearer than that are one
-FLAT = 1e6  # times a step size: 2/L beyond that says that the cost is flat there, and no more
-ZERO = 1e-12  # of the start's excess: a least cost below is 0, to rounding
-NEAR = 0.02  # relative: two numbers nearer than that are called the same
+EQUAL_TOLERANCE = 1e-6  # relative: two thresholds nearer than that are one
+FLAT_FACTOR = (
+    1e6  # times a step size: 2/L beyond that says that the cost is flat there, and no more
+)
+ZERO_TOLERANCE = 1e-12  # of the start's excess: a least cost below is 0, to rounding
+NEAR_TOLERANCE = 0.02  # relative: two numbers nearer than that are called the same
 
 
-class Found(NamedTuple):
-    """What is recorded of a scheme, by key: numbers, NaN or missing for none, and tags."""
+class SchemeRecord(NamedTuple):
+    """The recorded metrics and tags of a scheme, by key; a missing number may be NaN."""
 
     metrics: Mapping[str, float]
     tags: Mapping[str, str]
 
     @classmethod
-    def of_row(cls, row: Mapping[Any, Any]) -> "Found":
-        """Return what a row of a table of runs holds."""
+    def from_row(cls, row: Mapping[Any, Any]) -> "SchemeRecord":
+        """Return the metrics and tags of a row of the table of runs."""
 
-        def part(prefix: str, kind: type) -> dict[str, Any]:
+        def columns(prefix: str, value_type: type) -> dict[str, Any]:
             return {
                 str(key).removeprefix(prefix): value
                 for key, value in row.items()
-                if str(key).startswith(prefix) and isinstance(value, kind)
+                if str(key).startswith(prefix) and isinstance(value, value_type)
             }
 
-        return cls(part(names.METRICS, float), part(names.TAGS, str))
+        return cls(columns(names.METRICS, float), columns(names.TAGS, str))
 
     def number(self, metric: names.Metric) -> float | None:
-        """Return a number, None where there is none: what is not finite is not recorded."""
+        """Return a metric; None where it is not recorded or not finite."""
         value = self.metrics.get(metric.key, float("nan"))
         return value if isfinite(value) else None
 
-    def word(self, tag: names.Tag) -> str:
-        """Return what a tag says; empty where it is not there."""
+    def text(self, tag: names.Tag) -> str:
+        """Return the text of a tag; empty where it is not recorded."""
         return self.tags.get(tag.key, "")
 
-    def says(self, tag: names.Tag) -> bool:
-        """Return whether a tag is true."""
-        return self.word(tag) == "true"
+    def is_true(self, tag: names.Tag) -> bool:
+        """Return whether the text of a tag is `true`."""
+        return self.text(tag) == "true"
 
     @property
     def exact(self) -> bool:
         """Whether the curvature is the same everywhere."""
-        return self.word(names.BASIS).startswith(names.EXACT)
+        return self.text(names.BASIS).startswith(names.EXACT)
 
 
-def of_scheme(found: Found) -> list[Said]:
-    """Return what is said of one scheme; its step size and verdict are among the tags."""
+def explain_scheme(record: SchemeRecord) -> list[Sentence]:
+    """Return the sentences on one scheme; its step size and verdict are among the tags."""
     return [
-        *_threshold(found),
-        *_at_start(found),
-        *_beyond(found),
-        *_cause(found),
-        *_ridge(found),
-        *_observed(found),
-        *_best(found),
-        *_above(found),
-        *least_cost(found),
+        *_threshold(record),
+        *_start_curvature(record),
+        *_hidden_condition(record),
+        *_transformation(record),
+        *_ridge(record),
+        *_observed_steps(record),
+        *_best_step(record),
+        *_above_threshold(record),
+        *least_cost(record),
     ]
 
 
-def in_short(found: Found) -> str:
-    """Return three sentences on a scheme: its threshold, what it does, and its best step."""
-    parts = (_threshold(found)[:1], _cause(found)[:1], _best(found)[:1])
-    return paragraph([one for part in parts for one in part])
+def explain_briefly(record: SchemeRecord) -> str:
+    """Return three sentences on a scheme: its threshold, its transformation, and its best step."""
+    sentence_groups = (_threshold(record)[:1], _transformation(record)[:1], _best_step(record)[:1])
+    return paragraph(
+        [sentence for sentence_group in sentence_groups for sentence in sentence_group]
+    )
 
 
-def _threshold(found: Found) -> list[Said]:
-    threshold, lipschitz = found.number(names.THRESHOLD), found.number(names.LIPSCHITZ)
+def _threshold(record: SchemeRecord) -> list[Sentence]:
+    """Return the sentences on 2/L, or on why there is none."""
+    threshold, lipschitz = record.number(names.THRESHOLD), record.number(names.LIPSCHITZ)
     if threshold is None:
-        return [said("no_threshold", why=found.word(names.NOTE) or "there is none")]
-    plain = found.says(names.PLAIN)
+        return [make_sentence("no_threshold", why=record.text(names.NOTE) or "there is none")]
+    plain = record.is_true(names.PLAIN)
     if lipschitz is None:
-        start = found.number(names.LIPSCHITZ_START)
-        first = said("start_only", start=start, threshold=threshold)
-        return [first] if plain else [first, said("start_of_another")]
-    kind = ("exact" if found.exact else "bound") if plain else "other_optimizer"
-    return [said(kind, lipschitz=lipschitz, threshold=threshold)]
+        start = record.number(names.LIPSCHITZ_START)
+        first = make_sentence("start_only", start=start, threshold=threshold)
+        return [first] if plain else [first, make_sentence("start_of_another")]
+    template = ("exact" if record.exact else "bound") if plain else "other_optimizer"
+    return [make_sentence(template, lipschitz=lipschitz, threshold=threshold)]
 
 
-def _at_start(found: Found) -> list[Said]:
-    """Say how the curvature at the start falls short of its bound, where it does."""
-    bound, start = found.number(names.LIPSCHITZ), found.number(names.LIPSCHITZ_START)
-    threshold = found.number(names.THRESHOLD_START)
+def _start_curvature(record: SchemeRecord) -> list[Sentence]:
+    """Return the sentence on a curvature at the start that is below the global bound."""
+    bound, start = record.number(names.LIPSCHITZ), record.number(names.LIPSCHITZ_START)
+    threshold = record.number(names.THRESHOLD_START)
     if (
-        found.exact
+        record.exact
         or not bound
         or not start
         or threshold is None
-        or isclose(bound, start, rel_tol=NEAR)
+        or isclose(bound, start, rel_tol=NEAR_TOLERANCE)
     ):
         return []
-    return [said("at_start", start=start, share=start / bound, threshold=threshold)]
+    return [make_sentence("at_start", start=start, share=start / bound, threshold=threshold)]
 
 
-def _beyond(found: Found) -> list[Said]:
-    limit = found.number(names.CONDITION_LIMIT)
-    return [] if limit is None else [said("beyond", limit=limit)]
+def _hidden_condition(record: SchemeRecord) -> list[Sentence]:
+    """Return the sentence on a condition number that rounding hides, if it does."""
+    limit = record.number(names.CONDITION_LIMIT)
+    return [] if limit is None else [make_sentence("beyond", limit=limit)]
 
 
-def _cause(found: Found) -> list[Said]:
-    """Say what the scheme does, as its own map tells, and what comes of it."""
-    if not found.word(names.AFFINE):
+def _transformation(record: SchemeRecord) -> list[Sentence]:
+    """Return the sentences on the scheme's transformation and its effect on the curvature."""
+    if not record.text(names.AFFINE):
         return []
-    if not found.says(names.AFFINE):
-        return [said("no_map"), *_under_it(found)]
-    done = {
-        "centres the features": found.says(names.CENTRES),
-        "shifts the features": found.says(names.SHIFTS) and not found.says(names.CENTRES),
-        "scales them": found.says(names.SCALES),
-        "rotates them": found.says(names.ROTATES),
+    if not record.is_true(names.AFFINE):
+        return [make_sentence("no_map"), *_largest_curvature(record)]
+    is_done = {
+        "centres the features": record.is_true(names.CENTRES),
+        "shifts the features": record.is_true(names.SHIFTS) and not record.is_true(names.CENTRES),
+        "scales them": record.is_true(names.SCALES),
+        "rotates them": record.is_true(names.ROTATES),
     }
-    words = [word for word, does in done.items() if does]
-    if not words:
-        return [said("untouched")]
-    if not words[0].endswith("the features"):
-        words[0] = words[0].replace("them", "the features")
-    return [said("parts", parts=listed(words)), *_under_it(found)]
+    actions = [action for action, applies in is_done.items() if applies]
+    if not actions:
+        return [make_sentence("untouched")]
+    if not actions[0].endswith("the features"):
+        actions[0] = actions[0].replace("them", "the features")
+    return [make_sentence("parts", parts=join_phrases(actions)), *_largest_curvature(record)]
 
 
-def _under_it(found: Found) -> list[Said]:
-    """Say how large L is under the scheme, and how large centring and scaling alone make it."""
-    numbers = (names.SPECTRUM_LARGEST, names.LARGEST_RAW, names.LARGEST_CENTRED)
-    here, raw, centred = (found.number(metric) for metric in numbers)
-    standard = found.number(names.LARGEST_STANDARD)
-    if not here or raw is None or centred is None or standard is None:
+def _largest_curvature(record: SchemeRecord) -> list[Sentence]:
+    """Return the sentences on L under the scheme, and under centring and scaling alone."""
+    metrics = (names.SPECTRUM_LARGEST, names.LARGEST_RAW, names.LARGEST_CENTRED)
+    curvature, raw, centred = (record.number(metric) for metric in metrics)
+    standard = record.number(names.LARGEST_STANDARD)
+    if not curvature or raw is None or centred is None or standard is None:
         return []
-    factor = found.number(names.COST_CURVATURE) or 1.0
-    known = found.number(names.LIPSCHITZ) is not None
-    what = "L" if known else "the Gram matrix's largest eigenvalue"
-    sentences = [said("here", what=what, here=here, raw=factor * raw)]
-    if found.says(names.SCALES) or found.says(names.ROTATES):
-        sentences.append(said("centring", centred=factor * centred))
-    if found.says(names.ROTATES) and found.says(names.SCALES):
-        sentences.append(said("scaling", standard=factor * standard))
-    if isclose(here, factor, rel_tol=EQUAL):
-        sentences.append(said("least_possible", here=factor))
+    factor = record.number(names.COST_CURVATURE) or 1.0
+    has_bound = record.number(names.LIPSCHITZ) is not None
+    quantity = "L" if has_bound else "the Gram matrix's largest eigenvalue"
+    sentences = [make_sentence("here", what=quantity, here=curvature, raw=factor * raw)]
+    if record.is_true(names.SCALES) or record.is_true(names.ROTATES):
+        sentences.append(make_sentence("centring", centred=factor * centred))
+    if record.is_true(names.ROTATES) and record.is_true(names.SCALES):
+        sentences.append(make_sentence("scaling", standard=factor * standard))
+    if isclose(curvature, factor, rel_tol=EQUAL_TOLERANCE):
+        sentences.append(make_sentence("least_possible", here=factor))
     return sentences
 
 
-def _ridge(found: Found) -> list[Said]:
-    ridge, live = found.number(names.RIDGE), found.number(names.LIVE_DIRECTIONS)
-    share, touched = found.number(names.RIDGE_SHARE), found.number(names.RIDGE_TOUCHED)
-    if ridge is None or not live or share is None:
+def _ridge(record: SchemeRecord) -> list[Sentence]:
+    """Return the sentences on the ridge of a scheme, and on directions that it lost or dropped."""
+    ridge, live_directions = record.number(names.RIDGE), record.number(names.LIVE_DIRECTIONS)
+    share, touched_directions = record.number(names.RIDGE_SHARE), record.number(names.RIDGE_TOUCHED)
+    if ridge is None or not live_directions or share is None:
         return []
-    sentences = [said("ridge_idle", ridge=ridge, share=share, live=live)]
-    if touched:
-        least = found.number(names.RIDGE_SMALLEST)
-        values = {"ridge": ridge, "share": share, "live": live, "touched": touched, "least": least}
-        sentences = [said("ridge_holds", **values)]
-    dead, lost = found.number(names.DEAD_DIRECTIONS), found.number(names.LOST_DIRECTIONS)
-    if lost:
-        return [*sentences, said("lost", lost=lost, all=lost + live)]
-    return [*sentences, said("dropped", dead=dead)] if dead else sentences
+    sentences = [make_sentence("ridge_idle", ridge=ridge, share=share, live=live_directions)]
+    if touched_directions:
+        smallest_variance = record.number(names.RIDGE_SMALLEST)
+        fields = {
+            "ridge": ridge,
+            "share": share,
+            "live": live_directions,
+            "touched": touched_directions,
+            "least": smallest_variance,
+        }
+        sentences = [make_sentence("ridge_holds", **fields)]
+    dead_directions, lost_directions = (
+        record.number(names.DEAD_DIRECTIONS),
+        record.number(names.LOST_DIRECTIONS),
+    )
+    if lost_directions:
+        return [
+            *sentences,
+            make_sentence("lost", lost=lost_directions, all=lost_directions + live_directions),
+        ]
+    return (
+        [*sentences, make_sentence("dropped", dead=dead_directions)]
+        if dead_directions
+        else sentences
+    )
 
 
-def _observed(found: Found) -> list[Said]:
-    """Say what the grid showed, beside the `2/L` where it speaks of the optimizer."""
+def _observed_steps(record: SchemeRecord) -> list[Sentence]:
+    """Return the sentences on the step sizes of the grid, with 2/L where it holds."""
     sentences = []
-    falling = found.number(names.LARGEST_FALLING)
+    falling = record.number(names.LARGEST_FALLING)
     if falling is not None:
-        end = " (the largest tried)" if found.says(names.CENSORED_FALLING) else ""
-        threshold = found.number(names.THRESHOLD) if found.says(names.PLAIN) else None
+        reservation = " (the largest tried)" if record.is_true(names.CENSORED_FALLING) else ""
+        threshold = record.number(names.THRESHOLD) if record.is_true(names.PLAIN) else None
         ratio = f", {falling / threshold:.3g} times 2/L" if threshold else ""
-        sentences.append(said("falling", falling=falling, end=end, ratio=ratio))
-    convergent = found.number(names.LARGEST_CONVERGENT)
+        sentences.append(make_sentence("falling", falling=falling, end=reservation, ratio=ratio))
+    convergent = record.number(names.LARGEST_CONVERGENT)
     if convergent is not None:
-        end = ", and no larger one failed" if found.says(names.CENSORED) else ""
-        return [*sentences, said("convergent", convergent=convergent, end=end)]
-    if found.number(names.STEPS_LEVELLED) == 0:
-        return [*sentences, said("none_converged")]
+        reservation = ", and no larger one failed" if record.is_true(names.CENSORED) else ""
+        return [*sentences, make_sentence("convergent", convergent=convergent, end=reservation)]
+    if record.number(names.STEPS_LEVELLED) == 0:
+        return [*sentences, make_sentence("none_converged")]
     return sentences
 
 
-def _best(found: Found) -> list[Said]:
-    step, verdict = found.word(names.STEP_TAG), found.word(names.VERDICT)
+def _best_step(record: SchemeRecord) -> list[Sentence]:
+    """Return the sentence on the best or the chosen step size and its verdict."""
+    step, verdict = record.text(names.STEP_TAG), record.text(names.VERDICT)
     if not step:
-        return [said("none_ranked")]
-    best = "fewest" if found.word(names.COMPARED) else "best"
-    name = "shown" if found.says(names.STEP_CHOSEN) else best
-    return [said(name, step=float(step), verdict=verdict)]
+        return [make_sentence("none_ranked")]
+    best = "fewest" if record.text(names.COMPARED) else "best"
+    name = "shown" if record.is_true(names.STEP_CHOSEN) else best
+    return [make_sentence(name, step=float(step), verdict=verdict)]
 
 
-def _above(found: Found) -> list[Said]:
-    """Say how a step size above 2/L compares with the curvature that the descent met."""
-    step, threshold = found.word(names.STEP_TAG), found.number(names.THRESHOLD)
-    if not step or not threshold or not found.says(names.PLAIN) or float(step) <= threshold:
+def _above_threshold(record: SchemeRecord) -> list[Sentence]:
+    """Return the sentences that compare a step size above 2/L with the curvature on the way."""
+    step, threshold = record.text(names.STEP_TAG), record.number(names.THRESHOLD)
+    if not step or not threshold or not record.is_true(names.PLAIN) or float(step) <= threshold:
         return []
-    sentences = [said("above", ratio=float(step) / threshold)]
-    if found.exact:
+    sentences = [make_sentence("above", ratio=float(step) / threshold)]
+    if record.exact:
         return sentences
-    start, best = found.number(names.THRESHOLD_START), found.number(names.THRESHOLD_BEST)
-    for name, local in (("above_start", start), ("above_best", best)):
-        if local is not None and local <= FLAT * float(step):
-            side = "above" if local > float(step) else "below"
-            sentences.append(said(name, threshold=local, side=side))
+    start, best = record.number(names.THRESHOLD_START), record.number(names.THRESHOLD_BEST)
+    for name, local_threshold in (("above_start", start), ("above_best", best)):
+        if local_threshold is not None and local_threshold <= FLAT_FACTOR * float(step):
+            side = "above" if local_threshold > float(step) else "below"
+            sentences.append(make_sentence(name, threshold=local_threshold, side=side))
     return sentences
 
 
-def least_cost(found: Found) -> list[Said]:
-    """Say whether some weights attain the least cost, and how low it is."""
-    value, source = found.number(names.MINIMUM), found.word(names.MINIMUM_SOURCE)
-    case, reached = found.word(names.MINIMUM_CASE), found.says(names.MINIMUM_REACHED)
+def least_cost(record: SchemeRecord) -> list[Sentence]:
+    """Return the sentence on the value of the least cost, and on whether weights attain it."""
+    value, source = record.number(names.MINIMUM), record.text(names.MINIMUM_SOURCE)
+    case, is_reached = record.text(names.MINIMUM_CASE), record.is_true(names.MINIMUM_REACHED)
     if value is None:
         return []
-    if found.word(names.COMPARED) == names.MISCLASSIFICATIONS:
-        return [said("trivial")] if value >= 0 else []
+    if record.text(names.COMPARED) == names.MISCLASSIFICATIONS:
+        return [make_sentence("trivial")] if value >= 0 else []
     if case == names.STRICTLY:
-        return [said("strictly")]
+        return [make_sentence("strictly")]
     if case == names.UNDECIDED:
-        return [said("undecided", minimum=value)]
-    tenth = found.number(names.target("1e-1"))
-    if case == names.ATTAINED and tenth is not None and 0 <= value <= ZERO * (tenth - value) * 10:
+        return [make_sentence("undecided", minimum=value)]
+    tenth_target = record.number(names.target("1e-1"))
+    if (
+        case == names.ATTAINED
+        and tenth_target is not None
+        and 0 <= value <= ZERO_TOLERANCE * (tenth_target - value) * 10
+    ):
         value = 0.0
     name = "attained" if case == names.ATTAINED else "partly"
-    return [said(name, minimum=value) if reached else said(f"{name}_unknown", source=source)]
-
-
-def of_comparison(schemes: Sequence[tuple[str, Found]], on_some_split: bool = False) -> list[Said]:
-    """Return what is said of schemes together, `(label, found)` each.
-
-    on_some_split: whether a step size converged for one of the jobs that they are medians of.
-    """
     return [
-        *_thresholds(schemes),
-        *_convergent(schemes, on_some_split),
-        *_least_of_all(schemes),
-        *_lost(schemes),
+        make_sentence(name, minimum=value)
+        if is_reached
+        else make_sentence(f"{name}_unknown", source=source)
     ]
 
 
-def _known(schemes: Sequence[tuple[str, Found]], metric: names.Metric) -> list[tuple[float, str]]:
-    """Return a number of the schemes that have it, with their labels."""
-    values = [(each.number(metric), label) for label, each in schemes]
+def explain_comparison(
+    schemes: Sequence[tuple[str, SchemeRecord]], on_some_split: bool = False
+) -> list[Sentence]:
+    """Return the sentences that compare schemes.
+
+    Args:
+        schemes: The label and the record of each scheme.
+        on_some_split: Whether a step size converged for one of the jobs that the records merge.
+
+    Returns:
+        The sentences.
+    """
+    return [
+        *_thresholds(schemes),
+        *_largest_convergent(schemes, on_some_split),
+        *_shared_least_cost(schemes),
+        *_lost_directions(schemes),
+    ]
+
+
+def _recorded_values(
+    schemes: Sequence[tuple[str, SchemeRecord]], metric: names.Metric
+) -> list[tuple[float, str]]:
+    """Return the values of a metric with the labels of the schemes that have it."""
+    values = [(record.number(metric), label) for label, record in schemes]
     return [(value, label) for value, label in values if value is not None]
 
 
 def extremes(values: Sequence[tuple[float, str]]) -> tuple[tuple[float, str], tuple[float, str]]:
-    """Return the least and the largest of values, each with the labels that have it to rounding."""
-    least, most = min(values)[0], max(values)[0]
+    """Return the least and the largest value, each with the labels that share it up to rounding.
+
+    Args:
+        values: Values with the labels of their schemes.
+
+    Returns:
+        Two pairs of a value and its joined labels.
+    """
+    least, largest = min(values)[0], max(values)[0]
     low, high = (
-        " = ".join(label for value, label in values if isclose(value, end, rel_tol=EQUAL))
-        for end in (least, most)
+        " = ".join(label for value, label in values if isclose(value, end, rel_tol=EQUAL_TOLERANCE))
+        for end in (least, largest)
     )
-    return (least, low), (most, high)
+    return (least, low), (largest, high)
 
 
-def _thresholds(schemes: Sequence[tuple[str, Found]]) -> list[Said]:
-    plain = [(label, each) for label, each in schemes if each.word(names.PLAIN) != "false"]
-    known = _known(plain, names.THRESHOLD)
-    if len(known) < 2:
+def _thresholds(schemes: Sequence[tuple[str, SchemeRecord]]) -> list[Sentence]:
+    """Return the sentence that compares 2/L between schemes, where two or more have it."""
+    plain_schemes = [
+        (label, record) for label, record in schemes if record.text(names.PLAIN) != "false"
+    ]
+    thresholds = _recorded_values(plain_schemes, names.THRESHOLD)
+    if len(thresholds) < 2:
         return []
-    (least, low), (most, high) = extremes(known)
-    if most <= least * (1 + NEAR):
-        return [said("same_threshold", threshold=most)]
-    return [said("thresholds", high=high, most=most, ratio=most / least, low=low, least=least)]
+    (least, low), (largest, high) = extremes(thresholds)
+    if largest <= least * (1 + NEAR_TOLERANCE):
+        return [make_sentence("same_threshold", threshold=largest)]
+    return [
+        make_sentence(
+            "thresholds", high=high, most=largest, ratio=largest / least, low=low, least=least
+        )
+    ]
 
 
-def _convergent(schemes: Sequence[tuple[str, Found]], on_some_split: bool) -> list[Said]:
+def _largest_convergent(
+    schemes: Sequence[tuple[str, SchemeRecord]], on_some_split: bool
+) -> list[Sentence]:
+    """Return the sentence on the largest step size that converged under any scheme."""
     metric = names.LARGEST_CONVERGENT
-    known = _known(schemes, metric)
-    if not known:
+    step_sizes = _recorded_values(schemes, metric)
+    if not step_sizes:
         if on_some_split:
-            return [said("none_on_every_split")]
-        gridless = all(each.says(names.GRIDLESS) for _, each in schemes)
-        return [] if gridless else [said("none_convergent")]
-    most = max(known)[0]
-    rows = [(label, each) for label, each in schemes if each.number(metric) == most]
-    above = any(each.says(names.CENSORED) for _, each in rows)
-    end = "; no larger one that was tried failed" if above else ""
-    labels = "; ".join(label for label, _ in rows)  # a label has commas of its own
-    return [said("largest_convergent", step=most, labels=labels, end=end)]
+            return [make_sentence("none_on_every_split")]
+        gridless = all(record.is_true(names.GRIDLESS) for _, record in schemes)
+        return [] if gridless else [make_sentence("none_convergent")]
+    largest = max(step_sizes)[0]
+    largest_records = [
+        (label, record) for label, record in schemes if record.number(metric) == largest
+    ]
+    is_lower_bound = any(record.is_true(names.CENSORED) for _, record in largest_records)
+    reservation = "; no larger one that was tried failed" if is_lower_bound else ""
+    labels = "; ".join(label for label, _ in largest_records)  # a label has commas of its own
+    return [make_sentence("largest_convergent", step=largest, labels=labels, end=reservation)]
 
 
-def _least_of_all(schemes: Sequence[tuple[str, Found]]) -> list[Said]:
-    """Say what is true of every scheme's least cost, where one sentence is."""
-    told = {one.text: one for _, each in schemes for one in least_cost(each)}
-    cases = {each.word(names.MINIMUM_CASE) for _, each in schemes if each.tags}
-    return list(told.values()) if len(told) == 1 and len(cases) == 1 else []
+def _shared_least_cost(schemes: Sequence[tuple[str, SchemeRecord]]) -> list[Sentence]:
+    """Return the sentence on the least cost if it is the same for all schemes, else nothing."""
+    sentences = {
+        sentence.text: sentence for _, record in schemes for sentence in least_cost(record)
+    }
+    cases = {record.text(names.MINIMUM_CASE) for _, record in schemes if record.tags}
+    return list(sentences.values()) if len(sentences) == 1 and len(cases) == 1 else []
 
 
-def _lost(schemes: Sequence[tuple[str, Found]]) -> list[Said]:
-    """Say which schemes lost directions that the features, scaled, have."""
-    known = [(lost, label) for lost, label in _known(schemes, names.LOST_DIRECTIONS) if lost]
-    labels = "; ".join(label for _, label in known)
-    return [said("lost_by", labels=labels, lost=max(known)[0])] if known else []
+def _lost_directions(schemes: Sequence[tuple[str, SchemeRecord]]) -> list[Sentence]:
+    """Return the sentence on schemes that lost directions of the scaled features in rounding."""
+    lost_counts = [
+        (lost, label) for lost, label in _recorded_values(schemes, names.LOST_DIRECTIONS) if lost
+    ]
+    labels = "; ".join(label for _, label in lost_counts)
+    return (
+        [make_sentence("lost_by", labels=labels, lost=max(lost_counts)[0])] if lost_counts else []
+    )

@@ -1,7 +1,7 @@
-"""Every sentence of the output, as a template, and what is put into it.
+"""The templates of all sentences of the output, and the class that fills them.
 
-The conditions are elsewhere: `reasons` for theory, `answer`, `heldout`, `problems` and `judged`
-for the rest. A sentence is made of recorded numbers and tags, and of nothing else.
+The conditions for a sentence are elsewhere: in `reasons` for theory, in `answer`, `heldout`,
+`problems` and `judged` for the rest. The fields of a template are recorded numbers and tags only.
 """
 
 from collections.abc import Mapping, Sequence
@@ -24,7 +24,7 @@ TEMPLATES = {
     "which gives 2/L = {threshold:.4g} there.",
     "beyond": "The condition number is above {limit:.2g}: rounding hides some directions, so no "
     "history is predicted.",
-    # which part of the scheme did it
+    # the effect of the transformation
     "untouched": "This scheme leaves the features as they are.",
     "parts": "This scheme {parts}.",
     "no_map": "This scheme is not an affine map (a matrix and a shift) of the features.",
@@ -42,7 +42,7 @@ TEMPLATES = {
     "lost": "{lost:.0f} of {all:.0f} directions were lost in rounding, because the scales of the "
     "features differ too much; standardizing first would keep them.",
     "dropped": "{dead:.0f} directions were dropped, because they hold rounding errors alone.",
-    # what the grid showed
+    # the step sizes of the grid
     "falling": "The largest step size up to which the cost fell in every iteration is {falling:g}"
     "{end}{ratio}.",
     "convergent": "The largest step size that converged is {convergent:g}{end}.",
@@ -79,7 +79,7 @@ TEMPLATES = {
     "({labels}){end}.",
     "lost_by": "Rounding hid up to {lost:.0f} directions from {labels}, because the scales of the "
     "features differ too much; pca_cor, or a chain that begins with standard, keeps them.",
-    # theory that is not there, and jobs that were judged again
+    # missing theory, and jobs that were judged again
     "none_ran": "Every job failed, so there is nothing to compare.",
     "no_step": "No descent was made (iterations=0): the figures show what the schemes did to the "
     "points.",
@@ -87,7 +87,7 @@ TEMPLATES = {
     "judged_again": "{schemes}: judged again, by other rules or at another step size; what "
     "belonged to the earlier ones is left out ({what}); the command of the comparison, given again "
     "with these rules, finds it out.",
-    # what has to be known before schemes are compared
+    # reservations on a comparison
     "counts": "The costs of {experiments} are not compared: such a cost is 0 at zero weights, and "
     "smaller weights lower it without a better line; best step sizes, targets and ranks go by "
     "misclassified training points instead, and a target of 1 % means 1 % of all points "
@@ -146,7 +146,7 @@ TEMPLATES = {
     "under {faster}, against {least} under {best}.",
     "faster_predicts_best": "The scheme that descends faster predicts best, too{how}.",
     "rises": "The test cost rises again under {schemes}.",
-    # what a figure shows
+    # findings of figures
     "mean_ranks": "Over {problems:d} problems, the mean rank by the iterations until {target} of "
     "the excess cost is left (and the share of problems where that happens): {places}.",
     "goes_from": "{what} goes from {least:.4g} under {low} to {most:.4g} under {high}.",
@@ -164,8 +164,8 @@ TEMPLATES = {
     "{before} to {after}.",
     "losing": "{scheme} loses {share} of the variance.",
 }
-# What stands in sentences: the places of a ranking, with semicolons between them, and doubts.
-PARTS = {
+# Clauses inside sentences: the ranks of a ranking, causes and doubts.
+CLAUSES = {
     "cost": "{labels}, {cost:.4g}{at} ({told})",
     "low": "{labels}, under {cost:.2g}{at} ({told})",
     "excess": "{labels}, {left}{at} ({told})",
@@ -189,28 +189,28 @@ PARTS = {
 }
 
 
-class Said(NamedTuple):
-    """A sentence: its template's name, and what stands in it."""
+class Sentence(NamedTuple):
+    """A sentence: the name of its template, and the values of the template's fields."""
 
     name: str
     values: Mapping[str, Any]
 
     @property
     def text(self) -> str:
-        """The sentence."""
+        """The template with its fields filled in."""
         return TEMPLATES[self.name].format(**self.values)
 
 
-def said(name: str, /, **values: Any) -> Said:
+def make_sentence(name: str, /, **values: Any) -> Sentence:
     """Return a sentence by its template's name."""
-    return Said(name, values)
+    return Sentence(name, values)
 
 
-def listed(words: Sequence[str]) -> str:
-    """Return words as a sentence lists them: a, b and c."""
-    return " and ".join([", ".join(words[:-1]), words[-1]] if len(words) > 1 else words)
+def join_phrases(phrases: Sequence[str]) -> str:
+    """Join phrases into a list of a sentence: a, b and c."""
+    return " and ".join([", ".join(phrases[:-1]), phrases[-1]] if len(phrases) > 1 else phrases)
 
 
-def paragraph(sentences: Sequence[Said]) -> str:
-    """Return sentences as one text."""
-    return " ".join(each.text for each in sentences)
+def paragraph(sentences: Sequence[Sentence]) -> str:
+    """Join sentences into one text."""
+    return " ".join(sentence.text for sentence in sentences)

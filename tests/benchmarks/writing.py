@@ -76,7 +76,7 @@ def prepared() -> JobRecord:
         "descent": "",
     }
     params = {"normalizer": "standard", "iterations": 100, "step_sizes": sizes}
-    return records.of_outcome(records.Place("", NAME, "", params, tags), data, made)
+    return records.of_outcome(records.RecordHeader("", NAME, "", params, tags), data, made)
 
 
 def record(number: int, parent: str) -> JobRecord:

@@ -334,7 +334,7 @@ def _elsewhere(see, sizes, share):
             if step.verdict == "diverged":
                 ends[step.step_size] = np.inf
             else:
-                away = abs(step.final_cost - see.costs[step.step_size][-1])
+                away = abs(step.histories[names.TRAIN_COST.key][-1] - see.costs[step.step_size][-1])
                 ends[step.step_size] = max(ends[step.step_size], away)
     return ends
 

@@ -64,7 +64,7 @@ def comparison(experiment, made):
         params = {"normalizer": label, "start": job.settings.start}
         params["iterations"] = job.settings.iterations
         params["shadows"] = job.settings.shadows
-        place = records.Place("-", experiment, "-", params, {"normalizer": label})
+        place = records.RecordHeader("-", experiment, "-", params, {"normalizer": label})
         record = records.of_outcome(place, job.dataset, outcome)
         about = {"experiment": experiment, "normalizer": label, "label": label, "reason": ""}
         about |= {"train_points": len(job.dataset.y), "test_points": len(job.dataset.y_test)}

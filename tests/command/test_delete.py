@@ -13,7 +13,7 @@ from normbench.command.results.commands import main
 from normbench.datasets import UserError
 from normbench.recording.resume import leftovers
 from normbench.recording.store.writer import Writer
-from normbench.results.pages.drawn import Known
+from normbench.results.pages.drawn import RecordedFigures
 from normbench.results.store import owner
 from normbench.results.store.errors import ResultsError
 from normbench.results.store.runs import load, sweeps
@@ -143,9 +143,9 @@ def neighbours(request, tmp_path, with_store, monkeypatch):
             (folder / leftovers.LEDGER).write_text(json.dumps({"sweep_id": sweep, "jobs": 1}))
             (folder / "both.png").write_bytes(b"equal")
             (folder / f"{sweep}.png").write_bytes(picture)
-            run = writer.start_sweep(NAME, sweep, {"command": "-", **leftovers.home(folder)})
+            run = writer.start_sweep(NAME, sweep, {"command": "-", **leftovers.owner_tags(folder)})
             pictures = [folder / "both.png", folder / f"{sweep}.png"]
-            Known(writer, folder, {NAME: run}, []).remember({NAME: pictures})
+            RecordedFigures(writer, folder, {NAME: run}, []).remember({NAME: pictures})
             writer.finish(run)
     return SimpleNamespace(
         first=request.param[0], second=request.param[1], folder=folder, writer=writer, uri=store.uri

@@ -139,7 +139,7 @@ def test_a_bar_begins_where_a_job_goes_on(monkeypatch):
     progress.begin(1000, lambda: "5 GB read at 1 GB/s")
     progress(400)
     progress(410)
-    progress.shown = 0.0  # long ago
+    progress.last_refresh = 0.0  # long ago
     progress(430)
     progress.bar.refresh()
     progress.end("done")

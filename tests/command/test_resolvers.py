@@ -11,12 +11,12 @@ from normbench.results.safe import clean, secrets
 @pytest.fixture
 def settings(monkeypatch):
     """A resolved config, some of whose values are of variables, and the text of its defaults."""
-    monkeypatch.setattr(secrets, "_known", set())
+    monkeypatch.setattr(secrets, "_secrets", set())
     monkeypatch.setattr(secrets, "_settings", set())
     for name, value in {"SSHPASS": "hunter2hunter2", "SHORT": "abc", "COUNT": "12"}.items():
         monkeypatch.setenv(name, value)
     monkeypatch.delenv("UNSET", raising=False)
-    secrets._pattern.cache_clear()
+    secrets._learned_pattern.cache_clear()
     resolvers.register()
     config = OmegaConf.create(
         {
@@ -30,7 +30,7 @@ def settings(monkeypatch):
         }
     )
     yield OmegaConf.to_container(config, resolve=True)
-    secrets._pattern.cache_clear()
+    secrets._learned_pattern.cache_clear()
 
 
 def test_it_is_blotted_in_its_setting_and_stays_where_numbers_are_computed_with(settings):

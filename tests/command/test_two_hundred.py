@@ -44,7 +44,7 @@ def laboratory(tmp_path, with_store):
             own = {"sweep_id": sweep, "normalizer": word, f"sweep.{sweep}": str(job)}
             params = {"normalizer": word, "seed": job, "iterations": 5}
             tags = own | {"job": f"{sweep}/{job}"}
-            record = records.Place(uri, name, parents[name], params, tags)
+            record = records.RecordHeader(uri, name, parents[name], params, tags)
             jobs.append(writer.write(records.of_outcome(record, data, made[scheme])))
         if sweep == "s":
             guests = jobs[:SHARED]

@@ -85,3 +85,13 @@ def test_the_comparison_from_python_has_a_limit_while_it_runs(two_classes):
     assert values._limits == [None]
     with pytest.raises(UserError, match=r"^memory=1MB: the program itself takes"):
         compare(*two_classes, memory="1MB")
+
+
+def test_cores_are_counted_where_the_system_has_no_affinity(monkeypatch):
+    monkeypatch.setattr(values.os, "sched_getaffinity", lambda pid: {0, 3}, raising=False)
+    assert values.available_cores() == 2
+    monkeypatch.delattr(values.os, "sched_getaffinity")
+    monkeypatch.setattr(values.os, "cpu_count", lambda: 7)
+    assert values.available_cores() == 7
+    monkeypatch.setattr(values.os, "cpu_count", lambda: None)
+    assert values.available_cores() == 1

@@ -1,5 +1,7 @@
 """Outliers among training points: where they were asked for, and as large as asked."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -55,6 +57,45 @@ def test_points_that_a_fold_holds_out_have_none():
     known = {row.tobytes() for row in X}
     assert all(row.tobytes() in known for row in there.x_test)
     assert sum(row.tobytes() not in known for row in there.x) == 150
+
+
+def test_cells_that_single_precision_cannot_hold_are_refused():
+    single = replace(DATA, x=(X * 1e30).astype(np.float32))
+    with np.errstate(over="raise"):
+        assert np.isfinite(with_outliers(single, "cells", 0.1, 100, seed=0).x).all()
+        with pytest.raises(UserError, match=r"outlier_size=1e\+20: makes cells .* than 3e\+38"):
+            with_outliers(single, "cells", 0.1, 1e20, seed=0)
+
+
+@pytest.mark.parametrize(
+    ("kind", "count", "folds", "remedy"),
+    [
+        ("cells", 2000, None, "5e-04|0.0005"),
+        ("points", 400, None, "0.0025"),
+        ("points", 300, 4, "0.0033"),
+    ],
+)
+def test_a_share_of_no_point_is_refused_with_the_least(kind, count, folds, remedy):
+    own = make_dataset("made", X, np.arange(400) % 2, class_names=["no", "yes"], source="-")
+    settings = {"folds": folds, "outliers": kind}
+    words = rf"dataset\.outlier_share=.* {count} {kind} of made.*choose ({remedy}) or more"
+    with pytest.raises(UserError, match=words):
+        Sampling(outlier_share=0.49 / count, **settings).apply(own)
+    data = Sampling(outlier_share=float(remedy.rpartition("|")[2]), **settings).apply(own)
+    drawn = hold_out_fold(data, 0, 0) if folds else data
+    known = {row.tobytes() for row in X}
+    assert sum(row.tobytes() not in known for row in drawn.x) == 1
+
+
+def test_more_memory_than_there_is_is_refused(monkeypatch):
+    from normbench.datasets import outliers
+
+    asked = []
+    monkeypatch.setattr(outliers, "refuse_larger", lambda *words: asked.append(words))
+    with_outliers(DATA, "cells", 0.1, 100, seed=0)
+    ((setting, size, remedy),) = asked
+    assert (setting, size) == ("dataset.outliers=cells", 6 * 8 * X.size)
+    assert "dataset.points" in remedy
 
 
 @pytest.mark.parametrize(

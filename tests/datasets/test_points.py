@@ -84,3 +84,10 @@ def test_what_takes_points_in_memory_is_refused(settings, told):
     with pytest.raises(UserError, match=f"^{told}: takes points that are held in memory") as error:
         Sampling(**settings).apply(data)
     assert "\n" not in str(error.value)
+
+
+def test_statistics_of_all_points_take_test_points_in_memory():
+    data = make_dataset("made", X, source="made", x_test=Read(X[:5]))
+    with pytest.raises(UserError, match=r"^dataset\.fit_on=all: takes points that are held in mem"):
+        Sampling(fit_on="all").apply(data)
+    assert Sampling(fit_on="train").apply(data).x_test is data.x_test

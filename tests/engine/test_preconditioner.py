@@ -53,6 +53,44 @@ def test_the_map_of_the_features_alone_is_another_rule(data):
     np.testing.assert_allclose(found, costs(centred, "pca_sphere", PLAIN), rtol=1e-9)
 
 
+def test_it_learns_from_the_points_that_fit_on_names(data):
+    held_out = replace(data, x=data.x[:50], y=data.y[:50], x_test=data.x[50:], y_test=data.y[50:])
+    of_train, of_all = (
+        [costs(points, *pair) for pair in (("identity", preconditioned()), ("pca_sphere", PLAIN))]
+        for points in (held_out, replace(held_out, fit_on="all"))
+    )
+    np.testing.assert_allclose(*of_train, rtol=1e-9)
+    np.testing.assert_allclose(*of_all, rtol=1e-9)
+    assert abs(of_all[0] / of_train[0] - 1).max() > 1e-3
+
+
+def test_the_seconds_of_its_fit_are_those_of_fitting(data, monkeypatch):
+    class Clock:
+        seconds = 0.0
+
+        @classmethod
+        def perf_counter(cls):
+            return cls.seconds
+
+    def fit(scheme, *_):
+        Clock.seconds += 7.0
+        return np.eye(5)
+
+    monkeypatch.setattr("normbench.job.time", Clock)
+    monkeypatch.setattr("normbench.engine.preconditioner._map_on_ones_and", fit)
+    settings = Settings((0.01,), 2, refine=False, shadows=False, theory="none")
+    scheme = FunctionTransformer()
+    made = run(Job(data, multiclass_softmax, scheme, preconditioned(), settings))
+    assert made.fit_seconds == 7
+
+
+def test_folded_points_are_refused_with_their_setting(data):
+    settings = Settings((0.01,), 2, fold=True)
+    scheme = build("normalizer", options("normalizer", "standard"))
+    with pytest.raises(UserError, match=r"optimizer.scheme=PCASphere: .* set fold=false"):
+        run(Job(data, multiclass_softmax, scheme, preconditioned(), settings))
+
+
 def test_points_in_single_precision_keep_it(data):
     found = costs(data, "identity", preconditioned("standard"), precision="float32")
     np.testing.assert_allclose(found, costs(data, "standard", PLAIN), rtol=1e-4)  # measured: 3e-6
@@ -62,6 +100,15 @@ def test_points_in_single_precision_keep_it(data):
 def test_a_scheme_without_a_map_is_refused(data, scheme):
     with pytest.raises(UserError, match=r"optimizer.scheme=\w+: is not affine.*pca_sphere"):
         costs(data, "identity", preconditioned(scheme))
+
+
+def test_a_map_that_is_not_finite_is_refused(data):
+    class Broken(FunctionTransformer):
+        def affine_map(self):
+            return np.full(4, np.inf), np.zeros(4)
+
+    with pytest.raises(UserError, match=r"optimizer.scheme=Broken: has a map that is not finite"):
+        costs(data, "identity", optimizers.preconditioned(Broken()))
 
 
 def test_a_map_that_nobody_declares_is_found(data):

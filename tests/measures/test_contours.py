@@ -12,7 +12,12 @@ from normbench.costs import least_squares, multiclass_softmax, softmax
 from normbench.engine.hessian import Effort
 from normbench.job import run
 from normbench.measures import contours
-from normbench.measures.contours import MEASURE, _done, _most, _window
+from normbench.measures.contours import (
+    MEASURE,
+    _direction_of_most_excess,
+    _is_at_least_cost,
+    _window,
+)
 from normbench.normalizers import PCASphere
 from normbench.optimizers import gradient_descent, newton
 from tests.measures.test_record import job
@@ -88,14 +93,20 @@ def test_the_cost_is_tried_nearer_than_the_models_least_cost_lies():
         evaluate=lambda w, with_gradient: SimpleNamespace(costs=np.abs(w - 1) @ [10.0, 1.0]),
     )
     here = SimpleNamespace(train=walls, start=np.zeros((1, 2)))
-    found = _most(here, np.eye(2), np.ones(2), np.array([-10.0, -1.0]), np.zeros(2))
+    found = _direction_of_most_excess(
+        here, np.eye(2), np.ones(2), np.array([-10.0, -1.0]), np.zeros(2)
+    )
     assert found.tolist() == [1, 0]
 
 
 def test_a_flat_direction_does_not_pass_for_one_with_much_excess(monkeypatch):
     """Separable classes: the model's least cost along flat directions is where no model holds."""
     tried = []
-    monkeypatch.setattr(contours, "_most", lambda *of: tried.append(of[4]) or _most(*of))
+    monkeypatch.setattr(
+        contours,
+        "_direction_of_most_excess",
+        lambda *of: tried.append(of[4]) or _direction_of_most_excess(*of),
+    )
     rng = np.random.default_rng(2)
     x = rng.standard_normal((40, 6)) * np.geomspace(1e-3, 1, 6)
     y = (x @ np.ones(6) > 0).astype(int)
@@ -207,7 +218,7 @@ def test_a_path_is_done_where_nothing_is_left_by_the_cost_or_else_by_its_slope(
     here = SimpleNamespace(
         walk=walk, least=SimpleNamespace(reached=reached), bench=SimpleNamespace(minimum=7.0)
     )
-    assert _done(here, [np.array([0.0, slope]) for slope in slopes]) == done
+    assert _is_at_least_cost(here, [np.array([0.0, slope]) for slope in slopes]) == done
 
 
 def test_eigenvectors_of_many_weights_are_not_made_and_take_no_memory():

@@ -11,7 +11,7 @@ from normbench.engine.settings import Settings
 from normbench.job import Job, run
 from normbench.normalizers import PCARotation, ZCASphere
 from normbench.optimizers import gradient_descent
-from normbench.recording.reuse.identity import covers, job_of
+from normbench.recording.reuse.identity import covers, job_digest
 
 X = np.random.default_rng(4).standard_normal((200, 5)) * [1, 3, 0.5, 2, 1] + 1
 
@@ -86,6 +86,6 @@ def test_a_shown_point_that_is_not_there_is_refused():
 
 def test_a_job_with_another_shown_point_is_another_job():
     shown, other = ({"record": "[components]", "shown_point": n} for n in (0, 7))
-    assert job_of("a", shown) != job_of("a", other)
+    assert job_digest("a", shown) != job_digest("a", other)
     assert not covers(shown, other)
     assert covers(shown, {"record": "[]", "shown_point": 0})

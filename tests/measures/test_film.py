@@ -281,7 +281,7 @@ def test_more_iterations_than_a_film_makes_are_said_to_be_more(monkeypatch):
     parts = made(PCASphere(), softmax, x + np.array([300.0, 0.0]), y)[-1].arrays["film"]
     assert parts["iterations"][0] == -1
     assert parts["iterations"][-1] > 0
-    monkeypatch.setattr(film, "SCORES", 500_000)  # as 36,000 points would have it
+    monkeypatch.setattr(film, "SCORE_BUDGET", 500_000)  # as 36,000 points would have it
     few = made(PCASphere(), softmax)[-1].arrays["film"]
     assert few["most"] == 500_000 // (90 * len(few["matrix"]))
     assert few["cost"].shape == (74, 74)

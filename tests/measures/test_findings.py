@@ -7,11 +7,12 @@ import numpy as np
 import pytest
 
 from normbench import costs, names, optimizers
+from normbench.choices import preconditioned
 from normbench.datasets import make_dataset
 from normbench.engine.hessian import Effort
 from normbench.job import run
 from normbench.measures import predictions, thresholds, windows_at_best
-from normbench.measures.contract import Descended, Finished
+from normbench.measures.contract import FinishedJob, JudgedDescent
 from normbench.normalizers import PCACorSphere, PCASphere
 from normbench.optimizers import gradient_descent
 from normbench.results.words import reasons
@@ -59,7 +60,7 @@ def test_only_what_is_known_of_a_spectrum_is_told(data, spectrum, told, words):
         plain=True,
         train=Bowl(),
     )
-    found = thresholds.MEASURE.take(Finished(data, None, data.x, None, here))
+    found = thresholds.MEASURE.take(FinishedJob(data, None, data.x, None, here))
     assert {metric: found.metrics.get(metric.key) for metric in of} == {
         metric: told.get(metric) for metric in of
     }
@@ -78,7 +79,7 @@ def test_a_matrix_of_twice_the_weights_is_eight_times_the_work():
 def test_curvatures_at_the_best_weights_are_work_for_each_weight(data):
     effort = Effort(setup=7, product=50, matrix=None, memory=900)
     train = SimpleNamespace(shape=(2, 3), effort=effort)
-    made = Finished(data, None, data.x, None, SimpleNamespace(train=train))
+    made = FinishedJob(data, None, data.x, None, SimpleNamespace(train=train))
     work, solved = windows_at_best.MEASURE.work(made), decomposition(6, len(data.x), 6)
     assert work.passes - solved.passes == 7 + 6 * 50  # a product each
     assert work.memory - solved.memory == 900
@@ -109,7 +110,7 @@ def test_a_ridge_is_told_by_the_directions_that_it_touches(data, monkeypatch):
     assert list(directions) == [0, 1, 2]
     np.testing.assert_allclose(told, left, rtol=1e-9)  # measured: 2e-13
     for most, there in ((3, True), (2, False)):
-        monkeypatch.setattr("normbench.measures.ridge.MOST", most)
+        monkeypatch.setattr("normbench.measures.ridge.MAX_SERIES_DIRECTIONS", most)
         few = run(job(small, scheme=PCASphere(ridge=1e-3))).findings
         assert (names.RIDGE_VARIANCE.key in few.series) == there
 
@@ -146,7 +147,10 @@ def test_directions_that_a_large_feature_hides_are_lost(data, scale, lost):
     assert found.metrics[names.DEAD_DIRECTIONS.key] == lost
     kept = run(job(wide, scheme=PCACorSphere())).findings
     assert kept.metrics[names.LOST_DIRECTIONS.key] == 0
-    told = [said.name for said in reasons.of_scheme(reasons.Found(found.metrics, found.tags))]
+    told = [
+        said.name
+        for said in reasons.explain_scheme(reasons.SchemeRecord(found.metrics, found.tags))
+    ]
     assert ("lost" in told) == (lost > 0)
     assert "dropped" not in told
 
@@ -170,10 +174,20 @@ def test_a_threshold_that_speaks_of_the_optimizer_has_no_note(data):
         assert (words in found.tags.get("theory_note", "")) == said
 
 
+def test_the_sharpness_of_another_rule_has_a_note(data):
+    for rule, said in ((gradient_descent(), False), (preconditioned("pca_sphere"), True)):
+        found = run(replace(job(data, record=("sharpness",)), optimizer=rule)).findings
+        assert names.SHARPNESS.key in found.series
+        note = found.tags.get(names.NOTE.key, "")
+        assert ("1 is no limit of this optimizer's steps" in note) == said
+
+
 @pytest.mark.parametrize("theory", ["auto", "none"])
 def test_the_critical_step_is_looked_for_from_half_of_the_threshold(data, theory, monkeypatch):
-    tried, again = [], Descended.again
-    monkeypatch.setattr(Descended, "again", lambda *of: tried.append(of[1]) or again(*of))
+    tried, again = [], JudgedDescent.descend_runs
+    monkeypatch.setattr(
+        JudgedDescent, "descend_runs", lambda *of: tried.append(of[1]) or again(*of)
+    )
     asked = replace(job(data, costs.least_squares, theory=theory), search=Search(critical=True))
     found = run(asked).findings.metrics
     known = found[names.THRESHOLD.key]
@@ -185,7 +199,9 @@ def test_the_critical_step_is_looked_for_from_half_of_the_threshold(data, theory
 
 
 def test_the_path_and_the_sharpness_are_of_the_first_start_alone(data, monkeypatch):
-    starts, again = [], Descended.again
-    monkeypatch.setattr(Descended, "again", lambda *of: starts.append(of[2]) or again(*of))
+    starts, again = [], JudgedDescent.descend_runs
+    monkeypatch.setattr(
+        JudgedDescent, "descend_runs", lambda *of: starts.append(of[2]) or again(*of)
+    )
     run(job(data, start="normal", starts=3, record=("path", "sharpness"), iterations=3))
     assert [len(start) for start in starts] == [1, 1]

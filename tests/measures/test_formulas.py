@@ -64,20 +64,20 @@ def test_a_constant_that_float32_cannot_hold_is_of_rank_0():
     x = np.c_[np.full(1000, 0.1), np.tile([1.0, -1.0], 500)].astype(np.float32)
     y = np.tile([1.0, -1.0], 500)
     whole = np.c_[x[:, 1], np.zeros(1000)]
-    assert formulas._judged(x, whole, y, False)[2] == pytest.approx(0, abs=1e-12)
+    assert formulas._judge(x, whole, y, False)[2] == pytest.approx(0, abs=1e-12)
 
 
 def test_what_the_promise_leaves_out_counts_as_off():
     x, y = broken("sound").x, np.resize([-1.0, 1.0], 200)
     constant = np.c_[x[:, :3], np.ones(200)]
     given = (constant - constant.mean(0)) / np.where(constant.std(0) > 0, constant.std(0), 1)
-    assert formulas._judged(constant, given, y, True)[2] == pytest.approx(0, abs=1e-12)
+    assert formulas._judge(constant, given, y, True)[2] == pytest.approx(0, abs=1e-12)
     given[:, 3] = 3 * y  # of variance 9, where there should be none; the mean is 0 still
-    assert formulas._judged(constant, given, y, True)[2] == pytest.approx(9)
+    assert formulas._judge(constant, given, y, True)[2] == pytest.approx(9)
     whole = FORMULAS["sphere_ours"](constant)
     whole[:, 3] = 0.5 * y
-    assert formulas._judged(constant, whole, y, False)[2] == pytest.approx(0.25, abs=0.02)
-    assert formulas._judged(constant, whole + 2, y, False)[1] == pytest.approx(2, abs=1e-9)
+    assert formulas._judge(constant, whole, y, False)[2] == pytest.approx(0.25, abs=0.02)
+    assert formulas._judge(constant, whole + 2, y, False)[1] == pytest.approx(2, abs=1e-9)
 
 
 def test_the_iterations_are_those_of_a_descent_step_by_step():
@@ -98,9 +98,9 @@ def test_the_iterations_are_those_of_a_descent_step_by_step():
 
 
 def test_the_figure_says_what_the_measure_counts():
-    assert figure.NEVER == formulas.MOST_ITERATIONS
-    assert f"until {100 * formulas.NEAR:g} percent of the excess cost is left" in figure.BELOW
-    assert f"{formulas.MOST_ITERATIONS}" in figure.BELOW
+    assert figure.ITERATION_LIMIT == formulas.MOST_ITERATIONS
+    assert f"until {100 * formulas.NEAR:g} percent of the excess cost is left" in figure.CAPTION
+    assert f"{formulas.MOST_ITERATIONS}" in figure.CAPTION
 
 
 def test_as_many_features_as_are_allowed_are_judged():

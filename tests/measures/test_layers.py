@@ -10,7 +10,7 @@ from normbench.datasets.bundled import breast_cancer, diabetes, iris
 from normbench.engine.settings import Settings
 from normbench.job import Job, run
 from normbench.measures import layers
-from normbench.results.figures.melt.layers import of_parts
+from normbench.results.figures.melt.layers import layers_from_arrays
 from normbench.theory.budget import Work
 from normbench.theory.directions import Directions
 
@@ -25,7 +25,7 @@ def job(data, cost, scheme="standard", optimizer="gradient_descent", **settings)
 
 
 def kept(made):
-    return run(made).arrays[names.KEPT]
+    return run(made).arrays[names.DESCENT_ARRAYS]
 
 
 @pytest.mark.parametrize("scheme", ["standard", "pca_sphere", "identity"])
@@ -33,12 +33,12 @@ def kept(made):
 def test_of_least_squares_the_closed_form_is_the_recorded_excess(data, scheme):
     parts = kept(job(data(), costs.least_squares, scheme, step_sizes=(1e-7, 1e-3, 0.05)))
     assert "layer_ends" not in parts
-    found = of_parts(parts)
+    found = layers_from_arrays(parts)
     assert found.exact
     costs_of = parts[names.TRAIN_COST.key][:, 0]
     assert parts["layer_share"].sum() == pytest.approx(costs_of[0, 0] - parts["minimum"], rel=1e-9)
     for step in found.sizes:
-        edge = found.excess[found.run(step)]
+        edge = found.excess[found.run_index(step)]
         if np.nanmax(edge) > 1:  # it grows, and so does the rounding
             continue
         at, rows = found.history(step)
@@ -59,7 +59,7 @@ def test_of_least_squares_the_closed_form_is_the_recorded_excess(data, scheme):
 )
 def test_measured_layers_are_never_negative_and_add_up_to_the_excess(cost, data, settings):
     parts = kept(job(data(), cost, **settings))
-    found = of_parts(parts)
+    found = layers_from_arrays(parts)
     assert not found.exact
     assert parts["layer_ends"].min() >= 0
     np.testing.assert_allclose(parts["layer_ends"].sum(axis=1), 1, rtol=1e-6)
@@ -67,26 +67,28 @@ def test_measured_layers_are_never_negative_and_add_up_to_the_excess(cost, data,
     best = found.path_step
     at, rows = found.history(best)
     np.testing.assert_array_equal(at, np.arange(41))
-    np.testing.assert_allclose(rows.sum(axis=1), found.excess[found.run(best)], rtol=1e-5)
+    np.testing.assert_allclose(rows.sum(axis=1), found.excess[found.run_index(best)], rtol=1e-5)
     np.testing.assert_allclose(rows[0], found.thickness, atol=1e-6)  # the left panel's
-    np.testing.assert_allclose(found.left(best).sum(), rows[-1].sum(), rtol=1e-5)
+    np.testing.assert_allclose(found.remaining_excess(best).sum(), rows[-1].sum(), rtol=1e-5)
     assert found.ratios(found.sizes).min() >= 0
 
 
 def test_measured_layers_of_least_squares_are_the_exact_ones(monkeypatch):
     """By the gradients of a run they are what the closed form says."""
     made = job(diabetes(), costs.least_squares)
-    exact = of_parts(kept(made))
+    exact = layers_from_arrays(kept(made))
     monkeypatch.setattr(layers, "_is_exact", lambda here: False)
-    measured = of_parts(kept(made))
+    measured = layers_from_arrays(kept(made))
     for step in STEPS[:2]:  # the third grows
-        np.testing.assert_allclose(measured.left(step), exact.left(step), atol=1e-6)
+        np.testing.assert_allclose(
+            measured.remaining_excess(step), exact.remaining_excess(step), atol=1e-6
+        )
     _, rows = measured.history(measured.path_step)
     np.testing.assert_allclose(rows, exact.history(measured.path_step)[1], atol=1e-6)
 
 
 def test_of_many_iterations_some_are_measured(monkeypatch):
-    monkeypatch.setattr(layers, "MOST", 10)
+    monkeypatch.setattr(layers, "MAX_INTERVALS", 10)
     parts = kept(job(breast_cancer(), costs.softmax, step_sizes=(0.1,)))
     assert len(parts["layer_at"]) == 11
     assert (parts["layer_at"][0], parts["layer_at"][-1]) == (0, 40)
@@ -102,14 +104,14 @@ def bent(scores, targets):
 @pytest.mark.parametrize(
     ("cost", "settings", "reason"),
     [
-        (costs.softmax, {"optimizer": "lbfgs"}, layers.GRIDLESS),
+        (costs.softmax, {"optimizer": "lbfgs"}, layers.NO_STEP_SIZES),
         (costs.perceptron, {"start": "normal"}, layers.NO_CURVATURE),
         (bent, {"start": "normal"}, layers.NOT_CONVEX),
     ],
 )
 def test_where_there_are_none_a_tag_says_why(cost, settings, reason):
     made = run(job(breast_cancer(), cost, **{"iterations": 3, **settings}))
-    assert "layer_share" not in made.arrays[names.KEPT]
+    assert "layer_share" not in made.arrays[names.DESCENT_ARRAYS]
     assert made.findings.tags[names.NO_LAYERS.key] == reason
 
 
@@ -121,9 +123,9 @@ def test_negative_curvature_is_a_reason():
 
 def test_beyond_the_budget_there_are_none_and_it_is_said():
     made = run(job(iris(), costs.multiclass_softmax, theory="none", iterations=3))
-    assert "layer_share" not in made.arrays[names.KEPT]
+    assert "layer_share" not in made.arrays[names.DESCENT_ARRAYS]
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("normbench.measures.judged.allowance", lambda *_: Work(3.0, 1e9))
         made = run(job(iris(), costs.multiclass_softmax, theory="auto", iterations=3))
-    assert "layer_share" not in made.arrays[names.KEPT]
+    assert "layer_share" not in made.arrays[names.DESCENT_ARRAYS]
     assert "melt" in made.findings.tags[names.NOTE.key]

@@ -20,10 +20,10 @@ from normbench.engine.problem import Evaluation
 from normbench.engine.rounds import Rounds
 from normbench.engine.settings import Settings
 from normbench.job import Job, Shared, run
-from normbench.measures.contract import Findings, Finished, Measure
-from normbench.measures.histories import judged_again
-from normbench.measures.judged import _without_mistake as without_mistake
-from normbench.measures.judged import judged
+from normbench.measures.contract import Findings, FinishedJob, Measure
+from normbench.measures.histories import rejudge_histories
+from normbench.measures.judged import _separating_weights as separating_weights
+from normbench.measures.judged import judge_descent
 from normbench.normalizers import PCASphere
 from normbench.optimizers import gradient_descent
 from normbench.theory import budget, shared
@@ -89,7 +89,7 @@ def test_a_measure_is_paid_from_the_budget_or_said_to_be_skipped(another, data, 
     another(
         Measure(
             lambda made: taken.append(made) or Findings(),
-            what="a dear thing",
+            budget_label="a dear thing",
             work=lambda made: Work(passes, memory),
         )
     )
@@ -242,7 +242,7 @@ def test_the_seconds_of_a_step_are_those_of_the_descent_over_the_steps_made(data
     optimizer = optimizers.gradient_descent()
     rounds = Rounds(train, None, start, lambda weights: weights, optimizer, iterations, True)
     parts = (settings, Rules(), Search(), start, rounds, rounds.descend([0.1]))
-    here, _ = judged(train, optimizer, *parts, shared.PointsCache(data.x), (3.0, 12.0))
+    here, _ = judge_descent(train, optimizer, *parts, shared.PointsCache(data.x), (3.0, 12.0))
     assert here.bench.seconds_a_step == 12 / iterations
 
 
@@ -254,9 +254,9 @@ def test_nothing_beyond_the_engine_knows_that_a_model_is_linear(data, optimizer)
     rounds = Rounds(train, None, start, lambda weights: weights, optimizer, 40, True)
     histories = rounds.descend(settings.step_sizes)
     parts = (train, optimizer, settings, Rules(), Search(critical=True), start, rounds, histories)
-    here, left = judged(*parts, shared.PointsCache(data.x), (3.0, 12.0))
+    here, left = judge_descent(*parts, shared.PointsCache(data.x), (3.0, 12.0))
     assert (here.bench.fit_seconds, here.bench.seconds_a_step) == (3, 12 / (3 * 40))
-    made = Finished(
+    made = FinishedJob(
         data, FunctionTransformer().fit(data.x), data.x, shared.PointsCache(data.x), here
     )
     found, arrays = measures.take(made, settings, left)
@@ -338,7 +338,7 @@ def test_predictions_and_ties_are_of_plain_descent_below_the_threshold(data, rul
     made = run(replace(job(data, costs.least_squares, PCASphere(0), **settings), optimizer=rule))
     predicted = [step.predicted is not None for step in made.steps]
     tie = made.steps[2].reason.startswith("tie: at exactly 2/L")
-    again = judged_again(made.arrays[names.KEPT], Rules())
+    again = rejudge_histories(made.arrays[names.DESCENT_ARRAYS], Rules())
     assert [step.reason for step in again] == [step.reason for step in made.steps]
     # Momentum 0 makes the same steps, but it does not say that it is plain.
     assert predicted == [rule.plain, rule.plain, False, False]
@@ -364,12 +364,12 @@ def test_a_run_without_a_mistake_at_its_end_is_a_proof(data):
     counts = np.array([[80.0, 0.0, 1.0], [80.0, 3.0, 0.0]])
     weights = np.arange(8.0).reshape(2, 1, 4)
     made = Histories(np.ones(shape), counts, None, None, np.full(2, -1), weights)
-    assert np.array_equal(without_mistake(made), weights[1])
-    assert without_mistake(replace(made, misclassifications=counts[:, :2] + 1)) is None
-    assert without_mistake(replace(made, misclassifications=None)) is None
+    assert np.array_equal(separating_weights(made), weights[1])
+    assert separating_weights(replace(made, misclassifications=counts[:, :2] + 1)) is None
+    assert separating_weights(replace(made, misclassifications=None)) is None
     costs_of_both = np.array([[1.0, 0.9, 0.5], [1.0, 0.1, 0.7]])
     both = replace(made, cost=costs_of_both, misclassifications=np.zeros(shape))
-    assert np.array_equal(without_mistake(both), weights[0])  # that of the lowest cost
+    assert np.array_equal(separating_weights(both), weights[0])  # that of the lowest cost
 
 
 def test_histories_must_fit_into_a_share_of_the_memory(monkeypatch):

@@ -38,12 +38,13 @@ def test_the_path_is_that_of_the_best_step(two_classes):
 
 
 def test_a_long_path_is_thinned_to_its_ends(two_classes, monkeypatch):
-    monkeypatch.setattr(contract, "PATH_NUMBERS", 4 * 5)
+    monkeypatch.setattr(contract, "MAX_PATH_NUMBERS", 4 * 5)
     for own in ({"start": "normal", "starts": 2}, {}):  # of several starts, the first
         outcome = run(job(*two_classes, **own))
         path = outcome.arrays["path"]
         assert list(path["iteration"]) == [0, 5, 10, 15, 20]
-    assert path["cost"][-1] == pytest.approx(outcome.steps[outcome.best].final_cost, rel=1e-12)
+    best = outcome.steps[outcome.best].histories["train/cost"]
+    assert path["cost"][-1] == pytest.approx(best[-1], rel=1e-12)
 
 
 def test_points_keep_their_classes_and_their_axes(two_classes):

@@ -62,7 +62,7 @@ def test_a_number_is_borne_out_by_a_descent_at_its_step_size():
 def test_the_record_holds_what_was_tried():
     found = outcome(DECADES, refine=True, shadows=False)
     record = json.loads(found.findings.tags[names.REFINED.key])
-    arrays = found.arrays[names.KEPT]
+    arrays = found.arrays[names.DESCENT_ARRAYS]
     assert record["targets"] == sorted(names.TARGETS)
     assert len(record["numbers"]) == len(arrays["refined_step_sizes"])
     assert arrays["refined_cost"].shape == (len(record["numbers"]), 1, 101)
@@ -108,7 +108,9 @@ def test_runs_that_leave_change_no_number(scheme, starts, monkeypatch):
 
     monkeypatch.setattr(refinement.Neighbours, "__call__", stay)
     whole = outcome(DECADES, scheme, **more)
-    tried = [len(found.arrays[names.KEPT]["refined_step_sizes"]) for found in (quick, whole)]
+    tried = [
+        len(found.arrays[names.DESCENT_ARRAYS]["refined_step_sizes"]) for found in (quick, whole)
+    ]
     assert tried[0] < tried[1]
     for target in names.TARGETS:
         assert told(quick, target) == pytest.approx(told(whole, target), nan_ok=True)

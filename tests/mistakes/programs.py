@@ -106,7 +106,7 @@ IDENTITY = "normalizer=identity"
 CASES = (
     Case("a chain that unpickles a file", newsgroups, ("fetch_20newsgroups: is no scheme",)),
     Case("a chain that deletes a folder", clear_home, ("clear_data_home: is no scheme",)),
-    Case("a chain that keeps pickles", memory, ("normalizer.memory=", "pickles")),
+    Case("a chain that keeps pickles", memory, ("normalizer.schemes.", ".memory=", "pickles")),
     target("dataset", "sklearn.datasets.load_iris", "dataset=iris"),
     target("normalizer", "sklearn.datasets.load_iris", IDENTITY),
     target("normalizer", "sklearn.svm.SVC", IDENTITY),

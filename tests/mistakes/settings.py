@@ -160,6 +160,7 @@ CASES = (
     one("iterations=${iterations}", said="iterations"),
     one("iterations=${none}", said="none"),
     one("step_sizes=${decades:2}", said="step_sizes"),
+    one("step_sizes={decades:-2,1}", said="'step_sizes=${decades:-2,1}'"),
     one("step_sizes=${per_scheme:3}", said="step_sizes"),
     one("iterations=" + "[" * 2000, said="iterations=", kind="brackets without end"),
     one("packages=[1]"),

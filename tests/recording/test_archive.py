@@ -93,9 +93,9 @@ def test_a_link_is_refused(tmp_path):
 
 
 def test_what_unpacks_to_far_more_is_not_unpacked(tmp_path, monkeypatch):
-    bomb = members({"artifacts/x": bytes(archive.SMALL + 1)})
+    bomb = members({"artifacts/x": bytes(archive.ALLOWED_BYTES + 1)})
     file = written(tmp_path / "x.zip", bomb)
-    assert file.stat().st_size < archive.SMALL / archive.MOST_PACKED
+    assert file.stat().st_size < archive.ALLOWED_BYTES / archive.MAX_COMPRESSION
     monkeypatch.setattr(hashlib, "file_digest", None)  # nothing is read
     with pytest.raises(UserError, match=r"it is 6.+e-05 GB and would be 0.0671 GB"):
         look(file)

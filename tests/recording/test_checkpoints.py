@@ -173,7 +173,7 @@ def test_a_saving_that_takes_long_is_made_seldom(tmp_path, monkeypatch):
     monkeypatch.setattr(checkpoints, "_write", write)
     file = DescentFile(tmp_path, DESCENT, 60)
     file.save({})
-    clock[0] += 10 * checkpoints.SHARE - 1
+    clock[0] += 10 * checkpoints.SAVING_INTERVAL - 1
     assert not file.due()
     clock[0] += 1
     assert file.due()
@@ -290,7 +290,7 @@ def test_where_nothing_can_be_written_the_job_goes_on(tmp_path, capsys):
 def test_what_is_too_large_or_takes_pickle_is_not_written(tmp_path, monkeypatch):
     file = DescentFile(tmp_path, DESCENT, 60)
     file.save({"state/0": np.array([{}], object)})
-    monkeypatch.setattr(files, "LARGEST", 100)
+    monkeypatch.setattr(files, "MAX_ARRAY_BYTES", 100)
     file.save({"weights": np.zeros(100)})
     assert list(tmp_path.iterdir()) == []
 

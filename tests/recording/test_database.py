@@ -11,7 +11,7 @@ from mlflow import MlflowClient
 
 from normbench import names
 from normbench.recording.store import database
-from normbench.recording.store.connection import Patient, Store, StoreLostError
+from normbench.recording.store.connection import RetryingClient, Store, StoreLostError
 from normbench.recording.store.writer import Writer
 from normbench.results.store import mlflows_own, stores
 from normbench.results.store.database import Database, _terms
@@ -58,7 +58,7 @@ def written(folder, mlflows):
     folder.mkdir()
     store = Store.at("sqlite:///mlflow.db", "artifacts", folder)
     if mlflows:
-        patient = Patient(mlflows_own.make_client(store.uri), store.uri)
+        patient = RetryingClient(mlflows_own.make_client(store.uri), store.uri)
         assert store.client
         store.__dict__["client"] = patient
     writer = Writer(store)

@@ -4,11 +4,14 @@ import importlib
 import sys
 
 import numpy as np
+import pandas as pd
 import pytest
+from sklearn.preprocessing import MinMaxScaler
 
 from normbench import costs, optimizers
 from normbench.choices import chain
-from normbench.datasets import make_dataset
+from normbench.datasets import Sampling, make_dataset
+from normbench.datasets.files import Options, table_dataset
 from normbench.normalizers import PCASphere
 from normbench.recording.reuse import identity as fingerprint
 from normbench.settings import DRAWN
@@ -28,8 +31,8 @@ def data(points=POINTS, labels=LABELS, classes=("a", "b")):
     return make_dataset("points", points, labels, class_names=classes, source="-")
 
 
-def both(params=PARAMS, dataset=None, cost=costs.softmax, normalizer=None):
-    parts = (cost, normalizer or PCASphere(), optimizers.gradient_descent())
+def both(params=PARAMS, dataset=None, cost=costs.softmax, normalizer=None, optimizer=None):
+    parts = (cost, normalizer or PCASphere(), optimizer or optimizers.gradient_descent())
     return fingerprint.identity(params, dataset or data(), parts)
 
 
@@ -106,6 +109,28 @@ def test_statistics_of_all_points_are_another_descent_and_other_folds_another_jo
     assert len({both(folds).job, both().job, *(other.job for other in others)}) == 5
 
 
+def test_the_share_of_outliers_counts_in_folds_whose_points_are_fewer():
+    folds = {**PARAMS, "dataset.folds": 5, "dataset.outliers": "points"}
+    jobs = [both({**folds, "dataset.outlier_share": share}) for share in (0.0062, 0.0068)]
+    assert jobs[0].descent == jobs[1].descent  # of data of one content
+    assert jobs[0].job != jobs[1].job
+    alone = {**PARAMS, "dataset.outliers": "points", "dataset.outlier_share": 0.1}
+    assert both(alone) == both({**alone, "dataset.outlier_share": 0.2})
+
+
+def test_folds_of_a_table_with_gaps_are_not_those_of_its_filled_one():
+    table = pd.DataFrame({"age": [1.0, 2.0, np.nan, 9.0, 7.0, 3.0], "label": ["a", "b"] * 3})
+    options = Options(fill="median")
+    with_gaps, filled = (
+        table_dataset("t", rows, "label", None, options, source="-")
+        for rows in (table, table.fillna({"age": 3.0}))
+    )
+    assert identity(dataset=with_gaps) == identity(dataset=filled)
+    folds = Sampling(folds=3)
+    again, first, other = (identity(dataset=folds.apply(d)) for d in (filled, filled, with_gaps))
+    assert again == first != other
+
+
 def test_a_seed_counts_where_it_draws_the_start():
     for start in DRAWN:
         drawn = {**PARAMS, "start": start}
@@ -121,8 +146,10 @@ def test_what_is_recorded_covers_what_is_asked_of_less_and_of_no_other():
     assert not fingerprint.covers(recorded, {**PARAMS, "record": ["path", "fit"]})
     assert not fingerprint.covers(recorded, {**PARAMS, "theory": "full"})
     assert not fingerprint.covers(recorded, {**PARAMS, "search.critical": True})
-    assert fingerprint.judged(recorded) == fingerprint.judged(PARAMS)
-    assert fingerprint.judged(recorded) != fingerprint.judged({**PARAMS, "rules.tail": 0.2})
+    assert fingerprint.judging_settings(recorded) == fingerprint.judging_settings(PARAMS)
+    assert fingerprint.judging_settings(recorded) != fingerprint.judging_settings(
+        {**PARAMS, "rules.tail": 0.2}
+    )
 
 
 def test_every_link_of_a_chain_and_its_settings_make_the_identity():
@@ -137,6 +164,27 @@ def test_every_link_of_a_chain_and_its_settings_make_the_identity():
         "whitening",
         "_data",
     ]
+
+
+def test_the_link_of_a_chain_of_one_counts_with_its_settings():
+    assert identity(normalizer=chain(["pca"])) != identity(normalizer=chain(["pca_sphere"]))
+    one, other = (chain([{"pca_sphere": {"ridge": ridge}}]) for ridge in (1e-7, 1e-6))
+    assert identity(normalizer=one) != identity(normalizer=other)
+
+
+def test_the_scheme_of_an_optimizer_counts_with_its_settings_and_code(monkeypatch):
+    def of_scheme(scheme):
+        optimizer = optimizers.preconditioned(scheme)
+        return identity(normalizer=MinMaxScaler(), optimizer=optimizer)
+
+    assert of_scheme(PCASphere()) == of_scheme(PCASphere())
+    assert of_scheme(PCASphere()) != of_scheme(PCASphere(ridge=0.1))  # by the option's file
+    assert of_scheme(chain([{"pca": {"components": 1}}])) != of_scheme(chain(["pca"]))
+    known = of_scheme(PCASphere())
+    real = fingerprint.code_of
+    edited = {PCASphere.__module__: "edited"}
+    monkeypatch.setattr(fingerprint, "code_of", lambda name: edited.get(name) or real(name))
+    assert of_scheme(PCASphere()) != known
 
 
 SOURCE = """
@@ -174,6 +222,14 @@ def changed(tmp_path, monkeypatch):
 
 def test_a_formula_of_a_users_own_changes_the_identity(changed):
     assert changed("scores[:, 0] - targets", "scores[:, 0] * targets") != changed()
+
+
+def test_a_module_is_read_in_the_encoding_that_it_says(changed, tmp_path):
+    before = changed()
+    text = "# coding: latin-1\n" + SOURCE.replace("A cost of", "Ein Maß für")
+    (tmp_path / "a_users_cost.py").write_bytes(text.encode("latin-1"))
+    fingerprint.code_of.cache_clear()
+    assert identity(cost=sys.modules["a_users_cost"].own) == before
 
 
 @pytest.mark.parametrize(

@@ -15,13 +15,13 @@ import pytest
 
 from normbench import names
 from normbench.datasets import UserError
-from normbench.recording.resume import leftovers
+from normbench.recording.resume import leftovers, recovery
 from normbench.recording.store import connection as store
 from normbench.recording.store.connection import Store, StoreLostError
-from normbench.recording.store.places import own_place
+from normbench.recording.store.places import suggested_path
 from normbench.recording.store.writer import Writer
 from normbench.results.pages import drawn
-from normbench.results.pages.drawn import Known
+from normbench.results.pages.drawn import RecordedFigures
 from normbench.results.safe import files
 from normbench.results.store import owner
 from normbench.results.store.job_records import JobRecord, RunRecord
@@ -36,13 +36,15 @@ def writer(tmp_path, with_store):
 
 
 def record(writer, number=0, fingerprint="ab", parent="", **more):
-    job = {"job": f"s1/{number}", "sweep_id": "s1", "fingerprint": fingerprint}
+    job = {"job": f"s1/{number}", "sweep_id": "s1", "fingerprint": fingerprint, "descent": "cd"}
     shared = {"sweep_id": "s1", "normalizer": "standard"}
     steps = [
         RunRecord(f"step {n}", shared, [("train/cost", 0.5, k) for k in range(3)]) for n in "ab"
     ]
     scheme = RunRecord("standard", {**shared, **job}, [("train/cost", 0.5, 0)])
-    return JobRecord(writer.store.shown, NAME, parent, {"iterations": "2"}, scheme, steps, **more)
+    return JobRecord(
+        writer.store.safe_uri, NAME, parent, {"iterations": "2"}, scheme, steps, **more
+    )
 
 
 @pytest.fixture
@@ -148,8 +150,8 @@ def test_a_draft_in_the_way_is_not_followed(writer, tmp_path):
 HELD = """
 import sys
 from pathlib import Path
-from normbench.recording.resume import leftovers
-with leftovers.only_one("ab", Path(sys.argv[1])):
+from normbench.recording.resume import leftovers, recovery
+with leftovers.only_one("cd", Path(sys.argv[1])):  # as a job locks its descent
     print("held", flush=True)
     sys.stdin.read()
 """
@@ -273,22 +275,22 @@ def test_a_record_goes_once_it_was_written_by_whoever(writer, pending, tmp_path)
 
 def test_a_suggested_place_is_the_users_own(monkeypatch, tmp_path):
     monkeypatch.setenv("HOME", str(tmp_path))
-    assert own_place("mlflow.db") == tmp_path / "mlflow.db"
+    assert suggested_path("mlflow.db") == tmp_path / "mlflow.db"
     with pytest.raises(UserError, match=str(tmp_path)):
         _ = Store.at("sqlite:////proc/none/mlflow.db", None, tmp_path).client
 
 
 def test_only_regular_files_of_a_size_are_read(tmp_path):
     (tmp_path / "file").write_bytes(b"12345")
-    assert files.content(tmp_path / "file", 5) == b"12345"
+    assert files.read_bounded(tmp_path / "file", 5) == b"12345"
     with pytest.raises(OSError, match="is larger than 4 bytes"):
-        files.content(tmp_path / "file", 4)
+        files.read_bounded(tmp_path / "file", 4)
     for kind in ("a pipe", "a link", "a folder"):
         IN_THE_WAY[kind](tmp_path / kind)
         with pytest.raises(OSError, match="is no regular file"):
-            files.content(tmp_path / kind, 5)
+            files.read_bounded(tmp_path / kind, 5)
     with pytest.raises(OSError, match="is no regular file"):
-        files.content(Path("/dev/zero"), 5)
+        files.read_bounded(Path("/dev/zero"), 5)
 
 
 class Tags:
@@ -316,7 +318,7 @@ def test_what_draws_changes_what_figures_are_known_by(tmp_path, monkeypatch, nam
     monkeypatch.setattr(drawn, "CODE", tmp_path)
 
     def digest():
-        return Known(None, tmp_path, {}, []).digest
+        return RecordedFigures(None, tmp_path, {}, []).digest
 
     before = digest()
     (tmp_path / "figures/base/style.pyc").write_text("b")
@@ -339,7 +341,7 @@ def test_figures_are_copied_from_a_neighbour_and_nothing_else_is(tmp_path):
     told = hashlib.sha256(b"drawn").hexdigest()[:16]
 
     def copied(folder, name, copy=True):
-        known = Known(Tags(folder, json.dumps({name: told})), mine, {NAME: "1"}, [])
+        known = RecordedFigures(Tags(folder, json.dumps({name: told})), mine, {NAME: "1"}, [])
         return known.files(copy)
 
     neighbour = tmp_path / "outputs" / "other"
@@ -375,3 +377,15 @@ def test_a_job_waits_for_the_disk_once_all_of_it_is_written(writer, monkeypatch)
     monkeypatch.setattr(Store, "settle", settle)
     writer.write(record(writer))
     assert seen == [{"FINISHED"}]
+
+
+def test_a_ledger_is_that_of_the_last_sweep_in_a_folder_though_it_was_removed(tmp_path):
+    ledger = tmp_path / leftovers.LEDGER
+    with pytest.raises(FileNotFoundError):
+        recovery.read_ledger(ledger)
+    for number, sweep in enumerate(("first", "second")):
+        ledger.write_text(f'{{"sweep_id": "{sweep}"}}')
+        os.utime(ledger, ns=(number, number))  # however fast this machine is
+        assert recovery.read_ledger(ledger) == {"sweep_id": sweep}
+    ledger.unlink()
+    assert recovery.read_ledger(ledger) == {"sweep_id": "second"}

@@ -112,5 +112,5 @@ def test_artifacts_that_were_left_where_nobody_can_write_are_told_of(two, tmp_pa
 def test_artifacts_in_a_cloud_never_were_beside_the_database(tmp_path):
     (tmp_path / "mlartifacts" / "digits").mkdir(parents=True)
     place, parts = "bucket/mlartifacts/digits", mlflows_own.OF_EXPERIMENT
-    assert mlflows_own.beside(tmp_path / "mlflow.db", f"s3://{place}", parts) is None
-    assert mlflows_own.beside(tmp_path / "mlflow.db", f"file:///{place}", parts)
+    assert mlflows_own.moved_with_database(tmp_path / "mlflow.db", f"s3://{place}", parts) is None
+    assert mlflows_own.moved_with_database(tmp_path / "mlflow.db", f"file:///{place}", parts)

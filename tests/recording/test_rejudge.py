@@ -17,7 +17,7 @@ from normbench.measures.contract import BEST, RULES
 from normbench.optimizers import adam, gradient_descent
 from normbench.recording.reuse import lookup as reuse
 from normbench.recording.reuse import rejudge
-from normbench.recording.reuse.recorded import Recorded
+from normbench.recording.reuse.recorded import RecordedRun
 from normbench.recording.store import records
 from normbench.recording.store.connection import Store
 from normbench.recording.store.writer import Writer
@@ -63,10 +63,12 @@ class Bed:
         rng = np.random.default_rng(3)
         y = rng.integers(0, 2, 60)
         x = (rng.standard_normal((60, 3)) + y[:, None]) * [1.0, 10.0, 0.1] + [0.0, 5.0, 1.0]
-        self.data = make_dataset(
+        data = make_dataset(
             *("two", x[:40], y[:40]),
             **{"x_test": x[40:], "y_test": y[40:], "class_names": ["no", "yes"], "source": "-"},
         )
+        folds = tuple(rng.permutation(40) % 2 for _ in range(3))
+        self.data = replace(data, folds=folds)  # beside test points: a bed has every finding
         self.job = job
         self.uri = f"sqlite:///{folder}/mlflow.db"
         self.writer = Writer(Store.at(self.uri, "artifacts", folder))
@@ -77,13 +79,14 @@ class Bed:
         told = {f"rules.{key}": value for key, value in vars(rules).items()}
         params = {"shown_step": shown, "normalizer": "own", "iterations": 20, **told}
         tags = {"normalizer": "own", "sweep_id": "s", "job": "s/0"}
-        return records.Place(self.uri, "two-cost", self.sweep, params, tags)
+        return records.RecordHeader(self.uri, "two-cost", self.sweep, params, tags)
 
     def fresh(self, rules, shown):
         """Return the record of a job that is run with rules."""
         cost, scheme, optimizer, starts, search = self.job
         start = {"start": "normal", "starts": starts}
-        settings = Settings(SIZES, iterations=20, record=RECORD, shown_step=shown, **start)
+        asked = {"record": RECORD, "theory": "full", **start}
+        settings = Settings(SIZES, iterations=20, shown_step=shown, **asked)
         outcome = run(
             Job(self.data, cost, scheme, optimizer, settings, 0.0, rules=rules, search=search)
         )
@@ -92,8 +95,8 @@ class Bed:
     def again(self, record, rules, shown):
         """Return the record of a job that is written, and judged again by rules."""
         run_id = self.writer.write(record)
-        told = Recorded(scheme(self.uri, run_id), run_id)
-        return rejudge.rejudged(told, self.place(rules, shown), record.dataset)
+        told = RecordedRun(scheme(self.uri, run_id), run_id)
+        return rejudge.rejudge_run(told, self.place(rules, shown), record.dataset)
 
 
 @pytest.fixture(scope="module", params=JOBS)
@@ -121,8 +124,9 @@ def same(first, second, but=()):
         }
     words = (first.arrays.keys() | second.arrays.keys()) - set(but)
     for word in words:
-        assert first.arrays[word].keys() == second.arrays[word].keys()
-        for key in first.arrays[word].keys() - {"follows"}:
+        keys = first.arrays[word].keys() - {*but}
+        assert keys == second.arrays[word].keys() - {*but}
+        for key in keys - {"follows"}:
             np.testing.assert_array_equal(first.arrays[word][key], second.arrays[word][key])
 
 
@@ -148,12 +152,14 @@ def test_other_rules_give_what_a_fresh_run_gives(bed, other):
     lost = {name for name, what in follows.items() if what == RULES}
     lost |= {name for name, what in follows.items() if what == BEST and size[0] != size[1]}
     assert set(filter(None, again.scheme.tags.get("descend_again", "").split(","))) == lost
-    kept = {"fit_seconds", "seconds_a_step", "descent", "recorded", "explanation", "descend_again"}
+    kept = {"fit_seconds", "seconds_a_step", "recorded", "explanation", "descend_again"}
+    kept |= {"layer_path", "layer_at", "layer_step"}  # which say of which step they are
     same(again, fresh, times(first) | times(fresh) | lost | kept)
     if not lost:
         assert again.scheme.tags["explanation"] == fresh.scheme.tags["explanation"]
     assert not any(key in lost for key, _, _ in again.scheme.metrics)
     assert not lost & again.arrays.keys()
+    assert not lost & again.arrays[names.DESCENT_ARRAYS].keys()
 
 
 @pytest.mark.parametrize("other", OTHERS, ids=["other rules", "another step"])
@@ -166,11 +172,12 @@ def test_there_and_back_is_where_it_began_but_for_what_was_lost(bed, other):
 
 
 def test_what_is_lost_matters_where_it_is_asked_for():
-    tags = {names.AGAIN.key: "path,theory/lipschitz_best"}
-    assert reuse.lacks(tags, {"record": "['points', 'path']"})
-    assert not reuse.lacks(tags, {"record": ["points"]})
-    assert not reuse.lacks({}, {"record": ["path"]})
-    assert reuse.lacks({names.AGAIN.key: "final/critical_step"}, {})
+    tags = {names.DESCEND_AGAIN.key: "path,theory/lipschitz_best"}
+    assert reuse.lost_request(tags, {"record": "['points', 'path']"})
+    assert not reuse.lost_request(tags, {"record": ["points"]})
+    assert not reuse.lost_request({}, {"record": ["path"]})
+    assert reuse.lost_request({names.DESCEND_AGAIN.key: "final/critical_step"}, {})
+    assert reuse.lost_request({names.DESCEND_AGAIN.key: "folds/cost,folds/cost_of_seed"}, {})
 
 
 def test_every_finding_of_a_scheme_is_a_declared_name(bed):
@@ -178,6 +185,10 @@ def test_every_finding_of_a_scheme_is_a_declared_name(bed):
     entries = [key for key, _, step in bed.first.scheme.metrics if step]
     entries = [key for key in entries if not key.startswith(names.GRID)]  # of its step sizes
     assert all(names.axis_of(key) or "_q" in key for key in entries)
+
+
+def test_the_case_of_the_least_cost_is_a_known_one(bed):
+    assert bed.first.scheme.tags[names.MINIMUM_CASE.key] in names.CASES
 
 
 def test_rules_out_of_their_range_are_a_users_mistake():
@@ -197,5 +208,5 @@ def test_a_job_asks_the_store_for_its_descent_once():
             return []
 
     tags = {names.DESCENT.key: "d", names.FINGERPRINT.key: "f"}
-    assert _find_recorded(Empty(), records.Place("", "x", "", {}, tags)) == ("", None)
+    assert _find_recorded(Empty(), records.RecordHeader("", "x", "", {}, tags)) == ("", None)
     assert asked == [("x", "d")]

@@ -59,7 +59,7 @@ def _place(uri, parent, number, name, rules):
     params = {"normalizer": name, "iterations": 20, "record": ["path", "contours"], **told}
     tags = {"normalizer": name, "sweep_id": "old", "job": f"old/{number}", "descent": name}
     tags |= {"sweep.old": str(number), "fingerprint": f"{name}-{number}"}
-    return records.Place(uri, NAME, parent, params, tags)
+    return records.RecordHeader(uri, NAME, parent, params, tags)
 
 
 @pytest.fixture

@@ -10,7 +10,7 @@ from contextlib import closing
 import pytest
 from mlflow.exceptions import MlflowException
 
-from normbench.recording.store.connection import Patient, Store, StoreLostError, _initialize
+from normbench.recording.store.connection import RetryingClient, Store, StoreLostError, _initialize
 from normbench.recording.store.places import try_folder
 from normbench.results.store import mlflows_own
 
@@ -40,26 +40,26 @@ class Client:
 )
 def test_what_passes_is_tried_again(words):
     client = Client(words)
-    assert Patient(client, "sqlite:///mlflow.db").log_inputs("run") == "run"
+    assert RetryingClient(client, "sqlite:///mlflow.db").log_inputs("run") == "run"
     assert client.calls == 2
 
 
 def test_another_experiment_of_that_name_is_told_at_once():
     words = "Experiment(name=a) already exists. (sqlite3.IntegrityError) UNIQUE constraint failed"
     with pytest.raises(MlflowException, match="already exists"):
-        Patient(Client(words), "sqlite:///mlflow.db").create_experiment("a")
+        RetryingClient(Client(words), "sqlite:///mlflow.db").create_experiment("a")
 
 
 def test_what_lasts_is_told_at_once():
     client = Client("(sqlite3.DatabaseError) database disk image is malformed", always=True)
     with pytest.raises(StoreLostError, match="malformed"):
-        Patient(client, "sqlite:///mlflow.db").log_inputs("run")
+        RetryingClient(client, "sqlite:///mlflow.db").log_inputs("run")
     assert client.calls == 1
 
 
 def test_what_never_passes_is_lost_after_some_patience():
     client = Client("database is locked", always=True)
-    patient = Patient(client, "sqlite:///mlflow.db", seconds=0.2)
+    patient = RetryingClient(client, "sqlite:///mlflow.db", seconds=0.2)
     with pytest.raises(StoreLostError, match="locked"):
         patient.log_inputs("run")
     assert client.calls >= 4
@@ -71,7 +71,7 @@ def test_what_never_passes_is_lost_after_some_patience():
 def test_another_error_is_the_callers():
     client = Client("RESOURCE_DOES_NOT_EXIST", always=True)
     with pytest.raises(MlflowException):
-        Patient(client, "sqlite:///mlflow.db").log_inputs("run")
+        RetryingClient(client, "sqlite:///mlflow.db").log_inputs("run")
     assert client.calls == 1
 
 
@@ -184,5 +184,5 @@ RAW = (
 )
 def test_a_lost_server_is_told_in_few_words(text, words):
     with pytest.raises(StoreLostError, match=words) as caught:
-        Patient(Client(text, always=True), "http://127.0.0.1:9", 0).log_inputs("run")
+        RetryingClient(Client(text, always=True), "http://127.0.0.1:9", 0).log_inputs("run")
     assert len(str(caught.value)) < 300

@@ -4,19 +4,19 @@ import numpy as np
 import pytest
 
 from normbench import compare, names
-from normbench.recording.store.thinned import FIRST, MOST, places
+from normbench.recording.store.thinned import FIRST, MAX_POINTS, thinned_indices
 
 
 @pytest.mark.parametrize("count", [1, 1000, 1001])
 def test_a_short_history_keeps_all(count):
-    assert places(np.zeros(count)).tolist() == list(range(count))
+    assert thinned_indices(np.zeros(count)).tolist() == list(range(count))
 
 
 @pytest.mark.parametrize("count", [1002, 5000, 100_001])
 def test_extremes_the_beginning_and_both_ends_stay(count):
     values = np.random.default_rng(count).standard_normal(count)
-    kept = places(values)
-    assert len(kept) <= MOST
+    kept = thinned_indices(values)
+    assert len(kept) <= MAX_POINTS
     assert (np.diff(kept) > 0).all()
     assert kept[:FIRST].tolist() == list(range(FIRST))
     assert kept[-1] == count - 1
@@ -39,7 +39,7 @@ def test_what_is_read_is_the_whole_history(long):
     """Every point of every step, from the arrays; the store's client has fewer."""
     frame, sweep = long.frame, long.sweep
     assert len(frame) == 3 * 2501
-    (parts,) = sweep.arrays(sweep.of_role(names.SCHEME), names.KEPT).values()
+    (parts,) = sweep.arrays(sweep.of_role(names.SCHEME), names.DESCENT_ARRAYS).values()
     for number, (_, rows) in enumerate(frame.groupby("step_size")):
         assert rows.iteration.tolist() == list(range(2501))
         np.testing.assert_array_equal(rows.cost, parts["train/cost"][number, 0])
@@ -50,7 +50,7 @@ def test_what_is_read_is_the_whole_history(long):
     assert len(best) == 2501
     for run_id in sweep.of_role(names.STEP)["run_id"]:
         told = sweep.series(run_id, "train/cost")
-        assert 500 < len(told) <= MOST
+        assert 500 < len(told) <= MAX_POINTS
     assert set(sweep.of_role(names.STEP)[names.THINNED.column]) == {"true"}
 
 

@@ -80,11 +80,11 @@ def test_a_wrong_password_is_one_line_and_is_not_told(command, tmp_path, guarded
 
 
 def test_a_password_of_mlflows_file_is_known_for_a_secret(tmp_path, monkeypatch):
-    monkeypatch.setattr(secrets, "_known", set())
+    monkeypatch.setattr(secrets, "_secrets", set())
     monkeypatch.setenv("HOME", by_file(tmp_path, SECRET)["HOME"])
     secrets.learn_environment()
-    secrets._pattern.cache_clear()
+    secrets._learned_pattern.cache_clear()
     told = secrets.blot(f"it said {SECRET} at last")
     monkeypatch.undo()
-    secrets._pattern.cache_clear()
+    secrets._learned_pattern.cache_clear()
     assert told == "it said *** at last"

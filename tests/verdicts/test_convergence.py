@@ -70,6 +70,18 @@ def test_a_curve_that_ends_far_above_its_start_has_diverged(end, found):
 
 
 @pytest.mark.parametrize(
+    ("end", "found"), [(0.9, "cycling"), (10.8, "cycling"), (11.1, "diverged")]
+)
+def test_where_no_run_goes_below_the_start_its_cost_is_the_scale(end, found):
+    history = np.r_[np.geomspace(1.0, end, 51), np.linspace(end, 1.01 * end, 50)]
+    judged = judge(history, minimum=min(1.0, end))
+    assert judged.verdict == found
+    assert ("times the start's cost" in judged.reason) == (found == "diverged")
+    assert verdict(history, minimum=1.0 - 1e-15) == found  # an excess of rounding is none
+    assert verdict(np.r_[0.0, history]) != "diverged"  # nothing to compare with
+
+
+@pytest.mark.parametrize(
     ("shadows", "found"),
     [([], "converged"), ([0.0, 9e-8], "converged"), ([0.0, -2e-7], "decided by rounding")],
 )
@@ -346,7 +358,6 @@ def test_a_history_ends_where_the_first_start_stopped_being_finite(stops, left):
     (step,) = steps({names.TRAIN_COST.key: costs}, np.array(stops), [0.1], bench)
     assert len(step.histories[names.TRAIN_COST.key]) == left
     assert step.quartiles[names.TRAIN_COST.key].shape == (2, left)
-    assert (step.final_cost < np.inf) == (left > 0)
     assert (step.verdict == names.DIVERGED) == (left < 4)
 
 
@@ -399,7 +410,6 @@ def test_starts_stand_together_and_the_first_size_at_the_lowest_cost_is_the_best
         np.testing.assert_allclose(
             step.quartiles[names.TRAIN_COST.key], np.outer(ends, FALLING), rtol=1e-12
         )
-        assert step.final_cost == pytest.approx(middle * FALLING[-1])
         assert len(step.verdicts) == 4
     assert [step.metrics[names.TO_LOWEST.key] for step in made] == pytest.approx(
         [29, np.nan], nan_ok=True

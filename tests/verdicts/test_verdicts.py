@@ -88,9 +88,24 @@ def test_a_few_components_of_many_features_make_no_matrix_of_them_all(monkeypatc
     rng = np.random.default_rng(0)
     x = rng.standard_normal((20, 2 + spectra.MAX_SPECTRUM_FEATURES))
     monkeypatch.setattr(np, "outer", None)  # a covariance of them all would need it
-    found = run(job(two_classes(x, np.arange(20) % 2), scheme=PCARotation(components=3)))
+    scheme, small = PCARotation(components=3), (1e-6,)
+    found = run(job(two_classes(x, np.arange(20) % 2), scheme=scheme, step_sizes=small))
     assert found.features == 3
     assert found.steps[0].verdict != "diverged"
+
+
+def test_other_rules_give_the_same_runs_shadows():
+    sizes = tuple(np.geomspace(1e-4, 1e-2, 5))
+    every = [
+        run(job(breast_cancer(), step_sizes=sizes, theory="none", rules=Rules(diverged=most)))
+        for most in (1, 10, 1e4)
+    ]
+    shadows = [outcome.arrays[names.DESCENT_ARRAYS]["shadows"] for outcome in every]
+    costs = every[0].arrays[names.DESCENT_ARRAYS][names.TRAIN_COST.key][:, 0]
+    lowest = costs[:, 50:].min(axis=1) / costs[:, 0]
+    assert ((lowest > 10) & (lowest < 100)).any()  # by which rule these have diverged, differs
+    np.testing.assert_array_equal(shadows[0], shadows[1])
+    np.testing.assert_array_equal(shadows[1], shadows[2])
 
 
 def test_no_number_that_is_logged_is_infinite():
@@ -99,7 +114,7 @@ def test_no_number_that_is_logged_is_infinite():
         "far", x, [0.0, 1.0, 2.0, 3.0], x_test=[[1e30]], y_test=[1.0], source="arrays"
     )
     outcome = run(job(data, costs.least_squares, step_sizes=[0.01], precision="float32"))
-    place = records.Place("store", "far", "parent", {}, {"normalizer": "identity"})
+    place = records.RecordHeader("store", "far", "parent", {}, {"normalizer": "identity"})
     written = records.of_outcome(place, data, outcome)
     entries = [entry for part in (written.scheme, *written.steps) for entry in part.metrics]
     assert any(key == "final/train_cost" for key, _, _ in entries)

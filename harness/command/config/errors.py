@@ -8,7 +8,7 @@ from functools import cache
 from hydra.errors import HydraException, OverrideParseException
 from omegaconf.errors import OmegaConfBaseException
 
-from normbench.choices import PLACES, entries, names, no_option
+from normbench.choices import GROUP_CONTRACTS, entries, names, no_option
 from normbench.datasets.values import UserError, did_you_mean
 from normbench.settings import CHOICES, OF_OPTIONS, TABLE
 
@@ -49,11 +49,16 @@ def _explain_unread(override: str, reason: str) -> str:
     if override.count("[") != override.count("]") or override.count("{") != override.count("}"):
         name = override.partition("=")[0] if "=" in override else "NAME"
         return f"its brackets do not close; quote a value with spaces: '{name}=[1, 10]'"
+    if re.search(r"(?<!\$)\{decades:", override):
+        dollar = override.replace("{decades:", "${decades:")
+        return f"powers of ten are written with a dollar, in single quotes: '{dollar}'"
     if override.strip(",") != override:
         return "begins or ends with a comma; write no space beside a comma, as in NAME=A,B"
     if "=" not in override:
         name, _, option = override.rpartition(":")
-        groups = [group for group in PLACES if option in names(group) and name in ("", group)]
+        groups = [
+            group for group in GROUP_CONTRACTS if option in names(group) and name in ("", group)
+        ]
         if groups:
             return f"is no setting; write {groups[0]}={option}"
         suggestion = did_you_mean(override, ("results", "dashboard", *setting_names()))

@@ -108,7 +108,7 @@ class Grid:
                 and entry.key in loader.list_groups("")
             ):
                 raise UserError(f"{entry.key}: one choice holds for a whole comparison; name one")
-        self._fixed = [part.overrides[0] for part in self.entries if len(part.values) == 1]
+        self._fixed = [single.overrides[0] for single in self.entries if len(single.values) == 1]
         # What several choices of a group begin with is replaced in every job but the first.
         self._first = tuple(
             entry.overrides[0]

@@ -21,8 +21,8 @@ def text() -> str:
 
 def described(text: str) -> str:
     """Return a help text with a line for each scheme and the table of settings."""
-    text = text.replace("@SCHEMES\n", choices.described("normalizer"))
-    return text.replace("@SETTINGS\n", settings.described())
+    text = text.replace("@SCHEMES\n", choices.describe_options("normalizer"))
+    return text.replace("@SETTINGS\n", settings.describe_settings())
 
 
 def _groups() -> str:

@@ -9,7 +9,7 @@ from typing import Any
 
 from omegaconf import DictConfig, OmegaConf
 
-from normbench.datasets.values import UserError, check_integer, format_value
+from normbench.datasets.values import UserError, available_cores, check_integer, format_value
 
 BASIC = "hydra._internal.core_plugins.basic_launcher.BasicLauncher"
 JOBLIB = "hydra_plugins.hydra_joblib_launcher.joblib_launcher.JoblibLauncher"
@@ -87,7 +87,7 @@ def _check_launcher(launcher: Any) -> None:
         return
     from hydra_plugins.hydra_joblib_launcher.config import JobLibLauncherConf
 
-    cores = len(os.sched_getaffinity(0))
+    cores = available_cores()
     for key, value in launcher.items():
         if key == "n_jobs" and value != -1:
             try:

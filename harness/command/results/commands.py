@@ -138,7 +138,7 @@ def _show(options: argparse.Namespace) -> int:
 
     sweep = _sweep(options)
     folder = _folder(options, sweep)
-    present(sweep, folder, drawing, None if drawing else drawn.still(sweep, folder))
+    present(sweep, folder, drawing, None if drawing else drawn.current_figures(sweep, folder))
     return 0
 
 
@@ -171,8 +171,8 @@ def _studies(options: argparse.Namespace) -> int:
     from normbench.results.studies import expected
     from normbench.results.studies import study_table as studies
 
-    write = tables.FORMATS[options.format]
-    last, notes = studies.last(options.store, options.folder)
+    write = tables.TABLE_FORMATS[options.format]
+    last, notes = studies.last_sweeps(options.store, options.folder)
     for note in notes:
         print(note, file=sys.stderr)
     checked = studies.checked(last, options.folder)
@@ -180,7 +180,7 @@ def _studies(options: argparse.Namespace) -> int:
         print(write(studies.table(last)))
         return 0
     below = expected.reasons(checked) if options.format == "text" else []
-    print(write(expected.narrow(checked) if options.format == "text" else checked))
+    print(write(expected.narrow_table(checked) if options.format == "text" else checked))
     print("".join(f"\n{line}" for line in below), end="\n" if below else "")
     return 1 if expected.unexplained(checked) else 0
 
@@ -200,7 +200,7 @@ def _table(options: argparse.Namespace) -> int:
     if not (options.out or has_histories) and options.format == "text":
         _print_table(table)
         return 0
-    formatted = tables.FORMATS[options.format](table)
+    formatted = tables.TABLE_FORMATS[options.format](table)
     if not options.out and isinstance(formatted, str):
         print(formatted)
         return 0

@@ -46,12 +46,12 @@ class Selection:
 
     @property
     def summary(self) -> str:
-        """What goes, and what stays."""
+        """What is deleted, and what stays."""
         if self.cut_off and not self.runs_to_delete:
             return "the rest of a deletion that was cut off"
         jobs, stay = len(self.jobs) - len(self.heirs), len(self.heirs)
-        said = f"{jobs} job{'s' * (jobs != 1)}, with artifacts and figures"
-        return f"{said}; {stay} that other comparisons share stay" if stay else said
+        summary = f"{jobs} job{'s' * (jobs != 1)}, with artifacts and figures"
+        return f"{summary}; {stay} that other comparisons share stay" if stay else summary
 
 
 def run(store: str, sweeps: Sequence[str], yes: bool) -> int:
@@ -97,7 +97,7 @@ def _select_runs(writer: Writer, sweeps: Sequence[str]) -> Selection:
         sweep_runs, deleted = writer.of_sweep(sweep), writer.deleted_of(sweep)
         if not sweep_runs and not deleted:
             raise ResultsError(
-                f"comparison {clean.line(sweep)}: is not in {writer.store.shown}; "
+                f"comparison {clean.line(sweep)}: is not in {writer.store.safe_uri}; "
                 "normbench results list shows them"
             )
         cut_off += deleted

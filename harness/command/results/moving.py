@@ -65,11 +65,15 @@ def import_sweeps(store: str, artifacts: str | None, name: str) -> int:
         progress.begin(len(contents.jobs))
         done.run(progress)
         progress.end("done")
-    for old, new in done.renamed.items():
+    for old, new in done.new_ids.items():
         print(f"comparison {old} is {new} here: another one has its id")
-    present_note = f"; {done.known} of {len(contents.jobs)} jobs were there" if done.known else ""
+    present_note = (
+        f"; {done.present_jobs} of {len(contents.jobs)} jobs were there"
+        if done.present_jobs
+        else ""
+    )
     print(f"imported {_describe_counts(done.counts)}{present_note}")
-    print(f"store      {clean.line(writer.store.shown)}")
+    print(f"store      {clean.line(writer.store.safe_uri)}")
     return 0
 
 

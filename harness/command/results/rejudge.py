@@ -16,10 +16,10 @@ from normbench.datasets import UserError
 from normbench.recording.resume import leftovers
 from normbench.recording.reuse import lookup as reuse
 from normbench.recording.reuse import rejudge
-from normbench.recording.reuse.identity import job_of
-from normbench.recording.reuse.recorded import Recorded
+from normbench.recording.reuse.identity import job_digest
+from normbench.recording.reuse.recorded import RecordedRun
 from normbench.recording.store.connection import Store
-from normbench.recording.store.records import Place
+from normbench.recording.store.records import RecordHeader
 from normbench.recording.store.writer import Writer, input_of
 from normbench.results.pages.publishing import attach, publish
 from normbench.results.report.terminal import present
@@ -30,7 +30,7 @@ from normbench.results.store.rows import as_rows
 from normbench.results.store.runs import Sweep, load
 from normbench.verdicts.convergence import Rules
 
-RULE_NAMES = tuple(f"{rejudge.RULE}{field.name}" for field in fields(Rules))
+RULE_NAMES = tuple(f"{rejudge.RULE_PREFIX}{field.name}" for field in fields(Rules))
 # The tags that a new run copies from the job's old run, and a new sweep from the old sweep.
 JOB_TAGS = (names.DATASET, names.COST, names.NORMALIZER, names.OPTIMIZER, names.DESCENT)
 SWEEP_TAGS = (names.COMMIT, names.GIT_DIRTY, names.BLAS)
@@ -42,7 +42,7 @@ def run(store: str, old: Sweep, rules: Mapping[str, Any], folder: Path | None) -
     folder: where figures and report go. Raises ResultsError where the sweep is still running,
     `StoreLostError`.
     """
-    if (store_state := state.of(old)).phase is state.Phase.RUNNING:
+    if (store_state := state.state_of(old)).phase is state.Phase.RUNNING:
         raise ResultsError(
             f"comparison {clean.line(old.sweep_id)}: {store_state.predicate}; wait for it"
         )
@@ -110,7 +110,7 @@ class _Rejudgement:
         for experiment in self.old.experiments:
             row = self.old.of_role(names.SWEEP, experiment).iloc[0].dropna().to_dict()
             started_run = started_runs.get(row["experiment_id"])
-            tags = {**self._tags(row), **leftovers.home(folder)}
+            tags = {**self._tags(row), **leftovers.owner_tags(folder)}
             parents[experiment] = started_run or self.writer.start_sweep(
                 experiment, self.sweep_id, tags
             )
@@ -136,38 +136,38 @@ class _Rejudgement:
         """
         if self.writer.ended_member(row["experiment"], self.sweep_id, number):
             return
-        run = Recorded(self.old, row["run_id"])
-        job_place = self._locate(run, number, parent)
-        known_run, record = self._find_known(run, job_place), None
+        run = RecordedRun(self.old, row["run_id"])
+        header = self._locate(run, number, parent)
+        known_run, record = self._find_known(run, header), None
         if not known_run:
             try:
-                record = rejudge.rejudged(run, job_place, input_of(self.writer.run(run.run_id)))
+                record = rejudge.rejudge_run(run, header, input_of(self.writer.run(run.run_id)))
             except ResultsError as error:
                 print(f"{clean.line(str(error))}; it is left out", file=sys.stderr)
                 return
         if record is None:
-            self.writer.adopt(known_run or run.run_id, job_place.tags[names.JOB.key])
+            self.writer.adopt(known_run or run.run_id, header.tags[names.JOB.key])
             return
         lacks_theory = len(run.steps) < len(record.steps)  # runs of steps were deleted
-        if lacks_theory or reuse.lacks(record.scheme.tags, job_place.params):
+        if lacks_theory or reuse.lost_request(record.scheme.tags, header.params):
             record.scheme.tags.pop(names.FINGERPRINT.key, None)
         self.writer.write(record)
 
-    def _find_known(self, run: Recorded, job_place: Place) -> str | None:
+    def _find_known(self, run: RecordedRun, header: RecordHeader) -> str | None:
         """Return the id of a run that needs no judging: failed, or judged by these rules."""
         if run.row["verdict"] == names.FAILED:
             return run.run_id
-        return reuse.known(reuse.of_descent(self.writer, job_place), job_place)
+        return reuse.find_equal_run(reuse.find_runs_of_descent(self.writer, header), header)
 
-    def _locate(self, run: Recorded, number: int, parent: str) -> Place:
+    def _locate(self, run: RecordedRun, number: int, parent: str) -> RecordHeader:
         """Return where a job's new run belongs, with the rules among its parameters."""
         params = {**run.params, **self.rules}
         tags = {tag.key: run.row[tag.column] for tag in JOB_TAGS if tag.column in run.row}
         if names.DESCENT.key in tags:  # a job that failed early has none
-            tags[names.FINGERPRINT.key] = job_of(tags[names.DESCENT.key], params)
+            tags[names.FINGERPRINT.key] = job_digest(tags[names.DESCENT.key], params)
         tags |= {
             names.SWEEP_ID.key: self.sweep_id,
             names.JOB.key: f"{self.sweep_id}/{number}",
             names.membership(self.sweep_id).key: str(number),
         }
-        return Place(self.writer.store.shown, run.row["experiment"], parent, params, tags)
+        return RecordHeader(self.writer.store.safe_uri, run.row["experiment"], parent, params, tags)

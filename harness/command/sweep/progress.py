@@ -18,33 +18,37 @@ CHECK_SECONDS = 1.0  # seconds: between two looks whether a phase has taken long
 MINUTE, HOUR = 60, 3600
 ITERATION = "iteration"
 SHADOWS_PHASE = "descends again what rounding may decide"  # after the last iteration
-RECENT, APART, FEWEST = 20.0, 0.2, 3  # seconds that a pace is of, and between its marks; marks
+PACE_SECONDS, MARK_SECONDS, MIN_MARKS = 20.0, 0.2, 3  # of a pace, between marks; marks of a pace
 REFRESHES = 2  # of a bar, in a second
 
 
 class Pace:
-    """How fast iterations pass now: the first may take as long as many, and runs that end none."""
+    """The present pace of iterations: the first one may be slow, and ended runs take no time."""
 
-    def __init__(self, iteration: int, now: float, warm: bool) -> None:
-        """Begin at an iteration; warm: whether the first interval tells of those to come."""
-        self._marks = deque([(iteration, now)])
+    def __init__(self, iteration: int, seconds: float, warm: bool) -> None:
+        """Begin at an iteration; warm: whether the first interval is typical of later ones."""
+        self._marks = deque([(iteration, seconds)])
         self._warm = warm
 
-    def mark(self, iteration: int, now: float) -> None:
-        """Take note that an iteration is done."""
+    def mark(self, iteration: int, seconds: float) -> None:
+        """Record that an iteration is done at a time."""
         if not self._warm:
             self._marks.clear()
             self._warm = True
-        if len(self._marks) > FEWEST and now - self._marks[-2][1] < APART:
+        if len(self._marks) > MIN_MARKS and seconds - self._marks[-2][1] < MARK_SECONDS:
             self._marks.pop()
-        self._marks.append((iteration, now))
-        while len(self._marks) > FEWEST and now - self._marks[1][1] > RECENT:
+        self._marks.append((iteration, seconds))
+        while len(self._marks) > MIN_MARKS and seconds - self._marks[1][1] > PACE_SECONDS:
             self._marks.popleft()
 
     def seconds_left(self, iterations: int) -> float | None:
-        """Return the seconds that the iterations up to the last one take; None for not known."""
-        (first, began), (last, now) = self._marks[0], self._marks[-1]
-        return (now - began) / (last - first) * (iterations - last) if last > first else None
+        """Return the seconds up to the last iteration; None where they are unknown."""
+        (first, first_seconds), (last, last_seconds) = self._marks[0], self._marks[-1]
+        return (
+            (last_seconds - first_seconds) / (last - first) * (iterations - last)
+            if last > first
+            else None
+        )
 
 
 class Progress:
@@ -73,7 +77,7 @@ class Progress:
         self.iterations = 0
         self.pace: Pace | None = None  # from the first iteration on
         self.bar: Any = None
-        self.shown = 0.0  # when the bar was changed last
+        self.last_refresh = 0.0  # of the bar
         self.read: Callable[[], str] | None = None
         self.first_done: Callable[[], None] = lambda: None  # called at the first iteration
 
@@ -97,36 +101,36 @@ class Progress:
 
     def __call__(self, iteration: int) -> None:
         """Report a finished iteration; the first reported one need not be the start."""
-        now = time.monotonic()
+        seconds = time.monotonic()
         if self.doing and iteration == self.iterations:
-            self.doing = SHADOWS_PHASE, now
+            self.doing = SHADOWS_PHASE, seconds
         if self.pace is None:
-            self.pace = Pace(iteration, now, warm=False)
+            self.pace = Pace(iteration, seconds, warm=False)
             self.first_done()
             if iteration:
                 self._say(f"goes on from iteration {iteration} of {self.iterations}")
         else:
-            self.pace.mark(iteration, now)
+            self.pace.mark(iteration, seconds)
         if self.bar is not None and (
-            now - self.shown >= 1 / REFRESHES or iteration in (0, self.iterations)
+            seconds - self.last_refresh >= 1 / REFRESHES or iteration in (0, self.iterations)
         ):
-            self.shown = now
+            self.last_refresh = seconds
             self._show(completed=iteration, doing=", ".join(self._facts()))
         elif (
             self.bar is None
-            and now - self.last_line_time >= QUIET_SECONDS
+            and seconds - self.last_line_time >= QUIET_SECONDS
             and (facts := self._facts())
         ):
-            self.last_line_time = now
+            self.last_line_time = seconds
             done_iterations = f"{self.unit} {iteration} of {self.iterations}"
             self._say(f"{', '.join([done_iterations, *facts])}{self._of_all()}")
 
     def _facts(self) -> list[str]:
         """Return what is known beside the iteration: how much was read, and how long it takes."""
         assert self.pace is not None
-        left = self.pace.seconds_left(self.iterations)
-        known = [self.read()] if self.read else []
-        return known + ([] if left is None else [f"{format_duration(left)} left"])
+        seconds_left = self.pace.seconds_left(self.iterations)
+        facts = [self.read()] if self.read else []
+        return facts + ([] if seconds_left is None else [f"{format_duration(seconds_left)} left"])
 
     def __enter__(self) -> Self:
         return self
@@ -149,15 +153,15 @@ class Progress:
     def _watch(self) -> None:
         """Say what the job does whenever nothing was said for long."""
         while not self.stopped.wait(CHECK_SECONDS):
-            now = time.monotonic()
+            seconds = time.monotonic()
             if (
                 self.bar is None
                 and self.doing
-                and now - max(self.last_line_time, self.doing[1]) >= QUIET_SECONDS
+                and seconds - max(self.last_line_time, self.doing[1]) >= QUIET_SECONDS
             ):
-                self.last_line_time = now
+                self.last_line_time = seconds
                 doing, since = self.doing
-                self._say(f"{doing}, {format_duration(now - since)} so far{self._of_all()}")
+                self._say(f"{doing}, {format_duration(seconds - since)} so far{self._of_all()}")
 
     def _of_all(self) -> str:
         """Return the time left of the whole command, where that is known."""
@@ -185,12 +189,12 @@ def _bar(title: str, iterations: int) -> Any:
     from normbench.results.report import screen
 
     name = Column(no_wrap=True, overflow="ellipsis", ratio=2)
-    more = Column(no_wrap=True, overflow="ellipsis", ratio=1)
+    facts_column = Column(no_wrap=True, overflow="ellipsis", ratio=1)
     bar = progress.Progress(
         progress.TextColumn("{task.description}", markup=False, table_column=name),
         progress.BarColumn(bar_width=12),
         progress.MofNCompleteColumn(),
-        progress.TextColumn("{task.fields[doing]}", markup=False, table_column=more),
+        progress.TextColumn("{task.fields[doing]}", markup=False, table_column=facts_column),
         console=screen.console(sys.stderr),
         refresh_per_second=REFRESHES,
         transient=True,

@@ -65,7 +65,7 @@ class Queue(Launcher):
         if self.queue == "slurm":
             slurm.check(self.resources)
             uri = str(config.tracking.uri)
-            if uris.kind(uri) == "sqlite":
+            if uris.scheme_of(uri) == "sqlite":
                 print(
                     f"tracking.uri={uri}: SQLite is for tasks of one machine; where Slurm has "
                     "several, name a server: tracking=server tracking.uri=http://host:5000",

@@ -25,7 +25,7 @@ from normbench.results.store.job_records import JobRecord
 
 if TYPE_CHECKING:  # they load scipy and scikit-learn
     from normbench.job import Shared
-    from normbench.recording.store.records import Place
+    from normbench.recording.store.records import RecordHeader
 
 
 NOT_REUSED_NOTE = "; what is recorded of it has another refine or shadows, and was not reused"
@@ -67,21 +67,21 @@ def run_spec(spec: JobSpec) -> dict[str, Any]:
     except ValueError as error:  # the sweep's own process could open it
         progress.end("not run: the store cannot be opened")
         return outcome | {"failure": "store", "reason": str(error), "run_id": ""}
-    job_place = _locate(spec, writer, ledger)
+    header = _locate(spec, writer, ledger)
     with ExitStack() as exclusive, FileReading(title) as file_reading, progress:
         progress.first_done = file_reading.stop
-        known_run, failure, record = _compute(spec, writer, job_place, progress, exclusive)
+        known_run, failure, record = _compute(spec, writer, header, progress, exclusive)
         if record is None:
-            _remove_checkpoint(job_place, folder)
+            _remove_checkpoint(header, folder)
             progress.end("reused")
             return outcome | {"failure": "", "run_id": known_run, "reused": True}
-        rerun_note = _explain_rerun(spec, writer, job_place)
+        rerun_note = _explain_rerun(spec, writer, header)
         progress.phase("writes the record")
-        written = recovery.write_record(writer, job_place, record, folder, ledger)
+        written = recovery.write_record(writer, header, record, folder, ledger)
     reason = written.get("reason") or record.scheme.tags.get(names.REASON.key, "")
     failure = written.get("failure", failure)
     if not failure:
-        _remove_checkpoint(job_place, folder)
+        _remove_checkpoint(header, folder)
     if failure == "store":  # whose reason the sweep tells once, at its end
         progress.end("not recorded: the store is away")
     else:
@@ -89,14 +89,14 @@ def run_spec(spec: JobSpec) -> dict[str, Any]:
     return outcome | {"failure": failure} | written
 
 
-def _remove_checkpoint(job_place: "Place", folder: Path) -> None:
+def _remove_checkpoint(header: "RecordHeader", folder: Path) -> None:
     """Remove the checkpoint of a recorded descent."""
-    checkpoints.remove(folder.parent, job_place.tags[names.DESCENT.key])
+    checkpoints.remove(folder.parent, header.tags[names.DESCENT.key])
 
 
-def _explain_rerun(spec: JobSpec, writer: Writer, job_place: "Place") -> str:
+def _explain_rerun(spec: JobSpec, writer: Writer, header: "RecordHeader") -> str:
     """Return a note where the same job is recorded with another refine or shadows."""
-    grid, descent = (job_place.tags.get(tag.key) for tag in (names.GRID_DESCENT, names.DESCENT))
+    grid, descent = (header.tags.get(tag.key) for tag in (names.GRID_DESCENT, names.DESCENT))
     if not spec.plain["reuse"] or grid is None or descent is None:
         return ""
     try:
@@ -107,9 +107,9 @@ def _explain_rerun(spec: JobSpec, writer: Writer, job_place: "Place") -> str:
         return ""
 
 
-def _locate(spec: JobSpec, writer: Writer, ledger: dict[str, Any]) -> "Place":
+def _locate(spec: JobSpec, writer: Writer, ledger: dict[str, Any]) -> "RecordHeader":
     """Return where a job's runs belong, and the tags that they share."""
-    from normbench.recording.store.records import Place
+    from normbench.recording.store.records import RecordHeader
 
     sweep_id = ledger["sweep_id"]
     tags = {
@@ -120,13 +120,13 @@ def _locate(spec: JobSpec, writer: Writer, ledger: dict[str, Any]) -> "Place":
         names.membership(sweep_id).key: str(spec.number),
     }
     parent = ledger["parents"][spec.experiment]
-    return Place(writer.store.shown, spec.experiment, parent, spec.parameters(), tags)
+    return RecordHeader(writer.store.safe_uri, spec.experiment, parent, spec.parameters(), tags)
 
 
 def _compute(
     spec: JobSpec,
     writer: Writer,
-    job_place: "Place",
+    header: "RecordHeader",
     progress: Progress,
     exclusive: ExitStack,
 ) -> tuple[str, str, JobRecord | None]:
@@ -141,15 +141,15 @@ def _compute(
     try:
         progress.phase("reads the data")
         job = spec.job()
-        spec.settle(job_place.params, job_place.tags, job)
+        spec.settle(header.params, header.tags, job)
         request = None if job.dataset.notes else spec.request
         if request:
-            job_place.tags[names.REQUEST.key] = request
+            header.tags[names.REQUEST.key] = request
         folders = spec.folder.parent
-        descent = job_place.tags[names.DESCENT.key]
+        descent = header.tags[names.DESCENT.key]
         if spec.plain["reuse"]:
             exclusive.enter_context(leftovers.only_one(descent, folders))
-            known_run, judged_record = _find_recorded(writer, job_place)
+            known_run, judged_record = _find_recorded(writer, header)
             if known_run or judged_record:
                 return known_run, "", judged_record
         progress.begin(job.settings.iterations, describe_reading(job.dataset))
@@ -160,12 +160,12 @@ def _compute(
             else checkpoints.DescentFile(folders, descent, checkpoint_seconds)
         )
         outcome = run(job, progress, _shared(), descent_file, progress.phase)
-        return "", "", records.of_outcome(job_place, job.dataset, outcome)
+        return "", "", records.of_outcome(header, job.dataset, outcome)
     except KeyboardInterrupt:
         raise
     except BaseException as error:  # a user's code may raise anything, and leave by sys.exit
         failure = "user" if isinstance(error, (UserError, MemoryError)) else "bug"
-        return "", failure, records.of_failure(job_place, error)
+        return "", failure, records.of_failure(header, error)
 
 
 @cache
@@ -176,7 +176,7 @@ def _shared() -> "Shared":
     return Shared()
 
 
-def _find_recorded(writer: Writer, job_place: "Place") -> tuple[str, JobRecord | None]:
+def _find_recorded(writer: Writer, header: "RecordHeader") -> tuple[str, JobRecord | None]:
     """Return the id of a finished job that covers this one, now of the sweep, or a record.
 
     That record is of a recorded descent, judged by the job's own rules. Both are empty without a
@@ -185,13 +185,13 @@ def _find_recorded(writer: Writer, job_place: "Place") -> tuple[str, JobRecord |
     from normbench.recording.reuse import lookup as reuse
 
     try:
-        descent_runs = reuse.of_descent(writer, job_place)
-        known_run = reuse.known(descent_runs, job_place)
+        descent_runs = reuse.find_runs_of_descent(writer, header)
+        known_run = reuse.find_equal_run(descent_runs, header)
         if known_run:
-            writer.adopt(known_run, job_place.tags[names.JOB.key])
-            if names.REQUEST.key in job_place.tags:
-                writer.tag(known_run, {names.REQUEST.key: job_place.tags[names.REQUEST.key]})
+            writer.adopt(known_run, header.tags[names.JOB.key])
+            if names.REQUEST.key in header.tags:
+                writer.tag(known_run, {names.REQUEST.key: header.tags[names.REQUEST.key]})
             return known_run, None
-        return "", reuse.judged_again(writer, descent_runs, job_place)
+        return "", reuse.rejudge_recorded(writer, descent_runs, header)
     except (StoreLostError, ResultsError):  # or with arrays that are gone
         return "", None

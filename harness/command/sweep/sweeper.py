@@ -41,8 +41,9 @@ from normbench.command.sweep.queues import LOST, Queue, describe_lost
 from normbench.command.sweep.specs import Specs
 from normbench.command.sweep.sweep_job import run_spec
 from normbench.datasets import UserError
+from normbench.datasets.values import available_cores
 from normbench.recording.resume import leftovers
-from normbench.recording.store.places import own_place
+from normbench.recording.store.places import suggested_path
 from normbench.results.safe import clean
 from normbench.results.store.errors import ResultsError
 from normbench.results.store.owner import LOCK
@@ -164,16 +165,18 @@ class Sweep(Sweeper):
             raise UserError(
                 f"hydra.sweep.dir={self.folder}: cannot be written "
                 f"({error.filename}: {error.strerror}); "
-                f"name a folder that can, such as hydra.sweep.dir={own_place('sweep')}"
+                f"name a folder that can, such as hydra.sweep.dir={suggested_path('sweep')}"
             ) from error
         if written:
             print(f"logged {written} jobs that an earlier command had kept", file=sys.stderr)
         # The id stands in MLflow's tags and queries: letters and digits, dots and dashes alone.
-        self.sweep_id = self.writer.free_id(re.sub(r"[^\w.-]", "_", self.folder.name, flags=re.A))
+        self.sweep_id = self.writer.unused_sweep_id(
+            re.sub(r"[^\w.-]", "_", self.folder.name, flags=re.A)
+        )
         command = clean.line("normbench " + shlex.join(self.arguments)).strip()
         tags = {names.COMMAND.key: command, names.JOBS.key: str(jobs)}
         tags |= self.expected
-        tags |= leftovers.home(self.folder)
+        tags |= leftovers.owner_tags(self.folder)
         tags |= {**_versions(), **_commit()}
         for name in experiments:
             self.parents[name] = self.writer.start_sweep(name, self.sweep_id, tags)
@@ -275,7 +278,7 @@ class Sweep(Sweeper):
 
     def _conclude(self, outcomes: list[dict[str, Any]]) -> int:
         """Draw and print the comparison, end the sweep's runs; return the exit code."""
-        from normbench.results.pages.drawn import Known
+        from normbench.results.pages.drawn import RecordedFigures
         from normbench.results.pages.publishing import attach, publish
         from normbench.results.report.terminal import present
         from normbench.results.store.runs import load
@@ -294,7 +297,9 @@ class Sweep(Sweeper):
                 if outcome["experiment"] == experiment
             ]
             self.writer.log_json(parent, jobs, "jobs.json")
-        figure_cache = Known(self.writer, self.folder, self.parents, outcomes, self.figures)
+        figure_cache = RecordedFigures(
+            self.writer, self.folder, self.parents, outcomes, self.figures
+        )
         # A folder that the user names gets its files, whoever drew them first.
         has_own_folder = any(argument.startswith("hydra.sweep.dir=") for argument in self.arguments)
         files = figure_cache.files(copy=has_own_folder)
@@ -343,7 +348,9 @@ class Sweep(Sweeper):
         if not missing:
             return
         reasons = [outcome["reason"] for outcome in outcomes if outcome["failure"] == "store"]
-        store_note = f"tracking.uri={self.writer.store.shown}: what was recorded is there no more"
+        store_note = (
+            f"tracking.uri={self.writer.store.safe_uri}: what was recorded is there no more"
+        )
         jobs, reports = (
             len(outcomes),
             [describe_lost(outcomes) or (reasons[0] if reasons else store_note)],
@@ -378,7 +385,7 @@ def _share_threads(config: DictConfig) -> None:
     """Divide the cores among jobs that a launcher runs in parallel, for processes to come."""
     side_by_side, threads = (config.hydra.launcher.get(k) for k in ("n_jobs", "cpus_per_task"))
     if side_by_side is not None:
-        cores = len(os.sched_getaffinity(0))
+        cores = available_cores()
         jobs = cores if side_by_side < 0 else max(1, side_by_side)
         threads = max(1, cores // jobs)
     if threads is not None:

@@ -11,7 +11,6 @@ the points, so large points are not packed.
 
 import ctypes
 import importlib.metadata
-import os
 import re
 from ctypes import c_double, c_float, c_int, c_size_t, c_void_p
 from functools import lru_cache
@@ -21,7 +20,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from normbench.datasets.values import ARRAY_SHARE, available_bytes
+from normbench.datasets.values import ARRAY_SHARE, available_bytes, available_cores
 from normbench.engine.fast import processor, threads
 
 Array = NDArray[Any]
@@ -118,7 +117,7 @@ def pays_off(x: Array, rows: int, steps: int, with_gradient: bool) -> bool:
     One row is a product with a vector, which copies nothing. The copies may take a quarter of the
     free memory, and jobs side by side, which share the cores, that quarter's share.
     """
-    share = ARRAY_SHARE * min(1, threads.available_threads() / len(os.sched_getaffinity(0)))
+    share = ARRAY_SHARE * min(1, threads.available_threads() / available_cores())
     fits = (1 + with_gradient) * x.nbytes <= min(MAX_COPIES_BYTES, share * available_bytes())
     return rows > 1 and x.shape[1] >= MIN_FEATURES and steps >= MIN_STEPS and fits and is_used()
 

@@ -1,6 +1,6 @@
-"""Descents on their way, a file each: what the same command goes on from when it was cut off.
+"""Checkpoints of descents, one file each, from which an interrupted command resumes.
 
-They lie beside the folders of sweeps, so that the next command that is given there finds them.
+They are beside the folders of sweeps, where the next command finds them.
 """
 
 import hashlib
@@ -25,104 +25,121 @@ from normbench.results.safe import clean, files
 
 Array = NDArray[Any]
 T = TypeVar("T")
-OURS = re.compile(r"[0-9a-f]{64}(\.npz|\.\w+\.draft)")
+CHECKPOINT_NAME = re.compile(r"[0-9a-f]{64}(\.npz|\.\w+\.draft)")
 DAY = 86400.0
-OLDEST = {".npz": 30 * DAY, ".draft": DAY}  # then nobody goes on from it
+MAX_AGE = {".npz": 30 * DAY, ".draft": DAY}  # after which files are removed
 LIBRARIES = ("numpy", "scipy", "autograd", "scikit-learn")
 ROOMS = ("normbench", "normbench.costs", "normbench.optimizers")
 DIGEST = "digest"
-SHARE = 20  # times as long as a saving takes, at least, lie between two
+SAVING_INTERVAL = 20  # at least, in units of the time that saving takes
 
 
 class DescentFile:
-    """The file of one descent, written whole every so many seconds.
+    """The checkpoint file of one descent, written atomically at intervals.
 
-    folders: where the folders of sweeps are. descent: its identity, see `identity`. Only the same
-    code and libraries go on from it: then the numbers are those of a run that was not cut off.
+    Only the same code and libraries resume from it, so that the numbers are those of an
+    uninterrupted run.
+
+    Args:
+        folders: The folder of the folders of sweeps.
+        descent: The digest of the descent, see `identity`.
+        seconds: The interval between two savings.
     """
 
     def __init__(self, folders: Path, descent: str, seconds: float) -> None:
-        self.file, self.descent, self.seconds = _place(folders, descent), descent, seconds
+        self.file, self.descent, self.seconds = _checkpoint_file(folders, descent), descent, seconds
         self.spent = 0.0  # seconds of the commands before this one
-        self._told = False
+        self._warned = False
         self._begin()
 
     def due(self) -> bool:
-        """Return whether it is time to save."""
+        """Return whether a saving is due."""
         return time.monotonic() >= self._next
 
-    def save(self, parts: Mapping[str, Array]) -> None:
-        """Write what a descent goes on from; where that fails, say so once and leave it."""
+    def save(self, arrays: Mapping[str, Array]) -> None:
+        """Save the state of a descent; a failure is printed once, and the descent goes on."""
         tick = time.monotonic()
-        own = {names.DESCENT.key: np.array(self.descent), "code": np.array(code())}
-        own["seconds"] = np.array(self.spent + tick - self._began)
-        size = sum(part.nbytes for part in parts.values())
-        # What only pickle could write is not read again, nor is what is too large.
-        if size < files.LARGEST and not any(part.dtype.hasobject for part in parts.values()):
+        header = {names.DESCENT.key: np.array(self.descent), "code": np.array(code())}
+        header["seconds"] = np.array(self.spent + tick - self._began)
+        size = sum(array.nbytes for array in arrays.values())
+        # Arrays that need pickle cannot be read again, nor can files that are too large.
+        if size < files.MAX_ARRAY_BYTES and not any(
+            array.dtype.hasobject for array in arrays.values()
+        ):
             try:
-                whole = {**own, **parts}
-                _write(self.file, {**whole, DIGEST: np.array(_digest(whole))})
+                content = {**header, **arrays}
+                _write(self.file, {**content, DIGEST: np.array(_digest(content))})
             except OSError as error:
-                if not self._told:
-                    self._tell(f"cannot be written ({error.strerror}); the job goes on without it")
-                self._told = True
-        now = time.monotonic()
-        self._next = now + max(self.seconds, SHARE * (now - tick))
+                if not self._warned:
+                    self._warn(f"cannot be written ({error.strerror}); the job goes on without it")
+                self._warned = True
+        saved_at = time.monotonic()
+        self._next = saved_at + max(self.seconds, SAVING_INTERVAL * (saved_at - tick))
 
-    def resume(self, read: Callable[[Mapping[str, Array]], T]) -> T | None:
-        """Return what `read` makes of the file; None where there is none, or one that is no use."""
+    def resume(self, restore: Callable[[Mapping[str, Array]], T]) -> T | None:
+        """Return the state that `restore` builds from the arrays; None without a valid file."""
         self._begin()
         try:
-            with files.stored(self.file) as stream, np.load(stream, allow_pickle=False) as packed:
-                parts = {name: packed[name] for name in packed.files}
-            if str(parts.pop(DIGEST)) != _digest(parts):
+            with (
+                files.open_stored_arrays(self.file) as stream,
+                np.load(stream, allow_pickle=False) as packed,
+            ):
+                arrays = {name: packed[name] for name in packed.files}
+            if str(arrays.pop(DIGEST)) != _digest(arrays):
                 raise ValueError("it is damaged")
-            if str(parts.pop(names.DESCENT.key)) != self.descent:
+            if str(arrays.pop(names.DESCENT.key)) != self.descent:
                 raise ValueError("it is of another descent")
-            if str(parts.pop("code")) != code():
+            if str(arrays.pop("code")) != code():
                 raise ValueError("it is of other code or other versions of libraries")
-            spent = float(parts.pop("seconds"))
+            spent = float(arrays.pop("seconds"))
             if not 0 <= spent < float("inf"):
                 raise ValueError("seconds is no number of seconds")
-            found = read(parts)
+            state = restore(arrays)
         except FileNotFoundError:
             return None
-        except Exception as error:  # whatever lies there must not stop the job
-            words = clean.first_line(error)
-            self._tell(f"is not gone on from ({words}); the job starts anew")
+        except Exception as error:  # no content of a file may stop the job
+            reason = clean.first_line(error)
+            self._warn(f"is not gone on from ({reason}); the job starts anew")
             return None
         self.spent = spent
-        return found
+        return state
 
     def _begin(self) -> None:
+        """Start the clock of the savings."""
         self._began = time.monotonic()
         self._next = self._began + self.seconds
 
-    def _tell(self, words: str) -> None:
-        print(f"{self.file}: {words}", file=sys.stderr)
+    def _warn(self, message: str) -> None:
+        """Print a message about the file."""
+        print(f"{self.file}: {message}", file=sys.stderr)
 
 
 def remove(folders: Path, descent: str) -> None:
-    """Remove the file of a descent that is recorded, with what was cut off on its way there."""
-    place = _place(folders, descent)
+    """Remove the checkpoint of a recorded descent, with its drafts.
+
+    Args:
+        folders: The folder of the folders of sweeps.
+        descent: The digest of the descent.
+    """
+    checkpoint = _checkpoint_file(folders, descent)
     with suppress(OSError):
-        for file in place.parent.glob(f"{descent}.*"):
+        for file in checkpoint.parent.glob(f"{descent}.*"):
             file.unlink()
-        place.parent.rmdir()  # stays where it holds others
+        checkpoint.parent.rmdir()  # fails while it has other checkpoints
 
 
 def tidy(folders: Path) -> None:
-    """Remove the files that are so old that nobody comes back to them."""
-    for file in _place(folders, "").parent.glob("*"):
+    """Remove checkpoints that are too old to be resumed."""
+    for file in _checkpoint_file(folders, "").parent.glob("*"):
         with suppress(OSError):
             age = time.time() - file.lstat().st_mtime
-            if OURS.fullmatch(file.name) and age > OLDEST[file.suffix]:
+            if CHECKPOINT_NAME.fullmatch(file.name) and age > MAX_AGE[file.suffix]:
                 file.unlink()
 
 
 @cache
 def code() -> str:
-    """Return a digest of all of this project's code, and of the libraries that it computes with."""
+    """Return a digest of the code of this project, and of the versions of its libraries."""
     digest = hashlib.sha256(repr([version(name) for name in LIBRARIES]).encode())
     for room in ROOMS:
         for file in sorted(Path(str(files_of(room))).rglob("*.py")):
@@ -130,28 +147,28 @@ def code() -> str:
     return digest.hexdigest()
 
 
-def _digest(parts: Mapping[str, Array]) -> str:
-    """Return the SHA-256 of arrays, by their names, types and shapes."""
+def _digest(arrays: Mapping[str, Array]) -> str:
+    """Return the SHA-256 of arrays with their names, types and shapes."""
     digest = hashlib.sha256()
-    for name in sorted(parts):
-        part = np.ascontiguousarray(parts[name])
-        digest.update(repr((name, part.dtype.str, part.shape)).encode())
-        digest.update(part.tobytes())
+    for name in sorted(arrays):
+        array = np.ascontiguousarray(arrays[name])
+        digest.update(repr((name, array.dtype.str, array.shape)).encode())
+        digest.update(array.tobytes())
     return digest.hexdigest()
 
 
-def _place(folders: Path, descent: str) -> Path:
-    """Return the file of a descent, in a folder that is this user's own."""
+def _checkpoint_file(folders: Path, descent: str) -> Path:
+    """Return the checkpoint file of a descent, in a folder of this user."""
     return folders / f".checkpoints.{os.getuid()}" / f"{descent}.npz"
 
 
-def _write(file: Path, parts: Mapping[str, Any]) -> None:
-    """Write arrays to a file, whole or not at all, whoever else writes it."""
+def _write(file: Path, arrays: Mapping[str, Any]) -> None:
+    """Write arrays to a file atomically, also when other processes write it."""
     file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     number, draft = tempfile.mkstemp(".draft", f"{file.stem}.", file.parent)
     try:
         with os.fdopen(number, "wb") as stream:
-            np.savez(stream, **parts)
+            np.savez(stream, **arrays)
             stream.flush()
             os.fsync(stream.fileno())
         Path(draft).replace(file)

@@ -1,4 +1,4 @@
-"""What an earlier command left: histories that the store would not take, and runs left running."""
+"""Leftovers of earlier commands: records that wait on disk, and runs that are still running."""
 
 import errno
 import fcntl
@@ -21,17 +21,24 @@ from normbench.results.store import owner
 from normbench.results.store.errors import ResultsError
 from normbench.results.store.job_records import JobRecord
 
-LEDGER = "sweep.json"  # in the sweep's folder: what its jobs have to know, under every launcher
-LARGEST_LEDGER = 1 << 28  # bytes
-PENDING = "pending"  # the folder, in a sweep's, of records that are not yet in the store
-NO_JOB = "0"  # stands for the fingerprint of a job that has none
-REFUSED = ".refused"  # the suffix of a record that no store will take
+LEDGER = "sweep.json"  # in the folder of a sweep: facts for its jobs, under every launcher
+MAX_LEDGER = 1 << 28  # bytes
+PENDING = "pending"  # the subfolder of records that are not yet in the store
+NO_JOB = "0"  # the descent of a job without one
+REFUSED = ".refused"  # the suffix of a record that the store refused
 
 
 def hold(folder: Path) -> IO[str]:
-    """Return the open, locked file that says that the sweep of a folder lives; keep it.
+    """Lock the folder of a sweep while the sweep lives.
 
-    Raises `UserError` where another sweep is at work in that folder.
+    Args:
+        folder: The folder, which is created if missing.
+
+    Returns:
+        The open lock file; the lock lasts until it is closed.
+
+    Raises:
+        UserError: Another sweep is at work in that folder.
     """
     folder.mkdir(parents=True, exist_ok=True)
     try:
@@ -42,14 +49,22 @@ def hold(folder: Path) -> IO[str]:
 
 
 def lock(folder: Path, create: bool = False) -> IO[str]:
-    """Return the open, locked file of a folder of sweeps.
+    """Lock the folder of a sweep.
 
-    create: whether the file is made where there is none. Raises `UserError` where a sweep is at
-    work in that folder, FileNotFoundError where there is no file, or none any more, OSError where
-    it cannot be opened.
+    Args:
+        folder: The folder.
+        create: Whether a missing lock file is created.
+
+    Returns:
+        The open lock file.
+
+    Raises:
+        UserError: A sweep is at work in that folder.
+        FileNotFoundError: The lock file is missing, or was removed meanwhile.
+        OSError: The lock file cannot be opened.
     """
     flags = os.O_RDWR | (os.O_CREAT if create else 0)
-    file = os.fdopen(files.opened(folder / owner.LOCK, flags), "r+")
+    file = os.fdopen(files.open_descriptor(folder / owner.LOCK, flags), "r+")
     try:
         fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
@@ -65,7 +80,7 @@ def lock(folder: Path, create: bool = False) -> IO[str]:
 
 
 def is_held(file: IO[str], folder: Path) -> bool:
-    """Return whether a folder still has the lock that was taken in it."""
+    """Return whether an open lock file is still that of its folder."""
     try:
         return os.path.samestat(os.fstat(file.fileno()), os.lstat(folder / owner.LOCK))
     except OSError:
@@ -73,12 +88,15 @@ def is_held(file: IO[str], folder: Path) -> bool:
 
 
 def remove_ledger(folder: Path, sweep_id: str, lock: IO[str] | None) -> None:
-    """Remove a sweep's ledger from its folder, and the folder where nothing else is in it.
+    """Remove the ledger of a sweep from its folder, and the folder if it is then empty.
 
-    lock: of the folder, held; it goes with the ledger. Another sweep's ledger stays.
+    Args:
+        folder: The folder of the sweep. The ledger of another sweep stays.
+        sweep_id: The id of the sweep.
+        lock: The lock file of the folder, which is removed with the ledger.
     """
     with suppress(OSError, ValueError, KeyError, TypeError):
-        if json.loads(files.content(folder / LEDGER, LARGEST_LEDGER))["sweep_id"] == sweep_id:
+        if json.loads(files.read_bounded(folder / LEDGER, MAX_LEDGER))["sweep_id"] == sweep_id:
             (folder / LEDGER).unlink()
             if lock:
                 (folder / owner.LOCK).unlink()
@@ -87,7 +105,7 @@ def remove_ledger(folder: Path, sweep_id: str, lock: IO[str] | None) -> None:
 
 
 def refuse_at_work(sweeps: Iterable[Any]) -> None:
-    """Raise ResultsError where one of some sweeps, by their own runs, is still at work."""
+    """Raise ResultsError where a sweep is still at work; sweeps: the runs of the sweeps."""
     for run in sweeps:
         folder = Path(run.data.tags.get(names.FOLDER.key, ""))
         if run.info.status == "RUNNING" and owner.lives(folder):
@@ -95,8 +113,8 @@ def refuse_at_work(sweeps: Iterable[Any]) -> None:
             raise ResultsError(f"comparison {sweep}: is at work; stop it, or wait for it")
 
 
-def home(folder: Path) -> dict[str, str]:
-    """Return the tags by which a later command finds out whether a sweep still lives."""
+def owner_tags(folder: Path) -> dict[str, str]:
+    """Return the tags by which a later command tells whether a sweep still lives."""
     return {
         names.HOST.key: owner.host(),
         names.PROCESS.key: str(os.getpid()),
@@ -105,18 +123,27 @@ def home(folder: Path) -> dict[str, str]:
 
 
 @contextmanager
-def only_one(fingerprint: str, folders: Path, wait: bool = True) -> Iterator[bool]:
-    """Let one process at a time, of all that write below a folder, run a job of a fingerprint.
+def only_one(descent: str, folders: Path, wait: bool = True) -> Iterator[bool]:
+    """Let one process at a time run a job of a descent, of all processes in a folder.
 
-    All lock one file, each job a byte of its own in it. Gives False, without wait, where another
-    process has the job.
+    All jobs lock one file, each descent its own byte of it.
+
+    Args:
+        descent: The digest of the job's descent.
+        folders: The folder of the folders of sweeps.
+        wait: Whether to wait for another process that has the descent.
+
+    Yields:
+        Whether this process has the descent; False without wait where another process has it.
     """
-    place = int(fingerprint[:15], 16)
+    offset = int(descent[:15], 16)
     folders.mkdir(parents=True, exist_ok=True)
-    mine = files.opened(folders / f".jobs.{os.getuid()}", os.O_RDWR | os.O_CREAT, mode=0o600)
-    with os.fdopen(mine, "r+") as file:
+    lock_file = files.open_descriptor(
+        folders / f".jobs.{os.getuid()}", os.O_RDWR | os.O_CREAT, mode=0o600
+    )
+    with os.fdopen(lock_file, "r+") as file:
         try:
-            fcntl.lockf(file, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB), 1, place)
+            fcntl.lockf(file, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB), 1, offset)
         except BlockingIOError:
             yield False
             return
@@ -124,10 +151,19 @@ def only_one(fingerprint: str, folders: Path, wait: bool = True) -> Iterator[boo
 
 
 def tidy(writer: Writer, folders: Path) -> int:
-    """End what was left running, then write what waits below a folder of sweeps.
+    """End the running runs of dead sweeps, then write the records that wait on disk.
 
-    Return how many jobs were written. A record that cannot be read, or that the store refuses,
-    is set aside and told of. Raises `StoreLostError` where the store still takes nothing.
+    A record that cannot be read, or that the store refuses, is set aside with a message.
+
+    Args:
+        writer: The writer to the store.
+        folders: The folder of the folders of sweeps.
+
+    Returns:
+        The number of jobs that were written.
+
+    Raises:
+        StoreLostError: The store is still away.
     """
     folders.mkdir(parents=True, exist_ok=True)
     checkpoints.tidy(folders)
@@ -135,44 +171,43 @@ def tidy(writer: Writer, folders: Path) -> int:
     written = 0
     for folder in sorted(entry for entry in folders.iterdir() if _has_records(entry)):
         try:
-            held = hold(folder)
+            sweep_lock = hold(folder)
         except UserError:  # that sweep lives
             continue
         except OSError as error:
             print(f"{folder}: its records are left as they are ({error})", file=sys.stderr)
             continue
-        with held:  # nobody waits for it: `only_one` keeps a job from being run and written at once
+        with sweep_lock:  # without wait: `only_one` keeps a job from being run and written twice
             written += sum(_recover(writer, file, folders) for file in _waiting(folder))
     return written
 
 
 def _has_records(folder: Path) -> bool:
-    """Return whether a folder is a sweep's, in which records may wait; no link counts."""
+    """Return whether a folder is that of a sweep with waiting records; links do not count."""
     try:
-        kinds = [os.lstat(path).st_mode for path in (folder, folder / PENDING, folder / LEDGER)]
+        modes = [os.lstat(path).st_mode for path in (folder, folder / PENDING, folder / LEDGER)]
     except OSError:
         return False
-    return stat.S_ISDIR(kinds[0]) and stat.S_ISDIR(kinds[1]) and stat.S_ISREG(kinds[2])
+    return stat.S_ISDIR(modes[0]) and stat.S_ISDIR(modes[1]) and stat.S_ISREG(modes[2])
 
 
 def _waiting(folder: Path) -> list[Path]:
-    """Return the records that wait in a sweep's folder; what was cut off on its way there goes."""
+    """Return the waiting records of a sweep folder, and remove interrupted drafts."""
     for draft in (folder / PENDING).glob("*.draft"):
-        with suppress(OSError):  # no file
+        with suppress(OSError):  # a folder of that name
             draft.unlink()
     return sorted((folder / PENDING).glob("*.npz"))
 
 
 def _recover(writer: Writer, file: Path, folders: Path) -> bool:
-    """Write the record of a file, unless it is written; return whether it had to be."""
+    """Write the record of a file unless the store has it; return whether it was written."""
     try:
         record = JobRecord.load(file)
-        if record.store != writer.store.shown:
+        if record.store != writer.store.safe_uri:
             return False
-        with only_one(
-            record.scheme.tags.get(names.FINGERPRINT.key, NO_JOB), folders, wait=False
-        ) as mine:
-            if not mine:  # who runs it writes it, and a later command lets go of this record
+        descent = record.scheme.tags.get(names.DESCENT.key, NO_JOB)
+        with only_one(descent, folders, wait=False) as is_owner:
+            if not is_owner:  # that process writes the job; a later command removes this file
                 return False
             done = _is_written(writer, record)
             if not done:
@@ -180,11 +215,11 @@ def _recover(writer: Writer, file: Path, folders: Path) -> bool:
                 writer.write(JobRecord(**{**vars(record), "parent": parent}))
     except StoreLostError:
         raise
-    except Exception as error:  # it must not stop the commands to come
-        aside, words = file.with_suffix(REFUSED), clean.first_line(error)
-        with suppress(OSError):  # in a folder that we may not write to it stays
-            file = file.replace(aside)
-        print(f"{file}: could not be logged and is set aside ({words})", file=sys.stderr)
+    except Exception as error:  # no record may stop later commands
+        refused_file, reason = file.with_suffix(REFUSED), clean.first_line(error)
+        with suppress(OSError):  # the folder may be read-only
+            file = file.replace(refused_file)
+        print(f"{file}: could not be logged and is set aside ({reason})", file=sys.stderr)
         return False
     with suppress(OSError):
         file.unlink()
@@ -193,10 +228,10 @@ def _recover(writer: Writer, file: Path, folders: Path) -> bool:
 
 
 def _is_written(writer: Writer, record: JobRecord) -> bool:
-    """Return whether the store has a job, or its equal, which then belongs to its sweep too.
+    """Return whether the store has a job, or an equal job, which then belongs to its sweep too.
 
-    The process may have ended between writing the job and letting go of its file, or have been
-    overtaken by another that ran the same job.
+    The process may have ended between writing the job and removing its file, or another process may
+    have run the same job first.
     """
     tags = record.scheme.tags
     if writer.holds(record.experiment, tags[names.JOB.key]):

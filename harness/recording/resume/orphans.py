@@ -1,7 +1,7 @@
-"""A process that ends soon after the one that started it: joblib's would wait for jobs for minutes.
+"""End a process soon after its parent: the processes of joblib would wait for jobs for minutes.
 
-`python -P THIS_FILE PARENT -m MODULE WORDS` runs a module as `python -m` does, watched from the
-first moment on. Nothing of the package is imported here: joblib's processes begin without its path.
+`python -P THIS_FILE PARENT -m MODULE WORDS` runs a module as `python -m` does, and watches its
+parent from the start. It imports nothing of the package, whose path processes of joblib lack.
 """
 
 import os
@@ -11,22 +11,25 @@ import threading
 import time
 from functools import lru_cache
 
-WATCH = 1.0  # seconds between two looks at whether the process that started this one is there
+WATCH_INTERVAL = 1.0  # seconds between two checks of the parent
 
 
 @lru_cache(maxsize=1)
 def end_with(parent: int) -> None:
-    """End this process soon after its parent, from a thread.
+    """Start a thread that ends this process soon after its parent.
 
-    What it was writing is ended and written again by the next command.
+    The next command ends the runs that it was writing, and writes them again.
+
+    Args:
+        parent: The id of the parent process.
     """
 
-    def look() -> None:
+    def watch() -> None:
         while os.getppid() == parent:
-            time.sleep(WATCH)
+            time.sleep(WATCH_INTERVAL)
         os._exit(1)
 
-    threading.Thread(target=look, daemon=True).start()
+    threading.Thread(target=watch, daemon=True).start()
 
 
 def watched(command: list[str]) -> list[str]:

@@ -1,9 +1,8 @@
-"""A job's record is kept on disk until the store has all of it; a killed sweep's processes end."""
+"""Keep a record on disk until the store has it, and end the processes of a killed sweep."""
 
 import json
 import os
 import signal
-from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -11,36 +10,60 @@ from normbench import names
 from normbench.recording.resume.leftovers import LEDGER, PENDING, REFUSED
 from normbench.recording.resume.orphans import end_with
 from normbench.recording.store.connection import StoreLostError
-from normbench.recording.store.records import Place, of_failure
+from normbench.recording.store.records import RecordHeader, of_failure
 from normbench.recording.store.writer import Writer
 from normbench.results.store.job_records import JobRecord
 from normbench.results.store.owner import lives
 
+_last_ledger: dict[Path, tuple[int, dict[str, Any]]] = {}  # with the time at which it was written
 
-@lru_cache(maxsize=1)
+
 def read_ledger(file: Path) -> dict[str, Any]:
-    """Return what a sweep's jobs have to know; read once a process, it may be removed."""
-    found: dict[str, Any] = json.loads(file.read_text())
-    return found
+    """Return the ledger of a sweep; one that was read may be removed.
+
+    It is read again where another sweep of this process has written it. Raises OSError.
+    """
+    try:
+        written_at = file.stat().st_mtime_ns
+    except OSError:
+        if file not in _last_ledger:
+            raise
+        return _last_ledger[file][1]
+    if file not in _last_ledger or _last_ledger[file][0] != written_at:
+        ledger = json.loads(file.read_text())
+        _last_ledger.clear()
+        _last_ledger[file] = written_at, ledger
+    return _last_ledger[file][1]
 
 
 def write_record(
-    writer: Writer, place: Place, record: JobRecord, folder: Path, ledger: dict[str, Any]
+    writer: Writer, header: RecordHeader, record: JobRecord, folder: Path, ledger: dict[str, Any]
 ) -> dict[str, Any]:
-    """Write a job's record; it waits on disk until all of it was read back from the store."""
+    """Write the record of a job; it waits on disk until it was read back from the store.
+
+    Args:
+        writer: The writer to the store.
+        header: The header of the record.
+        record: The record.
+        folder: The folder of the sweep.
+        ledger: The ledger of the sweep.
+
+    Returns:
+        The `run_id` of the job; and its `failure` and `reason`, if it could not be written.
+    """
     number = record.scheme.tags[names.JOB.key].rpartition("/")[2]
     file = folder / PENDING / f"{number}.npz"
     _save(record, file, ledger)
     stop_orphan(folder, ledger)
-    told: dict[str, Any] = {}
+    outcome: dict[str, Any] = {}
     try:
         try:
             run_id = writer.write(record)
         except (StoreLostError, OSError):
             raise
-        except Exception as error:  # refused: the job failed, and says why; its record stays
-            failed = of_failure(place, error)
-            told = {"failure": "bug", "reason": failed.scheme.tags[names.REASON.key]}
+        except Exception as error:  # refused: the job failed with this reason, and its record stays
+            failed = of_failure(header, error)
+            outcome = {"failure": "bug", "reason": failed.scheme.tags[names.REASON.key]}
             run_id = writer.write(failed)
             if file.is_file():
                 file.replace(file.with_suffix(REFUSED))
@@ -49,28 +72,32 @@ def write_record(
             _save(record, file, ledger)  # a full disk may have room again
         return {"failure": "store", "reason": str(error), "run_id": ""}
     file.unlink(missing_ok=True)
-    return told | {"run_id": run_id}
+    return outcome | {"run_id": run_id}
 
 
 def _save(record: JobRecord, file: Path, ledger: dict[str, Any]) -> None:
-    """Keep a record on disk, where there is room for it."""
+    """Save a record on disk, unless the disk is full."""
     try:
         record.save(file)
-        about = file.parent.parent / LEDGER
-        if not about.is_file():  # removed with its folder; without it, no command would look here
-            about.write_text(json.dumps(ledger))
+        ledger_file = file.parent.parent / LEDGER
+        if not ledger_file.is_file():  # removed with its folder; later commands find records by it
+            ledger_file.write_text(json.dumps(ledger))
     except OSError:
         file.with_suffix(".draft").unlink(missing_ok=True)
 
 
 def stop_orphan(folder: Path, ledger: dict[str, Any]) -> None:
-    """End a launcher's process whose sweep was killed: the next command does its job again.
+    """End the process of a launcher whose sweep was killed.
 
-    What it has kept on disk by then, the next command writes.
+    The next command writes the records that it saved, and runs its other jobs again.
+
+    Args:
+        folder: The folder of the sweep.
+        ledger: The ledger of the sweep.
     """
     if os.getpid() == ledger["process"]:
         return
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is the sweep's, which ends its processes
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the sweep handles Ctrl-C, and ends its processes
     if os.getppid() == ledger["process"]:
         end_with(ledger["process"])
     elif not lives(folder):

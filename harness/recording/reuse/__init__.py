@@ -1,3 +1,3 @@
-"""What is already recorded: the identity of a job, and recorded jobs judged again."""
+"""Reuse of recorded jobs: the identity of a job, its lookup, and judging it again."""
 
 __all__ = ["identity", "lookup", "recorded", "rejudge", "request"]

@@ -1,13 +1,14 @@
-"""A job's identity: what changes the numbers of its descent, and what else was asked of it.
+"""The identity of a job: digests of what changes its descent, and of what else was requested.
 
-`descent` is a digest of the first: the data's content, cost, scheme, optimizer, start, step sizes,
-iterations, precision, `NUMBERS`, and the code of the cost, scheme and optimizer, which may be a
-user's. Equal ones give histories that are equal to rounding: a processor, a kernel or a version of
-numpy, scipy or autograd changes no more, so that none of them is part of it (a sweep's tags say
-them). scikit-learn's version is, where the scheme is its own. Checkpoints are kept apart by more.
-`job` is a digest of that and of what is made of the histories: record, theory, search, rules,
-shown step. An equal job is taken as it is recorded; so is one of an equal descent of which more
-was asked. One that was only judged otherwise is judged again; anything else is descended.
+`descent` is a digest of what changes the numbers of the descent: the content of the data, cost,
+scheme, optimizer, start, step sizes, iterations, precision, `NUMBERS`, and the code of the cost,
+scheme and optimizer, which may be code of the user. Jobs of equal `descent` have histories that are
+equal to rounding. The processor, the kernels and the versions of numpy, scipy and autograd change
+no more than rounding, and are not part of it (tags of the sweep record them). The version of
+scikit-learn is part of it where the scheme is from scikit-learn. Checkpoints depend on more. `job`
+is a digest of `descent` and of the use of its histories: record, theory, search, rules, shown step.
+A recorded job is reused if it is equal, or if its descent is equal and more was requested of it. A
+recorded job that differs in its judging alone is judged again. Any other job is descended.
 
 No sentence, figure, rule or measure is part of `descent`: changing one leaves the histories valid.
 """
@@ -24,20 +25,23 @@ from typing import Any, NamedTuple
 
 from normbench.datasets import Dataset
 from normbench.optimizers import Optimizer
-from normbench.settings import ASKED_PART, DESCENT_PART, JUDGED_PART, of_identity
+from normbench.settings import DESCENT_PART, JUDGING_PART, REQUEST_PART, of_identity
 
 # Raise it with any change that moves the numbers of a descent by more than rounding, in the engine
-# or in what a cost, scheme or optimizer calls: recorded jobs are then descended again. A test with
-# recorded numbers fails where it was forgotten.
-NUMBERS = 3
-BESIDE = ("refine", "shadows")
-PLAIN = str.maketrans("", "", "[]()' \"")  # of a list as text
+# or in code that a cost, scheme or optimizer calls, and with any other rule of the verdicts:
+# recorded jobs are then descended again. A test with recorded numbers fails if it was forgotten.
+NUMBERS = 4
+BESIDE_GRID = ("refine", "shadows")  # settings of descents beside the grid
+LIST_MARKS = str.maketrans("", "", "[]()' \"")  # removed from the text of a list
 
 
 class Identity(NamedTuple):
     """The digests of a job, 64 hexadecimal digits each.
 
-    grid: of the descent, but for what is looked for beside its grid (`BESIDE`).
+    Attributes:
+        descent: Of the settings, data and code that change the descent.
+        job: Of the descent, and of what was requested of it.
+        grid: Of the descent without the settings of descents beside its grid.
     """
 
     descent: str
@@ -45,69 +49,88 @@ class Identity(NamedTuple):
     grid: str
 
 
-def identity(params: Mapping[str, Any], dataset: Dataset, parts: tuple[Any, ...]) -> Identity:
+def identity(params: Mapping[str, Any], dataset: Dataset, components: tuple[Any, ...]) -> Identity:
     """Return the identity of a job.
 
-    params: its flat choices and settings. parts: the objects that compute it (cost, normalizer,
-    optimizer), for their code.
+    Args:
+        params: The flat choices and settings of the job.
+        dataset: The data set.
+        components: The cost, normalizer and optimizer, whose code is part of the identity.
+
+    Returns:
+        The digests.
     """
     data = [dataset.fingerprint, dataset.task, dataset.classes]
-    members = [member for part in parts for member in _members(part)]
+    members = [member for component in components for member in _members(component)]
     code = {name: code_of(name) for name in sorted({_module_of(member) for member in members})}
-    links = [_settings(member) for member in members] if len(members) > len(parts) else []
-    own = of_identity(DESCENT_PART, params)
-    descent = _digest(json.dumps([own, data, code, NUMBERS, links]))
-    alone = {key: value for key, value in own.items() if key not in BESIDE}
-    grid = _digest(json.dumps([alone, data, code, NUMBERS, links]))
-    return Identity(descent, job_of(descent, params), grid)
+    is_composed = [*map(id, members)] != [*map(id, components)]
+    links = [_settings(member) for member in members] if is_composed else []
+    descent_settings = of_identity(DESCENT_PART, params)
+    descent = _digest(json.dumps([descent_settings, data, code, NUMBERS, links]))
+    grid_settings = {
+        key: value for key, value in descent_settings.items() if key not in BESIDE_GRID
+    }
+    grid = _digest(json.dumps([grid_settings, data, code, NUMBERS, links]))
+    return Identity(descent, job_digest(descent, params), grid)
 
 
-def job_of(descent: str, params: Mapping[str, Any]) -> str:
-    """Return the digest of a job from that of its descent and its parameters, as text or not."""
+def job_digest(descent: str, params: Mapping[str, Any]) -> str:
+    """Return the digest of a job from that of its descent, and its parameters (texts or values)."""
     return _digest(
-        json.dumps([descent, sorted(arrays_asked(params)), _asked(params), judged(params)])
+        json.dumps(
+            [
+                descent,
+                sorted(requested_arrays(params)),
+                _requested_settings(params),
+                judging_settings(params),
+            ]
+        )
     )
 
 
 def covers(recorded: Mapping[str, Any], wanted: Mapping[str, Any]) -> bool:
-    """Return whether what was asked of a job holds all that is wanted, beside its judging.
+    """Return whether a recorded job has all that another requests, beside its judging.
 
-    recorded, wanted: parameters of two jobs of one descent, their values as text or not.
+    Args:
+        recorded: The parameters of the recorded job, texts or values.
+        wanted: Those of the other job, of the same descent.
     """
-    return arrays_asked(recorded) >= arrays_asked(wanted) and _asked(recorded) == _asked(wanted)
+    return requested_arrays(recorded) >= requested_arrays(wanted) and _requested_settings(
+        recorded
+    ) == _requested_settings(wanted)
 
 
-def judged(params: Mapping[str, Any]) -> dict[str, str]:
-    """Return the settings by which a job's histories are judged; none without a descent."""
-    if arrays_asked(params) and str(params.get("iterations")) == "0":
+def judging_settings(params: Mapping[str, Any]) -> dict[str, str]:
+    """Return the settings by which the histories of a job are judged; none without a descent."""
+    if requested_arrays(params) and str(params.get("iterations")) == "0":
         return {}
-    return of_identity(JUDGED_PART, params)
+    return of_identity(JUDGING_PART, params)
 
 
-def arrays_asked(params: Mapping[str, Any]) -> frozenset[str]:
-    """Return the words of `record`: which arrays are asked for."""
-    told = str(params.get("record", "[]"))
-    return frozenset(word for word in told.translate(PLAIN).split(",") if word)
+def requested_arrays(params: Mapping[str, Any]) -> frozenset[str]:
+    """Return the names in the setting `record`."""
+    record = str(params.get("record", "[]"))
+    return frozenset(name for name in record.translate(LIST_MARKS).split(",") if name)
 
 
-def _asked(params: Mapping[str, Any]) -> dict[str, str]:
-    """Return what is asked for beside arrays."""
-    asked = of_identity(ASKED_PART, params)
-    return {key: value for key, value in asked.items() if key != "record"}
+def _requested_settings(params: Mapping[str, Any]) -> dict[str, str]:
+    """Return the requested settings beside arrays."""
+    settings = of_identity(REQUEST_PART, params)
+    return {key: value for key, value in settings.items() if key != "record"}
 
 
 @lru_cache
 def code_of(module: str) -> str:
-    """Return a digest of what a module says; of scikit-learn's, its version.
+    """Return a digest of the code of a module; the version of scikit-learn for its modules.
 
-    Comments, docstrings, layout and the words of an error do not count.
+    Comments, docstrings, layout and error messages do not count.
     """
     if module.startswith("sklearn."):
         return version("scikit-learn")
     file = getattr(importlib.import_module(module), "__file__", None)
-    if not file or not file.endswith(".py"):  # of a built-in or compiled one
+    if not file or not file.endswith(".py"):  # a built-in or compiled module
         return module
-    tree = ast.parse(Path(file).read_text())
+    tree = ast.parse(Path(file).read_bytes())  # in the encoding that the module says
     documented = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
     for node in ast.walk(tree):
         if isinstance(node, documented) and ast.get_docstring(node, clean=False) is not None:
@@ -117,32 +140,38 @@ def code_of(module: str) -> str:
     return _digest(ast.dump(tree))
 
 
-def _members(part: Any) -> Iterator[Any]:
-    """Yield the schemes of a pipeline, whose settings are in no parameter; any other as it is."""
-    steps = getattr(part, "steps", None)
-    if steps and type(part).__module__.startswith("sklearn."):
+def _members(component: Any) -> Iterator[Any]:
+    """Yield the schemes of a pipeline, or an optimizer and its scheme; else the component.
+
+    The settings of those schemes are no parameters, or only a part of them is.
+    """
+    steps = getattr(component, "steps", None)
+    if steps and type(component).__module__.startswith("sklearn."):
         for _, step in steps:
             yield from _members(step)
     else:
-        yield part
+        yield component
+        if isinstance(component, Optimizer) and component.scheme is not None:
+            yield from _members(component.scheme)
 
 
-def _settings(part: Any) -> list[str]:
-    """Return a scheme's settings that are numbers or words; a function has no text."""
-    told = part.get_params() if hasattr(part, "get_params") else {}
+def _settings(component: Any) -> list[str]:
+    """Return the settings of a scheme that are numbers or texts; a function has no text."""
+    params = component.get_params() if hasattr(component, "get_params") else {}
     plain = (bool, int, float, str, tuple, type(None))
-    words = [f"{key}={value!r}" for key, value in told.items() if isinstance(value, plain)]
-    return [type(part).__qualname__, *sorted(words)]
+    assignments = [f"{key}={value!r}" for key, value in params.items() if isinstance(value, plain)]
+    return [type(component).__qualname__, *sorted(assignments)]
 
 
-def _module_of(part: Any) -> str:
-    """Return the module that says what a function or an object does."""
-    part = getattr(part, "formula", part)  # of a cost that autograd has wrapped
-    named = part if hasattr(part, "__qualname__") else type(part)
-    if isinstance(part, Optimizer):  # its rule is a function
-        named = part.step
-    return str(named.__module__)
+def _module_of(component: Any) -> str:
+    """Return the name of the module that defines a component."""
+    component = getattr(component, "formula", component)  # a cost that autograd has wrapped
+    definition = component if hasattr(component, "__qualname__") else type(component)
+    if isinstance(component, Optimizer):  # defined by its step function
+        definition = component.step
+    return str(definition.__module__)
 
 
-def _digest(words: str) -> str:
-    return hashlib.sha256(words.encode()).hexdigest()
+def _digest(text: str) -> str:
+    """Return the SHA-256 of a text."""
+    return hashlib.sha256(text.encode()).hexdigest()

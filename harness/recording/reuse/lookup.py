@@ -1,53 +1,78 @@
-"""What is recorded already: a job that holds all that another asks for, or can be judged anew."""
+"""Find recorded jobs that have all that a new job requests, or that can be judged again."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 from normbench import names
-from normbench.recording.reuse.identity import arrays_asked, covers, judged
-from normbench.recording.reuse.recorded import Recorded
-from normbench.recording.reuse.rejudge import rejudged
-from normbench.recording.store.records import Place
+from normbench.recording.reuse.identity import covers, judging_settings, requested_arrays
+from normbench.recording.reuse.recorded import RecordedRun
+from normbench.recording.reuse.rejudge import rejudge_run
+from normbench.recording.store.records import RecordHeader
 from normbench.recording.store.writer import Writer, input_of
 from normbench.results.store.job_records import JobRecord
 from normbench.results.store.runs import scheme
 
 
-def of_descent(writer: Writer, place: Place) -> list[Any]:
-    """Return the runs of a job's descent that hold all that it asks for beside its judging."""
+def find_runs_of_descent(writer: Writer, header: RecordHeader) -> list[Any]:
+    """Return the recorded runs of a descent that have all that a job requests.
+
+    Args:
+        writer: The writer to the store.
+        header: The header of the record of the job.
+
+    Returns:
+        The finished runs of schemes, whatever rules judged them.
+    """
     return [
         run
-        for run in writer.of_descent(place.experiment, place.tags[names.DESCENT.key])
-        if covers(run.data.params, place.params) and not lacks(run.data.tags, place.params)
+        for run in writer.of_descent(header.experiment, header.tags[names.DESCENT.key])
+        if covers(run.data.params, header.params) and not lost_request(run.data.tags, header.params)
     ]
 
 
-def known(found: Sequence[Any], place: Place) -> str | None:
-    """Return the id of the finished scheme run that a job need not be run for, else None.
+def find_equal_run(descent_runs: Sequence[Any], header: RecordHeader) -> str | None:
+    """Return the id of a recorded run that a job can reuse as it is.
 
-    Of the runs that `of_descent` found the equal one, or else one that was judged by the same
-    rules.
+    Args:
+        descent_runs: The result of `find_runs_of_descent`.
+        header: The header of the record of the job.
+
+    Returns:
+        The id of an equal run, or else of one that was judged by the same rules; None without one.
     """
-    mark = place.tags[names.FINGERPRINT.key]
-    equal = [run for run in found if run.data.tags.get(names.FINGERPRINT.key) == mark]
-    enough = [run for run in found if judged(run.data.params) == judged(place.params)]
-    return next((str(run.info.run_id) for run in [*equal, *enough]), None)
+    fingerprint = header.tags[names.FINGERPRINT.key]
+    equal = [run for run in descent_runs if run.data.tags.get(names.FINGERPRINT.key) == fingerprint]
+    equally_judged = [
+        run
+        for run in descent_runs
+        if judging_settings(run.data.params) == judging_settings(header.params)
+    ]
+    return next((str(run.info.run_id) for run in [*equal, *equally_judged]), None)
 
 
-def judged_again(writer: Writer, found: Sequence[Any], place: Place) -> JobRecord | None:
-    """Return a job as a run that `of_descent` found gives it, judged by the job's own rules.
+def rejudge_recorded(
+    writer: Writer, descent_runs: Sequence[Any], header: RecordHeader
+) -> JobRecord | None:
+    """Return the record of a job from a recorded run, judged by the rules of the job.
 
-    None where there is no such run, or where judging it again loses some of what is asked for.
+    Args:
+        writer: The writer to the store.
+        descent_runs: The result of `find_runs_of_descent`.
+        header: The header of the record of the job.
+
+    Returns:
+        The record; None without a run whose new judging keeps all that the job requests.
     """
-    for run in found:
-        recorded = Recorded(scheme(writer.store.uri, run.info.run_id), run.info.run_id)
-        made = rejudged(recorded, place, input_of(run))
-        if made and not lacks(made.scheme.tags, place.params):
-            return made
+    for run in descent_runs:
+        recorded = RecordedRun(scheme(writer.store.uri, run.info.run_id), run.info.run_id)
+        record = rejudge_run(recorded, header, input_of(run))
+        if record and not lost_request(record.scheme.tags, header.params):
+            return record
     return None
 
 
-def lacks(tags: Mapping[str, str], wanted: Mapping[str, Any]) -> bool:
-    """Return whether a run that was judged again has lost what is asked for by name."""
-    lost = set(tags.get(names.AGAIN.key, "").split(","))
-    return bool(lost & {*arrays_asked(wanted), names.CRITICAL.key})
+def lost_request(tags: Mapping[str, str], wanted: Mapping[str, Any]) -> bool:
+    """Return whether a run that was judged again has lost arrays or numbers that are requested."""
+    lost_names = set(tags.get(names.DESCEND_AGAIN.key, "").split(","))
+    searched = (names.CRITICAL, *names.CROSS_VALIDATED)
+    return bool(lost_names & {*requested_arrays(wanted), *(metric.key for metric in searched)})

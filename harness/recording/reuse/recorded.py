@@ -1,4 +1,4 @@
-"""One scheme's run as a store has it, with its step sizes' runs and its arrays."""
+"""The recorded run of a scheme, with the runs of its step sizes and its arrays."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -16,36 +16,41 @@ Series = tuple[NDArray[np.int64], NDArray[np.float64]]
 
 
 @dataclass(frozen=True)
-class Recorded:
-    """A scheme's run as a store has it: one of a sweep's, or of those that a query found."""
+class RecordedRun:
+    """The recorded run of a scheme.
 
-    found: Sweep
+    Attributes:
+        sweep: The runs among which it is: those of a sweep, or those that a query found.
+        run_id: Its id.
+    """
+
+    sweep: Sweep
     run_id: str
 
     @cached_property
     def row(self) -> Mapping[str, Any]:
-        """What is known of the run: its tags, its parameters, the last value of each metric."""
+        """The tags and parameters of the run, and the last value of each metric."""
         return {str(key): value for key, value in self._scheme.iloc[0].dropna().items()}
 
     @cached_property
     def arrays(self) -> dict[str, dict[str, NDArray[Any]]]:
-        """All its arrays, by the words that they are recorded under."""
-        words = str(self.row.get(names.RECORDED.column, "")).split(",")
+        """All its arrays, by the names under which they are recorded."""
+        array_names = str(self.row.get(names.RECORDED.column, "")).split(",")
         label = self.row["label"]
-        return {word: self.found.arrays(self._scheme, word)[label] for word in words if word}
+        return {name: self.sweep.arrays(self._scheme, name)[label] for name in array_names if name}
 
     @cached_property
     def steps(self) -> pd.DataFrame:
-        """Its step sizes' runs, by their step size."""
-        every = self.found.of_role(names.STEP)
-        own = every[every["parent"] == self.run_id]
-        return own.set_index(own[names.STEP_SIZE.column].to_numpy(dtype=float))
+        """The runs of its step sizes, by step size."""
+        sweep_steps = self.sweep.of_role(names.STEP)
+        scheme_steps = sweep_steps[sweep_steps["parent"] == self.run_id]
+        return scheme_steps.set_index(scheme_steps[names.STEP_SIZE.column].to_numpy(dtype=float))
 
     @property
-    def shown(self) -> float | None:
-        """The step size that stands for the scheme.
+    def shown_step_size(self) -> float | None:
+        """The step size that represents the scheme.
 
-        None where none stayed finite, or where its run was deleted.
+        It is None where no step size stayed finite, or where its run was deleted.
         """
         if names.BEST.column not in self.steps:
             return None
@@ -55,15 +60,16 @@ class Recorded:
     @property
     def params(self) -> dict[str, str]:
         """Its parameters, as text."""
-        known = {key: value for key, value in self.row.items() if key.startswith(names.PARAMS)}
-        return {key.removeprefix(names.PARAMS): value for key, value in known.items()}
+        params = {key: value for key, value in self.row.items() if key.startswith(names.PARAMS)}
+        return {key.removeprefix(names.PARAMS): value for key, value in params.items()}
 
     def series(self, key: str) -> Series:
-        """Return a metric's values by what MLflow's step counts."""
-        values = self.found.series(self.run_id, key)
+        """Return the values of a metric by the step of MLflow."""
+        values = self.sweep.series(self.run_id, key)
         return np.array([*values]), np.array([*values.values()])
 
     @property
     def _scheme(self) -> pd.DataFrame:
-        schemes = self.found.of_role(names.SCHEME)
+        """The row of the scheme."""
+        schemes = self.sweep.of_role(names.SCHEME)
         return schemes[schemes["run_id"] == self.run_id]

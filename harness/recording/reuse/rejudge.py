@@ -1,4 +1,4 @@
-"""A recorded job judged again, by other rules: from what it keeps, without a descent."""
+"""Judge a recorded job again by other rules, from its recorded histories, without a descent."""
 
 from ast import literal_eval
 from collections.abc import Mapping
@@ -13,49 +13,61 @@ from normbench.datasets import UserError
 from normbench.job import Outcome
 from normbench.measures import FOLLOWS, explained
 from normbench.measures.contract import BEST, RULES, VERDICTS, Findings
-from normbench.measures.grid import largest
-from normbench.measures.histories import judged_again
-from normbench.recording.reuse.recorded import Recorded
-from normbench.recording.store.records import Place, written
+from normbench.measures.grid import summarize_grid
+from normbench.measures.histories import rejudge_histories
+from normbench.recording.reuse.recorded import RecordedRun
+from normbench.recording.store.records import RecordHeader, build_record
 from normbench.results.store.errors import ResultsError
 from normbench.results.store.job_records import JobRecord
 from normbench.verdicts import judging
 from normbench.verdicts.convergence import Rules
 from normbench.verdicts.judging import Step
 
-RULE = "rules."
-LONGEST_REASON = 160  # letters
+RULE_PREFIX = "rules."
+MAX_REASON = 160  # characters
 
 
-def rejudged(run: Recorded, place: Place, dataset: Mapping[str, str]) -> JobRecord | None:
-    """Return the record of a scheme's run as a place's parameters judge it.
+def rejudge_run(
+    run: RecordedRun, header: RecordHeader, dataset: Mapping[str, str]
+) -> JobRecord | None:
+    """Judge a recorded run of a scheme by the rules among the parameters of a header.
 
-    None where the run keeps no histories: one without a descent. What follows from another step
-    than the one that now stands for the scheme, or from other rules, is left out; the tag
-    `descend_again` names it. dataset: the entries of the run's data set input. Raises
-    `UserError` for bad rules, and ResultsError for arrays that cannot be what a descent wrote.
+    Findings that depend on another best step size, or on other rules, are left out; the tag
+    `descend_again` names them.
+
+    Args:
+        run: The recorded run.
+        header: The header of the new record.
+        dataset: The fields of the dataset input of the run.
+
+    Returns:
+        The new record; None for a run without a descent, which has no histories.
+
+    Raises:
+        UserError: The rules are invalid.
+        ResultsError: The arrays cannot be those of a descent.
     """
-    kept = run.arrays.get(names.KEPT)
-    if kept is None:
+    histories = run.arrays.get(names.DESCENT_ARRAYS)
+    if histories is None:
         return None
-    rules = rules_of(place.params)
+    rules = rules_of(header.params)
     try:
-        _check(kept)
-        return _rejudged(run, place, dataset, kept, rules)
+        _check(histories)
+        return _rejudge_histories(run, header, dataset, histories, rules)
     except (ResultsError, UserError):
         raise
     except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:
-        reason = " ".join(str(error).split())[:LONGEST_REASON]
+        reason = " ".join(str(error).split())[:MAX_REASON]
         raise ResultsError(
             f"run {run.run_id} ({run.row.get('label')}): what it keeps of its descent is damaged, "
             f"and cannot be judged again ({type(error).__name__}: {reason})"
         ) from error
 
 
-def _check(kept: Mapping[str, NDArray[Any]]) -> None:
+def _check(histories: Mapping[str, NDArray[Any]]) -> None:
     """Raise ValueError unless there is a history (A, K + 1) for each of S step sizes, S above 0."""
-    sizes, runs = kept["step_sizes"], kept["diverged_at"].shape
-    shapes = {kept[metric.key].shape for metric in names.HISTORIES if metric.key in kept}
+    sizes, runs = histories["step_sizes"], histories["diverged_at"].shape
+    shapes = {histories[metric.key].shape for metric in names.HISTORIES if metric.key in histories}
     if not (sizes.ndim == 1 and len(sizes) and np.all((sizes > 0) & np.isfinite(sizes))):
         raise ValueError("its step sizes are none")
     if len(shapes) != 1 or len(runs) != 2 or runs[0] != len(sizes) or 0 in runs:
@@ -64,26 +76,35 @@ def _check(kept: Mapping[str, NDArray[Any]]) -> None:
         raise ValueError("its histories are not one for each step size and start")
 
 
-def _rejudged(
-    run: Recorded,
-    place: Place,
+def _rejudge_histories(
+    run: RecordedRun,
+    header: RecordHeader,
     dataset: Mapping[str, str],
-    kept: Mapping[str, NDArray[Any]],
+    histories: Mapping[str, NDArray[Any]],
     rules: Rules,
 ) -> JobRecord:
-    """Return the record of a run from the arrays that it keeps."""
-    steps = tuple(_with_theory(run, step) for step in judged_again(kept, rules))
-    best, chosen = judging.find_shown_step(steps, literal(place.params.get("shown_step")))
+    """Return the record of a run from its recorded histories."""
+    steps = tuple(_with_theory(run, step) for step in rejudge_histories(histories, rules))
+    best, chosen = judging.find_shown_step(steps, literal(header.params.get("shown_step")))
     size = None if best is None else steps[best].step_size
-    changed = {BEST: size != run.shown, RULES: rules != rules_of(run.params)}
-    follows = {str(name): str(what) for name, what in kept[FOLLOWS]}
-    left = {name: what for name, what in follows.items() if not changed.get(what)}
-    found = _findings(run, left, steps, best, chosen)
-    lost = sorted(follows.keys() - left.keys())
-    if lost:
-        found = replace(found, tags={**found.tags, names.AGAIN.key: ",".join(lost)})
-    arrays = {word: parts for word, parts in run.arrays.items() if word not in lost}
-    arrays[names.KEPT] = {**kept, FOLLOWS: np.array([*left.items()])}
+    changed = {BEST: size != run.shown_step_size, RULES: rules != rules_of(run.params)}
+    follows = {str(name): str(dependency) for name, dependency in histories[FOLLOWS]}
+    valid = {
+        name: dependency for name, dependency in follows.items() if not changed.get(dependency)
+    }
+    findings = _findings(run, valid, steps, best, chosen)
+    invalid = sorted(follows.keys() - valid.keys())
+    if invalid:
+        findings = replace(
+            findings, tags={**findings.tags, names.DESCEND_AGAIN.key: ",".join(invalid)}
+        )
+    arrays = {
+        record: arrays_of_name
+        for record, arrays_of_name in run.arrays.items()
+        if record not in invalid
+    }
+    valid_histories = {name: array for name, array in histories.items() if name not in invalid}
+    arrays[names.DESCENT_ARRAYS] = {**valid_histories, FOLLOWS: np.array([*valid.items()])}
     outcome = Outcome(
         steps=steps,
         best=best,
@@ -91,21 +112,30 @@ def _rejudged(
         features=0,
         fit_seconds=run.row[names.FIT_SECONDS.column],
         descent_seconds=run.row[names.DESCENT_SECONDS.column],
-        findings=found,
+        findings=findings,
         arrays=arrays,
         seconds_a_step=run.row.get(names.SECONDS_A_STEP.column, float("nan")),
     )
-    return written(place, dataset, outcome)
+    return build_record(header, dataset, outcome)
 
 
 def rules_of(params: Mapping[str, Any]) -> Rules:
-    """Return the rules among a job's parameters, given as text or not; `UserError` for bad ones."""
-    told = {key: value for key, value in params.items() if key.startswith(RULE)}
-    return Rules(**{key.removeprefix(RULE): literal(value) for key, value in told.items()})
+    """Return the rules among the parameters of a job.
+
+    Args:
+        params: The parameters, texts or values.
+
+    Raises:
+        UserError: A rule is invalid.
+    """
+    rule_params = {key: value for key, value in params.items() if key.startswith(RULE_PREFIX)}
+    return Rules(
+        **{key.removeprefix(RULE_PREFIX): literal(value) for key, value in rule_params.items()}
+    )
 
 
 def literal(value: Any) -> Any:
-    """Return what a parameter's text stands for: a number, nothing, or the text itself."""
+    """Return the value of a parameter from its text: a number, None, or the text itself."""
     try:
         return literal_eval(value) if isinstance(value, str) else value
     except (ValueError, SyntaxError):
@@ -113,19 +143,23 @@ def literal(value: Any) -> Any:
 
 
 def _findings(
-    run: Recorded, left: Mapping[str, str], steps: tuple[Step, ...], best: int | None, chosen: bool
+    run: RecordedRun,
+    valid: Mapping[str, str],
+    steps: tuple[Step, ...],
+    best: int | None,
+    chosen: bool,
 ) -> Findings:
-    """Return what of a run's findings is left, and what the verdicts make of the grid."""
+    """Return the valid findings of a run, with new findings of the grid."""
     row = run.row
-    again = largest(steps, chosen)
-    holds = [name for name, what in left.items() if what != VERDICTS]
+    grid_findings = summarize_grid(steps, chosen)
+    recorded_names = [name for name, dependency in valid.items() if dependency != VERDICTS]
     metrics, tags = (
-        {name: row[f"{kind}{name}"] for name in holds if f"{kind}{name}" in row}
-        for kind in (names.METRICS, names.TAGS)
+        {name: row[f"{prefix}{name}"] for name in recorded_names if f"{prefix}{name}" in row}
+        for prefix in (names.METRICS, names.TAGS)
     )
     series = {name: run.series(name) for name in metrics if names.axis_of(name)}
     metrics = {name: value for name, value in metrics.items() if name not in series}
-    metrics, tags = {**metrics, **again.metrics}, {**tags, **again.tags}
+    metrics, tags = {**metrics, **grid_findings.metrics}, {**tags, **grid_findings.tags}
     return Findings(
         metrics,
         {**tags, names.EXPLANATION.key: explained(metrics, tags, steps, best)},
@@ -135,20 +169,20 @@ def _findings(
     )
 
 
-def _with_theory(run: Recorded, step: Step) -> Step:
-    """Return a step with what theory predicts of it, as it is recorded.
+def _with_theory(run: RecordedRun, step: Step) -> Step:
+    """Return a step size with its recorded predictions of theory.
 
-    Nothing is predicted of a step whose run was deleted.
+    A step size whose run was deleted has none.
     """
     if step.step_size not in run.steps.index:
         return step
     row = run.steps.loc[step.step_size].dropna()
     theory = [key for key in row.index if key.startswith(f"{names.METRICS}{names.THEORY}")]
-    known = {key.removeprefix(names.METRICS): row[key] for key in theory}
+    predictions = {key.removeprefix(names.METRICS): row[key] for key in theory}
     series = {}
-    for name in [name for name in known if names.axis_of(name)]:
-        del known[name]
-        values = run.found.series(row["run_id"], name)
+    for name in [name for name in predictions if names.axis_of(name)]:
+        del predictions[name]
+        values = run.sweep.series(row["run_id"], name)
         series[name] = np.full(max(values) + 1, np.nan)
         series[name][[*values]] = [*values.values()]
-    return replace(step, metrics={**step.metrics, **known}, series=series)
+    return replace(step, metrics={**step.metrics, **predictions}, series=series)

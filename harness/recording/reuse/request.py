@@ -1,8 +1,8 @@
-"""The request of a job: all that its record follows from, told without its data or its scheme.
+"""The request of a job: a digest of all that determines its record, without loading its data.
 
-Equal requests have equal identities, so a job whose request is recorded is found again without
-scikit-learn. It is stricter than the identity: any change of the code, or of a library, makes
-another request, and the job is then found, or not, by its identity.
+Equal requests have equal identities, so that a recorded job is found without scikit-learn. A
+request is stricter than the identity: any change of the code or of a library changes the request,
+and the identity then decides whether the job is recorded.
 """
 
 import hashlib
@@ -15,33 +15,40 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
-OURS = "normbench.datasets."
-MADE = ("bundled", "gaussian", "broken", "shapes")  # the modules whose data no file changes
+DATASETS_PREFIX = "normbench.datasets."
+SELF_CONTAINED = ("bundled", "gaussian", "broken", "shapes")  # modules whose data depend on no file
 LIBRARIES = ("numpy", "scipy", "scikit-learn", "autograd")
-CODE = ("", "costs", "datasets", "optimizers")
-NO_NUMBER = ("tracking", "reuse", "checkpoint", "packages", "study", "figures")
+# The options of schemes, too: chains and preconditioned optimizers name them.
+CODE_ROOMS = ("", "costs", "datasets", "optimizers", "conf.normalizer")
+UNRELATED_SETTINGS = ("tracking", "reuse", "checkpoint", "packages", "study", "figures")
 
 
 def digest(plain: Mapping[str, Any], tags: Mapping[str, str]) -> str | None:
-    """Return the digest of a job's settings, code and libraries; tags: the names of its choices.
+    """Return the digest of the settings, code and libraries of a job.
 
-    None for a job on data that may have changed meanwhile, or by code of the user's own.
+    Args:
+        plain: The config of the job as plain values.
+        tags: The names of its choices.
+
+    Returns:
+        The digest; None for a job on data from files, or with code of the user.
     """
-    module = str(plain["dataset"].get("_target_")).removeprefix(OURS).split(".")[0]
-    if plain["packages"] or module not in MADE:
+    module = str(plain["dataset"].get("_target_")).removeprefix(DATASETS_PREFIX).split(".")[0]
+    if plain["packages"] or module not in SELF_CONTAINED:
         return None
-    settings = {key: value for key, value in plain.items() if key not in NO_NUMBER}
-    words = json.dumps([settings, dict(tags), _code()], sort_keys=True, default=str)
-    return hashlib.sha256(words.encode()).hexdigest()
+    settings = {key: value for key, value in plain.items() if key not in UNRELATED_SETTINGS}
+    text = json.dumps([settings, dict(tags), _code()], sort_keys=True, default=str)
+    return hashlib.sha256(text.encode()).hexdigest()
 
 
 @cache
 def _code() -> list[str]:
-    """Return a digest of the code that a record follows from, and the versions of libraries."""
-    found = hashlib.sha256()
-    for name in CODE:
-        spec = find_spec(f"normbench.{name}" if name else "normbench")  # which loads none of it
+    """Return a digest of the code that determines a record, and the versions of libraries."""
+    code_hash = hashlib.sha256()
+    for name in CODE_ROOMS:
+        spec = find_spec(f"normbench.{name}" if name else "normbench")  # without importing it
         folder = Path(spec.origin).parent if spec and spec.origin else Path()
-        for file in sorted(folder.rglob("*.py")):
-            found.update(f"{name}/{file.relative_to(folder)}\n".encode() + file.read_bytes())
-    return [found.hexdigest(), sys.version, *(version(name) for name in LIBRARIES)]
+        files = (file for file in folder.rglob("*") if file.suffix in (".py", ".yaml"))
+        for file in sorted(files):
+            code_hash.update(f"{name}/{file.relative_to(folder)}\n".encode() + file.read_bytes())
+    return [code_hash.hexdigest(), sys.version, *(version(name) for name in LIBRARIES)]

@@ -1,4 +1,4 @@
-"""The store: opened safely, and called with patience."""
+"""The connection to a store: opened safely, and retried while the store is away."""
 
 import os
 import re
@@ -15,43 +15,43 @@ from typing import Any
 
 from normbench.datasets.values import UserError, format_value
 from normbench.recording.store import database
-from normbench.recording.store.places import own_place, try_folder, try_remote
+from normbench.recording.store.places import suggested_path, try_folder, try_remote
 from normbench.results.safe import clean, secrets
 from normbench.results.store import entities, mlflows_own, stores, uris
 
-PATIENCE = 60.0  # seconds that a call is repeated for, where waiting can help
-AT_FIRST = 10.0  # while the store is opened: a mistake is more likely, and nothing is lost yet
-KNOCK = 3.0  # until it answers at all
-SILENT = 2.0  # of which so many go by before it is told
-ABANDONED = 3600.0  # seconds after which the process that drafted a database has ended
-GRAIN = 0.5  # seconds by which the time of a file may be behind the clock
-LONGEST_PAUSE = 5.0
-FEW = 4  # and at least so many times
-RETRIES = 1  # of MLflow's own for a request
-SIDE_BY_SIDE = 8  # requests to a server
-# What passes by itself, and what does not, in the words of the databases and of MLflow's client.
+PATIENCE = 60.0  # seconds for which a call is retried, where waiting can help
+OPENING_PATIENCE = 10.0  # seconds: a wrong URI is more likely, and nothing is lost yet
+KNOCK_PATIENCE = 3.0  # seconds until the store answers at all
+SILENT_SECONDS = 2.0  # of retries before the first message
+DRAFT_LIFETIME = 3600.0  # seconds after which the process that drafted a database has ended
+CLOCK_TOLERANCE = 0.5  # seconds by which the time of a file may be behind the clock
+MAX_PAUSE = 5.0  # seconds between two calls
+MIN_CALLS = 4
+MLFLOW_RETRIES = 1  # for a request
+PARALLEL_REQUESTS = 8  # to a server
+# Errors that pass by themselves, and errors that last, in the messages of databases and MLflow.
 PASSING = re.compile(
     "database is locked|disk is full|no space left|disk i/o error|could not connect"
     "|connection (refused|reset|aborted)|max retries exceeded|server closed the connection"
     "|error code 5|temporarily unavailable|timed out|too many clients|starting up|shutting down"
     "|terminating connection"
 )
-# Two were the first: to open an empty database, or to log one data set.
+# Errors of two processes that create the same database, or log the same data set.
 RACES = re.compile(f"{PASSING.pattern}|already exists|duplicate key|unique constraint")
 LASTING = re.compile(
     "readonly|read-only|malformed|not a database|no such (table|column)|permission denied"
-    f"|password authentication|{stores.UNKNOWN}"
+    f"|password authentication|{stores.UNAUTHORIZED}"
 )
 
 
 class StoreLostError(RuntimeError):
-    """The store cannot be written, and waiting did not help; what was found is kept on disk."""
+    """The store cannot be written, and waiting did not help; records stay on the disk."""
 
 
-class Patient:
-    """MLflow's client, whose calls are repeated while the store is away for the moment.
+class RetryingClient:
+    """A client of MLflow that retries its calls while the store is away.
 
-    After one call that waited in vain, the others do not wait again.
+    After one call has waited in vain, later calls do not wait again.
     """
 
     def __init__(self, client: Any, uri: str, seconds: float = PATIENCE) -> None:
@@ -62,63 +62,80 @@ class Patient:
         call = getattr(self._client, name)
         passing = RACES if name == "log_inputs" else PASSING
 
-        def repeated(*arguments: Any, **named: Any) -> Any:
+        def retry(*arguments: Any, **keywords: Any) -> Any:
             try:
-                return patiently(
-                    lambda: call(*arguments, **named), self._uri, self._seconds, passing
+                return retry_call(
+                    lambda: call(*arguments, **keywords), self._uri, self._seconds, passing
                 )
             except StoreLostError:
                 self._seconds = 0.0
                 raise
 
-        return repeated
+        return retry
 
 
-def patiently(
+def retry_call(
     call: Callable[[], Any],
     uri: str,
     seconds: float,
     passing: re.Pattern[str] = PASSING,
-    few: int = FEW,
+    min_calls: int = MIN_CALLS,
 ) -> Any:
-    """Return what a call gives, repeated while the store of a URI is away for the moment.
+    """Return the value of a call, retried while the store of a URI is away.
 
-    passing: finds the errors that waiting can help with. few: how often it is called at least,
-    for a call may itself take longer than the patience. Raises `StoreLostError` where the store
-    stays away, or where waiting cannot help.
+    Args:
+        call: The call.
+        uri: The URI of the store.
+        seconds: The time for which the call is retried.
+        passing: Matches the messages of errors that waiting can resolve.
+        min_calls: The least number of calls: one call may take longer than the patience.
+
+    Raises:
+        StoreLostError: The store stays away, or waiting cannot help.
     """
-    started, pause, told, tries = time.monotonic(), 0.1, False, 0
-    shown = f"tracking.uri={secrets.blot_places(uri)}"
+    started, pause, warned, tries = time.monotonic(), 0.1, False, 0
+    setting = f"tracking.uri={secrets.blot_places(uri)}"
     while True:
         try:
             tries += 1
             return call()
         except Exception as error:
-            again = tries < few and seconds > 0
+            must_retry = tries < min_calls and seconds > 0
             waited, text = time.monotonic() - started, f"{error} {error.__cause__ or ''}".lower()
             lasting = LASTING.search(text)
             if not lasting and not passing.search(text):
                 raise
-            words = stores.reason_of(error)
-            if lasting or (waited + pause > seconds and not again):
-                raise StoreLostError(f"{shown}: the store cannot be written ({words})") from error
-        if waited > SILENT and not told and seconds > AT_FIRST:  # else the end is near
-            print(f"{shown}: {words}; trying for {seconds:.0f} s", file=sys.stderr, flush=True)
-            told = True
+            reason = stores.reason_of(error)
+            if lasting or (waited + pause > seconds and not must_retry):
+                raise StoreLostError(
+                    f"{setting}: the store cannot be written ({reason})"
+                ) from error
+        if waited > SILENT_SECONDS and not warned and seconds > OPENING_PATIENCE:
+            print(f"{setting}: {reason}; trying for {seconds:.0f} s", file=sys.stderr, flush=True)
+            warned = True
         time.sleep(pause)
-        pause = min(2 * pause, LONGEST_PAUSE)
+        pause = min(2 * pause, MAX_PAUSE)
 
 
 @dataclass(frozen=True)
 class Store:
-    """Where runs go: MLflow's tracking URI, and the folder or URI of the artifacts."""
+    """A store of runs: the tracking URI of MLflow, and the folder or URI of the artifacts."""
 
     uri: str
     artifacts: str | None
 
     @classmethod
     def at(cls, uri: Any, artifacts: Any, folder: Path) -> "Store":
-        """Return the store with paths made absolute against a folder."""
+        """Return a store, with its paths resolved against a folder.
+
+        Args:
+            uri: The setting `tracking.uri`.
+            artifacts: The setting `tracking.artifacts`.
+            folder: The folder against which relative paths are resolved.
+
+        Raises:
+            UserError: A setting is no URI, or the artifacts hold a password.
+        """
         if not isinstance(uri, str) or not uri:
             raise UserError(
                 f"tracking.uri={format_value(uri)}: must be a URI, such as "
@@ -146,7 +163,7 @@ class Store:
         return cls(uri, artifacts)
 
     @property
-    def shown(self) -> str:
+    def safe_uri(self) -> str:
         """The URI without its password, the same in every process."""
         return secrets.blot_places(self.uri)
 
@@ -156,27 +173,28 @@ class Store:
         return uris.database(self.uri)
 
     def settle(self) -> None:
-        """Wait until what is written is on the disk, once a job: `mlflows_own.mind_connections`."""
+        """Wait until all writes are on the disk, once a job: `mlflows_own.mind_connections`."""
         with suppress(OSError), open(f"{self.database}-wal", "rb+") as log:  # none: no log, no wait
             os.fsync(log.fileno())
 
     def statuses(self, runs: Sequence[str]) -> dict[str, str]:
-        """Return the status of each of some runs that stands in the store, by its id.
+        """Return the statuses of runs by their ids, for those runs that the store has.
 
-        What cannot be read does not stand there. Of a file, by a connection of its own: one that is
-        open still reads a file that was removed.
+        Runs that cannot be read are missing. A file is read by a new connection, because an open
+        one still reads a file that was removed.
         """
-        found: dict[str, str] = {}
+        statuses: dict[str, str] = {}
         with suppress(StoreLostError, sqlite3.Error):
             if self.database:
-                asked = partial(mlflows_own.statuses, self.database, runs)
-                found = patiently(asked, self.uri, PATIENCE)
+                query = partial(mlflows_own.statuses, self.database, runs)
+                statuses = retry_call(query, self.uri, PATIENCE)
             else:
-                with ThreadPoolExecutor(SIDE_BY_SIDE) as pool:
-                    found = dict(zip(runs, pool.map(self._of_client, runs)))
-        return {run: status for run, status in found.items() if status}
+                with ThreadPoolExecutor(PARALLEL_REQUESTS) as pool:
+                    statuses = dict(zip(runs, pool.map(self._run_status, runs)))
+        return {run: status for run, status in statuses.items() if status}
 
-    def _of_client(self, run: str) -> str:
+    def _run_status(self, run: str) -> str:
+        """Return the status of a run on a server; empty where the server has no such run."""
         try:
             return str(self.client.get_run(run).info.status)
         except mlflows_own.refusals():
@@ -184,7 +202,7 @@ class Store:
 
     @property
     def entities(self) -> Any:
-        """The module whose values the client takes: metrics, parameters, tags, data sets."""
+        """The module of the entity classes that the client takes: metrics, parameters, tags."""
         if self.client.has_transactions:
             return entities
         import mlflow.entities
@@ -192,14 +210,14 @@ class Store:
         return mlflow.entities
 
     def _open(self) -> Any:
-        """Return MLflow's client, which makes the tables where there are none, once it answers."""
+        """Return a client of MLflow that has answered; it creates missing tables."""
         client = database.client(self.uri)
         client.search_experiments(max_results=1)
         return client
 
     def _check_artifacts(self) -> None:
-        """Raise `UserError` where artifacts cannot go: the first job would find out."""
-        if not self.artifacts or uris.is_server(self.uri):  # the server says where
+        """Raise `UserError` where artifacts cannot be written, before the first job runs."""
+        if not self.artifacts or uris.is_server(self.uri):  # the server chooses the place
             return
         try:
             if self.artifacts.startswith("file:"):
@@ -209,37 +227,45 @@ class Store:
 
                 repository = repositories.get_artifact_repository
                 try_remote(self.artifacts, lambda uri: repository(uri, self.uri))
-        except Exception as error:  # whatever the library of a kind of place raises
+        except Exception as error:  # of any class: each artifact library has its own
             raise UserError(
                 f"tracking.artifacts={secrets.blot_places(self.artifacts)}: cannot be written "
                 f"({clean.first_line(error)}); name a folder that can, such as "
-                f"tracking.artifacts={own_place('mlartifacts')}"
+                f"tracking.artifacts={suggested_path('mlartifacts')}"
             ) from error
 
     @cached_property
     def client(self) -> Any:
-        """MLflow's client, with patience. Raises `UserError` where the store cannot be opened."""
-        mlflows_own.settle(RETRIES)
+        """The retrying client. Raises `UserError` where the store cannot be opened."""
+        mlflows_own.settle(MLFLOW_RETRIES)
         self._check_artifacts()
         try:
             if self.database:
                 _initialize(self.database, self.artifacts)
                 followed = partial(mlflows_own.follow, self.database)
-                patiently(followed, self.uri, AT_FIRST)
-            patiently(lambda: _knock(self.uri), self.uri, KNOCK, few=1)
-            return Patient(patiently(self._open, self.uri, AT_FIRST, RACES), self.uri)
-        except Exception as error:  # whatever a database's driver raises
+                retry_call(followed, self.uri, OPENING_PATIENCE)
+            retry_call(lambda: _knock(self.uri), self.uri, KNOCK_PATIENCE, min_calls=1)
+            return RetryingClient(
+                retry_call(self._open, self.uri, OPENING_PATIENCE, RACES), self.uri
+            )
+        except Exception as error:  # of any class: each database driver has its own
             cause = (isinstance(error, StoreLostError) and error.__cause__) or error
-            place = f"tracking.uri={uris.of_file(own_place('mlflow.db'))}"
-            other = clean.first_line(cause), f"give a URI that can be written, such as {place}"
-            why, remedy = stores.REFUSED if stores.is_refused(cause) else other
+            suggestion = f"tracking.uri={uris.of_file(suggested_path('mlflow.db'))}"
+            why, remedy = (
+                stores.REFUSED
+                if stores.is_refused(cause)
+                else (
+                    clean.first_line(cause),
+                    f"give a URI that can be written, such as {suggestion}",
+                )
+            )
             raise UserError(
-                f"tracking.uri={self.shown}: the store cannot be opened ({why}); {remedy}"
+                f"tracking.uri={self.safe_uri}: the store cannot be opened ({why}); {remedy}"
             ) from error
 
 
 def _knock(uri: str) -> None:
-    """Raise an error where a database or a server does not answer; MLflow would wait for 100 s."""
+    """Raise an error where a database or a server does not answer; MLflow would wait 100 s."""
     if uris.is_server(uri):
         stores.knock(uri)
         return
@@ -258,10 +284,10 @@ def _knock(uri: str) -> None:
 
 
 def _initialize(file: Path, artifacts: str | None) -> None:
-    """Make the database under a name of its own and link it to its place.
+    """Create the database under a temporary name, and link it to its final name.
 
-    Many processes may start on a fresh folder, and one may be interrupted: no one ever opens a
-    database whose tables are half made.
+    Many processes may start on a new folder, and one may be interrupted. No process ever opens a
+    database with a part of its tables.
     """
     if not file.parent.is_dir():
         raise FileNotFoundError(f"the folder {file.parent} does not exist")
@@ -271,7 +297,7 @@ def _initialize(file: Path, artifacts: str | None) -> None:
             raise PermissionError(f"{file} cannot be written")
         stores.refuse_strange(file, empty=True)
         return
-    _sweep_out(file, started)
+    _remove_remnants(file, started)
     draft = file.with_name(f".{file.name}.{os.getpid()}")
     try:
         draft.touch()
@@ -283,18 +309,18 @@ def _initialize(file: Path, artifacts: str | None) -> None:
             leftover.unlink()
 
 
-def _sweep_out(file: Path, missing: float) -> None:
-    """Remove what processes that were killed have left of a database that is not there.
+def _remove_remnants(file: Path, missing: float) -> None:
+    """Remove the remnants of killed processes beside a missing database.
 
-    Their drafts; and the logs of a database that was deleted since, which SQLite would write into
-    the new one. missing: when it was not there; a younger log is that of a process which was first.
+    They are drafts, and the logs of a deleted database, which SQLite would write into the new one.
+    missing: a time at which the database was missing; a younger log belongs to a new database.
     """
     for ending in ("-wal", "-shm"):
         log = Path(f"{file}{ending}")
         with suppress(FileNotFoundError):
-            if log.stat().st_mtime < missing - GRAIN:
+            if log.stat().st_mtime < missing - CLOCK_TOLERANCE:
                 log.unlink()
     for draft in file.parent.glob(f".{file.name}.*"):
         with suppress(FileNotFoundError):
-            if time.time() - draft.stat().st_mtime > ABANDONED:
+            if time.time() - draft.stat().st_mtime > DRAFT_LIFETIME:
                 draft.unlink()

@@ -1,6 +1,6 @@
-"""MLflow's tables in a SQLite file, written without MLflow: see `normbench.results.store.database`.
+"""Write the tables of MLflow in a SQLite file without MLflow; see `results.store.database`.
 
-What is refused is what MLflow refuses, and what it cuts is cut; a test compares the two stores.
+This store refuses and truncates the same values as MLflow; a test compares the two stores.
 """
 
 import json
@@ -22,27 +22,27 @@ from normbench.results.store import database, local_artifacts, mlflows_own
 from normbench.results.store.entities import Dataset, DatasetInput, Metric, Param
 from normbench.results.store.errors import RefusedError
 
-VERSIONS = "3.17."  # of MLflow, that have the tables of `tables.sql`
-KEY = re.compile(r"[/\w.\- :]{1,250}")  # that MLflow takes
-LONGEST_PARAM, LONGEST_TAG, LONGEST_EXPERIMENT_TAG = 6000, 8000, 20_000  # characters
-LARGEST = 1.7976931348623157e308  # stands for infinity
-LAST = (
+MLFLOW_VERSION = "3.17."  # whose tables `tables.sql` holds
+KEY = re.compile(r"[/\w.\- :]{1,250}")  # that MLflow accepts
+MAX_PARAM, MAX_TAG, MAX_EXPERIMENT_TAG = 6000, 8000, 20_000  # characters
+MAX_FLOAT = 1.7976931348623157e308  # stored for infinity
+UPSERT_LATEST = (
     "insert into latest_metrics (key, value, timestamp, step, is_nan, run_uuid) "
     "values (?, ?, ?, ?, ?, ?) on conflict (key, run_uuid) do update set value = excluded.value, "
     "timestamp = excluded.timestamp, step = excluded.step, is_nan = excluded.is_nan "
     "where (excluded.step, excluded.timestamp, excluded.value) > (step, timestamp, value)"
 )
-Result = TypeVar("Result")
+Written = TypeVar("Written")
 
 
 def client(uri: str) -> Any:
-    """Return what answers as MLflow's client does, and writes to a file without MLflow."""
+    """Return a client with the interface of MLflow's that writes to a file without MLflow."""
     return database.client(uri, WritableDatabase)
 
 
 def tables() -> bytes:
-    """Return a SQLite file with MLflow's tables and nothing in them."""
-    if not version("mlflow").startswith(VERSIONS):
+    """Return the content of a SQLite file with the empty tables of MLflow."""
+    if not version("mlflow").startswith(MLFLOW_VERSION):
         return mlflows_own.tables()
     text = files("normbench.results.store").joinpath("tables.sql").read_text()
     with closing(sqlite3.connect(":memory:")) as connection:
@@ -51,16 +51,16 @@ def tables() -> bytes:
 
 
 class WritableDatabase(database.Database):
-    """A store in a file, to be written. Each call is one transaction; see `at_once`."""
+    """A writable store in a file. Each call is one transaction; see `at_once`."""
 
-    def at_once(self, write: Callable[["WritableDatabase"], Result]) -> Result:
-        """Return what a function gives that writes here; all of it is written, or nothing."""
+    def at_once(self, write: Callable[["WritableDatabase"], Written]) -> Written:
+        """Call a function that writes here in one transaction, and return its value."""
         with self._changing():
             return write(self)
 
     @contextmanager
     def _changing(self, run_id: str | None = None) -> Iterator[None]:
-        """Write what belongs together. run_id: a run that it is written to, which must be there."""
+        """Run a transaction. run_id: a run that must exist and be active."""
         with self._lock, self._snapshot("begin immediate"):
             if run_id is not None:
                 stage = self._rows("select lifecycle_stage from runs where run_uuid = ?", [run_id])
@@ -70,20 +70,26 @@ class WritableDatabase(database.Database):
                     raise RefusedError(f"The run {run_id} must be in the 'active' state")
             yield
 
-    def _insert(self, table: str, columns: str, rows: Iterable[Sequence[Any]], how: str) -> None:
+    def _insert(
+        self, table: str, columns: str, rows: Iterable[Sequence[Any]], on_conflict: str
+    ) -> None:
+        """Insert rows into a table; on_conflict: abort, ignore or replace."""
         marks = ", ".join("?" * len(columns.split(", ")))
-        query = f"insert or {how} into {table} ({columns}) values ({marks})"
+        query = f"insert or {on_conflict} into {table} ({columns}) values ({marks})"
         self._connection.executemany(query, rows)
 
     def create_experiment(self, name: str, artifact_location: str | None = None) -> str:
-        """Return the id of a new experiment; MLflow says where one goes that has no place."""
+        """Create an experiment and return its id; MLflow chooses a missing artifact location."""
         if not artifact_location or not name or len(name) > 250:
             return str(self._mlflow.create_experiment(name, artifact_location))
-        now, columns = _now(), "name, artifact_location, lifecycle_stage, creation_time"
+        created, columns = (
+            _milliseconds(),
+            "name, artifact_location, lifecycle_stage, creation_time",
+        )
         with self._changing():
             if self._experiments("where name = ?", [name]):
                 raise RefusedError(f"Experiment(name={name}) already exists.")
-            row = (name, artifact_location, "active", now, now)
+            row = (name, artifact_location, "active", created, created)
             self._insert("experiments", f"{columns}, last_update_time", [row], "abort")
             ((experiment,),) = self._rows("select last_insert_rowid()")
         return str(experiment)
@@ -91,7 +97,7 @@ class WritableDatabase(database.Database):
     def create_run(
         self, experiment_id: str, start_time: int | None, tags: Mapping[str, str], run_name: str
     ) -> Any:
-        """Return a new run, which has its id and no more."""
+        """Create a run with its name and tags, and return it."""
         run_id, columns = (
             uuid.uuid4().hex,
             (
@@ -103,9 +109,21 @@ class WritableDatabase(database.Database):
             experiment = self.get_experiment(experiment_id)
             if experiment.lifecycle_stage != "active":
                 raise RefusedError(f"The experiment {experiment_id} must be in the 'active' state")
-            place = mlflows_own.below(experiment.artifact_location, run_id, "artifacts")
-            user, begun = tags.get(names.USER.key, "unknown"), start_time or _now()
-            row = (run_id, run_name, "UNKNOWN", "", "", user, "RUNNING", begun, "", "active", place)
+            artifacts = mlflows_own.append_to_uri(experiment.artifact_location, run_id, "artifacts")
+            user, started = tags.get(names.USER.key, "unknown"), start_time or _milliseconds()
+            row = (
+                run_id,
+                run_name,
+                "UNKNOWN",
+                "",
+                "",
+                user,
+                "RUNNING",
+                started,
+                "",
+                "active",
+                artifacts,
+            )
             self._insert("runs", columns, [(*row, int(experiment_id))], "abort")
             self._write_tags(run_id, {names.RUN_NAME.key: run_name, **tags})
             return self.get_run(run_id)
@@ -116,7 +134,7 @@ class WritableDatabase(database.Database):
         """End a run, now or at another time."""
         with self._changing(run_id):
             query = "update runs set status = ?, end_time = ? where run_uuid = ?"
-            self._rows(query, [status or "FINISHED", end_time or _now(), run_id])
+            self._rows(query, [status or "FINISHED", end_time or _milliseconds(), run_id])
 
     def log_batch(
         self,
@@ -125,37 +143,42 @@ class WritableDatabase(database.Database):
         params: Sequence[Param] = (),
         tags: Sequence[Param] = (),
     ) -> None:
-        """Write points of metrics, parameters and tags of a run; equal points are one."""
+        """Write metrics, parameters and tags of a run; equal points of a metric are stored once."""
         with self._changing(run_id):
             self._write_metrics(run_id, metrics)
             self._write_params(run_id, {_key(key): text for key, text in params})
-            self._write_tags(run_id, {_key(key): text[:LONGEST_TAG] for key, text in tags})
+            self._write_tags(run_id, {_key(key): text[:MAX_TAG] for key, text in tags})
 
     def _write_metrics(self, run_id: str, metrics: Sequence[Metric]) -> None:
+        """Write points of metrics, and the latest point of each."""
         rows = [
             (_key(key), *_number(float(value)), int(when), int(step), run_id)
             for key, value, when, step in metrics
         ]
         columns = "key, value, is_nan, timestamp, step, run_uuid"
         self._insert("metrics", columns, rows, "ignore")
-        last: dict[str, Any] = {}
+        latest_points: dict[str, Any] = {}
         for row in rows:
             key, value, _, when, step, _ = row
-            if key not in last or (step, when, value) > last[key][0]:
-                last[key] = (step, when, value), row
-        latest = ((row[0], row[1], row[3], row[4], row[2], run_id) for _, row in last.values())
-        self._connection.executemany(LAST, latest)
+            if key not in latest_points or (step, when, value) > latest_points[key][0]:
+                latest_points[key] = (step, when, value), row
+        latest = (
+            (row[0], row[1], row[3], row[4], row[2], run_id) for _, row in latest_points.values()
+        )
+        self._connection.executemany(UPSERT_LATEST, latest)
 
     def _write_params(self, run_id: str, params: Mapping[str, str]) -> None:
-        new = {key: text[:LONGEST_PARAM] for key, text in params.items()}
-        there = dict(self._rows("select key, value from params where run_uuid = ?", [run_id]))
-        changed = [key for key in new if there.get(key, new[key]) != new[key]]
+        """Write parameters; raise `RefusedError` for one that changes a recorded value."""
+        new = {key: text[:MAX_PARAM] for key, text in params.items()}
+        recorded = dict(self._rows("select key, value from params where run_uuid = ?", [run_id]))
+        changed = [key for key in new if recorded.get(key, new[key]) != new[key]]
         if changed:
             raise RefusedError(f"Changing param values is not allowed: {changed[0]}")
         rows = ((key, text, run_id) for key, text in new.items())
         self._insert("params", "key, value, run_uuid", rows, "ignore")
 
     def _write_tags(self, run_id: str, tags: Mapping[str, str]) -> None:
+        """Write tags; the tag of the run name also names the run."""
         rows = [(key, text, run_id) for key, text in tags.items()]
         upsert = "on conflict (key, run_uuid) do update set value = excluded.value"
         query = f"insert into tags (key, value, run_uuid) values (?, ?, ?) {upsert}"
@@ -164,7 +187,7 @@ class WritableDatabase(database.Database):
             self._rows("update runs set name = ? where run_uuid = ?", [text, run_id])
 
     def delete_tag(self, run_id: str, key: str) -> None:
-        """Take a tag from a run."""
+        """Delete a tag of a run."""
         with self._changing(run_id):
             query = "delete from tags where run_uuid = ? and key = ? returning key"
             if not self._rows(query, [run_id, key]):
@@ -172,32 +195,32 @@ class WritableDatabase(database.Database):
 
     def set_experiment_tag(self, experiment_id: str, key: str, value: str) -> None:
         """Set a tag of an experiment."""
-        if len(value) > LONGEST_EXPERIMENT_TAG:
-            raise RefusedError(f"'value' exceeds the maximum length of {LONGEST_EXPERIMENT_TAG}")
+        if len(value) > MAX_EXPERIMENT_TAG:
+            raise RefusedError(f"'value' exceeds the maximum length of {MAX_EXPERIMENT_TAG}")
         with self._changing():
             self.get_experiment(experiment_id)
             row = (_key(key), value, int(experiment_id))
             self._insert("experiment_tags", "key, value, experiment_id", [row], "replace")
 
     def log_inputs(self, run_id: str, datasets: Sequence[DatasetInput]) -> None:
-        """Say that a run was given data sets; one of a name and digest is there once."""
+        """Record the input data sets of a run; those of equal name and digest are stored once."""
         with self._changing(run_id):
             ((experiment,),) = self._rows(
                 "select experiment_id from runs where run_uuid = ?", [run_id]
             )
-            for given in datasets:
-                data = self._dataset(experiment, given.dataset)
+            for dataset_input in datasets:
+                data = self._dataset(experiment, dataset_input.dataset)
                 edge = (uuid.uuid4().hex, "DATASET", data, "RUN", run_id)
                 query = (
                     "insert or ignore into inputs (input_uuid, source_type, source_id, "
                     "destination_type, destination_id) values (?, ?, ?, ?, ?) returning input_uuid"
                 )
-                for (key,) in self._rows(query, edge):  # none where it is known
-                    tags = ((key, tag.key, tag.value) for tag in given.tags)
+                for (key,) in self._rows(query, edge):  # no row where it is recorded
+                    tags = ((key, tag.key, tag.value) for tag in dataset_input.tags)
                     self._insert("input_tags", "input_uuid, name, value", tags, "abort")
 
     def _dataset(self, experiment: int, data: Dataset) -> str:
-        """Return the id of a data set, which is written where it is new."""
+        """Return the id of a data set, and write a new one."""
         columns = (
             "dataset_uuid, experiment_id, name, digest, dataset_source_type, dataset_source, "
             "dataset_schema, dataset_profile"
@@ -209,40 +232,41 @@ class WritableDatabase(database.Database):
         return str(key)
 
     def log_artifact(self, run_id: str, path: str, folder: str | None = None) -> None:
-        """Copy a file to a run's artifacts."""
-        here = self._folder(run_id)
-        if here is None:
+        """Copy a file to the artifacts of a run."""
+        artifact_folder = self._folder(run_id)
+        if artifact_folder is None:
             self._mlflow.log_artifact(run_id, path, folder)
         else:
-            local_artifacts.copy(Path(path), here, folder or "")
+            local_artifacts.copy(Path(path), artifact_folder, folder or "")
 
     def log_artifacts(self, run_id: str, path: str, folder: str) -> None:
-        """Copy the files of a folder to a run's artifacts."""
+        """Copy the files of a folder to the artifacts of a run."""
         for file in sorted(Path(path).iterdir()):
             self.log_artifact(run_id, str(file), folder)
 
     def log_text(self, run_id: str, text: str, name: str) -> None:
-        """Keep a text as a run's artifact."""
-        here = self._folder(run_id)
-        if here is None:
+        """Write a text as an artifact of a run."""
+        artifact_folder = self._folder(run_id)
+        if artifact_folder is None:
             self._mlflow.log_text(run_id, text, name)
         else:
-            local_artifacts.write(here, name, text)
+            local_artifacts.write(artifact_folder, name, text)
 
     def log_dict(self, run_id: str, value: Any, name: str) -> None:
-        """Keep a value as a run's artifact, as JSON."""
+        """Write a value as a JSON artifact of a run."""
         self.log_text(run_id, json.dumps(value, indent=2, default=str), name)
 
 
-def _now() -> int:
+def _milliseconds() -> int:
+    """Return the current time in ms since 1970."""
     return int(time.time() * 1000)
 
 
-@lru_cache(maxsize=4096)  # a history names its own at every iteration
+@lru_cache(maxsize=4096)  # a history has one key for all iterations
 def _key(key: str) -> str:
-    """Return a name that MLflow takes. Raises `RefusedError` for any other."""
-    parts = Path(key).as_posix()
-    if not KEY.fullmatch(key) or parts != key or key.startswith(("/", "..")) or key == ".":
+    """Return a name that MLflow accepts; raise `RefusedError` for any other."""
+    normalized = Path(key).as_posix()
+    if not KEY.fullmatch(key) or normalized != key or key.startswith(("/", "..")) or key == ".":
         raise RefusedError(
             f"Invalid value {key!r} for parameter 'name' supplied: Names may only contain "
             "alphanumerics, underscores (_), dashes (-), periods (.), spaces ( ), colon(:) and "
@@ -252,5 +276,5 @@ def _key(key: str) -> str:
 
 
 def _number(value: float) -> tuple[float, bool]:
-    """Return a number as the tables hold it, and whether it stands for none."""
-    return (0.0, True) if math.isnan(value) else (min(max(value, -LARGEST), LARGEST), False)
+    """Return a number as the tables store it, and whether it is NaN."""
+    return (0.0, True) if math.isnan(value) else (min(max(value, -MAX_FLOAT), MAX_FLOAT), False)

@@ -1,4 +1,4 @@
-"""Folders that are written to: whether they can be, and what to name instead."""
+"""Check that folders and artifact stores can be written, and suggest another place if not."""
 
 import os
 import tempfile
@@ -12,8 +12,8 @@ from normbench.datasets import UserError
 from normbench.results.store import stores, uris
 
 
-def own_place(name: str) -> Path:
-    """Return a path to suggest: in the user's home, which nobody else writes to."""
+def suggested_path(name: str) -> Path:
+    """Return a path in the home of the user to suggest in error messages."""
     try:
         return Path.home() / name
     except RuntimeError:  # a user without a home
@@ -21,37 +21,52 @@ def own_place(name: str) -> Path:
 
 
 def try_folder(folder: Path) -> None:
-    """Raise OSError unless a folder can be written or made, by a trial that nobody else sees."""
-    there = next(one for one in (folder, *folder.parents) if one.exists())
-    os.rmdir(tempfile.mkdtemp(dir=there))
+    """Raise OSError unless a folder can be written or created; a temporary folder tests it."""
+    existing = next(candidate for candidate in (folder, *folder.parents) if candidate.exists())
+    os.rmdir(tempfile.mkdtemp(dir=existing))
 
 
-def try_remote(artifacts: str, opened: Callable[[str], Any]) -> None:
-    """Raise an error unless a file can be written to a URI of artifacts, read and deleted.
+def try_remote(artifacts: str, open_repository: Callable[[str], Any]) -> None:
+    """Check that a file can be written to an artifact URI, read and deleted.
 
-    opened: gives MLflow's repository of a URI.
+    Args:
+        artifacts: The URI.
+        open_repository: Returns the artifact repository of MLflow for a URI.
+
+    Raises:
+        Exception: The repository refuses, or gives back another content.
     """
     if uris.is_server(artifacts):
         stores.knock(artifacts)  # MLflow itself waits for minutes
     probe = f"probe-{uuid4().hex}"
-    place: Any = opened(f"{artifacts.rstrip('/')}/{probe}")
+    repository: Any = open_repository(f"{artifacts.rstrip('/')}/{probe}")
     with tempfile.TemporaryDirectory() as folder:
         file = Path(folder) / probe
         file.write_text(probe)
-        place.log_artifact(str(file))
+        repository.log_artifact(str(file))
         try:
-            there = Path(place.download_artifacts(probe, tempfile.mkdtemp(dir=folder))).read_text()
+            content = Path(
+                repository.download_artifacts(probe, tempfile.mkdtemp(dir=folder))
+            ).read_text()
         finally:
-            with suppress(NotImplementedError):  # not every kind of place can
-                place.delete_artifacts()
-    if there != probe:
+            with suppress(NotImplementedError):  # not every repository can
+                repository.delete_artifacts()
+    if content != probe:
         raise OSError("what was written there is not what is read")
 
 
-def refuse_left(store: str, experiment: str, artifacts: str) -> None:
-    """Raise `UserError` where an experiment's folder of artifacts was left behind.
+def refuse_moved_store(store: str, experiment: str, artifacts: str) -> None:
+    """Check that the folder of artifacts of an experiment can be written.
 
-    store: the database's URI, to be shown. The folder may be another user's, or another machine's.
+    The folder may belong to another user, or to another machine from which the database was moved.
+
+    Args:
+        store: The URI of the database, without its password.
+        experiment: The name of the experiment.
+        artifacts: The URI of its artifacts.
+
+    Raises:
+        UserError: The folder cannot be written.
     """
     if not artifacts.startswith("file:"):
         return
@@ -63,5 +78,5 @@ def refuse_left(store: str, experiment: str, artifacts: str) -> None:
             f"tracking.uri={store}: the artifacts of {experiment} belong in {folder}, which cannot "
             f"be written ({error.strerror or error}); move the folder {folder.parent.name}, as it "
             "was, beside the database, or record elsewhere, such as "
-            f"tracking.uri={uris.of_file(own_place('mlflow.db'))}"
+            f"tracking.uri={uris.of_file(suggested_path('mlflow.db'))}"
         ) from error

@@ -1,4 +1,4 @@
-"""What is written of a job: plain values, which wait on disk while the store cannot be reached."""
+"""Build the record of a job: plain values, which wait on disk while the store is away."""
 
 import json
 import sys
@@ -20,17 +20,25 @@ from normbench.results.safe import clean, secrets
 from normbench.results.store.job_records import Entry, JobRecord, RunRecord
 from normbench.verdicts.judging import Step
 
-NONE_BEST = {
+REASON_WITHOUT_BEST = {
     names.DIVERGED: "every step size diverged",
     names.BY_ROUNDING: "every step size diverged or is decided by rounding",
 }
-LONGEST = 5000  # characters of a tag
-LONGEST_SCHEMA = 200_000  # characters, some 3,500 features: every record of a job carries it
+MAX_TEXT = 5000  # characters of a tag or parameter
+MAX_SCHEMA = 200_000  # characters, some 3,500 features, in the record of every job
 
 
 @dataclass(frozen=True)
-class Place:
-    """Where a job's runs belong, and what is known of it before it starts."""
+class RecordHeader:
+    """The header of a record: what is known of a job before it starts.
+
+    Attributes:
+        store: The URI of the store, without its password.
+        experiment: The name of the experiment.
+        parent: The id of the run of the sweep.
+        params: The parameters of the job.
+        tags: The tags of the job.
+    """
 
     store: str
     experiment: str
@@ -39,27 +47,36 @@ class Place:
     tags: dict[str, str]
 
 
-def of_outcome(place: Place, dataset: Dataset, outcome: Outcome) -> JobRecord:
-    """Return what is written of a job that ran; every number in it is finite."""
+def of_outcome(header: RecordHeader, dataset: Dataset, outcome: Outcome) -> JobRecord:
+    """Return the record of a job that ran.
+
+    Args:
+        header: The header of the record.
+        dataset: The data set of the job.
+        outcome: The outcome of the job.
+
+    Returns:
+        The record; every number in it is finite.
+    """
     encoding = {"dataset.encoding": dataset.encoding} if dataset.classes else {}
-    told = replace(place, params={**place.params, **encoding})
-    return written(told, _dataset(dataset), outcome)
+    encoded_header = replace(header, params={**header.params, **encoding})
+    return build_record(encoded_header, _dataset(dataset), outcome)
 
 
-def written(place: Place, dataset: Mapping[str, str], outcome: Outcome) -> JobRecord:
-    """Return what is written of an outcome; dataset: the entries of MLflow's dataset input."""
-    tags = {**place.tags, **_texts(outcome.findings.tags)}
+def build_record(header: RecordHeader, dataset: Mapping[str, str], outcome: Outcome) -> JobRecord:
+    """Return the record of an outcome; dataset: the fields of the dataset input in MLflow."""
+    tags = {**header.tags, **_texts(outcome.findings.tags)}
     metrics: list[Entry] = []
     if outcome.best is not None:
         best = outcome.steps[outcome.best]
-        # When a scheme reaches a target is told of its own best step size for it, in the findings.
-        own = outcome.findings.metrics
-        metrics += [entry for entry in _metrics(best) if entry[0] not in own]
+        # Iterations to a target are those of the best step size for that target, in the findings.
+        finding_keys = outcome.findings.metrics
+        metrics += [entry for entry in _metrics(best) if entry[0] not in finding_keys]
         tags |= {names.VERDICT.key: best.verdict, names.STEP_TAG.key: f"{best.step_size:g}"}
         tags |= {names.THINNED.key: "true"} if _is_thinned(best) else {}
     elif outcome.steps:
         verdict = min((step.verdict for step in outcome.steps), key=names.UNRANKED.index)
-        tags |= {names.VERDICT.key: verdict, names.REASON.key: NONE_BEST[verdict]}
+        tags |= {names.VERDICT.key: verdict, names.REASON.key: REASON_WITHOUT_BEST[verdict]}
     if outcome.arrays:
         tags[names.RECORDED.key] = ",".join(outcome.arrays)
     verdicts = Counter(step.verdict for step in outcome.steps)
@@ -73,15 +90,15 @@ def written(place: Place, dataset: Mapping[str, str], outcome: Outcome) -> JobRe
         (names.STEPS_BY_ROUNDING.key, verdicts[names.BY_ROUNDING], 0),
         *_findings(outcome.findings),
     ]
-    name = place.tags[names.NORMALIZER.key]
+    name = header.tags[names.NORMALIZER.key]
     return JobRecord(
-        place.store,
-        place.experiment,
-        place.parent,
-        _texts(place.params),
+        header.store,
+        header.experiment,
+        header.parent,
+        _texts(header.params),
         RunRecord(name, tags, metrics),
         [
-            _step(name, place.tags, step, number == outcome.best)
+            _step(name, header.tags, step, number == outcome.best)
             for number, step in enumerate(outcome.steps)
         ],
         dict(dataset),
@@ -89,42 +106,42 @@ def written(place: Place, dataset: Mapping[str, str], outcome: Outcome) -> JobRe
     )
 
 
-def of_failure(place: Place, error: BaseException) -> JobRecord:
-    """Return what is written of a job that failed: its reason and its traceback."""
-    reason = _own_line(error) + (" ".join(str(error).split()) or type(error).__name__)
+def of_failure(header: RecordHeader, error: BaseException) -> JobRecord:
+    """Return the record of a failed job, with the reason and the traceback of its error."""
+    reason = _user_code_line(error) + (" ".join(str(error).split()) or type(error).__name__)
     if isinstance(error, MemoryError):
         reason = f"out of memory ({reason})"
     elif not isinstance(error, Exception):  # such as sys.exit()
         reason = f"{type(error).__name__}: {reason}"
-    own = {
+    failure_tags = {
         names.VERDICT.key: names.FAILED,
         names.REASON.key: _text(reason),
         names.ERROR.key: type(error).__name__,
     }
     return JobRecord(
-        place.store,
-        place.experiment,
-        place.parent,
-        _texts(place.params),
-        RunRecord(place.tags[names.NORMALIZER.key], {**place.tags, **own}),
-        failure=clean.shown("".join(traceback.format_exception(error))),
+        header.store,
+        header.experiment,
+        header.parent,
+        _texts(header.params),
+        RunRecord(header.tags[names.NORMALIZER.key], {**header.tags, **failure_tags}),
+        failure=clean.sanitize("".join(traceback.format_exception(error))),
     )
 
 
-def _own_line(error: BaseException) -> str:
-    """Return the line of the user's own code that an error came from; empty where none did."""
-    found = ""
+def _user_code_line(error: BaseException) -> str:
+    """Return the last line of user code in the traceback of an error; empty without one."""
+    location = ""
     for frame, line in traceback.walk_tb(error.__traceback__):
         file = Path(frame.f_code.co_filename)
         module = str(frame.f_globals.get("__name__", "")).split(".")[0]
         theirs = "site-packages" in file.parts or module in sys.stdlib_module_names
         if module != "normbench" and not theirs and file.suffix == ".py":
-            found = f"{file.name}, line {line}: "
-    return found
+            location = f"{file.name}, line {line}: "
+    return location
 
 
 def _texts(params: Mapping[str, Any]) -> dict[str, str]:
-    """Return parameters as they are recorded; numbers, which results are computed with, as such."""
+    """Return parameters as recorded texts; secrets are blotted, but not in numbers."""
     return {
         key: _text(
             value if isinstance(value, (int, float)) else secrets.blot_setting(key, str(value))
@@ -134,34 +151,36 @@ def _texts(params: Mapping[str, Any]) -> dict[str, str]:
 
 
 def _text(value: Any) -> str:
-    """Return what MLflow is told of a value: cleaned, and cut to its limit."""
-    return clean.shown(str(value))[:LONGEST]
+    """Return a value as MLflow stores it: sanitized and truncated."""
+    return clean.sanitize(str(value))[:MAX_TEXT]
 
 
 def _step(name: str, tags: Mapping[str, str], step: Step, best: bool) -> RunRecord:
+    """Return the record of a step size of a scheme."""
     size = f"{step.step_size:g}"
-    own = {
+    step_tags = {
         names.STEP_TAG.key: size,
         names.VERDICT.key: step.verdict,
         names.BEST.key: str(best).lower(),
         names.FALLS.key: str(step.judgement.falls).lower(),
     }
     if step.reason:
-        own[names.REASON.key] = step.reason
+        step_tags[names.REASON.key] = step.reason
     if _is_thinned(step):
-        own[names.THINNED.key] = "true"
+        step_tags[names.THINNED.key] = "true"
     if len(step.verdicts) > 1:
-        own[names.START_VERDICTS.key] = ", ".join(step.verdicts)
-    # What makes a run the job's own is its scheme's alone.
+        step_tags[names.START_VERDICTS.key] = ", ".join(step.verdicts)
+    # The tags that identify a job belong to the run of its scheme alone.
     digests = (names.FINGERPRINT, names.DESCENT, names.GRID_DESCENT, names.REQUEST)
-    own_alone = [tag.key for tag in (*digests, names.JOB)]
-    shared = {key: text for key, text in tags.items() if key not in own_alone}
+    scheme_keys = [tag.key for tag in (*digests, names.JOB)]
+    shared = {key: text for key, text in tags.items() if key not in scheme_keys}
     metrics = [(names.STEP_SIZE.key, step.step_size, 0), *_metrics(step)]
-    metrics += _points(step.starts) if len(step.verdicts) > 1 else []  # of each, by its number
-    return RunRecord(f"{name}, step {size}", {**shared, **own}, metrics)
+    metrics += _points(step.starts) if len(step.verdicts) > 1 else []  # by the number of the start
+    return RunRecord(f"{name}, step {size}", {**shared, **step_tags}, metrics)
 
 
 def _dataset(dataset: Dataset) -> dict[str, str]:
+    """Return the fields of the dataset input in MLflow."""
     profile = {
         "train_points": len(dataset.x),
         "test_points": len(dataset.x_test),
@@ -170,30 +189,30 @@ def _dataset(dataset: Dataset) -> dict[str, str]:
         "classes": list(dataset.class_names),
     }
     columns = [
-        {"type": "double", "name": clean.shown(name), "required": True}
+        {"type": "double", "name": clean.sanitize(name), "required": True}
         for name in dataset.feature_names
     ]
     schema = json.dumps({"mlflow_colspec": columns})
     return {
-        "name": clean.shown(dataset.name),
+        "name": clean.sanitize(dataset.name),
         "digest": dataset.fingerprint[:36],
         "source_type": "normbench",
-        "source": json.dumps({"source": clean.shown(dataset.source)}),
+        "source": json.dumps({"source": clean.sanitize(dataset.source)}),
         "profile": json.dumps(profile),
-        **({"schema": schema} if len(schema) <= LONGEST_SCHEMA else {}),
+        **({"schema": schema} if len(schema) <= MAX_SCHEMA else {}),
     }
 
 
 def _metrics(step: Step) -> list[Entry]:
-    """Return every metric of a step size: histories, quartiles and finals."""
+    """Return all metrics of a step size: histories, quartiles and final values."""
     entries: list[Entry] = []
     thin = _is_thinned(step)
     for metric in names.HISTORIES:
         history: Any = step.histories.get(metric.key, ())
         entries += _points({metric.key: history}, thin)
-        for number, part in enumerate(names.QUARTILES):
+        for number, quartile_name in enumerate(names.QUARTILES):
             if metric.key in step.quartiles:
-                key = names.quartile(metric, part).key
+                key = names.quartile(metric, quartile_name).key
                 entries += _points({key: step.quartiles[metric.key][number]})
         if len(history):
             entries.append((names.final(metric).key, float(history[-1]), 0))
@@ -202,9 +221,9 @@ def _metrics(step: Step) -> list[Entry]:
 
 
 def _grid(steps: Sequence[Step]) -> list[Entry]:
-    """Return where each step size that stayed finite ends, so that a chart can show the grid.
+    """Return the final cost and count of each finite step size, for charts over the grid.
 
-    By its power of ten: MLflow has no logarithmic axis over a metric.
+    Step sizes are recorded as powers of ten, because MLflow has no logarithmic axis of a metric.
     """
     entries: list[Entry] = []
     for number, step in enumerate(steps):
@@ -216,33 +235,38 @@ def _grid(steps: Sequence[Step]) -> list[Entry]:
     return _finite(entries)
 
 
-def _findings(found: Findings) -> list[Entry]:
-    """Return theory and what the grid came to; a number that does not exist is left out."""
-    entries: list[Entry] = [(key, value, 0) for key, value in found.metrics.items()]
-    for key, (steps, values) in found.series.items():
+def _findings(findings: Findings) -> list[Entry]:
+    """Return the findings as metrics, without those that are not finite."""
+    entries: list[Entry] = [(key, value, 0) for key, value in findings.metrics.items()]
+    for key, (steps, values) in findings.series.items():
         entries += [(key, float(value), int(k)) for k, value in zip(steps, values)]
-    entries.append((names.THEORY_SECONDS.key, found.seconds, 0))
-    if found.search_seconds > 1e-3:
-        entries.append((names.SEARCH_SECONDS.key, found.search_seconds, 0))
+    entries.append((names.THEORY_SECONDS.key, findings.seconds, 0))
+    if findings.search_seconds > 1e-3:
+        entries.append((names.SEARCH_SECONDS.key, findings.search_seconds, 0))
     return _finite(entries)
 
 
 def _finite(entries: list[Entry]) -> list[Entry]:
+    """Return the entries with finite values."""
     return [(key, float(value), step) for key, value, step in entries if np.isfinite(value)]
 
 
 def _points(histories: Mapping[str, Any], thin: bool = False) -> Iterator[Entry]:
+    """Yield the finite points of histories, thinned if asked."""
     for key, history in histories.items():
         finite = np.flatnonzero(np.isfinite(history))
-        kept = finite[thinned.places(np.asarray(history)[finite])] if thin else finite
-        for k in kept:
+        iterations = (
+            finite[thinned.thinned_indices(np.asarray(history)[finite])] if thin else finite
+        )
+        for k in iterations:
             yield key, float(history[k]), int(k)
 
 
 def _is_thinned(step: Step) -> bool:
-    """Return whether MLflow gets some of a step's histories: of one start, all are kept as arrays.
+    """Return whether the histories of a step are thinned in MLflow.
 
-    Of several starts the histories are medians, which are kept nowhere else.
+    With one start, the arrays of the job hold them in full. With several starts the histories are
+    medians, which are recorded in MLflow alone.
     """
     longest = max(map(len, step.histories.values()), default=0)
-    return longest > thinned.MOST and len(step.verdicts) < 2
+    return longest > thinned.MAX_POINTS and len(step.verdicts) < 2

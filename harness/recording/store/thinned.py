@@ -1,4 +1,4 @@
-"""Long histories for MLflow: some of their points, so that a chart looks the same."""
+"""Thin long histories for MLflow, so that a chart looks the same."""
 
 from itertools import pairwise
 from typing import Any
@@ -6,17 +6,17 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-MOST = 1001  # points that MLflow gets: of 1,000 iterations all
-FIRST, SPANS = 100, 449  # all of the first, then the lowest and highest of each span, and the last
+MAX_POINTS = 1001  # of a history in MLflow: all points of 1,000 iterations
+FIRST, SPANS = 100, 449  # all of the first points, the extremes of each span, and the last point
 
 
-def places(values: NDArray[Any]) -> NDArray[np.int64]:
-    """Return which points (k,) of a history stay, at most `MOST`, in order.
+def thinned_indices(values: NDArray[Any]) -> NDArray[np.int64]:
+    """Return the increasing indices (k,) of at most `MAX_POINTS` points of a history.
 
     After the first hundred, spans are even on a log axis.
     """
     count = len(values)
-    if count <= MOST:
+    if count <= MAX_POINTS:
         return np.arange(count)
     ends = np.unique(np.geomspace(FIRST, count, SPANS + 1).round().astype(int))
     spans = [slice(first, last) for first, last in pairwise(ends)]

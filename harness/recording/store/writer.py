@@ -1,4 +1,4 @@
-"""The one writer to MLflow: a sweep's run, a scheme's run a job, a step's run a step size."""
+"""Write runs to MLflow: one for a sweep, one for each scheme, one for each step size."""
 
 import os
 import subprocess
@@ -22,59 +22,67 @@ from normbench.results.store import dataset_inputs, mlflows_own, stores, uris
 from normbench.results.store.job_records import Entry, JobRecord, RunRecord
 from normbench.results.store.looks import look
 
-BATCH = 1000  # metrics a call, MLflow's limit
-# mlflow gc, for runs that are deleted; the store's URI may hold a password, so it is no argument.
-FREE = (
+METRICS_PER_CALL = 1000  # the limit of MLflow
+# Runs `mlflow gc` on deleted runs. The URI of the store may hold a password: it is no argument.
+GARBAGE_COLLECTION = (
     "import os, sys; from mlflow.cli import gc; "
     "uri = os.environ['STORE']; "
     "gc(['--backend-store-uri', uri, '--tracking-uri', uri, '--run-ids', sys.argv[1]])"
 )
-FEW = 100  # parameters and tags a call, likewise
+ENTRIES_PER_CALL = 100  # parameters or tags, the limit of MLflow
 Written = TypeVar("Written")
 FINISHED, NOT_KILLED = "attributes.status = 'FINISHED'", "attributes.status != 'KILLED'"
 
 
 class Writer:
-    """Writes runs to one store. Raises `StoreLostError` where the store stays away."""
+    """Writes runs to one store. Every method raises `StoreLostError` where the store stays away."""
 
     def __init__(self, store: Store) -> None:
         self.store = store
         self.client = store.client
         self._entities = store.entities
-        self._experiments: dict[str, str] = {}  # their ids by their names
+        self._experiments: dict[str, str] = {}  # ids by name
 
     def start_sweep(self, experiment: str, sweep_id: str, tags: Mapping[str, str]) -> str:
-        """Return the id of a new sweep run."""
+        """Start the run of a sweep, and return its id."""
         run = RunRecord(f"sweep {sweep_id}", {**tags, names.SWEEP_ID.key: sweep_id})
         return self._create(experiment, run, names.SWEEP)
 
-    def free_id(self, wanted: str) -> str:
-        """Return an id that no sweep of the store has: the one that is wanted, or numbered."""
-        number, tried = 1, wanted
-        while self._sweeps(tried):
+    def unused_sweep_id(self, preferred: str) -> str:
+        """Return an unused sweep id: the preferred one, numbered if the store has it."""
+        number, candidate = 1, preferred
+        while self._sweeps(candidate):
             number += 1
-            tried = f"{wanted}.{number}"
-        return tried
+            candidate = f"{preferred}.{number}"
+        return candidate
 
     def begin(
         self, experiment: str, name: str, tags: Mapping[str, str], started: int | None = None
     ) -> str:
-        """Return the id of a new run, which begins now or began at a time in ms."""
-        entries, place = list(tags.items()), self._experiment(experiment)
-        run = self.client.create_run(place, started, dict(entries[:FEW]), name)
-        for first in range(FEW, len(entries), FEW):
-            self.tag(run.info.run_id, dict(entries[first : first + FEW]))
+        """Create a run and return its id; started: its start in ms, now if None."""
+        entries, experiment_id = list(tags.items()), self._experiment(experiment)
+        run = self.client.create_run(experiment_id, started, dict(entries[:ENTRIES_PER_CALL]), name)
+        for first in range(ENTRIES_PER_CALL, len(entries), ENTRIES_PER_CALL):
+            self.tag(run.info.run_id, dict(entries[first : first + ENTRIES_PER_CALL]))
         return str(run.info.run_id)
 
     def finish(self, run_id: str, status: str = "FINISHED", ended: int | None = None) -> None:
-        """End a run, now or at a time in ms."""
+        """End a run; ended: its end in ms, now if None."""
         self.client.set_terminated(run_id, status, ended)
 
     def write(self, record: JobRecord) -> str:
-        """Write a job: its scheme's run and, below it, a run for each step size; return its id.
+        """Write the runs of a job: one for its scheme and, below it, one for each step size.
 
-        The scheme's run is finished last, so that a job that is not whole is not FINISHED. Raises
-        `StoreLostError` where what was written cannot be read back.
+        The run of the scheme is finished last, so that an incomplete job is never FINISHED.
+
+        Args:
+            record: The record of the job.
+
+        Returns:
+            The id of the run of the scheme.
+
+        Raises:
+            StoreLostError: The runs cannot be written, or not read back.
         """
         self._experiment(record.experiment)
         scheme, steps = self._at_once(lambda writer: writer._write_runs(record))
@@ -89,7 +97,7 @@ class Writer:
         return scheme
 
     def _write_runs(self, record: JobRecord) -> tuple[str, list[str]]:
-        """Write a job's runs without artifacts; return the ids of the scheme's and the steps'."""
+        """Write the runs of a job without artifacts; return the ids of its scheme and its steps."""
         scheme = self._create(record.experiment, record.scheme, names.SCHEME, record.parent)
         self.log_params(scheme, record.params)
         if record.dataset:
@@ -103,80 +111,83 @@ class Writer:
         return scheme, steps
 
     def _at_once(self, write: Callable[["Writer"], Written]) -> Written:
-        """Return what a function gives that writes, in one transaction where the store has them."""
+        """Call a function that writes, in one transaction where the store has them."""
         if not self.client.has_transactions:
             return write(self)
 
-        def inside(client: Any) -> Written:
+        def write_in_transaction(client: Any) -> Written:
             writer = copy(self)
             writer.client = client
             return write(writer)
 
-        result: Written = self.client.at_once(inside)
-        return result
+        written: Written = self.client.at_once(write_in_transaction)
+        return written
 
     def _read_back(self, scheme: str, written: Mapping[str, str]) -> None:
-        """Raise `StoreLostError` where the store has not what was written: the job is not there."""
+        """Raise `StoreLostError` unless the store has the written runs with their statuses."""
         if self.store.statuses(list(written)) != written:
-            with suppress(Exception):  # what is there is not taken for a job
+            with suppress(Exception):  # the remaining runs must not pass for a job
                 self._end_steps(scheme)
                 self.finish(scheme, "KILLED")
             raise StoreLostError(
-                f"tracking.uri={self.store.shown}: what was written cannot be read back; "
+                f"tracking.uri={self.store.safe_uri}: what was written cannot be read back; "
                 "was the store removed?"
             )
 
     def find(self, experiment: str, fingerprint: str) -> str | None:
-        """Return the id of a finished scheme run of a fingerprint, None where there is none."""
+        """Return the id of a finished run of a scheme with a fingerprint; None without one."""
         run = self._first(experiment, names.FINGERPRINT.equals(fingerprint), FINISHED)
         return str(run.info.run_id) if run else None
 
     def of_descent(self, experiment: str, descent: str) -> list[Any]:
-        """Return the finished scheme runs of a descent, the latest first."""
+        """Return the finished runs of schemes with a descent digest, the latest first."""
         query = f"{names.DESCENT.equals(descent)} and {FINISHED}"
         return list(self.client.search_runs([self._experiment(experiment)], query))
 
     def has_grid(self, experiment: str, grid: str, descent: str) -> bool:
-        """Return whether a finished scheme run has this digest of its grid, and another descent."""
-        other = names.DESCENT.equals(descent).replace(" = ", " != ")
-        return self._first(experiment, names.GRID_DESCENT.equals(grid), other, FINISHED) is not None
+        """Return whether a finished run has this digest of its grid, and another descent."""
+        another_descent = names.DESCENT.equals(descent).replace(" = ", " != ")
+        return (
+            self._first(experiment, names.GRID_DESCENT.equals(grid), another_descent, FINISHED)
+            is not None
+        )
 
     def of_request(self, experiment: str, request: str) -> Any:
-        """Return the latest finished scheme run of a request, None where there is none."""
-        there = self.client.get_experiment_by_name(experiment)
-        if there is None:
+        """Return the latest finished run of a scheme with a request digest; None without one."""
+        recorded_experiment = self.client.get_experiment_by_name(experiment)
+        if recorded_experiment is None:
             return None
         query = f"{names.REQUEST.equals(request)} and {FINISHED}"
-        found = self.client.search_runs([there.experiment_id], query, max_results=1)
-        return found[0] if found else None
+        runs = self.client.search_runs([recorded_experiment.experiment_id], query, max_results=1)
+        return runs[0] if runs else None
 
     def holds(self, experiment: str, job: str) -> bool:
-        """Return whether a job of a sweep, `<sweep>/<number>`, is written, finished or failed."""
+        """Return whether the store has a finished or failed job `<sweep>/<number>`."""
         terms = (names.JOB.equals(job), names.ROLE.equals(names.SCHEME), NOT_KILLED)
         return self._first(experiment, *terms) is not None
 
     def _first(self, experiment: str, *terms: str) -> Any:
         """Return the latest run of an experiment for which all terms hold, None without one."""
         query = " and ".join(terms)
-        found = self.client.search_runs([self._experiment(experiment)], query, max_results=1)
-        return found[0] if found else None
+        runs = self.client.search_runs([self._experiment(experiment)], query, max_results=1)
+        return runs[0] if runs else None
 
     def sweep_runs(self, sweep_id: str) -> dict[str, str]:
-        """Return the ids of a sweep's own runs by the ids of their experiments."""
+        """Return the ids of the runs of a sweep, by the ids of their experiments."""
         return {run.info.experiment_id: run.info.run_id for run in self._sweeps(sweep_id)}
 
     def ended_member(self, experiment: str, sweep_id: str, number: int) -> Any:
-        """Return the run of a sweep's job, its own or one that it took in; None unless it ended."""
+        """Return the run of a job that belongs to a sweep; None unless it has ended."""
         terms = (names.membership(sweep_id).equals(str(number)), names.ROLE.equals(names.SCHEME))
         return self._first(experiment, *terms, NOT_KILLED, "attributes.status != 'RUNNING'")
 
     def adopt(self, scheme: str, job: str) -> None:
-        """Make a recorded job one of a sweep's: `<sweep>/<number>`."""
+        """Make a recorded job belong to a sweep too; job: `<sweep>/<number>`."""
         sweep_id, _, number = job.rpartition("/")
         self.tag(scheme, {names.membership(sweep_id).key: number})
 
     def tags_of(self, experiment: str, tag: names.Tag, text: str) -> dict[str, str] | None:
-        """Return the tags of an experiment's finished sweep run that has a tag, else None."""
+        """Return the tags of a finished sweep of an experiment that has a tag; None without one."""
         run = self._first(experiment, tag.equals(text), names.ROLE.equals(names.SWEEP), FINISHED)
         return dict(run.data.tags) if run else None
 
@@ -185,32 +196,36 @@ class Writer:
         return self.client.get_run(run_id)
 
     def knows(self, run_id: str) -> bool:
-        """Return whether the store has a run of that id."""
+        """Return whether the store has a run with that id."""
         return bool(self.store.statuses([run_id]))
 
     def end_abandoned(
         self, abandoned: Callable[[Mapping[str, str]], bool], status: str = "KILLED"
     ) -> int:
-        """End every run that is left running by a sweep that has ended; return how many.
+        """End the running runs of sweeps that have ended.
 
-        abandoned: says of a sweep that it has ended, from the tags of its run. status: of the
-        sweep's own run; a job's, half written, is KILLED, so that it does not pass for one that
-        is written.
+        Args:
+            abandoned: Whether a sweep has ended, from the tags of its run.
+            status: The final status of the run of the sweep. An incomplete run of a job is KILLED,
+                so that it does not pass for a recorded job.
+
+        Returns:
+            The number of runs that were ended.
         """
         running = self.search("attributes.status = 'RUNNING'")
         ids = {run.data.tags.get(names.SWEEP_ID.key, "") for run in running} - {""}
         tags = {sweep_id: [run.data.tags for run in self._sweeps(sweep_id)] for sweep_id in ids}
         gone = {sweep_id for sweep_id, of_runs in tags.items() if of_runs and abandoned(of_runs[0])}
-        left = [run for run in running if run.data.tags.get(names.SWEEP_ID.key) in gone]
-        for run in left:
+        abandoned_runs = [run for run in running if run.data.tags.get(names.SWEEP_ID.key) in gone]
+        for run in abandoned_runs:
             role = run.data.tags.get(names.ROLE.key)
             if role == names.SCHEME:
                 self._end_steps(run.info.run_id)
             self.finish(run.info.run_id, status if role == names.SWEEP else "KILLED")
-        return len(left)
+        return len(abandoned_runs)
 
     def _end_steps(self, scheme: str) -> None:
-        """Let no step of a job that was cut off pass for one of a job that is whole."""
+        """Mark the finished steps of an incomplete job as KILLED."""
         for step in self.search(f"{names.PARENT.equals(scheme)} and {FINISHED}"):
             self.finish(step.info.run_id, "KILLED")
 
@@ -223,7 +238,7 @@ class Writer:
         self.client.log_dict(run_id, value, name)
 
     def tag(self, run_id: str, tags: Mapping[str, str]) -> None:
-        """Set tags of a run that is there, ended or not."""
+        """Set tags of an existing run, ended or not."""
         tag = self._entities.RunTag
         self.client.log_batch(run_id, tags=[tag(key, text) for key, text in tags.items()])
 
@@ -232,17 +247,17 @@ class Writer:
         return dict(self.client.get_experiment(self._experiment(experiment)).tags)
 
     def tag_experiment(self, experiment: str, tags: Mapping[str, str]) -> None:
-        """Set tags of an experiment; one that the store refuses, for its length, is left out."""
+        """Set tags of an experiment; tags that are too long for the store are left out."""
         for key, text in tags.items():
             with suppress(*mlflows_own.refusals()):
                 self.client.set_experiment_tag(self._experiment(experiment), key, text)
 
     def of_sweep(self, sweep_id: str) -> list[Any]:
-        """Return the runs that a sweep wrote: its own, its jobs', their step sizes'."""
+        """Return the runs that a sweep wrote: of the sweep, of schemes and of step sizes."""
         return self.search(names.SWEEP_ID.equals(sweep_id))
 
     def deleted_of(self, sweep_id: str) -> list[Any]:
-        """Return a sweep's runs that a file still holds as deleted ones; a server keeps them."""
+        """Return the deleted runs of a sweep that a file still has; none of a server."""
         if uris.is_server(self.store.uri):
             return []
         from mlflow.entities import ViewType
@@ -251,74 +266,90 @@ class Writer:
         return stores.search(self.client, query, run_view_type=ViewType.DELETED_ONLY)
 
     def untag(self, run_id: str, keys: Iterable[str]) -> None:
-        """Take tags from a run."""
+        """Delete tags of a run."""
         for key in keys:
             self.client.delete_tag(run_id, key)
 
     def remove(self, runs: Sequence[Any], deleted: Sequence[Any] = ()) -> str:
-        """Delete runs, with artifacts; return why the store is not yet free of them, or nothing.
+        """Delete runs with their artifacts.
 
-        deleted: runs that are marked as such already. A server keeps deleted runs: its own
-        `mlflow gc` takes them away.
+        Args:
+            runs: The runs.
+            deleted: Runs that are marked as deleted already.
+
+        Returns:
+            The reason why the store still has them, or an empty text. A server keeps deleted runs
+            until `mlflow gc` is run there.
         """
         served = uris.is_server(self.store.uri)
         ids = [run.info.run_id for run in (*runs, *deleted)]
         for run in runs:
-            if served and run.data.tags.get(names.ROLE.key) != names.STEP:  # which has none
+            if served and run.data.tags.get(names.ROLE.key) != names.STEP:  # which has no artifacts
                 self._remove_artifacts(run)
             self.client.delete_run(run.info.run_id)
         if served:
             return "the server keeps them as deleted runs, until mlflow gc is run there"
-        for first in range(0, len(ids), BATCH):
-            done = subprocess.run(
-                [sys.executable, "-c", FREE, ",".join(ids[first : first + BATCH])],
+        for first in range(0, len(ids), METRICS_PER_CALL):
+            process = subprocess.run(
+                [
+                    sys.executable,
+                    "-c",
+                    GARBAGE_COLLECTION,
+                    ",".join(ids[first : first + METRICS_PER_CALL]),
+                ],
                 env={**os.environ, "STORE": self.store.uri},
                 capture_output=True,
                 text=True,
             )
-            if done.returncode:
-                reason = clean.line((done.stderr.strip().splitlines() or ["no reason given"])[-1])
+            if process.returncode:
+                reason = clean.line(
+                    (process.stderr.strip().splitlines() or ["no reason given"])[-1]
+                )
                 return (
                     f"they are deleted runs in MLflow, which could not be freed of them ({reason})"
                 )
         return ""
 
     def _remove_artifacts(self, run: Any) -> None:
-        """Remove a run's artifacts through the server; what it refuses, its `mlflow gc` takes."""
+        """Remove the artifacts of a run through the server; `mlflow gc` removes the others."""
         from mlflow.store.artifact.artifact_repository_registry import get_artifact_repository
 
-        with suppress(Exception):  # whatever the library of a kind of place raises
-            place: Any = get_artifact_repository(run.info.artifact_uri, self.store.uri)
-            place.delete_artifacts()
+        with suppress(Exception):  # of any class: each artifact library has its own
+            repository: Any = get_artifact_repository(run.info.artifact_uri, self.store.uri)
+            repository.delete_artifacts()
 
     def _experiment(self, name: str) -> str:
-        """Return the id of the experiment, made where it is missing."""
+        """Return the id of an experiment; a missing one is created."""
         if name in self._experiments:
             return self._experiments[name]
-        found = self.client.get_experiment_by_name(name)
-        if found is None:
+        recorded_experiment = self.client.get_experiment_by_name(name)
+        if recorded_experiment is None:
             folder = clean.name(name)
             location = f"{self.store.artifacts}/{folder}" if self.store.artifacts else None
             with suppress(*mlflows_own.refusals()):  # another process was first
                 self.client.create_experiment(name, artifact_location=location)
-            found = self.client.get_experiment_by_name(name)
+            recorded_experiment = self.client.get_experiment_by_name(name)
         if self.store.database:
-            places.refuse_left(self.store.shown, name, str(found.artifact_location))
-        self._experiments[name] = str(found.experiment_id)
+            places.refuse_moved_store(
+                self.store.safe_uri, name, str(recorded_experiment.artifact_location)
+            )
+        self._experiments[name] = str(recorded_experiment.experiment_id)
         return self._experiments[name]
 
     def _sweeps(self, sweep_id: str) -> list[Any]:
+        """Return the runs of a sweep itself, one in each experiment."""
         return self.search(
             f"{names.ROLE.equals(names.SWEEP)} and {names.SWEEP_ID.equals(sweep_id)}"
         )
 
     def search(self, query: str) -> list[Any]:
-        """Return the runs of a query."""
+        """Return the runs that a query matches."""
         return stores.search(self.client, query)
 
     def _create(self, experiment: str, run: RunRecord, role: str, parent: str = "") -> str:
-        own = {names.ROLE: role, names.RUN_NAME: run.name, names.USER: _user()}
-        tags = {**run.tags, **{tag.key: text for tag, text in own.items()}}
+        """Create a run with the tags of its record and role, and return its id."""
+        role_tags = {names.ROLE: role, names.RUN_NAME: run.name, names.USER: _user()}
+        tags = {**run.tags, **{tag.key: text for tag, text in role_tags.items()}}
         if names.NORMALIZER.key in tags:
             tags[names.COLOR.key] = look(tags[names.NORMALIZER.key]).color
         if parent:
@@ -326,54 +357,58 @@ class Writer:
         return self.begin(experiment, run.name, tags)
 
     def _log(self, run_id: str, metrics: Sequence[Entry]) -> None:
-        now = int(time.time() * 1000)
-        self.log_points(run_id, [(key, value, now, step) for key, value, step in metrics])
+        """Log metrics of a run, with the present time."""
+        logged_at = int(time.time() * 1000)
+        self.log_points(run_id, [(key, value, logged_at, step) for key, value, step in metrics])
 
     def log_points(self, run_id: str, points: Sequence[tuple[str, float, int, int]]) -> None:
-        """Log metrics, each as its name, value, time in ms, and step."""
-        for first in range(0, len(points), BATCH):
-            entries = [self._entities.Metric(*point) for point in points[first : first + BATCH]]
+        """Log points of metrics: name, value, time in ms, and step."""
+        for first in range(0, len(points), METRICS_PER_CALL):
+            entries = [
+                self._entities.Metric(*point) for point in points[first : first + METRICS_PER_CALL]
+            ]
             self.client.log_batch(run_id, metrics=entries)
 
     def log_params(self, run_id: str, params: Mapping[str, str]) -> None:
         """Log parameters."""
         entries = [self._entities.Param(key, text) for key, text in params.items()]
-        for first in range(0, len(entries), FEW):
-            self.client.log_batch(run_id, params=entries[first : first + FEW])
+        for first in range(0, len(entries), ENTRIES_PER_CALL):
+            self.client.log_batch(run_id, params=entries[first : first + ENTRIES_PER_CALL])
 
     def _log_arrays(self, run_id: str, arrays: Mapping[str, Mapping[str, Any]]) -> None:
-        """Log each record as `arrays/<name>.npz`."""
+        """Log arrays as artifacts `arrays/<name>.npz`."""
         if not arrays:
             return
         with TemporaryDirectory() as folder:
-            for name, parts in arrays.items():
-                np.savez_compressed(Path(folder) / f"{name}.npz", **parts)
+            for name, arrays_of_name in arrays.items():
+                np.savez_compressed(Path(folder) / f"{name}.npz", **arrays_of_name)
             self.client.log_artifacts(run_id, folder, "arrays")
 
     def log_input(self, run_id: str, dataset: Mapping[str, str], tags: Mapping[str, str]) -> None:
-        """Log a data set that a run was given, as the entries of MLflow's."""
-        kinds = self._entities
-        own = [kinds.InputTag(*tag) for tag in tags.items()]
-        given = kinds.DatasetInput(kinds.Dataset(**dataset), own)
-        self.client.log_inputs(run_id, datasets=[given])
+        """Log the input data set of a run, from the fields of a data set in MLflow."""
+        entities = self._entities
+        input_tags = [entities.InputTag(*tag) for tag in tags.items()]
+        dataset_input = entities.DatasetInput(entities.Dataset(**dataset), input_tags)
+        self.client.log_inputs(run_id, datasets=[dataset_input])
 
 
 @contextmanager
-def refused(words: str) -> Iterator[None]:
-    """Turn what MLflow refuses to write into a `UserError` that begins with some words."""
+def user_errors(message: str) -> Iterator[None]:
+    """Turn a refusal of MLflow into a `UserError` whose text begins with a message."""
     try:
         yield
     except mlflows_own.refusals() as error:
-        raise UserError(f"{words} ({clean.first_line(error)})") from error
+        raise UserError(f"{message} ({clean.first_line(error)})") from error
 
 
 def input_of(run: Any) -> dict[str, str]:
-    """Return the entries of the data set that a run of MLflow's was given; empty without one."""
+    """Return the fields of the input data set of a run; empty without one."""
     inputs = dataset_inputs.of_run(run)
     return dataset_inputs.entries(inputs[0].dataset) if inputs else {}
 
 
 def _user() -> str:
+    """Return the name of the user; `unknown` without one."""
     import getpass
 
     try:

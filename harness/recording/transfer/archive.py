@@ -1,7 +1,7 @@
-"""One zip file that holds members and a manifest of them: written whole or not at all, and checked.
+"""A zip file of members and a manifest: written atomically, and checked when it is read.
 
-A file comes from anywhere: nothing in it is unpacked by its name, unpickled or evaluated, no more
-is read than the file says at first, and nothing is used before all of it has the right checksums.
+A file may come from anywhere. No member is unpacked by its name, unpickled or evaluated; no more is
+read than the file declares; and no member is used before all members have the right checksums.
 """
 
 import fcntl
@@ -22,22 +22,22 @@ from zipfile import ZIP_DEFLATED, ZIP_STORED, BadZipFile, ZipFile, ZipInfo
 from normbench.datasets.values import UserError, format_gigabytes
 from normbench.results.safe import clean, files
 
-FORMAT = 1  # of what is written; a newer one is refused
+FORMAT = 1  # a file of a newer format is refused
 MANIFEST = "manifest.json"
-LONGEST_MANIFEST = 1 << 30  # bytes
-SMALL = 1 << 26  # bytes of content that any file may hold
-MOST_PACKED = 100  # times the size of a larger one that its content may be
-BLOCK = 1 << 20
-PART = re.compile(r"(?!\.{1,2}\Z)[^/\\\x00-\x1f\x7f]{1,255}")  # of a member's name
-# What zipfile and json raise over files that are damaged, or another's.
-STRANGE: tuple[type[Exception], ...] = (BadZipFile, zlib.error, ValueError, KeyError, TypeError)
-STRANGE += (AttributeError, EOFError, NotImplementedError, RuntimeError, RecursionError)
-ENCRYPTED = 1  # a member's flag
+MAX_MANIFEST = 1 << 30  # bytes
+ALLOWED_BYTES = 1 << 26  # of content in any file
+MAX_COMPRESSION = 100  # the largest ratio of content to file size beyond that
+BLOCK = 1 << 20  # bytes
+NAME_SEGMENT = re.compile(r"(?!\.{1,2}\Z)[^/\\\x00-\x1f\x7f]{1,255}")  # of the name of a member
+# Errors of zipfile and json over files that are damaged or no export.
+FILE_ERRORS: tuple[type[Exception], ...] = (BadZipFile, zlib.error, ValueError, KeyError, TypeError)
+FILE_ERRORS += (AttributeError, EOFError, NotImplementedError, RuntimeError, RecursionError)
+ENCRYPTED = 1  # a flag of a member
 Members = Mapping[str, Mapping[str, Any]]  # sha256 and bytes of each, by its name
 
 
 class Pack:
-    """A zip file that is being written."""
+    """A zip file that is being written, with the checksums of its members."""
 
     def __init__(self, archive: ZipFile) -> None:
         self._archive = archive
@@ -45,14 +45,14 @@ class Pack:
 
     def add(self, name: str, content: bytes) -> str:
         """Add a member; return its SHA-256."""
-        self._archive.writestr(_checked(name), content, ZIP_DEFLATED)
+        self._archive.writestr(_safe_name(name), content, ZIP_DEFLATED)
         return self._note(name, hashlib.sha256(content).hexdigest(), len(content))
 
     def add_file(self, name: str, file: Path) -> str:
-        """Add a file's content as a member; return its SHA-256."""
+        """Add the content of a file as a member; return its SHA-256."""
         with (
             file.open("rb") as content,
-            self._archive.open(_checked(name), "w", force_zip64=True) as member,
+            self._archive.open(_safe_name(name), "w", force_zip64=True) as member,
         ):
             digest, size = hashlib.sha256(), 0
             while block := content.read(BLOCK):
@@ -62,21 +62,30 @@ class Pack:
         return self._note(name, digest.hexdigest(), size)
 
     def _note(self, name: str, digest: str, size: int) -> str:
+        """Enter a member in the manifest, and return its digest."""
         self.members[name] = {"sha256": digest, "bytes": size}
         return digest
 
 
 @contextmanager
-def packed(file: Path, overwrite: bool, about: Mapping[str, Any]) -> Iterator[Pack]:
-    """Write a file under a name of its own, and give it its name once it is whole.
+def packed(file: Path, overwrite: bool, header_fields: Mapping[str, Any]) -> Iterator[Pack]:
+    """Write a zip file as a draft, and rename it once it is complete.
 
-    about: what the manifest says beside its members, read at the end. Raises `UserError` where the
-    file cannot be written, or is there and is not to be overwritten.
+    Args:
+        file: The file.
+        overwrite: Whether an existing file is replaced.
+        header_fields: The fields of the manifest beside its members, read at the end.
+
+    Yields:
+        The `Pack` that takes the members.
+
+    Raises:
+        UserError: The file cannot be written, or exists and must not be overwritten.
     """
     draft = file.with_name(f".{file.name}.draft")
     try:
-        _refuse_known(file, overwrite)
-        number = files.opened(draft, os.O_RDWR | os.O_CREAT)
+        _refuse_existing(file, overwrite)
+        number = files.open_descriptor(draft, os.O_RDWR | os.O_CREAT)
     except OSError as error:
         raise _unwritable(file, error) from error
     with os.fdopen(number, "r+b") as stream:
@@ -85,16 +94,16 @@ def packed(file: Path, overwrite: bool, about: Mapping[str, Any]) -> Iterator[Pa
         except OSError:
             raise UserError(f"{file}: another export writes it; wait for it") from None
         try:
-            stream.truncate()  # what an export that was killed had written
+            stream.truncate()  # the remnant of an export that was killed
             with ZipFile(stream, "w", ZIP_STORED) as archive:
                 pack = Pack(archive)
                 yield pack
-                told = {"format": FORMAT, "normbench": _version(), **about}
-                manifest = json.dumps(told | {"members": pack.members}, indent=1)
+                header = {"format": FORMAT, "normbench": _version(), **header_fields}
+                manifest = json.dumps(header | {"members": pack.members}, indent=1)
                 archive.writestr(MANIFEST, manifest, ZIP_DEFLATED)
             stream.flush()
             os.fsync(stream.fileno())
-            _refuse_known(file, overwrite)
+            _refuse_existing(file, overwrite)
             draft.replace(file)
         except OSError as error:
             raise _unwritable(file, error) from error
@@ -103,18 +112,21 @@ def packed(file: Path, overwrite: bool, about: Mapping[str, Any]) -> Iterator[Pa
 
 
 def _version() -> str:
+    """Return the installed version of normbench."""
     try:
         return version("normbench")
     except PackageNotFoundError:  # a checkout that is not installed
         return "unknown"
 
 
-def _refuse_known(file: Path, overwrite: bool) -> None:
+def _refuse_existing(file: Path, overwrite: bool) -> None:
+    """Raise `UserError` for an existing file that must not be overwritten."""
     if os.path.lexists(file) and not overwrite:
         raise UserError(f"{file}: is there; name another file, or add --overwrite")
 
 
 def _unwritable(file: Path, error: OSError) -> UserError:
+    """Return the error of a file that cannot be written."""
     return UserError(
         f"{file}: cannot be written ({error.strerror or error}); name a file that can, such as "
         "export.zip"
@@ -122,29 +134,36 @@ def _unwritable(file: Path, error: OSError) -> UserError:
 
 
 class Unpacked:
-    """A file that `packed` wrote, and its members, which have their checksums."""
+    """A checked file that `packed` wrote, and its members."""
 
     def __init__(self, file: Path, archive: ZipFile, members: Members) -> None:
         self.file, self.members, self._archive = file, members, archive
 
     def content(self, name: str) -> bytes:
-        """Return what a member holds."""
+        """Return the content of a member."""
         return self._archive.read(name)
 
     def extract(self, name: str, file: Path) -> None:
-        """Write what a member holds to a new file."""
+        """Write the content of a member to a new file."""
         with self._archive.open(name) as member, file.open("xb") as target:
             shutil.copyfileobj(member, target, BLOCK)
 
 
 @contextmanager
 def unpacked(file: Path) -> Iterator[Unpacked]:
-    """Open a file that `packed` wrote, once all of it is checked; nobody else opens it meanwhile.
+    """Check a file that `packed` wrote, and open it under a lock.
 
-    Raises `UserError` for any other file, and for one that is damaged or of a newer normbench.
+    Args:
+        file: The file.
+
+    Yields:
+        The checked file.
+
+    Raises:
+        UserError: The file is no export, is damaged, or is of a newer format.
     """
     try:
-        stream = os.fdopen(files.opened(file), "rb")
+        stream = os.fdopen(files.open_descriptor(file), "rb")
     except OSError as error:
         raise UserError(
             f"{file}: cannot be read ({error.strerror or error}); name a file that normbench "
@@ -157,23 +176,23 @@ def unpacked(file: Path) -> Iterator[Unpacked]:
             raise UserError(f"{file}: another import reads it; wait for it") from None
         except OSError:  # a file system without locks
             pass
-        with strange(file):
+        with user_errors(file):
             archive = ZipFile(stream)
         with archive:
-            with strange(file):
+            with user_errors(file):
                 checked = Unpacked(file, archive, _members(file, archive))
                 _check(archive, checked.members, os.fstat(stream.fileno()).st_size)
             yield checked
 
 
 @contextmanager
-def strange(file: Path) -> Iterator[None]:
-    """Turn what is raised over a file that is no export into a `UserError`."""
+def user_errors(file: Path) -> Iterator[None]:
+    """Turn errors over a file that is no export into a `UserError`."""
     try:
         yield
     except UserError:
         raise
-    except STRANGE as error:
+    except FILE_ERRORS as error:
         raise UserError(
             f"{file}: is no whole file of normbench results export ({clean.line(str(error))}); "
             "export it again"
@@ -181,52 +200,54 @@ def strange(file: Path) -> Iterator[None]:
 
 
 def _members(file: Path, archive: ZipFile) -> Members:
-    """Return what the manifest says of the members; raise `UserError` for one of a newer format."""
-    if archive.getinfo(MANIFEST).file_size > LONGEST_MANIFEST:
+    """Return the members of the manifest; raise `UserError` for a newer format."""
+    if archive.getinfo(MANIFEST).file_size > MAX_MANIFEST:
         raise ValueError("its manifest is too long")
-    found = json.loads(archive.read(MANIFEST))
-    if not isinstance(found, dict) or not isinstance(found.get("format"), int):
+    manifest = json.loads(archive.read(MANIFEST))
+    if not isinstance(manifest, dict) or not isinstance(manifest.get("format"), int):
         raise ValueError("its manifest says no format")
-    if found["format"] > FORMAT:
-        made = clean.line(str(found.get("normbench", "")))[:50]
+    if manifest["format"] > FORMAT:
+        writer_version = clean.line(str(manifest.get("normbench", "")))[:50]
         raise UserError(
-            f"{file}: is of format {found['format']}, by normbench {made}, and this normbench "
-            f"reads up to {FORMAT}; import it with a newer normbench"
+            f"{file}: is of format {manifest['format']}, by normbench {writer_version}, and "
+            f"this normbench reads up to {FORMAT}; import it with a newer normbench"
         )
-    members: Members = found["members"]
+    members: Members = manifest["members"]
     return members
 
 
 def _check(archive: ZipFile, members: Members, size: int) -> None:
-    """Raise ValueError unless the file holds what its manifest says, with the same checksums."""
-    infos = [info for info in archive.infolist() if info.filename != MANIFEST]
-    if len(infos) != len(members) or {info.filename for info in infos} != members.keys():
+    """Raise ValueError unless the members are those of the manifest, with the same checksums."""
+    recorded = [entry for entry in archive.infolist() if entry.filename != MANIFEST]
+    if len(recorded) != len(members) or {entry.filename for entry in recorded} != members.keys():
         raise ValueError("its members are not those of its manifest")
-    whole = sum(info.file_size for info in infos)
-    if whole > max(SMALL, MOST_PACKED * size):
-        raise ValueError(f"it is {format_gigabytes(size)} and would be {format_gigabytes(whole)}")
-    for info in infos:
-        _check_member(info)
-        if members[info.filename]["bytes"] != info.file_size:
-            raise ValueError(f"{clean.line(info.filename)} is of another size")
-    for info in infos:
-        with archive.open(info) as member:
-            digest = hashlib.file_digest(member, "sha256").hexdigest()  # type: ignore[arg-type]
-            if digest != members[info.filename]["sha256"]:
-                raise ValueError(f"{clean.line(info.filename)} has another checksum")
+    unpacked_size = sum(entry.file_size for entry in recorded)
+    if unpacked_size > max(ALLOWED_BYTES, MAX_COMPRESSION * size):
+        raise ValueError(
+            f"it is {format_gigabytes(size)} and would be {format_gigabytes(unpacked_size)}"
+        )
+    for entry in recorded:
+        _check_member(entry)
+        if members[entry.filename]["bytes"] != entry.file_size:
+            raise ValueError(f"{clean.line(entry.filename)} is of another size")
+    for entry in recorded:
+        with archive.open(entry) as content:
+            digest = hashlib.file_digest(content, "sha256").hexdigest()  # type: ignore[arg-type]
+            if digest != members[entry.filename]["sha256"]:
+                raise ValueError(f"{clean.line(entry.filename)} has another checksum")
 
 
-def _check_member(info: ZipInfo) -> None:
-    """Raise ValueError for a name that leaves its folder, a link, a folder, what is encrypted."""
-    kind = stat.S_IFMT(info.external_attr >> 16)
-    plain = info.compress_type in (ZIP_STORED, ZIP_DEFLATED) and not info.flag_bits & ENCRYPTED
-    if not (plain and kind in (0, stat.S_IFREG)):
-        raise ValueError(f"{clean.line(info.filename)} is no plain file")
-    _checked(info.filename)
+def _check_member(member: ZipInfo) -> None:
+    """Raise ValueError for a link, a folder, an encrypted member, or an unsafe name."""
+    file_type = stat.S_IFMT(member.external_attr >> 16)
+    plain = member.compress_type in (ZIP_STORED, ZIP_DEFLATED) and not member.flag_bits & ENCRYPTED
+    if not (plain and file_type in (0, stat.S_IFREG)):
+        raise ValueError(f"{clean.line(member.filename)} is no plain file")
+    _safe_name(member.filename)
 
 
-def _checked(name: str) -> str:
-    """Return a member's name; raise `UserError` for one that leaves its folder."""
-    if not all(PART.fullmatch(part) for part in name.split("/")):
+def _safe_name(name: str) -> str:
+    """Return the name of a member; raise `UserError` for one that leaves its folder."""
+    if not all(NAME_SEGMENT.fullmatch(segment) for segment in name.split("/")):
         raise UserError(f"{clean.line(name)}: is no name that a file may have in an export")
     return name

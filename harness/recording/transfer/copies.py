@@ -1,4 +1,4 @@
-"""Runs as plain values, as they leave one store and come to another."""
+"""Copies of runs as plain values, which move from one store to another."""
 
 import json
 import math
@@ -13,31 +13,47 @@ from pydantic import Field, TypeAdapter, ValidationError
 from normbench import names
 from normbench.results.store import mlflows_own
 
-ID = re.compile(r"[0-9a-f]{32}")  # of MLflow's for a run, the same in no two stores
+RUN_ID = re.compile(r"[0-9a-f]{32}")  # of MLflow; different in every store
 SWEEP_WORD = re.compile(r"[\w.-]{1,250}", re.A)
 Status = Literal["FINISHED", "FAILED", "KILLED"]
-LONGEST_ARTIFACT = 200  # bytes of its name: a folder of the user's stands before it
-SOURCE = {"name", "digest", "source_type", "source"}  # what MLflow's data set has at least
-JOBS_FILE = "jobs.json"  # the one artifact that names runs by their ids
-COUNTED = ("sweeps", names.JOBS.key, "runs", "values", "artifacts")  # in a file, and of an import
-MEMBER = names.membership("").key
-# What is true of a run in one store alone: its places on a machine, and who is above it.
-OF_A_STORE = {
+MAX_ARTIFACT_NAME = 200  # bytes: a folder of the user precedes it
+REQUIRED_FIELDS = {"name", "digest", "source_type", "source"}  # of a data set in MLflow
+JOBS_FILE = "jobs.json"  # the only artifact that has ids of runs
+COUNT_NAMES = (
+    "sweeps",
+    names.JOBS.key,
+    "runs",
+    "values",
+    "artifacts",
+)  # of a file, and of an import
+MEMBERSHIP_PREFIX = names.membership("").key
+# Tags of a run that hold in one store alone: folders on a machine, and the parent run.
+STORE_TAGS = {
     *(names.FOLDER.key, names.PROCESS.key, names.DRAWN.key, names.DRAWN_FILES.key),
     *(names.DRAWN_FROM.key, names.DRAWN_IN.key),
     *(names.PARENT.key, names.ORIGIN.key),
 }
-Whole = Annotated[int, Field(gt=-(1 << 62), lt=1 << 62)]
-Time = Annotated[int, Field(gt=0, lt=1 << 62)]  # MLflow takes 0 for now
-Value = tuple[Whole, float, Whole]  # a step, a metric's value there, and when it was logged, in ms
+Integer = Annotated[int, Field(gt=-(1 << 62), lt=1 << 62)]
+Time = Annotated[int, Field(gt=0, lt=1 << 62)]  # MLflow replaces 0 by the present time
+Value = tuple[Integer, float, Integer]  # of a metric: step, value, and time of logging in ms
 
 
 @dataclass(frozen=True)
 class RunCopy:
-    """A run without its place in a store.
+    """A run without the facts of its store.
 
-    origin: the id of the run that was recorded first, of which all others are copies. started,
-    ended: in ms. inputs: MLflow's data sets, each with its tags. artifacts: their SHA-256 by name.
+    Attributes:
+        origin: The id of the original run, of which all others are copies.
+        experiment: The name of the experiment.
+        name: The name of the run.
+        status: The status of the run.
+        started: The start in ms.
+        ended: The end in ms.
+        tags: The tags.
+        params: The parameters.
+        metrics: The values of each metric.
+        inputs: The data sets in MLflow, each with its tags.
+        artifacts: The SHA-256 of each artifact by name.
     """
 
     origin: str
@@ -54,39 +70,52 @@ class RunCopy:
 
     @property
     def sweep(self) -> str:
-        """The sweep that it belongs to."""
+        """The sweep to which it belongs."""
         return self.tags[names.SWEEP_ID.key]
 
     @property
     def members(self) -> dict[str, str]:
-        """Its number in each sweep that it is a job of."""
-        own = {key: text for key, text in self.tags.items() if key.startswith(MEMBER)}
-        return {key.removeprefix(MEMBER): text for key, text in own.items()}
+        """Its job number in each sweep that has it."""
+        member_tags = {
+            key: text for key, text in self.tags.items() if key.startswith(MEMBERSHIP_PREFIX)
+        }
+        return {key.removeprefix(MEMBERSHIP_PREFIX): text for key, text in member_tags.items()}
 
     @property
     def digest(self) -> str:
-        """All that it says, as a text that is equal for equal runs, NaN included."""
-        inputs = [[given["input"]["name"], given["input"]["digest"]] for given in self.inputs]
-        # Of data sets of one name and digest MLflow keeps the description that came first.
+        """A text of its content, equal for equal runs, also with NaN."""
+        inputs = [
+            [dataset_input["input"]["name"], dataset_input["input"]["digest"]]
+            for dataset_input in self.inputs
+        ]
+        # MLflow keeps the first description of data sets with equal name and digest.
         return json.dumps({**asdict(self), "inputs": sorted(inputs)}, sort_keys=True)
 
-    def of(self, sweeps: Sequence[str]) -> "RunCopy":
-        """Return a run that is a job of some sweeps alone."""
-        left = {f"{MEMBER}{sweep}" for sweep in self.members if sweep not in sweeps}
-        return replace(self, tags={k: text for k, text in self.tags.items() if k not in left})
+    def restricted_to(self, sweeps: Sequence[str]) -> "RunCopy":
+        """Return a copy without its memberships in other sweeps."""
+        removed_keys = {
+            f"{MEMBERSHIP_PREFIX}{sweep}" for sweep in self.members if sweep not in sweeps
+        }
+        return replace(
+            self, tags={k: text for k, text in self.tags.items() if k not in removed_keys}
+        )
 
-    def called(self, sweeps: Mapping[str, str]) -> "RunCopy":
-        """Return a run whose sweeps have other ids, by those that they had."""
-        own = self.sweep
-        tags = {key: text for key, text in self.tags.items() if not key.startswith(MEMBER)}
-        tags |= {f"{MEMBER}{sweeps[sweep]}": number for sweep, number in self.members.items()}
-        tags[names.SWEEP_ID.key] = sweeps[own]
+    def with_sweep_ids(self, sweeps: Mapping[str, str]) -> "RunCopy":
+        """Return a copy with new ids of sweeps; sweeps: the new ids by the old ones."""
+        old_id = self.sweep
+        tags = {
+            key: text for key, text in self.tags.items() if not key.startswith(MEMBERSHIP_PREFIX)
+        }
+        tags |= {
+            f"{MEMBERSHIP_PREFIX}{sweeps[sweep]}": number for sweep, number in self.members.items()
+        }
+        tags[names.SWEEP_ID.key] = sweeps[old_id]
         if names.JOB.key in tags:
             number = tags[names.JOB.key].rpartition("/")[2]
-            tags[names.JOB.key] = f"{sweeps[own]}/{number}"
+            tags[names.JOB.key] = f"{sweeps[old_id]}/{number}"
         name = self.name
-        if self.tags[names.ROLE.key] == names.SWEEP and name == f"sweep {own}":
-            name = f"sweep {sweeps[own]}"
+        if self.tags[names.ROLE.key] == names.SWEEP and name == f"sweep {old_id}":
+            name = f"sweep {sweeps[old_id]}"
         if tags.get(names.RUN_NAME.key) == self.name:
             tags[names.RUN_NAME.key] = name
         return replace(self, name=name, tags=tags)
@@ -94,19 +123,19 @@ class RunCopy:
 
 @dataclass(frozen=True)
 class JobCopy:
-    """A job: its scheme's run, and its step sizes'."""
+    """A job: the run of its scheme, and the runs of its step sizes."""
 
     scheme: RunCopy
     steps: list[RunCopy]
 
     @property
     def runs(self) -> list[RunCopy]:
-        """All its runs."""
+        """All its runs, the one of the scheme first."""
         return [self.scheme, *self.steps]
 
-    def of(self, sweeps: Sequence[str]) -> "JobCopy":
-        """Return a job of some sweeps alone; the first of them takes over what another ran."""
-        runs = [run.of(sweeps) for run in self.runs]
+    def restricted_to(self, sweeps: Sequence[str]) -> "JobCopy":
+        """Return a copy without other sweeps; the first sweep takes over a job of another."""
+        runs = [run.restricted_to(sweeps) for run in self.runs]
         if self.scheme.sweep not in sweeps:
             members = runs[0].members
             heir = {names.SWEEP_ID.key: min(members)}
@@ -116,13 +145,20 @@ class JobCopy:
 
 
 def text(copy: RunCopy | JobCopy | Mapping[str, Any]) -> bytes:
-    """Return what is written of a copy."""
+    """Return the JSON text of a copy."""
     plain = copy if isinstance(copy, Mapping) else asdict(copy)
     return json.dumps(plain, sort_keys=True, separators=(",", ":")).encode()
 
 
 def job_of(content: bytes) -> JobCopy:
-    """Return the job that was written; raises errors of `archive.STRANGE` for none."""
+    """Return a job from its JSON text.
+
+    Args:
+        content: The text.
+
+    Raises:
+        ValueError: The text is no job, or one of `archive.FILE_ERRORS`.
+    """
     job: JobCopy = _parsed(JobCopy, content)
     scheme = _checked(job.scheme, names.SCHEME)
     job = JobCopy(scheme, [_checked(step, names.STEP) for step in job.steps])
@@ -132,40 +168,42 @@ def job_of(content: bytes) -> JobCopy:
 
 
 def sweep_of(content: bytes) -> RunCopy:
-    """Return the sweep's run that was written; raises the same."""
+    """Return the run of a sweep from its JSON text; errors as of `job_of`."""
     return _checked(_parsed(RunCopy, content), names.SWEEP)
 
 
 def experiments_of(content: bytes) -> dict[str, dict[str, str]]:
-    """Return the tags of experiments that were written, by their names; raises the same."""
+    """Return the tags of experiments by name, from their JSON text; errors as of `job_of`."""
     experiments: dict[str, dict[str, str]] = _parsed(dict[str, dict[str, str]], content)
     for name in experiments:
         mlflows_own.check_experiment(name)
     return experiments
 
 
-def renamed(content: bytes, ids: Mapping[str, str]) -> bytes:
-    """Return the text of `JOBS_FILE` with other ids of runs; one that is not known stays."""
+def replace_run_ids(content: bytes, ids: Mapping[str, str]) -> bytes:
+    """Return the text of `JOBS_FILE` with new ids of runs; unknown ids stay."""
 
-    def other(match: re.Match[str]) -> str:
+    def new_id(match: re.Match[str]) -> str:
         return ids.get(match[0], match[0])
 
-    return ID.sub(other, content.decode(errors="surrogateescape")).encode(errors="surrogateescape")
+    return RUN_ID.sub(new_id, content.decode(errors="surrogateescape")).encode(
+        errors="surrogateescape"
+    )
 
 
-def _parsed(kind: Any, content: bytes) -> Any:
-    """Return a value of a type from its JSON text, which may be anybody's."""
+def _parsed(value_type: Any, content: bytes) -> Any:
+    """Return a value of a type from its JSON text, which is not trusted."""
     try:
-        found = TypeAdapter(kind).validate_json(content, strict=True)
+        value = TypeAdapter(value_type).validate_json(content, strict=True)
     except ValidationError as error:
         raise ValueError(error.errors(include_url=False)[0]["msg"]) from error
     if any("\0" in text for text in _texts(json.loads(content))):
         raise ValueError("a text holds a mark that no database takes (NUL)")
-    return found
+    return value
 
 
 def _texts(value: Any) -> Iterator[str]:
-    """Yield the texts of a JSON value, its keys among them."""
+    """Yield the texts of a JSON value, with its keys."""
     if isinstance(value, str):
         yield value
     elif isinstance(value, (list, dict)):
@@ -174,22 +212,25 @@ def _texts(value: Any) -> Iterator[str]:
 
 
 def _checked(run: RunCopy, role: str) -> RunCopy:
-    """Return a run without the tags of one store, once any store takes it as a run of the role."""
-    tags = {key: text for key, text in run.tags.items() if key not in OF_A_STORE}
+    """Return a run without the tags of its store; raise ValueError if it is no run of the role."""
+    tags = {key: text for key, text in run.tags.items() if key not in STORE_TAGS}
     if tags.setdefault(names.RUN_NAME.key, run.name) != run.name:
         raise ValueError("a run has two names")
-    # SQLite takes -0.0 for 0.0.
+    # SQLite stores -0.0 as 0.0.
     metrics = {
         key: [(step, value + 0.0, logged) for step, value, logged in points]
         for key, points in run.metrics.items()
     }
     run = replace(run, tags=tags, metrics=metrics)
-    words = [run.sweep, *run.members]
-    if run.tags[names.ROLE.key] != role or not all(map(SWEEP_WORD.fullmatch, words)):
+    sweep_ids = [run.sweep, *run.members]
+    if run.tags[names.ROLE.key] != role or not all(map(SWEEP_WORD.fullmatch, sweep_ids)):
         raise ValueError(f"a run is no {role}'s")
-    if not ID.fullmatch(run.origin):
+    if not RUN_ID.fullmatch(run.origin):
         raise ValueError("a run has no id")
-    if not all(given["input"].keys() >= SOURCE and "tags" in given for given in run.inputs):
+    if not all(
+        dataset_input["input"].keys() >= REQUIRED_FIELDS and "tags" in dataset_input
+        for dataset_input in run.inputs
+    ):
         raise ValueError("a data set has no name")
     mlflows_own.check_run(run.name, run.params, run.tags, run.inputs)
     for key, points in run.metrics.items():
@@ -199,19 +240,19 @@ def _checked(run: RunCopy, role: str) -> RunCopy:
 
 
 def _check_points(key: str, points: Sequence[Value]) -> None:
-    """Raise ValueError for a metric that a store would give back as another."""
+    """Raise ValueError for a metric that a store would not return unchanged."""
     mlflows_own.check_metric(key)
     if any(math.isinf(value) or logged < 0 for _, value, logged in points):
         raise ValueError(f"the metric {key} has an infinite value, or one before 1970")
-    alike = {(step, str(value), logged) for step, value, logged in points}
+    distinct_points = {(step, str(value), logged) for step, value, logged in points}
     of_one_step = max((step for step, _, _ in points), default=0) == 0
-    if len(alike) < len(points) or (of_one_step and len(points) != 1):
+    if len(distinct_points) < len(points) or (of_one_step and len(points) != 1):
         raise ValueError(f"the metric {key} has no value, or several of one step")
 
 
 def _check_artifacts(artifacts: Sequence[str]) -> None:
-    """Raise ValueError for names, sorted, that are not those of files in one folder."""
-    if any(len(name.encode()) > LONGEST_ARTIFACT for name in artifacts):
+    """Raise ValueError for sorted names that cannot be files in one folder."""
+    if any(len(name.encode()) > MAX_ARTIFACT_NAME for name in artifacts):
         raise ValueError("the name of an artifact is too long")
     folders = {str(folder) for name in artifacts for folder in PurePosixPath(name).parents}
     if folders & {*artifacts}:

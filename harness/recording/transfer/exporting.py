@@ -1,4 +1,4 @@
-"""Sweeps leave a store: their runs, histories and artifacts go into one file."""
+"""Export sweeps: their runs, histories and artifacts go into one file."""
 
 import hashlib
 from collections.abc import Callable, Iterable, Sequence
@@ -11,68 +11,95 @@ from normbench import names
 from normbench.recording.resume import leftovers
 from normbench.recording.transfer import copies
 from normbench.recording.transfer.archive import Pack, packed
-from normbench.recording.transfer.copies import OF_A_STORE, JobCopy, RunCopy, Value
+from normbench.recording.transfer.copies import STORE_TAGS, JobCopy, RunCopy, Value
 from normbench.results.pages import view
 from normbench.results.pages.description import SIGNED
 from normbench.results.safe import clean
-from normbench.results.store import dataset_inputs, mlflows_own, stores
+from normbench.results.store import dataset_inputs, mlflows_own, saved_views, stores
 from normbench.results.store.errors import ResultsError
-from normbench.results.store.run_checks import whole
+from normbench.results.store.run_checks import without_interrupted
 from normbench.results.store.runs import of_sweep, sweeps
 
 EXPERIMENTS = "experiments.json"
-SWEEPS, JOBS, ARTIFACTS = "sweeps/", "jobs/", "artifacts/"  # before the members of a file
-Keep = Callable[[str, Path], str]  # keeps a run's artifact, by its name; returns its SHA-256
-Tell = Callable[[int], None]  # hears how many jobs are done
+SWEEPS, JOBS, ARTIFACTS = "sweeps/", "jobs/", "artifacts/"  # prefixes of the members of a file
+KeepArtifact = Callable[[str, Path], str]  # from name and file to the SHA-256
+ReportJobs = Callable[[int], None]  # called with the number of finished jobs
 
 
 def all_sweeps(store: str) -> list[str]:
-    """Return the ids of every sweep of a store. Raises ResultsError where there is none."""
-    found = list(dict.fromkeys(sweeps(store)["sweep"]))
-    if not found:
+    """Return the ids of all sweeps of a store.
+
+    Args:
+        store: The URI of the store.
+
+    Raises:
+        ResultsError: The store has no sweep.
+    """
+    sweep_ids = list(dict.fromkeys(sweeps(store)["sweep"]))
+    if not sweep_ids:
         raise ResultsError(f"--store {clean.line(store)}: holds no comparison; run normbench first")
-    return found
+    return sweep_ids
 
 
 class Export:
-    """Some sweeps of a store, with the jobs that they took from others, as they go into a file.
+    """Sweeps of a store to be exported, with the jobs that they reused from other sweeps.
 
-    Raises ResultsError where one is not there or is at work.
+    Args:
+        store: The URI of the store.
+        sweeps: The ids of the sweeps.
+
+    Raises:
+        ResultsError: A sweep is missing or at work.
     """
 
     def __init__(self, store: str, sweeps: Sequence[str]) -> None:
         self.store, self.sweeps = stores.absolute(store), list(dict.fromkeys(sweeps))
         self.client = stores.connect(self.store)
-        known = {entry.experiment_id: entry for entry in self.client.search_experiments()}
+        experiments = {entry.experiment_id: entry for entry in self.client.search_experiments()}
         runs: dict[str, Any] = {}
         for sweep in self.sweeps:
             runs |= {run.info.run_id: run for run in of_sweep(self.client, store, sweep)}
-        self.own = [run for run in runs.values() if _role(run) == names.SWEEP]
-        leftovers.refuse_at_work(self.own)
-        found = whole(list(runs.values()))
-        self.jobs = [run for run in found if _role(run) == names.SCHEME]
+        self.sweep_runs = [run for run in runs.values() if _role(run) == names.SWEEP]
+        leftovers.refuse_at_work(self.sweep_runs)
+        complete_runs = without_interrupted(list(runs.values()))
+        self.jobs = [run for run in complete_runs if _role(run) == names.SCHEME]
         self.steps: dict[str, list[Any]] = {run.info.run_id: [] for run in self.jobs}
-        for run in found:
+        for run in complete_runs:
             if _role(run) == names.STEP:
                 self.steps.get(run.data.tags.get(names.PARENT.key, ""), []).append(run)
-        self.experiments = {key: known[key] for key in {run.info.experiment_id for run in found}}
+        self.experiments = {
+            key: experiments[key] for key in {run.info.experiment_id for run in complete_runs}
+        }
 
-    def write(self, file: Path, overwrite: bool, tell: Tell) -> dict[str, int]:
-        """Write the file; return what is in it, counted. Raises `UserError`, ResultsError."""
-        counts = dict.fromkeys(copies.COUNTED, 0)
-        about = {"sweeps": self.sweeps, "counts": counts}
-        with packed(file, overwrite, about) as pack:
+    def write(self, file: Path, overwrite: bool, report: ReportJobs) -> dict[str, int]:
+        """Write the file.
+
+        Args:
+            file: The file.
+            overwrite: Whether an existing file is replaced.
+            report: Called with the number of finished jobs.
+
+        Returns:
+            The numbers of sweeps, jobs, runs, values and artifacts in the file.
+
+        Raises:
+            UserError: The file cannot be written.
+            ResultsError: An artifact cannot be read.
+        """
+        counts = dict.fromkeys(copies.COUNT_NAMES, 0)
+        header_fields = {"sweeps": self.sweeps, "counts": counts}
+        with packed(file, overwrite, header_fields) as pack:
             tags = {entry.name: self._tags(entry) for entry in self.experiments.values()}
             pack.add(EXPERIMENTS, copies.text(tags))
             for number, run in enumerate(self.jobs):
                 steps = sorted(self.steps[run.info.run_id], key=lambda step: step.info.start_time)
                 job = JobCopy(self._run(run, pack), [self._run(step, pack) for step in steps])
-                job = job.of(self.sweeps)
+                job = job.restricted_to(self.sweeps)
                 pack.add(f"{JOBS}{job.scheme.origin}.json", copies.text(job))
                 count(counts, job.runs)
                 counts[names.JOBS.key] += 1
-                tell(number + 1)
-            for run in self.own:
+                report(number + 1)
+            for run in self.sweep_runs:
                 copy = self._run(run, pack)
                 pack.add(f"{SWEEPS}{copy.origin}.json", copies.text(copy))
                 count(counts, [copy])
@@ -80,22 +107,31 @@ class Export:
         return counts
 
     def _run(self, run: Any, pack: Pack) -> RunCopy:
+        """Return a copy of a run, and pack its artifacts."""
         folder = f"{ARTIFACTS}{origin(run)}/"
 
         def keep(name: str, file: Path) -> str:
             if name == copies.JOBS_FILE and _role(run) == names.SWEEP:
                 origins = {job.info.run_id: origin(job) for job in self.jobs}
-                return pack.add(f"{folder}{name}", copies.renamed(file.read_bytes(), origins))
+                return pack.add(
+                    f"{folder}{name}", copies.replace_run_ids(file.read_bytes(), origins)
+                )
             return pack.add_file(f"{folder}{name}", file)
 
-        recorded = str(run.data.tags.get(names.RECORDED.key, "")).split(",")
-        due = [f"arrays/{word}.npz" for word in recorded if word and _role(run) == names.SCHEME]
-        every = dict.fromkeys([*stores.artifacts(self.client, self.store, run), *due])
+        array_names = str(run.data.tags.get(names.RECORDED.key, "")).split(",")
+        array_files = [
+            f"arrays/{array_name}.npz"
+            for array_name in array_names
+            if array_name and _role(run) == names.SCHEME
+        ]
+        artifact_names = dict.fromkeys(
+            [*stores.artifacts(self.client, self.store, run), *array_files]
+        )
         experiment = self.experiments[run.info.experiment_id].name
-        return read(self.client, self.store, run, experiment, every, keep)
+        return read(self.client, self.store, run, experiment, artifact_names, keep)
 
     def _tags(self, experiment: Any) -> dict[str, str]:
-        """Return an experiment's tags but those that are made anew: of sweeps, and signed notes."""
+        """Return the tags of an experiment without views and signed notes, which imports create."""
         return {
             key: text
             for key, text in experiment.tags.items()
@@ -106,33 +142,46 @@ class Export:
     def _views(self) -> set[str]:
         """The tags of the views of all sweeps of the store."""
         roles = (names.SCHEME, names.STEP)
-        known = {view.key(sweep, role) for sweep in sweeps(self.store)["sweep"] for role in roles}
-        return {f"{mlflows_own.VIEW}{key}" for key in known}
+        view_keys = {
+            view.view_id(sweep, role) for sweep in sweeps(self.store)["sweep"] for role in roles
+        }
+        return {f"{saved_views.VIEW}{key}" for key in view_keys}
 
 
 def count(counts: dict[str, int], runs: Sequence[RunCopy]) -> None:
-    """Add some runs to what is counted."""
+    """Add runs to counts of runs, values and artifacts."""
     counts["runs"] += len(runs)
     counts["values"] += sum(len(points) for run in runs for points in run.metrics.values())
     counts["artifacts"] += sum(len(run.artifacts) for run in runs)
 
 
 def origin(run: Any) -> str:
-    """Return the id of the run that was recorded first, of which a run may be a copy."""
+    """Return the id of the original run, of which a run may be a copy."""
     return str(run.data.tags.get(names.ORIGIN.key, run.info.run_id))
 
 
 def read(
-    client: Any, store: str, run: Any, experiment: str, artifacts: Iterable[str], keep: Keep
+    client: Any, store: str, run: Any, experiment: str, artifacts: Iterable[str], keep: KeepArtifact
 ) -> RunCopy:
-    """Return a run as a store has it, with some artifacts of it, each of which is kept.
+    """Return a copy of a run of a store. The copy of an interrupted sweep is KILLED.
 
-    A sweep that was cut off is KILLED. Raises ResultsError where an artifact cannot be read.
+    Args:
+        client: The client of the store.
+        store: The URI of the store.
+        run: The run.
+        experiment: The name of its experiment.
+        artifacts: The names of the artifacts to keep.
+        keep: Keeps an artifact, and returns its SHA-256.
+
+    Raises:
+        ResultsError: An artifact cannot be read.
     """
-    found = {}
+    digests = {}
     for name in artifacts:
         with TemporaryDirectory() as folder:
-            found[name] = keep(name, stores.artifact(client, store, run.info.run_id, name, folder))
+            digests[name] = keep(
+                name, stores.artifact(client, store, run.info.run_id, name, folder)
+            )
     points = mlflows_own.last_points(run)
     return RunCopy(
         origin(run),
@@ -141,7 +190,7 @@ def read(
         run.info.status if run.info.status in ("FINISHED", "FAILED") else "KILLED",
         run.info.start_time,
         run.info.end_time or run.info.start_time,
-        {key: text for key, text in run.data.tags.items() if key not in OF_A_STORE},
+        {key: text for key, text in run.data.tags.items() if key not in STORE_TAGS},
         dict(run.data.params),
         {key: _history(client, run, key, last) for key, last in points.items()},
         [
@@ -151,12 +200,12 @@ def read(
             }
             for entry in dataset_inputs.of_run(run)
         ],
-        found,
+        digests,
     )
 
 
 def _history(client: Any, run: Any, key: str, last: Value) -> list[Value]:
-    """Return all values of a metric; one whose last step is 0 is a single number."""
+    """Return all values of a metric; a metric whose last step is 0 is a single number."""
     if last[0] == 0:
         return [last]
     points = client.get_metric_history(run.info.run_id, key)
@@ -164,10 +213,11 @@ def _history(client: Any, run: Any, key: str, last: Value) -> list[Value]:
 
 
 def digest(name: str, file: Path) -> str:
-    """Return the SHA-256 of an artifact, which is not kept."""
+    """Return the SHA-256 of an artifact, without keeping it."""
     with file.open("rb") as content:
         return hashlib.file_digest(content, "sha256").hexdigest()
 
 
 def _role(run: Any) -> str:
+    """Return the role of a run."""
     return str(run.data.tags.get(names.ROLE.key, ""))

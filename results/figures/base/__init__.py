@@ -1,3 +1,3 @@
-"""What all figures share: style, labels, the material they draw, output."""
+"""The parts that all figures share: style, labels, ticks, landmarks, inputs, output."""
 
-__all__ = ["followed", "labels", "material", "output", "shown", "style", "ticks"]
+__all__ = ["inline", "labels", "landmarks", "material", "output", "style", "ticks"]

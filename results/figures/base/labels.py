@@ -1,4 +1,4 @@
-"""Direct labels: each curve's name beside its right end, moved apart where they would overlap."""
+"""Direct labels: a curve's name stands beside its right end; labels that overlap move apart."""
 
 from collections.abc import Sequence
 from itertools import pairwise
@@ -8,13 +8,13 @@ import numpy as np
 from matplotlib.lines import Line2D
 from matplotlib.transforms import ScaledTranslation
 
-from normbench.results.figures.base.style import Look, Shape, dark, plain
+from normbench.results.figures.base.style import Look, Shape, escape_dollars, text_color
 
-AROUND = 5.5  # lines of text: what stands above and below a panel
+LINES_AROUND_PANEL = 5.5  # lines of text above and below a panel: title, ticks and axis labels
 
 
 class End(NamedTuple):
-    """The end of a curve: its name, its last value, its look."""
+    """The right end of a curve: its name, its last value, its look."""
 
     text: str
     value: float
@@ -22,85 +22,115 @@ class End(NamedTuple):
 
 
 def end_labels(
-    axis: Any, ends: Sequence[End], shape: Shape, height: float, *, marked: bool = True
+    axis: Any, ends: Sequence[End], shape: Shape, height: float, *, has_markers: bool = True
 ) -> None:
     """Write each curve's name to the right of a panel, with its marker and a line to its end.
 
-    height: of the panel with its title, labels and ticks, in inches. The panel's limits must stand.
-    marked: whether curves have markers; without, a piece of the curve stands beside its name.
+    The panel's limits must be set before.
+
+    Args:
+        axis: the panel.
+        ends: the right ends of the curves.
+        shape: the format of the figure.
+        height: inches of the panel with its title, labels and ticks.
+        has_markers: whether the curves have markers; otherwise a sample of the line stands beside
+            each name.
     """
     if not ends:
         return
     ends = sorted(ends, key=lambda end: end.value)
-    fractions = _fractions(axis, [end.value for end in ends])
-    line = shape.font / 72
-    deep = max(end.text.count("\n") + 1 for end in ends)
-    places = spread(fractions, 1.25 * deep * line / (height - AROUND * line))
+    end_heights = _fractions(axis, [end.value for end in ends])
+    line_height = shape.font / 72
+    max_lines = max(end.text.count("\n") + 1 for end in ends)
+    label_heights = spread_apart(
+        end_heights, 1.25 * max_lines * line_height / (height - LINES_AROUND_PANEL * line_height)
+    )
     figure = axis.figure
-    for end, fraction, place in zip(ends, fractions, places):
-        # In points: as far from the panel at every size.
-        handle, text = (
-            axis.transAxes + ScaledTranslation(far * shape.font / 72, 0, figure.dpi_scale_trans)
-            for far in (2.0, 2.8)
+    for end, end_height, label_height in zip(ends, end_heights, label_heights):
+        # Offsets in font sizes keep the distance to the panel constant at every figure size.
+        handle_transform, text_transform = (
+            axis.transAxes
+            + ScaledTranslation(font_offset * shape.font / 72, 0, figure.dpi_scale_trans)
+            for font_offset in (2.0, 2.8)
         )
-        lead: Any = {"arrowstyle": "-", "color": end.look.color, "linewidth": 0.6}
+        leader_style: Any = {"arrowstyle": "-", "color": end.look.color, "linewidth": 0.6}
         axis.annotate(
-            plain(end.text),
-            xy=(1, fraction),
+            escape_dollars(end.text),
+            xy=(1, end_height),
             xycoords="axes fraction",
-            xytext=(1, place),
-            textcoords=text,
+            xytext=(1, label_height),
+            textcoords=text_transform,
             va="center",
-            color=dark(end.look.color),
+            color=text_color(end.look.color),
             fontsize="small",
-            arrowprops={**lead, "shrinkA": 0, "shrinkB": 0, "relpos": (0, 0.5)},
+            arrowprops={**leader_style, "shrinkA": 0, "shrinkB": 0, "relpos": (0, 0.5)},
         )
         color = end.look.color
-        if marked:
-            mark = {"marker": end.look.marker, "color": color, "ms": 0.55 * shape.font}
-            axis.plot([1], [place], label="_label", transform=handle, clip_on=False, **mark)
+        if has_markers:
+            marker_style = {"marker": end.look.marker, "color": color, "ms": 0.55 * shape.font}
+            axis.plot(
+                [1],
+                [label_height],
+                label="_label",
+                transform=handle_transform,
+                clip_on=False,
+                **marker_style,
+            )
             continue
-        beside = figure.dpi_scale_trans + ScaledTranslation(1, place, axis.transAxes)
-        across = [far * shape.font / 72 for far in (1.0, 2.6)]
-        piece: Any = {"color": color, "ls": end.look.line, "transform": beside}
-        axis.add_line(Line2D(across, [0, 0], label="_label", clip_on=False, **piece))
+        sample_transform = figure.dpi_scale_trans + ScaledTranslation(
+            1, label_height, axis.transAxes
+        )
+        sample_ends = [font_offset * shape.font / 72 for font_offset in (1.0, 2.6)]
+        sample_style: Any = {"color": color, "ls": end.look.line, "transform": sample_transform}
+        axis.add_line(Line2D(sample_ends, [0, 0], label="_label", clip_on=False, **sample_style))
 
 
-def spread(
+def spread_apart(
     fractions: Sequence[float], gap: float, bottom: float = 0.0, top: float = 1.0
 ) -> list[float]:
-    """Return places in increasing order, a gap apart, as near to the fractions as can be.
+    """Return increasing positions, at least a gap apart, as close to the fractions as possible.
 
-    fractions: increasing, of the panel's height. Where all do not fit from bottom to top, they
-    overhang both evenly.
+    The least-squares solution is an isotonic regression.
+
+    Args:
+        fractions: the wanted positions in increasing order, as fractions of the panel's height.
+        gap: the smallest distance between two positions.
+        bottom: the lowest position.
+        top: the highest position. Positions that do not fit exceed both limits by the same amount.
     """
     from scipy.optimize import isotonic_regression
 
     shifts = gap * np.arange(len(fractions))
-    free = isotonic_regression(np.asarray(fractions) - shifts).x
-    room = top - bottom - shifts[-1]
-    low, high = (0.0, room) if room >= 0 else (room / 2, room / 2)
-    return [float(place) for place in np.clip(free, bottom + low, bottom + high) + shifts]
+    positions = isotonic_regression(np.asarray(fractions) - shifts).x
+    slack = top - bottom - shifts[-1]
+    low, high = (0.0, slack) if slack >= 0 else (slack / 2, slack / 2)
+    return [
+        float(position) for position in np.clip(positions, bottom + low, bottom + high) + shifts
+    ]
 
 
 def spread_beside(
-    fractions: Sequence[float], gap: float, taken: Sequence[float], apart: float
+    fractions: Sequence[float], gap: float, occupied: Sequence[float], clearance: float
 ) -> list[float]:
-    """Return places as `spread` does, also so far apart from those that are taken."""
-    edges = [-np.inf, *sorted(taken), np.inf]
-    places: list[float] = []
-    for low, high in pairwise(edges):
-        inside = [fraction for fraction in fractions if low <= fraction < high]
-        if inside:
-            places += spread(inside, gap, max(0.0, low + apart), min(1.0, high - apart))
-    return places
+    """Return positions as `spread_apart` does, also with a clearance from occupied positions."""
+    boundaries = [-np.inf, *sorted(occupied), np.inf]
+    positions: list[float] = []
+    for low, high in pairwise(boundaries):
+        fractions_between = [fraction for fraction in fractions if low <= fraction < high]
+        if fractions_between:
+            positions += spread_apart(
+                fractions_between, gap, max(0.0, low + clearance), min(1.0, high - clearance)
+            )
+    return positions
 
 
 def _fractions(axis: Any, values: Sequence[float]) -> list[float]:
-    """Return where values stand in a panel, as shares of its height from 0 to 1."""
+    """Return the heights of values in a panel, as fractions of the panel's height, 0 to 1."""
     bottom = axis.get_ylim()[0]
-    left = axis.get_xlim()[0]
-    places = axis.transLimits.transform(
-        axis.transScale.transform([(left, value if value == value else bottom) for value in values])
+    left_edge = axis.get_xlim()[0]
+    panel_positions = axis.transLimits.transform(
+        axis.transScale.transform(
+            [(left_edge, value if value == value else bottom) for value in values]
+        )
     )[:, 1]
-    return [float(place) for place in np.clip(np.nan_to_num(places), 0, 1)]
+    return [float(height) for height in np.clip(np.nan_to_num(panel_positions), 0, 1)]

@@ -1,4 +1,4 @@
-"""What figures are made from: a sweep's rows, with the columns that figures look for."""
+"""The inputs of figures: rows and arrays of a sweep, and functions that build figures from them."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -16,19 +16,22 @@ from normbench.results.store import dataset_inputs as inputs
 from normbench.results.store.rows import as_rows, shared_value
 from normbench.results.store.runs import HISTORIES, QUARTILES, Sweep, which_step
 
-Parts = Mapping[str, Any]  # what is recorded of one scheme
-Arrays = Mapping[str, Parts]  # by the label of the scheme
-COLUMNS = (names.STEP_TAG.column, names.FINAL_COST.column, names.STEP_SIZE.column)
-START = "start_cost"  # a column of schemes: the cost at the start, NaN where it is not known
+SchemeArrays = Mapping[str, Any]  # the recorded arrays of one scheme, by name
+ArraysByLabel = Mapping[str, SchemeArrays]  # keys: the labels of the schemes
+NEEDED_COLUMNS = (names.STEP_TAG.column, names.FINAL_COST.column, names.STEP_SIZE.column)
+START_COST = "start_cost"  # a column of scheme rows, NaN where the cost is not known
 
 
 @dataclass(frozen=True)
 class Options:
-    """How figures are drawn.
+    """The options of drawing, the same for all figures.
 
-    shape: see `style.FORMATS`. first: the iteration that histories begin at. scale: `linear`,
-    `log`, or None to choose by the range. steps: the step sizes whose histories are drawn; the
-    best of each scheme where it is empty. components: how many of a scheme; None for a few.
+    Attributes:
+        shape: the format of a figure, one of `style.FORMATS`.
+        first: the iteration at which histories begin.
+        scale: `linear`, `log`, `excess`, or None to choose the scale by the range of the values.
+        steps: the step sizes whose histories are drawn; if empty, the best one of each scheme.
+        components: the number of components that are drawn of a scheme; None for the default.
     """
 
     shape: style.Shape = style.SCREEN
@@ -38,109 +41,118 @@ class Options:
     components: int | None = None
 
 
-class Drawn(NamedTuple):
-    """A scheme that a figure shows: its row, its arrays and its look."""
+class DrawnScheme(NamedTuple):
+    """A scheme that a figure shows: its label, its row, its recorded arrays, its look."""
 
     label: str
     row: Mapping[Any, Any]
-    parts: Parts
+    arrays: SchemeArrays
     look: style.Look
 
 
-def with_arrays(schemes: pd.DataFrame, arrays: Arrays) -> list[Drawn]:
-    """Return the schemes that have arrays, in the order of their rows."""
+def with_arrays(schemes: pd.DataFrame, arrays: ArraysByLabel) -> list[DrawnScheme]:
+    """Return the schemes that have recorded arrays, in the order of their rows."""
     rows = [row for row in as_rows(schemes) if row["label"] in arrays]
     looks = style.looks([row["normalizer"] for row in rows])
-    return [Drawn(row["label"], row, arrays[row["label"]], look) for row, look in zip(rows, looks)]
+    return [
+        DrawnScheme(row["label"], row, arrays[row["label"]], look) for row, look in zip(rows, looks)
+    ]
 
 
-Maker = Callable[[Sweep, str, Options], Figure | None]
+FigureMaker = Callable[[Sweep, str, Options], Figure | None]
 
 
 def schemes(sweep: Sweep, experiment: str) -> pd.DataFrame:
-    """Return one row a scheme that did not fail, with the columns that figures look for.
+    """Return one row for each scheme that did not fail, with the columns that figures need.
 
-    2/L is left out where it does not speak of the optimizer.
+    The threshold 2/L is missing for optimizers to which it does not apply.
     """
     rows = sweep.of_role(names.SCHEME, experiment)
-    return _with_columns(thresholds_that_hold(rows[rows["verdict"] != names.FAILED]))
+    return _with_needed_columns(thresholds_that_hold(rows[rows["verdict"] != names.FAILED]))
 
 
 def steps(sweep: Sweep, experiment: str) -> pd.DataFrame:
-    """Return one row a scheme and step size, with the columns that figures look for."""
-    return _with_columns(sweep.of_role(names.STEP, experiment))
+    """Return one row for each scheme and step size, with the columns that figures need."""
+    return _with_needed_columns(sweep.of_role(names.STEP, experiment))
 
 
 def gridless(rows: pd.DataFrame) -> "pd.Series[bool]":
-    """Return whether each scheme's optimizer finds its own step sizes: there is no axis of them."""
+    """Return whether each scheme's optimizer chooses its own step sizes, so that no grid exists."""
     return rows.get(names.GRIDLESS.column, pd.Series("", index=rows.index)) == "true"
 
 
-def _with_columns(rows: pd.DataFrame) -> pd.DataFrame:
-    return rows.assign(**{name: None for name in COLUMNS if name not in rows})
+def _with_needed_columns(rows: pd.DataFrame) -> pd.DataFrame:
+    """Return rows with empty columns for those that figures need but nothing recorded."""
+    return rows.assign(**{name: None for name in NEEDED_COLUMNS if name not in rows})
 
 
-def helps(scheme: Mapping[Any, Any], cost: float) -> bool:
-    """Return whether a final cost lies below the scheme's start, or counts are compared instead."""
+def improves_on_start(scheme: Mapping[Any, Any], cost: float) -> bool:
+    """Return whether a final cost is at most the start's; True where counts are compared."""
     counted = scheme.get(names.COMPARED.column) == names.MISCLASSIFICATIONS
-    start = pd.to_numeric(scheme.get(START), errors="coerce")
+    start = pd.to_numeric(scheme.get(START_COST), errors="coerce")
     return bool(counted or pd.isna(start) or cost <= start)
 
 
-def with_starts(sweep: Sweep, rows: pd.DataFrame) -> pd.DataFrame:
-    """Return scheme rows with the cost at the start."""
-    cost = names.TRAIN_COST.key
-    table = sweep.histories(rows, [cost])
-    if cost not in table:
-        return rows.assign(**{START: float("nan")})
-    first = table[table["iteration"] == 0].set_index("run_id")[cost]
-    return rows.assign(**{START: rows["run_id"].map(first)})
+def with_start_costs(sweep: Sweep, rows: pd.DataFrame) -> pd.DataFrame:
+    """Return scheme rows with a column of the cost at the start."""
+    cost_key = names.TRAIN_COST.key
+    cost_histories = sweep.histories(rows, [cost_key])
+    if cost_key not in cost_histories:
+        return rows.assign(**{START_COST: float("nan")})
+    start_costs = cost_histories[cost_histories["iteration"] == 0].set_index("run_id")[cost_key]
+    return rows.assign(**{START_COST: rows["run_id"].map(start_costs)})
 
 
 def histories(sweep: Sweep, runs: pd.DataFrame) -> pd.DataFrame:
-    """Return the costs and misclassifications of runs, with quartiles where there are any."""
+    """Return the histories of runs: costs, misclassifications, and recorded quartiles."""
     return sweep.histories(runs, (*HISTORIES, *QUARTILES))
 
 
 def title(experiment: str, rows: pd.DataFrame) -> str:
-    """Return a title in words: the data, points x features, the cost.
+    """Return a title: the data set, points x features, the cost.
 
-    rows: the experiment's scheme runs; what differs between them, as over splits, is left out.
+    Args:
+        experiment: the experiment's name, `<dataset>-<cost>`.
+        rows: the scheme runs of the experiment; a value that differs between them, as between
+            splits, is not part of the title.
     """
-    labels = (names.setting("dataset"), names.DATASET.column)
-    dataset = next(filter(None, (shared_value(rows, name) for name in labels)), "")
-    rest = experiment.removeprefix(f"{dataset}-") if dataset else experiment
-    sizes = [shared_value(rows, name) for name in inputs.SIZES]
-    train, test, features = (f"{float(size):g}" if size else "" for size in sizes)
-    held = f"{test} test points" if test not in ("", "0") else ""
-    words = [dataset.replace("_", " "), f"{train} x {features}" if train and features else ""]
-    if rest != dataset:
-        words.append(rest.replace("_", " "))
-    leaks = names.FIT_ON in rows and (rows[names.FIT_ON] == "all").any()
-    seen = "some schemes fitted on the test points too" if leaks else ""
-    return ", ".join(filter(None, [*words, held, seen]))
+    dataset_columns = (names.setting("dataset"), names.DATASET.column)
+    dataset = next(filter(None, (shared_value(rows, name) for name in dataset_columns)), "")
+    cost_label = experiment.removeprefix(f"{dataset}-") if dataset else experiment
+    dataset_sizes = [shared_value(rows, name) for name in inputs.SIZES]
+    train, test, features = (f"{float(size):g}" if size else "" for size in dataset_sizes)
+    test_label = f"{test} test points" if test not in ("", "0") else ""
+    title_parts = [dataset.replace("_", " "), f"{train} x {features}" if train and features else ""]
+    if cost_label != dataset:
+        title_parts.append(cost_label.replace("_", " "))
+    has_leak = names.FIT_ON in rows and (rows[names.FIT_ON] == "all").any()
+    leak_note = "some schemes fitted on the test points too" if has_leak else ""
+    return ", ".join(filter(None, [*title_parts, test_label, leak_note]))
 
 
-def with_budget(experiment: str, rows: pd.DataFrame) -> str:
-    """Return a title that says how many iterations the verdicts are about."""
+def title_with_budget(experiment: str, rows: pd.DataFrame) -> str:
+    """Return a title with the number of iterations that the verdicts judge."""
     return ", ".join(filter(None, [title(experiment, rows), problems.budget(rows)]))
 
 
-def best_words(schemes: pd.DataFrame) -> str:
-    """Return what the step size that stands for a scheme is, as a legend has it."""
+def best_step_label(schemes: pd.DataFrame) -> str:
+    """Return the legend's label of the step size that represents a scheme."""
     if which_step(schemes) == "shown":
         return "shown step, by choice"
     counted = names.COMPARED.column in schemes and schemes[names.COMPARED.column].notna().any()
     return f"best step: first to the {'fewest misclassified' if counted else 'lowest cost'}"
 
 
-def of_steps(
-    draw: Callable[..., Figure], fits: Callable[[pd.DataFrame], bool] = lambda steps: True
-) -> Maker:
-    """Return the maker of a figure that is drawn from step sizes and schemes; None without them.
+def maker_from_steps(
+    draw: Callable[..., Figure], is_drawable: Callable[[pd.DataFrame], bool] = lambda steps: True
+) -> FigureMaker:
+    """Return the function `make` of a figure of step sizes; the figure is None without any.
 
-    Schemes whose optimizer finds its own step sizes are left out. fits: whether the step sizes can
-    be drawn.
+    Schemes whose optimizer chooses its own step sizes are left out.
+
+    Args:
+        draw: the function that draws the figure from step rows and scheme rows.
+        is_drawable: whether step rows can be drawn.
     """
 
     def make(sweep: Sweep, experiment: str, options: Options) -> Figure | None:
@@ -148,40 +160,56 @@ def of_steps(
         if gridless(rows).any():
             rows = rows[~gridless(rows)]
             table = table[table["label"].isin(rows["label"])]
-        if table.empty or rows.empty or not fits(table):
+        if table.empty or rows.empty or not is_drawable(table):
             return None
-        rows = with_starts(sweep, rows)
-        return draw(table, rows, with_budget(experiment, rows), shape=options.shape)
+        rows = with_start_costs(sweep, rows)
+        return draw(table, rows, title_with_budget(experiment, rows), shape=options.shape)
 
     return make
 
 
-def of_arrays(
-    word: str,
+def maker_from_arrays(
+    record_name: str,
     draw: Callable[..., Figure],
-    fits: Callable[[Parts], bool] = lambda parts: True,
-) -> Maker:
-    """Return the maker of a figure that is drawn from the arrays which `record=[word]` asks for.
+    is_drawable: Callable[[SchemeArrays], bool] = lambda scheme_arrays: True,
+) -> FigureMaker:
+    """Return the function `make` of a figure of recorded arrays; the figure is None without any.
 
-    fits: whether one scheme's arrays can be drawn.
+    Args:
+        record_name: the name in the setting `record=[...]` that records the arrays.
+        draw: the function that draws the figure from arrays by label and scheme rows.
+        is_drawable: whether the arrays of one scheme can be drawn.
     """
 
     def make(sweep: Sweep, experiment: str, options: Options) -> Figure | None:
         rows = schemes(sweep, experiment)
-        arrays = fitting(sweep, rows, word, fits)
-        words = of_first(experiment, rows)
-        return draw(arrays, rows, words, shape=options.shape) if arrays else None
+        arrays = fitting(sweep, rows, record_name, is_drawable)
+        figure_title = title_of_first_repeat(experiment, rows)
+        return draw(arrays, rows, figure_title, shape=options.shape) if arrays else None
 
     return make
 
 
-def of_first(experiment: str, rows: pd.DataFrame) -> str:
-    """Return a title that says of how many splits and seeds the first is shown."""
-    over = repeated_over(rows)
-    words = title(experiment, rows)
-    return f"{words}, the first of {over[-1]}" if over else words
+def title_of_first_repeat(experiment: str, rows: pd.DataFrame) -> str:
+    """Return a title; of several splits or seeds, it says that the first one is shown."""
+    repeats = repeated_over(rows)
+    experiment_title = title(experiment, rows)
+    return f"{experiment_title}, the first of {repeats[-1]}" if repeats else experiment_title
 
 
-def fitting(sweep: Sweep, rows: pd.DataFrame, word: str, fits: Callable[[Parts], bool]) -> Arrays:
-    """Return the arrays of a word that can be drawn, by the label of their scheme."""
-    return {label: parts for label, parts in sweep.arrays(rows, word).items() if fits(parts)}
+def fitting(
+    sweep: Sweep, rows: pd.DataFrame, record_name: str, is_drawable: Callable[[SchemeArrays], bool]
+) -> ArraysByLabel:
+    """Return the recorded arrays that can be drawn, by the label of their scheme.
+
+    Args:
+        sweep: the sweep that holds the runs.
+        rows: the rows of the schemes.
+        record_name: the name in the setting `record=[...]` that records the arrays.
+        is_drawable: whether the arrays of one scheme can be drawn.
+    """
+    return {
+        label: scheme_arrays
+        for label, scheme_arrays in sweep.arrays(rows, record_name).items()
+        if is_drawable(scheme_arrays)
+    }

@@ -1,7 +1,8 @@
-"""What all figures share: a fixed look for each scheme and verdict, the formats.
+"""The style of all figures: formats, colours, markers, panels, titles and legends.
 
-A colour has one meaning: schemes have hues of middle lightness, classes light hues, verdicts greys
-and the one red. They are told apart by the colour-blind; markers and lines add to it.
+Each colour has one meaning: schemes have hues of medium lightness, classes have light hues,
+verdicts have greys and the only red. Colour-blind readers can distinguish them; markers and line
+styles help.
 """
 
 import re
@@ -20,16 +21,21 @@ from matplotlib.lines import Line2D
 from matplotlib.ticker import MaxNLocator
 
 from normbench import names
-from normbench.results.figures.base import shown
+from normbench.results.figures.base import inline
 from normbench.results.store.looks import Look as Look
 from normbench.results.store.looks import look as look
 from normbench.results.store.looks import looks as looks
 
 
 class Shape(NamedTuple):
-    """How large a figure is: width in inches, font in points, lines in points, dots an inch.
+    """The format of a figure.
 
-    columns: how many panels stand side by side at most.
+    Attributes:
+        width: inches.
+        font: the font size in points.
+        line: the line width in points.
+        dpi: dots per inch.
+        columns: the largest number of panels side by side.
     """
 
     width: float
@@ -47,284 +53,328 @@ FORMATS = {
 }
 SCREEN = FORMATS["screen"]
 
-KINDS = ("png", "svg", "pdf")
+FILE_FORMATS = ("png", "svg", "pdf")
 
-# Of a verdict: its colour and its marker.
-BAD = "#c1121f"  # the one red
-VERDICTS = {
+ALARM_RED = "#c1121f"  # the only red
+# The colour and the marker of each verdict.
+VERDICT_LOOKS = {
     names.CONVERGED: ("#3d3d3d", "o"),
     names.NOT_CONVERGED: ("#cfcfcf", "D"),
     names.CYCLING: ("#8c8c8c", "s"),
-    names.BY_ROUNDING: ("#6b6b6b", "v"),  # a star is the best step
-    names.DIVERGED: (BAD, "X"),
+    names.BY_ROUNDING: ("#6b6b6b", "v"),  # not a star: that marks the best step
+    names.DIVERGED: (ALARM_RED, "X"),
     names.FAILED: ("#f4f4f4", "P"),
 }
-# Of classes, in their order: light colours, drawn with a dark edge.
-CLASSES = (
+# The light colours of classes, drawn with a dark edge.
+CLASS_COLORS = (
     *("#a7d3fe", "#d4ce69", "#dfa8c8", "#bad895", "#a2ffce"),
     *("#68d6de", "#f0a1aa", "#fae795", "#a9b5f7", "#b1bd8e"),
 )
 CLASS_MARKERS = ("o", "^", "s", "D", "v", "P", "X", "*", "<", "p")
-EDGE = "#333333"  # of a class's mark
+CLASS_EDGE = "#333333"  # the edge colour of a class's marker
 
 
-def looks_of(rows: pd.DataFrame) -> dict[str, Look]:
-    """Return the look of each scheme of rows that have its name in `scheme`."""
-    kinds = dict(zip(rows["scheme"], rows["normalizer"]))
-    return dict(zip(kinds, looks(list(kinds.values()))))
+def looks_by_scheme(rows: pd.DataFrame) -> dict[str, Look]:
+    """Return the look of each scheme, by the scheme's name in the column `scheme`."""
+    normalizers = dict(zip(rows["scheme"], rows["normalizer"]))
+    return dict(zip(normalizers, looks(list(normalizers.values()))))
 
 
 def class_looks(count: int) -> list[tuple[str, str]]:
-    """Return a colour and a marker for each class, told apart in grey up to 100 of them."""
-    return [(CLASSES[n % 10], CLASS_MARKERS[(n + n // 10) % 10]) for n in range(count)]
+    """Return a colour and a marker for each class; up to 100 classes differ."""
+    return [(CLASS_COLORS[n % 10], CLASS_MARKERS[(n + n // 10) % 10]) for n in range(count)]
 
 
-def by_class(parts: Mapping[str, Any], unclassed: str) -> list[tuple[Any, tuple[str, str]]]:
-    """Return the points of each class, as a mask, with the class's colour and marker.
+def class_masks(
+    scheme_arrays: Mapping[str, Any], unclassed: str
+) -> list[tuple[Any, tuple[str, str]]]:
+    """Return a mask of the points of each class, with the class's colour and marker.
 
-    parts: `target` (p,) and `class_names` (C,). Without classes, all points in one colour.
+    Args:
+        scheme_arrays: the recorded arrays, with `target` (p,) and `class_names` (C,).
+        unclassed: the colour of all points where there are no classes.
     """
-    looks = class_looks(len(parts["class_names"]))
-    groups = [(parts["target"] == number, look) for number, look in enumerate(looks)]
+    looks = class_looks(len(scheme_arrays["class_names"]))
+    groups = [
+        (scheme_arrays["target"] == class_index, look) for class_index, look in enumerate(looks)
+    ]
     return groups or [(slice(None), (unclassed, "o"))]
 
 
-def class_marks(class_names: Sequence[Any]) -> list[Line2D]:
-    """Return a legend's entries for classes."""
-    words = [plain(str(name)) for name in class_names]
-    return _marks(zip(words, class_looks(len(words))), EDGE)
+def class_handles(class_names: Sequence[Any]) -> list[Line2D]:
+    """Return the legend handles of classes."""
+    labels = [escape_dollars(str(name)) for name in class_names]
+    return _legend_handles(zip(labels, class_looks(len(labels))), CLASS_EDGE)
 
 
-def verdict_marks(verdicts: Container[str]) -> list[Line2D]:
-    """Return a legend's entries for verdicts."""
-    return _marks(((word, VERDICTS[word]) for word in VERDICTS if word in verdicts), "black")
+def verdict_handles(verdicts: Container[str]) -> list[Line2D]:
+    """Return the legend handles of verdicts."""
+    return _legend_handles(
+        ((verdict, VERDICT_LOOKS[verdict]) for verdict in VERDICT_LOOKS if verdict in verdicts),
+        "black",
+    )
 
 
-def _marks(looks: Iterable[tuple[str, tuple[str, str]]], edge: str) -> list[Line2D]:
-    rim: Any = {"ls": "", "mec": edge, "mew": 0.5}
+def _legend_handles(looks: Iterable[tuple[str, tuple[str, str]]], edge: str) -> list[Line2D]:
+    """Return legend handles of labels with their colours and markers."""
+    edge_style: Any = {"ls": "", "mec": edge, "mew": 0.5}
     return [
-        Line2D([], [], color=color, marker=marker, label=label, **rim)
+        Line2D([], [], color=color, marker=marker, label=label, **edge_style)
         for label, (color, marker) in looks
     ]
 
 
 def draw_verdict(axis: Any, verdict: str, sizes: Any, heights: Any) -> None:
-    """Draw the points of step sizes that have one verdict."""
-    color, marker = VERDICTS.get(verdict, ("0.5", "o"))
-    mark: Any = {"ls": "", "marker": marker, "color": color, "mec": "black", "mew": 0.5}
-    axis.plot(sizes, heights, label=f"_{verdict}", clip_on=False, zorder=4, **mark)
+    """Draw a marker for each step size that has one verdict."""
+    color, marker = VERDICT_LOOKS.get(verdict, ("0.5", "o"))
+    marker_style: Any = {"ls": "", "marker": marker, "color": color, "mec": "black", "mew": 0.5}
+    axis.plot(sizes, heights, label=f"_{verdict}", clip_on=False, zorder=4, **marker_style)
 
 
-def plain_curve(look: Look) -> dict[str, Any]:
-    """Return how a curve is drawn whose every value matters: markers would hide a zigzag."""
+def unmarked_curve(look: Look) -> dict[str, Any]:
+    """Return the line properties of a curve without markers, which would hide a zigzag."""
     return {"color": look.color, "ls": look.line}
 
 
-def curve(look: Look, count: int, phase: float = 0.0) -> dict[str, Any]:
-    """Return how a curve of so many values is drawn: with a marker at every eighth of it.
+def marked_curve(look: Look, count: int, phase: float = 0.0) -> dict[str, Any]:
+    """Return the line properties of a curve with about eight markers.
 
-    phase: of the first marker, from 0 to 1. With different ones, curves that coincide are both
-    seen.
+    Args:
+        look: the scheme's look.
+        count: the number of values of the curve.
+        phase: the position of the first marker, from 0 to 1 marker interval. With different
+            phases, curves that coincide remain visible.
     """
-    every = max(1, count // 8)
-    marks = {"marker": look.marker, "markersize": 4, "markevery": (int(phase * every), every)}
-    return {"color": look.color, "ls": look.line, **marks}
+    marker_interval = max(1, count // 8)
+    marker_style = {
+        "marker": look.marker,
+        "markersize": 4,
+        "markevery": (int(phase * marker_interval), marker_interval),
+    }
+    return {"color": look.color, "ls": look.line, **marker_style}
 
 
-def dark(color: str) -> str:
-    """Return a colour that can be read as text on white: as it is, or darker."""
-    parts = to_rgb(color)
-    lightness = 0.30 * parts[0] + 0.59 * parts[1] + 0.11 * parts[2]
+def text_color(color: str) -> str:
+    """Return a colour that is readable as text on white, darkened if necessary."""
+    channels = to_rgb(color)
+    lightness = 0.30 * channels[0] + 0.59 * channels[1] + 0.11 * channels[2]
     if lightness < 0.45:
         return color
-    red, green, blue = (0.45 / lightness * part for part in parts)
+    red, green, blue = (0.45 / lightness * channel for channel in channels)
     return str(to_hex((red, green, blue)))
 
 
-def drawn(shape: Shape) -> AbstractContextManager[None]:
-    """Set matplotlib's parameters for one figure, and put them back."""
+def figure_style(shape: Shape) -> AbstractContextManager[None]:
+    """Return a context that sets matplotlib's parameters for one figure and restores them."""
     return matplotlib.rc_context({**RC, "font.size": shape.font, "lines.linewidth": shape.line})
 
 
 def panels(
     count: int, shape: Shape, title: str, height: float, columns: int | None = None, **kwargs: Any
 ) -> tuple[Figure, list[Any]]:
-    """Return a figure of `count` panels, 1 or more, each `height` times as high as it is wide."""
-    rows, columns = rows_and_columns(count, columns or shape.columns)
-    words = heading(title, shape)
-    head = (2.2 + 1.3 * (words.count("\n") + 1)) * shape.font / 72
-    figure = blank(shape, rows * height * shape.width / columns + head, words)
-    pad(figure, 0.06, 0.08)
-    axes = list(figure.subplots(rows, columns, squeeze=False, **kwargs).flat)
-    for spare in axes[count:]:
-        spare.remove()
+    """Return a figure and its panels.
+
+    Args:
+        count: the number of panels, 1 or more.
+        shape: the format of the figure.
+        title: the title of the figure.
+        height: the height of a panel over its width.
+        columns: the largest number of panels side by side; None for the format's.
+        **kwargs: more arguments of `Figure.subplots`.
+    """
+    row_count, columns = rows_and_columns(count, columns or shape.columns)
+    wrapped_title = wrap_title(title, shape)
+    title_height = (2.2 + 1.3 * (wrapped_title.count("\n") + 1)) * shape.font / 72
+    figure = blank_figure(
+        shape, row_count * height * shape.width / columns + title_height, wrapped_title
+    )
+    set_padding(figure, 0.06, 0.08)
+    axes = list(figure.subplots(row_count, columns, squeeze=False, **kwargs).flat)
+    for spare_axis in axes[count:]:
+        spare_axis.remove()
     return figure, axes[:count]
 
 
-def blank(shape: Shape, height: float, title: str) -> Figure:
-    """Return a figure without panels, so many inches high."""
+def blank_figure(shape: Shape, height: float, title: str) -> Figure:
+    """Return a figure without panels; height is in inches."""
     size = (shape.width, height)
-    figure = shown.Figure(figsize=size, dpi=shape.dpi, layout="constrained")
+    figure = inline.Figure(figsize=size, dpi=shape.dpi, layout="constrained")
     figure.suptitle(title, fontsize=1.1 * shape.font)
     return figure
 
 
-def rows_and_columns(count: int, most: int) -> tuple[int, int]:
-    """Return how panels stand: `most` side by side, in rows of one length, where that can be."""
-    rows = -(-count // most)
-    return rows, -(-count // rows)
+def rows_and_columns(count: int, max_columns: int) -> tuple[int, int]:
+    """Return the numbers of rows and columns of a grid of panels, as even as possible."""
+    row_count = -(-count // max_columns)
+    return row_count, -(-count // row_count)
 
 
-def pairs(
+def panel_pairs(
     count: int, shape: Shape, title: str, height: float, ratio: float = 1.0
 ) -> tuple[Figure, list[tuple[Any, Any]]]:
-    """Return a figure of `count` pairs of panels, the second `ratio` times as high and below."""
-    rows, columns = rows_and_columns(count, shape.columns)
-    ratios = [1.0, ratio] * rows
-    figure, axes = panels(2 * rows * columns, shape, title, height, columns, height_ratios=ratios)
-    return figure, in_pairs(axes, count, columns)
+    """Return a figure of pairs of panels; the lower is `ratio` times as high as the upper."""
+    row_count, columns = rows_and_columns(count, shape.columns)
+    ratios = [1.0, ratio] * row_count
+    figure, axes = panels(
+        2 * row_count * columns, shape, title, height, columns, height_ratios=ratios
+    )
+    return figure, pair_panels(axes, count, columns)
 
 
-def in_pairs(axes: Any, count: int, columns: int) -> list[tuple[Any, Any]]:
-    """Return `count` pairs of panels, one above the other, and remove the spare ones."""
-    every = np.reshape(axes, (-1, 2, columns)).swapaxes(1, 2).reshape(-1, 2)
-    for spare in every[count:].flat:
-        spare.remove()
-    return [(upper, lower) for upper, lower in every[:count]]
+def pair_panels(axes: Any, count: int, columns: int) -> list[tuple[Any, Any]]:
+    """Return the pairs of upper and lower panels of a grid, and remove the spare panels."""
+    axis_pairs = np.reshape(axes, (-1, 2, columns)).swapaxes(1, 2).reshape(-1, 2)
+    for spare_axis in axis_pairs[count:].flat:
+        spare_axis.remove()
+    return [(upper, lower) for upper, lower in axis_pairs[:count]]
 
 
 def rows_of_images(
     rows: int, columns: int, shape: Shape, title: str, height: float
 ) -> tuple[Figure, Any]:
-    """Return a figure of rows of images, each `height` inches high, and their panels."""
-    figure = blank(shape, rows * height + 2.5 * shape.font / 72, plain(title))
+    """Return a figure with a grid of panels for images, each row `height` inches high."""
+    figure = blank_figure(shape, rows * height + 2.5 * shape.font / 72, escape_dollars(title))
     grid = figure.subplots(rows, columns, squeeze=False)
     for axis in grid.flat:
         axis.set_axis_off()
     return figure, grid
 
 
-def pad(figure: Figure, width: float, height: float) -> None:
-    """Set how much room is left around each panel, in inches."""
+def set_padding(figure: Figure, width: float, height: float) -> None:
+    """Set the padding around each panel, in inches."""
     engine: Any = figure.get_layout_engine()
     engine.set(w_pad=width, h_pad=height)
 
 
 def name_panel(axis: Any, text: str, look: Look) -> None:
-    """Write a scheme's name over its panel, in its colour, on several lines where it is long."""
+    """Write a scheme's name above its panel in the scheme's colour; long names are wrapped."""
     width = axis.figure.get_figwidth() / axis.get_subplotspec().get_gridspec().ncols
-    words = broken(text, 0.85 * width, matplotlib.rcParams["font.size"])
-    axis.set_title(plain(words), color=dark(look.color))
+    wrapped_name = wrap_text(text, 0.85 * width, matplotlib.rcParams["font.size"])
+    axis.set_title(escape_dollars(wrapped_name), color=text_color(look.color))
 
 
-def equal_names(labels: Sequence[str]) -> str:
-    """Return the names of equal schemes, one a line where they would take too much room."""
+def join_names(labels: Sequence[str]) -> str:
+    """Return the names of equal schemes as one label, on several lines where it is long."""
     return (" = " if len(" = ".join(labels)) < 24 else "\n= ").join(labels)
 
 
-def heading(title: str, shape: Shape) -> str:
-    """Return a figure's title, on several lines where it is long."""
-    return plain(broken(title, shape.width, 1.1 * shape.font))
+def wrap_title(title: str, shape: Shape) -> str:
+    """Return a figure's title, wrapped to the figure's width."""
+    return escape_dollars(wrap_text(title, shape.width, 1.1 * shape.font))
 
 
-def broken(text: str, width: float, font: float) -> str:
-    """Return a text that is broken behind commas and the like to fit a width in inches.
+def wrap_text(text: str, width: float, font: float) -> str:
+    """Return a text that is wrapped after punctuation to fit a width.
 
-    font: its size in points.
+    Args:
+        text: the text, one line.
+        width: inches.
+        font: the font size in points.
     """
-    letters = int(width * 72 / (0.58 * font))
-    first, *others = re.split(r"(?<=[,;:]) ", text)
-    lines = [first]
-    for part in others:
-        if len(f"{lines[-1]} {part}") <= letters:
-            lines[-1] += f" {part}"
+    max_letters = int(width * 72 / (0.58 * font))
+    first_clause, *later_clauses = re.split(r"(?<=[,;:]) ", text)
+    lines = [first_clause]
+    for clause in later_clauses:
+        if len(f"{lines[-1]} {clause}") <= max_letters:
+            lines[-1] += f" {clause}"
         else:
-            lines.append(part)
+            lines.append(clause)
     return "\n".join(line.rstrip(",") for line in lines)
 
 
-def note(figure: Figure, shape: Shape, text: str) -> None:
-    """Write small lines below a figure, and above its legend, which is there by then."""
-    small = 0.833 * shape.font
-    words = "\n".join(broken(line, shape.width, small) for line in text.split("\n"))
+def add_note(figure: Figure, shape: Shape, text: str) -> None:
+    """Write a note in small letters below a figure; an existing legend stays below the note."""
+    small_font = 0.833 * shape.font
+    wrapped_text = "\n".join(wrap_text(line, shape.width, small_font) for line in text.split("\n"))
     if not figure.legends:
-        figure.supxlabel(words, fontsize="small", x=0.01, ha="left")
+        figure.supxlabel(wrapped_text, fontsize="small", x=0.01, ha="left")
         return
-    (below,) = figure.legends
-    below.set_title(words, FontProperties(size="small"))
-    below.set_alignment("left")
-    lines = words.count("\n") + 1
-    figure.set_figheight(figure.get_figheight() + lines * 1.3 * small / 72)
+    (figure_legend,) = figure.legends
+    figure_legend.set_title(wrapped_text, FontProperties(size="small"))
+    figure_legend.set_alignment("left")
+    line_count = wrapped_text.count("\n") + 1
+    figure.set_figheight(figure.get_figheight() + line_count * 1.3 * small_font / 72)
 
 
-def legend(figure: Figure, shape: Shape, handles: Sequence[Any], words: Sequence[str] = ()) -> None:
-    """Put a legend below a figure, in as many columns as there is room for.
+def add_legend(
+    figure: Figure, shape: Shape, handles: Sequence[Any], labels: Sequence[str] = ()
+) -> None:
+    """Put a legend below a figure; the figure grows by each row of the legend but the first.
 
-    words: of handles without labels. The figure grows by each row of it but the first.
+    Args:
+        figure: the figure.
+        shape: the format of the figure.
+        handles: the artists that the legend explains.
+        labels: the texts of handles that have no labels.
     """
-    words = list(words) or [handle.get_label() for handle in handles]
-    if not words:
+    labels = list(labels) or [handle.get_label() for handle in handles]
+    if not labels:
         return
-    font = shape.font * 0.833  # "small"
-    wide = (0.56 * max(map(len, words)) + 5.0) * font / 72  # with the mark and the gaps
-    columns = min(len(words), max(1, int(shape.width / wide)))
-    rows = -(-len(words) // columns)
-    figure.set_figheight(figure.get_figheight() + (rows - 1) * 1.6 * font / 72)
-    figure.legend(handles, words, loc="outside lower center", ncols=columns)
+    small_font = shape.font * 0.833  # "small"
+    # The width of a column includes the marker and the gaps.
+    column_width = (0.56 * max(map(len, labels)) + 5.0) * small_font / 72
+    column_count = min(len(labels), max(1, int(shape.width / column_width)))
+    row_count = -(-len(labels) // column_count)
+    figure.set_figheight(figure.get_figheight() + (row_count - 1) * 1.6 * small_font / 72)
+    figure.legend(handles, labels, loc="outside lower center", ncols=column_count)
 
 
-def span_iterations(axis: Any, lines: Sequence[Line2D]) -> float:
-    """Limit a panel to the iterations of some curves; return the last of them."""
-    every = np.concatenate([np.asarray(line.get_xdata(), dtype=float) for line in lines])
-    axis.set_xlim(every.min(), max(every.max(), every.min() + 1))
-    return float(every.max())
+def limit_to_iterations(axis: Any, lines: Sequence[Line2D]) -> float:
+    """Limit a panel to the iterations of curves; return the last iteration."""
+    iterations = np.concatenate([np.asarray(line.get_xdata(), dtype=float) for line in lines])
+    axis.set_xlim(iterations.min(), max(iterations.max(), iterations.min() + 1))
+    return float(iterations.max())
 
 
-def outer_labels(axes: Sequence[Any], x: str, y: str) -> None:
-    """Name the axes of a grid of panels once a row and once a column."""
+def label_outer_axes(axes: Sequence[Any], x_label: str, y_label: str) -> None:
+    """Label the axes of a grid of panels once for each row and once for each column."""
     for axis in axes:
-        place = axis.get_subplotspec()
-        if place.is_first_col():
-            axis.set_ylabel(y)
-        below = [other for other in axes if other.get_subplotspec().colspan == place.colspan]
-        if axis is below[-1]:
-            axis.set_xlabel(x)
-            axis.tick_params(labelbottom=True)  # also where the last row is not full
+        grid_position = axis.get_subplotspec()
+        if grid_position.is_first_col():
+            axis.set_ylabel(y_label)
+        column_axes = [
+            column_axis
+            for column_axis in axes
+            if column_axis.get_subplotspec().colspan == grid_position.colspan
+        ]
+        if axis is column_axes[-1]:
+            axis.set_xlabel(x_label)
+            axis.tick_params(labelbottom=True)  # also above an empty place of the last row
 
 
-def name_plane(axis: Any, words: Sequence[Any], letters: int) -> None:
-    """Name the axes of a plane, the upright one on lines of so many letters; few ticks."""
-    axis.set_xlabel(plain(str(words[0])), fontsize="small")
-    axis.set_ylabel(plain(fill(str(words[1]), letters)), fontsize="small")
+def label_plane(axis: Any, axis_names: Sequence[Any], line_letters: int) -> None:
+    """Label the axes of a plane and set few ticks; the vertical label is wrapped."""
+    axis.set_xlabel(escape_dollars(str(axis_names[0])), fontsize="small")
+    axis.set_ylabel(escape_dollars(fill(str(axis_names[1]), line_letters)), fontsize="small")
     axis.grid(False)
-    for direction in (axis.xaxis, axis.yaxis):
-        direction.set_major_locator(MaxNLocator(3))
+    for matplotlib_axis in (axis.xaxis, axis.yaxis):
+        matplotlib_axis.set_major_locator(MaxNLocator(3))
     axis.tick_params(labelsize="small")
 
 
-def plain(text: str) -> str:
-    """Return a user's text so that a dollar in it is a dollar, not the start of a formula."""
+def escape_dollars(text: str) -> str:
+    """Return a text with escaped dollars, which matplotlib would read as formulas."""
     return text.replace("$", r"\$")
 
 
-def say(axis: Any, words: str) -> None:
-    """Write in the middle of a panel."""
-    axis.text(0.5, 0.5, words, ha="center", va="center", transform=axis.transAxes, wrap=True)
+def write_centered(axis: Any, text: str) -> None:
+    """Write a text in the middle of a panel."""
+    axis.text(0.5, 0.5, text, ha="center", va="center", transform=axis.transAxes, wrap=True)
 
 
-def say_below(axis: Any, words: str) -> None:
-    """Write at the foot of a panel."""
-    axis.text(0.5, 0.03, words, ha="center", transform=axis.transAxes, fontsize="small")
+def write_at_foot(axis: Any, text: str) -> None:
+    """Write a text at the lower edge of a panel."""
+    axis.text(0.5, 0.03, text, ha="center", transform=axis.transAxes, fontsize="small")
 
 
-def say_nothing(axis: Any, words: str) -> None:
-    """Write on an empty panel why it is empty."""
-    say(axis, words)
+def write_on_empty_panel(axis: Any, text: str) -> None:
+    """Write the reason on an empty panel and remove its ticks."""
+    write_centered(axis, text)
     axis.set(xticks=[], yticks=[])
 
 
 def step_text(step_size: Any) -> str:
-    """Return a step size as a label has it, of two digits; nothing for none."""
+    """Return a step size with two digits for a label; empty where there is none."""
     return "" if step_size is None or pd.isna(step_size) else f", step {float(step_size):.2g}"
 
 
@@ -333,7 +383,7 @@ RC: Any = {
     "axes.spines.right": False,
     "axes.grid": True,
     "axes.titlesize": "medium",
-    # Otherwise matplotlib looks at each drawing, and each layout, for what is in a title's way.
+    # Without a fixed position, matplotlib searches for overlaps of titles at each rendering.
     "axes.titley": 1.0,
     "figure.labelsize": "medium",
     "axes.axisbelow": True,
@@ -341,7 +391,7 @@ RC: Any = {
     "grid.linewidth": 0.6,
     "legend.frameon": False,
     "legend.fontsize": "small",
-    "svg.hashsalt": "normbench",  # the same figure gives the same file
+    "svg.hashsalt": "normbench",  # reproducible SVG files
     "svg.fonttype": "none",
     "savefig.dpi": "figure",
 }

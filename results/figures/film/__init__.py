@@ -1,4 +1,4 @@
-"""The film of a scheme: its key frames as a strip, all frames as a GIF and as an SVG to play."""
+"""The film of a scheme: key frames as a strip, all frames as a GIF and as an SVG that plays."""
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -8,70 +8,93 @@ import pandas as pd
 from matplotlib.figure import Figure
 
 from normbench.results.figures.base import material, style
-from normbench.results.figures.base.material import Arrays
+from normbench.results.figures.base.material import ArraysByLabel
 from normbench.results.figures.base.style import SCREEN, Shape
 from normbench.results.figures.film import playing
-from normbench.results.figures.film.frames import draw_cost, draw_points, legend, note
+from normbench.results.figures.film.frames import draw_cost, draw_points, legend_lines, note_text
 from normbench.results.figures.film.reel import Reel
 from normbench.results.store.runs import Sweep
 
-NARROWEST = 1.5  # inches of a panel: of narrower ones key frames stand below one another
+MIN_PANEL_WIDTH = 1.5  # inches: with narrower panels, key frames stand below one another
 
 
-def draw(arrays: Arrays, schemes: pd.DataFrame, title: str, *, shape: Shape = SCREEN) -> Figure:
-    """Return the strip: a column a key frame, the points above, the contours of the cost below.
+def draw(
+    arrays: ArraysByLabel, schemes: pd.DataFrame, title: str, *, shape: Shape = SCREEN
+) -> Figure:
+    """Return the strip: for each key frame, the points above, the contours of the cost below.
 
-    arrays: by label, what `record=[film]` keeps. schemes: one row a scheme (`label`,
-    `normalizer`), in order. The film is that of the last of them.
+    Args:
+        arrays: by label, the arrays of `record=[film]`.
+        schemes: one row for each scheme in order (`label`, `normalizer`); the last film is drawn.
+        title: the title of the figure.
+        shape: the format of the figure.
     """
     label, reel, look = last(arrays, schemes)
-    with style.drawn(shape):
+    with style.figure_style(shape):
         figure, pairs = _panels(len(reel.keys), shape, f"{title}, film of {label}")
-        for frame, word, (upper, lower) in zip(reel.keys, reel.parts["words"], pairs):
+        for frame, frame_label, (upper, lower) in zip(reel.keys, reel.arrays["words"], pairs):
             draw_points(upper, reel, frame, shape)
             draw_cost(lower, reel, frame, shape)
-            style.name_panel(upper, str(word), look)
-            lipschitz, condition, made = reel.counters(frame)
-            told = f"L {lipschitz}\ncondition number {condition}\niterations to 1%: {made}"
-            lower.set_title(told, fontsize="small")
-        told = "; ".join(legend(reel))
-        style.note(figure, shape, style.plain(f"{told}\n{note(reel)}"))
+            style.name_panel(upper, str(frame_label), look)
+            lipschitz, condition, iterations = reel.counters(frame)
+            counter_text = (
+                f"L {lipschitz}\ncondition number {condition}\niterations to 1%: {iterations}"
+            )
+            lower.set_title(counter_text, fontsize="small")
+        legend_text = "; ".join(legend_lines(reel))
+        style.add_note(figure, shape, style.escape_dollars(f"{legend_text}\n{note_text(reel)}"))
     return figure
 
 
-def last(arrays: Arrays, schemes: pd.DataFrame) -> tuple[str, Reel, style.Look]:
-    """Return the label, the film and the look of the last scheme that has a film."""
+def last(arrays: ArraysByLabel, schemes: pd.DataFrame) -> tuple[str, Reel, style.Look]:
+    """Return the label, the film and the look of the last scheme with a film.
+
+    Args:
+        arrays: by label, the arrays of `record=[film]`.
+        schemes: one row for each scheme in order (`label`, `normalizer`).
+    """
     scheme = material.with_arrays(schemes, arrays)[-1]
-    return scheme.label, Reel(scheme.parts), scheme.look
+    return scheme.label, Reel(scheme.arrays), scheme.look
 
 
 def _panels(count: int, shape: Shape, title: str) -> tuple[Figure, list[tuple[Any, Any]]]:
-    """Return a figure, and a pair of panels for each of some key frames."""
-    across = shape.width / count >= NARROWEST
-    text = 4.5 * 1.25 * shape.font / 72  # of a panel, beside its square: in lines
-    width = shape.width / (count if across else 2)
+    """Return a figure and a pair of panels for each key frame."""
+    in_one_row = shape.width / count >= MIN_PANEL_WIDTH
+    text_height = 4.5 * 1.25 * shape.font / 72  # the height of a panel's text, in inches
+    width = shape.width / (count if in_one_row else 2)
     figure, axes = style.panels(
-        2 * count, shape, title, 0.85 + text / width, count if across else 2
+        2 * count, shape, title, 0.85 + text_height / width, count if in_one_row else 2
     )
-    pairs = zip(axes[:count], axes[count:]) if across else zip(axes[::2], axes[1::2])
+    pairs = zip(axes[:count], axes[count:]) if in_one_row else zip(axes[::2], axes[1::2])
     return figure, list(pairs)
 
 
 def moving(
-    sweep: Sweep, experiment: str, stem: Path, facts: Mapping[str, str], kinds: Sequence[str]
+    sweep: Sweep,
+    experiment: str,
+    stem: Path,
+    provenance: Mapping[str, str],
+    file_formats: Sequence[str],
 ) -> list[Path]:
-    """Write the film beside the strip: a GIF with PNG, an SVG to play with SVG; return the files.
+    """Write the film beside the strip; return the files.
 
-    stem: the strip's file without its suffix.
+    Args:
+        sweep: the sweep that holds the runs.
+        experiment: the experiment's name.
+        stem: the path of the strip without a suffix.
+        provenance: the sweep and the command, for the files' metadata.
+        file_formats: `png` writes a GIF, `svg` an SVG that plays.
     """
     rows = material.schemes(sweep, experiment)
     label, reel, _ = last(sweep.arrays(rows, "film"), rows)
-    words, found = f"{material.of_first(experiment, rows)}, film of {label}", []
-    if "png" in kinds:
-        found.append(playing.gif(reel, words, stem.with_name(f"{stem.name}.gif"), facts))
-    if "svg" in kinds:
-        found.append(playing.svg(reel, words, stem.with_name(f"{stem.name}-playing.svg"), facts))
-    return found
+    title, files = f"{material.title_of_first_repeat(experiment, rows)}, film of {label}", []
+    if "png" in file_formats:
+        files.append(playing.write_gif(reel, title, stem.with_name(f"{stem.name}.gif"), provenance))
+    if "svg" in file_formats:
+        files.append(
+            playing.write_svg(reel, title, stem.with_name(f"{stem.name}-playing.svg"), provenance)
+        )
+    return files
 
 
-make = material.of_arrays("film", draw)
+make = material.maker_from_arrays("film", draw)

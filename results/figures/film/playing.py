@@ -1,4 +1,4 @@
-"""A film that plays: as a GIF, and as an SVG with a slider."""
+"""Write a film as a GIF, and as an SVG with a slider."""
 
 from collections.abc import Mapping
 from functools import cache
@@ -11,178 +11,219 @@ import numpy as np
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 
-from normbench.results.figures.base import followed, output, style
+from normbench.results.figures.base import landmarks, output, style
 from normbench.results.figures.base.style import Shape
-from normbench.results.figures.contours import LEVELS
+from normbench.results.figures.contours import LEVEL_COUNT
 from normbench.results.figures.film import frames
 from normbench.results.figures.film.reel import Reel, View
 from normbench.results.safe import clean
 
 TEMPLATE = resources.files("normbench.results.figures.film") / "film.svg.jinja"
-SHAPE = Shape(7.2, 11.0, 1.5, 90, 1)  # of a GIF, which holds every pixel of every frame
-HEIGHT, SIDE = 7.9, 3.15  # inches: of a frame, and of its panels
-PLACES = ((0.75, 4.25), (0.75, 0.6))  # of the panels' lower left corners, in inches
-MOVING, STILL, LAST = 90, 1400, 3000  # milliseconds of a frame, a key frame and the last
-COUNTERS = ("L", "condition number", "iterations to 1%")
+GIF_SHAPE = Shape(7.2, 11.0, 1.5, 90, 1)  # small: a GIF stores every pixel of every frame
+FRAME_HEIGHT, PANEL_SIDE = 7.9, 3.15  # inches
+PANEL_CORNERS = ((0.75, 4.25), (0.75, 0.6))  # the lower left corners, in inches
+FRAME_TIME, KEY_FRAME_TIME, LAST_FRAME_TIME = 90, 1400, 3000  # milliseconds
+COUNTER_NAMES = ("L", "condition number", "iterations to 1%")
 DIGITS = 5
-NOTE = (7.2, 9.0)  # inches and points of an SVG's lines
+NOTE_SIZE = (7.2, 9.0)  # the width in inches and the font in points of an SVG's lines
 
 
-def gif(reel: Reel, title: str, file: Path, facts: Mapping[str, str]) -> Path:
-    """Write a film as a GIF, a picture a frame, which rests on key frames; return the file."""
+def write_gif(reel: Reel, title: str, file: Path, provenance: Mapping[str, str]) -> Path:
+    """Write a film as a GIF that pauses on key frames; return the file.
+
+    Args:
+        reel: the film.
+        title: the title of each frame.
+        file: the file to write.
+        provenance: the sweep and the command, for the file's comment.
+    """
     from PIL import Image
 
     pictures = []
-    with style.drawn(SHAPE):
-        figure = Figure(figsize=(SHAPE.width, HEIGHT), dpi=SHAPE.dpi)
-        stage = _Stage(figure, reel, title)
+    with style.figure_style(GIF_SHAPE):
+        figure = Figure(figsize=(GIF_SHAPE.width, FRAME_HEIGHT), dpi=GIF_SHAPE.dpi)
+        stage = _GifStage(figure, reel, title)
         canvas: Any = FigureCanvasAgg(figure)
         for frame in range(len(reel)):
             stage.show(frame)
             canvas.draw()
             picture = Image.fromarray(np.asarray(canvas.buffer_rgba())).convert("RGB")
             pictures.append(picture.quantize(palette=_palette(), dither=Image.Dither.NONE))
-    rests = [STILL if frame in reel.keys else MOVING for frame in range(len(reel))]
+    durations = [KEY_FRAME_TIME if frame in reel.keys else FRAME_TIME for frame in range(len(reel))]
     pictures[0].save(
         file,
         save_all=True,
         append_images=pictures[1:],
-        duration=[*rests[:-1], LAST],
+        duration=[*durations[:-1], LAST_FRAME_TIME],
         loop=0,
-        comment=output.about(facts).encode(),
+        comment=output.describe_provenance(provenance).encode(),
     )
     return file
 
 
 @cache
 def _palette() -> Any:
-    """Return the colours of a GIF: all that is drawn, and what smooth edges make of it.
+    """Return the palette of a GIF: all drawn colours, and their blends at smooth edges.
 
-    One for all frames, so that a point's colour stays what it is.
+    All frames share the palette, so that a point keeps its colour.
     """
     from PIL import Image
 
-    dots = matplotlib.colormaps[frames.DOTS](np.linspace(0, 1, 12))[:, :3]
-    full = [matplotlib.colors.to_rgb(one) for one in (*style.CLASSES[:2], "0.6")]
-    shades = [(one * share + 1 - share) for one in np.array(full) for share in (1, 0.8, 0.5, 0.25)]
-    darker = [one * share for one in np.array(full) for share in (0.75, 0.5, 0.25)]
-    paths = [one * share + 1 - share for one in dots for share in (1, 0.7, 0.4)]
+    dot_colors = matplotlib.colormaps[frames.DOT_COLOR_MAP](np.linspace(0, 1, 12))[:, :3]
+    class_colors = [matplotlib.colors.to_rgb(color) for color in (*style.CLASS_COLORS[:2], "0.6")]
+    pale_colors = [
+        (color * share + 1 - share)
+        for color in np.array(class_colors)
+        for share in (1, 0.8, 0.5, 0.25)
+    ]
+    dark_colors = [color * share for color in np.array(class_colors) for share in (0.75, 0.5, 0.25)]
+    path_colors = [color * share + 1 - share for color in dot_colors for share in (1, 0.7, 0.4)]
     greys = np.repeat(np.linspace(0, 1, 16)[:, None], 3, axis=1)
-    colors = np.vstack([greys, shades, darker, paths])
-    made = Image.new("P", (1, 1))
-    made.putpalette(np.round(255 * colors).astype(np.uint8).tobytes())
-    return made
+    colors = np.vstack([greys, pale_colors, dark_colors, path_colors])
+    palette_image = Image.new("P", (1, 1))
+    palette_image.putpalette(np.round(255 * colors).astype(np.uint8).tobytes())
+    return palette_image
 
 
-class _Stage:
-    """The panels and texts of a GIF's frames, made once: only what moves is drawn anew."""
+class _GifStage:
+    """The panels and texts of a GIF's frames; only moving artists are drawn again."""
 
     def __init__(self, figure: Figure, reel: Reel, title: str) -> None:
         self.reel = reel
-        size, font = (SHAPE.width, HEIGHT), SHAPE.font
-        boxes = [(x / size[0], y / size[1], SIDE / size[0], SIDE / size[1]) for x, y in PLACES]
-        self.upper, self.lower = (figure.add_axes(box) for box in boxes)
-        words = style.broken(title, SHAPE.width, 1.1 * font)
-        figure.suptitle(style.plain(words), fontsize=1.1 * font, y=0.985)
-        left, line = 4.35 / size[0], 1.5 * font / 72 / HEIGHT
-        self.words = [
-            figure.text(left, 0.9 - number * line, style.plain(str(word)))
-            for number, word in enumerate(reel.parts["words"])
+        frame_size, font = (GIF_SHAPE.width, FRAME_HEIGHT), GIF_SHAPE.font
+        boxes = [
+            (
+                x / frame_size[0],
+                y / frame_size[1],
+                PANEL_SIDE / frame_size[0],
+                PANEL_SIDE / frame_size[1],
+            )
+            for x, y in PANEL_CORNERS
         ]
-        told = "\n".join(frames.legend(reel))
-        figure.text(left, 0.53, style.plain(told), va="bottom", color="0.35", fontsize="small")
-        self.counts = []
-        for number, what in enumerate(COUNTERS):
-            top = 0.42 - number * 2.9 * line
-            figure.text(left, top, what, color="0.35")
-            place = (left, top - 1.25 * line)
-            self.counts.append(figure.text(*place, "", size=1.7 * font, weight="bold"))
+        self.upper, self.lower = (figure.add_axes(box) for box in boxes)
+        wrapped_title = style.wrap_text(title, GIF_SHAPE.width, 1.1 * font)
+        figure.suptitle(style.escape_dollars(wrapped_title), fontsize=1.1 * font, y=0.985)
+        text_left, line_height = 4.35 / frame_size[0], 1.5 * font / 72 / FRAME_HEIGHT
+        self.frame_labels = [
+            figure.text(
+                text_left, 0.9 - number * line_height, style.escape_dollars(str(frame_label))
+            )
+            for number, frame_label in enumerate(reel.arrays["words"])
+        ]
+        legend_text = "\n".join(frames.legend_lines(reel))
+        figure.text(
+            text_left,
+            0.53,
+            style.escape_dollars(legend_text),
+            va="bottom",
+            color="0.35",
+            fontsize="small",
+        )
+        self.counter_texts = []
+        for number, counter_name in enumerate(COUNTER_NAMES):
+            text_top = 0.42 - number * 2.9 * line_height
+            figure.text(text_left, text_top, counter_name, color="0.35")
+            position = (text_left, text_top - 1.25 * line_height)
+            self.counter_texts.append(figure.text(*position, "", size=1.7 * font, weight="bold"))
 
     def show(self, frame: int) -> None:
         """Draw one frame."""
         for axis in (self.upper, self.lower):
             for artist in [*axis.collections, *axis.lines, *axis.texts]:
                 artist.remove()
-        frames.draw_points(self.upper, self.reel, frame, SHAPE)
-        frames.draw_cost(self.lower, self.reel, frame, SHAPE)
-        for number, word in enumerate(self.words):
-            here = number == self.reel.key_of(frame)
-            word.set(weight="bold" if here else "normal", color="black" if here else "0.55")
-        for text, much in zip(self.counts, self.reel.counters(frame)):
-            text.set_text(much)
+        frames.draw_points(self.upper, self.reel, frame, GIF_SHAPE)
+        frames.draw_cost(self.lower, self.reel, frame, GIF_SHAPE)
+        for number, frame_label in enumerate(self.frame_labels):
+            is_current = number == self.reel.key_index(frame)
+            frame_label.set(
+                weight="bold" if is_current else "normal", color="black" if is_current else "0.55"
+            )
+        for counter_text, counter in zip(self.counter_texts, self.reel.counters(frame)):
+            counter_text.set_text(counter)
 
 
-def svg(reel: Reel, title: str, file: Path, facts: Mapping[str, str]) -> Path:
+def write_svg(reel: Reel, title: str, file: Path, provenance: Mapping[str, str]) -> Path:
     """Write a film as an SVG with a slider, for a browser; return the file.
 
-    It holds its script and its data, and asks nothing of any other place.
+    The file contains its script and its data, and loads nothing else.
+
+    Args:
+        reel: the film.
+        title: the title.
+        file: the file to write.
+        provenance: the sweep and the command, for the file's description.
     """
     from jinja2 import Environment, StrictUndefined
 
     environment = Environment(autoescape=True, undefined=StrictUndefined, trim_blocks=True)
     template = environment.from_string(TEMPLATE.read_text(encoding="utf-8"))
-    told = template.render(
-        title=clean.shown(title),
-        about=clean.shown(output.about(facts)),
-        words=[str(word) for word in reel.parts["words"]],
+    document = template.render(
+        title=clean.sanitize(title),
+        about=clean.sanitize(output.describe_provenance(provenance)),
+        words=[str(frame_label) for frame_label in reel.arrays["words"]],
         keys=reel.keys,
         last=len(reel) - 1,
-        counters=COUNTERS,
-        legend=frames.legend(reel),
+        counters=COUNTER_NAMES,
+        legend=frames.legend_lines(reel),
         note=[
-            part
-            for line in frames.note(reel).split("\n")
-            for part in style.broken(line, *NOTE).split("\n")
+            note_line
+            for line in frames.note_text(reel).split("\n")
+            for note_line in style.wrap_text(line, *NOTE_SIZE).split("\n")
         ],
-        data=_data(reel),
+        data=_film_data(reel),
     )
-    file.write_text(told, encoding="utf-8")
+    file.write_text(document, encoding="utf-8")
     return file
 
 
-def _data(reel: Reel) -> str:
-    """Return what the script draws, as JSON that may stand in XML."""
-    parts = reel.parts
-    looks = style.class_looks(len(parts["class_names"])) or [("#999999", "o")]
-    target = parts["target"] if len(parts["class_names"]) else np.zeros(len(parts["points"]))
-    colors = matplotlib.colormaps[frames.DOTS](frames.progress(reel))
+def _film_data(reel: Reel) -> str:
+    """Return the input of the script, as JSON that is safe inside XML."""
+    film_arrays = reel.arrays
+    looks = style.class_looks(len(film_arrays["class_names"])) or [("#999999", "o")]
+    target = (
+        film_arrays["target"]
+        if len(film_arrays["class_names"])
+        else np.zeros(len(film_arrays["points"]))
+    )
+    colors = matplotlib.colormaps[frames.DOT_COLOR_MAP](frames.dot_brightness(reel))
     return output.script_data(
         {
-            "points": _short(parts["points"] - parts["centre"]),
+            "points": _round(film_arrays["points"] - film_arrays["centre"]),
             "target": np.asarray(target).astype(int).tolist(),
             "colors": [color for color, _ in looks],
-            "marked": list(zip(reel.marked, followed.LETTERS)),
+            "marked": list(zip(reel.landmark_indices, landmarks.LANDMARK_LETTERS)),
             "dots": [matplotlib.colors.to_hex(color) for color in colors],
-            "contours": [[_short(line) for line in level] for level in reel.contours],
-            "start": LEVELS - 1,
-            "frames": [_moving(reel, frame) for frame in range(len(reel))],
+            "contours": [[_round(line) for line in level] for level in reel.contours],
+            "start": LEVEL_COUNT - 1,
+            "frames": [_frame_data(reel, frame) for frame in range(len(reel))],
         }
     )
 
 
-def _moving(reel: Reel, frame: int) -> dict[str, Any]:
-    """Return what differs from frame to frame."""
-    parts = reel.parts
+def _frame_data(reel: Reel, frame: int) -> dict[str, Any]:
+    """Return the numbers and names of one frame."""
+    film_arrays = reel.arrays
     return {
-        "key": reel.key_of(frame),
+        "key": reel.key_index(frame),
         "names": reel.names(frame),
         "counters": list(reel.counters(frame)),
-        "signs": parts["signs"][frame].astype(int).tolist(),
-        "matrix": _short(parts["matrix"][frame]),
-        "image": _short(parts["image"][frame]),
-        "about": _view(reel.about(frame)),
-        "origin": _short(parts["origin"][frame]),
-        "basis": _short(parts["basis"][frame]),
-        "path": _short(reel.path(frame)),
-        "around": _view(reel.around(frame)),
+        "signs": film_arrays["signs"][frame].astype(int).tolist(),
+        "matrix": _round(film_arrays["matrix"][frame]),
+        "image": _round(film_arrays["image"][frame]),
+        "about": _view_numbers(reel.points_view(frame)),
+        "origin": _round(film_arrays["origin"][frame]),
+        "basis": _round(film_arrays["basis"][frame]),
+        "path": _round(reel.path(frame)),
+        "around": _view_numbers(reel.cost_view(frame)),
     }
 
 
-def _view(view: View) -> Any:
-    return _short(np.array([*view.middle, view.half]))
+def _view_numbers(view: View) -> Any:
+    """Return a view as three numbers: the centre, and half the side."""
+    return _round(np.array([*view.centre, view.half]))
 
 
-def _short(values: Any) -> Any:
-    """Return numbers of a few digits, as lists."""
+def _round(values: Any) -> Any:
+    """Return numbers rounded to `DIGITS` significant digits, as lists."""
     rounded = [float(f"{value:.{DIGITS}g}") for value in np.ravel(values)]
     return np.reshape(rounded, np.shape(values)).tolist()

@@ -1,4 +1,4 @@
-"""The frames of a film of a scheme: what each shows, in its own coordinates."""
+"""The frames of a film of a scheme: points, contours and path in the coordinates of each frame."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -8,100 +8,109 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from normbench.results.figures.base import followed, ticks
-from normbench.results.figures.contours import FAR, LEVELS
+from normbench.results.figures.base import landmarks, ticks
+from normbench.results.figures.contours import DOUBLING_START, LEVEL_COUNT
 
 Array = NDArray[np.float64]
-REACH = 5.0  # times the points' extent: so far the origin is kept in sight
-ROOM = 1.08  # of the points' extent
-WIDER = 1.25  # times the path's: the contour through the start is seen
+ORIGIN_REACH = 5.0  # times the points' radius: the view shows the origin up to this distance
+VIEW_MARGIN = 1.08  # of the view over the points' extent
+PATH_MARGIN = 1.25  # of the view over the path's extent, to show the start's contour
 
 
 class View(NamedTuple):
-    """A square that a panel shows: its middle (2,), and half its side."""
+    """The square that a panel shows: its centre (2,) and half its side."""
 
-    middle: Array
+    centre: Array
     half: float
 
 
 @dataclass(frozen=True)
 class Reel:
-    """What `record=[film]` keeps of a scheme, by frame; parts: see `harness/measures/film.py`."""
+    """The film of a scheme.
 
-    parts: Mapping[str, Any]
+    Attributes:
+        arrays: the arrays of `record=[film]`, see `harness/measures/film.py`.
+    """
+
+    arrays: Mapping[str, Any]
 
     def __len__(self) -> int:
-        return len(self.parts["matrix"])
+        return len(self.arrays["matrix"])
 
     @property
     def keys(self) -> list[int]:
-        """The key frames."""
-        return [int(frame) for frame in self.parts["keys"]]
+        """The indices of the key frames."""
+        return [int(frame) for frame in self.arrays["keys"]]
 
     def points(self, frame: int) -> Array:
-        """Return the points (p, 2)."""
-        parts = self.parts
-        away = parts["points"] - parts["centre"]
-        return away @ parts["matrix"][frame].T + parts["image"][frame]
+        """Return the points of a frame (p, 2)."""
+        film_arrays = self.arrays
+        centred = film_arrays["points"] - film_arrays["centre"]
+        return centred @ film_arrays["matrix"][frame].T + film_arrays["image"][frame]
 
-    def about(self, frame: int) -> View:
-        """Return what shows the points: all, however they are turned, and the origin, if near."""
+    def points_view(self, frame: int) -> View:
+        """Return the view of all points, under any rotation, and of the origin if it is near."""
         points = self.points(frame)
-        middle = self.parts["image"][frame]
-        radius = float(np.linalg.norm(points - middle, axis=1).max()) or 1.0
-        low = np.minimum(middle - radius, np.maximum(0.0, middle - radius - REACH * radius))
-        high = np.maximum(middle + radius, np.minimum(0.0, middle + radius + REACH * radius))
-        return View((low + high) / 2, ROOM * float((high - low).max()) / 2)
+        centre = self.arrays["image"][frame]
+        radius = float(np.linalg.norm(points - centre, axis=1).max()) or 1.0
+        low = np.minimum(centre - radius, np.maximum(0.0, centre - radius - ORIGIN_REACH * radius))
+        high = np.maximum(centre + radius, np.minimum(0.0, centre + radius + ORIGIN_REACH * radius))
+        return View((low + high) / 2, VIEW_MARGIN * float((high - low).max()) / 2)
 
     def path(self, frame: int) -> Array:
-        """Return the descent's weights (n, 2), without the bias."""
-        return np.asarray(self.parts["path"][frame, :, 1:])
+        """Return the weights along the descent (n, 2), without the bias."""
+        return np.asarray(self.arrays["path"][frame, :, 1:])
 
     @cached_property
     def contours(self) -> list[list[Array]]:
-        """The contours, by level: lines of places (k, 2), which a frame shows as its weights.
+        """The contours, by level: lines (k, 2) in coordinates that all frames share.
 
-        Levels stand as far apart as those of `contours`; number `LEVELS - 1` goes through the
-        start's weights.
+        The levels are spaced as in `contours`; level `LEVEL_COUNT - 1` passes through the start's
+        weights.
         """
         from contourpy import contour_generator
 
-        parts = self.parts
-        lowest, level = float(parts["lowest"]), float(parts["level"])
-        shares = (np.arange(1, round(LEVELS * FAR**0.5) + 1) / LEVELS) ** 2
-        found: Any = contour_generator(parts["along"], parts["along"], parts["cost"])
-        return [found.lines(one) for one in lowest + shares * (level - lowest)]
+        film_arrays = self.arrays
+        lowest, start_level = float(film_arrays["lowest"]), float(film_arrays["level"])
+        shares = (np.arange(1, round(LEVEL_COUNT * DOUBLING_START**0.5) + 1) / LEVEL_COUNT) ** 2
+        generator: Any = contour_generator(
+            film_arrays["along"], film_arrays["along"], film_arrays["cost"]
+        )
+        return [
+            generator.lines(contour_level)
+            for contour_level in lowest + shares * (start_level - lowest)
+        ]
 
     def lines(self, frame: int) -> list[list[Array]]:
-        """Return the contours of a frame, by level: lines of weights (k, 2)."""
-        origin, basis = self.parts["origin"][frame], self.parts["basis"][frame]
+        """Return the contours of a frame, by level: lines (k, 2) in the frame's weights."""
+        origin, basis = self.arrays["origin"][frame], self.arrays["basis"][frame]
         return [[origin + line @ basis for line in level] for level in self.contours]
 
-    def around(self, frame: int) -> View:
-        """Return what shows the path, and as much around the least cost."""
-        origin = self.parts["origin"][frame]
+    def cost_view(self, frame: int) -> View:
+        """Return the view of the path, centred on the least cost."""
+        origin = self.arrays["origin"][frame]
         half = float(np.linalg.norm(self.path(frame) - origin, axis=1).max())
-        return View(origin, WIDER * half)
+        return View(origin, PATH_MARGIN * half)
 
     @cached_property
-    def marked(self) -> list[int]:
-        """Points to follow by eye: those that other figures follow, the outermost as they came."""
-        return followed.chosen(self.points(0))
+    def landmark_indices(self) -> list[int]:
+        """The indices of the landmarks: the outermost raw points, as in other figures."""
+        return landmarks.choose(self.points(0))
 
-    def key_of(self, frame: int) -> int:
-        """Return the number of the key frame that a frame is, or goes to."""
-        return int(np.searchsorted(self.parts["keys"], frame))
+    def key_index(self, frame: int) -> int:
+        """Return the number of a frame's key frame, or of the next one."""
+        return int(np.searchsorted(self.arrays["keys"], frame))
 
     def names(self, frame: int) -> list[str]:
-        """Return what the coordinates are called."""
-        return [str(name) for name in self.parts["names"][self.key_of(frame)]]
+        """Return the names of the coordinates."""
+        return [str(name) for name in self.arrays["names"][self.key_index(frame)]]
 
     def counters(self, frame: int) -> tuple[str, str, str]:
-        """Return L, the condition number, and the iterations to one percent, in words."""
-        made = int(self.parts["iterations"][frame])
-        condition = float(self.parts["condition"][frame])
+        """Return L, the condition number, and the iterations to one percent, as texts."""
+        iteration_count = int(self.arrays["iterations"][frame])
+        condition = float(self.arrays["condition"][frame])
         return (
-            ticks.short(float(self.parts["lipschitz"][frame])),
-            "not known" if np.isnan(condition) else ticks.short(condition),
-            f"{made:,}" if made >= 0 else f"> {int(self.parts['most']):,}",
+            ticks.short_text(float(self.arrays["lipschitz"][frame])),
+            "not known" if np.isnan(condition) else ticks.short_text(condition),
+            f"{iteration_count:,}" if iteration_count >= 0 else f"> {int(self.arrays['most']):,}",
         )

@@ -1,9 +1,10 @@
-"""Why and what, in one drawing: the start's excess in layers, and how a step size melts them.
+"""The melt figure: the start's excess in layers, and how each step size melts the layers.
 
-One row a scheme. Left: each layer is an eigendirection of the Hessian at the start, the stiffest on
-top, as thick as what is to be gained along it; its colour over the step size is what the iterations
-leave of it. Right: the same layers over the iterations at the step size shown, the thick line;
-their upper edge is the excess history. The left colours along that line are the right panel's end.
+Each scheme has two panels. In the left one, each layer is an eigendirection of the Hessian at the
+start, the stiffest on top. Its thickness is the excess along the direction; its colour over the
+step size is the share that the iterations leave. The right panel shows the same layers over the
+iterations at one step size, the thick line of the left panel. Their upper edge is the excess
+history. The colours along the thick line are those of the right panel.
 """
 
 from collections.abc import Sequence
@@ -20,213 +21,277 @@ from numpy.typing import NDArray
 from normbench import names
 from normbench.results.compare import problems
 from normbench.results.figures.base import material, style
-from normbench.results.figures.base.material import Arrays
+from normbench.results.figures.base.material import ArraysByLabel
 from normbench.results.figures.base.style import SCREEN, Shape
-from normbench.results.figures.melt.layers import Layers, of_parts
-from normbench.results.figures.melt.page import Page, room
+from normbench.results.figures.melt.layers import Layers, layers_from_arrays
+from normbench.results.figures.melt.page import Page, max_schemes
 from normbench.results.figures.melt.schemes import (
-    TIED,
+    TIED_EXCESS,
     Melt,
-    chosen,
+    choose_melts,
     melts,
-    merged,
+    merge_equal,
+    missing_reasons,
     notes,
     percent,
-    reasons,
 )
 from normbench.results.store.runs import Sweep, which_step
 
 __all__ = ["Layers", "Melt", "draw", "make", "melts", "percent", "why_not"]
 
 Array = NDArray[np.float64]
-Picture = NDArray[np.uint8]  # floats are drawn in three times the time
-STEPS, ROWS = 600, 480  # of a panel's image
-SEPARATED = 0.015  # of the excess: layers of so much have a line between them
-FROZEN, MELTED, GROWS, UNKNOWN = "#e4dfd5", "#08519c", "#e2604f", "#8c8c8c"
-MELT = LinearSegmentedColormap.from_list(
-    "melt", [(0, MELTED), (0.1, "#2171b5"), (0.5, "#85bbe0"), (0.9, "#cfdfe9"), (1, FROZEN)]
+Picture = NDArray[np.uint8]  # matplotlib draws floats three times slower
+IMAGE_COLUMNS, IMAGE_ROWS = 600, 480  # pixels of a panel's image
+SEPARATED_SHARE = 0.015  # of the excess: a line separates neighbours that both have more
+FROZEN_COLOR, MELTED_COLOR, GROWING_COLOR, ROUNDING_COLOR = (
+    "#e4dfd5",
+    "#08519c",
+    "#e2604f",
+    "#8c8c8c",
 )
-GROWS_BYTES, UNKNOWN_BYTES = (np.multiply(to_rgb(color), 255) for color in (GROWS, UNKNOWN))
-WHITE = np.full((1, 3), 255, np.uint8)
-SEPARATOR: Any = {"color": "white", "zorder": 2.5}
-HATCH: Any = {"edgecolor": "#b23a2b", "linewidth": 0, "hatch": "////"}
+MELT_COLOR_MAP = LinearSegmentedColormap.from_list(
+    "melt",
+    [(0, MELTED_COLOR), (0.1, "#2171b5"), (0.5, "#85bbe0"), (0.9, "#cfdfe9"), (1, FROZEN_COLOR)],
+)
+GROWING_BYTES, ROUNDING_BYTES = (
+    np.multiply(to_rgb(color), 255) for color in (GROWING_COLOR, ROUNDING_COLOR)
+)
+WHITE_PIXEL = np.full((1, 3), 255, np.uint8)
+SEPARATOR_STYLE: Any = {"color": "white", "zorder": 2.5}
+HATCH_STYLE: Any = {"edgecolor": "#b23a2b", "linewidth": 0, "hatch": "////"}
 
 
 def make(sweep: Sweep, experiment: str, options: material.Options) -> Figure | None:
-    """Return the figure of an experiment; None where no scheme has layers."""
+    """Return the figure of an experiment; None if no scheme has layers.
+
+    Args:
+        sweep: the sweep that holds the runs.
+        experiment: the experiment's name.
+        options: the options of drawing.
+    """
     rows = material.schemes(sweep, experiment)
-    arrays = material.fitting(sweep, rows, names.KEPT, lambda parts: of_parts(parts) is not None)
+    arrays = material.fitting(
+        sweep,
+        rows,
+        names.DESCENT_ARRAYS,
+        lambda scheme_arrays: layers_from_arrays(scheme_arrays) is not None,
+    )
     steps = material.steps(sweep, experiment)
     if not melts(arrays, rows, steps):
         return None
-    title = f"{material.of_first(experiment, rows)}, {problems.budget(rows)}"
-    starts = max(parts[names.TRAIN_COST.key].shape[1] for parts in arrays.values())
+    title = f"{material.title_of_first_repeat(experiment, rows)}, {problems.budget(rows)}"
+    starts = max(scheme_arrays[names.TRAIN_COST.key].shape[1] for scheme_arrays in arrays.values())
     title += f", the first of {starts} starts" if starts > 1 else ""
     return draw(arrays, rows, steps, title, shape=options.shape)
 
 
 def why_not(sweep: Sweep, experiment: str) -> list[str]:
-    """Return why schemes of an experiment have no picture, each reason once."""
-    return list(dict.fromkeys(reasons(material.schemes(sweep, experiment), ()).values()))
+    """Return the reasons why schemes of an experiment have no layers, each reason once.
+
+    Args:
+        sweep: the sweep that holds the runs.
+        experiment: the experiment's name.
+    """
+    return list(dict.fromkeys(missing_reasons(material.schemes(sweep, experiment), ()).values()))
 
 
 def draw(
-    arrays: Arrays,
+    arrays: ArraysByLabel,
     schemes: pd.DataFrame,
     steps: pd.DataFrame,
     title: str,
     *,
     shape: Shape = SCREEN,
 ) -> Figure:
-    """Return the figure: two panels a scheme.
+    """Return the figure: two panels for each scheme.
 
-    arrays: by label, what is kept of the descent. schemes, steps: as `step_sizes.draw` takes them.
+    Args:
+        arrays: by label, the recorded arrays of the descent.
+        schemes: as for `step_sizes.draw`.
+        steps: as for `step_sizes.draw`.
+        title: the title of the figure.
+        shape: the format of the figure.
     """
-    every = melts(arrays, schemes, steps)
-    rows, rest = chosen(merged(every), room(shape))
-    best = which_step(schemes)
-    below = notes(rows, rest, reasons(schemes, [melt.label for melt in every]))
-    with style.drawn(shape):
-        page = Page(shape, f"{title}, each at its {best} step", rows, best, below)
-        limits = _limits(rows)
-        for number, melt in enumerate(rows):
-            why, what = page.panels(number)
-            _why(why, melt, limits, page.shape)
-            _what(what, melt, page)
-        page.finish(_legend(rows))
+    all_melts = melts(arrays, schemes, steps)
+    drawn_melts, omitted_melts = choose_melts(merge_equal(all_melts), max_schemes(shape))
+    step_name = which_step(schemes)
+    note_lines = notes(
+        drawn_melts, omitted_melts, missing_reasons(schemes, [melt.label for melt in all_melts])
+    )
+    with style.figure_style(shape):
+        page = Page(
+            shape, f"{title}, each at its {step_name} step", drawn_melts, step_name, note_lines
+        )
+        step_limits = _step_limits(drawn_melts)
+        for number, melt in enumerate(drawn_melts):
+            step_axis, history_axis = page.panels(number)
+            _draw_steps(step_axis, melt, step_limits, page.shape)
+            _draw_history(history_axis, melt, page)
+        page.finish(_legend_entries(drawn_melts))
     return page.figure
 
 
-def _limits(rows: Sequence[Melt]) -> tuple[float, float]:
-    """Return the decimal logarithms of the step sizes that are shown.
+def _step_limits(drawn_melts: Sequence[Melt]) -> tuple[float, float]:
+    """Return the decimal logarithms of the limits of the step sizes.
 
-    From where the stiffest layer begins to melt to where the layers that hold 97 percent of the
-    excess diverge, and all that were tried of measured ones.
+    For exact layers, they reach from where the stiffest layer begins to melt to where the layers
+    that hold 97 percent of the excess diverge. For measured layers, they contain the tried steps.
     """
     low, high = [], []
-    for melt in rows:
+    for melt in drawn_melts:
         layers = melt.layers
         if not layers.exact:
-            low.append(layers.sizes.min() / 10**layers.apart)
-            high.append(layers.sizes.max() * 10**layers.apart)
+            low.append(layers.sizes.min() / 10**layers.half_spacing)
+            high.append(layers.sizes.max() * 10**layers.half_spacing)
             continue
-        heavy = np.cumsum(layers.share) <= 0.97
+        is_relevant = np.cumsum(layers.share) <= 0.97
         low += [0.1 / (max(layers.iterations, 1) * layers.curvature[0]), melt.step / 2]
-        high += [2.5 / layers.curvature[heavy].min(initial=layers.curvature[0]), melt.step * 2]
+        high += [
+            2.5 / layers.curvature[is_relevant].min(initial=layers.curvature[0]),
+            melt.step * 2,
+        ]
     return float(np.log10(min(low))), float(np.log10(max(high)))
 
 
-def _why(axis: Any, melt: Melt, limits: tuple[float, float], shape: Shape) -> None:
+def _draw_steps(axis: Any, melt: Melt, step_limits: tuple[float, float], shape: Shape) -> None:
     """Draw a scheme's layers over the step size."""
-    layers, (low, high) = melt.layers, limits
-    at = np.linspace(low, high, STEPS)
+    layers, (low, high) = melt.layers, step_limits
+    log_steps = np.linspace(low, high, IMAGE_COLUMNS)
     if layers.exact:
-        ratios = layers.ratios(10**at)
+        ratios = layers.ratios(10**log_steps)
     else:
-        tried = np.log10(layers.sizes)
-        nearest = np.abs(at[:, None] - tried).argmin(axis=1)
-        known = layers.ratios(layers.sizes)
-        known[melt.decided] = -1
-        ratios = known[nearest]
-        ratios[np.abs(at - tried[nearest]) > 1.01 * layers.apart] = np.nan
-    tops = np.r_[0, np.cumsum(layers.thickness)]
-    place = np.searchsorted(tops[1:-1], (np.arange(ROWS) + 0.5) / ROWS * tops[-1])
-    picture = _colours(ratios.T)[place]
-    axis.imshow(picture, extent=(low, high, 0, 1), aspect="auto", interpolation="none", zorder=1)
-    _hatch(axis, at, 1 - tops / tops[-1], ratios.T > 1 + TIED)
-    for layer in _separated(layers):
-        axis.axhline(1 - tops[layer + 1], lw=0.35 * shape.line, **SEPARATOR)
+        log_tried = np.log10(layers.sizes)
+        nearest_run = np.abs(log_steps[:, None] - log_tried).argmin(axis=1)
+        run_ratios = layers.ratios(layers.sizes)
+        run_ratios[melt.decided_by_rounding] = -1
+        ratios = run_ratios[nearest_run]
+        ratios[np.abs(log_steps - log_tried[nearest_run]) > 1.01 * layers.half_spacing] = np.nan
+    layer_tops = np.r_[0, np.cumsum(layers.thickness)]
+    layer_indices = np.searchsorted(
+        layer_tops[1:-1], (np.arange(IMAGE_ROWS) + 0.5) / IMAGE_ROWS * layer_tops[-1]
+    )
+    pixels = _ratio_colors(ratios.T)[layer_indices]
+    axis.imshow(pixels, extent=(low, high, 0, 1), aspect="auto", interpolation="none", zorder=1)
+    _hatch_growing(axis, log_steps, 1 - layer_tops / layer_tops[-1], ratios.T > 1 + TIED_EXCESS)
+    for layer in _separated_layers(layers):
+        axis.axhline(1 - layer_tops[layer + 1], lw=0.35 * shape.line, **SEPARATOR_STYLE)
     if not layers.exact:
-        for top, bottom, curvature in zip(tops, tops[1:], layers.curvatures):
+        for top, bottom, curvature in zip(layer_tops, layer_tops[1:], layers.curvatures):
             if bottom - top >= 0.01 and low < np.log10(2 / curvature) < high:
-                x, mark = (
+                log_limit, line_style = (
                     np.log10(2 / curvature),
                     {"color": "black", "ls": ":", "lw": 0.7 * shape.line},
                 )
-                axis.plot([x, x], [1 - top, 1 - bottom], zorder=3, **mark)
+                axis.plot([log_limit, log_limit], [1 - top, 1 - bottom], zorder=3, **line_style)
     axis.axvline(np.log10(melt.step), color="black", lw=1.5 * shape.line, zorder=4)
     axis.set(xlim=(low, high), ylim=(0, 1))
 
 
-def _colours(ratios: Array) -> Picture:
-    """Return a colour for each share left, `(.., 3)`; white where none was tried."""
-    colours = MELT(np.clip(np.nan_to_num(ratios), 0, 1), bytes=True)[..., :3]
-    colours[ratios > 1 + TIED] = GROWS_BYTES
-    colours[ratios < 0] = UNKNOWN_BYTES
-    colours[np.isnan(ratios)] = 255
-    return np.asarray(colours)
+def _ratio_colors(ratios: Array) -> Picture:
+    """Return a colour for each ratio, `(.., 3)`; white where no step size was tried."""
+    colors = MELT_COLOR_MAP(np.clip(np.nan_to_num(ratios), 0, 1), bytes=True)[..., :3]
+    colors[ratios > 1 + TIED_EXCESS] = GROWING_BYTES
+    colors[ratios < 0] = ROUNDING_BYTES
+    colors[np.isnan(ratios)] = 255
+    return np.asarray(colors)
 
 
-def _separated(layers: Layers) -> NDArray[np.int64]:
-    """Return the layers that are parted from the next by a line: both are thick enough."""
-    thick = layers.thickness >= SEPARATED
-    return np.flatnonzero(thick[:-1] & thick[1:])
+def _separated_layers(layers: Layers) -> NDArray[np.int64]:
+    """Return the layers with a line to the next layer: both are thick enough."""
+    is_thick = layers.thickness >= SEPARATED_SHARE
+    return np.flatnonzero(is_thick[:-1] & is_thick[1:])
 
 
-def _hatch(axis: Any, at: Array, edges: Array, grown: NDArray[np.bool_]) -> None:
-    """Hatch where layers grow, for those who see no red; edges `(g + 1,)`, from the top down."""
-    corners: list[Path] = []
-    start = None
-    edge = np.r_[np.zeros((1, grown.shape[1]), bool), grown, np.zeros((1, grown.shape[1]), bool)]
-    half = (at[1] - at[0]) / 2
-    change = np.flatnonzero(np.any(np.diff(edge, axis=1), axis=0))
-    for start, stop in zip(np.r_[0, change + 1], np.r_[change, len(at) - 1]):
-        ends = np.flatnonzero(np.diff(edge[:, start].astype(int)))
-        for top, bottom in zip(edges[ends[::2]], edges[ends[1::2]]):
-            left, right = at[start] - half, at[stop] + half
-            corners.append(
+def _hatch_growing(
+    axis: Any, log_steps: Array, layer_edges: Array, grows: NDArray[np.bool_]
+) -> None:
+    """Hatch growing layers for colour-blind readers; layer_edges: `(g + 1,)`, from the top down."""
+    outlines: list[Path] = []
+    padded_grows = np.r_[
+        np.zeros((1, grows.shape[1]), bool), grows, np.zeros((1, grows.shape[1]), bool)
+    ]
+    half_step = (log_steps[1] - log_steps[0]) / 2
+    changes = np.flatnonzero(np.any(np.diff(padded_grows, axis=1), axis=0))
+    for start, stop in zip(np.r_[0, changes + 1], np.r_[changes, len(log_steps) - 1]):
+        layer_bounds = np.flatnonzero(np.diff(padded_grows[:, start].astype(int)))
+        for top, bottom in zip(layer_edges[layer_bounds[::2]], layer_edges[layer_bounds[1::2]]):
+            left_edge, right_edge = log_steps[start] - half_step, log_steps[stop] + half_step
+            outlines.append(
                 Path(
                     np.array(
-                        [[left, top], [right, top], [right, bottom], [left, bottom], [left, top]]
+                        [
+                            [left_edge, top],
+                            [right_edge, top],
+                            [right_edge, bottom],
+                            [left_edge, bottom],
+                            [left_edge, top],
+                        ]
                     ),
                     closed=True,
                 )
             )
-    if corners:
-        outline = Path.make_compound_path(*corners)
-        axis.add_patch(PathPatch(outline, facecolor="none", zorder=2, **HATCH))
+    if outlines:
+        compound_path = Path.make_compound_path(*outlines)
+        axis.add_patch(PathPatch(compound_path, facecolor="none", zorder=2, **HATCH_STYLE))
 
 
-def _what(axis: Any, melt: Melt, page: Page) -> None:
-    """Draw the layers over the iterations at the step size shown, and the excess history."""
-    layers, edge = melt.layers, melt.edge
-    last = layers.iterations
+def _draw_history(axis: Any, melt: Melt, page: Page) -> None:
+    """Draw the layers over the iterations at one step size, and the excess history."""
+    layers, excess_history = melt.layers, melt.edge
+    last_iteration = layers.iterations
     history = layers.history(melt.step)
     if history is not None:
-        at, parts = history
-        columns = np.linspace(0, last, STEPS) if last else np.zeros(STEPS)
-        spread = np.stack([np.interp(columns, at, part) for part in parts.T])
-        flat = np.cumsum(spread[::-1], axis=0)  # upper edges, from the flattest layer up
-        heights = (ROWS - np.arange(ROWS) - 0.5) / ROWS
-        shown_ratio = layers.ratios(np.array([melt.step]))[0]
-        colours = np.concatenate([_colours(shown_ratio)[::-1], WHITE])
-        place = np.stack([np.searchsorted(flat[:, n], heights) for n in range(STEPS)], axis=1)
-        picture = colours[place]
-        axis.imshow(picture, extent=(0, max(last, 1), 0, 1), aspect="auto", interpolation="none")
-        edges = np.cumsum(parts[:, ::-1], axis=1)[:, ::-1]  # of each layer, over those below it
-        for layer in _separated(layers):
-            thin = np.minimum(parts[:, layer], parts[:, layer + 1]) < SEPARATED
-            axis.plot(
-                at,
-                np.where(thin, np.nan, edges[:, layer + 1]),
-                lw=0.35 * page.shape.line,
-                **SEPARATOR,
+        iterations, layer_shares = history
+        image_iterations = (
+            np.linspace(0, last_iteration, IMAGE_COLUMNS)
+            if last_iteration
+            else np.zeros(IMAGE_COLUMNS)
+        )
+        shares_by_column = np.stack(
+            [np.interp(image_iterations, iterations, layer_share) for layer_share in layer_shares.T]
+        )
+        # The upper edges of the layers, from the flattest layer up.
+        stacked_shares = np.cumsum(shares_by_column[::-1], axis=0)
+        heights = (IMAGE_ROWS - np.arange(IMAGE_ROWS) - 0.5) / IMAGE_ROWS
+        end_ratios = layers.ratios(np.array([melt.step]))[0]
+        layer_colors = np.concatenate([_ratio_colors(end_ratios)[::-1], WHITE_PIXEL])
+        layer_indices = np.stack(
+            [np.searchsorted(stacked_shares[:, n], heights) for n in range(IMAGE_COLUMNS)], axis=1
+        )
+        pixels = layer_colors[layer_indices]
+        axis.imshow(
+            pixels, extent=(0, max(last_iteration, 1), 0, 1), aspect="auto", interpolation="none"
+        )
+        upper_edges = np.cumsum(layer_shares[:, ::-1], axis=1)[:, ::-1]
+        for layer in _separated_layers(layers):
+            is_thin = (
+                np.minimum(layer_shares[:, layer], layer_shares[:, layer + 1]) < SEPARATED_SHARE
             )
-    axis.plot(np.arange(last + 1), edge, color="black", lw=page.shape.line, zorder=4)
-    if last <= 200:
-        dots = np.unique(np.geomspace(1, max(last, 1), 24).round().astype(int))
-        axis.plot(dots, edge[dots], "k.", ms=2.7 * page.shape.line, zorder=5)
-    axis.set(xlim=(0, max(last, 1)), ylim=(0, 1))
-    page.say_end(axis, float(edge[-1]))
+            axis.plot(
+                iterations,
+                np.where(is_thin, np.nan, upper_edges[:, layer + 1]),
+                lw=0.35 * page.shape.line,
+                **SEPARATOR_STYLE,
+            )
+    axis.plot(
+        np.arange(last_iteration + 1), excess_history, color="black", lw=page.shape.line, zorder=4
+    )
+    if last_iteration <= 200:
+        dot_iterations = np.unique(np.geomspace(1, max(last_iteration, 1), 24).round().astype(int))
+        axis.plot(
+            dot_iterations, excess_history[dot_iterations], "k.", ms=2.7 * page.shape.line, zorder=5
+        )
+    axis.set(xlim=(0, max(last_iteration, 1)), ylim=(0, 1))
+    page.write_remaining(axis, float(excess_history[-1]))
 
 
-def _legend(rows: Sequence[Melt]) -> list[tuple[str, dict[str, Any]]]:
-    """Return what each colour says, with its look."""
+def _legend_entries(drawn_melts: Sequence[Melt]) -> list[tuple[str, dict[str, Any]]]:
+    """Return the legend's label and rectangle style of each colour."""
     entries: list[tuple[str, dict[str, Any]]] = [
-        ("too small: frozen", {"facecolor": FROZEN}),
-        ("melted", {"facecolor": MELTED}),
-        ("too large: grows", {"facecolor": GROWS, **HATCH}),
+        ("too small: frozen", {"facecolor": FROZEN_COLOR}),
+        ("melted", {"facecolor": MELTED_COLOR}),
+        ("too large: grows", {"facecolor": GROWING_COLOR, **HATCH_STYLE}),
     ]
-    if any(melt.decided.any() for melt in rows):
-        entries.append((names.BY_ROUNDING, {"facecolor": UNKNOWN}))
+    if any(melt.decided_by_rounding.any() for melt in drawn_melts):
+        entries.append((names.BY_ROUNDING, {"facecolor": ROUNDING_COLOR}))
     return entries

@@ -1,10 +1,10 @@
-"""A scheme's layers in numbers: the start's excess by eigendirection, and what is left of it.
+"""The layers of a scheme: the start's excess by eigendirection, and the shares left of it.
 
-They are of the first start. Of least squares under plain descent they follow from the curvatures in
-closed form; elsewhere they were measured at each grid run's last weights and along the best run.
+The layers are those of the first start. For least squares under plain gradient descent, the shares
+left have a closed form in the curvatures. Otherwise they were measured at the last weights of each
+run of the grid, and along the best run.
 """
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -13,25 +13,31 @@ import numpy as np
 from numpy.typing import NDArray
 
 from normbench import names
+from normbench.results.figures.base.material import SchemeArrays
 
 Array = NDArray[np.float64]
-Parts = Mapping[str, Any]
-CURVATURE = "layer_curvature"
-EQUAL = 1e-6  # relative: curvatures that are told apart
-THIN = 0.002  # of the start's excess: thinner layers are merged with such neighbours
-GONE = 0.1  # of a layer: with less left of it, it is gone
-MOST = 500  # iterations that are shown: of more, evenly spaced ones
-READ = 1e-5  # relative: a step size that was read off a tag has six digits
+LAYER_CURVATURE = "layer_curvature"
+CURVATURE_TOLERANCE = 1e-6  # relative: closer curvatures are equal
+THIN_SHARE = 0.002  # of the start's excess: thinner neighbours are merged
+GONE_RATIO = 0.1  # a layer with a smaller share left counts as gone
+MAX_ITERATIONS = 500  # of more iterations, evenly spaced ones are drawn
+TAG_TOLERANCE = 1e-5  # relative: step sizes in tags have six digits
 
 
 @dataclass(frozen=True)
 class Layers:
     """The layers of one scheme, n of them, the stiffest first.
 
-    curvature `(n,)`. share `(n,)`: of the start's excess; they add up to 1. sizes `(S,)`: the step
-    sizes that were tried, excess `(S, K + 1)` the recorded histories as shares of the start's
-    excess. ends `(S, n)`: the shares at each run's last weights, which add up to 1; None where the
-    closed form holds. at `(k,)`, path `(k, n)`, path_step: likewise along one run.
+    Attributes:
+        curvature: `(n,)`.
+        share: `(n,)`, of the start's excess; the shares add up to 1.
+        sizes: `(S,)`, the tried step sizes.
+        excess: `(S, K + 1)`, the histories as multiples of the start's excess.
+        ends: `(S, n)`, the shares of the excess at each run's last weights, which add up to 1;
+            None if the closed form holds.
+        path_iterations: `(k,)`, iterations of one run.
+        path: `(k, n)`, the shares of the excess at these iterations.
+        path_step: the step size of this run.
     """
 
     curvature: Array
@@ -39,7 +45,7 @@ class Layers:
     sizes: Array
     excess: Array
     ends: Array | None = None
-    at: NDArray[np.int64] | None = None
+    path_iterations: NDArray[np.int64] | None = None
     path: Array | None = None
     path_step: float = float("nan")
 
@@ -54,121 +60,138 @@ class Layers:
         return self.excess.shape[1] - 1
 
     @property
-    def apart(self) -> float:
-        """Half the distance between neighbouring step sizes, in decades; a quarter without any."""
+    def half_spacing(self) -> float:
+        """Half the distance of neighbouring step sizes in decades; 0.25 for a single step size."""
         decades = np.sort(np.log10(self.sizes))
         return float(np.median(np.diff(decades))) / 2 if len(decades) > 1 else 0.25
 
     @property
     def profile(self) -> Array:
-        """What step sizes leave of the start's excess: of two schemes alike, they are one."""
+        """The final excess over step sizes: a curve that is equal for equal schemes."""
         if not self.exact:
             return np.minimum(np.nan_to_num(self.excess[:, -1], nan=2.0), 2.0)
-        middle = np.log10(1 / self.curvature[0])
-        sizes = 10 ** np.linspace(middle - 4, middle + 8, 50)
-        return np.array([min(float(self.left(size).sum()), 2.0) for size in sizes])
+        log_centre = np.log10(1 / self.curvature[0])
+        step_sizes = 10 ** np.linspace(log_centre - 4, log_centre + 8, 50)
+        return np.array(
+            [min(float(self.remaining_excess(step_size).sum()), 2.0) for step_size in step_sizes]
+        )
 
     @cached_property
     def distinct(self) -> NDArray[np.int64]:
-        """The first of each group of equal curvatures, `(m,)`: as many layers are counted."""
-        falls = self.curvature[1:] < self.curvature[:-1] * (1 - EQUAL)
-        return np.flatnonzero(np.r_[True, falls])
+        """The first index of each group of equal curvatures, `(m,)`; each group counts once."""
+        is_smaller = self.curvature[1:] < self.curvature[:-1] * (1 - CURVATURE_TOLERANCE)
+        return np.flatnonzero(np.r_[True, is_smaller])
 
     @cached_property
     def drawn(self) -> NDArray[np.int64]:
-        """The first of each layer that is drawn, `(g,)`: thin neighbours are merged."""
-        thin = np.add.reduceat(self.share, self.distinct) < THIN
-        return self.distinct[~(thin & np.r_[False, thin[:-1]])]
+        """The first index of each drawn layer, `(g,)`; thin neighbours are merged."""
+        is_thin = np.add.reduceat(self.share, self.distinct) < THIN_SHARE
+        return self.distinct[~(is_thin & np.r_[False, is_thin[:-1]])]
 
     @property
     def thickness(self) -> Array:
-        """The share of each layer that is drawn, `(g,)`."""
+        """The share of each drawn layer, `(g,)`."""
         return np.asarray(np.add.reduceat(self.share, self.drawn))
 
     @property
     def curvatures(self) -> Array:
-        """The mean curvature of each layer that is drawn, by its parts' shares, `(g,)`."""
-        weighted = np.add.reduceat(self.curvature * self.share, self.drawn)
-        some = self.thickness > 0
-        return np.where(some, weighted / np.where(some, self.thickness, 1), 0.0)
+        """The mean curvature of each drawn layer, weighted by shares, `(g,)`."""
+        weighted_sums = np.add.reduceat(self.curvature * self.share, self.drawn)
+        has_share = self.thickness > 0
+        return np.where(has_share, weighted_sums / np.where(has_share, self.thickness, 1), 0.0)
 
-    def run(self, step: float) -> int | None:
-        """Return the number of the run of a step size; None where none was tried."""
-        near = np.flatnonzero(np.isclose(self.sizes, step, rtol=READ, atol=0))
-        return int(near[0]) if len(near) else None
+    def run_index(self, step: float) -> int | None:
+        """Return the index of the run with a step size; None if the step size was not tried."""
+        matches = np.flatnonzero(np.isclose(self.sizes, step, rtol=TAG_TOLERANCE, atol=0))
+        return int(matches[0]) if len(matches) else None
 
-    def left(self, step: float, k: int | None = None) -> Array:
-        """Return what iterations leave of each layer, as a share of the start's excess, `(n,)`.
+    def remaining_excess(self, step: float, k: int | None = None) -> Array:
+        """Return the excess left in each layer as a share of the start's excess, `(n,)`.
 
-        All of them, or the first k of least squares. Infinite where a measured run ends above its
-        start, or was not finite. step: of measured layers, one that was tried.
+        The result is infinite if a measured run ends above its start or is not finite.
+
+        Args:
+            step: the step size; for measured layers, one that was tried.
+            k: the number of iterations, only for exact layers; None for all.
         """
         if self.ends is None:
             with np.errstate(over="ignore"):
-                times = 2.0 * (self.iterations if k is None else k)
-                shrunk = np.abs(1 - step * self.curvature) ** times
-                return np.where(self.share > 0, self.share * shrunk, 0.0)
-        run = self.run(step)
-        assert run is not None
-        end = self.excess[run, -1]
-        if not end <= 1 or not np.isfinite(self.ends[run]).all():
+                exponent = 2.0 * (self.iterations if k is None else k)
+                decay = np.abs(1 - step * self.curvature) ** exponent
+                return np.where(self.share > 0, self.share * decay, 0.0)
+        run_index = self.run_index(step)
+        assert run_index is not None
+        end_excess = self.excess[run_index, -1]
+        if not end_excess <= 1 or not np.isfinite(self.ends[run_index]).all():
             return np.full(len(self.share), np.inf)
-        return np.asarray(end * self.ends[run], dtype=float)
+        return np.asarray(end_excess * self.ends[run_index], dtype=float)
 
     def ratios(self, steps: Array) -> Array:
-        """Return what each step size leaves of each layer that is drawn, over the layer, `(s, g)`.
+        """Return the ratio of the excess left in each drawn layer to the layer, `(s, g)`.
 
-        At most 2: where it is above 1, the layer grows. A measured layer is at most 1, where its
-        run ends below its start: the shares at the last weights need not be those of the start.
+        The ratio is at most 2; a layer with a ratio above 1 grows. The ratio of a measured layer is
+        at most 1 if its run ends below its start, because the excess moves between directions.
+
+        Args:
+            steps: `(s,)`, the step sizes.
         """
-        rows = [np.add.reduceat(self.left(step), self.drawn) for step in steps]
+        remaining = [np.add.reduceat(self.remaining_excess(step), self.drawn) for step in steps]
         with np.errstate(invalid="ignore", divide="ignore"):
-            ratio = np.array(rows) / self.thickness
-        ratio = np.minimum(np.where(np.isnan(ratio), 0.0, ratio), 2.0)
-        return ratio if self.exact else np.where(np.isinf(rows), 2.0, np.minimum(ratio, 1.0))
+            ratios = np.array(remaining) / self.thickness
+        ratios = np.minimum(np.where(np.isnan(ratios), 0.0, ratios), 2.0)
+        return ratios if self.exact else np.where(np.isinf(remaining), 2.0, np.minimum(ratios, 1.0))
 
     def gone(self, step: float) -> int:
-        """Return how many distinct layers a step size leaves less than a tenth of."""
-        left = np.add.reduceat(self.left(step), self.distinct)
-        return int((left < GONE * np.add.reduceat(self.share, self.distinct)).sum())
+        """Return the number of distinct layers of which a step size leaves less than a tenth."""
+        remaining = np.add.reduceat(self.remaining_excess(step), self.distinct)
+        return int((remaining < GONE_RATIO * np.add.reduceat(self.share, self.distinct)).sum())
 
     def history(self, step: float) -> tuple[NDArray[np.int64], Array] | None:
-        """Return iterations `(k,)` and what is left of each layer drawn after them, `(k, g)`.
+        """Return iterations `(k,)` and the excess left in each drawn layer after them, `(k, g)`.
 
-        Of measured layers, of the best run alone; None for any other step size.
+        Measured layers have only the history of the best run; None for other step sizes.
         """
         if self.ends is None:
-            count = min(self.iterations, MOST) + 1
-            at = np.unique(np.linspace(0, self.iterations, count).round().astype(int))
-            rows = np.array([self.left(step, int(k)) for k in at])
-            return at, np.add.reduceat(rows, self.drawn, axis=1)
-        run = self.run(step)
-        if run is None or self.path is None or self.at is None:
+            count = min(self.iterations, MAX_ITERATIONS) + 1
+            iterations = np.unique(np.linspace(0, self.iterations, count).round().astype(int))
+            remaining = np.array([self.remaining_excess(step, int(k)) for k in iterations])
+            return iterations, np.add.reduceat(remaining, self.drawn, axis=1)
+        run_index = self.run_index(step)
+        if run_index is None or self.path is None or self.path_iterations is None:
             return None
-        if not np.isclose(self.path_step, step, rtol=READ, atol=0):
+        if not np.isclose(self.path_step, step, rtol=TAG_TOLERANCE, atol=0):
             return None
-        rows = self.path * np.maximum(self.excess[run, self.at], 0.0)[:, None]
-        return self.at, np.add.reduceat(rows, self.drawn, axis=1)
+        remaining = (
+            self.path * np.maximum(self.excess[run_index, self.path_iterations], 0.0)[:, None]
+        )
+        return self.path_iterations, np.add.reduceat(remaining, self.drawn, axis=1)
 
 
-def of_parts(parts: Parts) -> Layers | None:
-    """Return the layers of what is kept of a scheme's descent; None where it has none."""
-    if CURVATURE not in parts:
+def layers_from_arrays(scheme_arrays: SchemeArrays) -> Layers | None:
+    """Return the layers of a scheme; None if its recorded arrays have none.
+
+    Args:
+        scheme_arrays: the recorded arrays of the descent.
+    """
+    if LAYER_CURVATURE not in scheme_arrays:
         return None
-    costs = np.asarray(parts[names.TRAIN_COST.key][:, 0], dtype=float)
-    start, least = costs[0, 0], float(parts["minimum"])
-    total = float(np.sum(parts["layer_share"]))
-    if not (start > least and total > 0):
+    costs = np.asarray(scheme_arrays[names.TRAIN_COST.key][:, 0], dtype=float)
+    start_cost, least_cost = costs[0, 0], float(scheme_arrays["minimum"])
+    total_share = float(np.sum(scheme_arrays["layer_share"]))
+    if not (start_cost > least_cost and total_share > 0):
         return None
     fields: dict[str, Any] = {
-        "curvature": np.asarray(parts[CURVATURE], dtype=float),
-        "share": np.asarray(parts["layer_share"], dtype=float) / total,
-        "sizes": np.asarray(parts["step_sizes"], dtype=float),
-        "excess": (costs - least) / (start - least),
+        "curvature": np.asarray(scheme_arrays[LAYER_CURVATURE], dtype=float),
+        "share": np.asarray(scheme_arrays["layer_share"], dtype=float) / total_share,
+        "sizes": np.asarray(scheme_arrays["step_sizes"], dtype=float),
+        "excess": (costs - least_cost) / (start_cost - least_cost),
     }
-    if "layer_ends" in parts:
-        fields["ends"] = parts["layer_ends"]
-    if "layer_path" in parts:
-        fields |= {"at": parts["layer_at"], "path": parts["layer_path"]}
-        fields["path_step"] = float(parts["layer_step"])
+    if "layer_ends" in scheme_arrays:
+        fields["ends"] = scheme_arrays["layer_ends"]
+    if "layer_path" in scheme_arrays:
+        fields |= {
+            "path_iterations": scheme_arrays["layer_at"],
+            "path": scheme_arrays["layer_path"],
+        }
+        fields["path_step"] = float(scheme_arrays["layer_step"])
     return Layers(**fields)

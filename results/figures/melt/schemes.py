@@ -1,4 +1,4 @@
-"""The schemes of a picture of layers: which are drawn, what is said of each, and of the others."""
+"""The schemes of the melt figure: their selection, the sentence on each, the notes on others."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
@@ -9,178 +9,228 @@ from numpy.typing import NDArray
 
 from normbench import names
 from normbench.results.figures.base import ticks
-from normbench.results.figures.base.material import Arrays
-from normbench.results.figures.melt.layers import THIN, Layers, of_parts
-from normbench.results.figures.windows import GUESSED
+from normbench.results.figures.base.material import ArraysByLabel
+from normbench.results.figures.melt.layers import THIN_SHARE, Layers, layers_from_arrays
+from normbench.results.figures.windows import LOWEST_COST_NOTE
 from normbench.results.store.rows import as_rows, number_in
 
-MOST = 6  # schemes in a picture
-PEAK = 1.02  # of the start's excess: a history that rises further is said to
-TIED = 1e-6  # of the excess: schemes whose pictures differ by less are one
-NOT_KEPT = "recorded without layers (reuse=false descends again)"
+MAX_SCHEMES = 6  # schemes in a figure
+PEAK_RATIO = 1.02  # times the start's excess: higher peaks of a history are mentioned
+TIED_EXCESS = 1e-6  # of the start's excess: schemes that differ by less are drawn once
+NO_LAYERS_REASON = "recorded without layers (reuse=false descends again)"
 
 
 class Melt(NamedTuple):
-    """A scheme that is drawn: its label, its row, its layers, the step size shown.
+    """A scheme that can be drawn.
 
-    decided: of each step size tried, whether rounding decides where its run ends.
+    Attributes:
+        label: the scheme's label.
+        row: the scheme's row.
+        layers: the scheme's layers.
+        step: the step size of the right panel.
+        decided_by_rounding: of each tried step size, whether rounding decides its run's end.
     """
 
     label: str
     row: Mapping[Any, Any]
     layers: Layers
     step: float
-    decided: NDArray[np.bool_]
+    decided_by_rounding: NDArray[np.bool_]
 
     @property
     def edge(self) -> NDArray[np.float64]:
-        """The excess history at the step size shown, `(K + 1,)`."""
-        run = self.layers.run(self.step)
+        """The excess history at the step size of the right panel, `(K + 1,)`."""
+        run = self.layers.run_index(self.step)
         assert run is not None
         return self.layers.excess[run]
 
     @property
-    def firm_profile(self) -> NDArray[np.float64]:
-        """What step sizes leave of the start's excess, without those that rounding decides."""
+    def stable_profile(self) -> NDArray[np.float64]:
+        """The final excess over step sizes, without step sizes whose end rounding decides."""
         profile: NDArray[np.float64] = self.layers.profile
-        return profile if self.layers.exact else profile[~self.decided]
+        return profile if self.layers.exact else profile[~self.decided_by_rounding]
 
 
-def melts(arrays: Arrays, schemes: pd.DataFrame, steps: pd.DataFrame) -> list[Melt]:
-    """Return the schemes that can be drawn, in the order of their rows."""
-    every = []
+def melts(arrays: ArraysByLabel, schemes: pd.DataFrame, steps: pd.DataFrame) -> list[Melt]:
+    """Return the schemes that can be drawn, in the order of their rows.
+
+    Args:
+        arrays: by label, the recorded arrays of the descent.
+        schemes: as for `step_sizes.draw`.
+        steps: as for `step_sizes.draw`.
+    """
+    drawable_melts = []
     for row in as_rows(schemes):
-        layers = of_parts(arrays[row["label"]]) if row["label"] in arrays else None
+        layers = layers_from_arrays(arrays[row["label"]]) if row["label"] in arrays else None
         step = number_in(row, names.STEP_TAG.column)
-        if layers is None or layers.run(step) is None:
+        if layers is None or layers.run_index(step) is None:
             continue
-        own = steps[steps["label"] == row["label"]]
-        decided = own[own["verdict"] == names.BY_ROUNDING][names.STEP_SIZE.column].astype(float)
-        places = [place for size in decided if (place := layers.run(size)) is not None]
-        every.append(
-            Melt(row["label"], row, layers, step, np.isin(np.arange(len(layers.sizes)), places))
+        scheme_steps = steps[steps["label"] == row["label"]]
+        rounding_sizes = scheme_steps[scheme_steps["verdict"] == names.BY_ROUNDING][
+            names.STEP_SIZE.column
+        ].astype(float)
+        run_indices = [
+            run_index
+            for step_size in rounding_sizes
+            if (run_index := layers.run_index(step_size)) is not None
+        ]
+        drawable_melts.append(
+            Melt(
+                row["label"], row, layers, step, np.isin(np.arange(len(layers.sizes)), run_indices)
+            )
         )
-    return every
+    return drawable_melts
 
 
-def reasons(schemes: pd.DataFrame, drawn: Sequence[str]) -> dict[str, str]:
-    """Return why each scheme that is not drawn has no picture, by its label."""
-    return {row["label"]: _reason(row) for row in as_rows(schemes) if row["label"] not in drawn}
+def missing_reasons(schemes: pd.DataFrame, drawn_labels: Sequence[str]) -> dict[str, str]:
+    """Return the reason why each other scheme is not drawn, by its label.
+
+    Args:
+        schemes: the rows of all schemes.
+        drawn_labels: the labels of the schemes that are drawn.
+    """
+    return {
+        row["label"]: _missing_reason(row)
+        for row in as_rows(schemes)
+        if row["label"] not in drawn_labels
+    }
 
 
-def _reason(row: Mapping[Any, Any]) -> str:
-    """Return why a scheme has no picture."""
-    tagged, note = row.get(names.NO_LAYERS.column), row.get(names.NOTE.column)
+def _missing_reason(row: Mapping[Any, Any]) -> str:
+    """Return the reason why a scheme is not drawn."""
+    recorded_reason, note = row.get(names.NO_LAYERS.column), row.get(names.NOTE.column)
     if row["verdict"] == names.DIVERGED:
         return "it diverged at every step size"
-    if isinstance(tagged, str) and tagged:
-        return tagged
+    if isinstance(recorded_reason, str) and recorded_reason:
+        return recorded_reason
     if pd.isna(row.get(names.STEP_TAG.column)):
         return "it has no best step size"
     if row.get(names.setting("theory")) == "none":
         return "theory=none"
-    for part in str(note).split("; "):
-        skipped, _, why = part.partition(" skipped: ")
-        if why and "melt" in skipped.split(", "):
-            return f"{why} (theory=full asks for it)"
-    return NOT_KEPT
+    for skip_note in str(note).split("; "):
+        skipped_figures, _, reason = skip_note.partition(" skipped: ")
+        if reason and "melt" in skipped_figures.split(", "):
+            return f"{reason} (theory=full asks for it)"
+    return NO_LAYERS_REASON
 
 
-def merged(every: Sequence[Melt]) -> list[Melt]:
-    """Return schemes, those of one picture as one, with all their labels."""
-    kept: list[Melt] = []
-    for melt in every:
-        for place, other in enumerate(kept):
-            if _same(melt, other):
-                kept[place] = other._replace(label=f"{other.label} = {melt.label}")
+def merge_equal(all_melts: Sequence[Melt]) -> list[Melt]:
+    """Return schemes; those with equal drawings become one, with all labels."""
+    distinct_melts: list[Melt] = []
+    for melt in all_melts:
+        for index, distinct_melt in enumerate(distinct_melts):
+            if _look_equal(melt, distinct_melt):
+                distinct_melts[index] = distinct_melt._replace(
+                    label=f"{distinct_melt.label} = {melt.label}"
+                )
                 break
         else:
-            kept.append(melt)
-    return kept
+            distinct_melts.append(melt)
+    return distinct_melts
 
 
-def _same(one: Melt, other: Melt) -> bool:
-    """Return whether two schemes have one picture, where rounding does not decide it."""
-    near: Any = {"rtol": 0, "atol": TIED, "equal_nan": True}
-    pairs = ((one.edge, other.edge), (one.firm_profile, other.firm_profile))
+def _look_equal(first_melt: Melt, second_melt: Melt) -> bool:
+    """Return whether the drawings of two schemes are equal, where rounding does not decide."""
+    tolerances: Any = {"rtol": 0, "atol": TIED_EXCESS, "equal_nan": True}
+    array_pairs = (
+        (first_melt.edge, second_melt.edge),
+        (first_melt.stable_profile, second_melt.stable_profile),
+    )
     return (
-        one.step == other.step
-        and np.array_equal(one.decided, other.decided)
-        and all(a.shape == b.shape and np.allclose(a, b, **near) for a, b in pairs)
+        first_melt.step == second_melt.step
+        and np.array_equal(first_melt.decided_by_rounding, second_melt.decided_by_rounding)
+        and all(a.shape == b.shape and np.allclose(a, b, **tolerances) for a, b in array_pairs)
     )
 
 
-def chosen(every: Sequence[Melt], most: int = MOST) -> tuple[list[Melt], list[Melt]]:
-    """Return so many schemes, and the rest.
+def choose_melts(
+    all_melts: Sequence[Melt], max_count: int = MAX_SCHEMES
+) -> tuple[list[Melt], list[Melt]]:
+    """Return a number of schemes, and the others.
 
-    The first, which the others are compared with, and others evenly from the least to the most
-    excess left.
+    The first scheme is chosen, because the others are compared with it. The others are chosen
+    evenly by rank of the excess left.
+
+    Args:
+        all_melts: the schemes, in order.
+        max_count: the largest number of schemes.
     """
-    if len(every) <= most:
-        return list(every), []
-    ranked = sorted(range(1, len(every)), key=lambda n: (every[n].edge[-1], n))
-    evenly = np.linspace(0, len(ranked) - 1, most - 1).round().astype(int)
-    wanted = {0, *(ranked[place] for place in evenly)}
+    if len(all_melts) <= max_count:
+        return list(all_melts), []
+    ranked_indices = sorted(
+        range(1, len(all_melts)), key=lambda index: (all_melts[index].edge[-1], index)
+    )
+    ranks = np.linspace(0, len(ranked_indices) - 1, max_count - 1).round().astype(int)
+    chosen_indices = {0, *(ranked_indices[rank] for rank in ranks)}
     return (
-        [melt for n, melt in enumerate(every) if n in wanted],
-        [melt for n, melt in enumerate(every) if n not in wanted],
+        [melt for index, melt in enumerate(all_melts) if index in chosen_indices],
+        [melt for index, melt in enumerate(all_melts) if index not in chosen_indices],
     )
 
 
 def percent(share: float) -> str:
-    """Return a share of the excess as a person reads it: 67 %, 1.9 %, 0 %."""
+    """Return a share of the excess as text: 67 %, 1.9 %, 0 %; `gone off` if it is not finite."""
     if not np.isfinite(share):
         return "gone off"
-    if share < TIED:
+    if share < TIED_EXCESS:
         return "0 %"
     if share >= 100:
-        return f"{ticks.short(100 * float(f'{share:.2g}'))} %"
+        return f"{ticks.short_text(100 * float(f'{share:.2g}'))} %"
     if share < 1e-4:
         return "<0.01 %"
     digits = f"{100 * share:.2g}" if share < 0.1 else f"{100 * share:.0f}"
     return f"{digits} %"
 
 
-def _short(value: float) -> str:
-    """Return a step size of two digits: 6·10⁻⁷, 10⁻⁵, 0.075."""
-    return ticks.short(float(f"{value:.2g}")).removeprefix("1·")
+def _short_step(value: float) -> str:
+    """Return a step size with two digits: 6·10⁻⁷, 10⁻⁵, 0.075."""
+    return ticks.short_text(float(f"{value:.2g}")).removeprefix("1·")
 
 
-def sentence(melt: Melt, best: str) -> str:
-    """Return what stands above a scheme's panels; best: how its step size is called."""
+def summary_sentence(melt: Melt, step_name: str) -> str:
+    """Return the sentence above a scheme's panels; step_name: `best` or `shown`."""
     layers = melt.layers
-    count, gone = len(layers.distinct), layers.gone(melt.step)
-    end = (
-        f"at the {best} step, {_short(melt.step)}, {gone} "
-        f"of {count} layer{'s' * (count != 1)} {'is' if gone == 1 else 'are'} gone"
+    count, gone_count = len(layers.distinct), layers.gone(melt.step)
+    end_text = (
+        f"at the {step_name} step, {_short_step(melt.step)}, {gone_count} "
+        f"of {count} layer{'s' * (count != 1)} {'is' if gone_count == 1 else 'are'} gone"
     )
-    peak = float(np.nanmax(melt.edge))
-    if peak > PEAK:
-        end += f", after a peak of {percent(peak)}"
+    peak_excess = float(np.nanmax(melt.edge))
+    if peak_excess > PEAK_RATIO:
+        end_text += f", after a peak of {percent(peak_excess)}"
     if layers.exact:
-        limit = 2 / layers.curvature[0]
+        step_limit = 2 / layers.curvature[0]
         stiffest = np.add.reduceat(layers.share, layers.distinct)[0]
-        why = f" because of a layer of {percent(stiffest)}" if stiffest < 0.2 else ""
-        return f"diverges above 2/L = {_short(limit)}{why}; {end}"
-    firm = np.flatnonzero(~melt.decided)
-    firm = firm[np.argsort(layers.sizes[firm])]
-    below = layers.excess[firm, -1] <= 1
-    if below.all() and not melt.decided.any():
-        return f"ends below its start at every step size tried; {end}"
-    count = len(firm) if below.all() else int(np.argmin(below))
+        cause = f" because of a layer of {percent(stiffest)}" if stiffest < 0.2 else ""
+        return f"diverges above 2/L = {_short_step(step_limit)}{cause}; {end_text}"
+    ranked_runs = np.flatnonzero(~melt.decided_by_rounding)
+    ranked_runs = ranked_runs[np.argsort(layers.sizes[ranked_runs])]
+    ends_below = layers.excess[ranked_runs, -1] <= 1
+    if ends_below.all() and not melt.decided_by_rounding.any():
+        return f"ends below its start at every step size tried; {end_text}"
+    count = len(ranked_runs) if ends_below.all() else int(np.argmin(ends_below))
     if not count:
-        return f"ends above its start from the smallest step size tried on; {end}"
-    return f"ends below its start up to step {_short(layers.sizes[firm[count - 1]])}; {end}"
+        return f"ends above its start from the smallest step size tried on; {end_text}"
+    largest_step = _short_step(layers.sizes[ranked_runs[count - 1]])
+    return f"ends below its start up to step {largest_step}; {end_text}"
 
 
-def notes(rows: Sequence[Melt], rest: Sequence[Melt], lacking: Mapping[str, str]) -> list[str]:
-    """Return what is said below the panels."""
+def notes(
+    drawn_melts: Sequence[Melt], omitted_melts: Sequence[Melt], reasons_by_label: Mapping[str, str]
+) -> list[str]:
+    """Return the notes below the panels.
+
+    Args:
+        drawn_melts: the schemes that are drawn.
+        omitted_melts: the schemes for which there is no room.
+        reasons_by_label: the reason why each other scheme cannot be drawn.
+    """
     caption = (
         "Each layer is a direction of the cost (an eigenvector of its Hessian at the start), the "
     )
     caption += "most curved on top, as thick as the excess cost to be removed along it. "
-    if all(melt.layers.exact for melt in rows):
-        iterations = {melt.layers.iterations for melt in rows}
+    if all(melt.layers.exact for melt in drawn_melts):
+        iterations = {melt.layers.iterations for melt in drawn_melts}
         power = f"{2 * iterations.pop()}" if len(iterations) == 1 else "(2 iterations)"
         caption += "Its colour is what the iterations at that step size leave of it, "
         caption += f"|1 - step size x curvature|^{power}. "
@@ -188,19 +238,23 @@ def notes(rows: Sequence[Melt], rest: Sequence[Melt], lacking: Mapping[str, str]
         caption += "Its colour is what is left of it after the run at that step size. "
         caption += "Dotted: 2/h at the start, for a layer of curvature h. "
     caption += "The colours along the thick line are what the right panel ends with."
-    if any(len(melt.layers.drawn) < len(melt.layers.distinct) for melt in rows):
-        caption += f" Neighbours of under {THIN:.1%} each are merged.".replace("%", " %")
+    if any(len(melt.layers.drawn) < len(melt.layers.distinct) for melt in drawn_melts):
+        caption += f" Neighbours of under {THIN_SHARE:.1%} each are merged.".replace("%", " %")
     notes = [caption]
-    starts = {str(melt.row.get(names.setting("start"))) for melt in rows}
+    starts = {str(melt.row.get(names.setting("start"))) for melt in drawn_melts}
     if starts - {"zeros", "None"}:
         notes.append("The excess cost is that of each scheme's own start.")
-    guessed = [m.label for m in rows if m.row.get(names.MINIMUM_REACHED.column) == "false"]
-    if guessed:
-        notes.append(f"{', '.join(guessed)}: {GUESSED}.")
-    if rest:
-        others = ", ".join(f"{melt.label} {percent(melt.edge[-1])}" for melt in rest)
-        notes.append(f"Not drawn, with the excess cost left: {others}.")
+    unsolved_labels = [
+        melt.label for melt in drawn_melts if melt.row.get(names.MINIMUM_REACHED.column) == "false"
+    ]
+    if unsolved_labels:
+        notes.append(f"{', '.join(unsolved_labels)}: {LOWEST_COST_NOTE}.")
+    if omitted_melts:
+        omitted_text = ", ".join(f"{melt.label} {percent(melt.edge[-1])}" for melt in omitted_melts)
+        notes.append(f"Not drawn, with the excess cost left: {omitted_text}.")
     by_reason: dict[str, list[str]] = {}
-    for label, reason in lacking.items():
+    for label, reason in reasons_by_label.items():
         by_reason.setdefault(reason, []).append(label)
-    return notes + [f"No picture of {', '.join(own)}: {why}." for why, own in by_reason.items()]
+    return notes + [
+        f"No picture of {', '.join(labels)}: {reason}." for reason, labels in by_reason.items()
+    ]

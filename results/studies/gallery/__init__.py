@@ -1,7 +1,7 @@
-"""Numbers of studies that no record holds: a module a folder of studies, a function a study.
+"""Numbers of studies that are computed from the records: one module a folder, one function a study.
 
-Each returns `dict[str, float]` of what the sweep recorded, and reads no more. Its formulas stand in
-the docstring. The pictures here are those of the README and the pages.
+Each function takes a sweep and returns a `dict[str, float]`, computed from the records alone. Its
+docstring gives the formulas. The pictures here are those of the README and the pages.
 """
 
 from collections.abc import Mapping
@@ -14,36 +14,55 @@ from normbench import names
 from normbench.results.store.runs import Sweep
 
 
-def of_only(sweep: Sweep, word: str) -> Mapping[str, Any]:
-    """Return the arrays that the sweep's one scheme has recorded under a word."""
-    (parts,) = sweep.arrays(sweep.of_role(names.SCHEME), word).values()
-    return parts
+def arrays_of_only_scheme(sweep: Sweep, group: str) -> Mapping[str, Any]:
+    """Return a group of recorded arrays of the sweep's only scheme.
+
+    Args:
+        sweep: A sweep of one scheme.
+        group: The name of the group, such as `biplot`.
+
+    Returns:
+        The arrays by name.
+    """
+    (arrays,) = sweep.arrays(sweep.of_role(names.SCHEME), group).values()
+    return arrays
 
 
 def at_cost(sweep: Sweep, cost: float) -> pd.DataFrame:
-    """Return the scheme runs where their training cost first is a cost.
+    """Return the state of each scheme run when its training cost first reaches a cost.
 
-    With the columns `iteration`, the first that has it or less, and, between that and the one
-    before, by their costs: `test_cost` and `missed`, the share of the test points that is
-    misclassified. NaN of a run that never comes there.
+    Args:
+        sweep: The sweep.
+        cost: The training cost.
+
+    Returns:
+        The scheme runs, with the columns `iteration`, the first whose training cost is at most
+        `cost`, and `test_cost` and `missed`, the share of misclassified test points, both
+        interpolated linearly in the training cost between that iteration and the one before. NaN
+        for a run that does not reach the cost.
     """
     rows = sweep.of_role(names.SCHEME)
     columns = [names.TEST_COST.key, names.TEST_MISCLASSIFICATIONS.key]
-    found = {}
-    for run_id, own in sweep.histories(rows).groupby("run_id"):
-        costs, values = own[names.TRAIN_COST.key].to_numpy(), own[columns].to_numpy(dtype=float)
+    interpolated = {}
+    for run_id, history in sweep.histories(rows).groupby("run_id"):
+        costs, values = (
+            history[names.TRAIN_COST.key].to_numpy(),
+            history[columns].to_numpy(dtype=float),
+        )
         first = int(np.argmax(costs <= cost))
         if costs[first] <= cost:
-            before = max(first - 1, 0)
-            fall = costs[before] - costs[first]
-            share = (costs[before] - cost) / fall if fall > 0 else 1.0
-            between = values[before] + share * (values[first] - values[before])
-            found[run_id] = [own["iteration"].to_numpy()[first], *between]
-    named = ["iteration", *columns]
-    table = pd.DataFrame.from_dict(found, orient="index", columns=named).reindex(rows["run_id"])
-    wrong = table[names.TEST_MISCLASSIFICATIONS.key].to_numpy() / rows["test_points"].to_numpy()
+            previous = max(first - 1, 0)
+            fall = costs[previous] - costs[first]
+            share = (costs[previous] - cost) / fall if fall > 0 else 1.0
+            interpolated_values = values[previous] + share * (values[first] - values[previous])
+            interpolated[run_id] = [history["iteration"].to_numpy()[first], *interpolated_values]
+    table_columns = ["iteration", *columns]
+    table = pd.DataFrame.from_dict(interpolated, orient="index", columns=table_columns).reindex(
+        rows["run_id"]
+    )
+    missed = table[names.TEST_MISCLASSIFICATIONS.key].to_numpy() / rows["test_points"].to_numpy()
     return rows.assign(
         iteration=table["iteration"].to_numpy(),
         test_cost=table[names.TEST_COST.key].to_numpy(),
-        missed=wrong,
+        missed=missed,
     )

@@ -8,29 +8,30 @@ from normbench.results.studies.gallery import at_cost
 
 
 def linear_autoencoder(sweep: Sweep) -> dict[str, float]:
-    """Return what the autoencoder finds under each scheme, over its starts.
+    """Return the solution of the autoencoder under each scheme, over its starts.
 
-    `SCHEME_overlap`: the squared cosine of its axis and the principal one, the mean; `SCHEME_lost`:
-    the share of the squares that is lost, the mean; `SCHEME_iterations`: the median to 1 percent of
-    the excess. `centre_over_sphered`, `standard_over_sphered`: of these medians.
+    `SCHEME_overlap`: the mean squared cosine of its axis and the first principal axis.
+    `SCHEME_lost`: the mean share of the squares that is lost. `SCHEME_iterations`: the median
+    iterations to 1 percent of the excess. `centre_over_sphered`, `standard_over_sphered`: the ratio
+    of these medians.
     """
-    found = {}
-    for label, parts in sweep.arrays(sweep.of_role(names.SCHEME), "autoencoder").items():
-        found[f"{label}_overlap"] = float(parts["overlap"].mean())
-        found[f"{label}_lost"] = float(parts["lost"].mean())
-        found[f"{label}_iterations"] = float(np.median(parts["iterations"]))
-    sphered = found["pca_sphere_iterations"]
+    numbers = {}
+    for label, arrays in sweep.arrays(sweep.of_role(names.SCHEME), "autoencoder").items():
+        numbers[f"{label}_overlap"] = float(arrays["overlap"].mean())
+        numbers[f"{label}_lost"] = float(arrays["lost"].mean())
+        numbers[f"{label}_iterations"] = float(np.median(arrays["iterations"]))
+    sphered = numbers["pca_sphere_iterations"]
     for label in ("centre", "standard"):
-        found[f"{label}_over_sphered"] = found[f"{label}_iterations"] / sphered
-    return found
+        numbers[f"{label}_over_sphered"] = numbers[f"{label}_iterations"] / sphered
+    return numbers
 
 
 def pca_basis(sweep: Sweep) -> dict[str, float]:
-    """Return what the basis is and does.
+    """Return the basis of principal directions, and its effect on the points.
 
-    `direction_1_n`: entry n of the first direction,
-    its largest entry positive. `cosine` of the two directions. `correlation` of the two coordinates
-    of the points under `pca`, in its size.
+    `direction_1_n`: entry n of the first direction, whose largest entry is positive. `cosine`: the
+    absolute cosine of the two directions. `correlation`: the absolute correlation of the two
+    coordinates of the points under `pca`.
     """
     points = sweep.arrays(sweep.of_role(names.SCHEME), "points")
     first, second = (axis / np.linalg.norm(axis) for axis in points["centre"]["axes"])
@@ -43,25 +44,28 @@ def pca_basis(sweep: Sweep) -> dict[str, float]:
     }
 
 
-TARGET = 0.3  # of the training cost
+TARGET_COST = 0.3  # of the training cost
 
 
 def standard_against_sphering(sweep: Sweep) -> dict[str, float]:
-    """Return the iterations to the target cost, and the test errors there, over the splits.
+    """Return the iterations to the target cost, and the test errors at it, over the splits.
 
-    `*_fewest`, `*_most`: iterations over the splits. `more_error`: the share of the test points
-    misclassified there, sphered minus standard on each split, its mean; `more_error_doubt`: the
-    standard deviation of these differences (divided by 5) over the root of 6.
+    `*_fewest`, `*_most`: the range of the iterations over the splits. `more_error`: the mean over
+    the splits of the difference sphered minus standard in the share of misclassified test points.
+    `more_error_doubt`: the standard error of that mean, over 6 splits with the divisor 5.
     """
-    rows = at_cost(sweep, TARGET).pivot(
+    rows = at_cost(sweep, TARGET_COST).pivot(
         index=names.setting("dataset.split_seed"),
         columns="normalizer",
         values=["iteration", "missed"],
     )
-    more = rows["missed"]["pca_sphere"] - rows["missed"]["standard"]
+    error_differences = rows["missed"]["pca_sphere"] - rows["missed"]["standard"]
     counts = rows["iteration"].astype(float)
-    found = {"more_error": float(more.mean()), "more_error_doubt": float(more.sem())}
+    numbers = {
+        "more_error": float(error_differences.mean()),
+        "more_error_doubt": float(error_differences.sem()),
+    }
     for name, scheme in (("standard", "standard"), ("sphered", "pca_sphere")):
-        found[f"{name}_fewest"] = float(counts[scheme].min(skipna=False))
-        found[f"{name}_most"] = float(counts[scheme].max(skipna=False))
-    return found
+        numbers[f"{name}_fewest"] = float(counts[scheme].min(skipna=False))
+        numbers[f"{name}_most"] = float(counts[scheme].max(skipna=False))
+    return numbers

@@ -4,39 +4,39 @@ import numpy as np
 
 from normbench import names
 from normbench.results.store.runs import Sweep
-from normbench.results.studies.gallery import of_only
+from normbench.results.studies.gallery import arrays_of_only_scheme
 
-KEPT = 49
+KEPT_COMPONENTS = 49
 
 
 def digit_three(sweep: Sweep) -> dict[str, float]:
-    """Return what is explained of the threes.
+    """Return the variance of the threes that 49 components explain.
 
-    `explained`: the first 49 eigenvalues of the covariance over the sum of all. `different`: how
-    many of the threes that stand for the plane are different ones.
+    `explained`: the sum of the first 49 eigenvalues of the covariance over the sum of all.
+    `different`: the number of distinct digits among the exemplars of the plane.
     """
-    values = of_only(sweep, "spectrum")["before"]
+    values = arrays_of_only_scheme(sweep, "spectrum")["before"]
     return {
-        "explained": float(values[:KEPT].sum() / values.sum()),
-        "different": float(len(np.unique(of_only(sweep, "exemplars")["place"]))),
+        "explained": float(values[:KEPT_COMPONENTS].sum() / values.sum()),
+        "different": float(len(np.unique(arrays_of_only_scheme(sweep, "exemplars")["place"]))),
     }
 
 
-MIDDLE = 30.0  # of arms at 0 and at 60 degrees
+MIDDLE_ANGLE = 30.0  # degrees, the bisector of the arms at 0 and at 60 degrees
 
 
 def nonorthogonal(sweep: Sweep) -> dict[str, float]:
     """Return the direction of the first principal axis, in degrees from the first feature.
 
-    `off_middle`: how far it is from the middle of the two arms, at 30 degrees; `standard`: where
-    it is once the points are standardized.
+    `off_middle`: its distance from the bisector of the two arms, at 30 degrees. `standard`: the
+    direction for standardized points.
     """
-    found = sweep.arrays(sweep.of_role(names.SCHEME), "points")
+    arrays_by_label = sweep.arrays(sweep.of_role(names.SCHEME), "points")
     angles = {}
-    for label, parts in found.items():
-        first = parts["axes"][0]
+    for label, arrays in arrays_by_label.items():
+        first = arrays["axes"][0]
         angles[label] = float(np.degrees(np.arctan2(first[1], first[0])) % 180)
-    return {"off_middle": abs(angles["centre"] - MIDDLE), "standard": angles["standard"]}
+    return {"off_middle": abs(angles["centre"] - MIDDLE_ANGLE), "standard": angles["standard"]}
 
 
 def old_faithful(sweep: Sweep) -> dict[str, float]:

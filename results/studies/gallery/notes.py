@@ -4,48 +4,50 @@ import numpy as np
 
 from normbench import names
 from normbench.results.store.runs import Sweep
-from normbench.results.studies.gallery import of_only
+from normbench.results.studies.gallery import arrays_of_only_scheme
 
 
 def aligned_perturbation(sweep: Sweep) -> dict[str, float]:
-    """Return how much of noise is no grey.
+    """Return the share of colour noise that is orthogonal to grey.
 
-    `grey`: the cosine of the first axis
-    and g, the direction in which red, green and blue are equal. `off_aligned`: of noise that has
-    along each axis v_k the variance l_k, the expected share of its square off g,
-    `sum l_k (1 - (v_k . g)^2) / sum l_k`; `off_round`: the same of noise alike in all directions.
+    `grey`: the cosine of the first axis and g, the direction in which red, green and blue are
+    equal. `off_aligned`: the expected share of the squared noise orthogonal to g,
+    `sum l_k (1 - (v_k . g)^2) / sum l_k`, for noise of variance l_k along each axis v_k.
+    `off_round`: the same for isotropic noise.
     """
-    parts = of_only(sweep, "biplot")
-    axes, deviations = parts["entries"], parts["deviations"]
-    along = axes.sum(axis=0) / len(axes) ** 0.5  # of each axis on g
-    off = 1 - along**2
+    biplot = arrays_of_only_scheme(sweep, "biplot")
+    axes, deviations = biplot["entries"], biplot["deviations"]
+    grey_cosines = axes.sum(axis=0) / len(axes) ** 0.5  # of each axis and g
+    off_grey = 1 - grey_cosines**2
     return {
-        "grey": abs(float(along[0])),
-        "off_aligned": float(np.average(off, weights=deviations**2)),
-        "off_round": float(np.mean(off)),
+        "grey": abs(float(grey_cosines[0])),
+        "off_aligned": float(np.average(off_grey, weights=deviations**2)),
+        "off_round": float(np.mean(off_grey)),
     }
 
 
-KIND = names.setting("dataset.augment")
+AUGMENTATION = names.setting("dataset.augment")
 
 
 def augmented_copies(sweep: Sweep) -> dict[str, float]:
-    """Return the shape of the training points with and without copies, and the test error.
+    """Return the condition number of the training points with and without copies, and test errors.
 
-    `none`, `round`: the largest eigenvalue of the covariance over the smallest, the median over
-    the splits; `aligned_over_none`: that of aligned copies over that of none. `more_error`: the
-    share of the test points misclassified at the end, with round copies less without, the mean
-    over the splits.
+    `none`, `round`: the median over the splits of the largest eigenvalue of the covariance over the
+    smallest, without copies and with round ones. `aligned_over_none`: the condition number with
+    aligned copies over the one without copies. `more_error`: the mean over the splits of the final
+    share of misclassified test points with round copies minus the share without copies.
     """
     schemes = sweep.of_role(names.SCHEME)
     spectra = sweep.arrays(schemes, "spectrum")
     condition: dict[str, float] = {}
     error: dict[str, float] = {}
-    for kind, rows in schemes.groupby(schemes[KIND].astype(str)):
-        values = [spectra[label]["before"] for label in rows["label"]]
-        condition[str(kind)] = float(np.median([one[0] / one[-1] for one in values]))
-        wrong = rows[names.FINAL_TEST_MISCLASSIFICATIONS.column] / rows["test_points"]
-        error[str(kind)] = float(wrong.mean())
+    for augmentation, rows in schemes.groupby(schemes[AUGMENTATION].astype(str)):
+        spectra_of_splits = [spectra[label]["before"] for label in rows["label"]]
+        condition[str(augmentation)] = float(
+            np.median([eigenvalues[0] / eigenvalues[-1] for eigenvalues in spectra_of_splits])
+        )
+        error_rates = rows[names.FINAL_TEST_MISCLASSIFICATIONS.column] / rows["test_points"]
+        error[str(augmentation)] = float(error_rates.mean())
     return {
         "none": condition["None"],
         "round": condition["round"],
@@ -55,54 +57,53 @@ def augmented_copies(sweep: Sweep) -> dict[str, float]:
 
 
 def dimension_reduction(sweep: Sweep) -> dict[str, float]:
-    """Return `kept`: 1 minus the share that is lost.
+    """Return `kept`, 1 minus the share of the variance that one component loses.
 
-    The share is measured on the points: of their squared distances from the mean, what is missing
-    after they went to one component and back.
+    The share is the squared reconstruction error of the points over their squared distances from
+    the mean.
     """
     (lost,) = sweep.of_role(names.SCHEME)[names.VARIANCE_LOST.column]
     return {"kept": 1 - float(lost)}
 
 
 def iris_pca(sweep: Sweep) -> dict[str, float]:
-    """Return what the angles between arrows tell.
+    """Return how well the angles between arrows of a biplot show the correlations of features.
 
-    An arrow is a feature's entries
-    in the components, each times the root of its eigenvalue. `gap`: the largest difference between
-    the cosine of two arrows and the correlation of their features; `gap_of_two`: of arrows in two
-    components.
+    The arrow of a feature has its entries in the components, each times the root of the
+    component's eigenvalue. `gap`: the largest difference between the cosine of two arrows and the
+    correlation of their features. `gap_of_two`: the same for arrows in the first two components.
     """
-    biplot = of_only(sweep, "biplot")
+    biplot = arrays_of_only_scheme(sweep, "biplot")
     arrows = biplot["entries"] * biplot["deviations"]
-    found = {}
-    for name, some in (("gap", arrows), ("gap_of_two", arrows[:, :2])):
-        units = some / np.linalg.norm(some, axis=1, keepdims=True)
-        found[name] = float(np.abs(units @ units.T - biplot["correlation"]).max())
-    return found
+    gaps = {}
+    for name, selected_arrows in (("gap", arrows), ("gap_of_two", arrows[:, :2])):
+        units = selected_arrows / np.linalg.norm(selected_arrows, axis=1, keepdims=True)
+        gaps[name] = float(np.abs(units @ units.T - biplot["correlation"]).max())
+    return gaps
 
 
 def zca_2d(sweep: Sweep) -> dict[str, float]:
-    """Return by how much each whitening turns the points, and what is left between both.
+    """Return the angle by which each whitening rotates the points, and the difference of both.
 
     A whitening is `Z = X W'` of centred points X (P, 2). Its polar factor Q, the orthogonal matrix
-    nearest to W, is a turn, or a turn and a flip. `zca_turn`, `pca_turn`: the largest angle, in
-    degrees, between a vector and its image under Q, `arccos` of the smallest real part of Q's
-    eigenvalues. `between`: the largest distance between a point under PCA and the same under ZCA
-    and `Q_pca`.
+    nearest to W, is a rotation, or a rotation and a reflection. `zca_turn`, `pca_turn`: the largest
+    angle, in degrees, between a vector and its image under Q, `arccos` of the smallest real part of
+    Q's eigenvalues. `between`: the largest difference in a coordinate between a point under PCA and
+    the same point under ZCA and `Q_pca`.
     """
-    found = sweep.arrays(sweep.of_role(names.SCHEME), "points")
-    points = {label: parts["points"] for label, parts in found.items()}
+    arrays_by_label = sweep.arrays(sweep.of_role(names.SCHEME), "points")
+    points = {label: arrays["points"] for label, arrays in arrays_by_label.items()}
     x = points["centre"]
     factors = {}
     for label in ("pca_sphere", "zca_sphere"):
         matrix = np.linalg.lstsq(x, points[label], rcond=None)[0].T
-        left, _, right = np.linalg.svd(matrix)
-        factors[label] = left @ right
-    turned = points["zca_sphere"] @ factors["pca_sphere"].T
+        left_vectors, _, right_vectors = np.linalg.svd(matrix)
+        factors[label] = left_vectors @ right_vectors
+    rotated = points["zca_sphere"] @ factors["pca_sphere"].T
     return {
         "zca_turn": _angle(factors["zca_sphere"]),
         "pca_turn": _angle(factors["pca_sphere"]),
-        "between": float(np.abs(turned - points["pca_sphere"]).max()),
+        "between": float(np.abs(rotated - points["pca_sphere"]).max()),
     }
 
 
@@ -113,18 +114,26 @@ def _angle(factor: np.ndarray) -> float:
 
 
 def zca_images(sweep: Sweep) -> dict[str, float]:
-    """Return `zca_alike` and `pca_alike`: how much a whitened digit looks like the digit.
+    """Return `zca_alike` and `pca_alike`, the similarity of a whitened digit to the digit.
 
-    The correlation, over the pixels, of an image and its coordinates under the scheme, row by row
-    (of fewer coordinates, the others are 0); the mean over the 8 images that are recorded.
+    The similarity is the correlation over the pixels of an image and its coordinates under the
+    scheme, padded with 0 to the number of pixels. The number is the mean over the 8 recorded
+    images.
     """
-    found = sweep.arrays(sweep.of_role(names.SCHEME), "components")
+    arrays_by_label = sweep.arrays(sweep.of_role(names.SCHEME), "components")
     return {
-        f"{label.removesuffix('_sphere')}_alike": _alike(parts["points"], parts["under"])
-        for label, parts in found.items()
+        f"{label.removesuffix('_sphere')}_alike": _mean_correlation(
+            arrays["points"], arrays["under"]
+        )
+        for label, arrays in arrays_by_label.items()
     }
 
 
-def _alike(images: np.ndarray, under: np.ndarray) -> float:
-    whole = np.pad(under, ((0, 0), (0, images.shape[1] - under.shape[1])))
-    return float(np.mean([np.corrcoef(one, other)[0, 1] for one, other in zip(images, whole)]))
+def _mean_correlation(images: np.ndarray, coordinates: np.ndarray) -> float:
+    """Return the mean correlation of images `(n, pixels)` with their coordinates `(n, k)`."""
+    padded = np.pad(coordinates, ((0, 0), (0, images.shape[1] - coordinates.shape[1])))
+    return float(
+        np.mean(
+            [np.corrcoef(image, padded_image)[0, 1] for image, padded_image in zip(images, padded)]
+        )
+    )

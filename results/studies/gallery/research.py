@@ -8,29 +8,29 @@ from numpy.typing import NDArray
 
 from normbench import names
 from normbench.results.compare import evidence
-from normbench.results.compare.reached import excess_left, first_held
+from normbench.results.compare.reached import excess_left, first_iteration_below
 from normbench.results.store.rows import as_rows
 from normbench.results.store.runs import Sweep
-from normbench.results.studies.gallery import at_cost, of_only
+from normbench.results.studies.gallery import arrays_of_only_scheme, at_cost
 
-KIND, SCALE = names.setting("dataset.kind"), names.setting("dataset.scale")
+DATA_KIND, DATA_SCALE = names.setting("dataset.kind"), names.setting("dataset.scale")
 
 
 def broken_data(sweep: Sweep) -> dict[str, float]:
-    """Return `KIND_SCALE_FORMULA_QUANTITY`, and `worst_FORMULA_QUANTITY`, the largest of all.
+    """Return `KIND_SCALE_FORMULA_QUANTITY`, as each job with `record=[formulas]` recorded it.
 
-    What `record=[formulas]` kept of each job; the worst of those that are finite.
+    `worst_FORMULA_QUANTITY` is the largest finite value of all jobs.
     """
     schemes = sweep.of_role(names.SCHEME).set_index("label")
-    found: dict[str, float] = {}
-    for label, parts in sweep.arrays(sweep.of_role(names.SCHEME), "formulas").items():
-        place = f"{schemes.loc[label, KIND]}_{float(schemes.loc[label, SCALE]):g}"
-        for quantity in set(parts) - {"formula"}:
-            for formula, value in zip(parts["formula"], parts[quantity]):
-                found[f"{place}_{formula}_{quantity}"] = float(value)
+    numbers: dict[str, float] = {}
+    for label, arrays in sweep.arrays(sweep.of_role(names.SCHEME), "formulas").items():
+        data_name = f"{schemes.loc[label, DATA_KIND]}_{float(schemes.loc[label, DATA_SCALE]):g}"
+        for quantity in set(arrays) - {"formula"}:
+            for formula, value in zip(arrays["formula"], arrays[quantity]):
+                numbers[f"{data_name}_{formula}_{quantity}"] = float(value)
                 worst = f"worst_{formula}_{quantity}"
-                found[worst] = max(found.get(worst, 0.0), float(value))  # NaN is no larger
-    return found
+                numbers[worst] = max(numbers.get(worst, 0.0), float(value))  # NaN is no larger
+    return numbers
 
 
 def centring_alone(sweep: Sweep) -> dict[str, float]:
@@ -49,45 +49,53 @@ def centring_alone(sweep: Sweep) -> dict[str, float]:
     }
 
 
-# After so many iterations: by what is left to descend on the training points, and by the error.
-BY = {"descent_": names.FOLDS_TRAIN_COST, "error_": names.FOLDS_ERROR}
+# The criteria of the ranking: the final training cost, and the error on held-out folds.
+CRITERIA = {"descent_": names.FOLDS_TRAIN_COST, "error_": names.FOLDS_ERROR}
 
 
 def does_the_choice_matter(sweep: Sweep) -> dict[str, float]:
-    """Return places and ranks by `descent` and by `error`, and what the choice is worth.
+    """Return positions and ranks by `descent` and by `error`, and the effect of the choice.
 
-    `BY_place_SCHEME`, `BY_rank_SCHEME`, `BY_low_SCHEME`, `BY_high_SCHEME`: its place, its mean rank
-    and the interval, see `ranks`. `BY_lead`: the second's low minus the first's high, above 0 where
-    the intervals are apart. `agreement`: the rank correlation of both mean ranks. `spread`: the
-    largest over the data sets of the worst scheme's error minus the best's; `harm`: that of the
-    worst scheme's error minus the error without one.
+    `BY_place_SCHEME`, `BY_rank_SCHEME`, `BY_low_SCHEME`, `BY_high_SCHEME`: a position,
+    a mean rank and its confidence interval, see `ranks`. `BY_lead`: the low end of the second
+    minus the high end of the first, above 0 where the intervals are disjoint. `agreement`: the rank
+    correlation of both mean ranks. `spread`: the largest difference, over the data sets, of the
+    worst scheme's error minus the best scheme's. `harm`: the same of the worst scheme's error minus
+    the error without a scheme.
     """
-    found: dict[str, float] = {}
-    orders = {}
-    for by, metric in BY.items():
-        table = orders[by] = ranks(sweep, metric)
-        for place, (name, row) in enumerate(table.iterrows(), 1):
-            found[f"{by}place_{name}"] = float(place)
-            found |= {f"{by}{key}_{name}": float(value) for key, value in row.items()}
-        found[f"{by}lead"] = float(table["low"].iloc[1] - table["high"].iloc[0])
-    first, second = (orders[by]["rank"] for by in BY)
-    found["agreement"] = float(first.corr(second, method="spearman"))
+    numbers: dict[str, float] = {}
+    tables = {}
+    for prefix, metric in CRITERIA.items():
+        table = tables[prefix] = ranks(sweep, metric)
+        for position, (name, row) in enumerate(table.iterrows(), 1):
+            numbers[f"{prefix}place_{name}"] = float(position)
+            numbers |= {f"{prefix}{key}_{name}": float(value) for key, value in row.items()}
+        numbers[f"{prefix}lead"] = float(table["low"].iloc[1] - table["high"].iloc[0])
+    first, second = (tables[prefix]["rank"] for prefix in CRITERIA)
+    numbers["agreement"] = float(first.corr(second, method="spearman"))
     rows = sweep.of_role(names.SCHEME)
     errors = rows.pivot(
         index=names.DATASET.column, columns="normalizer", values=names.FOLDS_ERROR.column
     )
-    found["spread"] = float((errors.max(axis=1) - errors.min(axis=1)).max())
-    found["harm"] = float((errors.max(axis=1) - errors["identity"]).max())
-    return found
+    numbers["spread"] = float((errors.max(axis=1) - errors.min(axis=1)).max())
+    numbers["harm"] = float((errors.max(axis=1) - errors["identity"]).max())
+    return numbers
 
 
 def ranks(sweep: Sweep, metric: names.Metric) -> pd.DataFrame:
-    """Return one row a scheme, the best first: its mean `rank`, and the interval `low` to `high`.
+    """Return the mean `rank` of each scheme with a confidence interval `low` to `high`.
 
-    Schemes are ranked on each data set and seed, equal ones sharing the mean of their ranks. The
-    five folds of a seed share their data: a seed is one value, its mean rank over the data sets,
-    and the interval of its median is over the seeds. It says what other splits of these data sets
-    would change, and nothing of other data sets.
+    Schemes are ranked on each data set and seed; equal schemes share the mean of their ranks. The
+    seed is the unit of the sample, because the folds of a seed share their data: its value is the
+    mean rank over the data sets. The interval of the median over the seeds covers other splits of
+    these data sets, and not other data sets.
+
+    Args:
+        sweep: The sweep.
+        metric: The metric of the folds, recorded as a series over the seeds.
+
+    Returns:
+        One row a scheme, the best first.
     """
     rows = [
         (row[names.DATASET.column], seed, row["normalizer"], value)
@@ -99,67 +107,79 @@ def ranks(sweep: Sweep, metric: names.Metric) -> pd.DataFrame:
     by_seed = table.groupby(["scheme", "seed"])["rank"].mean().unstack()
     low, high = evidence.interval(by_seed.to_numpy())
     mean = np.asarray(by_seed.mean(axis=1))
-    found = pd.DataFrame({"rank": mean, "low": low, "high": high}, index=by_seed.index)
-    return found.sort_values("rank")
+    intervals = pd.DataFrame({"rank": mean, "low": low, "high": high}, index=by_seed.index)
+    return intervals.sort_values("rank")
 
 
 Array = NDArray[np.float64]
-BUDGETS = {100: 25, 200: 50, 400: 100}  # iterations, and the step size, a quarter of them
+# By number of iterations: the step size, a quarter of them.
+STEP_SIZES_BY_BUDGET = {100: 25, 200: 50, 400: 100}
 
 
 def large_steps(sweep: Sweep) -> dict[str, float]:
-    """Return `bound`, and `cost_K`: the cost after K iterations of step K / 4.
+    """Return `bound`, and `cost_K`, the cost after K iterations of step size K / 4.
 
     bound: the largest `margin^2 step (k - s) cost(k)` over all step sizes and k > s, where s is the
-    iteration from which on the cost stays under 1 / step.
+    first iteration from which the cost stays below 1 / step.
     """
-    points = of_only(sweep, "points")
+    points = arrays_of_only_scheme(sweep, "points")
     size = margin(points["points"], points["target"])
     costs = {
-        float(step): part[names.TRAIN_COST.key].to_numpy()
-        for step, part in sweep.histories(sweep.of_role(names.STEP)).groupby("step_size")
+        float(step): history[names.TRAIN_COST.key].to_numpy()
+        for step, history in sweep.histories(sweep.of_role(names.STEP)).groupby("step_size")
     }
-    found = {f"cost_{count}": float(costs[step][count]) for count, step in BUDGETS.items()}
-    return found | {"bound": max(_largest(step, cost, size) for step, cost in costs.items())}
+    numbers = {
+        f"cost_{count}": float(costs[step][count]) for count, step in STEP_SIZES_BY_BUDGET.items()
+    }
+    return numbers | {"bound": max(_largest(step, cost, size) for step, cost in costs.items())}
 
 
 def _largest(step: float, cost: Array, size: float) -> float:
-    late = np.flatnonzero(cost >= 1 / step)
-    first = int(late[-1]) + 1 if len(late) else 0
+    """Return the largest `size^2 step (k - s) cost(k)` of one descent, see `large_steps`."""
+    iterations_above = np.flatnonzero(cost >= 1 / step)
+    first = int(iterations_above[-1]) + 1 if len(iterations_above) else 0
     k = np.arange(first + 1, len(cost))
     return float(np.max(size**2 * step * (k - first) * cost[k], initial=0.0))
 
 
 def margin(x: Array, y: Array) -> float:
-    """Return the largest margin of points x (P, N) of two classes, the bias among the weights.
+    """Return the largest margin of the points of two classes, with the bias among the weights.
 
-    `max over |w| = 1 of min over p of y_p w [1, x_p]`, from the shortest v with all
-    `y_p v [1, x_p] >= 1`: it is `1 / |v|`.
+    The margin is `max over |w| = 1 of min over p of y_p w [1, x_p]`. It is `1 / |v|` for the
+    shortest v with `y_p v [1, x_p] >= 1` for all points.
+
+    Args:
+        x: The points `(P, N)`.
+        y: Their targets `(P,)`, of two values.
+
+    Returns:
+        The margin.
     """
     from scipy.optimize import minimize
 
     signed = np.where(y == y.max(), 1.0, -1.0)[:, None] * np.c_[np.ones(len(x)), x]
-    rule = {"type": "ineq", "fun": lambda v: signed @ v - 1, "jac": lambda v: signed}
-    first = np.linalg.lstsq(signed, np.ones(len(x)), rcond=None)[0]
+    constraint = {"type": "ineq", "fun": lambda v: signed @ v - 1, "jac": lambda v: signed}
+    start = np.linalg.lstsq(signed, np.ones(len(x)), rcond=None)[0]
     options = {"ftol": 1e-14, "maxiter": 1000}
-    found = minimize(
+    solution = minimize(
         lambda v: v @ v,
-        first,
+        start,
         jac=lambda v: 2 * v,
         method="SLSQP",
-        constraints=rule,
+        constraints=constraint,
         options=options,
     )
-    return float(1 / np.linalg.norm(found.x))
+    return float(1 / np.linalg.norm(solution.x))
 
 
 def large_steps_ridge(sweep: Sweep) -> dict[str, float]:
-    """Return the exponents `small` and `large` of the iterations in kappa, with their intervals.
+    """Return the exponents `small` and `large` of the iterations as a power of kappa.
 
-    kappa is `L / (2 l2)`. The iterations are those from which on `cost - least cost <= l2`: `small`
-    at the smallest step size, `large` at the one that takes the fewest. An exponent is the slope of
-    least squares through the logarithms over the ridges; `NAME_low` to `NAME_high` holds it with 95
-    percent, if the logarithms scatter about a line normally (Student's t).
+    kappa is `L / (2 l2)`. The iterations are counted until `cost - least cost <= l2` holds for
+    good: `small` at the smallest step size, `large` at the step size with the fewest iterations. An
+    exponent is the slope of the least-squares line through the logarithms, over the penalties.
+    `NAME_low` to `NAME_high` is its 95 percent confidence interval, for residuals of a normal
+    distribution (Student's t).
     """
     from scipy.stats import linregress, t
 
@@ -170,46 +190,48 @@ def large_steps_ridge(sweep: Sweep) -> dict[str, float]:
         l2 = float(job[names.setting("cost.l2")])
         goal = float(job[names.MINIMUM.column]) + l2
         counts = {
-            float(step): max(first_held(dict(enumerate(part[names.TRAIN_COST.key])), goal), 1.0)
-            for step, part in histories.groupby("step_size")
+            float(step): max(
+                first_iteration_below(dict(enumerate(history[names.TRAIN_COST.key])), goal), 1.0
+            )
+            for step, history in histories.groupby("step_size")
         }
         kappa = float(job[names.LIPSCHITZ.column]) / (2 * l2)
         rows.append((kappa, counts[min(counts)], min(counts.values())))
     kappa, small, large = np.log(np.array(rows)).T
-    found: dict[str, float] = {}
+    numbers: dict[str, float] = {}
     for name, counts in (("small", small), ("large", large)):
         line = linregress(kappa, counts)
-        reach = float(t.ppf(0.975, len(kappa) - 2)) * line.stderr
-        found |= {name: line.slope, f"{name}_low": line.slope - reach}
-        found[f"{name}_high"] = line.slope + reach
-    return found
+        half_width = float(t.ppf(0.975, len(kappa) - 2)) * line.stderr
+        numbers |= {name: line.slope, f"{name}_low": line.slope - half_width}
+        numbers[f"{name}_high"] = line.slope + half_width
+    return numbers
 
 
 def ridge_dial(sweep: Sweep) -> dict[str, float]:
-    """Return `error_RIDGE`: the share of test points misclassified where the training cost is 0.3.
+    """Return `error_RIDGE`, the share of misclassified test points at a training cost of 0.3.
 
-    Of ridges that come there, between the iterations about that cost.
+    It is interpolated between iterations, see `at_cost`, for ridges that reach the cost.
     """
     rows = at_cost(sweep, 0.3).dropna(subset="missed")
     ridges = rows[names.setting("normalizer.ridge")].astype(float)
     return {f"error_{ridge:g}": float(error) for ridge, error in zip(ridges, rows["missed"])}
 
 
-GOAL = 0.104  # cost
+GOAL_COST = 0.104  # cost
 
 
 def penalty_and_scaling(sweep: Sweep) -> dict[str, float]:
-    """Return the relative spread of the least cost over the schemes, by whose weights l2 has."""
+    """Return the relative spread of the least cost over the schemes, by the setting cost.l2_in."""
     rows = sweep.of_role(names.SCHEME)
-    least = rows[names.MINIMUM.column].groupby(rows[names.setting("cost.l2_in")])
-    return {str(of): float(own.max() / own.min() - 1) for of, own in least}
+    minima_by_l2_in = rows[names.MINIMUM.column].groupby(rows[names.setting("cost.l2_in")])
+    return {str(l2_in): float(minima.max() / minima.min() - 1) for l2_in, minima in minima_by_l2_in}
 
 
 def preconditioning(sweep: Sweep) -> dict[str, float]:
     """Return the largest `|cost / other cost - 1|` of all step sizes and iterations, by optimizer.
 
-    `gradient_descent`: preconditioned by a sphering on raw points, against plain on sphered ones.
-    `adam`: on raw points, against sphered ones.
+    `gradient_descent`: descent on raw points, preconditioned by a sphering, against plain descent
+    on sphered points. `adam`: on raw points, against sphered points.
     """
     steps = sweep.of_role(names.STEP)
     cost = names.TRAIN_COST.key
@@ -224,34 +246,37 @@ def preconditioning(sweep: Sweep) -> dict[str, float]:
         "adam": [("adam", "identity"), ("adam", "pca_sphere")],
     }
     return {
-        name: float((wide[one] / wide[other] - 1).abs().max())
-        for name, (one, other) in pairs.items()
+        name: float((wide[first] / wide[second] - 1).abs().max())
+        for name, (first, second) in pairs.items()
     }
 
 
 def rotations(sweep: Sweep) -> dict[str, float]:
-    """Return `OPTIMIZER_fewest` and `OPTIMIZER_most`: iterations over the rotations.
+    """Return `OPTIMIZER_fewest` and `OPTIMIZER_most`, the range of iterations over the rotations.
 
-    Of a rotation, those from which on the cost is at most 0.104, at the step size that takes the
-    fewest; infinite where none comes there.
+    The iterations of a rotation are counted until the cost stays at or below 0.104, at the step
+    size that takes the fewest; they are infinite where no step size reaches that cost.
     """
     steps = sweep.of_role(names.STEP)
     histories = sweep.histories(steps, [names.TRAIN_COST.key])
     counts = {
-        run_id: first_held(dict(enumerate(part[names.TRAIN_COST.key])), GOAL)
-        for run_id, part in histories.groupby("run_id")
+        run_id: first_iteration_below(dict(enumerate(history[names.TRAIN_COST.key])), GOAL_COST)
+        for run_id, history in histories.groupby("run_id")
     }
     best = steps.assign(count=steps["run_id"].map(counts)).groupby(
         [names.OPTIMIZER.column, "parent"]
     )["count"]
-    found: dict[str, float] = {}
-    for optimizer, own in best.min().groupby(level=0):
-        found |= {f"{optimizer}_fewest": float(own.min()), f"{optimizer}_most": float(own.max())}
-    return found
+    numbers: dict[str, float] = {}
+    for optimizer, fewest_iterations in best.min().groupby(level=0):
+        numbers |= {
+            f"{optimizer}_fewest": float(fewest_iterations.min()),
+            f"{optimizer}_most": float(fewest_iterations.max()),
+        }
+    return numbers
 
 
 def scaling_with_adam(sweep: Sweep) -> dict[str, float]:
-    """Return `OPTIMIZER_SCHEME`: the share of the start's excess that the best step size leaves."""
+    """Return `OPTIMIZER_SCHEME`, the remaining share of the excess at the best step size."""
     rows = as_rows(sweep.of_role(names.SCHEME))
     return {
         f"{row[names.OPTIMIZER.column]}_{row['normalizer']}": excess_left(row, row) for row in rows
@@ -261,47 +286,49 @@ def scaling_with_adam(sweep: Sweep) -> dict[str, float]:
 def six_whitenings_one_curve(sweep: Sweep) -> dict[str, float]:
     """Return the largest `|cost / cost under pca_sphere - 1|`, of all step sizes and iterations.
 
-    `whitenings`: of the five that are full; `with_ledoit_wolf`: of that one too.
+    `whitenings`: over the five full whitenings. `with_ledoit_wolf`: over `ledoit_wolf` too.
     """
     table = sweep.histories(sweep.of_role(names.STEP), [names.TRAIN_COST.key])
     cost = names.TRAIN_COST.key
     wide = table.pivot(index=["step_size", "iteration"], columns="normalizer", values=cost)
-    apart = (wide.div(wide["pca_sphere"], axis=0) - 1).abs().max()
+    deviations = (wide.div(wide["pca_sphere"], axis=0) - 1).abs().max()
     return {
-        "whitenings": float(apart.drop("ledoit_wolf").max()),
-        "with_ledoit_wolf": float(np.max(apart)),
+        "whitenings": float(deviations.drop("ledoit_wolf").max()),
+        "with_ledoit_wolf": float(np.max(deviations)),
     }
 
 
 def solver_buys(sweep: Sweep) -> dict[str, float]:
-    """Return `DATASET_SCHEME_reached`: 1 where lbfgs comes to 1e-2 of the excess, else 0."""
+    """Return `DATASET_SCHEME_reached`, 1 where lbfgs reaches 1e-2 of the excess, else 0."""
     rows = sweep.of_role(names.SCHEME)
-    own = rows[rows[names.OPTIMIZER.column] == "lbfgs"]
-    count = own[names.reached("1e-2").column]
-    keys = own[names.DATASET.column] + "_" + own["normalizer"]
-    return {f"{key}_reached": float(pd.notna(value)) for key, value in zip(keys, count)}
+    lbfgs_runs = rows[rows[names.OPTIMIZER.column] == "lbfgs"]
+    iterations = lbfgs_runs[names.reached("1e-2").column]
+    keys = lbfgs_runs[names.DATASET.column] + "_" + lbfgs_runs["normalizer"]
+    return {f"{key}_reached": float(pd.notna(value)) for key, value in zip(keys, iterations)}
 
 
 def statistics_before_the_split(sweep: Sweep) -> dict[str, float]:
-    """Return `SCHEME_POINTS`: by how much the cross-validated error is off.
+    """Return `SCHEME_POINTS`, the bias of the cross-validated error.
 
-    That fitted on all points minus that fitted on the training points of each fold, the mean over
-    the subsets.
+    The bias is the error with the scheme fitted on all points minus the error with the scheme
+    fitted on the training points of each fold, the mean over the subsets.
     """
     rows = sweep.of_role(names.SCHEME)
     keys = ["normalizer", names.setting("dataset.points"), names.FIT_ON]
     means = rows.groupby(keys)[names.FOLDS_ERROR.column].mean().unstack()
-    off = means["all"] - means["train"]
-    return {f"{scheme}_{points}": float(value) for (scheme, points), value in off.items()}
+    biases = means["all"] - means["train"]
+    return {f"{scheme}_{points}": float(value) for (scheme, points), value in biases.items()}
 
 
 def where_the_gain_is(sweep: Sweep) -> dict[str, float]:
-    """Return `kept_SCHEME`: the share of the gain over identity that is left at the minimum.
+    """Return `kept_SCHEME`, the share of the gain over identity that remains at the minimum.
 
-    `log(identity / scheme)` of the condition numbers at the minimum, over that at the start.
+    It is `log(identity / scheme)` of the condition numbers at the minimum over that at the start.
     """
     rows = sweep.of_role(names.SCHEME).set_index("normalizer")
-    start, end = (rows[one.column] for one in (names.CONDITION_START, names.CONDITION_MINIMUM))
+    start, end = (
+        rows[metric.column] for metric in (names.CONDITION_START, names.CONDITION_MINIMUM)
+    )
     return {
         f"kept_{name}": math.log(end["identity"] / end[name])
         / math.log(start["identity"] / start[name])
@@ -309,23 +336,23 @@ def where_the_gain_is(sweep: Sweep) -> dict[str, float]:
     }
 
 
-SIZES = (100, 300, 450, 500, 600, 1200)  # of training points, to rounding
+TRAINING_SIZES = (100, 300, 450, 500, 600, 1200)  # numbers of training points, rounded
 
 
 def whitening_and_generalization(sweep: Sweep) -> dict[str, float]:
-    """Return `SCHEME_FIT_cost_POINTS` and `SCHEME_FIT_error_POINTS`, of the test points.
+    """Return `SCHEME_FIT_cost_POINTS` and `SCHEME_FIT_error_POINTS` on the test points.
 
-    Where the training cost first is 0.1; error: the share that is misclassified. FIT: whose
-    statistics the scheme learnt, `train` or `all`. POINTS: those to train on. `SCHEME_FIT_peak`:
-    those that have the largest error.
+    They are taken where the training cost first is 0.1; the error is the share of misclassified
+    points. FIT: the points that the scheme was fitted on, `train` or `all`. POINTS: the number of
+    training points. `SCHEME_FIT_peak`: the number of training points with the largest error.
     """
-    found: dict[str, float] = {}
+    numbers: dict[str, float] = {}
     largest: dict[str, float] = {}
     for row in as_rows(at_cost(sweep, 0.1).dropna(subset="missed")):  # of equal ones the first
-        place = f"{row['normalizer']}_{row[names.FIT_ON]}"
-        points = SIZES[np.abs(np.subtract(SIZES, row["train_points"])).argmin()]
-        found[f"{place}_cost_{points}"] = float(row["test_cost"])
-        found[f"{place}_error_{points}"] = float(row["missed"])
-        if row["missed"] > largest.get(place, -1.0):
-            largest[place], found[f"{place}_peak"] = row["missed"], float(points)
-    return found
+        scheme_name = f"{row['normalizer']}_{row[names.FIT_ON]}"
+        points = TRAINING_SIZES[np.abs(np.subtract(TRAINING_SIZES, row["train_points"])).argmin()]
+        numbers[f"{scheme_name}_cost_{points}"] = float(row["test_cost"])
+        numbers[f"{scheme_name}_error_{points}"] = float(row["missed"])
+        if row["missed"] > largest.get(scheme_name, -1.0):
+            largest[scheme_name], numbers[f"{scheme_name}_peak"] = row["missed"], float(points)
+    return numbers

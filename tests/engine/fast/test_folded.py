@@ -203,7 +203,7 @@ def test_a_penalty_is_on_the_same_weights(rng, l2_in):
 
 
 def test_what_is_recorded_is_of_some_points_and_says_so(rng, monkeypatch):
-    monkeypatch.setattr("normbench.measures.contract.MOST_SHOWN", 100)
+    monkeypatch.setattr("normbench.measures.contract.MAX_SHOWN_POINTS", 100)
     x, y = cloud(rng)
     record = ("points", "biplot", "components", "spectrum", "contours", "hessian", "features")
     wide = made(x[:, :1], y)
@@ -226,7 +226,7 @@ def test_what_is_recorded_is_of_some_points_and_says_so(rng, monkeypatch):
 
 
 def test_a_shown_point_is_among_those_that_are_shown(rng, monkeypatch):
-    monkeypatch.setattr("normbench.measures.contract.MOST_SHOWN", 50)
+    monkeypatch.setattr("normbench.measures.contract.MAX_SHOWN_POINTS", 50)
     x, y = cloud(rng)
     for read in (False, True):
         shown = ran(made(x, y), "pca", record=("components",), shown_point=777, read=read)

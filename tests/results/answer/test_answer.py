@@ -331,7 +331,7 @@ def test_a_step_size_that_was_chosen_is_not_called_the_best(three):
 
 
 def test_of_no_iterations_nothing_is_said_to_be_fastest(three, monkeypatch):
-    none = pd.DataFrame(columns=reached.COLUMNS)
+    none = pd.DataFrame(columns=reached.REACHED_COLUMNS)
     monkeypatch.setattr(race, "reached", lambda sweeps, target: none)
     monkeypatch.setattr(fastest, "reached", lambda sweeps, target: none)
     sweep = Sweep(three.uri, "sweep-1", three.sweep.runs)  # of which nothing is known yet

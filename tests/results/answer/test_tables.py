@@ -13,7 +13,7 @@ from normbench.command.results.commands import main
 from normbench.results.answer import tables
 from normbench.results.compare import problems
 from normbench.results.safe import secrets
-from normbench.results.store import runs
+from normbench.results.store import run_table, runs
 from normbench.results.store.errors import ResultsError
 from tests.conftest import ROOT
 from tests.results import made
@@ -33,7 +33,7 @@ def labels(*rows):
     count = range(len(frame))
     about = {"run_id": [f"r{n}" for n in count], "tags.sweep_id": [f"s{n // 2}" for n in count]}
     frame = frame.assign(role="scheme", experiment="e", normalizer="a", parent="", **about)
-    return list(runs._labelled(frame)["label"])
+    return list(run_table.add_labels(frame)["label"])
 
 
 ADAM = {"optimizer": "adam", "optimizer._target_": "x.adam", "optimizer.epsilon": "0.1"}
@@ -137,9 +137,9 @@ def test_formats_hold_the_same_table(three):
     table = tables.summary(three.sweep)
     assert len(tables.text(table).splitlines()) == 4
     assert len(tables.markdown(table).splitlines()) == 5
-    back = pd.read_csv(io.StringIO(tables.FORMATS["csv"](table)))
+    back = pd.read_csv(io.StringIO(tables.TABLE_FORMATS["csv"](table)))
     assert np.array_equal(back["cost"], table["cost"])
-    again = pd.read_parquet(io.BytesIO(tables.FORMATS["parquet"](table)))
+    again = pd.read_parquet(io.BytesIO(tables.TABLE_FORMATS["parquet"](table)))
     pd.testing.assert_frame_equal(again, table)
     lines = tables.latex(table).splitlines()
     assert lines[0].startswith(r"\begin{tabular}{ll")

@@ -16,7 +16,7 @@ TABLES = 4000
 
 @pytest.mark.parametrize(("pairs", "count"), [(1, 6), (3, 7), (6, 8), (28, 11), (0, 6)])
 def test_the_fewest_values_follow_from_the_number_of_pairs(pairs, count):
-    assert evidence.fewest(pairs) == count
+    assert evidence.fewest_values(pairs) == count
     one_sided = np.tile(np.arange(1.0, count + 1), (max(pairs, 1), 1))
     assert (evidence.judge(one_sided).direction == 1).all()
     short = evidence.judge(one_sided[:, 1:])

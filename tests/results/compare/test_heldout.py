@@ -35,7 +35,7 @@ def test_a_faster_scheme_that_predicts_best_is_told():
 
 def test_a_faster_scheme_that_predicts_worse_is_told():
     table = splits(fast=[0.04, 0.05, 0.06], slow=[0.02, 0.03, 0.01])
-    assert heldout.predicts_best(table) == ["slow"]
+    assert heldout.best_predictors(table) == ["slow"]
     (pair,) = heldout.paired(table).to_dict("records")
     assert (pair["scheme"], pair["wins"]) == ("fast", 0.0)
     tied = splits(fast=[0.04, 0.05], slow=[0.02, 0.05])
@@ -49,7 +49,7 @@ def test_a_faster_scheme_that_predicts_worse_is_told():
     assert heldout.worse_though_faster(table, ["slow", "fast"]) == ""  # equally fast
     one = heldout.worse_though_faster(splits(fast=[0.04], slow=[0.02]), ["fast"])
     assert "though 1 split is too few to be sure" in one
-    assert heldout.told(splits(a=[0.01, 0.05, 0.3]), ["a"]).startswith("5.0%")
+    assert heldout.predictions_text(splits(a=[0.01, 0.05, 0.3]), ["a"]).startswith("5.0%")
     sure = splits(fast=[0.04] * 6, slow=[0.02] * 6)
     assert "predicts worse, on 6 splits: 4.0%" in heldout.worse_though_faster(sure, ["fast"])
     # A third scheme: the verdicts of three pairs hold together from seven splits on.
@@ -68,43 +68,43 @@ def test_predictions_that_round_to_the_same_are_told_apart():
 
 def test_equal_predictions_are_named_together():
     near = splits(a=[0.1], b=[0.1 + 1e-9], c=[0.1 + 5e-6])
-    assert heldout.predicts_best(near) == ["a", "b"]
+    assert heldout.best_predictors(near) == ["a", "b"]
 
 
 def test_real_targets_are_compared_by_their_cost():
     table = splits(a=[np.nan], b=[np.nan]).assign(cost=[3.0, 2.0])
-    assert heldout.predicts_best(table) == ["b"]
-    assert heldout.told(table, ["b"]) == "test cost 2"
+    assert heldout.best_predictors(table) == ["b"]
+    assert heldout.predictions_text(table, ["b"]) == "test cost 2"
     (row,) = heldout.paired(table).to_dict("records")
     assert row["difference"] == -1
-    assert heldout.unit(table).startswith("difference: test cost, of")
-    assert heldout.measure(splits(a=[np.nan], b=[0.1])) == "cost"  # of some, for all
-    assert "percent of the test points" in heldout.unit(splits(a=[0.1], b=[0.2]))
+    assert heldout.difference_caption(table).startswith("difference: test cost, of")
+    assert heldout.prediction_column(splits(a=[np.nan], b=[0.1])) == "cost"  # of some, for all
+    assert "percent of the test points" in heldout.difference_caption(splits(a=[0.1], b=[0.2]))
 
 
 @pytest.mark.parametrize(("end", "told"), [(0.18, True), (0.115, True), (0.105, False)])
 def test_a_test_cost_that_rises_again_is_told(end, told):
     table = splits(a=[0.1], b=[0.1])
     table.loc[0, ["cost", "best cost", "at"]] = [end, 0.08, 12.0]
-    said = heldout.rises(table)
+    said = heldout.describe_rises(table)
     assert bool(said) == told
     if told:
         assert said == f"The test cost rises again under a (from 0.08 at iteration 12 to {end})."
     small = table.assign(start=7e-4, cost=[1e-3 * end, 1e-4], **{"best cost": [8e-5, 1e-4]})
-    assert bool(heldout.rises(small)) == told  # whatever the unit
+    assert bool(heldout.describe_rises(small)) == told  # whatever the unit
 
 
 def test_a_rise_is_told_of_most_splits_and_not_of_their_medians():
     """Medians of the lowest, the end and where it was belong to no split."""
     table = splits(a=[0.1] * 4).assign(start=1.0)
     table["best cost"], table["cost"] = [0.1, 0.3, 0.5, 0.7], [0.1, 0.5, 0.6, 0.9]
-    assert "under a (on 3 of 4 splits, by 0.2, their median)" in heldout.rises(table)
+    assert "under a (on 3 of 4 splits, by 0.2, their median)" in heldout.describe_rises(table)
     table["cost"] = [0.1, 0.3, 0.6, 0.9]  # on half of them
-    assert heldout.rises(table) == ""
+    assert heldout.describe_rises(table) == ""
     table["cost"] = [0.2, 0.5, 0.6, 0.9]
-    assert "under a (on 2 of 2 splits, by 0.15, their median)" in heldout.rises(table[:2])
+    assert "under a (on 2 of 2 splits, by 0.15, their median)" in heldout.describe_rises(table[:2])
     untrained = splits(a=[0.1]).assign(start=1.0, at=0.0, cost=1.2, **{"best cost": 1.0})
-    assert "under a (from 1 at its start to 1.2)" in heldout.rises(untrained)
+    assert "under a (from 1 at its start to 1.2)" in heldout.describe_rises(untrained)
 
 
 def test_pairs_of_test_errors_have_verdicts_by_holm():
@@ -174,24 +174,24 @@ def test_a_run_ends_at_its_last_test_cost_and_its_best_is_its_lowest():
     table = {names.TEST_COST: [3.0, 1.0, 2.0, 4.0], names.TEST_MISCLASSIFICATIONS: [5, 2, 4, 3]}
     table |= {names.TRAIN_MISCLASSIFICATIONS: [9.0, 8.0, 7.0, 6.0]}
     history = pd.DataFrame({metric.key: values for metric, values in table.items()})
-    ends = heldout._ends(history, {"test_points": 10, "train_points": 20})
+    ends = heldout._costs_and_rates(history, {"test_points": 10, "train_points": 20})
     wanted = {"cost": 4, "best cost": 1, "start": 3, "at": 1, "rate": 0.3, "best rate": 0.2}
     assert ends == pytest.approx({**wanted, "train rate": 0.3, "ratio": 0.5})
     copied = {names.setting("dataset.augment"): "round"}
     copied |= {names.setting("dataset.augment_copies"): "3"}
     points = {"test_points": 10, "train_points": 80, **copied}
-    assert heldout._ends(history, points)["ratio"] == 0.5  # copies are no new points
+    assert heldout._costs_and_rates(history, points)["ratio"] == 0.5  # copies are no new points
     none = {**points, names.setting("dataset.augment"): "None"}
-    assert heldout._ends(history, none)["ratio"] == 0.125
-    real = heldout._ends(history[[names.TEST_COST.key]], {})
+    assert heldout._costs_and_rates(history, none)["ratio"] == 0.125
+    real = heldout._costs_and_rates(history[[names.TEST_COST.key]], {})
     assert (real["cost"], np.isnan(real["rate"]), np.isnan(real["best rate"])) == (4, True, True)
 
 
 def test_schemes_and_experiments_stand_in_their_first_order():
     both = pd.concat([splits(b=[0.1], a=[0.1]).assign(experiment=name) for name in "yx"])
-    assert heldout.predicts_best(both) == ["b", "a"]
+    assert heldout.best_predictors(both) == ["b", "a"]
     assert heldout.summary(both)["scheme"].tolist() == ["b", "a"] * 2
     assert heldout.paired(both)["experiment"].tolist() == ["y", "x"]
-    assert "under b (from 0.1 at iteration 100 to 0.4); a" in heldout.rises(
+    assert "under b (from 0.1 at iteration 100 to 0.4); a" in heldout.describe_rises(
         both[:2].assign(cost=0.4)
     )

@@ -117,7 +117,7 @@ def test_test_points_have_a_row_a_split_and_rates(splits):
 
 def test_a_sweep_without_repeats_is_itself(three):
     assert merging.merged(three.sweep) is three.sweep
-    assert merging.whole(three.sweep) is three.sweep
+    assert merging.unmerged(three.sweep) is three.sweep
 
 
 @pytest.mark.parametrize(
@@ -274,9 +274,9 @@ def test_the_columns_of_largest_step_sizes_stand_in_one_order():
         ("x", "a", {1.0: (1.0, cost)}, {"dataset.seed": str(cost), "data": str(cost)})
         for cost in (0.1, 0.2)
     ]
-    every = runs(*jobs).runs.assign(**dict.fromkeys(merging.OF_THE_GRID, 1.0))
+    every = runs(*jobs).runs.assign(**dict.fromkeys(merging.LOWER_BOUND_TAGS, 1.0))
     merged = merging.merged(Sweep("-", "s", every)).runs
-    tags = list(merging.OF_THE_GRID.values())
+    tags = list(merging.LOWER_BOUND_TAGS.values())
     assert [name for name in merged if name in tags] == tags
 
 

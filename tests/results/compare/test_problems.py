@@ -136,7 +136,7 @@ def test_a_per_scheme_option_makes_none_beside_sweeps_that_have_another():
         }
     )
     one, other, *same = problems.problems(schemes, "sweep")
-    assert one == other == {"iterations": problems.OWN}
+    assert one == other == {"iterations": problems.VALUE_PER_SCHEME}
     assert same == [{"iterations": "50"}] * 2 + [{}] * 2
 
 

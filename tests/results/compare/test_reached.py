@@ -284,7 +284,7 @@ def test_a_step_size_has_all_digits_where_its_metric_is_known():
     ],
 )
 def test_a_goal_is_held_from_the_first_cost_at_or_below_it(costs, first):
-    assert reached.first_held(costs, 0.5) == first
+    assert reached.first_iteration_below(costs, 0.5) == first
 
 
 def test_the_excess_that_is_left_is_a_share_of_the_start_s():
@@ -306,8 +306,8 @@ def test_a_table_has_the_excess_that_is_left_of_the_start_s():
 
 def test_what_is_counted_again_and_bounds_have_seconds_by_their_iterations():
     scheme = {names.FIT_SECONDS.column: 3.0, names.SECONDS_A_STEP.column: 0.5}
-    assert reached._counted(scheme, 4.0, "iterations") == 4
-    assert reached._counted(scheme, 4.0, "seconds") == 5
+    assert reached._in_measure(scheme, 4.0, "iterations") == 4
+    assert reached._in_measure(scheme, 4.0, "seconds") == 5
     sweep = runs(("x", "a", {1.0: 8.0}))
     own = {names.reached("1e-2", "seconds"): 7.0, names.least("1e-2"): 4.0}
     columns = {metric.column: value for metric, value in own.items()}

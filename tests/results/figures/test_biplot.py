@@ -9,9 +9,9 @@ import normbench
 from normbench.datasets import UserError, make_dataset
 from normbench.datasets.bundled import iris
 from normbench.measures import biplot, inputs
-from normbench.measures.contract import Finished
+from normbench.measures.contract import FinishedJob
 from normbench.results.figures import biplot as drawn
-from normbench.results.figures.base import followed
+from normbench.results.figures.base import landmarks
 from normbench.results.figures.base.labels import spread_beside
 from normbench.results.store.errors import ResultsError
 from normbench.theory.shared import PointsCache
@@ -60,7 +60,7 @@ def test_what_is_kept_is_of_the_two_leading_directions(found):
 def test_a_direction_without_variance_has_its_points_at_0():
     x = np.column_stack([iris().x[:, 0], np.full(150, 3.0)])
     data = make_dataset("flat", x, iris().y, class_names=list("abc"), source="-")
-    parts = biplot.MEASURE.take(Finished(data, None, x, PointsCache(x))).arrays
+    parts = biplot.MEASURE.take(FinishedJob(data, None, x, PointsCache(x))).arrays
     assert parts["points"].std(axis=0) == pytest.approx([1, 0])
     assert parts["shares"].tolist() == [1, 0]
 
@@ -85,7 +85,7 @@ def test_one_feature_is_refused_and_many_are_cut():
     )
     kept = np.hypot(*arrays(found, "identity")["loadings"].T)
     deviations, directions = inputs.principal(wide)
-    longest = np.sort(np.hypot(*(directions[:2].T * deviations[:2]).T))[-biplot.LONGEST :]
+    longest = np.sort(np.hypot(*(directions[:2].T * deviations[:2]).T))[-biplot.MAX_ARROWS :]
     assert np.sort(kept) == pytest.approx(longest)
     assert arrays(found, "identity")["points"].mean(axis=0) == pytest.approx([0, 0], abs=1e-9)
     assert len([text for text in found.figure("biplot").axes[0].texts if text.get_text()]) == 12
@@ -112,7 +112,7 @@ def test_the_outermost_points_are_in_sight_unless_arrows_would_be_lost():
         rows = pd.DataFrame({"label": ["a"], "normalizer": ["a"]})
         (axis,) = drawn.draw({"a": parts | {"class_names": np.array([])}}, rows, "").axes
         assert (axis.get_ylim()[1] > far) == seen
-        assert axis.get_ylim()[1] <= drawn.FARTHEST
+        assert axis.get_ylim()[1] <= drawn.MAX_REACH
 
 
 def test_no_name_of_a_feature_lies_on_a_letter():
@@ -132,7 +132,7 @@ def test_no_name_of_a_feature_lies_on_a_letter():
     for axis in figure.axes[:2]:
         # An annotation's own extent takes its line in; the line may pass below a letter.
         shown = [(text.get_text(), Text.get_window_extent(text)) for text in axis.texts]
-        letters = [box for words, box in shown if words and words in followed.LETTERS]
+        letters = [box for words, box in shown if words and words in landmarks.LANDMARK_LETTERS]
         assert len(letters) == 4
         covered = [
             words

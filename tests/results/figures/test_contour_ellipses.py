@@ -31,7 +31,7 @@ def draw(**arrays):
 @pytest.mark.parametrize("condition", [1.0, 32.0, 5.85e4, 1e8])
 def test_each_contour_is_one_closed_ellipse_of_its_cost(condition):
     parts = plane(condition)
-    bowl = contours.bowl_of(parts)
+    bowl = contours.fit_bowl(parts)
     assert bowl.least == pytest.approx(3, abs=1e-6)
     for level in (3.5, 4.0, condition / 2 + 3):
         x, y = bowl.ellipse(level).T
@@ -40,15 +40,17 @@ def test_each_contour_is_one_closed_ellipse_of_its_cost(condition):
         np.testing.assert_allclose(cost, level, rtol=1e-5)
     axis = draw(a=parts).axes[0]
     (rims,) = [each for each in axis.collections if each.get_label() == "_rims"]
-    assert len(rims.get_paths()) >= contours.FEW  # one path a level: no islands along the valley
+    assert (
+        len(rims.get_paths()) >= contours.MIN_CONTOURS
+    )  # one path a level: no islands along the valley
     for path in rims.get_paths():
         np.testing.assert_allclose(path.vertices[0], path.vertices[-1], atol=1e-9)
 
 
 def test_other_costs_are_drawn_from_the_grid():
-    assert contours.bowl_of(plane(4.0, cost=lambda values: np.log(values))) is None
-    assert contours.bowl_of(plane(0.0)) is None  # a trough has no least cost
-    assert contours.bowl_of(
+    assert contours.fit_bowl(plane(4.0, cost=lambda values: np.log(values))) is None
+    assert contours.fit_bowl(plane(0.0)) is None  # a trough has no least cost
+    assert contours.fit_bowl(
         plane(4.0, cost=lambda values: np.where(values > 5, np.nan, values))
     ) is (None)
 

@@ -60,9 +60,13 @@ def test_splits_are_their_median_and_said():
 @pytest.mark.parametrize(
     ("known", "words", "share"),
     [
-        ((dial.FOLDS, dial.TEST, dial.TRAIN), "cross-validation held out", 100),
-        ((dial.TEST, dial.TRAIN), "of test points", 2),
-        ((dial.TRAIN,), "of training points", 1),
+        (
+            (dial.FOLD_COLUMNS, dial.TEST_COLUMNS, dial.TRAIN_COLUMNS),
+            "cross-validation held out",
+            100,
+        ),
+        ((dial.TEST_COLUMNS, dial.TRAIN_COLUMNS), "of test points", 2),
+        ((dial.TRAIN_COLUMNS,), "of training points", 1),
     ],
 )
 def test_points_that_were_held_out_come_first(known, words, share):
@@ -92,7 +96,7 @@ def test_points_that_were_held_out_come_first(known, words, share):
 )
 def test_one_number_is_varied_or_there_is_no_figure(settings, found):
     rows = pd.DataFrame([{f"params.{key}": text for key, text in own.items()} for own in settings])
-    assert dial.varied(rows.assign(scheme="s")) == found
+    assert dial.find_varied_setting(rows.assign(scheme="s")) == found
 
 
 @pytest.mark.parametrize(("most", "scale"), [("9", "linear"), ("10", "log")])
@@ -113,7 +117,7 @@ def test_what_each_scheme_has_to_itself_is_not_varied():
     rows = pd.DataFrame({"scheme": list("aaabbb"), "params.points": list("123123")})
     rows["params.iterations"] = ["60"] * 3 + ["500"] * 3
     rows["params.dataset.fit_on"] = ["train"] * 3 + ["all"] * 3
-    assert dial.varied(rows) == "params.points"
+    assert dial.find_varied_setting(rows) == "params.points"
 
 
 def test_without_a_descent_or_a_varied_setting_there_is_none():

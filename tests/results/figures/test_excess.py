@@ -56,7 +56,7 @@ def test_excess_is_the_cost_minus_the_least_cost_and_has_the_predicted_slope(des
     table = material.histories(descended.sweep, rows)
     figure = draw(descended, "histories", scale="excess")
     axis = figure.axes[0]
-    assert axis.get_ylabel() == excess.LABEL
+    assert axis.get_ylabel() == excess.EXCESS_LABEL
     assert axis.get_yscale() == "log"
     assert figure.axes[1].get_ylabel() == "misclassified points"
     assert "dotted: the slope that theory predicts" in figure.get_supxlabel()
@@ -108,7 +108,7 @@ def test_no_slope_is_predicted_of_several_splits_or_a_least_cost_at_infinity(des
 
 def test_where_all_diverged_the_decades_until_then_are_drawn_and_told(lost):
     cost, counts = draw(lost, "histories").axes
-    assert cost.get_ylabel() == histories.DECADES
+    assert cost.get_ylabel() == histories.DECADES_LABEL
     for axis in (cost, counts):
         assert not [line for line in axis.lines if line.get_label() == "_lead"]
         assert len([line for line in axis.lines if line.get_label() == "_lost"]) == 3
@@ -136,6 +136,6 @@ def test_many_schemes_have_panels_below_each_other_and_their_names_beside_them(t
 def test_bands_say_over_how_many(three):
     assert "curves: medians, bands: quartiles, over" in draw(three, "histories").get_supxlabel()
     runs = pd.DataFrame({"params.starts": ["5"]})
-    assert histories._over(runs) == "5 starts"
+    assert histories._repeats_text(runs) == "5 starts"
     runs = pd.DataFrame({REPEATS: ["4 splits"], "params.starts": ["5"]})
-    assert histories._over(runs) == "4 splits, each the median of 5 starts"
+    assert histories._repeats_text(runs) == "4 splits, each the median of 5 starts"

@@ -29,7 +29,7 @@ from normbench.results.figures import (
     step_sizes,
 )
 from normbench.results.figures.base import material, output, style, ticks
-from normbench.results.figures.base.labels import spread
+from normbench.results.figures.base.labels import spread_apart
 from normbench.results.figures.base.material import Options
 from normbench.results.store.errors import ResultsError
 from normbench.results.store.looks import LOOKS
@@ -104,7 +104,7 @@ def test_titles_stay_where_they_are_without_a_search_for_what_stands_in_their_wa
 
 
 def test_the_arrows_of_step_sizes_are_the_signs_of_the_font():
-    for sign, arrow in (("↑", step_sizes.UP), ("→", step_sizes.RIGHT)):
+    for sign, arrow in (("↑", step_sizes.UP_ARROW), ("→", step_sizes.RIGHT_ARROW)):
         letter = TextPath((0, 0), sign)
         box = letter.get_extents()
         corners = letter.vertices[:-1] - (box.p0 + box.p1) / 2
@@ -271,7 +271,7 @@ def test_a_run_without_curvature_leaves_the_sharpness_of_others_readable():
 
     steep, steady = [3e4, 50.0, 0.0, 0.0], [0.5, 0.8, 0.9, 1.0]
     table = pd.DataFrame({"run_id": ["a"] * 4 + ["b"] * 4, "iteration": [0, 10, 20, 30] * 2})
-    table = table.assign(**{sharpness.METRIC: steep + steady})
+    table = table.assign(**{sharpness.SHARPNESS: steep + steady})
     runs = pd.DataFrame({"run_id": ["a", "b"], "label": ["a", "b"], "normalizer": ["pca", "zca"]})
     (axis,) = sharpness.draw(table, runs, "").axes
     assert axis.get_yscale() == "log"
@@ -289,9 +289,9 @@ def test_step_sizes_have_a_panel_a_scheme_with_verdicts_and_predictions(three):
         own = steps[steps["label"] == axis.get_title()]
         lost = own["verdict"] == names.DIVERGED
         (curve,) = named(axis).values()
-        assert list(curve.get_xdata()) == list(own.loc[~lost, step_sizes.STEP])
+        assert list(curve.get_xdata()) == list(own.loc[~lost, step_sizes.STEP_SIZE])
         (cross,) = marked(axis, "diverged")
-        assert list(cross.get_xdata()) == list(own.loc[lost, step_sizes.STEP])
+        assert list(cross.get_xdata()) == list(own.loc[lost, step_sizes.STEP_SIZE])
         assert cross.get_xdata()[-1] == 1e200
         roof = cross.get_ydata()[0]
         assert axis.get_ylim()[0] < roof < axis.get_ylim()[1]  # with room for arrows above
@@ -323,9 +323,9 @@ def test_step_sizes_of_twelve_schemes(twelve):
 def test_phase_diagram_has_a_cell_a_scheme_and_step(name, request):
     store = request.getfixturevalue(name)
     (axis,) = draw(store, "phase_diagram").axes
-    schemes = material.with_starts(store.sweep, material.schemes(store.sweep, store.name))
+    schemes = material.with_start_costs(store.sweep, material.schemes(store.sweep, store.name))
     steps = material.steps(store.sweep, store.name)
-    rows = phase_diagram.together(steps, schemes)
+    rows = phase_diagram.group_equal_schemes(steps, schemes)
     shown = [label.get_text().replace("\n", " ") for label in axis.get_yticklabels()]
     assert shown == [" = ".join(row["label"] for row in same) for same in rows]
     thresholds = [same[0][step_sizes.THRESHOLD] for same in rows]
@@ -333,11 +333,11 @@ def test_phase_diagram_has_a_cell_a_scheme_and_step(name, request):
     assert known == sorted(known)
     (cells,) = [part for part in axis.collections if isinstance(part, QuadMesh)]
     codes = cells.get_array()
-    words = [[list(phase_diagram.COLOURS)[int(code)] for code in row] for row in codes]
+    words = [[list(phase_diagram.CELL_COLORS)[int(code)] for code in row] for row in codes]
     for same, own in zip(rows, words):
         for row in same:  # all that share a row have its colours
-            mine = steps[steps["label"] == row["label"]].sort_values(step_sizes.STEP)
-            assert [phase_diagram.band(step, row) for step in as_rows(mine)] == own
+            mine = steps[steps["label"] == row["label"]].sort_values(step_sizes.STEP_SIZE)
+            assert [phase_diagram.band_label(step, row) for step in as_rows(mine)] == own
     assert sum(map(len, rows)) == len(schemes)
     stars = [len(line.get_xdata()) for line in marked(axis, "best")]
     assert sum(stars) == sum(isinstance(same[0]["tags.step_size"], str) for same in rows)
@@ -347,7 +347,7 @@ def test_phase_diagram_has_a_cell_a_scheme_and_step(name, request):
     outside = sum(not left <= value <= right for value in known)
     assert sum("2/L = " in text for text in texts(axis)) == outside
     for line in marked(axis, "largest"):
-        assert line.get_xdata()[0] in set(steps[step_sizes.STEP])  # on its step
+        assert line.get_xdata()[0] in set(steps[step_sizes.STEP_SIZE])  # on its step
     assert axis.get_xlabel() == "step size"
 
 
@@ -418,8 +418,8 @@ def test_contours_stand_for_the_same_costs_in_every_panel():
     found = [bowl(1.0), bowl(1e-3)]
     shared, finer = contours.levels(found)
     steep, flat = (set(contours.lines(shared, finer, parts["cost"])) for parts in found)
-    assert len(flat) >= contours.FEW
-    assert contours.FEW <= len(steep) <= 2 * contours.LEVELS
+    assert len(flat) >= contours.MIN_CONTOURS
+    assert contours.MIN_CONTOURS <= len(steep) <= 2 * contours.LEVEL_COUNT
     assert steep | flat <= set(shared)
     assert any(np.isclose(shared, 0.36))  # the start's cost is one of them
 
@@ -432,7 +432,9 @@ def test_contours_without_curvature_or_least_cost_do_not_show_them():
 
 
 def test_a_least_cost_at_infinity_is_told_on_contours():
-    rows = pd.DataFrame({"label": ["s"], "normalizer": ["s"], contours.CASE: "strictly separable"})
+    rows = pd.DataFrame(
+        {"label": ["s"], "normalizer": ["s"], contours.MINIMUM_CASE: "strictly separable"}
+    )
     parts = bowl(1.0, minimum=np.zeros(0), through="the end of the path", condition=2.0)
     figure = contours.draw({"s": parts}, rows, "")
     assert "no weights have the least cost: it is at infinity" in figure.get_supxlabel()
@@ -557,7 +559,7 @@ def test_a_sharpness_of_period_2_is_a_band():
     table = pd.DataFrame({"run_id": "a", "iteration": k, "theory/sharpness": values})
     runs = pd.DataFrame({"run_id": ["a"], "label": ["a"], "normalizer": ["a"]})
     figure = sharpness.draw(table, runs, "")
-    assert figure.get_supxlabel() == sharpness.BANDS
+    assert figure.get_supxlabel() == sharpness.BAND_NOTE
     assert set(figure.axes[0].lines[0].get_ydata()) == {1.0}
     assert not sharpness.draw(table.assign(**{"theory/sharpness": 1.0}), runs, "").get_supxlabel()
 
@@ -568,7 +570,9 @@ def test_a_point_under_a_scheme_is_an_image_where_coordinates_are_pixels(pixels,
     parts = {"points": points, "under": points, "original": points[0], "pixels": pixels}
     parts["components"] = np.eye(16)
     rows = pd.DataFrame({"label": ["pca"], "normalizer": ["pca"]})
-    pairs = components.draw({"pca": parts}, rows, "", shown=8).axes[1].images[0].get_array()
+    pairs = (
+        components.draw({"pca": parts}, rows, "", component_count=8).axes[1].images[0].get_array()
+    )
     assert pairs.shape == (deep, 8 * 4 + 7)
 
 
@@ -703,11 +707,11 @@ def test_no_two_schemes_look_alike():
 
 
 def test_labels_are_spread_in_order_and_no_more_than_needed():
-    assert spread([0.2, 0.8], 0.1) == [0.2, 0.8]
-    close = spread([0.5, 0.5, 0.5], 0.1)
+    assert spread_apart([0.2, 0.8], 0.1) == [0.2, 0.8]
+    close = spread_apart([0.5, 0.5, 0.5], 0.1)
     assert close == pytest.approx([0.4, 0.5, 0.6])
-    assert spread([0.0, 0.0], 0.1) == pytest.approx([0.0, 0.1])
-    assert spread([1.0, 1.0], 0.1) == pytest.approx([0.9, 1.0])
+    assert spread_apart([0.0, 0.0], 0.1) == pytest.approx([0.0, 0.1])
+    assert spread_apart([1.0, 1.0], 0.1) == pytest.approx([0.9, 1.0])
 
 
 @pytest.mark.parametrize(

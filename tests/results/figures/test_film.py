@@ -19,8 +19,8 @@ from normbench.datasets import make_dataset
 from normbench.engine.settings import Settings
 from normbench.normalizers import PCASphere
 from normbench.results.figures import drawing
-from normbench.results.figures.base import followed, material, style, ticks
-from normbench.results.figures.contours import LEVELS
+from normbench.results.figures.base import landmarks, material, style, ticks
+from normbench.results.figures.contours import LEVEL_COUNT
 from normbench.results.figures.film import playing
 from normbench.results.figures.film.reel import Reel
 from normbench.results.report import page as report
@@ -68,11 +68,11 @@ def test_the_strip_is_of_the_last_scheme_a_column_a_key_frame(found, reel):
 
 
 def test_the_same_points_have_the_same_letters_in_every_panel_and_other_figures(found, reel):
-    assert reel.marked == followed.chosen(reel.points(0))
+    assert reel.landmark_indices == landmarks.choose(reel.points(0))
     for axis, frame in zip(found.figure("film").axes[:4], reel.keys):
         assert [text.get_text() for text in axis.texts] == ["A", "B", "C", "D"]
         places = np.array([text.get_position() for text in axis.texts])
-        assert places == pytest.approx(reel.points(frame)[reel.marked])
+        assert places == pytest.approx(reel.points(frame)[reel.landmark_indices])
 
 
 @pytest.mark.parametrize("turned", [False, True])
@@ -96,11 +96,11 @@ def test_a_mirrored_axis_runs_backwards_and_it_is_said(turned):
 def test_counters_stand_over_the_contours(found, reel):
     for frame, axis in zip(reel.keys, found.figure("film").axes[4:]):
         told = axis.get_title().split("\n")
-        assert told[0] == f"L {ticks.short(reel.parts['lipschitz'][frame])}"
-        assert told[1] == f"condition number {ticks.short(reel.parts['condition'][frame])}"
-        count = reel.parts["iterations"][frame]
+        assert told[0] == f"L {ticks.short_text(reel.arrays['lipschitz'][frame])}"
+        assert told[1] == f"condition number {ticks.short_text(reel.arrays['condition'][frame])}"
+        count = reel.arrays["iterations"][frame]
         assert told[2] == f"iterations to 1%: {'> 1,000' if count < 0 else f'{count:,}'}"
-        start = axis.collections[LEVELS - 1].get_segments()
+        start = axis.collections[LEVEL_COUNT - 1].get_segments()
         distance = min(np.linalg.norm(line - reel.path(frame)[0], axis=1).min() for line in start)
         assert distance < 0.05 * np.ptp(axis.get_xlim())  # between two ends of a line's pieces
 
@@ -128,7 +128,7 @@ def test_nothing_overlaps_and_nothing_is_cut(shape, scheme):
 @pytest.fixture(scope="module")
 def files(found, tmp_path_factory):
     folder = tmp_path_factory.mktemp("film")
-    written = drawing.write(found.sweep, folder, ["film"], kinds=("png", "svg", "pdf"))
+    written = drawing.write(found.sweep, folder, ["film"], file_formats=("png", "svg", "pdf"))
     return {file.name: file for group in written.values() for file in group}
 
 
@@ -148,7 +148,7 @@ def test_a_gif_has_a_picture_a_frame_and_rests_on_key_frames(files, reel):
 
 
 def test_a_frame_of_the_gif_leaves_nothing_in_the_next_one(reel):
-    stage = playing._Stage(Figure(), reel, "made")
+    stage = playing._GifStage(Figure(), reel, "made")
     drawn = []
     for frame in (0, 7):
         stage.show(frame)
@@ -189,7 +189,7 @@ def test_the_svg_holds_the_frames_that_the_strip_draws(files, reel):
         assert tuple(frame["counters"]) == reel.counters(number)
     buttons = [node for node in root.iter() if node.get("data-frame")]
     assert [int(button.get("data-frame")) for button in buttons] == reel.keys
-    assert [button.text for button in buttons] == list(reel.parts["words"])
+    assert [button.text for button in buttons] == list(reel.arrays["words"])
 
 
 def test_hostile_names_are_text_in_every_file(tmp_path):
@@ -200,7 +200,7 @@ def test_hostile_names_are_text_in_every_file(tmp_path):
     made = normbench.compare(
         frame, labels, normalizers=["standard"], record=["film"], iterations=1, name="<i>&</i>"
     )
-    written = drawing.write(made.sweep, tmp_path, ["film"], kinds=("png", "svg"))
+    written = drawing.write(made.sweep, tmp_path, ["film"], file_formats=("png", "svg"))
     (files,) = written.values()
     for file in files:
         if file.suffix == ".svg":
@@ -220,7 +220,7 @@ def test_a_film_of_regression_has_points_of_one_colour(tmp_path):
     made = normbench.compare(
         x, y, cost="least_squares", normalizers=["minmax"], record=["film"], iterations=1
     )
-    (files,) = drawing.write(made.sweep, tmp_path, ["film"], kinds=("svg",)).values()
+    (files,) = drawing.write(made.sweep, tmp_path, ["film"], file_formats=("svg",)).values()
     assert [file.name for file in files] == ["film.svg", "film-playing.svg"]
     assert [axis.get_title() for axis in made.figure("film").axes[:2]] == ["raw", "moved"]
 

@@ -56,6 +56,6 @@ def test_a_bad_format_is_refused_in_one_line(three, capsys):
 
 def test_long_lines_are_broken_behind_commas():
     text = "breast cancer, 569 x 30, softmax, in 100 iterations of gradient descent"
-    lines = style.broken(text, 3.3, 7.7).split("\n")
+    lines = style.wrap_text(text, 3.3, 7.7).split("\n")
     assert lines == ["breast cancer, 569 x 30, softmax", "in 100 iterations of gradient descent"]
-    assert style.broken(text, 10, 7.7) == text
+    assert style.wrap_text(text, 10, 7.7) == text

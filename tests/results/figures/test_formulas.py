@@ -27,7 +27,7 @@ def test_a_cell_says_the_larger_of_both_errors_and_the_iterations():
     ]
     assert [label.get_text() for label in axis.get_yticklabels()] == ["kind=a", "kind=b"]
     assert [label.get_text() for label in axis.get_xticklabels()][1] == "sphere\nours"
-    assert axis.images[0].get_array().max() == np.log10(formulas.USELESS)
+    assert axis.images[0].get_array().max() == np.log10(formulas.USELESS_ERROR)
 
 
 def test_schemes_on_the_same_points_are_one_row():

@@ -48,8 +48,8 @@ def test_the_table_of_a_sphered_scheme_is_left_out_whatever_its_dead_directions_
     rng = np.random.default_rng(0)
     entries = np.eye(12)
     entries[8:, 8:] = np.linalg.qr(rng.standard_normal((4, 4)))[0]
-    assert not loadings._turns({"entries": entries})
-    assert loadings._turns({"entries": entries[:, ::-1]})
+    assert not loadings._mixes_features({"entries": entries})
+    assert loadings._mixes_features({"entries": entries[:, ::-1]})
 
 
 def test_many_features_are_cut():

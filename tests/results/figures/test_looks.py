@@ -10,7 +10,7 @@ from matplotlib.figure import Figure
 
 from normbench.results.figures import NAMES, step_sizes
 from normbench.results.figures.base import material, style, ticks
-from normbench.results.store.looks import LOOKS, SPARE
+from normbench.results.store.looks import LOOKS, LOOKS_OF_OTHER_SCHEMES
 from tests.results.figures.test_figures import drawing
 
 # Machado, Oliveira and Fernandes (2009), severity 1, on linear RGB.
@@ -24,7 +24,7 @@ VISIONS = {name: np.array(row.split(), dtype=float).reshape(3, 3) for name, row 
 TO_XYZ = "0.4124564 0.3575761 0.1804375 0.2126729 0.7151522 0.0721750 0.0193339 0.1191920 0.9503041"
 XYZ = np.array(TO_XYZ.split(), dtype=float).reshape(3, 3)
 SCHEMES = [look.color for look in LOOKS.values()]
-VERDICTS = [color for color, _ in style.VERDICTS.values()]
+VERDICTS = [color for color, _ in style.VERDICT_LOOKS.values()]
 
 
 def lab(colors, vision):
@@ -66,26 +66,28 @@ def test_twelve_schemes_are_told_apart(vision):
 
 @pytest.mark.parametrize("vision", VISIONS)
 def test_classes_and_verdicts_are_told_apart(vision):
-    assert apart(style.CLASSES, vision) > 9  # measured 9.4; of five 15.6
-    assert apart(style.CLASSES[:5], vision) > 15
+    assert apart(style.CLASS_COLORS, vision) > 9  # measured 9.4; of five 15.6
+    assert apart(style.CLASS_COLORS[:5], vision) > 15
     assert apart(VERDICTS, vision) > 13  # measured 13.1, of failed and not converged
 
 
 @pytest.mark.parametrize("vision", VISIONS)
 def test_no_colour_of_a_scheme_is_one_of_a_class(vision):
-    assert nearest(SCHEMES, style.CLASSES, vision) > 9  # measured 9.4
+    assert nearest(SCHEMES, style.CLASS_COLORS, vision) > 9  # measured 9.4
 
 
 @pytest.mark.parametrize("vision", VISIONS)
 def test_no_colour_of_a_scheme_is_one_of_a_verdict(vision):
     # Measured 9.6 at the least: zca_sphere and cycling (deutan); 24 in normal vision.
-    assert nearest([*SCHEMES, *(look.color for look in SPARE)], VERDICTS, vision) > 9
+    assert (
+        nearest([*SCHEMES, *(look.color for look in LOOKS_OF_OTHER_SCHEMES)], VERDICTS, vision) > 9
+    )
     assert nearest(SCHEMES, VERDICTS, "normal") > 20
 
 
 @pytest.mark.parametrize("vision", VISIONS)
 def test_a_scheme_of_the_users_own_has_no_colour_of_another(vision):
-    for look in SPARE:
+    for look in LOOKS_OF_OTHER_SCHEMES:
         assert nearest([look.color], SCHEMES, vision) > 9  # measured 9.8
 
 
@@ -104,7 +106,9 @@ def inverted(color):
     return np.clip(rotated @ (1 - np.array(to_rgb(color))), 0, 1)
 
 
-@pytest.mark.parametrize("look", [*LOOKS.values(), *SPARE], ids=lambda look: look.color)
+@pytest.mark.parametrize(
+    "look", [*LOOKS.values(), *LOOKS_OF_OTHER_SCHEMES], ids=lambda look: look.color
+)
 def test_lines_stand_out_from_white_and_inverted_from_the_dark(look):
     """Graphics need 3 to 1, see WCAG 2.2, 1.4.11."""
     assert contrast(to_rgb(look.color), (1, 1, 1)) >= 3
@@ -112,7 +116,7 @@ def test_lines_stand_out_from_white_and_inverted_from_the_dark(look):
 
 
 def test_verdicts_are_greys_and_one_red():
-    chroma = dict(zip(style.VERDICTS, np.linalg.norm(lab(VERDICTS, "normal")[:, 1:], axis=1)))
+    chroma = dict(zip(style.VERDICT_LOOKS, np.linalg.norm(lab(VERDICTS, "normal")[:, 1:], axis=1)))
     assert chroma.pop("diverged") > 50
     assert max(chroma.values()) < 1
     for color in SCHEMES[1:]:  # black is a scheme's
@@ -133,7 +137,7 @@ def test_a_logarithmic_axis_has_three_ticks_or_more_in_one_style(low, high, text
     axis = Figure().subplots()
     axis.set_xscale("log")
     axis.set_xlim(low, high)
-    ticks.log_ticks(axis.xaxis, most=9)
+    ticks.set_log_ticks(axis.xaxis, max_powers=9)
     shown = [text.get_text() for text in axis.get_xticklabels()]
     assert len(shown) >= 3
     assert texts in (None, shown)

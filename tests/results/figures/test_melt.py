@@ -11,7 +11,7 @@ from normbench import names
 from normbench.results.figures import drawing, melt
 from normbench.results.figures.base import style
 from normbench.results.figures.melt import schemes
-from normbench.results.figures.melt.layers import GONE, THIN, Layers, of_parts
+from normbench.results.figures.melt.layers import GONE_RATIO, THIN_SHARE, Layers, layers_from_arrays
 from tests.results.figures.test_looks import VISIONS, lab
 
 K = 10
@@ -61,12 +61,12 @@ def words(figure):
 def test_equal_curvatures_are_one_layer_and_thin_neighbours_are_merged():
     curvature = [8.0, 8.0 * (1 - 1e-9), 4.0, 2.0, 1.9, 1.8, 1.0]
     share = np.array([30.0, 20.0, 0.1, 29.6, 0.1, 0.1, 20.1])
-    found = of_parts(parts(curvature, share))
+    found = layers_from_arrays(parts(curvature, share))
     assert found.distinct.tolist() == [0, 2, 3, 4, 5, 6]
     assert found.drawn.tolist() == [0, 2, 3, 4, 6]
     np.testing.assert_allclose(found.thickness, [0.5, 0.001, 0.296, 0.002, 0.201])
     assert found.thickness.sum() == pytest.approx(1)
-    thin = found.thickness < THIN
+    thin = found.thickness < THIN_SHARE
     assert not (thin[1:] & thin[:-1]).any()
     assert "0.2 % each are merged" in words(drawn({"a": parts(curvature, share)}))
     assert "merged" not in words(drawn({"a": parts([2.0, 1.0], [1.0, 1.0])}))
@@ -74,27 +74,27 @@ def test_equal_curvatures_are_one_layer_and_thin_neighbours_are_merged():
 
 @pytest.mark.parametrize("measured", [False, True])
 def test_what_is_left_is_by_hand(measured):
-    found = of_parts(parts([5.0, 0.5], [1.0, 3.0], measured=measured))
+    found = layers_from_arrays(parts([5.0, 0.5], [1.0, 3.0], measured=measured))
     expected = np.array([0.25 * 0.5**20, 0.75 * 0.95**20])
-    np.testing.assert_allclose(found.left(0.1), expected)
+    np.testing.assert_allclose(found.remaining_excess(0.1), expected)
     np.testing.assert_allclose(found.ratios(np.array([0.1]))[0], expected / [0.25, 0.75])
     assert found.gone(0.1) == 1
-    assert GONE == 0.1
+    assert GONE_RATIO == 0.1
     at, rows = found.history(0.1)
     np.testing.assert_allclose(rows[-1], expected)
     np.testing.assert_allclose(rows.sum(axis=1), found.excess[1, at])
 
 
 def test_a_measured_run_that_ends_above_its_start_is_one_red_column():
-    found = of_parts(parts([5.0, 0.5], [1.0, 3.0], measured=True))
+    found = layers_from_arrays(parts([5.0, 0.5], [1.0, 3.0], measured=True))
     assert (found.ratios(np.array([1.0])) > 1).all()
-    exact = of_parts(parts([5.0, 0.5], [1.0, 3.0]))
+    exact = layers_from_arrays(parts([5.0, 0.5], [1.0, 3.0]))
     assert (exact.ratios(np.array([1.0])) > 1).tolist() == [[True, False]]
 
 
 def test_a_path_of_another_step_is_not_drawn():
     """Judged again, a scheme may have another best step than the one that was measured."""
-    found = of_parts(parts([5.0, 0.5], [1.0, 3.0], measured=True))
+    found = layers_from_arrays(parts([5.0, 0.5], [1.0, 3.0], measured=True))
     assert found.history(0.01) is None
     assert found.history(0.1) is not None
 
@@ -103,21 +103,23 @@ def test_the_line_above_a_row_says_why():
     arrays = {"a": parts([5.0, 0.5], [1.0, 9.0]), "b": parts([5.0, 0.5], [3.0, 1.0])}
     rows, steps = table(arrays)
     one, other = melt.melts(arrays, rows, steps)
-    assert schemes.sentence(one, "best") == (
+    assert schemes.summary_sentence(one, "best") == (
         "diverges above 2/L = 0.4 because of a layer of 10 %; at the best step, 0.1, 1 of 2 layers "
         "is gone"
     )
-    assert "because" not in schemes.sentence(other, "best")
+    assert "because" not in schemes.summary_sentence(other, "best")
     arrays = {"a": parts([5.0, 0.5], [1.0, 9.0], measured=True)}
     (one,) = melt.melts(arrays, *table(arrays))
-    assert schemes.sentence(one, "shown").startswith("ends below its start up to step 0.1; at the")
+    assert schemes.summary_sentence(one, "shown").startswith(
+        "ends below its start up to step 0.1; at the"
+    )
     steps.loc[steps[names.STEP_SIZE.column] == 1.0, "verdict"] = names.BY_ROUNDING
     (one,) = melt.melts(arrays, table(arrays)[0], steps)
-    assert one.decided.tolist() == [False, False, True]
+    assert one.decided_by_rounding.tolist() == [False, False, True]
     assert "decided by rounding" in words(
         melt.draw(arrays, table(arrays)[0], steps, "t")
     )  # and nothing else is said of it
-    assert schemes.sentence(one, "best").startswith("ends below its start up to step 0.1;")
+    assert schemes.summary_sentence(one, "best").startswith("ends below its start up to step 0.1;")
 
 
 @pytest.mark.parametrize(
@@ -148,7 +150,7 @@ def test_the_first_scheme_is_drawn_wherever_it_ends():
     rows, steps = table([f"s{n}" for n in range(8)])
     arrays = {f"s{n}": parts([5.0, n / 10], [1.0, 1.0]) for n in (4, 0, 1, 2, 3, 5, 6, 7)}
     rows = rows.set_index("label", drop=False).loc[list(arrays)]
-    shown, rest = schemes.chosen(schemes.melts(arrays, rows, steps))
+    shown, rest = schemes.choose_melts(schemes.melts(arrays, rows, steps))
     assert shown[0].label == "s4"
     assert (len(shown), len(rest)) == (6, 2)
 
@@ -160,7 +162,7 @@ def test_schemes_are_one_where_rounding_alone_tells_them_apart(decided):
     rows, steps = table("ab")
     if decided:
         steps.loc[steps[names.STEP_SIZE.column] == 0.01, "verdict"] = names.BY_ROUNDING
-    melts = schemes.merged(schemes.melts(arrays, rows, steps))
+    melts = schemes.merge_equal(schemes.melts(arrays, rows, steps))
     assert [melt.label for melt in melts] == (["a = b"] if decided else ["a", "b"])
 
 
@@ -179,11 +181,11 @@ def test_why_a_scheme_has_no_picture():
         (names.STEP_TAG.column, None, "it has no best step size"),
         (names.setting("theory"), "none", "theory=none"),
         (names.NOTE.column, note, "more work than the descent (theory=full asks for it)"),
-        (names.NOTE.column, "x skipped: y", schemes.NOT_KEPT),
+        (names.NOTE.column, "x skipped: y", schemes.NO_LAYERS_REASON),
     ]:
         changed = rows.assign(**{column: value})
-        assert schemes.reasons(changed, ()) == {"a": reason}
-        assert schemes.reasons(changed, ["a"]) == {}
+        assert schemes.missing_reasons(changed, ()) == {"a": reason}
+        assert schemes.missing_reasons(changed, ["a"]) == {}
     arrays = {"a": parts([5.0], [1.0])}
     rows, steps = table(["a", "b"], **{names.setting("theory"): "none"})
     assert "No picture of b: theory=none." in words(melt.draw(arrays, rows, steps, "t"))
@@ -232,17 +234,20 @@ def test_nothing_is_cut_and_no_words_overlap(count, shape, measured):
 
 @pytest.mark.parametrize("vision", VISIONS)
 def test_its_colours_are_told_apart_in_every_vision(vision):
-    colors = [melt.FROZEN, melt.MELTED, melt.GROWS, melt.UNKNOWN]
+    colors = [melt.FROZEN_COLOR, melt.MELTED_COLOR, melt.GROWING_COLOR, melt.ROUNDING_COLOR]
     seen = lab(colors, vision)
     for one, other in itertools.combinations(seen, 2):
         assert np.linalg.norm(one - other) > 25
 
 
 def test_in_grey_frozen_is_light_melted_dark_and_what_grows_is_hatched():
-    light = {c: lab([c], "normal")[0, 0] for c in (melt.FROZEN, melt.MELTED, melt.GROWS)}
-    assert light[melt.FROZEN] > 85
-    assert light[melt.MELTED] < 40
-    ramp = lab([melt.MELT(x)[:3] for x in np.linspace(0, 1, 30)], "normal")[:, 0]
+    light = {
+        c: lab([c], "normal")[0, 0]
+        for c in (melt.FROZEN_COLOR, melt.MELTED_COLOR, melt.GROWING_COLOR)
+    }
+    assert light[melt.FROZEN_COLOR] > 85
+    assert light[melt.MELTED_COLOR] < 40
+    ramp = lab([melt.MELT_COLOR_MAP(x)[:3] for x in np.linspace(0, 1, 30)], "normal")[:, 0]
     assert (np.diff(ramp) > 0).all()
     figure = drawn({"a": parts([5.0, 0.5], [1.0, 3.0])})
     hatched = [patch for axis in figure.axes for patch in axis.patches if patch.get_hatch()]
@@ -254,17 +259,17 @@ def test_the_line_s_colours_are_the_end_of_the_right_panel():
     arrays = {"a": parts([5.0, 0.8, 0.05], [2.0, 3.0, 5.0])}
     figure = drawn(arrays)
     left, right = figure.axes
-    found: Layers = of_parts(arrays["a"])
+    found: Layers = layers_from_arrays(arrays["a"])
     (line,) = [line for line in left.lines if len(set(line.get_xdata())) == 1]
     assert line.get_xdata()[0] == pytest.approx(-1)
     image = left.images[0]
     low, high, *_ = image.get_extent()
-    column = int((-1 - low) / (high - low) * (melt.STEPS - 1) + 0.5)
-    heights = (np.cumsum(found.thickness) - found.thickness / 2) * melt.ROWS
+    column = int((-1 - low) / (high - low) * (melt.IMAGE_COLUMNS - 1) + 0.5)
+    heights = (np.cumsum(found.thickness) - found.thickness / 2) * melt.IMAGE_ROWS
     seen = image.get_array()[heights.astype(int), column] / 255
-    wanted = melt.MELT(found.ratios(np.array([0.1]))[0])[:, :3]
+    wanted = melt.MELT_COLOR_MAP(found.ratios(np.array([0.1]))[0])[:, :3]
     np.testing.assert_allclose(seen, wanted, atol=0.06)
     edge = right.lines[-2] if len(right.lines[-1].get_xdata()) != K + 1 else right.lines[-1]
-    assert edge.get_ydata()[-1] == pytest.approx(found.left(0.1).sum())
-    assert melt.percent(found.left(0.1).sum()) in words(figure)
-    assert to_rgb(melt.GROWS) != to_rgb(melt.MELTED)
+    assert edge.get_ydata()[-1] == pytest.approx(found.remaining_excess(0.1).sum())
+    assert melt.percent(found.remaining_excess(0.1).sum()) in words(figure)
+    assert to_rgb(melt.GROWING_COLOR) != to_rgb(melt.MELTED_COLOR)

@@ -49,7 +49,7 @@ def test_without_step_sizes_there_is_no_axis_of_them(three, name):
 def tables(costs_of, best="0.1", verdicts=("not converged", "cycling")):
     steps = pd.DataFrame({"label": "a", STEP: [0.01, 0.1], COST: costs_of, "verdict": verdicts})
     known = {"label": ["a"], "normalizer": ["pca"], names.STEP_TAG.column: [best]}
-    return steps, pd.DataFrame(known | {material.START: [1.0]})
+    return steps, pd.DataFrame(known | {material.START_COST: [1.0]})
 
 
 @pytest.mark.parametrize(("costs_of", "helps"), [([1.5, 1.2], False), ([1.5, 0.9], True)])
@@ -57,7 +57,7 @@ def test_where_no_step_size_helps_none_has_a_star(costs_of, helps):
     steps, schemes = tables(costs_of)
     axis = step_sizes.draw(steps, schemes, "t").axes[0]
     stars = [line for line in axis.lines if line.get_label() == "_best"]
-    told = any(step_sizes.NONE_HELPS in text.get_text() for text in axis.texts)
+    told = any(step_sizes.NO_IMPROVEMENT_TEXT in text.get_text() for text in axis.texts)
     assert (bool(stars), told) == (helps, not helps)
     (chart,) = phase_diagram.draw(steps, schemes, "t").axes
     assert any(line.get_label() == "_best" for line in chart.lines) == helps
@@ -100,7 +100,7 @@ def test_of_schemes_that_did_not_solve_for_the_least_cost_one_lowest_is_the_meas
     assert shared[names.MINIMUM.column].tolist() == [0.1, 0.1]
     step = {"verdict": "not converged", COST: 0.5}
     slow = shared.to_dict("records")[0]
-    assert phase_diagram.band(step, slow) == "10 to 50 % left"  # of its own lowest, none
+    assert phase_diagram.band_label(step, slow) == "10 to 50 % left"  # of its own lowest, none
     solved = schemes.assign(**{names.MINIMUM_REACHED.column: "true"})
     assert with_lowest_seen(solved) is solved
     penalized = schemes.assign(**{names.setting("cost.l2"): "0.1"})

@@ -68,9 +68,9 @@ def test_counted_points_and_functions_of_their_own_are_told():
     made = sweep()
     rows = overview.table(made)
     assert overview._notes(rows) == []
-    assert overview._notes(rows.assign(counted=True)) == [overview.COUNTED]
+    assert overview._notes(rows.assign(counted=True)) == [overview.COUNTED_NOTE]
     penalty = {names.setting("cost.l2"): "0.1", names.setting("cost.l2_in"): "transformed"}
-    assert overview._notes(rows.assign(**penalty)) == [overview.OWN]
+    assert overview._notes(rows.assign(**penalty)) == [overview.OWN_COST_NOTE]
     made = sweep()
     made.runs.loc[made.runs["experiment"] == "x", names.COMPARED.column] = names.MISCLASSIFICATIONS
     labels = drawing.figure(made, "x", "overview").axes[0].get_yticklabels()
@@ -90,7 +90,7 @@ def test_splits_are_their_median_with_quartiles():
     assert shown(right) == [2, 2, 12, 12]
     spans = [tuple(line.get_xdata()) for line in right.lines if line.get_label() == "_quartiles"]
     assert spans == [(2, 4)] * 2 + [(12, 14)] * 2
-    assert figure.legends[0].get_title().get_text() == overview.QUARTILES
+    assert figure.legends[0].get_title().get_text() == overview.QUARTILE_NOTE
 
 
 @pytest.mark.parametrize("shape", style.FORMATS)
@@ -132,10 +132,10 @@ def test_names_of_three_lines_and_numbers_beside_words_keep_apart():
 
 @pytest.mark.parametrize("high", np.geomspace(100, 1000, 10))
 def test_numbers_keep_apart_from_a_word_on_either_side(high):
-    words = ["", "", "0", overview.UNREACHED]
-    with style.drawn(style.SCREEN):
+    words = ["", "", "0", overview.UNREACHED_TEXT]
+    with style.figure_style(style.SCREEN):
         figure, (axis, _) = style.panels(2, style.SCREEN, "", 0.3)
-        spots = overview._scale(axis, [1.0, high, 0.0, np.inf], words)
+        spots = overview._set_log_scale(axis, [1.0, high, 0.0, np.inf], words)
         figure.draw_without_rendering()
     boxes = [text.get_window_extent() for text in axis.get_xticklabels() if text.get_text()]
     assert spots[2] < 1 < high < spots[3]
@@ -155,14 +155,16 @@ def test_it_needs_several_problems_and_several_settings_are_several(three):
 
 
 def test_it_is_drawn_once_and_is_a_file_of_every_experiment(tmp_path):
-    written = drawing.write(sweep(), tmp_path, ["overview"], kinds=["svg"])
+    written = drawing.write(sweep(), tmp_path, ["overview"], file_formats=["svg"])
     assert written == {name: [tmp_path / "overview.svg"] for name in "xy"}
 
 
 def test_a_report_of_several_begins_with_it_and_folds_each_away(three, tmp_path):
     again = three.sweep.runs.assign(experiment="again")
     made = Sweep(three.uri, "sweep-1", pd.concat([three.sweep.runs, again], ignore_index=True))
-    page = Page(report.render(made, drawing.write(made, tmp_path, ["overview"], kinds=["svg"])))
+    page = Page(
+        report.render(made, drawing.write(made, tmp_path, ["overview"], file_formats=["svg"]))
+    )
     assert [inside[-1] for tag, _, inside in page.elements if tag == "figure"] == ["main"]
     assert captions.finding(made, "again", "overview") in page.text
     folded = [own for own in page.all("details") if own.get("class") == "problem"]

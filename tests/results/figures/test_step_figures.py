@@ -9,20 +9,25 @@ from normbench import names
 from normbench.results.compare.merging import REPEATS
 from normbench.results.figures import phase_diagram, step_sizes
 from normbench.results.figures.base import material, style
-from normbench.results.figures.phase_diagram import LARGE, SMALL
+from normbench.results.figures.phase_diagram import TOO_LARGE, TOO_SMALL
 from tests.results.figures.test_figures import marked, texts
 
 SIZES = [0.01, 0.1, 1.0, 10.0]
 
 
 def table(label, verdicts, costs):
-    rows = {"label": label, "verdict": verdicts, step_sizes.STEP: SIZES, step_sizes.COST: costs}
+    rows = {
+        "label": label,
+        "verdict": verdicts,
+        step_sizes.STEP_SIZE: SIZES,
+        step_sizes.FINAL_COST: costs,
+    }
     return pd.DataFrame(rows)
 
 
 def scheme(label, threshold=np.nan, best="1", start=1.0, **more):
     known = {"label": label, "normalizer": label, step_sizes.THRESHOLD: threshold}
-    return known | {names.STEP_TAG.column: best, material.START: start} | more
+    return known | {names.STEP_TAG.column: best, material.START_COST: start} | more
 
 
 @pytest.mark.parametrize(
@@ -31,24 +36,24 @@ def scheme(label, threshold=np.nan, best="1", start=1.0, **more):
         (
             ["not converged", "converged", "not converged", "cycling"],
             [0.9, 0.1, 0.2, 3.0],
-            [SMALL, "converged", "not converged", LARGE],
+            [TOO_SMALL, "converged", "not converged", TOO_LARGE],
         ),
         (
             ["not converged", "not converged", "not converged", "diverged"],
             [0.9, 0.5, 2.0, 9.0],
-            [SMALL, "not converged", LARGE, "diverged"],
+            [TOO_SMALL, "not converged", TOO_LARGE, "diverged"],
         ),
         (["cycling"] * 4, [0.5] * 4, ["cycling"] * 4),
         (["diverged"] * 4, [np.nan] * 4, ["diverged"] * 4),
         (  # no word on where it ends, above the start or the lowest of all
             ["not converged", "not converged", names.BY_ROUNDING, names.BY_ROUNDING],
             [0.9, 0.5, 0.1, 3.0],
-            [SMALL, "not converged", names.BY_ROUNDING, names.BY_ROUNDING],
+            [TOO_SMALL, "not converged", names.BY_ROUNDING, names.BY_ROUNDING],
         ),
     ],
 )
 def test_a_step_size_is_too_small_or_too_large(verdicts, costs, expected):
-    assert phase_diagram.kinds(table("a", verdicts, costs), scheme("a")) == expected
+    assert phase_diagram.classify_steps(table("a", verdicts, costs), scheme("a")) == expected
 
 
 def lightness(color):
@@ -60,17 +65,21 @@ def test_the_darker_a_cell_the_less_is_left_and_what_diverged_is_apart():
     row = scheme("a", **known)
     ends = [1.5, 0.9, 0.3, 0.05, 0.001]
     words = [
-        phase_diagram.band({"verdict": "not converged", step_sizes.COST: end}, row) for end in ends
+        phase_diagram.band_label({"verdict": "not converged", step_sizes.FINAL_COST: end}, row)
+        for end in ends
     ]
-    assert words == [words for _, words, _ in reversed(phase_diagram.BANDS)]
-    greys = [lightness(phase_diagram.COLOURS[word]) for word in words]
+    assert words == [words for _, words, _ in reversed(phase_diagram.EXCESS_BANDS)]
+    greys = [lightness(phase_diagram.CELL_COLORS[word]) for word in words]
     assert greys == sorted(greys, reverse=True)
     assert min(-np.diff(greys)) > 0.4
     for verdict in ("diverged", names.BY_ROUNDING):
-        assert phase_diagram.band({"verdict": verdict, step_sizes.COST: 0.1}, row) == verdict
+        assert (
+            phase_diagram.band_label({"verdict": verdict, step_sizes.FINAL_COST: 0.1}, row)
+            == verdict
+        )
     assert (
-        phase_diagram.band({"verdict": "converged", step_sizes.COST: 0.1}, scheme("a"))
-        == (phase_diagram.UNKNOWN[0])
+        phase_diagram.band_label({"verdict": "converged", step_sizes.FINAL_COST: 0.1}, scheme("a"))
+        == (phase_diagram.UNKNOWN_BAND[0])
     )
 
 
@@ -78,7 +87,7 @@ def test_two_limits_beside_each_other_do_not_merge():
     steps = table(
         "a", ["not converged", "converged", "converged", "converged"], [0.9, 0.1, 0.1, 0.1]
     )
-    rows = pd.DataFrame([scheme("a", 8.0, **{step_sizes.LARGEST: 10.0})])
+    rows = pd.DataFrame([scheme("a", 8.0, **{step_sizes.LARGEST_CONVERGENT: 10.0})])
     (axis,) = phase_diagram.draw(steps, rows, "").axes
     ends = {name: marked(axis, name)[0].get_ydata() for name in ("threshold", "largest")}
     assert max(ends["threshold"]) <= min(ends["largest"])
@@ -88,8 +97,8 @@ def test_two_limits_beside_each_other_do_not_merge():
 def test_above_40_step_sizes_a_mark_stands_for_all_neighbours_of_one_verdict(count):
     sizes = np.geomspace(1e-4, 1e2, count)
     verdicts = np.where(sizes < 1, "converged", "diverged")
-    steps = pd.DataFrame({"label": "a", "verdict": verdicts, step_sizes.STEP: sizes})
-    steps[step_sizes.COST] = 0.1
+    steps = pd.DataFrame({"label": "a", "verdict": verdicts, step_sizes.STEP_SIZE: sizes})
+    steps[step_sizes.FINAL_COST] = 0.1
     (axis,) = phase_diagram.draw(steps, pd.DataFrame([scheme("a", best=None)]), "").axes
     marks = sum(
         len(mark.get_xdata()) for v in ("converged", "diverged") for mark in marked(axis, v)
@@ -114,7 +123,7 @@ def test_a_label_has_a_step_size_of_two_digits():
 
 def test_nothing_is_too_large_where_the_start_is_not_known():
     own = table("a", ["not converged"] * 4, [0.9, 0.5, 2.0, 9.0])
-    assert LARGE not in phase_diagram.kinds(own, scheme("a", start=np.nan))
+    assert TOO_LARGE not in phase_diagram.classify_steps(own, scheme("a", start=np.nan))
 
 
 def test_rows_are_sorted_by_2_over_l_and_equal_schemes_share_one():
@@ -124,7 +133,7 @@ def test_rows_are_sorted_by_2_over_l_and_equal_schemes_share_one():
     )
     steps = pd.concat([table(name, verdicts, costs) for name in "abcd"])
     rows = [scheme("a", 3.0), scheme("b"), scheme("c", 0.5), scheme("d", 3.0 * (1 + 1e-9))]
-    found = phase_diagram.together(steps, pd.DataFrame(rows))
+    found = phase_diagram.group_equal_schemes(steps, pd.DataFrame(rows))
     assert [[row["label"] for row in same] for same in found] == [["c"], ["a", "d"], ["b"]]
     (axis,) = phase_diagram.draw(steps, pd.DataFrame(rows), "").axes
     assert [label.get_text() for label in axis.get_yticklabels()] == ["c", "a = d", "b"]
@@ -134,7 +143,7 @@ def test_it_says_what_stands_for_several_splits():
     """2/L may lie in a cell whose worst split does not converge: it is a median."""
     steps = table("a", ["not converged"] * 4, [0.9, 0.5, 0.4, 0.3])
     for over, expected in (("4 splits", "over 4 splits: the worst verdict"), ("", "")):
-        row = scheme("a", 2.0, **{step_sizes.LARGEST: 10.0, REPEATS: over})
+        row = scheme("a", 2.0, **{step_sizes.LARGEST_CONVERGENT: 10.0, REPEATS: over})
         figure = phase_diagram.draw(steps, pd.DataFrame([row]), "")
         assert figure.legends[0].get_title().get_text().startswith(expected)
         assert bool(figure.legends[0].get_title().get_text()) == bool(expected)
@@ -148,7 +157,7 @@ def test_schemes_of_one_2_over_l_and_other_costs_are_not_called_equal():
         other = [factor * one if n == place else one for n, one in enumerate(costs)]
         steps = pd.concat([table("a", verdicts, costs), table("b", verdicts, other)])
         rows = pd.DataFrame([scheme("a", 3.0), scheme("b", 3.0)])
-        found[place] = len(phase_diagram.together(steps, rows))
+        found[place] = len(phase_diagram.group_equal_schemes(steps, rows))
     assert found == {0: 2, 1: 2, 3: 1}
 
 
@@ -156,7 +165,7 @@ def test_limits_stand_on_their_step_and_say_where_the_grid_ends():
     steps = table(
         "a", ["not converged", "converged", "converged", "converged"], [0.9, 0.1, 0.1, 0.1]
     )
-    told = {step_sizes.LARGEST: 10.0, names.CENSORED.column: "true"}
+    told = {step_sizes.LARGEST_CONVERGENT: 10.0, names.CENSORED.column: "true"}
     for more, threshold, words in (
         (told, 2.0, [">="]),
         (told | {names.CENSORED.column: "false"}, 2.0, []),
@@ -275,7 +284,7 @@ def test_finer_step_sizes_are_points_at_their_median_end():
 
 
 def test_no_two_verdicts_have_one_mark_and_none_has_that_of_the_best_step():
-    marks = [mark for _, mark in style.VERDICTS.values()]
+    marks = [mark for _, mark in style.VERDICT_LOOKS.values()]
     assert len({*marks, "*", "^"}) == len(marks) + 2
 
 
@@ -284,4 +293,4 @@ def test_schemes_are_equal_however_rounding_ends_them():
         [table(name, CHAOS, [0.9, 0.1, end, 0.5]) for name, end in (("a", 0.2), ("b", 0.3))]
     )
     rows = pd.DataFrame([scheme("a"), scheme("b")])
-    assert len(phase_diagram.together(steps, rows)) == 1
+    assert len(phase_diagram.group_equal_schemes(steps, rows)) == 1

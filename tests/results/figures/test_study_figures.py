@@ -43,7 +43,7 @@ def test_data_shows_how_far_from_sphered_the_points_are(three):
     rows = material.schemes(three.sweep, three.name)
     for axis, known in zip(axes, rows["metrics.theory/covariance_condition"], strict=True):
         words = axis.get_title().replace("\n", ", ")
-        assert words.endswith(f", condition {ticks.short(known)}")
+        assert words.endswith(f", condition {ticks.short_text(known)}")
     # Sphered but for the ridge of 1e-7, against variances of 0.1 and more: measured 8e-7 off.
     assert known == pytest.approx(1, abs=1e-5)
     assert "scaled" in axes[2].get_xlabel()
@@ -76,7 +76,9 @@ def test_contours_tell_the_condition_number_of_their_own_slice(three):
     drawn = [axis for axis in draw(three, "contours").axes if named(axis)]
     whole = schemes["metrics.theory/condition_number"]
     for axis, (label, parts), known in zip(drawn, found.items(), whole):
-        assert f"slice's condition {ticks.short(float(parts['condition']))}" in axis.get_title()
+        assert (
+            f"slice's condition {ticks.short_text(float(parts['condition']))}" in axis.get_title()
+        )
         # The bias is held: of two weights alone. To centred points it makes no difference.
         assert (f"{parts['condition']:.3g}" == f"{known:.3g}") == (label != "identity")
 
@@ -157,7 +159,7 @@ def test_closer_draws_the_named_schemes_from_iteration_1(three):
     assert drawing.figure(three.sweep, three.name, "closer") is None
     told = dataclasses.replace(
         three.sweep,
-        runs=three.sweep.runs.assign(**{closer.CLOSER: "['standard', 'pca_sphere']"}),
+        runs=three.sweep.runs.assign(**{closer.CLOSER_SCHEMES: "['standard', 'pca_sphere']"}),
     )
     figure = drawing.figure(told, three.name, "closer")
     for axis in figure.axes:

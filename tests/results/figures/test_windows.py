@@ -14,9 +14,9 @@ RNG = np.random.default_rng(5)
 def parts(curvature, share, times=None):
     times = np.ones(len(curvature), dtype=int) if times is None else np.array(times)
     return {
-        windows.CURVATURE: np.array(curvature, dtype=float),
-        windows.SHARE: np.array(share, dtype=float),
-        windows.TIMES: times,
+        windows.WINDOW_CURVATURE: np.array(curvature, dtype=float),
+        windows.WINDOW_SHARE: np.array(share, dtype=float),
+        windows.WINDOW_TIMES: times,
     }
 
 
@@ -52,14 +52,14 @@ def test_many_directions_become_groups_that_lose_nothing():
     curvature = np.sort(10 ** RNG.uniform(-6, 3, 500))[::-1]
     share = RNG.random(500) ** 8
     found = windows.bars(parts(curvature, share), 100)
-    shown = windows.grouped(found)
-    assert len(shown.low) <= windows.MOST
+    shown = windows.group_bars(found)
+    assert len(shown.low) <= windows.MAX_BARS
     assert shown.times.sum() == 500
     assert shown.share.sum() == pytest.approx(1)
     assert (shown.low.min(), shown.high.max()) == (found.low.min(), found.high.max())
     assert shown.share.max() < 0.2  # a direction with much of the excess is not lost in a crowd
     few = windows.bars(parts(curvature[:7], share[:7]), 100)
-    assert windows.grouped(few) is few
+    assert windows.group_bars(few) is few
 
 
 def test_the_figure_shows_every_scheme_with_its_numbers(three):
@@ -87,7 +87,9 @@ def test_the_windows_at_the_best_weights_are_outlined(three):
     rows = rows.assign(**{names.setting("iterations"): "10"})
     steps = material.steps(three.sweep, three.name)
     best = float(rows[names.STEP_TAG.column].iloc[0])
-    kept = parts([1e3 / best] * 1, [1.0]) | {windows.AT_BEST: np.array([1.0, 0.9, 1e-9]) / best}
+    kept = parts([1e3 / best] * 1, [1.0]) | {
+        windows.BEST_CURVATURES: np.array([1.0, 0.9, 1e-9]) / best
+    }
     figure = windows.draw({rows["label"].iloc[0]: kept}, rows, steps, "title")
     upper = next(axis for axis in figure.axes if axis.collections)
     _, outlined = upper.collections
@@ -111,11 +113,11 @@ def test_panels_keep_their_room(count, shape):
     known |= {names.target("1e-1").column: 0.1}
     rows = pd.DataFrame([{"label": label, "run_id": label, **known} for label in labels])
     steps = pd.DataFrame(
-        {"label": label, windows.STEP: size, "verdict": verdict, names.FINAL_COST.column: 0.5}
+        {"label": label, windows.STEP_SIZE: size, "verdict": verdict, names.FINAL_COST.column: 0.5}
         for label in labels
         for size, verdict in ((0.01, "not converged"), (0.1, "converged"), (1.0, "diverged"))
     )
-    kept = parts([5.0, 1.0, 0.1], [1.0, 2.0, 3.0]) | {windows.AT_BEST: np.array([4.0, 1.0])}
+    kept = parts([5.0, 1.0, 0.1], [1.0, 2.0, 3.0]) | {windows.BEST_CURVATURES: np.array([4.0, 1.0])}
     figure = windows.draw(dict.fromkeys(labels, kept), rows, steps, "t", shape=style.FORMATS[shape])
     figure.draw_without_rendering()
     assert len(figure.axes) == 2 * count
@@ -149,7 +151,7 @@ def test_an_excess_over_a_guess_is_told(three):
     steps = material.steps(three.sweep, three.name)
     for known, told in (("true", False), ("false", True)):
         _, note = words_below(rows.assign(**{names.MINIMUM_REACHED.column: known}), steps)
-        assert (windows.GUESSED in note) == told
+        assert (windows.LOWEST_COST_NOTE in note) == told
 
 
 def test_a_scheme_without_directions_has_no_panel(three):
@@ -161,9 +163,9 @@ def test_a_scheme_without_directions_has_no_panel(three):
 
 
 def test_it_is_drawn_from_what_a_job_keeps(three):
-    known = three.sweep.arrays(material.schemes(three.sweep, three.name), names.KEPT)
+    known = three.sweep.arrays(material.schemes(three.sweep, three.name), names.DESCENT_ARRAYS)
     figure = drawing.figure(three.sweep, three.name, "windows")
-    drawn = [label for label, kept in known.items() if windows.CURVATURE in kept]
+    drawn = [label for label, kept in known.items() if windows.WINDOW_CURVATURE in kept]
     assert (figure is None) == (not drawn)
     if figure:
         assert len(figure.axes) == 2 * len(drawn)

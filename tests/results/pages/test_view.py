@@ -15,14 +15,14 @@ from normbench.recording.store.writer import Store, Writer
 from normbench.results.figures.base import style
 from normbench.results.pages import dashboard, description, view
 from normbench.results.pages.publishing import publish
-from normbench.results.store import mlflows_own, runs
+from normbench.results.store import runs, saved_views
 from normbench.results.store.runs import Sweep, load
 from tests.recorded import TWO
 
 
 def test_a_state_is_packed_as_mlflow_unpacks_it(three):
     shown = view.state(three.sweep, three.name)
-    text = mlflows_own.packed(shown)
+    text = saved_views.compress_state(shown)
     assert text.startswith("deflate;eN")  # zlib at its best compression, in base64
     unpacked = json.loads(zlib.decompress(base64.b64decode(text.split(";", 1)[1])))
     assert unpacked == json.loads(json.dumps(shown))
@@ -60,7 +60,7 @@ def test_runs_stand_in_the_order_of_the_jobs(two):
     sweep = load(two.uri, "a")
     shown = view.state(sweep, TWO)
     assert shown["orderByAsc"]
-    assert shown["orderByKey"] == view.order("a")
+    assert shown["orderByKey"] == view.sort_key("a")
     client, key = two.writer.client, names.membership("a").key
     for wanted in (["StandardScaler", "MinMaxScaler"], ["MinMaxScaler", "StandardScaler"]):
         for number, word in enumerate(wanted):
@@ -88,7 +88,7 @@ def test_a_view_that_mlflow_would_refuse_is_left_out(three, monkeypatch):
         "mlflow.sharedViewState.sweep-1",
         "mlflow.sharedViewState.sweep-1-steps",
     }
-    monkeypatch.setattr(mlflows_own, "LONGEST", 10)
+    monkeypatch.setattr(saved_views, "MAX_TAG_LENGTH", 10)
     assert view.tags(three.sweep, three.name) == {}
 
 

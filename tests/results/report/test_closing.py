@@ -261,7 +261,10 @@ CASES = {
         explained(over_two_splits(LARGEST_CONVERGENT=[np.nan, np.nan])),
     ),
     "note": (explained(with_tags(runs(*BOTH), NOTE="it rains")), explained(runs(*BOTH))),
-    "judged_again": (explained(with_tags(runs(*BOTH), AGAIN="path")), explained(runs(*BOTH))),
+    "judged_again": (
+        explained(with_tags(runs(*BOTH), DESCEND_AGAIN="path")),
+        explained(runs(*BOTH)),
+    ),
     "counts": (" ".join(profile.notes([counted(1, 2)])), notes(*BOTH)),
     "other_functions": (
         notes(*starting(a="normal", b="normal")),
@@ -320,7 +323,7 @@ CASES = {
         closing(runs(*BOTH), over_splits(a=[0.1], b=[0.2])),
         closing(runs(*BOTH), over_splits(a=[0.1], b=[0.1])),
     ),
-    "rises": (heldout.rises(rising(0.03)), heldout.rises(rising(0.01))),
+    "rises": (heldout.describe_rises(rising(0.03)), heldout.describe_rises(rising(0.01))),
 }
 
 

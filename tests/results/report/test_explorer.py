@@ -117,7 +117,7 @@ def test_paths_of_two_weights_follow_the_contours(plane, squares):
         inside = [np.array(line) for line in drawn["lines"]]
         assert len(inside) >= 4
         assert all(((line >= -1e-9) & (line <= 1 + 1e-9)).all() for line in inside)
-        assert max(map(len, inside)) <= 2 * explorer.LINE
+        assert max(map(len, inside)) <= 2 * explorer.MAX_LINE_POINTS
 
 
 def test_a_hostile_name_cannot_leave_its_data():

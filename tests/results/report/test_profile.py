@@ -91,7 +91,7 @@ def test_what_nobody_reaches_is_told(told):
     assert "no scheme reaches it" not in told({"s": sweep(a=2.0, b=1.0)})
     share = "share of problems within a factor of the fastest: nothing to compare"
     nobody = told({"s": sweep(a=np.inf, b=np.inf)})
-    assert f"{share} ({profile.NOBODY})" in nobody
+    assert f"{share} ({profile.NO_SCHEME})" in nobody
     apart = told({"s": runs(("x", "a", {1.0: 1.0}), ("y", "b", {1.0: 1.0}))})
     assert f"{share} ({profile.NOT_ALL})" in apart
 

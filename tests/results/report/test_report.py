@@ -138,7 +138,7 @@ def test_theory_is_three_short_sentences_a_scheme(page, three):
 def test_photographs_are_not_inverted_in_the_dark(page):
     looks = [card["class"] for card in page.all("div") if card.get("class", "").startswith("card")]
     assert set(looks) == {"card plot"}
-    assert {"components", "reconstruction"} <= set(report.IMAGES) <= set(NAMES)
+    assert {"components", "reconstruction"} <= set(report.PHOTOGRAPHIC_FIGURES) <= set(NAMES)
 
 
 def test_pairs_on_test_points_say_what_their_conclusions_are_about():
@@ -208,7 +208,7 @@ def test_a_failed_job_stands_there_with_its_reason(images):
     parent = images.sweep.of_role("sweep")["run_id"].iloc[0]
     tags = {"normalizer": "broken", "sweep_id": "sweep-1"}
     reason = "it <b>broke</b> at http://me:secret@host/"
-    place = records.Place(images.uri, images.name, parent, {}, tags)
+    place = records.RecordHeader(images.uri, images.name, parent, {}, tags)
     run_id = writer.write(records.of_failure(place, ValueError(reason)))
     page = Page(report.render(load(images.uri, "sweep-1")))
     writer.client.delete_run(run_id)
@@ -267,7 +267,7 @@ def test_figures_draw_names_as_text(three):
 
 
 def test_a_figure_of_many_points_is_embedded_as_png(three, monkeypatch):
-    monkeypatch.setattr(report, "LARGEST", 0)
+    monkeypatch.setattr(report, "MAX_SVG_LENGTH", 0)
     page = Page(report.render(three.sweep, {three.name: []}))
     assert page.all("figure") == []
     files = [three.folder / "step_sizes.svg"]

@@ -97,9 +97,9 @@ def test_columns_that_tell_nothing_are_left_out():
     table = pd.DataFrame(
         {"scheme": ["a", "b"], "steps": [10, 10], "diverged": [0, 0], "seconds": [0.1, 9.0]}
     )
-    assert list(screen_table.without_dull(table)) == ["scheme"]
+    assert list(screen_table.without_uninformative(table)) == ["scheme"]
     told = table.assign(steps=[10, 9], diverged=[0, 1], seconds=[0.1, 11.0])
-    assert list(screen_table.without_dull(told)) == list(table)
+    assert list(screen_table.without_uninformative(told)) == list(table)
 
 
 def test_a_colour_too_dark_for_a_dark_terminal_is_the_terminal_s_own():

@@ -57,13 +57,13 @@ def unseen(text):
 def test_every_mark_that_is_not_seen_is_written_out():
     everything = "".join(map(chr, range(sys.maxunicode + 1)))
     assert unseen(everything)
-    assert unseen(clean.seen(everything)) == []
-    assert clean.seen("\x1b[31m\n") == "\\x1b[31m\n"
+    assert unseen(clean.escape_invisible(everything)) == []
+    assert clean.escape_invisible("\x1b[31m\n") == "\\x1b[31m\n"
     kept = (
         "a\tb\n\u0645\u06cc\u200c\u062e\u0648\u0627\u0647\u0645 \u00e9 \U0001f469\u200d\U0001f52c"
     )
-    assert clean.seen(kept) == kept
-    clean.seen(everything).encode()
+    assert clean.escape_invisible(kept) == kept
+    clean.escape_invisible(everything).encode()
 
 
 def test_a_line_is_one():
@@ -104,7 +104,7 @@ def test_a_stream_shows_what_it_is_given():
     stream = clean.Stream(under)
     print(HOSTILE, file=stream, flush=True)
     assert unseen(under.getvalue()) == []
-    assert under.getvalue() == clean.shown(HOSTILE) + "\n"
+    assert under.getvalue() == clean.sanitize(HOSTILE) + "\n"
 
 
 def test_the_bar_of_a_job_goes_past_the_cleaning(monkeypatch):
@@ -168,7 +168,7 @@ def test_results_write_in_their_folder_alone(hostile, monkeypatch, capsys):
     for file in written:
         if file.suffix in (".csv", ".html", ".svg"):
             assert unseen(file.read_text()) == [], file
-    assert unseen(clean.shown(capsys.readouterr().out)) == []
+    assert unseen(clean.sanitize(capsys.readouterr().out)) == []
 
 
 def test_figures_of_several_experiments_stay_in_their_folder(hostile, tmp_path):

@@ -20,11 +20,11 @@ ODD = "p@s/s: w%o{r}d;'\"\\\n&é"  # every mark that ends something somewhere
 
 @pytest.fixture(autouse=True)
 def nothing_known(monkeypatch):
-    monkeypatch.setattr(secrets, "_known", set())
+    monkeypatch.setattr(secrets, "_secrets", set())
     monkeypatch.setattr(secrets, "_settings", set())
-    secrets._pattern.cache_clear()
+    secrets._learned_pattern.cache_clear()
     yield
-    secrets._pattern.cache_clear()
+    secrets._learned_pattern.cache_clear()
 
 
 ODBC = f"DRIVER={{ODBC 18}};SERVER=h;UID=me;PWD={SECRET};Encrypt=yes"

@@ -9,7 +9,7 @@ from normbench.results.figures.base import output
 from normbench.results.report import page as report
 from normbench.results.store.rows import as_rows, as_table
 from normbench.results.store.runs import Sweep
-from normbench.results.store.stores import _Told
+from normbench.results.store.stores import _ErrorReportingClient
 from tests.conftest import ROOT
 
 ROWS = [
@@ -52,7 +52,7 @@ def test_descents_and_histories_are_read_once_for_all_figures_and_the_report(
     three, tmp_path, monkeypatch
 ):
     asked = []
-    call = _Told.__getattr__
+    call = _ErrorReportingClient.__getattr__
 
     def told(self, name):
         def noted(*arguments):
@@ -61,14 +61,14 @@ def test_descents_and_histories_are_read_once_for_all_figures_and_the_report(
 
         return noted if name in ("download_artifacts", "get_metric_history") else call(self, name)
 
-    monkeypatch.setattr(_Told, "__getattr__", told)
+    monkeypatch.setattr(_ErrorReportingClient, "__getattr__", told)
     sweep = Sweep(three.sweep.store, three.sweep.sweep_id, three.sweep.runs)
     wanted = ["melt", "windows", "histories", "step_sizes"]
     report.write(sweep, tmp_path, drawing.write(sweep, tmp_path, wanted))
     histories = [call for call in asked if call[0] == "get_metric_history"]
     assert histories
     assert len(histories) == len(set(histories))
-    kept = [run for _, run, path in asked if path == f"arrays/{names.KEPT}.npz"]
+    kept = [run for _, run, path in asked if path == f"arrays/{names.DESCENT_ARRAYS}.npz"]
     assert sorted(kept) == sorted(sweep.of_role(names.SCHEME)["run_id"])
 
 

@@ -13,7 +13,7 @@ from normbench.command.results.commands import main
 from normbench.results.safe import files
 from normbench.results.store import runs, state
 from normbench.results.store.errors import ResultsError
-from normbench.results.store.run_checks import LISTED, arrays, is_named, left_out, listed
+from normbench.results.store.run_checks import MAX_NAMED_RUNS, arrays, is_named, left_out, listed
 from tests import stores
 
 pytestmark = pytest.mark.sqlite("values are put into the file by hand")
@@ -140,8 +140,8 @@ def test_a_run_as_it_was_recorded_is_left_out_by_no_rule(three):
 
 
 def test_of_many_such_runs_the_first_are_named():
-    told = listed([f"Run {number} is left out." for number in range(LISTED + 7)])
-    assert len(told) == LISTED + 1
+    told = listed([f"Run {number} is left out." for number in range(MAX_NAMED_RUNS + 7)])
+    assert len(told) == MAX_NAMED_RUNS + 1
     assert told[-1] == "And 7 more runs are left out."
 
 
@@ -173,7 +173,7 @@ def test_arrays_that_are_damaged_are_told_in_a_line(kind, tmp_path, monkeypatch)
     np.savez_compressed(file, step_sizes=np.ones(100))
     assert arrays(file, "1", "descent")["step_sizes"].sum() == 100
     if kind == "a bomb":
-        monkeypatch.setattr(files, "LARGEST", 1 << 19)
+        monkeypatch.setattr(files, "MAX_ARRAY_BYTES", 1 << 19)
     DAMAGED[kind](file)
     with pytest.raises(ResultsError, match=r"^run 1: its arrays/descent\.npz is damaged, or not "):
         arrays(file, "1", "descent")

@@ -64,7 +64,7 @@ class Store:
         (folder / owner.LOCK).touch()
         if lock:
             self.stack.enter_context(leftovers.hold(folder))
-        own = leftovers.home(folder) | {names.PROCESS.key: "1"} if tags is None else tags
+        own = leftovers.owner_tags(folder) | {names.PROCESS.key: "1"} if tags is None else tags
         told = {names.JOBS.key: "3", names.COMMAND.key: "normbench", **own}
         parent = self.writer.start_sweep(experiment, sweep_id, told)
         for number, (name, outcome) in enumerate(list(self.jobs.items())[:count]):
@@ -76,7 +76,7 @@ class Store:
                 names.DESCENT.key: f"{sweep_id}-{name}",
             }
             params = {"normalizer": name, "iterations": "2"}
-            place = records.Place(self.uri, experiment, parent, params, tags)
+            place = records.RecordHeader(self.uri, experiment, parent, params, tags)
             record = records.of_outcome(place, self.data, outcome)
             if number < failed:
                 told = {**record.scheme.tags, names.VERDICT.key: names.FAILED}
@@ -185,7 +185,7 @@ def half_imported(store):
 
 def another_folder(store):
     """The folder is gone, and of its process nothing is known on this machine."""
-    gone = {**leftovers.home(store.folder / "gone"), names.PROCESS.key: "none"}
+    gone = {**leftovers.owner_tags(store.folder / "gone"), names.PROCESS.key: "none"}
     store.sweep("new", 1, tags=gone)
 
 
@@ -236,8 +236,8 @@ STATES = {
     "another folder": (another_folder, Phase.STOPPED, 1, f"was stopped (1 of 3 jobs done){REST}"),
 }
 WORDS = [
-    *(["table", "--format", name] for name in tables.FORMATS),
-    *(["table", "--histories", "--format", name] for name in tables.FORMATS),
+    *(["table", "--format", name] for name in tables.TABLE_FORMATS),
+    *(["table", "--histories", "--format", name] for name in tables.TABLE_FORMATS),
     ["table", "--all-steps"],
     ["figure", "overview"],
     ["figure", "histories"],
@@ -272,7 +272,7 @@ def said(capsys, *words):
 def test_the_state_of_a_comparison_is_known(store, name):
     make, phase, done, words = STATES[name]
     make(store)
-    found = state.of(runs.load(store.uri, "new"))
+    found = state.state_of(runs.load(store.uri, "new"))
     assert (found.phase, found.done) == (phase, done)
     assert words in found.sentence
     assert bool(found.sentence) == bool(words)
@@ -353,7 +353,7 @@ def test_a_comparison_that_lacks_a_step_is_judged_again(store, capsys):
 
 def test_a_study_shows_its_last_complete_comparison(store, capsys):
     command = {names.COMMAND.key: "normbench experiment=textbook/two"}
-    home = leftovers.home(store.folder / "outputs" / "gone") | {names.PROCESS.key: "none"}
+    home = leftovers.owner_tags(store.folder / "outputs" / "gone") | {names.PROCESS.key: "none"}
     words = ("studies", "textbook", "--store", store.uri)
     store.sweep("cut", 0, tags=command | home)
     code, out, err = said(capsys, *words)
@@ -401,8 +401,8 @@ def test_a_comparison_in_a_notebook_tells_its_state(store, name):
 
 
 def test_a_comparison_that_concludes_itself_says_nothing(store):
-    store.sweep("new", 2, lock=True, tags=leftovers.home(store.folder / "outputs" / "new"))
-    assert state.of(runs.load(store.uri, "new")).phase is Phase.ENDED
+    store.sweep("new", 2, lock=True, tags=leftovers.owner_tags(store.folder / "outputs" / "new"))
+    assert state.state_of(runs.load(store.uri, "new")).phase is Phase.ENDED
 
 
 def test_of_several_comparisons_the_one_that_runs_is_named(store, capsys):

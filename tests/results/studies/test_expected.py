@@ -41,15 +41,15 @@ def test_a_table_for_a_terminal_is_narrow_and_loses_no_word():
     table = pd.DataFrame([long, short])[
         ["study", "what", "the source says", "measured", "verdict", "why"]
     ]
-    lines = tables.text(expected.narrow(table)).splitlines()
+    lines = tables.text(expected.narrow_table(table)).splitlines()
     assert max(map(len, lines)) <= 118
-    made = expected.narrow(table)
+    made = expected.narrow_table(table)
     assert "why" not in made
     for name in made:
         rows = made[name][: len(made) - 1]
         assert " ".join(" ".join(rows).split()) == long[name].strip()
     assert made.iloc[-1].tolist() == ["s" * 28, "one", "1", short["measured"], "agrees"]
-    few = expected.narrow(table[1:])
+    few = expected.narrow_table(table[1:])
     assert len(few) == 1
 
 
@@ -165,10 +165,10 @@ def test_more_words_than_a_store_keeps_are_refused():
 
 
 def test_the_source_in_words():
-    said = [entry.words for entry in expected.parse([ONE, ONE | {"within": "1%"}])]
+    said = [entry.source_text for entry in expected.parse([ONE, ONE | {"within": "1%"}])]
     assert said == ["177", "177 +- 1%"]
-    pair, words = expected.parse([ONE | {"value": [1, 2.5]}, ONE | {"says": "about 177"}])
-    assert (pair.words, words.words) == ("1 to 2.5", "about 177")
+    pair, quoted = expected.parse([ONE | {"value": [1, 2.5]}, ONE | {"says": "about 177"}])
+    assert (pair.source_text, quoted.source_text) == ("1 to 2.5", "about 177")
 
 
 MISTAKES = {

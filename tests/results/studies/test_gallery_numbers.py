@@ -82,7 +82,7 @@ def test_the_peak_is_where_the_error_is_largest_at_the_first_small_cost():
 def test_the_worst_of_a_formula_is_the_largest_that_is_finite():
     jobs, recorded = [], {}
     for label, off in (("a", [np.nan, 1.0]), ("b", [3.0, 2.0]), ("c", [np.nan, 0.5])):
-        kind = {research.KIND: label, research.SCALE: "1e6"}
+        kind = {research.DATA_KIND: label, research.DATA_SCALE: "1e6"}
         jobs.append({"run_id": label, "label": label, **kind})
         recorded[label] = {"formula": np.array(["p", "q"]), "off": np.array(off)}
     found = research.broken_data(Made(jobs, recorded))

@@ -7,7 +7,7 @@ import pytest
 
 from normbench import names
 from normbench.results.words import sentences
-from normbench.results.words.reasons import Found, of_comparison, of_scheme
+from normbench.results.words.reasons import SchemeRecord, explain_comparison, explain_scheme
 from normbench.results.words.sentences import TEMPLATES
 from tests.results.report.test_closing import CASES
 
@@ -43,7 +43,9 @@ def found(*parts, **tags):
     """What is recorded: dictionaries of numbers and of words, and words by their names."""
     metrics = {key: value for part in parts for key, value in part.items() if type(value) is float}
     words = {key: value for part in parts for key, value in part.items() if type(value) is str}
-    return Found(metrics, words | {getattr(names, name).key: word for name, word in tags.items()})
+    return SchemeRecord(
+        metrics, words | {getattr(names, name).key: word for name, word in tags.items()}
+    )
 
 
 FAR = {names.STEP_TAG.key: "8", names.VERDICT.key: "converged"}
@@ -129,14 +131,14 @@ OF_COMPARISON = {
 
 @pytest.mark.parametrize("name", OF_SCHEME)
 def test_a_sentence_of_a_scheme_is_said_only_where_it_is_true(name):
-    true, false = ([each.name for each in of_scheme(one)] for one in OF_SCHEME[name])
+    true, false = ([each.name for each in explain_scheme(one)] for one in OF_SCHEME[name])
     assert name in true
     assert name not in false
 
 
 @pytest.mark.parametrize("name", OF_COMPARISON)
 def test_a_sentence_of_a_comparison_is_said_only_where_it_is_true(name):
-    true, false = ([each.name for each in of_comparison(one)] for one in OF_COMPARISON[name])
+    true, false = ([each.name for each in explain_comparison(one)] for one in OF_COMPARISON[name])
     assert name in true
     assert name not in false
 
@@ -148,17 +150,17 @@ def test_every_template_is_tried():
 @pytest.mark.parametrize(("threshold", "name"), [(4.07, "same_threshold"), (4.09, "thresholds")])
 def test_thresholds_within_two_percent_are_called_the_same(threshold, name):
     near = found(BOUND, PLAIN, {names.THRESHOLD.key: threshold})
-    told = [each.name for each in of_comparison([("a", LOW), ("b", near)])]
+    told = [each.name for each in explain_comparison([("a", LOW), ("b", near)])]
     assert {"same_threshold", "thresholds"} & set(told) == {name}
 
 
 def test_the_least_cost_is_told_of_all_schemes_only_where_it_is_one():
     iris = found(MINIMUM, REACHED, case(names.PARTLY))
     other = found(MINIMUM, REACHED, case(names.ATTAINED))
-    assert "partly" in [each.name for each in of_comparison([("a", iris), ("b", iris)])]
+    assert "partly" in [each.name for each in explain_comparison([("a", iris), ("b", iris)])]
     unknown = found(case(names.ATTAINED))  # whose least cost no one knows
     for differs in (other, unknown):
-        told = [each.name for each in of_comparison([("a", iris), ("b", differs)])]
+        told = [each.name for each in explain_comparison([("a", iris), ("b", differs)])]
         assert not {"partly", "attained"} & set(told)
 
 

@@ -5,7 +5,7 @@ import pandas as pd
 import pytest
 
 from normbench.results.figures import biplot, contours, data, projection
-from normbench.results.figures.base import followed, style
+from normbench.results.figures.base import landmarks, style
 from tests.results.figures.test_figures import drawing
 
 RNG = np.random.default_rng(7)
@@ -16,12 +16,12 @@ ROWS = pd.DataFrame({"label": ["a", "b"], "normalizer": ["identity", "standard"]
 
 def letters(axis):
     """Where the letters of a panel stand."""
-    found = [text for text in axis.texts if text.get_text() in set(followed.LETTERS)]
+    found = [text for text in axis.texts if text.get_text() in set(landmarks.LANDMARK_LETTERS)]
     return {text.get_text(): np.array(text.get_position()) for text in found}
 
 
 def test_they_are_the_outermost_along_the_principal_axes():
-    numbers = followed.chosen(POINTS)
+    numbers = landmarks.choose(POINTS)
     along = POINTS @ TURN.T  # the axes that the points were made with: 5 to 1
     ends = [*along.argmin(axis=0), *along.argmax(axis=0)]
     assert set(numbers) == set(ends)
@@ -29,17 +29,17 @@ def test_they_are_the_outermost_along_the_principal_axes():
 
 
 def test_an_axis_has_no_sign_and_no_scale():
-    numbers = followed.chosen(POINTS)
-    assert followed.chosen(100 * POINTS + 7) == numbers
+    numbers = landmarks.choose(POINTS)
+    assert landmarks.choose(100 * POINTS + 7) == numbers
     along = POINTS @ TURN.T
-    assert followed.chosen(along) == [
+    assert landmarks.choose(along) == [
         *(along[:, 0].argmin(), along[:, 0].argmax(), along[:, 1].argmin(), along[:, 1].argmax())
     ]
 
 
 @pytest.mark.parametrize("points", [np.zeros((3, 2)), np.eye(2), np.arange(5.0)[:, None]])
 def test_few_points_are_named_once(points):
-    numbers = followed.chosen(points)
+    numbers = landmarks.choose(points)
     assert len(set(numbers)) == len(numbers) <= len(points)
 
 
@@ -72,7 +72,7 @@ def test_every_panel_has_the_same_points(name):
     panels = [letters(axis) for axis in axes if letters(axis)]
     assert len(panels) == 2
     weights = [0.9**0.5, 0.1**0.5] if name == "biplot" else [1, 1]
-    numbers = followed.chosen(POINTS * weights)
+    numbers = landmarks.choose(POINTS * weights)
     for panel, own in zip(panels, places.values(), strict=True):
         for letter, number in zip(panel, numbers, strict=True):
             assert panel[letter].tolist() == own[number].tolist()
@@ -123,7 +123,7 @@ def test_a_note_stands_above_the_legend(three, shape):
     figure = drawing.figure(three.sweep, three.name, "data", options)
     figure.draw_without_rendering()
     (names,) = figure.legends
-    assert followed.note(range(4)) in names.get_title().get_text().replace("\n", " ")
+    assert landmarks.describe(range(4)) in names.get_title().get_text().replace("\n", " ")
     top = names.get_title().get_window_extent()
     assert all(text.get_window_extent().y1 <= top.y0 for text in names.get_texts())
     assert 0 <= top.x0 < top.x1 <= figure.get_figwidth() * figure.dpi

@@ -1,0 +1,70 @@
+"""Transform histories before they are drawn: percentages, decades, groups of equal runs."""
+
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from normbench import names
+from normbench.results.figures import excess
+from normbench.results.store.rows import as_rows
+
+# The metrics of each panel: of the training points, and of the test points.
+PANELS = (names.HISTORIES[0::2], names.HISTORIES[1::2])
+POINT_COUNTS = ("train_points", "test_points")  # columns of the runs
+EQUALITY_TOLERANCE = 1e-8  # relative: full whitenings have the same costs up to rounding
+
+
+def has_metric(histories: pd.DataFrame, metric: names.Metric) -> bool:
+    """Return whether histories have values of a metric."""
+    return metric.key in histories and bool(histories[metric.key].notna().any())
+
+
+def shares_an_axis(histories: pd.DataFrame, runs: pd.DataFrame) -> bool:
+    """Return whether training and test misclassifications share an axis, with known sizes."""
+    counts_known = all(column in runs and runs[column].notna().all() for column in POINT_COUNTS)
+    return counts_known and has_metric(histories, names.TEST_MISCLASSIFICATIONS)
+
+
+def to_percent(histories: pd.DataFrame, runs: pd.DataFrame) -> pd.DataFrame:
+    """Return histories with misclassified points in percent of the training or test points."""
+    rates = histories.copy()
+    runs_by_id = runs.set_index("run_id")
+    for metric, count_column in zip(PANELS[1], POINT_COUNTS):
+        point_counts = histories["run_id"].map(runs_by_id[count_column].astype(float))
+        for column in {*excess.with_quartiles(metric)} & {*rates}:
+            rates[column] = 100 * rates[column] / point_counts
+    return rates
+
+
+def to_decades(histories: pd.DataFrame) -> pd.DataFrame:
+    """Return histories with costs as decimal logarithms of their ratio to the run's first cost."""
+    decades = histories.copy()
+    cost_key = names.TRAIN_COST.key
+    start_costs = histories.groupby("run_id")[cost_key].transform("first")
+    with np.errstate(divide="ignore", invalid="ignore"):
+        for column in {names.TEST_COST.key, *excess.with_quartiles(names.TRAIN_COST)} & {*decades}:
+            decades[column] = np.log10(histories[column]) - np.log10(start_costs)
+    return decades.replace(-np.inf, np.nan)
+
+
+def equal_run_labels(histories: pd.DataFrame, runs: pd.DataFrame) -> list[list[str]]:
+    """Return groups of labels of runs whose training costs agree to a relative 1e-8."""
+    cost = names.TRAIN_COST.key
+    if cost not in histories:
+        return []
+    by_run = {run_id: rows[cost].to_numpy() for run_id, rows in histories.groupby("run_id")}
+    groups: list[tuple[Any, list[str]]] = []
+    for run in as_rows(runs):
+        costs = by_run.get(run["run_id"])
+        if costs is None:
+            continue
+        for group_costs, labels in groups:
+            if len(group_costs) == len(costs) and np.allclose(
+                group_costs, costs, rtol=EQUALITY_TOLERANCE, atol=0
+            ):
+                labels.append(run["label"])
+                break
+        else:
+            groups.append((costs, [run["label"]]))
+    return [labels for _, labels in groups if len(labels) > 1]
