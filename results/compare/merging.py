@@ -325,8 +325,8 @@ def _representative_size(
     """Return the step size that represents a scheme on all splits: the chosen or the best one."""
     first = jobs.iloc[0]
     if first.get(names.STEP_CHOSEN.column) == "true":
-        shown = step_size(first)  # perhaps of six digits
-        return float(min(sizes[steps.index], key=lambda size: abs(size - shown)))
+        chosen_size = step_size(first)  # perhaps of six digits
+        return float(min(sizes[steps.index], key=lambda size: abs(size - chosen_size)))
     iterations_to_lowest = pd.to_numeric(
         steps.get(names.TO_LOWEST.column, pd.Series(np.nan, index=steps.index))
     )

@@ -63,8 +63,8 @@ def data(sweep: Sweep, experiment: str) -> str:
             scheme["plane"] = _plane(planes[label], levels)
         schemes.append(scheme)
     iterations = max(scheme_arrays[COST].shape[-1] for scheme_arrays in arrays.values()) - 1
-    about = {"iterations": iterations, "which_step": runs.which_step(experiment)}
-    return output.script_data({**about, "schemes": schemes})
+    fields = {"iterations": iterations, "which_step": runs.which_step(experiment)}
+    return output.script_data({**fields, "schemes": schemes})
 
 
 def _ink(color: str) -> str:
