@@ -360,6 +360,14 @@ def test_a_grid_is_above_a_scheme_where_it_is_on_every_split(limits, named):
     assert ("is above 2/L of a, so" in closing(sweep)) == named
 
 
+@pytest.mark.parametrize(("count", "settled"), [(3, False), (6, True)])
+def test_the_faster_scheme_predicts_best_where_the_splits_show_which_is_faster(count, settled):
+    rates = over_splits(a=[0.1] * count, b=[0.2] * count)
+    worse = over_splits(a=[0.2] * count, b=[0.1] * count)
+    assert ("faster_predicts_best" in told(closing(halves(count), rates))) == settled
+    assert ("faster_predicts_worse" in told(closing(halves(count), worse))) == settled
+
+
 def test_cross_validation_says_how_schemes_predict():
     for cost, expected in ((0.3, False), (np.nan, True)):
         sweep = runs(*BOTH)
