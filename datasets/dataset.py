@@ -236,6 +236,11 @@ def _check_points(name: str, x: Any, prefix: str, precision: str) -> Rows:
             f"data of {name}: the {prefix}points have shape {points.shape}; they must be (P, N), "
             "one point per row"
         )
+    if len(points) and not points.shape[1]:
+        raise UserError(
+            f"data of {name}: the {prefix}points have no feature; it takes 1 at least, beside the "
+            "target"
+        )
     if min(points.shape) < 1:
         raise UserError(
             f"data of {name}: the {prefix}points have shape {points.shape}; "

@@ -114,7 +114,14 @@ def _undecided_sentence(race: Race, fastest_text: str) -> Sentence:
         if len(candidates) <= MAX_LISTED_SCHEMES
         else f"{fastest_text} or one of {len(race.undecided_schemes)} others"
     )
-    doubt = "show no difference" if race.enough_splits else "are too few to show a difference"
+    boundary_schemes = [name for name in race.undecided_schemes if name in race.boundary_schemes]
+    if not race.enough_splits:
+        doubt = "are too few to show a difference"
+    elif boundary_schemes:
+        schemes = join_phrases(boundary_schemes)
+        doubt = f"do not decide, because the best step size of {schemes} may lie beyond the grid"
+    else:
+        doubt = "show no difference"
     return make_sentence(
         "fastest_open", schemes=schemes_text, splits=f"{race.splits} splits", doubt=doubt
     )

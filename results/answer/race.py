@@ -28,10 +28,11 @@ class Race:
     steps: by scheme, its step size, NaN where splits differ. refined: by scheme, whether step sizes
     between those of the grid were tried. lost_verdicts: the verdict of each scheme all of whose
     jobs failed or diverged. uncertain_schemes: schemes that may miss the target by rounding alone.
-    undecided_schemes: schemes not shown to be slower than the fastest. splits: the number of
-    splits. enough_splits: whether they could show a difference. by_count: whether misclassified
-    points are counted instead of the cost. budget: the iterations of each job, None where they
-    differ.
+    undecided_schemes: schemes not shown to be slower than the fastest. boundary_schemes: those
+    whose best step size is at an end of the grid on some split, or whose grid is above 2/L.
+    splits: the number of splits. enough_splits: whether they could show a difference. by_count:
+    whether misclassified points are counted instead of the cost. budget: the iterations of each
+    job, None where they differ.
     """
 
     setting: str
@@ -42,6 +43,7 @@ class Race:
     lost_verdicts: Mapping[str, str]
     uncertain_schemes: frozenset[str]
     undecided_schemes: Sequence[str]
+    boundary_schemes: frozenset[str]
     splits: int
     enough_splits: bool
     by_count: bool
@@ -136,6 +138,7 @@ def _race(
         lost_verdicts=lost_verdicts,
         uncertain_schemes=_uncertain_schemes(experiment_sweep, target, jobs),
         undecided_schemes=undecided_schemes,
+        boundary_schemes=frozenset(table.loc[table["end"] != "", "scheme"]),
         splits=splits,
         enough_splits=splits >= evidence.fewest_values(max(len(pairs), 1)),
         by_count=bool(counts(jobs).any()),

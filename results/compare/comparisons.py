@@ -98,8 +98,9 @@ def paired(table: pd.DataFrame, least: int = 1) -> pd.DataFrame:
         direction = int(conclusions.direction[index])
         conclusion = SPEED_CONCLUSIONS[direction] if len(ordered_ratios) else NEITHER
         problem = tuple(row[name] for name in PROBLEM_COLUMNS)
-        pair_schemes = {(*problem, row["scheme"]), (*problem, row["against"])}
-        if conclusion != NEITHER and pair_schemes & boundary_schemes:
+        slower_schemes = {FASTER: row["against"], SLOWER: row["scheme"]}
+        # Beyond the end of its grid the slower scheme may be the faster one.
+        if (*problem, slower_schemes.get(conclusion)) in boundary_schemes:
             conclusion = OPEN
         rows.append(
             {

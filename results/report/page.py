@@ -1,6 +1,8 @@
 """The report: one self-contained HTML file with a whole comparison."""
 
 import base64
+import os
+import re
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
@@ -249,7 +251,9 @@ def _settings(schemes: pd.DataFrame) -> tuple[list[tuple[str, str]], Table | Non
     frame = frame.dropna(axis="columns", how="all").astype(object)
     frame = frame.map(names.typed, na_action="ignore")
     shared_names = [name for name in frame if frame[name].nunique(dropna=False) == 1]
-    shared = [(name, str(frame[name].iloc[0])) for name in sorted(shared_names)]
+    home = f"{Path.home()}{os.sep}"  # a report may be sent to others
+    values = {name: str(frame[name].iloc[0]) for name in sorted(shared_names)}
+    shared = [(name, re.sub(f"^{re.escape(home)}", "~/", value)) for name, value in values.items()]
     differing = frame.drop(columns=shared_names)
     if differing.empty:
         return shared, None

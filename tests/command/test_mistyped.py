@@ -4,7 +4,7 @@ import pytest
 
 from normbench import synonyms
 from normbench.choices import names, no_option
-from normbench.command.config import study
+from normbench.command.config import errors, study
 from normbench.command.config.mistyped import RESULTS_COMMANDS, refuse_mistyped, suggest_setting
 from normbench.command.results.commands import COMMANDS
 from normbench.command.sweep import line, sweeper
@@ -40,6 +40,7 @@ ANSWERS = {
     "step_sizes=0.1,1": "type 'step_sizes=[0.1,1]'",
     "step_sizes=7,2": "powers of ten, 'step_sizes=${decades:-7,2}' in single quotes",
     "cost.l2=0,1": "type cost.l2=0.1, or cost.l2=0.0,1 to compare 0 and 1",
+    "cost.l2=0,01": "type cost.l2=0.01",
     "normalizer.ridge=0,1": "type normalizer.ridge=0.1, or normalizer.ridge=0.0,1 to compare 0 and"
     " 1",
     "dataset.test_fraction=0,25": "to compare 0 and 25",
@@ -167,3 +168,15 @@ def test_a_study_without_its_data_runs_on_others_and_says_so(capsys):
         with pytest.raises(MissingFileError):
             line._compare(hydra, others, others)
     assert study.stand_in([*words, "dataset=wine"]) == ()
+
+
+@pytest.mark.parametrize(
+    ("typed", "answer"),
+    [
+        ("zscore", "type normalizer=standard"),
+        ("lr", "type step_sizes=VALUE"),
+        ("adam", "write optimizer=adam"),
+    ],
+)
+def test_a_word_without_a_value_is_answered_with_what_to_type(typed, answer):
+    assert errors._explain_unread(typed, "").endswith(answer)

@@ -241,7 +241,7 @@ CASES = (
     ),
     Case("a column to drop that is not there", csv(GOOD, drop=["id"]), ("dataset.drop=id",)),
     Case("columns to drop that are no list", csv(GOOD, drop="a"), ("dataset.drop=a", "a list")),
-    Case("no features left", csv("label\nno\nyes\n"), ("(2, 0)", "1 feature at least")),
+    Case("no features left", csv("label\nno\nyes\n"), ("have no feature", "beside the target")),
     Case(
         "the wrong layout: a point per column",
         csv(COLUMNS, header=False, target=-1),

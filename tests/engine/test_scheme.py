@@ -199,7 +199,7 @@ def test_a_chain_may_hold_a_chain():
     ("schemes", "message"),
     [
         ([], "one scheme or more"),
-        (["nonsense"], "normalizer=nonsense: no such option"),
+        (["nonsense"], "normalizer.schemes=nonsense: no such option"),
         ([{"pca": {"components": 2}, "standard": {}}], "is not a scheme"),
         ([3], "is not a scheme"),
         ([["standard"]], "is not a scheme"),

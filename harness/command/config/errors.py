@@ -11,6 +11,7 @@ from omegaconf.errors import OmegaConfBaseException
 from normbench.choices import GROUP_CONTRACTS, entries, names, no_option
 from normbench.datasets.values import UserError, did_you_mean
 from normbench.settings import CHOICES, OF_OPTIONS, TABLE
+from normbench.synonyms import OPTIONS, remedy, setting_of
 
 HELP = "normbench --help shows what there is"
 # Characters of a single word; of one that is more than twice as long, the rest is cut.
@@ -61,6 +62,12 @@ def _explain_unread(override: str, reason: str) -> str:
         ]
         if groups:
             return f"is no setting; write {groups[0]}={option}"
+        remedies = [remedy(group, override, names(group)) for group in OPTIONS]
+        called = next(filter(None, remedies), "")
+        if setting := setting_of(override):
+            called = f"is called {setting} here; type {setting}=VALUE"
+        if called:
+            return f"is no setting, which is written NAME=VALUE, and {called}"
         suggestion = did_you_mean(override, ("results", "dashboard", *setting_names()))
         return f"is no setting, which is written NAME=VALUE; {HELP}{suggestion}"
     name, _, value = override.partition("=")

@@ -127,10 +127,10 @@ def _refuse_commas(key: str, value: str) -> None:
     rule = f"{key}={value}: a comma separates alternatives, and a point stands in a number"
     if isinstance(default, float) and len(groups) == 2:
         first, second = groups
-        raise UserError(
-            f"{rule}; type {key}={first}.{second}, or {key}={first}.0,{second} to compare {first} "
-            f"and {second}"
-        )
+        point = f"{rule}; type {key}={first}.{second}"
+        if second.startswith("0") and second != "0":
+            raise UserError(point)
+        raise UserError(f"{point}, or {key}={first}.0,{second} to compare {first} and {second}")
     if default is None and len(groups) == 2 and groups[0] == "0":
         raise UserError(f"{rule}; type {key}=0.{groups[1]}")
     if THOUSANDS_PATTERN.fullmatch(value) and any(group.startswith("0") for group in groups):

@@ -48,7 +48,16 @@ from normbench.results.safe import clean
 from normbench.results.store.errors import ResultsError
 from normbench.results.store.owner import LOCK
 
-LIBRARIES = ("numpy", "scipy", "autograd", "scikit-learn", "hydra-core", "mlflow", "matplotlib")
+LIBRARIES = (
+    "normbench",
+    "numpy",
+    "scipy",
+    "autograd",
+    "scikit-learn",
+    "hydra-core",
+    "mlflow",
+    "matplotlib",
+)
 THREADS = ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS")
 
 

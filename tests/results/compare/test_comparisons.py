@@ -44,13 +44,16 @@ def test_an_unreached_split_is_infinite_in_a_median():
 
 
 @pytest.mark.parametrize("end", ["low", "high", "above"])
-def test_nothing_is_concluded_of_a_scheme_whose_best_step_is_at_an_end(end):
+def test_a_scheme_whose_best_step_is_at_an_end_is_not_concluded_to_be_slower(end):
     own = [*ALL, 70, 80]
     three = table(a=own, b=[2 * value for value in own], c=[9 * value for value in own])
     assert set(comparisons.paired(three)["conclusion"]) == {"faster"}
-    three.loc[(three["scheme"] == "a") & (three["split"] == 0), "end"] = end
+    three.loc[(three["scheme"] == "b") & (three["split"] == 0), "end"] = end
     found = comparisons.paired(three).set_index(["scheme", "against"])["conclusion"]
-    assert found.to_dict() == {("a", "b"): "none", ("a", "c"): "none", ("b", "c"): "faster"}
+    assert found.to_dict() == {("a", "b"): "none", ("a", "c"): "faster", ("b", "c"): "faster"}
+    backwards = table(c=three.loc[three["scheme"] == "c", "value"], b=own)
+    backwards.loc[backwards["scheme"] == "c", "end"] = end
+    assert comparisons.paired(backwards)["conclusion"].tolist() == ["none"]
 
 
 def test_there_is_no_verdict_where_the_interval_holds_one():

@@ -308,3 +308,9 @@ def test_a_sweeps_end_compares_once(three, tmp_path, monkeypatch, capsys):
     assert "4.5" in page.text
     for text in (told, page.text):
         assert "n 10 iterations of gradient descent" in text
+
+
+def test_a_report_names_no_home_folder(monkeypatch):
+    monkeypatch.setenv("HOME", "/home/me")
+    schemes = pd.DataFrame({"label": ["a"], names.setting("data_dir"): ["/home/me/data"]})
+    assert report._settings(schemes)[0] == [("data_dir", "~/data")]
