@@ -306,11 +306,13 @@ def _problems(job: Job, z: Rows, z_test: Rows) -> tuple[Problem, Problem | None]
     scores = scores_of(traits(job.cost), data.classes)
     l2 = penalty_of(job.l2, job.l2_in, job.normalizer, z.dtype)
 
-    def build_problem(points: Rows, y: Array) -> Problem:
+    def build_problem(points: Rows, y: Array, held_out: bool) -> Problem:
         targets = encoded(y, scores, data.classes, z.dtype)
-        return objective(job.engine, job.cost, points, targets, data.classes > 0, l2, scores)
+        arguments = points, targets, data.classes > 0, l2, scores, held_out
+        return objective(job.engine, job.cost, *arguments)
 
-    return build_problem(z, data.y), build_problem(z_test, data.y_test) if len(z_test) else None
+    train = build_problem(z, data.y, held_out=False)
+    return train, build_problem(z_test, data.y_test, held_out=True) if len(z_test) else None
 
 
 def _with_findings(step: Step, findings: Findings, number: int) -> Step:

@@ -98,7 +98,7 @@ def _fastest(problem: Linear, work: tuple[int, int], trains: bool, drops: bool) 
     """Return the fastest `Problem` of a linear one; drops: whether it may drop the last class."""
     fast_objective = on_points(
         *(problem.cost, problem.points, problem.targets),
-        *(problem.classify, problem.l2, problem.shape[0]),
+        *(problem.classify, problem.l2, problem.shape[0], not trains),
     )
     if triangle.pays_off(fast_objective, *work):
         return triangle.make_triangle(fast_objective)

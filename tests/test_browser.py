@@ -298,7 +298,7 @@ def test_the_explorer_answers_a_student_in_three_moves(served, page, tmp_path):
     assert " times the excess cost left; " in said.inner_text()  # it went up
     assert len(set(places())) == 1
     assert page.url.endswith("#step=1")
-    box.get_by_label("each at its best").check()
+    box.get_by_label("each at its best step").check()
     assert said.inner_text().startswith("Each at its best step: identity at ")
     assert len(set(places())) > 1
     area = box.locator(".row .why").nth(1).bounding_box()

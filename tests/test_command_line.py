@@ -10,7 +10,7 @@ import pytest
 from mlflow import MlflowClient
 
 from normbench import names as result_names
-from normbench.choices import build, described, names, options
+from normbench.choices import build, describe_options, names, options
 from normbench.results.pages import dashboard, view
 from normbench.results.store import runs
 from normbench.settings import OF_OPTIONS, TABLE
@@ -253,7 +253,7 @@ def test_help_is_quick_and_speaks_of_normbench():
     assert "normalizer: " in helped
     assert all(f"  {row.name}=" in helped for row in TABLE if row.default is not OF_OPTIONS)
     assert "what does a normalization scheme do to gradient descent" in helped
-    for line in described("normalizer").splitlines():
+    for line in describe_options("normalizer").splitlines():
         assert len(line.split()) > 2, line
         assert line in helped
     told = " ".join(helped.split())

@@ -15,6 +15,7 @@ from normbench.costs import softmax
 from normbench.datasets import Sampling, UserError, label_dataset, split
 from normbench.engine.settings import Settings
 from normbench.job import Job, run
+from normbench.normalizers import PCASphere
 from normbench.optimizers import gradient_descent
 from normbench.verdicts.convergence import Rules
 
@@ -262,6 +263,16 @@ def test_points_are_held_out_as_at_the_command_line(two_classes):
         np.testing.assert_allclose(mine.test_cost, step.histories["test/cost"], rtol=1e-12)
     assert found.sweep.runs["params.dataset.test_fraction"].dropna().unique().tolist() == ["0.25"]
     assert "test_cost" not in compare(x, labels, "softmax", ["standard"], iterations=1).frame
+
+
+def test_points_that_are_orthogonal_to_all_training_points_are_of_the_first_class():
+    # Sphered by all points, fewer than features: their scores are 0, and rounding chooses no class.
+    rng = np.random.default_rng(1)
+    x, y = rng.standard_normal((80, 100)), rng.integers(0, 3, 80)
+    drawn = {"test_fraction": 0.25, "split_seed": 1, "fit_on": "all"}
+    scheme = PCASphere(ridge=0)
+    frame = compare(x, y, "multiclass_softmax", [scheme], [0.5], 5, theory="none", **drawn).frame
+    assert set(frame["test_misclassifications"]) == {14}
 
 
 def test_folds_and_copies_are_those_of_the_command_line(two_classes):

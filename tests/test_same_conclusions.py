@@ -77,7 +77,8 @@ def printed(folder, kernel, threads, *words):
     """Return what a command prints under these kernels and threads, without times and places."""
     text = under(folder, kernel, threads, *words)
     text = text.partition("\nfiles ")[0]
-    return re.sub(r" +\d+\.\d\d$", "", text, flags=re.MULTILINE)  # seconds
+    # A column of seconds, which a table has where a job took some.
+    return re.sub(r" +(\d+\.\d\d|seconds)$", "", text, flags=re.MULTILINE)
 
 
 @pytest.mark.slow
@@ -117,6 +118,10 @@ README = {
     "ridges": ("normalizer=standard,pca_sphere", "normalizer.ridge=0,1e-3"),
 }
 DATA_DIR = f"data_dir='{FOLDER}'"
+# Lines that may differ: the number of runs that rounding decides, and rows of schemes whose best
+# run may be such a one. Of 480 runs here 6 part from their shadows by one to ten times the
+# threshold; kernels move that of adam, rmsprop and sign by up to five times. Measured: 2 lines.
+BESIDE_THE_THRESHOLD = {"research/rotations": 4}
 COMMANDS = README | {study: (f"experiment={study}", DATA_DIR) for study in studies()}
 
 
@@ -130,10 +135,11 @@ def test_kernels_change_no_word_of_the_readme_s_commands_and_the_studies(tmp_pat
         pytest.skip(f"the studies' files are not in {FOLDER}")
     first, last = kernels()[0], kernels()[-1]
     texts = [
-        printed(tmp_path / kernel, kernel, threads, *COMMANDS[name])
+        printed(tmp_path / kernel, kernel, threads, *COMMANDS[name]).splitlines()
         for kernel, threads in ((first, 1), (last, 2))
     ]
-    assert texts[0] == texts[1]
+    different = [lines for lines in zip(*texts, strict=True) if lines[0] != lines[1]]
+    assert len(different) <= BESIDE_THE_THRESHOLD.get(name, 0), different
 
 
 @pytest.mark.slow

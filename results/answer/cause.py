@@ -66,7 +66,12 @@ def explain_race(sweep: Sweep, experiment: str, race: Race) -> list[Sentence]:
     """Return the cause, with a reservation where a scheme with a rounder cost is slower."""
     rows = sweep.of_role(names.SCHEME, experiment)
     raced_schemes = _raced_schemes(race, as_rows(rows))
-    if len(raced_schemes) < 2 or race.by_count or race.budget is None:
+    if (
+        len(raced_schemes) < 2
+        or race.by_count
+        or race.budget is None
+        or race.fewest_iterations == 0
+    ):
         return []
     fastest = min(raced_schemes, key=lambda scheme: (_finish_key(scheme), scheme.condition))
     arrays = sweep.arrays(rows, names.DESCENT_ARRAYS)

@@ -128,10 +128,12 @@ def leaders(finite_schemes: pd.DataFrame, race: Race) -> list[str]:
         race: The race of the problem.
 
     Returns:
-        The labels; none where a scheme meets the target at the start already.
+        The labels; none where a scheme meets the target at the start already, or where the splits
+        do not show which is fastest.
     """
     if race.fastest_schemes:
-        return race.fastest_schemes if race.fewest_iterations > 0 else []
+        is_decided = race.fewest_iterations > 0 and not race.undecided_schemes
+        return race.fastest_schemes if is_decided else []
     return [] if finite_schemes.empty else labels_of(_closest_rows(finite_schemes, race))
 
 

@@ -117,13 +117,6 @@ def histories(sweep: Sweep, role: str = names.SCHEME) -> pd.DataFrame:
     return table
 
 
-def settings(sweep: Sweep) -> pd.DataFrame:
-    """Return one row a run with all that is recorded of it: parameters, tags and last metrics."""
-    return sweep.runs.drop(
-        columns=[name for name in sweep.runs if name.startswith(f"{names.TAGS}mlflow.")]
-    )
-
-
 def text(table: pd.DataFrame) -> str:
     """Return a table as aligned text for a terminal; numbers are right-aligned, missing are `-`."""
     columns = []

@@ -251,9 +251,9 @@ def predictions_text(splits: pd.DataFrame, schemes: Sequence[str], extra_digits:
 
 
 def best_and_faster(splits: pd.DataFrame, fastest_schemes: Sequence[str]) -> str:
-    """Return the sentence that the fastest schemes predict best; empty where another does too."""
+    """Return the sentence that the fastest schemes, and no others, predict best; or nothing."""
     best = best_predictors(splits)
-    if not set(fastest_schemes) >= set(best) or set(best) == set(splits["scheme"]):
+    if set(fastest_schemes) != set(best) or set(best) == set(splits["scheme"]):
         return ""
     count = splits["split"].nunique()
     is_significant = not indistinguishable_schemes(paired(splits), best)

@@ -276,7 +276,7 @@ def _merge_rows(rows: pd.DataFrame, group_column: str) -> pd.DataFrame:
         new_columns[name] = (
             merged_rows[name].astype(object).where(~has_several_values[name], joined_values)
         )
-    for name in LOWER_BOUND_TAGS.keys() & set(rows.columns):
+    for name in (name for name in LOWER_BOUND_TAGS if name in rows):
         smallest_sizes, bounds = zip(
             *(_smallest_step_size(group_rows, name) for _, group_rows in groups)
         )
@@ -325,7 +325,8 @@ def _representative_size(
     """Return the step size that represents a scheme on all splits: the chosen or the best one."""
     first = jobs.iloc[0]
     if first.get(names.STEP_CHOSEN.column) == "true":
-        return float(first[names.STEP_TAG.column])
+        chosen_size = step_size(first)  # perhaps of six digits
+        return float(min(sizes[steps.index], key=lambda size: abs(size - chosen_size)))
     iterations_to_lowest = pd.to_numeric(
         steps.get(names.TO_LOWEST.column, pd.Series(np.nan, index=steps.index))
     )

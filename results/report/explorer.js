@@ -249,7 +249,7 @@
         return end === null || !isFinite(end) ? `${scheme.label}${at}: grows without bound`
           : `${scheme.label}${at}: ${found.verdict}, ${percent(end)}${end > 100 ? "" : " of"} the excess cost left`;
       });
-      const head = own.size ? "Each at a step of its own" : "Each at its best step";
+      const head = own.size ? "Each at a step of its own" : `Each at its ${data.which_step} step`;
       return `${each ? head : `Step ${short(common)} for all`}: ${parts.join("; ")}.`;
     };
 

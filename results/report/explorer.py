@@ -56,14 +56,15 @@ def data(sweep: Sweep, experiment: str) -> str:
             zip(scheme_steps[names.STEP_TAG.column].astype(float), scheme_steps["verdict"])
         )
         scheme: dict[str, Any] = {"label": label, "color": _ink(look.color)}
-        scheme |= _steps(scheme_arrays, verdicts) | _theory(row)
+        scheme |= _steps(scheme_arrays, verdicts) | _best(row)
         if label in layered:
             scheme |= _layers(layered[label].layers)
         if levels and label in planes:
             scheme["plane"] = _plane(planes[label], levels)
         schemes.append(scheme)
     iterations = max(scheme_arrays[COST].shape[-1] for scheme_arrays in arrays.values()) - 1
-    return output.script_data({"iterations": iterations, "schemes": schemes})
+    fields = {"iterations": iterations, "which_step": runs.which_step(experiment)}
+    return output.script_data({**fields, "schemes": schemes})
 
 
 def _ink(color: str) -> str:
@@ -102,13 +103,10 @@ def _steps(arrays: Mapping[str, Any], verdicts: Mapping[float, str]) -> dict[str
     }
 
 
-def _theory(row: Mapping[Any, Any]) -> dict[str, Any]:
-    """Return 2/L and the best step size, where they are recorded."""
-    numbers = {
-        "threshold": number_in(row, names.THRESHOLD.column),
-        "best": number_in(row, names.STEP_TAG.column),
-    }
-    return {name: value for name, value in numbers.items() if np.isfinite(value)}
+def _best(row: Mapping[Any, Any]) -> dict[str, float]:
+    """Return the best or shown step size, where one is recorded."""
+    best = number_in(row, names.STEP_TAG.column)
+    return {"best": best} if np.isfinite(best) else {}
 
 
 def _layers(layers: melt.Layers) -> dict[str, Any]:

@@ -13,9 +13,10 @@ from normbench import names
 from normbench.results.answer import cause, fastest, headline, tables
 from normbench.results.answer import closing as answer
 from normbench.results.answer import theory_table as theory
+from normbench.results.answer.ranking import by_problem
 from normbench.results.compare import comparisons, heldout, problems
 from normbench.results.compare.merging import merged
-from normbench.results.compare.reached import excess_shown
+from normbench.results.compare.reached import counts, excess_shown
 from normbench.results.figures import NAMES, SWEEP_FIGURES, drawing
 from normbench.results.figures.base import output
 from normbench.results.report import captions, explorer, inline, profile
@@ -115,11 +116,20 @@ def _sanitize(value: Any) -> Any:
 
 
 def _title(sweep: Sweep) -> str:
-    """Return the title of a report on several experiments."""
-    labels = set(sweep.of_role(names.SCHEME)["normalizer"])
+    """Return the title of a report on several experiments: the question that it answers."""
+    runs = merged(sweep)
+    schemes_by_problem = [
+        schemes
+        for experiment in sweep.experiments
+        for schemes in by_problem(runs.of_role(names.SCHEME, experiment))
+    ]
+    schemes = pd.concat(schemes_by_problem)
+    by_count = counts(schemes)
+    verbs = [] if by_count.all() else ["lowers the cost furthest"]
+    verbs += ["leaves the fewest points misclassified"] if by_count.any() else []
     return (
-        f"Which of {len(labels)} normalization schemes lowers the cost furthest, "
-        f"over {len(sweep.experiments)} problems?"
+        f"Which of {schemes['label'].nunique()} normalization schemes {' or '.join(verbs)}, "
+        f"over {len(schemes_by_problem)} problems?"
     )
 
 
@@ -174,6 +184,7 @@ def _section(
             files,
             [n for n in NAMES if n not in (*SWEEP_FIGURES, *LEADING_FIGURES)],
         ),
+        "which_step": experiment_sweep.which_step(),
         "explored": explorer.data(experiment_sweep, experiment),
         "theory": theory.explanation(experiment_sweep, experiment),
         "explanations": _explanations(schemes),
@@ -248,7 +259,7 @@ def _settings(schemes: pd.DataFrame) -> tuple[list[tuple[str, str]], Table | Non
 
 
 def _failed_runs(experiment_sweep: Sweep) -> Table | None:
-    """Return the table of failed, diverged and unfinished runs with their reasons."""
+    """Return the table of failed, diverged, unfinished and undecided runs with their reasons."""
     rows = []
     for row in as_rows(experiment_sweep.of_role(names.SCHEME)):
         if row["verdict"] == names.FAILED or (not row["verdict"] and row["status"] != "FINISHED"):
@@ -261,7 +272,7 @@ def _failed_runs(experiment_sweep: Sweep) -> Table | None:
     if not rows:
         return None
     frame = pd.DataFrame(rows, columns=["scheme", "step size", "verdict", "reason"])
-    return _table("Failed and diverged runs", frame)
+    return _table("Failed and diverged runs, and those that rounding decides", frame)
 
 
 def _steps(experiment_sweep: Sweep) -> Table | None:

@@ -90,9 +90,17 @@ def left_out(run_id: str, trouble: str) -> str:
     Returns:
         The sentence.
     """
-    return (
-        f"Run {clean.line(run_id)} is left out: {trouble}. It was damaged, or is not normbench's."
-    )
+    return f"{_run_left_out(run_id)}{trouble}. It was damaged, or is not normbench's."
+
+
+def is_named(run_id: str, notes: Sequence[str]) -> bool:
+    """Return whether one of some sentences from `left_out` names a run."""
+    return any(note.startswith(_run_left_out(run_id)) for note in notes)
+
+
+def _run_left_out(run_id: str) -> str:
+    """Return the beginning of the sentence about an unreadable run."""
+    return f"Run {clean.line(run_id)} is left out: "
 
 
 def listed(notes: Sequence[str]) -> list[str]:

@@ -112,17 +112,16 @@ def table(sweeps: Mapping[str, Sweep]) -> pd.DataFrame:
                     "study": name,
                     "scheme": row["label"],
                     "the source says": _text(row.get(names.setting("study.says"))),
-                    "measured": measured(sweep, row),
+                    "measured": measured(row),
                 }
             )
     return pd.DataFrame(rows)
 
 
-def measured(sweep: Sweep, row: dict[Any, Any]) -> str:
+def measured(row: dict[Any, Any]) -> str:
     """Return the results of one scheme of a study as text.
 
     Args:
-        sweep: A sweep of the study.
         row: The row of the scheme run.
 
     Returns:

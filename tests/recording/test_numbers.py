@@ -62,7 +62,7 @@ def costs_of(case):
             l2_in=name if group == "l2_in" else "transformed",
         )
     )
-    return outcome.arrays[recorded.KEPT][recorded.TRAIN_COST.key].ravel()
+    return outcome.arrays[recorded.DESCENT_ARRAYS][recorded.TRAIN_COST.key].ravel()
 
 
 def numbers(case):

@@ -31,8 +31,11 @@ from normbench.engine.problem import (
     Evaluation,
     Objective,
     Workspace,
+    bound_rounding,
     cast_targets,
     linear_hessian,
+    measure_length,
+    zero_rounded_scores,
 )
 from normbench.engine.scheme.under import Centred, Under
 from normbench.normalizers.decomposition import Surrogate
@@ -85,7 +88,8 @@ class Blocked(Objective):
     def on(self, points: Rows, l2: float | Array) -> "Blocked":
         """Return the same cost on other points, with another penalty, and without wrappers."""
         targets = cast_targets(self.targets, points.dtype)
-        return on_points(self.cost, points, targets, self.classify, l2, self.classes)
+        fields_after_l2 = self.classes, self.held_out
+        return on_points(self.cost, points, targets, self.classify, l2, *fields_after_l2)
 
     def hessian(self, weights: Array) -> Hessian:
         """Return the second derivatives at weights `(C, N + 1)`, as `Objective.hessian` does."""
@@ -102,9 +106,14 @@ class Blocked(Objective):
         if runs_per_pass < runs:
             return self._evaluate_in_turns(weights, runs_per_pass, with_gradient, memory)
         rows = self.rows_in(weights)
+        bounds = None
+        if self.held_out and self.classify:
+            if "length" not in memory:
+                memory["length"] = np.array(measure_length(self.x))
+            bounds = bound_rounding(weights, float(memory["length"]))
         sums = threads.map_parallel(
             lambda sums_of_span: self._sum(
-                rows, weights.shape[:2], sums_of_span, with_gradient, memory
+                rows, weights.shape[:2], sums_of_span, with_gradient, memory, bounds
             ),
             self.thread_spans(runs),
         )
@@ -201,8 +210,12 @@ class Blocked(Objective):
         thread_span: ThreadSpan,
         with_gradient: bool,
         memory: Workspace,
+        bounds: Array | None,
     ) -> _Sums:
-        """Return sums over a thread's points; models: runs and classes."""
+        """Return sums over a thread's points; models: runs and classes.
+
+        bounds: see `zero_rounded_scores`, None where all scores stay as they are.
+        """
         runs, count, score_rows = models[0], len(rows), models[0] * models[1]
         costs, counts = np.zeros(runs), np.zeros(runs, dtype=np.int64)
         buffer = get_buffer(memory, ("gradient", thread_span[0]), 2 * rows.size, rows.dtype)
@@ -215,8 +228,11 @@ class Blocked(Objective):
                 scores = scores.reshape(score_rows, -1)
                 block.scores(rows, scores[:count])
                 scores[count:] = 0
+                scores_by_run = self.by_run(scores, runs)
+                if bounds is not None:
+                    zero_rounded_scores(scores_by_run, bounds)
                 values, misclassified = self._derive(
-                    self.by_run(scores, runs), self.targets[span], with_gradient
+                    scores_by_run, self.targets[span], with_gradient
                 )
                 costs += values
                 counts += misclassified

@@ -41,6 +41,10 @@ def cause_of(slow=1e5, fast=1.14, curvature=SPREAD, ends=(SLOW, FAST), limit=Non
     return cause(Curved("-", "s", frame, curvature=curvature), "x")
 
 
+def test_where_a_scheme_starts_at_the_target_no_cause_of_its_speed_is_said():
+    assert cause_of(ends=(SLOW, (0, 0.001))) == ""
+
+
 def test_a_narrow_valley_and_a_round_bowl_are_the_cause():
     assert cause_of() == (
         "Why: slow leaves the cost a narrow valley (condition number 1e5); fast makes it round "

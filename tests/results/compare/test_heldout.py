@@ -28,6 +28,8 @@ def test_a_faster_scheme_that_predicts_best_is_told():
     sure = splits(fast=[0.02] * 6, slow=[0.04] * 6)
     assert heldout.best_and_faster(sure, ["fast"]) == f"{told}."
     assert heldout.best_and_faster(sure, ["slow"]) == ""
+    three = splits(fast=[0.02] * 6, slow=[0.04] * 6, other=[0.05] * 6)
+    assert heldout.best_and_faster(three, ["fast", "slow"]) == ""  # of which one does not
     assert heldout.best_and_faster(splits(fast=[0.02], slow=[0.02]), ["fast"]) == ""
 
 

@@ -249,6 +249,37 @@ def test_test_points_of_a_job_that_was_run_twice_are_those_of_the_last(splits):
     assert [scheme.split(",")[0] for scheme in table["scheme"]] == ["standard", "pca_sphere"]
 
 
+def test_a_shown_step_of_more_than_six_digits_stands_for_its_scheme():
+    jobs = [
+        (
+            "x",
+            "a",
+            {0.001: (1.0, cost), 1 / 300: (1.0, cost)},
+            {"dataset.seed": str(cost), "data": str(cost)},
+        )
+        for cost in (0.1, 0.2)
+    ]
+    every = runs(*jobs).runs
+    schemes, steps = (every["role"] == role for role in ("scheme", "step"))
+    every.loc[schemes, names.STEP_CHOSEN.column] = "true"
+    every.loc[schemes, names.STEP_TAG.column] = "0.00333333"
+    every.loc[steps, names.STEP_SIZE.column] = [0.001, 1 / 300] * 2
+    best = merging.merged(Sweep("-", "s", every)).of_role("step")[names.BEST.column]
+    assert best.tolist() == ["false", "true"]
+
+
+def test_the_columns_of_largest_step_sizes_stand_in_one_order():
+    """Whatever the hash of their names is."""
+    jobs = [
+        ("x", "a", {1.0: (1.0, cost)}, {"dataset.seed": str(cost), "data": str(cost)})
+        for cost in (0.1, 0.2)
+    ]
+    every = runs(*jobs).runs.assign(**dict.fromkeys(merging.LOWER_BOUND_TAGS, 1.0))
+    merged = merging.merged(Sweep("-", "s", every)).runs
+    tags = list(merging.LOWER_BOUND_TAGS.values())
+    assert [name for name in merged if name in tags] == tags
+
+
 def test_copies_do_not_count(tmp_path):
     jobs = [("x", s, {1.0: (2.0, 0.1)}, {"seed": str(n)}) for s in "ab" for n in range(3)]
     table = tables.summary(runs(*jobs))

@@ -261,7 +261,10 @@ CASES = {
         explained(over_two_splits(LARGEST_CONVERGENT=[np.nan, np.nan])),
     ),
     "note": (explained(with_tags(runs(*BOTH), NOTE="it rains")), explained(runs(*BOTH))),
-    "judged_again": (explained(with_tags(runs(*BOTH), AGAIN="path")), explained(runs(*BOTH))),
+    "judged_again": (
+        explained(with_tags(runs(*BOTH), DESCEND_AGAIN="path")),
+        explained(runs(*BOTH)),
+    ),
     "counts": (" ".join(profile.notes([counted(1, 2)])), notes(*BOTH)),
     "other_functions": (
         notes(*starting(a="normal", b="normal")),
@@ -355,6 +358,14 @@ def test_a_grid_is_above_a_scheme_where_it_is_on_every_split(limits, named):
         THRESHOLD=[*limits, 2.0, 2.0],
     )
     assert ("is above 2/L of a, so" in closing(sweep)) == named
+
+
+@pytest.mark.parametrize(("count", "settled"), [(3, False), (6, True)])
+def test_the_faster_scheme_predicts_best_where_the_splits_show_which_is_faster(count, settled):
+    rates = over_splits(a=[0.1] * count, b=[0.2] * count)
+    worse = over_splits(a=[0.2] * count, b=[0.1] * count)
+    assert ("faster_predicts_best" in told(closing(halves(count), rates))) == settled
+    assert ("faster_predicts_worse" in told(closing(halves(count), worse))) == settled
 
 
 def test_cross_validation_says_how_schemes_predict():

@@ -180,7 +180,12 @@ def test_settings_stand_as_one_types_them():
 def test_a_step_that_was_chosen_is_not_called_the_best(page, three):
     runs = three.sweep.runs.assign(**{"tags.step_chosen": "true"})
     other = Page(report.render(Sweep(three.uri, "sweep-1", runs), drawn={}))
-    for words in ("each scheme stands at its {} step size", "Each scheme at its {} step size"):
+    assert '"which_step":"shown"' in report.render(Sweep(three.uri, "sweep-1", runs), drawn={})
+    for words in (
+        "each scheme stands at its {} step size",
+        "Each scheme at its {} step size",
+        "each at its {} step",
+    ):
         assert words.format("best") in page.text
         assert words.format("shown") in other.text
         assert words.format("best") not in other.text
@@ -209,6 +214,36 @@ def test_a_failed_job_stands_there_with_its_reason(images):
     writer.client.delete_run(run_id)
     assert "it <b>broke</b> at http://me:***@host/" in page.text
     assert page.all("b") == []
+
+
+def test_runs_stayed_finite_only_where_there_are_runs(page, images):
+    still = Page(report.render(images.sweep, drawn={}))
+    title = "Failed and diverged runs, and those that rounding decides"
+    assert "stayed finite" not in still.text
+    assert (title in still.text, title in page.text) == (False, True)
+
+
+@pytest.mark.parametrize(
+    ("compared", "verb"),
+    [
+        ([], "lowers the cost furthest"),
+        (["y"], "lowers the cost furthest or leaves the fewest points misclassified"),
+        (["x", "y"], "leaves the fewest points misclassified"),
+    ],
+)
+def test_the_title_counts_problems_and_schemes_as_the_answer_does(compared, verb):
+    """Two data sets, one under two values of a setting; one normalizer with two options."""
+    jobs = [
+        (data, "a", {1.0: 3}, {"cost.l2": l2, "normalizer.ridge": ridge})
+        for data, penalties in (("x", "01"), ("y", "0"))
+        for l2 in penalties
+        for ridge in "01"
+    ]
+    sweep = runs(*jobs)
+    sweep.runs["label"] += ", ridge=" + sweep.runs[names.setting("normalizer.ridge")]
+    counted = sweep.runs["experiment"].isin(compared)
+    sweep.runs.loc[counted, names.COMPARED.column] = names.MISCLASSIFICATIONS
+    assert report._title(sweep) == f"Which of 2 normalization schemes {verb}, over 3 problems?"
 
 
 def test_names_from_data_are_never_markup(three):

@@ -13,7 +13,7 @@ from normbench.command.results.commands import main
 from normbench.results.safe import files
 from normbench.results.store import runs, state
 from normbench.results.store.errors import ResultsError
-from normbench.results.store.run_checks import MAX_NAMED_RUNS, arrays, listed
+from normbench.results.store.run_checks import MAX_NAMED_RUNS, arrays, is_named, left_out, listed
 from tests import stores
 
 pytestmark = pytest.mark.sqlite("values are put into the file by hand")
@@ -108,6 +108,11 @@ def test_a_step_whose_history_is_odd_is_named_and_the_others_are_shown(query, st
     change(store, f"{query} where ? is null and run_uuid = (?)", None, step)
     assert main(["table", "--histories", "--all-steps"]) == 0
     assert f"Run {step} is left out: its history" in capsys.readouterr().err
+
+
+def test_a_run_is_named_by_its_whole_id():
+    notes = [left_out("10", "its history 1 is not whole")]
+    assert (is_named("10", notes), is_named("1", notes)) == (True, False)
 
 
 def test_a_store_of_such_runs_alone_is_told(store):
