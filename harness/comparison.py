@@ -63,12 +63,15 @@ def compare(  # noqa: D417 (settings are added to `Args` below)
             returns the sum over points, (R,).
         normalizers: Names under `conf/normalizer`, or scikit-learn transformers, pipelines among
             them; one, or a list.
-        optimizer: A name under `conf/optimizer`. rules: `Rules` of the verdicts, or some of its
-        fields by their names. drop: Columns of a frame that are left out. encode: Columns of a
-        frame that become one column a category. fill: What fills gaps of a frame, such as `median`;
-        `drop` leaves such points out. missing: Entries of a frame that stand for a gap. name: What
-        the data are called. **other_settings: The settings below. Of `split_seed` a list is taken,
-        too: a split for each.
+        optimizer: A name under `conf/optimizer`.
+        rules: `Rules` of the verdicts, or some of its fields by their names.
+        drop: Columns of a frame that are left out.
+        encode: Columns of a frame that become one column a category.
+        fill: What fills gaps of a frame, such as `median`; `drop` leaves such points out.
+        missing: Entries of a frame that stand for a gap.
+        name: What the data are called.
+        **other_settings: The settings below. Of `split_seed` a list is taken, too: a split for
+            each.
 
     Returns:
         The comparison; a notebook shows its sentence, figures and table.

@@ -38,9 +38,9 @@ def answers(sweep: Sweep, experiment: str, splits: pd.DataFrame) -> list[str]:
     if problems.without_descent(schemes).all():
         return []
     experiment_sweep = sweep.only(experiment)
-    race = next(
-        iter(races(experiment_sweep, experiment)), None
-    )  # none of no iterations, or unknown counts
+    # There is no race without iterations, or of unknown counts.
+    race = next(iter(races(experiment_sweep, experiment)), None)
+    target = race.target if race else RACE_TARGETS[0]
     speed_sentences = (
         [paragraph(headline.describe_race(experiment_sweep, experiment, race))] if race else []
     )
@@ -51,7 +51,7 @@ def answers(sweep: Sweep, experiment: str, splits: pd.DataFrame) -> list[str]:
             names.FOLDS_COST.column in schemes and schemes[names.FOLDS_COST.column].notna().any()
         )
         untested = [] if is_folded else [make_sentence("predicts_unknown").text]
-        return [*speed_sentences, *untested, *_grid_edge_sentences(experiment_sweep)]
+        return [*speed_sentences, *untested, *_grid_edge_sentences(experiment_sweep, target)]
     best = heldout.best_predictors(splits)
     count = splits["split"].nunique()
     doubt = _doubt_clause(heldout.paired(splits), best, count)
@@ -69,16 +69,16 @@ def answers(sweep: Sweep, experiment: str, splits: pd.DataFrame) -> list[str]:
         *speed_sentences,
         prediction_sentence.text,
         *filter(None, remarks),
-        *_grid_edge_sentences(experiment_sweep),
+        *_grid_edge_sentences(experiment_sweep, target),
     ]
 
 
-def _grid_edge_sentences(experiment_sweep: Sweep) -> list[str]:
+def _grid_edge_sentences(experiment_sweep: Sweep, target: str) -> list[str]:
     """Return sentences on schemes whose best step size is at an end of the grid, or beyond it.
 
-    A grid that lies above 2/L has its own sentence.
+    A grid that lies above 2/L has its own sentence. target: that of the race.
     """
-    table = reached([experiment_sweep], RACE_TARGETS[0])
+    table = reached([experiment_sweep], target)
     sizes = {step_size(step) for step in as_rows(experiment_sweep.of_role(names.STEP))}
     if table.empty or not sizes:
         return []

@@ -82,6 +82,12 @@ def races(sweep: Sweep, experiment: str) -> list[Race]:
     return sweep.get_or_compute(("races", experiment), lambda: _races(sweep.only(experiment)))
 
 
+def race_target(sweep: Sweep) -> str:
+    """Return the strictest target of a sweep's races, to which its tables count iterations."""
+    targets = {race.target for name in sweep.experiments for race in races(sweep, name)}
+    return next((target for target in RACE_TARGETS if target in targets), RACE_TARGETS[0])
+
+
 def _races(experiment_sweep: Sweep) -> list[Race]:
     """Return `races` of the part of a sweep that belongs to one experiment."""
     jobs = problems.scheme_runs([unmerged(experiment_sweep)])

@@ -147,9 +147,11 @@ def _lower_end(row: dict[str, Any], excess: Array) -> str | None:
     return f"{best[0]}, {largest_count} of {len(excess)}" if len(best) == 1 else "equal"
 
 
-def repeated(sweep: Sweep) -> pd.DataFrame:
-    """Return `paired` of a sweep, by iterations to 1e-2, for pairs that share several splits."""
-    return sweep.get_or_compute("repeated", lambda: paired(reached([sweep]), least=2))
+def repeated(sweep: Sweep, target: str = "1e-2") -> pd.DataFrame:
+    """Return `paired` of a sweep, by iterations to a target, for pairs with several splits."""
+    return sweep.get_or_compute(
+        ("repeated", target), lambda: paired(reached([sweep], target), least=2)
+    )
 
 
 def indistinguishable_schemes(pairs: pd.DataFrame, best: Sequence[str]) -> list[str]:

@@ -15,6 +15,7 @@ from normbench import names
 from normbench.results.answer import cause, fastest, headline, tables
 from normbench.results.answer import closing as answer
 from normbench.results.answer import theory_table as theory
+from normbench.results.answer.race import race_target
 from normbench.results.answer.ranking import by_problem
 from normbench.results.compare import comparisons, heldout, problems
 from normbench.results.compare.merging import merged
@@ -98,7 +99,7 @@ def render(sweep: Sweep, drawn: Files | None = None) -> str:
         state=state.state_of(sweep).sentence,
         overview=_pictures("all", sweep, first, drawn.get(first, ()), SWEEP_FIGURES),
         sections=sections,
-        pairs=_pairs(comparisons.repeated(sweep)),
+        pairs=_pairs(sweep),
         sweep_id=sweep.sweep_id,
         which_step=sweep.which_step(),
         started=_started(sweep),
@@ -303,11 +304,13 @@ def _steps(experiment_sweep: Sweep) -> Table | None:
     return _table("Every step size", frame.dropna(axis="columns", how="all"))
 
 
-def _pairs(pairs: pd.DataFrame) -> Table | None:
+def _pairs(sweep: Sweep) -> Table | None:
     """Return the table of pairs of schemes, None without repetitions."""
+    target = race_target(sweep)
+    pairs = comparisons.repeated(sweep, target)
     if pairs.empty:
         return None
-    caption = headings.PAIRS
+    caption = headings.iterations_to(target, headings.PAIRS)
     return _table(f"{caption} ({comparisons.assurance(pairs)})", pairs)
 
 

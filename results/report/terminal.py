@@ -12,6 +12,7 @@ from normbench import names
 from normbench.results.answer import cause, fastest, headline
 from normbench.results.answer import closing as answer
 from normbench.results.answer import theory_table as theory
+from normbench.results.answer.race import race_target
 from normbench.results.compare import comparisons, heldout, problems
 from normbench.results.compare.merging import MAX_DRAWN_SCHEMES, crowded, merged
 from normbench.results.compare.reached import tuned_once
@@ -178,17 +179,20 @@ def print_theory(sweep: Sweep) -> None:
 
 def _print_held_out(terminal: Console, sweep: Sweep) -> None:
     """Print the tables of points held out, and pairs of schemes where there are splits."""
-    pairs, splits = comparisons.repeated(sweep), heldout.by_split(sweep)
+    target = race_target(sweep)
+    pairs, splits = comparisons.repeated(sweep, target), heldout.by_split(sweep)
     if not splits.empty:
         _print_table(terminal, headings.TEST_POINTS, heldout.summary(splits))
     folds = heldout.cross_validated(sweep)
     if not folds.empty:
         _print_table(terminal, headings.CROSS_VALIDATION, folds)
-    tuned = tuned_once(sweep)
+    tuned = tuned_once(sweep, target)
     if not tuned.empty:
-        _print_table(terminal, headings.TUNED_ONCE, comparisons.with_settings(tuned))
+        title = headings.iterations_to(target, headings.TUNED_ONCE)
+        _print_table(terminal, title, comparisons.with_settings(tuned))
     if not pairs.empty:
-        _print_table(terminal, f"{headings.PAIRS} ({comparisons.assurance(pairs)})", pairs)
+        title = headings.iterations_to(target, headings.PAIRS)
+        _print_table(terminal, f"{title} ({comparisons.assurance(pairs)})", pairs)
     if len(judged := heldout.paired(splits)) and judged["splits"].max() > 1:
         title = f"{headings.TEST_PAIRS}; {heldout.difference_caption(splits)}"
         title = f"{title} ({comparisons.assurance(judged)}); {heldout.CLAIMS}"

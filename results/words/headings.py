@@ -17,10 +17,15 @@ CROSS_VALIDATION = (
     "Cross-validation after the last iteration; low to high (from 6 seeds on): where the median "
     "over seeds of these points lies, not the error on new points"
 )
-ITERATIONS_TO_TARGET = "Iterations until 1 % of the excess cost is left"
-TUNED_ONCE = f"{ITERATIONS_TO_TARGET}, each scheme with one step size for all splits"
+# Of iterations until a share of the excess cost is left.
+TUNED_ONCE = "each scheme with one step size for all splits"
 PAIRS = (
-    f"{ITERATIONS_TO_TARGET}, each scheme with its best step size for each split, in pairs; "
-    "ratio: how many times longer the other scheme takes"
+    "each scheme with its best step size for each split, in pairs; ratio: how many times longer "
+    "the other scheme takes"
 )
 TEST_PAIRS = "Test points after the last iteration, in pairs of schemes"
+
+
+def iterations_to(target: str, caption: str) -> str:
+    """Return the caption of a table of iterations to a target, such as 1e-2."""
+    return f"Iterations until {100 * float(target):g} % of the excess cost is left, {caption}"

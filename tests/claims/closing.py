@@ -16,6 +16,7 @@ from normbench.results.answer import theory_table as theory
 from normbench.results.compare import heldout
 from normbench.results.report import captions, profile
 from tests.claims.answers import CHECKS as OF_THE_ANSWER
+from tests.claims.answers import target_reached
 from tests.claims.claims import CHECKS as OF_A_SCHEME
 from tests.claims.claims import UNRANKED, lost_directions, near, sentences
 from tests.claims.jury import NUMBER, Jury, comparison, descended
@@ -79,20 +80,21 @@ def _left(told, left):
 
 
 def _sizes_of(jury, said):
-    """Yield each scheme that is named, its grid, and its step size for 1e-2."""
+    """Yield each scheme that is named, its grid, and its step size for the race's target."""
     for label in re.split(", | and ", said["schemes"]):
         outcome = jury.outcomes[label]
-        step = outcome.findings.metrics.get("final/step_to_1e-2", np.nan)
+        target = target_reached(jury) or "1e-1"
+        step = outcome.findings.metrics.get(f"final/step_to_{target}", np.nan)
         yield label, [step.step_size for step in outcome.steps], step
 
 
 def _grid_end(jury, said):
     """Check that the best step sizes lie at an end of what was tried."""
-    checks = []
+    checks, target = [], target_reached(jury) or "1e-1"
     for label, sizes, step in _sizes_of(jury, said):
-        if np.isinf(jury.fewest(label, "1e-2")):
+        if np.isinf(jury.fewest(label, target)):
             step = jury.best[label].step_size
-        reach = 10 ** (13 / 16) if jury.refined(label, "1e-2") else 1.0
+        reach = 10 ** (13 / 16) if jury.refined(label, target) else 1.0
         upwards = int(said["last"]) > np.log10(max(sizes))
         at_end = step >= max(sizes) * reach if upwards else step <= min(sizes) / reach
         checks.append(at_end and len(sizes) >= 3)

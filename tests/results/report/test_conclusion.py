@@ -91,7 +91,7 @@ def test_no_setting_is_named_that_would_not_help(capsys, jobs, theory):
 @pytest.mark.parametrize("count", [0, 1, 2])
 def test_test_points_are_told_by_scheme_and_in_pairs_of_several_splits(capsys, count, monkeypatch):
     held = splits(a=[0.1, 0.1], b=[0.2, 0.2]).query("split < @count")
-    monkeypatch.setattr(conclusion.comparisons, "repeated", lambda sweep: NOTHING)
+    monkeypatch.setattr(conclusion.comparisons, "repeated", lambda sweep, target: NOTHING)
     monkeypatch.setattr(conclusion.heldout, "by_split", lambda sweep: held)
     conclusion.print_theory(runs(*TWO))
     text = " ".join(capsys.readouterr().out.split())
