@@ -314,3 +314,8 @@ def test_a_report_names_no_home_folder(monkeypatch):
     monkeypatch.setenv("HOME", "/home/me")
     schemes = pd.DataFrame({"label": ["a"], names.setting("data_dir"): ["/home/me/data"]})
     assert report._settings(schemes)[0] == [("data_dir", "~/data")]
+
+
+def test_a_report_says_how_to_install_what_it_was_made_with(three):
+    text = report.render(three.sweep, {})
+    assert "pip install -c constraints.txt ." in text
