@@ -113,6 +113,9 @@ def test_the_outermost_points_are_in_sight_unless_arrows_would_be_lost():
         (axis,) = drawn.draw({"a": parts | {"class_names": np.array([])}}, rows, "").axes
         assert (axis.get_ylim()[1] > far) == seen
         assert axis.get_ylim()[1] <= drawn.MAX_REACH
+        wide, tall = np.abs(points).max(axis=0)
+        filled = max(drawn.ARROW_REACH, tall, drawn.PANEL_RATIO * wide)
+        assert axis.get_ylim()[1] <= 1.2 * filled  # the panel is used
 
 
 def test_no_name_of_a_feature_lies_on_a_letter():

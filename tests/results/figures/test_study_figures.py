@@ -114,6 +114,8 @@ def test_fit_draws_a_curve_a_scheme_over_the_points(one_feature):
     assert sorted(text.split(",")[0] for text in texts(axis)) == ["identity", "standard"]
     # Both are lines, whatever the space that they were fitted in: measured 1e-15 off.
     for line in named(axis).values():
+        assert line.get_marker() in ("None", "")  # a marker would hide the points
+        assert line.get_zorder() > dots.get_zorder()
         assert np.allclose(np.diff(line.get_ydata(), 2), 0, atol=1e-12)
 
 
