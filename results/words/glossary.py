@@ -8,8 +8,7 @@ GLOSSARY = {
     "cost": "the mean over the training points of what gradient descent minimizes",
     "least cost": "the lowest cost that any weights reach; a second-order solver finds it",
     "excess cost": "the cost minus the least cost: how far descent still has to go",
-    "excess cost left": "the share of the excess cost at zero weights that the last iteration "
-    "leaves, over the scheme's own least cost",
+    "excess cost left": "the share left of that at zero weights, over the scheme's own least cost",
     "history": "the excess cost left over the iterations, on a logarithmic scale",
     "best step": "the step size that ends with the lowest cost; of equal ones the fastest",
     names.CONVERGED: "over half of the excess cost is gone, and the cost hardly changes any more",
