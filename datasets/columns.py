@@ -21,8 +21,6 @@ from normbench.datasets.entries import (
 from normbench.datasets.values import (
     LARGEST_FLOAT,
     UserError,
-    check_list,
-    did_you_mean,
     name_source,
     spell_setting,
 )
@@ -43,7 +41,6 @@ OPTION_MEANINGS = {
 }
 MAX_CATEGORIES = 20  # a column with more, of fewer than two points each, is hardly categorical
 MAX_LISTED_COLUMNS = 8  # columns that a message names
-MAX_LISTED_NAMES = 12  # column names that a message lists
 
 
 @dataclass(frozen=True)
@@ -383,51 +380,3 @@ def find_index_column(frame: "pd.DataFrame") -> Trouble | None:
         return None
     label = str(frame.columns[0])
     return Trouble(label, f"counts the points ({numbers[0]} to {numbers[-1]})", "drop", (label,))
-
-
-def find_roles(names: list[str], target: Any, drop: Any) -> tuple[list[int], int | None]:
-    """Return the positions of a table's feature columns, and that of its target."""
-    dropped = find_positions(names, "dataset.drop", drop)
-    target_position = None if target is None else find_position(names, "dataset.target", target)
-    if target_position in dropped:
-        raise UserError(f"dataset.target={target}: stands in dataset.drop too; leave it in one")
-    return [n for n in range(len(names)) if n not in (target_position, *dropped)], target_position
-
-
-def find_positions(names: list[str], option: str, columns: Any) -> list[int]:
-    """Return the positions of a list of columns."""
-    example = spell_setting(option, ["id", "date"]).partition("=")[2]
-    rule = f"a list of columns, such as {example}"
-    return [find_position(names, option, column) for column in check_list(option, columns, rule)]
-
-
-def find_position(names: list[str], option: str, column: Any) -> int:
-    """Return the position of a column that is given by its name or position."""
-    refuse_duplicate_name(option, column, names)
-    if isinstance(column, str) and column in names:
-        return names.index(column)
-    if isinstance(column, int) and not isinstance(column, bool):
-        if -len(names) <= column < len(names):
-            return column % len(names)
-        raise UserError(
-            f"{spell_setting(option, column)}: there are {len(names)} columns, at positions 0 to "
-            f"{len(names) - 1} (-1 is the last)"
-        )
-    listed_names = ", ".join(names[:MAX_LISTED_NAMES]) + (
-        ", ..." if len(names) > MAX_LISTED_NAMES else ""
-    )
-    raise UserError(
-        f"{spell_setting(option, column)}: no such column; give a name of {listed_names}, or a "
-        f"position such as -1 (the last){did_you_mean(column, names)}"
-    )
-
-
-def refuse_duplicate_name(option: str, column: Any, names: list[str]) -> None:
-    """Refuse a column name that several columns have."""
-    same_name_positions = [n for n, name in enumerate(names) if name == column]
-    if len(same_name_positions) > 1:
-        raise UserError(
-            f"{spell_setting(option, column)}: is the name of {len(same_name_positions)} columns, "
-            f"at positions {', '.join(map(str, same_name_positions[:MAX_LISTED_NAMES]))}; give the "
-            f"position of one, and leave out the others with {spell_setting(DROP)}"
-        )

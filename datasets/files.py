@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from normbench.datasets import archives, columns, conversion, parquet_table, text
+from normbench.datasets import archives, column_names, columns, conversion, parquet_table, text
 from normbench.datasets.dataset import Dataset
 from normbench.datasets.entries import extract_targets
 from normbench.datasets.header import abbreviate, compare_first_row
@@ -93,7 +93,9 @@ def csv(
         table, names = _read_text(file, header is not False, points_in, delimiter)
     _refuse_first_row(file, table, names, header, points_in, options)
     if header is not False:
-        columns.refuse_duplicate_name("dataset.target", target, names)  # pandas would number them
+        column_names.refuse_duplicate_name(
+            "dataset.target", target, names
+        )  # pandas would number them
     return table_dataset(file.stem, table, target, task, options, source=str(file))
 
 
@@ -220,8 +222,8 @@ def table_dataset(
         UserError: A column is missing, or is neither numeric nor the target.
     """
     encode, labels = options.encode, [str(label) for label in table.columns]
-    feature_positions, target_position = columns.find_roles(labels, target, options.drop)
-    encoded_positions = columns.find_positions(labels, "dataset.encode", encode)
+    feature_positions, target_position = column_names.find_roles(labels, target, options.drop)
+    encoded_positions = column_names.find_positions(labels, "dataset.encode", encode)
     for position, column in zip(encoded_positions, encode):
         if position not in feature_positions:
             column_role = (

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from normbench.datasets import columns, text
+from normbench.datasets import column_names, text
 from normbench.datasets.values import FLOAT64_BYTES, UserError, refuse_larger, spell_setting
 
 if TYPE_CHECKING:
@@ -43,7 +43,7 @@ def read_table(file: Path, target: Any, drop: Any) -> "pd.DataFrame":
         refuse_larger(setting, FLOAT64_BYTES * rows * count, remedy)
         schema = opened.schema_arrow
         names = find_column_names(schema)
-        feature_positions, target_position = columns.find_roles(names, target, drop)
+        feature_positions, target_position = column_names.find_roles(names, target, drop)
         used_names = {names[n] for n in (*feature_positions, target_position) if n is not None}
         dropped = [n for n, name in enumerate(names) if name not in used_names]
         dropped_names = {names[n] for n in dropped}

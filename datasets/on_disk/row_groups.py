@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from normbench.datasets import columns, parquet_table
+from normbench.datasets import column_names, columns, parquet_table
 from normbench.datasets.dataset import Dataset
 from normbench.datasets.entries import extract_targets
 from normbench.datasets.labels import label_dataset
@@ -179,7 +179,7 @@ def load_row_groups(
     import pyarrow.parquet as pq
 
     names = parquet_table.find_column_names(pq.read_schema(file))
-    feature_positions, target_position = columns.find_roles(names, target, drop)
+    feature_positions, target_position = column_names.find_roles(names, target, drop)
     features = [names[position] for position in feature_positions]
     points = RowGroups(f"dataset.path={file}", file, tuple(features))
     _refuse_large_groups(points)

@@ -1,6 +1,7 @@
 """State in sentences which scheme descends fastest, and which one predicts best."""
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -94,11 +95,12 @@ def _grid_edge_sentences(experiment_sweep: Sweep, target: str) -> list[str]:
         is_at_end = (table["end"] == end).groupby(table["scheme"], sort=False)
         on_splits = is_at_end.all() if end == ABOVE else is_at_end.any()
         schemes = [*on_splits.index[on_splits]]
-        edges += (
-            [make_sentence(name, schemes=join_phrases(schemes), first=first, last=last).text]
-            if schemes
-            else []
-        )
+        if not schemes:
+            continue
+        fields: dict[str, Any] = {"schemes": join_phrases(schemes), "first": first, "last": last}
+        if end != ABOVE:
+            fields["splits"] = "" if is_at_end.all()[schemes].all() else " on some splits"
+        edges.append(make_sentence(name, **fields).text)
     is_inside = table["step"].between(low, high) | table["step"].isna() | (table["end"] != "")
     schemes_beyond = [*dict.fromkeys(table.loc[~is_inside, "scheme"])]
     return edges + (

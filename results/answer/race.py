@@ -29,7 +29,7 @@ class Race:
     between those of the grid were tried. lost_verdicts: the verdict of each scheme all of whose
     jobs failed or diverged. uncertain_schemes: schemes that may miss the target by rounding alone.
     undecided_schemes: schemes not shown to be slower than the fastest. boundary_schemes: those
-    whose best step size is at an end of the grid on some split, or whose grid is above 2/L.
+    that would be shown to be slower, if their grids did not end too early.
     splits: the number of splits. enough_splits: whether they could show a difference. by_count:
     whether misclassified points are counted instead of the cost. budget: the iterations of each
     job, None where they differ.
@@ -144,7 +144,7 @@ def _race(
         lost_verdicts=lost_verdicts,
         uncertain_schemes=_uncertain_schemes(experiment_sweep, target, jobs),
         undecided_schemes=undecided_schemes,
-        boundary_schemes=frozenset(table.loc[table["end"] != "", "scheme"]),
+        boundary_schemes=comparisons.boundary_schemes(pairs) if len(pairs) else frozenset(),
         splits=splits,
         enough_splits=splits >= evidence.fewest_values(max(len(pairs), 1)),
         by_count=bool(counts(jobs).any()),

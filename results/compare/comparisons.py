@@ -154,6 +154,16 @@ def repeated(sweep: Sweep, target: str = "1e-2") -> pd.DataFrame:
     )
 
 
+def boundary_schemes(pairs: pd.DataFrame) -> frozenset[str]:
+    """Return the schemes that would be shown to be slower, if their grids did not end too early."""
+    is_open = pairs["conclusion"] == OPEN
+    slower = [
+        *pairs.loc[is_open & (pairs["low"] > 1), "against"],
+        *pairs.loc[is_open & (pairs["high"] < 1), "scheme"],
+    ]
+    return frozenset(slower)
+
+
 def indistinguishable_schemes(pairs: pd.DataFrame, best: Sequence[str]) -> list[str]:
     """Return the other schemes that differ significantly from not every one of the best.
 

@@ -129,7 +129,7 @@ TEMPLATES = {
     "why": "Why: {slow} (condition number {most}); {fast} ({least}){suits}.",
     "rounder": "That is not the whole cause: {scheme} makes it rounder still ({least}) and is "
     "slower.",
-    "grid_end": "The best step size of {schemes} is at the end of those tried: "
+    "grid_end": "The best step size of {schemes} is at the end of those tried{splits}: "
     "step_sizes='${{decades:{first:d},{last:d}}}' looks further.",
     "grid_beyond": "The best step size of {schemes} is beyond those of the grid, by less than a "
     "factor of ten.",

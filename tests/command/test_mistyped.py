@@ -37,6 +37,8 @@ ANSWERS = {
     "step_sizes=[0,1;0,5]": "type 'step_sizes=[0.1,0.5]'",
     "step_sizes=[0.1;0.5]": "type 'step_sizes=[0.1,0.5]'",
     "step_sizes=0,1": "type step_sizes=0.1",
+    "lr=0,1": "type step_sizes=0.1",
+    "lr=0.1,1": "type 'step_sizes=[0.1,1]'",
     "step_sizes=0.1,1": "type 'step_sizes=[0.1,1]'",
     "step_sizes=7,2": "powers of ten, 'step_sizes=${decades:-7,2}' in single quotes",
     "cost.l2=0,1": "type cost.l2=0.1, or cost.l2=0.0,1 to compare 0 and 1",

@@ -103,6 +103,13 @@ def _refuse_synonym(key: str, value: str) -> None:
         )
     setting = _find_setting(key)
     if setting:
+        try:
+            _refuse_commas(setting, value)
+        except UserError as error:
+            remedy = str(error).partition(": ")[2]
+            raise UserError(
+                f"{key}={value}: the setting is called {setting} here; {remedy}"
+            ) from error
         typed = quote(f"{setting}={value}")
         raise UserError(f"{key}={value}: the setting is called {setting} here; type {typed}")
     groups = [group for group in CHOICES if key in names(group)]

@@ -8,7 +8,6 @@ import json
 import os
 import re
 import shlex
-import subprocess
 import sys
 import time
 from collections.abc import Iterable, Iterator, Sequence
@@ -16,7 +15,6 @@ from concurrent.futures.process import BrokenProcessPool
 from contextlib import suppress
 from dataclasses import replace
 from functools import partial
-from importlib.metadata import version
 from pathlib import Path
 from typing import IO, Any
 
@@ -26,14 +24,13 @@ from hydra.plugins.sweeper import Sweeper
 from hydra.types import HydraContext, TaskFunction
 from omegaconf import DictConfig
 
-from normbench import CHECKOUT, names
+from normbench import names
 from normbench.command.config import compose, hydra_settings, resolvers, study
 from normbench.command.config.compose import JobSpec
 from normbench.command.config.errors import SweepError, user_errors
 from normbench.command.config.grid import Grid, hold_back, overridden
 from normbench.command.startup.garbage import collect_seldom
-from normbench.command.startup.kernels import in_use
-from normbench.command.sweep import hydras_own, launching, recorded
+from normbench.command.sweep import hydras_own, launching, provenance, recorded
 from normbench.command.sweep import printing as output
 from normbench.command.sweep.file_reading import FileReading
 from normbench.command.sweep.progress import telling_phase
@@ -48,16 +45,6 @@ from normbench.results.safe import clean
 from normbench.results.store.errors import ResultsError
 from normbench.results.store.owner import LOCK
 
-LIBRARIES = (
-    "normbench",
-    "numpy",
-    "scipy",
-    "autograd",
-    "scikit-learn",
-    "hydra-core",
-    "mlflow",
-    "matplotlib",
-)
 THREADS = ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS")
 
 
@@ -186,7 +173,7 @@ class Sweep(Sweeper):
         tags = {names.COMMAND.key: command, names.JOBS.key: str(jobs)}
         tags |= self.expected
         tags |= leftovers.owner_tags(self.folder)
-        tags |= {**_versions(), **_commit()}
+        tags |= provenance.tags()
         for name in experiments:
             self.parents[name] = self.writer.start_sweep(name, self.sweep_id, tags)
         ledger = {
@@ -400,28 +387,3 @@ def _share_threads(config: DictConfig) -> None:
     if threads is not None:
         for name in THREADS:
             os.environ.setdefault(name, str(threads))
-
-
-def _versions() -> dict[str, str]:
-    """Return the versions of Python and the libraries as tags."""
-    versions = {names.version(name).key: version(name) for name in LIBRARIES}
-    python = {names.version("python").key: sys.version.split()[0]}
-    return {**python, **versions, names.BLAS.key: in_use()}
-
-
-def _commit() -> dict[str, str]:
-    """Return the commit of the code and whether the tree was dirty; empty outside a checkout."""
-
-    def git(*arguments: str) -> str:
-        command, quiet = ["git", *arguments], subprocess.DEVNULL
-        return subprocess.check_output(command, cwd=CHECKOUT, stderr=quiet, text=True).strip()
-
-    try:
-        # Installed in an environment inside the user's own repository, git would tell of that one.
-        if Path(git("rev-parse", "--show-toplevel")) != CHECKOUT:
-            return {}
-        commit = git("rev-parse", "HEAD")
-        dirty = bool(git("status", "--porcelain"))
-    except (OSError, subprocess.CalledProcessError):
-        return {}
-    return {names.COMMIT.key: commit, names.GIT_DIRTY.key: str(dirty).lower()}

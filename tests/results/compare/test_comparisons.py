@@ -53,7 +53,11 @@ def test_a_scheme_whose_best_step_is_at_an_end_is_not_concluded_to_be_slower(end
     assert found.to_dict() == {("a", "b"): "none", ("a", "c"): "faster", ("b", "c"): "faster"}
     backwards = table(c=three.loc[three["scheme"] == "c", "value"], b=own)
     backwards.loc[backwards["scheme"] == "c", "end"] = end
-    assert comparisons.paired(backwards)["conclusion"].tolist() == ["none"]
+    pairs = comparisons.paired(backwards)
+    assert pairs["conclusion"].tolist() == ["none"]
+    assert comparisons.boundary_schemes(pairs) == {"c"}
+    tied = table(a=ALL, b=[20, 10, 60, 20, 100, 30])
+    assert not comparisons.boundary_schemes(comparisons.paired(tied.assign(end=end)))
 
 
 def test_there_is_no_verdict_where_the_interval_holds_one():

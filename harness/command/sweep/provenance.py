@@ -1,0 +1,50 @@
+"""The code and the libraries that a sweep is run with, as tags of its run."""
+
+import subprocess
+import sys
+from importlib.metadata import version
+from pathlib import Path
+
+from normbench import CHECKOUT, names
+from normbench.command.startup.kernels import in_use
+
+LIBRARIES = (
+    "normbench",
+    "numpy",
+    "scipy",
+    "autograd",
+    "scikit-learn",
+    "hydra-core",
+    "mlflow",
+    "matplotlib",
+)
+
+
+def tags() -> dict[str, str]:
+    """Return the versions of Python, the libraries and linear algebra, and the commit."""
+    return {**_versions(), **_commit()}
+
+
+def _versions() -> dict[str, str]:
+    """Return the versions of Python and the libraries as tags."""
+    versions = {names.version(name).key: version(name) for name in LIBRARIES}
+    python = {names.version("python").key: sys.version.split()[0]}
+    return {**python, **versions, names.BLAS.key: in_use()}
+
+
+def _commit() -> dict[str, str]:
+    """Return the commit of the code and whether the tree was dirty; empty outside a checkout."""
+
+    def git(*arguments: str) -> str:
+        command, quiet = ["git", *arguments], subprocess.DEVNULL
+        return subprocess.check_output(command, cwd=CHECKOUT, stderr=quiet, text=True).strip()
+
+    try:
+        # Installed in an environment inside the user's own repository, git would tell of that one.
+        if Path(git("rev-parse", "--show-toplevel")) != CHECKOUT:
+            return {}
+        commit = git("rev-parse", "HEAD")
+        dirty = bool(git("status", "--porcelain"))
+    except (OSError, subprocess.CalledProcessError):
+        return {}
+    return {names.COMMIT.key: commit, names.GIT_DIRTY.key: str(dirty).lower()}
