@@ -246,7 +246,7 @@ def notes(
     if any(len(melt.layers.distinct) < len(melt.layers.curvature) for melt in drawn_melts):
         caption += " Directions of equal curvature count as one layer."
     if any(len(melt.layers.separated) for melt in drawn_melts):
-        caption += f" White lines separate layers of at least {100 * SEPARATED_SHARE:g} % each."
+        caption += f" Thin lines separate layers of at least {100 * SEPARATED_SHARE:g} % each."
     if any(len(melt.layers.drawn) < len(melt.layers.distinct) for melt in drawn_melts):
         caption += f" Neighbours of under {THIN_SHARE:.1%} each are merged.".replace("%", " %")
     notes = [caption]

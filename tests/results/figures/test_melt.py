@@ -79,9 +79,9 @@ def test_a_caption_explains_the_white_lines_that_are_drawn_and_the_best_step():
     figure = drawn({"a": parts([3.0, 2.0, 1.0], [0.5, 0.48, 0.02])})
     lines = [line for line in figure.axes[0].lines if line.get_color() == "white"]
     assert [round(float(line.get_ydata()[0]), 9) for line in lines] == [0.5, 0.02]
-    assert "White lines separate layers of at least 1.5 % each" in words(figure)
+    assert "Thin lines separate layers of at least 1.5 % each" in words(figure)
     assert "the best of the step sizes tried" in words(figure)
-    assert "White lines" not in words(drawn({"a": parts([2.0, 1.0], [0.99, 0.01])}))
+    assert "Thin lines" not in words(drawn({"a": parts([2.0, 1.0], [0.99, 0.01])}))
 
 
 @pytest.mark.parametrize("measured", [False, True])
