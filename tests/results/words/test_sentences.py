@@ -164,6 +164,13 @@ def test_the_least_cost_is_told_of_all_schemes_only_where_it_is_one():
         assert not {"partly", "attained"} & set(told)
 
 
+def test_the_largest_step_size_is_a_lower_bound_where_it_is_one_of_any_scheme():
+    censored = found({names.LARGEST_CONVERGENT.key: 0.1}, CENSORED="true")
+    for schemes, is_bound in ((("a", SETTLES), ("b", censored)), True), ((("a", SETTLES),), False):
+        (text,) = [s.text for s in explain_comparison(schemes) if s.name == "largest_convergent"]
+        assert ("no larger one that was tried failed" in text) == is_bound
+
+
 def test_no_sentence_is_written_anywhere_else():
     told = [part for text in TEMPLATES.values() for part in re.split(r"\{.*?\}", text)]
     starts = [part for part in told if len(part) > 30]
