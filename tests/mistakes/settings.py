@@ -153,7 +153,7 @@ CASES = (
         typed(
             "normalizer=chain",
             "normalizer.schemes=[{identity:{_target_:sklearn.preprocessing.PolynomialFeatures,"
-            "degree:9}}]",
+            "degree:7}}]",
         ),
         ("normalizer",),
     ),
