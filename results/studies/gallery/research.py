@@ -13,6 +13,7 @@ from normbench.results.store.rows import as_rows
 from normbench.results.store.runs import Sweep
 from normbench.results.studies.gallery import arrays_of_only_scheme, at_cost
 
+LANDING_ROUNDING = 1e-6  # relative, of a position: gradients shrink to 1e-8 of the first
 DATA_KIND, DATA_SCALE = names.setting("dataset.kind"), names.setting("dataset.scale")
 
 
@@ -345,6 +346,21 @@ def statistics_before_the_split(sweep: Sweep) -> dict[str, float]:
     means = rows.groupby(keys)[names.FOLDS_ERROR.column].mean().unstack()
     biases = means["all"] - means["train"]
     return {f"{scheme}_{points}": float(value) for (scheme, points), value in biases.items()}
+
+
+def where_a_step_lands(sweep: Sweep) -> dict[str, float]:
+    """Return `outside`: steps that land beyond every direction, of all schemes.
+
+    Of plain descent on a quadratic, a step's position is a mean of the directions' positions.
+    """
+    arrays = sweep.arrays(sweep.of_role(names.SCHEME), "landing").values()
+    outside = 0
+    for landing in arrays:
+        slack = LANDING_ROUNDING * landing["direction"].max()
+        is_inside = landing["position"] >= landing["direction"].min() - slack
+        is_inside &= landing["position"] <= landing["direction"].max() + slack
+        outside += int((~is_inside).sum())
+    return {"outside": float(outside)}
 
 
 def where_the_gain_is(sweep: Sweep) -> dict[str, float]:
