@@ -46,25 +46,27 @@ def _positions(descent: JudgedDescent) -> tuple[NDArray[np.int64], NDArray[np.fl
 
     A step whose slope is 0 has no position.
     """
-    workspace: dict[str, Array] = {}
+    previous: list[tuple[Array, Array]] = []  # weights and gradient
     positions: dict[int, float] = {}
-    share = ROUNDED_GRADIENT[descent.start.dtype.name]
+    lowest_length = 0.0
 
     def observe(k: int, alive: NDArray[np.int64], weights: Array) -> None:
+        nonlocal lowest_length
         if not len(alive):
             return
         gradient = descent.train.evaluate(weights[:1]).gradient
         assert gradient is not None
         current = weights[0].astype(np.float64).ravel(), gradient[0].astype(np.float64).ravel()
-        if k:
-            step = current[0] - workspace["weights"]
-            slope, slope_there = workspace["gradient"] @ step, current[1] @ step
-            length = np.linalg.norm(workspace["gradient"])
-            if slope and length > share * workspace["first_length"]:
-                positions[k - 1] = float(1 - slope_there / slope)
+        if previous:
+            weights_before, gradient_before = previous.pop()
+            step = current[0] - weights_before
+            slope = gradient_before @ step
+            if slope and np.linalg.norm(gradient_before) > lowest_length:
+                positions[k - 1] = float(1 - current[1] @ step / slope)
         else:
-            workspace["first_length"] = np.linalg.norm(current[1])
-        workspace["weights"], workspace["gradient"] = current
+            share = ROUNDED_GRADIENT[descent.start.dtype.name]
+            lowest_length = share * float(np.linalg.norm(current[1]))
+        previous.append(current)
 
     descent.descend_runs([descent.best_step.step_size], descent.start[:1], observe)
     return np.array([*positions], dtype=np.int64), np.array([*positions.values()])

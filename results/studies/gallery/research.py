@@ -353,14 +353,12 @@ def where_a_step_lands(sweep: Sweep) -> dict[str, float]:
 
     Of plain descent on a quadratic, a step's position is a mean of the directions' positions.
     """
-    arrays = sweep.arrays(sweep.of_role(names.SCHEME), "landing").values()
-    outside = 0
-    for landing in arrays:
-        slack = LANDING_ROUNDING * landing["direction"].max()
-        is_inside = landing["position"] >= landing["direction"].min() - slack
-        is_inside &= landing["position"] <= landing["direction"].max() + slack
-        outside += int((~is_inside).sum())
-    return {"outside": float(outside)}
+    outside = 0.0
+    for landing in sweep.arrays(sweep.of_role(names.SCHEME), "landing").values():
+        low, high = landing["direction"].min(), landing["direction"].max()
+        inside = np.clip(landing["position"], low, high)
+        outside += np.sum(np.abs(landing["position"] - inside) > LANDING_ROUNDING * high)
+    return {"outside": outside}
 
 
 def where_the_gain_is(sweep: Sweep) -> dict[str, float]:
@@ -399,3 +397,11 @@ def whitening_and_generalization(sweep: Sweep) -> dict[str, float]:
         if row["missed"] > largest.get(scheme_name, -1.0):
             largest[scheme_name], numbers[f"{scheme_name}_peak"] = row["missed"], float(points)
     return numbers
+
+
+def whitening_in_seconds(sweep: Sweep) -> dict[str, float]:
+    """Return `fit_in_iterations`: the fit's excess over standard's, in its iterations."""
+    rows = sweep.of_role(names.SCHEME).set_index("normalizer")
+    fits = rows[names.FIT_SECONDS.column].astype(float)
+    iteration = float(rows[names.SECONDS_A_STEP.column]["standard"])
+    return {"fit_in_iterations": (fits["pca_sphere"] - fits["standard"]) / iteration}
