@@ -102,6 +102,10 @@ PREDICTED_COST = Metric("theory/predicted_cost", "predicted cost", "mean over po
 SHARPNESS = Metric(
     "theory/sharpness", "step size x L / 2", "L the largest curvature there", ITERATION
 )
+LANDING = Metric("theory/landing", "where a step lands, the median", "1 at the minimum")
+LANDING_SOFT = Metric(
+    "theory/landing_soft_share", "directions that go less than 0.1 of the way to their minimum"
+)
 
 # The families of keys: their prefixes up to the slash.
 TRAIN, TEST, FINAL, THEORY = "train/", "test/", "final/", "theory/"

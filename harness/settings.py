@@ -386,8 +386,8 @@ TABLE = (
         DRAWING,
         [],
         "arrays to record for figures, of path, contours, film, fit, points, biplot, features, "
-        "projection, components, spectrum, sharpness, exemplars, colours, autoencoder, formulas, "
-        "hessian",
+        "projection, components, spectrum, sharpness, landing, exemplars, colours, autoencoder, "
+        "formulas, hessian",
         _record,
     ),
     Setting(
