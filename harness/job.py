@@ -190,6 +190,7 @@ def run(
         points_cache,
         descend_dataset=partial(_descend_dataset, job),
         shown_point=job.settings.shown_point,
+        z_test=z_test,
     )
     if measures.without_descent(settings):
         findings, arrays = measures.take(finished, settings)

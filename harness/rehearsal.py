@@ -84,6 +84,7 @@ def _sample_points(data: Dataset) -> Dataset:
         x_test=test,
         y_test=data.y_test[: len(test)],
         fingerprint=f"{data.fingerprint} rehearsed",
+        own_targets=None,
     )
 
 

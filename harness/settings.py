@@ -503,6 +503,12 @@ TABLE = (
         "the points whose statistics the schemes learn: train, or all (then the test is not fair)",
         used=lambda params: params.get("dataset.fit_on") == "all",
     ),
+    Setting(
+        "dataset.target_scheme",
+        PROBLEM,
+        None,
+        "a scheme for real targets, fitted on the training targets, such as standard; null: none",
+    ),
     Setting("cost.*", PROBLEM, OF_OPTIONS, "options of a cost"),
     Setting(
         "cost.l2",

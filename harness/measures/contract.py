@@ -220,6 +220,7 @@ class FinishedJob:
             where a job cannot.
         shown_point: The index of the training point that a figure reconstructs.
         surrogate_pair: The value of `surrogates`, where z holds a sample of the points alone.
+        z_test: The test points under the scheme, (Q, M).
     """
 
     dataset: Dataset
@@ -230,6 +231,7 @@ class FinishedJob:
     descend_dataset: Callable[[Dataset, float], Histories] | None = None
     shown_point: int = 0
     surrogate_pair: tuple[Surrogate, Surrogate] | None = None
+    z_test: Rows | None = None
 
     @property
     def descent(self) -> JudgedDescent:
