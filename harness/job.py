@@ -18,7 +18,6 @@ from normbench.engine.batches import Batches
 from normbench.engine.descent import Histories, Progress
 from normbench.engine.fast import threads
 from normbench.engine.midway import Checkpoint
-from normbench.engine.minibatch import Minibatch
 from normbench.engine.penalty import check_penalty, penalty_of
 from normbench.engine.preconditioner import with_map
 from normbench.engine.problem import Cost, Linear, Problem
@@ -31,7 +30,7 @@ from normbench.engine.targets import check_cost, check_curvature, encoded, score
 from normbench.measures.contract import Findings, FinishedJob
 from normbench.measures.judged import judge_descent
 from normbench.optimizers import Optimizer
-from normbench.route import objective, quickest
+from normbench.route import in_batches, objective, quickest
 from normbench.theory.shared import PointsCache
 from normbench.theory.shared import Shared as Shared
 from normbench.verdicts.convergence import Rules
@@ -340,7 +339,7 @@ def _problems(job: Job, z: Rows, z_test: Rows) -> tuple[Problem, Problem | None]
     whole = build_problem(z, data.y, held_out=False)
     train: Problem = whole
     if job.settings.batch is not None:
-        train = Minibatch.around(whole, _batches(job.settings, len(z)))
+        train = in_batches(job.engine, whole, _batches(job.settings, len(z)))
     return train, build_problem(z_test, data.y_test, held_out=True) if len(z_test) else None
 
 

@@ -83,17 +83,23 @@ class Minibatch:
     def gradient(self, weights: Array, k: int, workspace: Workspace | None = None) -> Array:
         """Return the gradient of batch k at weights `(R, C, N + 1)`."""
         extended, targets = self._batch(k, {} if workspace is None else workspace)
-        rows = weights.reshape(-1, weights.shape[-1])
+        gradient = self.sum_gradients(weights, extended, targets)
         with QUIET():
-            scores = (rows @ extended.T).reshape(*weights.shape[:2], -1)
-            derivative = _differentiate(self.inner.cost, scores, targets)
-            gradient = (derivative.reshape(len(rows), -1) @ extended).reshape(weights.shape)
             gradient /= self.batches.size
             l2 = self.inner.l2
             if isinstance(l2, np.ndarray) or l2 > 0:
                 share = len(targets) / self.batches.size
                 gradient[:, :, 1:] += 2 * share * weighted(l2, weights[:, :, 1:])
         return gradient
+
+    def sum_gradients(self, weights: Array, extended: Array, targets: Array) -> Array:
+        """Return the sum of the gradients of points `[1 x]` (m, N + 1), without the penalty's."""
+        rows = weights.reshape(-1, weights.shape[-1])
+        with QUIET():
+            scores = (rows @ extended.T).reshape(*weights.shape[:2], -1)
+            derivative = _differentiate(self.inner.cost, scores, targets)
+            gradient = derivative.reshape(len(rows), -1) @ extended
+        return np.asarray(gradient.reshape(weights.shape))
 
     def hessian(self, weights: Array) -> Hessian:
         """See `Problem.hessian`."""

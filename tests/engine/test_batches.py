@@ -14,7 +14,7 @@ from normbench.datasets import UserError, make_dataset
 from normbench.datasets.on_disk.points import Points
 from normbench.engine.batches import Batches
 from normbench.engine.descent import descend
-from normbench.engine.fast import wrappers
+from normbench.engine.fast import minibatch, wrappers
 from normbench.engine.minibatch import Minibatch
 from normbench.engine.problem import Objective
 from normbench.engine.settings import Settings
@@ -362,3 +362,15 @@ def test_runs_together_have_the_numbers_of_each_alone():
     alone = job(x, y)
     alone = replace(alone, settings=replace(alone.settings, step_sizes=STEP_SIZES[1:]))
     np.testing.assert_allclose(history(run(alone), 0), history(both), rtol=1e-12)
+
+
+def test_threads_share_a_batch(monkeypatch):
+    monkeypatch.setattr(minibatch, "LIBRARY_WORK", 0)
+    monkeypatch.setattr(minibatch.threads, "available_threads", lambda: 3)
+    x, y = points()
+    y = np.where(y > 0, 1.0, -1.0)
+    for cost in (costs.softmax, lambda scores, targets: costs.softmax(scores, targets)):
+        for least in (0, 10**9):
+            monkeypatch.setattr(minibatch, "PARALLEL_WORK", least)
+            mine, plain = (history(run(job(x, y, cost, engine))) for engine in ("fast", "plain"))
+            np.testing.assert_allclose(mine, plain, rtol=1e-12)
