@@ -350,6 +350,7 @@ EXPLANATION = Tag("explanation", "theory in a paragraph")
 BASIS = Tag("theory_basis", "which curvature 2/L is from")
 EXACT = "exact"  # the beginning of a basis that is no bound: the curvature is the same everywhere
 PLAIN = Tag("plain_descent", "false where 2/L does not speak of the optimizer")
+BATCHED = Tag("batched", "true where a step of plain gradient descent sees a batch of the points")
 GRIDLESS = Tag("own_step_sizes", "true where the optimizer finds its own step sizes")
 NO_LAYERS = Tag("no_layers", "why the start's excess is not split into layers")
 NOTE = Tag("theory_note", "what theory could not say, and why")

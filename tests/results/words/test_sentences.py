@@ -63,6 +63,14 @@ OF_SCHEME = {
     "exact": (found(BOUND, PLAIN, BASIS="exact: the same"), found(BOUND, PLAIN)),
     "bound": (found(BOUND, PLAIN), found(BOUND, PLAIN, PLAIN="false")),
     "other_optimizer": (found(BOUND, PLAIN="false"), found(BOUND, PLAIN)),
+    "of_all_points": (
+        found(BOUND, PLAIN="false", BATCHED="true"),
+        found(BOUND, PLAIN="false", BATCHED="false"),
+    ),
+    "start_of_all_points": (
+        found({names.THRESHOLD.key: 20.0}, CURVED, PLAIN="false", BATCHED="true"),
+        found({names.THRESHOLD.key: 20.0}, CURVED, PLAIN="false"),
+    ),
     "at_start": (
         found(BOUND, PLAIN, CURVED),
         found(BOUND, PLAIN, CURVED, {names.LIPSCHITZ_START.key: 0.495}),
