@@ -145,6 +145,7 @@ def test_schemes_of_one_class_are_told_apart_by_their_settings():
     assert set(found.frame["normalizer"]) == set(found.table["scheme"])
 
 
+@pytest.mark.slow
 def test_the_notebook_runs_in_an_empty_folder_and_has_no_output(tmp_path):
     text = (ROOT / "results" / "notebooks" / "compare.ipynb").read_text()
     book = nbformat.reads(text, as_version=4)
