@@ -33,6 +33,7 @@ def compared():
 def recorded(tmp_path_factory):
     folder = tmp_path_factory.mktemp("recorded")
     words = ["record=[contours,points,spectrum]", "iterations=20", "step_sizes=[0.1,1.0,1e6]"]
+    words.append("figures=[]")
     assert forks.run(words, folder).returncode == 0
     return normbench.load(store=f"sqlite:///{folder / 'mlflow.db'}")
 
