@@ -22,13 +22,18 @@ EVERYDAY = {
 }
 
 
+def is_face(node):
+    """Return whether a statement names the modules of a room for others."""
+    return isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == "__all__"
+
+
 def literals(text):
     """Yield every text in a Python file, parts of f-strings too.
 
     Docstrings and the names of a room's modules are left out.
     """
     tree = ast.parse(text)
-    tree.body = [node for node in tree.body if not ast.unparse(node).startswith("__all__ = ")]
+    tree.body = [node for node in tree.body if not is_face(node)]
     told = {
         id(node.body[0].value)
         for node in ast.walk(tree)

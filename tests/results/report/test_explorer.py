@@ -150,7 +150,7 @@ def test_many_schemes_and_steps_stay_small():
         "zca_sphere",
     ]
     steps = list(10.0 ** np.arange(-7, 3))
-    found = normbench.compare(x, y, "softmax", names, steps, 1000)
+    found = normbench.compare(x, y, "softmax", names, steps, 1000, refine=False)
     assert (
         len(explorer.data(found.sweep, found.sweep.experiments[0])) < 600_000
     )  # 80 runs of 500 numbers
