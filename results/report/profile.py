@@ -45,7 +45,7 @@ def tell(
     Args:
         store: An MLflow store or server.
         sweep_ids: The sweeps; without any, the last one.
-        target: The share of the excess that is to be reached, one of `comparisons.TARGETS`.
+        target: The share of the excess that is to be reached, one of `comparisons.TARGET_NAMES`.
         measure: What is counted until then, one of `names.MEASURES`.
         folder: Where the figure of the profiles is written; None for no figure.
         shape: The figure's size.
@@ -55,7 +55,7 @@ def tell(
             written, or there is no problem to draw.
     """
     for name, value, choices in (
-        ("target", target, comparisons.TARGETS),
+        ("target", target, comparisons.TARGET_NAMES),
         ("by", measure, names.MEASURES),
     ):
         if value not in choices:

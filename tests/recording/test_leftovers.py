@@ -324,7 +324,7 @@ def test_what_draws_changes_what_figures_are_known_by(tmp_path, monkeypatch, nam
     ):
         (tmp_path / file).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / file).write_text("a")
-    monkeypatch.setattr(drawn, "CODE", tmp_path)
+    monkeypatch.setattr(drawn, "DRAWING_CODE_FOLDER", tmp_path)
 
     def digest():
         return RecordedFigures(None, tmp_path, {}, []).digest

@@ -22,7 +22,7 @@ from normbench.normalizers.decomposition import (
 )
 
 FEWER_FEATURES = "choose options that give fewer features"
-POINTS_PER_BLOCK = 256  # points that become float64 at a time: 1.6 MB at 784 features
+CONVERTED_POINTS_PER_BLOCK = 256  # points that become float64 at a time: 1.6 MB at 784 features
 
 
 def check_scheme(scheme: Any) -> None:
@@ -127,7 +127,7 @@ def _fit(scheme: Any, x: Array, decompositions: Decompositions | None) -> None:
     elif x.dtype == np.float64 or getattr(scheme, "fits_in_float64", False):
         scheme.fit(x)
     elif learns_by_blocks(scheme):
-        first, *other_blocks = blocks(len(x), POINTS_PER_BLOCK)
+        first, *other_blocks = blocks(len(x), CONVERTED_POINTS_PER_BLOCK)
         scheme.fit(x[first].astype(np.float64))
         for block in other_blocks:
             scheme.partial_fit(x[block].astype(np.float64))
@@ -193,7 +193,7 @@ def _transform(scheme: Any, x: Array, dtype: Any) -> Array:
     if x.dtype == np.dtype(dtype) == np.float64 and np.shares_memory(scheme.transform(x[:1]), x):
         return _check_output(name, scheme.transform(x), len(x), dtype)
     z = np.empty((0, 0))
-    for block in blocks(len(x), POINTS_PER_BLOCK):
+    for block in blocks(len(x), CONVERTED_POINTS_PER_BLOCK):
         z_block = scheme.transform(x[block].astype(np.float64, copy=False))
         z_block = _check_output(name, z_block, block.stop - block.start, dtype)
         if not len(z):

@@ -12,7 +12,7 @@ from normbench import names
 from normbench.datasets import UserError
 from normbench.job import Outcome
 from normbench.measures import FOLLOWS, explained
-from normbench.measures.contract import BEST, RULES, VERDICTS, Findings
+from normbench.measures.contract import BEST_STEP, RULES, STEP_VERDICTS, Findings
 from normbench.measures.grid import summarize_grid
 from normbench.measures.histories import rejudge_histories
 from normbench.recording.reuse.recorded import RecordedRun
@@ -87,7 +87,7 @@ def _rejudge_histories(
     steps = tuple(_with_theory(run, step) for step in rejudge_histories(histories, rules))
     best, chosen = judging.find_shown_step(steps, literal(header.params.get("shown_step")))
     size = None if best is None else steps[best].step_size
-    changed = {BEST: size != run.shown_step_size, RULES: rules != rules_of(run.params)}
+    changed = {BEST_STEP: size != run.shown_step_size, RULES: rules != rules_of(run.params)}
     follows = {str(name): str(dependency) for name, dependency in histories[FOLLOWS]}
     valid = {
         name: dependency for name, dependency in follows.items() if not changed.get(dependency)
@@ -152,7 +152,7 @@ def _findings(
     """Return the valid findings of a run, with new findings of the grid."""
     row = run.row
     grid_findings = summarize_grid(steps, chosen)
-    recorded_names = [name for name, dependency in valid.items() if dependency != VERDICTS]
+    recorded_names = [name for name, dependency in valid.items() if dependency != STEP_VERDICTS]
     metrics, tags = (
         {name: row[f"{prefix}{name}"] for name in recorded_names if f"{prefix}{name}" in row}
         for prefix in (names.METRICS, names.TAGS)
@@ -177,7 +177,7 @@ def _with_theory(run: RecordedRun, step: Step) -> Step:
     if step.step_size not in run.steps.index:
         return step
     row = run.steps.loc[step.step_size].dropna()
-    theory = [key for key in row.index if key.startswith(f"{names.METRICS}{names.THEORY}")]
+    theory = [key for key in row.index if key.startswith(f"{names.METRICS}{names.THEORY_PREFIX}")]
     predictions = {key.removeprefix(names.METRICS): row[key] for key in theory}
     series = {}
     for name in [name for name in predictions if names.axis_of(name)]:
