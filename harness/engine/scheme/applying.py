@@ -152,21 +152,21 @@ def _normalize_on_demand(
     scheme_map = _find_map(scheme, sample, z, points_decompositions)
     fold = None if scheme_map is None else choose_fold(scheme_map, sample, dtype)
 
-    def pair() -> tuple[Surrogate, Surrogate]:
+    def surrogates() -> tuple[Surrogate, Surrogate]:
+        """Return the surrogates of the raw points and of the points under the scheme."""
         surrogate = points_decompositions.surrogate
         if scheme_map is None:
-            return surrogate, Surrogate(
-                surrogate_rows(normalized, mean := compute_mean(normalized)) + mean
-            )
+            mean = compute_mean(normalized)
+            return surrogate, Surrogate(surrogate_rows(normalized, mean) + mean)
         centred_rows = points_decompositions.centred_rows + (
             points_decompositions.mean - scheme_map.centre
         )
         return surrogate, Surrogate(scheme_map.apply(centred_rows) + scheme_map.image)
 
-    normalized = Under(x, transform, z.shape[1], dtype, scheme_map, fold, pair)
+    normalized = Under(x, transform, z.shape[1], dtype, scheme_map, fold, surrogates)
     if not len(x_test):
         return normalized, np.empty((0, z.shape[1]), dtype)
-    return normalized, Under(x_test, transform, z.shape[1], dtype, scheme_map, fold, pair)
+    return normalized, Under(x_test, transform, z.shape[1], dtype, scheme_map, fold, surrogates)
 
 
 def _find_map(

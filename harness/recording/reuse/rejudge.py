@@ -87,14 +87,16 @@ def _rejudge_histories(
     steps = tuple(_with_theory(run, step) for step in rejudge_histories(histories, rules))
     best, chosen = judging.find_shown_step(steps, literal(header.params.get("shown_step")))
     size = None if best is None else steps[best].step_size
-    changed = {BEST_STEP: size != run.shown_step_size, RULES: rules != rules_of(run.params)}
-    follows = {str(name): str(dependency) for name, dependency in histories[FOLLOWS]}
+    has_changed = {BEST_STEP: size != run.shown_step_size, RULES: rules != rules_of(run.params)}
+    dependencies = {str(name): str(dependency) for name, dependency in histories[FOLLOWS]}
     valid = {
-        name: dependency for name, dependency in follows.items() if not changed.get(dependency)
+        name: dependency
+        for name, dependency in dependencies.items()
+        if not has_changed.get(dependency)
     }
     findings = _findings(run, valid, steps, best, chosen)
-    invalid = sorted(follows.keys() - valid.keys())
-    if invalid:
+    invalid = sorted(dependencies.keys() - valid.keys())
+    if invalid:  # they take another descent
         findings = replace(
             findings, tags={**findings.tags, names.DESCEND_AGAIN.key: ",".join(invalid)}
         )
