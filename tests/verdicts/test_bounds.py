@@ -5,7 +5,13 @@ import pytest
 
 from normbench.verdicts import convergence
 from normbench.verdicts.convergence import Rules
-from normbench.verdicts.refinement import Arrivals, FirstArrival, Neighbours, hopeless
+from normbench.verdicts.refinement import (
+    Arrivals,
+    FirstArrival,
+    Neighbours,
+    bound_iterations,
+    hopeless,
+)
 
 EPSILON = float(np.finfo(np.float64).eps)
 
@@ -89,3 +95,18 @@ def test_smaller_step_sizes_end_where_two_of_three_neighbours_arrived():
     assert neighbours(2, alive, above).tolist() == [True, False]  # larger ones may miss the target
     assert neighbours.decided == 2
     assert neighbours(3, alive[1:], above[1:]).tolist() == [False]
+
+
+def test_a_step_size_between_those_that_decide_goes_on():
+    known = dict.fromkeys((4.0, 5.0, 7.0, 8.0), 1.0)
+    neighbours = Neighbours(known, [3, 4, 5, 6, 7, 8], np.array([3, 6]), 1, 0.1)
+    assert neighbours(1, np.arange(2), np.full(2, 1.0)).tolist() == [True, False]
+
+
+@pytest.mark.parametrize("number", [-4.0, 0.0, 2.5, 16.0])
+def test_iterations_have_the_step_size_of_their_number_on_the_lattice_or_between(number):
+    fewest = bound_iterations(8.0, number, {number + 4: np.inf, number + 8: np.inf, 0.5: 3.0})
+    assert fewest.step_size == pytest.approx(10 ** (number / 16))
+    assert fewest.iterations == 8.0
+    assert fewest.least == pytest.approx(8.0 * 10 ** (-4 / 16))
+    assert np.isnan(bound_iterations(8.0, number, {number - 1: np.inf}).least)
