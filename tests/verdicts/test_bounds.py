@@ -3,8 +3,11 @@
 import numpy as np
 import pytest
 
+from normbench import names
 from normbench.verdicts import convergence
+from normbench.verdicts.best_step import best_step
 from normbench.verdicts.convergence import Rules
+from normbench.verdicts.judging import Bench, steps
 from normbench.verdicts.refinement import (
     Arrivals,
     FirstArrival,
@@ -110,3 +113,27 @@ def test_iterations_have_the_step_size_of_their_number_on_the_lattice_or_between
     assert fewest.iterations == 8.0
     assert fewest.least == pytest.approx(8.0 * 10 ** (-4 / 16))
     assert np.isnan(bound_iterations(8.0, number, {number - 1: np.inf}).least)
+
+
+def test_of_three_that_decide_the_one_in_the_middle_goes_on():
+    neighbours = Neighbours({4.0: 1.0, 6.0: 1.0}, [4, 5, 6], np.array([5]), 1, 0.1)
+    assert neighbours(1, np.arange(1), np.full(1, 1.0)).tolist() == [False]
+    assert neighbours.decided == 1
+
+
+def test_where_no_step_size_reaches_the_goal_the_least_excess_that_is_finite_is_the_best():
+    unreached, nowhere = [1, 1, 1], [np.nan] * 3
+    assert best_step([0.1, 1.0, 10.0], nowhere, unreached, [np.inf, 0.5, 0.4]) == 2
+    assert best_step([0.1, 1.0, 10.0], nowhere, unreached, [np.inf, 0.5, 0.5 - 1e-9]) == 1
+    assert best_step([1.0, 0.1, 10.0], nowhere, unreached, [np.inf, np.inf, np.nan]) == 1
+    assert best_step([0.1, 1.0, 10.0], nowhere) is None
+
+
+@pytest.mark.parametrize(
+    ("end", "iterations"), [(0.1 + 5e-7, [1.0, 2.0]), (0.1 + 5e-6, [3.0, 2.0])]
+)
+def test_the_lowest_cost_is_met_to_a_millionth_of_the_starts_excess(end, iterations):
+    bench = Bench(Rules(), 0.0, 1.0, None, EPSILON, 0.0, 0.0)
+    costs = np.array([[1.0, end, end, 0.1], [1.0, 0.5, 0.1, 0.1]])
+    judged = steps({names.TRAIN_COST.key: costs}, np.full(2, -1), [0.1, 1.0], bench)
+    assert [step.metrics[names.TO_LOWEST.key] for step in judged] == iterations
