@@ -56,6 +56,13 @@ def test_over_splits_there_are_medians_and_a_step_size_where_it_is_one():
     assert list(race.undecided_schemes) == ["b"]
 
 
+def test_a_scheme_that_never_arrives_leaves_the_order_of_the_others_open():
+    never = [(1.0, NEVER)] * 3
+    race = race_of(over_splits(3, a=[(1.0, 3)] * 3, b=[(1.0, 9)] * 3, c=never))
+    assert race.fastest_schemes == ["a"]
+    assert list(race.undecided_schemes) == ["b", "c"]
+
+
 @pytest.mark.parametrize(("count", "enough"), [(5, False), (6, True)])
 def test_two_schemes_need_six_splits_for_a_difference(count, enough):
     race = race_of(over_splits(count, a=[(1.0, 3)] * count, b=[(1.0, 9)] * count))

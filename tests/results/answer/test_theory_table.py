@@ -39,6 +39,7 @@ CRITICAL = {**PROMISED, names.CRITICAL: 3.0}
         (CRITICAL, {}, "1.5"),
         (CRITICAL, {"CENSORED_CRITICAL": "true"}, ">=1.5"),
         (FALLING, {}, "0.5 to 2"),
+        ({**FALLING, names.LARGEST_FALLING: 0.5}, {}, "0.25 to 0.5"),
         (FALLING, {"CENSORED_FALLING": "true"}, ">=0.5"),
         ({**FALLING, names.LARGEST_FALLING: 4.0}, {}, None),
         (PROMISED, {}, "<0.25"),
