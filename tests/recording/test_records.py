@@ -197,3 +197,22 @@ def test_the_code_of_every_room_is_hashed(monkeypatch):
     hashes = {of_room(room) for room in (*rooms, "a room that is not there")}
     request._code.cache_clear()
     assert len(hashes) == len(rooms) + 1
+
+
+@pytest.mark.parametrize(
+    ("file", "module", "is_theirs"),
+    [
+        ("/home/me/scheme.py", "scheme", True),
+        ("/venv/site-packages/library.py", "library", False),
+        ("/python/json.py", "json", False),
+        ("/checkout/costs/softmax.py", "normbench.costs.softmax", False),
+        ("/home/me/scheme.so", "scheme", False),
+    ],
+)
+def test_the_reason_of_a_failure_names_the_last_line_of_the_users_own_code(file, module, is_theirs):
+    space = {"__name__": module}
+    exec(compile("def fail():\n    raise ValueError('no')\n", file, "exec"), space)
+    with pytest.raises(ValueError, match="no") as raised:
+        space["fail"]()
+    reason = records.of_failure(HEADER, raised.value).scheme.tags[names.REASON.key]
+    assert (reason == f"{file.rpartition('/')[2]}, line 2: no") == is_theirs
