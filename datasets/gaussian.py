@@ -17,7 +17,7 @@ from normbench.datasets.values import (
 )
 
 # Arrays of P x N and of N x N numbers that are in memory at a time; measured: 5.1 and 20.
-POINT_ARRAYS, SQUARE_ARRAYS = 5, 20
+GAUSSIAN_ARRAYS, SQUARE_ARRAYS = 5, 20
 MAX_CLASSES = 10_000
 TASKS = CLASSES, REGRESSION = "classes", "regression"
 
@@ -110,7 +110,7 @@ def gaussian(
         )
     refuse_larger(
         f"dataset.points={points}, dataset.features={features}, dataset.classes={classes}",
-        FLOAT64_BYTES * features * (POINT_ARRAYS * points + SQUARE_ARRAYS * features + classes),
+        FLOAT64_BYTES * features * (GAUSSIAN_ARRAYS * points + SQUARE_ARRAYS * features + classes),
         "choose fewer",
     )
     labels = rng.permutation(np.arange(points) % classes)

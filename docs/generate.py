@@ -18,10 +18,10 @@ from normbench.settings import ROWS
 
 ROOT = Path(__file__).resolve().parent.parent
 EXPERIMENTS = choices.CONF / "experiment"
-GALLERY = ROOT / "results" / "studies" / "gallery"
+GALLERY_FOLDER = ROOT / "results" / "studies" / "gallery"
 MEASURED = ROOT / "docs" / "measured.yaml"
 OPTION = re.compile(r"^(?!_target_)(\w+): *(.*?)(?: +# *(.*))?$", re.MULTILINE)
-RECORDED = re.compile(r" \((record=\[\w+\])\)")
+RECORD_NOTE = re.compile(r" \((record=\[\w+\])\)")
 CODE = re.compile(r"(`[^`]*`)")
 ANSWER = re.compile(r"^\| `(\w+)` \| (.*) \|$", re.MULTILINE)
 GROUPS = {
@@ -54,7 +54,7 @@ INTRODUCTIONS = {
         "grid is where each search begins; for `newton` it is the damping."
     ),
 }
-FOLDERS = {
+STUDY_HEADINGS = {
     "textbook": "The textbook",
     "exercises": "The textbook's exercises",
     "lecture": "A lecture",
@@ -62,8 +62,8 @@ FOLDERS = {
     "research": "Claims of research",
 }
 # The formulas of scikit-learn's schemes: m is the mean, s the standard deviation (divided by P).
-SECTIONS = ("Args", "Returns", "Raises", "Attributes", "References")  # of docstrings
-FORMULAS = {
+DOCSTRING_SECTIONS = ("Args", "Returns", "Raises", "Attributes", "References")  # of docstrings
+SCHEME_FORMULAS = {
     "identity": "z = x",
     "centre": "z = x - m",
     "standard": "z = (x - m) / s",
@@ -109,7 +109,7 @@ def described(group: str, name: str, target: str) -> str:
 def _section(paragraph: str) -> str:
     """Return one paragraph of a docstring, a section with its title and its entries as a list."""
     title, _, entries = paragraph.partition(":\n")
-    if title not in SECTIONS:
+    if title not in DOCSTRING_SECTIONS:
         return _prose(paragraph)
     lines = re.split(r"\n(?=    \S)", f"\n{entries}".replace("\n        ", " "))[1:]
     if title in ("Returns", "References"):
@@ -157,12 +157,12 @@ def choices_page() -> str:
         page += f"{INTRODUCTIONS[group]}\n\n"
         for name in choices.names(group):
             text = (choices.CONF / group / f"{name}.yaml").read_text()
-            target = choices.TARGET.search(text)[1]
+            target = choices.TARGET_LINE.search(text)[1]
             comment = choices.TARGET_COMMENT.search(text)
             page += f"### `{group}={name}`\n\n"
             page += f"{capitalized(escaped(comment[1]))}.\n\n" if comment else ""
-            if group == "normalizer" and name in FORMULAS:
-                page += f"`{FORMULAS[name]}`\n\n"
+            if group == "normalizer" and name in SCHEME_FORMULAS:
+                page += f"`{SCHEME_FORMULAS[name]}`\n\n"
             page += described(group, name, target) + option_table(text, group)
             page += f"Code: `{target}`.\n\n"
     return page
@@ -181,7 +181,7 @@ def figures_page(folder: Path) -> str:
     )
     for name, help_line in NAMES.items():
         picture = comparisons.PICTURES.get(name)
-        shows = escaped(capitalized(RECORDED.sub("", help_line)))
+        shows = escaped(capitalized(RECORD_NOTE.sub("", help_line)))
         shows += "" if name in BY_DEFAULT else "; drawn only if it is named"
         page += f"## {name}\n\n"
         page += f"**{picture.question}** {shows}.\n\n" if picture else f"{shows}.\n\n"
@@ -269,7 +269,7 @@ def study_picture(folder: Path, study: str, question: str) -> str:
     """Return a study's picture: one of the repository, or one drawn from its recorded result."""
     name = study.split("/")[1]
     candidates = [
-        f"../../{file.relative_to(ROOT)}" for file in sorted((GALLERY / name).glob("*.png"))
+        f"../../{file.relative_to(ROOT)}" for file in sorted((GALLERY_FOLDER / name).glob("*.png"))
     ]
     command = f"normbench experiment={study}"
     candidates += [
@@ -300,7 +300,7 @@ def studies_page(folder: Path) -> str:
         "*Machine Learning Refined*. "
         "[How a study is written](../studies.md) explains the files.\n\n"
     )
-    for group, title in FOLDERS.items():
+    for group, title in STUDY_HEADINGS.items():
         page += f"## {title}\n\n"
         files = (EXPERIMENTS / group).glob("*.yaml")
         for file in sorted(files, key=lambda file: list(guide).index(file.stem)):

@@ -23,7 +23,7 @@ from normbench.synonyms import remedy
 
 CONF = Path(str(files("normbench.conf")))
 ENTRY = re.compile(r"^(\w+):", re.MULTILINE)  # the key of an entry in the file of an option
-TARGET = re.compile(r"^_target_: *(\S+)", re.MULTILINE)
+TARGET_LINE = re.compile(r"^_target_: *(\S+)", re.MULTILINE)
 TARGET_COMMENT = re.compile(r"^_target_: *\S+ +# *(.+)", re.MULTILINE)
 
 
@@ -242,7 +242,7 @@ def locate(group: str, target: Any, setting: str = "") -> Any:
 def _declared(group: str) -> frozenset[str]:
     """Return the `_target_` of each option of a group; files are read once a process."""
     files = (file.read_text() for file in (CONF / group).glob("*.yaml"))
-    return frozenset(name for text in files for name in TARGET.findall(text))
+    return frozenset(name for text in files for name in TARGET_LINE.findall(text))
 
 
 def _refuse_private(group: str, target: str, setting: str) -> None:

@@ -257,12 +257,14 @@ def _header(
     }
     tags = {
         **choices,
-        names.SWEEP_ID.key: recorded.SWEEP,
-        names.membership(recorded.SWEEP).key: str(number),
+        names.SWEEP_ID.key: recorded.MEMORY_SWEEP,
+        names.membership(recorded.MEMORY_SWEEP).key: str(number),
     }
     if values["start"] is None and job.settings.start == "normal":
         tags[names.STANDS_IN.key] = "true"
-    return RecordHeader(recorded.STORE, f"{choices['dataset']}-{choices['cost']}", "", params, tags)
+    return RecordHeader(
+        recorded.MEMORY_STORE, f"{choices['dataset']}-{choices['cost']}", "", params, tags
+    )
 
 
 def _clone(normalizer: Any) -> Any:

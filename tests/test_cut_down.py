@@ -10,7 +10,7 @@ from omegaconf import OmegaConf
 
 from normbench.choices import CONF
 from normbench.results.studies import expected
-from normbench.settings import ROWS, SECTIONS
+from normbench.settings import ROWS, SETTING_GROUPS
 from tests import cut_down
 from tests.test_gallery import STUDIES, described, make_spam, place_of_data
 
@@ -47,7 +47,7 @@ def test_a_study_runs_and_makes_its_numbers(study, tmp_path):
     sweep = cut_down.sweep(study, *place, *CUT.get(name, []))
     asked = {entry["name"] for entry in described(study)["expected"] if entry.get("name")}
     if asked:  # what cannot be made is an error here, and not left out as it is for a reader
-        module = import_module(f"{expected.GALLERY}.{study.partition('/')[0]}")
+        module = import_module(f"{expected.GALLERY_PACKAGE}.{study.partition('/')[0]}")
         found = getattr(module, name)(sweep)
         assert asked & set(found)
     rows = expected.checked(sweep, study)
@@ -62,5 +62,5 @@ def test_a_study_runs_and_makes_its_numbers(study, tmp_path):
     "file", sorted((CONF / "experiment").rglob("*.yaml")), ids=lambda f: f.stem
 )
 def test_a_study_sets_nothing_that_there_is_not(file):
-    known = {*ROWS, *SECTIONS, "defaults", "hydra"}
+    known = {*ROWS, *SETTING_GROUPS, "defaults", "hydra"}
     assert set(OmegaConf.load(file)) <= known  # Hydra takes any key from a file

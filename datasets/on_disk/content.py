@@ -99,6 +99,7 @@ def digest(*arrays: Rows) -> str:
 
 
 def _refuse_entries(name: str, prefix: str, row: int, feature: str, value: Any, count: int) -> None:
+    """Refuse points with an entry that is too large or not finite; the first such one is named."""
     remedy = (
         f"its square overflows; rescale the feature (entries must be below {LARGEST_ENTRY:g})"
         if np.isfinite(value)

@@ -30,7 +30,7 @@ from normbench.verdicts.search import Search
 Array = NDArray[Any]
 Series = tuple[NDArray[np.int64], NDArray[np.float64]]
 # What findings may depend on: the verdicts, the best step size, the rules of judging.
-VERDICTS, BEST, RULES = "verdicts", "best", "rules"
+STEP_VERDICTS, BEST_STEP, RULES = "verdicts", "best", "rules"
 MAX_SHOWN_POINTS = 20_000  # drawn for figures where points are read from a disk
 MAX_PATH_NUMBERS = 500_000  # of a path of weights: 4 MB
 
@@ -289,8 +289,9 @@ class Measure:
         work: Its work, which the budget of theory must allow (only its memory, where a setting
             requests the measure).
         follows: What its findings depend on. When a recorded job is judged by other rules,
-            findings that follow `VERDICTS` are computed again; those that follow `BEST` or `RULES`
-            need another descent if the best step or the rules changed; all others stay true.
+            findings that follow `STEP_VERDICTS` are computed again; those that follow
+            `BEST_STEP` or `RULES` need another descent if the best step or the rules changed; all
+            others stay true.
         applies: Whether a finished job has such findings.
         most_features: The largest number of features of a data set that it accepts.
         unfit: The reason why it cannot be taken of a data set, empty where it can.

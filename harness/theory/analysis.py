@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from normbench.engine.hessian import LANCZOS_PRODUCTS, blocks
 from normbench.engine.problem import Cost, Linear, Problem
 from normbench.names import STRICTLY, UNDECIDED
-from normbench.normalizers.decomposition import POINTS_PER_BLOCK, QR_ROWS_PER_COLUMN
+from normbench.normalizers.decomposition import CENTRED_POINTS_PER_BLOCK, QR_ROWS_PER_COLUMN
 from normbench.theory import spectra
 from normbench.theory.budget import SKIPPED, TOO_MUCH_MEMORY, Budget, Work, allowance
 from normbench.theory.minimum import (
@@ -24,7 +24,7 @@ from normbench.theory.minimum import (
 from normbench.theory.separability import by_program, by_rule, separates, work
 from normbench.theory.shared import PointsCache
 
-TOO_LARGE = 1e150
+SQUARABLE_LIMIT = 1e150
 FEW_CLASSES = 50  # one second derivative a class is then 1 MB
 NOT_ASKED = "not asked for (theory=none)"
 NO_CURVATURE = "the cost has no second derivative to speak of (it is piecewise linear)"
@@ -77,7 +77,7 @@ def theorize(train: Problem, start: NDArray[Any], budget: Budget | None) -> Theo
         if not _has_moments(linear, budget):
             return _theorize_start(train, start, budget)
         rows = linear.surrogate.moment_rows
-        if max(-rows.min(), rows.max()) > TOO_LARGE:
+        if max(-rows.min(), rows.max()) > SQUARABLE_LIMIT:
             return Theory(note="the points are too large to be squared", may_grow=False)
         bound = linear.traits.curvature
         exact = linear.traits.quadratic and bound is not None
@@ -173,7 +173,9 @@ def facts_work(train: Problem, x: NDArray[Any]) -> Work:
     """Return the work of computing the `Facts` of a data set's points x (P, N)."""
     width = x.shape[1] + 1  # a scheme may keep few of the features
     passes = width * (width + 30 * width**2 / (2 * len(x))) / np.prod(train.shape)
-    return Work(float(passes), 8.0 * (min(len(x), POINTS_PER_BLOCK) * x.shape[1] + 4 * width**2))
+    return Work(
+        float(passes), 8.0 * (min(len(x), CENTRED_POINTS_PER_BLOCK) * x.shape[1] + 4 * width**2)
+    )
 
 
 def curvature_work(train: Problem) -> Work:

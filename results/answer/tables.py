@@ -12,7 +12,7 @@ from normbench.results.compare.problems import without_descent
 from normbench.results.compare.reached import compared, excess_shown
 from normbench.results.safe import clean
 from normbench.results.store.rows import as_rows
-from normbench.results.store.runs import HISTORIES, QUARTILES, Sweep
+from normbench.results.store.runs import HISTORY_KEYS, QUARTILE_KEYS, Sweep
 
 # Columns of numbers that may have a prefix, as in >=10; they are right-aligned.
 NUMBER_COLUMNS = (
@@ -112,7 +112,7 @@ def histories(sweep: Sweep, role: str = names.SCHEME) -> pd.DataFrame:
     """
     sweep = merged(sweep) if role == names.SCHEME else sweep
     runs = sweep.of_role(role)
-    table = sweep.histories(runs, (*HISTORIES, *QUARTILES))
+    table = sweep.histories(runs, (*HISTORY_KEYS, *QUARTILE_KEYS))
     runs_by_id = runs.set_index("run_id")
     for position, tag in enumerate((names.SWEEP_ID, names.DATASET, names.COST, names.OPTIMIZER)):
         column = runs_by_id.get(tag.column, pd.Series(dtype=str))

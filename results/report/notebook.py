@@ -27,10 +27,15 @@ from normbench.results.store.errors import ResultsError
 from normbench.results.store.stores import DEFAULT_STORE
 
 # The columns of `Comparison.frame`, by the metrics of the histories.
-TRAIN = {names.TRAIN_COST.key: "cost", names.TRAIN_MISCLASSIFICATIONS.key: "misclassifications"}
-TEST = {
+TRAIN_COLUMN_NAMES = {
+    names.TRAIN_COST.key: "cost",
+    names.TRAIN_MISCLASSIFICATIONS.key: "misclassifications",
+}
+TEST_COLUMN_NAMES = {
     metric.key: f"test_{column}"
-    for metric, column in zip((names.TEST_COST, names.TEST_MISCLASSIFICATIONS), TRAIN.values())
+    for metric, column in zip(
+        (names.TEST_COST, names.TEST_MISCLASSIFICATIONS), TRAIN_COLUMN_NAMES.values()
+    )
 }
 
 
@@ -109,10 +114,10 @@ class Comparison:
         histories = histories.assign(
             step_size=histories["run_id"].map(sizes), normalizer=histories["label"]
         )
-        histories = histories.rename(columns={**TRAIN, **TEST})
-        columns = ["normalizer", "step_size", "iteration", *TRAIN.values(), "verdict"]
+        histories = histories.rename(columns={**TRAIN_COLUMN_NAMES, **TEST_COLUMN_NAMES})
+        columns = ["normalizer", "step_size", "iteration", *TRAIN_COLUMN_NAMES.values(), "verdict"]
         return histories.reindex(
-            columns=[*columns, *(name for name in TEST.values() if name in histories)]
+            columns=[*columns, *(name for name in TEST_COLUMN_NAMES.values() if name in histories)]
         )
 
     @cached_property

@@ -45,7 +45,7 @@ def tell(
     Args:
         store: An MLflow store or server.
         sweep_ids: The sweeps; without any, the last one.
-        target: The share of the excess that is to be reached, one of `comparisons.TARGETS`.
+        target: The share of the excess that is to be reached, one of `comparisons.TARGET_NAMES`.
         measure: What is counted until then, one of `names.MEASURES`.
         folder: Where the figure of the profiles is written; None for no figure.
         shape: The figure's size.
@@ -55,7 +55,7 @@ def tell(
             written, or there is no problem to draw.
     """
     for name, value, choices in (
-        ("target", target, comparisons.TARGETS),
+        ("target", target, comparisons.TARGET_NAMES),
         ("by", measure, names.MEASURES),
     ):
         if value not in choices:
@@ -128,28 +128,34 @@ def _starts(schemes: pd.DataFrame) -> list[Sentence]:
     start = names.setting("start")
     if start not in schemes:
         return []
-    experiments_by_sentence: dict[tuple[str, ...], list[str]] = {}
+    experiments_by_choice: dict[tuple[str, ...], list[str]] = {}
     for experiment, rows in schemes.groupby("experiment", sort=False):
         if rows["label"].nunique() > 1:
-            experiments_by_sentence.setdefault(_start(rows.groupby(start, sort=False)), []).append(
-                str(experiment)
-            )
+            choice = _choose_start_template(rows.groupby(start, sort=False))
+            experiments_by_choice.setdefault(choice, []).append(str(experiment))
     return [
         make_sentence(
             template, experiments=", ".join(experiments), **dict(zip(("same", "others"), labels))
         )
-        for (template, *labels), experiments in experiments_by_sentence.items()
+        for (template, *labels), experiments in experiments_by_choice.items()
         if template
     ]
 
 
-def _start(by_start: Any) -> tuple[str, ...]:
-    """Return the sentence's key for one experiment's starts, and the schemes that it names."""
-    labels = {start: "; ".join(dict.fromkeys(rows["label"])) for start, rows in by_start}
+def _choose_start_template(rows_by_start: Any) -> tuple[str, ...]:
+    """Return the template of the sentence on an experiment's starts, and the labels in it.
+
+    The template is empty where the starts need no sentence. rows_by_start: the scheme runs, grouped
+    by the setting `start`.
+    """
+    labels = {start: "; ".join(dict.fromkeys(rows["label"])) for start, rows in rows_by_start}
     if set(labels) == {"same_function", "normal"}:
         return "few_functions", labels["same_function"], labels["normal"]
-    templates = {"same_function": "one_function", "normal": "other_functions"}
-    return (templates.get(next(iter(labels), ""), ""),) if len(labels) == 1 else ("",)
+    if set(labels) == {"same_function"}:
+        return ("one_function",)
+    if set(labels) == {"normal"}:
+        return ("other_functions",)
+    return ("",)
 
 
 def _draw(

@@ -272,7 +272,7 @@ def test_directions_of_rounding_are_dropped_whatever_rtol_says(seed):
 def test_blocks_of_points_do_not_show(name, monkeypatch):
     x = points()
     whole = scheme(name).fit_transform(x)
-    monkeypatch.setattr(decomposition, "POINTS_PER_BLOCK", 7)
+    monkeypatch.setattr(decomposition, "CENTRED_POINTS_PER_BLOCK", 7)
     # Measured: 1e-11.
     np.testing.assert_allclose(scheme(name).fit_transform(x), whole, atol=1e-8)
 

@@ -14,7 +14,7 @@ from normbench.datasets import Sampling, make_dataset
 from normbench.datasets.files import Options, table_dataset
 from normbench.normalizers import PCASphere
 from normbench.recording.reuse import identity as fingerprint
-from normbench.settings import DRAWN
+from normbench.settings import RANDOM_STARTS
 
 PARAMS = {
     **{"cost": "softmax", "cost.l2": 0.0, "normalizer": "pca_sphere", "normalizer.ridge": 1e-7},
@@ -132,7 +132,7 @@ def test_folds_of_a_table_with_gaps_are_not_those_of_its_filled_one():
 
 
 def test_a_seed_counts_where_it_draws_the_start():
-    for start in DRAWN:
+    for start in RANDOM_STARTS:
         drawn = {**PARAMS, "start": start}
         assert identity(drawn) != identity({**drawn, "seed": 1})
         assert identity(drawn) != identity({**drawn, "start_scale": 0.2})

@@ -22,7 +22,7 @@ from normbench.normalizers.decomposition import (
 )
 
 FEWER_FEATURES = "choose options that give fewer features"
-POINTS_PER_BLOCK = 256  # points that become float64 at a time: 1.6 MB at 784 features
+CONVERTED_POINTS_PER_BLOCK = 256  # points that become float64 at a time: 1.6 MB at 784 features
 
 
 def check_scheme(scheme: Any) -> None:
@@ -127,7 +127,7 @@ def _fit(scheme: Any, x: Array, decompositions: Decompositions | None) -> None:
     elif x.dtype == np.float64 or getattr(scheme, "fits_in_float64", False):
         scheme.fit(x)
     elif learns_by_blocks(scheme):
-        first, *other_blocks = blocks(len(x), POINTS_PER_BLOCK)
+        first, *other_blocks = blocks(len(x), CONVERTED_POINTS_PER_BLOCK)
         scheme.fit(x[first].astype(np.float64))
         for block in other_blocks:
             scheme.partial_fit(x[block].astype(np.float64))
@@ -152,21 +152,21 @@ def _normalize_on_demand(
     scheme_map = _find_map(scheme, sample, z, points_decompositions)
     fold = None if scheme_map is None else choose_fold(scheme_map, sample, dtype)
 
-    def pair() -> tuple[Surrogate, Surrogate]:
+    def surrogates() -> tuple[Surrogate, Surrogate]:
+        """Return the surrogates of the raw points and of the points under the scheme."""
         surrogate = points_decompositions.surrogate
         if scheme_map is None:
-            return surrogate, Surrogate(
-                surrogate_rows(normalized, mean := compute_mean(normalized)) + mean
-            )
+            mean = compute_mean(normalized)
+            return surrogate, Surrogate(surrogate_rows(normalized, mean) + mean)
         centred_rows = points_decompositions.centred_rows + (
             points_decompositions.mean - scheme_map.centre
         )
         return surrogate, Surrogate(scheme_map.apply(centred_rows) + scheme_map.image)
 
-    normalized = Under(x, transform, z.shape[1], dtype, scheme_map, fold, pair)
+    normalized = Under(x, transform, z.shape[1], dtype, scheme_map, fold, surrogates)
     if not len(x_test):
         return normalized, np.empty((0, z.shape[1]), dtype)
-    return normalized, Under(x_test, transform, z.shape[1], dtype, scheme_map, fold, pair)
+    return normalized, Under(x_test, transform, z.shape[1], dtype, scheme_map, fold, surrogates)
 
 
 def _find_map(
@@ -193,7 +193,7 @@ def _transform(scheme: Any, x: Array, dtype: Any) -> Array:
     if x.dtype == np.dtype(dtype) == np.float64 and np.shares_memory(scheme.transform(x[:1]), x):
         return _check_output(name, scheme.transform(x), len(x), dtype)
     z = np.empty((0, 0))
-    for block in blocks(len(x), POINTS_PER_BLOCK):
+    for block in blocks(len(x), CONVERTED_POINTS_PER_BLOCK):
         z_block = scheme.transform(x[block].astype(np.float64, copy=False))
         z_block = _check_output(name, z_block, block.stop - block.start, dtype)
         if not len(z):

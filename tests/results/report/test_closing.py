@@ -487,6 +487,19 @@ def test_where_all_diverged_above_their_limits_smaller_step_sizes_are_named(limi
     assert ("step_sizes='${decades:-5,-1}' begins below" in ending(sweep)) == named
 
 
+def test_a_limit_inside_the_grid_asks_for_no_smaller_step_sizes():
+    grid = {0.1: (np.inf, np.nan), 10.0: (np.inf, np.nan)}
+    sweep = with_tags(runs(("x", "a", grid)), THRESHOLD=1.0)
+    sweep.runs.loc[sweep.runs["role"] != "sweep", "verdict"] = "diverged"
+    assert "begins below" not in ending(sweep)
+
+
+def test_the_smaller_step_sizes_begin_below_the_lowest_of_several_limits():
+    sweep = with_tags(runs(DIVERGED, ("x", "other", DIVERGED[2])), THRESHOLD=[0.004, 4e-7])
+    sweep.runs.loc[sweep.runs["role"] == "scheme", "verdict"] = "diverged"
+    assert "step_sizes='${decades:-9,-1}' begins below" in ending(sweep)
+
+
 @pytest.mark.parametrize("gridless", ["true", "false"])
 def test_nothing_is_said_of_step_sizes_that_the_optimizer_finds_itself(gridless):
     sweep = with_tags(runs(("x", "a", NEVER), ("x", "b", NEVER)), GRIDLESS=gridless)
