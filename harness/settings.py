@@ -419,7 +419,8 @@ TABLE = (
         "fold",
         LOCATION,
         False,
-        "fold an affine scheme into the weights instead of copying the points",
+        "fold an affine scheme into the weights instead of copying the points; of sparse points it "
+        "allows the schemes that centre",
         check_switch,
         recorded=False,
     ),

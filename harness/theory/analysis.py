@@ -106,7 +106,8 @@ def _has_moments(train: Linear, budget: Budget) -> bool:
     width, classes = train.shape[1], train.shape[0]
     if isinstance(train.points, np.ndarray):
         return True
-    decomposed = Work(1.7 * width / classes, 8.0 * (QR_ROWS_PER_COLUMN + 2) * width**2)
+    passes = 1.7 * width / classes / train.points.density
+    decomposed = Work(passes, 8.0 * (QR_ROWS_PER_COLUMN + 2) * width**2)
     return width <= spectra.MAX_SPECTRUM_FEATURES and budget.affords(
         "the points' moments", decomposed
     )
@@ -241,7 +242,8 @@ def _allowed(train: Linear, points_cache: PointsCache, theory_setting: str, pass
         return Work()
     classes = train.shape[0]
     allowed = allowance(theory_setting, passes, len(points_cache.x), classes * (features + 1))
-    return allowed._replace(passes=allowed.passes - 1.5 * (features + 1) / classes)
+    density = 1.0 if isinstance(train.points, np.ndarray) else train.points.density
+    return allowed._replace(passes=allowed.passes * density - 1.5 * (features + 1) / classes)
 
 
 def _solve(train: Linear, points_cache: PointsCache, lowest: float, allowed: Work) -> Minimum:

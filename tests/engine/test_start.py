@@ -14,7 +14,17 @@ from normbench.engine.settings import Settings
 from normbench.engine.start import same_function, starts
 from normbench.job import Job, check, run, with_default_start
 
-AFFINE = ["identity", "centre", "standard", "minmax", "maxabs", "robust", "pca", "pca_sphere"]
+AFFINE = [
+    "identity",
+    "centre",
+    "scale",
+    "standard",
+    "minmax",
+    "maxabs",
+    "robust",
+    "pca",
+    "pca_sphere",
+]
 AFFINE += ["zca_sphere", "cholesky", "pca_cor", "zca_cor", "ledoit_wolf", "pareto"]
 # Turned, this data's large features leave too few digits of the small ones for one function.
 MIXED = ["random_rotation"]
