@@ -262,9 +262,9 @@ class FinishedJob:
         if isinstance(data.x, np.ndarray):
             return replace(self, z=self.z.transform(data.x), surrogate_pair=self.surrogates)
         indices = np.arange(count)
-        most = min(MAX_SHOWN_POINTS, max(2, MAX_SHOWN_ENTRIES // data.x.shape[1]))
-        if count > most:
-            drawn = np.random.default_rng(0).choice(count, most, replace=False)
+        max_points = min(MAX_SHOWN_POINTS, max(2, MAX_SHOWN_ENTRIES // data.x.shape[1]))
+        if count > max_points:
+            drawn = np.random.default_rng(0).choice(count, max_points, replace=False)
             indices = np.unique(np.r_[drawn, self.shown_point])
         x, y = data.x[indices], data.y[indices] if len(data.y) else data.y
         return replace(

@@ -14,18 +14,9 @@ from normbench.engine.settings import Settings
 from normbench.engine.start import same_function, starts
 from normbench.job import Job, check, run, with_default_start
 
-AFFINE = [
-    "identity",
-    "centre",
-    "scale",
-    "standard",
-    "minmax",
-    "maxabs",
-    "robust",
-    "pca",
-    "pca_sphere",
-]
+AFFINE = ["identity", "centre", "standard", "minmax", "maxabs", "robust", "pca", "pca_sphere"]
 AFFINE += ["zca_sphere", "cholesky", "pca_cor", "zca_cor", "ledoit_wolf", "pareto"]
+AFFINE += ["unit_variance"]
 # Turned, this data's large features leave too few digits of the small ones for one function.
 MIXED = ["random_rotation"]
 BENT = ["quantile", "power", "unit_norm", "contrast"]

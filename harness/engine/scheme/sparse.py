@@ -18,7 +18,7 @@ from normbench.engine.scheme.under import Under
 from normbench.normalizers.affine import find_affine_map, find_affine_traits
 from normbench.normalizers.decomposition import Decompositions, Surrogate
 
-KEEP_ZEROS = "identity, maxabs or scale"
+KEEP_ZEROS = "identity, maxabs or unit_variance"
 FITTED = (FunctionTransformer, MaxAbsScaler, RobustScaler, StandardScaler)
 
 
