@@ -1,8 +1,9 @@
 """The `Dataset` that every loader returns, and the checks that every data set passes."""
 
+import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,6 +19,27 @@ if TYPE_CHECKING:
     from normbench.datasets.columns import Columns
 
 TEST_FRACTION_SETTING = "dataset.test_fraction"
+
+
+class OwnTargets(NamedTuple):
+    """The targets in their own units, and the scheme that transformed them.
+
+    y: (P,). y_test: (Q,). scheme: fitted on y as points (P, 1).
+    """
+
+    y: NDArray[np.float64]
+    y_test: NDArray[np.float64]
+    scheme: Any
+
+    def invert(self, predictions: NDArray[Any]) -> NDArray[np.float64]:
+        """Return predictions (p,) of transformed targets in the targets' own units.
+
+        They are NaN where the scheme has no inverse.
+        """
+        with warnings.catch_warnings(), np.errstate(all="ignore"):
+            warnings.simplefilter("ignore", RuntimeWarning)
+            inverse = self.scheme.inverse_transform(predictions.astype(np.float64)[:, None])
+        return np.asarray(inverse, dtype=np.float64)[:, 0]
 
 
 @dataclass(frozen=True)
@@ -43,6 +65,7 @@ class Dataset:
         picture: Height and width, where the points are the pixels of a picture, row by row.
         hold_out_and_copy: Of a data set with noisy copies: holds out a mask of points (P,) and
             draws new copies of the others, by the index of the cross-validation.
+        own_targets: The targets in their own units, where y is under a scheme.
     """
 
     name: str
@@ -61,6 +84,7 @@ class Dataset:
     folds: tuple[NDArray[np.intp], ...] = ()
     picture: tuple[int, int] | None = None
     hold_out_and_copy: "Callable[[NDArray[np.bool_], int], Dataset] | None" = None
+    own_targets: OwnTargets | None = None
 
     @property
     def classes(self) -> int:

@@ -1,5 +1,6 @@
-"""The settings that choose points of any data set: subset, test part, folds, copies, outliers."""
+"""The settings of any data set: subset, test part, folds, copies, outliers, scale of targets."""
 
+from copy import deepcopy
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,6 +13,7 @@ from normbench.datasets.on_disk.subsets import (
     set_fit_points,
 )
 from normbench.datasets.outliers import with_outliers
+from normbench.datasets.target_scheme import with_target_scheme
 from normbench.datasets.values import UserError, check_integer, check_number
 
 
@@ -32,6 +34,7 @@ class Sampling:
         outlier_share: The share of the cells, or of the points.
         outlier_size: Their size in standard deviations of the feature.
         fit_on: Whose statistics the schemes learn: `train` or `all`.
+        target_scheme: A scheme of the targets, a transformer; None for targets as they are.
 
     Raises:
         UserError: For a share or a seed that no data set could have, before any data set is loaded.
@@ -49,6 +52,7 @@ class Sampling:
     outlier_share: Any = 0.01
     outlier_size: Any = 100.0
     fit_on: Any = "train"
+    target_scheme: Any = None
 
     def __post_init__(self) -> None:
         fraction = check_number("dataset.test_fraction", self.test_fraction, at_least=0, below=1)
@@ -70,4 +74,5 @@ class Sampling:
         columns = data.columns
         data = with_outliers(data, self.outliers, self.outlier_share, self.outlier_size, seed)
         data = add_noisy_copies(data, self.augment, self.augment_copies, self.augment_noise, seed)
+        data = with_target_scheme(data, self.target_scheme and deepcopy(self.target_scheme))
         return fingerprint_folds(data, columns)

@@ -7,7 +7,7 @@ import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from functools import cache
 from importlib.resources import files
 from importlib.util import find_spec
@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from normbench.datasets.dataset import Dataset
+from normbench.datasets.sampling import Sampling
 from normbench.datasets.values import UserError, check_list, did_you_mean, spell_setting
 from normbench.optimizers import Optimizer
 from normbench.optimizers import preconditioned as _preconditioned
@@ -339,6 +340,23 @@ def preconditioned(scheme: Any = "pca_sphere") -> Optimizer:
         UserError: A name or a setting does not exist.
     """
     return _preconditioned(_link(scheme, "optimizer.scheme"))
+
+
+def sampling(values: Mapping[str, Any]) -> Sampling:
+    """Return the settings that every data set has, with the scheme of the targets built.
+
+    Args:
+        values: The values of those settings, and maybe others, by name. `target_scheme` is an entry
+            of `chain`, or a transformer.
+
+    Raises:
+        UserError: A name or a setting does not exist.
+    """
+    chosen = {field.name: values[field.name] for field in fields(Sampling)}
+    scheme = chosen["target_scheme"]
+    if scheme is not None and not _transforms(scheme):
+        chosen["target_scheme"] = _link(scheme, "dataset.target_scheme")
+    return Sampling(**chosen)
 
 
 def _link(entry: Any, setting: str = "normalizer.schemes") -> Any:

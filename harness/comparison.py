@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 
 from normbench import names, settings
-from normbench.choices import build, locate, options
+from normbench.choices import build, locate, options, sampling
 from normbench.costs.declaration import Traits
 from normbench.datasets import Dataset, Sampling, UserError, label_dataset
 from normbench.datasets.files import Options, table_dataset
@@ -96,7 +96,7 @@ def compare(  # noqa: D417 (settings are added to `Args` below)
         shared = Shared()
         for seed in seeds:
             split_values = values | {"split_seed": seed}
-            drawn = Sampling(**{field.name: split_values[field.name] for field in fields(Sampling)})
+            drawn = sampling(split_values)
             points, descent = drawn.apply(data), _descent(split_values, drawn)
             for scheme_name, scheme in schemes:
                 job = Job(

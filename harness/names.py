@@ -110,7 +110,8 @@ LANDING_SOFT = Metric(
 # The families of keys: their prefixes up to the slash.
 TRAIN, TEST, FINAL, THEORY = "train/", "test/", "final/", "theory/"
 TIME, GRID, STARTS, FOLDS = "time/", "grid/", "start/", "folds/"
-FAMILIES = (TRAIN, TEST, FINAL, THEORY, TIME, GRID, STARTS, FOLDS)
+OWN_UNITS = "own_units/"
+FAMILIES = (TRAIN, TEST, FINAL, THEORY, TIME, GRID, STARTS, FOLDS, OWN_UNITS)
 
 
 def quartile(metric: Metric, quartile_name: str) -> Metric:
@@ -204,6 +205,13 @@ def start_reached(name: str) -> Metric:
         f"{STARTS}iterations_to_{name}", f"iterations to {name} of the excess", "iterations", START
     )
 
+
+# Of predictions in the target's own units, where the targets are under a scheme: the cost, and the
+# root of the mean squared error, at the last iteration.
+OWN_COST = Metric(f"{OWN_UNITS}train_cost", "cost in own units", "mean over points")
+OWN_TEST_COST = Metric(f"{OWN_UNITS}test_cost", "test cost in own units", "mean over points")
+OWN_ERROR = Metric(f"{OWN_UNITS}train_error", "RMS error")
+OWN_TEST_ERROR = Metric(f"{OWN_UNITS}test_error", "test RMS error")
 
 # Of points held out by cross-validation, at the last iteration: means over its seeds.
 FOLDS_ERROR = Metric(f"{FOLDS}error", "cross-validated error", "share of the points")
@@ -342,6 +350,7 @@ EXPLANATION = Tag("explanation", "theory in a paragraph")
 BASIS = Tag("theory_basis", "which curvature 2/L is from")
 EXACT = "exact"  # the beginning of a basis that is no bound: the curvature is the same everywhere
 PLAIN = Tag("plain_descent", "false where 2/L does not speak of the optimizer")
+BATCHED = Tag("batched", "true where a step of plain gradient descent sees a batch of the points")
 GRIDLESS = Tag("own_step_sizes", "true where the optimizer finds its own step sizes")
 NO_LAYERS = Tag("no_layers", "why the start's excess is not split into layers")
 NOTE = Tag("theory_note", "what theory could not say, and why")

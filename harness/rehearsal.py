@@ -65,6 +65,8 @@ def _short(job: Job) -> Job:
         shown_point=0,
         starts=1,
         iterations=0,
+        batch=None,
+        records_per_pass=1,
         record=(),
         theory="none",
     )
@@ -84,6 +86,7 @@ def _sample_points(data: Dataset) -> Dataset:
         x_test=test,
         y_test=data.y_test[: len(test)],
         fingerprint=f"{data.fingerprint} rehearsed",
+        own_targets=None,
     )
 
 

@@ -190,6 +190,7 @@ def test_the_link_opens_on_the_charts_of_the_comparison(served, page):
         assert words in text, words
     assert "3 matching runs" in " ".join(text.split())
     assert "Which of identity, standard and pca_sphere" in text
+    assert page.get_by_text("Fastest: pca_sphere. ").is_visible()  # in what is not folded
 
 
 def test_the_view_of_the_step_runs_draws_them_all(served, page):

@@ -13,7 +13,7 @@ from normbench import names
 from normbench.datasets import Dataset
 from normbench.datasets.values import UserError, check_choice
 from normbench.engine.settings import Settings
-from normbench.measures.contract import Findings, FinishedJob, Measure
+from normbench.measures.contract import Findings, FinishedJob, Measure, OfStep
 from normbench.results.words import reasons, sentences
 from normbench.theory.budget import Budget, Work
 from normbench.verdicts.judging import Step
@@ -166,11 +166,21 @@ def _merged(
         metrics,
         tags,
         {key: value for finding in findings for key, value in finding.series.items()},
-        of_steps={key: value for finding in findings for key, value in finding.of_steps.items()},
+        of_steps=_merge_steps(findings),
         follows=follows,
         seconds=seconds[False],
         search_seconds=seconds[True],
     )
+
+
+def _merge_steps(findings: Sequence[Findings]) -> dict[int, OfStep]:
+    """Return what all measures find about each step size, by its index in the grid."""
+    merged: dict[int, OfStep] = {}
+    for finding in findings:
+        for number, (metrics, series) in finding.of_steps.items():
+            other_metrics, other_series = merged.get(number, OfStep({}, {}))
+            merged[number] = OfStep({**other_metrics, **metrics}, {**other_series, **series})
+    return merged
 
 
 def _dependent_arrays(measure: Measure, findings: Findings) -> Iterable[str]:

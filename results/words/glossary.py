@@ -25,6 +25,8 @@ GLOSSARY = {
     "condition number": "the largest curvature over the smallest: 1 is a bowl, 1e6 a narrow valley",
     "direction": "an axis of that bowl or valley; along each, descent has its own speed",
     "layer": "a direction as a figure draws it, as thick as the excess cost along it",
+    "cost in own units": "the cost of predictions in the target's own units, under a target_scheme",
+    "RMS error": "the root of the mean squared error, in those units",
     "misclassified": "training points on the wrong side; a score of exactly 0 counts",
     "1 % of the excess cost": "met from the first iteration on after which no more is left",
     "split": "one way to divide the points into those to train on and those held out",

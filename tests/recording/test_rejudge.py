@@ -11,6 +11,7 @@ from normbench import names
 from normbench.command.sweep.sweep_job import _find_recorded
 from normbench.costs import least_squares, perceptron, softmax
 from normbench.datasets import make_dataset
+from normbench.datasets.dataset import OwnTargets
 from normbench.engine.settings import Settings
 from normbench.job import Job, run
 from normbench.measures.contract import BEST, RULES
@@ -68,7 +69,9 @@ class Bed:
             **{"x_test": x[40:], "y_test": y[40:], "class_names": ["no", "yes"], "source": "-"},
         )
         folds = tuple(rng.permutation(40) % 2 for _ in range(3))
-        self.data = replace(data, folds=folds)  # beside test points: a bed has every finding
+        own_targets = OwnTargets(y[:40] + 0.0, y[40:] + 0.0, StandardScaler().fit(y[:40, None]))
+        # Folds beside test points, and classes in own units: a bed has every finding.
+        self.data = replace(data, folds=folds, own_targets=own_targets)
         self.job = job
         self.uri = f"sqlite:///{folder}/mlflow.db"
         self.writer = Writer(Store.at(self.uri, "artifacts", folder))

@@ -12,7 +12,7 @@ from hydra.core.hydra_config import HydraConfig
 from omegaconf import DictConfig, Node, OmegaConf
 
 from normbench import names, settings
-from normbench.choices import allowing, build, locate
+from normbench.choices import allowing, build, locate, sampling
 from normbench.command.config.errors import user_errors
 from normbench.command.config.grid import Grid
 from normbench.datasets import Dataset, Sampling, UserError
@@ -342,12 +342,14 @@ def _dataset(choice_json: str, packages: str) -> Dataset:
 def _load(choice_json: str, packages: str) -> Dataset | ValueError:
     """Return a data set, or the mistake in its settings."""
     choice = json.loads(choice_json)
-    sampling = Sampling(**{field.name: choice.pop(field.name) for field in fields(Sampling)})
+    drawn = sampling(choice)
+    for field in fields(Sampling):
+        del choice[field.name]
     try:
         loader = locate("dataset", choice.get("_target_"))
         if "points" in inspect.signature(loader).parameters:  # it draws them itself
-            choice["points"], sampling = sampling.points, replace(sampling, points=None)
-        return sampling.apply(build("dataset", choice))
+            choice["points"], drawn = drawn.points, replace(drawn, points=None)
+        return drawn.apply(build("dataset", choice))
     except UserError as error:
         return error
 

@@ -170,15 +170,17 @@ def _findings(
 
 
 def _with_theory(run: RecordedRun, step: Step) -> Step:
-    """Return a step size with its recorded predictions of theory.
+    """Return a step size with its recorded predictions of theory, and its costs in own units.
 
     A step size whose run was deleted has none.
     """
     if step.step_size not in run.steps.index:
         return step
     row = run.steps.loc[step.step_size].dropna()
-    theory = [key for key in row.index if key.startswith(f"{names.METRICS}{names.THEORY}")]
-    predictions = {key.removeprefix(names.METRICS): row[key] for key in theory}
+    families = tuple(f"{names.METRICS}{family}" for family in (names.THEORY, names.OWN_UNITS))
+    predictions = {
+        key.removeprefix(names.METRICS): row[key] for key in row.index if key.startswith(families)
+    }
     series = {}
     for name in [name for name in predictions if names.axis_of(name)]:
         del predictions[name]

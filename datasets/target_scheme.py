@@ -1,0 +1,88 @@
+"""Transform real targets by a scheme that is fitted on the training targets."""
+
+import warnings
+from dataclasses import replace
+from hashlib import sha256
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from normbench.datasets.dataset import Dataset, OwnTargets
+from normbench.datasets.on_disk.content import digest
+from normbench.datasets.values import UserError, spell_setting
+
+SETTING = "dataset.target_scheme"
+
+
+def with_target_scheme(dataset: Dataset, scheme: Any) -> Dataset:
+    """Return the data set with its real targets under a scheme.
+
+    Args:
+        dataset: A data set of real targets.
+        scheme: A scikit-learn transformer with an inverse, which is fitted on the training targets;
+            None for targets as they are.
+
+    Returns:
+        The data set, with `own_targets`.
+
+    Raises:
+        UserError: The targets are classes or missing, there is a cross-validation, or the scheme
+            refuses the targets.
+    """
+    if scheme is None:
+        return dataset
+    if dataset.task != "regression":
+        remedy = f"; of a file of numbers: {spell_setting('dataset.task', 'regression')}"
+        raise UserError(
+            f"{spell_setting(SETTING)}: is for real targets, and {dataset.name} has "
+            + (f"classes; leave it out{remedy}" if dataset.classes else "none; leave it out")
+        )
+    if dataset.folds:
+        raise UserError(
+            f"{spell_setting(SETTING)}: is fitted on the training targets, which differ between "
+            f"{spell_setting('dataset.folds')}; hold points out by "
+            f"{spell_setting('dataset.test_fraction')}, with several values of "
+            f"{spell_setting('dataset.split_seed')}"
+        )
+    if not hasattr(scheme, "inverse_transform"):
+        raise _refusal(scheme, "has no inverse_transform, so that predictions would have no units")
+    y, y_test = dataset.y, dataset.y_test
+    try:
+        with warnings.catch_warnings(), np.errstate(all="ignore"):
+            warnings.simplefilter("ignore", RuntimeWarning)
+            scheme.fit(y[:, None])
+            transformed, transformed_test = (_transform(scheme, targets) for targets in (y, y_test))
+    except UserError:
+        raise
+    except (TypeError, ValueError) as error:
+        raise _refusal(scheme, f"refuses the targets ({' '.join(str(error).split())})") from error
+    content = f"{dataset.fingerprint} {digest(transformed, transformed_test, y, y_test)}"
+    return replace(
+        dataset,
+        y=transformed,
+        y_test=transformed_test,
+        own_targets=OwnTargets(y, y_test, scheme),
+        fingerprint=sha256(content.encode()).hexdigest(),
+    )
+
+
+def _transform(scheme: Any, targets: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return targets (P,) under a fitted scheme."""
+    if not len(targets):
+        return targets
+    z = np.asarray(scheme.transform(targets[:, None]))
+    if z.shape != (len(targets), 1):
+        count = f"{len(targets)} targets, and it takes one number for each"
+        raise _refusal(scheme, f"gives shape {z.shape} for {count}")
+    transformed = z[:, 0].astype(np.float64)
+    if not np.isfinite(transformed).all():
+        raise _refusal(scheme, "gives targets that are not finite")
+    return transformed
+
+
+def _refusal(scheme: Any, reason: str) -> UserError:
+    """Return the error that a scheme is unfit for targets."""
+    name = type(scheme).__name__
+    remedy = "choose another scheme, such as standard or minmax"
+    return UserError(f"{spell_setting(SETTING)}: {name} {reason}; {remedy}")
