@@ -35,8 +35,8 @@ INTRODUCTIONS = {
         "Some are part of this project or made on the spot. The others, `mnist`, `fashion_mnist`, "
         "`old_faithful` and those whose names end in `textbook`, `2d` or `3d`, are looked for in "
         "`data_dir` (or `NORMBENCH_DATA`; by default a cache folder of yours), checked by SHA-256, "
-        "and downloaded only if they are missing. `csv`, `parquet`, `npz`, `npy` and `openml` take "
-        "[your own data](../own_data.md)."
+        "and downloaded only if they are missing. `csv`, `parquet`, `npz`, `npy`, `svmlight` and "
+        "`openml` take [your own data](../own_data.md)."
     ),
     "normalizer": (
         "With `normalizer.ridge=0` the full spherings are rotations of one another: from zero "
@@ -66,6 +66,7 @@ DOCSTRING_SECTIONS = ("Args", "Returns", "Raises", "Attributes", "References")  
 SCHEME_FORMULAS = {
     "identity": "z = x",
     "centre": "z = x - m",
+    "unit_variance": "z = x / s",
     "standard": "z = (x - m) / s",
     "minmax": "z = (x - min) / (max - min)",
     "maxabs": "z = x / max |x|",

@@ -14,6 +14,7 @@ from normbench import measures
 from normbench.costs.declaration import traits
 from normbench.datasets import Dataset, UserError
 from normbench.datasets.on_disk.points import Points, Rows
+from normbench.datasets.on_disk.sparse import find_sparse
 from normbench.engine.batches import Batches
 from normbench.engine.descent import Histories, Progress
 from normbench.engine.fast import threads
@@ -23,6 +24,7 @@ from normbench.engine.preconditioner import with_map
 from normbench.engine.problem import Cost, Linear, Problem
 from normbench.engine.rounds import Rounds
 from normbench.engine.scheme.applying import check_scheme, normalize
+from normbench.engine.scheme.sparse import check_sparse
 from normbench.engine.scheme.under import Under
 from normbench.engine.settings import Settings
 from normbench.engine.start import same_function, starts
@@ -149,6 +151,7 @@ def _check(job: Job) -> None:
             check_curvature(job.cost)
     check_batch(job.settings, data, job.optimizer)
     check_scheme(job.normalizer)
+    check_sparse(job.normalizer, data.x, job.settings.fold)
     check_penalty(job.l2, job.l2_in, job.normalizer)
     measures.check(job.settings, data, job.normalizer)
 
@@ -322,6 +325,11 @@ def _start_points(job: Job, z: Rows) -> tuple[Array, Array]:
         return job.dataset.x, z
     if z.map is None:
         return z.x[:2], z[:2]
+    if find_sparse(z.x) is not None:
+        raise UserError(
+            f"start=same_function: takes dense points, and those of {job.dataset.name} are sparse; "
+            "use start=zeros, or start=normal"
+        )
     before, under = z.pair  # of an affine map, which is the same on the rows of the surrogate
     return before.moment_rows, under.moment_rows
 

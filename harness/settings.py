@@ -489,7 +489,8 @@ TABLE = (
         "fold",
         Role.LOCATION,
         False,
-        "fold an affine scheme into the weights instead of copying the points",
+        "fold an affine scheme into the weights instead of copying the points; of sparse points it "
+        "allows the schemes that centre",
         check_switch,
         recorded=False,
     ),

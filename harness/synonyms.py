@@ -94,11 +94,13 @@ NOTES = {
 }
 # The dataset option that reads a file, by its ending, and the setting of its targets.
 FILES = {"csv": "csv", "tsv": "csv", "txt": "csv", "parquet": "parquet", "npz": "npz", "npy": "npy"}
+FILES |= {"svmlight": "svmlight", "libsvm": "svmlight"}
 TARGET_SETTINGS = {
     "csv": " dataset.target=COLUMN",
     "parquet": " dataset.target=COLUMN",
     "npy": " dataset.targets=FILE",
     "npz": "",
+    "svmlight": "",
 }
 
 

@@ -208,8 +208,8 @@ datasets
     libraries: numpy pandas pooch pyarrow requests rich scipy sklearn
 
 points
-    modules: normbench.datasets.on_disk.points
-    libraries: numpy
+    modules: normbench.datasets.on_disk.points normbench.datasets.on_disk.sparse
+    libraries: numpy scipy
 
 settings
     modules: normbench.settings

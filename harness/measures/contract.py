@@ -32,6 +32,7 @@ Series = tuple[NDArray[np.int64], NDArray[np.float64]]
 # What findings may depend on: the verdicts, the best step size, the rules of judging.
 STEP_VERDICTS, BEST_STEP, RULES = "verdicts", "best", "rules"
 MAX_SHOWN_POINTS = 20_000  # drawn for figures where points are read from a disk
+MAX_SHOWN_ENTRIES = 1 << 26  # of these points: 512 MB
 MAX_PATH_NUMBERS = 500_000  # of a path of weights: 4 MB
 
 
@@ -263,8 +264,9 @@ class FinishedJob:
         if isinstance(data.x, np.ndarray):
             return replace(self, z=self.z.transform(data.x), surrogate_pair=self.surrogates)
         indices = np.arange(count)
-        if count > MAX_SHOWN_POINTS:
-            drawn = np.random.default_rng(0).choice(count, MAX_SHOWN_POINTS, replace=False)
+        max_points = min(MAX_SHOWN_POINTS, max(2, MAX_SHOWN_ENTRIES // data.x.shape[1]))
+        if count > max_points:
+            drawn = np.random.default_rng(0).choice(count, max_points, replace=False)
             indices = np.unique(np.r_[drawn, self.shown_point])
         x, y = data.x[indices], data.y[indices] if len(data.y) else data.y
         return replace(

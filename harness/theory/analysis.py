@@ -106,7 +106,8 @@ def _has_moments(train: Linear, budget: Budget) -> bool:
     width, classes = train.shape[1], train.shape[0]
     if isinstance(train.points, np.ndarray):
         return True
-    decomposed = Work(1.7 * width / classes, 8.0 * (QR_ROWS_PER_COLUMN + 2) * width**2)
+    passes = 1.7 * width / classes / train.points.density
+    decomposed = Work(passes, 8.0 * (QR_ROWS_PER_COLUMN + 2) * width**2)
     return width <= spectra.MAX_SPECTRUM_FEATURES and budget.affords(
         "the points' moments", decomposed
     )
@@ -220,9 +221,13 @@ def find_least_cost(
     if not train.convex:
         return _lowest_seen(lowest, "the cost is not convex")
     penalized = bool(np.any(linear.l2))
-    if proof is not None and not penalized and separates(linear, proof):
-        return zero_at_infinity()
     allowed = _allowed(linear, points_cache, theory_setting, passes)
+    density = _density(linear)
+    size = int(np.prod(linear.shape))
+    filled = allowance(theory_setting, passes, len(linear.targets), size).passes * density
+    can_read = density == 1 or filled >= 1  # a pass over filled points
+    if proof is not None and not penalized and can_read and separates(linear, proof):
+        return zero_at_infinity()
     try:
         minimum_found = _solve(linear, points_cache, lowest, allowed)
         case = by_rule(linear) if minimum_found.case == UNDECIDED else minimum_found.case
@@ -243,7 +248,14 @@ def _allowed(train: Linear, points_cache: PointsCache, theory_setting: str, pass
         return Work()
     classes = train.shape[0]
     allowed = allowance(theory_setting, passes, len(points_cache.x), classes * (features + 1))
-    return allowed._replace(passes=allowed.passes - 1.5 * (features + 1) / classes)
+    return allowed._replace(
+        passes=allowed.passes * _density(train) - 1.5 * (features + 1) / classes
+    )
+
+
+def _density(train: Linear) -> float:
+    """Return the share of the points' entries that a product reads: below 1 of sparse points."""
+    return 1.0 if isinstance(train.points, np.ndarray) else float(train.points.density)
 
 
 def _solve(train: Linear, points_cache: PointsCache, lowest: float, allowed: Work) -> Minimum:

@@ -7,10 +7,12 @@ from typing import Any
 import numpy as np
 
 from normbench.datasets.on_disk.points import Array, Rows
+from normbench.datasets.on_disk.sparse import find_sparse
 from normbench.datasets.values import UserError, refuse_larger
 from normbench.engine.scheme import probed
 from normbench.engine.scheme.learned import learn
 from normbench.engine.scheme.probed import Probed
+from normbench.engine.scheme.sparse import check_sparse, normalize_sparse
 from normbench.engine.scheme.under import Under, choose_fold
 from normbench.normalizers.affine import find_affine_map, find_affine_traits, learns_by_blocks
 from normbench.normalizers.decomposition import (
@@ -91,6 +93,11 @@ def normalize(
         # Numerical warnings (overflow, a power that did not converge) are judged by the outcome.
         with warnings.catch_warnings(), np.errstate(all="ignore"):
             warnings.simplefilter("ignore", RuntimeWarning)
+            sparse = find_sparse(x)
+            if sparse is not None:
+                check_sparse(scheme, sparse, fold)
+                fits = decompositions or Decompositions(x)
+                return normalize_sparse(scheme, sparse, x_test, dtype, fits)
             if fold or not isinstance(x, np.ndarray):
                 return _normalize_on_demand(
                     scheme, read_only[0], read_only[1], dtype, decompositions

@@ -336,6 +336,17 @@ def solver_buys(sweep: Sweep) -> dict[str, float]:
     return {f"{key}_reached": float(pd.notna(value)) for key, value in zip(keys, iterations)}
 
 
+def sparse_features(sweep: Sweep) -> dict[str, float]:
+    """Return `gap`: the largest `|sparse / dense - 1|` of the costs of a scheme's best run."""
+    rows = sweep.of_role(names.SCHEME)
+    is_sparse = rows[names.setting("dataset.sparse")].astype(str).str.lower() == "true"
+    costs = [
+        sweep.histories(part).set_index(["normalizer", "iteration"])[names.TRAIN_COST.key]
+        for part in (rows[is_sparse], rows[~is_sparse])
+    ]
+    return {"gap": float((costs[0] / costs[1] - 1).abs().max())}
+
+
 def statistics_before_the_split(sweep: Sweep) -> dict[str, float]:
     """Return `SCHEME_POINTS`, the bias of the cross-validated error.
 
