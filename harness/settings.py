@@ -155,7 +155,11 @@ def makes_problem(name: str) -> bool:
 def arguments() -> Iterator[tuple[str, Setting]]:
     """Yield the settings that `compare()` takes, each with the name of its argument."""
     for row in TABLE:
-        if row.python and row.default is not OF_OPTIONS and row.group in ("", "dataset", "cost"):
+        if (
+            row.python
+            and row.default is not OF_OPTIONS
+            and row.group in ("", "dataset", "cost", "normalizer")
+        ):
             yield row.name.rpartition(".")[2], row
 
 
@@ -524,6 +528,14 @@ TABLE = (
         "the weights that l2 penalizes: transformed, or features (the raw ones, one cost for all)",
         partial(check_choice, choices=L2_IN),
         lambda params: bool(float(params.get("cost.l2") or 0)),
+    ),
+    Setting(
+        "normalizer.columns",
+        SCHEME,
+        None,
+        "columns that the scheme is on, the others pass through: numeric (all but columns of 0 and "
+        "1), names or positions; null: all",
+        used=lambda params: str(params.get("normalizer.columns")) != "None",
     ),
     Setting("normalizer.*", SCHEME, OF_OPTIONS, "options of a scheme"),
     Setting("optimizer.*", DESCENT, OF_OPTIONS, "options of an optimizer"),

@@ -180,6 +180,11 @@ verdicts
     imports: settings names
     libraries: numpy
 
+choices
+    modules: normbench.choices
+    imports: normalizers optimizers datasets synonyms values
+    libraries: omegaconf sklearn
+
 normalizers
     modules: normbench.normalizers
     libraries: numpy scipy sklearn threadpoolctl
@@ -187,11 +192,6 @@ normalizers
 costs
     modules: normbench.costs
     libraries: autograd numpy
-
-choices
-    modules: normbench.choices
-    imports: optimizers datasets synonyms values
-    libraries: omegaconf sklearn
 
 synonyms
     modules: normbench.synonyms

@@ -104,6 +104,10 @@ class Two(TransformerMixin, BaseEstimator):
     ("setting", "words"),
     [
         ({"target_scheme": "standrd"}, "target_scheme='standrd': no such option"),
+        (
+            {"target_scheme": "zscore"},
+            "target_scheme='zscore': is called standard here; type standard",
+        ),
         ({"target_scheme": 3}, "target_scheme: 3 is not a scheme"),
         ({"target_scheme": "unit_norm"}, "has no inverse_transform"),
         ({"target_scheme": "standard", "folds": 5}, "test_fraction, with several values of"),

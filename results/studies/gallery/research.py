@@ -112,6 +112,38 @@ def ranks(sweep: Sweep, metric: names.Metric) -> pd.DataFrame:
     return intervals.sort_values("rank")
 
 
+def dummies(sweep: Sweep) -> dict[str, float]:
+    """Return what three treatments of dummies come to, by the setting cost.l2.
+
+    TREATMENT: `none`, `centred` or `standardized`. `iterations_TREATMENT_L2`: to 1e-2 of the
+    excess, the median over the tables. `errors_TREATMENT_L2`: misclassified test points, the sum
+    over the tables. `spread_L2`, `centring_L2`: the largest relative difference of the least costs
+    of all treatments, and of the first two.
+    """
+    rows = sweep.of_role(names.SCHEME)
+    schemes = rows[names.setting("normalizer.schemes")].astype(str)
+    treatments = ["none", "centred"]
+    rows = rows.assign(
+        treatment=np.select(
+            [schemes.str.contains("centre"), schemes.str.contains("numeric")],
+            treatments[::-1],
+            "standardized",
+        ),
+        l2=rows[names.setting("cost.l2")].astype(float).map("{:g}".format),
+    )
+    numbers: dict[str, float] = {}
+    for (treatment, l2), jobs in rows.groupby(["treatment", "l2"]):
+        key = f"{treatment}_{l2}"
+        numbers[f"iterations_{key}"] = float(jobs[names.reached("1e-2").column].median())
+        numbers[f"errors_{key}"] = float(jobs[names.FINAL_TEST_MISCLASSIFICATIONS.column].sum())
+    index = ["l2", names.setting("dataset.seed")]
+    minima = rows.pivot(index=index, columns="treatment", values=names.MINIMUM.column)
+    for name, columns in (("spread", list(minima)), ("centring", treatments)):
+        spread = minima[columns].max(axis=1) / minima[columns].min(axis=1) - 1
+        numbers |= {f"{name}_{l2}": float(gap) for l2, gap in spread.groupby(level=0).max().items()}
+    return numbers
+
+
 Array = NDArray[np.float64]
 # By number of iterations: the step size, a quarter of them.
 STEP_SIZES_BY_BUDGET = {100: 25, 200: 50, 400: 100}
