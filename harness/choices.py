@@ -1,20 +1,19 @@
 """Choices by name: the file of an option under `conf/`, and the object that it describes."""
 
 import importlib
-import inspect
 import re
 import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
-from dataclasses import dataclass, fields
+from dataclasses import fields
 from functools import cache
 from importlib.resources import files
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
-from normbench.datasets.dataset import Dataset
+from normbench.contracts import GROUP_CONTRACTS, is_transformer
 from normbench.datasets.sampling import Sampling
 from normbench.datasets.values import (
     UserError,
@@ -34,74 +33,6 @@ TARGET = re.compile(r"^_target_: *(\S+)", re.MULTILINE)
 TARGET_COMMENT = re.compile(r"^_target_: *\S+ +# *(.+)", re.MULTILINE)
 
 
-@dataclass(frozen=True)
-class GroupContract:
-    """The contract of a group: what its `_target_` may be, and what calling it must return.
-
-    A cost is not called: it is the function itself.
-
-    Attributes:
-        rule: The rule in words.
-        example: A valid `_target_`.
-        accepts_target: Whether an object may be a `_target_`.
-        accepts_result: Whether an object may be the result of calling it.
-    """
-
-    rule: str
-    example: str
-    accepts_target: Callable[[Any], bool]
-    accepts_result: Callable[[Any], bool]
-
-
-def _is_cost(candidate: Any) -> bool:
-    """Return whether an object is a function that can be called with scores and targets."""
-    if isinstance(candidate, type) or not callable(candidate):
-        return False
-    try:
-        inspect.signature(candidate).bind("scores", "targets")
-    except TypeError:
-        return False
-    except ValueError:  # a function in C has no signature
-        return True
-    return True
-
-
-def _transforms(candidate: Any) -> bool:
-    """Return whether an object has the methods of a scheme."""
-    return callable(getattr(candidate, "fit", None)) and callable(
-        getattr(candidate, "transform", None)
-    )
-
-
-def _makes_a_scheme(candidate: Any) -> bool:
-    """Return whether calling an object may return a scheme."""
-    return _transforms(candidate) if isinstance(candidate, type) else callable(candidate)
-
-
-GROUP_CONTRACTS = {
-    "cost": GroupContract(
-        "cost: a function of scores and targets", "normbench.costs.softmax", _is_cost, _is_cost
-    ),
-    "dataset": GroupContract(
-        "loader: a function that gives a data set, as normbench.datasets.make_dataset makes it",
-        "normbench.datasets.files.csv",
-        callable,
-        lambda result: isinstance(result, Dataset),
-    ),
-    "normalizer": GroupContract(
-        "scheme: a class with fit and transform, or a function that gives one, "
-        "such as sklearn.preprocessing.StandardScaler",
-        "sklearn.preprocessing.StandardScaler",
-        _makes_a_scheme,
-        lambda result: _transforms(result) and not isinstance(result, type),
-    ),
-    "optimizer": GroupContract(
-        "function that gives a normbench.optimizers.Optimizer",
-        "normbench.optimizers.momentum",
-        callable,
-        lambda result: isinstance(result, Optimizer),
-    ),
-}
 _allowed_packages: ContextVar[tuple[str, ...]] = ContextVar("packages", default=())
 
 
@@ -400,7 +331,7 @@ def sampling(values: Mapping[str, Any]) -> Sampling:
     """
     chosen = {field.name: values[field.name] for field in fields(Sampling)}
     scheme = chosen["target_scheme"]
-    if scheme is not None and not _transforms(scheme):
+    if scheme is not None and not is_transformer(scheme):
         chosen["target_scheme"] = _link(scheme, "dataset.target_scheme")
     return Sampling(**chosen)
 

@@ -42,7 +42,7 @@ command.sweep
 command.config
     modules: normbench.command.config
     imports: recording.reuse recording.store results.studies results.figures results.store
-        job engine verdicts choices synonyms datasets settings values results.safe names
+        job engine verdicts choices contracts synonyms datasets settings values results.safe names
     libraries: hydra hydra_plugins omegaconf
 
 command.startup
@@ -182,8 +182,12 @@ verdicts
 
 choices
     modules: normbench.choices
-    imports: normalizers optimizers datasets synonyms values
+    imports: contracts normalizers optimizers datasets synonyms values
     libraries: omegaconf sklearn
+
+contracts
+    modules: normbench.contracts
+    imports: optimizers datasets
 
 normalizers
     modules: normbench.normalizers
