@@ -1,4 +1,4 @@
-"""Generate Gaussian classes with a covariance whose shape is chosen."""
+"""Generate Gaussian points with a covariance whose shape is chosen: classes, or a linear target."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 from normbench.datasets.dataset import Dataset, UserError, make_dataset
 from normbench.datasets.values import (
     FLOAT64_BYTES,
+    check_choice,
     check_integer,
     check_list,
     check_number,
@@ -18,6 +19,7 @@ from normbench.datasets.values import (
 # Arrays of P x N and of N x N numbers that are in memory at a time; measured: 5.1 and 20.
 POINT_ARRAYS, SQUARE_ARRAYS = 5, 20
 MAX_CLASSES = 10_000
+TASKS = CLASSES, REGRESSION = "classes", "regression"
 
 
 def gaussian(
@@ -33,12 +35,16 @@ def gaussian(
     eigenvalues: Sequence[float] | None = None,
     correlation: float | None = None,
     dummies: Sequence[float] = (),
+    task: str = CLASSES,
+    noise: float = 0.0,
 ) -> Dataset:
-    """Return Gaussian classes, of equal size to one point, (points, features).
+    """Return Gaussian classes, of equal size to one point, or a linear target, (points, features).
 
     Their covariance (over all points, divided by P) is exactly `Q D Q'` with more points than
     features: D runs from 1 down to 1 / condition_number, in equal ratios. A single class is
-    unlabelled, around one centre.
+    unlabelled, around one centre. The points of a regression are around one centre m, too, with
+    targets `(x - m) w / s + noise e`: w and e are standard normal, and s makes the variance of the
+    first term 1.
 
     Args:
         points: The number of points.
@@ -57,6 +63,9 @@ def gaussian(
             and Q.
         dummies: The shares of ones of the last features, which become 1 in so many of the points in
             which they are largest, and 0 in the others; their covariance is then another.
+        task: `classes`, or `regression`, to which classes and separation do not apply.
+        noise: The standard deviation of the noise of a regression; with 0 a line through all
+            points fits them.
 
     Raises:
         UserError: An option is out of its range, or contradicts another.
@@ -70,6 +79,18 @@ def gaussian(
     offset = check_number("dataset.offset", offset)
     separation = check_number("dataset.separation", separation, at_least=0)
     label_noise = check_number("dataset.label_noise", label_noise, at_least=0, below=1)
+    is_regression = check_choice("dataset.task", task, TASKS) == REGRESSION
+    noise = check_number("dataset.noise", noise, at_least=0)
+    if noise and not is_regression:
+        raise UserError(
+            f"dataset.noise={noise:g}: is of real targets; set dataset.task=regression, or "
+            "dataset.label_noise for classes"
+        )
+    if label_noise and is_regression:
+        raise UserError(
+            f"dataset.label_noise={label_noise:g}: is of classes; set dataset.noise for "
+            "dataset.task=regression"
+        )
     if correlation is not None:
         correlation = check_number("dataset.correlation", correlation, at_least=0, below=1)
         if spectrum is not None:
@@ -98,7 +119,7 @@ def gaussian(
     )
     labels = rng.permutation(np.arange(points) % classes)
     latent = rng.standard_normal((points, features))
-    if classes > 1:
+    if classes > 1 and not is_regression:
         latent += separation * _draw_directions(rng, classes, features)[labels]
     deviations = condition_number ** (-0.5 * np.linspace(0, 1, features))
     if spectrum is not None:
@@ -113,6 +134,9 @@ def gaussian(
     for position, share in zip(range(features - len(shares), features), shares):
         ranks = np.argsort(np.argsort(x[:, position], kind="stable"), kind="stable")
         x[:, position] = ranks >= points - round(share * points)
+    if is_regression:
+        targets = _draw_targets(rng, x - offset, noise)
+        return make_dataset("gaussian", x, targets, source="made by datasets.gaussian")
     return make_dataset(
         "gaussian",
         x,
@@ -120,6 +144,14 @@ def gaussian(
         source="made by datasets.gaussian",
         class_names=[str(label) for label in range(classes)] if classes > 1 else None,
     )
+
+
+def _draw_targets(
+    rng: np.random.Generator, centred: NDArray[np.float64], noise: float
+) -> NDArray[np.float64]:
+    """Return a random linear function of centred points, of variance 1, plus noise."""
+    linear = centred @ rng.standard_normal(centred.shape[1])
+    return np.asarray(linear / linear.std() + noise * rng.standard_normal(len(centred)))
 
 
 def _check_eigenvalues(values: Any) -> NDArray[np.float64]:

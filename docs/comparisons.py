@@ -98,6 +98,10 @@ PICTURES = {
         "Does the curvature fall on the way, so that larger steps are safe?",
         "normbench 'record=[sharpness]'",
     ),
+    "landing": Picture(
+        "How far along its parabola does one step go, and how far along each direction?",
+        "normbench cost=least_squares 'record=[landing]'",
+    ),
     "contours": Picture("What does a scheme do to the shape of the cost?", CONTOURS),
     "fit": Picture(
         "Which line does each scheme fit, and how soon?",

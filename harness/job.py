@@ -15,12 +15,13 @@ from normbench.costs.declaration import traits
 from normbench.datasets import Dataset, UserError
 from normbench.datasets.feature_columns import find_features
 from normbench.datasets.on_disk.points import Points, Rows
+from normbench.engine.batches import Batches
 from normbench.engine.descent import Histories, Progress
 from normbench.engine.fast import threads
 from normbench.engine.midway import Checkpoint
 from normbench.engine.penalty import check_penalty, penalty_of
 from normbench.engine.preconditioner import with_map
-from normbench.engine.problem import Cost, Problem
+from normbench.engine.problem import Cost, Linear, Problem
 from normbench.engine.rounds import Rounds
 from normbench.engine.scheme.applying import check_scheme, normalize
 from normbench.engine.scheme.columns import select_columns
@@ -31,7 +32,7 @@ from normbench.engine.targets import check_cost, check_curvature, encoded, score
 from normbench.measures.contract import Findings, FinishedJob
 from normbench.measures.judged import judge_descent
 from normbench.optimizers import Optimizer
-from normbench.route import objective, quickest
+from normbench.route import in_batches, objective, quickest
 from normbench.theory.shared import PointsCache
 from normbench.theory.shared import Shared as Shared
 from normbench.verdicts.convergence import Rules
@@ -150,9 +151,33 @@ def _check(job: Job) -> None:
         check_cost(job.cost, data.name, data.task, data.classes, data.x.shape)
         if job.optimizer.curved:
             check_curvature(job.cost)
+    check_batch(job.settings, data, job.optimizer)
     check_scheme(job.normalizer)
     check_penalty(job.l2, job.l2_in, job.normalizer)
     measures.check(job.settings, data, job.normalizer)
+
+
+def check_batch(settings: Settings, data: Dataset, optimizer: Optimizer) -> None:
+    """Raise `UserError` for a batch that the points, the records or the optimizer do not take."""
+    batch, points = settings.batch, len(data.x)
+    if batch is None:
+        return
+    if batch > points:
+        raise UserError(
+            f"batch={batch}: {data.name} has {points} training points; choose at most {points}, "
+            "or batch=null for all of them"
+        )
+    if optimizer.needs_full_batch:
+        raise UserError(
+            f"batch={batch}: the optimizer needs all points at each step, as line_search, newton "
+            "and lbfgs do; use batch=null, or another one, such as optimizer=gradient_descent"
+        )
+    updates = Batches(points, batch).updates_per_pass
+    if settings.records_per_pass > updates:
+        raise UserError(
+            f"records_per_pass={settings.records_per_pass}: a pass over {points} points with "
+            f"batch={batch} has {updates} updates; choose at most {updates}"
+        )
 
 
 def run(
@@ -270,7 +295,7 @@ def _rounds(
     settings = job.settings
     work = (len(settings.step_sizes) * settings.starts, settings.iterations)
     route = quickest(job.engine, train, test, start, optimizer, work)
-    descent_arguments = (*route, optimizer, settings.iterations, settings.shadows, checkpoint)
+    descent_arguments = (*route, optimizer, settings.records, settings.shadows, checkpoint)
     # By the default rules: the choice of shadows is part of the descent, which is judged again.
     far = np.inf if traits(job.cost).positively_homogeneous else SHADOW_LIMIT * Rules().diverged
     return Rounds(*descent_arguments, far=far)
@@ -311,13 +336,23 @@ def _problems(job: Job, z: Rows, z_test: Rows) -> tuple[Problem, Problem | None]
     scores = scores_of(traits(job.cost), data.classes)
     l2 = penalty_of(job.l2, job.l2_in, job.normalizer, z.dtype)
 
-    def build_problem(points: Rows, y: Array, held_out: bool) -> Problem:
+    def build_problem(points: Rows, y: Array, held_out: bool) -> Linear:
         targets = encoded(y, scores, data.classes, z.dtype)
         arguments = points, targets, data.classes > 0, l2, scores, held_out
         return objective(job.engine, job.cost, *arguments)
 
-    train = build_problem(z, data.y, held_out=False)
+    whole = build_problem(z, data.y, held_out=False)
+    train: Problem = whole
+    if job.settings.batch is not None:
+        train = in_batches(job.engine, whole, _batches(job.settings, len(z)))
     return train, build_problem(z_test, data.y_test, held_out=True) if len(z_test) else None
+
+
+def _batches(settings: Settings, points: int) -> Batches:
+    """Return the batches of so many points: those of a fold may be fewer than a batch."""
+    assert settings.batch is not None
+    order = settings.batch_order, settings.batch_seed, settings.records_per_pass
+    return Batches(points, min(settings.batch, points), *order)
 
 
 def _with_findings(step: Step, findings: Findings, number: int) -> Step:

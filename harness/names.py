@@ -102,6 +102,10 @@ PREDICTED_COST = Metric("theory/predicted_cost", "predicted cost", "mean over po
 SHARPNESS = Metric(
     "theory/sharpness", "step size x L / 2", "L the largest curvature there", ITERATION
 )
+LANDING = Metric("theory/landing", "where a step lands, the median", "1 at the minimum")
+LANDING_SOFT = Metric(
+    "theory/landing_soft_share", "directions that go less than 0.1 of the way to their minimum"
+)
 
 # The families of keys: their prefixes up to the slash.
 TRAIN, TEST, FINAL, THEORY = "train/", "test/", "final/", "theory/"
@@ -346,6 +350,7 @@ EXPLANATION = Tag("explanation", "theory in a paragraph")
 BASIS = Tag("theory_basis", "which curvature 2/L is from")
 EXACT = "exact"  # the beginning of a basis that is no bound: the curvature is the same everywhere
 PLAIN = Tag("plain_descent", "false where 2/L does not speak of the optimizer")
+BATCHED = Tag("batched", "true where a step of plain gradient descent sees a batch of the points")
 GRIDLESS = Tag("own_step_sizes", "true where the optimizer finds its own step sizes")
 NO_LAYERS = Tag("no_layers", "why the start's excess is not split into layers")
 NOTE = Tag("theory_note", "what theory could not say, and why")

@@ -65,6 +65,8 @@ def _short(job: Job) -> Job:
         shown_point=0,
         starts=1,
         iterations=0,
+        batch=None,
+        records_per_pass=1,
         record=(),
         theory="none",
     )

@@ -8,9 +8,12 @@ from numpy.typing import NDArray
 
 from normbench.datasets.on_disk.points import Rows
 from normbench.datasets.values import UserError, check_choice
+from normbench.engine.batches import Batches
 from normbench.engine.fast import span, triangle
 from normbench.engine.fast.blocked import on_points
+from normbench.engine.fast.minibatch import ThreadedMinibatch
 from normbench.engine.fast.wrappers import drop_last_class, merge, pack
+from normbench.engine.minibatch import Minibatch
 from normbench.engine.problem import Cost, Linear, Objective, Problem
 from normbench.engine.scheme.under import Under
 from normbench.optimizers import Optimizer
@@ -39,6 +42,20 @@ def objective(engine: str, cost: Cost, points: Rows, *arguments: Any) -> Objecti
     if isinstance(points, Under):
         raise UserError("engine=plain: takes points that are in memory, and no fold; use fast")
     return Objective(cost, points, *arguments)
+
+
+def in_batches(engine: str, whole: Linear, batches: Batches) -> Minibatch:
+    """Return the problem whose steps see batches, on several threads where the engine allows it.
+
+    Args:
+        engine: One of `ENGINES`.
+        whole: The problem of all points.
+        batches: The batches.
+
+    Returns:
+        The problem.
+    """
+    return (Minibatch if engine == "plain" else ThreadedMinibatch).around(whole, batches)
 
 
 class Route(NamedTuple):

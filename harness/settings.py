@@ -26,6 +26,7 @@ from normbench.datasets.values import (
 
 STARTS = ("zeros", "normal", "same_function")
 DRAWN = STARTS[1:]  # starts that a seed draws, so that there can be several
+BATCH_ORDERS = ("shuffled", "once", "cyclic", "replacement")
 MAX_STEP_SIZES = 1000
 # The parts of the identity of a job: its descent, its requested measures, its rules of judging.
 DESCENT_PART, REQUEST_PART, JUDGING_PART = "descent", "asked", "judged"
@@ -264,6 +265,14 @@ def _record(name: str, values: Any) -> tuple[str, ...]:
     return tuple(map(str, check_list(name, values, "a list, such as record=[path,points]")))
 
 
+def _batch(name: str, value: Any) -> int | None:
+    """Return a positive number of points, or None."""
+    try:
+        return value if value is None else check_integer(name, value, at_least=1)
+    except UserError as error:
+        raise UserError(f"{error}, of points, or null for all") from None
+
+
 def _checkpoint(name: str, value: Any) -> Any:
     """Return positive seconds, or None."""
     try:
@@ -292,6 +301,21 @@ def _memory(name: str, value: Any) -> Any:
 def _is_drawn(params: Mapping[str, Any]) -> bool:
     """Return whether a seed draws the start."""
     return params.get("start") in DRAWN
+
+
+def _is_batched(params: Mapping[str, Any]) -> bool:
+    """Return whether a step sees a batch of the points."""
+    return str(params.get("batch")) != "None"
+
+
+def _is_full_batch(params: Mapping[str, Any]) -> bool:
+    """Return whether a step sees all points."""
+    return not _is_batched(params)
+
+
+def _draws_batches(params: Mapping[str, Any]) -> bool:
+    """Return whether a seed draws the order of the batches."""
+    return _is_batched(params) and params.get("batch_order") != "cyclic"
 
 
 def _is_folded(params: Mapping[str, Any]) -> bool:
@@ -333,7 +357,38 @@ TABLE = (
         "the step size shown for each scheme; null: its best",
         _shown_step,
     ),
-    Setting("iterations", DESCENT, 100, "updates of the weights", NATURAL),
+    Setting(
+        "iterations",
+        DESCENT,
+        100,
+        "updates of the weights; with a batch, passes over the points",
+        NATURAL,
+    ),
+    Setting(
+        "batch",
+        DESCENT,
+        None,
+        "how many points a step sees; null: all. With a batch, refine and shadows are off",
+        _batch,
+        _is_batched,
+    ),
+    Setting(
+        "batch_order",
+        DESCENT,
+        BATCH_ORDERS[0],
+        "shuffled (anew for each pass), once, cyclic (the points' own order), or replacement "
+        "(drawn with replacement)",
+        partial(check_choice, choices=BATCH_ORDERS),
+        _is_batched,
+    ),
+    Setting(
+        "records_per_pass",
+        DESCENT,
+        1,
+        "how often a pass of batches is recorded; iterations to a target are passes in fractions",
+        COUNT,
+        _is_batched,
+    ),
     Setting(
         "start",
         PROBLEM,
@@ -352,6 +407,7 @@ TABLE = (
         True,
         "descend sensitive runs once more, to see whether rounding errors decide where they end",
         check_switch,
+        _is_full_batch,
     ),
     Setting(
         "refine",
@@ -360,6 +416,7 @@ TABLE = (
         "try step sizes between those given, to find the fewest iterations to a target; auto: "
         "while that costs no more than those given",
         _refine,
+        _is_full_batch,
     ),
     Setting(
         "precision",
@@ -390,8 +447,8 @@ TABLE = (
         DRAWING,
         [],
         "arrays to record for figures, of path, contours, film, fit, points, biplot, features, "
-        "projection, components, spectrum, sharpness, exemplars, colours, autoencoder, formulas, "
-        "hessian",
+        "projection, components, spectrum, sharpness, landing, exemplars, colours, autoencoder, "
+        "formulas, hessian",
         _record,
     ),
     Setting(
@@ -469,6 +526,9 @@ TABLE = (
     ),
     Setting("dataset.seed", REPETITION, OF_OPTIONS, "the seed of random data"),
     Setting("seed", REPETITION, 0, "the seed of random starts", NATURAL, _is_drawn),
+    Setting(
+        "batch_seed", REPETITION, 0, "the seed of the order of batches", NATURAL, _draws_batches
+    ),
     Setting(
         "dataset.augment", PROBLEM, None, "noisy copies: aligned to the principal axes, or round"
     ),

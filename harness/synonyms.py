@@ -23,6 +23,8 @@ SETTINGS: dict[str, str] = {
     "dataset.path": "file filename csv",
     "seed": "randomstate randomseed rng",
     "starts": "restarts nstarts runs",
+    "batch": "batchsize bs minibatch minibatches minibatchsize batches",
+    "batch_order": "shuffle order",
     "start": "init initialization initialisation w0 weights",
     "precision": "dtype",
     "hydra.launcher.n_jobs": "njobs workers processes",

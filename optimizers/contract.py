@@ -44,6 +44,7 @@ class Optimizer(NamedTuple):
             the grid, called step size 1.
         steady: Rounding decides where a run ends only where its cost sometimes rises; under other
             rules it may decide any run.
+        needs_full_batch: Its steps need the objective of all points, so that it takes no batches.
         scheme: A scheme that is fitted on the points of the problem before the descent, for
             `under`; None without one.
         under: Returns the rule for the map T of the fitted scheme, `(N + 1, M + 1)`.
@@ -58,6 +59,7 @@ class Optimizer(NamedTuple):
     curved: bool = False
     gridless: bool = False
     steady: bool = False
+    needs_full_batch: bool = False
     scheme: Any = None
     under: "Callable[[Array], Optimizer] | None" = None
     note: str = ""

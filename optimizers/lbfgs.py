@@ -53,7 +53,14 @@ def lbfgs(memory: int = 10, evaluations: int = 1000) -> Optimizer:
         "lbfgs finds its own step sizes, one run at a time, and an iteration of it is one "
         "evaluation of cost and gradient"
     )
-    return Optimizer(step, uses_objective=True, rotation_equivariant=True, gridless=True, note=note)
+    return Optimizer(
+        step,
+        uses_objective=True,
+        rotation_equivariant=True,
+        gridless=True,
+        needs_full_batch=True,
+        note=note,
+    )
 
 
 def _trace_path(start: Array, objective: Objective, memory: int, max_evaluations: int) -> Array:

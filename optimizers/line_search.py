@@ -64,4 +64,11 @@ def line_search(decrease: float = 1e-4, shrink: float = 0.5, trials: int = 50) -
     note = (
         "every line search begins anew at the step size, and not at the last one that it accepted"
     )
-    return Optimizer(step, uses_objective=True, rotation_equivariant=True, steady=True, note=note)
+    return Optimizer(
+        step,
+        uses_objective=True,
+        rotation_equivariant=True,
+        steady=True,
+        needs_full_batch=True,
+        note=note,
+    )

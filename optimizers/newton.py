@@ -35,7 +35,14 @@ def newton(ridge: float = 1e-7) -> Optimizer:
         ]
         return (weights - step_size * np.array(directions)).astype(weights.dtype), state
 
-    return Optimizer(step, uses_objective=True, rotation_equivariant=True, curved=True, steady=True)
+    return Optimizer(
+        step,
+        uses_objective=True,
+        rotation_equivariant=True,
+        curved=True,
+        steady=True,
+        needs_full_batch=True,
+    )
 
 
 def _solve_direction(hessian: Array, gradient: Array, ridge: float) -> Array:

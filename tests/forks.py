@@ -58,8 +58,9 @@ def run(
     stdout: str = "",
     memory: int = 0,
     patience: int = PATIENCE,
+    program: str = "",
 ) -> Ended:
-    """Return how `normbench WORDS` ends in a folder.
+    """Return how `normbench WORDS` ends in a folder, or `python -c PROGRAM WORDS`.
 
     environment: all of it, this process's where it is None. stdout: a file that the standard
     output goes to instead. memory: the bytes of addresses that it may have, 0 for any number.
@@ -73,6 +74,7 @@ def run(
             "files": [os.devnull, stdout or str(out), str(err)],
             "memory": memory,
             "patience": patience,
+            "program": program,
         }
         server = _server()
         assert server.stdin
@@ -116,6 +118,8 @@ def serve() -> None:
     gc.freeze()  # else each command would write to the memory of all that is loaded, and copy it
     for line in sys.stdin:
         order = json.loads(line)
+        if "mlflow.cli" in order["program"]:
+            importlib.import_module("mlflow.cli")  # a second, which few commands need
         child = os.fork()
         if child == 0:
             _be_the_command(order)
@@ -143,16 +147,19 @@ def _be_the_command(order: dict[str, Any]) -> None:
     os.chdir(order["folder"])
     sys.path[0] = order["folder"]
     sys.argv[1:] = order["words"]
-    os._exit(_exit_code(order["words"]))
+    os._exit(_exit_code(order["words"], order["program"]))
 
 
-def _exit_code(words: list[str]) -> int:
-    """Return the exit code that Python would end a command with."""
+def _exit_code(words: list[str], program: str) -> int:
+    """Return the exit code that Python would end a command with, or a program."""
     from normbench.__main__ import main
 
     code = 0
     try:
-        main(words)
+        if program:
+            exec(compile(program, "<string>", "exec"), {"__name__": "__main__"})
+        else:
+            main(words)
     except SystemExit as left:
         code = left.code if isinstance(left.code, int) else 0
     except BaseException:

@@ -190,6 +190,7 @@ def test_the_link_opens_on_the_charts_of_the_comparison(served, page):
         assert words in text, words
     assert "3 matching runs" in " ".join(text.split())
     assert "Which of identity, standard and pca_sphere" in text
+    assert page.get_by_text("Fastest: pca_sphere. ").is_visible()  # in what is not folded
 
 
 def test_the_view_of_the_step_runs_draws_them_all(served, page):
@@ -351,6 +352,31 @@ def test_the_explorer_moves_paths_over_their_contours(page, tmp_path):
     assert paths.count() == 1
     _keep(page, "explorer-paths", full_page=True)
     assert page.evaluate("document.documentElement.scrollWidth") <= 390
+
+
+def test_the_explorer_turns_iterations_into_seconds(page, tmp_path):
+    import normbench
+    from normbench.datasets.bundled import iris
+    from normbench.results.report import page as report
+
+    data = iris()
+    schemes = ["standard", "pca_sphere"]
+    found = normbench.compare(
+        data.x, data.y, "multiclass_softmax", schemes, [0.1, 1.0], iterations=20
+    )
+    address = report.write(found.sweep, tmp_path).as_uri()
+    page.goto(address)
+    box = page.locator("section.explore")
+    last = box.locator(".axis .what span").last
+    assert last.inner_text() == "20"
+    box.get_by_label("over seconds of one run").check()
+    assert last.inner_text().endswith(" s")
+    assert "by=seconds" in page.evaluate("window.location.hash")
+    page.goto(f"{address}#by=seconds")
+    page.reload()
+    assert last.inner_text().endswith(" s")
+    box.get_by_label("over seconds of one run").uncheck()
+    assert last.inner_text() == "20"
 
 
 def test_a_film_is_moved_by_slider_keys_and_clicks(page, tmp_path):

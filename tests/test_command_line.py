@@ -276,7 +276,7 @@ def test_results_draw_the_last_sweep_again(default_sweep, command, tmp_path):
 
 
 def test_a_bug_at_the_end_of_a_sweep_keeps_its_traceback(with_store, tmp_path):
-    code = (
+    program = (
         "import sys\n"
         "from normbench.__main__ import main\n"
         "from normbench.results.report import terminal as conclusion\n"
@@ -284,13 +284,7 @@ def test_a_bug_at_the_end_of_a_sweep_keeps_its_traceback(with_store, tmp_path):
         "sys.argv[1:] = ['normalizer=standard', 'iterations=1', 'step_sizes=[1]']\n"
         "main()"
     )
-    done = subprocess.run(
-        [sys.executable, "-c", code],
-        cwd=tmp_path,
-        capture_output=True,
-        text=True,
-        timeout=60,
-    )
+    done = forks.run([], tmp_path, program=program)
     assert done.returncode == 1
     assert "Traceback" in done.stderr
     assert "KeyError: 'column'" in done.stderr

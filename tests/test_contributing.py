@@ -72,6 +72,7 @@ def test_there_is_an_example_of_each_kind_and_none_touches_many_files():
         assert 1 <= count <= MOST + (title.startswith("A verdict"))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("title", SECTIONS)
 def test_an_example_works_as_it_stands(checkout, title):
     files = FILE.findall(SECTIONS[title])

@@ -48,6 +48,10 @@ def ranges(study):
     }
 
 
+# Numbers of a processor's seconds: they may agree on one and differ on another.
+TIMED = {"iterations of one run that sphering's fit takes longer than standardizing's"}
+
+
 def numbers_of(text):
     return [float(number) for number in text.split(" to ")]
 
@@ -88,7 +92,8 @@ def test_a_study_comes_to_the_numbers_of_its_source(command, tmp_path, study):
     assert expected.unexplained(table) == 0, table.to_string()
     assert "not measured" not in set(table["measured"])
     for row, known in zip(table.to_dict("records"), MEASURED[study], strict=True):
-        assert (row["what"], row["verdict"]) == (known["what"], known["verdict"])
+        assert row["what"] == known["what"]
+        assert row["what"] in TIMED or row["verdict"] == known["verdict"]
         if row["what"] not in ranges(study):
             ours, theirs = (numbers_of(each["measured"]) for each in (row, known))
             np.testing.assert_allclose(ours, theirs, rtol=0.05, atol=1e-6)

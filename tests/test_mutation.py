@@ -5,7 +5,7 @@ import sys
 
 import pytest
 
-from tests.mutation.__main__ import ROOMS, cases, judged
+from tests.mutation.__main__ import ROOMS, Room, cases, judged
 from tests.mutation.lines import Lines
 from tests.mutation.mutants import of
 
@@ -59,7 +59,7 @@ def test_numbers_are_broken_so_that_it_can_matter():
 
 
 def test_lines_of_functions_are_noted_and_not_those_that_run_at_import(tmp_path):
-    file, found = tmp_path / "made.py", Lines(tmp_path)
+    file, found = tmp_path / "made.py", Lines(tmp_path, ["made.py"])
     file.write_text(
         "LEAST = 3\n\n\nclass One:\n    size = 2\n\n    def of(self):\n        return 1\n"
     )
@@ -79,6 +79,8 @@ def test_every_room_has_mutants():
 
 
 def test_tests_that_fail_while_nothing_is_broken_are_told(monkeypatch):
-    monkeypatch.setitem(ROOMS, "costs", (["costs"], ["tests/costs/test_that_is_not_there.py"]))
-    with pytest.raises(SystemExit, match="costs: the tests fail while nothing is broken"):
+    monkeypatch.setitem(ROOMS, "costs", Room(["costs"], ["tests/costs/test_that_is_not_there.py"]))
+    with pytest.raises(
+        SystemExit, match="the tests fail while nothing is broken: tests/costs/test_that"
+    ):
         list(judged(cases("costs")[:1], 1))

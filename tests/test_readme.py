@@ -2,12 +2,11 @@
 
 import re
 import shlex
-import subprocess
-import sys
 from itertools import chain
 
 import pytest
 
+from tests import forks
 from tests.wheel import ROOT
 
 README = (ROOT / "README.md").read_text()
@@ -102,7 +101,5 @@ def test_every_command_of_the_readme_and_the_pages_works(command, tmp_path):
 
 def test_every_snippet_of_the_readme_and_the_pages_runs(tmp_path):
     for text in SNIPPETS:
-        done = subprocess.run(
-            [sys.executable, "-c", text], cwd=tmp_path, capture_output=True, text=True
-        )
+        done = forks.run([], tmp_path, program=text)
         assert done.returncode == 0, done.stderr

@@ -1,12 +1,14 @@
 """What is recorded is not computed again; what is cut off is made up for; what fails is told."""
 
 import json
+import re
 from pathlib import Path
 
 import pytest
 
 from tests import stores
 from tests.faults import bench, cases
+from tests.faults.nights import content
 from tests.test_command_line import of_role
 
 pytestmark = pytest.mark.slow
@@ -276,3 +278,23 @@ def test_what_no_start_stands_for_is_recorded_and_reused(command, tmp_path):
     assert "reused 1 of 1" in told
     other = command("cost=perceptron", "iterations=5", STEP, *words[:1], "seed=1").stdout
     assert "reused" not in other
+
+
+def test_a_kill_in_the_middle_of_a_pass_of_batches_loses_no_number(tmp_path):
+    words = ("normalizer=standard", "optimizer=momentum", "batch=7", "iterations=6")
+    words += ("step_sizes=[0.01,1,1e200]", "records_per_pass=3", "figures=[]")
+    struck, whole = tmp_path / "struck", tmp_path / "whole"
+    for folder in (struck, whole):
+        folder.mkdir()
+    # A pass has 82 updates: the first kill is in the second of them, the other one later.
+    for call in ("100", "200"):
+        killed = bench.struck(
+            struck, "amid a pass", "SIGKILL", *words, "checkpoint=0.001", CALL=call
+        )
+        assert killed.code == -9, killed.err
+        assert not bench.recorded(struck)
+    again = bench.run(struck, *words)
+    assert again.code == 0, again.err
+    assert re.search(r"goes on from iteration \d+ of 18", again.err)
+    assert bench.run(whole, *words).code == 0
+    assert content(struck, 1) == content(whole, 1)

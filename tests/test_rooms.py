@@ -3,6 +3,7 @@
 import ast
 import sys
 import tomllib
+from functools import cache
 from typing import NamedTuple
 
 import pytest
@@ -282,16 +283,19 @@ def room_of(module):
     return max(names, default=(0, ""))[1]
 
 
+@cache
 def imported(file):
-    """Yield the modules and names that a file imports, wherever in it."""
+    """Return the modules and names that a file imports, wherever in it."""
+    modules = []
     for node in ast.walk(ast.parse(file.read_text())):
         if isinstance(node, ast.Import):
-            yield from (alias.name for alias in node.names)
+            modules += [alias.name for alias in node.names]
         elif isinstance(node, ast.ImportFrom):
             assert node.level == 0, f"{file}: relative import"
             for alias in node.names:
                 below = f"{node.module}.{alias.name}"
-                yield below if below in TEXTS else node.module
+                modules.append(below if below in TEXTS else node.module)
+    return tuple(modules)
 
 
 def breaches(file, name):

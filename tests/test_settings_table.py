@@ -30,20 +30,20 @@ FOLLOWS = {
 
 def test_a_setting_without_a_role_is_an_error():
     with pytest.raises(TypeError, match="role"):
-        Setting("batch", default=1, help="points of a step")
-    with pytest.raises(TypeError, match="batch: has the role 'descent'"):
-        Setting("batch", "descent", 1, "points of a step")
+        Setting("quota", default=1, help="points of a step")
+    with pytest.raises(TypeError, match="quota: has the role 'descent'"):
+        Setting("quota", "descent", 1, "points of a step")
 
 
 @pytest.mark.parametrize("role", Role)
 def test_what_follows_from_the_role_of_a_new_setting(role, monkeypatch):
-    monkeypatch.setitem(settings.ROWS, "batch", Setting("batch", role, 1, "points of a step"))
+    monkeypatch.setitem(settings.ROWS, "quota", Setting("quota", role, 1, "points of a step"))
     part, apart = FOLLOWS[role]
     entered = {
-        each for each in ("descent", "asked", "judged") if settings.of_identity(each, {"batch": 2})
+        each for each in ("descent", "asked", "judged") if settings.of_identity(each, {"quota": 2})
     }
     assert entered == {part} - {""}
-    assert (job_digest("-", {"batch": 1}) != job_digest("-", {"batch": 2})) == (
+    assert (job_digest("-", {"quota": 1}) != job_digest("-", {"quota": 2})) == (
         part in ("asked", "judged")
     )
     schemes = pd.DataFrame(
@@ -53,17 +53,17 @@ def test_what_follows_from_the_role_of_a_new_setting(role, monkeypatch):
             "role": "scheme",
             "run_id": list("1234"),
             "tags.sweep_id": "s",
-            "params.batch": list("1212"),
+            "params.quota": list("1212"),
         }
     )
-    assert problems.problems(schemes) == [{"batch": n} if apart else {} for n in "1212"]
-    assert ("batch=1" in labels(schemes)[0]) == (role is not Role.LOCATION)
+    assert problems.problems(schemes) == [{"quota": n} if apart else {} for n in "1212"]
+    assert ("quota=1" in labels(schemes)[0]) == (role is not Role.LOCATION)
 
 
 def test_a_setting_that_is_in_no_row_cannot_be_set(monkeypatch):
-    with pytest.raises(UserError, match="batch: no such setting"):
-        settings.check("batch", 1)
-    assert settings.find("batch") is None
+    with pytest.raises(UserError, match="quota: no such setting"):
+        settings.check("quota", 1)
+    assert settings.find("quota") is None
     with pytest.raises(UserError, match=r"rules\.most: no such setting"):
         settings.check("rules.most", 1)
 

@@ -1,9 +1,11 @@
 """Descend the cost of stacked models on points, all runs of a grid at once."""
 
 __all__ = [
+    "batches",
     "descent",
     "hessian",
     "midway",
+    "minibatch",
     "penalty",
     "preconditioner",
     "problem",

@@ -52,16 +52,17 @@ def descend(
     """Return the histories of R runs that descend together.
 
     start: `(R, *shape)`, of the problem's shape; step_sizes: `(R,)`. Costs and counts at iteration
-    k belong to the weights of iteration k. A run whose cost, weights or gradient stop being finite
-    leaves the stack with its history up to there; the others are unaffected. observe: called at
-    every iteration k with the indices of the remaining runs and their weights `(left, *shape)`,
-    which it must not change. checkpoint: saves the descent from time to time, and on Ctrl-C; a
-    saved descent resumes, and progress and observe are not called for the iterations that it has
-    made. leave: called with k, the indices of the remaining runs and their costs `(left,)`; returns
-    which of them leave the stack, their histories ending there.
+    k belong to the weights of iteration k. In full batches an iteration is an update; otherwise it
+    is a record, after as many updates as the problem says. A run whose cost, weights or gradient
+    stop being finite leaves the stack with its history up to there; the others are unaffected.
+    observe: called at every iteration k with the indices of the remaining runs and their weights
+    `(left, *shape)`, which it must not change. checkpoint: saves the descent from time to time, and
+    on Ctrl-C; a saved descent resumes, and progress and observe are not called for the iterations
+    that it has made. leave: called with k, the indices of the remaining runs and their costs
+    `(left,)`; returns which of them leave the stack, their histories ending there.
     """
     histories = GrowingHistories(train, test, start, iterations)
-    midway = Midway(0, np.arange(len(start)), start, optimizer.init(start))
+    midway = Midway(0, np.arange(len(start)), start, optimizer.init(start), 0)
     if checkpoint:
         midway = checkpoint.resume(histories.read) or midway
     step_sizes_by_run = step_sizes.reshape(-1, *[1] * (start.ndim - 1)).astype(start.dtype)[
@@ -76,7 +77,12 @@ def descend(
                 if checkpoint and midway.k and checkpoint.due():
                     checkpoint.save(histories.to_arrays(midway))
                 k = midway.k  # what it holds is saved on Ctrl-C: it stays until the step is made
-                evaluation = _evaluate(train, midway.weights, k, k < iterations, workspace)
+                if midway.updates < train.updates_before(k):
+                    gradient = train.gradient(midway.weights, midway.updates, workspace)
+                    midway = _update(midway, gradient, optimizer, step_sizes_by_run)
+                    continue
+                with_gradient = train.full_batch and k < iterations
+                evaluation = train.evaluate(midway.weights, with_gradient, workspace)
                 finite = _find_finite(evaluation)
                 histories.diverged_at[midway.alive[~finite]] = k
                 remaining, evaluation, step_sizes_by_run = _select_runs(
@@ -88,32 +94,31 @@ def descend(
                     remaining, evaluation, step_sizes_by_run = _select_runs(
                         stays, remaining, evaluation, step_sizes_by_run
                     )
-                _, alive, weights, state = remaining
                 if observe:
-                    observe(k, alive, weights)
+                    observe(k, remaining.alive, remaining.weights)
                 if progress:
                     progress(k)
-                if k == iterations or not len(alive):
+                if k == iterations or not len(remaining.alive):
                     return _finish(histories)
-                assert evaluation.gradient is not None
-                weights, state = optimizer.step(
-                    weights, evaluation.gradient, state, step_sizes_by_run, *extra
-                )
-                midway = Midway(k + 1, alive, weights, state)
+                following = remaining._replace(k=k + 1)
+                if evaluation.gradient is None:
+                    midway = following
+                else:
+                    midway = _update(
+                        following, evaluation.gradient, optimizer, step_sizes_by_run, *extra
+                    )
     except KeyboardInterrupt:
         if checkpoint and midway.k:
             checkpoint.save(histories.to_arrays(midway))
         raise
 
 
-def _evaluate(
-    train: Problem, weights: Array, k: int, steps: bool, workspace: Workspace
-) -> Evaluation:
-    """Return what iteration k records, with the gradient that its step follows, if any."""
-    if train.full_batch or not steps:  # one pass over the points for both
-        return train.evaluate(weights, steps, workspace)
-    recorded = train.evaluate(weights, False, workspace)
-    return recorded._replace(gradient=train.gradient(weights, k, workspace))
+def _update(
+    midway: Midway, gradient: Array, optimizer: Optimizer, step_sizes: Array, *objective: Any
+) -> Midway:
+    """Return the state after one step of all remaining runs along their gradients."""
+    weights, state = optimizer.step(midway.weights, gradient, midway.state, step_sizes, *objective)
+    return midway._replace(weights=weights, state=state, updates=midway.updates + 1)
 
 
 def _find_finite(evaluation: Evaluation) -> NDArray[np.bool_]:
@@ -146,7 +151,7 @@ def _select_runs(
         None if counts is None else counts[mask],
     )
     state = tuple(array[mask] for array in midway.state)
-    selected = Midway(midway.k, midway.alive[mask], midway.weights[mask], state)
+    selected = midway._replace(alive=midway.alive[mask], weights=midway.weights[mask], state=state)
     return selected, selected_evaluation, step_sizes[mask]
 
 

@@ -34,16 +34,18 @@ class Checkpoint(Protocol):
 
 
 class Midway(NamedTuple):
-    """The state of a descent before it evaluates iteration k.
+    """The state of a descent before it evaluates iteration k, or on its way there.
 
     alive: `(left,)`, the indices of the remaining runs; weights: theirs, `(left, *shape)`; state:
-    the step rule's.
+    the step rule's. updates: how many were made, of which several lie between two records where a
+    step sees a batch of the points.
     """
 
     k: int
     alive: NDArray[np.int64]
     weights: Array
     state: tuple[Array, ...]
+    updates: int
 
 
 class GrowingHistories:
@@ -57,7 +59,7 @@ class GrowingHistories:
         def empty(wanted: bool) -> NDArray[np.float64] | None:
             return np.full((len(start), last + 1), np.nan) if wanted else None
 
-        self.problems = (train, test)
+        self.problems: tuple[Problem, Problem | None] = (train, test)
         self.train = (empty(True), empty(train.classify))
         self.test = (empty(test is not None), empty(test is not None and train.classify))
         self.diverged_at = np.full(len(start), -1)
@@ -85,7 +87,9 @@ class GrowingHistories:
         """Return all that the descent resumes from, however much of iteration k is recorded."""
         return {
             "problems": np.array(self._problems),
+            "order": np.array(self.problems[0].order),
             "iteration": np.array(midway.k),
+            "updates": np.array(midway.updates),
             "diverged_at": np.where(self.diverged_at < midway.k, self.diverged_at, -1),
             "final": self.final,
             "weights": midway.weights,
@@ -101,6 +105,10 @@ class GrowingHistories:
         k, diverged_at = int(arrays["iteration"]), arrays["diverged_at"]
         _check("problems", str(arrays["problems"]) == self._problems)
         _check("iteration", 0 < k <= self.last)
+        train, updates = self.problems[0], int(arrays["updates"])
+        _check("order", str(arrays["order"]) == train.order)
+        between_records = train.updates_before(k - 1) <= updates <= train.updates_before(k)
+        _check("updates", between_records)
         _check_array("diverged_at", diverged_at, self.diverged_at)
         _check("diverged_at", bool(np.all((diverged_at >= -1) & (diverged_at < k))))
         alive = np.flatnonzero(diverged_at == -1)
@@ -124,7 +132,7 @@ class GrowingHistories:
         for name, history in self._histories():
             history[:, :k] = arrays[name]
         self.diverged_at, self.final = diverged_at.copy(), arrays["final"].copy()
-        return Midway(k, alive, arrays["weights"], state)
+        return Midway(k, alive, arrays["weights"], state, updates)
 
     @property
     def _problems(self) -> str:

@@ -49,8 +49,9 @@ class Problem(Protocol):
     """A cost of a model's weights on points, with traits that callers may rely on.
 
     convex: the cost is convex in the weights. linear: this problem as a `Linear`, where scores are
-    linear in the weights, else None. full_batch: the optimizer steps along the gradient of the cost
-    that `evaluate` returns; otherwise along that of `gradient`.
+    linear in the weights, else None. full_batch: each step sees all points, along the gradient of
+    the cost that `evaluate` returns; otherwise it follows that of `gradient`. order: which points
+    the updates see, as a text that a checkpoint holds; empty where all of them do.
     """
 
     @property
@@ -73,6 +74,13 @@ class Problem(Protocol):
     def full_batch(self) -> bool:
         """Whether a step follows the gradient of the recorded cost."""
 
+    @property
+    def order(self) -> str:
+        """The order of the points that the updates see."""
+
+    def updates_before(self, record: int) -> int:
+        """Return the number of updates before record k; in full batches there are k."""
+
     def evaluate(
         self, weights: Array, with_gradient: bool = True, workspace: Workspace | None = None
     ) -> Evaluation:
@@ -83,7 +91,7 @@ class Problem(Protocol):
         """
 
     def gradient(self, weights: Array, k: int, workspace: Workspace | None = None) -> Array:
-        """Return the gradient that step k follows, `(R, *shape)`, such as that of a minibatch."""
+        """Return the gradient that update k follows, `(R, *shape)`, such as that of a minibatch."""
 
     def hessian(self, weights: Array) -> Hessian:
         """Return the second derivatives at the weights of one model, `shape`."""
@@ -170,6 +178,15 @@ class Objective:
     def full_batch(self) -> bool:
         """True: every step uses all points."""
         return True
+
+    @property
+    def order(self) -> str:
+        """Empty: every step uses all points."""
+        return ""
+
+    def updates_before(self, record: int) -> int:
+        """Return the number of updates before a record: one for each before it."""
+        return record
 
     @property
     def points(self) -> Rows:

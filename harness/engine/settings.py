@@ -23,7 +23,10 @@ class Settings:
     `none`. shown_step: the step size whose run represents its scheme, one of step_sizes; None for
     the best. shown_point: the training point, from 0, that `record=[components]` builds up. draws:
     the seeds that drew the data: another draw has other starts; zeros change nothing. fold: make no
-    copy of the points under the scheme; the numbers are the same to rounding. Raises `UserError`.
+    copy of the points under the scheme; the numbers are the same to rounding. batch: how many
+    points a step sees, None for all; iterations are then passes over the points, each recorded
+    `records_per_pass` times, and there are no shadows and no finer step sizes. batch_order,
+    batch_seed: see `engine.batches`. Raises `UserError`.
     """
 
     step_sizes: tuple[float, ...]
@@ -41,6 +44,10 @@ class Settings:
     shown_point: int = default("shown_point")
     draws: tuple[int, ...] = ()
     fold: bool = default("fold")
+    batch: int | None = default("batch")
+    batch_order: str = default("batch_order")
+    batch_seed: int = default("batch_seed")
+    records_per_pass: int = default("records_per_pass")
 
     def __post_init__(self) -> None:
         for field in fields(self):
@@ -52,11 +59,19 @@ class Settings:
             raise UserError(
                 f"shown_step={self.shown_step:g}: is not one of step_sizes; choose of {tried}"
             )
+        if self.batch is not None:
+            object.__setattr__(self, "shadows", False)
+            object.__setattr__(self, "refine", False)
+        elif self.records_per_pass > 1:
+            raise UserError(
+                f"records_per_pass={self.records_per_pass}: without a batch every step is "
+                "recorded; set batch, such as batch=200, or leave records_per_pass out"
+            )
         runs = len(self.step_sizes) * self.starts
         refuse_larger(
             f"iterations={self.iterations}, starts={self.starts}, "
             f"{len(self.step_sizes)} step_sizes",
-            HISTORIES_PER_RUN * FLOAT64_BYTES * runs * (self.iterations + 1),
+            HISTORIES_PER_RUN * FLOAT64_BYTES * runs * (self.records + 1),
             "choose fewer",
         )
         if self.starts > 1 and self.start not in DRAWN:
@@ -66,3 +81,8 @@ class Settings:
                 f"{' or '.join(spell_setting('start', random_start) for random_start in DRAWN)} "
                 "with several starts"
             )
+
+    @property
+    def records(self) -> int:
+        """The records of a run after its start: of each update, or of each part of a pass."""
+        return self.iterations * self.records_per_pass

@@ -114,7 +114,7 @@ def _trace_paths(descent: JudgedDescent, plane: Plane, minimum: Array | None) ->
     plain descent on a quadratic with n weights also `curvature` (n,) and `swing` (n, 2): after k
     steps of size h the weights are at the minimum plus the sum of (1 - h curvature)^k swing.
     """
-    last = descent.settings.iterations
+    last = descent.settings.records
     at = np.unique(np.r_[0, np.geomspace(1, max(last, 1), PATH_LENGTH).round().astype(int)])
     at = at[at <= last]
     rows = {k: n for n, k in enumerate(at.tolist())}

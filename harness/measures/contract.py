@@ -154,7 +154,7 @@ class JudgedDescent:
             self.optimizer,
             repeat_starts(start, len(step_sizes)),
             np.repeat(np.array(step_sizes), len(start)),
-            self.settings.iterations,
+            self.settings.records,
             observe=observe,
         )
 
@@ -193,7 +193,7 @@ class JudgedDescent:
         Where all iterations would take more than 4 MB, they are thinned evenly; the first and the
         last iteration are kept.
         """
-        start, last = self.start[:1], self.settings.iterations
+        start, last = self.start[:1], self.settings.records
         max_iterations = max(2, MAX_PATH_NUMBERS // start.size)
         thinned = np.unique(np.linspace(0, last, max_iterations).round().astype(int))
         wanted, snapshots = set(thinned.tolist()), []

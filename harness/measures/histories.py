@@ -1,6 +1,7 @@
 """All histories of a descent and what they are judged by, so that a job can be judged again."""
 
 from collections.abc import Mapping
+from typing import Any
 
 import numpy as np
 
@@ -18,6 +19,7 @@ from normbench.verdicts.convergence import Rules
 from normbench.verdicts.judging import Bench, Shadows, Step
 
 BENCH = ("minimum", "reference", "epsilon", "fit_seconds", "seconds_a_step")
+COUNTS = ("points", "batch", "records_per_pass")
 
 
 def take(job: FinishedJob) -> Findings:
@@ -28,8 +30,8 @@ def take(job: FinishedJob) -> Findings:
     is that iteration, -1 for a finite run. `shadows` (S, A, M), the last costs of shadows, where
     any run has one, and `shadows_reached` (S, A, M, T), their iterations to each target. `minimum`,
     `reference` (the cost at zero weights), `tie` (NaN for none), `epsilon`, `fit_seconds`,
-    `seconds_a_step`, `points`, each (): see `Bench`. A tag marks an optimizer that finds its own
-    step sizes: its recorded step size 1 is a placeholder.
+    `seconds_a_step`, `points`, `batch`, `records_per_pass`, each (): see `Bench`. A tag marks an
+    optimizer that finds its own step sizes: its recorded step size 1 is a placeholder.
     """
     descent = job.judged_descent
     assert descent is not None
@@ -54,7 +56,7 @@ def take(job: FinishedJob) -> Findings:
             },
             **{name: np.array(getattr(descent.bench, name)) for name in BENCH},
             "tie": np.array(descent.bench.tie if descent.bench.tie else np.nan),
-            "points": np.array(descent.bench.points),
+            **{name: np.array(getattr(descent.bench, name)) for name in COUNTS},
         },
     )
 
@@ -62,11 +64,12 @@ def take(job: FinishedJob) -> Findings:
 def rejudge_histories(arrays: Mapping[str, Array], rules: Rules) -> tuple[Step, ...]:
     """Return a `Step` for each step size of recorded histories, judged by these rules."""
     tie = float(arrays["tie"])
+    numbers: dict[str, Any] = {name: float(arrays[name]) for name in BENCH}
+    numbers |= {name: int(arrays[name]) for name in COUNTS if name in arrays}
     bench = Bench(
         rules=rules,
         tie=None if np.isnan(tie) else tie,
-        points=int(arrays["points"]),
-        **{name: float(arrays[name]) for name in BENCH},
+        **numbers,
     )
     recorded_keys = [metric.key for metric in names.HISTORIES if metric.key in arrays]
     histories = {name: arrays[name].reshape(-1, arrays[name].shape[-1]) for name in recorded_keys}

@@ -66,8 +66,10 @@ def judge_descent(
         tie=theory.threshold if theory.exact and optimizer.plain and train.full_batch else None,
         epsilon=float(np.finfo(start.dtype).eps),
         fit_seconds=seconds[0],
-        seconds_a_step=seconds[1] / max(1, steps_made),
+        seconds_a_step=seconds[1] * settings.records_per_pass / max(1, steps_made),
         points=_points(train),
+        batch=settings.batch or 0,
+        records_per_pass=settings.records_per_pass,
     )
     steps = judging.steps(
         *(histories_by_key(histories), histories.diverged_at, settings.step_sizes, bench),

@@ -45,7 +45,7 @@ def _sampled(descent: JudgedDescent, points: int) -> NDArray[np.int64]:
     passes = settings.iterations * len(settings.step_sizes) * settings.starts
     allowed = allowance(settings.theory, passes, points, int(np.prod(descent.train.shape))).passes
     stretch_work = STRETCH_LENGTH * descent.train.effort.largest
-    recorded = settings.iterations + 1
+    recorded = settings.records + 1
     if recorded <= STRETCH_LENGTH * max(MIN_STRETCHES, allowed // stretch_work):
         return np.arange(recorded)
     first = np.linspace(

@@ -5,6 +5,10 @@ from normbench.measures.contract import Findings, FinishedJob, Measure
 from normbench.theory.spectra import effective_rank, step_threshold
 
 UNKNOWN = float("nan")
+BATCHES = (
+    "a step sees a batch of the points: 2/L is that of all points, and neither finer step sizes "
+    "nor shadows were descended"
+)
 
 
 def take(job: FinishedJob) -> Findings:
@@ -41,12 +45,15 @@ def take(job: FinishedJob) -> Findings:
             metrics[names.EFFECTIVE_RANK.key] = effective_rank(theory.spectrum.variances)
     if job.judged_descent.optimizer.note:
         notes.append(job.judged_descent.optimizer.note)
-    if theory.threshold and not plain:
+    if theory.threshold and not job.judged_descent.optimizer.plain:
         notes.append("2/L speaks of plain gradient descent, not of this optimizer")
     tags = {
         names.BASIS.key: theory.basis if theory.threshold else "none",
         names.PLAIN.key: str(plain).lower(),
     }
+    if not job.judged_descent.train.full_batch:
+        notes.append(BATCHES)
+        tags[names.BATCHED.key] = str(job.judged_descent.optimizer.plain).lower()
     return Findings(metrics, tags, notes=tuple(notes))
 
 

@@ -108,11 +108,14 @@ def pass_through(features: int) -> Affine:
 def join_maps(maps: Sequence[tuple[Affine, NDArray[np.intp]]], features: int) -> Affine:
     """Return maps side by side, each of the features at some positions, out of all features."""
     rows = []
-    for part, positions in maps:
-        matrix = np.zeros((len(part.offset), features))
-        matrix[:, positions] = np.diag(part.matrix) if part.matrix.ndim == 1 else part.matrix
+    for affine_map, positions in maps:
+        own_matrix = affine_map.matrix
+        matrix = np.zeros((len(affine_map.offset), features))
+        matrix[:, positions] = np.diag(own_matrix) if own_matrix.ndim == 1 else own_matrix
         rows.append(matrix)
-    return Affine(np.concatenate(rows), np.concatenate([part.offset for part, _ in maps]))
+    return Affine(
+        np.concatenate(rows), np.concatenate([affine_map.offset for affine_map, _ in maps])
+    )
 
 
 def _unite(scheme: compose.ColumnTransformer) -> AffineTraits | None:
@@ -127,14 +130,14 @@ def _join_columns(scheme: compose.ColumnTransformer) -> Affine | None:
     maps: list[tuple[Affine, NDArray[np.intp]]] = []
     for name, member, columns in scheme.transformers_:
         positions = np.arange(features)[columns]
-        word = member if isinstance(member, str) else ""
-        if word == "drop" or not len(positions):
+        keyword = member if isinstance(member, str) else ""
+        if keyword == "drop" or not len(positions):
             continue
-        own = pass_through(len(positions)) if word else find_affine_map(member)
-        if own is None:
+        affine_map = pass_through(len(positions)) if keyword else find_affine_map(member)
+        if affine_map is None:
             return None
         weight = weights.get(name, 1.0)
-        maps.append((Affine(weight * own.matrix, weight * own.offset), positions))
+        maps.append((Affine(weight * affine_map.matrix, weight * affine_map.offset), positions))
     return join_maps(maps, features) if maps else None
 
 

@@ -79,7 +79,7 @@ class OnColumns(TransformerMixin, BaseEstimator):  # type: ignore[misc]
 
     Attributes:
         positions_: The positions of the features that the scheme gets, `(n,)`.
-        others_: Those of the others, `(N - n,)`.
+        passed_: Those of the others, `(N - n,)`.
         width_: How many features the scheme gives.
     """
 
@@ -99,7 +99,7 @@ class OnColumns(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         """Note which features of points X (P, N) the scheme gets."""
         self.n_features_in_ = X.shape[1]
         self.positions_ = np.array(self.columns(X), dtype=np.intp)
-        self.others_ = np.setdiff1d(np.arange(X.shape[1]), self.positions_)
+        self.passed_ = np.setdiff1d(np.arange(X.shape[1]), self.positions_)
 
     def note_width(self, X: Any) -> Self:
         """Note how many features the fitted scheme gives, from one point X (1, N); return self."""
@@ -116,7 +116,7 @@ class OnColumns(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         X = validate_data(self, X, dtype=POINT_DTYPES, reset=False)
         z = self._transform_selected(X)
         if not self.keeps_places:
-            return np.hstack([z, X[:, self.others_]])
+            return np.hstack([z, X[:, self.passed_]])
         mapped = X.astype(np.result_type(X, z))
         mapped[:, self.positions_] = z
         return mapped
@@ -130,12 +130,12 @@ class OnColumns(TransformerMixin, BaseEstimator):  # type: ignore[misc]
     def inverse_transform(self, X: Any) -> NDArray[Any]:
         """Return points X (P, M) under the scheme as points before it, `(P, N)`."""
         X = np.asarray(X)
-        own = self.positions_ if self.keeps_places else np.arange(self.width_)
-        others = self.others_ if self.keeps_places else np.arange(self.width_, X.shape[1])
+        mapped = self.positions_ if self.keeps_places else np.arange(self.width_)
+        passed = self.passed_ if self.keeps_places else np.arange(self.width_, X.shape[1])
         restored = np.empty((len(X), self.n_features_in_), X.dtype)
-        restored[:, self.others_] = X[:, others]
+        restored[:, self.passed_] = X[:, passed]
         restored[:, self.positions_] = (
-            self.scheme.inverse_transform(X[:, own]) if len(own) else X[:, own]
+            self.scheme.inverse_transform(X[:, mapped]) if len(mapped) else X[:, mapped]
         )
         return restored
 
@@ -151,17 +151,17 @@ class OnColumns(TransformerMixin, BaseEstimator):  # type: ignore[misc]
     def affine_map(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         """Return the map of the fitted scheme, which leaves the other features as they are."""
         size = self.n_features_in_
-        own = find_affine_map(self.scheme) if len(self.positions_) else pass_through(0)
-        assert own is not None
-        if self.keeps_places and own.matrix.ndim == 1:
+        scheme_map = find_affine_map(self.scheme) if len(self.positions_) else pass_through(0)
+        assert scheme_map is not None
+        if self.keeps_places and scheme_map.matrix.ndim == 1:
             factors, offset = np.ones(size), np.zeros(size)
-            factors[self.positions_], offset[self.positions_] = own.matrix, own.offset
+            factors[self.positions_], offset[self.positions_] = scheme_map.matrix, scheme_map.offset
             return factors, offset
-        maps = [(own, self.positions_), (pass_through(len(self.others_)), self.others_)]
+        maps = [(scheme_map, self.positions_), (pass_through(len(self.passed_)), self.passed_)]
         joined = join_maps(maps, size)
         if not self.keeps_places:
             return joined.matrix, joined.offset
-        order = np.argsort(np.r_[self.positions_, self.others_])
+        order = np.argsort(np.r_[self.positions_, self.passed_])
         return joined.matrix[order], joined.offset[order]
 
     def get_feature_names_out(self, input_features: Any = None) -> NDArray[Any]:
@@ -178,6 +178,6 @@ class OnColumns(TransformerMixin, BaseEstimator):  # type: ignore[misc]
             return names
         own_names = self.scheme.get_feature_names_out(names[self.positions_])
         if not self.keeps_places:
-            return np.concatenate([own_names, names[self.others_]])
+            return np.concatenate([own_names, names[self.passed_]])
         names[self.positions_] = own_names
         return names

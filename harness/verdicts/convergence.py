@@ -18,6 +18,7 @@ from normbench.settings import check, default
 History = NDArray[np.float64]
 # Machine epsilons, relative to the start: a smaller rise or fall is rounding.
 ROUNDING_EPSILONS = 64
+SMOOTHED_RECORDS = 5  # of a batch, whose median stands for the one in their middle
 # From good to bad.
 VERDICT_ORDER = tuple(verdict for verdict in names.VERDICTS if verdict != names.FAILED)
 
@@ -99,6 +100,7 @@ def judge(
     epsilon: float = float(np.finfo(np.float64).eps),
     shadows: Sequence[float] = (),
     scaled: bool = True,
+    noisy: bool = False,
 ) -> Judgement:
     """Return the judgement on one run.
 
@@ -106,7 +108,8 @@ def judge(
     start's excess is measured: the least cost where it is known, else the lowest that was seen.
     epsilon: machine epsilon of the run's type, which defines rounding. shadows: the last costs of
     its shadows, NaN for none. scaled: the cost is measured against the start's excess, unless it
-    grows with the weights whatever they classify.
+    grows with the weights whatever they classify. noisy: its steps see batches, and the history is
+    the running median; where the tail covers it, nothing says whether the cost is at rest.
     """
     if diverged:
         return Judgement(
@@ -135,7 +138,12 @@ def judge(
         above = ", and it ends above the start"
         reason = "the cost rises at the end of the run and finds no new low"
         return Judgement(names.CYCLING, reason + (above if history[-1] > history[0] else ""))
-    if flat(history, rules):
+    if noisy and tail_length(history, rules) >= len(history) - 1:
+        reason = (
+            f"{len(history) - 1} records are too few to say whether the cost is at rest: the tail "
+            f"is {tail_length(history, rules)}"
+        )
+    elif flat(history, rules):
         reason = f"flat, but not under {rules.excess:g} of the starting excess cost"
     elif down:
         reason = "the cost still falls at the end"
@@ -200,9 +208,27 @@ def flat(history: History, rules: Rules) -> bool:
 
     The tail is the last `rules.tail` of the run, and `rules.least_tail` iterations at least.
     """
-    length = max(rules.least_tail, round(rules.tail * (len(history) - 1)))
-    tail = history[-(length + 1) :]
+    tail = history[-(tail_length(history, rules) + 1) :]
     return bool(np.ptp(tail) < rules.variation * (history[0] - history.min()))
+
+
+def tail_length(history: History, rules: Rules) -> int:
+    """Return the iterations of the tail; more than the run has where that is short."""
+    return max(rules.least_tail, round(rules.tail * (len(history) - 1)))
+
+
+def running_median(history: History) -> History:
+    """Return the median of each record and its neighbours, two on either side.
+
+    Near the ends there are as many neighbours on both sides as the shorter side has, so that a
+    monotone history stays as it is. It is NaN beside a NaN.
+    """
+    smooth = np.array(history)
+    for width in range(3, SMOOTHED_RECORDS + 1, 2):  # the wider ones replace the narrower
+        if width <= len(history):
+            windows = np.lib.stride_tricks.sliding_window_view(history, width)
+            smooth[width // 2 : len(history) - width // 2] = np.median(windows, axis=-1)
+    return smooth
 
 
 def cycling(history: History, rules: Rules, rounding: float) -> bool:

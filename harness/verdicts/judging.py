@@ -78,7 +78,8 @@ class Bench:
     neither falls nor rises, if there is one: `2/L` of plain descent on a quadratic. epsilon: of the
     runs' type. fit_seconds: of the scheme; seconds_a_step: of a run and step. points: how many
     there are, where step sizes are compared by misclassified points; 0 where they are compared by
-    the cost.
+    the cost. batch: how many points a step sees, 0 for all; the records of a batch
+    are noisy, and its iterations are passes of `records_per_pass` records each.
     """
 
     rules: Rules
@@ -89,6 +90,8 @@ class Bench:
     fit_seconds: float
     seconds_a_step: float
     points: int = 0
+    batch: int = 0
+    records_per_pass: int = 1
 
     @property
     def compared(self) -> str:
@@ -105,15 +108,20 @@ class Bench:
         """The cost, or the count, of each target by its name."""
         return convergence.targets(*self.span)
 
+    def smooth(self, history: Array) -> Array:
+        """Return the history that rules apply to: of a batch, the running median of its records."""
+        return convergence.running_median(history) if self.batch else history
+
     def judge(
         self, history: Array, step_size: float, diverged_at: int, shadows: Sequence[float] = ()
     ) -> Judgement:
         """Return the judgement on one run of costs `(K + 1,)`; shadows: its shadows' last costs."""
         diverged = diverged_at >= 0
-        finite = history[:diverged_at] if diverged else history
+        finite = self.smooth(history[:diverged_at] if diverged else history)
         judgement = convergence.judge(
             *(finite, diverged, self.minimum, self.rules, self.epsilon, shadows),
             scaled=not self.points,
+            noisy=self.batch > 0,
         )
         if judgement.verdict in (names.DIVERGED, names.BY_ROUNDING) or not self.tie:
             return judgement
@@ -159,12 +167,12 @@ def steps(
         for number, size in enumerate(step_sizes)
     ]
     finite = [
-        None if step.verdict in names.UNRANKED else step.histories[bench.compared]
+        None if step.verdict in names.UNRANKED else bench.smooth(step.histories[bench.compared])
         for step in judged_steps
     ]
     counts = convergence.to_lowest(finite, bench.span[0])
     return tuple(
-        replace(step, metrics={**step.metrics, names.TO_LOWEST.key: count})
+        replace(step, metrics={**step.metrics, names.TO_LOWEST.key: count / bench.records_per_pass})
         for step, count in zip(judged_steps, counts)
     )
 
@@ -241,8 +249,10 @@ def _reached(values: Array, bench: Bench) -> dict[str, Array]:
 
     values: the history that step sizes are compared by, `(starts, K + 1)`.
     """
+    smooth_values = [bench.smooth(run) for run in values]
     return {
-        name: np.array([convergence.reached(run, goal) for run in values])
+        name: np.array([convergence.reached(run, goal) for run in smooth_values])
+        / bench.records_per_pass
         for name, goal in bench.targets.items()
     }
 

@@ -160,13 +160,16 @@ def fewest(counts: Mapping[float, float], numbers: list[int]) -> Fewest | None:
 
     counts: iterations by number, of all step sizes that were tried; infinite where the target is
     not reached. Each step size counts with the median of it and of its two neighbours, since a
-    single one may be lucky; of equal ones the smaller.
+    single one may be lucky; of equal ones the smaller. The step size returned is the one of the
+    three that takes the median.
     """
     smooth = smooth_counts(counts, numbers)
     best = int(np.argmin(smooth))
     if not np.isfinite(smooth[best]):
         return None
-    return bound_iterations(float(smooth[best]), numbers[best], counts)
+    neighbours = [numbers[best], *numbers[max(best - 1, 0) : best], *numbers[best + 1 : best + 2]]
+    median = next(number for number in neighbours if counts.get(number) == smooth[best])
+    return bound_iterations(float(smooth[best]), median, counts)
 
 
 def smooth_counts(counts: Mapping[float, float], numbers: list[int]) -> NDArray[np.float64]:

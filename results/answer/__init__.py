@@ -1,3 +1,13 @@
 """The answer of a comparison: sentences, summary tables, and theory against observation."""
 
-__all__ = ["cause", "closing", "fastest", "headline", "race", "ranking", "tables", "theory_table"]
+__all__ = [
+    "cause",
+    "closing",
+    "fastest",
+    "headline",
+    "race",
+    "ranking",
+    "seconds",
+    "tables",
+    "theory_table",
+]

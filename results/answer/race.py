@@ -2,7 +2,6 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -10,7 +9,7 @@ import pandas as pd
 from normbench import names
 from normbench.results.compare import comparisons, evidence, problems
 from normbench.results.compare.merging import unmerged
-from normbench.results.compare.reached import compared, counts, reached
+from normbench.results.compare.reached import compared, counts, goals, reached
 from normbench.results.store.rows import as_rows, number_in, shared_value
 from normbench.results.store.runs import Sweep
 
@@ -156,15 +155,10 @@ def _uncertain_schemes(experiment_sweep: Sweep, target: str, jobs: pd.DataFrame)
     """Return the schemes with a run that rounding decides and that ended at or below the target."""
     steps = unmerged(experiment_sweep).of_role(names.STEP)
     undecided_steps = steps[steps["verdict"] == names.BY_ROUNDING]
-    jobs_by_id = {row["run_id"]: row for row in as_rows(jobs)}
+    jobs_by_id = {row["run_id"]: row for row in as_rows(jobs.join(goals(jobs, target)))}
     return frozenset(
-        jobs_by_id[step["parent"]]["scheme"]
+        job["scheme"]
         for step in as_rows(undecided_steps)
-        if step["parent"] in jobs_by_id and _ends_below(step, jobs_by_id[step["parent"]], target)
+        if (job := jobs_by_id.get(step["parent"])) is not None
+        and number_in(step, names.final(compared(job)).column) <= job["goal"]
     )
-
-
-def _ends_below(step: Mapping[Any, Any], job: Mapping[Any, Any], target: str) -> bool:
-    """Return whether a step run's final cost, or count, is at or below its job's target."""
-    final = number_in(step, names.final(compared(job)).column)
-    return bool(final <= number_in(job, names.target(target).column))

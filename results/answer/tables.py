@@ -169,6 +169,8 @@ def cells(table: pd.DataFrame) -> dict[str, list[str]]:
         **dict.fromkeys(COST_COLUMNS, "{:.6f}"),
         EXCESS_LEFT: "{:.2%}",
         "seconds": "{:.2f}",
+        **dict.fromkeys(("fit", "an iteration", "seconds to target"), "{:.3g}"),
+        "fit in iterations": "{:.0f}",
         "misclassified": "{:g}",
         "test misclassified": "{:g}",
         "steps": "{:.0f}",

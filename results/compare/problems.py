@@ -38,6 +38,7 @@ IDLE_SEED_REMEDIES = {
     "seed": "; start=normal draws starts by it, and dataset.split_seed draws splits",
     "dataset.split_seed": "; dataset.test_fraction=0.25 holds points out by it",
     "dataset.seed": "",
+    "batch_seed": "; batch=200 draws batches by it",
 }
 
 
@@ -343,6 +344,8 @@ def _value_count(text: str) -> int:
 def budget(schemes: pd.DataFrame) -> str:
     """Return the iterations and optimizer of scheme runs as `in 100 iterations of adam`.
 
+    With a batch these are `passes in batches of 200`.
+
     A number or optimizer that differs between runs is left out. The text is empty where there was
     no descent.
     """
@@ -353,7 +356,11 @@ def budget(schemes: pd.DataFrame) -> str:
     )  # a user may have written 1e3
     if iterations == 0:
         return ""
-    iterations_text = "1 iteration" if iterations == 1 else f"{iterations} iterations"
+    batch = shared_value(schemes, names.setting("batch"), "None")
+    unit = ("iteration", "iterations") if batch == "None" else ("pass", "passes")
+    iterations_text = f"{iterations} {unit[iterations != 1]}"
+    if batch not in ("", "None"):
+        iterations_text += f" in batches of {batch}"
     phrases = ["" if iterations is None else iterations_text, optimizer]
     budget_text = " of ".join(phrase for phrase in phrases if phrase)
     return f"in {budget_text}" if budget_text else ""

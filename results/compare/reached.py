@@ -63,7 +63,7 @@ def _reached(sweeps: Sequence[Sweep], target: str, measure: str) -> pd.DataFrame
     schemes = problems.scheme_runs(sweeps)
     if schemes.empty:
         return pd.DataFrame(columns=REACHED_COLUMNS)
-    schemes = schemes.join(_goals(schemes, target))
+    schemes = schemes.join(goals(schemes, target))
     rows = [
         row
         for number, sweep in enumerate(sweeps)
@@ -156,7 +156,7 @@ def tuned_once(sweep: Sweep, target: str = "1e-2") -> pd.DataFrame:
     schemes = problems.scheme_runs([sweep])
     if schemes.empty:
         return pd.DataFrame(columns=columns)
-    schemes = schemes.join(_goals(schemes, target))
+    schemes = schemes.join(goals(schemes, target))
     steps = dict(list(sweep.of_role(names.STEP).groupby("parent")))
     iterations_by_run = _iterations_held(sweep, schemes[schemes["lowered"]])
     rows = []
@@ -218,12 +218,17 @@ def _iterations_by_size(
     return counts | {step_size(step): _recorded_value(step, target, "iterations") for step in rows}
 
 
-def _goals(schemes: pd.DataFrame, target: str) -> pd.DataFrame:
+def goals(schemes: pd.DataFrame, target: str) -> pd.DataFrame:
     """Return, by run, the goal (the cost or count to reach) and the costs that define it.
 
-    The columns are `goal`, `minimum`, `start` (the starting excess) and `lowered`: whether the goal
-    is that of another scheme of the problem, and lower than the run's own target by more than the
-    rounding of a least cost.
+    Args:
+        schemes: The scheme runs, as `problems.scheme_runs` returns them.
+        target: The target, a key of `names.TARGETS`.
+
+    Returns:
+        One row a run. The columns are `goal`, `minimum`, `start` (the starting excess) and
+        `lowered`: whether the goal is that of another scheme of the problem, and lower than the
+        run's own target by more than the rounding of a least cost.
     """
     missing = pd.Series(np.nan, index=schemes.index)
     targets, minimum, tenth_target = (
@@ -232,10 +237,10 @@ def _goals(schemes: pd.DataFrame, target: str) -> pd.DataFrame:
     )
     is_counted = counts(schemes)
     minimum = minimum.mask(is_counted, 0.0)
-    goals = pd.DataFrame(
+    goal_table = pd.DataFrame(
         {"goal": targets, "minimum": minimum, "start": (tenth_target - minimum) * 10}
     )
-    goals["lowered"] = False
+    goal_table["lowered"] = False
     for _, rows in schemes[~is_counted].groupby(problems.PROBLEM_COLUMNS, sort=False):
         if problems.own_functions(rows):
             continue
@@ -243,10 +248,10 @@ def _goals(schemes: pd.DataFrame, target: str) -> pd.DataFrame:
             split_targets = targets[split_rows.index]
             lowest = split_targets.min()
             if np.isfinite(lowest):
-                goals.loc[split_rows.index] = goals.loc[split_targets.idxmin()].to_numpy()
+                goal_table.loc[split_rows.index] = goal_table.loc[split_targets.idxmin()].to_numpy()
                 is_lowered = split_targets - lowest > 1e-6 * abs(lowest)
-                goals.loc[split_rows.index, "lowered"] = is_lowered
-    return goals
+                goal_table.loc[split_rows.index, "lowered"] = is_lowered
+    return goal_table
 
 
 def _upper_medians(groups: Any) -> pd.DataFrame:
@@ -358,9 +363,9 @@ def _in_measure(scheme: Mapping[Any, Any], iterations: float, measure: str) -> f
 
 def _iterations_held(sweep: Sweep, schemes: pd.DataFrame) -> dict[str, dict[float, float]]:
     """Return, by scheme run and step size, the iteration from which the costs stay at its goal."""
-    goals = dict(zip(schemes["run_id"], schemes["goal"]))
+    goal_by_run = dict(zip(schemes["run_id"], schemes["goal"]))
     steps = sweep.of_role(names.STEP)
-    steps = steps[steps["parent"].isin(goals)]
+    steps = steps[steps["parent"].isin(goal_by_run)]
     iterations_by_run: dict[str, dict[float, float]] = {}
     for step in as_rows(steps):
         iterations_by_run.setdefault(step["parent"], {})[step_size(step)] = np.inf
@@ -372,7 +377,7 @@ def _iterations_held(sweep: Sweep, schemes: pd.DataFrame) -> dict[str, dict[floa
     for run_id, rows in table.groupby("run_id"):
         step = steps_by_id[str(run_id)]
         costs = dict(zip(rows["iteration"], rows[names.TRAIN_COST.key]))
-        iterations = first_iteration_below(costs, goals[step["parent"]])
+        iterations = first_iteration_below(costs, goal_by_run[step["parent"]])
         iterations_by_run[step["parent"]][step_size(step)] = iterations
     return iterations_by_run
 

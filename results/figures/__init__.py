@@ -17,6 +17,7 @@ NAMES = {
     "step_sizes": "final cost over the step size, with verdicts and predictions",
     "phase_diagram": "step size x scheme: what is left, the verdicts, and the predictions",
     "sharpness": "step x L / 2 along the path against 1 (record=[sharpness])",
+    "landing": "where steps land: 0 at the start, 1 at the minimum (record=[landing])",
     "contours": "the cost over two weights, with the descent's path (record=[contours])",
     "fit": "the fitted model over one feature (record=[fit])",
     "film": "raw to normalized in two features, to play as GIF and SVG (record=[film])",

@@ -30,6 +30,7 @@ DECADES_LABEL = "cost, decades above its start"
 EXCESS_SCALE = "excess"  # a value of the option `scale`
 ANNOTATION_LABELS = ("_lead", "_lost", "_slope")  # labels of lines that are not histories
 INVISIBLE_RATIO = 20  # a curve with this factor fewer iterations than another looks vertical
+SECONDS = (names.FIT_SECONDS.column, names.SECONDS_A_STEP.column)
 DIVERGED_GID = "lost"  # the id of the curve of a run that diverged
 
 
@@ -41,6 +42,7 @@ def draw(
     first: int = 0,
     scale: str | None = None,
     shape: Shape = SCREEN,
+    by: str = "iterations",
 ) -> Figure:
     """Return the figure: one curve for each run, with dashed test histories and quartile bands.
 
@@ -55,8 +57,11 @@ def draw(
         scale: `linear` or `log`; `excess` if the costs are excess, from `excess.histories`, and
             the runs have slopes; None chooses by the range.
         shape: the format of the figure.
+        by: the horizontal axis, a key of `transforms.AXES`; of seconds, the runs have those of the
+            fit and of an iteration.
     """
     drawn_histories = histories[histories["iteration"] >= first]
+    drawn_histories = transforms.place_across(drawn_histories, runs, by)
     in_percent = transforms.shares_an_axis(drawn_histories, runs)
     if in_percent:
         drawn_histories = transforms.to_percent(drawn_histories, runs)
@@ -84,7 +89,8 @@ def draw(
         for axis, panel in zip(axes, drawn_panels):
             _draw_panel(axis, drawn_histories, runs, panel, scale, shape, height, all_diverged)
             is_linear = axis.get_xscale() == "linear"
-            axis.set_xlabel(panel[0].axis if is_linear else f"{panel[0].axis}, logarithmic")
+            axis_label = transforms.AXES[by]
+            axis.set_xlabel(axis_label if is_linear else f"{axis_label}, logarithmic")
             axis.set_ylabel(_vertical_label(panel[0], scale, in_percent, all_diverged))
         notes = _notes(drawn_histories, runs, scale)
         if notes:
@@ -142,9 +148,13 @@ def _draw_panel(
             )
         if run["label"] in equal_labels[:1] or not equal_labels:
             curve_ends.append(End(curve_label, float(metric_values.iloc[-1]), look))
-    last_iteration = style.limit_to_iterations(axis, axis.lines)
-    _set_iteration_ticks(axis, last_iteration)
-    _lead_to_labels(axis, last_iteration)
+    last = style.limit_to_iterations(axis, axis.lines)
+    if histories[transforms.ACROSS].equals(histories["iteration"]):
+        _set_iteration_ticks(axis, last)
+    else:
+        axis.set_xlim(0, last)
+        axis.xaxis.set_major_locator(MaxNLocator(4))
+    _lead_to_labels(axis, last)
     _set_scale(axis, [curve_end.value for curve_end in curve_ends], panel[0], scale)
     end_labels(axis, curve_ends, shape, height, has_markers=False)
 
@@ -164,7 +174,7 @@ def _mark_divergence(axis: Any, rows: pd.DataFrame, metric: names.Metric, look: 
     """Mark the last finite iteration of a run that diverged."""
     axis.lines[-1].set_gid(DIVERGED_GID)
     last_index = rows[metric.key].dropna().index[-1]
-    position = rows.loc[last_index, "iteration"], rows.loc[last_index, metric.key]
+    position = rows.loc[last_index, transforms.ACROSS], rows.loc[last_index, metric.key]
     color, marker = style.text_color(look.color), style.VERDICT_LOOKS[names.DIVERGED][1]
     axis.plot(*position, marker=marker, color=color, ls="", label="_lost", zorder=4)
 
@@ -181,8 +191,9 @@ def _draw_slope(axis: Any, rows: pd.DataFrame, run: Mapping[Any, Any], look: Loo
     slope_costs = (
         1.6 * cost[last_index] * factor ** (end_iterations - end_iterations[-1]).astype(float)
     )
+    across = rows[transforms.ACROSS].to_numpy()
     axis.plot(
-        end_iterations,
+        across[[last_index - max(1, last_index // 2), last_index]],
         slope_costs,
         color=style.text_color(look.color),
         ls=(0, (1, 1)),
@@ -224,16 +235,16 @@ def _lead_to_labels(axis: Any, last_iteration: float) -> None:
 
 def _draw_curve(axis: Any, rows: pd.DataFrame, panel: Panel, look: Look) -> None:
     """Draw one run: a band of quartiles, a dashed test history, a solid training history."""
-    iterations = rows["iteration"]
+    across = rows[transforms.ACROSS]
     train, test = panel
     curve_style = style.unmarked_curve(look)
     if transforms.has_metric(rows, test):
         test_style = {"ls": (0, (4, 3)), "alpha": 0.55}
-        axis.plot(iterations, rows[test.key], label="_test", **curve_style | test_style)
+        axis.plot(across, rows[test.key], label="_test", **curve_style | test_style)
     low, high = (names.quartile(train, quartile).key for quartile in names.QUARTILES)
     if low in rows:
-        axis.fill_between(iterations, rows[low], rows[high], color=look.color, alpha=0.2, lw=0)
-    axis.plot(iterations, rows[train.key], **curve_style)
+        axis.fill_between(across, rows[low], rows[high], color=look.color, alpha=0.2, lw=0)
+    axis.plot(across, rows[train.key], **curve_style)
 
 
 def _set_scale(axis: Any, end_values: list[float], metric: names.Metric, scale: str | None) -> None:
@@ -335,8 +346,20 @@ def draw_runs(
         table = material.histories(sweep, runs)
     if table.empty:
         return None
+    if options.by == "seconds":
+        runs = _with_seconds(material.schemes(sweep, experiment), runs)
+        if not table["run_id"].isin(runs.dropna(subset=list(SECONDS))["run_id"]).any():
+            return None
     first, scale = options.first, options.scale
-    return draw(table, runs, title, first=first, scale=scale, shape=options.shape)
+    return draw(table, runs, title, first=first, scale=scale, shape=options.shape, by=options.by)
+
+
+def _with_seconds(schemes: pd.DataFrame, runs: pd.DataFrame) -> pd.DataFrame:
+    """Return runs with the seconds that were recorded of their jobs; NaN where there are none."""
+    jobs = runs["run_id"].where(runs["run_id"].isin(schemes["run_id"]), runs.get("parent"))
+    by_job = schemes.set_index("run_id")
+    columns = {name: by_job.get(name, pd.Series(dtype=float)) for name in SECONDS}
+    return runs.assign(**{name: jobs.map(column) for name, column in columns.items()})
 
 
 def _select_runs(sweep: Sweep, experiment: str, step_sizes: tuple[float, ...]) -> pd.DataFrame:

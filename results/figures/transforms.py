@@ -12,7 +12,33 @@ from normbench.results.store.rows import as_rows
 # The metrics of each panel: of the training points, and of the test points.
 PANELS = (names.HISTORIES[0::2], names.HISTORIES[1::2])
 POINT_COUNTS = ("train_points", "test_points")  # columns of the runs
+AXES = {
+    "iterations": names.ITERATION,
+    "seconds": "seconds of one run, after those of the scheme's fit",
+}
+ACROSS = "across"  # the column of the horizontal axis
 EQUALITY_TOLERANCE = 1e-8  # relative: full whitenings have the same costs up to rounding
+
+
+def place_across(histories: pd.DataFrame, runs: pd.DataFrame, by: str) -> pd.DataFrame:
+    """Return histories with a column `ACROSS`: their iterations, or seconds of one run.
+
+    A run's seconds are those of the scheme's fit, and for each iteration its share of the descent
+    of the whole grid. Runs without recorded seconds are left out.
+
+    Args:
+        histories: one row for each run and iteration.
+        runs: the runs; by seconds with the columns of both recorded seconds.
+        by: a key of `AXES`.
+    """
+    if by == "iterations":
+        return histories.assign(**{ACROSS: histories["iteration"]})
+    fit, step = (
+        histories["run_id"].map(runs.set_index("run_id")[metric.column].astype(float))
+        for metric in (names.FIT_SECONDS, names.SECONDS_A_STEP)
+    )
+    timed = histories.assign(**{ACROSS: fit + step * histories["iteration"]})
+    return timed.dropna(subset=ACROSS, ignore_index=True)
 
 
 def has_metric(histories: pd.DataFrame, metric: names.Metric) -> bool:

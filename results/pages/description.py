@@ -1,4 +1,4 @@
-"""The Markdown descriptions on MLflow's pages: question, answer, table and links."""
+"""The Markdown descriptions on MLflow's pages: answer, question, table and links."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -31,10 +31,12 @@ def write(sweep: Sweep, experiment: str, picture: str = "") -> str:
         headline.headline(experiment_sweep, experiment),
         cause.cause(experiment_sweep, experiment),
     )
-    head = [
+    answers = [clean.markdown(sentence) for sentence in sentences if sentence]
+    head = [  # the answer first: MLflow shows two lines until the description is unfolded
+        *answers[:1],
         f"Comparison {clean.markdown(sweep.sweep_id)}: "
         f"**{clean.markdown(answer.question(sweep, experiment))}**",
-        *(clean.markdown(sentence) for sentence in sentences if sentence),
+        *answers[1:],
         *(
             [f"![What each step size leaves]({_file_path(experiment_sweep, picture)})"]
             if picture

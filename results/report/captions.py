@@ -22,6 +22,7 @@ MAX_SENTENCES = 4  # one per scheme; of more schemes, only the first and the las
 CONDITION = "The condition number of the cost's curvature"
 COVARIANCE = "The condition number of the points' covariance"
 SHARPEST = "At the end, step size x L / 2"
+SOFT_LANDING = "The share of directions that a step goes less than 0.1 of the way to their minimum"
 VARIANCE_SHARE = 0.9  # of the total variance, which the counted directions hold together
 # A coordinate whose standard deviation is below this share of its largest entry is constant.
 CONSTANT_SPREAD = 1e-12
@@ -307,6 +308,7 @@ FINDINGS: dict[str, Callable[[Sweep, str], list[Sentence]]] = {
     "contours": _range_of_metric(CONDITION, names.CONDITION),
     "data": _range_of_metric(COVARIANCE, names.COVARIANCE_CONDITION),
     "sharpness": _range_of_metric(SHARPEST, names.SHARPNESS),
+    "landing": _range_of_metric(SOFT_LANDING, names.LANDING_SOFT),
     "biplot": _range_of_arrays("biplot", _variance_of_plane),
     "features": _range_of_arrays("features", _widths),
     "projection": _projection,

@@ -95,6 +95,10 @@
       (Math.abs(Math.log(other / raw)) < Math.abs(Math.log(one / raw)) ? other : one)));
     const shown = new Set(schemes), own = new Map();
     let each = true, common = schemes.map((scheme) => scheme.best).find((size) => size) ?? sizes[0];
+    const timed = schemes.every((scheme) => scheme.step > 0), clock = section.querySelector(".timed");
+    const bySeconds = () => clock.firstChild.checked;
+    const placed = (scheme, k) => (bySeconds() ? scheme.fit + k * scheme.step : k);
+    const last = () => Math.max(0, ...[...shown].map((scheme) => placed(scheme, iterations)));
     const stepOf = (scheme) => (each ? own.get(scheme) ?? scheme.best ?? common : common);
 
     const slider = section.querySelector("input[type=range]");
@@ -159,12 +163,11 @@
       }
     }
     const counts = make("div", { class: "what" }, axis);
-    [0, 0.5, 1].forEach((part) =>
-      make("span", { style: `left:${100 * part}%` }, counts, String(Math.round(part * iterations))));
+    const ticks = [0, 0.5, 1].map((part) => [part, make("span", { style: `left:${100 * part}%` }, counts)]);
 
     const curve = ({ scheme, right, end }) => {
       const size = stepOf(scheme), draw = right.getContext("2d");
-      const { width, height } = right, across = (k) => k / iterations * width;
+      const { width, height } = right, across = (k) => placed(scheme, k) / last() * width;
       const down = (left) => height * (1 - Math.min(Math.max(left, 0), 1.2));
       draw.clearRect(0, 0, width, height);
       const found = history(scheme, size, iterations), layers = layersOf(scheme, size, iterations);
@@ -185,9 +188,9 @@
         }
       } else {
         draw.beginPath();
-        draw.moveTo(0, height);
+        draw.moveTo(across(0), height);
         found.left.forEach((left, n) => { if (left !== null) draw.lineTo(across(found.at[n]), down(left)); });
-        draw.lineTo(width, height);
+        draw.lineTo(across(iterations), height);
         draw.fillStyle = "rgba(128,128,128,.25)";
         draw.fill();
       }
@@ -256,6 +259,9 @@
     const modes = [...section.querySelectorAll("input[type=radio]")];
     const refresh = () => {
       toSlider();
+      ticks.forEach(([part, tick]) => {
+        tick.textContent = bySeconds() ? `${short(part * last())} s` : String(Math.round(part * iterations));
+      });
       modes.forEach((mode) => { mode.checked = (mode.value === "each") === each; });
       section.querySelector("output").textContent = each ? "" : short(common);
       slider.setAttribute("aria-valuetext", short(common));
@@ -269,6 +275,7 @@
       card.hidden = !schemes.some((scheme) => shown.has(scheme) && scheme.plane);
       if (!card.hidden) planes(card);
       const state = new URLSearchParams(each ? {} : { step: short(common, 6) });
+      if (bySeconds()) state.set("by", "seconds");
       if (shown.size < schemes.length) state.set("schemes", [...shown].map((one) => one.label).join(","));
       // The address, which may be sent; a frame has none of its own.
       if (touched && window === window.top) window.history.replaceState(null, "", `#${state}`);
@@ -279,6 +286,7 @@
     const boxes = section.querySelector(".schemes");
     const wanted = new URLSearchParams(window.location.hash.slice(1));
     if (Number(wanted.get("step")) > 0) { each = false; common = snap(Number(wanted.get("step"))); }
+    [clock.hidden, clock.firstChild.checked] = [!timed, timed && wanted.get("by") === "seconds"];
     const kept = wanted.get("schemes")?.split(",");
     schemes.forEach((scheme) => {
       const label = make("label", {}, boxes), box = make("input", { type: "checkbox" }, label);
@@ -293,6 +301,7 @@
       each = mode.value === "each";
       own.clear();
     })));
+    clock.addEventListener("change", change(() => {}));
     slider.addEventListener("input", change(() => { each = false; common = ofSlider(); }));
     board.addEventListener("pointerdown", () => { touched = true; }, true);
     section.hidden = false;

@@ -56,7 +56,7 @@ def data(sweep: Sweep, experiment: str) -> str:
             zip(scheme_steps[names.STEP_TAG.column].astype(float), scheme_steps["verdict"])
         )
         scheme: dict[str, Any] = {"label": label, "color": _ink(look.color)}
-        scheme |= _steps(scheme_arrays, verdicts) | _best(row)
+        scheme |= _steps(scheme_arrays, verdicts) | _best(row) | _seconds(row)
         if label in layered:
             scheme |= _layers(layered[label].layers)
         if levels and label in planes:
@@ -107,6 +107,15 @@ def _best(row: Mapping[Any, Any]) -> dict[str, float]:
     """Return the best or shown step size, where one is recorded."""
     best = number_in(row, names.STEP_TAG.column)
     return {"best": best} if np.isfinite(best) else {}
+
+
+def _seconds(row: Mapping[Any, Any]) -> dict[str, float]:
+    """Return the seconds of the fit and of an iteration of one run, where they are recorded."""
+    fit, step = (
+        number_in(row, metric.column) for metric in (names.FIT_SECONDS, names.SECONDS_A_STEP)
+    )
+    is_timed = np.isfinite(fit) and step > 0
+    return {"fit": float(f"{fit:.3g}"), "step": float(f"{step:.3g}")} if is_timed else {}
 
 
 def _layers(layers: melt.Layers) -> dict[str, Any]:

@@ -17,6 +17,8 @@ from normbench.results.answer import cause, headline, tables
 from normbench.results.answer import closing as answer
 from normbench.results.compare import heldout
 from normbench.results.figures import NAMES, drawing
+from normbench.results.figures.base.material import Options
+from normbench.results.figures.transforms import AXES
 from normbench.results.report import inline
 from normbench.results.report import page as report
 from normbench.results.safe import clean
@@ -138,12 +140,15 @@ class Comparison:
         sentences = [first, *causes * (len(self.sweep.experiments) == 1), overall]
         return " ".join(filter(None, sentences))
 
-    def figure(self, name: str = "histories", experiment: str | None = None) -> Figure:
+    def figure(
+        self, name: str = "histories", experiment: str | None = None, by: str = "iterations"
+    ) -> Figure:
         """Draw a figure.
 
         Args:
             name: One of the names on the page *Figures*, such as `melt`.
             experiment: The data set and cost, such as `iris-softmax`; the first by default.
+            by: `iterations` or `seconds`, what histories are drawn over.
 
         Returns:
             A figure of matplotlib.
@@ -157,7 +162,9 @@ class Comparison:
         if experiment not in self.sweep.experiments:
             experiments = ", ".join(self.sweep.experiments)
             raise ResultsError(f"experiment {experiment}: is not here; there are {experiments}")
-        figure = drawing.figure(self.sweep, experiment, name)
+        if by not in AXES:
+            raise ResultsError(f"by={by}: must be one of {', '.join(AXES)}")
+        figure = drawing.figure(self.sweep, experiment, name, Options(by=by))
         if figure is None:
             raise ResultsError(f"figure {name}: nothing was recorded for it; it is {NAMES[name]}")
         return figure

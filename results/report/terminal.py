@@ -9,7 +9,7 @@ import pandas as pd
 from rich.console import Console
 
 from normbench import names
-from normbench.results.answer import cause, fastest, headline
+from normbench.results.answer import cause, fastest, headline, seconds
 from normbench.results.answer import closing as answer
 from normbench.results.answer import theory_table as theory
 from normbench.results.answer.race import race_target
@@ -172,6 +172,10 @@ def print_theory(sweep: Sweep) -> None:
             terminal, NO_THEORY if _without_theory(sweep) else "Theory promises no step size here."
         )
         terminal.print()
+    target = race_target(sweep)
+    timed = seconds.seconds(sweep, target)
+    if not timed.empty:
+        _print_table(terminal, headings.SECONDS.format(share=100 * float(target)), timed)
     _print_held_out(terminal, sweep)
     for name in sweep.experiments:
         screen.say(terminal, f"{name}: {theory.explanation(sweep, name)}")

@@ -23,6 +23,10 @@ PAIRS = (
     "each scheme with its best step size for each split, in pairs; ratio: how many times longer "
     "the other scheme takes"
 )
+SECONDS = (
+    "Seconds: of a scheme's fit, of an iteration of one run (its share of the whole grid's "
+    "descent), and with the fit until {share:g} % of the excess cost is left"
+)
 TEST_PAIRS = "Test points after the last iteration, in pairs of schemes"
 
 

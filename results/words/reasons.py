@@ -85,8 +85,10 @@ def _threshold(record: SchemeRecord) -> list[Sentence]:
     if lipschitz is None:
         start = record.number(names.LIPSCHITZ_START)
         first = make_sentence("start_only", start=start, threshold=threshold)
-        return [first] if plain else [first, make_sentence("start_of_another")]
-    template = ("exact" if record.exact else "bound") if plain else "other_optimizer"
+        other = "start_of_all_points" if record.is_true(names.BATCHED) else "start_of_another"
+        return [first] if plain else [first, make_sentence(other)]
+    other = "of_all_points" if record.is_true(names.BATCHED) else "other_optimizer"
+    template = ("exact" if record.exact else "bound") if plain else other
     return [make_sentence(template, lipschitz=lipschitz, threshold=threshold)]
 
 

@@ -18,6 +18,9 @@ TEMPLATES = {
     "below 2/L = {threshold:.4g} the cost falls in every iteration.",
     "other_optimizer": "The curvature is nowhere larger than L = {lipschitz:.4g}; the limit 2/L = "
     "{threshold:.4g} is one of plain gradient descent, and this is another optimizer.",
+    "of_all_points": "The curvature is nowhere larger than L = {lipschitz:.4g}; the limit 2/L = "
+    "{threshold:.4g} is one of steps that see all points, and these see a batch.",
+    "start_of_all_points": "That limit is one of steps that see all points, and these see a batch.",
     "start_of_another": "That limit is one of plain gradient descent, and this is another "
     "optimizer.",
     "at_start": "At the start the largest curvature is {start:.4g}, {share:.3g} times that bound, "

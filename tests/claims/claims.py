@@ -36,11 +36,13 @@ PATTERNS = {name: _pattern(template) for name, template in TEMPLATES.items()}
 def sentences(text):
     """Return (name, values) of every sentence of a paragraph; none of it may be left over.
 
-    Of the templates that fit, the one that ends first, and of these the one with most words.
+    Of the templates that fit, the one that ends first, and of these the one with most words. A
+    subject has no clauses.
     """
     found = []
     while text:
-        fits = [(name, one) for name, how in PATTERNS.items() if (one := how.match(text))]
+        matches = [(name, one) for name, how in PATTERNS.items() if (one := how.match(text))]
+        fits = [fit for fit in matches if ";" not in fit[1].groupdict().get("who", "")]
         assert fits, f"no template makes: {text}"
         name, one = min(fits, key=lambda fit: (fit[1].end(), -WORDS[fit[0]]))
         found.append((name, one.groupdict()))

@@ -289,7 +289,8 @@ def _explained(jury, said):
     if known is None:
         return step, None, gone
     values, shares = known
-    left = np.minimum((1 - step * values) ** (2 * see.job.settings.iterations), 1)
+    with np.errstate(over="ignore"):  # at most all is left
+        left = np.minimum((1 - step * values) ** (2 * see.job.settings.iterations), 1)
     return step, 1 - left @ shares / shares.sum(), gone
 
 
@@ -309,7 +310,8 @@ def _serving(jury, said):
     if predicted is not None:
         checks.append(abs(predicted - gone) < 0.26)
         values, shares = _quadratic(jury.see[said["scheme"]])
-        left = np.abs(1 - step * values) ** jury.see[said["scheme"]].job.settings.iterations
+        with np.errstate(over="ignore"):
+            left = np.abs(1 - step * values) ** jury.see[said["scheme"]].job.settings.iterations
         share = float(re.match(NUMBER, _from(said, "share"))[0]) / 100
         checks.append(abs(shares[left <= np.exp(-1)].sum() / shares.sum() - share) < 0.0101)
     return checks

@@ -171,7 +171,8 @@ class Jury:
         """The iterations to a target at the step size that takes fewest; infinite for never.
 
         Where finer step sizes were tried: the least median of three neighbours, around the best of
-        every fourth, within a decade of the best of the grid.
+        every fourth, within a decade of the best of the grid. Of those, the ones whose larger
+        neighbours were kept: a run that parts from its shadow before it arrives is not relied on.
         """
         goal = min(self.goal(one, target) for one in self.see) * (1 + more)
         outcome = self.outcomes[label]
@@ -192,7 +193,9 @@ class Jury:
 
         near_it = [n for n in range(-400, 401, 4) if abs(n - first) <= 16 + 1e-9]
         coarse = counts(near_it)
-        centre = min(near_it, key=lambda n: (coarse[n], n))
+        tried = {*self.tag(label)["numbers"], *grid}
+        centres = [n for n in near_it if tried.issuperset(range(n, n + 4))] or near_it
+        centre = min(centres, key=lambda n: (coarse[n], n))
         if np.isinf(coarse[centre]):
             return np.inf
         around = range(centre - 3, centre + 4)

@@ -37,7 +37,7 @@ def kept(two):
     return {file.parts[-4] for file in two.store.kept.glob("**/*.npz")}
 
 
-def test_a_sweep_is_gone_but_for_what_others_share(two, capsys):
+def test_a_sweep_is_gone_but_for_what_others_share(two, capsys, request):
     shared = two.runs["a", "MinMaxScaler"]
     before = load(two.uri, "b")
     history = before.histories(before.of_role("scheme"))
@@ -58,12 +58,14 @@ def test_a_sweep_is_gone_but_for_what_others_share(two, capsys):
     collect(two)
     assert sorted(os.listdir(two.folder / "outputs")) == ["b"]
     assert rows(two, "runs") == 1 + 2 + 4  # nothing is left of the deleted ones
+    request.getfixturevalue("collected_in_a_fork")
     assert main(["delete", "b", "--yes", "--store", two.uri]) == 0
     collect(two)
     assert rows(two, "runs") == rows(two, "metrics") == 0
     assert kept(two) == set()
 
 
+@pytest.mark.usefixtures("collected_in_a_fork")
 @pytest.mark.sqlite("a server keeps deleted runs until its own gc")
 def test_a_deletion_that_was_cut_off_is_finished_by_the_same_command(two, monkeypatch, capsys):
     before = rows(two, "runs")
@@ -79,6 +81,7 @@ def test_a_deletion_that_was_cut_off_is_finished_by_the_same_command(two, monkey
         delete.run(two.uri, ["a"], True)
 
 
+@pytest.mark.usefixtures("collected_in_a_fork")
 def test_the_sweep_that_took_a_job_in_goes_without_it(two):
     assert main(["delete", "b", "--yes", "--store", two.uri]) == 0
     found = load(two.uri, "a").of_role("scheme")
@@ -86,6 +89,7 @@ def test_the_sweep_that_took_a_job_in_goes_without_it(two):
     assert not [name for name in found if name.startswith("tags.sweep.b") and found[name].any()]
 
 
+@pytest.mark.usefixtures("collected_in_a_fork")
 def test_what_is_not_the_sweep_s_stays(two):
     folder = two.folder / "outputs" / "a"
     (folder / "notes.txt").write_text("mine")

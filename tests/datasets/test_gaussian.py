@@ -142,3 +142,30 @@ def test_the_seed_makes_the_points():
 def test_every_option_is_checked(wrong):
     with pytest.raises(UserError, match=f"dataset.{next(iter(wrong))}="):
         gaussian(**wrong)
+
+
+@pytest.mark.parametrize("offset", [0, 3])
+def test_a_regression_has_a_linear_target_and_its_noise(offset):
+    exact, noisy = (
+        gaussian(500, 4, task="regression", offset=offset, noise=noise) for noise in (0, 0.5)
+    )
+    assert exact.task == "regression"
+    design = np.column_stack([np.ones(500), exact.x])
+    for data, left in ((exact, 0), (noisy, 0.25)):
+        _, square, *_ = np.linalg.lstsq(design, data.y, rcond=None)
+        assert square[0] / 500 == pytest.approx(left, rel=0.2, abs=1e-20)
+    assert exact.y.std() == pytest.approx(1)
+    assert exact.y.mean() == pytest.approx(0, abs=1e-12)
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        ({"noise": 1}, "dataset.noise=1: is of real targets; set dataset.task=regression"),
+        ({"task": "regression", "label_noise": 0.1}, "dataset.label_noise=0.1: is of classes"),
+        ({"task": "lines"}, "dataset.task=lines: "),
+    ],
+)
+def test_noise_belongs_to_its_task(options, said):
+    with pytest.raises(UserError, match=said):
+        gaussian(**options)

@@ -106,7 +106,7 @@ def _undisturbed(folder: Path) -> tuple[Counter, list[bytes]]:
     return content(folder / "undisturbed")
 
 
-def content(folder: Path) -> tuple[Counter, list[bytes]]:
+def content(folder: Path, jobs: int = JOBS) -> tuple[Counter, list[bytes]]:
     """Return all that is recorded of finished jobs but clocks, and the bytes of their histories.
 
     Of each metric and each tag that is said of the descent, how often it stands there.
@@ -131,7 +131,7 @@ def content(folder: Path) -> tuple[Counter, list[bytes]]:
                 parts = [packed[name].tobytes() for name in packed.files if name not in CLOCKS]
             histories.append(b"".join(parts))
     assert rows, folder
-    assert len(histories) >= JOBS, folder
+    assert len(histories) >= jobs, folder
     return Counter(rows), sorted(histories)
 
 

@@ -205,7 +205,7 @@ def test_a_job_is_the_same_to_rounding_without_what_makes_it_faster(data, cost, 
 class Bowl:
     """A problem of another kind: `1/2 mean_i |A_i w|^2` of weights (2, 3), linear in no points."""
 
-    classify, convex, linear, full_batch = False, True, None, True
+    classify, convex, linear, full_batch, order = False, True, None, True, ""
     shape = (2, 3)
     effort = Effort(setup=1, product=1, matrix=1, memory=1)
     matrix = np.diag([4.0, 1.0, 0.5, 0.2, 0.1, 0.05])
@@ -214,6 +214,9 @@ class Bowl:
         flat = weights.reshape(len(weights), -1)
         slopes = flat @ self.matrix
         return Evaluation(0.5 * np.sum(flat * slopes, axis=1), slopes.reshape(weights.shape), None)
+
+    def updates_before(self, record):
+        return record
 
     def hessian(self, weights):
         return Round(self.matrix)

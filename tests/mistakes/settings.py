@@ -56,6 +56,8 @@ CASES = (
     one("rules=null"),
     one("search=null"),
     one("rules=3"),
+    *(one(f"batch={batch}") for batch in ("0", "2.5", "all", "700")),
+    one("batch=5", "optimizer=lbfgs", said="needs all points", kind="batch of lbfgs"),
     one("search=[1]"),
     one("rules.tail=[1]", said="rules.tail="),
     *(one(f"memory={value}", said="must be a size") for value in ("much", "-1", "true", "[1]")),
@@ -117,7 +119,7 @@ CASES = (
     one("query=bash", "--shell-completion", said="query=bash: is what a shell asks"),
     one("hydra.sweep.subdir=x"),
     Case("a mode in a file", config_dir("hydra: {mode: RUN}"), ("hydra.mode=RUN",)),
-    Case("no row in the table", config_dir("batch: 3"), ("batch: no such setting",)),
+    Case("no row in the table", config_dir("quota: 3"), ("quota: no such setting",)),
     Case("no such rule", config_dir("rules: {most: 3}"), ("rules.most: no such setting",)),
     one("cost.l2_in=features,weights", said="cost.l2_in=weights: must be one of"),
     Case("chdir in a file", config_dir("hydra: {job: {chdir: true}}"), ("hydra.job.chdir=true",)),
@@ -153,7 +155,7 @@ CASES = (
         typed(
             "normalizer=chain",
             "normalizer.schemes=[{identity:{_target_:sklearn.preprocessing.PolynomialFeatures,"
-            "degree:9}}]",
+            "degree:7}}]",
         ),
         ("normalizer",),
     ),

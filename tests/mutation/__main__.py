@@ -22,6 +22,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from queue import Queue
+from typing import Any, NamedTuple
 
 from tests.mutation.mutants import Mutant, of
 from tests.wheel import ROOT, copy
@@ -32,38 +33,64 @@ NO_TESTS = 5  # pytest's exit code
 VERDICTS, COMPARE = "tests/verdicts/test_verdicts.py", "tests/test_compare.py"
 PLAIN, CLAIMS = "tests/engine/fast/test_plain_route.py", "tests/claims/test_claims.py"
 MEASURES, THEORY = "tests/measures/test_measures.py", "tests/theory/test_theory.py"
-REJUDGE, REPORT = "tests/recording/test_rejudge.py", "results/report"
-# Where a room's files are, and the tests that are to notice what is broken in them.
-ROOMS: dict[str, tuple[Sequence[str], Sequence[str]]] = {
-    "costs": (["costs"], ["tests/costs", "tests/engine/test_objective.py"]),
-    "optimizers": (["optimizers"], ["tests/optimizers"]),
-    "normalizers": (
-        ["harness/normalizers"],
-        ["tests/normalizers", "tests/engine/test_scheme.py", THEORY],
+REJUDGE, ANSWER = "tests/recording/test_rejudge.py", "tests/results/answer"
+CLOSING = ("tests/results/report/test_closing.py", "tests/results/report/test_conclusion.py")
+
+
+class Room(NamedTuple):
+    """Where the files of a room are, and the tests that are to notice what is broken in them.
+
+    Attributes:
+        files: Files and folders with the code.
+        tests: Its own tests, files and folders.
+        others: Tests of other rooms, run where no test of its own notices a mutant.
+    """
+
+    files: Sequence[str]
+    tests: Sequence[str]
+    others: Sequence[str] = ()
+
+
+ROOMS = {
+    "costs": Room(["costs"], ["tests/costs"], ["tests/engine/test_objective.py"]),
+    "optimizers": Room(["optimizers"], ["tests/optimizers"]),
+    "datasets": Room(["datasets"], ["tests/datasets"]),
+    "normalizers": Room(
+        ["harness/normalizers"], ["tests/normalizers"], ["tests/engine/test_scheme.py", THEORY]
     ),
-    "engine": (
+    "engine": Room(
         ["harness/engine"],
-        ["tests/engine", "tests/command/test_kernels.py", MEASURES, VERDICTS, COMPARE],
+        ["tests/engine"],
+        ["tests/command/test_kernels.py", MEASURES, VERDICTS, COMPARE],
     ),
-    "theory": (
+    "theory": Room(
         ["harness/theory"],
+        ["tests/theory"],
         [
-            *("tests/theory", "tests/measures", PLAIN, CLAIMS, VERDICTS, COMPARE),
+            *("tests/measures", PLAIN, CLAIMS, VERDICTS, COMPARE),
             *(f"tests/engine/test_{name}.py" for name in ("curvature", "penalty")),
         ],
     ),
-    "verdicts": (["harness/verdicts"], ["tests/verdicts", MEASURES, COMPARE, REJUDGE]),
-    "measures": (
+    "verdicts": Room(["harness/verdicts"], ["tests/verdicts"], [MEASURES, COMPARE, REJUDGE]),
+    "measures": Room(
         ["harness/measures"],
+        ["tests/measures"],
         [
-            *("tests/measures", THEORY, PLAIN, CLAIMS, VERDICTS, COMPARE, REJUDGE),
+            *(THEORY, PLAIN, CLAIMS, VERDICTS, COMPARE, REJUDGE),
             "tests/results/figures/test_biplot.py",
         ],
     ),
-    "statistics": (
-        ["results/compare", f"{REPORT}/terminal.py", f"{REPORT}/profile.py"],
-        ["tests/results/compare", f"tests/{REPORT}", "tests/results/answer/test_answer.py"],
+    "recording": Room(
+        ["harness/recording"], ["tests/recording"], ["tests/command/test_delete.py", COMPARE]
     ),
+    "store": Room(
+        ["results/store"], ["tests/results/store"], ["tests/recording", "tests/results/safe"]
+    ),
+    "compare": Room(["results/compare"], ["tests/results/compare"], [ANSWER, *CLOSING]),
+    "answer": Room(["results/answer"], [ANSWER, *CLOSING], ["tests/results/compare", CLAIMS]),
+    "words": Room(["results/words"], ["tests/results/words", *CLOSING], [ANSWER, CLAIMS]),
+    "figures": Room(["results/figures"], ["tests/results/figures"], ["tests/measures"]),
+    "report": Room(["results/report"], ["tests/results/report"], [ANSWER, COMPARE]),
 }
 
 
@@ -101,104 +128,127 @@ class Noted:
 
 def cases(room: str) -> list[Case]:
     """Return every mutant of a room."""
-    places, _ = ROOMS[room]
-    files = [
-        file
-        for place in places
-        for file in (
-            [ROOT / place] if place.endswith(".py") else sorted((ROOT / place).rglob("*.py"))
-        )
-    ]
     return [
         Case(room, str(file.relative_to(ROOT)), mutant)
-        for file in files
+        for path in ROOMS[room].files
+        for file in sorted((ROOT / path).rglob("*.py"))
         for mutant in of(file.read_text())
     ]
 
 
-def ran(words: Sequence[str], folder: Path, seconds: float | None = None) -> int:
-    """Return the exit code of `tests.mutation.lines` on a copy of the checkout."""
-    environment = {**os.environ, "PYTHONPATH": str(folder / ".packages")}
-    environment |= {"OPENBLAS_NUM_THREADS": "1", "PYTHONDONTWRITEBYTECODE": "1"}
-    return subprocess.run(
-        [sys.executable, "-m", "tests.mutation.lines", *words],
-        cwd=folder,
-        env=environment,
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.DEVNULL,
-        timeout=seconds,
-    ).returncode
+class Checkout:
+    """A copy of the checkout whose code is what `normbench` names, and a process that tests it."""
+
+    def __init__(self, folder: Path) -> None:
+        folder.mkdir()
+        copy(folder)
+        for name in ("tests", "CONTRIBUTING.md", "Makefile"):
+            source = ROOT / name
+            if source.is_dir():
+                ignore = shutil.ignore_patterns("__pycache__")
+                shutil.copytree(source, folder / name, ignore=ignore)
+            else:
+                shutil.copy(source, folder)
+        (folder / ".packages").mkdir()
+        (folder / ".packages" / "normbench").symlink_to(folder / "harness")
+        environment = {**os.environ, "PYTHONPATH": str(folder / ".packages")}
+        self.folder = folder
+        self._server = subprocess.Popen(
+            [sys.executable, "-m", "tests.mutation.lines"],
+            cwd=folder,
+            env=environment | {"OPENBLAS_NUM_THREADS": "1"},
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+
+    def run(self, **order: Any) -> int:
+        """Return the exit code of a run, whose order is that of `tests.mutation.lines`."""
+        assert self._server.stdin
+        assert self._server.stdout
+        self._server.stdin.write(json.dumps({"patience": None, **order}) + "\n")
+        self._server.stdin.flush()
+        return int(self._server.stdout.readline())
+
+    def end(self) -> None:
+        """End the process."""
+        self._server.communicate()
 
 
-def noted(room: str, folder: Path) -> Noted:
-    """Return which of a room's tests run which lines; a process each file, which shares nothing."""
+def noted(tests: Sequence[str], files: set[str], checkout: Checkout) -> Noted:
+    """Return which tests run which lines of files; each test file has a process of its own."""
     seconds: dict[str, float] = {}
     lines: dict[str, dict[str, list[str]]] = defaultdict(lambda: defaultdict(list))
-    written = folder / "lines.json"
-    for place in ROOMS[room][1]:
-        there = folder / place
-        for file in sorted(there.rglob("test_*.py")) if there.is_dir() else [there]:
-            if ran([str(written), str(file.relative_to(folder))], folder):
-                sys.exit(f"{room}: the tests fail while nothing is broken: {file.name}")
-            found = json.loads(written.read_text())
-            seconds |= found["seconds"]
-            for name, by_line in found["ran"].items():
-                for line, tests in by_line.items():
-                    lines[name][line] += tests
+    folder, report = checkout.folder, checkout.folder / "lines.json"
+    for path in tests:
+        test_path = folder / path
+        for file in sorted(test_path.rglob("test_*.py")) if test_path.is_dir() else [test_path]:
+            name = str(file.relative_to(folder))
+            if checkout.run(test_file=name, files=sorted(files), report=str(report)):
+                sys.exit(f"the tests fail while nothing is broken: {name}")
+            of_file = json.loads(report.read_text())
+            seconds |= of_file["seconds"]
+            for name, by_line in of_file["ran"].items():
+                for line, names in by_line.items():
+                    lines[name][line] += names
     return Noted(seconds, lines)
 
 
-def caught(case: Case, known: Noted, folder: Path) -> bool:
+def caught(case: Case, known: Noted, checkout: Checkout) -> bool:
     """Return whether the tests notice a mutant, in a copy of the checkout that is nobody else's."""
     tests = known.tests(case.file, case.mutant.line)
     if not tests:
         return False
     ast.parse(case.mutant.text)  # one that is no Python at all would look caught
-    file, chosen = folder / case.file, folder / "chosen.json"
-    chosen.write_text(json.dumps(tests))
-    sound = file.read_text()
+    file = checkout.folder / case.file
+    sound, times = file.read_text(), file.stat()
     file.write_text(case.mutant.text)
+    os.utime(file, (0, 0))  # so that the sound code's compiled file is not taken
     try:
-        longest = SECONDS + 5 * sum(known.seconds[test] for test in tests)
-        return ran(["--only", str(chosen)], folder, longest) not in (0, NO_TESTS)
-    except subprocess.TimeoutExpired:
-        return True
+        patience = SECONDS + 5 * sum(known.seconds[test] for test in tests)
+        return checkout.run(chosen=tests, patience=patience) not in (0, NO_TESTS)
     finally:
         file.write_text(sound)
-
-
-def checkout(folder: Path) -> Path:
-    """Make a copy of the checkout whose code is what `normbench` names; return it."""
-    folder.mkdir()
-    copy(folder)
-    for name in ("tests", "CONTRIBUTING.md", "Makefile"):
-        of_ours = ROOT / name
-        if of_ours.is_dir():
-            shutil.copytree(of_ours, folder / name, ignore=shutil.ignore_patterns("__pycache__"))
-        else:
-            shutil.copy(of_ours, folder)
-    (folder / ".packages").mkdir()
-    (folder / ".packages" / "normbench").symlink_to(folder / "harness")
-    return folder
+        os.utime(file, ns=(times.st_atime_ns, times.st_mtime_ns))
 
 
 def judged(chosen: Sequence[Case], workers: int) -> Iterator[tuple[Case, bool]]:
-    """Yield each case and whether it was caught, several at a time."""
+    """Yield each case and whether it was caught, several at a time.
+
+    What a room's own tests do not notice is tried with the tests of other rooms.
+    """
     with tempfile.TemporaryDirectory() as place, ThreadPoolExecutor(workers) as pool:
-        free: Queue[Path] = Queue()
-        for number in range(workers):
-            free.put(checkout(Path(place) / f"checkout{number}"))
-        rooms = dict.fromkeys(case.room for case in chosen)
-        known = {room: noted(room, Path(place) / "checkout0") for room in rooms}
+        checkouts = [Checkout(Path(place) / f"checkout{number}") for number in range(workers)]
+        free: Queue[Checkout] = Queue()
+        for checkout in checkouts:
+            free.put(checkout)
 
-        def run(case: Case) -> tuple[Case, bool]:
-            folder = free.get()
-            try:
-                return case, caught(case, known[case.room], folder)
-            finally:
-                free.put(folder)
+        def tried(of_room: Sequence[Case], tests: Sequence[str]) -> Iterator[tuple[Case, bool]]:
+            known = noted(tests, {case.file for case in of_room}, checkouts[0])
 
-        yield from pool.map(run, chosen)
+            def run(case: Case) -> tuple[Case, bool]:
+                checkout = free.get()
+                try:
+                    return case, caught(case, known, checkout)
+                finally:
+                    free.put(checkout)
+
+            yield from pool.map(run, of_room)
+
+        try:
+            for room in dict.fromkeys(case.room for case in chosen):
+                survivors: list[Case] = []
+                of_room = [case for case in chosen if case.room == room]
+                for case, noticed in tried(of_room, ROOMS[room].tests):
+                    if noticed:
+                        yield case, True
+                    else:
+                        survivors.append(case)
+                if survivors:
+                    yield from tried(survivors, ROOMS[room].others)
+        finally:
+            for checkout in checkouts:
+                checkout.end()
 
 
 def main() -> int:

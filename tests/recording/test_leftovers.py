@@ -238,6 +238,15 @@ def test_what_cannot_be_read_back_is_not_taken_for_written(writer, happens):
     assert writer.store.statuses([written]) == {}
 
 
+def test_a_job_whose_run_has_another_status_is_not_taken_for_written(writer, monkeypatch):
+    def tell_failed(store, run_ids):
+        return dict.fromkeys(run_ids, "FAILED")
+
+    monkeypatch.setattr(type(writer.store), "statuses", tell_failed)
+    with pytest.raises(StoreLostError, match="cannot be read back"):
+        writer.write(record(writer))
+
+
 @pytest.mark.sqlite("the log beside the file")
 def test_what_the_log_of_a_database_held_is_not_taken_for_written(writer, monkeypatch):
     monkeypatch.setattr(store, "PATIENCE", 0.2)

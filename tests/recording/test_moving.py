@@ -19,7 +19,7 @@ from tests.results.stores import everything
 
 
 @pytest.fixture
-def home(two):
+def home(two, collected_in_a_fork):
     """The store of `two`, its sweeps concluded with a note and the list of their jobs."""
     client = two.writer.client
     for sweep in "ab":

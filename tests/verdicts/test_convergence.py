@@ -463,3 +463,45 @@ def test_a_flat_tail_is_no_cycle():
     risen = np.r_[1.0, np.full(40, 0.5), np.full(60, 0.8)]  # before its last part
     assert not convergence.cycling(risen, Rules(), 0.0)
     assert convergence.cycling(np.r_[1.0, np.full(99, 0.8), 0.9], Rules(), 0.0)
+
+
+def test_a_running_median_leaves_a_monotone_history_and_both_ends():
+    falling = np.exp(-np.arange(30.0))
+    np.testing.assert_array_equal(convergence.running_median(falling), falling)
+    for short in ([1.0], [2.0, 1.0], [1.0, 3.0, 2.0]):
+        smooth = convergence.running_median(np.array(short))
+        assert (smooth[0], smooth[-1]) == (short[0], short[-1])
+    spike = np.array([5.0, 4, 3, 9, 2, 1, 0.5, 7])
+    np.testing.assert_array_equal(convergence.running_median(spike), [5, 4, 4, 3, 2, 2, 1, 7])
+    gap = np.array([5.0, 4, 3, np.nan, np.nan])
+    assert np.isnan(convergence.running_median(gap)[2:]).all()
+
+
+def test_few_records_of_a_batch_are_not_called_converged_and_it_is_said():
+    history = np.r_[1.0, np.full(9, 0.1)]
+    few = convergence.judge(history, False, 0.0, Rules(), noisy=True)
+    assert few.verdict == names.NOT_CONVERGED
+    assert few.reason.startswith("9 records are too few to say whether the cost is at rest")
+    many = convergence.judge(np.r_[1.0, np.full(11, 0.1)], False, 0.0, Rules(), noisy=True)
+    assert many.verdict == names.CONVERGED
+    assert "too few" not in convergence.judge(history, False, 0.0, Rules()).reason
+
+
+def test_noise_is_smoothed_of_a_batch_alone():
+    """One record above a target, and a rise at the end, decide in a full batch."""
+    noisy = np.r_[1.0, 0.5, np.full(30, 0.01)]
+    noisy[20] = 0.3
+    runs = {names.TRAIN_COST.key: noisy[None]}
+    full, batch = (
+        steps(
+            runs,
+            np.array([-1]),
+            [0.1],
+            Bench(Rules(), 0.0, 1.0, None, 1e-16, 0.0, 1.0, batch=size, records_per_pass=k),
+        )[0]
+        for size, k in ((0, 1), (5, 2))
+    )
+    assert full.metrics["final/iterations_to_1e-1"] == 21
+    assert batch.metrics["final/iterations_to_1e-1"] == 1  # the second record, of half a pass
+    assert batch.metrics["final/iterations_to_lowest"] == 1
+    np.testing.assert_array_equal(batch.histories[names.TRAIN_COST.key], noisy)

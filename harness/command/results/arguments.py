@@ -287,6 +287,13 @@ def _drawing_options() -> _Parser:
         "least cost, logarithmic, with the slopes that theory predicts",
     )
     drawing_options.add_argument(
+        "--by",
+        choices=("iterations", "seconds"),
+        default="iterations",
+        help="what histories are over; seconds: of one run, after those of the scheme's fit "
+        "(%(default)s)",
+    )
+    drawing_options.add_argument(
         "--steps",
         metavar="LIST",
         default="",

@@ -97,7 +97,8 @@ def _tell(notes: Sequence[str]) -> None:
 def _has_default_drawing(options: argparse.Namespace) -> bool:
     """Return whether figures are drawn with the options of a comparison."""
     drawing_settings = options.first_iteration, options.scale, options.steps, options.components
-    return options.format == "screen" and not any(drawing_settings) and options.components is None
+    is_default = options.components is None and options.by == "iterations"
+    return options.format == "screen" and not any(drawing_settings) and is_default
 
 
 def _options(options: argparse.Namespace) -> "Options":
@@ -118,7 +119,7 @@ def _options(options: argparse.Namespace) -> "Options":
             f"--steps {options.steps}: must be positive numbers with commas, such as 0.1,1"
         ) from None
     shape, first = FORMATS[options.format], options.first_iteration
-    return Options(shape, first, options.scale, steps, options.components)
+    return Options(shape, first, options.scale, steps, options.components, options.by)
 
 
 def _folder(options: argparse.Namespace, sweep: "Sweep") -> Path:
@@ -237,10 +238,14 @@ def _figure(options: argparse.Namespace) -> int:
             f"figure {options.name}: no such figure; choose one of {', '.join(NAMES)}"
             f"{suggest(options.name, NAMES)}"
         )
-    if options.scale == "excess" and options.name not in ("histories", "closer"):
-        raise ResultsError(
-            f"--scale excess: is of histories and closer; leave it out of figure {options.name}"
-        )
+    for option, is_set in (
+        ("--scale excess", options.scale == "excess"),
+        ("--by seconds", options.by == "seconds"),
+    ):
+        if is_set and options.name not in ("histories", "closer"):
+            raise ResultsError(
+                f"{option}: is of histories and closer; leave it out of figure {options.name}"
+            )
     from normbench.results.figures import drawing
 
     sweep = _sweep(options)

@@ -152,7 +152,7 @@ def _compute(
             known_run, judged_record = _find_recorded(writer, header)
             if known_run or judged_record:
                 return known_run, "", judged_record
-        progress.begin(job.settings.iterations, describe_reading(job.dataset))
+        progress.begin(job.settings.records, describe_reading(job.dataset))
         checkpoint_seconds = spec.plain["checkpoint"]
         descent_file = (
             None

@@ -1,3 +1,3 @@
 """Equivalent implementations that only make a descent faster; the numbers agree to rounding."""
 
-__all__ = ["blocked", "packed", "processor", "span", "threads", "triangle", "wrappers"]
+__all__ = ["blocked", "minibatch", "packed", "processor", "span", "threads", "triangle", "wrappers"]

@@ -32,6 +32,7 @@ class Options:
         scale: `linear`, `log`, `excess`, or None to choose the scale by the range of the values.
         steps: the step sizes whose histories are drawn; if empty, the best one of each scheme.
         components: the number of components that are drawn of a scheme; None for the default.
+        by: what histories are drawn over, a key of `transforms.AXES`.
     """
 
     shape: style.Shape = style.SCREEN
@@ -39,6 +40,7 @@ class Options:
     scale: str | None = None
     steps: tuple[float, ...] = ()
     components: int | None = None
+    by: str = "iterations"
 
 
 class DrawnScheme(NamedTuple):

@@ -23,7 +23,7 @@ from normbench.results.compare import problems
 from normbench.results.figures.base import material, style
 from normbench.results.figures.base.material import ArraysByLabel
 from normbench.results.figures.base.style import SCREEN, Shape
-from normbench.results.figures.melt.layers import Layers, layers_from_arrays
+from normbench.results.figures.melt.layers import SEPARATED_SHARE, Layers, layers_from_arrays
 from normbench.results.figures.melt.page import Page, max_schemes
 from normbench.results.figures.melt.schemes import (
     TIED_EXCESS,
@@ -42,7 +42,6 @@ __all__ = ["Layers", "Melt", "draw", "make", "melts", "percent", "why_not"]
 Array = NDArray[np.float64]
 Picture = NDArray[np.uint8]  # matplotlib draws floats three times slower
 IMAGE_COLUMNS, IMAGE_ROWS = 600, 480  # pixels of a panel's image
-SEPARATED_SHARE = 0.015  # of the excess: a line separates neighbours that both have more
 FROZEN_COLOR, MELTED_COLOR, GROWING_COLOR, ROUNDING_COLOR = (
     "#e4dfd5",
     "#08519c",
@@ -119,9 +118,8 @@ def draw(
         drawn_melts, omitted_melts, missing_reasons(schemes, [melt.label for melt in all_melts])
     )
     with style.figure_style(shape):
-        page = Page(
-            shape, f"{title}, each at its {step_name} step", drawn_melts, step_name, note_lines
-        )
+        which_size = "the best of the step sizes tried" if step_name == "best" else "its shown step"
+        page = Page(shape, f"{title}, each at {which_size}", drawn_melts, step_name, note_lines)
         step_limits = _step_limits(drawn_melts)
         for number, melt in enumerate(drawn_melts):
             step_axis, history_axis = page.panels(number)
@@ -173,7 +171,7 @@ def _draw_steps(axis: Any, melt: Melt, step_limits: tuple[float, float], shape: 
     pixels = _ratio_colors(ratios.T)[layer_indices]
     axis.imshow(pixels, extent=(low, high, 0, 1), aspect="auto", interpolation="none", zorder=1)
     _hatch_growing(axis, log_steps, 1 - layer_tops / layer_tops[-1], ratios.T > 1 + TIED_EXCESS)
-    for layer in _separated_layers(layers):
+    for layer in layers.separated:
         axis.axhline(1 - layer_tops[layer + 1], lw=0.35 * shape.line, **SEPARATOR_STYLE)
     if not layers.exact:
         for top, bottom, curvature in zip(layer_tops, layer_tops[1:], layers.curvatures):
@@ -194,12 +192,6 @@ def _ratio_colors(ratios: Array) -> Picture:
     colors[ratios < 0] = ROUNDING_BYTES
     colors[np.isnan(ratios)] = 255
     return np.asarray(colors)
-
-
-def _separated_layers(layers: Layers) -> NDArray[np.int64]:
-    """Return the layers with a line to the next layer: both are thick enough."""
-    is_thick = layers.thickness >= SEPARATED_SHARE
-    return np.flatnonzero(is_thick[:-1] & is_thick[1:])
 
 
 def _hatch_growing(
@@ -263,7 +255,7 @@ def _draw_history(axis: Any, melt: Melt, page: Page) -> None:
             pixels, extent=(0, max(last_iteration, 1), 0, 1), aspect="auto", interpolation="none"
         )
         upper_edges = np.cumsum(layer_shares[:, ::-1], axis=1)[:, ::-1]
-        for layer in _separated_layers(layers):
+        for layer in layers.separated:
             is_thin = (
                 np.minimum(layer_shares[:, layer], layer_shares[:, layer + 1]) < SEPARATED_SHARE
             )

@@ -18,6 +18,7 @@ from normbench.results.figures.base.material import SchemeArrays
 Array = NDArray[np.float64]
 LAYER_CURVATURE = "layer_curvature"
 CURVATURE_TOLERANCE = 1e-6  # relative: closer curvatures are equal
+SEPARATED_SHARE = 0.015  # of the start's excess: a line separates neighbours that both have more
 THIN_SHARE = 0.002  # of the start's excess: thinner neighbours are merged
 GONE_RATIO = 0.1  # a layer with a smaller share left counts as gone
 MAX_ITERATIONS = 500  # of more iterations, evenly spaced ones are drawn
@@ -92,6 +93,12 @@ class Layers:
     def thickness(self) -> Array:
         """The share of each drawn layer, `(g,)`."""
         return np.asarray(np.add.reduceat(self.share, self.drawn))
+
+    @property
+    def separated(self) -> NDArray[np.int64]:
+        """The drawn layers with a line to the next layer: both are thick enough."""
+        is_thick = self.thickness >= SEPARATED_SHARE
+        return np.flatnonzero(is_thick[:-1] & is_thick[1:])
 
     @property
     def curvatures(self) -> Array:

@@ -10,7 +10,12 @@ from numpy.typing import NDArray
 from normbench import names
 from normbench.results.figures.base import ticks
 from normbench.results.figures.base.material import ArraysByLabel
-from normbench.results.figures.melt.layers import THIN_SHARE, Layers, layers_from_arrays
+from normbench.results.figures.melt.layers import (
+    SEPARATED_SHARE,
+    THIN_SHARE,
+    Layers,
+    layers_from_arrays,
+)
 from normbench.results.figures.windows import LOWEST_COST_NOTE
 from normbench.results.store.rows import as_rows, number_in
 
@@ -238,6 +243,10 @@ def notes(
         caption += "Its colour is what is left of it after the run at that step size. "
         caption += "Dotted: 2/h at the start, for a layer of curvature h. "
     caption += "The colours along the thick line are what the right panel ends with."
+    if any(len(melt.layers.distinct) < len(melt.layers.curvature) for melt in drawn_melts):
+        caption += " Directions of equal curvature count as one layer."
+    if any(len(melt.layers.separated) for melt in drawn_melts):
+        caption += f" Thin lines separate layers of at least {100 * SEPARATED_SHARE:g} % each."
     if any(len(melt.layers.drawn) < len(melt.layers.distinct) for melt in drawn_melts):
         caption += f" Neighbours of under {THIN_SHARE:.1%} each are merged.".replace("%", " %")
     notes = [caption]

@@ -15,6 +15,7 @@ from normbench.results.studies.gallery import arrays_of_only_scheme, at_cost
 from normbench.results.studies.gallery.scaling import dummies as dummies
 from normbench.results.studies.gallery.scaling import target_scaling as target_scaling
 
+LANDING_ROUNDING = 1e-6  # relative, of a position: gradients shrink to 1e-8 of the first
 DATA_KIND, DATA_SCALE = names.setting("dataset.kind"), names.setting("dataset.scale")
 
 
@@ -349,6 +350,19 @@ def statistics_before_the_split(sweep: Sweep) -> dict[str, float]:
     return {f"{scheme}_{points}": float(value) for (scheme, points), value in biases.items()}
 
 
+def where_a_step_lands(sweep: Sweep) -> dict[str, float]:
+    """Return `outside`: steps that land beyond every direction, of all schemes.
+
+    Of plain descent on a quadratic, a step's position is a mean of the directions' positions.
+    """
+    outside = 0.0
+    for landing in sweep.arrays(sweep.of_role(names.SCHEME), "landing").values():
+        low, high = landing["direction"].min(), landing["direction"].max()
+        inside = np.clip(landing["position"], low, high)
+        outside += np.sum(np.abs(landing["position"] - inside) > LANDING_ROUNDING * high)
+    return {"outside": outside}
+
+
 def where_the_gain_is(sweep: Sweep) -> dict[str, float]:
     """Return `kept_SCHEME`, the share of the gain over identity that remains at the minimum.
 
@@ -385,3 +399,11 @@ def whitening_and_generalization(sweep: Sweep) -> dict[str, float]:
         if row["missed"] > largest.get(scheme_name, -1.0):
             largest[scheme_name], numbers[f"{scheme_name}_peak"] = row["missed"], float(points)
     return numbers
+
+
+def whitening_in_seconds(sweep: Sweep) -> dict[str, float]:
+    """Return `fit_in_iterations`: the fit's excess over standard's, in its iterations."""
+    rows = sweep.of_role(names.SCHEME).set_index("normalizer")
+    fits = rows[names.FIT_SECONDS.column].astype(float)
+    iteration = float(rows[names.SECONDS_A_STEP.column]["standard"])
+    return {"fit_in_iterations": (fits["pca_sphere"] - fits["standard"]) / iteration}

@@ -99,6 +99,21 @@ def test_an_excess_over_a_least_cost_of_its_own_is_called_its_own():
     assert "of the excess cost left" in answer.sentence(sweep, "e")
 
 
+@pytest.mark.parametrize(("minimum", "owner"), [(0.02, "its own"), (0.0005, "the")])
+def test_least_costs_differ_by_more_than_a_thousandth_of_the_starts_excess(minimum, owner):
+    sweep = known((0.3, 0.1))
+    minima = sweep.runs["normalizer"].map({"a": minimum, "b": 0.0})
+    differing = Sweep("-", "s", sweep.runs.assign(**{names.MINIMUM.column: minima}))
+    assert f"of {owner} excess cost left" in answer.sentence(differing, "e")
+
+
+def test_costs_are_equal_up_to_a_share_of_the_smallest_excess_at_a_start():
+    sweep = known((0.0, 1e-4))
+    targets = sweep.runs["normalizer"].map({"a": 0.1, "b": 1000.0})
+    differing = Sweep("-", "s", sweep.runs.assign(**{names.target("1e-1").column: targets}))
+    assert "a = b" not in answer.sentence(differing, "e")
+
+
 def test_costs_of_other_functions_are_not_ranked():
     said = answer.sentence(known(**{"cost.l2": "0.1"}), "e")
     assert said == (
@@ -118,6 +133,15 @@ def test_the_answer_over_several_problems_counts_them_and_ranks_all():
     assert answer.overall(sweep).startswith(
         "Of 2 problems, the lowest cost on how many (and the mean rank): a 2 (1), b 0 (2), c 0 (3);"
     )
+
+
+def test_schemes_without_a_cost_share_the_last_ranks():
+    costs = {"a": 0.1, "b": None, "c": None}
+    verdicts = {"a": "converged", "b": "failed", "c": "diverged"}
+    rows = table(*((name, verdicts[name], cost, "1") for name, cost in costs.items())).runs
+    other = rows.assign(experiment="f", run_id=rows["run_id"] + "2")
+    sweep = Sweep("-", "s", pd.concat([rows, other], ignore_index=True))
+    assert "a 2 (1), b = c 0 (2.5);" in answer.overall(sweep)
 
 
 def test_the_question_names_a_few_schemes_and_counts_many():

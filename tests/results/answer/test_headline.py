@@ -4,7 +4,9 @@ import numpy as np
 import pytest
 
 from normbench import names
+from normbench.results.answer import race
 from normbench.results.answer.headline import headline
+from normbench.results.compare.problems import scheme_runs
 from normbench.results.store.runs import Sweep
 from tests.results.made import runs
 
@@ -93,6 +95,11 @@ def test_what_rounding_decides_is_not_said_to_have_missed(end, words):
     chaotic = (sweep.runs["normalizer"] == "b") & (sweep.runs[names.STEP_TAG.column] == "2")
     sweep.runs.loc[chaotic & (sweep.runs["role"] == "step"), "verdict"] = names.BY_ROUNDING
     assert headline(sweep).endswith(words)
+    jobs = scheme_runs([sweep])
+    assert race._uncertain_schemes(sweep, "1e-2", jobs) == ({"b"} if end == 0.001 else set())
+    # Above the goal of another scheme, which is the common one, it missed.
+    jobs.loc[jobs["scheme"] == "a", names.target("1e-2").column] = 0.0005
+    assert not race._uncertain_schemes(sweep, "1e-2", jobs)
 
 
 def test_an_excess_is_said_to_be_of_what_it_is():

@@ -125,6 +125,13 @@ def test_the_one_that_arrives_wins_and_two_that_do_not_have_no_order():
     assert equal["ends lower"].tolist() == ["equal"]
 
 
+def test_schemes_that_both_miss_the_target_are_not_told_apart():
+    lost = [np.inf] * 8
+    pairs = comparisons.paired(table(a=lost, b=lost, c=[5] * 8))
+    assert pairs["conclusion"].tolist() == ["neither reached it", "slower", "slower"]
+    assert comparisons.indistinguishable_schemes(pairs, ["a"]) == ["b"]
+
+
 def test_exchanging_the_schemes_exchanges_the_conclusion():
     one, other = np.array([3.0, 7, 5, 9, 4, 6]), np.array([6.0, 8, 15, 10, 5, 7])
     there, back = compare(one, other), compare(other, one)

@@ -127,6 +127,7 @@ def test_a_sweep_without_repeats_is_itself(three):
         ({0.1: 12, 1.0: 2}, "1"),  # the upper quartile counts, not the median
         ({0.1: 8, 1.0: np.nan}, "0.1"),
         ({0.1: np.nan, 1.0: 99}, "1"),  # first of all it is to fail on few splits
+        ({1.0: 2}, "1"),  # a split that did not run a step size counts as one that failed
     ],
 )
 def test_one_step_stands_for_all_splits(third, step):

@@ -198,6 +198,9 @@ def test_equal_results_are_one_and_the_seed_that_made_them_is_named():
     jobs = [("x", "a", GRID, {"dataset.seed": "0", "data": "d"})]
     jobs += [("x", "a", near, {"dataset.seed": "1", "data": "e"})]
     assert splits(runs(*jobs)) == [0, 0]
+    # Results that differ by more than rounding are of another split.
+    differing = {0.1: (5.0, 0.001 * (1 + 1e-7)), 1.0: 2.0}
+    assert splits(runs(jobs[0], ("x", "a", differing, jobs[1][3]))) == [0, 1]
     # Equal under one scheme and not under the other: two splits.
     jobs += [("x", "b", GRID, jobs[0][3]), ("x", "b", OTHER, jobs[1][3])]
     assert splits(runs(*jobs)) == [0, 1, 0, 1]

@@ -138,6 +138,16 @@ def test_one_step_size_for_all_splits_goes_to_the_goal_of_all_schemes(monkeypatc
     assert reached.tuned_once(fresh)["reached"].tolist() == [0, 2]
 
 
+@pytest.mark.parametrize(("excess", "lowered"), [(1e-3, True), (1e-8, False)])
+def test_a_goal_is_another_schemes_where_the_targets_differ_by_more_than_rounding(excess, lowered):
+    schemes = pd.DataFrame({"experiment": "x", "setting": "", "split": 0, "scheme": ["a", "b"]})
+    schemes[names.target("1e-2").column] = [0.01 * (1 + excess), 0.01]
+    schemes = schemes.assign(**{names.target("1e-1").column: 0.1, names.MINIMUM.column: 0.0})
+    goals = reached._goals(schemes, "1e-2")
+    assert goals["goal"].tolist() == [0.01, 0.01]
+    assert goals["lowered"].tolist() == [lowered, False]
+
+
 def test_one_split_is_not_tuned_once_for_several():
     assert reached.tuned_once(runs(("x", "a", GRIDS[0]), ("x", "b", GRIDS[1]))).empty
 

@@ -69,7 +69,19 @@ def test_equal_curvatures_are_one_layer_and_thin_neighbours_are_merged():
     thin = found.thickness < THIN_SHARE
     assert not (thin[1:] & thin[:-1]).any()
     assert "0.2 % each are merged" in words(drawn({"a": parts(curvature, share)}))
-    assert "merged" not in words(drawn({"a": parts([2.0, 1.0], [1.0, 1.0])}))
+    assert "of equal curvature count as one" in words(drawn({"a": parts(curvature, share)}))
+    distinct = words(drawn({"a": parts([2.0, 1.0], [1.0, 1.0])}))
+    assert "merged" not in distinct
+    assert "equal curvature" not in distinct
+
+
+def test_a_caption_explains_the_white_lines_that_are_drawn_and_the_best_step():
+    figure = drawn({"a": parts([3.0, 2.0, 1.0], [0.5, 0.48, 0.02])})
+    lines = [line for line in figure.axes[0].lines if line.get_color() == "white"]
+    assert [round(float(line.get_ydata()[0]), 9) for line in lines] == [0.5, 0.02]
+    assert "Thin lines separate layers of at least 1.5 % each" in words(figure)
+    assert "the best of the step sizes tried" in words(figure)
+    assert "Thin lines" not in words(drawn({"a": parts([2.0, 1.0], [0.99, 0.01])}))
 
 
 @pytest.mark.parametrize("measured", [False, True])

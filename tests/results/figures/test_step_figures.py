@@ -257,6 +257,24 @@ def test_shadows_of_runs_that_end_where_theirs_do_have_no_band():
     assert step_sizes.typical_ends(steps, {"step_sizes": SIZES, "shadows": SHADOWS}) == {}
 
 
+@pytest.mark.parametrize("censored", ["true", "false"])
+def test_an_arrow_marks_the_largest_step_size_where_no_larger_one_was_tried(censored):
+    limits = {step_sizes.LARGEST_CONVERGENT: 10.0, names.CENSORED.column: censored}
+    steps = table("a", ["converged"] * 4, [0.9, 0.1, 0.1, 0.1])
+    figure = step_sizes.draw(steps, pd.DataFrame([scheme("a", **limits)]), "")
+    (mark,) = marked(figure.axes[0], "largest")
+    is_triangle = isinstance(mark.get_marker(), str)  # the arrow is a path
+    assert is_triangle == (censored == "false")
+    texts_by_bound = {
+        "true": "converges, the largest tried",
+        "false": "largest step that converges",
+    }
+    legend = [text.get_text() for text in figure.legends[0].get_texts()]
+    assert [text for text in texts_by_bound.values() if text in legend] == [
+        texts_by_bound[censored]
+    ]
+
+
 @pytest.mark.parametrize("verdict", names.UNRANKED)
 @pytest.mark.parametrize("figure", [step_sizes, phase_diagram])
 def test_no_star_stands_on_a_step_size_that_is_never_the_best(figure, verdict):

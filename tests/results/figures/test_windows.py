@@ -33,6 +33,12 @@ def test_a_window_holds_the_steps_under_which_a_direction_shrinks_to_1_over_e():
     assert many.high[0] == pytest.approx(2 / 4.0, rel=1e-3)
 
 
+def test_the_largest_step_size_of_a_window_shrinks_its_direction_to_1_over_e():
+    window = windows.bars(parts([4.0], [1.0]), 2)
+    for limit in (window.low[0], window.high[0]):
+        assert (1 - limit * 4.0) ** 2 == pytest.approx(np.exp(-1))
+
+
 @pytest.mark.parametrize(("condition", "one"), [(50.0, True), (99.0, True), (101.0, False)])
 def test_one_step_serves_all_up_to_a_condition_number_of_about_twice_the_iterations(condition, one):
     iterations = 50

@@ -63,6 +63,14 @@ OF_SCHEME = {
     "exact": (found(BOUND, PLAIN, BASIS="exact: the same"), found(BOUND, PLAIN)),
     "bound": (found(BOUND, PLAIN), found(BOUND, PLAIN, PLAIN="false")),
     "other_optimizer": (found(BOUND, PLAIN="false"), found(BOUND, PLAIN)),
+    "of_all_points": (
+        found(BOUND, PLAIN="false", BATCHED="true"),
+        found(BOUND, PLAIN="false", BATCHED="false"),
+    ),
+    "start_of_all_points": (
+        found({names.THRESHOLD.key: 20.0}, CURVED, PLAIN="false", BATCHED="true"),
+        found({names.THRESHOLD.key: 20.0}, CURVED, PLAIN="false"),
+    ),
     "at_start": (
         found(BOUND, PLAIN, CURVED),
         found(BOUND, PLAIN, CURVED, {names.LIPSCHITZ_START.key: 0.495}),
@@ -162,6 +170,13 @@ def test_the_least_cost_is_told_of_all_schemes_only_where_it_is_one():
     for differs in (other, unknown):
         told = [each.name for each in explain_comparison([("a", iris), ("b", differs)])]
         assert not {"partly", "attained"} & set(told)
+
+
+def test_the_largest_step_size_is_a_lower_bound_where_it_is_one_of_any_scheme():
+    censored = found({names.LARGEST_CONVERGENT.key: 0.1}, CENSORED="true")
+    for schemes, is_bound in ((("a", SETTLES), ("b", censored)), True), ((("a", SETTLES),), False):
+        (text,) = [s.text for s in explain_comparison(schemes) if s.name == "largest_convergent"]
+        assert ("no larger one that was tried failed" in text) == is_bound
 
 
 def test_no_sentence_is_written_anywhere_else():

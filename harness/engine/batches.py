@@ -1,0 +1,99 @@
+"""The batches of a descent: which points each update sees, in an order that a seed draws."""
+
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from normbench.settings import BATCH_ORDERS
+
+SHUFFLED, ONCE, CYCLIC, REPLACEMENT = BATCH_ORDERS
+Indices = NDArray[np.intp]
+
+
+class Stretch(NamedTuple):
+    """Consecutive batches of a pass that are copied together.
+
+    first: the number of the first of their updates. points: the indices of their points.
+    """
+
+    first: int
+    points: Indices
+
+
+@dataclass(frozen=True)
+class Batches:
+    """The batches of all passes over P points, equal for all runs, step sizes and schemes.
+
+    An update sees `size` points, the last one of a pass (of points in blocks: of the last block)
+    those that are left. points: P. order: `shuffled` draws a permutation for each pass, `once` one
+    for all passes; `cyclic` is the points' own order; `replacement` draws P points for each pass.
+    The order of pass n is drawn by `numpy.random.default_rng([seed, n])`, so that it does not
+    depend on the passes before. records: the records of a pass, at equal numbers of updates to
+    within one. stretch: how many batches are copied together. in_blocks: a stretch is a block of
+    consecutive points: the order is drawn of the blocks, and of the points within each.
+    """
+
+    points: int
+    size: int
+    order: str = SHUFFLED
+    seed: int = 0
+    records: int = 1
+    stretch: int = 1
+    in_blocks: bool = False
+
+    @property
+    def updates_per_pass(self) -> int:
+        """The number of updates of a pass."""
+        return -(-self.points // self.size)
+
+    @property
+    def description(self) -> str:
+        """The fields that determine the order, as a checkpoint holds them."""
+        block = self.stretch if self.in_blocks else 0
+        return f"{self.size} {self.order} {self.seed} {self.records} {block}"
+
+    def updates_before(self, record: int) -> int:
+        """Return the number of updates before a record."""
+        passes, part = divmod(record, self.records)
+        return passes * self.updates_per_pass + part * self.updates_per_pass // self.records
+
+    def stretch_of(self, update: int) -> Stretch:
+        """Return the stretch that an update is in."""
+        number, position = divmod(update, self.updates_per_pass)
+        begin = number * self.updates_per_pass
+        if self.in_blocks:
+            return self._block_of(begin, number, position)
+        first = position - position % self.stretch
+        drawn = draw_order(self.points, self.order, self.seed, number)
+        return Stretch(begin + first, drawn[first * self.size : (first + self.stretch) * self.size])
+
+    def _block_of(self, begin: int, number: int, position: int) -> Stretch:
+        """Return the block at a position of a pass."""
+        blocks = -(-self.updates_per_pass // self.stretch)
+        order_of_blocks = SHUFFLED if self.order == REPLACEMENT else self.order
+        visited = draw_order(blocks, order_of_blocks, self.seed, number)
+        lengths = np.minimum(self.stretch, self.updates_per_pass - visited * self.stretch)
+        ends = np.cumsum(lengths)
+        visit = int(np.searchsorted(ends, position, side="right"))
+        block = int(visited[visit])
+        first_point = block * self.stretch * self.size
+        count = min(self.stretch * self.size, self.points - first_point)
+        drawn = draw_order(count, self.order, self.seed, number, block + 1)
+        return Stretch(begin + int(ends[visit] - lengths[visit]), first_point + drawn)
+
+
+@lru_cache(maxsize=2)
+def draw_order(count: int, order: str, seed: int, *numbers: int) -> Indices:
+    """Return the order of `count` points: indices, with repetitions under `replacement`.
+
+    numbers: of the pass, and of the block where points are read by blocks.
+    """
+    if order == CYCLIC:
+        return np.arange(count)
+    key = [seed, 0, *numbers[1:]] if order == ONCE else [seed, *numbers]
+    rng = np.random.default_rng(key)
+    drawn: Any = rng.integers(0, count, count) if order == REPLACEMENT else rng.permutation(count)
+    return np.asarray(drawn, dtype=np.intp)

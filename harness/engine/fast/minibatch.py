@@ -1,0 +1,37 @@
+"""Batches whose points are shared among threads: the same gradients to rounding."""
+
+from itertools import pairwise
+
+from normbench.engine.fast import threads
+from normbench.engine.minibatch import Minibatch
+from normbench.engine.problem import Array
+
+# Multiplications of weights with the points of a batch: from the first number on the library would
+# use its own threads, which wait for one another; from the second on a second thread pays.
+LIBRARY_WORK, PARALLEL_WORK = 250_000, 4_000_000
+
+
+class ThreadedMinibatch(Minibatch):
+    """A `Minibatch` on this program's threads, each with its products on one thread."""
+
+    def sum_gradients(self, weights: Array, extended: Array, targets: Array) -> Array:
+        """See `Minibatch.sum_gradients`."""
+        work = weights.size * len(extended)
+        if work < LIBRARY_WORK:
+            return super().sum_gradients(weights, extended, targets)
+        # Autograd traces in one thread, so that a cost of the user's own stays on it.
+        is_parallel = work >= PARALLEL_WORK and hasattr(self.inner.cost, "fused")
+        count = min(threads.available_threads(), len(extended)) if is_parallel else 1
+        if count == 1:
+            with threads.limit_threads(0):
+                return super().sum_gradients(weights, extended, targets)
+        ends = [len(extended) * number // count for number in range(count + 1)]
+        spans = [slice(*span) for span in pairwise(ends)]
+        add_up = super().sum_gradients
+        sums = threads.map_parallel(
+            lambda span: add_up(weights, extended[span], targets[span]), spans
+        )
+        total = sums[0]
+        for other in sums[1:]:
+            total += other
+        return total

@@ -1,0 +1,160 @@
+"""The Problem whose steps see a batch of the points, and whose record is of all points."""
+
+from dataclasses import dataclass, replace
+from typing import Any, Self
+
+import numpy as np
+from autograd.core import make_vjp
+
+from normbench.datasets.on_disk.points import Rows, rows_per_block
+from normbench.engine.batches import Batches
+from normbench.engine.hessian import Effort, Hessian, weighted
+from normbench.engine.problem import QUIET, Array, Cost, Evaluation, Linear, Workspace
+from normbench.engine.scheme.under import Under
+
+STRETCH_BYTES = 1 << 20  # of points that are copied together: they stay in a processor's cache
+
+
+@dataclass(frozen=True)
+class Minibatch:
+    """A linear Problem that is stepped by batches of its points and evaluated on all of them.
+
+    The gradient of a batch of m points is their sum over m, plus the penalty's; of a smaller last
+    batch it is the sum over m as well, so that all points of a pass count alike, and the penalty's
+    is m'/m of it. inner: the Problem of all points.
+    """
+
+    inner: Linear
+    batches: Batches
+
+    @classmethod
+    def around(cls, inner: Linear, batches: Batches) -> Self:
+        """Return the Problem with stretches of its points that suit where they are read from."""
+        x = inner.points
+        count = rows_per_block(x) if _in_blocks(x) else STRETCH_BYTES // (x.itemsize * x.shape[1])
+        stretch = max(1, count // batches.size)
+        return cls(inner, replace(batches, stretch=stretch, in_blocks=_in_blocks(x)))
+
+    @property
+    def classify(self) -> bool:
+        """See `Problem.classify`."""
+        return self.inner.classify
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """See `Problem.shape`."""
+        return self.inner.shape
+
+    @property
+    def convex(self) -> bool:
+        """See `Problem.convex`."""
+        return self.inner.convex
+
+    @property
+    def linear(self) -> Linear:
+        """The Problem of all points, which theory is about."""
+        return self.inner
+
+    @property
+    def full_batch(self) -> bool:
+        """False: a step sees a batch of the points."""
+        return False
+
+    @property
+    def order(self) -> str:
+        """See `Problem.order`."""
+        return self.batches.description
+
+    @property
+    def effort(self) -> Effort:
+        """See `Problem.effort`."""
+        return self.inner.effort
+
+    def updates_before(self, record: int) -> int:
+        """See `Problem.updates_before`."""
+        return self.batches.updates_before(record)
+
+    def evaluate(
+        self, weights: Array, with_gradient: bool = True, workspace: Workspace | None = None
+    ) -> Evaluation:
+        """Return costs, gradient and misclassifications on all points."""
+        return self.inner.evaluate(weights, with_gradient, workspace)
+
+    def gradient(self, weights: Array, k: int, workspace: Workspace | None = None) -> Array:
+        """Return the gradient of batch k at weights `(R, C, N + 1)`."""
+        extended, targets = self._batch(k, {} if workspace is None else workspace)
+        gradient = self.sum_gradients(weights, extended, targets)
+        with QUIET():
+            gradient /= self.batches.size
+            l2 = self.inner.l2
+            if isinstance(l2, np.ndarray) or l2 > 0:
+                share = len(targets) / self.batches.size
+                gradient[:, :, 1:] += 2 * share * weighted(l2, weights[:, :, 1:])
+        return gradient
+
+    def sum_gradients(self, weights: Array, extended: Array, targets: Array) -> Array:
+        """Return the sum of the gradients of points `[1 x]` (m, N + 1), without the penalty's."""
+        rows = weights.reshape(-1, weights.shape[-1])
+        with QUIET():
+            scores = (rows @ extended.T).reshape(*weights.shape[:2], -1)
+            derivative = _differentiate(self.inner.cost, scores, targets)
+            gradient = derivative.reshape(len(rows), -1) @ extended
+        return np.asarray(gradient.reshape(weights.shape))
+
+    def hessian(self, weights: Array) -> Hessian:
+        """See `Problem.hessian`."""
+        return self.inner.hessian(weights)
+
+    def scores(self, weights: Array, x: Array) -> Array:
+        """See `Problem.scores`."""
+        return self.inner.scores(weights, x)
+
+    def _batch(self, update: int, memory: Workspace) -> tuple[Array, Array]:
+        """Return `[1 x]` (m, N + 1) and the targets (m,) of the points of an update."""
+        if "stretch" not in memory or not _holds(memory["stretch"], update):
+            self._read(update, memory)
+        size = self.batches.size
+        begin = (update - int(memory["stretch"][0])) * size
+        span = slice(begin, begin + size)
+        return memory["stretch/points"][span], memory["stretch/targets"][span]
+
+    def _read(self, update: int, memory: Workspace) -> None:
+        """Copy the stretch of an update to the workspace."""
+        x, stretch = self.inner.points, self.batches.stretch_of(update)
+        last = stretch.first + -(-len(stretch.points) // self.batches.size)
+        extended = np.empty((len(stretch.points), x.shape[1] + 1), x.dtype)
+        extended[:, 0] = 1
+        extended[:, 1:] = _take(x, stretch.points)
+        memory["stretch"] = np.array([stretch.first, last])
+        memory["stretch/points"] = extended
+        memory["stretch/targets"] = self.inner.targets[stretch.points]
+
+
+def _holds(updates: Array, update: int) -> bool:
+    """Return whether a stretch from one update to before another has an update."""
+    return bool(updates[0] <= update < updates[1])
+
+
+def _in_blocks(x: Rows) -> bool:
+    """Return whether points are read from a file, so that single rows cost as much as blocks."""
+    return not isinstance(x.x if isinstance(x, Under) else x, np.ndarray)
+
+
+def _take(x: Rows, points: Any) -> Array:
+    """Return points of x by their indices; those of a block of a file by one read."""
+    if isinstance(x, np.ndarray):
+        return x[points]
+    if isinstance(x, Under) and isinstance(x.x, np.ndarray):
+        return x.transform(x.x[points])
+    first, last = int(points.min()), int(points.max()) + 1
+    return np.asarray(x.read(first, last)[points - first])
+
+
+def _differentiate(cost: Cost, scores: Array, targets: Array) -> Array:
+    """Return the derivatives of a cost by its scores `(R, C, p)`, which may be overwritten."""
+    fused = getattr(cost, "fused", None)
+    if fused is not None:
+        fused(scores, targets)
+        return scores
+    pull_back, _ = make_vjp(lambda s: cost(s, targets), scores)
+    return np.asarray(pull_back(np.ones(len(scores), dtype=scores.dtype)))

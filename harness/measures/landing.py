@@ -1,0 +1,89 @@
+"""Where each step of the best step size lands: its position on the local parabola.
+
+A step from w to v = w + d lands at position `(g(w) - g(v))'d / g(w)'d` of the parabola that has the
+slopes of the cost at both ends of the step: 0 is its start, 1 its minimum, 2 as high as the start.
+That is the parabola of the cost itself for least squares. A plain step of size a lands at `a h`
+along an eigendirection of curvature h. After *alpha* of Schneider, Dangel, Hennig (2021), Cockpit,
+section 3.2, which counts from -1 and fits noisy slopes.
+"""
+
+import numpy as np
+from numpy.typing import NDArray
+
+from normbench import names
+from normbench.measures.contract import BEST, Array, Findings, FinishedJob, JudgedDescent, Measure
+from normbench.measures.inputs import has_best
+from normbench.theory.budget import Work
+
+SOFT_POSITION = 0.1  # a step that goes less than a tenth of the way to the minimum
+# A gradient that shrank to this share of the first is rounding in half of its digits.
+ROUNDED_GRADIENT = {"float64": 1e-8, "float32": 1e-3}
+
+
+def take(job: FinishedJob) -> Findings:
+    """Return the positions of the steps of the best step size, from the first start.
+
+    `iteration` (k,) and `position` (k,): the steps and where each lands along itself. Of plain
+    descent also `direction` (n,), the positions along the eigendirections of the Hessian at the
+    start, the stiffest first, and `times` (), the number of directions of each.
+    """
+    descent = job.descent
+    iteration, position = _positions(descent)
+    arrays = {"iteration": iteration, "position": position}
+    metrics = {}
+    if len(position):
+        metrics[names.LANDING.key] = float(np.median(position))
+    directions = descent.at_start.directions if _has_directions(descent) else None
+    if directions is not None and len(directions.curvature):
+        arrays["direction"] = descent.best_step.step_size * directions.curvature
+        arrays["times"] = np.array(directions.times)
+        metrics[names.LANDING_SOFT.key] = float(np.mean(arrays["direction"] < SOFT_POSITION))
+    return Findings(metrics, arrays=arrays)
+
+
+def _positions(descent: JudgedDescent) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+    """Return the iterations whose gradients are above rounding, and the positions of their steps.
+
+    A step whose slope is 0 has no position.
+    """
+    previous: list[tuple[Array, Array]] = []  # weights and gradient
+    positions: dict[int, float] = {}
+    lowest_length = 0.0
+
+    def observe(k: int, alive: NDArray[np.int64], weights: Array) -> None:
+        nonlocal lowest_length
+        if not len(alive):
+            return
+        gradient = descent.train.evaluate(weights[:1]).gradient
+        assert gradient is not None
+        current = weights[0].astype(np.float64).ravel(), gradient[0].astype(np.float64).ravel()
+        if previous:
+            weights_before, gradient_before = previous.pop()
+            step = current[0] - weights_before
+            slope = gradient_before @ step
+            if slope and np.linalg.norm(gradient_before) > lowest_length:
+                positions[k - 1] = float(1 - current[1] @ step / slope)
+        else:
+            share = ROUNDED_GRADIENT[descent.start.dtype.name]
+            lowest_length = share * float(np.linalg.norm(current[1]))
+        previous.append(current)
+
+    descent.descend_runs([descent.best_step.step_size], descent.start[:1], observe)
+    return np.array([*positions], dtype=np.int64), np.array([*positions.values()])
+
+
+def _has_directions(descent: JudgedDescent) -> bool:
+    """Return whether a step follows the gradient, of a cost whose curvature is known."""
+    return descent.plain and descent.theory.threshold is not None
+
+
+def _work(job: FinishedJob) -> Work:
+    """Return the passes of a descent, of a gradient an iteration, and of the directions."""
+    descent = job.descent
+    work = descent.at_start.work(len(job.z)) if _has_directions(descent) else Work()
+    return Work(work.passes + 2 * descent.settings.iterations, work.memory)
+
+
+MEASURE = Measure(
+    take, record="landing", budget_label="landing", work=_work, applies=has_best, follows=BEST
+)

@@ -1,0 +1,48 @@
+"""The seconds of each scheme: of its fit, of an iteration of one run, and to a target."""
+
+from typing import Any
+
+import pandas as pd
+
+from normbench import names
+from normbench.results.compare.merging import merged
+from normbench.results.store.rows import as_rows, number_in
+from normbench.results.store.runs import Sweep
+
+
+def seconds(sweep: Sweep, target: str) -> pd.DataFrame:
+    """Return the seconds of each scheme that descended; empty where none were recorded.
+
+    Args:
+        sweep: The sweep.
+        target: The target, a key of `names.TARGETS`.
+
+    Returns:
+        One row a scheme, the median over splits and seeds.
+
+        - fit: of fitting the scheme and transforming the points;
+        - an iteration: of one run, its share of the descent of the whole grid;
+        - fit in iterations: the iterations of one run that take as long as the fit;
+        - iterations to target, seconds to target: at the step size of the fewest iterations, the
+          seconds with those of the fit; NaN where the target was not reached.
+    """
+    rows = []
+    runs = merged(sweep)
+    several_experiments = len(sweep.experiments) > 1
+    for row in as_rows(runs.of_role(names.SCHEME)):
+        fit, iteration = (
+            number_in(row, metric.column) for metric in (names.FIT_SECONDS, names.SECONDS_A_STEP)
+        )
+        if not iteration > 0:
+            continue
+        table_row: dict[str, Any] = {"experiment": row["experiment"]} if several_experiments else {}
+        table_row |= {
+            "scheme": row["label"],
+            "fit": fit,
+            "an iteration": iteration,
+            "fit in iterations": fit / iteration,
+            "iterations to target": number_in(row, names.reached(target).column),
+            "seconds to target": number_in(row, names.reached(target, "seconds").column),
+        }
+        rows.append(table_row)
+    return pd.DataFrame(rows)

@@ -1,0 +1,376 @@
+"""Minibatches: against a loop of ten lines, scikit-learn and PyTorch; orders, blocks, resuming."""
+
+from dataclasses import replace
+from itertools import pairwise
+
+import numpy as np
+import pytest
+from sklearn.linear_model import SGDClassifier, SGDRegressor
+from sklearn.preprocessing import FunctionTransformer, StandardScaler
+
+from normbench import costs, optimizers
+from normbench.choices import build, options
+from normbench.datasets import UserError, make_dataset
+from normbench.datasets.on_disk.points import Points
+from normbench.engine.batches import Batches
+from normbench.engine.descent import descend
+from normbench.engine.fast import minibatch, wrappers
+from normbench.engine.minibatch import Minibatch
+from normbench.engine.problem import Objective
+from normbench.engine.settings import Settings
+from normbench.job import Job, check, run
+from normbench.recording.resume.checkpoints import DescentFile
+from normbench.recording.reuse.identity import identity
+from tests.cases import names
+
+P, N, PASSES = 23, 4, 3
+STEP_SIZES = (0.01, 0.1)
+
+
+def points(seed=0):
+    rng = np.random.default_rng(seed)
+    x = rng.standard_normal((P, N))
+    return x, x @ np.arange(1.0, N + 1) + rng.standard_normal(P)
+
+
+def job(x, y, cost=costs.least_squares, engine="fast", optimizer=None, scheme=None, **settings):
+    labels = None if cost is costs.least_squares else ["a", "b"]
+    data = make_dataset("drawn", x, y if labels is None else y > 0, class_names=labels, source="-")
+    chosen = Settings(STEP_SIZES, **{"iterations": PASSES, "batch": 5, **settings})
+    rule = optimizer or optimizers.gradient_descent()
+    return Job(data, cost, scheme or FunctionTransformer(), rule, chosen, engine=engine)
+
+
+def history(outcome, number=1):
+    return outcome.steps[number].histories["train/cost"]
+
+
+def slopes(w, x, y, logistic):
+    """Return the gradient of the sum of the cost over points `[1 x]`."""
+    s = x @ w
+    return -x.T @ (y / (1 + np.exp(y * s))) if logistic else 2 * x.T @ (s - y)
+
+
+def costs_of(w, x, y, logistic):
+    s = x @ w
+    return np.mean(np.logaddexp(0, -y * s) if logistic else (s - y) ** 2)
+
+
+def loop(x, y, a, m, order, seed=0, logistic=False, passes=PASSES, l2=0.0, momentum=0.0):
+    """Return the costs at the ends of the passes: the ten lines that the descent is compared to."""
+    x, w, history = np.column_stack([np.ones(len(x)), x]), np.zeros(x.shape[1] + 1), []
+    before = w
+    for n in range(passes + 1):
+        history.append(costs_of(w, x, y, logistic) + l2 * w[1:] @ w[1:])
+        rng = np.random.default_rng([seed, 0 if order == "once" else n])
+        rows = np.arange(len(x)) if order == "cyclic" else rng.permutation(len(x))
+        if order == "replacement":
+            rows = np.random.default_rng([seed, n]).integers(0, len(x), len(x))
+        for batch in np.split(rows, range(m, len(rows), m)):
+            g = slopes(w, x[batch], y[batch], logistic) / m
+            g[1:] += 2 * l2 * len(batch) / m * w[1:]
+            w, before = w - a * g + momentum * (w - before), w
+    return np.array(history)
+
+
+TEN = [
+    ("shuffled", 5, {}),
+    ("shuffled", 1, {}),
+    ("shuffled", 23, {}),
+    ("once", 5, {}),
+    ("cyclic", 4, {}),
+    ("replacement", 6, {}),
+    ("shuffled", 7, {"seed": 3}),
+    ("shuffled", 5, {"logistic": True}),
+    ("cyclic", 3, {"l2": 0.05}),
+    ("once", 2, {"momentum": 0.5}),
+]
+
+
+@pytest.mark.parametrize(("order", "m", "more"), TEN)
+@pytest.mark.parametrize("engine", ["fast", "plain"])
+def test_histories_are_those_of_a_loop(order, m, more, engine):
+    x, y = points()
+    y = np.where(y > 0, 1.0, -1.0) if more.get("logistic") else y
+    rule = optimizers.momentum(more["momentum"]) if "momentum" in more else None
+    cost = costs.softmax if more.get("logistic") else costs.least_squares
+    chosen = {"batch": m, "batch_order": order, "batch_seed": more.get("seed", 0)}
+    outcome = run(replace(job(x, y, cost, engine, rule, **chosen), l2=more.get("l2", 0.0)))
+    for number, a in enumerate(STEP_SIZES):
+        # Measured: 2e-15.
+        theirs = loop(x, y, a, m, order, **more)
+        np.testing.assert_allclose(history(outcome, number), theirs, rtol=1e-12)
+
+
+@pytest.mark.parametrize("logistic", [True, False])
+def test_a_batch_of_one_in_the_points_own_order_is_scikit_learns(logistic):
+    """Its squared error has a factor 1/2: half of our step size is the same step."""
+    x, y = points()
+    y = np.where(y > 0, 1.0, -1.0) if logistic else y
+    common = {"alpha": 0.0, "penalty": None, "shuffle": False, "max_iter": PASSES, "tol": None}
+    common |= {"learning_rate": "constant", "eta0": 0.1 if logistic else 0.2}
+    theirs = SGDClassifier(loss="log_loss", **common) if logistic else SGDRegressor(**common)
+    theirs.fit(x, y)
+    weights = np.r_[theirs.intercept_, theirs.coef_.ravel()]
+    cost = costs.softmax if logistic else costs.least_squares
+    mine = history(run(job(x, y, cost, batch=1, batch_order="cyclic")))
+    extended = np.column_stack([np.ones(P), x])
+    assert mine[-1] == pytest.approx(costs_of(weights, extended, y, logistic), rel=1e-12)
+
+
+def test_batches_that_divide_the_points_are_pytorchs():
+    torch = pytest.importorskip("torch", reason="PyTorch is not installed")
+    x, y = (torch.from_numpy(array[:20]) for array in points())
+    model = torch.nn.Linear(N, 1, dtype=torch.float64)
+    torch.nn.init.zeros_(model.weight)
+    torch.nn.init.zeros_(model.bias)
+    rule, theirs = torch.optim.SGD(model.parameters(), lr=0.1), []
+    for n in range(PASSES + 1):
+        theirs.append(float(((model(x)[:, 0] - y) ** 2).mean()))
+        for batch in np.random.default_rng([0, n]).permutation(20).reshape(-1, 5):
+            rule.zero_grad()
+            ((model(x[batch])[:, 0] - y[batch]) ** 2).mean().backward()
+            rule.step()
+    mine = history(run(job(x.numpy(), y.numpy())))
+    np.testing.assert_allclose(mine, theirs, rtol=1e-12)
+
+
+def test_the_batch_of_all_points_is_the_full_batch():
+    x, y = points()
+    full = run(job(x, y, batch=None))
+    np.testing.assert_allclose(history(run(job(x, y, batch=P))), history(full), rtol=1e-12)
+
+
+def test_no_batch_leaves_a_job_as_it_is():
+    """Neither its identity nor its settings know of batches."""
+    params = {"cost": "softmax", "iterations": 5, "refine": "auto", "shadows": True, "seed": 0}
+    unset = {"batch": None, "batch_order": "shuffled", "batch_seed": 0, "records_per_pass": 1}
+    data = job(*points()).dataset
+    parts = (costs.softmax, StandardScaler(), optimizers.gradient_descent())
+    known = identity(params, data, parts)
+    assert identity({**params, **unset}, data, parts) == known
+    batched = {**params, **unset, "batch": 5}
+    changed = [
+        batched,
+        {**batched, "batch": 6},
+        {**batched, "batch_order": "once"},
+        {**batched, "batch_seed": 1},
+        {**batched, "records_per_pass": 2},
+    ]
+    descents = [identity(each, data, parts).descent for each in changed]
+    assert len({known.descent, *descents}) == 6
+    cyclic = {**batched, "batch_order": "cyclic"}
+    assert identity(cyclic, data, parts) == identity({**cyclic, "batch_seed": 9}, data, parts)
+    assert identity(batched, data, parts) == identity({**batched, "refine": False}, data, parts)
+
+
+def test_nothing_stands_in_for_a_batch_by_all_points(monkeypatch):
+    """Data for which every equivalent of all points pays off: the steps still see batches."""
+    monkeypatch.setattr(wrappers, "MIN_POINT_ENTRIES", 1)
+    monkeypatch.setattr(wrappers.packed, "pays_off", lambda *_: True)
+    x, y = points()
+    twice = np.column_stack([x, x[:, 0], x])  # columns that are equal
+    many = np.tile(x, (20, 1)), np.tile(y, 20)  # a triangle pays off
+    few = np.random.default_rng(1).standard_normal((P, 300)) / 20, y  # a span does
+    for wide in ((twice, y), many, few):
+        mine = history(run(job(*wide, iterations=30)))
+        np.testing.assert_allclose(mine, loop(*wide, 0.1, 5, "shuffled", passes=30), rtol=1e-9)
+        assert not np.allclose(mine[1:], history(run(job(*wide, iterations=30, batch=None)))[1:])
+    y = np.where(y > 0, 1.0, -1.0)
+    ones = costs.multiclass_softmax  # whose last class may be dropped
+    mine = history(run(job(twice, y, ones)))
+    plain = history(run(job(twice, y, ones, engine="plain")))
+    np.testing.assert_allclose(mine, plain, rtol=1e-12)
+    assert not np.allclose(mine[1:], history(run(job(twice, y, ones, batch=None)))[1:])
+
+
+def test_a_fold_changes_no_number():
+    x, y = points()
+    scheme = StandardScaler
+    mine = history(run(job(x, y, scheme=scheme())))
+    np.testing.assert_allclose(history(run(job(x, y, scheme=scheme(), fold=True))), mine, rtol=1e-9)
+
+
+@pytest.mark.parametrize("name", names("optimizer"))
+def test_an_optimizer_that_needs_more_than_a_gradient_refuses_a_batch(name):
+    rule = build("optimizer", options("optimizer", name))
+    made = job(*points(), optimizer=rule, iterations=2)
+    needs = rule.uses_objective or rule.curved or rule.gridless
+    assert rule.needs_full_batch == needs
+    if needs:
+        with pytest.raises(UserError, match=r"batch=5: the optimizer needs all points.*batch=null"):
+            check(made)
+    else:
+        assert np.isfinite(history(run(made), 0)).all()
+
+
+@pytest.mark.parametrize(
+    ("settings", "said"),
+    [
+        ({"batch": 0}, "batch=0: .*1 or more, of points, or null for all"),
+        ({"batch": 2.5}, "batch=2.5: "),
+        ({"batch": P + 1}, f"batch={P + 1}: drawn has {P} training points; choose at most {P}"),
+        ({"batch_order": "random"}, "batch_order=random: .*shuffled, once, cyclic, replacement"),
+        ({"records_per_pass": 0}, "records_per_pass=0: "),
+        ({"records_per_pass": 6}, "records_per_pass=6: .* has 5 updates; choose at most 5"),
+        ({"batch": None, "records_per_pass": 2}, "records_per_pass=2: without a batch"),
+    ],
+)
+def test_mistakes_are_told_in_a_line(settings, said):
+    with pytest.raises(UserError, match=said) as error:
+        check(job(*points(), **settings))
+    assert "\n" not in str(error.value)
+
+
+@pytest.mark.parametrize("order", ["shuffled", "once", "cyclic", "replacement"])
+@pytest.mark.parametrize("in_blocks", [False, True])
+def test_a_pass_sees_every_point_as_its_order_says(order, in_blocks):
+    batches = Batches(P, 3, order, seed=7, stretch=2, in_blocks=in_blocks)
+    passes = []
+    for n in range(3):
+        updates = range(n * batches.updates_per_pass, (n + 1) * batches.updates_per_pass)
+        stretches = {batches.stretch_of(k).first: batches.stretch_of(k).points for k in updates}
+        ends = [*sorted(stretches), updates.stop]
+        assert ends[0] == updates.start
+        for (first, last), rows in zip(pairwise(ends), map(stretches.get, ends)):
+            assert -(-len(rows) // 3) == last - first  # whole batches, but for the last
+        passes.append(np.concatenate([stretches[first] for first in ends[:-1]]))
+        if in_blocks:  # of 6 points, each read once
+            blocks = [set(stretches[first] // 6) for first in ends[:-1]]
+            assert all(len(block) == 1 for block in blocks)
+            assert len(set.union(*blocks)) == len(blocks) == 4
+    repeats = order == "replacement"
+    for rows in passes:
+        assert len(rows) == P
+        assert (len(set(rows)) < P) == repeats
+    assert np.array_equal(passes[0], passes[1]) == (order in ("once", "cyclic"))
+    assert np.array_equal(passes[0], np.arange(P)) == (order == "cyclic")
+
+
+class OnDisk(Points):
+    """Points that count their reads."""
+
+    def __init__(self, x):
+        self.x, self.shape, self.dtype, self.reads = x, x.shape, x.dtype, []
+
+    def read(self, first, last, out=None):
+        self.reads.append((first, last))
+        return self.x[first:last].copy()
+
+
+def test_points_of_a_file_are_read_a_block_at_a_time(monkeypatch):
+    monkeypatch.setattr("normbench.datasets.on_disk.points.BLOCK_BYTES", 7 * 8 * N)
+    x, y = points()
+    file = OnDisk(x)
+    train = Minibatch.around(Objective(costs.least_squares, file, y, False), Batches(P, 3))
+    assert train.batches.in_blocks
+    assert train.batches.stretch == 2
+    memory, weights = {}, np.zeros((2, 1, N + 1))
+    for k in range(2 * train.batches.updates_per_pass):
+        gradient = train.gradient(weights, k, memory)
+        stretch = train.batches.stretch_of(k)
+        rows = stretch.points[(k - stretch.first) * 3 :][:3]
+        theirs = slopes(np.zeros(N + 1), np.column_stack([np.ones(P), x])[rows], y[rows], False)
+        np.testing.assert_allclose(gradient[1, 0], theirs / 3, rtol=1e-12)
+    assert len(file.reads) == 2 * 4  # a read for each block and pass
+    assert {last - first for first, last in file.reads} == {6, 5}
+
+
+def test_a_pass_may_be_recorded_several_times():
+    x, y = points()
+    coarse, fine = (run(job(x, y, records_per_pass=k, iterations=12)) for k in (1, 5))
+    assert len(history(fine)) == 61
+    np.testing.assert_allclose(history(fine)[::5], history(coarse), rtol=1e-12)
+    few = Batches(P, 5, records=2)
+    assert [few.updates_before(record) for record in range(5)] == [0, 2, 5, 7, 10]
+    for key in ("final/iterations_to_1e-1", "final/iterations_to_1e-2"):
+        mine, theirs = (outcome.steps[1].metrics[key] for outcome in (fine, coarse))
+        assert mine <= theirs
+        assert mine * 5 == round(mine * 5)
+    assert fine.seconds_a_step > 0
+
+
+class StoppedError(Exception):
+    """What ends a descent at once, as a kill does."""
+
+
+class Updates(DescentFile):
+    """Keeps the state at every look, and stops the descent after some."""
+
+    def __init__(self, *arguments, looks):
+        super().__init__(*arguments)
+        self.left = looks
+
+    def due(self):
+        return True
+
+    def save(self, arrays):
+        super().save(arrays)
+        self.left -= 1
+        if not self.left:
+            raise StoppedError
+
+
+@pytest.mark.parametrize("order", ["shuffled", "replacement"])
+def test_a_descent_that_is_cut_off_within_a_pass_goes_on_to_the_bit(tmp_path, order, monkeypatch):
+    monkeypatch.setattr("normbench.recording.resume.checkpoints.os.fsync", lambda _: None)
+    x, y = points()
+    sizes, start = np.array([1e-3, 0.1, 1e30]), np.full((3, 1, N + 1), 0.1)
+
+    def descended(checkpoint=None, seed=0):
+        batches = Batches(P, 4, order, seed, records=2)
+        train = Minibatch.around(Objective(costs.least_squares, x, y, False), batches)
+        rule = optimizers.momentum()
+        return descend(train, None, rule, start, sizes, 8, checkpoint=checkpoint)
+
+    wanted = descended()
+    assert wanted.diverged_at[2] > 0
+    positions = set()
+    for looks in (2, 3, 6, 5):
+        with pytest.raises(StoppedError):
+            descended(Updates(tmp_path, "ab" * 32, 60, looks=looks))
+        arrays = DescentFile(tmp_path, "ab" * 32, 60).resume(dict)
+        positions.add(int(arrays["updates"]) % 6)
+        assert str(arrays["order"]).split()[:3] == ["4", order, "0"]
+    assert positions - {0, 3}  # between two records
+    found = descended(DescentFile(tmp_path, "ab" * 32, 60))
+    np.testing.assert_array_equal(found.cost, wanted.cost)
+    np.testing.assert_array_equal(found.weights, wanted.weights)
+
+
+def test_a_state_of_another_order_is_not_gone_on_from(tmp_path, capsys):
+    x, y = points()
+
+    def descended(checkpoint, seed):
+        inner = Objective(costs.least_squares, x, y, False)
+        train = Minibatch.around(inner, Batches(P, 4, seed=seed))
+        sizes, start = np.array([0.1]), np.zeros((1, 1, N + 1))
+        return descend(
+            train, None, optimizers.gradient_descent(), start, sizes, 3, checkpoint=checkpoint
+        )
+
+    with pytest.raises(StoppedError):
+        descended(Updates(tmp_path, "ab" * 32, 60, looks=3), 0)
+    found = descended(DescentFile(tmp_path, "ab" * 32, 60), 1)
+    assert "order is not that of this descent" in capsys.readouterr().err
+    assert np.isfinite(found.cost).all()
+
+
+def test_runs_together_have_the_numbers_of_each_alone():
+    x, y = points()
+    both = run(job(x, y))
+    alone = job(x, y)
+    alone = replace(alone, settings=replace(alone.settings, step_sizes=STEP_SIZES[1:]))
+    np.testing.assert_allclose(history(run(alone), 0), history(both), rtol=1e-12)
+
+
+def test_threads_share_a_batch(monkeypatch):
+    monkeypatch.setattr(minibatch, "LIBRARY_WORK", 0)
+    monkeypatch.setattr(minibatch.threads, "available_threads", lambda: 3)
+    x, y = points()
+    y = np.where(y > 0, 1.0, -1.0)
+    for cost in (costs.softmax, lambda scores, targets: costs.softmax(scores, targets)):
+        for least in (0, 10**9):
+            monkeypatch.setattr(minibatch, "PARALLEL_WORK", least)
+            mine, plain = (history(run(job(x, y, cost, engine))) for engine in ("fast", "plain"))
+            np.testing.assert_allclose(mine, plain, rtol=1e-12)
