@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from normbench import measures
 from normbench.costs.declaration import traits
 from normbench.datasets import Dataset, UserError
+from normbench.datasets.feature_columns import find_features
 from normbench.datasets.on_disk.points import Points, Rows
 from normbench.datasets.on_disk.sparse import find_sparse
 from normbench.engine.batches import Batches
@@ -24,6 +25,7 @@ from normbench.engine.preconditioner import with_map
 from normbench.engine.problem import Cost, Linear, Problem
 from normbench.engine.rounds import Rounds
 from normbench.engine.scheme.applying import check_scheme, normalize
+from normbench.engine.scheme.columns import select_columns
 from normbench.engine.scheme.sparse import check_sparse
 from normbench.engine.scheme.under import Under
 from normbench.engine.settings import Settings
@@ -76,6 +78,8 @@ class Job:
         if getattr(self.optimizer, "gridless", False):
             single_step = replace(self.settings, step_sizes=(1.0,), shown_step=None)
             object.__setattr__(self, "settings", single_step)
+        for scheme in (self.normalizer, getattr(self.optimizer, "scheme", None)):
+            select_columns(scheme, self.dataset.feature_names, partial(find_features, self.dataset))
 
 
 @dataclass(frozen=True)

@@ -156,7 +156,11 @@ def makes_problem(name: str) -> bool:
 def arguments() -> Iterator[tuple[str, Setting]]:
     """Yield the settings that `compare()` takes, each with the name of its argument."""
     for row in TABLE:
-        if row.python and row.default is not OF_OPTIONS and row.group in ("", "dataset", "cost"):
+        if (
+            row.python
+            and row.default is not OF_OPTIONS
+            and row.group in ("", "dataset", "cost", "normalizer")
+        ):
             yield row.name.rpartition(".")[2], row
 
 
@@ -537,10 +541,18 @@ TABLE = (
     Setting("dataset.seed", Role.REPETITION, OF_OPTIONS, "the seed of random data"),
     Setting("seed", Role.REPETITION, 0, "the seed of random starts", NATURAL, _is_drawn),
     Setting(
-        "batch_seed", Role.REPETITION, 0, "the seed of the order of batches", NATURAL, _draws_batches
+        "batch_seed",
+        Role.REPETITION,
+        0,
+        "the seed of the order of batches",
+        NATURAL,
+        _draws_batches,
     ),
     Setting(
-        "dataset.augment", Role.PROBLEM, None, "noisy copies: aligned to the principal axes, or round"
+        "dataset.augment",
+        Role.PROBLEM,
+        None,
+        "noisy copies: aligned to the principal axes, or round",
     ),
     Setting("dataset.augment_copies", Role.PROBLEM, 1, "how many noisy copies of each point"),
     Setting(
@@ -598,6 +610,14 @@ TABLE = (
         "the weights that l2 penalizes: transformed, or features (the raw ones, one cost for all)",
         partial(check_choice, choices=L2_IN),
         lambda params: bool(float(params.get("cost.l2") or 0)),
+    ),
+    Setting(
+        "normalizer.columns",
+        Role.SCHEME,
+        None,
+        "columns that the scheme is on, the others pass through: numeric (all but columns of 0 and "
+        "1), names or positions; null: all",
+        used=lambda params: str(params.get("normalizer.columns")) != "None",
     ),
     Setting("normalizer.*", Role.SCHEME, OF_OPTIONS, "options of a scheme"),
     Setting("optimizer.*", Role.DESCENT, OF_OPTIONS, "options of an optimizer"),

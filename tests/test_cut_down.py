@@ -20,6 +20,7 @@ CUT = {
     "augmented_copies": ["dataset.split_seed=0"],
     "centring_alone": ["dataset=iris,digits"],
     "digit_three": ["dataset.subset=test10k", "dataset.points=300"],
+    "dummies": ["dataset.seed=0"],
     "does_the_choice_matter": ["dataset=iris", "normalizer=identity,standard"],
     "large_steps": ["iterations=400"],
     "large_steps_ridge": ["cost.l2=1e-2,3.162e-3", "iterations=1000"],
@@ -32,6 +33,7 @@ CUT = {
     "spam": ["iterations=5"],
     "standard_against_sphering": ["dataset.points=300", "dataset.split_seed=0,1", "iterations=90"],
     "statistics_before_the_split": ["dataset.split_seed=0", "dataset.points=50"],
+    "target_scaling": ["iterations=600"],
     "whitening_and_generalization": ["dataset.points=133", "iterations=60"],
     "zca_images": ["dataset.points=300"],
 }

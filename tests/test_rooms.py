@@ -43,7 +43,7 @@ command.sweep
 command.config
     modules: normbench.command.config
     imports: recording.reuse recording.store results.studies results.figures results.store
-        job engine verdicts choices synonyms datasets settings values results.safe names
+        job engine verdicts choices contracts synonyms datasets settings values results.safe names
     libraries: hydra hydra_plugins omegaconf
 
 command.startup
@@ -181,6 +181,15 @@ verdicts
     imports: settings names
     libraries: numpy
 
+choices
+    modules: normbench.choices
+    imports: contracts normalizers optimizers datasets synonyms values
+    libraries: omegaconf sklearn
+
+contracts
+    modules: normbench.contracts
+    imports: optimizers datasets
+
 normalizers
     modules: normbench.normalizers
     libraries: numpy scipy sklearn threadpoolctl
@@ -188,11 +197,6 @@ normalizers
 costs
     modules: normbench.costs
     libraries: autograd numpy
-
-choices
-    modules: normbench.choices
-    imports: optimizers datasets synonyms values
-    libraries: omegaconf sklearn
 
 synonyms
     modules: normbench.synonyms

@@ -17,6 +17,7 @@ from normbench.engine.problem import Problem
 from normbench.engine.rounds import Rounds
 from normbench.engine.settings import Settings
 from normbench.normalizers.decomposition import Surrogate
+from normbench.normalizers.on_columns import name_scheme
 from normbench.optimizers import Optimizer
 from normbench.theory.analysis import Theory
 from normbench.theory.budget import Work
@@ -333,7 +334,7 @@ class Measure:
         if features > self.most_features:
             reason = f"is for {self.most_features} features at most; {dataset.name} has {features}"
         elif not reason and self.inverse is not None and not hasattr(scheme, "inverse_transform"):
-            reason = f"normalizer {type(scheme).__name__} has no inverse_transform{self.inverse}"
+            reason = f"normalizer {name_scheme(scheme)} has no inverse_transform{self.inverse}"
             remedy += " or choose another scheme"
         if reason:
             raise UserError(f"record={self.record}: {reason}; {remedy}")

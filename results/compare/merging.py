@@ -219,7 +219,8 @@ def _merge_steps(
 def _with_representatives(schemes: pd.DataFrame, step_rows: pd.DataFrame) -> pd.DataFrame:
     """Return scheme rows with the outcome of the step size that represents each scheme."""
     families = tuple(
-        names.METRICS + family for family in (names.TRAIN_PREFIX, names.TEST_PREFIX, names.OWN_UNITS)
+        names.METRICS + family
+        for family in (names.TRAIN_PREFIX, names.TEST_PREFIX, names.OWN_UNITS)
     )
     final_columns = [names.final(metric).column for metric in names.HISTORIES]
     outcome_columns = [names.STEP_TAG.column, names.VERDICT.column, "verdict", "reason", "members"]

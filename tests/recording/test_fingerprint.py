@@ -6,12 +6,14 @@ import sys
 import numpy as np
 import pandas as pd
 import pytest
+from sklearn.compose import ColumnTransformer
 from sklearn.preprocessing import MinMaxScaler
 
 from normbench import costs, optimizers
-from normbench.choices import chain
+from normbench.choices import chain, on_columns
 from normbench.datasets import Sampling, make_dataset
 from normbench.datasets.files import Options, table_dataset
+from normbench.engine.scheme.columns import select_columns
 from normbench.normalizers import PCASphere
 from normbench.recording.reuse import identity as fingerprint
 from normbench.settings import RANDOM_STARTS
@@ -107,6 +109,25 @@ def test_statistics_of_all_points_are_another_descent_and_other_folds_another_jo
         for key in ("dataset.folds", "dataset.repeats", "dataset.split_seed")
     ]
     assert len({both(folds).job, both().job, *(other.job for other in others)}) == 5
+
+
+def on_named(columns, names):
+    scheme = on_columns(PCASphere(), columns)
+    select_columns(scheme, names, lambda named, setting: [names.index(name) for name in named])
+    return scheme
+
+
+def test_the_columns_of_a_scheme_are_of_its_identity():
+    every = {
+        identity(),
+        identity(normalizer=on_named(["a"], ("a", "b"))),
+        identity(normalizer=on_named(["a"], ("b", "a"))),
+        identity(normalizer=ColumnTransformer([("s", MinMaxScaler(), [0])])),
+        identity(normalizer=ColumnTransformer([("s", MinMaxScaler(clip=True), [0])])),
+    }
+    assert len(every) == 5
+    assert identity({**PARAMS, "normalizer.columns": None}) == identity()
+    assert identity({**PARAMS, "normalizer.columns": "numeric"}) != identity()
 
 
 def test_the_share_of_outliers_counts_in_folds_whose_points_are_fewer():

@@ -14,7 +14,12 @@ from normbench.engine.scheme.learned import learn
 from normbench.engine.scheme.probed import Probed
 from normbench.engine.scheme.sparse import check_sparse, normalize_sparse
 from normbench.engine.scheme.under import Under, choose_fold
-from normbench.normalizers.affine import find_affine_map, find_affine_traits, learns_by_blocks
+from normbench.normalizers.affine import (
+    find_affine_map,
+    find_affine_traits,
+    learns_by_blocks,
+    members,
+)
 from normbench.normalizers.decomposition import (
     Decompositions,
     Surrogate,
@@ -22,6 +27,7 @@ from normbench.normalizers.decomposition import (
     compute_mean,
     surrogate_rows,
 )
+from normbench.normalizers.on_columns import OnColumns, name_scheme
 
 FEWER_FEATURES = "choose options that give fewer features"
 CONVERTED_POINTS_PER_BLOCK = 256  # points that become float64 at a time: 1.6 MB at 784 features
@@ -29,6 +35,7 @@ CONVERTED_POINTS_PER_BLOCK = 256  # points that become float64 at a time: 1.6 MB
 
 def check_scheme(scheme: Any) -> None:
     """Raise `UserError` unless the scheme is a transformer that learns from points alone."""
+    scheme = scheme.scheme if isinstance(scheme, OnColumns) else scheme
     name = getattr(scheme, "__name__", type(scheme).__name__)
     if isinstance(scheme, type) or not (hasattr(scheme, "fit") and hasattr(scheme, "transform")):
         raise UserError(
@@ -66,9 +73,8 @@ def _needs_targets(scheme: Any) -> bool:
     if hasattr(scheme, "__sklearn_tags__") and get_tags(scheme).target_tags.required:
         return True
     y = inspect.signature(scheme.fit).parameters.get("y") if hasattr(scheme, "fit") else None
-    steps = (step for _, step in getattr(scheme, "steps", ()))
     needed = y is not None and y.default is inspect.Parameter.empty
-    return needed or any(_needs_targets(step) for step in steps)
+    return needed or any(_needs_targets(member) for member in members(scheme))
 
 
 def normalize(
@@ -109,15 +115,15 @@ def normalize(
         raise
     except MemoryError as error:
         raise UserError(
-            f"normalizer {type(scheme).__name__}: needs more memory than there is ({error}); "
+            f"normalizer {name_scheme(scheme)}: needs more memory than there is ({error}); "
             f"{FEWER_FEATURES}"
         ) from error
     except ValueError as error:
-        name = type(scheme).__name__
+        name = name_scheme(scheme)
         raise UserError(f"normalizer {name}: {' '.join(str(error).split())}") from error
     if z_test.shape[1] != z.shape[1]:
         raise UserError(
-            f"normalizer {type(scheme).__name__}: gives {z.shape[1]} features for the training "
+            f"normalizer {name_scheme(scheme)}: gives {z.shape[1]} features for the training "
             f"points and {z_test.shape[1]} for the test points; they must be the same ones"
         )
     return z, z_test
@@ -148,7 +154,7 @@ def _normalize_on_demand(
     """Return points under a scheme, which is fitted on x block by block."""
     points_decompositions = decompositions or Decompositions(x)
     learn(scheme, x, points_decompositions)
-    name = type(scheme).__name__
+    name = name_scheme(scheme)
 
     def transform(rows: Array) -> Array:
         output = scheme.transform(rows.astype(np.float64, copy=False))
@@ -196,7 +202,7 @@ def _find_map(
 
 def _transform(scheme: Any, x: Array, dtype: Any) -> Array:
     """Return points x (P, N) transformed; x itself if unchanged."""
-    name = type(scheme).__name__
+    name = name_scheme(scheme)
     if x.dtype == np.dtype(dtype) == np.float64 and np.shares_memory(scheme.transform(x[:1]), x):
         return _check_output(name, scheme.transform(x), len(x), dtype)
     z = np.empty((0, 0))

@@ -179,7 +179,9 @@ def _with_theory(run: RecordedRun, step: Step) -> Step:
     if step.step_size not in run.steps.index:
         return step
     row = run.steps.loc[step.step_size].dropna()
-    families = tuple(f"{names.METRICS}{family}" for family in (names.THEORY_PREFIX, names.OWN_UNITS))
+    families = tuple(
+        f"{names.METRICS}{family}" for family in (names.THEORY_PREFIX, names.OWN_UNITS)
+    )
     predictions = {
         key.removeprefix(names.METRICS): row[key] for key in row.index if key.startswith(families)
     }
