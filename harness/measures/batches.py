@@ -8,8 +8,6 @@ from normbench.measures.contract import Findings, FinishedJob, Measure, OfStep
 from normbench.theory import batches
 from normbench.theory.budget import Work
 
-POWER_STEPS = 200  # of the exact limit, for its work: measured 20 to 400
-
 
 def take(job: FinishedJob) -> Findings:
     """Return the knee; of least squares also the limits of the step, and the noise floors.
@@ -34,7 +32,7 @@ def take(job: FinishedJob) -> Findings:
     if not _has_exact_limit(linear):
         return Findings(metrics)
     extended = np.column_stack([np.ones(len(linear.targets)), linear.points])
-    limits = [batches.mean_square_step(extended, batch, replaced) for replaced in (False, True)]
+    limits = batches.mean_square_steps(extended, batch)
     metrics[names.BATCH_STEP_EXACT.key] = limits[descent.settings.batch_order == "replacement"]
     floors = {
         number: batches.noise_floor(
@@ -65,7 +63,7 @@ def _applies(job: FinishedJob) -> bool:
     """Return whether a plain descent saw batches, without a penalty, and the spectrum is known."""
     descent = job.descent
     linear = descent.train.linear
-    if descent.train.full_batch or linear is None or np.any(linear.l2):
+    if descent.settings.batch is None or linear is None or np.any(linear.l2):
         return False
     return descent.optimizer.plain and descent.theory.spectrum is not None
 
@@ -76,8 +74,10 @@ def _work(job: FinishedJob) -> Work:
     assert linear is not None
     if not (_is_least_squares(linear) and _has_exact_limit(linear)):
         return Work()
-    width = linear.shape[1]
-    return Work(2 * POWER_STEPS * width, 24.0 * len(linear.targets) * width)
+    width, points = linear.shape[1], len(linear.targets)
+    rows = width * (width + 1) / 2
+    products = 2 * points * rows**2 + 4 * rows**3  # of the fourth moments, and two eigenvalues
+    return Work(products / (4 * points * width), 8.0 * rows * (points + 4 * rows))
 
 
 MEASURE = Measure(take, budget_label="limits of the batch", work=_work, applies=_applies)

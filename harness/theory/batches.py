@@ -22,11 +22,10 @@ References:
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy import linalg
 
 Array = NDArray[np.float64]
-MAX_MOMENT_WEIGHTS = 200  # of the exact limit, whose matrices have as many rows
-MAX_POWER_STEPS = 5000  # of the power method
-POWER_TOLERANCE = 1e-10  # relative change of the eigenvalue at which it ends
+MAX_MOMENT_WEIGHTS = 61  # of the exact limit, whose matrix has n (n + 1) / 2 rows
 NEGLIGIBLE_CURVATURE = 1e-12  # of the largest: along such directions nothing moves
 
 
@@ -43,27 +42,32 @@ def approximate_step(lipschitz: float, knee_size: float, batch: int) -> float:
     return 2 / lipschitz * batch / (knee_size + batch - 1)
 
 
-def mean_square_step(x: Array, batch: int, with_replacement: bool = False) -> float:
-    """Return the largest step that is stable in mean square, exactly, for points `[1 x]` (P, n)."""
+def mean_square_steps(x: Array, batch: int) -> tuple[float, float]:
+    """Return the largest steps that are stable in mean square, exactly, for points `[1 x]` (P, n).
+
+    The first is of draws without replacement, the second with it. In the eigenvectors of H, Lyap
+    multiplies `S_ij` by `h_i + h_j`, and `E[h S h]` is 4 times the matrix of the points' fourth
+    moments, so that a* is the inverse of a largest eigenvalue of n (n + 1) / 2 coordinates.
+    """
     count = len(x)
-    single, mixed = 1 / batch, (batch - 1) / batch
-    if not with_replacement and count > 1:
-        single = (count - batch) / (batch * (count - 1))
-        mixed = count * (batch - 1) / (batch * (count - 1))
     values, vectors = np.linalg.eigh(2 * x.T @ x / count)
     live = values > NEGLIGIBLE_CURVATURE * values[-1]
     values, turned = values[live], x @ vectors[:, live]
-    sums = values[:, None] + values
-    moment, radius = np.diag(values) / values[-1], 0.0
-    for _ in range(MAX_POWER_STEPS):
-        lengths = np.einsum("pn,nk,pk->p", turned, moment, turned, optimize=True)
-        fourth = 4 * (turned * lengths[:, None]).T @ turned / count
-        moment = (single * fourth + mixed * values[:, None] * moment * values) / sums
-        before, radius = radius, float(np.linalg.norm(moment))
-        moment /= radius
-        if abs(radius - before) <= POWER_TOLERANCE * radius:
-            break
-    return 1 / radius
+    row, column = np.triu_indices(len(values))
+    squares = turned[:, row] * turned[:, column] * np.where(row == column, 1, np.sqrt(2))
+    roots = np.sqrt(values[row] + values[column])
+    fourth = 4 * (squares.T @ squares) / count / roots / roots[:, None]
+    full = np.diag(values[row] * values[column] / roots**2)
+    shares = [(1 / batch, (batch - 1) / batch)]
+    if count > 1:
+        pairs = batch * (count - 1)
+        shares.insert(0, ((count - batch) / pairs, count * (batch - 1) / pairs))
+    last = len(roots) - 1
+    limits = [
+        1 / linalg.eigvalsh(one * fourth + two * full, subset_by_index=[last, last])[0]
+        for one, two in shares
+    ]
+    return float(limits[0]), float(limits[-1])
 
 
 def noise_floor(

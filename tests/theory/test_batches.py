@@ -34,7 +34,7 @@ def test_the_limit_of_a_batch_is_where_the_mean_square_stops_shrinking(batch):
         )
         if len(chosen) > 1000:
             continue
-        step = batches.mean_square_step(x, batch, replacement)
+        step = batches.mean_square_steps(x, batch)[replacement]
         assert radius(x, step, chosen) == pytest.approx(1, abs=1e-8)  # measured: 2e-10
         assert radius(x, 0.99 * step, chosen) < 1 < radius(x, 1.01 * step, chosen)
 
@@ -42,7 +42,7 @@ def test_the_limit_of_a_batch_is_where_the_mean_square_stops_shrinking(batch):
 def test_the_batch_of_all_points_has_the_limit_of_the_full_batch():
     x = points(30, 4)
     largest = np.linalg.eigvalsh(2 * x.T @ x / 30)[-1]
-    assert batches.mean_square_step(x, 30) == pytest.approx(2 / largest, rel=1e-6)
+    assert batches.mean_square_steps(x, 30)[0] == pytest.approx(2 / largest, rel=1e-6)
 
 
 @pytest.mark.parametrize("features", [10, 30])
@@ -52,7 +52,7 @@ def test_half_of_two_over_l_is_stable_at_the_knee(features):
     largest = np.linalg.eigvalsh(gram)[-1]
     knee = batches.knee(largest, np.trace(gram))
     assert 1 < knee < features + 1
-    steps = [batches.mean_square_step(x, size) for size in (1, round(knee), 1000)]
+    steps = [batches.mean_square_steps(x, size)[0] for size in (1, round(knee), 1000)]
     about = [batches.approximate_step(2 * largest, knee, size) for size in (1, round(knee), 1000)]
     np.testing.assert_allclose(steps, about, rtol=0.15)  # measured: 0.06
     assert steps[1] / steps[2] == pytest.approx(0.5, rel=0.15)
@@ -62,7 +62,7 @@ def test_a_direction_without_points_changes_no_limit():
     x = points(20, 3)
     twice = np.column_stack([x, x[:, 1]])
     turned = np.column_stack([x[:, 0], np.sqrt(2) * x[:, 1], x[:, 2:]])
-    mine, theirs = (batches.mean_square_step(each, 2) for each in (twice, turned))
+    mine, theirs = (batches.mean_square_steps(each, 2)[0] for each in (twice, turned))
     assert mine == pytest.approx(theirs, rel=1e-6)
 
 
@@ -74,7 +74,7 @@ def test_a_constant_step_hovers_at_the_noise_floor(share):
     gram = x.T @ x / 200
     minimum = np.linalg.lstsq(x, y, rcond=None)[0]
     variance = np.mean((x @ minimum - y) ** 2)
-    largest = batches.mean_square_step(x, batch, with_replacement=True)
+    largest = batches.mean_square_steps(x, batch)[True]
     step = share * largest
     expected = batches.noise_floor(step, variance, np.trace(gram), batch, largest)
     distance = np.zeros((runs, 5))
