@@ -92,6 +92,11 @@ PICTURES = {
         "normbench dataset=digits cost=multiclass_softmax dataset.points=100,200,400 "
         "dataset.test_fraction=0.5 normalizer=standard,pca_sphere iterations=50",
     ),
+    "batch_sizes": Picture(
+        "From which batch on do larger ones gain nothing?",
+        "normbench dataset=gaussian dataset.task=regression cost=least_squares iterations=40 "
+        "batch=1,4,16,64,256 normalizer=standard,pca_sphere 'step_sizes=${decades:-3,0,4}'",
+    ),
     "step_sizes": Picture("How carefully must the step size be chosen?", "normbench"),
     "phase_diagram": Picture("Which step sizes work, under which scheme?", "normbench"),
     "sharpness": Picture(

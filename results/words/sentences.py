@@ -165,6 +165,8 @@ TEMPLATES = {
     "filmed": "From raw points to {scheme}, the condition number of the cost goes from {first} to "
     "{last}, and the iterations until 1 percent of the excess cost is left, at step size 1/L, from "
     "{before} to {after}.",
+    "saturating": "Beyond a batch of {batch:g} larger batches save less than half of the steps "
+    "under {scheme}{others}.",
     "losing": "{scheme} loses {share} of the variance.",
 }
 # Clauses inside sentences: the ranks of a ranking, causes and doubts.

@@ -29,6 +29,15 @@ def told(text):
     return [name for name, _ in sentences(text)]
 
 
+def batches(*passes):
+    """Return a sweep of batches of 1, 10 and 100 of 100 points, by the passes that each takes."""
+    jobs = [
+        ("x", "a", {1.0: (count, 0.001 if np.isfinite(count) else 0.5)}, {"batch": size})
+        for count, size in zip(passes, ("1", "10", "None"))
+    ]
+    return Sweep("-", "s", runs(*jobs).runs.assign(train_points=100))
+
+
 def with_tags(sweep, **columns):
     """Return a sweep with other columns, by their place in `names`; of the scheme runs alone."""
     frame = sweep.runs.copy()
@@ -284,6 +293,10 @@ CASES = {
     "own_functions": lambda: (
         notes(*BOTH, **LARGE),
         notes(*BOTH, **LARGE, **{"cost.l2_in": "features"}),
+    ),
+    "saturating": lambda: (
+        " ".join(answer.remarks(batches(3, 4, 30), "x")),
+        " ".join(answer.remarks(batches(3, 4, np.inf), "x")),
     ),
     "idle_seed": lambda: (
         notes(*(("x", "a", FAST, {"seed": seed}) for seed in "12")),
