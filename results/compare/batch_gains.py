@@ -5,7 +5,7 @@ import pandas as pd
 from normbench import names
 from normbench.results.store.rows import as_rows
 
-COLUMNS = ["scheme", "normalizer", "batch", "passes", "updates", "stable", "knee", "records"]
+BATCH_COLUMNS = ["scheme", "normalizer", "batch", "passes", "updates", "stable", "knee", "records"]
 BATCH, POINTS, TARGET = names.setting("batch"), "train_points", "1e-2"
 RECORDS = names.setting("records_per_pass")
 FEWEST_SIZES = 3  # sizes of a batch: of fewer, nothing is said
@@ -19,11 +19,11 @@ def batch_table(schemes: pd.DataFrame) -> pd.DataFrame:
         schemes: Rows of scheme runs. One without a batch counts as the batch of all points.
 
     Returns:
-        `COLUMNS`: stable is the largest step size that converged, knee that of theory, NaN where
-        it is not known, records those until the target; empty where no job has a batch.
+        `BATCH_COLUMNS`: stable is the largest step size that converged, knee that of theory, NaN
+        where it is not known, records those until the target; empty where no job has a batch.
     """
     if BATCH not in schemes or POINTS not in schemes or (schemes[BATCH] == "None").all():
-        return pd.DataFrame(columns=COLUMNS)
+        return pd.DataFrame(columns=BATCH_COLUMNS)
     rows = []
     for row in as_rows(schemes):
         points = pd.to_numeric(row[POINTS], errors="coerce")
@@ -36,7 +36,7 @@ def batch_table(schemes: pd.DataFrame) -> pd.DataFrame:
         records = passes * float(row.get(RECORDS, 1))
         sizes = batch, passes, updates, stable, knee, records
         rows.append((names.fitted(row), row["normalizer"], *sizes))
-    table = pd.DataFrame(rows, columns=COLUMNS)
+    table = pd.DataFrame(rows, columns=BATCH_COLUMNS)
     return table.sort_values(["scheme", "batch"], kind="stable", ignore_index=True)
 
 

@@ -15,12 +15,12 @@ from normbench.results.figures.base import material, style, ticks
 from normbench.results.figures.base.style import SCREEN, Shape
 from normbench.results.store.runs import Sweep
 
-PANELS = {
+BATCH_PANELS = {
     "stable": "largest step size that converged",
     "passes": f"passes to {TARGET} of the excess",
     "updates": f"updates to {TARGET} of the excess",
 }
-NOTE = "dotted: the knee of theory, mean |x|^2 over the largest eigenvalue"
+KNEE_NOTE = "dotted: the knee of theory, mean |x|^2 over the largest eigenvalue"
 BOUND_NOTE = (
     "passes and updates of a batch whose first records reach the target are upper bounds; "
     "records_per_pass=8 tells more"
@@ -35,7 +35,7 @@ def draw(table: pd.DataFrame, title: str, *, shape: Shape = SCREEN) -> Figure:
         title: the title of the figure.
         shape: the format of the figure.
     """
-    drawn_panels = {name: text for name, text in PANELS.items() if (table[name] > 0).any()}
+    drawn_panels = {name: text for name, text in BATCH_PANELS.items() if (table[name] > 0).any()}
     looks = style.looks_by_scheme(table)
     with style.figure_style(shape):
         columns = 1 if shape.width < 8 else len(drawn_panels)
@@ -48,7 +48,7 @@ def draw(table: pd.DataFrame, title: str, *, shape: Shape = SCREEN) -> Figure:
             ticks.set_log_ticks(axis.yaxis)
         curves = [line for line in axes[0].get_lines() if line.get_label()[0] != "_"]
         style.add_legend(figure, shape, curves)
-        notes = [NOTE] if table["knee"].notna().any() else []
+        notes = [KNEE_NOTE] if table["knee"].notna().any() else []
         notes += [BOUND_NOTE] if (table["records"] < FEWEST_RECORDS).any() else []
         if notes:
             style.add_note(figure, shape, "\n".join(notes))
@@ -75,7 +75,7 @@ def make(sweep: Sweep, experiment: str, options: material.Options) -> Figure | N
     """Return the figure of an experiment; None with fewer than three sizes of a batch."""
     rows = material.schemes(sweep, experiment)
     table = batch_table(rows)
-    has_curves = bool((table[[*PANELS]] > 0).any(axis=None))
+    has_curves = bool((table[[*BATCH_PANELS]] > 0).any(axis=None))
     if table["batch"].nunique() < FEWEST_SIZES or not has_curves:
         return None
     if table.duplicated(["scheme", "batch"]).any():  # several problems beside the batch

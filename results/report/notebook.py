@@ -18,7 +18,7 @@ from normbench.results.answer import closing as answer
 from normbench.results.compare import heldout
 from normbench.results.figures import NAMES, drawing
 from normbench.results.figures.base.material import Options
-from normbench.results.figures.transforms import AXES
+from normbench.results.figures.transforms import HISTORY_AXES
 from normbench.results.report import inline
 from normbench.results.report import page as report
 from normbench.results.safe import clean
@@ -167,8 +167,8 @@ class Comparison:
         if experiment not in self.sweep.experiments:
             experiments = ", ".join(self.sweep.experiments)
             raise ResultsError(f"experiment {experiment}: is not here; there are {experiments}")
-        if by not in AXES:
-            raise ResultsError(f"by={by}: must be one of {', '.join(AXES)}")
+        if by not in HISTORY_AXES:
+            raise ResultsError(f"by={by}: must be one of {', '.join(HISTORY_AXES)}")
         figure = drawing.figure(self.sweep, experiment, name, Options(by=by))
         if figure is None:
             raise ResultsError(f"figure {name}: nothing was recorded for it; it is {NAMES[name]}")

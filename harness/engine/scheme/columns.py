@@ -8,7 +8,7 @@ from sklearn.compose import ColumnTransformer
 from normbench.normalizers.affine import members
 from normbench.normalizers.on_columns import FeatureSelection, OnColumns
 
-SETTING = "normalizer.transformers"  # of a `ColumnTransformer`
+TRANSFORMERS_SETTING = "normalizer.transformers"  # of a `ColumnTransformer`
 FindFeatures = Callable[[Any, str], list[int]]
 
 
@@ -34,7 +34,11 @@ def _selections(scheme: Any) -> Iterator[FeatureSelection]:
         return
     if isinstance(scheme, ColumnTransformer):
         scheme.transformers = [
-            (name, member, FeatureSelection(columns, SETTING) if _are_named(columns) else columns)
+            (
+                name,
+                member,
+                FeatureSelection(columns, TRANSFORMERS_SETTING) if _are_named(columns) else columns,
+            )
             for name, member, columns in scheme.transformers
         ]
         for _, _, columns in scheme.transformers:

@@ -54,7 +54,7 @@ def test_the_figure_marks_the_knee(knee):
     figure = drawing.figure(sweep(3, 4, 30, knee=knee), "x", "batch_sizes")
     figure.draw_without_rendering()
     assert [axis.get_ylabel() for axis in figure.axes] == [
-        *(text for name, text in batch_sizes.PANELS.items() if name != "stable")
+        *(text for name, text in batch_sizes.BATCH_PANELS.items() if name != "stable")
     ]
     for axis in figure.axes:
         assert (axis.get_xscale(), axis.get_yscale()) == ("log", "log")
