@@ -218,8 +218,8 @@ def reports_page() -> str:
     for name, report in comparisons.REPORTS.items():
         linked = f'<a href="{folder}/{name}.html">{report.title}</a>'
         title = linked if name in made else report.title
-        if comparisons.TABLE in report.command:
-            title += f' (<a href="{folder}/{comparisons.TABLE}">the table</a>)'
+        if comparisons.TABLE_FILE in report.command:
+            title += f' (<a href="{folder}/{comparisons.TABLE_FILE}">the table</a>)'
         left_out = "" if name in made else " Left out: its data were not in `data_dir`."
         page += f"- {title}: `{report.command}`.{left_out}\n"
     return page
