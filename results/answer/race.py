@@ -7,7 +7,7 @@ import numpy as np
 import pandas as pd
 
 from normbench import names
-from normbench.results.compare import comparisons, evidence, problems
+from normbench.results.compare import comparisons, evidence, passes, problems
 from normbench.results.compare.merging import unmerged
 from normbench.results.compare.reached import compared, counts, goals, reached
 from normbench.results.store.rows import as_rows, number_in, shared_value
@@ -31,7 +31,7 @@ class Race:
     that would be shown to be slower, if their grids did not end too early.
     splits: the number of splits. enough_splits: whether they could show a difference. by_count:
     whether misclassified points are counted instead of the cost. budget: the iterations of each
-    job, None where they differ.
+    job, None where they differ. unit: what an iteration is, such as a pass over the points.
     """
 
     setting: str
@@ -47,6 +47,7 @@ class Race:
     enough_splits: bool
     by_count: bool
     budget: int | None
+    unit: passes.Unit
 
     @property
     def fewest_iterations(self) -> float:
@@ -148,6 +149,7 @@ def _race(
         enough_splits=splits >= evidence.fewest_values(max(len(pairs), 1)),
         by_count=bool(counts(jobs).any()),
         budget=int(float(budget)) if budget else None,
+        unit=passes.unit(jobs),
     )
 
 

@@ -13,6 +13,7 @@ from typing import Any
 import pandas as pd
 
 from normbench import names
+from normbench.results.compare import passes
 from normbench.results.store.rows import as_rows, shared_value
 from normbench.results.store.run_labels import as_set
 from normbench.results.store.runs import Sweep
@@ -356,9 +357,8 @@ def budget(schemes: pd.DataFrame) -> str:
     )  # a user may have written 1e3
     if iterations == 0:
         return ""
-    batch = shared_value(schemes, names.setting("batch"), "None")
-    unit = ("iteration", "iterations") if batch == "None" else ("pass", "passes")
-    iterations_text = f"{iterations} {unit[iterations != 1]}"
+    batch = shared_value(schemes, passes.BATCH, "None")
+    iterations_text = f"{iterations} {passes.unit(schemes).of(iterations)}"
     if batch not in ("", "None"):
         iterations_text += f" in batches of {batch}"
     phrases = ["" if iterations is None else iterations_text, optimizer]

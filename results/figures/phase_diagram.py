@@ -361,7 +361,7 @@ def _add_legend(figure: Figure, drawn_names: set[str], schemes: pd.DataFrame, sh
         for mark_name, mark_label in mark_labels.items()
     ]
     mark_entries += [
-        (THRESHOLD, "2/L, predicted", {"color": "black", "lw": 1.8}),
+        (THRESHOLD, material.threshold_label(schemes), {"color": "black", "lw": 1.8}),
         (
             LARGEST_CONVERGENT,
             "largest step that converges",

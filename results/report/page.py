@@ -17,7 +17,7 @@ from normbench.results.answer import closing as answer
 from normbench.results.answer import theory_table as theory
 from normbench.results.answer.race import race_target
 from normbench.results.answer.ranking import by_problem
-from normbench.results.compare import comparisons, heldout, problems
+from normbench.results.compare import comparisons, heldout, passes, problems
 from normbench.results.compare.merging import merged
 from normbench.results.compare.reached import counts, excess_shown
 from normbench.results.figures import NAMES, SWEEP_FIGURES, drawing
@@ -189,6 +189,7 @@ def _section(
         ),
         "which_step": experiment_sweep.which_step(),
         "explored": explorer.data(experiment_sweep, experiment),
+        "iterations": passes.unit(schemes).many,
         "theory": theory.explanation(experiment_sweep, experiment),
         "explanations": _explanations(schemes),
         "predictions": _predictions(experiment_sweep),

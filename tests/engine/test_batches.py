@@ -164,6 +164,20 @@ def test_no_batch_leaves_a_job_as_it_is():
     assert identity(batched, data, parts) == identity({**batched, "refine": False}, data, parts)
 
 
+def test_points_read_in_blocks_are_another_descent_where_a_seed_draws_batches():
+    params = {"batch": 5, "batch_order": "shuffled", "batch_seed": 0, "records_per_pass": 1}
+    data = job(*points()).dataset
+    read_in_blocks = replace(data, x=OnDisk(data.x))
+    parts = (costs.softmax, StandardScaler(), optimizers.gradient_descent())
+    for settings, is_equal in (
+        (params, False),
+        ({**params, "batch_order": "cyclic"}, True),
+        ({**params, "batch": None}, True),
+    ):
+        identities = [identity(settings, each, parts) for each in (data, read_in_blocks)]
+        assert (identities[0] == identities[1]) == is_equal, settings
+
+
 def test_nothing_stands_in_for_a_batch_by_all_points(monkeypatch):
     """Data for which every equivalent of all points pays off: the steps still see batches."""
     monkeypatch.setattr(wrappers, "MIN_POINT_ENTRIES", 1)

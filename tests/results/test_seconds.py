@@ -12,7 +12,7 @@ from normbench.command.results.commands import main
 from normbench.datasets.bundled import iris
 from normbench.results.answer import seconds
 from normbench.results.compare.reached import reached
-from normbench.results.figures import drawing, histories
+from normbench.results.figures import drawing, transforms
 from normbench.results.figures.base.material import Options
 from normbench.results.report import explorer
 from normbench.results.store.errors import ResultsError
@@ -54,15 +54,19 @@ def test_a_curve_over_iterations_is_as_it_was(compared):
     assert axis.get_xlabel() == "iteration"
     assert axis.lines[0].get_xdata()[-1] == 20
     assert "seconds" in compared.figure("histories", by="seconds").axes[0].get_xlabel()
-    with pytest.raises(ResultsError, match="by=hours: must be one of iterations, seconds"):
+    with pytest.raises(
+        ResultsError, match="by=hours: must be one of iterations, passes, updates, seconds"
+    ):
         compared.figure("histories", by="hours")
 
 
 def test_without_recorded_seconds_there_is_no_figure_of_them(compared, monkeypatch):
     sweep = compared.sweep
-    with_seconds = histories._with_seconds
+    with_job_columns = transforms.with_job_columns
     unknown = dict.fromkeys((FIT, STEP), float("nan"))
-    monkeypatch.setattr(histories, "_with_seconds", lambda *of: with_seconds(*of).assign(**unknown))
+    monkeypatch.setattr(
+        transforms, "with_job_columns", lambda *of: with_job_columns(*of).assign(**unknown)
+    )
     options = Options(by="seconds")
     assert drawing.figure(sweep, sweep.experiments[0], "histories", options) is None
 

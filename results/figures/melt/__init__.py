@@ -125,7 +125,7 @@ def draw(
             step_axis, history_axis = page.panels(number)
             _draw_steps(step_axis, melt, step_limits, page.shape)
             _draw_history(history_axis, melt, page)
-        page.finish(_legend_entries(drawn_melts))
+        page.finish(_legend_entries(drawn_melts), material.iteration_label(schemes))
     return page.figure
 
 
