@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, fields
-from functools import cache
+from functools import cache, partial
 from importlib.resources import files
 from importlib.util import find_spec
 from pathlib import Path
@@ -24,6 +24,7 @@ from normbench.synonyms import remedy
 CONF = Path(str(files("normbench.conf")))
 ENTRY = re.compile(r"^(\w+):", re.MULTILINE)  # the key of an entry in the file of an option
 TARGET = re.compile(r"^_target_: *(\S+)", re.MULTILINE)
+MODEL_METHODS = ("layout", "start", "scores", "needs_all_points")
 TARGET_COMMENT = re.compile(r"^_target_: *\S+ +# *(.+)", re.MULTILINE)
 
 
@@ -87,6 +88,12 @@ GROUP_CONTRACTS = {
         "sklearn.preprocessing.StandardScaler",
         _makes_a_scheme,
         lambda result: _transforms(result) and not isinstance(result, type),
+    ),
+    "model": GroupContract(
+        "model: a class or a function that gives one, as normbench.models.Mlp does",
+        "normbench.models.Mlp",
+        callable,
+        lambda result: result is None or all(map(partial(hasattr, result), MODEL_METHODS)),
     ),
     "optimizer": GroupContract(
         "function that gives a normbench.optimizers.Optimizer",

@@ -299,6 +299,11 @@ def _is_drawn(params: Mapping[str, Any]) -> bool:
     return params.get("start") in DRAWN
 
 
+def _has_model(params: Mapping[str, Any]) -> bool:
+    """Return whether the model is not the linear one."""
+    return params.get("model", "linear") != "linear"
+
+
 def _is_batched(params: Mapping[str, Any]) -> bool:
     """Return whether a step sees a batch of the points."""
     return str(params.get("batch")) != "None"
@@ -336,6 +341,14 @@ TABLE = (
         "cost", PROBLEM, "softmax", "the cost that is minimized", same_problem=True, python=False
     ),
     Setting("normalizer", SCHEME, "standard", "the schemes that are compared", python=False),
+    Setting(
+        "model",
+        PROBLEM,
+        "linear",
+        "how scores follow from the weights",
+        used=_has_model,
+        python=False,
+    ),
     Setting("optimizer", DESCENT, "gradient_descent", "how the weights are updated", python=False),
     Setting("tracking", LOCATION, "local", "where runs are recorded", **COMMAND_ONLY),
     Setting(
@@ -586,6 +599,7 @@ TABLE = (
         lambda params: bool(float(params.get("cost.l2") or 0)),
     ),
     Setting("normalizer.*", SCHEME, OF_OPTIONS, "options of a scheme"),
+    Setting("model.*", PROBLEM, OF_OPTIONS, "options of a model"),
     Setting("optimizer.*", DESCENT, OF_OPTIONS, "options of an optimizer"),
     Setting("tracking.*", LOCATION, OF_OPTIONS, "where runs are recorded", **COMMAND_ONLY),
     Setting(

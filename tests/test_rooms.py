@@ -62,6 +62,11 @@ rehearsal
     imports: job verdicts datasets values
     libraries: autograd numpy
 
+models
+    modules: normbench.models
+    imports: values
+    libraries: autograd numpy
+
 recording
     modules: normbench.recording
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pandas as pd
@@ -128,28 +128,32 @@ def _starts(schemes: pd.DataFrame) -> list[Sentence]:
     start = names.setting("start")
     if start not in schemes:
         return []
-    experiments_by_sentence: dict[tuple[str, ...], list[str]] = {}
+    experiments_by_sentence: dict[tuple[str, tuple[tuple[str, str], ...]], list[str]] = {}
     for experiment, rows in schemes.groupby("experiment", sort=False):
         if rows["label"].nunique() > 1:
-            experiments_by_sentence.setdefault(_start(rows.groupby(start, sort=False)), []).append(
-                str(experiment)
-            )
+            template, fields = _start(rows, start)
+            key = template, tuple(fields.items())
+            experiments_by_sentence.setdefault(key, []).append(str(experiment))
     return [
-        make_sentence(
-            template, experiments=", ".join(experiments), **dict(zip(("same", "others"), labels))
-        )
-        for (template, *labels), experiments in experiments_by_sentence.items()
+        make_sentence(template, experiments=", ".join(experiments), **dict(fields))
+        for (template, fields), experiments in experiments_by_sentence.items()
         if template
     ]
 
 
-def _start(by_start: Any) -> tuple[str, ...]:
-    """Return the sentence's key for one experiment's starts, and the schemes that it names."""
-    labels = {start: "; ".join(dict.fromkeys(rows["label"])) for start, rows in by_start}
+def _start(rows: pd.DataFrame, start: str) -> tuple[str, dict[str, str]]:
+    """Return the sentence's key for one experiment's starts, and its fields."""
+    by_start = rows.groupby(start, sort=False)
+    labels = {value: "; ".join(dict.fromkeys(of_start["label"])) for value, of_start in by_start}
     if set(labels) == {"same_function", "normal"}:
-        return "few_functions", labels["same_function"], labels["normal"]
-    templates = {"same_function": "one_function", "normal": "other_functions"}
-    return (templates.get(next(iter(labels), ""), ""),) if len(labels) == 1 else ("",)
+        return "few_functions", {"same": labels["same_function"], "others": labels["normal"]}
+    if len(labels) > 1 or "zeros" in labels:
+        return "", {}
+    if "normal" not in labels:
+        return ("one_function", {}) if "same_function" in labels else ("", {})
+    is_linear = rows.get(names.setting("model"), pd.Series("linear")).eq("linear").all()
+    remedy = "; start=same_function draws one function for all" if is_linear else ""
+    return "other_functions", {"remedy": remedy}
 
 
 def _draw(

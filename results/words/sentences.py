@@ -97,7 +97,7 @@ TEMPLATES = {
     "misclassified.",
     "other_functions": "The start differs between the schemes ({experiments}): start=normal draws "
     "the same weights for all, and these are another function of the features under each scheme, "
-    "with another starting cost; start=same_function draws one function for all.",
+    "with another starting cost{remedy}.",
     "few_functions": "The start is one function of the training points under {same}; no weights "
     "under {others} make that function, so start=normal draws another there ({experiments}).",
     "one_function": "The start is the same function of the training points under every scheme "
