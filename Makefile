@@ -6,18 +6,19 @@ TESTS := $(VENV)/.ready-tests
 DOCS := $(VENV)/.ready-docs
 LOWEST := .venv-lowest
 PIP := -m pip --disable-pip-version-check install --quiet --quiet --progress-bar off
-# The tests of what libraries do, without those of messages, a process each.
-OF_LIBRARIES := tests/costs tests/optimizers tests/normalizers tests/test_compare.py \
-	$(addprefix tests/engine/,test_objective.py test_scheme.py fast/test_packed.py) \
-	tests/theory/test_theory.py tests/recording/test_store.py \
+# Tests that ask each library for what it is here for: arrays, solvers, tables, files, a store,
+# figures.
+OF_LIBRARIES := tests/test_compare.py tests/normalizers/test_decomposition.py \
+	tests/engine/test_curvature.py tests/recording/test_store.py \
 	$(addprefix tests/datasets/test_,files.py columns.py labels.py) \
-	tests/results/answer/test_tables.py tests/results/figures/test_figures.py
+	tests/results/figures/test_figures.py
 # The tests of what is recorded, read, taken up again and deleted: of a file and of a server.
 OF_RECORDS := tests/test_resume.py $(addprefix tests/recording/test_,tracking.py leftovers.py) \
 	$(addprefix tests/results/,answer/test_tables.py pages/test_view.py compare/test_merging.py) \
 	tests/command/test_delete.py
-# Tests of whole commands, two at a time: more threads than cores wait for each other.
-ALONE := OMP_NUM_THREADS=1 $(PYTHON) -m pytest -n 2
+# Two processes, a thread each: more threads than cores wait for each other. Where one has run its
+# tests, it takes some of the other's.
+PYTEST := OMP_NUM_THREADS=1 $(PYTHON) -m pytest -n 2 --dist worksteal
 GALLERY := lecture notes exercises research
 
 .DEFAULT_GOAL := help
@@ -83,8 +84,9 @@ measured: $(READY) ## after make textbook and make gallery: what they measured, 
 	@$(PYTHON) docs/measured.py sqlite:///mlflow.db
 
 test: $(TESTS) ## the tests
-	$(PYTHON) -m pytest -n 2 -m "not slow"
+	$(PYTEST) -m "not slow"
 
+# With as many threads as the libraries take by themselves.
 test-lowest: $(LOWEST)/.ready ## the tests of libraries, at the lowest versions that pyproject.toml allows
 	$(LOWEST)/bin/python -m pytest -n 2 -m "not slow" -p no:cacheprovider $(OF_LIBRARIES)
 
@@ -96,10 +98,10 @@ $(LOWEST)/.ready: pyproject.toml
 	@touch $@
 
 slow: $(TESTS) ## the tests that take minutes: studies, faults, a browser
-	$(ALONE) -m "slow and not whole"
+	$(PYTEST) -m "slow and not whole"
 
 test-server: $(TESTS) ## the tests of what is recorded, against MLflow's server with PostgreSQL
-	$(ALONE) --store server $(OF_RECORDS)
+	$(PYTEST) --store server $(OF_RECORDS)
 
 whole: $(TESTS) ## 400 generated mistakes, a hundred kills, every kernel, every sentence: many minutes, not in CI
 	$(PYTHON) -m pytest -n 2 -m whole

@@ -7,7 +7,7 @@ from normbench.datasets.gaussian import gaussian
 from normbench.datasets.values import check_choice, check_number
 
 DEFECTS = ("sound", "constant", "duplicate", "few", "offset", "float32")
-POINTS, FEW_POINTS, FEATURES = 200, 10, 20
+POINTS, FEW_POINTS, FEATURE_COUNT = 200, 10, 20
 # Means, in largest standard deviations: half of the digits each.
 FAR_MEAN, FAR_MEAN_FLOAT32 = (1e8, 1e3)
 
@@ -30,12 +30,12 @@ def broken(kind: str = "constant", scale: float = 1.0, seed: int = 0) -> Dataset
     scale = check_number("dataset.scale", scale, above=0, at_most=largest_scale)
     points = FEW_POINTS if kind == "few" else POINTS
     offset = {"offset": FAR_MEAN, "float32": FAR_MEAN_FLOAT32}.get(kind, 0.0)
-    sound = gaussian(points, FEATURES, offset=offset, seed=seed)
+    sound = gaussian(points, FEATURE_COUNT, offset=offset, seed=seed)
     x = np.array(sound.x)
     if kind == "constant":
         x[:, -1] = 1.0
     if kind == "duplicate":
-        x[:, FEATURES // 2 :] = x[:, : FEATURES // 2]
+        x[:, FEATURE_COUNT // 2 :] = x[:, : FEATURE_COUNT // 2]
     return make_dataset(
         "broken",
         scale * x,

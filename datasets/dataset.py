@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from normbench.datasets.on_disk.content import LARGEST_ENTRY, Content, digest
 from normbench.datasets.on_disk.points import Points, Rows
 from normbench.datasets.on_disk.row_selection import select_rows
+from normbench.datasets.on_disk.sparse import SparsePoints, find_sparse
 from normbench.datasets.values import UserError as UserError
 from normbench.datasets.values import spell_setting
 
@@ -48,7 +49,8 @@ class Dataset:
     Attributes:
         name: Of the data set.
         task: `binary`, `multiclass`, `regression` or `unlabelled`.
-        x: Points (P, N), one per row, as an array or as `Points` that are read from disk by blocks.
+        x: Points (P, N), one per row, as an array or as `Points` that are read by blocks, from a
+            disk or of sparse ones.
         y: Class indices 0..C-1 (P,), real targets of a regression (P,), or empty without targets.
         x_test: Test points (Q, N); Q = 0 without a test part.
         y_test: Targets of the test points (Q,).
@@ -111,8 +113,8 @@ def make_dataset(
 
     Args:
         name: Of the data set, as errors mention it.
-        x: Points (P, N), numbers, one point per row; `Points` keep their own precision, are read
-            once, and notice from then on where their file changes.
+        x: Points (P, N), numbers, one point per row, or a sparse matrix of scipy; `Points` keep
+            their own precision, are read once, and notice from then on where their file changes.
         y: Targets (P,): class indices where `class_names` are given, real targets where they are
             not, None for unlabelled points.
         source: Where the data come from.
@@ -254,7 +256,7 @@ def hold_out(dataset: Dataset, test_mask: NDArray[np.bool_]) -> Dataset:
 
 def _check_points(name: str, x: Any, prefix: str, precision: str) -> Rows:
     """Return points (P, N) as numbers of the precision; `Points` are returned unchanged."""
-    points = x if isinstance(x, Points) else _to_array(name, x, precision)
+    points = x if isinstance(x, Points) else _to_points(name, x, precision)
     if points.ndim != 2:
         raise UserError(
             f"data of {name}: the {prefix}points have shape {points.shape}; they must be (P, N), "
@@ -273,9 +275,13 @@ def _check_points(name: str, x: Any, prefix: str, precision: str) -> Rows:
     return points
 
 
-def _to_array(name: str, x: Any, precision: str) -> NDArray[Any]:
-    """Return points as a contiguous array of numbers."""
+def _to_points(name: str, x: Any, precision: str) -> Rows:
+    """Return points as a contiguous array of numbers; those of a sparse matrix stay sparse."""
     try:
+        if hasattr(x, "tocsr"):
+            if np.iscomplexobj(x):
+                raise TypeError("complex numbers have no order")
+            return SparsePoints.of_matrix(x, precision)
         raw = np.asarray(x)
         if np.iscomplexobj(raw):
             raise TypeError("complex numbers have no order")
@@ -349,14 +355,16 @@ def _refuse_labels(name: str, targets: NDArray[Any], class_names: Sequence[str])
 def refuse_points_on_disk(
     dataset: Dataset, setting: str, value: Any, with_test: bool = False
 ) -> None:
-    """Raise `UserError` where a setting needs points in memory and they are on disk.
+    """Raise `UserError` where a setting needs all points in memory: they are on disk, or sparse.
 
     with_test: It needs the test points in memory, too.
     """
     if isinstance(dataset.x, Points) or (with_test and isinstance(dataset.x_test, Points)):
+        is_sparse = find_sparse(dataset.x) is not None
+        reason = "are sparse" if is_sparse else "are read from their file block by block"
         raise UserError(
             f"{spell_setting(setting, value)}: takes points that are held in memory, and those of "
-            f"{dataset.name} are read from their file block by block; leave it out"
+            f"{dataset.name} {reason}; leave it out"
         )
 
 

@@ -24,7 +24,7 @@ UNFIT_TYPE_NAMES = {
     Complex: "complex numbers",
     Sized: "lists",
 }
-TARGET_REMEDY = "it takes numbers or words; encode them as such, or choose another target"
+ENCODING_REMEDY = "it takes numbers or words; encode them as such, or choose another target"
 LABELS_PER_BLOCK = 1 << 18  # labels that are compared at a time
 MOST_NUMBERED_CLASSES = 20  # targets of more distinct numbers are real targets
 
@@ -119,7 +119,7 @@ def extract_targets(target: Any, column: "pd.Series[Any]") -> NDArray[Any]:
     """Return a target column as an array (P,); raise `UserError` where it cannot be one."""
     targets = _to_target_array(column)
     if unfit := describe_unfit(targets):
-        raise UserError(f"dataset.target={target}: is a column of {unfit}; {TARGET_REMEDY}")
+        raise UserError(f"dataset.target={target}: is a column of {unfit}; {ENCODING_REMEDY}")
     return targets
 
 

@@ -9,7 +9,15 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from normbench.datasets import archives, column_names, columns, conversion, parquet_table, text
+from normbench.datasets import (
+    archives,
+    column_names,
+    columns,
+    conversion,
+    parquet_table,
+    sparse_files,
+    text,
+)
 from normbench.datasets.dataset import Dataset
 from normbench.datasets.entries import extract_targets
 from normbench.datasets.header import abbreviate, compare_first_row
@@ -168,7 +176,8 @@ def npz(
 
     Args:
         path: The file, from the working folder.
-        x: The name of the array of points (P, N).
+        x: The name of the array of points (P, N). An archive without it may hold CSR points
+            instead, as `data`, `indices`, `indptr` and `shape`.
         y: The name of the targets (P,); None for unlabelled points.
         x_test: The name of the test points (Q, N); None without a test part.
         y_test: The name of the targets of the test points (Q,).
@@ -185,12 +194,16 @@ def npz(
         "be unpickled, which can run code"
     )
     with damage_refused(f"dataset.path={path}", rule, remedy):
-        arrays = archives.read_npz(
-            file, {key: name for key, name in names.items() if name is not None}
-        )
+        sparse_points = sparse_files.read_csr(file, path, x)
+        wanted = {
+            key: name
+            for key, name in names.items()
+            if name is not None and (key != "x" or sparse_points is None)
+        }
+        arrays = archives.read_npz(file, wanted)
     return label_dataset(
         file.stem,
-        arrays["x"],
+        arrays["x"] if sparse_points is None else sparse_points,
         arrays.get("y"),
         task,
         source=str(file),

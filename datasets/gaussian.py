@@ -17,7 +17,7 @@ from normbench.datasets.values import (
 )
 
 # Arrays of P x N and of N x N numbers that are in memory at a time; measured: 5.1 and 20.
-POINT_ARRAYS, SQUARE_ARRAYS = 5, 20
+GAUSSIAN_ARRAYS, SQUARE_ARRAYS = 5, 20
 MAX_CLASSES = 10_000
 TASKS = CLASSES, REGRESSION = "classes", "regression"
 
@@ -34,6 +34,7 @@ def gaussian(
     seed: int = 0,
     eigenvalues: Sequence[float] | None = None,
     correlation: float | None = None,
+    dummies: Sequence[float] = (),
     task: str = CLASSES,
     noise: float = 0.0,
 ) -> Dataset:
@@ -60,6 +61,8 @@ def gaussian(
         eigenvalues: D itself, one entry a feature, in place of features and condition_number.
         correlation: The correlation of every pair of features, each of variance 1, in place of D
             and Q.
+        dummies: The shares of ones of the last features, which become 1 in so many of the points in
+            which they are largest, and 0 in the others; their covariance is then another.
         task: `classes`, or `regression`, to which classes and separation do not apply.
         noise: The standard deviation of the noise of a regression; with 0 a line through all
             points fits them.
@@ -95,6 +98,7 @@ def gaussian(
                 f"dataset.correlation={correlation:g}: the eigenvalues follow from it; leave "
                 "dataset.eigenvalues out"
             )
+    shares = _check_dummies(dummies, features)
     rng = np.random.default_rng(check_integer("dataset.seed", seed, 0))
     if classes > points:
         raise UserError(f"dataset.classes={classes}: must be at most dataset.points={points}")
@@ -110,7 +114,7 @@ def gaussian(
         )
     refuse_larger(
         f"dataset.points={points}, dataset.features={features}, dataset.classes={classes}",
-        FLOAT64_BYTES * features * (POINT_ARRAYS * points + SQUARE_ARRAYS * features + classes),
+        FLOAT64_BYTES * features * (GAUSSIAN_ARRAYS * points + SQUARE_ARRAYS * features + classes),
         "choose fewer",
     )
     labels = rng.permutation(np.arange(points) % classes)
@@ -127,6 +131,9 @@ def gaussian(
             features
         )
         x = _whiten(latent) @ np.linalg.cholesky(equicorrelation).T + offset
+    for position, share in zip(range(features - len(shares), features), shares):
+        ranks = np.argsort(np.argsort(x[:, position], kind="stable"), kind="stable")
+        x[:, position] = ranks >= points - round(share * points)
     if is_regression:
         targets = _draw_targets(rng, x - offset, noise)
         return make_dataset("gaussian", x, targets, source="made by datasets.gaussian")
@@ -155,6 +162,17 @@ def _check_eigenvalues(values: Any) -> NDArray[np.float64]:
     if not numbers:
         raise UserError(f"{name}={values}: must be {rule}")
     return np.array([check_number(name, value, above=0) for value in numbers])
+
+
+def _check_dummies(values: Any, features: int) -> list[float]:
+    """Return the setting `dataset.dummies`: shares of the last of some features."""
+    name = "dataset.dummies"
+    shares = check_list(name, values, f"a list of shares, such as {name}=[0.5,0.1]")
+    if len(shares) > features:
+        raise UserError(
+            f"{name}={shares}: has {len(shares)} shares for {features} features; leave some out"
+        )
+    return [check_number(name, share, above=0, below=1) for share in shares]
 
 
 def _draw_directions(rng: np.random.Generator, classes: int, features: int) -> NDArray[np.float64]:

@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 
 from normbench.datasets.dataset import Dataset, UserError, make_dataset
 from normbench.datasets.entries import (
-    TARGET_REMEDY,
+    ENCODING_REMEDY,
     describe_unfit,
     distinct_labels,
     format_label,
@@ -107,11 +107,11 @@ def _to_labels(name: str, y: Any, prefix: str) -> NDArray[Any]:
         labels = np.asarray(y)
     except ValueError as error:  # lists of different lengths
         raise UserError(
-            f"data of {name}: the {prefix}targets are lists; {TARGET_REMEDY}"
+            f"data of {name}: the {prefix}targets are lists; {ENCODING_REMEDY}"
         ) from error
     if describe_unfit(labels):
         raise UserError(
-            f"data of {name}: the {prefix}targets are {describe_unfit(labels)}; {TARGET_REMEDY}"
+            f"data of {name}: the {prefix}targets are {describe_unfit(labels)}; {ENCODING_REMEDY}"
         )
     if labels.ndim != 1:
         raise UserError(

@@ -18,7 +18,7 @@ from normbench.datasets.values import (
 )
 
 OUTLIERS = ("cells", "points")
-POINT_ARRAYS = 6  # of the size of the points, in memory at the same time
+OUTLIER_ARRAYS = 6  # of the size of the points, in memory at the same time
 
 
 def with_outliers(dataset: Dataset, unit: Any, share: Any, size: Any, seed: int) -> Dataset:
@@ -46,7 +46,7 @@ def with_outliers(dataset: Dataset, unit: Any, share: Any, size: Any, seed: int)
     refuse_points_on_disk(dataset, "dataset.outliers", unit)
     refuse_larger(
         spell_setting("dataset.outliers", unit),
-        POINT_ARRAYS * FLOAT64_BYTES * dataset.x.size,
+        OUTLIER_ARRAYS * FLOAT64_BYTES * dataset.x.size,
         "choose fewer points (dataset.points), or leave it out",
     )
     x = dataset.x.astype(np.float64)

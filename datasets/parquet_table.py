@@ -18,7 +18,7 @@ OBJECT_BYTES = 64  # of a Python object beside its content: a word, a date
 # 1/12 was measured for text with one character beyond Unicode's first 65,536.
 WORDS_SHARE = 1 / 16
 WORD_REMEDY = "leave columns of words out with dataset.drop, or keep fewer points"
-TARGET_REMEDY = "name another column, or write its numbers as columns"
+COLUMN_REMEDY = "name another column, or write its numbers as columns"
 
 
 def read_table(file: Path, target: Any, drop: Any) -> "pd.DataFrame":
@@ -51,7 +51,7 @@ def read_table(file: Path, target: Any, drop: Any) -> "pd.DataFrame":
         target_name = None if target_position is None else names[target_position]
         for field in fields:
             if field.name == target_name:
-                refuse_nested(f"dataset.target={target}", field, TARGET_REMEDY)
+                refuse_nested(f"dataset.target={target}", field, COLUMN_REMEDY)
             left_out = spell_setting("dataset.drop", [*drop, field.name], shell=True)
             refuse_nested(setting, field, f"leave it out with {left_out}")
         object_count = sum(not is_number(field.type) for field in fields)

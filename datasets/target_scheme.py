@@ -12,7 +12,7 @@ from normbench.datasets.dataset import Dataset, OwnTargets
 from normbench.datasets.on_disk.content import digest
 from normbench.datasets.values import UserError, spell_setting
 
-SETTING = "dataset.target_scheme"
+TARGET_SCHEME_SETTING = "dataset.target_scheme"
 
 
 def with_target_scheme(dataset: Dataset, scheme: Any) -> Dataset:
@@ -35,13 +35,13 @@ def with_target_scheme(dataset: Dataset, scheme: Any) -> Dataset:
     if dataset.task != "regression":
         remedy = f"; of a file of numbers: {spell_setting('dataset.task', 'regression')}"
         raise UserError(
-            f"{spell_setting(SETTING)}: is for real targets, and {dataset.name} has "
+            f"{spell_setting(TARGET_SCHEME_SETTING)}: is for real targets, and {dataset.name} has "
             + (f"classes; leave it out{remedy}" if dataset.classes else "none; leave it out")
         )
     if dataset.folds:
         raise UserError(
-            f"{spell_setting(SETTING)}: is fitted on the training targets, which differ between "
-            f"{spell_setting('dataset.folds')}; hold points out by "
+            f"{spell_setting(TARGET_SCHEME_SETTING)}: is fitted on the training targets, which "
+            f"differ between {spell_setting('dataset.folds')}; hold points out by "
             f"{spell_setting('dataset.test_fraction')}, with several values of "
             f"{spell_setting('dataset.split_seed')}"
         )
@@ -85,4 +85,4 @@ def _refusal(scheme: Any, reason: str) -> UserError:
     """Return the error that a scheme is unfit for targets."""
     name = type(scheme).__name__
     remedy = "choose another scheme, such as standard or minmax"
-    return UserError(f"{spell_setting(SETTING)}: {name} {reason}; {remedy}")
+    return UserError(f"{spell_setting(TARGET_SCHEME_SETTING)}: {name} {reason}; {remedy}")

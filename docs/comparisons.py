@@ -27,11 +27,11 @@ from normbench.results.studies import study_table
 from normbench.settings import CACHE
 
 RECORDS = Path("outputs/docs-comparisons")
-STORE = Path("mlflow.db")  # where `make textbook` and `make gallery` record
-GROUPS = ("textbook", "exercises", "lecture", "notes", "research")
-TABLE = "my.csv"
+STORE_FILE = Path("mlflow.db")  # where `make textbook` and `make gallery` record
+STUDY_FOLDERS = ("textbook", "exercises", "lecture", "notes", "research")
+TABLE_FILE = "my.csv"
 BESIDE = "beside/reports"  # copied to the folder of the built pages
-DRAWN = "pictures"
+PICTURES_FOLDER = "pictures"
 AT_ONCE = 2
 
 
@@ -58,7 +58,7 @@ REPORTS = {
     ),
     "own_table": Report(
         "A table of one's own with cities, gaps and seven splits",
-        f"normbench dataset=csv dataset.path={TABLE} dataset.target=label "
+        f"normbench dataset=csv dataset.path={TABLE_FILE} dataset.target=label "
         "'dataset.encode=[city]' dataset.fill=median dataset.test_fraction=0.25 "
         "'dataset.split_seed=range(0,7)'",
     ),
@@ -91,6 +91,11 @@ PICTURES = {
         "How do cost and error change with the number of points?",
         "normbench dataset=digits cost=multiclass_softmax dataset.points=100,200,400 "
         "dataset.test_fraction=0.5 normalizer=standard,pca_sphere iterations=50",
+    ),
+    "batch_sizes": Picture(
+        "From which batch on do larger ones gain nothing?",
+        "normbench dataset=gaussian dataset.task=regression cost=least_squares iterations=40 "
+        "batch=1,4,16,64,256 normalizer=standard,pca_sphere 'step_sizes=${decades:-3,0,4}'",
     ),
     "step_sizes": Picture("How carefully must the step size be chosen?", "normbench"),
     "phase_diagram": Picture("Which step sizes work, under which scheme?", "normbench"),
@@ -167,7 +172,7 @@ def record(command: str) -> str:
     """Run a command in its folder, unless it is recorded there; return the store."""
     folder = folder_of(command)
     folder.mkdir(parents=True, exist_ok=True)
-    write_table(folder / TABLE)
+    write_table(folder / TABLE_FILE)
     words = [sys.executable, "-m", "normbench", *shlex.split(command)[1:], "figures=[]"]
     completed = subprocess.run(words, cwd=folder, capture_output=True, text=True)
     if completed.returncode:
@@ -182,17 +187,17 @@ def draw(command: str, folder: Path) -> None:
         if report.command == command:
             comparison.report(folder / BESIDE / f"{name}.html")
     names = [name for name, picture in PICTURES.items() if picture.command == command]
-    drawing.write(comparison.sweep, folder / DRAWN, names, file_formats=["png"])
+    drawing.write(comparison.sweep, folder / PICTURES_FOLDER, names, file_formats=["png"])
 
 
 def draw_studies(folder: Path) -> None:
     """Draw the first figure of each study that the working folder has recorded, as it stands."""
-    if not STORE.is_file():
+    if not STORE_FILE.is_file():
         return
     guide = (CONF / "experiment" / "README.md").read_text()
-    for group in GROUPS:
+    for group in STUDY_FOLDERS:
         try:
-            sweeps, _ = study_table.last_sweeps(f"sqlite:///{STORE.resolve()}", group)
+            sweeps, _ = study_table.last_sweeps(f"sqlite:///{STORE_FILE.resolve()}", group)
         except ResultsError:  # none of this group is recorded
             continue
         for name, sweep in sweeps.items():
@@ -205,9 +210,9 @@ def draw_studies(folder: Path) -> None:
 def write(folder: Path) -> None:
     """Write every report and picture into a folder, two comparisons at a time."""
     (folder / BESIDE).mkdir(parents=True, exist_ok=True)
-    write_table(folder / BESIDE / TABLE)
+    write_table(folder / BESIDE / TABLE_FILE)
     drawn = (*reports().values(), *PICTURES.values())
     commands = dict.fromkeys(each.command for each in drawn)
     with ProcessPoolExecutor(AT_ONCE, mp_context=get_context("spawn")) as pool:
         list(pool.map(partial(draw, folder=folder), commands))
-    draw_studies(folder / DRAWN / "studies")
+    draw_studies(folder / PICTURES_FOLDER / "studies")

@@ -4,8 +4,8 @@ import sys
 from pathlib import Path
 from typing import Any
 
-FOLDER = Path(__file__).resolve().parent
-sys.path.insert(0, str(FOLDER))
+DOCS_FOLDER = Path(__file__).resolve().parent
+sys.path.insert(0, str(DOCS_FOLDER))
 
 import comparisons  # noqa: E402
 import diagrams  # noqa: E402
@@ -37,7 +37,7 @@ def escape_bars(
 
 def write_generated(app: Any, config: Any) -> None:
     """Write what the pages show: comparisons first, then the pages about them."""
-    folder = FOLDER / "generated"
+    folder = DOCS_FOLDER / "generated"
     comparisons.write(folder)
     diagrams.write(folder / "pictures")
     generate.write(folder)

@@ -33,7 +33,7 @@ class Arrow(NamedTuple):
 
 
 # By the names of `tests/test_rooms.py`, the parts of a room under its own; y grows downwards.
-ROOMS = {
+ROOM_BOXES = {
     "command": Box(2, 0, "command\nHydra: settings, sweeps", 3.0),
     "comparison": Box(6.5, 0, "comparison\ncompare(), load()", 2.8),
     "recording": Box(3.2, 1.3, "recording\nwrites MLflow", 2.6),
@@ -183,7 +183,7 @@ def write(folder: Path) -> None:
     folder.mkdir(parents=True, exist_ok=True)
     with rc_context({"svg.fonttype": "none", "font.family": "sans-serif"}):
         for name, boxes, arrows in (
-            ("rooms", ROOMS, ARROWS),
+            ("rooms", ROOM_BOXES, ARROWS),
             ("road", ROAD, ROAD_ARROWS),
             ("recovery", STATES, STATE_ARROWS),
         ):

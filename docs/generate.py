@@ -18,10 +18,10 @@ from normbench.settings import ROWS
 
 ROOT = Path(__file__).resolve().parent.parent
 EXPERIMENTS = choices.CONF / "experiment"
-GALLERY = ROOT / "results" / "studies" / "gallery"
+GALLERY_FOLDER = ROOT / "results" / "studies" / "gallery"
 MEASURED = ROOT / "docs" / "measured.yaml"
 OPTION = re.compile(r"^(?!_target_)(\w+): *(.*?)(?: +# *(.*))?$", re.MULTILINE)
-RECORDED = re.compile(r" \((record=\[\w+\])\)")
+RECORD_NOTE = re.compile(r" \((record=\[\w+\])\)")
 CODE = re.compile(r"(`[^`]*`)")
 ANSWER = re.compile(r"^\| `(\w+)` \| (.*) \|$", re.MULTILINE)
 GROUPS = {
@@ -36,8 +36,8 @@ INTRODUCTIONS = {
         "Some are part of this project or made on the spot. The others, `mnist`, `fashion_mnist`, "
         "`old_faithful` and those whose names end in `textbook`, `2d` or `3d`, are looked for in "
         "`data_dir` (or `NORMBENCH_DATA`; by default a cache folder of yours), checked by SHA-256, "
-        "and downloaded only if they are missing. `csv`, `parquet`, `npz`, `npy` and `openml` take "
-        "[your own data](../own_data.md)."
+        "and downloaded only if they are missing. `csv`, `parquet`, `npz`, `npy`, `svmlight` and "
+        "`openml` take [your own data](../own_data.md)."
     ),
     "normalizer": (
         "With `normalizer.ridge=0` the full spherings are rotations of one another: from zero "
@@ -50,8 +50,8 @@ INTRODUCTIONS = {
         "on the weights of the untransformed features."
     ),
     "model": (
-        "See [Networks](../networks.md). Its options are written as `model.hidden=[100,10]`; values "
-        "of `model.normalize` are what is normalized between the layers."
+        "See [Networks](../networks.md). Its options are written as `model.hidden=[100,10]`; "
+        "values of `model.normalize` are what is normalized between the layers."
     ),
     "optimizer": (
         "All runs of a grid descend at once, each with its own state. `lbfgs` has no grid: an "
@@ -59,7 +59,7 @@ INTRODUCTIONS = {
         "grid is where each search begins; for `newton` it is the damping."
     ),
 }
-FOLDERS = {
+STUDY_HEADINGS = {
     "textbook": "The textbook",
     "exercises": "The textbook's exercises",
     "lecture": "A lecture",
@@ -67,10 +67,11 @@ FOLDERS = {
     "research": "Claims of research",
 }
 # The formulas of scikit-learn's schemes: m is the mean, s the standard deviation (divided by P).
-SECTIONS = ("Args", "Returns", "Raises", "Attributes", "References")  # of docstrings
-FORMULAS = {
+DOCSTRING_SECTIONS = ("Args", "Returns", "Raises", "Attributes", "References")  # of docstrings
+SCHEME_FORMULAS = {
     "identity": "z = x",
     "centre": "z = x - m",
+    "unit_variance": "z = x / s",
     "standard": "z = (x - m) / s",
     "minmax": "z = (x - min) / (max - min)",
     "maxabs": "z = x / max |x|",
@@ -114,7 +115,7 @@ def described(group: str, name: str, target: str) -> str:
 def _section(paragraph: str) -> str:
     """Return one paragraph of a docstring, a section with its title and its entries as a list."""
     title, _, entries = paragraph.partition(":\n")
-    if title not in SECTIONS:
+    if title not in DOCSTRING_SECTIONS:
         return _prose(paragraph)
     lines = re.split(r"\n(?=    \S)", f"\n{entries}".replace("\n        ", " "))[1:]
     if title in ("Returns", "References"):
@@ -162,12 +163,12 @@ def choices_page() -> str:
         page += f"{INTRODUCTIONS[group]}\n\n"
         for name in choices.names(group):
             text = (choices.CONF / group / f"{name}.yaml").read_text()
-            target = choices.TARGET.search(text)[1]
+            target = choices.TARGET_LINE.search(text)[1]
             comment = choices.TARGET_COMMENT.search(text)
             page += f"### `{group}={name}`\n\n"
             page += f"{capitalized(escaped(comment[1]))}.\n\n" if comment else ""
-            if group == "normalizer" and name in FORMULAS:
-                page += f"`{FORMULAS[name]}`\n\n"
+            if group == "normalizer" and name in SCHEME_FORMULAS:
+                page += f"`{SCHEME_FORMULAS[name]}`\n\n"
             page += described(group, name, target) + option_table(text, group)
             page += f"Code: `{target}`.\n\n"
     return page
@@ -186,7 +187,7 @@ def figures_page(folder: Path) -> str:
     )
     for name, help_line in NAMES.items():
         picture = comparisons.PICTURES.get(name)
-        shows = escaped(capitalized(RECORDED.sub("", help_line)))
+        shows = escaped(capitalized(RECORD_NOTE.sub("", help_line)))
         shows += "" if name in BY_DEFAULT else "; drawn only if it is named"
         page += f"## {name}\n\n"
         page += f"**{picture.question}** {shows}.\n\n" if picture else f"{shows}.\n\n"
@@ -222,8 +223,8 @@ def reports_page() -> str:
     for name, report in comparisons.REPORTS.items():
         linked = f'<a href="{folder}/{name}.html">{report.title}</a>'
         title = linked if name in made else report.title
-        if comparisons.TABLE in report.command:
-            title += f' (<a href="{folder}/{comparisons.TABLE}">the table</a>)'
+        if comparisons.TABLE_FILE in report.command:
+            title += f' (<a href="{folder}/{comparisons.TABLE_FILE}">the table</a>)'
         left_out = "" if name in made else " Left out: its data were not in `data_dir`."
         page += f"- {title}: `{report.command}`.{left_out}\n"
     return page
@@ -274,7 +275,7 @@ def study_picture(folder: Path, study: str, question: str) -> str:
     """Return a study's picture: one of the repository, or one drawn from its recorded result."""
     name = study.split("/")[1]
     candidates = [
-        f"../../{file.relative_to(ROOT)}" for file in sorted((GALLERY / name).glob("*.png"))
+        f"../../{file.relative_to(ROOT)}" for file in sorted((GALLERY_FOLDER / name).glob("*.png"))
     ]
     command = f"normbench experiment={study}"
     candidates += [
@@ -305,7 +306,7 @@ def studies_page(folder: Path) -> str:
         "*Machine Learning Refined*. "
         "[How a study is written](../studies.md) explains the files.\n\n"
     )
-    for group, title in FOLDERS.items():
+    for group, title in STUDY_HEADINGS.items():
         page += f"## {title}\n\n"
         files = (EXPERIMENTS / group).glob("*.yaml")
         for file in sorted(files, key=lambda file: list(guide).index(file.stem)):

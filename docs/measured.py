@@ -15,7 +15,7 @@ from normbench.results.store.rows import as_rows
 from normbench.results.studies import study_table
 
 FILE = Path(__file__).resolve().parent / "measured.yaml"
-FOLDERS = ("textbook", "exercises", "lecture", "notes", "research")
+STUDY_FOLDERS = ("textbook", "exercises", "lecture", "notes", "research")
 HEAD = (
     "# What each study measured, written by `make measured`; tests run the studies and compare.\n"
 )
@@ -41,7 +41,7 @@ def measured(store: str, folder: str) -> dict[str, list[dict[str, str]]]:
 def main(store: str) -> None:
     """Write the file anew; studies that the store lacks keep what they have."""
     studies = yaml.safe_load(FILE.read_text()) if FILE.exists() else {}
-    for folder in FOLDERS:
+    for folder in STUDY_FOLDERS:
         try:
             studies |= measured(store, folder)
         except ResultsError as error:

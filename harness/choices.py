@@ -1,107 +1,38 @@
 """Choices by name: the file of an option under `conf/`, and the object that it describes."""
 
 import importlib
-import inspect
 import re
 import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
-from dataclasses import dataclass, fields
-from functools import cache, partial
+from dataclasses import fields
+from functools import cache
 from importlib.resources import files
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
-from normbench.datasets.dataset import Dataset
+from normbench.contracts import GROUP_CONTRACTS, is_transformer
 from normbench.datasets.sampling import Sampling
-from normbench.datasets.values import UserError, check_list, did_you_mean, spell_setting
+from normbench.datasets.values import (
+    UserError,
+    check_list,
+    did_you_mean,
+    format_value,
+    spell_setting,
+)
 from normbench.optimizers import Optimizer
 from normbench.optimizers import preconditioned as _preconditioned
 from normbench.synonyms import remedy
 
 CONF = Path(str(files("normbench.conf")))
+COLUMN_TRANSFORMER = "sklearn.compose.ColumnTransformer"
 ENTRY = re.compile(r"^(\w+):", re.MULTILINE)  # the key of an entry in the file of an option
-TARGET = re.compile(r"^_target_: *(\S+)", re.MULTILINE)
-MODEL_METHODS = ("layout", "start", "scores", "needs_all_points")
+TARGET_LINE = re.compile(r"^_target_: *(\S+)", re.MULTILINE)
 TARGET_COMMENT = re.compile(r"^_target_: *\S+ +# *(.+)", re.MULTILINE)
 
 
-@dataclass(frozen=True)
-class GroupContract:
-    """The contract of a group: what its `_target_` may be, and what calling it must return.
-
-    A cost is not called: it is the function itself.
-
-    Attributes:
-        rule: The rule in words.
-        example: A valid `_target_`.
-        accepts_target: Whether an object may be a `_target_`.
-        accepts_result: Whether an object may be the result of calling it.
-    """
-
-    rule: str
-    example: str
-    accepts_target: Callable[[Any], bool]
-    accepts_result: Callable[[Any], bool]
-
-
-def _is_cost(candidate: Any) -> bool:
-    """Return whether an object is a function that can be called with scores and targets."""
-    if isinstance(candidate, type) or not callable(candidate):
-        return False
-    try:
-        inspect.signature(candidate).bind("scores", "targets")
-    except TypeError:
-        return False
-    except ValueError:  # a function in C has no signature
-        return True
-    return True
-
-
-def _transforms(candidate: Any) -> bool:
-    """Return whether an object has the methods of a scheme."""
-    return callable(getattr(candidate, "fit", None)) and callable(
-        getattr(candidate, "transform", None)
-    )
-
-
-def _makes_a_scheme(candidate: Any) -> bool:
-    """Return whether calling an object may return a scheme."""
-    return _transforms(candidate) if isinstance(candidate, type) else callable(candidate)
-
-
-GROUP_CONTRACTS = {
-    "cost": GroupContract(
-        "cost: a function of scores and targets", "normbench.costs.softmax", _is_cost, _is_cost
-    ),
-    "dataset": GroupContract(
-        "loader: a function that gives a data set, as normbench.datasets.make_dataset makes it",
-        "normbench.datasets.files.csv",
-        callable,
-        lambda result: isinstance(result, Dataset),
-    ),
-    "normalizer": GroupContract(
-        "scheme: a class with fit and transform, or a function that gives one, "
-        "such as sklearn.preprocessing.StandardScaler",
-        "sklearn.preprocessing.StandardScaler",
-        _makes_a_scheme,
-        lambda result: _transforms(result) and not isinstance(result, type),
-    ),
-    "model": GroupContract(
-        "model: a class or a function that gives one, as normbench.models.Mlp does",
-        "normbench.models.Mlp",
-        callable,
-        lambda result: result is None or all(map(partial(hasattr, result), MODEL_METHODS)),
-    ),
-    "optimizer": GroupContract(
-        "function that gives a normbench.optimizers.Optimizer",
-        "normbench.optimizers.momentum",
-        callable,
-        lambda result: isinstance(result, Optimizer),
-    ),
-}
 _allowed_packages: ContextVar[tuple[str, ...]] = ContextVar("packages", default=())
 
 
@@ -131,7 +62,7 @@ def no_option(group: str, name: str, group_options: Sequence[str], typed_in: str
         typed_in: The setting that names the option, if it is not the group itself.
     """
     setting = spell_setting(typed_in or group, name)
-    near_option = remedy(group, name, group_options)
+    near_option = remedy(group, name, group_options, typed_in)
     if near_option:
         return f"{setting}: {near_option}"
     choices = ", ".join(group_options)
@@ -249,7 +180,7 @@ def locate(group: str, target: Any, setting: str = "") -> Any:
 def _declared(group: str) -> frozenset[str]:
     """Return the `_target_` of each option of a group; files are read once a process."""
     files = (file.read_text() for file in (CONF / group).glob("*.yaml"))
-    return frozenset(name for text in files for name in TARGET.findall(text))
+    return frozenset(name for text in files for name in TARGET_LINE.findall(text))
 
 
 def _refuse_private(group: str, target: str, setting: str) -> None:
@@ -295,8 +226,11 @@ def build(group: str, choice: Mapping[str, Any], link: tuple[str, str] | None = 
     arguments = {key: value for key, value in choice.items() if key != "_target_"}
     if group == "normalizer":
         arguments = {key: _range(value) for key, value in arguments.items()}
+    columns = arguments.pop("columns", None) if group == "normalizer" else None
     target = choice.get("_target_")
     factory = locate(group, target, setting)
+    if target == COLUMN_TRANSFORMER:
+        arguments |= _build_transformers(arguments, f"{within}.transformers")
     if str(target).startswith("sklearn.") and arguments.get("memory") is not None:
         raise UserError(
             f"{within}.memory={arguments['memory']}: keeps pickles in a folder and loads them, "
@@ -314,7 +248,43 @@ def build(group: str, choice: Mapping[str, Any], link: tuple[str, str] | None = 
             f"{setting or f'{group}._target_'}={target}: gives {type(built).__name__}; "
             f"it must be a {GROUP_CONTRACTS[group].rule}"
         )
-    return built
+    return built if columns is None else on_columns(built, columns)
+
+
+def on_columns(scheme: Any, columns: Any) -> Any:
+    """Return a scheme on some columns of a data set; the others pass through.
+
+    Args:
+        scheme: A transformer.
+        columns: `numeric`, or a column or a list of columns, by name or position.
+
+    Returns:
+        The scheme, whose columns are found where a job has a data set.
+    """
+    from normbench.normalizers import FeatureSelection, OnColumns  # late: they load scikit-learn
+
+    return OnColumns(scheme, FeatureSelection(columns))
+
+
+def _build_transformers(arguments: Mapping[str, Any], setting: str) -> dict[str, Any]:
+    """Return the arguments of a `ColumnTransformer` whose schemes are named, with these built."""
+    transformers = arguments.get("transformers")
+    rule = "a list of [name,scheme,columns], such as [[scaled,standard,[0,1]]]"
+    triples = check_list(setting, transformers, rule)
+    if not all(isinstance(triple, Sequence) and len(triple) == 3 for triple in triples):
+        raise UserError(f"{setting}={format_value(transformers)}: must be {rule}")
+    remainder = arguments.get("remainder", "drop")
+    return {
+        "transformers": [
+            (name, _link_or_word(scheme, setting), columns) for name, scheme, columns in triples
+        ],
+        "remainder": _link_or_word(remainder, setting.replace("transformers", "remainder")),
+    }
+
+
+def _link_or_word(entry: Any, setting: str) -> Any:
+    """Return the scheme of an entry; the words of a `ColumnTransformer` are unchanged."""
+    return entry if entry in ("drop", "passthrough") else _link(entry, setting)
 
 
 def chain(schemes: Any) -> Any:
@@ -361,7 +331,7 @@ def sampling(values: Mapping[str, Any]) -> Sampling:
     """
     chosen = {field.name: values[field.name] for field in fields(Sampling)}
     scheme = chosen["target_scheme"]
-    if scheme is not None and not _transforms(scheme):
+    if scheme is not None and not is_transformer(scheme):
         chosen["target_scheme"] = _link(scheme, "dataset.target_scheme")
     return Sampling(**chosen)
 

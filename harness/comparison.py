@@ -4,13 +4,15 @@ from collections.abc import Mapping, Sequence
 from copy import deepcopy
 from dataclasses import fields
 from inspect import Parameter, Signature, signature
+from textwrap import shorten
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
 from normbench import names, settings
-from normbench.choices import GROUP_CONTRACTS, build, locate, options, sampling
+from normbench.choices import build, locate, on_columns, options, sampling
+from normbench.contracts import GROUP_CONTRACTS
 from normbench.costs.declaration import Traits
 from normbench.datasets import Dataset, Sampling, UserError, label_dataset
 from normbench.datasets.files import Options, table_dataset
@@ -26,6 +28,7 @@ from normbench.results.store.job_records import JobRecord
 from normbench.synonyms import setting_of
 from normbench.verdicts.convergence import Rules
 
+MAX_COLUMNS_LENGTH = 60  # characters of a list of columns in the name of a scheme
 PLAIN_TYPES = (bool, int, float, str, type(None))
 ARGUMENTS = dict(settings.arguments())  # by the names of arguments
 ARGUMENT_NAMES = {"normalizer": "normalizers", "dataset": "x"}  # that differ from their setting
@@ -105,7 +108,7 @@ def compare(  # noqa: D417 (settings are added to `Args` below)
                 job = Job(
                     dataset=points,
                     cost=function,
-                    normalizer=_clone(scheme),
+                    normalizer=_on_columns(_clone(scheme), split_values["columns"]),
                     optimizer=build("optimizer", options("optimizer", optimizer)),
                     settings=descent,
                     l2=split_values["l2"],
@@ -123,7 +126,7 @@ def compare(  # noqa: D417 (settings are added to `Args` below)
                     "optimizer": optimizer,
                     "model": model_name,
                 }
-                header = _header(job, len(records), split_values, choices)
+                header = _header(job, scheme, len(records), split_values, choices)
                 records.append(of_outcome(header, points, run(job, shared=shared)))
     return Comparison(recorded.sweep(records, {names.COMMAND.key: "normbench.compare(...)"}))
 
@@ -164,7 +167,7 @@ def _listed(normalizers: Any) -> list[Any]:
 
 
 def _scheme(normalizer: Any) -> tuple[str, Any]:
-    """Return the name of a scheme and the scheme; a pipeline has the names of its steps."""
+    """Return the name of a scheme and the scheme; a composed scheme has the names of its parts."""
     if isinstance(normalizer, str):
         return normalizer, build("normalizer", options("normalizer", normalizer))
     if isinstance(normalizer, type):
@@ -174,7 +177,26 @@ def _scheme(normalizer: Any) -> tuple[str, Any]:
         )
     check_scheme(normalizer)
     steps = getattr(normalizer, "steps", None) or [("", normalizer)]
-    return " + ".join(type(step).__name__ for _, step in steps), normalizer
+    return " + ".join(_name(step) for _, step in steps), normalizer
+
+
+def _name(scheme: Any) -> str:
+    """Return the name of a scheme; of a `ColumnTransformer` those of its schemes and columns."""
+    if isinstance(scheme, str):
+        return scheme
+    transformers = getattr(scheme, "transformers", None)
+    if type(scheme).__name__ != "ColumnTransformer" or not transformers:
+        return type(scheme).__name__
+    names_on_columns = [
+        f"{_name(member)} on {shorten(str(columns), MAX_COLUMNS_LENGTH)}"
+        for _, member, columns in transformers
+    ]
+    return ", ".join([*names_on_columns, f"{_name(scheme.remainder)} on the rest"])
+
+
+def _on_columns(scheme: Any, columns: Any) -> Any:
+    """Return a scheme on some columns, on all where none are given."""
+    return scheme if columns is None else on_columns(scheme, columns)
 
 
 def _model(model: Any) -> tuple[str, Any]:
@@ -256,10 +278,10 @@ compare.__doc__ = (compare.__doc__ or "").replace(
 
 
 def _header(
-    job: Job, number: int, values: Mapping[str, Any], choices: Mapping[str, str]
+    job: Job, scheme: Any, number: int, values: Mapping[str, Any], choices: Mapping[str, str]
 ) -> RecordHeader:
     """Return the header of the record of a job, with the names of the command line."""
-    scheme_params = job.normalizer.get_params() if hasattr(job.normalizer, "get_params") else {}
+    scheme_params = scheme.get_params() if hasattr(scheme, "get_params") else {}
     params = {
         **choices,
         **{
@@ -275,12 +297,14 @@ def _header(
     }
     tags = {
         **choices,
-        names.SWEEP_ID.key: recorded.SWEEP,
-        names.membership(recorded.SWEEP).key: str(number),
+        names.SWEEP_ID.key: recorded.MEMORY_SWEEP,
+        names.membership(recorded.MEMORY_SWEEP).key: str(number),
     }
     if values["start"] is None and job.settings.start == "normal" and job.model is None:
         tags[names.STANDS_IN.key] = "true"
-    return RecordHeader(recorded.STORE, f"{choices['dataset']}-{choices['cost']}", "", params, tags)
+    return RecordHeader(
+        recorded.MEMORY_STORE, f"{choices['dataset']}-{choices['cost']}", "", params, tags
+    )
 
 
 def _fields(model: Any) -> dict[str, Any]:

@@ -13,7 +13,9 @@ from numpy.typing import NDArray
 from normbench import measures
 from normbench.costs.declaration import traits
 from normbench.datasets import Dataset, UserError
+from normbench.datasets.feature_columns import find_features
 from normbench.datasets.on_disk.points import Points, Rows
+from normbench.datasets.on_disk.sparse import find_sparse
 from normbench.engine.batches import Batches
 from normbench.engine.descent import Histories, Progress
 from normbench.engine.fast import threads
@@ -24,6 +26,8 @@ from normbench.engine.preconditioner import with_map
 from normbench.engine.problem import Cost, Linear, Problem
 from normbench.engine.rounds import Rounds
 from normbench.engine.scheme.applying import check_scheme, normalize
+from normbench.engine.scheme.columns import select_columns
+from normbench.engine.scheme.sparse import check_sparse
 from normbench.engine.scheme.under import Under
 from normbench.engine.settings import Settings
 from normbench.engine.start import same_function, starts
@@ -79,6 +83,8 @@ class Job:
             object.__setattr__(self, "settings", single_step)
         if self.model is not None:  # whose least cost, and so its targets, no job knows
             object.__setattr__(self, "settings", replace(self.settings, refine=False))
+        for scheme in (self.normalizer, getattr(self.optimizer, "scheme", None)):
+            select_columns(scheme, self.dataset.feature_names, partial(find_features, self.dataset))
 
 
 @dataclass(frozen=True)
@@ -161,6 +167,7 @@ def _check(job: Job) -> None:
     if job.model is not None:
         check_model(job.settings, data.x, job.optimizer, job.l2_in)
     check_scheme(job.normalizer)
+    check_sparse(job.normalizer, data.x, job.settings.fold)
     check_penalty(job.l2, job.l2_in, job.normalizer)
     measures.check(job.settings, data, job.normalizer)
 
@@ -336,6 +343,11 @@ def _start_points(job: Job, z: Rows) -> tuple[Array, Array]:
         return job.dataset.x, z
     if z.map is None:
         return z.x[:2], z[:2]
+    if find_sparse(z.x) is not None:
+        raise UserError(
+            f"start=same_function: takes dense points, and those of {job.dataset.name} are sparse; "
+            "use start=zeros, or start=normal"
+        )
     before, under = z.pair  # of an affine map, which is the same on the rows of the surrogate
     return before.moment_rows, under.moment_rows
 

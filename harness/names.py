@@ -108,10 +108,20 @@ LANDING_SOFT = Metric(
 )
 
 # The families of keys: their prefixes up to the slash.
-TRAIN, TEST, FINAL, THEORY = "train/", "test/", "final/", "theory/"
-TIME, GRID, STARTS, FOLDS = "time/", "grid/", "start/", "folds/"
+TRAIN_PREFIX, TEST_PREFIX, FINAL_PREFIX, THEORY_PREFIX = "train/", "test/", "final/", "theory/"
+TIME_PREFIX, GRID_PREFIX, START_PREFIX, FOLDS_PREFIX = "time/", "grid/", "start/", "folds/"
 OWN_UNITS = "own_units/"
-FAMILIES = (TRAIN, TEST, FINAL, THEORY, TIME, GRID, STARTS, FOLDS, OWN_UNITS)
+FAMILIES = (
+    TRAIN_PREFIX,
+    TEST_PREFIX,
+    FINAL_PREFIX,
+    THEORY_PREFIX,
+    TIME_PREFIX,
+    GRID_PREFIX,
+    START_PREFIX,
+    FOLDS_PREFIX,
+    OWN_UNITS,
+)
 
 
 def quartile(metric: Metric, quartile_name: str) -> Metric:
@@ -126,13 +136,13 @@ def quartile(metric: Metric, quartile_name: str) -> Metric:
 
 def final(history: Metric) -> Metric:
     """Return the metric of the last value of a history."""
-    return Metric(f"{FINAL}{_flat(history)}", f"final {history.label}", history.unit)
+    return Metric(f"{FINAL_PREFIX}{_flat(history)}", f"final {history.label}", history.unit)
 
 
 def grid(history: Metric) -> Metric:
     """Return the metric of the last value of a history, by the index of the step size."""
     return Metric(
-        f"{GRID}{_flat(history)}", f"final {history.label}", history.unit, STEP_SIZE_NUMBER
+        f"{GRID_PREFIX}{_flat(history)}", f"final {history.label}", history.unit, STEP_SIZE_NUMBER
     )
 
 
@@ -143,7 +153,9 @@ def _flat(history: Metric) -> str:
 
 # What a scheme's grid came to, and each step size.
 STEP_SIZE = Metric("step_size", "step size")
-GRID_STEP_SIZE = Metric(f"{GRID}log10_step_size", "log10 of the step size", axis=STEP_SIZE_NUMBER)
+GRID_STEP_SIZE = Metric(
+    f"{GRID_PREFIX}log10_step_size", "log10 of the step size", axis=STEP_SIZE_NUMBER
+)
 FINAL_COST = final(TRAIN_COST)
 FINAL_MISCLASSIFICATIONS = final(TRAIN_MISCLASSIFICATIONS)
 FINAL_TEST_COST = final(TEST_COST)
@@ -168,41 +180,48 @@ MEASURES = ("iterations", "seconds")
 
 def target(name: str) -> Metric:
     """Return the metric of the cost of a target; name: one of `TARGETS`."""
-    return Metric(f"{THEORY}target_{name}", f"target {name}")
+    return Metric(f"{THEORY_PREFIX}target_{name}", f"target {name}")
 
 
 def reached(name: str, measure: str = "iterations") -> Metric:
     """Return the iterations, or seconds, from which on the cost is at most a target."""
-    return Metric(f"{FINAL}{measure}_to_{name}", f"{measure} to {name} of the excess", measure)
+    return Metric(
+        f"{FINAL_PREFIX}{measure}_to_{name}", f"{measure} to {name} of the excess", measure
+    )
 
 
 def own_step(name: str) -> Metric:
     """Return the step size at which a scheme takes the fewest iterations to a target."""
-    return Metric(f"{FINAL}step_to_{name}", f"step size for {name} of the excess")
+    return Metric(f"{FINAL_PREFIX}step_to_{name}", f"step size for {name} of the excess")
 
 
 def least(name: str) -> Metric:
     """Return the least iterations to a target of any step size between those tried."""
-    return Metric(f"{FINAL}least_iterations_to_{name}", f"least iterations to {name}", "iterations")
+    return Metric(
+        f"{FINAL_PREFIX}least_iterations_to_{name}", f"least iterations to {name}", "iterations"
+    )
 
 
 def predicted(name: str) -> Metric:
     """Return the iterations to a target that theory predicts."""
     return Metric(
-        f"{THEORY}predicted_iterations_to_{name}",
+        f"{THEORY_PREFIX}predicted_iterations_to_{name}",
         f"predicted iterations to {name} of the excess",
         "iterations",
     )
 
 
 # Of each of several starts.
-START_COST = Metric(f"{STARTS}final_cost", "final cost", "mean over points", START)
+START_COST = Metric(f"{START_PREFIX}final_cost", "final cost", "mean over points", START)
 
 
 def start_reached(name: str) -> Metric:
     """Return the iterations of each start to a target."""
     return Metric(
-        f"{STARTS}iterations_to_{name}", f"iterations to {name} of the excess", "iterations", START
+        f"{START_PREFIX}iterations_to_{name}",
+        f"iterations to {name} of the excess",
+        "iterations",
+        START,
     )
 
 
@@ -214,9 +233,11 @@ OWN_ERROR = Metric(f"{OWN_UNITS}train_error", "RMS error")
 OWN_TEST_ERROR = Metric(f"{OWN_UNITS}test_error", "test RMS error")
 
 # Of points held out by cross-validation, at the last iteration: means over its seeds.
-FOLDS_ERROR = Metric(f"{FOLDS}error", "cross-validated error", "share of the points")
-FOLDS_COST = Metric(f"{FOLDS}cost", "cross-validated cost", "mean over points")
-FOLDS_TRAIN_COST = Metric(f"{FOLDS}train_cost", "training cost of the folds", "mean over points")
+FOLDS_ERROR = Metric(f"{FOLDS_PREFIX}error", "cross-validated error", "share of the points")
+FOLDS_COST = Metric(f"{FOLDS_PREFIX}cost", "cross-validated cost", "mean over points")
+FOLDS_TRAIN_COST = Metric(
+    f"{FOLDS_PREFIX}train_cost", "training cost of the folds", "mean over points"
+)
 CROSS_VALIDATED = (FOLDS_ERROR, FOLDS_COST, FOLDS_TRAIN_COST)
 
 
@@ -232,6 +253,10 @@ LIPSCHITZ_START = Metric("theory/lipschitz_start", "L at the start")
 THRESHOLD_START = Metric("theory/step_threshold_start", "2/L at the start")
 LIPSCHITZ_BEST = Metric("theory/lipschitz_best", "L at the best weights")
 THRESHOLD_BEST = Metric("theory/step_threshold_best", "2/L at the best weights")
+KNEE = Metric("theory/batch_knee", "batch beyond which larger ones gain little", "points")
+BATCH_STEP = Metric("theory/batch_step", "largest stable step of the batch, about")
+BATCH_STEP_EXACT = Metric("theory/batch_step_exact", "largest step stable in mean square")
+NOISE_FLOOR = Metric("theory/noise_floor", "excess at which the step hovers, with replacement")
 CONDITION = Metric("theory/condition_number", "condition number")
 CONDITION_LIMIT = Metric("theory/condition_limit", "condition number, from below")
 CONDITION_START = Metric("theory/condition_start", "condition number at the start")

@@ -24,8 +24,8 @@ from normbench.datasets.values import (
     parse_memory_size,
 )
 
-STARTS = ("zeros", "normal", "same_function")
-DRAWN = STARTS[1:]  # starts that a seed draws, so that there can be several
+NAMED_STARTS = ("zeros", "normal", "same_function")
+RANDOM_STARTS = NAMED_STARTS[1:]  # starts that a seed draws, so that there can be several
 BATCH_ORDERS = ("shuffled", "once", "cyclic", "replacement")
 MAX_STEP_SIZES = 1000
 # The parts of the identity of a job: its descent, its requested measures, its rules of judging.
@@ -156,7 +156,11 @@ def makes_problem(name: str) -> bool:
 def arguments() -> Iterator[tuple[str, Setting]]:
     """Yield the settings that `compare()` takes, each with the name of its argument."""
     for row in TABLE:
-        if row.python and row.default is not OF_OPTIONS and row.group in ("", "dataset", "cost"):
+        if (
+            row.python
+            and row.default is not OF_OPTIONS
+            and row.group in ("", "dataset", "cost", "normalizer")
+        ):
             yield row.name.rpartition(".")[2], row
 
 
@@ -241,11 +245,11 @@ def _step_sizes(name: str, values: Any) -> tuple[float, ...]:
 
 def _start(name: str, value: Any) -> Any:
     """Return the name of a start, or its weights as tuples."""
-    if value is None or (isinstance(value, str) and value in STARTS):
+    if value is None or (isinstance(value, str) and value in NAMED_STARTS):
         return value
-    remedy = f"must be null, {', '.join(STARTS)}, or a list of weights with the bias first"
+    remedy = f"must be null, {', '.join(NAMED_STARTS)}, or a list of weights with the bias first"
     if isinstance(value, (str, bytes)) or not hasattr(value, "__iter__"):
-        near = did_you_mean(value, ("null", *STARTS))
+        near = did_you_mean(value, ("null", *NAMED_STARTS))
         raise UserError(f"{name}={value}: {remedy}{near}")
     rows = [list(row) if hasattr(row, "__iter__") else row for row in value]
     flat = [entry for row in rows for entry in (row if isinstance(row, list) else [row])]
@@ -296,7 +300,7 @@ def _memory(name: str, value: Any) -> Any:
 
 def _is_drawn(params: Mapping[str, Any]) -> bool:
     """Return whether a seed draws the start."""
-    return params.get("start") in DRAWN
+    return params.get("start") in RANDOM_STARTS
 
 
 def _has_model(params: Mapping[str, Any]) -> bool:
@@ -324,8 +328,6 @@ def _is_folded(params: Mapping[str, Any]) -> bool:
     return str(params.get("dataset.folds")) != "None"
 
 
-PROBLEM, SCHEME, DESCENT, REPETITION = Role.PROBLEM, Role.SCHEME, Role.DESCENT, Role.REPETITION
-JUDGING, DRAWING, LOCATION = Role.JUDGING, Role.DRAWING, Role.LOCATION
 OF_OPTIONS = ...  # the default of a row of options: the file of each option has it
 CACHE = "${oc.env:NORMBENCH_DATA,${oc.env:XDG_CACHE_HOME,${oc.env:HOME,.}/.cache}/normbench}"
 POSITIVE, SHARE = partial(check_number, above=0), partial(check_number, above=0, below=1)
@@ -336,24 +338,33 @@ THEORY_CHOICES, L2_IN = ("auto", "full", "none"), ("transformed", "features")
 PRECISIONS = ("float64", "float32")
 
 TABLE = (
-    Setting("dataset", PROBLEM, "breast_cancer", "the data set", same_problem=True, python=False),
     Setting(
-        "cost", PROBLEM, "softmax", "the cost that is minimized", same_problem=True, python=False
+        "dataset", Role.PROBLEM, "breast_cancer", "the data set", same_problem=True, python=False
     ),
-    Setting("normalizer", SCHEME, "standard", "the schemes that are compared", python=False),
+    Setting(
+        "cost",
+        Role.PROBLEM,
+        "softmax",
+        "the cost that is minimized",
+        same_problem=True,
+        python=False,
+    ),
+    Setting("normalizer", Role.SCHEME, "standard", "the schemes that are compared", python=False),
     Setting(
         "model",
-        PROBLEM,
+        Role.PROBLEM,
         "linear",
         "how scores follow from the weights",
         used=_has_model,
         python=False,
     ),
-    Setting("optimizer", DESCENT, "gradient_descent", "how the weights are updated", python=False),
-    Setting("tracking", LOCATION, "local", "where runs are recorded", **COMMAND_ONLY),
+    Setting(
+        "optimizer", Role.DESCENT, "gradient_descent", "how the weights are updated", python=False
+    ),
+    Setting("tracking", Role.LOCATION, "local", "where runs are recorded", **COMMAND_ONLY),
     Setting(
         "step_sizes",
-        DESCENT,
+        Role.DESCENT,
         decades(-7, 2),
         "a list; ${decades:first,last} is 10^first..10^last, a third number the points a decade",
         _step_sizes,
@@ -361,21 +372,21 @@ TABLE = (
     ),
     Setting(
         "shown_step",
-        JUDGING,
+        Role.JUDGING,
         None,
         "the step size shown for each scheme; null: its best",
         _shown_step,
     ),
     Setting(
         "iterations",
-        DESCENT,
+        Role.DESCENT,
         100,
         "updates of the weights; with a batch, passes over the points",
         NATURAL,
     ),
     Setting(
         "batch",
-        DESCENT,
+        Role.DESCENT,
         None,
         "how many points a step sees; null: all. With a batch, refine and shadows are off",
         _batch,
@@ -383,7 +394,7 @@ TABLE = (
     ),
     Setting(
         "batch_order",
-        DESCENT,
+        Role.DESCENT,
         BATCH_ORDERS[0],
         "shuffled (anew for each pass), once, cyclic (the points' own order), or replacement "
         "(drawn with replacement)",
@@ -392,7 +403,7 @@ TABLE = (
     ),
     Setting(
         "records_per_pass",
-        DESCENT,
+        Role.DESCENT,
         1,
         "how often a pass of batches is recorded; iterations to a target are passes in fractions",
         COUNT,
@@ -400,19 +411,19 @@ TABLE = (
     ),
     Setting(
         "start",
-        PROBLEM,
+        Role.PROBLEM,
         None,
         "zeros, normal, same_function, or a list of weights with the bias first; null: zeros, but "
         "for perceptrons, whose cost is least there, same_function or else normal",
         _start,
     ),
     Setting(
-        "start_scale", PROBLEM, 0.1, "standard deviation of random starts", POSITIVE, _is_drawn
+        "start_scale", Role.PROBLEM, 0.1, "standard deviation of random starts", POSITIVE, _is_drawn
     ),
-    Setting("starts", PROBLEM, 1, "how many random starts", COUNT),
+    Setting("starts", Role.PROBLEM, 1, "how many random starts", COUNT),
     Setting(
         "shadows",
-        DESCENT,
+        Role.DESCENT,
         True,
         "descend sensitive runs once more, to see whether rounding errors decide where they end",
         check_switch,
@@ -420,7 +431,7 @@ TABLE = (
     ),
     Setting(
         "refine",
-        DESCENT,
+        Role.DESCENT,
         "auto",
         "try step sizes between those given, to find the fewest iterations to a target; auto: "
         "while that costs no more than those given",
@@ -429,14 +440,14 @@ TABLE = (
     ),
     Setting(
         "precision",
-        DESCENT,
+        Role.DESCENT,
         "float64",
         "float64 or float32",
         partial(check_choice, choices=PRECISIONS),
     ),
     Setting(
         "reuse",
-        LOCATION,
+        Role.LOCATION,
         True,
         "take equal, finished jobs from what is recorded",
         check_switch,
@@ -444,16 +455,18 @@ TABLE = (
     ),
     Setting(
         "checkpoint",
-        LOCATION,
+        Role.LOCATION,
         180,
         "seconds between two checkpoints, from which the same command resumes; null: none",
         _checkpoint,
         **COMMAND_ONLY,
     ),
-    Setting("packages", LOCATION, [], "packages whose code a _target_ may name", **COMMAND_ONLY),
+    Setting(
+        "packages", Role.LOCATION, [], "packages whose code a _target_ may name", **COMMAND_ONLY
+    ),
     Setting(
         "record",
-        DRAWING,
+        Role.DRAWING,
         [],
         "arrays to record for figures, of path, contours, film, fit, points, biplot, features, "
         "projection, components, spectrum, sharpness, landing, exemplars, colours, autoencoder, "
@@ -462,24 +475,28 @@ TABLE = (
     ),
     Setting(
         "figures",
-        DRAWING,
+        Role.DRAWING,
         None,
         "the figures that are drawn; null: all but windows",
         **COMMAND_ONLY,
     ),
     Setting(
-        "shown_point", DRAWING, 0, "the training point that record=[components] builds up", NATURAL
+        "shown_point",
+        Role.DRAWING,
+        0,
+        "the training point that record=[components] builds up",
+        NATURAL,
     ),
     Setting(
         "theory",
-        DRAWING,
+        Role.DRAWING,
         THEORY_CHOICES[0],
         "auto: what costs no more than the descent; full: whatever it costs; none: no theory",
         partial(check_choice, choices=THEORY_CHOICES),
     ),
     Setting(
         "memory",
-        LOCATION,
+        Role.LOCATION,
         None,
         "the most memory that a process takes, such as 1GiB or 500MB",
         _memory,
@@ -487,39 +504,40 @@ TABLE = (
     ),
     Setting(
         "fold",
-        LOCATION,
+        Role.LOCATION,
         False,
-        "fold an affine scheme into the weights instead of copying the points",
+        "fold an affine scheme into the weights instead of copying the points; of sparse points it "
+        "allows the schemes that centre",
         check_switch,
         recorded=False,
     ),
-    Setting("data_dir", LOCATION, CACHE, "the folder of downloaded data", python=False),
-    Setting("dataset.*", PROBLEM, OF_OPTIONS, "options of a data set"),
+    Setting("data_dir", Role.LOCATION, CACHE, "the folder of downloaded data", python=False),
+    Setting("dataset.*", Role.PROBLEM, OF_OPTIONS, "options of a data set"),
     Setting(
         "dataset.encoding",
-        PROBLEM,
+        Role.PROBLEM,
         OF_OPTIONS,
         "how the job encoded columns of text",
         same_problem=True,
     ),
-    Setting("dataset.points", PROBLEM, None, "how many training points are used; null: all"),
+    Setting("dataset.points", Role.PROBLEM, None, "how many training points are used; null: all"),
     Setting(
         "dataset.test_fraction",
-        PROBLEM,
+        Role.PROBLEM,
         0.0,
         "share of the points held out, class by class",
         partial(check_number, at_least=0, below=1),
     ),
     Setting(
         "dataset.folds",
-        PROBLEM,
+        Role.PROBLEM,
         None,
         "cross-validation: how many parts, each held out once",
         **FOLDS_ONLY,
     ),
     Setting(
         "dataset.repeats",
-        PROBLEM,
+        Role.PROBLEM,
         1,
         "how often cross-validation is repeated, each time with another seed",
         COUNT,
@@ -527,37 +545,45 @@ TABLE = (
     ),
     Setting(
         "dataset.split_seed",
-        REPETITION,
+        Role.REPETITION,
         0,
         "the seed by which points are held out",
         NATURAL,
         **FOLDS_ONLY,
     ),
-    Setting("dataset.seed", REPETITION, OF_OPTIONS, "the seed of random data"),
-    Setting("seed", REPETITION, 0, "the seed of random starts", NATURAL, _is_drawn),
+    Setting("dataset.seed", Role.REPETITION, OF_OPTIONS, "the seed of random data"),
+    Setting("seed", Role.REPETITION, 0, "the seed of random starts", NATURAL, _is_drawn),
     Setting(
-        "batch_seed", REPETITION, 0, "the seed of the order of batches", NATURAL, _draws_batches
+        "batch_seed",
+        Role.REPETITION,
+        0,
+        "the seed of the order of batches",
+        NATURAL,
+        _draws_batches,
     ),
     Setting(
-        "dataset.augment", PROBLEM, None, "noisy copies: aligned to the principal axes, or round"
+        "dataset.augment",
+        Role.PROBLEM,
+        None,
+        "noisy copies: aligned to the principal axes, or round",
     ),
-    Setting("dataset.augment_copies", PROBLEM, 1, "how many noisy copies of each point"),
+    Setting("dataset.augment_copies", Role.PROBLEM, 1, "how many noisy copies of each point"),
     Setting(
         "dataset.augment_noise",
-        PROBLEM,
+        Role.PROBLEM,
         0.2,
         "size of their noise, relative to each principal axis",
     ),
     Setting(
         "dataset.outliers",
-        PROBLEM,
+        Role.PROBLEM,
         None,
         "outliers among the training points: cells, or whole points",
     ),
     # A fold's outliers do not follow from those of all points, whose number is rounded.
     Setting(
         "dataset.outlier_share",
-        PROBLEM,
+        Role.PROBLEM,
         0.01,
         "share of the cells, or of the points",
         used=lambda params: _is_folded(params) and str(params.get("dataset.outliers")) != "None",
@@ -565,94 +591,112 @@ TABLE = (
     ),
     Setting(
         "dataset.outlier_size",
-        PROBLEM,
+        Role.PROBLEM,
         100.0,
         "size of outliers, in standard deviations of the feature",
     ),
     Setting(
         "dataset.fit_on",
-        SCHEME,
+        Role.SCHEME,
         "train",
         "the points whose statistics the schemes learn: train, or all (then the test is not fair)",
         used=lambda params: params.get("dataset.fit_on") == "all",
     ),
     Setting(
         "dataset.target_scheme",
-        PROBLEM,
+        Role.PROBLEM,
         None,
         "a scheme for real targets, fitted on the training targets, such as standard; null: none",
     ),
-    Setting("cost.*", PROBLEM, OF_OPTIONS, "options of a cost"),
+    Setting("cost.*", Role.PROBLEM, OF_OPTIONS, "options of a cost"),
     Setting(
         "cost.l2",
-        PROBLEM,
+        Role.PROBLEM,
         0.0,
         "adds l2 * |weights|^2 to the cost, without the bias",
         partial(check_number, at_least=0),
     ),
     Setting(
         "cost.l2_in",
-        PROBLEM,
+        Role.PROBLEM,
         L2_IN[0],
         "the weights that l2 penalizes: transformed, or features (the raw ones, one cost for all)",
         partial(check_choice, choices=L2_IN),
         lambda params: bool(float(params.get("cost.l2") or 0)),
     ),
-    Setting("normalizer.*", SCHEME, OF_OPTIONS, "options of a scheme"),
-    Setting("model.*", PROBLEM, OF_OPTIONS, "options of a model"),
-    Setting("optimizer.*", DESCENT, OF_OPTIONS, "options of an optimizer"),
-    Setting("tracking.*", LOCATION, OF_OPTIONS, "where runs are recorded", **COMMAND_ONLY),
     Setting(
-        "rules.tail", JUDGING, 0.1, "the share of the iterations that is called the tail", SHARE
+        "normalizer.columns",
+        Role.SCHEME,
+        None,
+        "columns that the scheme is on, the others pass through: numeric (all but columns of 0 and "
+        "1), names or positions; null: all",
+        used=lambda params: str(params.get("normalizer.columns")) != "None",
     ),
-    Setting("rules.least_tail", JUDGING, 10, "the fewest iterations of a tail", COUNT),
+    Setting("normalizer.*", Role.SCHEME, OF_OPTIONS, "options of a scheme"),
+    Setting("model.*", Role.PROBLEM, OF_OPTIONS, "options of a model"),
+    Setting("optimizer.*", Role.DESCENT, OF_OPTIONS, "options of an optimizer"),
+    Setting("tracking.*", Role.LOCATION, OF_OPTIONS, "where runs are recorded", **COMMAND_ONLY),
+    Setting(
+        "rules.tail",
+        Role.JUDGING,
+        0.1,
+        "the share of the iterations that is called the tail",
+        SHARE,
+    ),
+    Setting("rules.least_tail", Role.JUDGING, 10, "the fewest iterations of a tail", COUNT),
     Setting(
         "rules.variation",
-        JUDGING,
+        Role.JUDGING,
         0.01,
         "a tail is flat if the cost varies in it by less than this share of the whole drop",
         SHARE,
     ),
     Setting(
         "rules.excess",
-        JUDGING,
+        Role.JUDGING,
         0.5,
         "a converged run ends under this share of the starting excess cost",
         SHARE,
     ),
     Setting(
         "rules.last",
-        JUDGING,
+        Role.JUDGING,
         0.2,
         "a cycling run rises and finds no new low in this last share of the run",
         partial(check_number, above=0, below=0.5),
     ),
     Setting(
         "rules.diverged",
-        JUDGING,
+        Role.JUDGING,
         10.0,
         "a run that ends with over so many times the starting excess cost has diverged",
         partial(check_number, at_least=1),
     ),
     Setting(
-        "search.critical", DRAWING, False, "find the critical step size by bisection", check_switch
+        "search.critical",
+        Role.DRAWING,
+        False,
+        "find the critical step size by bisection",
+        check_switch,
     ),
     Setting(
         "search.width",
-        DRAWING,
+        Role.DRAWING,
         0.01,
         "the relative width at which the bisection ends",
         partial(check_number, at_least=1e-9, below=1),
         lambda params: str(params.get("search.critical")) == "True",
     ),
-    Setting("study.*", LOCATION, OF_OPTIONS, "what a study says of its source"),
-    Setting("study.expected", LOCATION, OF_OPTIONS, "the numbers of that source", **COMMAND_ONLY),
+    Setting("study.*", Role.LOCATION, OF_OPTIONS, "what a study says of its source"),
+    Setting(
+        "study.expected", Role.LOCATION, OF_OPTIONS, "the numbers of that source", **COMMAND_ONLY
+    ),
 )
 ROWS = {row.name: row for row in TABLE}
-SECTIONS = tuple(dict.fromkeys(row.group for row in TABLE if row.group))
+SETTING_GROUPS = tuple(dict.fromkeys(row.group for row in TABLE if row.group))
 # The choices of a job, and its seeds: that of the data first.
 CHOICES = tuple(row.name for row in TABLE if f"{row.name}.*" in ROWS and row.recorded)
-SEEDS = tuple(row.name for row in TABLE if row.role is REPETITION)
+SEEDS = tuple(row.name for row in TABLE if row.role is Role.REPETITION)
 
 if __name__ == "__main__":
     print(reference(), end="")

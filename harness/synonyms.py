@@ -69,7 +69,8 @@ OPTIONS: dict[str, dict[str, str]] = {
     },
     "model": {
         "linear": "logistic glm perceptron",
-        "mlp": "multilayerperceptron network neuralnetwork net nn dnn fullyconnected dense feedforward",
+        "mlp": "multilayerperceptron network neuralnetwork net nn dnn fullyconnected dense "
+        "feedforward",
     },
     "optimizer": {
         "gradient_descent": "gd sgd vanilla plain batch steepestdescent gradientdescend "
@@ -101,11 +102,13 @@ NOTES = {
 }
 # The dataset option that reads a file, by its ending, and the setting of its targets.
 FILES = {"csv": "csv", "tsv": "csv", "txt": "csv", "parquet": "parquet", "npz": "npz", "npy": "npy"}
+FILES |= {"svmlight": "svmlight", "libsvm": "svmlight"}
 TARGET_SETTINGS = {
     "csv": " dataset.target=COLUMN",
     "parquet": " dataset.target=COLUMN",
     "npy": " dataset.targets=FILE",
     "npz": "",
+    "svmlight": "",
 }
 
 
@@ -114,13 +117,14 @@ def setting_of(name: str) -> str:
     return _find(name, SETTINGS)
 
 
-def remedy(group: str, name: str, options: Sequence[str]) -> str:
+def remedy(group: str, name: str, options: Sequence[str], typed_in: str = "") -> str:
     """Return what to type instead of an option that does not exist.
 
     Args:
         group: The group.
         name: The name that was typed.
         options: The options of the group.
+        typed_in: The setting that names the option, if it is not the group itself.
 
     Returns:
         The remedy; empty where no option is near.
@@ -130,7 +134,8 @@ def remedy(group: str, name: str, options: Sequence[str]) -> str:
     meant = equal_options[0] if equal_options else _find(name, OPTIONS.get(group, {}))
     if meant in options:
         note = "" if equal_options else NOTES.get(meant, "")
-        return f"is called {meant} here{note}; type {spell_setting(group, meant)}"
+        typed = meant if typed_in else spell_setting(group, meant)
+        return f"is called {meant} here{note}; type {typed}"
     return _user_code_remedy(group, name)
 
 

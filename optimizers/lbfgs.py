@@ -35,7 +35,7 @@ def lbfgs(memory: int = 10, evaluations: int = 1000) -> Optimizer:
     def step(
         weights: Array, gradient: Array, state: State, step_size: Array, objective: Objective
     ) -> tuple[Array, State]:
-        if not state:
+        if not state:  # each run's whole path is searched at once; the steps then walk along it
             paths = [
                 _trace_path(start, objective, memory_size, max_evaluations) for start in weights
             ]

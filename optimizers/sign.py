@@ -4,7 +4,7 @@ import numpy as np
 
 from normbench.optimizers.contract import Array, Optimizer, State, Update
 
-ZERO_TOLERANCE = 8  # machine epsilons of the largest component
+ZERO_EPSILONS = 8  # machine epsilons of the largest component
 
 
 def sign() -> Optimizer:
@@ -26,7 +26,7 @@ def sign() -> Optimizer:
     def step(weights: Array, gradient: Array, state: State, step_size: Array) -> Update:
         magnitude = np.abs(gradient)
         largest = magnitude.max(axis=tuple(range(1, gradient.ndim)), keepdims=True)
-        is_nonzero = magnitude > ZERO_TOLERANCE * np.finfo(gradient.dtype).eps * largest
+        is_nonzero = magnitude > ZERO_EPSILONS * np.finfo(gradient.dtype).eps * largest
         return weights - step_size * np.where(is_nonzero, np.sign(gradient), 0), state
 
     note = "sign takes a component of rounding size, 8 machine epsilons of the largest, for 0"

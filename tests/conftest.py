@@ -11,7 +11,6 @@ import numpy as np
 import pytest
 
 from tests import forks, stores
-from tests.recorded import images, three, twelve, two  # noqa: F401 - fixtures
 
 ROOT = Path(__file__).resolve().parent.parent
 SCREENSHOTS = Path(os.environ.get("NORMBENCH_SCREENSHOTS", ROOT / "outputs" / "screenshots"))
@@ -23,6 +22,8 @@ def pytest_addoption(parser):
 
 
 def pytest_configure(config):
+    if hasattr(config, "workerinput") or not config.getoption("numprocesses", None):
+        config.pluginmanager.import_plugin("tests.recorded")  # fixtures, where tests are run
     if config.getoption("store") == "server":
         stores.servers = stores.Servers()
 

@@ -34,10 +34,12 @@ def sweep(name, *words):
         spec = configs.JobSpec.from_config(grid.config(job))
         made = spec.job()
         tags = spec.tags | {
-            names.SWEEP_ID.key: memory.SWEEP,
-            names.membership(memory.SWEEP).key: str(number),
+            names.SWEEP_ID.key: memory.MEMORY_SWEEP,
+            names.membership(memory.MEMORY_SWEEP).key: str(number),
         }
-        place = records.RecordHeader(memory.STORE, spec.experiment, "", spec.parameters(), tags)
+        place = records.RecordHeader(
+            memory.MEMORY_STORE, spec.experiment, "", spec.parameters(), tags
+        )
         spec.settle(place.params, place.tags, made)
         found.append(records.of_outcome(place, made.dataset, run(made, shared=shared)))
     return memory.sweep(found, study.expected(master))

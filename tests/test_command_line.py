@@ -146,6 +146,7 @@ def test_nothing_that_is_not_finite_is_logged(command, with_store, tmp_path):
         "cost=least_squares",
         "normalizer=identity",
         "step_sizes=[1e-8,1e8]",
+        "figures=[]",
     )
     assert done.returncode == 0, done.stderr
     client = MlflowClient(tracking_uri=f"sqlite:///{tmp_path}/mlflow.db")
@@ -162,7 +163,8 @@ def test_nothing_that_is_not_finite_is_logged(command, with_store, tmp_path):
 
 
 def test_test_points_have_histories(command, with_store, tmp_path):
-    done = command("dataset.test_fraction=0.25", "normalizer=standard", "step_sizes=[1]")
+    words = ("normalizer=standard", "step_sizes=[1]", "figures=[]")
+    done = command("dataset.test_fraction=0.25", *words)
     assert done.returncode == 0, done.stderr
     client = MlflowClient(tracking_uri=f"sqlite:///{tmp_path}/mlflow.db")
     (scheme,) = of_role(client, "breast_cancer-softmax", "scheme")
@@ -182,7 +184,7 @@ def test_a_command_draws_the_figures_that_are_asked_for(command, with_store, tmp
 
 
 def test_the_database_is_one_file_once_a_command_has_ended(command, with_store, tmp_path):
-    for arguments in (("iterations=3", "step_sizes=[1]"), ("results", "list")):
+    for arguments in (("iterations=3", "step_sizes=[1]", "figures=[]"), ("results", "list")):
         done = command(*arguments)
         assert done.returncode == 0, done.stderr
         assert [file.name for file in tmp_path.glob("mlflow.db*")] == ["mlflow.db"]
@@ -292,7 +294,7 @@ def test_a_bug_at_the_end_of_a_sweep_keeps_its_traceback(with_store, tmp_path):
 
 def test_one_failed_job_does_not_stop_the_others(command, with_store, tmp_path):
     words = ("normalizer=standard,power", "normalizer.method=box-cox")
-    done = command("-m", *words, "iterations=5", "step_sizes=[1]")
+    done = command("-m", *words, "iterations=5", "step_sizes=[1]", "figures=[]")
     assert done.returncode == 2
     assert "1 of 2 jobs failed" in done.stdout
     assert "strictly positive" in done.stdout

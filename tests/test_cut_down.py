@@ -10,7 +10,7 @@ from omegaconf import OmegaConf
 
 from normbench.choices import CONF
 from normbench.results.studies import expected
-from normbench.settings import ROWS, SECTIONS
+from normbench.settings import ROWS, SETTING_GROUPS
 from tests import cut_down
 from tests.test_gallery import STUDIES, described, make_spam, place_of_data
 
@@ -20,6 +20,7 @@ CUT = {
     "augmented_copies": ["dataset.split_seed=0"],
     "centring_alone": ["dataset=iris,digits"],
     "digit_three": ["dataset.subset=test10k", "dataset.points=300"],
+    "dummies": ["dataset.seed=0"],
     "does_the_choice_matter": ["dataset=iris", "normalizer=identity,standard"],
     "large_steps": ["iterations=400"],
     "large_steps_ridge": ["cost.l2=1e-2,3.162e-3", "iterations=1000"],
@@ -32,6 +33,7 @@ CUT = {
     "spam": ["iterations=5"],
     "standard_against_sphering": ["dataset.points=300", "dataset.split_seed=0,1", "iterations=90"],
     "statistics_before_the_split": ["dataset.split_seed=0", "dataset.points=50"],
+    "target_scaling": ["iterations=600"],
     "whitening_and_generalization": ["dataset.points=133", "iterations=60"],
     "zca_images": ["dataset.points=300"],
 }
@@ -47,7 +49,7 @@ def test_a_study_runs_and_makes_its_numbers(study, tmp_path):
     sweep = cut_down.sweep(study, *place, *CUT.get(name, []))
     asked = {entry["name"] for entry in described(study)["expected"] if entry.get("name")}
     if asked:  # what cannot be made is an error here, and not left out as it is for a reader
-        module = import_module(f"{expected.GALLERY}.{study.partition('/')[0]}")
+        module = import_module(f"{expected.GALLERY_PACKAGE}.{study.partition('/')[0]}")
         found = getattr(module, name)(sweep)
         assert asked & set(found)
     rows = expected.checked(sweep, study)
@@ -62,5 +64,5 @@ def test_a_study_runs_and_makes_its_numbers(study, tmp_path):
     "file", sorted((CONF / "experiment").rglob("*.yaml")), ids=lambda f: f.stem
 )
 def test_a_study_sets_nothing_that_there_is_not(file):
-    known = {*ROWS, *SECTIONS, "defaults", "hydra"}
+    known = {*ROWS, *SETTING_GROUPS, "defaults", "hydra"}
     assert set(OmegaConf.load(file)) <= known  # Hydra takes any key from a file

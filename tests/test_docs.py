@@ -92,8 +92,8 @@ def test_each_scheme_of_scikit_learn_has_its_formula(generate):
     page = generate.choices_page()
     for name in choices.names("normalizer"):
         file = choices.CONF / "normalizer" / f"{name}.yaml"
-        foreign = choices.TARGET.search(file.read_text())[1].startswith("sklearn.")
-        assert not foreign or f"`{generate.FORMULAS[name]}`" in page
+        foreign = choices.TARGET_LINE.search(file.read_text())[1].startswith("sklearn.")
+        assert not foreign or f"`{generate.SCHEME_FORMULAS[name]}`" in page
 
 
 def test_markdown_sees_no_markup_in_text_of_the_code(generate):
@@ -157,9 +157,14 @@ def test_the_picture_of_the_rooms_has_arrows_that_are_permitted(imported):
     for begin, end, *_ in diagrams.ARROWS:
         permitted = {other for room in parts(begin) for other in below[room]}
         assert permitted & {*parts(end)}, (begin, end)
-    named = {*diagrams.ROOMS, "results.pages", "results.studies"}  # in the box of results.report
+    named = {
+        *diagrams.ROOM_BOXES,
+        "results.pages",
+        "results.studies",
+    }  # in the box of results.report
     tops = {room.partition(".")[0] for room in ROOMS} - {"__main__"}
-    left_out = {"rehearsal", "route", "choices", "synonyms", "points", "settings", "values"}
+    left_out = {"rehearsal", "route", "choices", "contracts", "synonyms"}
+    left_out |= {"models", "points", "settings", "values"}
     assert tops - left_out == {room.partition(".")[0] for room in named} | {"names"}
 
 

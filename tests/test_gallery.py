@@ -185,7 +185,7 @@ def test_a_number_that_no_function_makes_or_no_study_asks_for_is_seen():
     made = {
         f"{folder}/{name}"
         for folder in FOLDERS
-        for name, found in vars(import_module(f"{expected.GALLERY}.{folder}")).items()
+        for name, found in vars(import_module(f"{expected.GALLERY_PACKAGE}.{folder}")).items()
         if isfunction(found) and found.__annotations__.get("return") == dict[str, float]
     }
     assert made == asking

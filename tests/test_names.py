@@ -17,9 +17,15 @@ DECLARED = [value for value in vars(names).values() if isinstance(value, (names.
 # Tags whose keys are everyday words, too: settings, and headings of tables.
 EVERYDAY = {
     *(names.ROLE, names.NORMALIZER, names.DATASET, names.COST, names.OPTIMIZER, names.STEP_TAG),
+    names.MODEL,
     *(names.VERDICT, names.REASON, names.BEST, names.FALLS, names.COMMAND, names.JOBS),
     *(names.SWEEP_ID, names.FOLDER, names.BLAS, names.JOB, names.DESCENT, names.RECORDED),
 }
+
+
+def is_face(node):
+    """Return whether a statement names the modules of a room for others."""
+    return isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == "__all__"
 
 
 def literals(text):
@@ -28,7 +34,7 @@ def literals(text):
     Docstrings and the names of a room's modules are left out.
     """
     tree = ast.parse(text)
-    tree.body = [node for node in tree.body if not ast.unparse(node).startswith("__all__ = ")]
+    tree.body = [node for node in tree.body if not is_face(node)]
     told = {
         id(node.body[0].value)
         for node in ast.walk(tree)
@@ -97,3 +103,23 @@ def test_the_keys_of_a_recorded_store_stay():
     assert names.predicted("1e-2").key == "theory/predicted_iterations_to_1e-2"
     assert names.THRESHOLD.column == "metrics.theory/step_threshold"
     assert names.membership("s1").column == "tags.sweep.s1"
+
+
+def constants():
+    """Yield the name, the value's text and the file of each constant of a module."""
+    for folder in ("costs", "datasets", "harness", "optimizers", "results"):
+        for file in (ROOT / folder).rglob("*.py"):
+            for node in ast.parse(file.read_text()).body:
+                if isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Name):
+                    yield node.targets[0].id, ast.unparse(node.value), file.name
+
+
+def test_a_constants_name_means_one_thing():
+    """It has one value, or is another module's constant of that name: its key or its column."""
+    values = {}
+    for name, value, file in constants():
+        is_alias = value.removesuffix(".column").removesuffix(".key").endswith(f".{name}")
+        if name.isupper() and name != "MEASURE" and not is_alias:  # of each measure, by contract
+            values.setdefault(name, {})[value] = file
+    assert len(values) > 800
+    assert {name: files for name, files in values.items() if len(files) > 1} == {}

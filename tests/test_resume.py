@@ -258,7 +258,7 @@ def test_the_dashboard_is_this_machines_alone():
     from normbench.command.results.arguments import parse
     from normbench.results.pages import dashboard
 
-    assert parse(["dashboard"]).host == dashboard.HOST == "127.0.0.1"
+    assert parse(["dashboard"]).host == dashboard.LOOPBACK_HOST == "127.0.0.1"
 
 
 def test_what_no_start_stands_for_is_recorded_and_reused(command, tmp_path):

@@ -43,7 +43,7 @@ command.sweep
 command.config
     modules: normbench.command.config
     imports: recording.reuse recording.store results.studies results.figures results.store
-        job engine verdicts choices synonyms datasets settings values results.safe names
+        job engine verdicts choices contracts synonyms datasets settings values results.safe names
     libraries: hydra hydra_plugins omegaconf
 
 command.startup
@@ -54,7 +54,7 @@ command.startup
 comparison
     modules: normbench.comparison
     imports: rehearsal recording.store results.report results.store job engine engine.scheme
-        verdicts costs choices synonyms datasets settings values names
+        verdicts costs choices contracts synonyms datasets settings values names
     libraries: numpy pandas sklearn
 
 rehearsal
@@ -186,6 +186,15 @@ verdicts
     imports: settings names
     libraries: numpy
 
+choices
+    modules: normbench.choices
+    imports: contracts normalizers optimizers datasets synonyms values
+    libraries: omegaconf sklearn
+
+contracts
+    modules: normbench.contracts
+    imports: optimizers datasets
+
 normalizers
     modules: normbench.normalizers
     libraries: numpy scipy sklearn threadpoolctl
@@ -193,11 +202,6 @@ normalizers
 costs
     modules: normbench.costs
     libraries: autograd numpy
-
-choices
-    modules: normbench.choices
-    imports: optimizers datasets synonyms values
-    libraries: omegaconf sklearn
 
 synonyms
     modules: normbench.synonyms
@@ -213,8 +217,8 @@ datasets
     libraries: numpy pandas pooch pyarrow requests rich scipy sklearn
 
 points
-    modules: normbench.datasets.on_disk.points
-    libraries: numpy
+    modules: normbench.datasets.on_disk.points normbench.datasets.on_disk.sparse
+    libraries: numpy scipy
 
 settings
     modules: normbench.settings

@@ -49,7 +49,7 @@ def concluded(folder, kernel, threads, cost):
     sweep = runs.load(store, runs.last_sweep_ids(store)[1])
     found = {"summary": tables.summary(sweep).drop(columns=CLOCKS)}
     found["theory"] = theory.predictions(sweep)
-    for target in comparisons.TARGETS:
+    for target in comparisons.TARGET_NAMES:
         table = reached.reached([sweep], target)
         found[f"spread {target}"] = comparisons.spread(table)
         found[f"pairs {target}"] = comparisons.paired(table)

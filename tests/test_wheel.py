@@ -173,6 +173,7 @@ def test_without_an_environment_one_line_says_what_to_do(tmp_path):
         assert "make setup" in done.stderr
 
 
+@pytest.mark.slow
 def test_the_build_leaves_nothing_in_the_checkout(tmp_path):
     before = sorted(path.name for path in Path(ROOT).iterdir())
     build(tmp_path)

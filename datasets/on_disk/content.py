@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from normbench.datasets.on_disk.points import Array, Points, Rows, rows_per_block
+from normbench.datasets.on_disk.sparse import SparsePoints, find_sparse
 from normbench.datasets.values import UserError
 
 # An entry's square, and a sum of squares, stay finite. A plain Python float would become
@@ -58,6 +59,9 @@ class Content:
 
         Points on disk get `Points.checksums`.
         """
+        sparse = find_sparse(x)
+        if sparse is not None:
+            _refuse_stored_entries(sparse, name, features, prefix)
         first_bad, bad_count = None, 0
         for row, block in self._hash_blocks(x):
             # Two reductions, no temporary; NaN fails the comparison. The mask only names the place.
@@ -74,6 +78,11 @@ class Content:
     def _hash_blocks(self, x: Rows) -> Iterator[tuple[int, Array]]:
         """Hash rows block by block; yield the index of each block's first row, and the block."""
         self._hasher.update(f"{x.shape}{x.dtype}".encode())
+        sparse = find_sparse(x)
+        if sparse is not None:
+            for array in (sparse.csr.data, sparse.csr.indices, sparse.csr.indptr):
+                self._hasher.update(array.data)
+            return
         if not isinstance(x, Points):
             self._hasher.update(np.ascontiguousarray(x).data)
             yield 0, x
@@ -98,7 +107,20 @@ def digest(*arrays: Rows) -> str:
     return content.fingerprint
 
 
+def _refuse_stored_entries(
+    x: SparsePoints, name: str, features: tuple[str, ...], prefix: str
+) -> None:
+    """Refuse a stored entry that is not finite, or too large."""
+    bad_entries = np.flatnonzero(~(np.abs(x.csr.data) <= LARGEST_ENTRY))
+    if len(bad_entries):
+        entry = bad_entries[0]
+        row = int(np.searchsorted(x.csr.indptr, entry, side="right")) - 1
+        place = row, features[x.csr.indices[entry]], x.csr.data[entry]
+        _refuse_entries(name, prefix, *place, len(bad_entries))
+
+
 def _refuse_entries(name: str, prefix: str, row: int, feature: str, value: Any, count: int) -> None:
+    """Refuse points with an entry that is too large or not finite; the first such one is named."""
     remedy = (
         f"its square overflows; rescale the feature (entries must be below {LARGEST_ENTRY:g})"
         if np.isfinite(value)

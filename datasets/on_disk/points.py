@@ -30,6 +30,7 @@ class Points(ABC):
     # Checksums of what was read of them: see `normbench.datasets.on_disk.content`.
     checksums: Any = None
     bytes_read = 0  # from their file, so far
+    density = 1.0  # the share of the entries that a product reads
 
     @abstractmethod
     def read(self, first: int, last: int, out: Array | None = None) -> Array:

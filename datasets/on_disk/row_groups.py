@@ -212,7 +212,7 @@ def _read_target(points: RowGroups, name: str) -> Array:
         f"dataset.target={name}", FLOAT64_BYTES * len(points), "leave it out, or keep fewer points"
     )
     field = points.opened.file.schema_arrow.field(name)
-    parquet_table.refuse_nested(f"dataset.target={name}", field, parquet_table.TARGET_REMEDY)
+    parquet_table.refuse_nested(f"dataset.target={name}", field, parquet_table.COLUMN_REMEDY)
     parquet_table.refuse_large_words(points.setting, points.path, [field])
     column = points.opened.file.read([name]).column(name)
     if types.is_string(column.type) or types.is_large_string(column.type):

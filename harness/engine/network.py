@@ -17,9 +17,9 @@ from normbench.engine.settings import Settings
 from normbench.optimizers import Optimizer
 
 # The activations of a block of points and a group of runs, in bytes: they stay in a cache.
-BLOCK_BYTES = 1 << 20
+CACHED_BYTES = 1 << 20
 # Of a group of runs whose scores need all points at once.
-MEMORY_BYTES = 1 << 28
+GROUP_BYTES = 1 << 28
 # As large as the activations, that a gradient holds at once.
 ARRAYS_PER_ACTIVATION = 12
 WEIGHT = "weight"
@@ -232,7 +232,7 @@ class Network:
 
     def _runs(self, count: int) -> Iterator[slice]:
         """Yield groups of runs whose activations fit into memory together."""
-        size = MEMORY_BYTES // self._activation_bytes(self._points_per_block())
+        size = GROUP_BYTES // self._activation_bytes(self._points_per_block())
         for first in range(0, count, max(1, size)):
             yield slice(first, first + max(1, size))
 
@@ -240,7 +240,7 @@ class Network:
         """Return how many points are evaluated at once: all, where a score depends on all."""
         if self.model.needs_all_points:
             return len(self.x)
-        return min(len(self.x), max(1, BLOCK_BYTES // self._activation_bytes(1)))
+        return min(len(self.x), max(1, CACHED_BYTES // self._activation_bytes(1)))
 
     def _blocks(self) -> Iterator[slice]:
         """Yield the blocks of the points."""

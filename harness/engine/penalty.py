@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from normbench.datasets.values import UserError, spell_setting
 from normbench.normalizers.affine import find_affine_map, find_affine_traits
+from normbench.normalizers.on_columns import name_scheme
 from normbench.settings import L2_IN, check
 
 TRANSFORMED, FEATURES = L2_IN
@@ -22,7 +23,7 @@ def check_penalty(l2: float, l2_in: str, scheme: Any) -> None:
     check("cost.l2_in", l2_in)
     if l2 and l2_in == FEATURES and find_affine_traits(scheme) is None:
         raise UserError(
-            f"{spell_setting('cost.l2_in', FEATURES)}: normalizer {type(scheme).__name__} is not "
+            f"{spell_setting('cost.l2_in', FEATURES)}: normalizer {name_scheme(scheme)} is not "
             "known to be an affine map of the features, so that it has no weights of theirs; leave "
             f"it out, or use {spell_setting('cost.l2_in', TRANSFORMED)}"
         )

@@ -10,6 +10,7 @@ from normbench.engine.scheme import probed
 from normbench.engine.scheme.applying import normalize
 from normbench.engine.scheme.under import Under
 from normbench.normalizers.affine import find_affine_map
+from normbench.normalizers.on_columns import name_scheme
 from normbench.optimizers import Optimizer
 
 
@@ -22,7 +23,7 @@ def with_map(optimizer: Optimizer, *problems: Problem) -> Optimizer:
     if optimizer.scheme is None:
         return optimizer
     assert optimizer.under is not None
-    name = type(optimizer.scheme).__name__
+    name = name_scheme(optimizer.scheme)
     parts = []
     for problem in problems:
         points = problem.linear.points if problem.linear else None
@@ -49,7 +50,7 @@ def _map_on_ones_and(points: Array, optimizer: Optimizer) -> Array:
         probed_map = probed.probe(scheme, points, z)
         if probed_map is None:
             raise UserError(
-                f"optimizer.scheme={type(scheme).__name__}: is not affine, so it has no "
+                f"optimizer.scheme={name_scheme(scheme)}: is not affine, so it has no "
                 "preconditioner; take one that centres, scales or rotates, such as pca_sphere"
             )
         matrix, offset = probed_map.matrix, probed_map.image - probed_map.matrix @ probed_map.centre
@@ -58,7 +59,7 @@ def _map_on_ones_and(points: Array, optimizer: Optimizer) -> Array:
     extended_map[0, 0], extended_map[0, 1:], extended_map[1:, 1:] = 1.0, offset, matrix.T
     if not np.isfinite(extended_map).all():
         raise UserError(
-            f"optimizer.scheme={type(scheme).__name__}: has a map that is not finite on these "
+            f"optimizer.scheme={name_scheme(scheme)}: has a map that is not finite on these "
             "points; take another scheme, or drop the features that it cannot take"
         )
     return extended_map

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from normbench.costs import count_misclassified
 from normbench.costs.declaration import Traits, traits
-from normbench.datasets.on_disk.points import Rows
+from normbench.datasets.on_disk.points import Rows, rows_per_block
 from normbench.engine.hessian import (
     Effort,
     Hessian,
@@ -262,7 +262,8 @@ class Objective:
 
 def measure_length(x: Rows) -> float:
     """Return the root mean square of the lengths of `[1 x]`, of the first points x (P, N)."""
-    sample = x[:SAMPLE_POINTS]
+    in_memory = isinstance(x, np.ndarray)
+    sample = x[: SAMPLE_POINTS if in_memory else min(SAMPLE_POINTS, rows_per_block(x))]
     return float(np.sqrt(1 + np.mean(np.einsum("pn,pn->p", sample, sample, dtype=np.float64))))
 
 

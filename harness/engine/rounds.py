@@ -207,7 +207,7 @@ class Rounds:
         arrays = {name: round_arrays.get(name) for name in HISTORY_FIELDS}
         cost, final_weights = arrays["cost"], arrays["weights"]
         shape = len(sizes), self.iterations + 1
-        is_same = np.array_equal(round_arrays.get(SIZES, ()), sizes)
+        is_same = np.array_equal(round_arrays.get(STEP_SIZES, ()), sizes)
         if (
             not is_same
             or cost is None
@@ -217,15 +217,15 @@ class Rounds:
             self.saved_arrays = {}  # of another descent: all is made again
             return None
         if number == 0:
-            self.seconds = float(self.saved_arrays.get(SECONDS, 0.0))
+            self.seconds = float(self.saved_arrays.get(ROUND_SECONDS, 0.0))
         return Histories(**arrays)  # type: ignore[arg-type]
 
     def to_arrays(self) -> dict[str, Array]:
         """Return the finished rounds as arrays."""
-        arrays = {ROUND: np.array(len(self.finished)), SECONDS: np.array(self.seconds)}
+        arrays = {ROUND: np.array(len(self.finished)), ROUND_SECONDS: np.array(self.seconds)}
         for number, (histories, sizes) in enumerate(zip(self.finished, self.sizes)):
             round_arrays = {
-                SIZES: sizes,
+                STEP_SIZES: sizes,
                 **{name: getattr(histories, name) for name in HISTORY_FIELDS},
             }
             arrays |= {
@@ -267,7 +267,7 @@ def _replay(cost: Array, leave: Leave) -> None:
         leave(k, alive, cost[alive, k])
 
 
-ROUND, SIZES, SECONDS = "round", "step_sizes", "round_seconds"
+ROUND, STEP_SIZES, ROUND_SECONDS = "round", "step_sizes", "round_seconds"
 HISTORY_FIELDS = tuple(name for name in Histories.__dataclass_fields__ if name != "shadows")
 
 

@@ -5,7 +5,7 @@ from typing import Any
 
 from normbench import settings
 from normbench.datasets.values import FLOAT64_BYTES, UserError, refuse_larger, spell_setting
-from normbench.settings import DRAWN, default
+from normbench.settings import RANDOM_STARTS, default
 
 HISTORIES_PER_RUN = 4  # of a run: costs and counts, of the training and of the test points
 
@@ -74,12 +74,11 @@ class Settings:
             HISTORIES_PER_RUN * FLOAT64_BYTES * runs * (self.records + 1),
             "choose fewer",
         )
-        if self.starts > 1 and self.start not in DRAWN:
+        if self.starts > 1 and self.start not in RANDOM_STARTS:
+            random_starts = " or ".join(spell_setting("start", name) for name in RANDOM_STARTS)
             raise UserError(
                 f"starts={self.starts}: {spell_setting('start', self.start)} is the same start "
-                "every time; use "
-                f"{' or '.join(spell_setting('start', random_start) for random_start in DRAWN)} "
-                "with several starts"
+                f"every time; use {random_starts} with several starts"
             )
 
     @property

@@ -9,6 +9,7 @@ from normbench.datasets.values import UserError
 from normbench.engine.scheme.probed import probe
 from normbench.engine.settings import Settings
 from normbench.normalizers.decomposition import compute_deviations, small_blocks
+from normbench.normalizers.on_columns import name_scheme
 
 Array = NDArray[Any]
 # Of the largest score: beyond, it is another function.
@@ -45,7 +46,7 @@ def same_function(settings: Settings, classes: int, scheme: Any, x: Array, z: Ar
     affine, or maps two training points with different scores to one. On test points the functions
     may differ along directions that a scheme dropped.
     """
-    name = type(scheme).__name__
+    name = name_scheme(scheme)
     remedy = "use start=zeros, or start=normal"
     scheme_map = probe(scheme, x, z)
     if scheme_map is None:

@@ -8,7 +8,7 @@ from normbench.measures.inputs import principal
 COMPONENTS = 1
 START_COUNT, START_SCALE = 100, 0.1
 RELATIVE_STEP = 0.1  # over the largest eigenvalue of the points' second moments
-ITERATIONS = 500
+TRAINING_ITERATIONS = 500
 NEAR = 0.01  # of the start's excess: there it counts as converged
 
 
@@ -32,8 +32,8 @@ def take(job: FinishedJob) -> Findings:
     weights = START_SCALE * rng.standard_normal((START_COUNT, z.shape[1], COMPONENTS))
     least, step = float(values[:-COMPONENTS].sum()), RELATIVE_STEP / (values[-1] or 1.0)
     first = _cost(moments, weights)
-    reached = np.full(START_COUNT, ITERATIONS)
-    for k in range(ITERATIONS):
+    reached = np.full(START_COUNT, TRAINING_ITERATIONS)
+    for k in range(TRAINING_ITERATIONS):
         near = _cost(moments, weights) - least <= NEAR * (first - least)
         reached[near] = np.minimum(reached[near], k)
         weights = weights - step * _gradient(moments, weights)

@@ -6,7 +6,7 @@ from normbench.datasets import Dataset
 from normbench.datasets.augment import NOISE_SHAPES, factor_noise
 from normbench.measures.contract import Findings, FinishedJob, Measure
 
-COPIES = 12
+NOISY_COPIES = 12
 NOISE = 0.2  # times the root of the eigenvalue
 MAX_SIDE = 160  # pixels of the longer side
 
@@ -29,7 +29,7 @@ def take(job: FinishedJob) -> Findings:
     x = job.dataset.x.astype(np.float64)
     stride = -(-max(job.dataset.picture) // MAX_SIDE)
     picture = x.reshape(*job.dataset.picture, -1)[::stride, ::stride].astype(np.uint8)
-    drawn = NOISE * np.random.default_rng(0).standard_normal((COPIES, x.shape[1]))
+    drawn = NOISE * np.random.default_rng(0).standard_normal((NOISY_COPIES, x.shape[1]))
     shifts = {shape: drawn @ factor_noise(x, shape) for shape in NOISE_SHAPES}
     return Findings(arrays={"picture": picture, **shifts})
 

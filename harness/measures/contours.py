@@ -6,14 +6,21 @@ import numpy as np
 
 from normbench.engine.hessian import Hessian
 from normbench.measures import points
-from normbench.measures.contract import BEST, Array, Findings, FinishedJob, JudgedDescent, Measure
+from normbench.measures.contract import (
+    BEST_STEP,
+    Array,
+    Findings,
+    FinishedJob,
+    JudgedDescent,
+    Measure,
+)
 from normbench.measures.inputs import least_weights, names_of
 from normbench.normalizers.decomposition import fix_signs
 from normbench.theory import spectra
 from normbench.theory.analysis import curvature_work
 from normbench.theory.budget import Work
 
-SIDE_BOUNDS = (21, 61)  # cells along one side, by what they cost
+CONTOUR_SIDE_BOUNDS = (21, 61)  # cells along one side, by what they cost
 PRODUCT_BUDGET = 1e11  # multiplications that a grid may take
 MODELS_PER_CHUNK = 64  # evaluated together
 MAX_DENSE_SIZE = 2000  # weights: the eigenvectors of a matrix of that size take seconds
@@ -24,7 +31,7 @@ EXCESS_TOLERANCE = 1e-9
 GRADIENT_TOLERANCE = 1e-12
 MAX_SQUARE_CONDITION = 100.0  # beyond it, the axes have different scales
 MAX_PLANE_WEIGHTS = 3  # with so few weights, the path of every step size lies in the picture
-PATH_LENGTH = 50  # iterations of such a path, evenly on a log scale
+CONTOUR_PATH_LENGTH = 50  # iterations of such a path, evenly on a log scale
 END, LEAST = "the end of the path", "the least cost"
 HALF_WIDTH = 0.65  # of the window, as a share of the extent of the path
 
@@ -73,7 +80,8 @@ def take(job: FinishedJob) -> Findings:
     values = spectra.live(np.linalg.eigvalsh(plane_hessian), 2)
     side = int(
         np.clip(
-            np.sqrt(PRODUCT_BUDGET / (len(job.points_cache.x) * weights.shape[1])), *SIDE_BOUNDS
+            np.sqrt(PRODUCT_BUDGET / (len(job.points_cache.x) * weights.shape[1])),
+            *CONTOUR_SIDE_BOUNDS,
         )
     )
     a, b = _window(np.vstack([along, least.reshape(-1, 2)]), plane_hessian, side)
@@ -115,7 +123,7 @@ def _trace_paths(descent: JudgedDescent, plane: Plane, minimum: Array | None) ->
     steps of size h the weights are at the minimum plus the sum of (1 - h curvature)^k swing.
     """
     last = descent.settings.records
-    at = np.unique(np.r_[0, np.geomspace(1, max(last, 1), PATH_LENGTH).round().astype(int)])
+    at = np.unique(np.r_[0, np.geomspace(1, max(last, 1), CONTOUR_PATH_LENGTH).round().astype(int)])
     at = at[at <= last]
     rows = {k: n for n, k in enumerate(at.tolist())}
     paths = np.full((len(descent.steps), len(at), 2), np.nan)
@@ -300,4 +308,4 @@ def _work(job: FinishedJob) -> Work:
     return work._replace(memory=work.memory + 24.0 * size**2)
 
 
-MEASURE = Measure(take, record="contours", budget_label="contours", work=_work, follows=BEST)
+MEASURE = Measure(take, record="contours", budget_label="contours", work=_work, follows=BEST_STEP)

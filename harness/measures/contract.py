@@ -17,6 +17,7 @@ from normbench.engine.problem import Problem
 from normbench.engine.rounds import Rounds
 from normbench.engine.settings import Settings
 from normbench.normalizers.decomposition import Surrogate
+from normbench.normalizers.on_columns import name_scheme
 from normbench.optimizers import Optimizer
 from normbench.theory.analysis import Theory
 from normbench.theory.budget import Work
@@ -30,8 +31,9 @@ from normbench.verdicts.search import Search
 Array = NDArray[Any]
 Series = tuple[NDArray[np.int64], NDArray[np.float64]]
 # What findings may depend on: the verdicts, the best step size, the rules of judging.
-VERDICTS, BEST, RULES = "verdicts", "best", "rules"
+STEP_VERDICTS, BEST_STEP, RULES = "verdicts", "best", "rules"
 MAX_SHOWN_POINTS = 20_000  # drawn for figures where points are read from a disk
+MAX_SHOWN_ENTRIES = 1 << 26  # of these points: 512 MB
 MAX_PATH_NUMBERS = 500_000  # of a path of weights: 4 MB
 
 
@@ -263,8 +265,9 @@ class FinishedJob:
         if isinstance(data.x, np.ndarray):
             return replace(self, z=self.z.transform(data.x), surrogate_pair=self.surrogates)
         indices = np.arange(count)
-        if count > MAX_SHOWN_POINTS:
-            drawn = np.random.default_rng(0).choice(count, MAX_SHOWN_POINTS, replace=False)
+        max_points = min(MAX_SHOWN_POINTS, max(2, MAX_SHOWN_ENTRIES // data.x.shape[1]))
+        if count > max_points:
+            drawn = np.random.default_rng(0).choice(count, max_points, replace=False)
             indices = np.unique(np.r_[drawn, self.shown_point])
         x, y = data.x[indices], data.y[indices] if len(data.y) else data.y
         return replace(
@@ -289,8 +292,9 @@ class Measure:
         work: Its work, which the budget of theory must allow (only its memory, where a setting
             requests the measure).
         follows: What its findings depend on. When a recorded job is judged by other rules,
-            findings that follow `VERDICTS` are computed again; those that follow `BEST` or `RULES`
-            need another descent if the best step or the rules changed; all others stay true.
+            findings that follow `STEP_VERDICTS` are computed again; those that follow
+            `BEST_STEP` or `RULES` need another descent if the best step or the rules changed; all
+            others stay true.
         applies: Whether a finished job has such findings.
         most_features: The largest number of features of a data set that it accepts.
         unfit: The reason why it cannot be taken of a data set, empty where it can.
@@ -330,7 +334,7 @@ class Measure:
         if features > self.most_features:
             reason = f"is for {self.most_features} features at most; {dataset.name} has {features}"
         elif not reason and self.inverse is not None and not hasattr(scheme, "inverse_transform"):
-            reason = f"normalizer {type(scheme).__name__} has no inverse_transform{self.inverse}"
+            reason = f"normalizer {name_scheme(scheme)} has no inverse_transform{self.inverse}"
             remedy += " or choose another scheme"
         if reason:
             raise UserError(f"record={self.record}: {reason}; {remedy}")

@@ -1,7 +1,7 @@
 """The largest curvature at the last weights of the best step size."""
 
 from normbench import names
-from normbench.measures.contract import BEST, Findings, FinishedJob, Measure
+from normbench.measures.contract import BEST_STEP, Findings, FinishedJob, Measure
 from normbench.measures.inputs import work_of_curvature
 from normbench.measures.thresholds import curvature
 from normbench.theory.analysis import largest_curvature
@@ -22,5 +22,5 @@ MEASURE = Measure(
     budget_label="curvature at the best weights",
     work=work_of_curvature,
     applies=_applies,
-    follows=BEST,
+    follows=BEST_STEP,
 )

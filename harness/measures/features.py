@@ -5,7 +5,7 @@ import numpy as np
 from normbench.measures.contract import Findings, FinishedJob, Measure
 from normbench.measures.inputs import names_of, sample_indices
 
-MAX_FEATURES = 30
+MAX_RECORDED_FEATURES = 30
 
 
 def take(job: FinishedJob) -> Findings:
@@ -16,8 +16,8 @@ def take(job: FinishedJob) -> Findings:
     indices = sample_indices(len(job.z))
     return Findings(
         arrays={
-            "values": job.z[indices, :MAX_FEATURES].astype(np.float64),
-            "names": np.array(names_of(job)[:MAX_FEATURES]),
+            "values": job.z[indices, :MAX_RECORDED_FEATURES].astype(np.float64),
+            "names": np.array(names_of(job)[:MAX_RECORDED_FEATURES]),
             "all": np.array(job.z.shape[1]),
         }
     )

@@ -21,11 +21,11 @@ from normbench.theory.analysis import Theory, theorize
 from normbench.theory.budget import Budget, Work
 from normbench.theory.spectra import gram
 
-SIDE_BOUNDS = (31, 121)  # cells along one side, by their work
+FILM_SIDE_BOUNDS = (31, 121)  # cells along one side, by their work
 ITERATION_BOUNDS = (100, 1000)  # bounds of a descent, by their work
 SCORE_BUDGET = 2e8  # of the grid, and of the descents: a second or two each
 PATH_ITERATIONS = 100
-PATH_LENGTH = 24  # of these iterations, close together at first
+FILM_PATH_LENGTH = 24  # of these iterations, close together at first
 TARGET_EXCESS = 0.01  # of the excess of the start
 MARGINS = (1.6, 2.4, 3.6, 5.4)  # of the grid around the paths: the first that holds BORDER
 BORDER = 2.0  # times the excess of the start: the highest contour
@@ -228,7 +228,7 @@ def _descend_frames(scene: Scene, steps: Array, target: float) -> tuple[Array, A
     """
     max_iterations, count = _max_iterations(scene), len(scene.maps)
     iteration = np.unique(
-        np.r_[0, np.geomspace(1, PATH_ITERATIONS, PATH_LENGTH).round().astype(int)]
+        np.r_[0, np.geomspace(1, PATH_ITERATIONS, FILM_PATH_LENGTH).round().astype(int)]
     )
     rows = {int(k): row for row, k in enumerate(iteration)}
     path, cost = np.zeros((count, len(rows), 3)), np.zeros((count, len(rows)))
@@ -269,7 +269,7 @@ def _plane(scene: Scene, paths: Array, origin: Array) -> tuple[Array, Array, Arr
             level - lowest
         ):
             break
-    side = int(np.clip(np.sqrt(SCORE_BUDGET / len(scene.problem.points)), *SIDE_BOUNDS))
+    side = int(np.clip(np.sqrt(SCORE_BUDGET / len(scene.problem.points)), *FILM_SIDE_BOUNDS))
     ticks = np.linspace(-1, 1, side)
     along = half * ticks * np.abs(ticks)  # closer together in the middle
     grid = np.stack(np.meshgrid(along, along), axis=-1).reshape(-1, 2)

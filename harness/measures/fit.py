@@ -3,7 +3,7 @@
 import numpy as np
 
 from normbench.datasets import Dataset
-from normbench.measures.contract import BEST, Findings, FinishedJob, Measure
+from normbench.measures.contract import BEST_STEP, Findings, FinishedJob, Measure
 from normbench.measures.inputs import sample_indices
 
 CURVE = 400  # points of the curve
@@ -46,4 +46,4 @@ def take(job: FinishedJob) -> Findings:
     return Findings(arrays={"x": x, "prediction": prediction, "points": points})
 
 
-MEASURE = Measure(take, record="fit", unfit=_unfit, follows=BEST)
+MEASURE = Measure(take, record="fit", unfit=_unfit, follows=BEST_STEP)

@@ -4,7 +4,7 @@ import numpy as np
 
 from normbench import names
 from normbench.datasets import hold_out_fold
-from normbench.measures.contract import BEST, Findings, FinishedJob, Measure
+from normbench.measures.contract import BEST_STEP, Findings, FinishedJob, Measure
 
 
 def take(job: FinishedJob) -> Findings:
@@ -47,4 +47,4 @@ def _applies(job: FinishedJob) -> bool:
     return bool(job.dataset.folds) and job.descent.best is not None
 
 
-MEASURE = Measure(take, has_setting=True, applies=_applies, follows=BEST)
+MEASURE = Measure(take, has_setting=True, applies=_applies, follows=BEST_STEP)

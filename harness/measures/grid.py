@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from normbench import names
-from normbench.measures.contract import VERDICTS, Findings, FinishedJob, Measure
+from normbench.measures.contract import STEP_VERDICTS, Findings, FinishedJob, Measure
 from normbench.verdicts.convergence import largest_convergent, largest_falling
 from normbench.verdicts.judging import Step
 
@@ -40,4 +40,4 @@ def summarize_grid(steps: Sequence[Step], chosen: bool) -> Findings:
     return Findings(metrics, tags)
 
 
-MEASURE = Measure(take, follows=VERDICTS)
+MEASURE = Measure(take, follows=STEP_VERDICTS)

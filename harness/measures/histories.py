@@ -19,7 +19,7 @@ from normbench.verdicts.convergence import Rules
 from normbench.verdicts.judging import Bench, Shadows, Step
 
 BENCH = ("minimum", "reference", "epsilon", "fit_seconds", "seconds_a_step")
-COUNTS = ("points", "batch", "records_per_pass")
+COUNT_FIELDS = ("points", "batch", "records_per_pass")
 
 
 def take(job: FinishedJob) -> Findings:
@@ -56,7 +56,7 @@ def take(job: FinishedJob) -> Findings:
             },
             **{name: np.array(getattr(descent.bench, name)) for name in BENCH},
             "tie": np.array(descent.bench.tie if descent.bench.tie else np.nan),
-            **{name: np.array(getattr(descent.bench, name)) for name in COUNTS},
+            **{name: np.array(getattr(descent.bench, name)) for name in COUNT_FIELDS},
         },
     )
 
@@ -65,7 +65,7 @@ def rejudge_histories(arrays: Mapping[str, Array], rules: Rules) -> tuple[Step, 
     """Return a `Step` for each step size of recorded histories, judged by these rules."""
     tie = float(arrays["tie"])
     numbers: dict[str, Any] = {name: float(arrays[name]) for name in BENCH}
-    numbers |= {name: int(arrays[name]) for name in COUNTS if name in arrays}
+    numbers |= {name: int(arrays[name]) for name in COUNT_FIELDS if name in arrays}
     bench = Bench(
         rules=rules,
         tie=None if np.isnan(tie) else tie,

@@ -11,7 +11,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from normbench import names
-from normbench.measures.contract import BEST, Array, Findings, FinishedJob, JudgedDescent, Measure
+from normbench.measures.contract import (
+    BEST_STEP,
+    Array,
+    Findings,
+    FinishedJob,
+    JudgedDescent,
+    Measure,
+)
 from normbench.measures.inputs import has_best
 from normbench.theory.budget import Work
 
@@ -85,5 +92,5 @@ def _work(job: FinishedJob) -> Work:
 
 
 MEASURE = Measure(
-    take, record="landing", budget_label="landing", work=_work, applies=has_best, follows=BEST
+    take, record="landing", budget_label="landing", work=_work, applies=has_best, follows=BEST_STEP
 )

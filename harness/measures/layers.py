@@ -17,7 +17,7 @@ from normbench.theory.directions import MAX_DENSE_WEIGHTS
 
 MAX_INTERVALS = 500  # between the iterations whose layers are measured
 MAX_SCORES = 10_000_000  # in memory at the same time
-NO_CURVATURE = "the cost has no curvature at the start"
+NO_START_CURVATURE = "the cost has no curvature at the start"
 NOT_CONVEX = "the cost curves down along some direction of the start"
 NO_ITERATIONS = "no step was made"
 NO_STEP_SIZES = "the optimizer finds its own step sizes"
@@ -66,14 +66,14 @@ def reason_against(descent: JudgedDescent) -> str:
     if not descent.settings.iterations:
         return NO_ITERATIONS
     if descent.theory.threshold is None:
-        return NO_CURVATURE
+        return NO_START_CURVATURE
     if not descent.train.convex:
         return NOT_CONVEX
     directions = descent.at_start.directions
     if directions is None:
         return TOO_MANY_WEIGHTS
     if not len(directions.curvature):
-        return NO_CURVATURE
+        return NO_START_CURVATURE
     return NOT_CONVEX if directions.indefinite else ""
 
 

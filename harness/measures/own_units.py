@@ -17,34 +17,41 @@ def take(job: FinishedJob) -> Findings:
     """
     own_targets, descent = job.dataset.own_targets, job.descent
     assert own_targets is not None
+    values = dict(zip((names.OWN_COST, names.OWN_ERROR), _evaluate(job, job.z, own_targets.y)))
+    if job.z_test is not None and len(job.z_test):
+        test_values = _evaluate(job, job.z_test, own_targets.y_test)
+        values |= zip((names.OWN_TEST_COST, names.OWN_TEST_ERROR), test_values)
     starts = len(descent.start)
-    weights = descent.histories.weights.reshape(-1, starts, *descent.train.shape)
+    medians = {
+        metric.key: np.median(of_runs.reshape(-1, starts), axis=1)
+        for metric, of_runs in values.items()
+    }
     is_finite = (descent.histories.diverged_at < 0).reshape(-1, starts).all(axis=1)
-
-    def measure(number: int) -> dict[str, float]:
-        values = [*zip(*(_evaluate(job, run, job.z, own_targets.y) for run in weights[number]))]
-        metrics = [names.OWN_COST, names.OWN_ERROR]
-        if job.z_test is not None and len(job.z_test):
-            test = (_evaluate(job, run, job.z_test, own_targets.y_test) for run in weights[number])
-            values += zip(*test)
-            metrics += [names.OWN_TEST_COST, names.OWN_TEST_ERROR]
-        return {metric.key: float(np.median(of_runs)) for metric, of_runs in zip(metrics, values)}
-
-    numbers = map(int, np.flatnonzero(is_finite))
-    return Findings(of_steps={number: OfStep(measure(number), {}) for number in numbers})
+    return Findings(
+        of_steps={
+            int(number): OfStep(
+                {key: float(by_step[number]) for key, by_step in medians.items()}, {}
+            )
+            for number in np.flatnonzero(is_finite)
+        }
+    )
 
 
-def _evaluate(job: FinishedJob, weights: Array, points: Rows, y: Array) -> tuple[float, float]:
-    """Return cost and error in own units of the weights (1, M + 1) of one run on points (p, M)."""
+def _evaluate(job: FinishedJob, points: Rows, y: Array) -> tuple[Array, Array]:
+    """Return cost and error in own units of each run (R,) on points (p, M) with targets (p,)."""
     own_targets, linear = job.dataset.own_targets, job.descent.train.linear
     assert own_targets is not None
     assert linear is not None
-    cost = squares = 0.0
-    for block in blocks(len(points), rows_per_block(points)):
-        predictions = own_targets.invert(linear.scores(weights, points[block])[0])
-        cost += float(linear.cost(predictions[None, None], y[block])[0])
-        squares += float(np.sum((predictions - y[block]) ** 2))
-    return cost / len(y), (squares / len(y)) ** 0.5
+    runs = job.descent.histories.weights
+    costs, squares = np.zeros((2, len(runs)))
+    with np.errstate(over="ignore", invalid="ignore"):
+        for block in blocks(len(points), rows_per_block(points)):
+            rows, targets = points[block], y[block]
+            for number, weights in enumerate(runs):
+                predictions = own_targets.invert(linear.scores(weights, rows)[0])
+                costs[number] += linear.cost(predictions[None, None], targets)[0]
+                squares[number] += np.sum((predictions - targets) ** 2)
+    return costs / len(y), np.sqrt(squares / len(y))
 
 
 def _applies(job: FinishedJob) -> bool:

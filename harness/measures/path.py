@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from normbench.measures.contract import BEST, Findings, FinishedJob, Measure
+from normbench.measures.contract import BEST_STEP, Findings, FinishedJob, Measure
 
 
 def take(job: FinishedJob) -> Findings:
@@ -14,4 +14,4 @@ def take(job: FinishedJob) -> Findings:
     return Findings(arrays={**descent.walk._asdict(), "step_size": step_size})
 
 
-MEASURE = Measure(take, record="path", follows=BEST)
+MEASURE = Measure(take, record="path", follows=BEST_STEP)

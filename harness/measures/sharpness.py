@@ -4,7 +4,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from normbench import names
-from normbench.measures.contract import BEST, Array, Findings, FinishedJob, JudgedDescent, Measure
+from normbench.measures.contract import (
+    BEST_STEP,
+    Array,
+    Findings,
+    FinishedJob,
+    JudgedDescent,
+    Measure,
+)
 from normbench.measures.inputs import has_best, work_of_curvature
 from normbench.theory.analysis import largest_curvature
 from normbench.theory.budget import allowance
@@ -60,5 +67,5 @@ MEASURE = Measure(
     budget_label="sharpness",
     work=work_of_curvature,
     applies=has_best,
-    follows=BEST,
+    follows=BEST_STEP,
 )

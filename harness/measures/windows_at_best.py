@@ -3,7 +3,7 @@
 import numpy as np
 
 from normbench import names
-from normbench.measures.contract import BEST, Findings, FinishedJob, Measure
+from normbench.measures.contract import BEST_STEP, Findings, FinishedJob, Measure
 from normbench.theory import spectra
 from normbench.theory.budget import Work
 from normbench.theory.directions import MAX_DENSE_WEIGHTS, decomposition
@@ -37,5 +37,9 @@ def _work(job: FinishedJob) -> Work:
 
 
 MEASURE = Measure(
-    take, budget_label="curvatures at the best weights", work=_work, applies=_applies, follows=BEST
+    take,
+    budget_label="curvatures at the best weights",
+    work=_work,
+    applies=_applies,
+    follows=BEST_STEP,
 )

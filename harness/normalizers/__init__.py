@@ -5,6 +5,7 @@ in float64 whatever the type of the points; the points keep their type.
 """
 
 from normbench.normalizers.contrast import Contrast
+from normbench.normalizers.on_columns import FeatureSelection, OnColumns
 from normbench.normalizers.pareto import Pareto
 from normbench.normalizers.quantile import Quantile
 from normbench.normalizers.rotation import RandomRotation
@@ -27,6 +28,8 @@ __all__ = [
     "ZCACorSphere",
     "LedoitWolfSphere",
     "Contrast",
+    "FeatureSelection",
+    "OnColumns",
     "Quantile",
     "Pareto",
     "RandomRotation",

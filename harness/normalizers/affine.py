@@ -4,13 +4,13 @@ The project's schemes declare `affine_traits` and `affine_map`; for linear schem
 this module does. For any other scheme the answer is None.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn import decomposition, pipeline, preprocessing
+from sklearn import compose, decomposition, pipeline, preprocessing
 
 Array = NDArray[np.float64]
 
@@ -65,7 +65,9 @@ def find_affine_traits(scheme: Any) -> AffineTraits | None:
     if hasattr(scheme, "affine_traits"):
         return AffineTraits(*scheme.affine_traits)
     if isinstance(scheme, pipeline.Pipeline):
-        return _compose([find_affine_traits(link) for link in _links(scheme)])
+        return _compose([find_affine_traits(link) for link in members(scheme)])
+    if isinstance(scheme, compose.ColumnTransformer):
+        return _unite(scheme)
     description = _describe_sklearn(scheme)
     return description and description[0]
 
@@ -75,7 +77,9 @@ def find_affine_map(scheme: Any) -> Affine | None:
     if hasattr(scheme, "affine_map"):
         return Affine(*scheme.affine_map())
     if isinstance(scheme, pipeline.Pipeline):
-        return _compose([find_affine_map(link) for link in _links(scheme)])
+        return _compose([find_affine_map(link) for link in members(scheme)])
+    if isinstance(scheme, compose.ColumnTransformer):
+        return _join_columns(scheme)
     description = _describe_sklearn(scheme)
     return description and description[1](scheme)
 
@@ -86,9 +90,55 @@ def learns_by_blocks(scheme: Any) -> bool:
     return type(scheme) in scalers
 
 
-def _links(scheme: pipeline.Pipeline) -> list[Any]:
-    """Return the schemes of a pipeline."""
-    return [step for _, step in scheme.steps if step not in (None, "passthrough")]
+def members(scheme: Any) -> list[Any]:
+    """Return the schemes that a pipeline or a `ColumnTransformer` consists of; else none."""
+    steps: list[Any] = []
+    if isinstance(scheme, pipeline.Pipeline):
+        steps = [step for _, step in scheme.steps]
+    elif isinstance(scheme, compose.ColumnTransformer):
+        steps = [step for _, step, _ in scheme.transformers] + [scheme.remainder]
+    return [step for step in steps if step is not None and not isinstance(step, str)]
+
+
+def pass_through(features: int) -> Affine:
+    """Return the map that leaves features as they are."""
+    return Affine(np.ones(features), np.zeros(features))
+
+
+def join_maps(maps: Sequence[tuple[Affine, NDArray[np.intp]]], features: int) -> Affine:
+    """Return maps side by side, each of the features at some positions, out of all features."""
+    rows = []
+    for affine_map, positions in maps:
+        own_matrix = affine_map.matrix
+        matrix = np.zeros((len(affine_map.offset), features))
+        matrix[:, positions] = np.diag(own_matrix) if own_matrix.ndim == 1 else own_matrix
+        rows.append(matrix)
+    return Affine(
+        np.concatenate(rows), np.concatenate([affine_map.offset for affine_map, _ in maps])
+    )
+
+
+def _unite(scheme: compose.ColumnTransformer) -> AffineTraits | None:
+    """Return the traits of a `ColumnTransformer`: those that any of its schemes has."""
+    weighs = AffineTraits(False, bool(scheme.transformer_weights), False)
+    return _compose([weighs, *map(find_affine_traits, members(scheme))])
+
+
+def _join_columns(scheme: compose.ColumnTransformer) -> Affine | None:
+    """Return the map of a fitted `ColumnTransformer`; None where one is unknown."""
+    features, weights = scheme.n_features_in_, scheme.transformer_weights or {}
+    maps: list[tuple[Affine, NDArray[np.intp]]] = []
+    for name, member, columns in scheme.transformers_:
+        positions = np.arange(features)[columns]
+        keyword = member if isinstance(member, str) else ""
+        if keyword == "drop" or not len(positions):
+            continue
+        affine_map = pass_through(len(positions)) if keyword else find_affine_map(member)
+        if affine_map is None:
+            return None
+        weight = weights.get(name, 1.0)
+        maps.append((Affine(weight * affine_map.matrix, weight * affine_map.offset), positions))
+    return join_maps(maps, features) if maps else None
 
 
 def _compose(links: list[Link | None]) -> Link | None:

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from scipy import linalg
 
 Array = NDArray[np.float64]
-POINTS_PER_BLOCK = 4096  # points centred at a time: 25 MB of float64 at 784 features
+CENTRED_POINTS_PER_BLOCK = 4096  # points centred at a time: 25 MB of float64 at 784 features
 # Features up to which one thread decomposes: the library's wait for each other at thousands of
 # short products, beside other programs 10 times as long (784 features: 1.2 to 3 s, and not 0.2).
 MAX_ONE_THREAD_SIZE = 1000
@@ -172,7 +172,7 @@ def surrogate_rows(x: Any, mean: Array) -> Array:
     computed from these rows, with the digits of a decomposition of all points.
     """
     triangle = np.zeros((0, x.shape[1]))
-    for block in blocks(len(x), max(POINTS_PER_BLOCK, QR_ROWS_PER_COLUMN * x.shape[1])):
+    for block in blocks(len(x), max(CENTRED_POINTS_PER_BLOCK, QR_ROWS_PER_COLUMN * x.shape[1])):
         rows = np.vstack([triangle, x[block] - mean])
         triangle = np.asarray(np.linalg.qr(rows, mode="r"))
     contrasts = linalg.helmert(len(triangle) + 1)
@@ -188,7 +188,7 @@ def mean_and_covariance(x: Any, known_mean: Array | None = None) -> tuple[Array,
     """
     mean = compute_mean(x) if known_mean is None else known_mean
     mean_correction, covariance = np.zeros_like(mean), np.zeros((len(mean), len(mean)))
-    workspace = np.empty((min(POINTS_PER_BLOCK, len(x)), len(mean)))
+    workspace = np.empty((min(CENTRED_POINTS_PER_BLOCK, len(x)), len(mean)))
     for block in blocks(len(x)):
         centred = np.subtract(x[block], mean, out=workspace[: block.stop - block.start])
         mean_correction += centred.sum(axis=0)
@@ -199,7 +199,7 @@ def mean_and_covariance(x: Any, known_mean: Array | None = None) -> tuple[Array,
 
 def blocks(points: int, size: int | None = None) -> Iterator[slice]:
     """Yield slices that cover the points, so that no float64 copy of all points is needed."""
-    size = size or POINTS_PER_BLOCK
+    size = size or CENTRED_POINTS_PER_BLOCK
     for first in range(0, points, size):
         yield slice(first, min(first + size, points))
 

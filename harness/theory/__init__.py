@@ -1,3 +1,3 @@
 """Theory that a descent is compared with: spectra, predictions, the least cost."""
 
-__all__ = ["analysis", "budget", "directions", "minimum", "shared", "spectra"]
+__all__ = ["analysis", "batches", "budget", "directions", "minimum", "shared", "spectra"]

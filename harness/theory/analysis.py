@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from normbench.engine.hessian import LANCZOS_PRODUCTS, blocks
 from normbench.engine.problem import Cost, Linear, Problem
 from normbench.names import STRICTLY, UNDECIDED
-from normbench.normalizers.decomposition import POINTS_PER_BLOCK, QR_ROWS_PER_COLUMN
+from normbench.normalizers.decomposition import CENTRED_POINTS_PER_BLOCK, QR_ROWS_PER_COLUMN
 from normbench.theory import spectra
 from normbench.theory.budget import SKIPPED, TOO_MUCH_MEMORY, Budget, Work, allowance
 from normbench.theory.minimum import (
@@ -24,7 +24,7 @@ from normbench.theory.minimum import (
 from normbench.theory.separability import by_program, by_rule, separates, work
 from normbench.theory.shared import PointsCache
 
-TOO_LARGE = 1e150
+SQUARABLE_LIMIT = 1e150
 FEW_CLASSES = 50  # one second derivative a class is then 1 MB
 NOT_ASKED = "not asked for (theory=none)"
 NO_CURVATURE = "the cost has no second derivative to speak of (it is piecewise linear)"
@@ -77,7 +77,7 @@ def theorize(train: Problem, start: NDArray[Any], budget: Budget | None) -> Theo
         if not _has_moments(linear, budget):
             return _theorize_start(train, start, budget)
         rows = linear.surrogate.moment_rows
-        if max(-rows.min(), rows.max()) > TOO_LARGE:
+        if max(-rows.min(), rows.max()) > SQUARABLE_LIMIT:
             return Theory(note="the points are too large to be squared", may_grow=False)
         bound = linear.traits.curvature
         exact = linear.traits.quadratic and bound is not None
@@ -106,7 +106,8 @@ def _has_moments(train: Linear, budget: Budget) -> bool:
     width, classes = train.shape[1], train.shape[0]
     if isinstance(train.points, np.ndarray):
         return True
-    decomposed = Work(1.7 * width / classes, 8.0 * (QR_ROWS_PER_COLUMN + 2) * width**2)
+    passes = 1.7 * width / classes / train.points.density
+    decomposed = Work(passes, 8.0 * (QR_ROWS_PER_COLUMN + 2) * width**2)
     return width <= spectra.MAX_SPECTRUM_FEATURES and budget.affords(
         "the points' moments", decomposed
     )
@@ -173,7 +174,9 @@ def facts_work(train: Problem, x: NDArray[Any]) -> Work:
     """Return the work of computing the `Facts` of a data set's points x (P, N)."""
     width = x.shape[1] + 1  # a scheme may keep few of the features
     passes = width * (width + 30 * width**2 / (2 * len(x))) / np.prod(train.shape)
-    return Work(float(passes), 8.0 * (min(len(x), POINTS_PER_BLOCK) * x.shape[1] + 4 * width**2))
+    return Work(
+        float(passes), 8.0 * (min(len(x), CENTRED_POINTS_PER_BLOCK) * x.shape[1] + 4 * width**2)
+    )
 
 
 def curvature_work(train: Problem) -> Work:
@@ -218,9 +221,13 @@ def find_least_cost(
     if not train.convex:
         return _lowest_seen(lowest, "the cost is not convex")
     penalized = bool(np.any(linear.l2))
-    if proof is not None and not penalized and separates(linear, proof):
-        return zero_at_infinity()
     allowed = _allowed(linear, points_cache, theory_setting, passes)
+    density = _density(linear)
+    size = int(np.prod(linear.shape))
+    filled = allowance(theory_setting, passes, len(linear.targets), size).passes * density
+    can_read = density == 1 or filled >= 1  # a pass over filled points
+    if proof is not None and not penalized and can_read and separates(linear, proof):
+        return zero_at_infinity()
     try:
         minimum_found = _solve(linear, points_cache, lowest, allowed)
         case = by_rule(linear) if minimum_found.case == UNDECIDED else minimum_found.case
@@ -241,7 +248,14 @@ def _allowed(train: Linear, points_cache: PointsCache, theory_setting: str, pass
         return Work()
     classes = train.shape[0]
     allowed = allowance(theory_setting, passes, len(points_cache.x), classes * (features + 1))
-    return allowed._replace(passes=allowed.passes - 1.5 * (features + 1) / classes)
+    return allowed._replace(
+        passes=allowed.passes * _density(train) - 1.5 * (features + 1) / classes
+    )
+
+
+def _density(train: Linear) -> float:
+    """Return the share of the points' entries that a product reads: below 1 of sparse points."""
+    return 1.0 if isinstance(train.points, np.ndarray) else float(train.points.density)
 
 
 def _solve(train: Linear, points_cache: PointsCache, lowest: float, allowed: Work) -> Minimum:

@@ -27,7 +27,7 @@ SINGULAR_RESOLUTION = 1e-15  # of the largest singular value: smaller ones are r
 EIGEN_RESOLUTION = 1e15
 # Condition number: beyond it a gradient's rounding shows in predictions.
 MAX_PREDICTED_CONDITION = 1e24
-MAX_ITERATIONS = 1 << 60  # iterations
+MAX_COUNTED_ITERATIONS = 1 << 60  # iterations
 # Of a spectrum, which then takes seconds; beyond, Lanczos finds L alone.
 MAX_SPECTRUM_FEATURES = 2000
 
@@ -323,8 +323,8 @@ def predicted_iterations(problem: Quadratic, step_size: float, gap: float) -> fl
         return 0.0
     if rates.max() >= 0:
         return float("inf")
-    first = bisect_left(range(MAX_ITERATIONS), True, lo=1, key=is_left)
-    return float(first) if first < MAX_ITERATIONS else float("inf")
+    first = bisect_left(range(MAX_COUNTED_ITERATIONS), True, lo=1, key=is_left)
+    return float(first) if first < MAX_COUNTED_ITERATIONS else float("inf")
 
 
 def effective_rank(values: Array) -> float:

@@ -19,7 +19,7 @@ from normbench.results.answer.ranking import (
     ranking_criterion,
     with_final_cost,
 )
-from normbench.results.compare import problems
+from normbench.results.compare import batch_gains, problems
 from normbench.results.compare.merging import REPEATS, every_job, merged, unmerged
 from normbench.results.compare.reached import (
     counts,
@@ -97,8 +97,25 @@ def sentence(sweep: Sweep, experiment: str) -> str:
 
 
 def remarks(sweep: Sweep, experiment: str) -> list[str]:
-    """Return sentences on runs that diverged or that rounding decides, and on failed jobs."""
-    return [remark.text for remark in _exclusions(sweep, experiment)]
+    """Return sentences on batches, on runs that diverged or that rounding decides, on failures."""
+    sentences = [*_batches(sweep, experiment), *_exclusions(sweep, experiment)]
+    return [remark.text for remark in sentences]
+
+
+def _batches(sweep: Sweep, experiment: str) -> list[Sentence]:
+    """Return the sentence on the batches beyond which larger ones gain little; none for one size.
+
+    Over several problems beside the batch nothing is said.
+    """
+    table = batch_gains.batch_table(merged(sweep).of_role(names.SCHEME, experiment))
+    if table.duplicated(["scheme", "batch"]).any():
+        return []
+    batches = batch_gains.saturated_batches(table)
+    if not batches:
+        return []
+    (first, batch), *rest = batches.items()
+    others = "".join(f"; under {scheme}, {size:g}" for scheme, size in rest)
+    return [make_sentence("saturating", scheme=first, batch=batch, others=others)]
 
 
 def overall(sweep: Sweep) -> str:

@@ -12,18 +12,18 @@ from normbench.results.compare.problems import without_descent
 from normbench.results.compare.reached import compared, excess_shown
 from normbench.results.safe import clean
 from normbench.results.store.rows import as_rows
-from normbench.results.store.runs import HISTORIES, QUARTILES, Sweep
+from normbench.results.store.runs import HISTORY_KEYS, QUARTILE_KEYS, Sweep
 
 # Columns of numbers that may have a prefix, as in >=10; they are right-aligned.
 NUMBER_COLUMNS = (
     *("best step", "shown step", "step", "step size", "critical step", "range"),
     *("always falls up to", "converges up to", "seen / promised", "condition number"),
 )
-OWN_UNITS = {
+OWN_UNIT_METRICS = {
     metric.label: metric
     for metric in (names.OWN_COST, names.OWN_TEST_COST, names.OWN_ERROR, names.OWN_TEST_ERROR)
 }
-COST_COLUMNS = ("cost", "cost q1", "cost q3", "test cost", "best test cost", *OWN_UNITS)
+COST_COLUMNS = ("cost", "cost q1", "cost q3", "test cost", "best test cost", *OWN_UNIT_METRICS)
 EXCESS_LEFT = "excess cost left"
 QUANTILE_COLUMNS = ("low", "high", "median", "q1", "q3")
 LARGE_COST = 1e6  # a cost from which on six decimals say nothing
@@ -78,7 +78,7 @@ def summary(sweep: Sweep) -> pd.DataFrame:
             "misclassified": row.get(names.FINAL_MISCLASSIFICATIONS.column),
             "test cost": row.get(names.FINAL_TEST_COST.column),
             "test misclassified": row.get(names.FINAL_TEST_MISCLASSIFICATIONS.column),
-            **{label: row.get(metric.column) for label, metric in OWN_UNITS.items()},
+            **{label: row.get(metric.column) for label, metric in OWN_UNIT_METRICS.items()},
             "steps": None if failed or no_descent else row.get(names.STEPS_TRIED.column),
             names.DIVERGED: None if failed or no_descent else row.get(names.STEPS_DIVERGED.column),
             "seconds": row.get(names.FIT_SECONDS.column, float("nan"))
@@ -112,7 +112,7 @@ def histories(sweep: Sweep, role: str = names.SCHEME) -> pd.DataFrame:
     """
     sweep = merged(sweep) if role == names.SCHEME else sweep
     runs = sweep.of_role(role)
-    table = sweep.histories(runs, (*HISTORIES, *QUARTILES))
+    table = sweep.histories(runs, (*HISTORY_KEYS, *QUARTILE_KEYS))
     runs_by_id = runs.set_index("run_id")
     for position, tag in enumerate((names.SWEEP_ID, names.DATASET, names.COST, names.OPTIMIZER)):
         column = runs_by_id.get(tag.column, pd.Series(dtype=str))

@@ -1,3 +1,12 @@
 """Statistics over runs: problems, targets, pairs, ranks, held-out points."""
 
-__all__ = ["comparisons", "directions", "evidence", "heldout", "merging", "problems", "reached"]
+__all__ = [
+    "batch_gains",
+    "comparisons",
+    "directions",
+    "evidence",
+    "heldout",
+    "merging",
+    "problems",
+    "reached",
+]

@@ -19,7 +19,7 @@ from normbench.results.compare.reached import reached
 from normbench.results.store.runs import Sweep
 
 Array = NDArray[np.float64]
-TARGETS = tuple(names.TARGETS)
+TARGET_NAMES = tuple(names.TARGETS)
 FASTER, SLOWER, OPEN, NEITHER = "faster", "slower", "none", "neither reached it"
 SPEED_CONCLUSIONS = {1: FASTER, -1: SLOWER, 0: OPEN}
 

@@ -11,7 +11,7 @@ from normbench import names
 from normbench.results.compare import problems
 from normbench.results.compare.reached import excess_left, step_size
 from normbench.results.store.rows import as_rows
-from normbench.results.store.runs import HISTORIES, Sweep
+from normbench.results.store.runs import HISTORY_KEYS, Sweep
 from normbench.verdicts.best_step import best_step
 
 QUARTILE_LEVELS = (0.25, 0.75)
@@ -40,7 +40,7 @@ class Merged(Sweep):
     source: Sweep = field(repr=False)
     members: Mapping[str, Sequence[str]] = field(repr=False)
 
-    def histories(self, runs: pd.DataFrame, metrics: Sequence[str] = HISTORIES) -> pd.DataFrame:
+    def histories(self, runs: pd.DataFrame, metrics: Sequence[str] = HISTORY_KEYS) -> pd.DataFrame:
         """Return one row a run and iteration, as `Sweep.histories`, over each run's members."""
         scheme_histories = []
         runs_by_id = self.source.runs.set_index("run_id", drop=False)
@@ -219,7 +219,8 @@ def _merge_steps(
 def _with_representatives(schemes: pd.DataFrame, step_rows: pd.DataFrame) -> pd.DataFrame:
     """Return scheme rows with the outcome of the step size that represents each scheme."""
     families = tuple(
-        names.METRICS + family for family in (names.TRAIN, names.TEST, names.OWN_UNITS)
+        names.METRICS + family
+        for family in (names.TRAIN_PREFIX, names.TEST_PREFIX, names.OWN_UNITS)
     )
     final_columns = [names.final(metric).column for metric in names.HISTORIES]
     outcome_columns = [names.STEP_TAG.column, names.VERDICT.column, "verdict", "reason", "members"]

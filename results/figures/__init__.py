@@ -14,6 +14,7 @@ NAMES = {
     "histories": "cost and misclassifications over the iterations",
     "closer": "histories from iteration 1, of the schemes that a study names",
     "dial": "cost and error over a setting that has three values or more",
+    "batch_sizes": "largest step, passes and updates over the size of a batch, of three or more",
     "step_sizes": "final cost over the step size, with verdicts and predictions",
     "phase_diagram": "step size x scheme: what is left, the verdicts, and the predictions",
     "sharpness": "step x L / 2 along the path against 1 (record=[sharpness])",

@@ -8,7 +8,7 @@ from normbench.results.figures.base import style
 from normbench.results.figures.base.material import ArraysByLabel, maker_from_arrays
 from normbench.results.figures.base.style import SCREEN, Shape
 
-COPIES = 3  # copies for each noise
+DRAWN_COPIES = 3  # copies for each noise
 NOISE_TEXTS = {
     "aligned": "along the principal axes of the colours",
     "round": "of the same size, alike in all directions",
@@ -31,11 +31,11 @@ def draw(
     with style.figure_style(shape):
         height, width = picture.shape[:2]
         figure, axes = style.panels(
-            2 * (COPIES + 1), shape, title, height / width + 0.1, COPIES + 1
+            2 * (DRAWN_COPIES + 1), shape, title, height / width + 0.1, DRAWN_COPIES + 1
         )
         for row, noise in enumerate(NOISE_TEXTS):
-            for copy, shift in enumerate([np.zeros(3), *scheme_arrays[noise][:COPIES]]):
-                axis = axes[row * (COPIES + 1) + copy]
+            for copy, shift in enumerate([np.zeros(3), *scheme_arrays[noise][:DRAWN_COPIES]]):
+                axis = axes[row * (DRAWN_COPIES + 1) + copy]
                 axis.imshow(np.clip(picture + shift, 0, 255).astype(np.uint8))
                 axis.set_axis_off()
                 panel_title = f"{noise} noise, copy {copy}" if copy else "as it is"

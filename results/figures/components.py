@@ -14,7 +14,7 @@ from normbench.results.store.runs import Sweep
 
 DEFAULT_COMPONENTS = 16  # components that are drawn of a scheme by default
 MAX_COMPLETE = 49  # of a scheme with at most this many components, all are drawn
-GAP = 1  # pixels between two images
+PIXEL_GAP = 1  # pixels between two images
 
 
 def is_square(features: int) -> bool:
@@ -97,8 +97,10 @@ def mosaic(images: Any, columns: int = 0) -> Any:
     squares = square(images)
     column_count = columns or int(np.ceil(np.sqrt(len(images))))
     row_count, width = -(-len(images) // column_count), squares.shape[-1]
-    cell_width = width + GAP
-    canvas = np.full((row_count * cell_width - GAP, column_count * cell_width - GAP), np.nan)
+    cell_width = width + PIXEL_GAP
+    canvas = np.full(
+        (row_count * cell_width - PIXEL_GAP, column_count * cell_width - PIXEL_GAP), np.nan
+    )
     for image_index, image in enumerate(squares):
         first_row, first_column = (
             (image_index // column_count) * cell_width,

@@ -19,7 +19,7 @@ from normbench.results.figures.base.material import (
 from normbench.results.figures.base.style import SCREEN, Shape
 from normbench.results.store.rows import number_in
 
-CONDITION = names.COVARIANCE_CONDITION.column
+COVARIANCE_CONDITION = names.COVARIANCE_CONDITION.column
 RASTER_POINTS = 300  # more points are rasterized in SVG and PDF to keep the files small
 SMALL_PANEL_CLASSES = 5  # more classes need larger panels
 LINE_NOTE = (
@@ -76,7 +76,7 @@ def draw(
 
 def _condition_text(row: Mapping[Any, Any]) -> str:
     """Return the text on the covariance's condition number, 1 for sphered points, if recorded."""
-    condition = number_in(row, CONDITION)
+    condition = number_in(row, COVARIANCE_CONDITION)
     return "" if np.isnan(condition) else f", condition {ticks.short_text(condition)}"
 
 

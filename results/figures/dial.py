@@ -16,7 +16,7 @@ from normbench.settings import Role, has_role
 MIN_VALUES = 3  # for fewer values of a setting, a table suffices
 LOG_RATIO = 10  # of the largest to the smallest value: from there on the axis is logarithmic
 AXIS_MARGIN = 1.08  # upper limit of an axis over its highest value
-SCHEME = "scheme"
+SCHEME_COLUMN = "scheme"
 # The columns of a cost and of an error, by their points; the first recorded pair is drawn.
 FOLD_COLUMNS = (names.FOLDS_COST.column, names.FOLDS_ERROR.column)
 TEST_COLUMNS = (names.FINAL_TEST_COST.column, names.FINAL_TEST_MISCLASSIFICATIONS.column)
@@ -41,9 +41,9 @@ def find_varied_setting(rows: pd.DataFrame) -> str:
         name = column.removeprefix(names.PARAMS)
         if name == column or has_role(name, Role.REPETITION, Role.LOCATION):
             continue
-        if (rows.groupby(SCHEME)[column].nunique(dropna=False) > 1).any():
+        if (rows.groupby(SCHEME_COLUMN)[column].nunique(dropna=False) > 1).any():
             varied_columns.append(column)
-    if len(varied_columns) != 1 or rows.duplicated([SCHEME, *varied_columns]).any():
+    if len(varied_columns) != 1 or rows.duplicated([SCHEME_COLUMN, *varied_columns]).any():
         return ""
     values = pd.to_numeric(rows[varied_columns[0]], errors="coerce")
     return varied_columns[0] if values.notna().all() and values.nunique() >= MIN_VALUES else ""
@@ -80,7 +80,7 @@ def draw(rows: pd.DataFrame, column: str, title: str, *, shape: Shape = SCREEN) 
                 heights *= 100 / (
                     rows[count_columns[name]].astype(float) if name in count_columns else 1
                 )
-            _draw_curves(axis, rows[SCHEME], values, heights, looks)
+            _draw_curves(axis, rows[SCHEME_COLUMN], values, heights, looks)
             axis.set(xlabel=column.removeprefix(names.PARAMS), ylabel=text)
         style.add_legend(figure, shape, axes[0].get_lines())
         repeats = repeated_over(rows)
@@ -118,7 +118,7 @@ def make(sweep: Sweep, experiment: str, options: material.Options) -> Figure | N
     rows = rows[~rows["verdict"].isin(names.UNRANKED)]
     if rows.empty or not _is_recorded(rows, TRAIN_COLUMNS):
         return None
-    rows = rows.assign(**{SCHEME: [names.fitted(row) for row in as_rows(rows)]})
+    rows = rows.assign(**{SCHEME_COLUMN: [names.fitted(row) for row in as_rows(rows)]})
     column = find_varied_setting(rows)
     if not column:
         return None

@@ -9,7 +9,7 @@ import pandas as pd
 from normbench import names
 from normbench.results.compare import merging
 from normbench.results.store.rows import as_rows
-from normbench.results.store.runs import HISTORIES, QUARTILES, Sweep
+from normbench.results.store.runs import HISTORY_KEYS, QUARTILE_KEYS, Sweep
 
 EXCESS_LABEL = "excess cost: cost minus least cost"
 SLOPE = "slope"  # a column of runs: the factor of the excess at each iteration
@@ -37,7 +37,9 @@ def histories(sweep: Sweep, runs: pd.DataFrame) -> pd.DataFrame:
     run_histories = []
     for row in as_rows(runs):
         member_ids = merging.members_of(sweep, row["run_id"])
-        member_histories = whole_sweep.histories(all_runs.loc[member_ids], (*HISTORIES, *QUARTILES))
+        member_histories = whole_sweep.histories(
+            all_runs.loc[member_ids], (*HISTORY_KEYS, *QUARTILE_KEYS)
+        )
         if len(member_histories):
             member_histories = _subtract_least_cost(
                 member_histories, member_histories["run_id"].map(own_least_costs)

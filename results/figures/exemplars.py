@@ -52,10 +52,11 @@ def _draw_plane(axis: Any, scheme_arrays: SchemeArrays, shape: Shape) -> None:
     """Draw all points, the lines of the grid, and the exemplars."""
     size = (0.25 * shape.font) ** 2
     axis.scatter(*scheme_arrays["cloud"].T, s=size, color="0.7", lw=0)
-    for value in scheme_arrays["wanted"][:5, 0]:
-        axis.axvline(value, color="0.4", lw=0.8)
-    for value in scheme_arrays["wanted"][::5, 1]:
-        axis.axhline(value, color="0.4", lw=0.8)
+    grid = scheme_arrays["wanted"].reshape(5, 5, 2)  # row, column, coordinate
+    for column_position in grid[0, :, 0]:
+        axis.axvline(column_position, color="0.4", lw=0.8)
+    for row_position in grid[:, 0, 1]:
+        axis.axhline(row_position, color="0.4", lw=0.8)
     axis.scatter(*scheme_arrays["at"].T, s=6 * size, facecolors="none", edgecolors="black", lw=1.2)
     axis_names = ("coordinate of the largest variance", "coordinate of the second largest")
     axis.set(xlabel=axis_names[0], ylabel=axis_names[1])

@@ -10,7 +10,7 @@ from normbench.results.figures.base import style
 from normbench.results.figures.base.material import ArraysByLabel, SchemeArrays, maker_from_arrays
 from normbench.results.figures.base.style import SCREEN, Shape
 
-ROW_LINES = 2.9  # a row's height in font sizes
+FORMULA_ROW_LINES = 2.9  # a row's height in font sizes
 EXACT_ERROR, USELESS_ERROR = 1e-4, 10.0  # the errors at the ends of the colour scale
 DARK_ERROR = 0.1  # cells with larger errors have white letters
 ITERATION_LIMIT = 1000  # iterations
@@ -40,7 +40,7 @@ def draw(
         ):
             labels.append(label)
     with style.figure_style(shape):
-        height = (len(labels) + 2) * ROW_LINES * shape.font / 72 / shape.width
+        height = (len(labels) + 2) * FORMULA_ROW_LINES * shape.font / 72 / shape.width
         figure, (axis,) = style.panels(1, shape, title, height)
         errors = np.array(
             [

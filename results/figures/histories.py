@@ -30,7 +30,7 @@ DECADES_LABEL = "cost, decades above its start"
 EXCESS_SCALE = "excess"  # a value of the option `scale`
 ANNOTATION_LABELS = ("_lead", "_lost", "_slope")  # labels of lines that are not histories
 INVISIBLE_RATIO = 20  # a curve with this factor fewer iterations than another looks vertical
-SECONDS = (names.FIT_SECONDS.column, names.SECONDS_A_STEP.column)
+SECONDS_COLUMNS = (names.FIT_SECONDS.column, names.SECONDS_A_STEP.column)
 DIVERGED_GID = "lost"  # the id of the curve of a run that diverged
 
 
@@ -57,8 +57,8 @@ def draw(
         scale: `linear` or `log`; `excess` if the costs are excess, from `excess.histories`, and
             the runs have slopes; None chooses by the range.
         shape: the format of the figure.
-        by: the horizontal axis, a key of `transforms.AXES`; of seconds, the runs have those of the
-            fit and of an iteration.
+        by: the horizontal axis, a key of `transforms.HISTORY_AXES`; of seconds, the runs have
+            those of the fit and of an iteration.
     """
     drawn_histories = histories[histories["iteration"] >= first]
     drawn_histories = transforms.place_across(drawn_histories, runs, by)
@@ -69,7 +69,9 @@ def draw(
     if all_diverged:  # matplotlib draws no axis of 300 decades
         drawn_histories, scale = transforms.to_decades(drawn_histories), "linear"
     drawn_panels = [
-        panel for panel in transforms.PANELS if transforms.has_metric(drawn_histories, panel[0])
+        panel
+        for panel in transforms.HISTORY_PAIRS
+        if transforms.has_metric(drawn_histories, panel[0])
     ]
     longest_label = max(map(len, runs["label"]), default=0)
     # Long labels beside side-by-side panels leave too little width for curves.
@@ -89,7 +91,7 @@ def draw(
         for axis, panel in zip(axes, drawn_panels):
             _draw_panel(axis, drawn_histories, runs, panel, scale, shape, height, all_diverged)
             is_linear = axis.get_xscale() == "linear"
-            axis_label = transforms.AXES[by]
+            axis_label = transforms.HISTORY_AXES[by]
             axis.set_xlabel(axis_label if is_linear else f"{axis_label}, logarithmic")
             axis.set_ylabel(_vertical_label(panel[0], scale, in_percent, all_diverged))
         notes = _notes(drawn_histories, runs, scale)
@@ -348,7 +350,7 @@ def draw_runs(
         return None
     if options.by == "seconds":
         runs = _with_seconds(material.schemes(sweep, experiment), runs)
-        if not table["run_id"].isin(runs.dropna(subset=list(SECONDS))["run_id"]).any():
+        if not table["run_id"].isin(runs.dropna(subset=list(SECONDS_COLUMNS))["run_id"]).any():
             return None
     first, scale = options.first, options.scale
     return draw(table, runs, title, first=first, scale=scale, shape=options.shape, by=options.by)
@@ -358,7 +360,7 @@ def _with_seconds(schemes: pd.DataFrame, runs: pd.DataFrame) -> pd.DataFrame:
     """Return runs with the seconds that were recorded of their jobs; NaN where there are none."""
     jobs = runs["run_id"].where(runs["run_id"].isin(schemes["run_id"]), runs.get("parent"))
     by_job = schemes.set_index("run_id")
-    columns = {name: by_job.get(name, pd.Series(dtype=float)) for name in SECONDS}
+    columns = {name: by_job.get(name, pd.Series(dtype=float)) for name in SECONDS_COLUMNS}
     return runs.assign(**{name: jobs.map(column) for name, column in columns.items()})
 
 

@@ -19,7 +19,7 @@ from normbench.results.figures.base.style import SCREEN, Look, Shape
 LIMITS = (-0.15, 2.3)  # positions beyond are drawn at the edge
 STEP_HEIGHT = -0.14  # of the ticks below the parabola
 MARKS = {0.0: "0: at the start", 1.0: "1: at the\nminimum", 2.0: "2: as high\nas before"}
-NOTE = "ticks: the steps, along themselves; circles: directions of the Hessian at the start"
+LANDING_NOTE = "ticks: the steps, along themselves; circles: directions of the Hessian at the start"
 
 
 def draw(
@@ -40,7 +40,7 @@ def draw(
         for axis, scheme in zip(axes, drawn_schemes):
             _draw_landings(axis, scheme.arrays, scheme.look)
             style.name_panel(axis, scheme.label, scheme.look)
-        style.add_note(figure, shape, NOTE)
+        style.add_note(figure, shape, LANDING_NOTE)
     return figure
 
 

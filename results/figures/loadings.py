@@ -15,9 +15,9 @@ from normbench.results.figures.base.material import (
 )
 from normbench.results.figures.base.style import SCREEN, Shape
 
-MAX_FEATURES, MAX_COMPONENTS = 20, 8  # of a readable table
+MAX_LOADING_FEATURES, MAX_COMPONENTS = 20, 8  # of a readable table
 SINGLE_FEATURE = 0.999  # a component of length 1 with a larger entry is one feature
-ROW_LINES = 1.9  # a row's height in font sizes
+LOADING_ROW_LINES = 1.9  # a row's height in font sizes
 
 
 def draw(
@@ -35,8 +35,10 @@ def draw(
     """
     drawn_schemes = with_arrays(schemes, arrays)
     columns = min(len(drawn_schemes), shape.columns, 2)
-    feature_count = max(min(len(scheme.arrays["names"]), MAX_FEATURES) for scheme in drawn_schemes)
-    height = (feature_count + 4) * ROW_LINES * shape.font / 72 / (shape.width / columns)
+    feature_count = max(
+        min(len(scheme.arrays["names"]), MAX_LOADING_FEATURES) for scheme in drawn_schemes
+    )
+    height = (feature_count + 4) * LOADING_ROW_LINES * shape.font / 72 / (shape.width / columns)
     with style.figure_style(shape):
         figure, axes = style.panels(len(drawn_schemes), shape, title, height, columns)
         for axis, scheme in zip(axes, drawn_schemes):
@@ -58,7 +60,7 @@ def _mixes_features(scheme_arrays: SchemeArrays) -> bool:
 def _draw_table(axis: Any, scheme_arrays: SchemeArrays, shape: Shape) -> None:
     """Draw the table of a scheme's components."""
     lengths = np.hypot(*scheme_arrays["loadings"].T)
-    feature_indices = np.sort(np.argsort(-lengths, kind="stable")[:MAX_FEATURES])
+    feature_indices = np.sort(np.argsort(-lengths, kind="stable")[:MAX_LOADING_FEATURES])
     entries = scheme_arrays["entries"][feature_indices, :MAX_COMPONENTS]
     total_variance = scheme_arrays["deviations"][0] ** 2 / (scheme_arrays["shares"][0] or 1.0)
     shares = scheme_arrays["deviations"][:MAX_COMPONENTS] ** 2 / (total_variance or 1.0)

@@ -17,7 +17,7 @@ from normbench.results.figures.base.style import SCREEN, Look, Shape
 from normbench.results.store.rows import as_rows
 from normbench.results.store.runs import Sweep
 
-TARGET = "1e-2"
+OVERVIEW_TARGET = "1e-2"
 AXIS_TEXT_LINES = 6.5  # lines of text below a panel: ticks and axis label, two lines each
 UNREACHED_TEXT, UNKNOWN_TEXT = "not reached", "not known"
 # Outcomes that are not numbers, in the order of their columns right of the numbers.
@@ -42,7 +42,7 @@ def table(sweep: Sweep) -> pd.DataFrame:
         [column for column in scheme_rows if column not in ("setting", "scheme")]
     ]
     rows = problem_runs.merge(scheme_rows, on=["run_id", "experiment"])
-    spread = comparisons.spread(reached([unmerged(sweep)], TARGET))
+    spread = comparisons.spread(reached([unmerged(sweep)], OVERVIEW_TARGET))
     if "setting" not in spread:
         spread = spread.assign(setting="")
     quartiles = spread[[*problems.SCHEME_COLUMNS, "median", "q1", "q3"]]
@@ -97,7 +97,7 @@ def draw(
             f"share of the excess cost left (start: 1)\nat the {step_name} step size"
         )
         axes[1].set_xlabel(
-            f"iterations until {float(TARGET):.0%} of the excess cost is left\n"
+            f"iterations until {float(OVERVIEW_TARGET):.0%} of the excess cost is left\n"
             "at the best step size for that"
         )
         handles = [

@@ -114,7 +114,7 @@ def classify_steps(scheme_steps: pd.DataFrame, scheme: Row) -> list[str]:
     costs = (
         scheme_steps[FINAL_COST].where(~scheme_steps["verdict"].isin(names.UNRANKED)).astype(float)
     )
-    start = number_in(scheme, material.START_COST)
+    start = number_in(scheme, material.START_COST_COLUMN)
     ends_above_start = costs - start > names.TIED * abs(start)
     if len(converged):
         reference_step = float(converged.min())

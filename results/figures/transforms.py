@@ -10,9 +10,9 @@ from normbench.results.figures import excess
 from normbench.results.store.rows import as_rows
 
 # The metrics of each panel: of the training points, and of the test points.
-PANELS = (names.HISTORIES[0::2], names.HISTORIES[1::2])
+HISTORY_PAIRS = (names.HISTORIES[0::2], names.HISTORIES[1::2])
 POINT_COUNTS = ("train_points", "test_points")  # columns of the runs
-AXES = {
+HISTORY_AXES = {
     "iterations": names.ITERATION,
     "seconds": "seconds of one run, after those of the scheme's fit",
 }
@@ -29,7 +29,7 @@ def place_across(histories: pd.DataFrame, runs: pd.DataFrame, by: str) -> pd.Dat
     Args:
         histories: one row for each run and iteration.
         runs: the runs; by seconds with the columns of both recorded seconds.
-        by: a key of `AXES`.
+        by: a key of `HISTORY_AXES`.
     """
     if by == "iterations":
         return histories.assign(**{ACROSS: histories["iteration"]})
@@ -56,7 +56,7 @@ def to_percent(histories: pd.DataFrame, runs: pd.DataFrame) -> pd.DataFrame:
     """Return histories with misclassified points in percent of the training or test points."""
     rates = histories.copy()
     runs_by_id = runs.set_index("run_id")
-    for metric, count_column in zip(PANELS[1], POINT_COUNTS):
+    for metric, count_column in zip(HISTORY_PAIRS[1], POINT_COUNTS):
         point_counts = histories["run_id"].map(runs_by_id[count_column].astype(float))
         for column in {*excess.with_quartiles(metric)} & {*rates}:
             rates[column] = 100 * rates[column] / point_counts

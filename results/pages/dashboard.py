@@ -18,12 +18,12 @@ from normbench.results.store import saved_views, state, uris
 from normbench.results.store.errors import ResultsError
 from normbench.results.store.runs import Sweep
 
-HOST, PORT = "127.0.0.1", 5000
+LOOPBACK_HOST, PORT = "127.0.0.1", 5000
 POLL_INTERVAL = 0.2  # seconds between two attempts to reach the starting server
 ANSWER_TIMEOUT = 2.0  # seconds that one attempt waits for an answer
 
 
-def link(sweep: Sweep, experiment: str, port: int = PORT, host: str = HOST) -> str:
+def link(sweep: Sweep, experiment: str, port: int = PORT, host: str = LOOPBACK_HOST) -> str:
     """Return the address of MLflow's charts of a sweep's scheme runs.
 
     Args:
@@ -60,7 +60,7 @@ def path(sweep: Sweep, experiment: str, role: str = names.SCHEME) -> str:
     return saved_views.page(experiment_id, search=search, order=view.sort_key(sweep.sweep_id))
 
 
-def serve(store: str, host: str = HOST, port: int = PORT) -> int:
+def serve(store: str, host: str = LOOPBACK_HOST, port: int = PORT) -> int:
     """Serve MLflow's UI until Ctrl-C, and print the links to the last comparison once it answers.
 
     If the store is a server, its links are printed and nothing is started.

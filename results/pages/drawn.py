@@ -16,7 +16,7 @@ from normbench.results.store import state
 from normbench.results.store.rows import as_rows
 from normbench.results.store.runs import Sweep
 
-CODE = Path(str(resources.files("normbench.results")))  # the code that draws
+DRAWING_CODE_FOLDER = Path(str(resources.files("normbench.results")))  # the code that draws
 VOCABULARY = Path(str(names.__file__))  # the only other module that figures depend on
 FIGURE_SUFFIXES = (".png", ".svg", ".gif", ".html")
 CODE_SUFFIXES = (".py", ".js", ".jinja")
@@ -168,7 +168,9 @@ def _code_digests() -> list[str]:
     Any change causes a new drawing, even that of a comment: to find out whether a change matters
     would take longer.
     """
-    drawing = [file for file in sorted(CODE.rglob("*")) if file.suffix in CODE_SUFFIXES]
+    drawing = [
+        file for file in sorted(DRAWING_CODE_FOLDER.rglob("*")) if file.suffix in CODE_SUFFIXES
+    ]
     return [_digest_of_file(file) for file in (*drawing, VOCABULARY)]
 
 

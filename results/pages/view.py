@@ -10,27 +10,27 @@ from normbench import names
 from normbench.results.compare.merging import members_of, merged
 from normbench.results.store import saved_views
 from normbench.results.store.looks import looks
-from normbench.results.store.runs import HISTORIES, QUARTILES, Sweep
+from normbench.results.store.runs import HISTORY_KEYS, QUARTILE_KEYS, Sweep
 
 SERIES = (names.SHARPNESS.key, names.PREDICTED_COST.key)
 # These metrics of theory come first; all others follow by name.
-THEORY = (*SERIES, names.THRESHOLD.key, names.LIPSCHITZ.key, names.CONDITION.key)
-STEP = names.GRID_STEP_SIZE.key  # the horizontal axis of the step runs' final values
+THEORY_METRICS = (*SERIES, names.THRESHOLD.key, names.LIPSCHITZ.key, names.CONDITION.key)
+GRID_STEP_SIZE = names.GRID_STEP_SIZE.key  # the horizontal axis of the step runs' final values
 # Metrics without a chart: they are axes, not results.
-AXES = (STEP, names.STEP_SIZE.key)
-GRID = tuple(names.grid(metric).key for metric in names.HISTORIES[:2])
+AXES = (GRID_STEP_SIZE, names.STEP_SIZE.key)
+GRID_METRICS = tuple(names.grid(metric).key for metric in names.HISTORIES[:2])
 COUNTS = (names.TRAIN_MISCLASSIFICATIONS, names.TEST_MISCLASSIFICATIONS)
-LOGARITHMIC = (names.TRAIN_COST.key, names.TEST_COST.key, *SERIES, GRID[0])
+LOGARITHMIC = (names.TRAIN_COST.key, names.TEST_COST.key, *SERIES, GRID_METRICS[0])
 OTHER_SECTION = "other"
-SECTIONS: dict[str, Callable[[str], bool]] = {
-    "best step sizes": lambda name: name in HISTORIES,
-    "step runs": lambda name: name in GRID,
-    "theory": lambda name: name.startswith(names.THEORY),
-    "final values": lambda name: name.startswith(names.FINAL),
-    "time": lambda name: name.startswith(names.TIME),
-    "quartiles over the starts": lambda name: name in QUARTILES,
+CHART_SECTIONS: dict[str, Callable[[str], bool]] = {
+    "best step sizes": lambda name: name in HISTORY_KEYS,
+    "step runs": lambda name: name in GRID_METRICS,
+    "theory": lambda name: name.startswith(names.THEORY_PREFIX),
+    "final values": lambda name: name.startswith(names.FINAL_PREFIX),
+    "time": lambda name: name.startswith(names.TIME_PREFIX),
+    "quartiles over the starts": lambda name: name in QUARTILE_KEYS,
 }
-OPEN_SECTIONS = tuple(SECTIONS)[:2]  # the charts of the answer
+OPEN_SECTIONS = tuple(CHART_SECTIONS)[:2]  # the charts of the answer
 # Columns as the page names them.
 COST_COLUMN = f"{names.METRICS}`{names.FINAL_COST.key}`"
 COLUMNS = (COST_COLUMN, *(f"{names.TAGS}`{tag.key}`" for tag in (names.STEP_TAG, names.VERDICT)))
@@ -112,9 +112,11 @@ def state(sweep: Sweep, experiment: str, role: str = names.SCHEME) -> dict[str, 
 def _sections(metrics: Sequence[str]) -> list[tuple[str, list[str]]]:
     """Return the sections that have a chart, with their metrics, the most important first."""
     remaining = [name for name in metrics if name not in AXES]
-    chosen: dict[str, list[str]] = {title: [] for title in SECTIONS}
-    for name in [*HISTORIES, *GRID, *THEORY, *remaining]:
-        title = next((title for title, belongs in SECTIONS.items() if belongs(name)), OTHER_SECTION)
+    chosen: dict[str, list[str]] = {title: [] for title in CHART_SECTIONS}
+    for name in [*HISTORY_KEYS, *GRID_METRICS, *THEORY_METRICS, *remaining]:
+        title = next(
+            (title for title, belongs in CHART_SECTIONS.items() if belongs(name)), OTHER_SECTION
+        )
         if name in remaining and name not in chosen.setdefault(title, []):
             chosen[title].append(name)
     return [
@@ -134,9 +136,9 @@ def _counts(rows: Any) -> list[str]:
 
 def _card(metric: str, section: str, log: bool) -> dict[str, Any]:
     """Return the chart of a metric: lines over iterations or step sizes, or bars."""
-    if metric in (*HISTORIES, *GRID, *SERIES) or metric in QUARTILES:
+    if metric in (*HISTORY_KEYS, *GRID_METRICS, *SERIES) or metric in QUARTILE_KEYS:
         over = (
-            STEP if metric in GRID else ""
+            GRID_STEP_SIZE if metric in GRID_METRICS else ""
         )  # the exponent of ten, since MLflow has no logarithmic axis
         return saved_views.lines(metric, section, over, log)
     return saved_views.bars(metric, section)

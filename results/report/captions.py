@@ -19,7 +19,7 @@ from normbench.results.words.reasons import EQUAL_TOLERANCE, extremes
 from normbench.results.words.sentences import Sentence, make_sentence, paragraph
 
 MAX_SENTENCES = 4  # one per scheme; of more schemes, only the first and the last have one
-CONDITION = "The condition number of the cost's curvature"
+CONDITION_TEXT = "The condition number of the cost's curvature"
 COVARIANCE = "The condition number of the points' covariance"
 SHARPEST = "At the end, step size x L / 2"
 SOFT_LANDING = "The share of directions that a step goes less than 0.1 of the way to their minimum"
@@ -49,7 +49,7 @@ def finding(sweep: Sweep, experiment: str, figure: str) -> str:
 
 def _overview(merged_sweep: Sweep, experiment: str) -> list[Sentence]:
     """Say the schemes' mean ranks over all problems of the sweep."""
-    board = comparisons.leaderboard(reached([unmerged(merged_sweep)], overview.TARGET))
+    board = comparisons.leaderboard(reached([unmerged(merged_sweep)], overview.OVERVIEW_TARGET))
     if board.empty:
         return []
     ties = board.groupby(["rank", "solved"], sort=False)["scheme"]
@@ -60,7 +60,7 @@ def _overview(merged_sweep: Sweep, experiment: str) -> list[Sentence]:
     if len(ranks) > MAX_SENTENCES:
         ranks = [ranks[0], "...", ranks[-1]]
     totals = {
-        "target": f"{float(overview.TARGET):.0%}".replace("%", " %"),
+        "target": f"{float(overview.OVERVIEW_TARGET):.0%}".replace("%", " %"),
         "problems": int(board["problems"].max()),
     }
     return [make_sentence("mean_ranks", places=", ".join(ranks), **totals)]
@@ -305,7 +305,7 @@ FINDINGS: dict[str, Callable[[Sweep, str], list[Sentence]]] = {
     "film": _film,
     "step_sizes": _best_steps,
     "phase_diagram": _converging,
-    "contours": _range_of_metric(CONDITION, names.CONDITION),
+    "contours": _range_of_metric(CONDITION_TEXT, names.CONDITION),
     "data": _range_of_metric(COVARIANCE, names.COVARIANCE_CONDITION),
     "sharpness": _range_of_metric(SHARPEST, names.SHARPNESS),
     "landing": _range_of_metric(SOFT_LANDING, names.LANDING_SOFT),

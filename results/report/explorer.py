@@ -19,12 +19,12 @@ from normbench.results.store.runs import Sweep
 SCRIPT = (resources.files("normbench.results.report") / "explorer.js").read_text(encoding="utf-8")
 # The page's content security policy allows this script and no other.
 SCRIPT_HASH = "sha256-" + base64.b64encode(hashlib.sha256(SCRIPT.encode()).digest()).decode()
-MAX_ITERATIONS = 500  # of a history; a longer one is reduced to the extremes of 250 bins
+MAX_HISTORY_ITERATIONS = 500  # of a history; a longer one is reduced to the extremes of 250 bins
 MAX_LINE_POINTS = 40  # of a contour
 MAX_LAYER_ROWS = 101  # iterations whose layers are drawn
-CONTOURS = "contours"  # the record of the contours' arrays
-MAX_SCHEMES = 12  # as many as colours and lines can distinguish
-COST = names.TRAIN_COST.key
+CONTOURS_RECORD = "contours"  # the record of the contours' arrays
+MAX_EXPLORER_SCHEMES = 12  # as many as colours and lines can distinguish
+TRAIN_COST = names.TRAIN_COST.key
 
 
 def data(sweep: Sweep, experiment: str) -> str:
@@ -41,11 +41,13 @@ def data(sweep: Sweep, experiment: str) -> str:
     runs = merged(sweep)
     rows = material.schemes(runs, experiment)
     arrays = material.fitting(
-        runs, rows, names.DESCENT_ARRAYS, lambda scheme_arrays: COST in scheme_arrays
+        runs, rows, names.DESCENT_ARRAYS, lambda scheme_arrays: TRAIN_COST in scheme_arrays
     )
-    if not arrays or len(arrays) > MAX_SCHEMES:
+    if not arrays or len(arrays) > MAX_EXPLORER_SCHEMES:
         return ""
-    planes = material.fitting(runs, rows, CONTOURS, lambda scheme_arrays: "paths" in scheme_arrays)
+    planes = material.fitting(
+        runs, rows, CONTOURS_RECORD, lambda scheme_arrays: "paths" in scheme_arrays
+    )
     levels = contours.levels(list(planes.values())) if planes else None
     steps = runs.of_role(names.STEP, experiment)
     layered = {scheme_melt.label: scheme_melt for scheme_melt in melt.melts(arrays, rows, steps)}
@@ -62,7 +64,7 @@ def data(sweep: Sweep, experiment: str) -> str:
         if levels and label in planes:
             scheme["plane"] = _plane(planes[label], levels)
         schemes.append(scheme)
-    iterations = max(scheme_arrays[COST].shape[-1] for scheme_arrays in arrays.values()) - 1
+    iterations = max(scheme_arrays[TRAIN_COST].shape[-1] for scheme_arrays in arrays.values()) - 1
     fields = {"iterations": iterations, "which_step": runs.which_step(experiment)}
     return output.script_data({**fields, "schemes": schemes})
 
@@ -79,12 +81,12 @@ def _steps(arrays: Mapping[str, Any], verdicts: Mapping[float, str]) -> dict[str
     long history is reduced to the minimum and the maximum of each bin, so that a zigzag keeps its
     width.
     """
-    costs = np.asarray(arrays[COST][:, 0], dtype=float)
+    costs = np.asarray(arrays[TRAIN_COST][:, 0], dtype=float)
     minimum = float(arrays["minimum"])
     excess = (costs - minimum) / (costs[0, 0] - minimum) if costs[0, 0] > minimum else costs * 0
     iterations = np.arange(excess.shape[1])
-    if len(iterations) > MAX_ITERATIONS + 1:
-        edges = np.linspace(1, len(iterations), MAX_ITERATIONS // 2 + 1).round().astype(int)
+    if len(iterations) > MAX_HISTORY_ITERATIONS + 1:
+        edges = np.linspace(1, len(iterations), MAX_HISTORY_ITERATIONS // 2 + 1).round().astype(int)
         bins = np.split(excess, edges[:-1], axis=1)[1:]
         extremes = [
             np.stack([history_bin.min(axis=1), history_bin.max(axis=1)], axis=1)

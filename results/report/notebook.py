@@ -18,7 +18,7 @@ from normbench.results.answer import closing as answer
 from normbench.results.compare import heldout
 from normbench.results.figures import NAMES, drawing
 from normbench.results.figures.base.material import Options
-from normbench.results.figures.transforms import AXES
+from normbench.results.figures.transforms import HISTORY_AXES
 from normbench.results.report import inline
 from normbench.results.report import page as report
 from normbench.results.safe import clean
@@ -27,10 +27,15 @@ from normbench.results.store.errors import ResultsError
 from normbench.results.store.stores import DEFAULT_STORE
 
 # The columns of `Comparison.frame`, by the metrics of the histories.
-TRAIN = {names.TRAIN_COST.key: "cost", names.TRAIN_MISCLASSIFICATIONS.key: "misclassifications"}
-TEST = {
+TRAIN_COLUMN_NAMES = {
+    names.TRAIN_COST.key: "cost",
+    names.TRAIN_MISCLASSIFICATIONS.key: "misclassifications",
+}
+TEST_COLUMN_NAMES = {
     metric.key: f"test_{column}"
-    for metric, column in zip((names.TEST_COST, names.TEST_MISCLASSIFICATIONS), TRAIN.values())
+    for metric, column in zip(
+        (names.TEST_COST, names.TEST_MISCLASSIFICATIONS), TRAIN_COLUMN_NAMES.values()
+    )
 }
 
 
@@ -109,10 +114,10 @@ class Comparison:
         histories = histories.assign(
             step_size=histories["run_id"].map(sizes), normalizer=histories["label"]
         )
-        histories = histories.rename(columns={**TRAIN, **TEST})
-        columns = ["normalizer", "step_size", "iteration", *TRAIN.values(), "verdict"]
+        histories = histories.rename(columns={**TRAIN_COLUMN_NAMES, **TEST_COLUMN_NAMES})
+        columns = ["normalizer", "step_size", "iteration", *TRAIN_COLUMN_NAMES.values(), "verdict"]
         return histories.reindex(
-            columns=[*columns, *(name for name in TEST.values() if name in histories)]
+            columns=[*columns, *(name for name in TEST_COLUMN_NAMES.values() if name in histories)]
         )
 
     @cached_property
@@ -162,8 +167,8 @@ class Comparison:
         if experiment not in self.sweep.experiments:
             experiments = ", ".join(self.sweep.experiments)
             raise ResultsError(f"experiment {experiment}: is not here; there are {experiments}")
-        if by not in AXES:
-            raise ResultsError(f"by={by}: must be one of {', '.join(AXES)}")
+        if by not in HISTORY_AXES:
+            raise ResultsError(f"by={by}: must be one of {', '.join(HISTORY_AXES)}")
         figure = drawing.figure(self.sweep, experiment, name, Options(by=by))
         if figure is None:
             raise ResultsError(f"figure {name}: nothing was recorded for it; it is {NAMES[name]}")

@@ -32,7 +32,7 @@ from normbench.results.words import headings, reasons
 from normbench.results.words.reasons import SchemeRecord
 
 REPORT_FILE = "report.html"
-TEMPLATE = Path(__file__).with_name("report.html.jinja")
+PAGE_TEMPLATE = Path(__file__).with_name("report.html.jinja")
 LEADING_FIGURES = ("melt",)  # the figures above the tables
 # Figures of photographs, which are not inverted in dark mode.
 PHOTOGRAPHIC_FIGURES = ("colours", "components", "exemplars", "reconstruction", "weighted")
@@ -91,7 +91,7 @@ def render(sweep: Sweep, drawn: Files | None = None) -> str:
         lstrip_blocks=True,
         finalize=_sanitize,
     )
-    template = environment.from_string(TEMPLATE.read_text(encoding="utf-8"))
+    template = environment.from_string(PAGE_TEMPLATE.read_text(encoding="utf-8"))
     return template.render(
         title=sections[0]["question"] if len(sections) == 1 else _title(sweep),
         answer=headline.headline(sweep),

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
@@ -45,7 +45,7 @@ def tell(
     Args:
         store: An MLflow store or server.
         sweep_ids: The sweeps; without any, the last one.
-        target: The share of the excess that is to be reached, one of `comparisons.TARGETS`.
+        target: The share of the excess that is to be reached, one of `comparisons.TARGET_NAMES`.
         measure: What is counted until then, one of `names.MEASURES`.
         folder: Where the figure of the profiles is written; None for no figure.
         shape: The figure's size.
@@ -55,7 +55,7 @@ def tell(
             written, or there is no problem to draw.
     """
     for name, value, choices in (
-        ("target", target, comparisons.TARGETS),
+        ("target", target, comparisons.TARGET_NAMES),
         ("by", measure, names.MEASURES),
     ):
         if value not in choices:
@@ -128,32 +128,41 @@ def _starts(schemes: pd.DataFrame) -> list[Sentence]:
     start = names.setting("start")
     if start not in schemes:
         return []
-    experiments_by_sentence: dict[tuple[str, tuple[tuple[str, str], ...]], list[str]] = {}
+    experiments_by_choice: dict[tuple[str, ...], list[str]] = {}
     for experiment, rows in schemes.groupby("experiment", sort=False):
         if rows["label"].nunique() > 1:
-            template, fields = _start(rows, start)
-            key = template, tuple(fields.items())
-            experiments_by_sentence.setdefault(key, []).append(str(experiment))
+            choice = _choose_start_template(rows.groupby(start, sort=False))
+            if choice == ("other_functions",) and _is_network(rows):
+                choice = ("other_networks",)
+            experiments_by_choice.setdefault(choice, []).append(str(experiment))
     return [
-        make_sentence(template, experiments=", ".join(experiments), **dict(fields))
-        for (template, fields), experiments in experiments_by_sentence.items()
+        make_sentence(
+            template, experiments=", ".join(experiments), **dict(zip(("same", "others"), labels))
+        )
+        for (template, *labels), experiments in experiments_by_choice.items()
         if template
     ]
 
 
-def _start(rows: pd.DataFrame, start: str) -> tuple[str, dict[str, str]]:
-    """Return the sentence's key for one experiment's starts, and its fields."""
-    by_start = rows.groupby(start, sort=False)
-    labels = {value: "; ".join(dict.fromkeys(of_start["label"])) for value, of_start in by_start}
+def _is_network(rows: pd.DataFrame) -> bool:
+    """Return whether the scores of some scheme runs are not linear in the weights."""
+    return bool(rows.get(names.setting("model"), pd.Series("linear")).ne("linear").any())
+
+
+def _choose_start_template(rows_by_start: Any) -> tuple[str, ...]:
+    """Return the template of the sentence on an experiment's starts, and the labels in it.
+
+    The template is empty where the starts need no sentence. rows_by_start: the scheme runs, grouped
+    by the setting `start`.
+    """
+    labels = {start: "; ".join(dict.fromkeys(rows["label"])) for start, rows in rows_by_start}
     if set(labels) == {"same_function", "normal"}:
-        return "few_functions", {"same": labels["same_function"], "others": labels["normal"]}
-    if len(labels) > 1 or "zeros" in labels:
-        return "", {}
-    if "normal" not in labels:
-        return ("one_function", {}) if "same_function" in labels else ("", {})
-    is_linear = rows.get(names.setting("model"), pd.Series("linear")).eq("linear").all()
-    remedy = "; start=same_function draws one function for all" if is_linear else ""
-    return "other_functions", {"remedy": remedy}
+        return "few_functions", labels["same_function"], labels["normal"]
+    if set(labels) == {"same_function"}:
+        return ("one_function",)
+    if set(labels) == {"normal"}:
+        return ("other_functions",)
+    return ("",)
 
 
 def _draw(

@@ -22,16 +22,16 @@ from normbench.results.store.looks import looks
 from normbench.results.store.rows import as_rows
 from normbench.results.store.runs import Sweep
 
-SCHEME, EXCESS_LEFT, SECONDS, STEPS = "scheme", tables.EXCESS_LEFT, "seconds", "steps"
+SCHEME_COLUMN, EXCESS_LEFT, SECONDS_COLUMN, STEPS = "scheme", tables.EXCESS_LEFT, "seconds", "steps"
 BAR, HISTORY = "left, drawn", "history"
 # Columns that a narrow terminal omits, in this order; all others are always printed.
 OPTIONAL_COLUMNS = (
-    *(SECONDS, STEPS, names.DIVERGED, "cost q1", "cost q3", "medians of", "cost"),
+    *(SECONDS_COLUMN, STEPS, names.DIVERGED, "cost q1", "cost q3", "medians of", "cost"),
     *("converges up to", "test cost", names.RECORDED.key, HISTORY, BAR, "misclassified"),
     *("test misclassified", "verdict"),
 )
 MIN_SECONDS = 10.0  # the column of seconds is omitted if no job took longer
-GAP, PICTURE_WIDTH = 2, 8  # characters between two columns, and of a bar or a sparkline
+COLUMN_GAP, PICTURE_WIDTH = 2, 8  # characters between two columns, and of a bar or a sparkline
 BLOCKS = "▁▂▃▄▅▆▇█"
 FOOT_RANGE = (1e-6, 1e-1)  # bounds of the sparklines' lower end, as shares of the start's excess
 MIN_LUMINANCE = 0.25  # a darker colour is unreadable on a dark terminal, and replaced
@@ -52,7 +52,9 @@ def show(terminal: Console, sweep: Sweep) -> None:
     cells = _texts(summary)
     rows = as_rows(merged(sweep).of_role(names.SCHEME))
     colors = [_readable(look.color) for look in looks([row["normalizer"] for row in rows])]
-    cells[SCHEME] = [Text(str(cell), style=color) for cell, color in zip(cells[SCHEME], colors)]
+    cells[SCHEME_COLUMN] = [
+        Text(str(cell), style=color) for cell, color in zip(cells[SCHEME_COLUMN], colors)
+    ]
     if screen.shows_bars(terminal) and EXCESS_LEFT in cells:
         cells = _with_pictures(cells, summary, sweep, rows, colors)
     for name in OPTIONAL_COLUMNS:
@@ -109,8 +111,8 @@ def without_uninformative(table: pd.DataFrame) -> pd.DataFrame:
         uninformative.append(STEPS)
     if names.DIVERGED in table and not (table[names.DIVERGED].fillna(0) > 0).any():
         uninformative.append(names.DIVERGED)
-    if SECONDS in table and not (table[SECONDS] > MIN_SECONDS).any():
-        uninformative.append(SECONDS)
+    if SECONDS_COLUMN in table and not (table[SECONDS_COLUMN] > MIN_SECONDS).any():
+        uninformative.append(SECONDS_COLUMN)
     return table.drop(columns=uninformative)
 
 
@@ -178,7 +180,7 @@ def _print(
     terminal: Console, cells: Mapping[str, list[RenderableType]], holds_text: Mapping[str, bool]
 ) -> None:
     """Print columns side by side, texts aligned to the left and numbers to the right."""
-    grid = Table(box=None, pad_edge=False, padding=(0, GAP, 0, 0), header_style="bold")
+    grid = Table(box=None, pad_edge=False, padding=(0, COLUMN_GAP, 0, 0), header_style="bold")
     for column_index, (name, column) in enumerate(cells.items()):
         is_text = holds_text.get(name, True)
         grid.add_column(
@@ -196,7 +198,7 @@ def _print(
 
 def _needed(cells: Mapping[str, list[RenderableType]]) -> int:
     """Return the width of a table in characters."""
-    return sum(_width(name, column) + GAP for name, column in cells.items())
+    return sum(_width(name, column) + COLUMN_GAP for name, column in cells.items())
 
 
 def _head(name: str) -> str:

@@ -4,7 +4,7 @@ import json
 from typing import Any
 
 MAX_COUNT = 1 << 53
-SIZES = ("train_points", "test_points", "features")
+SIZE_FIELDS = ("train_points", "test_points", "features")
 
 
 def of_run(run: Any) -> list[Any]:
@@ -23,7 +23,9 @@ def data(run: Any) -> str:
     for dataset in (dataset_input.dataset for dataset_input in of_run(run)):
         profile = _profile(dataset.profile)
         size = ", ".join(
-            f"{profile[key]} {key.replace('_', ' ')}" for key in SIZES if _is_size(profile.get(key))
+            f"{profile[key]} {key.replace('_', ' ')}"
+            for key in SIZE_FIELDS
+            if _is_size(profile.get(key))
         )
         descriptions.append(
             f"{dataset.name}: {size or 'size unknown'}; fingerprint {dataset.digest}"
@@ -35,7 +37,7 @@ def sizes(run: Any) -> dict[str, int]:
     """Return the numbers of points and features of a run's data set, where they are recorded."""
     inputs = of_run(run)
     profile = _profile(inputs[0].dataset.profile) if inputs else {}
-    return {key: profile[key] for key in SIZES if _is_size(profile.get(key))}
+    return {key: profile[key] for key in SIZE_FIELDS if _is_size(profile.get(key))}
 
 
 def _is_size(value: Any) -> bool:

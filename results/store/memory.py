@@ -12,8 +12,8 @@ from normbench import names
 from normbench.results.store import runs
 from normbench.results.store.job_records import JobRecord, RunRecord
 
-STORE = "memory"
-SWEEP = "compare"  # takes the place of a sweep's id
+MEMORY_STORE = "memory"
+MEMORY_SWEEP = "compare"  # takes the place of a sweep's id
 
 
 class MemoryClient:
@@ -29,7 +29,9 @@ class MemoryClient:
         self.runs: list[Any] = []
         self._series: dict[tuple[str, str], list[Any]] = {}
         self._arrays: dict[str, Mapping[str, Mapping[str, Any]]] = {}
-        sweep = self._add(RunRecord(SWEEP, {**tags, names.SWEEP_ID.key: SWEEP}), names.SWEEP)
+        sweep = self._add(
+            RunRecord(MEMORY_SWEEP, {**tags, names.SWEEP_ID.key: MEMORY_SWEEP}), names.SWEEP
+        )
         for record in records:
             scheme = self._add(record.scheme, names.SCHEME, sweep, record)
             self._arrays[scheme] = record.arrays
@@ -92,4 +94,4 @@ def sweep(records: Sequence[JobRecord], tags: Mapping[str, str]) -> runs.Sweep:
         The sweep.
     """
     client = MemoryClient(records, tags)
-    return runs.held(client, client.runs, STORE, SWEEP)
+    return runs.held(client, client.runs, MEMORY_STORE, MEMORY_SWEEP)

@@ -24,7 +24,7 @@ from normbench.results.store.entities import Run
 from normbench.results.store.errors import RefusedError
 from normbench.results.store.uris import path_of
 
-TABLE = "experiments"  # a table of every MLflow database
+EXPERIMENTS_TABLE = "experiments"  # a table of every MLflow database
 # Trailing segments of an artifacts' path, mlartifacts/EXPERIMENT/RUN/artifacts, that stay the same
 # when the database's folder moves: of an experiment's path, and of a run's.
 OF_EXPERIMENT, OF_RUN = 2, 4

@@ -57,7 +57,7 @@ def is_alive(tags: Mapping[str, str]) -> bool | None:
         return locked
     if tags.get(names.HOST.key) != host():
         return None
-    return _runs(tags.get(names.PROCESS.key, ""))
+    return _is_another_process(tags.get(names.PROCESS.key, ""))
 
 
 def is_this_process(tags: Mapping[str, str]) -> bool:
@@ -67,14 +67,15 @@ def is_this_process(tags: Mapping[str, str]) -> bool:
     return is_same_process and bool(is_alive(tags))
 
 
-def _runs(process: str) -> bool:
-    """Return whether a process other than this one has a number."""
+def _is_another_process(number: str) -> bool:
+    """Return whether a process with this number runs here and is not this one."""
     try:
-        if int(process) != os.getpid():
-            os.kill(int(process), 0)
-            return True
-    except PermissionError:
+        process = int(number)
+        if process == os.getpid():
+            return False
+        os.kill(process, 0)  # signal 0 is only a question: it raises an error without a process
+    except PermissionError:  # the process of another user
         return True
     except (OSError, ValueError, OverflowError):
-        pass
-    return False
+        return False
+    return True

@@ -6,7 +6,7 @@ from normbench import names
 from normbench.results.store.rows import as_rows
 from normbench.settings import Role, has_role
 
-OPTIMIZER = names.setting("optimizer")
+OPTIMIZER_SETTING = names.setting("optimizer")
 
 
 def labels(table: pd.DataFrame) -> "pd.Series[str]":
@@ -63,7 +63,11 @@ def _varies(same_normalizer: pd.DataFrame, setting: str) -> "pd.Series[bool]":
     """
     is_recorded = same_normalizer[setting].notna()
     choice = next(
-        (column for column in (setting.rpartition(".")[0], OPTIMIZER) if column in same_normalizer),
+        (
+            column
+            for column in (setting.rpartition(".")[0], OPTIMIZER_SETTING)
+            if column in same_normalizer
+        ),
         setting,
     )
     if same_normalizer[setting].nunique() < 2:  # a failed job has not recorded all of its settings

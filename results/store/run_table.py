@@ -65,7 +65,7 @@ def add_labels(table: pd.DataFrame) -> pd.DataFrame:
         table[names.STEP_SIZE.column] = np.nan
     by_run_id = table.set_index("run_id")
     steps = table["role"] == names.STEP
-    for name in ("label", *inputs.SIZES):
+    for name in ("label", *inputs.SIZE_FIELDS):
         if name in table:
             table[name] = table[name].where(~steps, table["parent"].map(by_run_id[name]))
     return table

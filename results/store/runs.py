@@ -19,8 +19,8 @@ from normbench.results.store.rows import as_rows
 from normbench.results.store.run_table import tabulate
 from normbench.results.store.stores import absolute, artifact, connect, search
 
-HISTORIES = tuple(metric.key for metric in names.HISTORIES)
-QUARTILES = tuple(
+HISTORY_KEYS = tuple(metric.key for metric in names.HISTORIES)
+QUARTILE_KEYS = tuple(
     names.quartile(metric, quantile).key
     for metric in names.HISTORIES
     for quantile in names.QUARTILES
@@ -141,7 +141,7 @@ class Sweep:
     def _client(self) -> Any:
         return self.client or connect(self.store)
 
-    def histories(self, runs: pd.DataFrame, metrics: Sequence[str] = HISTORIES) -> pd.DataFrame:
+    def histories(self, runs: pd.DataFrame, metrics: Sequence[str] = HISTORY_KEYS) -> pd.DataFrame:
         """Return the histories of runs.
 
         Args:

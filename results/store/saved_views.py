@@ -11,7 +11,7 @@ from typing import Any
 from urllib.parse import quote
 
 VIEW = "mlflow.sharedViewState."  # the prefix of an experiment's tag that holds a saved view
-MAX_TAG_LENGTH = 5000  # characters that MLflow keeps of an experiment's tag
+MAX_VIEW_LENGTH = 5000  # characters that MLflow keeps of an experiment's tag
 
 
 def view_tag(key: str, name: str, created: int, state: dict[str, Any]) -> dict[str, str]:
@@ -33,7 +33,7 @@ def view_tag(key: str, name: str, created: int, state: dict[str, Any]) -> dict[s
         "state": compress_state(state),
     }
     text = json.dumps(view)
-    return {VIEW + key: text} if len(text) <= MAX_TAG_LENGTH else {}
+    return {VIEW + key: text} if len(text) <= MAX_VIEW_LENGTH else {}
 
 
 def compress_state(state: dict[str, Any]) -> str:

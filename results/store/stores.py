@@ -15,9 +15,9 @@ from normbench.results.store import database as database_file
 from normbench.results.store import mlflows_own, uris
 from normbench.results.store.errors import ResultsError
 
-DEFAULT_STORE = uris.EXAMPLE
+DEFAULT_STORE = uris.URI_EXAMPLE
 UNAUTHORIZED = "error code 401"  # in the messages of MLflow's client
-REFUSED = (  # the reason and the remedy of such an error
+REFUSED_ACCESS = (  # the reason and the remedy of such an error
     "401: the server knows no such user and password",
     "set MLFLOW_TRACKING_USERNAME and MLFLOW_TRACKING_PASSWORD, "
     f"or write {secrets.CREDENTIALS_FILE}",
@@ -71,7 +71,7 @@ def absolute(store: str) -> str:
     """
     secrets.learn(store)
     if not store.strip():  # MLflow would create a default store
-        raise ResultsError(f"--store: is empty; name a store, such as {uris.EXAMPLE}")
+        raise ResultsError(f"--store: is empty; name a store, such as {uris.URI_EXAMPLE}")
     try:
         return uris.absolute(store, Path.cwd())
     except ValueError as error:
@@ -191,7 +191,7 @@ def refuse_strange(database: Path, empty: bool) -> None:
         return
     except sqlite3.DatabaseError as error:
         raise ValueError(f"it is no database ({error})") from error
-    if tables and mlflows_own.TABLE not in tables:
+    if tables and mlflows_own.EXPERIMENTS_TABLE not in tables:
         raise ValueError("it is another program's database")
     if not tables and not empty:
         raise ValueError("it is an empty database")
@@ -243,7 +243,7 @@ def _lost(store: str, error: Exception) -> ResultsError:
     """Return the user's error for a store that cannot be read."""
     reason, remedy = reason_of(error), "run normbench there first, or name another store"
     if is_refused(error):
-        reason, remedy = REFUSED
+        reason, remedy = REFUSED_ACCESS
     return ResultsError(
         f"--store {secrets.blot_places(store)}: cannot be read ({reason}); {remedy}"
     )

@@ -5,7 +5,7 @@ import re
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
-EXAMPLE = "sqlite:///mlflow.db"
+URI_EXAMPLE = "sqlite:///mlflow.db"
 SQLITE_PREFIX = "sqlite:///"
 # Other URIs are parsed by SQLAlchemy, which takes 0.15 s to load.
 PLAIN_FILE_URI = re.compile(rf"{SQLITE_PREFIX}[\w./-]+", re.ASCII)
@@ -51,18 +51,18 @@ def absolute(uri: str, folder: Path) -> str:
         url = None
     if url is None or url.host or url.port or url.username is not None:
         raise ValueError(
-            f"is no URI of a SQLite file; write {EXAMPLE} for a file in this folder, or "
+            f"is no URI of a SQLite file; write {URI_EXAMPLE} for a file in this folder, or "
             "sqlite:////folder/mlflow.db for an absolute path"
         )
     if url.drivername.lower() not in ("sqlite", "sqlite+pysqlite"):
-        raise ValueError(f"must name Python's own driver of SQLite, or none; write {EXAMPLE}")
+        raise ValueError(f"must name Python's own driver of SQLite, or none; write {URI_EXAMPLE}")
     if not url.database or url.database == ":memory:" or "\0" in url.database:
-        raise ValueError(f"must name a file, which other processes can open; write {EXAMPLE}")
+        raise ValueError(f"must name a file, which other processes can open; write {URI_EXAMPLE}")
     timeout = url.query.get("timeout")
     if ("?" in uri and set(url.query) != {"timeout"}) or not _is_timeout(timeout):
         raise ValueError(
             "the one setting after ? is timeout, a number of seconds, once; "
-            f"write {EXAMPLE}?timeout=60, or no ? at all"
+            f"write {URI_EXAMPLE}?timeout=60, or no ? at all"
         )
     file = os.path.abspath(folder / os.path.expanduser(url.database))
     return of_file(file) + (f"?timeout={timeout}" if timeout else "")

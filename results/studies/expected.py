@@ -18,7 +18,9 @@ from normbench.results.store.errors import ResultsError
 from normbench.results.store.rows import as_rows
 from normbench.results.store.runs import Sweep
 
-GALLERY = "normbench.results.studies.gallery"  # the functions for numbers that are not recorded
+GALLERY_PACKAGE = (
+    "normbench.results.studies.gallery"  # the functions for numbers that are not recorded
+)
 TEXT_KEYS = ("what", "metric", "name", "says", "why")
 ENTRY_KEYS = (*TEXT_KEYS, "of", "share", "value", "within")
 ENTRY_EXAMPLE = (
@@ -221,9 +223,9 @@ def numbers(sweep: Sweep, study: str) -> dict[str, float]:
         down so that it lacks the records that the function needs.
     """
     folder, _, name = study.rpartition("/")
-    if not folder.isidentifier() or find_spec(f"{GALLERY}.{folder}") is None:
+    if not folder.isidentifier() or find_spec(f"{GALLERY_PACKAGE}.{folder}") is None:
         return {}
-    make = getattr(import_module(f"{GALLERY}.{folder}"), name, None)
+    make = getattr(import_module(f"{GALLERY_PACKAGE}.{folder}"), name, None)
     try:
         return dict(make(sweep)) if make else {}
     except (LookupError, ValueError):

@@ -336,7 +336,7 @@ def _largest_convergent(
         (label, record) for label, record in schemes if record.number(metric) == largest
     ]
     is_lower_bound = any(record.is_true(names.CENSORED) for _, record in largest_records)
-    reservation = "; no larger one that was tried failed" if is_lower_bound else ""
+    reservation = "; none that was tried was too large" if is_lower_bound else ""
     labels = "; ".join(label for label, _ in largest_records)  # a label has commas of its own
     return [make_sentence("largest_convergent", step=largest, labels=labels, end=reservation)]
 

@@ -97,7 +97,10 @@ TEMPLATES = {
     "misclassified.",
     "other_functions": "The start differs between the schemes ({experiments}): start=normal draws "
     "the same weights for all, and these are another function of the features under each scheme, "
-    "with another starting cost{remedy}.",
+    "with another starting cost; start=same_function draws one function for all.",
+    "other_networks": "The start differs between the schemes ({experiments}): each draws the same "
+    "weights, and these are another function of the features under each scheme, with another "
+    "starting cost.",
     "few_functions": "The start is one function of the training points under {same}; no weights "
     "under {others} make that function, so start=normal draws another there ({experiments}).",
     "one_function": "The start is the same function of the training points under every scheme "
@@ -165,6 +168,8 @@ TEMPLATES = {
     "filmed": "From raw points to {scheme}, the condition number of the cost goes from {first} to "
     "{last}, and the iterations until 1 percent of the excess cost is left, at step size 1/L, from "
     "{before} to {after}.",
+    "saturating": "Beyond a batch of {batch:g} larger batches save less than half of the steps "
+    "under {scheme}{others}.",
     "losing": "{scheme} loses {share} of the variance.",
 }
 # Clauses inside sentences: the ranks of a ranking, causes and doubts.

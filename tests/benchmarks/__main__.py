@@ -28,6 +28,7 @@ from tests.benchmarks.doubts import doubt_rows  # noqa: E402
 from tests.benchmarks.fit_rows import fit_rows  # noqa: E402
 from tests.benchmarks.large import large_rows  # noqa: E402
 from tests.benchmarks.product_rows import product_rows  # noqa: E402
+from tests.benchmarks.sparse_rows import sparse_rows  # noqa: E402
 from tests.benchmarks.turns import in_turns, ratio  # noqa: E402
 
 GRID = np.array([1e-6, 1e-5, 1e-4, 1e-3, 1e-2, 1e-1, 0.2, 0.5, 1.0])
@@ -71,7 +72,7 @@ def main() -> int:
     ran = "; ".join(sorted({pool.get("architecture", pool["internal_api"]) for pool in pools}))
     rows = []
     groups = (step_rows, combination_rows, framework_rows, small_rows, short_rows, size_rows)
-    later = (product_rows, fit_rows, large_rows, doubt_rows, command_rows)
+    later = (product_rows, fit_rows, large_rows, sparse_rows, doubt_rows, command_rows)
     for group in (*groups, *later):
         for row in group(options.turns, options.only):
             row["kernels"] = ran

@@ -223,7 +223,7 @@ def _counts(jury, said):
 
 
 WHAT = {
-    captions.CONDITION: names.CONDITION,
+    captions.CONDITION_TEXT: names.CONDITION,
     captions.COVARIANCE: names.COVARIANCE_CONDITION,
     captions.SHARPEST: names.SHARPNESS,
 }

@@ -251,7 +251,7 @@ def test_a_whole_array_is_cancelled_by_its_number(monkeypatch):
 def commands(folder, sbatch):
     """Return a PATH with commands by the names of Slurm's."""
     folder.mkdir()
-    for name in slurm.COMMANDS:
+    for name in slurm.SLURM_COMMANDS:
         (folder / name).write_text(f"#!/bin/sh\n{sbatch}\n")
         (folder / name).chmod(0o755)
     return str(folder)

@@ -93,7 +93,7 @@ def test_an_option_that_none_has_is_refused_with_the_nearest(grid):
         ),
         (
             ("dataset.path=a.csv",),
-            "breast_cancer; it is a setting of dataset=csv, npy, npz, parquet$",
+            "breast_cancer; it is a setting of dataset=csv, npy, npz, parquet, svmlight$",
         ),
         (("optimizer=momentum", "optimizer.zzz=1"), r"momentum; choose of optimizer\.momentum$"),
     ],

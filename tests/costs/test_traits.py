@@ -5,7 +5,7 @@ from itertools import pairwise
 import numpy as np
 import pytest
 
-from normbench.costs.declaration import Traits, traits
+from normbench.costs.declaration import COST_TASKS, Traits, traits
 from tests.cases import COSTS
 from tests.cases import FEW_CASES as CASES
 
@@ -28,6 +28,13 @@ def separating(targets, classes):
     scores = rng.uniform(0, 1, (1, classes, POINTS))
     scores[0, targets, np.arange(POINTS)] = 1 + rng.uniform(0.1, 1, POINTS)
     return scores
+
+
+def test_nothing_but_convexity_is_relied_on_in_a_cost_without_a_declaration():
+    defaults = vars(traits(lambda scores, targets: scores.sum()))
+    assert defaults.pop("tasks") == COST_TASKS
+    assert defaults.pop("convex")
+    assert not any(defaults.values())
 
 
 @pytest.mark.parametrize(("name", "classes"), CASES)

@@ -47,6 +47,7 @@ def test_the_textbooks_file_as_a_users_own_has_the_same_histories(tmp_path):
     assert histories == textbook
 
 
+@pytest.mark.slow
 def test_mnist_has_the_numbers_that_are_known(tmp_path):
     data = data_folder()
     harness(

@@ -46,6 +46,27 @@ def test_rotation_mixes_the_features():
     assert mixing(0) < 1e-12 < mixing(0.01) < mixing(0.1) < mixing(1)
 
 
+def test_the_last_features_are_dummies_of_these_shares():
+    plain, data = gaussian(200, 4), gaussian(200, 4, dummies=[0.25, 0.01])
+    np.testing.assert_array_equal(data.x[:, :2], plain.x[:, :2])
+    assert data.x[:, 2:].sum(axis=0).tolist() == [50, 2]
+    assert set(data.x[:, 2:].ravel()) == {0, 1}
+    assert plain.x[data.x[:, 2] == 1, 2].min() > plain.x[data.x[:, 2] == 0, 2].max()
+
+
+@pytest.mark.parametrize(
+    ("dummies", "words"),
+    [
+        ([0.1] * 5, "has 5 shares for 4 features"),
+        ([0], "must be a finite number, above 0"),
+        (0.5, "must be a list of shares"),
+    ],
+)
+def test_dummies_are_shares_of_some_features(dummies, words):
+    with pytest.raises(UserError, match=words):
+        gaussian(200, 4, dummies=dummies)
+
+
 def test_separation_tells_the_classes_apart():
     def correct(separation):
         data = gaussian(separation=separation, rotation=0)

@@ -1,5 +1,7 @@
 """A scheme of the target: fitted on training targets, and costs in the target's own units."""
 
+from dataclasses import replace
+
 import autograd.numpy as anp
 import numpy as np
 import pytest
@@ -7,10 +9,15 @@ from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.preprocessing import FunctionTransformer, StandardScaler
 
 from normbench import compare, names
+from normbench.costs import least_squares
 from normbench.costs.declaration import Traits
 from normbench.datasets import Sampling, UserError, make_dataset
 from normbench.datasets.target_scheme import with_target_scheme
+from normbench.engine.settings import Settings
+from normbench.job import Job, run
+from normbench.optimizers import gradient_descent
 from normbench.results.store.rows import as_rows
+from tests.engine.fast.test_folded import Read
 
 RNG = np.random.default_rng(3)
 X = RNG.standard_normal((60, 3))
@@ -71,6 +78,18 @@ def test_a_penalty_and_folded_points_change_nothing_of_it():
     assert row[names.OWN_COST.column] < row[names.FINAL_COST.column]  # of the predictions alone
 
 
+def test_points_that_are_read_have_it_too():
+    whole = with_target_scheme(DATA, StandardScaler())
+    optimizer, settings = gradient_descent(), Settings((0.1, 1e200), iterations=20)
+    steps, read_steps = (
+        run(Job(data, least_squares, StandardScaler(), optimizer, settings)).steps
+        for data in (whole, replace(whole, x=Read(whole.x)))
+    )
+    key = names.OWN_COST.key
+    assert read_steps[0].metrics[key] == pytest.approx(steps[0].metrics[key], rel=1e-9)
+    assert key not in steps[1].metrics  # it diverged
+
+
 def test_a_scheme_without_a_straight_line_maps_predictions_back():
     values = own_units(target_scheme="quantile")
     assert all(np.isfinite(numbers).all() for numbers in values.values())
@@ -104,6 +123,10 @@ class Two(TransformerMixin, BaseEstimator):
     ("setting", "words"),
     [
         ({"target_scheme": "standrd"}, "target_scheme='standrd': no such option"),
+        (
+            {"target_scheme": "zscore"},
+            "target_scheme='zscore': is called standard here; type standard",
+        ),
         ({"target_scheme": 3}, "target_scheme: 3 is not a scheme"),
         ({"target_scheme": "unit_norm"}, "has no inverse_transform"),
         ({"target_scheme": "standard", "folds": 5}, "test_fraction, with several values of"),

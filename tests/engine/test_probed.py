@@ -2,7 +2,8 @@
 
 import numpy as np
 import pytest
-from sklearn.preprocessing import FunctionTransformer
+from sklearn.compose import ColumnTransformer
+from sklearn.preprocessing import FunctionTransformer, StandardScaler
 
 from normbench.choices import build, options
 from normbench.engine.scheme.probed import Effects, find_effects, probe
@@ -29,6 +30,11 @@ def probed(scheme):
         ("pca_sphere", Effects(True, True, True, True)),
         ("zca_sphere", Effects(True, True, True, True)),
         (PCARotation(components=2), Effects(True, True, False, True)),
+        (ColumnTransformer([("kept", "passthrough", [2, 0])]), Effects(False, False, False, False)),
+        (
+            ColumnTransformer([("s", StandardScaler(), [2])], remainder="passthrough"),
+            Effects(False, True, True, False),
+        ),
     ],
 )
 def test_a_map_gives_the_points_and_is_told_by_what_it_does(scheme, effect):

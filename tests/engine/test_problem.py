@@ -14,6 +14,7 @@ IMPLEMENTATIONS = {"Objective", "Blocked", "Triangle"}
 # Second-order statistics, and what is affine in the points, under a surrogate of theirs.
 SECOND_ORDER = {
     "normbench.engine.fast.triangle",
+    "normbench.engine.scheme.sparse",
     "normbench.engine.scheme.under",
     "normbench.job",
     "normbench.normalizers.decomposition",

@@ -23,7 +23,7 @@ from sklearn.svm import SVC
 from normbench.choices import build
 from normbench.comparison import compare
 from normbench.datasets import UserError
-from normbench.engine.scheme.applying import POINTS_PER_BLOCK, check_scheme, normalize
+from normbench.engine.scheme.applying import CONVERTED_POINTS_PER_BLOCK, check_scheme, normalize
 from normbench.normalizers.affine import learns_by_blocks
 
 X = np.random.default_rng(0).standard_normal((40, 3))
@@ -147,12 +147,17 @@ def test_test_points_are_checked_too():
 
 
 def test_every_point_has_the_same_features():
-    x = np.zeros((POINTS_PER_BLOCK + 1, 2))
+    x = np.zeros((CONVERTED_POINTS_PER_BLOCK + 1, 2))
     for last in (1, 3):
         with pytest.raises(UserError, match=f"gives 2 features for some points and {last} for"):
-            normalize(ByNumber({1: last, POINTS_PER_BLOCK: 2}), x, x[:0], "float64")
+            normalize(ByNumber({1: last, CONVERTED_POINTS_PER_BLOCK: 2}), x, x[:0], "float64")
     with pytest.raises(UserError, match="gives 2 features for the training points and 1 for the"):
-        normalize(ByNumber({1: 1, POINTS_PER_BLOCK: 2}), x[:POINTS_PER_BLOCK], x[:1], "float64")
+        normalize(
+            ByNumber({1: 1, CONVERTED_POINTS_PER_BLOCK: 2}),
+            x[:CONVERTED_POINTS_PER_BLOCK],
+            x[:1],
+            "float64",
+        )
 
 
 def test_numbers_that_float32_cannot_hold_are_refused():
@@ -225,10 +230,16 @@ def test_a_scaler_learns_from_block_after_block_of_single_precision(scheme, monk
     monkeypatch.setattr(
         scheme, "partial_fit", lambda self, x, *more: seen.append(x) or learn(self, x, *more)
     )
-    x = np.random.default_rng(1).standard_normal((2 * POINTS_PER_BLOCK + 5, 3)).astype(np.float32)
+    x = (
+        np.random.default_rng(1)
+        .standard_normal((2 * CONVERTED_POINTS_PER_BLOCK + 5, 3))
+        .astype(np.float32)
+    )
     z, _ = normalize(scheme(), x, x[:0], np.float64)
     assert len(seen) == 3
-    assert all(len(block) <= POINTS_PER_BLOCK and block.dtype == np.float64 for block in seen)
+    assert all(
+        len(block) <= CONVERTED_POINTS_PER_BLOCK and block.dtype == np.float64 for block in seen
+    )
     # Measured: 2e-15, blocks' means put together.
     np.testing.assert_allclose(z, scheme().fit_transform(x.astype(float)), rtol=1e-10, atol=1e-12)
     assert learns_by_blocks(scheme())

@@ -16,6 +16,7 @@ from normbench.job import Job, check, run, with_default_start
 
 AFFINE = ["identity", "centre", "standard", "minmax", "maxabs", "robust", "pca", "pca_sphere"]
 AFFINE += ["zca_sphere", "cholesky", "pca_cor", "zca_cor", "ledoit_wolf", "pareto"]
+AFFINE += ["unit_variance"]
 # Turned, this data's large features leave too few digits of the small ones for one function.
 MIXED = ["random_rotation"]
 BENT = ["quantile", "power", "unit_norm", "contrast"]

@@ -105,7 +105,7 @@ def bent(scores, targets):
     ("cost", "settings", "reason"),
     [
         (costs.softmax, {"optimizer": "lbfgs"}, layers.NO_STEP_SIZES),
-        (costs.perceptron, {"start": "normal"}, layers.NO_CURVATURE),
+        (costs.perceptron, {"start": "normal"}, layers.NO_START_CURVATURE),
         (bent, {"start": "normal"}, layers.NOT_CONVEX),
     ],
 )

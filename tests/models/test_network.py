@@ -114,8 +114,8 @@ def test_the_hessian_is_a_symmetric_matrix_with_lanczos_largest_eigenvalue(rng):
 def test_blocks_of_points_and_groups_of_runs_change_nothing(rng, monkeypatch, normalize):
     made, weights = problem(rng, Mlp([4], normalize=normalize))
     whole = made.evaluate(weights)
-    monkeypatch.setattr(problems, "BLOCK_BYTES", 3 * made._activation_bytes(1))
-    monkeypatch.setattr(problems, "MEMORY_BYTES", 1)
+    monkeypatch.setattr(problems, "CACHED_BYTES", 3 * made._activation_bytes(1))
+    monkeypatch.setattr(problems, "GROUP_BYTES", 1)
     assert made._points_per_block() == (POINTS if normalize == "batch" else 3)
     in_parts = made.evaluate(weights)
     np.testing.assert_allclose(in_parts.costs, whole.costs, rtol=1e-13)

@@ -523,3 +523,12 @@ def test_lbfgs_stops_at_its_most_evaluations(start):
     weights = path(optimizers.lbfgs(evaluations=5), start, np.ones(3), 30)
     assert len(np.unique(weights[:, 0].reshape(31, -1), axis=0)) <= 8
     np.testing.assert_array_equal(weights[-1], weights[-2])
+
+
+def test_steady_rules_are_those_whose_descent_is_smooth_in_its_start():
+    """Others take signs, squares or quotients of the gradient, which separate two near runs."""
+    steady = {name for name in NAMES if default(name).steady}
+    assert steady == {
+        *("gradient_descent", "diminishing", "momentum", "nesterov", "normalized"),
+        *("line_search", "newton", "preconditioned"),
+    }

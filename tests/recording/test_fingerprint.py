@@ -6,15 +6,17 @@ import sys
 import numpy as np
 import pandas as pd
 import pytest
+from sklearn.compose import ColumnTransformer
 from sklearn.preprocessing import MinMaxScaler
 
 from normbench import costs, optimizers
-from normbench.choices import chain
+from normbench.choices import chain, on_columns
 from normbench.datasets import Sampling, make_dataset
 from normbench.datasets.files import Options, table_dataset
+from normbench.engine.scheme.columns import select_columns
 from normbench.normalizers import PCASphere
 from normbench.recording.reuse import identity as fingerprint
-from normbench.settings import DRAWN
+from normbench.settings import RANDOM_STARTS
 
 PARAMS = {
     **{"cost": "softmax", "cost.l2": 0.0, "normalizer": "pca_sphere", "normalizer.ridge": 1e-7},
@@ -68,6 +70,13 @@ def test_what_changes_the_numbers_makes_the_identity():
     assert len({identity(), *others}) == 1 + len(others)
 
 
+def test_a_model_is_of_the_identity_and_the_linear_one_is_what_it_was():
+    model = {**PARAMS, "model": "mlp", "model.hidden": [2], "model.normalize": "none"}
+    others = [model, {**model, "model.hidden": [3]}, {**model, "model.normalize": "batch"}]
+    assert identity({**PARAMS, "model": "linear"}) == identity()
+    assert len({identity(), *map(identity, others)}) == 4
+
+
 @pytest.mark.parametrize(
     "other",
     [
@@ -109,6 +118,25 @@ def test_statistics_of_all_points_are_another_descent_and_other_folds_another_jo
     assert len({both(folds).job, both().job, *(other.job for other in others)}) == 5
 
 
+def on_named(columns, names):
+    scheme = on_columns(PCASphere(), columns)
+    select_columns(scheme, names, lambda named, setting: [names.index(name) for name in named])
+    return scheme
+
+
+def test_the_columns_of_a_scheme_are_of_its_identity():
+    every = {
+        identity(),
+        identity(normalizer=on_named(["a"], ("a", "b"))),
+        identity(normalizer=on_named(["a"], ("b", "a"))),
+        identity(normalizer=ColumnTransformer([("s", MinMaxScaler(), [0])])),
+        identity(normalizer=ColumnTransformer([("s", MinMaxScaler(clip=True), [0])])),
+    }
+    assert len(every) == 5
+    assert identity({**PARAMS, "normalizer.columns": None}) == identity()
+    assert identity({**PARAMS, "normalizer.columns": "numeric"}) != identity()
+
+
 def test_the_share_of_outliers_counts_in_folds_whose_points_are_fewer():
     folds = {**PARAMS, "dataset.folds": 5, "dataset.outliers": "points"}
     jobs = [both({**folds, "dataset.outlier_share": share}) for share in (0.0062, 0.0068)]
@@ -132,7 +160,7 @@ def test_folds_of_a_table_with_gaps_are_not_those_of_its_filled_one():
 
 
 def test_a_seed_counts_where_it_draws_the_start():
-    for start in DRAWN:
+    for start in RANDOM_STARTS:
         drawn = {**PARAMS, "start": start}
         assert identity(drawn) != identity({**drawn, "seed": 1})
         assert identity(drawn) != identity({**drawn, "start_scale": 0.2})

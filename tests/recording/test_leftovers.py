@@ -258,6 +258,12 @@ def test_what_the_log_of_a_database_held_is_not_taken_for_written(writer, monkey
         writer.write(record(writer, 1))
 
 
+def test_the_runs_of_a_sweep_that_goes_on_are_left_alone(writer, tmp_path):
+    writer.start_sweep(NAME, "s1", {})
+    assert writer.end_abandoned(lambda tags: False) == 0
+    assert [status for _, status in statuses(tmp_path)] == ["RUNNING"]
+
+
 def test_the_steps_of_a_job_that_was_cut_off_are_killed_with_it(writer, tmp_path, monkeypatch):
     parent = writer.start_sweep(NAME, "s1", {})
     writer.write(record(writer, 0, parent=parent))
@@ -324,7 +330,7 @@ def test_what_draws_changes_what_figures_are_known_by(tmp_path, monkeypatch, nam
     ):
         (tmp_path / file).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / file).write_text("a")
-    monkeypatch.setattr(drawn, "CODE", tmp_path)
+    monkeypatch.setattr(drawn, "DRAWING_CODE_FOLDER", tmp_path)
 
     def digest():
         return RecordedFigures(None, tmp_path, {}, []).digest

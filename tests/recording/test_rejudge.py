@@ -14,7 +14,7 @@ from normbench.datasets import make_dataset
 from normbench.datasets.dataset import OwnTargets
 from normbench.engine.settings import Settings
 from normbench.job import Job, run
-from normbench.measures.contract import BEST, RULES
+from normbench.measures.contract import BEST_STEP, RULES
 from normbench.optimizers import adam, gradient_descent
 from normbench.recording.reuse import lookup as reuse
 from normbench.recording.reuse import rejudge
@@ -153,7 +153,7 @@ def test_other_rules_give_what_a_fresh_run_gives(bed, other):
     follows = dict(first.arrays["descent"]["follows"])
     size = [record.scheme.tags.get("step_size") for record in (first, again)]
     lost = {name for name, what in follows.items() if what == RULES}
-    lost |= {name for name, what in follows.items() if what == BEST and size[0] != size[1]}
+    lost |= {name for name, what in follows.items() if what == BEST_STEP and size[0] != size[1]}
     assert set(filter(None, again.scheme.tags.get("descend_again", "").split(","))) == lost
     kept = {"fit_seconds", "seconds_a_step", "recorded", "explanation", "descend_again"}
     kept |= {"layer_path", "layer_at", "layer_step"}  # which say of which step they are
@@ -186,7 +186,7 @@ def test_what_is_lost_matters_where_it_is_asked_for():
 def test_every_finding_of_a_scheme_is_a_declared_name(bed):
     """By its name it is told whether it is a series: one that was not would be cut to a number."""
     entries = [key for key, _, step in bed.first.scheme.metrics if step]
-    entries = [key for key in entries if not key.startswith(names.GRID)]  # of its step sizes
+    entries = [key for key in entries if not key.startswith(names.GRID_PREFIX)]  # of its step sizes
     assert all(names.axis_of(key) or "_q" in key for key in entries)
 
 

@@ -38,7 +38,7 @@ if TYPE_CHECKING:  # it loads scipy and scikit-learn
     from normbench.job import Job
 
 SPLIT_SEED_PREFIX = "dataset.split_seed="
-MAX_NAME_LENGTH = 100  # characters of a data set's name, in the names of files
+MAX_DATASET_NAME_LENGTH = 100  # characters of a data set's name, in the names of files
 
 
 @dataclass(frozen=True)
@@ -91,7 +91,7 @@ class JobSpec:
             name = Path(str(path)).stem
         elif number is not None:
             name = f"{self.choices['dataset']}_{number}"
-        return clean.name(secrets.blot(name), MAX_NAME_LENGTH)
+        return clean.name(secrets.blot(name), MAX_DATASET_NAME_LENGTH)
 
     @property
     def experiment(self) -> str:
@@ -267,7 +267,7 @@ def flatten(plain: Mapping[str, Any]) -> dict[str, Any]:
     """Return settings by their full names: `cost.l2`."""
     flat: dict[str, Any] = {}
     for key, value in plain.items():
-        inside = isinstance(value, Mapping) and key in settings.SECTIONS
+        inside = isinstance(value, Mapping) and key in settings.SETTING_GROUPS
         flat |= (
             {f"{key}.{name}": entry for name, entry in value.items()} if inside else {key: value}
         )

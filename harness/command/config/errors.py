@@ -8,7 +8,8 @@ from functools import cache
 from hydra.errors import HydraException, OverrideParseException
 from omegaconf.errors import OmegaConfBaseException
 
-from normbench.choices import GROUP_CONTRACTS, entries, names, no_option
+from normbench.choices import entries, names, no_option
+from normbench.contracts import GROUP_CONTRACTS
 from normbench.datasets.values import UserError, did_you_mean
 from normbench.settings import CHOICES, OF_OPTIONS, TABLE
 from normbench.synonyms import OPTIONS, remedy, setting_of

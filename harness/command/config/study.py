@@ -11,7 +11,7 @@ from normbench.datasets.values import UserError
 from normbench.results.store.errors import ResultsError
 
 EXPERIMENT = "experiment"
-MAX_TAG_LENGTH = 7900  # characters: MLflow keeps 8,000 of a tag
+MAX_EXPECTED_LENGTH = 7900  # characters: MLflow keeps 8,000 of a tag
 
 
 def expected(config: DictConfig) -> dict[str, str]:
@@ -32,10 +32,10 @@ def expected(config: DictConfig) -> dict[str, str]:
     except ResultsError as error:
         raise UserError(str(error.args[0])) from error
     text = json.dumps(entries)
-    if len(text) > MAX_TAG_LENGTH:
+    if len(text) > MAX_EXPECTED_LENGTH:
         raise UserError(
-            f"study.expected: takes {len(text)} characters, and at most {MAX_TAG_LENGTH} may be; "
-            "say less in words"
+            f"study.expected: takes {len(text)} characters, and at most {MAX_EXPECTED_LENGTH} "
+            "may be; say less in words"
         )
     return {names.EXPECTED.key: text}
 

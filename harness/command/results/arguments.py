@@ -10,8 +10,8 @@ from normbench.results.store.errors import ResultsError
 from normbench.results.store.stores import DEFAULT_STORE
 
 TABLES = ("text", "markdown", "csv", "latex", "parquet")
-SCREEN = "screen"  # the format of the figures that a comparison ends in
-FIGURE_FORMATS = ("column", "page", "slide", SCREEN)
+SCREEN_FORMAT = "screen"  # the format of the figures that a comparison ends in
+FIGURE_FORMATS = ("column", "page", "slide", SCREEN_FORMAT)
 
 EXAMPLES = """examples:
   normbench results                              the last comparison's table and figures
@@ -218,7 +218,10 @@ def _parser() -> argparse.ArgumentParser:
         "--out", metavar="FOLDER", help="draw the performance profiles there, as PNG, SVG and PDF"
     )
     profile.add_argument(
-        "--format", choices=FIGURE_FORMATS, default=SCREEN, help="of the figure (%(default)s)"
+        "--format",
+        choices=FIGURE_FORMATS,
+        default=SCREEN_FORMAT,
+        help="of the figure (%(default)s)",
     )
 
     dashboard = commands.add_parser("dashboard", parents=[store], help="MLflow's UI, here")
@@ -270,7 +273,7 @@ def _drawing_options() -> _Parser:
     drawing_options.add_argument(
         "--format",
         choices=FIGURE_FORMATS,
-        default=SCREEN,
+        default=SCREEN_FORMAT,
         help="3.3 inches of a column, 6.5 of a page, a 13-inch slide, or a screen (%(default)s)",
     )
     drawing_options.add_argument(

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from normbench import names
-from normbench.command.results.arguments import FIGURE_FORMATS, SCREEN, parse, suggest
+from normbench.command.results.arguments import FIGURE_FORMATS, SCREEN_FORMAT, parse, suggest
 from normbench.command.startup.garbage import collect_seldom
 from normbench.results.figures import NAMES
 from normbench.results.safe import clean
@@ -124,10 +124,12 @@ def _options(options: argparse.Namespace) -> "Options":
 
 def _folder(options: argparse.Namespace, sweep: "Sweep") -> Path:
     """Return the folder of the files; one of another format is apart from the comparison's."""
-    shape = getattr(options, "format", SCREEN)
+    shape = getattr(options, "format", SCREEN_FORMAT)
     default_folder = Path("outputs") / clean.name(sweep.sweep_id)
     default_folder = (
-        default_folder / shape if shape in FIGURE_FORMATS and shape != SCREEN else default_folder
+        default_folder / shape
+        if shape in FIGURE_FORMATS and shape != SCREEN_FORMAT
+        else default_folder
     )
     return Path(options.out or default_folder).absolute()
 

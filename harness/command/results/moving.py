@@ -18,7 +18,7 @@ from normbench.results.safe import clean
 from normbench.results.store import uris
 from normbench.results.store.errors import ResultsError
 
-EXAMPLE = "normbench results export SWEEP FILE"
+EXPORT_EXAMPLE = "normbench results export SWEEP FILE"
 
 
 def export_sweeps(store: str, arguments: Sequence[str], all_of_store: bool, overwrite: bool) -> int:
@@ -30,7 +30,9 @@ def export_sweeps(store: str, arguments: Sequence[str], all_of_store: bool, over
     *sweeps, name = arguments
     if bool(sweeps) == all_of_store:
         rule = "--all leaves no comparison to name" if all_of_store else "names no comparison"
-        raise ResultsError(f"export {' '.join(arguments)}: {rule}; write {EXAMPLE}, or --all FILE")
+        raise ResultsError(
+            f"export {' '.join(arguments)}: {rule}; write {EXPORT_EXAMPLE}, or --all FILE"
+        )
     file = Path(os.path.abspath(name))
     export = Export(store, all_sweeps(store) if all_of_store else sweeps)
     progress = Progress(f"export to {name}", unit="job")

@@ -8,7 +8,7 @@ from pathlib import Path
 from normbench import CHECKOUT, names
 from normbench.command.startup.kernels import in_use
 
-LIBRARIES = (
+RECORDED_LIBRARIES = (
     "normbench",
     "numpy",
     "scipy",
@@ -27,7 +27,7 @@ def tags() -> dict[str, str]:
 
 def _versions() -> dict[str, str]:
     """Return the versions of Python and the libraries as tags."""
-    versions = {names.version(name).key: version(name) for name in LIBRARIES}
+    versions = {names.version(name).key: version(name) for name in RECORDED_LIBRARIES}
     python = {names.version("python").key: sys.version.split()[0]}
     return {**python, **versions, names.BLAS.key: in_use()}
 

@@ -15,7 +15,7 @@ from typing import Any
 
 from normbench.datasets.values import UserError
 
-COMMANDS = ("sbatch", "srun", "squeue", "scancel")
+SLURM_COMMANDS = ("sbatch", "srun", "squeue", "scancel")
 NAME_SETTINGS = ("partition", "account", "qos")  # settings that are names, by the options of sbatch
 SBATCH_OPTIONS = {**{name: name for name in NAME_SETTINGS}, "timeout_min": "time", "mem_gb": "mem"}
 SBATCH_OPTIONS |= {"cpus_per_task": "cpus-per-task"}
@@ -35,7 +35,7 @@ RESULT_SECONDS = 15.0  # until a result is visible here: a shared folder may be 
 
 def check(resources: Mapping[str, Any]) -> None:
     """Raise `UserError` where Slurm is missing, or would never run such a task."""
-    missing = [name for name in COMMANDS if not shutil.which(name)]
+    missing = [name for name in SLURM_COMMANDS if not shutil.which(name)]
     if missing:
         raise UserError(
             f"hydra/launcher=slurm: there is no {missing[0]} on this machine; type the command "

@@ -17,11 +17,13 @@ from autograd.core import make_vjp
 
 from normbench.costs import count_misclassified
 from normbench.datasets.on_disk.points import Rows, rows_per_block
+from normbench.datasets.on_disk.sparse import find_sparse
 from normbench.datasets.values import ARRAY_SHARE, available_bytes
 from normbench.engine.fast import products, threads
 from normbench.engine.fast.hessian import FoldedHessian, ReadHessian, WeightMap, read_effort
 from normbench.engine.fast.packed import Packed
 from normbench.engine.fast.reading import get_buffer, read_spans
+from normbench.engine.fast.sparse import SparseBlock, SparseHessian
 from normbench.engine.hessian import Effort, Hessian, linear_effort
 from normbench.engine.problem import (
     QUIET,
@@ -51,7 +53,9 @@ ARRAYS_PER_RUN = 8
 SMALL_STACK_BYTES = 1 << 26  # bytes of them: more are compared with the memory that is free
 
 ThreadSpan = tuple[int, slice]  # of the points: its number, and where they are
-Factors = products.Plain | Packed  # a block of points, as the two products of a step take it
+Factors = (
+    products.Plain | Packed | SparseBlock
+)  # a block of points, as the two products of a step take it
 
 
 class _Sums(NamedTuple):
@@ -93,8 +97,10 @@ class Blocked(Objective):
 
     def hessian(self, weights: Array) -> Hessian:
         """Return the second derivatives at weights `(C, N + 1)`, as `Objective.hessian` does."""
-        hessian_type = linear_hessian if isinstance(self.x, np.ndarray) else ReadHessian
-        return hessian_type(self.cost, self.x, self.targets, weights, self.l2)
+        arguments = self.cost, self.x, self.targets, weights, self.l2
+        if isinstance(self.x, np.ndarray):
+            return linear_hessian(*arguments)
+        return (ReadHessian if find_sparse(self.x) is None else SparseHessian)(*arguments)
 
     def evaluate(
         self, weights: Array, with_gradient: bool = True, workspace: Workspace | None = None
@@ -170,6 +176,11 @@ class Blocked(Objective):
         score_rows: of scores, more than those of weights where some stay 0.
         """
         number, _ = thread_span
+        sparse = find_sparse(self.x)
+        if sparse is not None:
+            for block in split_span(thread_span, BLOCK_BYTES // (self.x.itemsize * score_rows)):
+                yield block, SparseBlock(sparse.rows(block))
+            return
         piece_sizes = 0, 0
         if self.own_threads:
             scores = products.scores_piece_size(count, self.x.shape[1], self.x.itemsize)
@@ -364,7 +375,10 @@ def on_points(cost: Cost, points: Rows, *objective_fields: Any) -> Blocked:
     if not isinstance(points, Under) or points.fold is None:
         return problem
     x, centre = points.x, points.fold.centre
-    if np.any(centre) or x.dtype != points.dtype:
+    sparse = find_sparse(x)
+    if sparse is not None:
+        x = sparse.astype(points.dtype)
+    elif np.any(centre) or x.dtype != points.dtype:
         x = Centred(x, centre, points.dtype)
     inner = replace(problem, x=x, l2=0.0)
     return Folded.around(inner, x=points, l2=problem.l2, columns=points.fold)

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from normbench.datasets.on_disk.sparse import find_sparse
 from normbench.engine.fast.blocked import Blocked, Wrapper
 from normbench.engine.problem import QUIET, Array, Evaluation, Workspace
 
@@ -51,6 +52,8 @@ def pays_off(points: Blocked, runs: int, iterations: int) -> bool:
     if x.dtype != np.float64 or not can_be_squared(points.targets):
         return False
     count, width = len(x), x.shape[1] + 2
+    if find_sparse(x) is not None:
+        return False
     if not isinstance(x, np.ndarray):
         return width <= MAX_READ_FEATURES
     setup_work = DECOMPOSITION_FACTOR * 2 * count * width**2 * (1 + 1 / BLOCK_ROWS_PER_COLUMN)

@@ -7,12 +7,19 @@ from typing import Any
 import numpy as np
 
 from normbench.datasets.on_disk.points import Array, Rows
+from normbench.datasets.on_disk.sparse import find_sparse
 from normbench.datasets.values import UserError, refuse_larger
 from normbench.engine.scheme import probed
 from normbench.engine.scheme.learned import learn
 from normbench.engine.scheme.probed import Probed
+from normbench.engine.scheme.sparse import check_sparse, normalize_sparse
 from normbench.engine.scheme.under import Under, choose_fold
-from normbench.normalizers.affine import find_affine_map, find_affine_traits, learns_by_blocks
+from normbench.normalizers.affine import (
+    find_affine_map,
+    find_affine_traits,
+    learns_by_blocks,
+    members,
+)
 from normbench.normalizers.decomposition import (
     Decompositions,
     Surrogate,
@@ -20,13 +27,15 @@ from normbench.normalizers.decomposition import (
     compute_mean,
     surrogate_rows,
 )
+from normbench.normalizers.on_columns import OnColumns, name_scheme
 
 FEWER_FEATURES = "choose options that give fewer features"
-POINTS_PER_BLOCK = 256  # points that become float64 at a time: 1.6 MB at 784 features
+CONVERTED_POINTS_PER_BLOCK = 256  # points that become float64 at a time: 1.6 MB at 784 features
 
 
 def check_scheme(scheme: Any) -> None:
     """Raise `UserError` unless the scheme is a transformer that learns from points alone."""
+    scheme = scheme.scheme if isinstance(scheme, OnColumns) else scheme
     name = getattr(scheme, "__name__", type(scheme).__name__)
     if isinstance(scheme, type) or not (hasattr(scheme, "fit") and hasattr(scheme, "transform")):
         raise UserError(
@@ -64,9 +73,8 @@ def _needs_targets(scheme: Any) -> bool:
     if hasattr(scheme, "__sklearn_tags__") and get_tags(scheme).target_tags.required:
         return True
     y = inspect.signature(scheme.fit).parameters.get("y") if hasattr(scheme, "fit") else None
-    steps = (step for _, step in getattr(scheme, "steps", ()))
     needed = y is not None and y.default is inspect.Parameter.empty
-    return needed or any(_needs_targets(step) for step in steps)
+    return needed or any(_needs_targets(member) for member in members(scheme))
 
 
 def normalize(
@@ -91,6 +99,11 @@ def normalize(
         # Numerical warnings (overflow, a power that did not converge) are judged by the outcome.
         with warnings.catch_warnings(), np.errstate(all="ignore"):
             warnings.simplefilter("ignore", RuntimeWarning)
+            sparse = find_sparse(x)
+            if sparse is not None:
+                check_sparse(scheme, sparse, fold)
+                fits = decompositions or Decompositions(x)
+                return normalize_sparse(scheme, sparse, x_test, dtype, fits)
             if fold or not isinstance(x, np.ndarray):
                 return _normalize_on_demand(
                     scheme, read_only[0], read_only[1], dtype, decompositions
@@ -102,15 +115,15 @@ def normalize(
         raise
     except MemoryError as error:
         raise UserError(
-            f"normalizer {type(scheme).__name__}: needs more memory than there is ({error}); "
+            f"normalizer {name_scheme(scheme)}: needs more memory than there is ({error}); "
             f"{FEWER_FEATURES}"
         ) from error
     except ValueError as error:
-        name = type(scheme).__name__
+        name = name_scheme(scheme)
         raise UserError(f"normalizer {name}: {' '.join(str(error).split())}") from error
     if z_test.shape[1] != z.shape[1]:
         raise UserError(
-            f"normalizer {type(scheme).__name__}: gives {z.shape[1]} features for the training "
+            f"normalizer {name_scheme(scheme)}: gives {z.shape[1]} features for the training "
             f"points and {z_test.shape[1]} for the test points; they must be the same ones"
         )
     return z, z_test
@@ -127,7 +140,7 @@ def _fit(scheme: Any, x: Array, decompositions: Decompositions | None) -> None:
     elif x.dtype == np.float64 or getattr(scheme, "fits_in_float64", False):
         scheme.fit(x)
     elif learns_by_blocks(scheme):
-        first, *other_blocks = blocks(len(x), POINTS_PER_BLOCK)
+        first, *other_blocks = blocks(len(x), CONVERTED_POINTS_PER_BLOCK)
         scheme.fit(x[first].astype(np.float64))
         for block in other_blocks:
             scheme.partial_fit(x[block].astype(np.float64))
@@ -141,7 +154,7 @@ def _normalize_on_demand(
     """Return points under a scheme, which is fitted on x block by block."""
     points_decompositions = decompositions or Decompositions(x)
     learn(scheme, x, points_decompositions)
-    name = type(scheme).__name__
+    name = name_scheme(scheme)
 
     def transform(rows: Array) -> Array:
         output = scheme.transform(rows.astype(np.float64, copy=False))
@@ -152,21 +165,21 @@ def _normalize_on_demand(
     scheme_map = _find_map(scheme, sample, z, points_decompositions)
     fold = None if scheme_map is None else choose_fold(scheme_map, sample, dtype)
 
-    def pair() -> tuple[Surrogate, Surrogate]:
+    def surrogates() -> tuple[Surrogate, Surrogate]:
+        """Return the surrogates of the raw points and of the points under the scheme."""
         surrogate = points_decompositions.surrogate
         if scheme_map is None:
-            return surrogate, Surrogate(
-                surrogate_rows(normalized, mean := compute_mean(normalized)) + mean
-            )
+            mean = compute_mean(normalized)
+            return surrogate, Surrogate(surrogate_rows(normalized, mean) + mean)
         centred_rows = points_decompositions.centred_rows + (
             points_decompositions.mean - scheme_map.centre
         )
         return surrogate, Surrogate(scheme_map.apply(centred_rows) + scheme_map.image)
 
-    normalized = Under(x, transform, z.shape[1], dtype, scheme_map, fold, pair)
+    normalized = Under(x, transform, z.shape[1], dtype, scheme_map, fold, surrogates)
     if not len(x_test):
         return normalized, np.empty((0, z.shape[1]), dtype)
-    return normalized, Under(x_test, transform, z.shape[1], dtype, scheme_map, fold, pair)
+    return normalized, Under(x_test, transform, z.shape[1], dtype, scheme_map, fold, surrogates)
 
 
 def _find_map(
@@ -189,11 +202,11 @@ def _find_map(
 
 def _transform(scheme: Any, x: Array, dtype: Any) -> Array:
     """Return points x (P, N) transformed; x itself if unchanged."""
-    name = type(scheme).__name__
+    name = name_scheme(scheme)
     if x.dtype == np.dtype(dtype) == np.float64 and np.shares_memory(scheme.transform(x[:1]), x):
         return _check_output(name, scheme.transform(x), len(x), dtype)
     z = np.empty((0, 0))
-    for block in blocks(len(x), POINTS_PER_BLOCK):
+    for block in blocks(len(x), CONVERTED_POINTS_PER_BLOCK):
         z_block = scheme.transform(x[block].astype(np.float64, copy=False))
         z_block = _check_output(name, z_block, block.stop - block.start, dtype)
         if not len(z):

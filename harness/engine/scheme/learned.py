@@ -3,6 +3,7 @@
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 from sklearn.base import clone
 from sklearn.pipeline import Pipeline
 from sklearn.preprocessing import QuantileTransformer, RobustScaler
@@ -11,6 +12,7 @@ from sklearn.utils import check_random_state, get_tags, resample
 from normbench.datasets.on_disk.points import Array, Points, Rows, rows_per_block
 from normbench.datasets.values import FLOAT64_BYTES, UserError, available_bytes, refuse_larger
 from normbench.normalizers.decomposition import Decompositions, blocks
+from normbench.normalizers.on_columns import OnColumns
 from normbench.normalizers.rotation import RandomRotation
 
 COLUMNS_SHARE = 1 / 8  # of the free memory, for some columns of all points
@@ -24,6 +26,8 @@ def learn(scheme: Any, x: Rows, decompositions: Decompositions) -> None:
     """
     if isinstance(scheme, Pipeline):
         _learn_chain(scheme, x)
+    elif isinstance(scheme, OnColumns):
+        _learn_selected(scheme, x)
     elif hasattr(scheme, "learn"):
         scheme.learn(decompositions)
     elif isinstance(scheme, RandomRotation) or not get_tags(scheme).requires_fit:
@@ -58,6 +62,27 @@ def _learn_chain(chain: Pipeline, x: Rows) -> None:
             continue
         learn(link, points, Decompositions(points))
         points = _Linked(points, link)
+
+
+def _learn_selected(scheme: OnColumns, x: Rows) -> None:
+    """Fit a scheme on the features that it gets."""
+    scheme.select(x)
+    if len(scheme.positions_):
+        selected = _Selected(x, scheme.positions_)
+        learn(scheme.scheme, selected, Decompositions(selected))
+    scheme.note_width(_float64(x[:1]))
+
+
+class _Selected(Points):
+    """Some features of points (P, N), `(P, n)`."""
+
+    def __init__(self, x: Rows, positions: NDArray[np.intp]) -> None:
+        self.x, self.positions = x, positions
+        self.shape, self.dtype = (len(x), len(positions)), np.dtype(np.float64)
+
+    def read(self, first: int, last: int, out: Array | None = None) -> Array:
+        """Return rows `first` to `last - 1`."""
+        return _float64(self.x[first:last])[:, self.positions]
 
 
 class _Linked(Points):

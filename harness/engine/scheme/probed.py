@@ -133,11 +133,8 @@ def find_effects(scheme_map: Probed, z: Rows) -> Effects:
     if scheme_map.matrix.ndim == 1:
         scheme_map = scheme_map._replace(matrix=np.diag(scheme_map.matrix))
     largest_entry = np.abs(scheme_map.matrix).max(initial=0.0)
-    is_square = scheme_map.matrix.shape[0] == scheme_map.matrix.shape[1]
-    diagonal = scheme_map.matrix.diagonal() if is_square else np.empty(0)
-    rotates = not is_square or bool(
-        np.abs(scheme_map.matrix - np.diag(diagonal)).max() > MAP_TOLERANCE * largest_entry
-    )
+    is_used = np.abs(scheme_map.matrix) > MAP_TOLERANCE * largest_entry
+    rotates = bool((is_used.sum(axis=1) > 1).any())  # features may stand in another order
     if rotates:
         products = scheme_map.matrix @ scheme_map.matrix.T
         # A dropped direction gives zeros.
@@ -147,7 +144,8 @@ def find_effects(scheme_map: Probed, z: Rows) -> Effects:
             > 1e-6
         )
     else:
-        scales = bool(np.abs(diagonal - 1).max(initial=0.0) > 1e-6)
+        factors = np.where(is_used, scheme_map.matrix, 0.0).sum(axis=1)
+        scales = bool(np.abs(factors - 1).max(initial=0.0) > 1e-6)
     origin = scheme_map.image - scheme_map.matrix @ scheme_map.centre
     spread = compute_deviations(z, compute_mean(z))
     reach = np.abs(scheme_map.matrix) @ np.abs(scheme_map.centre)

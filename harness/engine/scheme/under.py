@@ -41,6 +41,8 @@ class Under(Points):
         self.x, self.transform, self.map, self.fold, self._pair = x, transform, map, fold, pair
         self.shape, self.dtype = (len(x), width), np.dtype(dtype)
 
+        self.density = x.density if isinstance(x, Points) else 1.0
+
     def read_ahead(self, first: int, last: int) -> None:
         """Announce which rows are read next, see `Points.read_ahead`."""
         if isinstance(self.x, Points):

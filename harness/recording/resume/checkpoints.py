@@ -28,8 +28,8 @@ T = TypeVar("T")
 CHECKPOINT_NAME = re.compile(r"[0-9a-f]{64}(\.npz|\.\w+\.draft)")
 DAY = 86400.0
 MAX_AGE = {".npz": 30 * DAY, ".draft": DAY}  # after which files are removed
-LIBRARIES = ("numpy", "scipy", "autograd", "scikit-learn")
-ROOMS = ("normbench", "normbench.costs", "normbench.optimizers")
+CHECKPOINT_LIBRARIES = ("numpy", "scipy", "autograd", "scikit-learn")
+CHECKPOINT_PACKAGES = ("normbench", "normbench.costs", "normbench.optimizers")
 DIGEST = "digest"
 SAVING_INTERVAL = 20  # at least, in units of the time that saving takes
 
@@ -140,8 +140,8 @@ def tidy(folders: Path) -> None:
 @cache
 def code() -> str:
     """Return a digest of the code of this project, and of the versions of its libraries."""
-    digest = hashlib.sha256(repr([version(name) for name in LIBRARIES]).encode())
-    for room in ROOMS:
+    digest = hashlib.sha256(repr([version(name) for name in CHECKPOINT_LIBRARIES]).encode())
+    for room in CHECKPOINT_PACKAGES:
         for file in sorted(Path(str(files_of(room))).rglob("*.py")):
             digest.update(file.read_bytes())
     return digest.hexdigest()

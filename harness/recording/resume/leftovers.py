@@ -25,7 +25,7 @@ LEDGER = "sweep.json"  # in the folder of a sweep: facts for its jobs, under eve
 MAX_LEDGER = 1 << 28  # bytes
 PENDING = "pending"  # the subfolder of records that are not yet in the store
 NO_JOB = "0"  # the descent of a job without one
-REFUSED = ".refused"  # the suffix of a record that the store refused
+REFUSED_SUFFIX = ".refused"  # the suffix of a record that the store refused
 
 
 def hold(folder: Path) -> IO[str]:
@@ -216,7 +216,7 @@ def _recover(writer: Writer, file: Path, folders: Path) -> bool:
     except StoreLostError:
         raise
     except Exception as error:  # no record may stop later commands
-        refused_file, reason = file.with_suffix(REFUSED), clean.first_line(error)
+        refused_file, reason = file.with_suffix(REFUSED_SUFFIX), clean.first_line(error)
         with suppress(OSError):  # the folder may be read-only
             file = file.replace(refused_file)
         print(f"{file}: could not be logged and is set aside ({reason})", file=sys.stderr)

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from normbench import names
-from normbench.recording.resume.leftovers import LEDGER, PENDING, REFUSED
+from normbench.recording.resume.leftovers import LEDGER, PENDING, REFUSED_SUFFIX
 from normbench.recording.resume.orphans import end_with
 from normbench.recording.store.connection import StoreLostError
 from normbench.recording.store.records import RecordHeader, of_failure
@@ -66,7 +66,7 @@ def write_record(
             outcome = {"failure": "bug", "reason": failed.scheme.tags[names.REASON.key]}
             run_id = writer.write(failed)
             if file.is_file():
-                file.replace(file.with_suffix(REFUSED))
+                file.replace(file.with_suffix(REFUSED_SUFFIX))
     except (StoreLostError, OSError) as error:
         if not file.is_file():
             _save(record, file, ledger)  # a full disk may have room again

@@ -141,18 +141,27 @@ def code_of(module: str) -> str:
 
 
 def _members(component: Any) -> Iterator[Any]:
-    """Yield the schemes of a pipeline, or an optimizer and its scheme; else the component.
+    """Yield the schemes of a pipeline, or a component and the schemes that it holds.
 
-    The settings of those schemes are no parameters, or only a part of them is.
+    These are the schemes of an optimizer, of a `ColumnTransformer`, and the one that is on some
+    columns. The settings of those schemes are no parameters, or only a part of them is.
     """
-    steps = getattr(component, "steps", None)
-    if steps and type(component).__module__.startswith("sklearn."):
+    if steps := _entries(component, "steps"):
         for _, step in steps:
             yield from _members(step)
-    else:
-        yield component
-        if isinstance(component, Optimizer) and component.scheme is not None:
-            yield from _members(component.scheme)
+        return
+    yield component
+    held = [getattr(component, "scheme", None)]
+    held += [scheme for _, scheme, _ in _entries(component, "transformers")]
+    for scheme in held:
+        if hasattr(scheme, "fit"):
+            yield from _members(scheme)
+
+
+def _entries(component: Any, attribute: str) -> list[Any]:
+    """Return the named schemes of one of scikit-learn's composed schemes; empty for any other."""
+    is_composed = type(component).__module__.startswith("sklearn.")
+    return list(getattr(component, attribute, None) or ()) if is_composed else []
 
 
 def _settings(component: Any) -> list[str]:
@@ -160,7 +169,10 @@ def _settings(component: Any) -> list[str]:
     params = component.get_params() if hasattr(component, "get_params") else {}
     plain = (bool, int, float, str, tuple, type(None))
     assignments = [f"{key}={value!r}" for key, value in params.items() if isinstance(value, plain)]
-    return [type(component).__qualname__, *sorted(assignments)]
+    selections = [getattr(component, "columns", None)]
+    selections += [columns for _, _, columns in _entries(component, "transformers")]
+    selected = [str(columns) for columns in selections if hasattr(columns, "positions")]
+    return [type(component).__qualname__, *sorted(assignments), *selected]
 
 
 def _module_of(component: Any) -> str:

@@ -12,7 +12,7 @@ from normbench import names
 from normbench.datasets import UserError
 from normbench.job import Outcome
 from normbench.measures import FOLLOWS, explained
-from normbench.measures.contract import BEST, RULES, VERDICTS, Findings
+from normbench.measures.contract import BEST_STEP, RULES, STEP_VERDICTS, Findings
 from normbench.measures.grid import summarize_grid
 from normbench.measures.histories import rejudge_histories
 from normbench.recording.reuse.recorded import RecordedRun
@@ -87,14 +87,16 @@ def _rejudge_histories(
     steps = tuple(_with_theory(run, step) for step in rejudge_histories(histories, rules))
     best, chosen = judging.find_shown_step(steps, literal(header.params.get("shown_step")))
     size = None if best is None else steps[best].step_size
-    changed = {BEST: size != run.shown_step_size, RULES: rules != rules_of(run.params)}
-    follows = {str(name): str(dependency) for name, dependency in histories[FOLLOWS]}
+    has_changed = {BEST_STEP: size != run.shown_step_size, RULES: rules != rules_of(run.params)}
+    dependencies = {str(name): str(dependency) for name, dependency in histories[FOLLOWS]}
     valid = {
-        name: dependency for name, dependency in follows.items() if not changed.get(dependency)
+        name: dependency
+        for name, dependency in dependencies.items()
+        if not has_changed.get(dependency)
     }
     findings = _findings(run, valid, steps, best, chosen)
-    invalid = sorted(follows.keys() - valid.keys())
-    if invalid:
+    invalid = sorted(dependencies.keys() - valid.keys())
+    if invalid:  # they take another descent
         findings = replace(
             findings, tags={**findings.tags, names.DESCEND_AGAIN.key: ",".join(invalid)}
         )
@@ -152,7 +154,7 @@ def _findings(
     """Return the valid findings of a run, with new findings of the grid."""
     row = run.row
     grid_findings = summarize_grid(steps, chosen)
-    recorded_names = [name for name, dependency in valid.items() if dependency != VERDICTS]
+    recorded_names = [name for name, dependency in valid.items() if dependency != STEP_VERDICTS]
     metrics, tags = (
         {name: row[f"{prefix}{name}"] for name in recorded_names if f"{prefix}{name}" in row}
         for prefix in (names.METRICS, names.TAGS)
@@ -177,7 +179,9 @@ def _with_theory(run: RecordedRun, step: Step) -> Step:
     if step.step_size not in run.steps.index:
         return step
     row = run.steps.loc[step.step_size].dropna()
-    families = tuple(f"{names.METRICS}{family}" for family in (names.THEORY, names.OWN_UNITS))
+    families = tuple(
+        f"{names.METRICS}{family}" for family in (names.THEORY_PREFIX, names.OWN_UNITS)
+    )
     predictions = {
         key.removeprefix(names.METRICS): row[key] for key in row.index if key.startswith(families)
     }

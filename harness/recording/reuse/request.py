@@ -17,7 +17,7 @@ from typing import Any
 
 DATASETS_PREFIX = "normbench.datasets."
 SELF_CONTAINED = ("bundled", "gaussian", "broken", "shapes")  # modules whose data depend on no file
-LIBRARIES = ("numpy", "scipy", "scikit-learn", "autograd")
+REQUEST_LIBRARIES = ("numpy", "scipy", "scikit-learn", "autograd")
 # The options of schemes, too: chains and preconditioned optimizers name them.
 CODE_ROOMS = ("", "costs", "datasets", "optimizers", "conf.normalizer")
 UNRELATED_SETTINGS = ("tracking", "reuse", "checkpoint", "packages", "study", "figures")
@@ -51,4 +51,4 @@ def _code() -> list[str]:
         files = (file for file in folder.rglob("*") if file.suffix in (".py", ".yaml"))
         for file in sorted(files):
             code_hash.update(f"{name}/{file.relative_to(folder)}\n".encode() + file.read_bytes())
-    return [code_hash.hexdigest(), sys.version, *(version(name) for name in LIBRARIES)]
+    return [code_hash.hexdigest(), sys.version, *(version(name) for name in REQUEST_LIBRARIES)]

@@ -252,7 +252,7 @@ class Store:
             cause = (isinstance(error, StoreLostError) and error.__cause__) or error
             suggestion = f"tracking.uri={uris.of_file(suggested_path('mlflow.db'))}"
             why, remedy = (
-                stores.REFUSED
+                stores.REFUSED_ACCESS
                 if stores.is_refused(cause)
                 else (
                     clean.first_line(cause),

@@ -20,8 +20,12 @@ from normbench.results.store.errors import ResultsError
 from normbench.results.store.run_checks import without_interrupted
 from normbench.results.store.runs import of_sweep, sweeps
 
-EXPERIMENTS = "experiments.json"
-SWEEPS, JOBS, ARTIFACTS = "sweeps/", "jobs/", "artifacts/"  # prefixes of the members of a file
+EXPERIMENTS_FILE = "experiments.json"
+SWEEPS, JOBS_FOLDER, ARTIFACTS = (
+    "sweeps/",
+    "jobs/",
+    "artifacts/",
+)  # prefixes of the members of a file
 KeepArtifact = Callable[[str, Path], str]  # from name and file to the SHA-256
 ReportJobs = Callable[[int], None]  # called with the number of finished jobs
 
@@ -90,12 +94,12 @@ class Export:
         header_fields = {"sweeps": self.sweeps, "counts": counts}
         with packed(file, overwrite, header_fields) as pack:
             tags = {entry.name: self._tags(entry) for entry in self.experiments.values()}
-            pack.add(EXPERIMENTS, copies.text(tags))
+            pack.add(EXPERIMENTS_FILE, copies.text(tags))
             for number, run in enumerate(self.jobs):
                 steps = sorted(self.steps[run.info.run_id], key=lambda step: step.info.start_time)
                 job = JobCopy(self._run(run, pack), [self._run(step, pack) for step in steps])
                 job = job.restricted_to(self.sweeps)
-                pack.add(f"{JOBS}{job.scheme.origin}.json", copies.text(job))
+                pack.add(f"{JOBS_FOLDER}{job.scheme.origin}.json", copies.text(job))
                 count(counts, job.runs)
                 counts[names.JOBS.key] += 1
                 report(number + 1)

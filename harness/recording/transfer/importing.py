@@ -20,7 +20,13 @@ from normbench.recording.store.writer import Writer
 from normbench.recording.transfer import copies, exporting
 from normbench.recording.transfer.archive import Unpacked, user_errors
 from normbench.recording.transfer.copies import COUNT_NAMES, JOBS_FILE, JobCopy, RunCopy
-from normbench.recording.transfer.exporting import ARTIFACTS, EXPERIMENTS, JOBS, SWEEPS, ReportJobs
+from normbench.recording.transfer.exporting import (
+    ARTIFACTS,
+    EXPERIMENTS_FILE,
+    JOBS_FOLDER,
+    SWEEPS,
+    ReportJobs,
+)
 from normbench.results.pages import description
 from normbench.results.pages.publishing import describe
 from normbench.results.store import stores
@@ -42,15 +48,15 @@ class Contents:
     """
 
     def __init__(self, file: Unpacked) -> None:
-        self.file, self.used = file, {EXPERIMENTS}
+        self.file, self.used = file, {EXPERIMENTS_FILE}
         self.sweeps: list[RunCopy] = []
         self.jobs: list[str] = []  # names of members
         self._named: set[str] = set()  # the sweeps that runs name
         with user_errors(file.file):
-            self.experiments = copies.experiments_of(file.content(EXPERIMENTS))
+            self.experiments = copies.experiments_of(file.content(EXPERIMENTS_FILE))
             runs: set[str] = set()
             for name in sorted(file.members):
-                if name.startswith((SWEEPS, JOBS)):
+                if name.startswith((SWEEPS, JOBS_FOLDER)):
                     self._register(name, runs)
             self.sweeps.sort(key=lambda copy: (copy.sweep, copy.started))
             sweep_experiments = {(copy.sweep, copy.experiment) for copy in self.sweeps}

@@ -14,12 +14,12 @@ from normbench.results.compare.reached import thresholds_that_hold
 from normbench.results.figures.base import style
 from normbench.results.store import dataset_inputs as inputs
 from normbench.results.store.rows import as_rows, shared_value
-from normbench.results.store.runs import HISTORIES, QUARTILES, Sweep, which_step
+from normbench.results.store.runs import HISTORY_KEYS, QUARTILE_KEYS, Sweep, which_step
 
 SchemeArrays = Mapping[str, Any]  # the recorded arrays of one scheme, by name
 ArraysByLabel = Mapping[str, SchemeArrays]  # keys: the labels of the schemes
 NEEDED_COLUMNS = (names.STEP_TAG.column, names.FINAL_COST.column, names.STEP_SIZE.column)
-START_COST = "start_cost"  # a column of scheme rows, NaN where the cost is not known
+START_COST_COLUMN = "start_cost"  # a column of scheme rows, NaN where the cost is not known
 
 
 @dataclass(frozen=True)
@@ -91,7 +91,7 @@ def _with_needed_columns(rows: pd.DataFrame) -> pd.DataFrame:
 def improves_on_start(scheme: Mapping[Any, Any], cost: float) -> bool:
     """Return whether a final cost is at most the start's; True where counts are compared."""
     counted = scheme.get(names.COMPARED.column) == names.MISCLASSIFICATIONS
-    start = pd.to_numeric(scheme.get(START_COST), errors="coerce")
+    start = pd.to_numeric(scheme.get(START_COST_COLUMN), errors="coerce")
     return bool(counted or pd.isna(start) or cost <= start)
 
 
@@ -100,14 +100,14 @@ def with_start_costs(sweep: Sweep, rows: pd.DataFrame) -> pd.DataFrame:
     cost_key = names.TRAIN_COST.key
     cost_histories = sweep.histories(rows, [cost_key])
     if cost_key not in cost_histories:
-        return rows.assign(**{START_COST: float("nan")})
+        return rows.assign(**{START_COST_COLUMN: float("nan")})
     start_costs = cost_histories[cost_histories["iteration"] == 0].set_index("run_id")[cost_key]
-    return rows.assign(**{START_COST: rows["run_id"].map(start_costs)})
+    return rows.assign(**{START_COST_COLUMN: rows["run_id"].map(start_costs)})
 
 
 def histories(sweep: Sweep, runs: pd.DataFrame) -> pd.DataFrame:
     """Return the histories of runs: costs, misclassifications, and recorded quartiles."""
-    return sweep.histories(runs, (*HISTORIES, *QUARTILES))
+    return sweep.histories(runs, (*HISTORY_KEYS, *QUARTILE_KEYS))
 
 
 def title(experiment: str, rows: pd.DataFrame) -> str:
@@ -121,7 +121,7 @@ def title(experiment: str, rows: pd.DataFrame) -> str:
     dataset_columns = (names.setting("dataset"), names.DATASET.column)
     dataset = next(filter(None, (shared_value(rows, name) for name in dataset_columns)), "")
     cost_label = experiment.removeprefix(f"{dataset}-") if dataset else experiment
-    dataset_sizes = [shared_value(rows, name) for name in inputs.SIZES]
+    dataset_sizes = [shared_value(rows, name) for name in inputs.SIZE_FIELDS]
     train, test, features = (f"{float(size):g}" if size else "" for size in dataset_sizes)
     test_label = f"{test} test points" if test not in ("", "0") else ""
     title_parts = [dataset.replace("_", " "), f"{train} x {features}" if train and features else ""]

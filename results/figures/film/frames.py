@@ -13,7 +13,7 @@ from normbench.results.figures.contours import LEVEL_COUNT
 from normbench.results.figures.data import RASTER_POINTS
 from normbench.results.figures.film.reel import Reel, View
 
-AXIS_NAME_LETTERS = 24  # letters of a line of the vertical label
+FILM_NAME_LETTERS = 24  # letters of a line of the vertical label
 DOT_COLOR_MAP = "plasma"  # of iterations, from dark to bright
 
 
@@ -66,7 +66,7 @@ def _set_view(axis: Any, view: View, signs: Any, axis_names: Sequence[str]) -> N
     limits = (axis.set_xlim, axis.set_ylim)
     for set_limits, centre, sign in zip(limits, view.centre, signs):
         set_limits(centre - sign * view.half, centre + sign * view.half)
-    style.label_plane(axis, axis_names, AXIS_NAME_LETTERS)
+    style.label_plane(axis, axis_names, FILM_NAME_LETTERS)
 
 
 def legend_lines(reel: Reel) -> list[str]:

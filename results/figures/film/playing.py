@@ -18,13 +18,13 @@ from normbench.results.figures.film import frames
 from normbench.results.figures.film.reel import Reel, View
 from normbench.results.safe import clean
 
-TEMPLATE = resources.files("normbench.results.figures.film") / "film.svg.jinja"
+FILM_TEMPLATE = resources.files("normbench.results.figures.film") / "film.svg.jinja"
 GIF_SHAPE = Shape(7.2, 11.0, 1.5, 90, 1)  # small: a GIF stores every pixel of every frame
 FRAME_HEIGHT, PANEL_SIDE = 7.9, 3.15  # inches
 PANEL_CORNERS = ((0.75, 4.25), (0.75, 0.6))  # the lower left corners, in inches
 FRAME_TIME, KEY_FRAME_TIME, LAST_FRAME_TIME = 90, 1400, 3000  # milliseconds
 COUNTER_NAMES = ("L", "condition number", "iterations to 1%")
-DIGITS = 5
+COORDINATE_DIGITS = 5
 NOTE_SIZE = (7.2, 9.0)  # the width in inches and the font in points of an SVG's lines
 
 
@@ -156,7 +156,7 @@ def write_svg(reel: Reel, title: str, file: Path, provenance: Mapping[str, str])
     from jinja2 import Environment, StrictUndefined
 
     environment = Environment(autoescape=True, undefined=StrictUndefined, trim_blocks=True)
-    template = environment.from_string(TEMPLATE.read_text(encoding="utf-8"))
+    template = environment.from_string(FILM_TEMPLATE.read_text(encoding="utf-8"))
     document = template.render(
         title=clean.sanitize(title),
         about=clean.sanitize(output.describe_provenance(provenance)),
@@ -224,6 +224,6 @@ def _view_numbers(view: View) -> Any:
 
 
 def _round(values: Any) -> Any:
-    """Return numbers rounded to `DIGITS` significant digits, as lists."""
-    rounded = [float(f"{value:.{DIGITS}g}") for value in np.ravel(values)]
+    """Return numbers rounded to `COORDINATE_DIGITS` significant digits, as lists."""
+    rounded = [float(f"{value:.{COORDINATE_DIGITS}g}") for value in np.ravel(values)]
     return np.reshape(rounded, np.shape(values)).tolist()

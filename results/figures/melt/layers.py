@@ -17,11 +17,11 @@ from normbench.results.figures.base.material import SchemeArrays
 
 Array = NDArray[np.float64]
 LAYER_CURVATURE = "layer_curvature"
-CURVATURE_TOLERANCE = 1e-6  # relative: closer curvatures are equal
+EQUAL_CURVATURE_TOLERANCE = 1e-6  # relative: closer curvatures are equal
 SEPARATED_SHARE = 0.015  # of the start's excess: a line separates neighbours that both have more
 THIN_SHARE = 0.002  # of the start's excess: thinner neighbours are merged
 GONE_RATIO = 0.1  # a layer with a smaller share left counts as gone
-MAX_ITERATIONS = 500  # of more iterations, evenly spaced ones are drawn
+MAX_DRAWN_ITERATIONS = 500  # of more iterations, evenly spaced ones are drawn
 TAG_TOLERANCE = 1e-5  # relative: step sizes in tags have six digits
 
 
@@ -80,7 +80,7 @@ class Layers:
     @cached_property
     def distinct(self) -> NDArray[np.int64]:
         """The first index of each group of equal curvatures, `(m,)`; each group counts once."""
-        is_smaller = self.curvature[1:] < self.curvature[:-1] * (1 - CURVATURE_TOLERANCE)
+        is_smaller = self.curvature[1:] < self.curvature[:-1] * (1 - EQUAL_CURVATURE_TOLERANCE)
         return np.flatnonzero(np.r_[True, is_smaller])
 
     @cached_property
@@ -159,7 +159,7 @@ class Layers:
         Measured layers have only the history of the best run; None for other step sizes.
         """
         if self.ends is None:
-            count = min(self.iterations, MAX_ITERATIONS) + 1
+            count = min(self.iterations, MAX_DRAWN_ITERATIONS) + 1
             iterations = np.unique(np.linspace(0, self.iterations, count).round().astype(int))
             remaining = np.array([self.remaining_excess(step, int(k)) for k in iterations])
             return iterations, np.add.reduceat(remaining, self.drawn, axis=1)

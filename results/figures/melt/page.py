@@ -9,7 +9,7 @@ from matplotlib.patches import Rectangle
 
 from normbench.results.figures.base import inline, style, ticks
 from normbench.results.figures.base.style import Shape
-from normbench.results.figures.melt.schemes import MAX_SCHEMES, Melt, percent, summary_sentence
+from normbench.results.figures.melt.schemes import MAX_MELT_SCHEMES, Melt, percent, summary_sentence
 
 MAX_PAGE_HEIGHT = 9.0  # inches
 MIN_PANEL_HEIGHT = 0.35  # inches
@@ -26,7 +26,7 @@ def max_schemes(shape: Shape) -> int:
     return max(
         1,
         min(
-            MAX_SCHEMES,
+            MAX_MELT_SCHEMES,
             int((MAX_PAGE_HEIGHT - 15.5 * line_height) / (3.7 * line_height + MIN_PANEL_HEIGHT)),
         ),
     )

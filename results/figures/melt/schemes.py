@@ -19,7 +19,7 @@ from normbench.results.figures.melt.layers import (
 from normbench.results.figures.windows import LOWEST_COST_NOTE
 from normbench.results.store.rows import as_rows, number_in
 
-MAX_SCHEMES = 6  # schemes in a figure
+MAX_MELT_SCHEMES = 6  # schemes in a figure
 PEAK_RATIO = 1.02  # times the start's excess: higher peaks of a history are mentioned
 TIED_EXCESS = 1e-6  # of the start's excess: schemes that differ by less are drawn once
 NO_LAYERS_REASON = "recorded without layers (reuse=false descends again)"
@@ -149,7 +149,7 @@ def _look_equal(first_melt: Melt, second_melt: Melt) -> bool:
 
 
 def choose_melts(
-    all_melts: Sequence[Melt], max_count: int = MAX_SCHEMES
+    all_melts: Sequence[Melt], max_count: int = MAX_MELT_SCHEMES
 ) -> tuple[list[Melt], list[Melt]]:
     """Return a number of schemes, and the others.
 

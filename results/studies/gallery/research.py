@@ -12,8 +12,9 @@ from normbench.results.compare.reached import excess_left, first_iteration_below
 from normbench.results.store.rows import as_rows
 from normbench.results.store.runs import Sweep
 from normbench.results.studies.gallery import arrays_of_only_scheme, at_cost
+from normbench.results.studies.gallery.scaling import dummies as dummies
+from normbench.results.studies.gallery.scaling import target_scaling as target_scaling
 
-EPSILON = "optimizer.epsilon"
 LANDING_ROUNDING = 1e-6  # relative, of a position: gradients shrink to 1e-8 of the first
 DATA_KIND, DATA_SCALE = names.setting("dataset.kind"), names.setting("dataset.scale")
 
@@ -336,6 +337,17 @@ def solver_buys(sweep: Sweep) -> dict[str, float]:
     return {f"{key}_reached": float(pd.notna(value)) for key, value in zip(keys, iterations)}
 
 
+def sparse_features(sweep: Sweep) -> dict[str, float]:
+    """Return `gap`: the largest `|sparse / dense - 1|` of the costs of a scheme's best run."""
+    rows = sweep.of_role(names.SCHEME)
+    is_sparse = rows[names.setting("dataset.sparse")].astype(str).str.lower() == "true"
+    costs = [
+        sweep.histories(part).set_index(["normalizer", "iteration"])[names.TRAIN_COST.key]
+        for part in (rows[is_sparse], rows[~is_sparse])
+    ]
+    return {"gap": float((costs[0] / costs[1] - 1).abs().max())}
+
+
 def statistics_before_the_split(sweep: Sweep) -> dict[str, float]:
     """Return `SCHEME_POINTS`, the bias of the cross-validated error.
 
@@ -347,55 +359,6 @@ def statistics_before_the_split(sweep: Sweep) -> dict[str, float]:
     means = rows.groupby(keys)[names.FOLDS_ERROR.column].mean().unstack()
     biases = means["all"] - means["train"]
     return {f"{scheme}_{points}": float(value) for (scheme, points), value in biases.items()}
-
-
-def target_scaling(sweep: Sweep) -> dict[str, float]:
-    """Return what schemes of the target change, from the costs of every iteration.
-
-    `scaled_gap`: the largest difference of the shares of the excess, of a target over its maximum.
-    `bias_share`: the share of the starting excess that centring removes. `iterations_SCHEME`: to
-    1e-3 of the excess; `iterations_absolute`: of the centred target to 1e-3 of the excess of the
-    raw one. `own_units_gap`: the relative spread of the final costs in own units. `adam_gap`: the
-    largest `|4096 cost / other cost - 1|` of Adam, of a target over 64 against 64 times its step
-    size and epsilon. `adam_TARGET`: how many times fewer iterations it takes, at equal settings.
-    """
-    jobs = sweep.of_role(names.SCHEME).set_index("run_id")
-    steps = sweep.of_role(names.STEP)
-    excesses: dict[tuple[str, ...], Array] = {}  # by optimizer, scheme, step size and epsilon
-    costs: dict[tuple[str, ...], Array] = {}
-    parents = dict(zip(steps["run_id"], steps["parent"]))
-    for run_id, history in sweep.histories(steps, [names.TRAIN_COST.key]).groupby("run_id"):
-        job = jobs.loc[parents[run_id]]
-        scheme = str(job[names.setting("dataset.target_scheme")])
-        key = [job[names.OPTIMIZER.column], "over_64" if "minmax" in scheme else scheme]
-        if key[0] == "adam":
-            key += [f"{float(history['step_size'].iloc[0]):g}", job[names.setting(EPSILON)]]
-        costs[tuple(key)] = history[names.TRAIN_COST.key].to_numpy()
-        excesses[tuple(key)] = costs[tuple(key)] - float(job[names.MINIMUM.column])
-
-    def count(key: tuple[str, ...], goal: float) -> float:
-        return first_iteration_below(dict(enumerate(excesses[key])), goal)
-
-    plain = {key[1]: excess for key, excess in excesses.items() if key[0] == "gradient_descent"}
-    shares = {scheme: excess / excess[0] for scheme, excess in plain.items()}
-    gap = np.abs(shares["identity"] - shares["maxabs"]) / np.maximum(1, shares["identity"])
-    numbers = {"scaled_gap": float(gap.max())}
-    numbers["bias_share"] = float(1 - plain["centre"][0] / plain["identity"][0])
-    for scheme in ("identity", "centre", "standard"):
-        numbers[f"iterations_{scheme}"] = count(
-            ("gradient_descent", scheme), 1e-3 * float(plain[scheme][0])
-        )
-    goal = 1e-3 * float(plain["identity"][0])
-    numbers["iterations_absolute"] = count(("gradient_descent", "centre"), goal)
-    own_costs = jobs[jobs[names.OPTIMIZER.column] == "gradient_descent"][names.OWN_COST.column]
-    numbers["own_units_gap"] = float(own_costs.max() / own_costs.min() - 1)
-    slow, fast = (("adam", scheme, "0.03", "1e-08") for scheme in ("identity", "over_64"))
-    larger = costs["adam", "identity", "1.92", "6.4e-07"]
-    numbers["adam_gap"] = float(np.abs(64**2 * costs[fast] / larger - 1).max())
-    for name, share in names.TARGETS.items():
-        counts = [count(key, share * float(excesses[key][0])) for key in (slow, fast)]
-        numbers[f"adam_{name}"] = counts[0] / counts[1]
-    return numbers
 
 
 def where_a_step_lands(sweep: Sweep) -> dict[str, float]:

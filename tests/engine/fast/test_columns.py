@@ -30,7 +30,7 @@ def worthwhile(monkeypatch):
     """Merge small points too, moved and compared a few at a time."""
     monkeypatch.setattr(wrappers, "MIN_POINT_ENTRIES", 0)
     monkeypatch.setattr(columns, "FIRST_BLOCK_POINTS", 5)
-    monkeypatch.setattr("normbench.normalizers.decomposition.POINTS_PER_BLOCK", 70)
+    monkeypatch.setattr("normbench.normalizers.decomposition.CENTRED_POINTS_PER_BLOCK", 70)
 
 
 def repeated(rng, dtype=np.float64):

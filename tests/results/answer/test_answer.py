@@ -99,7 +99,7 @@ def test_an_excess_over_a_least_cost_of_its_own_is_called_its_own():
     assert "of the excess cost left" in answer.sentence(sweep, "e")
 
 
-@pytest.mark.parametrize(("minimum", "owner"), [(0.02, "its own"), (0.0005, "the")])
+@pytest.mark.parametrize(("minimum", "owner"), [(0.0015, "its own"), (0.0008, "the")])
 def test_least_costs_differ_by_more_than_a_thousandth_of_the_starts_excess(minimum, owner):
     sweep = known((0.3, 0.1))
     minima = sweep.runs["normalizer"].map({"a": minimum, "b": 0.0})
@@ -159,6 +159,27 @@ def test_the_question_names_a_few_schemes_and_counts_many():
         assert answer.question(Sweep("-", "s", every), "e").endswith(within)
     many = table(*((name, "converged", 0.1, "1") for name in "abcdef"))
     assert "6 schemes" in answer.question(many, "e")
+
+
+@pytest.mark.parametrize(("labels", "does"), [("a", "does a make"), ("ab", "do a and b make")])
+def test_the_question_of_no_descent_is_what_schemes_make_of_the_points(labels, does):
+    sweep = table(*((name, "", None, None) for name in labels))
+    none = sweep.runs.assign(**{names.setting("iterations"): "0"})
+    assert answer.question(Sweep("-", "s", none), "e") == f"What {does} of the points of e?"
+
+
+@pytest.mark.parametrize(
+    ("labels", "asks"),
+    [
+        ("a", "How few points of e does a leave misclassified?"),
+        ("ab", "Which of a and b leaves the fewest points of e misclassified?"),
+    ],
+)
+def test_the_question_of_counts_is_of_misclassified_points(labels, asks):
+    sweep = table(*((name, "converged", 0.1, "1") for name in labels))
+    counted = sweep.runs.assign(**{names.COMPARED.column: names.MISCLASSIFICATIONS})
+    counted[names.OPTIMIZER.column] = ""
+    assert answer.question(Sweep("-", "s", counted), "e") == asks
 
 
 def varied(name, texts):

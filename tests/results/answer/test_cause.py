@@ -62,6 +62,29 @@ def test_a_narrow_valley_and_a_round_bowl_are_the_cause():
 
 
 @pytest.mark.parametrize(
+    ("slow", "fast", "words"),
+    [
+        (1e3, 1.0, "a narrow valley (condition number 1000)"),
+        (999.0, 1.0, "stretched (condition number 1e3)"),
+        (9900.0, 1.0, "(condition number 9900)"),
+        (12000.0, 1.0, "(condition number 1.2e4)"),
+        (2.44e12, 1.0, "(condition number 2.4e12)"),
+        (100.0, 10.0, "round (10), so one step size suits every direction"),
+        (110.0, 10.1, "rounder (10)."),
+        (1e5, 1.0, "(1), so one step size suits every direction"),
+    ],
+)
+def test_the_shapes_of_costs_are_called_by_their_condition_numbers(slow, fast, words):
+    text = cause_of(slow=slow, fast=fast)
+    assert words.replace("1e3", "1000") in text
+
+
+def test_a_scheme_that_is_less_than_ten_times_rounder_is_no_cause():
+    assert cause_of(slow=100.0, fast=10.0)
+    assert cause_of(slow=99.0, fast=10.0) == ""
+
+
+@pytest.mark.parametrize(
     "changes",
     [
         {"fast": 2e4},  # no ten times rounder

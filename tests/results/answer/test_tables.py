@@ -314,3 +314,12 @@ def test_what_is_left_is_not_told_of_counts():
     sweep.runs[names.COMPARED.column] = names.MISCLASSIFICATIONS
     sweep.runs[names.FINAL_MISCLASSIFICATIONS.column] = 3.0
     assert "excess cost left" not in tables.summary(runs.Sweep("-", "s", sweep.runs))
+
+
+def test_a_summary_says_up_to_where_each_scheme_converges():
+    frame = made.runs(("x", "a", {1.0: 3.0}), ("x", "b", {1.0: 4.0}), ("x", "c", None)).runs
+    frame.loc[frame["role"] == "scheme", names.LARGEST_CONVERGENT.column] = [2.0, 4.0, np.nan]
+    frame.loc[frame["normalizer"] == "b", names.CENSORED.column] = "true"
+    table = tables.summary(runs.Sweep("-", "s", frame))
+    assert table["converges up to"].fillna("").tolist() == ["2", ">=4", ""]
+    assert table["verdict"].tolist() == ["not converged", "not converged", "failed"]

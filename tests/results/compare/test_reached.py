@@ -143,7 +143,7 @@ def test_a_goal_is_another_schemes_where_the_targets_differ_by_more_than_roundin
     schemes = pd.DataFrame({"experiment": "x", "setting": "", "split": 0, "scheme": ["a", "b"]})
     schemes[names.target("1e-2").column] = [0.01 * (1 + excess), 0.01]
     schemes = schemes.assign(**{names.target("1e-1").column: 0.1, names.MINIMUM.column: 0.0})
-    goals = reached._goals(schemes, "1e-2")
+    goals = reached.goals(schemes, "1e-2")
     assert goals["goal"].tolist() == [0.01, 0.01]
     assert goals["lowered"].tolist() == [lowered, False]
 

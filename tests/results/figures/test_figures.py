@@ -656,20 +656,6 @@ def test_a_figure_of_which_nothing_was_recorded_is_none(images, three):
     assert drawing.figure(three.sweep, three.name, "components") is None
 
 
-@pytest.mark.parametrize("shape", style.FORMATS)
-def test_a_format_sets_the_size(three, shape):
-    wanted = style.FORMATS[shape]
-    for name in ("histories", "step_sizes", "phase_diagram", "contours", "data", "spectrum"):
-        figure = draw(three, name, shape=wanted)
-        assert figure.get_figwidth() == wanted.width
-        assert figure.dpi == wanted.dpi
-        for axis in figure.axes:
-            box = axis.get_tightbbox()
-            # Nothing leaves the page: measured under a pixel.
-            assert box.x0 > -2
-            assert box.x1 < wanted.width * wanted.dpi + 2
-
-
 def test_files_say_where_they_come_from_and_no_password(three, tmp_path):
     (files,) = drawing.write(three.sweep, tmp_path, ["phase_diagram"]).values()
     assert [file.name for file in files] == [f"phase_diagram.{kind}" for kind in ("png", "svg")]

@@ -49,7 +49,7 @@ def test_without_step_sizes_there_is_no_axis_of_them(three, name):
 def tables(costs_of, best="0.1", verdicts=("not converged", "cycling")):
     steps = pd.DataFrame({"label": "a", STEP: [0.01, 0.1], COST: costs_of, "verdict": verdicts})
     known = {"label": ["a"], "normalizer": ["pca"], names.STEP_TAG.column: [best]}
-    return steps, pd.DataFrame(known | {material.START_COST: [1.0]})
+    return steps, pd.DataFrame(known | {material.START_COST_COLUMN: [1.0]})
 
 
 @pytest.mark.parametrize(("costs_of", "helps"), [([1.5, 1.2], False), ([1.5, 0.9], True)])

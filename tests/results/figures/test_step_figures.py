@@ -27,7 +27,7 @@ def table(label, verdicts, costs):
 
 def scheme(label, threshold=np.nan, best="1", start=1.0, **more):
     known = {"label": label, "normalizer": label, step_sizes.THRESHOLD: threshold}
-    return known | {names.STEP_TAG.column: best, material.START_COST: start} | more
+    return known | {names.STEP_TAG.column: best, material.START_COST_COLUMN: start} | more
 
 
 @pytest.mark.parametrize(

@@ -136,7 +136,7 @@ def test_thirty_features_have_a_row_and_a_name_each():
     parts = {"values": np.random.default_rng(1).random((9, 30)), "all": np.array(64)}
     parts["names"] = np.array([f"feature {n}" for n in range(30)])
     rows = pd.DataFrame({"label": list("abcd"), "normalizer": list("abcd")})
-    for shape in style.FORMATS.values():
+    for shape in (style.FORMATS["column"], style.FORMATS["slide"]):  # the narrowest, the lowest
         figure = features.draw(dict.fromkeys("abcd", parts), rows, "t", shape=shape)
         figure.draw_without_rendering()
         for axis in figure.axes:

@@ -109,7 +109,7 @@ def test_the_windows_at_the_best_weights_are_outlined(three):
     assert "is too large\nfor all 1 directions of the start" in upper.get_title()
 
 
-@pytest.mark.parametrize("count", [1, 2, 3, 5, 12])
+@pytest.mark.parametrize("count", [1, 3, 12])
 @pytest.mark.parametrize("shape", sorted(style.FORMATS))
 def test_panels_keep_their_room(count, shape):
     """A layout that finds no room warns, and a warning is an error here."""

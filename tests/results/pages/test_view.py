@@ -88,7 +88,7 @@ def test_a_view_that_mlflow_would_refuse_is_left_out(three, monkeypatch):
         "mlflow.sharedViewState.sweep-1",
         "mlflow.sharedViewState.sweep-1-steps",
     }
-    monkeypatch.setattr(saved_views, "MAX_TAG_LENGTH", 10)
+    monkeypatch.setattr(saved_views, "MAX_VIEW_LENGTH", 10)
     assert view.tags(three.sweep, three.name) == {}
 
 

@@ -29,6 +29,15 @@ def told(text):
     return [name for name, _ in sentences(text)]
 
 
+def batches(*passes):
+    """Return a sweep of batches of 1, 10 and 100 of 100 points, by the passes that each takes."""
+    jobs = [
+        ("x", "a", {1.0: (count, 0.001 if np.isfinite(count) else 0.5)}, {"batch": size})
+        for count, size in zip(passes, ("1", "10", "None"))
+    ]
+    return Sweep("-", "s", runs(*jobs).runs.assign(train_points=100))
+
+
 def with_tags(sweep, **columns):
     """Return a sweep with other columns, by their place in `names`; of the scheme runs alone."""
     frame = sweep.runs.copy()
@@ -238,98 +247,117 @@ def ranking(*jobs):
     return captions.finding(runs(*jobs), "x", "overview")
 
 
-# Of each sentence: a text that has it, and the nearest one that has not.
+# Of each sentence what returns a text that has it, and the nearest one that has not.
 CASES = {
-    "goes_from": (steps(0.1, 1.0, 10.0), steps(1.0, 1.0, 1.0)),
-    "is_one": (steps(1.0, 1.0, 1.0), steps(0.1, 1.0, 10.0)),
-    "converging": (converging([0.1, 1.0], [1.0, 10.0]), converging([0.1, 1.0], [1.0])),
-    "serving": (windows(1.0, 0.01), windows(1.0, 0.01, left=0.001)),
-    "melting": (melting(1.0, 0.01), melting()),
-    "not_served": (windows(1.0, 0.01, left=0.001), windows()),
-    "by_rounding": (ending(decided_by_rounding(1)), ending(runs(*BOTH))),
-    "no_shadows": (ending(runs(*BOTH, shadows="False")), ending(runs(*BOTH, shadows="True"))),
-    "filmed": (filming(FILM), filming(None)),
-    "losing": (losing(0.2), losing(np.nan)),
-    "mean_ranks": (ranking(*BOTH), ranking(*BOTH[:1], ("y", "b", FAST))),
-    "none_ran": (explained(runs(FAILED)), explained(runs(("x", "a", FAST), FAILED))),
-    "no_step": (
+    "goes_from": lambda: (steps(0.1, 1.0, 10.0), steps(1.0, 1.0, 1.0)),
+    "is_one": lambda: (steps(1.0, 1.0, 1.0), steps(0.1, 1.0, 10.0)),
+    "converging": lambda: (converging([0.1, 1.0], [1.0, 10.0]), converging([0.1, 1.0], [1.0])),
+    "serving": lambda: (windows(1.0, 0.01), windows(1.0, 0.01, left=0.001)),
+    "melting": lambda: (melting(1.0, 0.01), melting()),
+    "not_served": lambda: (windows(1.0, 0.01, left=0.001), windows()),
+    "by_rounding": lambda: (ending(decided_by_rounding(1)), ending(runs(*BOTH))),
+    "no_shadows": lambda: (
+        ending(runs(*BOTH, shadows="False")),
+        ending(runs(*BOTH, shadows="True")),
+    ),
+    "filmed": lambda: (filming(FILM), filming(None)),
+    "losing": lambda: (losing(0.2), losing(np.nan)),
+    "mean_ranks": lambda: (ranking(*BOTH), ranking(*BOTH[:1], ("y", "b", FAST))),
+    "none_ran": lambda: (explained(runs(FAILED)), explained(runs(("x", "a", FAST), FAILED))),
+    "no_step": lambda: (
         explained(runs(("x", "a", FAST), iterations="0")),
         explained(runs(("x", "a", FAST))),
     ),
-    "none_on_every_split": (
+    "none_on_every_split": lambda: (
         explained(over_two_splits(LARGEST_CONVERGENT=[1.0, np.nan])),
         explained(over_two_splits(LARGEST_CONVERGENT=[np.nan, np.nan])),
     ),
-    "note": (explained(with_tags(runs(*BOTH), NOTE="it rains")), explained(runs(*BOTH))),
-    "judged_again": (
+    "note": lambda: (explained(with_tags(runs(*BOTH), NOTE="it rains")), explained(runs(*BOTH))),
+    "judged_again": lambda: (
         explained(with_tags(runs(*BOTH), DESCEND_AGAIN="path")),
         explained(runs(*BOTH)),
     ),
-    "counts": (" ".join(profile.notes([counted(1, 2)])), notes(*BOTH)),
-    "other_functions": (
+    "counts": lambda: (" ".join(profile.notes([counted(1, 2)])), notes(*BOTH)),
+    "other_functions": lambda: (
         notes(*starting(a="normal", b="normal")),
         notes(*starting(a="zeros", b="zeros")),
     ),
-    "few_functions": (
+    "few_functions": lambda: (
         notes(*starting(a="same_function", b="normal")),
         notes(*starting(a="normal", b="normal")),
     ),
-    "one_function": (
+    "one_function": lambda: (
         notes(*starting(a="same_function", b="same_function")),
         notes(*starting(a="same_function", b="normal")),
     ),
-    "own_functions": (notes(*BOTH, **LARGE), notes(*BOTH, **LARGE, **{"cost.l2_in": "features"})),
-    "idle_seed": (
+    "own_functions": lambda: (
+        notes(*BOTH, **LARGE),
+        notes(*BOTH, **LARGE, **{"cost.l2_in": "features"}),
+    ),
+    "saturating": lambda: (
+        " ".join(answer.remarks(batches(3, 4, 30), "x")),
+        " ".join(answer.remarks(batches(3, 4, np.inf), "x")),
+    ),
+    "idle_seed": lambda: (
         notes(*(("x", "a", FAST, {"seed": seed}) for seed in "12")),
         notes(*(("x", "a", {1.0: float(seed)}, {"seed": seed}) for seed in "12")),
     ),
-    "by_cost": (ending(runs(*BOTH)), ending(runs(BOTH[0], ("x", "b", FAST)))),
-    "by_excess": (ending(runs(*BOTH, **LARGE)), ending(runs(*BOTH))),
-    "by_count": (ending(counted(1, 2)), ending(counted(1, 1))),
-    "one_place": (ending(runs(BOTH[0], ("x", "b", FAST))), ending(runs(*BOTH))),
-    "counted": (
+    "by_cost": lambda: (ending(runs(*BOTH)), ending(runs(BOTH[0], ("x", "b", FAST)))),
+    "by_excess": lambda: (ending(runs(*BOTH, **LARGE)), ending(runs(*BOTH))),
+    "by_count": lambda: (ending(counted(1, 2)), ending(counted(1, 1))),
+    "one_place": lambda: (ending(runs(BOTH[0], ("x", "b", FAST))), ending(runs(*BOTH))),
+    "counted": lambda: (
         answer.overall(runs(*BOTH, ("y", "a", FAST), ("y", "b", SLOW))),
         answer.overall(runs(*BOTH)),
     ),
-    "no_descent": (ending(runs(("x", "a", None), iterations="0")), ending(runs(FAILED))),
-    "no_cost": (ending(runs(FAILED)), ending(runs(*BOTH, FAILED))),
-    "all_diverged": (ending(diverging()), ending(runs(("x", "a", FAST), DIVERGED))),
-    "some_failed": (ending(runs(("x", "a", FAST), FAILED)), ending(diverging())),
-    "fastest": (closing(runs(*BOTH)), closing(runs(("x", "a", NEVER), ("x", "b", NEVER)))),
-    "fastest_open": (closing(halves(3)), closing(halves(6))),
-    "takes": (headline.headline(runs(BOTH[0])), headline.headline(runs(("x", "a", NEVER)))),
-    "nobody_alone": (headline.headline(runs(("x", "a", NEVER))), headline.headline(runs(BOTH[0]))),
-    "over_problems": (
+    "no_descent": lambda: (ending(runs(("x", "a", None), iterations="0")), ending(runs(FAILED))),
+    "no_cost": lambda: (ending(runs(FAILED)), ending(runs(*BOTH, FAILED))),
+    "all_diverged": lambda: (ending(diverging()), ending(runs(("x", "a", FAST), DIVERGED))),
+    "some_failed": lambda: (ending(runs(("x", "a", FAST), FAILED)), ending(diverging())),
+    "fastest": lambda: (closing(runs(*BOTH)), closing(runs(("x", "a", NEVER), ("x", "b", NEVER)))),
+    "fastest_open": lambda: (closing(halves(3)), closing(halves(6))),
+    "takes": lambda: (headline.headline(runs(BOTH[0])), headline.headline(runs(("x", "a", NEVER)))),
+    "nobody_alone": lambda: (
+        headline.headline(runs(("x", "a", NEVER))),
+        headline.headline(runs(BOTH[0])),
+    ),
+    "over_problems": lambda: (
         headline.headline(runs(*BOTH, ("y", "a", FAST), ("y", "b", SLOW))),
         headline.headline(runs(*BOTH)),
     ),
-    "why": (curved(1e4, 1.0), curved(9.0, 1.0)),
-    "rounder": (curved(1e4, 10.0, 1.0), curved(1e4, 10.0, 6.0)),
-    "starts_there": (closing(runs(("x", "a", THERE), ("x", "b", SLOW))), closing(runs(*BOTH))),
-    "grid_end": (closing(gridded(100.0)), closing(gridded(10.0))),
-    "grid_beyond": (closing(beyond(34)), closing(beyond(30))),
-    "grid_above": (
+    "why": lambda: (curved(1e4, 1.0), curved(9.0, 1.0)),
+    "rounder": lambda: (curved(1e4, 10.0, 1.0), curved(1e4, 10.0, 6.0)),
+    "starts_there": lambda: (
+        closing(runs(("x", "a", THERE), ("x", "b", SLOW))),
+        closing(runs(*BOTH)),
+    ),
+    "grid_end": lambda: (closing(gridded(100.0)), closing(gridded(10.0))),
+    "grid_beyond": lambda: (closing(beyond(34)), closing(beyond(30))),
+    "grid_above": lambda: (
         closing(with_tags(gridded(10.0), THRESHOLD=0.5)),
         closing(with_tags(gridded(10.0), THRESHOLD=2.0)),
     ),
-    "nobody": (closing(runs(("x", "a", NEVER), ("x", "b", NEVER))), closing(runs(*BOTH))),
-    "predicts_unknown": (closing(runs(*BOTH)), closing(runs(*BOTH), over_splits(a=[0.1], b=[0.2]))),
-    "predicts": (closing(runs(*BOTH), over_splits(a=[0.1], b=[0.2])), closing(runs(*BOTH))),
-    "faster_predicts_worse": (
+    "nobody": lambda: (closing(runs(("x", "a", NEVER), ("x", "b", NEVER))), closing(runs(*BOTH))),
+    "predicts_unknown": lambda: (
+        closing(runs(*BOTH)),
+        closing(runs(*BOTH), over_splits(a=[0.1], b=[0.2])),
+    ),
+    "predicts": lambda: (closing(runs(*BOTH), over_splits(a=[0.1], b=[0.2])), closing(runs(*BOTH))),
+    "faster_predicts_worse": lambda: (
         closing(runs(*BOTH), over_splits(a=[0.2], b=[0.1])),
         closing(runs(*BOTH), over_splits(a=[0.1], b=[0.2])),
     ),
-    "faster_predicts_best": (
+    "faster_predicts_best": lambda: (
         closing(runs(*BOTH), over_splits(a=[0.1], b=[0.2])),
         closing(runs(*BOTH), over_splits(a=[0.1], b=[0.1])),
     ),
-    "rises": (heldout.describe_rises(rising(0.03)), heldout.describe_rises(rising(0.01))),
+    "rises": lambda: (heldout.describe_rises(rising(0.03)), heldout.describe_rises(rising(0.01))),
 }
 
 
 @pytest.mark.parametrize("name", CASES)
 def test_a_closing_sentence_is_said_only_where_it_is_true(name):
-    true, false = (told(text) for text in CASES[name])
+    true, false = (told(text) for text in CASES[name]())
     assert name in true
     assert name not in false
 
@@ -470,6 +498,19 @@ def test_where_all_diverged_above_their_limits_smaller_step_sizes_are_named(limi
     sweep = with_tags(runs(DIVERGED), THRESHOLD=limit)
     sweep.runs.loc[sweep.runs["role"] == "scheme", "verdict"] = "diverged"
     assert ("step_sizes='${decades:-5,-1}' begins below" in ending(sweep)) == named
+
+
+def test_a_limit_inside_the_grid_asks_for_no_smaller_step_sizes():
+    grid = {0.1: (np.inf, np.nan), 10.0: (np.inf, np.nan)}
+    sweep = with_tags(runs(("x", "a", grid)), THRESHOLD=1.0)
+    sweep.runs.loc[sweep.runs["role"] != "sweep", "verdict"] = "diverged"
+    assert "begins below" not in ending(sweep)
+
+
+def test_the_smaller_step_sizes_begin_below_the_lowest_of_several_limits():
+    sweep = with_tags(runs(DIVERGED, ("x", "other", DIVERGED[2])), THRESHOLD=[0.004, 4e-7])
+    sweep.runs.loc[sweep.runs["role"] == "scheme", "verdict"] = "diverged"
+    assert "step_sizes='${decades:-9,-1}' begins below" in ending(sweep)
 
 
 @pytest.mark.parametrize("gridless", ["true", "false"])

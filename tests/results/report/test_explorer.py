@@ -54,7 +54,7 @@ def test_of_many_iterations_the_least_and_the_greatest_of_each_bin_stand():
     """A zigzag that is thinned to some of its iterations would seem to calm down."""
     costs = 1.0 / np.arange(1, 2002) + np.where(np.arange(2001) % 2, 0.5, 0.0)
     costs[0] = 2.0
-    parts = {explorer.COST: costs[None, None], "minimum": 0.0, "step_sizes": np.array([0.1])}
+    parts = {explorer.TRAIN_COST: costs[None, None], "minimum": 0.0, "step_sizes": np.array([0.1])}
     found = explorer._steps(parts, {0.1: "cycling"})
     (left,) = found["left"]
     assert len(left) == len(found["at"]) == 502
@@ -67,7 +67,7 @@ def test_of_many_iterations_the_least_and_the_greatest_of_each_bin_stand():
 
 def test_of_several_starts_the_first_is_shown():
     costs = np.array([[[2.0, 1.0, 0.5], [2.0, 1.8, 1.6]]])  # one step size, two starts
-    arrays = {explorer.COST: costs, "minimum": 0.0, "step_sizes": np.array([0.1])}
+    arrays = {explorer.TRAIN_COST: costs, "minimum": 0.0, "step_sizes": np.array([0.1])}
     assert explorer._steps(arrays, {})["left"] == [[1.0, 0.5, 0.25]]
 
 
@@ -150,7 +150,7 @@ def test_many_schemes_and_steps_stay_small():
         "zca_sphere",
     ]
     steps = list(10.0 ** np.arange(-7, 3))
-    found = normbench.compare(x, y, "softmax", names, steps, 1000)
+    found = normbench.compare(x, y, "softmax", names, steps, 1000, refine=False)
     assert (
         len(explorer.data(found.sweep, found.sweep.experiments[0])) < 600_000
     )  # 80 runs of 500 numbers

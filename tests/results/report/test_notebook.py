@@ -33,6 +33,7 @@ def compared():
 def recorded(tmp_path_factory):
     folder = tmp_path_factory.mktemp("recorded")
     words = ["record=[contours,points,spectrum]", "iterations=20", "step_sizes=[0.1,1.0,1e6]"]
+    words.append("figures=[]")
     assert forks.run(words, folder).returncode == 0
     return normbench.load(store=f"sqlite:///{folder / 'mlflow.db'}")
 
@@ -145,6 +146,7 @@ def test_schemes_of_one_class_are_told_apart_by_their_settings():
     assert set(found.frame["normalizer"]) == set(found.table["scheme"])
 
 
+@pytest.mark.slow
 def test_the_notebook_runs_in_an_empty_folder_and_has_no_output(tmp_path):
     text = (ROOT / "results" / "notebooks" / "compare.ipynb").read_text()
     book = nbformat.reads(text, as_version=4)

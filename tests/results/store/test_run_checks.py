@@ -55,8 +55,10 @@ ODD |= {
     "name: a blob": ("update runs set name = ? where run_uuid = (?)", b"\xff"),
     "name: a megabyte": ("update runs set name = ? where run_uuid = (?)", BIG),
 }
-SCHEME = "select run_uuid from tags where key = 'role' and value = 'scheme' limit 1"
-STEPS = "select run_uuid from tags where key = 'role' and value = 'step'"
+# Of the sweep alone: in the store that tests share, another one has left deleted runs of a role.
+OWN = "select run_uuid from tags where key = 'sweep_id' and value = 'sweep-1'"
+OF_ROLE = f"select run_uuid from tags where key = 'role' and run_uuid in ({OWN}) and value ="
+SCHEME, STEPS = f"{OF_ROLE} 'scheme' limit 1", f"{OF_ROLE} 'step'"
 
 
 @pytest.fixture

@@ -1,0 +1,68 @@
+"""Sparse points: of each row, only the entries that are not 0 are in memory."""
+
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from normbench.datasets.on_disk.points import Array, Points, Rows
+
+
+class SparsePoints(Points):
+    """Points (P, N) as a CSR array; rows are filled with zeros when they are read.
+
+    Attributes:
+        csr: The points, a canonical `scipy.sparse.csr_array`: no entry twice, columns in order.
+    """
+
+    always_in_blocks = True
+
+    def __init__(self, csr: Any) -> None:
+        self.csr = csr
+        self.shape, self.dtype = csr.shape, csr.dtype
+        self.density = max(csr.nnz, 1) / max(self.size, 1)
+
+    @classmethod
+    def of_matrix(cls, matrix: Any, dtype: Any) -> Self:
+        """Return any sparse matrix as points of a type; what it holds is shared where it fits."""
+        from scipy import sparse
+
+        csr = sparse.csr_array(matrix)
+        if not csr.has_canonical_format:
+            csr = csr.copy()  # the caller's matrix stays as it is
+            csr.sum_duplicates()
+        return cls(csr.astype(dtype, copy=False))
+
+    def read(self, first: int, last: int, out: Array | None = None) -> Array:
+        """Return rows `first` to `last - 1`, with their zeros."""
+        rows = self.rows(slice(first, last))
+        if out is None:
+            return np.asarray(rows.toarray())
+        return np.asarray(rows.toarray(out=out[: last - first]))
+
+    def rows(self, block: slice) -> Any:
+        """Return some of the rows as a CSR array that shares the memory of these points."""
+        from scipy import sparse
+
+        first, last = self.csr.indptr[block.start], self.csr.indptr[block.stop]
+        indptr = self.csr.indptr[block.start : block.stop + 1] - first
+        rows = sparse.csr_array((len(indptr) - 1, self.shape[1]), dtype=self.dtype)
+        # Its constructor would copy a slice that is less than half of an array.
+        rows.data, rows.indices = self.csr.data[first:last], self.csr.indices[first:last]
+        rows.indptr = indptr
+        return rows
+
+    def select(self, mask: NDArray[np.bool_]) -> "SparsePoints":
+        """Return the rows that a mask (P,) selects."""
+        return SparsePoints(self.csr[np.flatnonzero(mask)])
+
+    def astype(self, dtype: Any) -> "SparsePoints":
+        """Return the points in another type; themselves in their own."""
+        if self.dtype == dtype:
+            return self
+        return SparsePoints(self.csr.astype(dtype))
+
+
+def find_sparse(x: Rows) -> SparsePoints | None:
+    """Return points as sparse ones, None where they are not."""
+    return x if isinstance(x, SparsePoints) else None

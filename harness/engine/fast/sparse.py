@@ -1,0 +1,54 @@
+"""Sparse points in the two products of a step, and in the Hessian's."""
+
+from functools import cached_property
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from normbench.datasets.on_disk.points import Array
+from normbench.engine.fast.hessian import ReadHessian
+from normbench.engine.hessian import blocks, weighted
+
+
+class SparseBlock(NamedTuple):
+    """A block of sparse points `(p, N)`, a CSR array."""
+
+    x: Any
+
+    def scores(self, weights: Array, out: Array) -> None:
+        """Write the scores under weights `(k, N + 1)` to out `(k, p)`."""
+        np.add((self.x @ weights[:, 1:].T).T, weights[:, :1], out=out)
+
+    def gradient(self, derivative: Array, out: Array, scratch: Array, has_begun: bool) -> None:
+        """Write a derivative `(k, p)` times [1 x] to out `(k, N + 1)`, or add it."""
+        target = scratch if has_begun else out
+        derivative.sum(axis=1, out=target[:, 0])
+        target[:, 1:] = (self.x.T @ derivative.T).T
+        if has_begun:
+            out += scratch
+
+
+class SparseHessian(ReadHessian):
+    """The Hessian of a cost on sparse points; its matrix is summed over filled blocks."""
+
+    def times(self, direction: Array) -> Array:
+        """Return the Hessian times a direction `(C, N + 1)`."""
+        csr = self.x.csr
+        scores = (csr @ direction[:, 1:].T).T + direction[:, :1]
+        products = np.einsum("cdp,dp->cp", self._second, scores) / len(self.x)
+        product = np.empty_like(direction)
+        product[:, 0] = products.sum(axis=1)
+        product[:, 1:] = (csr.T @ products.T).T + 2 * weighted(self.l2, direction[:, 1:])
+        return product
+
+    @property
+    def is_zero(self) -> bool:
+        """Whether every second derivative is 0."""
+        return not (self._second.any() or np.any(self.l2))
+
+    @cached_property
+    def _second(self) -> Array:
+        """The points' second derivatives in their scores `(C, C, P)`."""
+        weights = self.weights.astype(np.float64, copy=False)
+        scores = np.asarray((self.x.csr @ weights[:, 1:].T).T + weights[:, :1])
+        return blocks(self.cost, scores, self.targets)

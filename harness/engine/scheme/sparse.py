@@ -1,0 +1,77 @@
+"""Schemes on sparse points: fitted on what is stored, and folded into the weights.
+
+A scheme that would fill the points is refused: one that mixes features or is not affine always, one
+that subtracts a constant unless `fold=true` puts that constant into the bias of the weights.
+"""
+
+from typing import Any
+
+import numpy as np
+from sklearn.base import clone
+from sklearn.preprocessing import FunctionTransformer, MaxAbsScaler, RobustScaler, StandardScaler
+
+from normbench.datasets.on_disk.points import Array, Rows
+from normbench.datasets.on_disk.sparse import SparsePoints, find_sparse
+from normbench.datasets.values import UserError, spell_setting
+from normbench.engine.scheme.probed import Probed
+from normbench.engine.scheme.under import Under
+from normbench.normalizers.affine import find_affine_map, find_affine_traits
+from normbench.normalizers.decomposition import Decompositions, Surrogate
+
+KEEP_ZEROS = "identity, maxabs or unit_variance"
+FITTED = (FunctionTransformer, MaxAbsScaler, RobustScaler, StandardScaler)
+
+
+def check_sparse(scheme: Any, x: Rows, fold: bool) -> None:
+    """Raise `UserError` for a scheme that would fill sparse points x (P, N)."""
+    if find_sparse(x) is None:
+        return
+    name, traits = type(scheme).__name__, find_affine_traits(scheme)
+    folds = f"standard with {spell_setting('fold', True)}"
+    if traits is None or traits.rotates or type(scheme) not in FITTED:
+        raise UserError(
+            f"normalizer {name}: would fill sparse points, or cannot be fitted on them; choose "
+            f"{KEEP_ZEROS}, or {folds}"
+        )
+    if traits.centres and not isinstance(scheme, StandardScaler):
+        raise UserError(
+            f"normalizer {name}: centres, which would fill sparse points; choose {KEEP_ZEROS}, "
+            f"or {folds}"
+        )
+    if traits.centres and not fold:
+        raise UserError(
+            f"normalizer {name}: centres, which would fill sparse points; add "
+            f"{spell_setting('fold', True)}, which centres in the weights, or choose {KEEP_ZEROS}"
+        )
+
+
+def normalize_sparse(
+    scheme: Any, x: SparsePoints, x_test: Rows, dtype: Any, decompositions: Decompositions
+) -> tuple[Under, Any]:
+    """Fit a scheme on sparse points; return them, and x_test (Q, N), `Under` it."""
+    _fit(scheme, x)
+    affine = find_affine_map(scheme)
+    assert affine is not None
+    scheme_map = Probed(affine.matrix, np.zeros(x.shape[1]), affine.offset)
+
+    def transform(rows: Array) -> Array:
+        return np.ascontiguousarray(affine(rows), dtype=dtype)
+
+    def pair() -> tuple[Surrogate, Surrogate]:
+        before = decompositions.surrogate
+        return before, Surrogate(affine(before.moment_rows))
+
+    normalized = Under(x, transform, x.shape[1], dtype, scheme_map, scheme_map, pair)
+    if not len(x_test):
+        return normalized, np.empty((0, x.shape[1]), dtype)
+    return normalized, Under(x_test, transform, x.shape[1], dtype, scheme_map, scheme_map, pair)
+
+
+def _fit(scheme: Any, x: SparsePoints) -> None:
+    """Fit a scheme of `FITTED` in float64; one that centres gets its mean beside the rest."""
+    csr = x.astype(np.float64).csr
+    if not getattr(scheme, "with_mean", False):
+        scheme.fit(csr)
+        return
+    uncentred = clone(scheme).set_params(with_mean=False).fit(csr)
+    vars(scheme).update({**vars(uncentred), "with_mean": True, "mean_": csr.mean(axis=0)})

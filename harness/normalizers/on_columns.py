@@ -1,0 +1,183 @@
+"""A scheme on some features; the others pass through."""
+
+from collections.abc import Sequence
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import BaseEstimator, TransformerMixin
+from sklearn.utils.metaestimators import available_if
+from sklearn.utils.validation import validate_data
+
+from normbench.normalizers.affine import (
+    AffineTraits,
+    find_affine_map,
+    find_affine_traits,
+    join_maps,
+    pass_through,
+)
+from normbench.normalizers.rotation import POINT_DTYPES
+
+
+def name_scheme(scheme: Any) -> str:
+    """Return the name of a scheme as errors mention it: of one on some columns its own."""
+    return type(scheme.scheme if isinstance(scheme, OnColumns) else scheme).__name__
+
+
+class FeatureSelection:
+    """Columns as a user names them, and their positions among the features of a data set.
+
+    setting: the one that names the columns. It is called with points (P, N), as a
+    `ColumnTransformer` calls its columns, and returns the positions.
+    """
+
+    def __init__(self, columns: Any, setting: str = "normalizer.columns") -> None:
+        self.columns, self.setting = columns, setting
+        self.positions: tuple[int, ...] = ()
+        self.feature_names: tuple[str, ...] = ()
+
+    def select(self, positions: Sequence[int], feature_names: tuple[str, ...]) -> None:
+        """Select features by their positions among all features of a data set."""
+        self.positions, self.feature_names = tuple(positions), feature_names
+
+    def reselect(self, feature_names: tuple[str, ...]) -> None:
+        """Select the same features, by name, among those of another part of the data set."""
+        selected_names = {self.feature_names[position] for position in self.positions}
+        positions = [n for n, name in enumerate(feature_names) if name in selected_names]
+        self.select(positions, feature_names)
+
+    def __call__(self, X: Any) -> list[int]:
+        """Return the positions of the selected features of points X (P, N)."""
+        if X.shape[1] != len(self.feature_names):
+            raise ValueError(
+                f"its columns are of {len(self.feature_names)} features, and it gets {X.shape[1]}; "
+                "put it first in a chain, and set no columns around it"
+            )
+        return list(self.positions)
+
+    def __repr__(self) -> str:
+        return f"{self.columns!r} at {self.positions}"
+
+
+def _has_inverse(scheme: "OnColumns") -> bool:
+    return hasattr(scheme.scheme, "inverse_transform")
+
+
+def _is_affine(scheme: "OnColumns") -> bool:
+    return find_affine_traits(scheme.scheme) is not None
+
+
+class OnColumns(TransformerMixin, BaseEstimator):  # type: ignore[misc]
+    """A scheme on some features; the others pass through, and each feature stays in its place.
+
+    A scheme that gives another number of features than it gets puts its own first, and the others
+    after them.
+
+    Args:
+        scheme: The scheme, a transformer, which is fitted in place.
+        columns: Called with points (P, N), it returns the positions of the features.
+
+    Attributes:
+        positions_: The positions of the features that the scheme gets, `(n,)`.
+        passed_: Those of the others, `(N - n,)`.
+        width_: How many features the scheme gives.
+    """
+
+    def __init__(self, scheme: Any, columns: Any) -> None:
+        self.scheme = scheme
+        self.columns = columns
+
+    def fit(self, X: Any, y: Any = None) -> Self:
+        """Fit the scheme on its features of points X (P, N); return self."""
+        X = validate_data(self, X, dtype=POINT_DTYPES)
+        self.select(X)
+        if len(self.positions_):
+            self.scheme.fit(X[:, self.positions_])
+        return self.note_width(X[:1])
+
+    def select(self, X: Any) -> None:
+        """Note which features of points X (P, N) the scheme gets."""
+        self.n_features_in_ = X.shape[1]
+        self.positions_ = np.array(self.columns(X), dtype=np.intp)
+        self.passed_ = np.setdiff1d(np.arange(X.shape[1]), self.positions_)
+
+    def note_width(self, X: Any) -> Self:
+        """Note how many features the fitted scheme gives, from one point X (1, N); return self."""
+        self.width_ = self._transform_selected(X).shape[1]
+        return self
+
+    @property
+    def keeps_places(self) -> bool:
+        """Whether each feature stays in its place."""
+        return self.width_ == len(self.positions_)
+
+    def transform(self, X: Any) -> NDArray[Any]:
+        """Return points X (P, N) with the scheme on its features, `(P, M)`."""
+        X = validate_data(self, X, dtype=POINT_DTYPES, reset=False)
+        z = self._transform_selected(X)
+        if not self.keeps_places:
+            return np.hstack([z, X[:, self.passed_]])
+        mapped = X.astype(np.result_type(X, z))
+        mapped[:, self.positions_] = z
+        return mapped
+
+    def _transform_selected(self, X: NDArray[Any]) -> NDArray[Any]:
+        """Return the scheme's features of points X (P, N) under it."""
+        selected = X[:, self.positions_]
+        return np.asarray(self.scheme.transform(selected)) if selected.shape[1] else selected
+
+    @available_if(_has_inverse)  # type: ignore[untyped-decorator]
+    def inverse_transform(self, X: Any) -> NDArray[Any]:
+        """Return points X (P, M) under the scheme as points before it, `(P, N)`."""
+        X = np.asarray(X)
+        mapped = self.positions_ if self.keeps_places else np.arange(self.width_)
+        passed = self.passed_ if self.keeps_places else np.arange(self.width_, X.shape[1])
+        restored = np.empty((len(X), self.n_features_in_), X.dtype)
+        restored[:, self.passed_] = X[:, passed]
+        restored[:, self.positions_] = (
+            self.scheme.inverse_transform(X[:, mapped]) if len(mapped) else X[:, mapped]
+        )
+        return restored
+
+    @property
+    def affine_traits(self) -> AffineTraits:
+        """The traits of the scheme, where it is affine."""
+        traits = find_affine_traits(self.scheme)
+        if traits is None:
+            raise AttributeError("the scheme is not known to be affine")
+        return traits
+
+    @available_if(_is_affine)  # type: ignore[untyped-decorator]
+    def affine_map(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """Return the map of the fitted scheme, which leaves the other features as they are."""
+        size = self.n_features_in_
+        scheme_map = find_affine_map(self.scheme) if len(self.positions_) else pass_through(0)
+        assert scheme_map is not None
+        if self.keeps_places and scheme_map.matrix.ndim == 1:
+            factors, offset = np.ones(size), np.zeros(size)
+            factors[self.positions_], offset[self.positions_] = scheme_map.matrix, scheme_map.offset
+            return factors, offset
+        maps = [(scheme_map, self.positions_), (pass_through(len(self.passed_)), self.passed_)]
+        joined = join_maps(maps, size)
+        if not self.keeps_places:
+            return joined.matrix, joined.offset
+        order = np.argsort(np.r_[self.positions_, self.passed_])
+        return joined.matrix[order], joined.offset[order]
+
+    def get_feature_names_out(self, input_features: Any = None) -> NDArray[Any]:
+        """Return the names of the features (M,), from those before the scheme (N,)."""
+        names = np.array(
+            [f"x{n}" for n in range(self.n_features_in_)]
+            if input_features is None
+            else input_features,
+            dtype=object,
+        )
+        if not len(self.positions_):
+            return names
+        if self.keeps_places and not hasattr(self.scheme, "get_feature_names_out"):
+            return names
+        own_names = self.scheme.get_feature_names_out(names[self.positions_])
+        if not self.keeps_places:
+            return np.concatenate([own_names, names[self.passed_]])
+        names[self.positions_] = own_names
+        return names

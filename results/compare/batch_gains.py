@@ -1,0 +1,59 @@
+"""What a larger batch gains: passes and steps to a target by the size of the batch."""
+
+import pandas as pd
+
+from normbench import names
+from normbench.results.store.rows import as_rows
+
+BATCH_COLUMNS = ["scheme", "normalizer", "batch", "passes", "updates", "stable", "knee", "records"]
+BATCH, POINTS, TARGET = names.setting("batch"), "train_points", "1e-2"
+RECORDS = names.setting("records_per_pass")
+FEWEST_SIZES = 3  # sizes of a batch: of fewer, nothing is said
+FEWEST_RECORDS = 3  # to the target: after fewer, nobody knows how many updates it took
+
+
+def batch_table(schemes: pd.DataFrame) -> pd.DataFrame:
+    """Return the passes and updates to 1e-2 of the excess, by scheme and batch.
+
+    Args:
+        schemes: Rows of scheme runs. One without a batch counts as the batch of all points.
+
+    Returns:
+        `BATCH_COLUMNS`: stable is the largest step size that converged, knee that of theory, NaN
+        where it is not known, records those until the target; empty where no job has a batch.
+    """
+    if BATCH not in schemes or POINTS not in schemes or (schemes[BATCH] == "None").all():
+        return pd.DataFrame(columns=BATCH_COLUMNS)
+    rows = []
+    for row in as_rows(schemes):
+        points = pd.to_numeric(row[POINTS], errors="coerce")
+        batch = pd.to_numeric(row[BATCH], errors="coerce")
+        batch = points if pd.isna(batch) else batch
+        passes = float(row.get(names.reached(TARGET).column, float("nan")))
+        stable = row.get(names.LARGEST_CONVERGENT.column, float("nan"))
+        knee = row.get(names.KNEE.column, float("nan"))
+        updates = passes * -(-points // batch)
+        records = passes * float(row.get(RECORDS, 1))
+        sizes = batch, passes, updates, stable, knee, records
+        rows.append((names.fitted(row), row["normalizer"], *sizes))
+    table = pd.DataFrame(rows, columns=BATCH_COLUMNS)
+    return table.sort_values(["scheme", "batch"], kind="stable", ignore_index=True)
+
+
+def saturated_batches(table: pd.DataFrame) -> dict[str, float]:
+    """Return, by scheme, the smallest batch that takes at most twice the updates of the largest.
+
+    Beyond it no batch saves more than half of the updates. A batch whose first records reach the
+    target is left out, and a scheme that does not reach it with the largest batch, has fewer than
+    three sizes, or gains up to its largest batch.
+    """
+    batches = {}
+    for scheme, rows in table.groupby("scheme", sort=False):
+        reached = rows[rows["records"] >= FEWEST_RECORDS].sort_values("batch")
+        largest = rows["batch"].max()
+        if rows["batch"].nunique() < FEWEST_SIZES or largest != reached["batch"].max():
+            continue
+        enough = reached[reached["updates"] <= 2 * reached["updates"].iloc[-1]]
+        if enough["batch"].iloc[0] < largest:
+            batches[str(scheme)] = float(enough["batch"].iloc[0])
+    return batches

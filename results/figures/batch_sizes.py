@@ -1,0 +1,83 @@
+"""Largest stable step, passes and updates to a target over the size of the batch, log-log."""
+
+from typing import Any
+
+import pandas as pd
+from matplotlib.figure import Figure
+
+from normbench.results.compare.batch_gains import (
+    FEWEST_RECORDS,
+    FEWEST_SIZES,
+    TARGET,
+    batch_table,
+)
+from normbench.results.figures.base import material, style, ticks
+from normbench.results.figures.base.style import SCREEN, Shape
+from normbench.results.store.runs import Sweep
+
+BATCH_PANELS = {
+    "stable": "largest step size that converged",
+    "passes": f"passes to {TARGET} of the excess",
+    "updates": f"updates to {TARGET} of the excess",
+}
+KNEE_NOTE = "dotted: the knee of theory, mean |x|^2 over the largest eigenvalue"
+BOUND_NOTE = (
+    "passes and updates of a batch whose first records reach the target are upper bounds; "
+    "records_per_pass=8 tells more"
+)
+
+
+def draw(table: pd.DataFrame, title: str, *, shape: Shape = SCREEN) -> Figure:
+    """Return the figure: a curve for each scheme, and its knee as a dotted line.
+
+    Args:
+        table: the table of `batch_table`.
+        title: the title of the figure.
+        shape: the format of the figure.
+    """
+    drawn_panels = {name: text for name, text in BATCH_PANELS.items() if (table[name] > 0).any()}
+    looks = style.looks_by_scheme(table)
+    with style.figure_style(shape):
+        columns = 1 if shape.width < 8 else len(drawn_panels)
+        figure, axes = style.panels(len(drawn_panels), shape, title, 0.8, columns)
+        for axis, (name, text) in zip(axes, drawn_panels.items()):
+            for scheme, look in looks.items():
+                _draw_scheme(axis, table[table["scheme"] == scheme], name, look)
+            axis.set(xscale="log", yscale="log", xlabel="batch, points", ylabel=text)
+            ticks.set_log_ticks(axis.xaxis)
+            ticks.set_log_ticks(axis.yaxis)
+        curves = [line for line in axes[0].get_lines() if line.get_label()[0] != "_"]
+        style.add_legend(figure, shape, curves)
+        notes = [KNEE_NOTE] if table["knee"].notna().any() else []
+        notes += [BOUND_NOTE] if (table["records"] < FEWEST_RECORDS).any() else []
+        if notes:
+            style.add_note(figure, shape, "\n".join(notes))
+    return figure
+
+
+def _draw_scheme(axis: Any, rows: pd.DataFrame, name: str, look: style.Look) -> None:
+    """Draw the curve of a scheme, and its knee where theory has one."""
+    label = style.escape_dollars(str(rows["scheme"].iloc[0]))
+    positive = rows[rows[name] > 0]
+    axis.plot(
+        positive["batch"],
+        positive[name].astype(float),
+        label=label,
+        color=look.color,
+        ls=look.line,
+        marker=look.marker,
+    )
+    if rows["knee"].notna().any():
+        axis.axvline(rows["knee"].median(), color=look.color, ls=":", lw=1, label="_knee")
+
+
+def make(sweep: Sweep, experiment: str, options: material.Options) -> Figure | None:
+    """Return the figure of an experiment; None with fewer than three sizes of a batch."""
+    rows = material.schemes(sweep, experiment)
+    table = batch_table(rows)
+    has_curves = bool((table[[*BATCH_PANELS]] > 0).any(axis=None))
+    if table["batch"].nunique() < FEWEST_SIZES or not has_curves:
+        return None
+    if table.duplicated(["scheme", "batch"]).any():  # several problems beside the batch
+        return None
+    return draw(table, material.title(experiment, rows), shape=options.shape)

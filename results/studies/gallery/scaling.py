@@ -1,0 +1,103 @@
+"""The numbers of the studies in `conf/experiment/research` on what is scaled: dummies, targets."""
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from normbench import names
+from normbench.results.compare.reached import first_iteration_below
+from normbench.results.store.runs import Sweep
+
+Array = NDArray[np.float64]
+EPSILON, SCHEME = names.setting("optimizer.epsilon"), names.setting("dataset.target_scheme")
+OVER_64 = "{'minmax': {'feature_range': [0.390625, 5.40625]}}"  # of targets from 25 to 346
+
+
+def dummies(sweep: Sweep) -> dict[str, float]:
+    """Return what three treatments of dummies come to, by the setting cost.l2.
+
+    TREATMENT: `none`, `centred` or `standardized`. `iterations_TREATMENT_L2`: to 1e-2 of the
+    excess, the median over the tables. `errors_TREATMENT_L2`: misclassified test points, the sum
+    over the tables. `spread_L2`, `centring_L2`: the largest relative difference of the least costs
+    of all treatments, and of the first two.
+    """
+    rows = sweep.of_role(names.SCHEME)
+    schemes = rows[names.setting("normalizer.schemes")].astype(str)
+    treatments = ["none", "centred"]
+    rows = rows.assign(
+        treatment=np.select(
+            [schemes.str.contains("centre"), schemes.str.contains("numeric")],
+            treatments[::-1],
+            "standardized",
+        ),
+        l2=rows[names.setting("cost.l2")].astype(float).map("{:g}".format),
+    )
+    numbers: dict[str, float] = {}
+    for (treatment, l2), jobs in rows.groupby(["treatment", "l2"]):
+        key = f"{treatment}_{l2}"
+        numbers[f"iterations_{key}"] = float(jobs[names.reached("1e-2").column].median())
+        numbers[f"errors_{key}"] = float(jobs[names.FINAL_TEST_MISCLASSIFICATIONS.column].sum())
+    index = ["l2", names.setting("dataset.seed")]
+    minima = rows.pivot(index=index, columns="treatment", values=names.MINIMUM.column)
+    for name, columns in (("spread", list(minima)), ("centring", treatments)):
+        spread = minima[columns].max(axis=1) / minima[columns].min(axis=1) - 1
+        numbers |= {f"{name}_{l2}": float(gap) for l2, gap in spread.groupby(level=0).max().items()}
+    return numbers
+
+
+def target_scaling(sweep: Sweep) -> dict[str, float]:
+    """Return what schemes of the target change, from the costs of every iteration.
+
+    `scaled_gap`: the largest difference of the shares of the excess, of a target over its maximum.
+    `bias_share`: the share of the starting excess that centring removes. `iterations_SCHEME`: to
+    1e-3 of the excess; `iterations_absolute`: of the centred target to 1e-3 of the excess of the
+    raw one. `own_units_gap`: the relative spread of the final costs in own units. `adam_gap`: the
+    largest `|4096 cost / other cost - 1|` of Adam, of a target over 64 against 64 times its step
+    size and epsilon. `adam_TARGET`: how many times fewer iterations it takes, at equal settings.
+    """
+    jobs = sweep.of_role(names.SCHEME).set_index("run_id")
+    costs = _costs(sweep, jobs)
+    minima = jobs.groupby(SCHEME)[names.MINIMUM.column].min()
+    excesses = {key: cost - minima[key[1]] for key, cost in costs.items()}
+    plain = {scheme: excesses["gradient_descent", scheme] for scheme in minima.index}
+    shares = {scheme: excess / excess[0] for scheme, excess in plain.items()}
+    gap = np.abs(shares["identity"] - shares["maxabs"]) / np.maximum(1, shares["identity"])
+    raw_goal = float(plain["identity"][0]) * 1e-3
+    own_costs = jobs[jobs[names.OPTIMIZER.column] == "gradient_descent"][names.OWN_COST.column]
+    slow, fast = (("adam", scheme, "0.03", "1e-08") for scheme in ("identity", OVER_64))
+    larger = costs["adam", "identity", "1.92", "6.4e-07"]
+    return {
+        "scaled_gap": float(gap.max()),
+        "bias_share": float(1 - plain["centre"][0] / plain["identity"][0]),
+        **{f"iterations_{scheme}": _count(share, 1e-3) for scheme, share in shares.items()},
+        "iterations_absolute": _count(plain["centre"], raw_goal),
+        "own_units_gap": float(own_costs.max() / own_costs.min() - 1),
+        "adam_gap": float(np.abs(64**2 * costs[fast] / larger - 1).max()),
+        **{
+            f"adam_{name}": _count(excesses[slow], share * excesses[slow][0])
+            / _count(excesses[fast], share * excesses[fast][0])
+            for name, share in names.TARGETS.items()
+        },
+    }
+
+
+def _costs(sweep: Sweep, jobs: pd.DataFrame) -> dict[tuple[str, ...], Array]:
+    """Return the costs of each run by optimizer and scheme of the target.
+
+    Those of Adam have the step size and epsilon in their keys, too.
+    """
+    steps = sweep.of_role(names.STEP)
+    parents = dict(zip(steps["run_id"], steps["parent"]))
+    costs: dict[tuple[str, ...], Array] = {}
+    for run_id, history in sweep.histories(steps, [names.TRAIN_COST.key]).groupby("run_id"):
+        job = jobs.loc[parents[run_id]]
+        key = [job[names.OPTIMIZER.column], job[SCHEME]]
+        if key[0] == "adam":
+            key += [f"{float(history['step_size'].iloc[0]):g}", job[EPSILON]]
+        costs[tuple(key)] = history[names.TRAIN_COST.key].to_numpy()
+    return costs
+
+
+def _count(history: Array, goal: float) -> float:
+    """Return the first iteration from which a history stays at or below a goal."""
+    return first_iteration_below(dict(enumerate(history)), goal)

@@ -1,0 +1,195 @@
+"""The columns of a scheme: found by name, position or kind, again in each fold, or refused."""
+
+from dataclasses import replace
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.compose import ColumnTransformer, make_column_selector
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+
+from normbench import compare, names
+from normbench.choices import build, chain, on_columns, options, preconditioned
+from normbench.costs import softmax
+from normbench.datasets import Sampling, UserError, make_dataset
+from normbench.datasets.feature_columns import find_features
+from normbench.datasets.files import Options, table_dataset
+from normbench.engine.settings import Settings
+from normbench.job import Job, run
+from normbench.optimizers import gradient_descent
+from tests.engine.fast.test_folded import Read
+
+RNG = np.random.default_rng(2)
+FRAME = pd.DataFrame(
+    {
+        "age": RNG.normal(50, 20, 60),
+        "city": np.where(np.arange(60) == 7, "Bern", RNG.choice(["Oslo", "Rome"], 60)),
+        "income": RNG.normal(3, 1, 60),
+        "smokes": RNG.integers(0, 2, 60),
+    }
+)
+LABELS = pd.Series(np.where(FRAME["age"] + RNG.normal(0, 10, 60) > 50, "old", "young"), name="y")
+TABLE = pd.concat([FRAME, LABELS], axis=1)
+DATA = table_dataset("t", TABLE, "y", None, Options(encode=["city"]), source="-")
+NUMERIC = [0, 4]  # age, city=Bern, city=Oslo, city=Rome, income, smokes
+GRID = {"step_sizes": [0.1, 1.0], "iterations": 10}
+
+
+@pytest.mark.parametrize(
+    ("columns", "positions"),
+    [
+        ("numeric", NUMERIC),
+        (["income", "age"], NUMERIC),
+        ("age", [0]),
+        (["city"], [1, 2, 3]),
+        (["city=Oslo", "smokes"], [2, 5]),
+        ([0, -1], [0, 5]),
+        ((0, 4), NUMERIC),
+        (4, [4]),
+        ([0, "age"], [0]),
+    ],
+)
+def test_columns_are_found_as_they_are_named(columns, positions):
+    assert find_features(DATA, columns, "normalizer.columns") == positions
+
+
+def test_numeric_columns_are_found_in_points_that_are_read():
+    points = make_dataset("read", Read(DATA.x), DATA.y, class_names=["a", "b"], source="-")
+    assert find_features(points, "numeric", "normalizer.columns") == NUMERIC
+
+
+@pytest.mark.parametrize(
+    ("columns", "words"),
+    [
+        ("agee", "columns='agee': no such column; give a name of age, city=Bern"),
+        (["city", "towns"], "columns='towns': no such column"),
+        ([9], "columns=9: there are 6 columns, at positions 0 to 5"),
+        ([], "columns=[]: is empty; name a column, or take normalizers='identity'"),
+        (2.5, "columns=2.5: must be a list of columns"),
+    ],
+)
+def test_a_column_that_is_not_there_is_a_line(columns, words):
+    with pytest.raises(UserError) as error:
+        compare(FRAME, LABELS, encode=["city"], columns=columns, **GRID)
+    assert words in str(error.value)
+    assert "\n" not in str(error.value)
+
+
+def test_without_a_numeric_column_there_is_nothing_to_scale():
+    with pytest.raises(UserError, match="every feature of x is 0 or 1; leave it out"):
+        compare(FRAME[["smokes"]], LABELS, columns="numeric", **GRID)
+
+
+def frame_of(**settings):
+    return compare(FRAME, LABELS, encode=["city"], **GRID, **settings).frame
+
+
+def by_hand(positions, width=6):
+    rest = [n for n in range(width) if n not in positions]
+    return ColumnTransformer([("s", StandardScaler(), positions), ("rest", "passthrough", rest)])
+
+
+def test_compare_takes_columns_and_column_transformers_by_position_and_by_name():
+    ours = frame_of(normalizers="standard", columns="numeric")
+    named = ColumnTransformer([("s", StandardScaler(), ["age", "income"])], remainder="passthrough")
+    numeric = ColumnTransformer([("s", StandardScaler(), "numeric")], remainder="passthrough")
+    for scheme in (by_hand(NUMERIC), named, numeric):
+        theirs = frame_of(normalizers=[scheme])
+        np.testing.assert_allclose(theirs["cost"], ours["cost"], rtol=1e-12)
+    in_a_chain = frame_of(normalizers=[make_pipeline(named, StandardScaler())])
+    assert not np.allclose(in_a_chain["cost"], ours["cost"])
+    assert named.transformers[0][2] == ["age", "income"]  # that of the user stays as it was
+
+
+def test_two_column_transformers_are_told_apart():
+    schemes = [by_hand([0]), by_hand(NUMERIC)]
+    comparison = compare(FRAME, LABELS, encode=["city"], normalizers=schemes, **GRID)
+    assert list(comparison.table["scheme"]) == [
+        "StandardScaler on [0], passthrough on [1, 2, 3, 4, 5], drop on the rest",
+        "StandardScaler on [0, 4], passthrough on [1, 2, 3, 5], drop on the rest",
+    ]
+
+
+def test_a_column_transformer_that_names_no_column_is_a_line():
+    named = ColumnTransformer([("s", StandardScaler(), ["agee"])])
+    with pytest.raises(UserError, match=r"^transformers='agee': no such column; .*mean age"):
+        frame_of(normalizers=[named])
+    of_frames = ColumnTransformer([("s", StandardScaler(), make_column_selector("age"))])
+    with pytest.raises(UserError, match="make_column_selector"):
+        frame_of(normalizers=[of_frames])
+
+
+def job(scheme, data=DATA, **settings):
+    return Job(
+        data, softmax, scheme, gradient_descent(), Settings((0.1,), iterations=5, **settings)
+    )
+
+
+def test_an_option_of_the_config_names_the_schemes_of_a_column_transformer():
+    choice = {
+        "_target_": "sklearn.compose.ColumnTransformer",
+        "transformers": [["s", {"standard": {"with_mean": False}}, "numeric"], ["d", "drop", [1]]],
+        "remainder": "centre",
+    }
+    built = build("normalizer", choice)
+    assert built.transformers[0][1].with_mean is False
+    assert built.remainder.with_std is False
+    assert run(job(built)).features == 5
+    with pytest.raises(UserError, match=r"transformers=standrd: no such option; .*mean standard"):
+        build("normalizer", choice | {"transformers": [["s", "standrd", [0]]]})
+    with pytest.raises(UserError, match=r"transformers=\[\['s', 'standard'\]\]: must be a list of"):
+        build("normalizer", choice | {"transformers": [["s", "standard"]]})
+
+
+def test_a_link_of_a_chain_has_columns_of_its_own():
+    centred = chain([{"standard": {"columns": "numeric"}}, "centre"])
+    z = run(job(centred)).scheme.transform(DATA.x)
+    np.testing.assert_allclose(z.mean(axis=0), 0, atol=1e-12)
+    deviations = DATA.x.std(axis=0)
+    deviations[NUMERIC] = 1
+    np.testing.assert_allclose(z.std(axis=0), deviations)
+    with pytest.raises(UserError, match="it gets 2; put it first in a chain"):
+        run(job(chain([{"pca": {"components": 2}}, {"standard": {"columns": "numeric"}}])))
+
+
+def test_a_preconditioner_has_columns_too():
+    numeric = {"standard": {"columns": "numeric"}}
+    points = job(build("normalizer", options("normalizer", "identity")))
+    steps = replace(points, optimizer=preconditioned(numeric))
+    scaled = replace(points, normalizer=chain([numeric]))
+    costs = [run(each).steps[0].histories["train/cost"] for each in (steps, scaled)]
+    np.testing.assert_allclose(*costs, rtol=1e-9)
+
+
+def test_a_penalty_on_the_features_knows_the_columns():
+    some = replace(job(chain([{"standard": {"columns": "numeric"}}])), l2=0.1, l2_in="features")
+    plain = replace(some, normalizer=build("normalizer", options("normalizer", "standard")))
+    least = [run(each).findings.metrics["theory/minimum"] for each in (some, plain)]
+    assert least[0] == pytest.approx(least[1], rel=1e-8)
+
+
+def test_a_fold_without_a_category_has_the_same_columns():
+    # Bern is one point: the folds that hold it out have no feature of it, and the others move up.
+    data = Sampling(folds=3).apply(DATA)
+    scheme = on_columns(build("normalizer", options("normalizer", "standard")), ["age", "city"])
+    assert run(job(scheme, data)).findings.metrics[names.FOLDS_ERROR.key] < 0.5
+    without = pd.DataFrame(DATA.x, columns=DATA.feature_names).drop(columns="city=Bern")
+    fold = make_dataset(
+        "t", without, DATA.y, class_names=["a", "b"], source="-", feature_names=[*without]
+    )
+    moved = job(scheme, fold).normalizer
+    assert [moved.columns.feature_names[n] for n in moved.columns.positions] == [
+        *("age", "city=Oslo", "city=Rome")
+    ]
+
+
+def test_a_scheme_that_learns_from_targets_is_refused_on_columns_too():
+    class Greedy(StandardScaler):
+        def fit(self, X, y):
+            return super().fit(X)
+
+    with pytest.raises(UserError, match="normalizer Greedy: learns from the targets"):
+        run(job(on_columns(Greedy(), "numeric")))
+    with pytest.raises(UserError, match="ColumnTransformer: learns from the targets"):
+        run(job(ColumnTransformer([("g", Greedy(), [0])])))

@@ -1,0 +1,68 @@
+"""What is said of best step sizes at an end of the grid or beyond it, word by word."""
+
+import pandas as pd
+import pytest
+
+from normbench import names
+from normbench.results.answer import fastest
+from normbench.results.compare.reached import ABOVE, HIGH, LOW
+from normbench.results.store.runs import Sweep
+from tests.results.made import runs
+
+GRID = {0.1: (9.0, 0.3), 1.0: (5.0, 0.2), 30.0: (3.0, 0.1)}
+
+
+def remarks(monkeypatch, *rows):
+    """Return what is said of (scheme, end, best step size)."""
+    table = pd.DataFrame(rows, columns=["scheme", "end", "step"])
+    monkeypatch.setattr(fastest, "reached", lambda sweeps, target: table)
+    return fastest._grid_edge_sentences(runs(("x", "a", GRID)), "1e-2")
+
+
+@pytest.mark.parametrize(
+    ("end", "decades"), [(HIGH, ("-1", "4")), (LOW, ("-3", "2")), (ABOVE, ("-4", "2"))]
+)
+def test_more_decades_are_named_at_the_end_where_the_best_step_size_is(monkeypatch, end, decades):
+    (text,) = remarks(monkeypatch, ("a", end, 1.0), ("b", "", 1.0))
+    fields = {"schemes": "a", "first": int(decades[0]), "last": int(decades[1])}
+    name = "grid_above" if end == ABOVE else "grid_end"
+    splits = {} if end == ABOVE else {"splits": ""}
+    assert text == fastest.make_sentence(name, **fields, **splits).text
+
+
+def test_an_end_on_some_splits_is_told_as_such_and_a_grid_above_on_all_alone(monkeypatch):
+    (text,) = remarks(monkeypatch, ("a", HIGH, 30.0), ("a", "", 1.0))
+    assert " on some splits" in text
+    assert remarks(monkeypatch, ("a", ABOVE, 30.0), ("a", "", 1.0)) == []
+
+
+def test_a_best_step_size_beyond_the_grid_is_told(monkeypatch):
+    (text,) = remarks(monkeypatch, ("a", "", 40.0), ("b", "", 0.05), ("c", "", 30.0))
+    assert text == fastest.make_sentence("grid_beyond", schemes="a and b").text
+    assert remarks(monkeypatch, ("a", "", None), ("b", "", 0.1)) == []
+
+
+def test_without_a_step_nothing_is_at_an_end(monkeypatch):
+    assert remarks(monkeypatch) == []
+    sweep = runs(("x", "a", None))
+    assert fastest._grid_edge_sentences(sweep, "1e-2") == []
+
+
+def test_the_ends_are_those_of_the_first_target_where_there_is_no_race(monkeypatch):
+    targets = []
+
+    def note_target(sweep, target):
+        targets.append(target)
+        return []
+
+    monkeypatch.setattr(fastest, "races", lambda sweep, experiment: [])
+    monkeypatch.setattr(fastest, "_grid_edge_sentences", note_target)
+    sweep = runs(("x", "a", GRID), ("x", "b", GRID))
+    fastest.answers(sweep, "x", pd.DataFrame({"experiment": []}))
+    assert targets == [fastest.RACE_TARGETS[0]]
+
+
+def test_schemes_under_no_descent_have_no_answer():
+    sweep = runs(("x", "a", GRID), ("x", "b", GRID))
+    none = Sweep("-", "s", sweep.runs.assign(**{names.setting("iterations"): "0"}))
+    assert fastest.answers(none, "x", pd.DataFrame({"experiment": []})) == []

@@ -1,0 +1,114 @@
+"""What figures of hand-made numbers look like, artist by artist, as it is recorded in a file.
+
+python -m tests.results.figures.test_appearance: record it anew, after a change that is meant.
+"""
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import matplotlib
+import numpy as np
+import pytest
+from matplotlib.artist import Artist
+from matplotlib.collections import Collection
+from matplotlib.colors import to_hex
+from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
+from matplotlib.patches import Patch
+from matplotlib.spines import Spine
+from matplotlib.text import Text
+
+from tests.results.figures.test_legends import FIGURES, outline
+
+RECORD = Path(__file__).with_name("appearance.json")
+
+
+def summary(values: Any) -> list[float]:
+    """Return the number, the first, the last, the mean and the root mean square of values."""
+    numbers = np.ma.filled(np.ma.asarray(values, dtype=float), np.nan).ravel()
+    finite = numbers[np.isfinite(numbers)]
+    if not len(finite):
+        return [len(numbers)]
+    moments = [finite[0], finite[-1], finite.mean(), np.sqrt((finite**2).mean())]
+    return [len(numbers), *(float(f"{moment:.6g}") for moment in moments)]
+
+
+def color(value: Any) -> str:
+    return "none" if isinstance(value, str) and value == "none" else to_hex(value, keep_alpha=True)
+
+
+def describe(artist: Artist) -> list[Any] | None:
+    """Return what an artist shows, and where; None for one that shows nothing of its own."""
+    name, order = type(artist).__name__, artist.get_zorder()
+    if isinstance(artist, Line2D):
+        marker = summary(outline(artist.get_marker()))
+        strokes = [artist.get_linewidth(), artist.get_linestyle(), color(artist.get_color())]
+        marks = [artist.get_markersize(), artist.get_markeredgewidth()]
+        marks += [color(artist.get_markerfacecolor()), color(artist.get_markeredgecolor())]
+        places = [summary(artist.get_xdata()), summary(artist.get_ydata())]
+        return [name, order, artist.get_label(), *places, *strokes, marker, *marks]
+    if isinstance(artist, Collection):
+        artist.update_scalarmappable()
+        paths = [summary(path.vertices) for path in artist.get_paths()[:3]]
+        colors = [sorted({*map(color, artist.get_facecolors())})]
+        colors += [sorted({*map(color, artist.get_edgecolors())})]
+        return [
+            name,
+            order,
+            paths,
+            summary(artist.get_offsets()),
+            *colors,
+            *artist.get_linewidths(),
+        ]
+    if isinstance(artist, Text) and artist.get_text():
+        look = [artist.get_fontsize(), artist.get_ha(), artist.get_va(), color(artist.get_color())]
+        return [name, order, artist.get_text(), summary(artist.get_position()), *look]
+    if isinstance(artist, Patch) and not isinstance(artist, Spine):
+        edges = [artist.get_linewidth(), color(artist.get_facecolor())]
+        return [name, order, summary(artist.get_path().vertices), *edges]
+    return None
+
+
+def description(figure: Figure) -> list[Any]:
+    """Return what a figure shows, panel by panel, and its legend."""
+    (legend,) = figure.legends
+    texts = [text.get_text() for text in legend.get_texts()]
+    described: list[Any] = [summary(figure.get_size_inches()), figure.get_suptitle(), texts]
+    described += [legend.get_title().get_text(), legend._ncols]
+    for axis in figure.axes:
+        scales = [axis.get_xscale(), axis.get_yscale(), axis.get_xlabel(), axis.get_ylabel()]
+        limits = [summary(axis.get_xlim()), summary(axis.get_ylim()), summary(axis.get_yticks())]
+        artists = [describe(artist) for artist in axis.get_children()]
+        described.append([*scales, *limits, *(artist for artist in artists if artist)])
+    return described
+
+
+def leaves(described: Any, path: str = "") -> Iterator[tuple[str, Any]]:
+    """Yield each text and number of nested lists with its place."""
+    if isinstance(described, list):
+        yield f"{path} length", len(described)
+        for number, part in enumerate(described):
+            yield from leaves(part, f"{path}/{number}")
+    else:
+        yield path, described
+
+
+@pytest.mark.parametrize("name", FIGURES)
+def test_a_figure_looks_as_it_is_recorded(name):
+    record = json.loads(RECORD.read_text())
+    if record["matplotlib"] != matplotlib.__version__:
+        pytest.skip("recorded with another matplotlib")
+    recorded = dict(leaves(record[name]))
+    shown = dict(leaves(json.loads(json.dumps(description(FIGURES[name]()), default=float))))
+    for path, value in recorded.items():
+        expected = pytest.approx(value, rel=1e-4, abs=1e-9) if isinstance(value, float) else value
+        assert shown.get(path) == expected, f"{path}; {__doc__}"
+
+
+if __name__ == "__main__":
+    record: dict[str, Any] = {"matplotlib": matplotlib.__version__}
+    record |= {name: description(make()) for name, make in FIGURES.items()}
+    lines = [f"{json.dumps(n)}: {json.dumps(part, default=float)}" for n, part in record.items()]
+    RECORD.write_text("{\n" + ",\n".join(lines) + "\n}\n")

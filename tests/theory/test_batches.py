@@ -1,0 +1,90 @@
+"""Theory of batches: the limit against all batches of a small problem, the floor by simulation."""
+
+from itertools import combinations, product
+
+import numpy as np
+import pytest
+
+from normbench.theory import batches
+
+
+def points(count=7, features=3, seed=0):
+    rng = np.random.default_rng(seed)
+    return np.column_stack([np.ones(count), rng.standard_normal((count, features))])
+
+
+def radius(x, step, chosen):
+    """Return the spectral radius of the mean of `S -> (I - a H_B) S (I - a H_B)` over batches."""
+    size = x.shape[1]
+    total = np.zeros((size**2, size**2))
+    for batch in chosen:
+        rows = x[list(batch)]
+        shrink = np.eye(size) - step * 2 * rows.T @ rows / len(rows)
+        total += np.kron(shrink, shrink)
+    return np.abs(np.linalg.eigvals(total / len(chosen))).max()
+
+
+@pytest.mark.parametrize("batch", [1, 2, 3, 6])
+def test_the_limit_of_a_batch_is_where_the_mean_square_stops_shrinking(batch):
+    x = points()
+    for replacement in (False, True):
+        numbers = range(len(x))
+        chosen = list(
+            product(numbers, repeat=batch) if replacement else combinations(numbers, batch)
+        )
+        if len(chosen) > 1000:
+            continue
+        step = batches.mean_square_steps(x, batch)[replacement]
+        assert radius(x, step, chosen) == pytest.approx(1, abs=1e-8)  # measured: 2e-10
+        assert radius(x, 0.99 * step, chosen) < 1 < radius(x, 1.01 * step, chosen)
+
+
+def test_the_batch_of_all_points_has_the_limit_of_the_full_batch():
+    x = points(30, 4)
+    largest = np.linalg.eigvalsh(2 * x.T @ x / 30)[-1]
+    assert batches.mean_square_steps(x, 30)[0] == pytest.approx(2 / largest, rel=1e-6)
+
+
+@pytest.mark.parametrize("features", [10, 30])
+def test_half_of_two_over_l_is_stable_at_the_knee(features):
+    x = points(1000, features, 1)
+    gram = x.T @ x / len(x)
+    largest = np.linalg.eigvalsh(gram)[-1]
+    knee = batches.knee(largest, np.trace(gram))
+    assert 1 < knee < features + 1
+    steps = [batches.mean_square_steps(x, size)[0] for size in (1, round(knee), 1000)]
+    about = [batches.approximate_step(2 * largest, knee, size) for size in (1, round(knee), 1000)]
+    np.testing.assert_allclose(steps, about, rtol=0.15)  # measured: 0.06
+    assert steps[1] / steps[2] == pytest.approx(0.5, rel=0.15)
+
+
+def test_a_direction_without_points_changes_no_limit():
+    x = points(20, 3)
+    twice = np.column_stack([x, x[:, 1]])
+    turned = np.column_stack([x[:, 0], np.sqrt(2) * x[:, 1], x[:, 2:]])
+    mine, theirs = (batches.mean_square_steps(each, 2)[0] for each in (twice, turned))
+    assert mine == pytest.approx(theirs, rel=1e-6)
+
+
+@pytest.mark.parametrize("share", [0.05, 0.3])
+def test_a_constant_step_hovers_at_the_noise_floor(share):
+    rng = np.random.default_rng(4)
+    x, batch, runs = points(200, 4, 2), 4, 4000
+    y = 0.5 * rng.standard_normal(200)
+    gram = x.T @ x / 200
+    minimum = np.linalg.lstsq(x, y, rcond=None)[0]
+    variance = np.mean((x @ minimum - y) ** 2)
+    largest = batches.mean_square_steps(x, batch)[True]
+    step = share * largest
+    expected = batches.noise_floor(step, variance, np.trace(gram), batch, largest)
+    distance = np.zeros((runs, 5))
+    excesses = []
+    for k in range(800):
+        rows = rng.integers(0, 200, (runs, batch))
+        residuals = np.einsum("rmn,rn->rm", x[rows], distance) + (x @ minimum - y)[rows]
+        distance -= step * 2 * np.einsum("rm,rmn->rn", residuals, x[rows]) / batch
+        if k >= 400:
+            excesses.append(np.einsum("rn,nk,rk->r", distance, gram, distance).mean())
+    # Measured: 3 percent at either share.
+    assert np.mean(excesses) == pytest.approx(expected, rel=0.1)
+    assert batches.noise_floor(largest, variance, 1.0, batch, largest) == np.inf
