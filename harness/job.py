@@ -20,6 +20,7 @@ from normbench.engine.batches import Batches
 from normbench.engine.descent import Histories, Progress
 from normbench.engine.fast import threads
 from normbench.engine.midway import Checkpoint
+from normbench.engine.network import Model, Network, check_model
 from normbench.engine.penalty import check_penalty, penalty_of
 from normbench.engine.preconditioner import with_map
 from normbench.engine.problem import Cost, Linear, Problem
@@ -60,6 +61,7 @@ class Job:
         l2_in: The coordinates whose weights l2 penalizes, see `normbench.engine.penalty`.
         rules: The rules of judging.
         search: The settings of the search for the critical step size.
+        model: How scores follow from the weights; None where they are linear in them.
         engine: `plain` descends without `normbench.engine.fast`; its numbers are equal to rounding.
     """
 
@@ -72,12 +74,15 @@ class Job:
     l2_in: str = "transformed"
     rules: Rules = field(default_factory=Rules)
     search: Search = field(default_factory=Search)
+    model: Model | None = None
     engine: str = "fast"
 
     def __post_init__(self) -> None:
         if getattr(self.optimizer, "gridless", False):
             single_step = replace(self.settings, step_sizes=(1.0,), shown_step=None)
             object.__setattr__(self, "settings", single_step)
+        if self.model is not None:  # whose least cost, and so its targets, no job knows
+            object.__setattr__(self, "settings", replace(self.settings, refine=False))
         for scheme in (self.normalizer, getattr(self.optimizer, "scheme", None)):
             select_columns(scheme, self.dataset.feature_names, partial(find_features, self.dataset))
 
@@ -124,7 +129,7 @@ def with_default_start(job: Job) -> Job:
     Zero weights minimize a positively homogeneous cost, and every step would raise it. The start
     is then one function under every scheme that can represent it, and `normal` under the others.
     """
-    start = first_start(job.cost)
+    start = first_start(job.cost, job.model)
     if start == SAME_FUNCTION and not measures.without_descent(job.settings):
         scheme, z = _fit_copy(job)
         try:
@@ -134,8 +139,13 @@ def with_default_start(job: Job) -> Job:
     return replace(job, settings=replace(job.settings, start=start))
 
 
-def first_start(cost: Any) -> str:
-    """Return the start that `start=null` means for a cost, before the scheme is consulted."""
+def first_start(cost: Any, model: Model | None = None) -> str:
+    """Return the start that `start=null` means for a cost, before the scheme is consulted.
+
+    Zero weights of a network are a stationary point.
+    """
+    if model is not None:
+        return "normal"
     return SAME_FUNCTION if traits(cost).positively_homogeneous else "zeros"
 
 
@@ -154,6 +164,8 @@ def _check(job: Job) -> None:
         if job.optimizer.curved:
             check_curvature(job.cost)
     check_batch(job.settings, data, job.optimizer)
+    if job.model is not None:
+        check_model(job.settings, data.x, job.optimizer, job.l2_in)
     check_scheme(job.normalizer)
     check_sparse(job.normalizer, data.x, job.settings.fold)
     check_penalty(job.l2, job.l2_in, job.normalizer)
@@ -320,6 +332,8 @@ def _starts(job: Job, train: Problem, z: Rows) -> Array:
     """Return the starting weights of the runs; job: its scheme is fitted."""
     if job.settings.start == SAME_FUNCTION:
         return same_function(job.settings, train.shape[0], job.normalizer, *_start_points(job, z))
+    if isinstance(train, Network) and job.settings.start == "normal":
+        return train.draw_start(job.settings)
     return starts(job.settings, train.shape)
 
 
@@ -343,6 +357,15 @@ def _problems(job: Job, z: Rows, z_test: Rows) -> tuple[Problem, Problem | None]
     data = job.dataset
     scores = scores_of(traits(job.cost), data.classes)
     l2 = penalty_of(job.l2, job.l2_in, job.normalizer, z.dtype)
+
+    def build_network(model: Model, points: Array, y: Array, reference: Array | None) -> Network:
+        targets = encoded(y, scores, data.classes, z.dtype)
+        arguments = points, targets, data.classes > 0, scores, job.l2, reference
+        return Network(model, job.cost, *arguments)
+
+    if job.model is not None:
+        test = build_network(job.model, z_test, data.y_test, z) if len(z_test) else None
+        return build_network(job.model, z, data.y, None), test
 
     def build_problem(points: Rows, y: Array, held_out: bool) -> Linear:
         targets = encoded(y, scores, data.classes, z.dtype)

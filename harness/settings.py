@@ -303,6 +303,11 @@ def _is_drawn(params: Mapping[str, Any]) -> bool:
     return params.get("start") in RANDOM_STARTS
 
 
+def _has_model(params: Mapping[str, Any]) -> bool:
+    """Return whether the model is not the linear one."""
+    return params.get("model", "linear") != "linear"
+
+
 def _is_batched(params: Mapping[str, Any]) -> bool:
     """Return whether a step sees a batch of the points."""
     return str(params.get("batch")) != "None"
@@ -345,6 +350,14 @@ TABLE = (
         python=False,
     ),
     Setting("normalizer", Role.SCHEME, "standard", "the schemes that are compared", python=False),
+    Setting(
+        "model",
+        Role.PROBLEM,
+        "linear",
+        "how scores follow from the weights",
+        used=_has_model,
+        python=False,
+    ),
     Setting(
         "optimizer", Role.DESCENT, "gradient_descent", "how the weights are updated", python=False
     ),
@@ -620,6 +633,7 @@ TABLE = (
         used=lambda params: str(params.get("normalizer.columns")) != "None",
     ),
     Setting("normalizer.*", Role.SCHEME, OF_OPTIONS, "options of a scheme"),
+    Setting("model.*", Role.PROBLEM, OF_OPTIONS, "options of a model"),
     Setting("optimizer.*", Role.DESCENT, OF_OPTIONS, "options of an optimizer"),
     Setting("tracking.*", Role.LOCATION, OF_OPTIONS, "where runs are recorded", **COMMAND_ONLY),
     Setting(

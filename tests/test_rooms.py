@@ -54,12 +54,17 @@ command.startup
 comparison
     modules: normbench.comparison
     imports: rehearsal recording.store results.report results.store job engine engine.scheme
-        verdicts costs choices synonyms datasets settings values names
+        verdicts costs choices contracts synonyms datasets settings values names
     libraries: numpy pandas sklearn
 
 rehearsal
     modules: normbench.rehearsal
     imports: job verdicts datasets values
+    libraries: autograd numpy
+
+models
+    modules: normbench.models
+    imports: values
     libraries: autograd numpy
 
 recording

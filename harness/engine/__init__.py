@@ -6,6 +6,7 @@ __all__ = [
     "hessian",
     "midway",
     "minibatch",
+    "network",
     "penalty",
     "preconditioner",
     "problem",

@@ -132,6 +132,8 @@ def _starts(schemes: pd.DataFrame) -> list[Sentence]:
     for experiment, rows in schemes.groupby("experiment", sort=False):
         if rows["label"].nunique() > 1:
             choice = _choose_start_template(rows.groupby(start, sort=False))
+            if choice == ("other_functions",) and _is_network(rows):
+                choice = ("other_networks",)
             experiments_by_choice.setdefault(choice, []).append(str(experiment))
     return [
         make_sentence(
@@ -140,6 +142,11 @@ def _starts(schemes: pd.DataFrame) -> list[Sentence]:
         for (template, *labels), experiments in experiments_by_choice.items()
         if template
     ]
+
+
+def _is_network(rows: pd.DataFrame) -> bool:
+    """Return whether the scores of some scheme runs are not linear in the weights."""
+    return bool(rows.get(names.setting("model"), pd.Series("linear")).ne("linear").any())
 
 
 def _choose_start_template(rows_by_start: Any) -> tuple[str, ...]:

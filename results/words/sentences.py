@@ -98,6 +98,9 @@ TEMPLATES = {
     "other_functions": "The start differs between the schemes ({experiments}): start=normal draws "
     "the same weights for all, and these are another function of the features under each scheme, "
     "with another starting cost; start=same_function draws one function for all.",
+    "other_networks": "The start differs between the schemes ({experiments}): each draws the same "
+    "weights, and these are another function of the features under each scheme, with another "
+    "starting cost.",
     "few_functions": "The start is one function of the training points under {same}; no weights "
     "under {others} make that function, so start=normal draws another there ({experiments}).",
     "one_function": "The start is the same function of the training points under every scheme "

@@ -47,7 +47,7 @@ NEARLY = {
     ("results", "figure", "histries"): "did you mean histories",
     ("results", "--stroe", "a"): "did you mean --store",
 }
-GROUPS = ("cost", "dataset", "normalizer", "optimizer", "tracking")
+GROUPS = ("cost", "dataset", "normalizer", "optimizer", "model", "tracking")
 CASES = (
     *(one(f"{group}=null") for group in GROUPS),
     one("cost=softmax,null"),
@@ -57,6 +57,19 @@ CASES = (
     one("search=null"),
     one("rules=3"),
     *(one(f"batch={batch}") for batch in ("0", "2.5", "all", "700")),
+    one("model.hidden=[0]", "model=mlp", said="1 or more", kind="hidden units"),
+    one("model.hidden=5", "model=mlp", said="a list of units", kind="list of units"),
+    one("model.normalize=bach", "model=mlp", said="did you mean batch", kind="inside"),
+    one("model.activation=step", "model=mlp", said="tanh", kind="activation"),
+    one("model.start_scale=0", "model=mlp", said="above 0", kind="start scale"),
+    one("model.epsilon=-1", "model=mlp", said="0 or more", kind="epsilon"),
+    one("model.place=after", "model=mlp", "model.normalize=weight", said="before", kind="place"),
+    one("start=same_function", "model=mlp", said="is for model=linear"),
+    one("batch=5", "model=mlp", said="is for model=linear"),
+    one("fold=true", "model=mlp", said="is for model=linear"),
+    one("cost.l2_in=features", "model=mlp", "cost.l2=1", said="is for model=linear"),
+    one("optimizer=preconditioned", "model=mlp", said="is for model=linear"),
+    one("model=mpl", said="did you mean mlp"),
     one("batch=5", "optimizer=lbfgs", said="needs all points", kind="batch of lbfgs"),
     one("search=[1]"),
     one("rules.tail=[1]", said="rules.tail="),

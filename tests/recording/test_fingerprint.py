@@ -70,6 +70,13 @@ def test_what_changes_the_numbers_makes_the_identity():
     assert len({identity(), *others}) == 1 + len(others)
 
 
+def test_a_model_is_of_the_identity_and_the_linear_one_is_what_it_was():
+    model = {**PARAMS, "model": "mlp", "model.hidden": [2], "model.normalize": "none"}
+    others = [model, {**model, "model.hidden": [3]}, {**model, "model.normalize": "batch"}]
+    assert identity({**PARAMS, "model": "linear"}) == identity()
+    assert len({identity(), *map(identity, others)}) == 4
+
+
 @pytest.mark.parametrize(
     "other",
     [
