@@ -633,6 +633,10 @@ TABLE = (
         used=lambda params: str(params.get("normalizer.columns")) != "None",
     ),
     Setting("normalizer.*", Role.SCHEME, OF_OPTIONS, "options of a scheme"),
+    *(  # what is normalized inside a network is compared, as schemes are
+        Setting(name, Role.SCHEME, OF_OPTIONS, "how a model normalizes inside", python=False)
+        for name in ("model.normalize", "model.place", "model.affine")
+    ),
     Setting("model.*", Role.PROBLEM, OF_OPTIONS, "options of a model"),
     Setting("optimizer.*", Role.DESCENT, OF_OPTIONS, "options of an optimizer"),
     Setting("tracking.*", Role.LOCATION, OF_OPTIONS, "where runs are recorded", **COMMAND_ONLY),

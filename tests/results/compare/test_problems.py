@@ -65,6 +65,26 @@ def test_what_was_recorded_of_a_setting_is_told_as_one_types_it():
     ]
 
 
+def test_what_is_normalized_inside_a_model_is_compared_as_schemes_are():
+    schemes = pd.DataFrame(
+        {
+            "experiment": "x",
+            "normalizer": ["a"] * 4,
+            "run_id": list("1234"),
+            "params.model": "mlp",
+            "params.model.hidden": ["[3]"] * 2 + ["[4]"] * 2,
+            "params.model.normalize": ["none", "batch"] * 2,
+        }
+    )
+    assert [each["model.hidden"] for each in problems.problems(schemes)] == ["[3]"] * 2 + [
+        "[4]"
+    ] * 2
+    assert [*problems.scheme_names(schemes).values()] == [
+        "a, model.normalize=none",
+        "a, model.normalize=batch",
+    ] * 2
+
+
 def test_a_start_that_stands_in_for_another_makes_none():
     schemes = pd.DataFrame(
         {
