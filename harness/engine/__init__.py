@@ -12,5 +12,6 @@ __all__ = [
     "rounds",
     "settings",
     "start",
+    "statistics",
     "targets",
 ]
