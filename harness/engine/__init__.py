@@ -13,5 +13,6 @@ __all__ = [
     "rounds",
     "settings",
     "start",
+    "statistics",
     "targets",
 ]

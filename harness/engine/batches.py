@@ -70,6 +70,12 @@ class Batches:
         drawn = draw_order(self.points, self.order, self.seed, number)
         return Stretch(begin + first, drawn[first * self.size : (first + self.stretch) * self.size])
 
+    def points_of(self, update: int) -> Indices:
+        """Return the indices of the points of an update."""
+        stretch = self.stretch_of(update)
+        begin = (update - stretch.first) * self.size
+        return stretch.points[begin : begin + self.size]
+
     def _block_of(self, begin: int, number: int, position: int) -> Stretch:
         """Return the block at a position of a pass."""
         blocks = -(-self.updates_per_pass // self.stretch)

@@ -4,9 +4,16 @@ from dataclasses import dataclass, fields
 from typing import Any
 
 from normbench import settings
-from normbench.datasets.values import FLOAT64_BYTES, UserError, refuse_larger, spell_setting
-from normbench.settings import RANDOM_STARTS, default
+from normbench.datasets.values import (
+    FLOAT64_BYTES,
+    UserError,
+    format_value,
+    refuse_larger,
+    spell_setting,
+)
+from normbench.settings import RANDOM_STARTS, STATISTICS, default
 
+FITTED, _, _, WINDOW = STATISTICS
 HISTORIES_PER_RUN = 4  # of a run: costs and counts, of the training and of the test points
 
 
@@ -26,7 +33,8 @@ class Settings:
     copy of the points under the scheme; the numbers are the same to rounding. batch: how many
     points a step sees, None for all; iterations are then passes over the points, each recorded
     `records_per_pass` times, and there are no shadows and no finer step sizes. batch_order,
-    batch_seed: see `engine.batches`. Raises `UserError`.
+    batch_seed: see `engine.batches`. statistics, window: see `engine.statistics`. Raises
+    `UserError`.
     """
 
     step_sizes: tuple[float, ...]
@@ -48,6 +56,8 @@ class Settings:
     batch_order: str = default("batch_order")
     batch_seed: int = default("batch_seed")
     records_per_pass: int = default("records_per_pass")
+    statistics: str = default("normalizer.statistics")
+    window: int | None = default("normalizer.window")
 
     def __post_init__(self) -> None:
         for field in fields(self):
@@ -67,6 +77,7 @@ class Settings:
                 f"records_per_pass={self.records_per_pass}: without a batch every step is "
                 "recorded; set batch, such as batch=200, or leave records_per_pass out"
             )
+        self._check_statistics()
         runs = len(self.step_sizes) * self.starts
         refuse_larger(
             f"iterations={self.iterations}, starts={self.starts}, "
@@ -79,6 +90,27 @@ class Settings:
             raise UserError(
                 f"starts={self.starts}: {spell_setting('start', self.start)} is the same start "
                 f"every time; use {random_starts} with several starts"
+            )
+
+    def _check_statistics(self) -> None:
+        """Raise `UserError` for moving statistics without a batch, and for a window apart."""
+        for name in ("statistics", "window"):
+            settings.check(f"normalizer.{name}", getattr(self, name))
+        if self.statistics != FITTED and self.batch is None:
+            raise UserError(
+                f"normalizer.statistics={self.statistics}: is of steps that see a batch; set "
+                "batch, such as batch=200, or use statistics=fitted"
+            )
+        if self.statistics != FITTED and self.start == "same_function":
+            raise UserError(
+                f"normalizer.statistics={self.statistics}: the function of start=same_function "
+                "moves with the statistics; use start=zeros, or start=normal"
+            )
+        if (self.statistics == WINDOW) != (self.window is not None):
+            raise UserError(
+                f"normalizer.window={format_value(self.window)}: statistics={self.statistics}; "
+                "a number of points belongs to statistics=window, such as normalizer.window=1000, "
+                "and to no other"
             )
 
     @property

@@ -128,7 +128,7 @@ def _undecided_sentence(race: Race, fastest_text: str) -> Sentence:
     else:
         doubt = "show no difference"
     return make_sentence(
-        "fastest_open", schemes=schemes_text, splits=f"{race.splits} splits", doubt=doubt
+        "fastest_open", schemes=schemes_text, splits=f"{race.splits} {race.sample}", doubt=doubt
     )
 
 
@@ -266,7 +266,7 @@ def _budget_text(race: Race) -> str:
 
 def _medians_note(race: Race) -> str:
     """Return the number of splits that a median is over, or nothing for one split."""
-    return f" (medians of {race.splits} splits)" if race.splits > 1 else ""
+    return f" (medians of {race.splits} {race.sample})" if race.splits > 1 else ""
 
 
 def compare_problems(sweep: Sweep, by_experiment: Mapping[str, Sequence[Race]]) -> Sentence:

@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 import pandas as pd
 
 from normbench import names
-from normbench.results.store.rows import as_rows, number_in
+from normbench.results.store.rows import as_rows, number_in, shared_value
 
 BATCH, RECORDS = names.setting("batch"), names.setting("records_per_pass")
 POINTS = "train_points"
@@ -50,3 +50,27 @@ def updates_per_pass(job: Mapping[Any, Any]) -> int:
 def count_text(count: float) -> str:
     """Return a count of iterations as text: a fraction of a pass has three digits."""
     return f"{count:.3f}".rstrip("0").rstrip(".")
+
+
+def budget(schemes: pd.DataFrame) -> str:
+    """Return the iterations and optimizer of scheme runs as `in 100 iterations of adam`.
+
+    With a batch these are `passes in batches of 200`.
+
+    A number or optimizer that differs between runs is left out. The text is empty where there was
+    no descent.
+    """
+    optimizer = shared_value(schemes, names.OPTIMIZER.column, "gradient_descent").replace("_", " ")
+    iterations_setting = shared_value(schemes, names.setting("iterations"))
+    iterations = (
+        int(float(iterations_setting)) if iterations_setting else None
+    )  # a user may have written 1e3
+    if iterations == 0:
+        return ""
+    batch = shared_value(schemes, BATCH, "None")
+    iterations_text = f"{iterations} {unit(schemes).of(iterations)}"
+    if batch not in ("", "None"):
+        iterations_text += f" in batches of {batch}"
+    phrases = ["" if iterations is None else iterations_text, optimizer]
+    budget_text = " of ".join(phrase for phrase in phrases if phrase)
+    return f"in {budget_text}" if budget_text else ""

@@ -39,7 +39,8 @@ def reached(
 
     Returns:
         One row a problem, split and scheme, the median over its jobs, such as those of several
-        seeds of the start. A job without recorded seconds has no row; neither has a job of several
+        seeds of the start. The orders of batches count as splits where there is one split, see
+        `problems.placed`. A job without recorded seconds has no row; neither has a job of several
         starts whose target was lowered, because the costs of its starts are not recorded.
 
         - step: the step size that takes the fewest iterations on that split;
@@ -97,7 +98,7 @@ def _sweep_rows(sweep: Sweep, schemes: pd.DataFrame, target: str, measure: str) 
             value = _recorded_value(scheme, target, measure)
             least = _in_measure(scheme, number_in(scheme, names.least(target).column), measure)
             finer = target in parse_refinement(scheme).get("targets", ())
-        scheme_and_split = [scheme[column] for column in (*problems.SCHEME_COLUMNS, "split")]
+        scheme_and_split = [scheme[column] for column in (*problems.SCHEME_COLUMNS, "sample")]
         best_size = size if np.isfinite(value) or finer else _lowest_step_size(scheme)
         end = _grid_end(scheme, sizes_by_run.get(scheme["run_id"], []), best_size, finer)
         rows.append([*scheme_and_split, size, value, excess, least, finer, end])
@@ -161,10 +162,10 @@ def tuned_once(sweep: Sweep, target: str = "1e-2") -> pd.DataFrame:
     iterations_by_run = _iterations_held(sweep, schemes[schemes["lowered"]])
     rows = []
     for scheme, scheme_jobs in schemes.groupby(problems.SCHEME_COLUMNS, sort=False):
-        splits = scheme_jobs["split"].nunique()
+        splits = scheme_jobs["sample"].nunique()
         descended_jobs = scheme_jobs[scheme_jobs["run_id"].isin(steps)]
         split_iterations = []
-        for _, jobs in descended_jobs.groupby("split"):
+        for _, jobs in descended_jobs.groupby("sample"):
             rows_of_split = as_rows(jobs)
             job_iterations = [
                 _iterations_by_size(job, steps, iterations_by_run, target) for job in rows_of_split

@@ -156,7 +156,7 @@ def _section(
     schemes = merged(experiment_sweep).of_role(names.SCHEME)
     splits = heldout.by_split(sweep)
     splits = splits[splits["experiment"] == experiment]
-    budget = problems.budget(schemes)
+    budget = passes.budget(schemes)
     shared, varied = _settings(schemes)
     data = schemes["data"][schemes["data"] != ""]
     return {
@@ -312,7 +312,8 @@ def _pairs(sweep: Sweep) -> Table | None:
     if pairs.empty:
         return None
     caption = headings.iterations_to(target, headings.PAIRS)
-    return _table(f"{caption} ({comparisons.assurance(pairs)})", pairs)
+    sample = problems.sample_name(problems.scheme_runs([sweep]))
+    return _table(f"{caption} ({comparisons.assurance(pairs, sample)})", pairs)
 
 
 def _environment(sweep: Sweep) -> list[tuple[str, str]]:

@@ -8,7 +8,7 @@ import pandas as pd
 from matplotlib.figure import Figure
 
 from normbench import names
-from normbench.results.compare import passes, problems
+from normbench.results.compare import passes
 from normbench.results.compare.merging import repeated_over
 from normbench.results.compare.reached import thresholds_that_hold
 from normbench.results.figures.base import style
@@ -147,7 +147,7 @@ def title(experiment: str, rows: pd.DataFrame) -> str:
 
 def title_with_budget(experiment: str, rows: pd.DataFrame) -> str:
     """Return a title with the number of iterations that the verdicts judge."""
-    return ", ".join(filter(None, [title(experiment, rows), problems.budget(rows)]))
+    return ", ".join(filter(None, [title(experiment, rows), passes.budget(rows)]))
 
 
 def best_step_label(schemes: pd.DataFrame) -> str:

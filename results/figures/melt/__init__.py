@@ -19,7 +19,7 @@ from matplotlib.path import Path
 from numpy.typing import NDArray
 
 from normbench import names
-from normbench.results.compare import problems
+from normbench.results.compare import passes
 from normbench.results.figures.base import material, style
 from normbench.results.figures.base.material import ArraysByLabel
 from normbench.results.figures.base.style import SCREEN, Shape
@@ -78,7 +78,7 @@ def make(sweep: Sweep, experiment: str, options: material.Options) -> Figure | N
     steps = material.steps(sweep, experiment)
     if not melts(arrays, rows, steps):
         return None
-    title = f"{material.title_of_first_repeat(experiment, rows)}, {problems.budget(rows)}"
+    title = f"{material.title_of_first_repeat(experiment, rows)}, {passes.budget(rows)}"
     starts = max(scheme_arrays[names.TRAIN_COST.key].shape[1] for scheme_arrays in arrays.values())
     title += f", the first of {starts} starts" if starts > 1 else ""
     return draw(arrays, rows, steps, title, shape=options.shape)
