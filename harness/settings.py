@@ -304,8 +304,9 @@ def _is_drawn(params: Mapping[str, Any]) -> bool:
 
 
 def _has_model(params: Mapping[str, Any]) -> bool:
-    """Return whether the model is not the linear one."""
-    return params.get("model", "linear") != "linear"
+    """Return whether scores are other than linear in the weights."""
+    is_normalized = str(params.get("model.normalize", "none")) != "none"
+    return params.get("model", "linear") != "linear" or is_normalized
 
 
 def _is_batched(params: Mapping[str, Any]) -> bool:
@@ -633,7 +634,7 @@ TABLE = (
         used=lambda params: str(params.get("normalizer.columns")) != "None",
     ),
     Setting("normalizer.*", Role.SCHEME, OF_OPTIONS, "options of a scheme"),
-    Setting("model.*", Role.PROBLEM, OF_OPTIONS, "options of a model"),
+    Setting("model.*", Role.PROBLEM, OF_OPTIONS, "options of a model", used=_has_model),
     Setting("optimizer.*", Role.DESCENT, OF_OPTIONS, "options of an optimizer"),
     Setting("tracking.*", Role.LOCATION, OF_OPTIONS, "where runs are recorded", **COMMAND_ONLY),
     Setting(
