@@ -13,14 +13,14 @@ from autograd.tracer import getval
 from normbench.costs import count_misclassified
 from normbench.engine.hessian import Effort, Hessian
 from normbench.engine.problem import QUIET, Array, Cost, Counts, Evaluation, Workspace
-from normbench.models.formulas import FUSED, PLAIN, Formulas
+from normbench.models.formulas import PLAIN, Formulas, Fused
 from normbench.models.layout import RUNNING_MEAN, RUNNING_SPREAD, WEIGHT, Layout
 from normbench.models.network import BATCH, RUNNING
 
 # The activations of a block of points and a group of runs, in bytes: they stay in a cache.
-CACHED_BYTES = 1 << 20
+CACHED_BYTES = 1 << 22
 # Of a group of runs whose scores need all points at once.
-GROUP_BYTES = 1 << 28
+GROUP_BYTES = 1 << 24
 # As large as the activations, that a gradient holds at once.
 ARRAYS_PER_ACTIVATION = 12
 
@@ -89,7 +89,6 @@ class Network:
     l2: float = 0.0
     reference: "Network | None" = None
     batch: int | None = None
-    formulas: Formulas = FUSED
 
     @cached_property
     def layout(self) -> Layout:
@@ -132,13 +131,14 @@ class Network:
         costs = np.zeros(len(weights))
         counts = np.zeros(len(weights), dtype=np.int64)
         gradient = np.zeros_like(weights) if with_gradient else None
+        formulas = Fused(workspace)
         with QUIET():
             for runs in self._runs(len(weights)):
                 arrays = self.layout.split(weights[runs])
                 moments = self._moments(arrays)
                 for block in self._blocks(moments is not None):
                     points = self.x[block], self.targets[block]
-                    sums = self.sum_up(arrays, *points, moments, with_gradient)
+                    sums = self.sum_up(arrays, *points, formulas, moments, with_gradient)
                     costs[runs] += sums.costs
                     counts[runs] += sums.counts
                     if gradient is not None:
@@ -149,19 +149,21 @@ class Network:
             self._penalize(weights, costs, gradient)
         return Evaluation(costs, gradient, counts if self.classify else None)
 
-    def sum_gradients(self, weights: Array, points: Array, is_recorded: bool) -> Array:
+    def sum_gradients(
+        self, weights: Array, points: Array, is_recorded: bool, workspace: Workspace | None
+    ) -> Array:
         """Return the sum of the gradients `(R, D)` of points, by their indices, as one batch.
 
         is_recorded: the entries of running statistics are how far these are from the batch's.
         """
-        gradient = np.empty_like(weights)
+        gradient, formulas = np.empty_like(weights), Fused(workspace)
         for runs in self._runs(len(weights), len(points)):
             arrays = self.layout.split(weights[runs])
             collected: list[Any] | None = [] if is_recorded else None
             blocks = [points] if self.model.needs_all_points else self._split(points)
             for number, block in enumerate(blocks):
                 x, targets = self.x[block], self.targets[block]
-                sums = self.sum_up(arrays, x, targets, None, True, collected)
+                sums = self.sum_up(arrays, x, targets, formulas, None, True, collected)
                 slopes = self.layout.join(self._with_running(arrays, sums.slopes, collected))
                 gradient[runs] = slopes if number == 0 else gradient[runs] + slopes
         return gradient
@@ -206,14 +208,16 @@ class Network:
         arrays: Sequence[Array],
         x: Array,
         targets: Array,
+        formulas: Fused,
         moments: Any,
         with_gradient: bool,
         collected: list[Any] | None = None,
     ) -> "Sums":
         """Return costs, gradients by group, and counts of points x (p, N), sums over them."""
+        formulas.begin()
 
         def compute_scores(traced: Sequence[Any]) -> Any:
-            arguments = moments, collected, self.formulas, targets
+            arguments = moments, collected, formulas, targets
             return self.model.scores(self.layout, traced, x, *arguments)
 
         if not with_gradient:
@@ -265,7 +269,7 @@ class Network:
     def collect(self, arrays: Sequence[Array]) -> Sequence[Any]:
         """Return the moments of the points x under the weights of some runs."""
         collected: list[Any] = []
-        arguments = None, collected, self.formulas, self.targets
+        arguments = None, collected, PLAIN, self.targets
         self.model.scores(self.layout, arrays, self.x, *arguments)
         return collected
 

@@ -106,7 +106,7 @@ class NetworkSteps:
         points = self.batches.stretch_of(k).points
         is_running = self.inner.model.statistics == RUNNING
         with QUIET():
-            gradient = self.inner.sum_gradients(weights, points, is_running)
+            gradient = self.inner.sum_gradients(weights, points, is_running, workspace)
             trained = gradient[:, : self.inner.layout.trained]
             trained /= self.batches.size
             if self.inner.l2 > 0:

@@ -4,6 +4,7 @@
 `Fused` has the same values and first derivatives in fewer passes over the arrays.
 """
 
+import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -11,6 +12,7 @@ import autograd.numpy as anp
 import numpy as np
 from autograd.extend import defvjp_argnums, primitive
 from autograd.tracer import getval, isbox
+from numpy.typing import NDArray
 
 from normbench.models.matrices import eigh, inverse_root
 
@@ -130,20 +132,44 @@ def _split_units(numpy: Any, h: Any, groups: int) -> Any:
 
 
 class Fused(Formulas):
-    """The formulas with first derivatives in fewer passes; those have no derivatives again."""
+    """The formulas with first derivatives in fewer passes; those have no derivatives again.
 
-    def __init__(self) -> None:
+    memory: arrays to work in, by their numbers. What an evaluation returns is in them, until
+    `begin` starts the next one.
+    """
+
+    def __init__(self, memory: dict[Any, NDArray[Any]] | None = None) -> None:
         super().__init__(anp)
+        self.memory = {} if memory is None else memory
+        self.taken = 0
+
+    def begin(self) -> None:
+        """Use the memory from its start again."""
+        self.taken = 0
+
+    def take(self, shape: tuple[int, ...], dtype: Any) -> Any:
+        """Return an array of undefined entries: memory that a system maps anew is slow."""
+        size, key = math.prod(shape), ("layers", self.taken)
+        self.taken += 1
+        array = self.memory.get(key)
+        if array is None or len(array) < size or array.dtype != dtype:
+            array = self.memory[key] = np.empty(size, dtype)
+        return array[:size].reshape(shape)
+
+    def combine(self, operation: Callable[..., Any], first: Any, second: Any) -> Any:
+        """Return a product, a difference or the like of arrays, of the first one's shape."""
+        return operation(first, second, out=self.take(first.shape, first.dtype))
 
     def multiply(self, weight: Any, bias: Any, h: Any) -> Any:
         """See `Formulas.multiply`."""
         matrices, values = getval(weight), getval(h)
         is_shared = values.ndim == 2
+        product = self.take((*matrices.shape[:2], values.shape[-1]), matrices.dtype)
         if is_shared:
             rows = matrices.reshape(-1, matrices.shape[-1])
-            product = (rows @ values).reshape(*matrices.shape[:2], -1)
+            np.matmul(rows, values, out=product.reshape(len(rows), -1))
         else:
-            product = matrices @ values
+            np.matmul(matrices, values, out=product)
         product += getval(bias)
 
         def pull(g: Any) -> Any:
@@ -151,19 +177,24 @@ class Fused(Formulas):
                 of_weight = (g.reshape(-1, g.shape[-1]) @ values.T).reshape(matrices.shape)
             else:
                 of_weight = g @ values.swapaxes(1, 2)
-            of_values = matrices.swapaxes(1, 2) @ g if isbox(h) else None
+            of_values = None
+            if isbox(h):
+                out = self.take(values.shape, values.dtype)
+                of_values = np.matmul(matrices.swapaxes(1, 2), g, out=out)
             return of_weight, g.sum(axis=2, keepdims=True), of_values
 
         return _with_derivatives(weight, bias, h, value=product, pull=pull)
 
     def activate(self, name: str, h: Any) -> Any:
         """See `Formulas.activate`; autograd's derivative of tanh takes a cosh."""
+        values = getval(h)
         if name in SCALED_TANH:
             shift, height, slope = SCALED_TANH[name]
-            curve = np.tanh(slope * getval(h))
+            curve = self.combine(np.multiply, values, slope)
+            np.tanh(curve, out=curve)
 
             def pull(g: Any) -> Any:
-                derivative = curve**2
+                derivative = self.combine(np.multiply, curve, curve)
                 np.subtract(1.0, derivative, out=derivative)
                 derivative *= g
                 derivative *= height * slope
@@ -172,7 +203,7 @@ class Fused(Formulas):
             value = curve if name == TANH else height * (curve + shift)
             return _with_derivatives(h, value=value, pull=pull)
         if name == RELU:
-            value = np.maximum(getval(h), 0.0)
+            value = self.combine(np.maximum, values, 0.0)
             return _with_derivatives(h, value=value, pull=lambda g: (g * (value > 0),))
         return super().activate(name, h)
 
@@ -181,7 +212,7 @@ class Fused(Formulas):
     ) -> Any:
         """See `Formulas.standardize`."""
         values = getval(h)
-        standardized = values - np.mean(values, axis=axis, keepdims=True)
+        standardized = self.combine(np.subtract, values, np.mean(values, axis=axis, keepdims=True))
         variance = _mean_product(standardized, standardized, axis)
         inverse = 1 / self.deviation(variance, epsilon)
         standardized *= inverse
@@ -189,20 +220,22 @@ class Fused(Formulas):
         slope = inverse if epsilon != TEXTBOOK_RULE else 1 / np.sqrt(np.maximum(variance, SMALLEST))
 
         def pull(g: Any) -> Any:
-            pulled = g - np.mean(g, axis=axis, keepdims=True)
+            pulled = self.combine(np.subtract, g, np.mean(g, axis=axis, keepdims=True))
             pulled *= inverse
-            pulled -= standardized * (slope * _mean_product(g, standardized, axis))
+            factor = slope * _mean_product(g, standardized, axis)
+            pulled -= self.combine(np.multiply, standardized, factor)
             return (pulled,)
 
         if not affine:
             return _with_derivatives(h, value=standardized, pull=pull)
         gain = getval(affine[0])
-        value = standardized * gain
+        value = self.combine(np.multiply, standardized, gain)
         value += getval(affine[1])
 
         def pull_affine(g: Any) -> Any:
             of_gain = g.shape[2] * _mean_product(g, standardized, 2)
-            return (*pull(g * gain), of_gain, g.sum(axis=2, keepdims=True))
+            scaled = self.combine(np.multiply, g, gain)
+            return (*pull(scaled), of_gain, g.sum(axis=2, keepdims=True))
 
         return _with_derivatives(h, *affine, value=value, pull=pull_affine)
 
@@ -234,4 +267,4 @@ def _choose(derivatives: Sequence[Any], argnums: Sequence[int]) -> tuple[Any, ..
     return tuple(derivatives[number] for number in argnums)
 
 
-PLAIN, FUSED = Formulas(anp), Fused()
+PLAIN = Formulas(anp)

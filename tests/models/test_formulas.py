@@ -6,7 +6,7 @@ import pytest
 from autograd.core import make_vjp
 from autograd.test_util import check_grads
 
-from normbench.models.formulas import ACTIVATIONS, FUSED, PLAIN
+from normbench.models.formulas import ACTIVATIONS, PLAIN, Fused
 from normbench.models.matrices import eigh, inverse_root, lyapunov
 
 SHAPE = (2, 4, 9)
@@ -64,7 +64,7 @@ def assert_equal_derivatives(rng, function, arguments):
     """Compare the fused value and derivatives of a function of formulas with the plain ones."""
     (pull, value), (pull_fused, fused) = (
         make_vjp(lambda traced, f=formulas: function(f, *traced), arguments)
-        for formulas in (PLAIN, FUSED)
+        for formulas in (PLAIN, Fused())
     )
     np.testing.assert_allclose(fused, value, rtol=1e-12, atol=1e-14)
     slopes = rng.standard_normal(value.shape)
