@@ -20,7 +20,8 @@ from normbench.engine.batches import Batches
 from normbench.engine.descent import Histories, Progress
 from normbench.engine.fast import threads
 from normbench.engine.midway import Checkpoint
-from normbench.engine.network import Model, Network, check_model
+from normbench.engine.network import Model, Network
+from normbench.engine.network_steps import check_model, draw_start, hold_out, in_steps, with_rates
 from normbench.engine.penalty import check_penalty, penalty_of
 from normbench.engine.preconditioner import with_map
 from normbench.engine.problem import Cost, Linear, Problem
@@ -166,7 +167,8 @@ def _check(job: Job) -> None:
             check_curvature(job.cost)
     check_batch(job.settings, data, job.optimizer)
     if job.model is not None:
-        check_model(job.settings, data.x, job.optimizer, job.l2_in)
+        points, cost_traits = (data.x, data.x_test), traits(job.cost)
+        check_model(job.model, job.settings, points, job.optimizer, job.l2_in, cost_traits)
     l2_in = job.l2_in if job.l2 else ""
     check_statistics(job.settings.statistics, data.x, job.settings.fold, l2_in, data.fit_on)
     check_scheme(job.normalizer)
@@ -246,7 +248,7 @@ def run(
     start = _starts(job, train, z).astype(z.dtype)
     phase("descends")
     tick = time.perf_counter()
-    optimizer = _with_map(job, train, test)
+    optimizer = _step_rule(job, train, test)
     fit_seconds += time.perf_counter() - tick
     rounds = _rounds(job, train, test, start, optimizer, checkpoint)
     histories = rounds.descend(settings.step_sizes, progress)
@@ -296,9 +298,10 @@ def _normalized(job: Job, points_cache: PointsCache | None = None) -> tuple[Any,
     return normalize(job.normalizer, data.x, data.x_test, precision, fits, fold)
 
 
-def _with_map(job: Job, train: Problem, test: Problem | None) -> Optimizer:
+def _step_rule(job: Job, train: Problem, test: Problem | None) -> Optimizer:
     """Return the optimizer of a job, with its scheme, if any, fitted on the points of `fit_on`."""
-    return with_map(job.optimizer, train, *([test] if test and job.dataset.fit_on == "all" else []))
+    optimizer = with_rates(job.optimizer, train)
+    return with_map(optimizer, train, *([test] if test and job.dataset.fit_on == "all" else []))
 
 
 def _rounds(
@@ -327,7 +330,7 @@ def _descend_dataset(job: Job, data: Dataset, step_size: float) -> Histories:
     z, z_test = _normalized(moved_job)
     train, test = _problems(moved_job, z, z_test)
     start = _starts(moved_job, train, z).astype(z.dtype)
-    optimizer = _with_map(moved_job, train, test)
+    optimizer = _step_rule(moved_job, train, test)
     return _rounds(moved_job, train, test, start, optimizer).descend([step_size])
 
 
@@ -335,9 +338,8 @@ def _starts(job: Job, train: Problem, z: Rows) -> Array:
     """Return the starting weights of the runs; job: its scheme is fitted."""
     if job.settings.start == SAME_FUNCTION:
         return same_function(job.settings, train.shape[0], job.normalizer, *_start_points(job, z))
-    if isinstance(train, Network) and job.settings.start == "normal":
-        return train.draw_start(job.settings)
-    return starts(job.settings, train.shape)
+    start = draw_start(job.settings, train)
+    return starts(job.settings, train.shape) if start is None else start
 
 
 def _start_points(job: Job, z: Rows) -> tuple[Array, Array]:
@@ -361,14 +363,14 @@ def _problems(job: Job, z: Rows, z_test: Rows) -> tuple[Problem, Problem | None]
     scores = scores_of(traits(job.cost), data.classes)
     l2 = penalty_of(job.l2, job.l2_in, job.normalizer, z.dtype)
 
-    def build_network(model: Model, points: Array, y: Array, reference: Array | None) -> Network:
-        targets = encoded(y, scores, data.classes, z.dtype)
-        arguments = points, targets, data.classes > 0, scores, job.l2, reference
-        return Network(model, job.cost, *arguments)
-
     if job.model is not None:
-        test = build_network(job.model, z_test, data.y_test, z) if len(z_test) else None
-        return build_network(job.model, z, data.y, None), test
+        targets, test_targets = (
+            encoded(y, scores, data.classes, z.dtype) for y in (data.y, data.y_test)
+        )
+        arguments = z, targets, data.classes > 0, scores, job.l2
+        network = Network(job.model, job.cost, *arguments, batch=job.settings.batch)
+        batches = None if job.settings.batch is None else _batches(job.settings, len(z))
+        return in_steps(network, batches), hold_out(network, z_test, test_targets)
 
     def build_problem(points: Rows, y: Array, held_out: bool) -> Linear:
         targets = encoded(y, scores, data.classes, z.dtype)

@@ -310,8 +310,9 @@ def _is_drawn(params: Mapping[str, Any]) -> bool:
 
 
 def _has_model(params: Mapping[str, Any]) -> bool:
-    """Return whether the model is not the linear one."""
-    return params.get("model", "linear") != "linear"
+    """Return whether scores are other than linear in the weights."""
+    is_normalized = str(params.get("model.normalize", "none")) != "none"
+    return params.get("model", "linear") != "linear" or is_normalized
 
 
 def _is_batched(params: Mapping[str, Any]) -> bool:
@@ -661,11 +662,20 @@ TABLE = (
         _has_moving_statistics,
     ),
     Setting("normalizer.*", Role.SCHEME, OF_OPTIONS, "options of a scheme"),
-    *(  # what is normalized inside a network is compared, as schemes are
-        Setting(name, Role.SCHEME, OF_OPTIONS, "how a model normalizes inside", python=False)
-        for name in ("model.normalize", "model.place", "model.affine")
+    *(  # what is normalized inside a model is compared, as schemes are
+        Setting(
+            name, Role.SCHEME, OF_OPTIONS, "how a model normalizes", used=_has_model, python=False
+        )
+        for name in (
+            "model.normalize",
+            "model.place",
+            "model.affine",
+            "model.groups",
+            "model.signs",
+            "model.newton_iterations",
+        )
     ),
-    Setting("model.*", Role.PROBLEM, OF_OPTIONS, "options of a model"),
+    Setting("model.*", Role.PROBLEM, OF_OPTIONS, "options of a model", used=_has_model),
     Setting("optimizer.*", Role.DESCENT, OF_OPTIONS, "options of an optimizer"),
     Setting("tracking.*", Role.LOCATION, OF_OPTIONS, "where runs are recorded", **COMMAND_ONLY),
     Setting(

@@ -62,11 +62,6 @@ rehearsal
     imports: job verdicts datasets values
     libraries: autograd numpy
 
-models
-    modules: normbench.models
-    imports: values
-    libraries: autograd numpy
-
 recording
     modules: normbench.recording
 
@@ -173,13 +168,18 @@ engine.fast
 
 engine
     modules: normbench.engine
-    imports: engine.scheme verdicts normalizers costs optimizers points settings values
+    imports: engine.scheme models verdicts normalizers costs optimizers points settings values
     libraries: autograd numpy scipy
 
 engine.scheme
     modules: normbench.engine.scheme
     imports: normalizers points values
     libraries: numpy sklearn
+
+models
+    modules: normbench.models
+    imports: values
+    libraries: autograd numpy
 
 verdicts
     modules: normbench.verdicts

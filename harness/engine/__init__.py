@@ -7,6 +7,7 @@ __all__ = [
     "midway",
     "minibatch",
     "network",
+    "network_steps",
     "penalty",
     "preconditioner",
     "problem",

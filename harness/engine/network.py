@@ -3,61 +3,69 @@
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 from autograd import grad
 from autograd.core import make_vjp
+from autograd.tracer import getval
 
 from normbench.costs import count_misclassified
-from normbench.datasets.values import UserError
 from normbench.engine.hessian import Effort, Hessian
 from normbench.engine.problem import QUIET, Array, Cost, Counts, Evaluation, Workspace
-from normbench.engine.settings import Settings
-from normbench.optimizers import Optimizer
+from normbench.models.formulas import PLAIN, Formulas, Fused
+from normbench.models.layout import RUNNING_MEAN, RUNNING_SPREAD, WEIGHT, Layout
+from normbench.models.network import BATCH, RUNNING
 
 # The activations of a block of points and a group of runs, in bytes: they stay in a cache.
-CACHED_BYTES = 1 << 20
+CACHED_BYTES = 1 << 22
 # Of a group of runs whose scores need all points at once.
-GROUP_BYTES = 1 << 28
+GROUP_BYTES = 1 << 24
 # As large as the activations, that a gradient holds at once.
 ARRAYS_PER_ACTIVATION = 12
-WEIGHT = "weight"
-
-
-class Layout(Protocol):
-    """The groups of a model's flat weights."""
-
-    groups: Any
-    size: int
-
-    def split(self, weights: Array) -> tuple[Array, ...]:
-        """Return weights `(R, D)` as arrays `(R, *shape)`, one a group."""
-
-    def join(self, parts: Sequence[Array]) -> Array:
-        """Return arrays `(R, *shape)`, one a group, as weights `(R, D)`."""
 
 
 class Model(Protocol):
-    """How the scores of a point follow from weights."""
+    """How the scores of a point follow from weights; see `normbench.models.Mlp`."""
 
     @property
     def needs_all_points(self) -> bool:
-        """Whether the scores of a point depend on the other points."""
+        """Whether the scores of a point depend on the other points of its batch."""
 
-    def start(self, layout: Any, count: int, rng: np.random.Generator) -> Array:
+    @property
+    def statistics(self) -> str:
+        """Whose statistics normalize evaluated points: `all`, `batch` or `running`."""
+
+    @property
+    def solves_scores(self) -> bool:
+        """Whether gain and shift of the scores are solved for."""
+
+    @property
+    def normalize(self) -> str:
+        """What is normalized."""
+
+    @property
+    def affine_step(self) -> float | None:
+        """The step size of gains and shifts; None for the run's."""
+
+    def start(self, layout: Layout, count: int, rng: np.random.Generator) -> Array:
         """Return the weights of `count` models at the start, `(count, D)`."""
 
     def layout(self, features: int, scores: int) -> Layout:
         """Return the layout of the weights."""
 
+    def running_moments(self, layout: Layout, arrays: Sequence[Any]) -> Sequence[Any]:
+        """Return the running moments that are among the weights."""
+
     def scores(
         self,
         layout: Layout,
-        parts: Sequence[Any],
+        arrays: Sequence[Any],
         x: Array,
-        statistics: Sequence[Any] | None = None,
+        moments: Sequence[Any] | None = None,
         collected: list[Any] | None = None,
+        formulas: Formulas = PLAIN,
+        targets: Array | None = None,
     ) -> Any:
         """Return the scores `(R, C, p)` of points (p, N)."""
 
@@ -67,8 +75,9 @@ class Network:
     """A cost of a model's scores on points x (P, N) with targets (P,): the mean over points.
 
     The weights of a model are `(D,)`. classify: misclassified points are counted. classes: C, the
-    scores of a point. l2: adds `l2 sum w^2` over the groups of kind `weight`. reference: points
-    whose statistics normalize those of x, for points that no step follows; None for those of x.
+    scores of a point. l2: adds `l2 sum w^2` over the groups of kind `weight`. reference: the
+    problem of the training points, whose statistics normalize those of x; None for x itself. batch:
+    how many points are normalized together where a model takes the statistics of a batch.
     """
 
     model: Model
@@ -78,7 +87,8 @@ class Network:
     classify: bool
     classes: int
     l2: float = 0.0
-    reference: Array | None = None
+    reference: "Network | None" = None
+    batch: int | None = None
 
     @cached_property
     def layout(self) -> Layout:
@@ -114,11 +124,6 @@ class Network:
         """Return the number of updates before a record: one for each before it."""
         return record
 
-    def draw_start(self, settings: Settings) -> Array:
-        """Return the weights that the runs start from, `(starts, D)`, as the model draws them."""
-        rng = np.random.default_rng([settings.seed, *settings.draws])
-        return self.model.start(self.layout, settings.starts, rng)
-
     def evaluate(
         self, weights: Array, with_gradient: bool = True, workspace: Workspace | None = None
     ) -> Evaluation:
@@ -126,23 +131,42 @@ class Network:
         costs = np.zeros(len(weights))
         counts = np.zeros(len(weights), dtype=np.int64)
         gradient = np.zeros_like(weights) if with_gradient else None
+        formulas = Fused(workspace)
         with QUIET():
             for runs in self._runs(len(weights)):
-                parts = self.layout.split(weights[runs])
-                statistics = self._statistics(parts)
-                for points in self._blocks():
-                    values, slopes, misclassified = self._sums(
-                        parts, points, statistics, with_gradient
-                    )
-                    costs[runs] += values
-                    counts[runs] += misclassified
+                arrays = self.layout.split(weights[runs])
+                moments = self._moments(arrays)
+                for block in self._blocks(moments is not None):
+                    points = self.x[block], self.targets[block]
+                    sums = self.sum_up(arrays, *points, formulas, moments, with_gradient)
+                    costs[runs] += sums.costs
+                    counts[runs] += sums.counts
                     if gradient is not None:
-                        gradient[runs] += self.layout.join(slopes)
+                        gradient[runs] += self.layout.join(sums.slopes)
             costs /= len(self.targets)
             if gradient is not None:
                 gradient /= len(self.targets)
             self._penalize(weights, costs, gradient)
         return Evaluation(costs, gradient, counts if self.classify else None)
+
+    def sum_gradients(
+        self, weights: Array, points: Array, is_recorded: bool, workspace: Workspace | None
+    ) -> Array:
+        """Return the sum of the gradients `(R, D)` of points, by their indices, as one batch.
+
+        is_recorded: the entries of running statistics are how far these are from the batch's.
+        """
+        gradient, formulas = np.empty_like(weights), Fused(workspace)
+        for runs in self._runs(len(weights), len(points)):
+            arrays = self.layout.split(weights[runs])
+            collected: list[Any] | None = [] if is_recorded else None
+            blocks = [points] if self.model.needs_all_points else self._split(points)
+            for number, block in enumerate(blocks):
+                x, targets = self.x[block], self.targets[block]
+                sums = self.sum_up(arrays, x, targets, formulas, None, True, collected)
+                slopes = self.layout.join(self._with_running(arrays, sums.slopes, collected))
+                gradient[runs] = slopes if number == 0 else gradient[runs] + slopes
+        return gradient
 
     def gradient(self, weights: Array, k: int, workspace: Workspace | None = None) -> Array:
         """Return the gradient at weights `(R, D)`, the same at every step k."""
@@ -152,11 +176,11 @@ class Network:
 
     def scores(self, weights: Array, x: Array) -> Array:
         """Return the scores (C, p) of points x (p, N) under the weights of one model `(D,)`."""
-        parts = self.layout.split(weights[None])
-        statistics = self._statistics(parts)
-        if statistics is None and self.model.needs_all_points:
-            statistics = self._collect(parts, self.x)
-        return np.asarray(self.model.scores(self.layout, parts, x, statistics)[0])
+        arrays = self.layout.split(weights[None])
+        moments = self._moments(arrays)
+        if moments is None and self.model.needs_all_points:
+            moments = self.collect(arrays)
+        return np.asarray(self.model.scores(self.layout, arrays, x, moments)[0])
 
     @property
     def effort(self) -> Effort:
@@ -168,61 +192,85 @@ class Network:
         """Return the second derivatives at weights `(D,)`, in float64."""
         return NetworkHessian(self, weights.astype(np.float64))
 
-    def mean_cost(self, parts: Sequence[Any]) -> Any:
+    def mean_cost(self, arrays: Sequence[Any]) -> Any:
         """Return the cost of one model, for autograd, with the cost's plain formula."""
         cost = getattr(self.cost, "formula", self.cost)
-        scores = self.model.scores(self.layout, parts, self.x.astype(np.float64, copy=False))
+        x = self.x.astype(np.float64, copy=False)
+        scores = self.model.scores(self.layout, arrays, x, targets=self.targets)
         value = cost(scores, self.targets)[0] / len(self.targets)
-        for group, part in zip(self.layout.groups, parts):
+        for group, array in zip(self.layout.groups, arrays):
             if group.kind == WEIGHT and self.l2 > 0:
-                value = value + self.l2 * (part**2).sum()
+                value = value + self.l2 * (array**2).sum()
         return value
 
-    def _sums(
-        self, parts: Sequence[Array], points: slice, statistics: Any, with_gradient: bool
-    ) -> tuple[Array, Sequence[Array], Counts | int]:
-        """Return costs, gradients by group, and counts of a block of points, sums over them."""
-        x, targets = self.x[points], self.targets[points]
+    def sum_up(
+        self,
+        arrays: Sequence[Array],
+        x: Array,
+        targets: Array,
+        formulas: Fused,
+        moments: Any,
+        with_gradient: bool,
+        collected: list[Any] | None = None,
+    ) -> "Sums":
+        """Return costs, gradients by group, and counts of points x (p, N), sums over them."""
+        formulas.begin()
+
+        def compute_scores(traced: Sequence[Any]) -> Any:
+            arguments = moments, collected, formulas, targets
+            return self.model.scores(self.layout, traced, x, *arguments)
+
         if not with_gradient:
-            scores = self.model.scores(self.layout, parts, x, statistics)
+            scores = compute_scores(arrays)
             counts = count_misclassified(scores, targets) if self.classify else 0
-            return self.cost(scores, targets), (), counts
-        pull_back, scores = make_vjp(
-            lambda traced: self.model.scores(self.layout, traced, x, statistics), tuple(parts)
-        )
+            return Sums(self.cost(scores, targets), counts)
+        pull_back, scores = make_vjp(compute_scores, tuple(arrays))
         counts = count_misclassified(scores, targets) if self.classify else 0
-        fused = getattr(self.cost, "fused", None)
-        if fused is not None:
-            derivative = np.ascontiguousarray(scores).copy()
-            values, _ = fused(derivative, targets)
-        else:
-            pull_cost, values = make_vjp(lambda s: self.cost(s, targets), scores)
-            derivative = pull_cost(np.ones(len(scores), dtype=scores.dtype))
-        return values, pull_back(derivative), counts
+        costs, derivative = differentiate_scores(self.cost, scores, targets)
+        return Sums(costs, counts, pull_back(derivative))
+
+    def _with_running(
+        self, arrays: Sequence[Array], slopes: Sequence[Array], collected: list[Any] | None
+    ) -> Sequence[Array]:
+        """Return gradients by group with those of running statistics: their distance to a batch."""
+        if not collected:
+            return slopes
+        kinds = [group.kind for group in self.layout.groups]
+        means, spreads = zip(*collected)
+        values = {RUNNING_MEAN: iter(means), RUNNING_SPREAD: iter(spreads)}
+        return [
+            array - getval(next(values[kind])) if kind in values else slope
+            for kind, array, slope in zip(kinds, arrays, slopes)
+        ]
+
+    def penalized(self, weights: Array) -> Array:
+        """Return weights `(R, D)` with 0 in place of those without a penalty."""
+        return np.where(self.layout.mark(WEIGHT), weights, 0)
 
     def _penalize(self, weights: Array, costs: Array, gradient: Array | None) -> None:
         """Add the penalty to costs and gradient, in place."""
         if self.l2 <= 0:
             return
-        slopes = [
-            part if group.kind == WEIGHT else np.zeros_like(part)
-            for group, part in zip(self.layout.groups, self.layout.split(weights))
-        ]
-        penalized = self.layout.join(slopes)
+        penalized = self.penalized(weights)
         costs += self.l2 * np.einsum("rd,rd->r", penalized, penalized)
         if gradient is not None:
             gradient += 2 * self.l2 * penalized
 
-    def _statistics(self, parts: Sequence[Array]) -> Sequence[Any] | None:
-        """Return the statistics of the reference points, None where x has its own."""
-        if self.reference is None or not self.model.needs_all_points:
+    def _moments(self, arrays: Sequence[Array]) -> Sequence[Any] | None:
+        """Return the moments that normalize evaluated points, None for those of the points."""
+        if not self.model.needs_all_points:
             return None
-        return self._collect(parts, self.reference)
+        if self.model.statistics == RUNNING:
+            return self.model.running_moments(self.layout, arrays)
+        if self.reference is None or self.model.statistics == BATCH:
+            return None
+        return self.reference.collect(arrays)
 
-    def _collect(self, parts: Sequence[Array], x: Array) -> Sequence[Any]:
-        """Return the statistics of points x under the weights of some runs."""
+    def collect(self, arrays: Sequence[Array]) -> Sequence[Any]:
+        """Return the moments of the points x under the weights of some runs."""
         collected: list[Any] = []
-        self.model.scores(self.layout, parts, x, collected=collected)
+        arguments = None, collected, PLAIN, self.targets
+        self.model.scores(self.layout, arrays, self.x, *arguments)
         return collected
 
     def _activation_bytes(self, points: int) -> int:
@@ -230,38 +278,53 @@ class Network:
         units = sum(group.shape[0] for group in self.layout.groups if group.kind == WEIGHT)
         return ARRAYS_PER_ACTIVATION * points * units * self.x.itemsize
 
-    def _runs(self, count: int) -> Iterator[slice]:
+    def _runs(self, count: int, points: int | None = None) -> Iterator[slice]:
         """Yield groups of runs whose activations fit into memory together."""
-        size = GROUP_BYTES // self._activation_bytes(self._points_per_block())
-        for first in range(0, count, max(1, size)):
-            yield slice(first, first + max(1, size))
+        at_once = points if points and self.model.needs_all_points else self._points_per_block()
+        size = max(1, GROUP_BYTES // self._activation_bytes(at_once))
+        for first in range(0, count, size):
+            yield slice(first, first + size)
 
-    def _points_per_block(self) -> int:
-        """Return how many points are evaluated at once: all, where a score depends on all."""
-        if self.model.needs_all_points:
-            return len(self.x)
+    def _points_per_block(self, is_apart: bool = False) -> int:
+        """Return how many points are evaluated at once: all, where a score depends on all.
+
+        is_apart: the moments of the points are given.
+        """
+        if self.model.needs_all_points and not is_apart:
+            is_batched = self.batch is not None and self.model.statistics == BATCH
+            return min(len(self.x), self.batch) if is_batched and self.batch else len(self.x)
         return min(len(self.x), max(1, CACHED_BYTES // self._activation_bytes(1)))
 
-    def _blocks(self) -> Iterator[slice]:
-        """Yield the blocks of the points."""
+    def _blocks(self, is_apart: bool) -> Iterator[slice]:
+        """Yield the blocks of the points; a last one of a single point joins the one before."""
+        size, count = self._points_per_block(is_apart), len(self.x)
+        last = count - 1 if count % size == 1 and count > size else count
+        for first in range(0, last, size):
+            yield slice(first, count if first + size >= last else first + size)
+
+    def _split(self, points: Array) -> list[Array]:
+        """Return the indices of points in blocks."""
         size = self._points_per_block()
-        for first in range(0, len(self.x), size):
-            yield slice(first, min(first + size, len(self.x)))
+        return [points[first : first + size] for first in range(0, len(points), size)]
 
 
-def check_model(settings: Settings, x: Any, optimizer: Optimizer, l2_in: str) -> None:
-    """Raise `UserError` for what a model that is not linear does not take."""
-    remedies = [
-        (settings.batch is not None, f"batch={settings.batch}", "batch=null"),
-        (settings.start == "same_function", "start=same_function", "start=null"),
-        (settings.fold, "fold=true", "fold=false"),
-        (not isinstance(x, np.ndarray), "points read from a file by blocks", "points in memory"),
-        (l2_in != "transformed", f"cost.l2_in={l2_in}", "cost.l2_in=transformed"),
-        (optimizer.scheme is not None, "optimizer=preconditioned", "optimizer=gradient_descent"),
-    ]
-    for is_wrong, setting, remedy in remedies:
-        if is_wrong:
-            raise UserError(f"{setting}: is for model=linear; use {remedy}, or model=linear")
+class Sums(NamedTuple):
+    """Sums over points: costs `(R,)`, counts `(R,)`, and gradients by group of weights."""
+
+    costs: Array
+    counts: Counts | int
+    slopes: Sequence[Array] = ()
+
+
+def differentiate_scores(cost: Cost, scores: Array, targets: Array) -> tuple[Array, Array]:
+    """Return the costs `(R,)` of scores `(R, C, p)` and their derivatives."""
+    fused = getattr(cost, "fused", None)
+    if fused is not None:
+        derivative = np.ascontiguousarray(scores).copy()
+        costs, _ = fused(derivative, targets)
+        return costs, derivative
+    pull_cost, costs = make_vjp(lambda s: cost(s, targets), scores)
+    return costs, np.asarray(pull_cost(np.ones(len(scores), dtype=scores.dtype)))
 
 
 class NetworkHessian(Hessian):

@@ -147,7 +147,11 @@ def _starts(schemes: pd.DataFrame) -> list[Sentence]:
 
 def _is_network(rows: pd.DataFrame) -> bool:
     """Return whether the scores of some scheme runs are not linear in the weights."""
-    return bool(rows.get(names.setting("model"), pd.Series("linear")).ne("linear").any())
+    defaults = {"model": "linear", "model.normalize": "none"}
+    return any(
+        rows.get(names.setting(key), pd.Series(default)).ne(default).any()
+        for key, default in defaults.items()
+    )
 
 
 def _choose_start_template(rows_by_start: Any) -> tuple[str, ...]:

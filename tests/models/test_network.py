@@ -6,6 +6,7 @@ import pytest
 from normbench.costs import least_squares, multiclass_softmax, softmax
 from normbench.engine import network as problems
 from normbench.engine.network import Network
+from normbench.engine.network_steps import hold_out
 from normbench.models import Mlp
 from normbench.models.network import ACTIVATIONS, START_VARIANCES
 
@@ -17,6 +18,9 @@ VARIANTS = [
     ("layer", "before", False),
     ("layer", "after", True),
     ("weight", "before", True),
+    ("pca", "before", False),
+    ("zca", "after", True),
+    ("newton", "before", True),
 ]
 
 
@@ -29,9 +33,24 @@ def problem(rng, model, cost=multiclass_softmax, **fields):
     """Return a small problem, and weights of two runs that are no start."""
     x = rng.standard_normal((POINTS, FEATURES))
     targets = rng.integers(0, CLASSES, POINTS)
-    made = Network(model, cost, x, targets, True, CLASSES, **fields)
-    weights = model.start(made.layout, 2, rng)
-    return made, weights + 0.2 * rng.standard_normal(weights.shape)
+    network = Network(model, cost, x, targets, True, CLASSES, **fields)
+    weights = model.start(network.layout, 2, rng)
+    return network, weights + 0.2 * rng.standard_normal(weights.shape)
+
+
+def whitening(covariance, model):
+    """Return the whitening matrix of one layer."""
+    identity = np.eye(len(covariance))
+    covariance = covariance + model.epsilon * identity
+    eigenvalues, vectors = np.linalg.eigh(covariance)
+    if model.normalize == "pca":
+        return vectors.T / np.sqrt(eigenvalues)[:, None]
+    if model.normalize == "zca":
+        return vectors / np.sqrt(eigenvalues) @ vectors.T
+    root = identity
+    for _ in range(model.newton_iterations):
+        root = (3 * root - root @ root @ root @ covariance / np.trace(covariance)) / 2
+    return root / np.sqrt(np.trace(covariance))
 
 
 def plain_forward(groups, x, model):
@@ -49,11 +68,14 @@ def plain_forward(groups, x, model):
             return h
 
         def normalized(values, layer=layer):
-            if model.normalize not in ("batch", "layer"):
+            if model.normalize in ("none", "weight"):
                 return values
-            axis = 0 if model.normalize == "batch" else 1
+            axis = 1 if model.normalize == "layer" else 0
             centred = values - values.mean(axis=axis, keepdims=True)
-            values = centred / np.sqrt(values.var(axis=axis, keepdims=True) + model.epsilon)
+            if model.normalize in ("batch", "layer"):
+                values = centred / np.sqrt(values.var(axis=axis, keepdims=True) + model.epsilon)
+            else:
+                values = centred @ whitening(np.cov(values.T, bias=True), model).T
             if model.affine:
                 values = values * groups[layer, "gain"][:, 0] + groups[layer, "shift"][:, 0]
             return values
@@ -67,19 +89,21 @@ def plain_forward(groups, x, model):
 @pytest.mark.parametrize(("normalize", "place", "affine"), VARIANTS)
 def test_costs_and_counts_are_those_of_a_plain_network(rng, normalize, place, affine):
     model = Mlp([4, 6], normalize=normalize, place=place, affine=affine)
-    made, weights = problem(rng, model, l2=0.1)
-    evaluation = made.evaluate(weights)
+    network, weights = problem(rng, model, l2=0.1)
+    evaluation = network.evaluate(weights)
     for run in range(2):
-        parts = [part[0] for part in made.layout.split(weights[run : run + 1])]
-        groups = {(g.layer, g.kind): part for g, part in zip(made.layout.groups, parts)}
-        scores = plain_forward(groups, made.x, model)
+        parts = [part[0] for part in network.layout.split(weights[run : run + 1])]
+        groups = {(g.layer, g.kind): part for g, part in zip(network.layout.groups, parts)}
+        scores = plain_forward(groups, network.x, model)
         top = scores.max(axis=1)
         logs = top + np.log(np.exp(scores - top[:, None]).sum(axis=1))
         penalty = sum(0.1 * (part**2).sum() for key, part in groups.items() if key[1] == "weight")
-        expected = np.mean(logs - scores[np.arange(POINTS), made.targets]) + penalty
+        expected = np.mean(logs - scores[np.arange(POINTS), network.targets]) + penalty
         assert evaluation.costs[run] == pytest.approx(expected, rel=1e-12)
-        assert evaluation.misclassifications[run] == np.sum(scores.argmax(axis=1) != made.targets)
-        np.testing.assert_allclose(made.scores(weights[run], made.x), scores.T, rtol=1e-10)
+        assert evaluation.misclassifications[run] == np.sum(
+            scores.argmax(axis=1) != network.targets
+        )
+        np.testing.assert_allclose(network.scores(weights[run], network.x), scores.T, rtol=1e-10)
 
 
 @pytest.mark.parametrize("activation", ACTIVATIONS)
@@ -88,22 +112,22 @@ def test_gradients_and_second_derivatives_are_those_of_differences(
     rng, activation, normalize, place, affine
 ):
     model = Mlp([4, 3], activation, normalize=normalize, place=place, affine=affine)
-    made, weights = problem(rng, model, l2=0.01)
+    network, weights = problem(rng, model, l2=0.01)
     direction, width = rng.standard_normal(weights.shape), 1e-6
     ahead, behind = (
-        made.evaluate(weights + width * direction),
-        made.evaluate(weights - width * direction),
+        network.evaluate(weights + width * direction),
+        network.evaluate(weights - width * direction),
     )
-    slopes = (made.evaluate(weights).gradient * direction).sum(axis=1)
+    slopes = (network.evaluate(weights).gradient * direction).sum(axis=1)
     np.testing.assert_allclose((ahead.costs - behind.costs) / (2 * width), slopes, atol=1e-7)
-    product = made.hessian(weights[0]).times(direction[0])
+    product = network.hessian(weights[0]).times(direction[0])
     expected = (ahead.gradient - behind.gradient)[0] / (2 * width)
     np.testing.assert_allclose(product, expected, atol=1e-5 * np.abs(expected).max())
 
 
 def test_the_hessian_is_a_symmetric_matrix_with_lanczos_largest_eigenvalue(rng):
-    made, weights = problem(rng, Mlp([3]))
-    hessian = made.hessian(weights[0])
+    network, weights = problem(rng, Mlp([3]))
+    hessian = network.hessian(weights[0])
     matrix = hessian.matrix()
     direction = rng.standard_normal(len(matrix))
     np.testing.assert_allclose(matrix @ direction, hessian.times(direction), rtol=1e-10)
@@ -112,12 +136,12 @@ def test_the_hessian_is_a_symmetric_matrix_with_lanczos_largest_eigenvalue(rng):
 
 @pytest.mark.parametrize("normalize", ["none", "batch", "layer", "weight"])
 def test_blocks_of_points_and_groups_of_runs_change_nothing(rng, monkeypatch, normalize):
-    made, weights = problem(rng, Mlp([4], normalize=normalize))
-    whole = made.evaluate(weights)
-    monkeypatch.setattr(problems, "CACHED_BYTES", 3 * made._activation_bytes(1))
+    network, weights = problem(rng, Mlp([4], normalize=normalize))
+    whole = network.evaluate(weights)
+    monkeypatch.setattr(problems, "CACHED_BYTES", 3 * network._activation_bytes(1))
     monkeypatch.setattr(problems, "GROUP_BYTES", 1)
-    assert made._points_per_block() == (POINTS if normalize == "batch" else 3)
-    in_parts = made.evaluate(weights)
+    assert network._points_per_block() == (POINTS if normalize == "batch" else 3)
+    in_parts = network.evaluate(weights)
     np.testing.assert_allclose(in_parts.costs, whole.costs, rtol=1e-13)
     np.testing.assert_allclose(in_parts.gradient, whole.gradient, rtol=1e-9, atol=1e-14)
     assert in_parts.misclassifications.tolist() == whole.misclassifications.tolist()
@@ -125,17 +149,17 @@ def test_blocks_of_points_and_groups_of_runs_change_nothing(rng, monkeypatch, no
 
 def test_held_out_points_are_normalized_by_the_training_points(rng):
     """A point's score does not depend on which other points are held out with it."""
-    made, weights = problem(rng, Mlp([4], normalize="batch"))
+    network, weights = problem(rng, Mlp([4], normalize="batch"))
     held_out = rng.standard_normal((6, FEATURES))
     targets = np.zeros(6, int)
-    six = Network(made.model, made.cost, held_out, targets, True, CLASSES, reference=made.x)
-    one = Network(made.model, made.cost, held_out[:1], targets[:1], True, CLASSES, 0.0, made.x)
+    six = hold_out(network, held_out, targets)
+    one = hold_out(network, held_out[:1], targets[:1])
     np.testing.assert_allclose(
         six.scores(weights[0], held_out)[:, 0], one.scores(weights[0], held_out[:1])[:, 0]
     )
-    as_training = Network(made.model, made.cost, made.x, made.targets, True, CLASSES, 0.0, made.x)
+    as_training = hold_out(network, network.x, network.targets)
     np.testing.assert_allclose(
-        as_training.evaluate(weights, False).costs, made.evaluate(weights).costs, rtol=1e-13
+        as_training.evaluate(weights, False).costs, network.evaluate(weights).costs, rtol=1e-13
     )
 
 
@@ -171,29 +195,31 @@ def test_weights_are_split_and_joined_in_the_documented_order():
 def test_costs_of_one_score_descend(rng, cost, classes):
     x = rng.standard_normal((40, 2))
     targets = np.where(x[:, 0] * x[:, 1] > 0, 1.0, -1.0)
-    made = Network(Mlp([8]), cost, x, targets, classes == 2, 1)
-    weights = made.model.start(made.layout, 1, rng)
-    first = made.evaluate(weights)
+    network = Network(Mlp([8]), cost, x, targets, classes == 2, 1)
+    weights = network.model.start(network.layout, 1, rng)
+    first = network.evaluate(weights)
     for _ in range(300):
-        weights = weights - 0.3 * made.evaluate(weights).gradient
-    last = made.evaluate(weights)
+        weights = weights - 0.3 * network.evaluate(weights).gradient
+    last = network.evaluate(weights)
     assert last.costs[0] < 0.3 * first.costs[0]
     assert (last.misclassifications is None) == (classes == 0)
 
 
 def test_pytorch_has_the_same_cost_and_gradient(rng):
     torch = pytest.importorskip("torch", reason="PyTorch is not installed")
-    made, weights = problem(rng, Mlp([4], normalize="batch", epsilon=1e-5))
-    parts = [torch.tensor(part[0], requires_grad=True) for part in made.layout.split(weights[:1])]
+    network, weights = problem(rng, Mlp([4], normalize="batch", epsilon=1e-5))
+    parts = [
+        torch.tensor(part[0], requires_grad=True) for part in network.layout.split(weights[:1])
+    ]
     weight, bias, gain, shift, last_weight, last_bias = parts
-    h = torch.tensor(made.x) @ weight.T + bias[:, 0]
+    h = torch.tensor(network.x) @ weight.T + bias[:, 0]
     h = torch.nn.functional.batch_norm(
         h, None, None, gain[:, 0], shift[:, 0], training=True, eps=1e-5
     )
     scores = torch.tanh(h) @ last_weight.T + last_bias[:, 0]
-    cost = torch.nn.functional.cross_entropy(scores, torch.tensor(made.targets))
+    cost = torch.nn.functional.cross_entropy(scores, torch.tensor(network.targets))
     cost.backward()
-    evaluation = made.evaluate(weights[:1])
+    evaluation = network.evaluate(weights[:1])
     assert evaluation.costs[0] == pytest.approx(cost.item(), rel=1e-12)
     gradient = np.concatenate([part.grad.numpy().ravel() for part in parts])
     np.testing.assert_allclose(evaluation.gradient[0], gradient, rtol=1e-9, atol=1e-12)
