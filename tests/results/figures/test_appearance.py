@@ -12,14 +12,14 @@ import matplotlib
 import numpy as np
 import pytest
 from matplotlib.artist import Artist
-from matplotlib.collections import Collection
+from matplotlib.collections import Collection, PathCollection
 from matplotlib.colors import to_hex
 from matplotlib.figure import Figure
 from matplotlib.image import AxesImage
 from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 from matplotlib.spines import Spine
-from matplotlib.text import Text
+from matplotlib.text import Annotation, Text
 from mpl_toolkits.mplot3d.art3d import Line3D, Path3DCollection, Poly3DCollection
 
 from tests.results.figures.pictures import PICTURES
@@ -69,6 +69,7 @@ def describe(artist: Artist) -> list[Any] | None:
             order,
             paths,
             summary(artist.get_offsets()),
+            summary(artist.get_sizes() if isinstance(artist, PathCollection) else 0.0),
             *colors,
             *artist.get_linewidths(),
         ]
@@ -77,9 +78,12 @@ def describe(artist: Artist) -> list[Any] | None:
         return [name, order, summary(artist.get_array()), artist.get_cmap().name, *shown]
     if isinstance(artist, Text) and artist.get_text():
         look = [artist.get_fontsize(), artist.get_ha(), artist.get_va(), color(artist.get_color())]
+        look += [artist.get_rotation(), artist.get_weight()]
+        if isinstance(artist, Annotation):
+            look += [summary(artist.xy), str(artist.arrowprops)]
         return [name, order, artist.get_text(), summary(artist.get_position()), *look]
     if isinstance(artist, Patch) and not isinstance(artist, Spine):
-        edges = [artist.get_linewidth(), color(artist.get_facecolor())]
+        edges = [artist.get_linewidth(), color(artist.get_facecolor()), artist.get_hatch()]
         return [name, order, summary(artist.get_path().vertices), *edges]
     return None
 

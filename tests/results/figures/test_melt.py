@@ -284,3 +284,22 @@ def test_the_line_s_colours_are_the_end_of_the_right_panel():
     assert edge.get_ydata()[-1] == pytest.approx(found.remaining_excess(0.1).sum())
     assert melt.percent(found.remaining_excess(0.1).sum()) in words(figure)
     assert to_rgb(melt.GROWING_COLOR) != to_rgb(melt.MELTED_COLOR)
+
+
+def test_the_profile_of_an_exact_scheme_begins_where_nothing_melts_and_ends_where_all_grows():
+    """From 1e-4 to 1e8 times 1/L, whatever the unit of the cost."""
+    profiles = [layers_from_arrays(parts([factor], [1.0])).profile for factor in (1.0, 100.0)]
+    np.testing.assert_allclose(*profiles)
+    assert profiles[0][0] == pytest.approx((1 - 1e-4) ** (2 * K))
+    assert profiles[0].min() < 0.1
+    assert profiles[0][-1] == 2
+
+
+def test_a_measured_run_that_ends_as_high_as_it_began_ends_below_its_start():
+    arrays = {"a": parts([1.0], [1.0], sizes=(0.5, 2.0, 3.0), measured=True)}
+    arrays["a"]["layer_step"] = np.array(0.5)
+    rows, steps = table(arrays, step="0.5")
+    (one,) = melt.melts(arrays, rows, steps)
+    assert one.layers.excess[:, -1].tolist()[1] == 1
+    text = schemes.summary_sentence(one, "best")
+    assert text.startswith("ends below its start up to step 2; ")
