@@ -18,7 +18,6 @@ from normbench.measures import targets
 from normbench.optimizers import gradient_descent
 from normbench.verdicts import refinement
 
-
 SHARED = Shared()  # the least cost, which takes most of a job, is solved for once a scheme
 
 

@@ -12,6 +12,7 @@ from normbench import names
 from normbench.results.figures import NAMES, step_sizes, transforms
 from normbench.results.figures.base import material, style, ticks
 from normbench.results.store.looks import LOOKS, LOOKS_OF_OTHER_SCHEMES
+from tests.results.figures.shapes import SHAPES
 from tests.results.figures.test_figures import drawing
 
 # Machado, Oliveira and Fernandes (2009), severity 1, on linear RGB.
@@ -164,7 +165,7 @@ def _numbers(axis):
 OWN = ("step_sizes", "phase_diagram", "data")
 
 
-@pytest.mark.parametrize("shape", sorted(style.FORMATS))
+@pytest.mark.parametrize("shape", SHAPES)
 @pytest.mark.parametrize("name", OWN)
 def test_every_axis_has_three_ticks_or_more(three, name, shape):
     options = material.Options(shape=style.FORMATS[shape])

@@ -12,6 +12,7 @@ from normbench.results.figures import drawing, melt
 from normbench.results.figures.base import style
 from normbench.results.figures.melt import schemes
 from normbench.results.figures.melt.layers import GONE_RATIO, THIN_SHARE, Layers, layers_from_arrays
+from tests.results.figures.shapes import SHAPES
 from tests.results.figures.test_looks import VISIONS, lab
 
 K = 10
@@ -210,7 +211,7 @@ def test_the_reason_is_told_where_the_figure_is_asked_for(images, three):
 
 
 @pytest.mark.parametrize(("count", "measured"), [(1, True), (3, False), (6, False), (6, True)])
-@pytest.mark.parametrize("shape", sorted(style.FORMATS))
+@pytest.mark.parametrize("shape", SHAPES)
 def test_nothing_is_cut_and_no_words_overlap(count, shape, measured):
     arrays = {
         f"scheme {n}, ridge=0.1": parts(
