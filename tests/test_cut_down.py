@@ -26,15 +26,16 @@ CUT = {
     "large_steps_ridge": ["cost.l2=1e-2,3.162e-3", "iterations=1000"],
     "lbfgs_and_scaling": ["dataset.seed=0"],
     "mnist_plane": ["dataset.points=300"],
-    "per_image_or_per_pixel": ["iterations=30"],
+    "per_image_or_per_pixel": ["iterations=8"],
     "ridge_dial": ["dataset.points=400", "iterations=40", "normalizer.ridge=10"],
     "rotations": [f"normalizer.schemes={','.join(ROTATIONS)}"],
     "solver_buys": ["dataset=wine", "normalizer=identity", "iterations=20"],
     "spam": ["iterations=5"],
     "standard_against_sphering": ["dataset.points=300", "dataset.split_seed=0,1", "iterations=90"],
     "statistics_before_the_split": ["dataset.split_seed=0", "dataset.points=50"],
-    "target_scaling": ["iterations=600"],
+    "target_scaling": ["iterations=200"],
     "whitening_and_generalization": ["dataset.points=133", "iterations=60"],
+    "whitening_in_seconds": ["dataset.points=300", "iterations=40"],
     "zca_images": ["dataset.points=300"],
 }
 

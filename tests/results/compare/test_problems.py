@@ -28,6 +28,7 @@ def test_what_is_made_of_a_sweep_once_is_not_changed_by_who_asks():
         first["experiment"] = "changed"
         assert set(ask([sweep])["experiment"]) == {"x"}
     assert sweep.only("x") is sweep.only("x")
+    assert [*problems.scheme_runs([sweep])] == [*problems.placed([sweep])]
 
 
 def test_settings_make_problems_and_per_scheme_options_do_not():
