@@ -95,6 +95,10 @@ class NetworkSteps:
         """See `Problem.updates_before`."""
         return self.batches.updates_before(record)
 
+    def at(self, updates: int) -> "NetworkSteps":
+        """Return this problem, which no update changes."""
+        return self
+
     def evaluate(
         self, weights: Array, with_gradient: bool = True, workspace: Workspace | None = None
     ) -> Evaluation:
