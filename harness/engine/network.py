@@ -13,7 +13,7 @@ from autograd.tracer import getval
 from normbench.costs import count_misclassified
 from normbench.engine.hessian import Effort, Hessian
 from normbench.engine.problem import QUIET, Array, Cost, Counts, Evaluation, Workspace
-from normbench.models.formulas import PLAIN, Formulas, Fused
+from normbench.models.formulas import AUTOGRAD, Formulas, Fused
 from normbench.models.layout import RUNNING_MEAN, RUNNING_SPREAD, WEIGHT, Layout
 from normbench.models.network import BATCH, RUNNING
 
@@ -64,7 +64,7 @@ class Model(Protocol):
         x: Array,
         moments: Sequence[Any] | None = None,
         collected: list[Any] | None = None,
-        formulas: Formulas = PLAIN,
+        formulas: Formulas = AUTOGRAD,
         targets: Array | None = None,
     ) -> Any:
         """Return the scores `(R, C, p)` of points (p, N)."""
@@ -269,7 +269,7 @@ class Network:
     def collect(self, arrays: Sequence[Array]) -> Sequence[Any]:
         """Return the moments of the points x under the weights of some runs."""
         collected: list[Any] = []
-        arguments = None, collected, PLAIN, self.targets
+        arguments = None, collected, AUTOGRAD, self.targets
         self.model.scores(self.layout, arrays, self.x, *arguments)
         return collected
 

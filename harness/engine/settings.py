@@ -26,7 +26,8 @@ class Settings:
     copy of the points under the scheme; the numbers are the same to rounding. batch: how many
     points a step sees, None for all; iterations are then passes over the points, each recorded
     `records_per_pass` times, and there are no shadows and no finer step sizes. batch_order,
-    batch_seed: see `engine.batches`. Raises `UserError`.
+    batch_seed: see `engine.batches`. step_schedule: passes and a factor, see
+    `engine.schedule`; None for step sizes that stay. Raises `UserError`.
     """
 
     step_sizes: tuple[float, ...]
@@ -48,6 +49,7 @@ class Settings:
     batch_order: str = default("batch_order")
     batch_seed: int = default("batch_seed")
     records_per_pass: int = default("records_per_pass")
+    step_schedule: tuple[int, float] | None = default("step_schedule")
 
     def __post_init__(self) -> None:
         for field in fields(self):

@@ -267,4 +267,4 @@ def _choose(derivatives: Sequence[Any], argnums: Sequence[int]) -> tuple[Any, ..
     return tuple(derivatives[number] for number in argnums)
 
 
-PLAIN = Formulas(anp)
+AUTOGRAD = Formulas(anp)
