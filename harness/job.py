@@ -37,7 +37,8 @@ from normbench.engine.targets import check_cost, check_curvature, encoded, score
 from normbench.measures.contract import Findings, FinishedJob
 from normbench.measures.judged import judge_descent
 from normbench.optimizers import Optimizer
-from normbench.route import in_batches, objective, quickest
+from normbench.route import check_engine, in_batches, objective, quickest
+from normbench.route import network as build_network
 from normbench.theory.shared import PointsCache
 from normbench.theory.shared import Shared as Shared
 from normbench.verdicts.convergence import Rules
@@ -64,7 +65,8 @@ class Job:
         rules: The rules of judging.
         search: The settings of the search for the critical step size.
         model: How scores follow from the weights; None where they are linear in them.
-        engine: `plain` descends without `normbench.engine.fast`; its numbers are equal to rounding.
+        engine: `plain` descends without `normbench.engine.fast`, `jax` compiles a network's layers;
+            the numbers are equal to rounding.
     """
 
     dataset: Dataset
@@ -167,6 +169,7 @@ def _check(job: Job) -> None:
             check_curvature(job.cost)
     check_batch(job.settings, data.name, len(data.x), job.optimizer)
     check_schedule(job.settings, job.optimizer)
+    check_engine(job.engine, job.model)
     if job.model is not None:
         points, cost_traits = (data.x, data.x_test), traits(job.cost)
         check_model(job.model, job.settings, points, job.optimizer, job.l2_in, cost_traits)
@@ -346,7 +349,8 @@ def _problems(job: Job, z: Rows, z_test: Rows) -> tuple[Problem, Problem | None]
             encoded(y, scores, data.classes, z.dtype) for y in (data.y, data.y_test)
         )
         arguments = z, targets, data.classes > 0, scores, job.l2
-        network = Network(job.model, job.cost, *arguments, batch=job.settings.batch)
+        plain = Network(job.model, job.cost, *arguments, batch=job.settings.batch)
+        network = build_network(job.engine, plain)
         return in_steps(network, batches), hold_out(network, z_test, test_targets)
 
     def build_problem(points: Rows, y: Array, held_out: bool) -> Linear:
