@@ -19,7 +19,7 @@ from normbench.models.matrices import eigh, inverse_root
 TEXTBOOK_RULE = "textbook"
 # Under the textbook's rule a deviation below the first number gets the second one added.
 SMALL_DEVIATION, ADDED_DEVIATION = 0.01, 1.0
-SMALLEST = 1e-300  # of a variance whose root is differentiated
+SMALLEST = 1e-30  # of a variance whose root is differentiated
 TANH, RELU, SIGMOID, IDENTITY, LECUN_TANH = "tanh", "relu", "sigmoid", "identity", "lecun_tanh"
 MAXOUT, MAXOUT_MAPS = "maxout", 2
 ACTIVATIONS = (TANH, RELU, SIGMOID, IDENTITY, LECUN_TANH, MAXOUT)
@@ -44,7 +44,7 @@ class Formulas:
         if name == TANH:
             return self.numpy.tanh(h)
         if name == RELU:
-            return self.numpy.maximum(h, 0.0)
+            return h * (h > 0)  # whose derivative at 0 is 0
         if name == SIGMOID:
             return 0.5 * (self.numpy.tanh(0.5 * h) + 1.0)
         if name == LECUN_TANH:
@@ -267,4 +267,4 @@ def _choose(derivatives: Sequence[Any], argnums: Sequence[int]) -> tuple[Any, ..
     return tuple(derivatives[number] for number in argnums)
 
 
-PLAIN = Formulas(anp)
+AUTOGRAD = Formulas(anp)

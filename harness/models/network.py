@@ -23,11 +23,11 @@ from normbench.datasets.values import (
 )
 from normbench.models.formulas import (
     ACTIVATIONS,
+    AUTOGRAD,
     MAXOUT,
     MAXOUT_MAPS,
     NEWTON,
     PCA,
-    PLAIN,
     TEXTBOOK_RULE,
     ZCA,
     Formulas,
@@ -245,7 +245,7 @@ class Mlp:
         x: Array,
         moments: Sequence[Moments] | None = None,
         collected: list[Moments] | None = None,
-        formulas: Formulas = PLAIN,
+        formulas: Formulas = AUTOGRAD,
         targets: Array | None = None,
     ) -> Any:
         """Return the scores `(R, C, p)` of points.
