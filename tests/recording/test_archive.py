@@ -378,3 +378,10 @@ def test_whole_numbers_and_times_have_bounds(changed, is_read):
         return
     with pytest.raises(ValueError, match=r"62|than 0|4611686018427387904"):
         copies.job_of(content)
+
+
+@pytest.mark.parametrize("sweep", ["a b", "../x", "é", "x" * 251])
+def test_each_sweep_of_a_run_is_a_word_of_letters_digits_and_dots(sweep):
+    assert copies.job_of(json.dumps(job(tags={"sweep.a-b.2": "0"})).encode())
+    with pytest.raises(ValueError, match="a run is no scheme's"):
+        copies.job_of(json.dumps(job(tags={f"sweep.{sweep}": "0"})).encode())

@@ -33,3 +33,9 @@ def test_the_rows_of_a_table_are_numbered_in_their_order():
     table = batch_table(sweep(9, 6, 30).of_role("scheme"))
     assert table.index.tolist() == [*range(6)]
     assert table["scheme"].tolist() == ["pca_sphere"] * 3 + ["standard"] * 3
+
+
+def test_nothing_is_said_of_batches_of_one_size_in_several_problems():
+    assert closing.remarks(sweep(3, 4, 30), "x")
+    twice = sweep(3, 4, 30, 30, sizes=("1", "10", "100", "None"))  # both are of all 100 points
+    assert closing.remarks(twice, "x") == []
