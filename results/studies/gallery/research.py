@@ -12,6 +12,9 @@ from normbench.results.compare.reached import excess_left, first_iteration_below
 from normbench.results.store.rows import as_rows
 from normbench.results.store.runs import Sweep
 from normbench.results.studies.gallery import arrays_of_only_scheme, at_cost
+from normbench.results.studies.gallery.networks import initial_scale as initial_scale
+from normbench.results.studies.gallery.networks import inputs_or_inside as inputs_or_inside
+from normbench.results.studies.gallery.networks import larger_steps as larger_steps
 from normbench.results.studies.gallery.scaling import dummies as dummies
 from normbench.results.studies.gallery.scaling import target_scaling as target_scaling
 
