@@ -18,7 +18,12 @@ ROTATIONS = [f"[{{pca_sphere:{{ridge:0}}}},{{random_rotation:{{seed:{n}}}}}]" fo
 # What a study of several seconds is cut down to; the others run whole.
 CUT = {
     "augmented_copies": ["dataset.split_seed=0"],
+    "batch_statistics": ["dataset.points=512", "batch=32", "dataset.features=6", "iterations=1"],
     "centring_alone": ["dataset=iris,digits"],
+    "critical_batch": [
+        *("dataset.points=200", "dataset.features=10", "batch=4,null", "iterations=3"),
+        "step_sizes=[1e-4,1e-2,1e-1]",
+    ],
     "digit_three": ["dataset.subset=test10k", "dataset.points=300"],
     "dummies": ["dataset.seed=0"],
     "does_the_choice_matter": ["dataset=iris", "normalizer=identity,standard"],
@@ -26,6 +31,8 @@ CUT = {
     "large_steps_ridge": ["cost.l2=1e-2,3.162e-3", "iterations=1000"],
     "lbfgs_and_scaling": ["dataset.seed=0"],
     "mnist_plane": ["dataset.points=300"],
+    "noise_floor": ["dataset.points=200", "iterations=3", "batch_seed=0"],
+    "online_scaling": ["dataset.points=100"],
     "per_image_or_per_pixel": ["iterations=30"],
     "ridge_dial": ["dataset.points=400", "iterations=40", "normalizer.ridge=10"],
     "rotations": [f"normalizer.schemes={','.join(ROTATIONS)}"],
@@ -34,6 +41,8 @@ CUT = {
     "standard_against_sphering": ["dataset.points=300", "dataset.split_seed=0,1", "iterations=90"],
     "statistics_before_the_split": ["dataset.split_seed=0", "dataset.points=50"],
     "target_scaling": ["iterations=600"],
+    "what_batches_buy": ["dataset.points=100", "batch=16,null", "iterations=20"],
+    "what_batches_buy_classes": ["dataset=iris", "batch=64,null", "records_per_pass=1"],
     "whitening_and_generalization": ["dataset.points=133", "iterations=60"],
     "zca_images": ["dataset.points=300"],
 }
