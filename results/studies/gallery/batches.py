@@ -248,6 +248,7 @@ def online_scaling(sweep: Sweep) -> dict[str, float]:
     for row in as_rows(rows):
         fit = fits[row["label"]]
         slope = np.polyfit(fit["x"], fit["prediction"], 1)[0]
-        exact_slope = np.polyfit(*fit["points"].T, 1)[0]
+        inputs, targets = fit["points"].T
+        exact_slope = np.polyfit(inputs, targets, 1)[0]
         numbers[f"slope_{row[names.setting('dataset.points')]}"] = float(3 * slope / exact_slope)
     return numbers
