@@ -32,9 +32,10 @@ class Settings:
     the seeds that drew the data: another draw has other starts; zeros change nothing. fold: make no
     copy of the points under the scheme; the numbers are the same to rounding. batch: how many
     points a step sees, None for all; iterations are then passes over the points, each recorded
-    `records_per_pass` times, and there are no shadows and no finer step sizes. batch_order,
-    batch_seed: see `engine.batches`. step_schedule: passes and a factor, see `engine.schedule`;
-    None for step sizes that stay. statistics, window: see `engine.statistics`. Raises `UserError`.
+    `records_per_pass` times (without a batch each step is recorded once), and there are no shadows
+    and no finer step sizes. batch_order, batch_seed: see `engine.batches`. step_schedule: passes
+    and a factor, see `engine.schedule`; None for step sizes that stay. statistics, window: see
+    `engine.statistics`. Raises `UserError`.
     """
 
     step_sizes: tuple[float, ...]
@@ -73,11 +74,8 @@ class Settings:
         if self.batch is not None:
             object.__setattr__(self, "shadows", False)
             object.__setattr__(self, "refine", False)
-        elif self.records_per_pass > 1:
-            raise UserError(
-                f"records_per_pass={self.records_per_pass}: without a batch every step is "
-                "recorded; set batch, such as batch=200, or leave records_per_pass out"
-            )
+        else:  # every step is recorded
+            object.__setattr__(self, "records_per_pass", 1)
         self._check_statistics()
         runs = len(self.step_sizes) * self.starts
         refuse_larger(

@@ -39,7 +39,12 @@ def is_batched(job: Mapping[Any, Any]) -> bool:
 def records_per_pass(job: Mapping[Any, Any]) -> int:
     """Return the number of records of an iteration."""
     records = pd.to_numeric(job.get(RECORDS), errors="coerce")
-    return 1 if pd.isna(records) else int(records)
+    return int(records) if is_batched(job) and pd.notna(records) else 1
+
+
+def batch_size(job: Mapping[Any, Any]) -> float:
+    """Return how many points a step of a job sees; NaN where the number of points is not known."""
+    return number_in(job, BATCH if is_batched(job) else POINTS)
 
 
 def updates_per_pass(job: Mapping[Any, Any]) -> int:

@@ -234,7 +234,6 @@ def test_an_optimizer_that_needs_more_than_a_gradient_refuses_a_batch(name):
         ({"batch_order": "random"}, "batch_order=random: .*shuffled, once, cyclic, replacement"),
         ({"records_per_pass": 0}, "records_per_pass=0: "),
         ({"records_per_pass": 6}, "records_per_pass=6: .* has 5 updates; choose at most 5"),
-        ({"batch": None, "records_per_pass": 2}, "records_per_pass=2: without a batch"),
     ],
 )
 def test_mistakes_are_told_in_a_line(settings, said):
@@ -299,6 +298,7 @@ def test_points_of_a_file_are_read_a_block_at_a_time(monkeypatch):
 
 def test_a_pass_may_be_recorded_several_times():
     x, y = points()
+    assert len(history(run(job(x, y, batch=None, records_per_pass=5)))) == PASSES + 1
     coarse, fine = (run(job(x, y, records_per_pass=k, iterations=12)) for k in (1, 5))
     assert len(history(fine)) == 61
     np.testing.assert_allclose(history(fine)[::5], history(coarse), rtol=1e-12)

@@ -17,6 +17,7 @@ from normbench.engine.settings import Settings
 from normbench.job import Job, check, run
 from normbench.normalizers import PCASphere, ZCASphere
 from normbench.recording.resume.checkpoints import DescentFile
+from normbench.rehearsal import rehearse
 from tests.engine.test_batches import StoppedError, Updates
 
 P, N, M, PASSES, STEP = 22, 3, 4, 3, 0.05
@@ -164,6 +165,10 @@ def test_mistakes_are_told_in_a_line(settings, said):
     with pytest.raises(UserError, match=said) as error:
         check(job(**settings))
     assert "\n" not in str(error.value)
+
+
+def test_a_rehearsal_sees_all_points():
+    rehearse(job(statistics="window", window=5))
 
 
 def test_a_scheme_that_refuses_a_batch_says_so():

@@ -23,7 +23,7 @@ def inputs_or_inside(sweep: Sweep) -> dict[str, float]:
     """
     counts = _step_counts(sweep, 0.1)
     best = counts.groupby(["data", "normalizer", "inside"])["iterations"].min()
-    return {"_".join(key): min(float(value), NEVER) for key, value in best.items()}
+    return {"_".join(key): float(value) for key, value in best.items()}
 
 
 def larger_steps(sweep: Sweep) -> dict[str, float]:
@@ -56,8 +56,8 @@ def initial_scale(sweep: Sweep) -> dict[str, float]:
 def _step_counts(sweep: Sweep, share: float | None = None) -> pd.DataFrame:
     """Return one row a job and step size: whether it `falls`, `final` cost, and `iterations`.
 
-    share: of the excess over the lowest cost of a data set, to which iterations count; None:
-    they count to `LEARNED_COST`.
+    share: of the excess over the lowest cost of a data set, to which iterations count, `NEVER`
+    where a run does not get there; None: they count to `LEARNED_COST`.
     """
     schemes = sweep.of_role(names.SCHEME).set_index("run_id")
     steps = sweep.of_role(names.STEP)
@@ -88,7 +88,7 @@ def _step_counts(sweep: Sweep, share: float | None = None) -> pd.DataFrame:
         final=ends,
         falls=ends < starts,
         iterations=[
-            first_iteration_below(dict(enumerate(costs)), goal)
+            min(first_iteration_below(dict(enumerate(costs)), goal), NEVER)
             for costs, goal in zip(table["costs"], np.broadcast_to(goals, len(table)))
         ],
     )

@@ -10,7 +10,7 @@ from normbench.results.answer.headline import headline
 from normbench.results.compare import passes
 from normbench.results.compare.batch_gains import batch_table
 from normbench.results.compare.reached import thresholds_that_hold
-from normbench.results.figures import batch_sizes, drawing, histories
+from normbench.results.figures import batch_sizes, drawing, histories, phase_diagram
 from normbench.results.figures.base import material
 from normbench.results.store.runs import Sweep
 from tests.results.made import runs
@@ -117,3 +117,24 @@ def test_other_axes_say_what_they_count():
     assert material.iteration_label(pd.DataFrame([JOB | OF_BATCHES])) == "record, 2 a pass"
     once = OF_BATCHES | {passes.RECORDS: "1"}
     assert material.iteration_label(pd.DataFrame([JOB | once])) == "pass"
+
+
+def test_the_rows_of_a_phase_diagram_are_by_scheme_and_batch():
+    limits = {"standard": 2.0, "pca_sphere": 1.0}
+    rows = [
+        {"label": f"{scheme}, batch={batch}", "normalizer": scheme, passes.BATCH: batch}
+        | {names.THRESHOLD.column: limit, passes.POINTS: 100.0}
+        for batch in ("64", "None", "8")
+        for scheme, limit in limits.items()
+    ]
+    ordered = phase_diagram._ordered(pd.DataFrame(rows))
+    assert [row["label"] for row in ordered] == [
+        f"{scheme}, batch={batch}"
+        for scheme in ("pca_sphere", "standard")
+        for batch in (8, 64, None)
+    ]
+    full = [row | {passes.BATCH: "None"} for row in rows]
+    assert [row["normalizer"] for row in phase_diagram._ordered(pd.DataFrame(full))] == [
+        *["pca_sphere"] * 3,
+        *["standard"] * 3,
+    ]
