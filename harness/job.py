@@ -20,6 +20,8 @@ from normbench.engine.batches import Batches
 from normbench.engine.descent import Histories, Progress
 from normbench.engine.fast import threads
 from normbench.engine.midway import Checkpoint
+from normbench.engine.network import Model, Network
+from normbench.engine.network_steps import check_model, draw_start, hold_out, in_steps, with_rates
 from normbench.engine.penalty import check_penalty, penalty_of
 from normbench.engine.preconditioner import with_map
 from normbench.engine.problem import Cost, Linear, Problem
@@ -61,6 +63,7 @@ class Job:
         l2_in: The coordinates whose weights l2 penalizes, see `normbench.engine.penalty`.
         rules: The rules of judging.
         search: The settings of the search for the critical step size.
+        model: How scores follow from the weights; None where they are linear in them.
         engine: `plain` descends without `normbench.engine.fast`; its numbers are equal to rounding.
     """
 
@@ -73,12 +76,15 @@ class Job:
     l2_in: str = "transformed"
     rules: Rules = field(default_factory=Rules)
     search: Search = field(default_factory=Search)
+    model: Model | None = None
     engine: str = "fast"
 
     def __post_init__(self) -> None:
         if getattr(self.optimizer, "gridless", False):
             single_step = replace(self.settings, step_sizes=(1.0,), shown_step=None)
             object.__setattr__(self, "settings", single_step)
+        if self.model is not None:  # whose least cost, and so its targets, no job knows
+            object.__setattr__(self, "settings", replace(self.settings, refine=False))
         for scheme in (self.normalizer, getattr(self.optimizer, "scheme", None)):
             select_columns(scheme, self.dataset.feature_names, partial(find_features, self.dataset))
 
@@ -125,7 +131,7 @@ def with_default_start(job: Job) -> Job:
     Zero weights minimize a positively homogeneous cost, and every step would raise it. The start
     is then one function under every scheme that can represent it, and `normal` under the others.
     """
-    start = first_start(job.cost)
+    start = first_start(job.cost, job.model)
     if start == SAME_FUNCTION and not measures.without_descent(job.settings):
         scheme, z = _fit_copy(job)
         try:
@@ -135,8 +141,13 @@ def with_default_start(job: Job) -> Job:
     return replace(job, settings=replace(job.settings, start=start))
 
 
-def first_start(cost: Any) -> str:
-    """Return the start that `start=null` means for a cost, before the scheme is consulted."""
+def first_start(cost: Any, model: Model | None = None) -> str:
+    """Return the start that `start=null` means for a cost, before the scheme is consulted.
+
+    Zero weights of a network are a stationary point.
+    """
+    if model is not None:
+        return "normal"
     return SAME_FUNCTION if traits(cost).positively_homogeneous else "zeros"
 
 
@@ -155,6 +166,9 @@ def _check(job: Job) -> None:
         if job.optimizer.curved:
             check_curvature(job.cost)
     check_batch(job.settings, data, job.optimizer)
+    if job.model is not None:
+        points, cost_traits = (data.x, data.x_test), traits(job.cost)
+        check_model(job.model, job.settings, points, job.optimizer, job.l2_in, cost_traits)
     l2_in = job.l2_in if job.l2 else ""
     check_statistics(job.settings.statistics, data.x, job.settings.fold, l2_in, data.fit_on)
     check_scheme(job.normalizer)
@@ -234,7 +248,7 @@ def run(
     start = _starts(job, train, z).astype(z.dtype)
     phase("descends")
     tick = time.perf_counter()
-    optimizer = _with_map(job, train, test)
+    optimizer = _step_rule(job, train, test)
     fit_seconds += time.perf_counter() - tick
     rounds = _rounds(job, train, test, start, optimizer, checkpoint)
     histories = rounds.descend(settings.step_sizes, progress)
@@ -284,9 +298,10 @@ def _normalized(job: Job, points_cache: PointsCache | None = None) -> tuple[Any,
     return normalize(job.normalizer, data.x, data.x_test, precision, fits, fold)
 
 
-def _with_map(job: Job, train: Problem, test: Problem | None) -> Optimizer:
+def _step_rule(job: Job, train: Problem, test: Problem | None) -> Optimizer:
     """Return the optimizer of a job, with its scheme, if any, fitted on the points of `fit_on`."""
-    return with_map(job.optimizer, train, *([test] if test and job.dataset.fit_on == "all" else []))
+    optimizer = with_rates(job.optimizer, train)
+    return with_map(optimizer, train, *([test] if test and job.dataset.fit_on == "all" else []))
 
 
 def _rounds(
@@ -315,7 +330,7 @@ def _descend_dataset(job: Job, data: Dataset, step_size: float) -> Histories:
     z, z_test = _normalized(moved_job)
     train, test = _problems(moved_job, z, z_test)
     start = _starts(moved_job, train, z).astype(z.dtype)
-    optimizer = _with_map(moved_job, train, test)
+    optimizer = _step_rule(moved_job, train, test)
     return _rounds(moved_job, train, test, start, optimizer).descend([step_size])
 
 
@@ -323,7 +338,8 @@ def _starts(job: Job, train: Problem, z: Rows) -> Array:
     """Return the starting weights of the runs; job: its scheme is fitted."""
     if job.settings.start == SAME_FUNCTION:
         return same_function(job.settings, train.shape[0], job.normalizer, *_start_points(job, z))
-    return starts(job.settings, train.shape)
+    start = draw_start(job.settings, train)
+    return starts(job.settings, train.shape) if start is None else start
 
 
 def _start_points(job: Job, z: Rows) -> tuple[Array, Array]:
@@ -346,6 +362,15 @@ def _problems(job: Job, z: Rows, z_test: Rows) -> tuple[Problem, Problem | None]
     data = job.dataset
     scores = scores_of(traits(job.cost), data.classes)
     l2 = penalty_of(job.l2, job.l2_in, job.normalizer, z.dtype)
+
+    if job.model is not None:
+        targets, test_targets = (
+            encoded(y, scores, data.classes, z.dtype) for y in (data.y, data.y_test)
+        )
+        arguments = z, targets, data.classes > 0, scores, job.l2
+        network = Network(job.model, job.cost, *arguments, batch=job.settings.batch)
+        batches = None if job.settings.batch is None else _batches(job.settings, len(z))
+        return in_steps(network, batches), hold_out(network, z_test, test_targets)
 
     def build_problem(points: Rows, y: Array, held_out: bool) -> Linear:
         targets = encoded(y, scores, data.classes, z.dtype)

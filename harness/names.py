@@ -317,6 +317,7 @@ NORMALIZER = Tag("normalizer", "the scheme's name in conf")
 DATASET = Tag("dataset", "the data set's name")
 COST = Tag("cost", "the cost's name in conf")
 OPTIMIZER = Tag("optimizer", "the optimizer's name in conf")
+MODEL = Tag("model", "the model's name in conf")
 SLURM_JOB = Tag("slurm_job", "the job of Slurm's that ran it: squeue and scancel know it so")
 LOG = Tag("log_file", "the file of what it printed, of a job that a queue ran")
 

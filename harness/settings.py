@@ -26,7 +26,7 @@ from normbench.datasets.values import (
 
 NAMED_STARTS = ("zeros", "normal", "same_function")
 RANDOM_STARTS = NAMED_STARTS[1:]  # starts that a seed draws, so that there can be several
-STATISTICS = ("fitted", "batch", "running", "window")
+SCHEME_STATISTICS = ("fitted", "batch", "running", "window")
 BATCH_ORDERS = ("shuffled", "once", "cyclic", "replacement")
 MAX_STEP_SIZES = 1000
 # The parts of the identity of a job: its descent, its requested measures, its rules of judging.
@@ -309,6 +309,12 @@ def _is_drawn(params: Mapping[str, Any]) -> bool:
     return params.get("start") in RANDOM_STARTS
 
 
+def _has_model(params: Mapping[str, Any]) -> bool:
+    """Return whether scores are other than linear in the weights."""
+    is_normalized = str(params.get("model.normalize", "none")) != "none"
+    return params.get("model", "linear") != "linear" or is_normalized
+
+
 def _is_batched(params: Mapping[str, Any]) -> bool:
     """Return whether a step sees a batch of the points."""
     return str(params.get("batch")) != "None"
@@ -321,7 +327,7 @@ def _is_full_batch(params: Mapping[str, Any]) -> bool:
 
 def _has_moving_statistics(params: Mapping[str, Any]) -> bool:
     """Return whether a scheme learns from other points at each step."""
-    return params.get("normalizer.statistics", STATISTICS[0]) != STATISTICS[0]
+    return params.get("normalizer.statistics", SCHEME_STATISTICS[0]) != SCHEME_STATISTICS[0]
 
 
 def _draws_batches(params: Mapping[str, Any]) -> bool:
@@ -356,6 +362,14 @@ TABLE = (
         python=False,
     ),
     Setting("normalizer", Role.SCHEME, "standard", "the schemes that are compared", python=False),
+    Setting(
+        "model",
+        Role.PROBLEM,
+        "linear",
+        "how scores follow from the weights",
+        used=_has_model,
+        python=False,
+    ),
     Setting(
         "optimizer", Role.DESCENT, "gradient_descent", "how the weights are updated", python=False
     ),
@@ -633,10 +647,10 @@ TABLE = (
     Setting(
         "normalizer.statistics",
         Role.SCHEME,
-        STATISTICS[0],
+        SCHEME_STATISTICS[0],
         "the points that a scheme learns from: fitted (all), batch (those of the step), running "
         "(those seen so far) or window (the last normalizer.window)",
-        partial(check_choice, choices=STATISTICS),
+        partial(check_choice, choices=SCHEME_STATISTICS),
         _has_moving_statistics,
     ),
     Setting(
@@ -648,6 +662,20 @@ TABLE = (
         _has_moving_statistics,
     ),
     Setting("normalizer.*", Role.SCHEME, OF_OPTIONS, "options of a scheme"),
+    *(  # what is normalized inside a model is compared, as schemes are
+        Setting(
+            name, Role.SCHEME, OF_OPTIONS, "how a model normalizes", used=_has_model, python=False
+        )
+        for name in (
+            "model.normalize",
+            "model.place",
+            "model.affine",
+            "model.groups",
+            "model.signs",
+            "model.newton_iterations",
+        )
+    ),
+    Setting("model.*", Role.PROBLEM, OF_OPTIONS, "options of a model", used=_has_model),
     Setting("optimizer.*", Role.DESCENT, OF_OPTIONS, "options of an optimizer"),
     Setting("tracking.*", Role.LOCATION, OF_OPTIONS, "where runs are recorded", **COMMAND_ONLY),
     Setting(

@@ -14,6 +14,9 @@ SETTINGS: dict[str, str] = {
     "normalisation preprocessing preprocessor transformer transform whitening",
     "cost": "loss lossfunction losses objective criterion costfunction costs",
     "dataset": "data datasets x",
+    "model": "net network architecture mlp nn",
+    "model.hidden": "hiddenlayers hiddensizes hiddenlayersizes units layers width",
+    "model.activation": "nonlinearity act",
     "optimizer": "opt optim optimiser optimizers solver method algorithm",
     "cost.l2": "weightdecay reg regularization regularisation lambda lam penalty",
     "dataset.test_fraction": "testsize testsplit test validation valsize validationsplit holdout",
@@ -63,6 +66,11 @@ OPTIONS: dict[str, dict[str, str]] = {
         "linearregression leastsquare",
         "least_absolute_deviations": "mae absoluteerror meanabsoluteerror l1 lad",
         "squared_margin": "squaredhinge hingesquared",
+    },
+    "model": {
+        "linear": "logistic glm perceptron",
+        "mlp": "multilayerperceptron network neuralnetwork net nn dnn fullyconnected dense "
+        "feedforward",
     },
     "optimizer": {
         "gradient_descent": "gd sgd vanilla plain batch steepestdescent gradientdescend "

@@ -54,7 +54,7 @@ command.startup
 comparison
     modules: normbench.comparison
     imports: rehearsal recording.store results.report results.store job engine engine.scheme
-        verdicts costs choices synonyms datasets settings values names
+        verdicts costs choices contracts synonyms datasets settings values names
     libraries: numpy pandas sklearn
 
 rehearsal
@@ -168,13 +168,18 @@ engine.fast
 
 engine
     modules: normbench.engine
-    imports: engine.scheme verdicts normalizers costs optimizers points settings values
+    imports: engine.scheme models verdicts normalizers costs optimizers points settings values
     libraries: autograd numpy scipy
 
 engine.scheme
     modules: normbench.engine.scheme
     imports: normalizers points values
     libraries: numpy sklearn
+
+models
+    modules: normbench.models
+    imports: values
+    libraries: autograd numpy
 
 verdicts
     modules: normbench.verdicts

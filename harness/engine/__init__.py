@@ -6,6 +6,8 @@ __all__ = [
     "hessian",
     "midway",
     "minibatch",
+    "network",
+    "network_steps",
     "penalty",
     "preconditioner",
     "problem",

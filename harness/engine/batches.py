@@ -34,6 +34,8 @@ class Batches:
     depend on the passes before. records: the records of a pass, at equal numbers of updates to
     within one. stretch: how many batches are copied together. in_blocks: a stretch is a block of
     consecutive points: the order is drawn of the blocks, and of the points within each.
+    joins_last: the last batch of a pass is joined to the one before; without `in_blocks`, and with
+    a stretch of 1.
     """
 
     points: int
@@ -43,11 +45,12 @@ class Batches:
     records: int = 1
     stretch: int = 1
     in_blocks: bool = False
+    joins_last: bool = False
 
     @property
     def updates_per_pass(self) -> int:
         """The number of updates of a pass."""
-        return -(-self.points // self.size)
+        return -(-self.points // self.size) - self.joins_last
 
     @property
     def description(self) -> str:
@@ -68,7 +71,9 @@ class Batches:
             return self._block_of(begin, number, position)
         first = position - position % self.stretch
         drawn = draw_order(self.points, self.order, self.seed, number)
-        return Stretch(begin + first, drawn[first * self.size : (first + self.stretch) * self.size])
+        is_last = self.joins_last and position == self.updates_per_pass - 1
+        end = self.points if is_last else (first + self.stretch) * self.size
+        return Stretch(begin + first, drawn[first * self.size : end])
 
     def points_of(self, update: int) -> Indices:
         """Return the indices of the points of an update."""

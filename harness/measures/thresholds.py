@@ -56,7 +56,7 @@ def take(job: FinishedJob) -> Findings:
         names.BASIS.key: theory.basis if theory.threshold else "none",
         names.PLAIN.key: str(plain).lower(),
     }
-    if not job.judged_descent.train.full_batch:
+    if job.judged_descent.train.order:  # empty where every update sees all points
         notes.append(BATCHES)
         statistics = job.judged_descent.settings.statistics
         if statistics in (RUNNING, WINDOW):

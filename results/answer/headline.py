@@ -162,11 +162,11 @@ def _achievement(race: Race, schemes: pd.DataFrame) -> Achievement:
         return Achievement(
             "brings", "bring", f"the misclassified points down to {100 * share:g} % of all"
         )
-    if shared_value(schemes, names.setting("start"), "zeros") not in ZEROS:
-        remainder = f"{100 * share:g} % of that of zero weights"
-        return Achievement("brings", "bring", f"the excess cost down to {remainder}")
     is_guessed = (schemes.get(names.MINIMUM_REACHED.column, pd.Series()) == "false").any()
     over = "over the lowest cost seen" if is_guessed else "cost"
+    if shared_value(schemes, names.setting("start"), "zeros") not in ZEROS:
+        remainder = f"{100 * share:g} % of that of zero weights"
+        return Achievement("brings", "bring", f"the excess {over} down to {remainder}")
     return Achievement("removes", "remove", f"{100 * (1 - share):g} % of the excess {over}")
 
 

@@ -18,7 +18,7 @@ from normbench.results.store.rows import as_rows
 from normbench.results.store.run_labels import as_set
 from normbench.results.store.runs import Sweep
 from normbench.results.words.sentences import make_sentence
-from normbench.settings import BATCH_ORDERS, SEEDS, makes_problem
+from normbench.settings import BATCH_ORDERS, SEEDS, Role, has_role, makes_problem
 
 VALUE_PER_SCHEME = "each scheme's own"
 BATCH_SEED, ORDER = names.setting("batch_seed"), names.setting("batch_order")
@@ -197,9 +197,14 @@ def _one_value_each(schemes: pd.DataFrame, name: str, group_column: str = "norma
 
 
 def scheme_names(schemes: pd.DataFrame) -> dict[str, str]:
-    """Return, by run id, the normalizer's name with those of its options that vary."""
+    """Return, by run id, the normalizer's name with the options that vary, a model's too."""
     option_prefix = names.setting("normalizer.")
-    options = [name for name in schemes.columns if name.startswith(option_prefix)]
+    options = [
+        name
+        for name in schemes.columns
+        if name.startswith((option_prefix, names.setting("model.")))
+        and has_role(name.removeprefix(names.PARAMS), Role.SCHEME)
+    ]
     names_by_run = {}
     for _, normalizer_runs in schemes.groupby("normalizer"):
         varied_options = [
@@ -207,7 +212,8 @@ def scheme_names(schemes: pd.DataFrame) -> dict[str, str]:
         ]
         for row in as_rows(normalizer_runs):
             option_values = [
-                f"{name.removeprefix(option_prefix)}={names.typed(row[name])}"
+                f"{name.removeprefix(option_prefix).removeprefix(names.PARAMS)}="
+                f"{names.typed(row[name])}"
                 for name in varied_options
             ]
             names_by_run[row["run_id"]] = ", ".join([names.fitted(row), *option_values])

@@ -130,8 +130,11 @@ def _starts(schemes: pd.DataFrame) -> list[Sentence]:
         return []
     experiments_by_choice: dict[tuple[str, ...], list[str]] = {}
     for experiment, rows in schemes.groupby("experiment", sort=False):
-        if rows["label"].nunique() > 1:
+        is_network = _is_network(rows)  # whose schemes inside make labels of one normalizer
+        if rows["normalizer" if is_network else "label"].nunique() > 1:
             choice = _choose_start_template(rows.groupby(start, sort=False))
+            if choice == ("other_functions",) and is_network:
+                choice = ("other_networks",)
             experiments_by_choice.setdefault(choice, []).append(str(experiment))
     return [
         make_sentence(
@@ -140,6 +143,15 @@ def _starts(schemes: pd.DataFrame) -> list[Sentence]:
         for (template, *labels), experiments in experiments_by_choice.items()
         if template
     ]
+
+
+def _is_network(rows: pd.DataFrame) -> bool:
+    """Return whether the scores of some scheme runs are not linear in the weights."""
+    defaults = {"model": "linear", "model.normalize": "none"}
+    return any(
+        rows.get(names.setting(key), pd.Series(default)).ne(default).any()
+        for key, default in defaults.items()
+    )
 
 
 def _choose_start_template(rows_by_start: Any) -> tuple[str, ...]:

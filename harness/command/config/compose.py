@@ -145,11 +145,11 @@ class JobSpec:
         """Add to parameters and tags what a built job determines: its start, and its identity."""
         if self.plain["start"] is None:
             params["start"] = built_job.settings.start
-            if built_job.settings.start == "normal":
+            if built_job.settings.start == "normal" and built_job.model is None:
                 tags[names.STANDS_IN.key] = "true"
-        identity_of_job = identity(
-            params, built_job.dataset, (built_job.cost, built_job.normalizer, built_job.optimizer)
-        )
+        components = (built_job.cost, built_job.normalizer, built_job.optimizer)
+        model = () if built_job.model is None else (built_job.model,)
+        identity_of_job = identity(params, built_job.dataset, (*components, *model))
         tags |= {
             names.FINGERPRINT.key: identity_of_job.job,
             names.DESCENT.key: identity_of_job.descent,
@@ -307,6 +307,7 @@ def _job(plain: Mapping[str, Any]) -> "Job":
         cost=locate("cost", cost.get("_target_")),
         normalizer=build("normalizer", plain["normalizer"]),
         optimizer=build("optimizer", plain["optimizer"]),
+        model=build("model", plain["model"]),
         settings=descent,
         l2=l2,
         l2_in=l2_in,
@@ -366,6 +367,7 @@ def _first_start(plain: Mapping[str, Any]) -> str:
 
     try:
         with allowing(plain["packages"]):
-            return first_start(locate("cost", plain["cost"].get("_target_")))
+            model = build("model", plain["model"])
+            return first_start(locate("cost", plain["cost"].get("_target_")), model)
     except UserError:  # told with the job itself
         return "zeros"

@@ -66,3 +66,10 @@ def test_schemes_under_no_descent_have_no_answer():
     sweep = runs(("x", "a", GRID), ("x", "b", GRID))
     none = Sweep("-", "s", sweep.runs.assign(**{names.setting("iterations"): "0"}))
     assert fastest.answers(none, "x", pd.DataFrame({"experiment": []})) == []
+
+
+@pytest.mark.parametrize(
+    ("splits", "note"), [(1, ""), (2, ", median of 2 splits"), (9, ", median of 9 splits")]
+)
+def test_a_median_is_of_two_splits_and_more(splits, note):
+    assert fastest._medians_note(splits) == note

@@ -323,3 +323,13 @@ def test_a_summary_says_up_to_where_each_scheme_converges():
     table = tables.summary(runs.Sweep("-", "s", frame))
     assert table["converges up to"].fillna("").tolist() == ["2", ">=4", ""]
     assert table["verdict"].tolist() == ["not converged", "not converged", "failed"]
+
+
+def test_the_columns_of_a_summary_are_those_that_its_experiments_and_descents_need():
+    grid = {1.0: 3.0}
+    one, two = made.runs(("x", "a", grid)), made.runs(("x", "a", grid), ("y", "a", grid))
+    assert "experiment" not in tables.summary(one)
+    assert tables.summary(two)["experiment"].tolist() == ["x", "y"]
+    steps = {"best step", "cost", "steps", names.DIVERGED}
+    assert steps <= set(tables.summary(made.runs(("x", "a", None), iterations="9")))
+    assert not steps & set(tables.summary(made.runs(("x", "a", None), iterations="0")))

@@ -28,6 +28,7 @@ def test_what_is_made_of_a_sweep_once_is_not_changed_by_who_asks():
         first["experiment"] = "changed"
         assert set(ask([sweep])["experiment"]) == {"x"}
     assert sweep.only("x") is sweep.only("x")
+    assert [*problems.scheme_runs([sweep])] == [*problems.placed([sweep])]
 
 
 def test_settings_make_problems_and_per_scheme_options_do_not():
@@ -66,6 +67,26 @@ def test_what_was_recorded_of_a_setting_is_told_as_one_types_it():
         "a, whiten=true",
         *"bb",
     ]
+
+
+def test_what_is_normalized_inside_a_model_is_compared_as_schemes_are():
+    schemes = pd.DataFrame(
+        {
+            "experiment": "x",
+            "normalizer": ["a"] * 4,
+            "run_id": list("1234"),
+            "params.model": "mlp",
+            "params.model.hidden": ["[3]"] * 2 + ["[4]"] * 2,
+            "params.model.normalize": ["none", "batch"] * 2,
+        }
+    )
+    assert [each["model.hidden"] for each in problems.problems(schemes)] == ["[3]"] * 2 + [
+        "[4]"
+    ] * 2
+    assert [*problems.scheme_names(schemes).values()] == [
+        "a, model.normalize=none",
+        "a, model.normalize=batch",
+    ] * 2
 
 
 def test_a_start_that_stands_in_for_another_makes_none():

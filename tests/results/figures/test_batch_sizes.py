@@ -45,6 +45,14 @@ def test_a_table_has_passes_and_updates_by_batch():
     )
 
 
+def test_a_batch_saves_less_than_half_up_to_twice_the_updates_and_counts_from_three_records():
+    """Of 100 points: 10 a batch are 10 updates a pass, so 6 passes are twice the 30 of all."""
+    assert saturated_batches(batch_table(sweep(9, 6, 30).of_role("scheme")))["standard"] == 10
+    assert "standard" not in saturated_batches(batch_table(sweep(9, 7, 30).of_role("scheme")))
+    assert saturated_batches(batch_table(sweep(9, 3, 30).of_role("scheme")))["standard"] == 10
+    assert "standard" not in saturated_batches(batch_table(sweep(9, 2, 30).of_role("scheme")))
+
+
 @pytest.mark.parametrize("sizes", [("1", "10", "10"), ("1", "None", "None")])
 def test_few_sizes_or_no_batch_say_nothing(sizes):
     assert closing.remarks(sweep(3, 30, 30, sizes=sizes), "x") == []
