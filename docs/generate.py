@@ -28,6 +28,7 @@ GROUPS = {
     "dataset": "Data sets",
     "normalizer": "Schemes",
     "cost": "Costs",
+    "model": "Models",
     "optimizer": "Optimizers",
 }
 INTRODUCTIONS = {
@@ -47,6 +48,10 @@ INTRODUCTIONS = {
     "cost": (
         "`cost.l2=0.01` adds a ridge penalty, not on the bias, and `cost.l2_in=features` puts it "
         "on the weights of the untransformed features."
+    ),
+    "model": (
+        "See [Networks](../networks.md). Its options are written as `model.hidden=[100,10]`; "
+        "values of `model.normalize` are what is normalized between the layers."
     ),
     "optimizer": (
         "All runs of a grid descend at once, each with its own state. `lbfgs` has no grid: an "

@@ -12,6 +12,7 @@ import pandas as pd
 
 from normbench import names, settings
 from normbench.choices import build, locate, on_columns, options, sampling
+from normbench.contracts import GROUP_CONTRACTS
 from normbench.costs.declaration import Traits
 from normbench.datasets import Dataset, Sampling, UserError, label_dataset
 from normbench.datasets.files import Options, table_dataset
@@ -45,6 +46,7 @@ def compare(  # noqa: D417 (settings are added to `Args` below)
     iterations: int = DEFAULT_ITERATIONS,
     *,
     optimizer: str = DEFAULT_OPTIMIZER,
+    model: Any = "linear",
     rules: Rules | Mapping[str, Any] | None = None,
     drop: Sequence[str | int] = (),
     encode: Sequence[str | int] = (),
@@ -66,6 +68,7 @@ def compare(  # noqa: D417 (settings are added to `Args` below)
         normalizers: Names under `conf/normalizer`, or scikit-learn transformers, pipelines among
             them; one, or a list.
         optimizer: A name under `conf/optimizer`.
+        model: A name under `conf/model`, or a model, such as `normbench.models.Mlp(hidden=[100])`.
         rules: `Rules` of the verdicts, or some of its fields by their names.
         drop: Columns of a frame that are left out.
         encode: Columns of a frame that become one column a category.
@@ -94,6 +97,7 @@ def compare(  # noqa: D417 (settings are added to `Args` below)
         data = _dataset(name, x, y, function, Options(drop, encode, fill, missing))
         schemes = [_scheme(normalizer) for normalizer in _listed(normalizers)]
         verdict_rules = _rules(rules)
+        model_name, network = _model(model)
         records: list[JobRecord] = []
         shared = Shared()
         for seed in seeds:
@@ -110,6 +114,8 @@ def compare(  # noqa: D417 (settings are added to `Args` below)
                     l2=split_values["l2"],
                     l2_in=split_values["l2_in"],
                     rules=verdict_rules,
+                    model=network,
+                    engine=values["engine"],
                 )
                 job = with_default_start(job) if split_values["start"] is None else job
                 if not records and not isinstance(cost, str):
@@ -119,6 +125,7 @@ def compare(  # noqa: D417 (settings are added to `Args` below)
                     "cost": cost_name,
                     "normalizer": scheme_name,
                     "optimizer": optimizer,
+                    "model": model_name,
                 }
                 header = _header(job, scheme, len(records), split_values, choices)
                 records.append(of_outcome(header, points, run(job, shared=shared)))
@@ -191,6 +198,18 @@ def _name(scheme: Any) -> str:
 def _on_columns(scheme: Any, columns: Any) -> Any:
     """Return a scheme on some columns, on all where none are given."""
     return scheme if columns is None else on_columns(scheme, columns)
+
+
+def _model(model: Any) -> tuple[str, Any]:
+    """Return the name of a model and the model, None for the linear one."""
+    if isinstance(model, str):
+        return model, build("model", options("model", model))
+    if not GROUP_CONTRACTS["model"].accepts_result(model) or model is None:
+        raise UserError(
+            f"model={model!r}: is no model; give a name, such as 'mlp', or a model, such as "
+            "normbench.models.Mlp(hidden=[100])"
+        )
+    return type(model).__name__, model
 
 
 def _cost(cost: Any) -> tuple[Any, str]:
@@ -271,6 +290,7 @@ def _header(
             for key, value in scheme_params.items()
             if isinstance(value, PLAIN_TYPES)
         },
+        **{f"model.{key}": value for key, value in _fields(job.model).items()},
         **{row.name: values[key] for key, row in ARGUMENTS.items() if row.recorded},
         "start": job.settings.start,
         "step_sizes": list(job.settings.step_sizes),
@@ -281,11 +301,16 @@ def _header(
         names.SWEEP_ID.key: recorded.MEMORY_SWEEP,
         names.membership(recorded.MEMORY_SWEEP).key: str(number),
     }
-    if values["start"] is None and job.settings.start == "normal":
+    if values["start"] is None and job.settings.start == "normal" and job.model is None:
         tags[names.STANDS_IN.key] = "true"
     return RecordHeader(
         recorded.MEMORY_STORE, f"{choices['dataset']}-{choices['cost']}", "", params, tags
     )
+
+
+def _fields(model: Any) -> dict[str, Any]:
+    """Return the settings of a model, none of the linear one."""
+    return {} if model is None else vars(model)
 
 
 def _clone(normalizer: Any) -> Any:

@@ -3,10 +3,13 @@
 import inspect
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from normbench.datasets.dataset import Dataset
 from normbench.optimizers import Optimizer
+
+MODEL_METHODS = ("layout", "start", "scores", "needs_all_points")
 
 
 @dataclass(frozen=True)
@@ -69,6 +72,12 @@ GROUP_CONTRACTS = {
         "sklearn.preprocessing.StandardScaler",
         _makes_a_scheme,
         lambda result: is_transformer(result) and not isinstance(result, type),
+    ),
+    "model": GroupContract(
+        "model: a class or a function that gives one, as normbench.models.Mlp does",
+        "normbench.models.Mlp",
+        callable,
+        lambda result: result is None or all(map(partial(hasattr, result), MODEL_METHODS)),
     ),
     "optimizer": GroupContract(
         "function that gives a normbench.optimizers.Optimizer",

@@ -16,25 +16,30 @@ from normbench.datasets import Dataset, UserError
 from normbench.datasets.feature_columns import find_features
 from normbench.datasets.on_disk.points import Points, Rows
 from normbench.datasets.on_disk.sparse import find_sparse
-from normbench.engine.batches import Batches
+from normbench.engine.batches import batches_of, check_batch
 from normbench.engine.descent import Histories, Progress
 from normbench.engine.fast import threads
 from normbench.engine.midway import Checkpoint
+from normbench.engine.network import Model, Network
+from normbench.engine.network_steps import check_model, draw_start, hold_out, in_steps, with_rates
 from normbench.engine.penalty import check_penalty, penalty_of
 from normbench.engine.preconditioner import with_map
 from normbench.engine.problem import Cost, Linear, Problem
 from normbench.engine.rounds import Rounds
+from normbench.engine.schedule import check_schedule, with_schedule
 from normbench.engine.scheme.applying import check_scheme, normalize
 from normbench.engine.scheme.columns import select_columns
 from normbench.engine.scheme.sparse import check_sparse
 from normbench.engine.scheme.under import Under
 from normbench.engine.settings import Settings
 from normbench.engine.start import same_function, starts
+from normbench.engine.statistics import FITTED, Statistics, check_statistics
 from normbench.engine.targets import check_cost, check_curvature, encoded, scores_of
 from normbench.measures.contract import Findings, FinishedJob
 from normbench.measures.judged import judge_descent
 from normbench.optimizers import Optimizer
-from normbench.route import in_batches, objective, quickest
+from normbench.route import check_engine, in_batches, objective, quickest
+from normbench.route import network as build_network
 from normbench.theory.shared import PointsCache
 from normbench.theory.shared import Shared as Shared
 from normbench.verdicts.convergence import Rules
@@ -60,7 +65,9 @@ class Job:
         l2_in: The coordinates whose weights l2 penalizes, see `normbench.engine.penalty`.
         rules: The rules of judging.
         search: The settings of the search for the critical step size.
-        engine: `plain` descends without `normbench.engine.fast`; its numbers are equal to rounding.
+        model: How scores follow from the weights; None where they are linear in them.
+        engine: `plain` descends without `normbench.engine.fast`, `jax` compiles a network's layers;
+            the numbers are equal to rounding.
     """
 
     dataset: Dataset
@@ -72,12 +79,15 @@ class Job:
     l2_in: str = "transformed"
     rules: Rules = field(default_factory=Rules)
     search: Search = field(default_factory=Search)
+    model: Model | None = None
     engine: str = "fast"
 
     def __post_init__(self) -> None:
         if getattr(self.optimizer, "gridless", False):
             single_step = replace(self.settings, step_sizes=(1.0,), shown_step=None)
             object.__setattr__(self, "settings", single_step)
+        if self.model is not None:  # whose least cost, and so its targets, no job knows
+            object.__setattr__(self, "settings", replace(self.settings, refine=False))
         for scheme in (self.normalizer, getattr(self.optimizer, "scheme", None)):
             select_columns(scheme, self.dataset.feature_names, partial(find_features, self.dataset))
 
@@ -124,7 +134,7 @@ def with_default_start(job: Job) -> Job:
     Zero weights minimize a positively homogeneous cost, and every step would raise it. The start
     is then one function under every scheme that can represent it, and `normal` under the others.
     """
-    start = first_start(job.cost)
+    start = first_start(job.cost, job.model)
     if start == SAME_FUNCTION and not measures.without_descent(job.settings):
         scheme, z = _fit_copy(job)
         try:
@@ -134,8 +144,13 @@ def with_default_start(job: Job) -> Job:
     return replace(job, settings=replace(job.settings, start=start))
 
 
-def first_start(cost: Any) -> str:
-    """Return the start that `start=null` means for a cost, before the scheme is consulted."""
+def first_start(cost: Any, model: Model | None = None) -> str:
+    """Return the start that `start=null` means for a cost, before the scheme is consulted.
+
+    Zero weights of a network are a stationary point.
+    """
+    if model is not None:
+        return "normal"
     return SAME_FUNCTION if traits(cost).positively_homogeneous else "zeros"
 
 
@@ -153,34 +168,18 @@ def _check(job: Job) -> None:
         check_cost(job.cost, data.name, data.task, data.classes, data.x.shape)
         if job.optimizer.curved:
             check_curvature(job.cost)
-    check_batch(job.settings, data, job.optimizer)
+    check_batch(job.settings, data.name, len(data.x), job.optimizer)
+    check_schedule(job.settings, job.optimizer)
+    check_engine(job.engine, job.model)
+    if job.model is not None:
+        points, cost_traits = (data.x, data.x_test), traits(job.cost)
+        check_model(job.model, job.settings, points, job.optimizer, job.l2_in, cost_traits)
+    l2_in = job.l2_in if job.l2 else ""
+    check_statistics(job.settings.statistics, data.x, job.settings.fold, l2_in, data.fit_on)
     check_scheme(job.normalizer)
     check_sparse(job.normalizer, data.x, job.settings.fold)
     check_penalty(job.l2, job.l2_in, job.normalizer)
     measures.check(job.settings, data, job.normalizer)
-
-
-def check_batch(settings: Settings, data: Dataset, optimizer: Optimizer) -> None:
-    """Raise `UserError` for a batch that the points, the records or the optimizer do not take."""
-    batch, points = settings.batch, len(data.x)
-    if batch is None:
-        return
-    if batch > points:
-        raise UserError(
-            f"batch={batch}: {data.name} has {points} training points; choose at most {points}, "
-            "or batch=null for all of them"
-        )
-    if optimizer.needs_full_batch:
-        raise UserError(
-            f"batch={batch}: the optimizer needs all points at each step, as line_search, newton "
-            "and lbfgs do; use batch=null, or another one, such as optimizer=gradient_descent"
-        )
-    updates = Batches(points, batch).updates_per_pass
-    if settings.records_per_pass > updates:
-        raise UserError(
-            f"records_per_pass={settings.records_per_pass}: a pass over {points} points with "
-            f"batch={batch} has {updates} updates; choose at most {updates}"
-        )
 
 
 def run(
@@ -231,7 +230,7 @@ def run(
     start = _starts(job, train, z).astype(z.dtype)
     phase("descends")
     tick = time.perf_counter()
-    optimizer = _with_map(job, train, test)
+    optimizer = _step_rule(job, train, test)
     fit_seconds += time.perf_counter() - tick
     rounds = _rounds(job, train, test, start, optimizer, checkpoint)
     histories = rounds.descend(settings.step_sizes, progress)
@@ -281,9 +280,12 @@ def _normalized(job: Job, points_cache: PointsCache | None = None) -> tuple[Any,
     return normalize(job.normalizer, data.x, data.x_test, precision, fits, fold)
 
 
-def _with_map(job: Job, train: Problem, test: Problem | None) -> Optimizer:
+def _step_rule(job: Job, train: Problem, test: Problem | None) -> Optimizer:
     """Return the optimizer of a job, with its scheme, if any, fitted on the points of `fit_on`."""
-    return with_map(job.optimizer, train, *([test] if test and job.dataset.fit_on == "all" else []))
+    optimizer = with_map(
+        job.optimizer, train, *([test] if test and job.dataset.fit_on == "all" else [])
+    )
+    return with_rates(with_schedule(optimizer, job.settings, train), train)
 
 
 def _rounds(
@@ -312,7 +314,7 @@ def _descend_dataset(job: Job, data: Dataset, step_size: float) -> Histories:
     z, z_test = _normalized(moved_job)
     train, test = _problems(moved_job, z, z_test)
     start = _starts(moved_job, train, z).astype(z.dtype)
-    optimizer = _with_map(moved_job, train, test)
+    optimizer = _step_rule(moved_job, train, test)
     return _rounds(moved_job, train, test, start, optimizer).descend([step_size])
 
 
@@ -320,7 +322,8 @@ def _starts(job: Job, train: Problem, z: Rows) -> Array:
     """Return the starting weights of the runs; job: its scheme is fitted."""
     if job.settings.start == SAME_FUNCTION:
         return same_function(job.settings, train.shape[0], job.normalizer, *_start_points(job, z))
-    return starts(job.settings, train.shape)
+    start = draw_start(job.settings, train)
+    return starts(job.settings, train.shape) if start is None else start
 
 
 def _start_points(job: Job, z: Rows) -> tuple[Array, Array]:
@@ -343,6 +346,15 @@ def _problems(job: Job, z: Rows, z_test: Rows) -> tuple[Problem, Problem | None]
     data = job.dataset
     scores = scores_of(traits(job.cost), data.classes)
     l2 = penalty_of(job.l2, job.l2_in, job.normalizer, z.dtype)
+    batches = batches_of(job.settings, len(z))
+    if job.model is not None:
+        targets, test_targets = (
+            encoded(y, scores, data.classes, z.dtype) for y in (data.y, data.y_test)
+        )
+        arguments = z, targets, data.classes > 0, scores, job.l2
+        plain = Network(job.model, job.cost, *arguments, batch=job.settings.batch)
+        network = build_network(job.engine, plain)
+        return in_steps(network, batches), hold_out(network, z_test, test_targets)
 
     def build_problem(points: Rows, y: Array, held_out: bool) -> Linear:
         targets = encoded(y, scores, data.classes, z.dtype)
@@ -350,17 +362,16 @@ def _problems(job: Job, z: Rows, z_test: Rows) -> tuple[Problem, Problem | None]
         return objective(job.engine, job.cost, *arguments)
 
     whole = build_problem(z, data.y, held_out=False)
-    train: Problem = whole
-    if job.settings.batch is not None:
-        train = in_batches(job.engine, whole, _batches(job.settings, len(z)))
-    return train, build_problem(z_test, data.y_test, held_out=True) if len(z_test) else None
-
-
-def _batches(settings: Settings, points: int) -> Batches:
-    """Return the batches of so many points: those of a fold may be fewer than a batch."""
-    assert settings.batch is not None
-    order = settings.batch_order, settings.batch_seed, settings.records_per_pass
-    return Batches(points, min(settings.batch, points), *order)
+    test = build_problem(z_test, data.y_test, held_out=True) if len(z_test) else None
+    if batches is None:
+        return whole, test
+    train = in_batches(job.engine, whole, batches)
+    if job.settings.statistics == FITTED:
+        return train, test
+    moving = job.settings.statistics, job.settings.window, deepcopy(job.normalizer)
+    statistics = Statistics(*moving, data.x, train.batches, z.dtype, z.shape[1])
+    train = replace(train, statistics=statistics, raw=data.x)
+    return train, replace(train, inner=test, raw=data.x_test) if test else None
 
 
 def _with_findings(step: Step, findings: Findings, number: int) -> Step:

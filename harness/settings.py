@@ -26,6 +26,7 @@ from normbench.datasets.values import (
 
 NAMED_STARTS = ("zeros", "normal", "same_function")
 RANDOM_STARTS = NAMED_STARTS[1:]  # starts that a seed draws, so that there can be several
+STATISTICS = ("fitted", "batch", "running", "window")
 BATCH_ORDERS = ("shuffled", "once", "cyclic", "replacement")
 MAX_STEP_SIZES = 1000
 # The parts of the identity of a job: its descent, its requested measures, its rules of judging.
@@ -260,6 +261,18 @@ def _start(name: str, value: Any) -> Any:
     return tuple(tuple(row) if isinstance(row, list) else row for row in rows)
 
 
+def _step_schedule(name: str, value: Any) -> tuple[int, float] | None:
+    """Return the passes and the factor of a schedule, or None."""
+    if value is None:
+        return None
+    rule = "null, or passes and a factor, such as step_schedule=[40,0.5]"
+    numbers = check_list(name, value, rule)
+    if len(numbers) != 2:
+        raise UserError(f"{name}={value}: must be {rule}")
+    passes = check_integer(name, numbers[0], at_least=1)
+    return passes, check_number(name, numbers[1], above=0, below=1)
+
+
 def _record(name: str, values: Any) -> tuple[str, ...]:
     """Return the names of arrays; `measures.check` checks that they exist."""
     return tuple(map(str, check_list(name, values, "a list, such as record=[path,points]")))
@@ -271,6 +284,11 @@ def _batch(name: str, value: Any) -> int | None:
         return value if value is None else check_integer(name, value, at_least=1)
     except UserError as error:
         raise UserError(f"{error}, of points, or null for all") from None
+
+
+def _window(name: str, value: Any) -> int | None:
+    """Return a positive number of points, or None."""
+    return value if value is None else check_integer(name, value, at_least=1)
 
 
 def _checkpoint(name: str, value: Any) -> Any:
@@ -303,6 +321,12 @@ def _is_drawn(params: Mapping[str, Any]) -> bool:
     return params.get("start") in RANDOM_STARTS
 
 
+def _has_model(params: Mapping[str, Any]) -> bool:
+    """Return whether scores are other than linear in the weights."""
+    is_normalized = str(params.get("model.normalize", "none")) != "none"
+    return params.get("model", "linear") != "linear" or is_normalized
+
+
 def _is_batched(params: Mapping[str, Any]) -> bool:
     """Return whether a step sees a batch of the points."""
     return str(params.get("batch")) != "None"
@@ -311,6 +335,11 @@ def _is_batched(params: Mapping[str, Any]) -> bool:
 def _is_full_batch(params: Mapping[str, Any]) -> bool:
     """Return whether a step sees all points."""
     return not _is_batched(params)
+
+
+def _has_moving_statistics(params: Mapping[str, Any]) -> bool:
+    """Return whether a scheme learns from other points at each step."""
+    return params.get("normalizer.statistics", STATISTICS[0]) != STATISTICS[0]
 
 
 def _draws_batches(params: Mapping[str, Any]) -> bool:
@@ -331,6 +360,7 @@ COMMAND_ONLY: Any = {"recorded": False, "python": False}  # of the command alone
 FOLDS_ONLY: Any = {"used": _is_folded, "folds": True}
 THEORY_CHOICES, L2_IN = ("auto", "full", "none"), ("transformed", "features")
 PRECISIONS = ("float64", "float32")
+ENGINES = ("fast", "plain", "jax")
 
 TABLE = (
     Setting(
@@ -346,6 +376,14 @@ TABLE = (
     ),
     Setting("normalizer", Role.SCHEME, "standard", "the schemes that are compared", python=False),
     Setting(
+        "model",
+        Role.PROBLEM,
+        "linear",
+        "how scores follow from the weights",
+        used=_has_model,
+        python=False,
+    ),
+    Setting(
         "optimizer", Role.DESCENT, "gradient_descent", "how the weights are updated", python=False
     ),
     Setting("tracking", Role.LOCATION, "local", "where runs are recorded", **COMMAND_ONLY),
@@ -356,6 +394,15 @@ TABLE = (
         "a list; ${decades:first,last} is 10^first..10^last, a third number the points a decade",
         _step_sizes,
         same_problem=True,
+    ),
+    Setting(
+        "step_schedule",
+        Role.DESCENT,
+        None,
+        "[passes, factor]: after every so many passes (iterations without a batch) the step size "
+        "is multiplied by the factor, as [40,0.5]; null: it stays",
+        _step_schedule,
+        lambda params: str(params.get("step_schedule")) != "None",
     ),
     Setting(
         "shown_step",
@@ -490,6 +537,15 @@ TABLE = (
         recorded=False,
     ),
     Setting(
+        "engine",
+        Role.LOCATION,
+        ENGINES[0],
+        "fast; plain: the reference implementation; jax: a network's layers are compiled by JAX; "
+        "the numbers are the same to rounding",
+        partial(check_choice, choices=ENGINES),
+        recorded=False,
+    ),
+    Setting(
         "fold",
         Role.LOCATION,
         False,
@@ -619,7 +675,38 @@ TABLE = (
         "1), names or positions; null: all",
         used=lambda params: str(params.get("normalizer.columns")) != "None",
     ),
+    Setting(
+        "normalizer.statistics",
+        Role.SCHEME,
+        STATISTICS[0],
+        "the points that a scheme learns from: fitted (all), batch (those of the step), running "
+        "(those seen so far) or window (the last normalizer.window)",
+        partial(check_choice, choices=STATISTICS),
+        _has_moving_statistics,
+    ),
+    Setting(
+        "normalizer.window",
+        Role.SCHEME,
+        None,
+        "how many points statistics=window learns from",
+        _window,
+        _has_moving_statistics,
+    ),
     Setting("normalizer.*", Role.SCHEME, OF_OPTIONS, "options of a scheme"),
+    *(  # what is normalized inside a model is compared, as schemes are
+        Setting(
+            name, Role.SCHEME, OF_OPTIONS, "how a model normalizes", used=_has_model, python=False
+        )
+        for name in (
+            "model.normalize",
+            "model.place",
+            "model.affine",
+            "model.groups",
+            "model.signs",
+            "model.newton_iterations",
+        )
+    ),
+    Setting("model.*", Role.PROBLEM, OF_OPTIONS, "options of a model", used=_has_model),
     Setting("optimizer.*", Role.DESCENT, OF_OPTIONS, "options of an optimizer"),
     Setting("tracking.*", Role.LOCATION, OF_OPTIONS, "where runs are recorded", **COMMAND_ONLY),
     Setting(

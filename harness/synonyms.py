@@ -14,7 +14,11 @@ SETTINGS: dict[str, str] = {
     "normalisation preprocessing preprocessor transformer transform whitening",
     "cost": "loss lossfunction losses objective criterion costfunction costs",
     "dataset": "data datasets x",
+    "model": "net network architecture mlp nn",
+    "model.hidden": "hiddenlayers hiddensizes hiddenlayersizes units layers width",
+    "model.activation": "nonlinearity act",
     "optimizer": "opt optim optimiser optimizers solver method algorithm",
+    "step_schedule": "schedule scheduler lrschedule lrscheduler stepdecay lrdecay",
     "cost.l2": "weightdecay reg regularization regularisation lambda lam penalty",
     "dataset.test_fraction": "testsize testsplit test validation valsize validationsplit holdout",
     "dataset.folds": "cv nfolds kfold kfolds nsplits",
@@ -64,6 +68,11 @@ OPTIONS: dict[str, dict[str, str]] = {
         "least_absolute_deviations": "mae absoluteerror meanabsoluteerror l1 lad",
         "squared_margin": "squaredhinge hingesquared",
     },
+    "model": {
+        "linear": "logistic glm perceptron",
+        "mlp": "multilayerperceptron network neuralnetwork net nn dnn fullyconnected dense "
+        "feedforward",
+    },
     "optimizer": {
         "gradient_descent": "gd sgd vanilla plain batch steepestdescent gradientdescend "
         "stochasticgradientdescent",
@@ -83,6 +92,7 @@ OPTIONS: dict[str, dict[str, str]] = {
         "wine": "loadwine",
         "diabetes": "loaddiabetes",
         "mnist": "mnist784",
+        "two_moons": "moons makemoons twomoons",
         "gaussian": "makeclassification makeblobs normal random",
     },
 }

@@ -36,7 +36,7 @@ FOREIGN = (
 
 
 @pytest.mark.parametrize("target", FOREIGN)
-@pytest.mark.parametrize("group", ["cost", "normalizer", "dataset", "optimizer"])
+@pytest.mark.parametrize("group", ["cost", "normalizer", "dataset", "optimizer", "model"])
 def test_code_from_elsewhere_is_refused_unread(group, target):
     told = "=" if target else ": is missing"
     with pytest.raises(UserError, match=f"{group}._target_{told}") as caught:
@@ -87,12 +87,13 @@ def test_a_chain_takes_classes_by_their_path():
 # What a place takes, known before anything is called.
 
 
-GROUPS = ("cost", "dataset", "normalizer", "optimizer")
+GROUPS = ("cost", "dataset", "normalizer", "optimizer", "model")
 OWN = {
     "cost": ("normbench.costs.count_misclassified", "normbench.costs.declaration.declare"),
     "dataset": ("normbench.datasets.idx.read_idx", "normbench.datasets.split"),
     "normalizer": ("normbench.normalizers.decomposition.blocks", "normbench.choices.build"),
     "optimizer": ("normbench.optimizers.contract.check_share", "normbench.optimizers.Optimizer"),
+    "model": ("normbench.models.network.Layout", "normbench.models.network.Group"),
 }
 
 

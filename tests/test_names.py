@@ -17,6 +17,7 @@ DECLARED = [value for value in vars(names).values() if isinstance(value, (names.
 # Tags whose keys are everyday words, too: settings, and headings of tables.
 EVERYDAY = {
     *(names.ROLE, names.NORMALIZER, names.DATASET, names.COST, names.OPTIMIZER, names.STEP_TAG),
+    names.MODEL,
     *(names.VERDICT, names.REASON, names.BEST, names.FALLS, names.COMMAND, names.JOBS),
     *(names.SWEEP_ID, names.FOLDER, names.BLAS, names.JOB, names.DESCENT, names.RECORDED),
 }

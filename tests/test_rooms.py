@@ -54,7 +54,7 @@ command.startup
 comparison
     modules: normbench.comparison
     imports: rehearsal recording.store results.report results.store job engine engine.scheme
-        verdicts costs choices synonyms datasets settings values names
+        verdicts costs choices contracts synonyms datasets settings values names
     libraries: numpy pandas sklearn
 
 rehearsal
@@ -97,7 +97,7 @@ results.report
 results.studies
     modules: normbench.results.studies
     imports: results.answer results.compare results.store results.safe names
-    libraries: numpy pandas scipy
+    libraries: numpy pandas scipy sklearn
 
 results.pages
     modules: normbench.results.pages
@@ -147,7 +147,7 @@ job
 
 route
     modules: normbench.route
-    imports: engine.fast engine engine.scheme optimizers points values
+    imports: engine.fast engine engine.scheme models optimizers points settings values
     libraries: numpy
 
 measures
@@ -163,18 +163,23 @@ theory
 
 engine.fast
     modules: normbench.engine.fast
-    imports: engine engine.scheme normalizers costs optimizers points values
-    libraries: autograd numpy scipy threadpoolctl
+    imports: engine engine.scheme models normalizers costs optimizers points values
+    libraries: autograd jax numpy scipy threadpoolctl
 
 engine
     modules: normbench.engine
-    imports: engine.scheme verdicts normalizers costs optimizers points settings values
+    imports: engine.scheme models verdicts normalizers costs optimizers points settings values
     libraries: autograd numpy scipy
 
 engine.scheme
     modules: normbench.engine.scheme
     imports: normalizers points values
     libraries: numpy sklearn
+
+models
+    modules: normbench.models
+    imports: values
+    libraries: autograd numpy
 
 verdicts
     modules: normbench.verdicts

@@ -174,7 +174,9 @@ def test_a_store_is_read_without_mlflows_client(two, monkeypatch):
     assert count > len(sweep.runs) > 0
 
 
-@pytest.mark.parametrize("group", ["dataset", "cost", "normalizer", "optimizer", "tracking"])
+@pytest.mark.parametrize(
+    "group", ["dataset", "cost", "normalizer", "optimizer", "model", "tracking"]
+)
 def test_an_options_entries_are_those_of_its_yaml(group):
     for name in choices.names(group):
         assert choices.entries(group, name) == list(choices.options(group, name)), name

@@ -7,6 +7,9 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from normbench.datasets.values import UserError
+from normbench.engine.settings import Settings
+from normbench.optimizers import Optimizer
 from normbench.settings import BATCH_ORDERS
 
 SHUFFLED, ONCE, CYCLIC, REPLACEMENT = BATCH_ORDERS
@@ -34,6 +37,8 @@ class Batches:
     depend on the passes before. records: the records of a pass, at equal numbers of updates to
     within one. stretch: how many batches are copied together. in_blocks: a stretch is a block of
     consecutive points: the order is drawn of the blocks, and of the points within each.
+    joins_last: the last batch of a pass is joined to the one before; without `in_blocks`, and with
+    a stretch of 1.
     """
 
     points: int
@@ -43,11 +48,12 @@ class Batches:
     records: int = 1
     stretch: int = 1
     in_blocks: bool = False
+    joins_last: bool = False
 
     @property
     def updates_per_pass(self) -> int:
         """The number of updates of a pass."""
-        return -(-self.points // self.size)
+        return -(-self.points // self.size) - self.joins_last
 
     @property
     def description(self) -> str:
@@ -68,7 +74,15 @@ class Batches:
             return self._block_of(begin, number, position)
         first = position - position % self.stretch
         drawn = draw_order(self.points, self.order, self.seed, number)
-        return Stretch(begin + first, drawn[first * self.size : (first + self.stretch) * self.size])
+        is_last = self.joins_last and position == self.updates_per_pass - 1
+        end = self.points if is_last else (first + self.stretch) * self.size
+        return Stretch(begin + first, drawn[first * self.size : end])
+
+    def points_of(self, update: int) -> Indices:
+        """Return the indices of the points of an update."""
+        stretch = self.stretch_of(update)
+        begin = (update - stretch.first) * self.size
+        return stretch.points[begin : begin + self.size]
 
     def _block_of(self, begin: int, number: int, position: int) -> Stretch:
         """Return the block at a position of a pass."""
@@ -97,3 +111,40 @@ def draw_order(count: int, order: str, seed: int, *numbers: int) -> Indices:
     rng = np.random.default_rng(key)
     drawn: Any = rng.integers(0, count, count) if order == REPLACEMENT else rng.permutation(count)
     return np.asarray(drawn, dtype=np.intp)
+
+
+def batches_of(settings: Settings, points: int) -> Batches | None:
+    """Return the batches of so many points: those of a fold may be fewer than a batch.
+
+    None where a step sees all points.
+    """
+    if settings.batch is None:
+        return None
+    order = settings.batch_order, settings.batch_seed, settings.records_per_pass
+    return Batches(points, min(settings.batch, points), *order)
+
+
+def check_batch(settings: Settings, name: str, points: int, optimizer: Optimizer) -> None:
+    """Raise `UserError` for a batch that the points, the records or the optimizer do not take.
+
+    name: of the data set.
+    """
+    batch = settings.batch
+    if batch is None:
+        return
+    if batch > points:
+        raise UserError(
+            f"batch={batch}: {name} has {points} training points; choose at most {points}, "
+            "or batch=null for all of them"
+        )
+    if optimizer.needs_full_batch:
+        raise UserError(
+            f"batch={batch}: the optimizer needs all points at each step, as line_search, newton "
+            "and lbfgs do; use batch=null, or another one, such as optimizer=gradient_descent"
+        )
+    updates = Batches(points, batch).updates_per_pass
+    if settings.records_per_pass > updates:
+        raise UserError(
+            f"records_per_pass={settings.records_per_pass}: a pass over {points} points with "
+            f"batch={batch} has {updates} updates; choose at most {updates}"
+        )

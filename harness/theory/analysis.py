@@ -38,7 +38,8 @@ class Theory:
     None where it was skipped. lipschitz: the global bound L; None where the cost has none.
     at_start: the largest curvature there. exact: the cost is quadratic, so its curvature is the
     same everywhere. note: what does not exist, and why. may_grow: more theory of the points can be
-    computed.
+    computed. linear: scores are linear in the weights; else the curvature at the start says nothing
+    of other weights, and there is no threshold.
     """
 
     spectrum: spectra.Spectrum | None = None
@@ -47,10 +48,13 @@ class Theory:
     exact: bool = False
     note: str = ""
     may_grow: bool = True
+    linear: bool = True
 
     @property
     def threshold(self) -> float | None:
         """`2 / L`, of the global bound, or else of the curvature at the start."""
+        if not self.linear:
+            return None
         curved = self.lipschitz if self.lipschitz is not None else self.at_start
         return spectra.step_threshold(curved) if curved else None
 
@@ -94,7 +98,7 @@ def theorize(train: Problem, start: NDArray[Any], budget: Budget | None) -> Theo
         at_start, note = largest_curvature(train, start)
     if not bound and at_start == 0:
         note, at_start = NO_CURVATURE, None
-    return Theory(spectrum, lipschitz, at_start, exact, note)
+    return Theory(spectrum, lipschitz, at_start, exact, note, linear=linear is not None)
 
 
 def _has_moments(train: Linear, budget: Budget) -> bool:
@@ -186,11 +190,11 @@ def curvature_work(train: Problem) -> Work:
 
 def largest_curvature(train: Problem, weights: NDArray[Any]) -> tuple[float | None, str]:
     """Return the Hessian's largest eigenvalue at one model's weights, and a note where None."""
-    from scipy.sparse.linalg import ArpackNoConvergence
+    from scipy.sparse.linalg import ArpackError
 
     try:
         curvature = train.hessian(weights).largest()
-    except ArpackNoConvergence as error:
+    except ArpackError as error:  # of which one is that it does not converge
         return None, f"Lanczos did not converge ({error})"
     except (ValueError, TypeError, NotImplementedError) as error:
         return None, f"autograd has no second derivative of the cost ({error})"

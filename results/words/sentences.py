@@ -98,6 +98,9 @@ TEMPLATES = {
     "other_functions": "The start differs between the schemes ({experiments}): start=normal draws "
     "the same weights for all, and these are another function of the features under each scheme, "
     "with another starting cost; start=same_function draws one function for all.",
+    "other_networks": "The start differs between the schemes ({experiments}): each draws the same "
+    "weights, and these are another function of the features under each scheme, with another "
+    "starting cost.",
     "few_functions": "The start is one function of the training points under {same}; no weights "
     "under {others} make that function, so start=normal draws another there ({experiments}).",
     "one_function": "The start is the same function of the training points under every scheme "
@@ -212,7 +215,9 @@ def make_sentence(name: str, /, **values: Any) -> Sentence:
 
 
 def join_phrases(phrases: Sequence[str]) -> str:
-    """Join phrases into a list of a sentence: a, b and c."""
+    """Join phrases into a list of a sentence: a, b and c; with commas of their own, a, x; b, y."""
+    if any(", " in phrase for phrase in phrases):
+        return "; ".join(phrases)
     return " and ".join([", ".join(phrases[:-1]), phrases[-1]] if len(phrases) > 1 else phrases)
 
 

@@ -408,6 +408,7 @@ CHECKS = {
     "converging": _converging,
     "one_function": lambda jury, said: [_equal(_starts(jury, jury.see))],
     "other_functions": lambda jury, said: [not _equal(_starts(jury, jury.see), 1e-6)],
+    "other_networks": lambda jury, said: [not _equal(_starts(jury, jury.see), 1e-6)],
     "few_functions": _few,
     "note": lambda jury, said: [],
     **{

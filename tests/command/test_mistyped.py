@@ -130,7 +130,7 @@ def test_the_version_is_told(capsys):
 
 def test_every_synonym_stands_for_something_that_exists_and_for_one_thing_alone():
     groups = {"hydra.launcher.n_jobs", "hydra.sweep.dir", "dataset.path"}
-    groups |= {"normalizer.components", "normalizer.ridge"}
+    groups |= {"normalizer.components", "normalizer.ridge", "model.hidden", "model.activation"}
     assert set(synonyms.SETTINGS) <= set(ROWS) | groups
     for group, table in synonyms.OPTIONS.items():
         assert set(table) <= set(names(group)), group

@@ -70,6 +70,15 @@ def test_what_changes_the_numbers_makes_the_identity():
     assert len({identity(), *others}) == 1 + len(others)
 
 
+def test_a_model_is_of_the_identity_and_the_linear_one_is_what_it_was():
+    model = {**PARAMS, "model": "mlp", "model.hidden": [2], "model.normalize": "none"}
+    others = [model, {**model, "model.hidden": [3]}, {**model, "model.normalize": "batch"}]
+    linear = {**PARAMS, "model": "linear", "model.normalize": "none", "model.epsilon": 1e-5}
+    assert identity(linear) == identity()
+    others.append({**linear, "model.normalize": "batch"})
+    assert len({identity(), *map(identity, others)}) == 5
+
+
 @pytest.mark.parametrize(
     "other",
     [

@@ -145,11 +145,11 @@ class JobSpec:
         """Add to parameters and tags what a built job determines: its start, and its identity."""
         if self.plain["start"] is None:
             params["start"] = built_job.settings.start
-            if built_job.settings.start == "normal":
+            if built_job.settings.start == "normal" and built_job.model is None:
                 tags[names.STANDS_IN.key] = "true"
-        identity_of_job = identity(
-            params, built_job.dataset, (built_job.cost, built_job.normalizer, built_job.optimizer)
-        )
+        components = (built_job.cost, built_job.normalizer, built_job.optimizer)
+        model = () if built_job.model is None else (built_job.model,)
+        identity_of_job = identity(params, built_job.dataset, (*components, *model))
         tags |= {
             names.FINGERPRINT.key: identity_of_job.job,
             names.DESCENT.key: identity_of_job.descent,
@@ -279,6 +279,7 @@ def _settings(plain: Mapping[str, Any]) -> tuple[Settings, Rules, Search]:
     descent_settings = {
         field.name: plain[field.name] for field in fields(Settings) if field.name in plain
     }
+    descent_settings |= {name: plain["normalizer"][name] for name in ("statistics", "window")}
     if descent_settings["start"] is None:
         descent_settings["start"] = "normal"  # null may become several starts
     descent = Settings(**descent_settings, draws=_draws(plain["dataset"]))
@@ -306,11 +307,13 @@ def _job(plain: Mapping[str, Any]) -> "Job":
         cost=locate("cost", cost.get("_target_")),
         normalizer=build("normalizer", plain["normalizer"]),
         optimizer=build("optimizer", plain["optimizer"]),
+        model=build("model", plain["model"]),
         settings=descent,
         l2=l2,
         l2_in=l2_in,
         rules=rules,
         search=search,
+        engine=plain["engine"],
     )
     if plain["start"] is None:
         job = with_default_start(job)
@@ -365,6 +368,7 @@ def _first_start(plain: Mapping[str, Any]) -> str:
 
     try:
         with allowing(plain["packages"]):
-            return first_start(locate("cost", plain["cost"].get("_target_")))
+            model = build("model", plain["model"])
+            return first_start(locate("cost", plain["cost"].get("_target_")), model)
     except UserError:  # told with the job itself
         return "zeros"

@@ -11,7 +11,7 @@ import pytest
 from normbench import names
 from normbench.command.results.commands import main
 from normbench.results.answer import tables
-from normbench.results.compare import problems
+from normbench.results.compare import passes
 from normbench.results.safe import secrets
 from normbench.results.store import run_table, runs
 from normbench.results.store.errors import ResultsError
@@ -130,7 +130,7 @@ def test_a_query_finds_runs_and_what_belongs_to_them(three):
 )
 def test_iterations_are_counted_in_words(asked, told):
     rows = pd.DataFrame({names.setting("iterations"): asked})
-    assert problems.budget(rows) == told
+    assert passes.budget(rows) == told
 
 
 def test_formats_hold_the_same_table(three):

@@ -282,6 +282,10 @@ CASES = {
         notes(*starting(a="normal", b="normal")),
         notes(*starting(a="zeros", b="zeros")),
     ),
+    "other_networks": lambda: (
+        notes(*starting(a="normal", b="normal"), model="mlp"),
+        notes(*starting(a="normal"), model="mlp"),
+    ),
     "few_functions": lambda: (
         notes(*starting(a="same_function", b="normal")),
         notes(*starting(a="normal", b="normal")),

@@ -1,0 +1,1 @@
+"""Options; see the files beside this one."""

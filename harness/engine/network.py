@@ -1,0 +1,397 @@
+"""The Problem of a model that is not linear in its weights, with derivatives by autograd."""
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, fields
+from functools import cached_property, partial
+from typing import Any, NamedTuple, Protocol, Self
+
+import numpy as np
+from autograd import grad
+from autograd.core import VJPNode, backward_pass, make_vjp
+from autograd.tracer import getval, new_box
+
+from normbench.costs import count_misclassified
+from normbench.engine.hessian import Effort, Hessian
+from normbench.engine.problem import QUIET, Array, Cost, Counts, Evaluation, Workspace
+from normbench.models.formulas import AUTOGRAD, Formulas, Fused
+from normbench.models.layout import RUNNING_MEAN, RUNNING_SPREAD, WEIGHT, Layout
+from normbench.models.network import BATCH, RUNNING
+
+# The activations of a block of points and a group of runs, in bytes: they stay in a cache.
+CACHED_BYTES = 1 << 22
+# Of a group of runs whose scores need all points at once.
+GROUP_BYTES = 1 << 24
+# As large as the activations, that a gradient holds at once.
+ARRAYS_PER_ACTIVATION = 12
+
+
+class Model(Protocol):
+    """How the scores of a point follow from weights; see `normbench.models.Mlp`."""
+
+    def __hash__(self) -> int:
+        """Return equal numbers for equal models, whose compiled functions are shared."""
+
+    @property
+    def needs_all_points(self) -> bool:
+        """Whether the scores of a point depend on the other points of its batch."""
+
+    @property
+    def statistics(self) -> str:
+        """Whose statistics normalize evaluated points: `all`, `batch` or `running`."""
+
+    @property
+    def solves_scores(self) -> bool:
+        """Whether gain and shift of the scores are solved for."""
+
+    @property
+    def normalize(self) -> str:
+        """What is normalized."""
+
+    @property
+    def affine_step(self) -> float | None:
+        """The step size of gains and shifts; None for the run's."""
+
+    def start(self, layout: Layout, count: int, rng: np.random.Generator) -> Array:
+        """Return the weights of `count` models at the start, `(count, D)`."""
+
+    def layout(self, features: int, scores: int) -> Layout:
+        """Return the layout of the weights."""
+
+    def running_moments(self, layout: Layout, arrays: Sequence[Any]) -> Sequence[Any]:
+        """Return the running moments that are among the weights."""
+
+    def scores(
+        self,
+        layout: Layout,
+        arrays: Sequence[Any],
+        x: Array,
+        moments: Sequence[Any] | None = None,
+        collected: list[Any] | None = None,
+        formulas: Formulas = AUTOGRAD,
+        targets: Array | None = None,
+    ) -> Any:
+        """Return the scores `(R, C, p)` of points (p, N)."""
+
+
+@dataclass(frozen=True)
+class Network:
+    """A cost of a model's scores on points x (P, N) with targets (P,): the mean over points.
+
+    The weights of a model are `(D,)`. classify: misclassified points are counted. classes: C, the
+    scores of a point. l2: adds `l2 sum w^2` over the groups of kind `weight`. reference: the
+    problem of the training points, whose statistics normalize those of x; None for x itself. batch:
+    how many points are normalized together where a model takes the statistics of a batch.
+    """
+
+    model: Model
+    cost: Cost
+    x: Array
+    targets: Array
+    classify: bool
+    classes: int
+    l2: float = 0.0
+    reference: "Network | None" = None
+    batch: int | None = None
+
+    @classmethod
+    def around(cls, network: "Network") -> Self:
+        """Return the same problem as this class computes it."""
+        values = {field.name: getattr(network, field.name) for field in fields(Network)}
+        if network.reference is not None:
+            values["reference"] = cls.around(network.reference)
+        return cls(**values)
+
+    @cached_property
+    def layout(self) -> Layout:
+        """The layout of the weights."""
+        return self.model.layout(self.x.shape[1], self.classes)
+
+    @property
+    def shape(self) -> tuple[int]:
+        """The shape of one model's weights, `(D,)`."""
+        return (self.layout.size,)
+
+    @property
+    def convex(self) -> bool:
+        """False."""
+        return False
+
+    @property
+    def linear(self) -> None:
+        """None: scores are not linear in the weights."""
+        return
+
+    @property
+    def full_batch(self) -> bool:
+        """True: every step uses all points."""
+        return True
+
+    @property
+    def order(self) -> str:
+        """Empty: every step uses all points."""
+        return ""
+
+    def updates_before(self, record: int) -> int:
+        """Return the number of updates before a record: one for each before it."""
+        return record
+
+    def at(self, updates: int) -> "Network":
+        """Return this problem, which no update changes."""
+        return self
+
+    def evaluate(
+        self, weights: Array, with_gradient: bool = True, workspace: Workspace | None = None
+    ) -> Evaluation:
+        """Return costs, gradient and misclassifications at weights `(R, D)`."""
+        costs = np.zeros(len(weights))
+        counts = np.zeros(len(weights), dtype=np.int64)
+        gradient = np.zeros_like(weights) if with_gradient else None
+        formulas = Fused(workspace)
+        with QUIET():
+            for runs in self._runs(len(weights)):
+                arrays = self.layout.split(weights[runs])
+                moments = self._moments(arrays)
+                for block in self._blocks(moments is not None):
+                    points = self.x[block], self.targets[block]
+                    sums = self.sum_up(arrays, *points, formulas, moments, with_gradient)
+                    costs[runs] += sums.costs
+                    counts[runs] += sums.counts
+                    if gradient is not None:
+                        gradient[runs] += self.layout.join(sums.slopes)
+            costs /= len(self.targets)
+            if gradient is not None:
+                gradient /= len(self.targets)
+            self._penalize(weights, costs, gradient)
+        return Evaluation(costs, gradient, counts if self.classify else None)
+
+    def sum_gradients(
+        self, weights: Array, points: Array, is_recorded: bool, workspace: Workspace | None
+    ) -> Array:
+        """Return the sum of the gradients `(R, D)` of points, by their indices, as one batch.
+
+        is_recorded: the entries of running statistics are how far these are from the batch's.
+        """
+        gradient, formulas = np.empty_like(weights), Fused(workspace)
+        for runs in self._runs(len(weights), len(points)):
+            arrays = self.layout.split(weights[runs])
+            collected: list[Any] | None = [] if is_recorded else None
+            blocks = [points] if self.model.needs_all_points else self._split(points)
+            for number, block in enumerate(blocks):
+                x, targets = self.x[block], self.targets[block]
+                sums = self.sum_up(arrays, x, targets, formulas, None, True, collected)
+                slopes = self.layout.join(self._with_running(arrays, sums.slopes, collected))
+                gradient[runs] = slopes if number == 0 else gradient[runs] + slopes
+        return gradient
+
+    def gradient(self, weights: Array, k: int, workspace: Workspace | None = None) -> Array:
+        """Return the gradient at weights `(R, D)`, the same at every step k."""
+        gradient = self.evaluate(weights, True, workspace).gradient
+        assert gradient is not None
+        return gradient
+
+    def scores(self, weights: Array, x: Array) -> Array:
+        """Return the scores (C, p) of points x (p, N) under the weights of one model `(D,)`."""
+        arrays = self.layout.split(weights[None])
+        moments = self._moments(arrays)
+        if moments is None and self.model.needs_all_points:
+            moments = self.collect(arrays)
+        return np.asarray(self.model.scores(self.layout, arrays, x, moments)[0])
+
+    @property
+    def effort(self) -> Effort:
+        """The work of `hessian` and of its products: a product takes two gradients."""
+        small = self.layout.size <= 200
+        return Effort(0, 3, 3 * self.layout.size if small else None, 8.0 * self.x.size)
+
+    def hessian(self, weights: Array) -> "NetworkHessian":
+        """Return the second derivatives at weights `(D,)`, in float64."""
+        return NetworkHessian(self, weights.astype(np.float64))
+
+    def mean_cost(self, arrays: Sequence[Any]) -> Any:
+        """Return the cost of one model, for autograd, with the cost's plain formula."""
+        cost = getattr(self.cost, "formula", self.cost)
+        x = self.x.astype(np.float64, copy=False)
+        scores = self.model.scores(self.layout, arrays, x, targets=self.targets)
+        value = cost(scores, self.targets)[0] / len(self.targets)
+        for group, array in zip(self.layout.groups, arrays):
+            if group.kind == WEIGHT and self.l2 > 0:
+                value = value + self.l2 * (array**2).sum()
+        return value
+
+    def sum_up(
+        self,
+        arrays: Sequence[Array],
+        x: Array,
+        targets: Array,
+        formulas: Fused,
+        moments: Any,
+        with_gradient: bool,
+        collected: list[Any] | None = None,
+    ) -> "Sums":
+        """Return costs, gradients by group, and counts of points x (p, N), sums over them."""
+        formulas.begin()
+
+        def compute_scores(traced: Sequence[Any]) -> Any:
+            arguments = moments, collected, formulas, targets
+            return self.model.scores(self.layout, traced, x, *arguments)
+
+        if not with_gradient:
+            scores = compute_scores(arrays)
+            counts = count_misclassified(scores, targets) if self.classify else 0
+            return Sums(self.cost(scores, targets), counts)
+        pull_back, scores = _trace(compute_scores, tuple(arrays))
+        counts = count_misclassified(scores, targets) if self.classify else 0
+        costs, derivative = differentiate_scores(self.cost, scores, targets)
+        return Sums(costs, counts, pull_back(derivative))
+
+    def _with_running(
+        self, arrays: Sequence[Array], slopes: Sequence[Array], collected: list[Any] | None
+    ) -> Sequence[Array]:
+        """Return gradients by group with those of running statistics: their distance to a batch."""
+        if not collected:
+            return slopes
+        kinds = [group.kind for group in self.layout.groups]
+        means, spreads = zip(*collected)
+        values = {RUNNING_MEAN: iter(means), RUNNING_SPREAD: iter(spreads)}
+        return [
+            array - getval(next(values[kind])) if kind in values else slope
+            for kind, array, slope in zip(kinds, arrays, slopes)
+        ]
+
+    def penalized(self, weights: Array) -> Array:
+        """Return weights `(R, D)` with 0 in place of those without a penalty."""
+        return np.where(self.layout.mark(WEIGHT), weights, 0)
+
+    def _penalize(self, weights: Array, costs: Array, gradient: Array | None) -> None:
+        """Add the penalty to costs and gradient, in place."""
+        if self.l2 <= 0:
+            return
+        penalized = self.penalized(weights)
+        costs += self.l2 * np.einsum("rd,rd->r", penalized, penalized)
+        if gradient is not None:
+            gradient += 2 * self.l2 * penalized
+
+    def _moments(self, arrays: Sequence[Array]) -> Sequence[Any] | None:
+        """Return the moments that normalize evaluated points, None for those of the points."""
+        if not self.model.needs_all_points:
+            return None
+        if self.model.statistics == RUNNING:
+            return self.model.running_moments(self.layout, arrays)
+        if self.reference is None or self.model.statistics == BATCH:
+            return None
+        return self.reference.collect(arrays)
+
+    def collect(self, arrays: Sequence[Array]) -> Sequence[Any]:
+        """Return the moments of the points x under the weights of some runs."""
+        collected: list[Any] = []
+        arguments = None, collected, AUTOGRAD, self.targets
+        self.model.scores(self.layout, arrays, self.x, *arguments)
+        return collected
+
+    def _activation_bytes(self, points: int) -> int:
+        """Return the bytes that one run's gradient on so many points takes."""
+        units = sum(group.shape[0] for group in self.layout.groups if group.kind == WEIGHT)
+        return ARRAYS_PER_ACTIVATION * points * units * self.x.itemsize
+
+    @property
+    def block_bytes(self) -> int:
+        """The activations of one run and a block of points, in bytes."""
+        return CACHED_BYTES
+
+    @property
+    def group_bytes(self) -> int:
+        """The activations of a group of runs and a block of points, in bytes."""
+        return GROUP_BYTES
+
+    def _runs(self, count: int, points: int | None = None) -> Iterator[slice]:
+        """Yield groups of runs whose activations fit into memory together."""
+        at_once = points if points and self.model.needs_all_points else self._points_per_block()
+        size = max(1, self.group_bytes // self._activation_bytes(at_once))
+        for first in range(0, count, size):
+            yield slice(first, first + size)
+
+    def _points_per_block(self, is_apart: bool = False) -> int:
+        """Return how many points are evaluated at once: all, where a score depends on all.
+
+        is_apart: the moments of the points are given.
+        """
+        if self.model.needs_all_points and not is_apart:
+            is_batched = self.batch is not None and self.model.statistics == BATCH
+            return min(len(self.x), self.batch) if is_batched and self.batch else len(self.x)
+        return min(len(self.x), max(1, self.block_bytes // self._activation_bytes(1)))
+
+    def _blocks(self, is_apart: bool) -> Iterator[slice]:
+        """Yield the blocks of the points; a last one of a single point joins the one before."""
+        size, count = self._points_per_block(is_apart), len(self.x)
+        last = count - 1 if count % size == 1 and count > size else count
+        for first in range(0, last, size):
+            yield slice(first, count if first + size >= last else first + size)
+
+    def _split(self, points: Array) -> list[Array]:
+        """Return the indices of points in blocks."""
+        size = self._points_per_block()
+        return [points[first : first + size] for first in range(0, len(points), size)]
+
+
+def _trace(function: Callable[[Any], Any], arrays: tuple[Array, ...]) -> tuple[Any, Array]:
+    """Return the derivatives of a function of arrays, as `make_vjp` does, and its value.
+
+    Unlike that, it changes no state that threads share; no other trace may be on its way here.
+    """
+    traced = function(new_box(arrays, 0, VJPNode.new_root()))
+    return partial(backward_pass, end_node=traced._node), traced._value
+
+
+class Sums(NamedTuple):
+    """Sums over points: costs `(R,)`, counts `(R,)`, and gradients by group of weights."""
+
+    costs: Array
+    counts: Counts | int
+    slopes: Sequence[Array] = ()
+
+
+def differentiate_scores(cost: Cost, scores: Array, targets: Array) -> tuple[Array, Array]:
+    """Return the costs `(R,)` of scores `(R, C, p)` and their derivatives."""
+    fused = getattr(cost, "fused", None)
+    if fused is not None:
+        derivative = np.ascontiguousarray(scores).copy()
+        costs, _ = fused(derivative, targets)
+        return costs, derivative
+    pull_cost, costs = make_vjp(lambda s: cost(s, targets), scores)
+    return costs, np.asarray(pull_cost(np.ones(len(scores), dtype=scores.dtype)))
+
+
+class NetworkHessian(Hessian):
+    """The second derivatives of a network's mean cost at one model's weights, by autograd."""
+
+    def __init__(self, problem: Network, weights: Array) -> None:
+        self.problem, self.weights = problem, weights
+
+    @property
+    def shape(self) -> tuple[int]:
+        """The shape of the weights."""
+        return (len(self.weights),)
+
+    @property
+    def is_zero(self) -> bool:
+        """False: scores curve in the weights, whatever the cost."""
+        return False
+
+    def times(self, direction: Array) -> Array:
+        """Return the Hessian times a direction `(D,)`, by a derivative of the gradient."""
+        layout = self.problem.layout
+        slopes = grad(self.problem.mean_cost)
+        pull_back, _ = make_vjp(slopes, layout.split(self.weights[None]))
+        with QUIET():
+            product = pull_back(layout.split(direction[None].astype(np.float64)))
+        return np.asarray(layout.join(product)[0])
+
+    def lanczos(self) -> float:
+        """Return the largest eigenvalue, see `Hessian.lanczos`; NaN where a product overflows."""
+        is_finite = np.isfinite(self.times(np.ones_like(self.weights))).all()
+        return super().lanczos() if is_finite else float("nan")
+
+    def matrix(self) -> Array:
+        """Return the Hessian as a matrix `(D, D)`."""
+        columns = np.stack([self.times(unit) for unit in np.eye(len(self.weights))])
+        return np.asarray((columns + columns.T) / 2)

@@ -1,0 +1,244 @@
+"""Steps of networks: batches, running statistics, and step sizes of gains and shifts."""
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from normbench.costs.declaration import Traits
+from normbench.datasets.values import UserError
+from normbench.engine.batches import CYCLIC, Batches
+from normbench.engine.hessian import Effort, Hessian
+from normbench.engine.network import Model, Network
+from normbench.engine.problem import QUIET, Array, Evaluation, Problem, Workspace
+from normbench.engine.settings import FITTED, Settings
+from normbench.models.layout import AFFINE_KINDS, Layout
+from normbench.models.network import ALL, BATCH, RUNNING
+from normbench.optimizers import Optimizer
+from normbench.optimizers.contract import State, Update
+
+# The share of a batch's statistics in the running ones after an update.
+RUNNING_SHARE = 0.1
+STATISTICS_NOTES = {
+    RUNNING: "recorded costs are under running statistics, and steps under those of their points",
+    ALL: "recorded costs are under statistics of all points, and steps under those of a batch",
+}
+
+
+@dataclass(frozen=True)
+class NetworkSteps:
+    """A `Network` that is stepped by batches, or whose record is not what is descended.
+
+    The gradient of a batch of m points is their sum over m, plus the penalty's; see `Minibatch`.
+    Where statistics are running ones, their entries are how far they are from the batch's.
+    """
+
+    inner: Network
+    batches: Batches
+
+    @property
+    def model(self) -> Model:
+        """The model."""
+        return self.inner.model
+
+    @property
+    def layout(self) -> Layout:
+        """The layout of the weights."""
+        return self.inner.layout
+
+    @property
+    def classify(self) -> bool:
+        """See `Problem.classify`."""
+        return self.inner.classify
+
+    @property
+    def shape(self) -> tuple[int]:
+        """See `Problem.shape`."""
+        return self.inner.shape
+
+    @property
+    def convex(self) -> bool:
+        """False."""
+        return False
+
+    @property
+    def linear(self) -> None:
+        """None: scores are not linear in the weights."""
+        return
+
+    @property
+    def full_batch(self) -> bool:
+        """False: a step does not follow the gradient of the recorded cost."""
+        return False
+
+    @property
+    def order(self) -> str:
+        """See `Problem.order`."""
+        return self.batches.description if self.batches.size < self.batches.points else ""
+
+    @property
+    def note(self) -> str:
+        """What the steps and the record do otherwise than their names say; empty for nothing."""
+        notes = []
+        if self.model.needs_all_points and self.model.statistics in STATISTICS_NOTES:
+            notes.append(STATISTICS_NOTES[self.model.statistics])
+        if self.batches.joins_last:
+            notes.append("the last batch of a pass has one point more, which else were alone")
+        return "; ".join(notes)
+
+    @property
+    def effort(self) -> Effort:
+        """See `Problem.effort`."""
+        return self.inner.effort
+
+    def updates_before(self, record: int) -> int:
+        """See `Problem.updates_before`."""
+        return self.batches.updates_before(record)
+
+    def at(self, updates: int) -> "NetworkSteps":
+        """Return this problem, which no update changes."""
+        return self
+
+    def evaluate(
+        self, weights: Array, with_gradient: bool = True, workspace: Workspace | None = None
+    ) -> Evaluation:
+        """Return costs, gradient and misclassifications on all points."""
+        return self.inner.evaluate(weights, with_gradient, workspace)
+
+    def gradient(self, weights: Array, k: int, workspace: Workspace | None = None) -> Array:
+        """Return the gradient of batch k at weights `(R, D)`."""
+        points = self.batches.stretch_of(k).points
+        is_running = self.inner.model.statistics == RUNNING
+        with QUIET():
+            gradient = self.inner.sum_gradients(weights, points, is_running, workspace)
+            trained = gradient[:, : self.inner.layout.trained]
+            trained /= self.batches.size
+            if self.inner.l2 > 0:
+                share = len(points) / self.batches.size
+                gradient += 2 * share * self.inner.l2 * self.inner.penalized(weights)
+        return gradient
+
+    def hessian(self, weights: Array) -> Hessian:
+        """See `Problem.hessian`."""
+        return self.inner.hessian(weights)
+
+    def scores(self, weights: Array, x: Array) -> Array:
+        """See `Problem.scores`."""
+        return self.inner.scores(weights, x)
+
+
+def with_rates(optimizer: Optimizer, train: Problem) -> Optimizer:
+    """Return a step rule that steps gains and shifts by their own size, and running statistics.
+
+    It is the rule itself where a problem has neither.
+    Running statistics r become `r - share (r - s)`, of the statistics s of the batch.
+    """
+    if not isinstance(train, (Network, NetworkSteps)):
+        return optimizer
+    layout, affine_step = train.layout, train.model.affine_step
+    trained = layout.trained
+    if isinstance(train, NetworkSteps) and train.note:
+        optimizer = optimizer._replace(note="; ".join(filter(None, (optimizer.note, train.note))))
+    if trained == layout.size and affine_step is None:
+        return optimizer
+    is_affine = layout.mark(*AFFINE_KINDS)[:trained]
+
+    def init(weights: Array) -> State:
+        return optimizer.init(weights[:, :trained])
+
+    def step(weights: Array, gradient: Array, state: State, step_size: Array) -> Update:
+        sizes = step_size
+        if affine_step is not None:
+            sizes = np.where(is_affine, np.asarray(affine_step, weights.dtype), step_size)
+        stepped, state = optimizer.step(weights[:, :trained], gradient[:, :trained], state, sizes)
+        running = weights[:, trained:] - RUNNING_SHARE * gradient[:, trained:]
+        return np.concatenate([stepped, running.astype(weights.dtype)], axis=1), state
+
+    return optimizer._replace(init=init, step=step, plain=False, rotation_equivariant=False)
+
+
+def in_steps(whole: Network, batches: Batches | None) -> Network | NetworkSteps:
+    """Return the problem that steps by batches of all points; batches: None for one of all.
+
+    A last batch of one point joins the one before, where points are normalized together.
+    """
+    is_coupled = whole.model.needs_all_points
+    if batches is None:
+        if not (is_coupled and whole.model.statistics == RUNNING):
+            return whole
+        batches = Batches(len(whole.x), len(whole.x), CYCLIC)
+    joins_last = is_coupled and batches.points % batches.size == 1
+    return NetworkSteps(whole, replace(batches, joins_last=joins_last))
+
+
+def hold_out(whole: Network, x: Array, targets: Array) -> Network | None:
+    """Return the problem of held-out points x (p, N); None where there are none."""
+    return replace(whole, x=x, targets=targets, reference=whole) if len(x) else None
+
+
+def draw_start(settings: Settings, train: Problem) -> Array | None:
+    """Return the weights `(starts, D)` that a network's runs start from; None for other starts."""
+    if settings.start != "normal" or not isinstance(train, (Network, NetworkSteps)):
+        return None
+    rng = np.random.default_rng([settings.seed, *settings.draws])
+    return train.model.start(train.layout, settings.starts, rng)
+
+
+def check_model(
+    model: Model,
+    settings: Settings,
+    points: tuple[Any, Any],
+    optimizer: Optimizer,
+    l2_in: str,
+    cost_traits: Traits,
+) -> None:
+    """Raise `UserError` for what a model that is not linear does not take.
+
+    points: for training, and held out.
+    """
+    remedies = [
+        (settings.start == "same_function", "start=same_function", "start=null"),
+        (settings.fold, "fold=true", "fold=false"),
+        (
+            settings.statistics != FITTED,
+            f"normalizer.statistics={settings.statistics}",
+            f"normalizer.statistics={FITTED}",
+        ),
+        (not isinstance(points[0], np.ndarray), "points that are not in memory", "dense points"),
+        (l2_in != "transformed", f"cost.l2_in={l2_in}", "cost.l2_in=transformed"),
+        (optimizer.scheme is not None, "optimizer=preconditioned", "optimizer=gradient_descent"),
+    ]
+    for is_wrong, setting, remedy in remedies:
+        if is_wrong:
+            raise UserError(f"{setting}: is for model=linear; use {remedy}, or model=linear")
+    is_running = model.statistics == RUNNING and model.needs_all_points
+    for is_wrong, setting in (
+        (is_running, "model.statistics=running"),
+        (model.affine_step is not None, f"model.affine_step={model.affine_step}"),
+    ):
+        if is_wrong and optimizer.needs_full_batch:
+            raise UserError(
+                f"{setting}: the optimizer chooses its steps by the cost, as line_search, newton "
+                "and lbfgs do; use optimizer=gradient_descent"
+            )
+    if model.solves_scores and not cost_traits.squares:
+        raise UserError(
+            "model.affine=solved: gain and shift are solved for cost=least_squares; use "
+            "model.affine=true, or that cost"
+        )
+    if model.needs_all_points:
+        _check_counts(model, settings, *map(len, points))
+
+
+def _check_counts(model: Model, settings: Settings, train: int, test: int) -> None:
+    """Raise `UserError` where a point would be normalized by itself alone."""
+    counts = [(settings.batch, f"batch={settings.batch}", "batch=2 or more")]
+    counts.append((train, "the data have 1 training point", "more points"))
+    if model.statistics == BATCH:
+        counts.append((test, "the data have 1 held-out point", "more of them"))
+    for count, setting, remedy in counts:
+        if count == 1:
+            raise UserError(
+                f"{setting}: model.normalize={model.normalize} needs two points or more, whose "
+                f"values have a deviation; use {remedy}, or model.normalize=layer"
+            )

@@ -1,0 +1,280 @@
+"""What the layers of a network compute, on arrays `(R, H, p)` of R runs, H units and p points.
+
+`Formulas` are written on numpy's functions: autograd's for derivatives of any order, or JAX's.
+`Fused` has the same values and first derivatives in fewer passes over the arrays.
+"""
+
+import math
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import autograd.numpy as anp
+import numpy as np
+from autograd.extend import defvjp, defvjp_argnums, primitive
+from autograd.tracer import getval, isbox
+from numpy.typing import NDArray
+
+from normbench.models.matrices import eigh, inverse_root
+
+TEXTBOOK_RULE = "textbook"
+# Under the textbook's rule a deviation below the first number gets the second one added.
+SMALL_DEVIATION, ADDED_DEVIATION = 0.01, 1.0
+SMALLEST = 1e-30  # of a variance whose root is differentiated
+TANH, RELU, SIGMOID, IDENTITY, LECUN_TANH = "tanh", "relu", "sigmoid", "identity", "lecun_tanh"
+MAXOUT, MAXOUT_MAPS = "maxout", 2
+ACTIVATIONS = (TANH, RELU, SIGMOID, IDENTITY, LECUN_TANH, MAXOUT)
+PCA, ZCA, NEWTON = "pca", "zca", "newton"
+
+
+@primitive  # type: ignore[untyped-decorator]
+def _tanh(h: Any) -> Any:
+    """Return the hyperbolic tangent; autograd's own has a derivative that overflows from 360 on."""
+    return np.tanh(h)
+
+
+defvjp(_tanh, lambda answer, h: lambda g: g * (1.0 - answer * answer))
+
+
+class Formulas:
+    """The formulas as they are written down; numpy: the module of numpy's functions."""
+
+    def __init__(self, numpy: Any) -> None:
+        self.numpy = numpy
+        self.tanh = _tanh if numpy is anp else numpy.tanh
+
+    def multiply(self, weight: Any, bias: Any, h: Any) -> Any:
+        """Return `W h + b`; weight: `(R, H', H)`; bias: `(R, H', 1)`; h: `(H, p)` if shared."""
+        if h.ndim == 2:  # the points, which all runs share: one product
+            rows = self.numpy.reshape(weight, (-1, weight.shape[-1]))
+            return self.numpy.reshape(self.numpy.dot(rows, h), (*weight.shape[:2], -1)) + bias
+        return self.numpy.matmul(weight, h) + bias
+
+    def activate(self, name: str, h: Any) -> Any:
+        """Return the activation of a name of `ACTIVATIONS`."""
+        if name == TANH:
+            return self.tanh(h)
+        if name == RELU:
+            return h * (h > 0)  # whose derivative at 0 is 0
+        if name == SIGMOID:
+            return 0.5 * (self.tanh(0.5 * h) + 1.0)
+        if name == LECUN_TANH:
+            return 1.7159 * self.tanh(h * (2 / 3))
+        if name == MAXOUT:
+            maps = self.numpy.reshape(h, (len(h), MAXOUT_MAPS, -1, h.shape[-1]))
+            return self.numpy.max(maps, axis=1)
+        return h
+
+    def standardize(
+        self, h: Any, axis: int, epsilon: float | str, affine: Sequence[Any] = ()
+    ) -> Any:
+        """Return h minus its mean over an axis, over its deviation; affine: gain and shift."""
+        mean, variance = self.moments(h, axis)
+        return self.rescale(h, mean, variance, epsilon, affine)
+
+    def moments(self, h: Any, axis: int) -> tuple[Any, Any]:
+        """Return mean and variance over an axis, which is kept."""
+        mean = self.numpy.mean(h, axis=axis, keepdims=True)
+        return mean, self.numpy.mean((h - mean) ** 2, axis=axis, keepdims=True)
+
+    def rescale(
+        self, h: Any, mean: Any, variance: Any, epsilon: float | str, affine: Sequence[Any] = ()
+    ) -> Any:
+        """Return h under a mean and a variance."""
+        standardized = (h - mean) / self.deviation(variance, epsilon)
+        return standardized * affine[0] + affine[1] if affine else standardized
+
+    def deviation(self, variance: Any, epsilon: float | str) -> Any:
+        """Return the root of a variance plus epsilon, or by the textbook's rule."""
+        if epsilon != TEXTBOOK_RULE:
+            return self.numpy.sqrt(variance + epsilon)
+        deviation = self.numpy.sqrt(self.numpy.maximum(variance, SMALLEST))
+        return deviation + ADDED_DEVIATION * (deviation < SMALL_DEVIATION)
+
+    def covariance(self, h: Any, groups: int) -> tuple[Any, Any]:
+        """Return the mean `(R, H, 1)` and the covariance `(R, G, H / G, H / G)` of groups."""
+        mean = self.numpy.mean(h, axis=2, keepdims=True)
+        centred = _split_units(self.numpy, h - mean, groups)
+        product = self.numpy.matmul(centred, self.numpy.swapaxes(centred, -1, -2))
+        return mean, product / h.shape[-1]
+
+    def decorrelate(self, h: Any, mean: Any, covariance: Any, whiten: Callable[[Any], Any]) -> Any:
+        """Return h minus its mean, times the matrix that `whiten` returns for its covariance."""
+        centred = _split_units(self.numpy, h - mean, covariance.shape[1])
+        whitened = self.numpy.matmul(whiten(covariance), centred)
+        return self.numpy.reshape(whitened, h.shape)
+
+    def whitening(
+        self, covariance: Any, kind: str, epsilon: Any, is_fixed: bool, iterations: int
+    ) -> Any:
+        """Return the whitening matrices of covariances `(.., H, H)`.
+
+        kind: `pca` (the rows are eigenvectors over deviations), `zca` (the inverse root) or
+        `newton` (its approximation by so many iterations). is_fixed: the largest entry of each
+        eigenvector is positive; otherwise its sign is the eigenvalue solver's.
+        """
+        ridged = covariance + epsilon * np.eye(covariance.shape[-1])
+        if kind == ZCA:
+            return inverse_root(ridged)
+        if kind == NEWTON:
+            return self._newton(ridged, iterations)
+        eigenvalues, vectors = eigh(ridged)
+        rows = self.numpy.swapaxes(vectors, -1, -2)
+        if is_fixed:
+            lengths = self.numpy.abs(rows)
+            is_largest = lengths == self.numpy.max(lengths, axis=-1, keepdims=True)
+            rows = rows * self.numpy.sign(self.numpy.sum(rows * is_largest, -1, keepdims=True))
+        return rows / self.numpy.sqrt(eigenvalues)[..., None]
+
+    def _newton(self, matrix: Any, iterations: int) -> Any:
+        """Return the inverse root of matrices by Newton's iteration, from the identity."""
+        size = np.eye(matrix.shape[-1])
+        trace = self.numpy.sum(matrix * size, axis=(-1, -2), keepdims=True)
+        root = size + 0 * matrix
+        for _ in range(iterations):
+            cube = self.numpy.matmul(self.numpy.matmul(root, root), root)
+            root = 1.5 * root - 0.5 * self.numpy.matmul(cube, matrix / trace)
+        return root / self.numpy.sqrt(trace)
+
+
+def _split_units(numpy: Any, h: Any, groups: int) -> Any:
+    """Return values `(R, H, p)` as `(R, G, H / G, p)`."""
+    return numpy.reshape(h, (len(h), groups, -1, h.shape[-1]))
+
+
+class Fused(Formulas):
+    """The formulas with first derivatives in fewer passes; those have no derivatives again.
+
+    memory: arrays to work in, by their numbers. What an evaluation returns is in them, until
+    `begin` starts the next one.
+    """
+
+    def __init__(self, memory: dict[Any, NDArray[Any]] | None = None) -> None:
+        super().__init__(anp)
+        self.memory = {} if memory is None else memory
+        self.taken = 0
+
+    def begin(self) -> None:
+        """Use the memory from its start again."""
+        self.taken = 0
+
+    def take(self, shape: tuple[int, ...], dtype: Any) -> Any:
+        """Return an array of undefined entries: memory that a system maps anew is slow."""
+        size, key = math.prod(shape), ("layers", self.taken)
+        self.taken += 1
+        array = self.memory.get(key)
+        if array is None or len(array) < size or array.dtype != dtype:
+            array = self.memory[key] = np.empty(size, dtype)
+        return array[:size].reshape(shape)
+
+    def combine(self, operation: Callable[..., Any], first: Any, second: Any) -> Any:
+        """Return a product, a difference or the like of arrays, of the first one's shape."""
+        return operation(first, second, out=self.take(first.shape, first.dtype))
+
+    def multiply(self, weight: Any, bias: Any, h: Any) -> Any:
+        """See `Formulas.multiply`."""
+        matrices, values = getval(weight), getval(h)
+        is_shared = values.ndim == 2
+        product = self.take((*matrices.shape[:2], values.shape[-1]), matrices.dtype)
+        if is_shared:
+            rows = matrices.reshape(-1, matrices.shape[-1])
+            np.matmul(rows, values, out=product.reshape(len(rows), -1))
+        else:
+            np.matmul(matrices, values, out=product)
+        product += getval(bias)
+
+        def pull(g: Any) -> Any:
+            if is_shared:
+                of_weight = (g.reshape(-1, g.shape[-1]) @ values.T).reshape(matrices.shape)
+            else:
+                of_weight = g @ values.swapaxes(1, 2)
+            of_values = None
+            if isbox(h):
+                out = self.take(values.shape, values.dtype)
+                of_values = np.matmul(matrices.swapaxes(1, 2), g, out=out)
+            return of_weight, g.sum(axis=2, keepdims=True), of_values
+
+        return _with_derivatives(weight, bias, h, value=product, pull=pull)
+
+    def activate(self, name: str, h: Any) -> Any:
+        """See `Formulas.activate`; autograd's derivative of tanh takes a cosh."""
+        values = getval(h)
+        if name in SCALED_TANH:
+            shift, height, slope = SCALED_TANH[name]
+            curve = self.combine(np.multiply, values, slope)
+            np.tanh(curve, out=curve)
+
+            def pull(g: Any) -> Any:
+                derivative = self.combine(np.multiply, curve, curve)
+                np.subtract(1.0, derivative, out=derivative)
+                derivative *= g
+                derivative *= height * slope
+                return (derivative,)
+
+            value = curve if name == TANH else height * (curve + shift)
+            return _with_derivatives(h, value=value, pull=pull)
+        if name == RELU:
+            value = self.combine(np.maximum, values, 0.0)
+            return _with_derivatives(h, value=value, pull=lambda g: (g * (value > 0),))
+        return super().activate(name, h)
+
+    def standardize(
+        self, h: Any, axis: int, epsilon: float | str, affine: Sequence[Any] = ()
+    ) -> Any:
+        """See `Formulas.standardize`."""
+        values = getval(h)
+        standardized = self.combine(np.subtract, values, np.mean(values, axis=axis, keepdims=True))
+        variance = _mean_product(standardized, standardized, axis)
+        inverse = 1 / self.deviation(variance, epsilon)
+        standardized *= inverse
+        # The variance's derivative; under the textbook's rule that of the deviation below it.
+        slope = inverse if epsilon != TEXTBOOK_RULE else 1 / np.sqrt(np.maximum(variance, SMALLEST))
+
+        def pull(g: Any) -> Any:
+            pulled = self.combine(np.subtract, g, np.mean(g, axis=axis, keepdims=True))
+            pulled *= inverse
+            factor = slope * _mean_product(g, standardized, axis)
+            pulled -= self.combine(np.multiply, standardized, factor)
+            return (pulled,)
+
+        if not affine:
+            return _with_derivatives(h, value=standardized, pull=pull)
+        gain = getval(affine[0])
+        value = self.combine(np.multiply, standardized, gain)
+        value += getval(affine[1])
+
+        def pull_affine(g: Any) -> Any:
+            of_gain = g.shape[2] * _mean_product(g, standardized, 2)
+            scaled = self.combine(np.multiply, g, gain)
+            return (*pull(scaled), of_gain, g.sum(axis=2, keepdims=True))
+
+        return _with_derivatives(h, *affine, value=value, pull=pull_affine)
+
+
+# height * (tanh(slope * h) + shift)
+SCALED_TANH = {TANH: (0.0, 1.0, 1.0), SIGMOID: (1.0, 0.5, 0.5), LECUN_TANH: (0.0, 1.7159, 2 / 3)}
+
+
+def _mean_product(first: Any, second: Any, axis: int) -> Any:
+    """Return the mean of a product over an axis, which is kept."""
+    sums = np.einsum("rhp,rhp->rh" if axis == 2 else "rhp,rhp->rp", first, second)
+    return np.expand_dims(sums, axis) / first.shape[axis]
+
+
+@primitive  # type: ignore[untyped-decorator]
+def _with_derivatives(*arguments: Any, value: Any, pull: Callable[[Any], Any]) -> Any:
+    """Return a value that was computed of arguments, by which `pull` returns derivatives."""
+    return value
+
+
+defvjp_argnums(
+    _with_derivatives,
+    lambda argnums, answer, arguments, keywords: lambda g: _choose(keywords["pull"](g), argnums),
+)
+
+
+def _choose(derivatives: Sequence[Any], argnums: Sequence[int]) -> tuple[Any, ...]:
+    """Return the derivatives by some arguments."""
+    return tuple(derivatives[number] for number in argnums)
+
+
+AUTOGRAD = Formulas(anp)

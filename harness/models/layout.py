@@ -1,0 +1,67 @@
+"""The groups of a network's weights, which are one flat array a run."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from math import prod
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+Array = NDArray[Any]
+WEIGHT, BIAS, GAIN, SHIFT = "weight", "bias", "gain", "shift"
+RUNNING_MEAN, RUNNING_SPREAD = "running_mean", "running_spread"
+AFFINE_KINDS = (GAIN, SHIFT)
+RUNNING_KINDS = (RUNNING_MEAN, RUNNING_SPREAD)
+
+
+class Group(NamedTuple):
+    """Numbers of one kind of one layer; layers are counted from 0 on.
+
+    kind: `weight`, `bias`, `gain` or `shift`, which are descended; `running_mean` or
+    `running_spread` (a variance, or a covariance matrix), which follow the steps' statistics.
+    """
+
+    layer: int
+    kind: str
+    shape: tuple[int, ...]
+
+    @property
+    def size(self) -> int:
+        """The number of weights."""
+        return prod(self.shape)
+
+
+@dataclass(frozen=True)
+class Layout:
+    """The groups of the flat weights of one model, one after the other; running ones are last."""
+
+    groups: tuple[Group, ...]
+
+    @property
+    def size(self) -> int:
+        """The number of weights of a model, D, running statistics included."""
+        return sum(group.size for group in self.groups)
+
+    @property
+    def trained(self) -> int:
+        """The number of weights that are descended, which are the first ones."""
+        return sum(group.size for group in self.groups if group.kind not in RUNNING_KINDS)
+
+    def mark(self, *kinds: str) -> Array:
+        """Return which weights `(D,)` are of some kinds."""
+        return np.repeat(
+            [group.kind in kinds for group in self.groups], [group.size for group in self.groups]
+        )
+
+    def split(self, weights: Array) -> tuple[Array, ...]:
+        """Return weights `(R, D)` as arrays `(R, *shape)`, one a group, which are views."""
+        ends = np.cumsum([group.size for group in self.groups])[:-1]
+        return tuple(
+            array.reshape(len(weights), *group.shape)
+            for array, group in zip(np.split(weights, ends, axis=1), self.groups)
+        )
+
+    def join(self, arrays: Sequence[Array]) -> Array:
+        """Return arrays `(R, *shape)`, one a group, as flat weights `(R, D)`."""
+        return np.concatenate([array.reshape(len(array), -1) for array in arrays], axis=1)

@@ -1,0 +1,118 @@
+"""Scores that are linear in the weights, or are so before they are normalized over the points."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from normbench.datasets.values import UserError, check_choice, check_switch, spell_setting
+from normbench.models.formulas import AUTOGRAD, Formulas
+from normbench.models.layout import Layout
+from normbench.models.network import (
+    ALL,
+    BATCH,
+    NONE,
+    RUNNING,
+    SOLVED,
+    Array,
+    Mlp,
+    Moments,
+)
+
+
+@dataclass(frozen=True)
+class NormalizedScores(Mlp):
+    """A model without hidden layers whose scores are normalized over the points.
+
+    The scores are `gain (s - mean s) / sqrt(var s + epsilon) + shift` with `s = b + x w`, where `b`
+    changes nothing. affine: `solved` takes the gain and the shift that fit the targets best in the
+    sense of least squares, at any weights.
+
+    References:
+        Cai, Li, Shen: A Quantitative Analysis of the Effect of Batch Normalization on Gradient
+        Descent (2018).
+    """
+
+    @property
+    def normalized_layers(self) -> range:
+        """The layer of the scores."""
+        return range(1)
+
+    @property
+    def solves_scores(self) -> bool:
+        """Whether gain and shift are solved for."""
+        return self.affine == SOLVED
+
+    def _check_affine(self) -> None:
+        """Raise `UserError` for another `affine` than true, false or solved."""
+        if self.affine != SOLVED:
+            check_switch("model.affine", self.affine)
+        elif self.statistics == RUNNING:
+            raise UserError(
+                f"{spell_setting('model.statistics', RUNNING)}: has no running gain and shift for "
+                f"model.affine=solved; use {spell_setting('model.statistics', ALL)}"
+            )
+
+    def scores(
+        self,
+        layout: Layout,
+        arrays: Sequence[Any],
+        x: Array,
+        moments: Sequence[Moments] | None = None,
+        collected: list[Moments] | None = None,
+        formulas: Formulas = AUTOGRAD,
+        targets: Array | None = None,
+    ) -> Any:
+        """See `Mlp.scores`; targets: (p,), for which gain and shift are solved."""
+        scores = super().scores(layout, arrays, x, moments, collected, formulas)
+        if self.affine != SOLVED:
+            return scores
+        if moments is None:
+            gain, shift = _fit_line(formulas.numpy, scores, targets)
+        else:
+            gain, shift = moments[-1]
+        if collected is not None:
+            collected.append((gain, shift))
+        return gain * scores + shift
+
+
+def _fit_line(numpy: Any, scores: Any, targets: Any) -> Moments:
+    """Return the gain and shift `(R, 1, 1)` of scores `(R, 1, p)` of least squares."""
+    mean = numpy.mean(scores, axis=2, keepdims=True)
+    centred = scores - mean
+    gain = numpy.sum(centred * targets, axis=2, keepdims=True)
+    gain = gain / numpy.sum(centred**2, axis=2, keepdims=True)
+    return gain, numpy.mean(targets) - gain * mean
+
+
+def linear(
+    normalize: str = NONE,
+    start_scale: float | str = "fan_in",
+    epsilon: float | str = 1e-5,
+    affine: bool | str = True,
+    affine_step: float | None = None,
+    statistics: str = ALL,
+) -> NormalizedScores | None:
+    """Return None: scores linear in the weights; or the model that normalizes them.
+
+    Args:
+        normalize: `none`, or `batch`: scores are normalized over the points.
+        start_scale: See `Mlp`; of normalized scores alone, as are the others.
+        epsilon: See `Mlp`.
+        affine: See `NormalizedScores`.
+        affine_step: See `Mlp`.
+        statistics: See `Mlp`.
+
+    Raises:
+        UserError: A value is out of range.
+    """
+    if check_choice("model.normalize", normalize, (NONE, BATCH)) == NONE:
+        return None
+    return NormalizedScores(
+        (),
+        start_scale=start_scale,
+        normalize=normalize,
+        epsilon=epsilon,
+        affine=affine,
+        affine_step=affine_step,
+        statistics=statistics,
+    )

@@ -1,0 +1,335 @@
+"""Fully connected networks, with normalization between their layers.
+
+Activations are `(R, H, p)`: of R runs, H units and p points, as the scores `(R, C, p)` that costs
+take. The weights of a run are one flat array; `Layout` names its groups.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from normbench.datasets.values import (
+    UserError,
+    check_choice,
+    check_integer,
+    check_list,
+    check_number,
+    check_switch,
+    spell_setting,
+)
+from normbench.models.formulas import (
+    ACTIVATIONS,
+    AUTOGRAD,
+    MAXOUT,
+    MAXOUT_MAPS,
+    NEWTON,
+    PCA,
+    TEXTBOOK_RULE,
+    ZCA,
+    Formulas,
+)
+from normbench.models.layout import (
+    BIAS,
+    GAIN,
+    RUNNING_MEAN,
+    RUNNING_SPREAD,
+    SHIFT,
+    WEIGHT,
+    Group,
+    Layout,
+)
+
+Array = NDArray[Any]
+NONE, BATCH, LAYER, WEIGHT_NORM = "none", "batch", "layer", "weight"
+WHITENINGS = (PCA, ZCA, NEWTON)
+NORMALIZATIONS = (NONE, BATCH, LAYER, WEIGHT_NORM, *WHITENINGS)
+BEFORE, AFTER = "before", "after"
+ALL, RUNNING = "all", "running"
+EVALUATED_STATISTICS = (ALL, BATCH, RUNNING)
+FREE, FIXED = "free", "fixed"
+SOLVED = "solved"
+# The variance of a weight at the start, from the numbers of inputs and outputs of its layer.
+START_VARIANCES: dict[str, Callable[[int, int], float]] = {
+    "fan_in": lambda inputs, outputs: 1 / inputs,
+    "he": lambda inputs, outputs: 2 / inputs,
+    "xavier": lambda inputs, outputs: 2 / (inputs + outputs),
+}
+Moments = tuple[Any, Any]  # mean, and variance or covariance
+
+
+@dataclass(frozen=True)
+class Mlp:
+    """A fully connected network.
+
+    Attributes:
+        hidden: The numbers of units of the hidden layers.
+        activation: A name of `ACTIVATIONS`; of `maxout`, a unit is the larger of two linear maps.
+        start_scale: The standard deviation of the weights at the start: a number, or a rule of
+            `START_VARIANCES`. Biases and shifts start at 0, gains at 1.
+        normalize: Of what a hidden layer's values are normalized: nothing (`none`), a unit over the
+            points (`batch`), a point over the units (`layer`), or a unit's weights (`weight`);
+            `pca`, `zca` and `newton` whiten the units over the points.
+        place: `before` or `after` the activation.
+        epsilon: What is added to variances, or `textbook`: 1 is added to a standard deviation below
+            0.01, and nothing else.
+        affine: Whether normalized values have a gain and a shift.
+        affine_step: The step size of gains and shifts; None for the run's.
+        statistics: Whose statistics normalize evaluated points: those of all training points
+            (`all`), of the points' own batch (`batch`), or running means over steps (`running`).
+        groups: So many groups of units are whitened each for itself.
+        signs: Of eigenvectors under `pca`: `free`, as they are solved, or `fixed`, their largest
+            entry positive.
+        newton_iterations: Under `newton`.
+
+    Raises:
+        UserError: A value is out of range.
+
+    References:
+        Ioffe, Szegedy: Batch Normalization (2015); Ba, Kiros, Hinton: Layer Normalization (2016);
+        Salimans, Kingma: Weight Normalization (2016); Huang et al.: Decorrelated Batch
+        Normalization (2018), Iterative Normalization (2019); Watt, Borhani, Katsaggelos: Machine
+        Learning Refined, section 13.6.
+    """
+
+    hidden: tuple[int, ...]
+    activation: str = "tanh"
+    start_scale: float | str = "fan_in"
+    normalize: str = NONE
+    place: str = BEFORE
+    epsilon: float | str = 1e-5
+    affine: bool | str = True
+    affine_step: float | None = None
+    statistics: str = ALL
+    groups: int = 1
+    signs: str = FREE
+    newton_iterations: int = 5
+
+    def __post_init__(self) -> None:
+        rule = f"a list of units, such as {spell_setting('model.hidden', [100, 10])}"
+        sizes = check_list("model.hidden", self.hidden, rule)
+        checked = tuple(check_integer("model.hidden", size, at_least=1) for size in sizes)
+        object.__setattr__(self, "hidden", checked)
+        check_choice("model.activation", self.activation, ACTIVATIONS)
+        check_choice("model.normalize", self.normalize, NORMALIZATIONS)
+        check_choice("model.place", self.place, (BEFORE, AFTER))
+        check_choice("model.statistics", self.statistics, EVALUATED_STATISTICS)
+        check_choice("model.signs", self.signs, (FREE, FIXED))
+        check_integer("model.newton_iterations", self.newton_iterations, at_least=1)
+        check_integer("model.groups", self.groups, at_least=1)
+        if self.affine_step is not None:
+            check_number("model.affine_step", self.affine_step, above=0)
+        if isinstance(self.epsilon, str):
+            check_choice("model.epsilon", self.epsilon, (TEXTBOOK_RULE,))
+        else:
+            check_number("model.epsilon", self.epsilon, at_least=0)
+        if isinstance(self.start_scale, str):
+            check_choice("model.start_scale", self.start_scale, tuple(START_VARIANCES))
+        else:
+            check_number("model.start_scale", self.start_scale, above=0)
+        self._check_affine()
+        self._check_combinations()
+
+    def _check_affine(self) -> None:
+        """Raise `UserError` for a gain and shift that hidden layers cannot have."""
+        if self.affine == SOLVED:
+            raise UserError(
+                f"{spell_setting('model.affine', SOLVED)}: gain and shift are solved for where "
+                "they make the scores, in model=linear; use model.affine=true"
+            )
+        check_switch("model.affine", self.affine)
+
+    def _check_combinations(self) -> None:
+        """Raise `UserError` for values that exclude one another."""
+        whitens = self.normalize in WHITENINGS
+        if self.normalize == WEIGHT_NORM and self.place == AFTER:
+            raise UserError(
+                f"{spell_setting('model.place', AFTER)}: normalized weights stand before the "
+                f"activation; leave it out, or choose {spell_setting('model.normalize', BATCH)}"
+            )
+        if self.epsilon == TEXTBOOK_RULE and self.normalize not in (NONE, BATCH, LAYER):
+            raise UserError(
+                f"{spell_setting('model.epsilon', TEXTBOOK_RULE)}: is for standard deviations; "
+                f"give a number, or choose {spell_setting('model.normalize', BATCH)}"
+            )
+        for units in self._value_counts() if whitens else ():
+            if units % self.groups:
+                raise UserError(
+                    f"{spell_setting('model.groups', self.groups)}: does not divide a layer of "
+                    f"{units} values; choose a divisor"
+                )
+
+    @property
+    def needs_all_points(self) -> bool:
+        """Whether the scores of a point depend on the other points of its batch."""
+        return self.normalize == BATCH or self.normalize in WHITENINGS
+
+    @property
+    def solves_scores(self) -> bool:
+        """False: gains and shifts are weights."""
+        return False
+
+    @property
+    def normalized_layers(self) -> range:
+        """The layers whose values are normalized."""
+        return range(len(self.hidden))
+
+    def layout(self, features: int, scores: int) -> Layout:
+        """Return the layout of the weights, for so many features and scores of a point."""
+        groups, running = [], []
+        inputs = features
+        for layer, units in enumerate((*self.hidden, scores)):
+            maps = MAXOUT_MAPS if self._is_hidden(layer) and self.activation == MAXOUT else 1
+            groups.append(Group(layer, WEIGHT, (maps * units, inputs)))
+            groups.append(Group(layer, BIAS, (maps * units, 1)))
+            if layer in self.normalized_layers and self.normalize != NONE:
+                values = units if self.place == AFTER else maps * units
+                groups += self._affine_groups(layer, values)
+                running += self._running_groups(layer, values)
+            inputs = units
+        return Layout((*groups, *running))
+
+    def _is_hidden(self, layer: int) -> bool:
+        """Return whether a layer has an activation."""
+        return layer < len(self.hidden)
+
+    def _value_counts(self) -> list[int]:
+        """Return how many values each hidden layer has where it is normalized."""
+        maps = MAXOUT_MAPS if self.place == BEFORE and self.activation == MAXOUT else 1
+        return [maps * units for units in self.hidden]
+
+    def _affine_groups(self, layer: int, values: int) -> list[Group]:
+        """Return the groups of gains and shifts of a layer."""
+        if self.affine is not True:
+            return []
+        gain, shift = Group(layer, GAIN, (values, 1)), Group(layer, SHIFT, (values, 1))
+        # The bias of normalized weights is a shift already.
+        return [gain] if self.normalize == WEIGHT_NORM else [gain, shift]
+
+    def _running_groups(self, layer: int, values: int) -> list[Group]:
+        """Return the groups of running statistics of a layer."""
+        if self.statistics != RUNNING or not self.needs_all_points:
+            return []
+        size = values // self.groups
+        spread = (values, 1) if self.normalize == BATCH else (self.groups, size, size)
+        return [Group(layer, RUNNING_MEAN, (values, 1)), Group(layer, RUNNING_SPREAD, spread)]
+
+    def start(self, layout: Layout, count: int, rng: np.random.Generator) -> Array:
+        """Return the weights of `count` models at the start, `(count, D)`."""
+        arrays = []
+        for group in layout.groups:
+            array = np.zeros((count, *group.shape))
+            if group.kind == WEIGHT:
+                array = self._deviation(group) * rng.standard_normal(array.shape)
+            elif group.kind == GAIN:
+                array += 1
+            elif group.kind == RUNNING_SPREAD:
+                array += np.eye(group.shape[-1]) if len(group.shape) == 3 else 1
+            arrays.append(array)
+        return layout.join(arrays)
+
+    def _deviation(self, group: Group) -> float:
+        """Return the standard deviation of a group of weights at the start."""
+        if isinstance(self.start_scale, str):
+            outputs, inputs = group.shape
+            return float(np.sqrt(START_VARIANCES[self.start_scale](inputs, outputs)))
+        return float(self.start_scale)
+
+    def scores(
+        self,
+        layout: Layout,
+        arrays: Sequence[Any],
+        x: Array,
+        moments: Sequence[Moments] | None = None,
+        collected: list[Moments] | None = None,
+        formulas: Formulas = AUTOGRAD,
+        targets: Array | None = None,
+    ) -> Any:
+        """Return the scores `(R, C, p)` of points.
+
+        Args:
+            layout: Of the weights.
+            arrays: The weights, as `Layout.split` returns them; autograd may trace them.
+            x: The points, (p, N).
+            moments: Of each layer that is normalized over points, in place of those of the points;
+                None for the points' own.
+            collected: Where the moments of each layer are appended.
+            formulas: The implementation of the layers.
+            targets: Of the points, for models that solve for weights.
+        """
+        groups = {(group.layer, group.kind): array for group, array in zip(layout.groups, arrays)}
+        h: Any = x.T
+        for layer in range(len(self.hidden) + 1):
+            h = self._multiply(groups, layer, h, formulas)
+            is_given = moments is not None and layer in self.normalized_layers
+            given = moments[layer] if moments is not None and is_given else None
+            normalize = partial(self._normalize, groups, layer, given, collected, formulas)
+            h = normalize(h) if self.place == BEFORE else h
+            h = formulas.activate(self.activation, h) if self._is_hidden(layer) else h
+            h = normalize(h) if self.place == AFTER else h
+        return h
+
+    def running_moments(self, layout: Layout, arrays: Sequence[Any]) -> list[Moments]:
+        """Return the running moments that are among the weights, one pair a layer."""
+        running = {
+            kind: [array for group, array in zip(layout.groups, arrays) if group.kind == kind]
+            for kind in (RUNNING_MEAN, RUNNING_SPREAD)
+        }
+        return list(zip(running[RUNNING_MEAN], running[RUNNING_SPREAD]))
+
+    def _multiply(
+        self, groups: dict[tuple[int, str], Any], layer: int, h: Any, formulas: Formulas
+    ) -> Any:
+        """Return the linear map of a layer."""
+        weight = groups[layer, WEIGHT]
+        if self.normalize == WEIGHT_NORM and layer in self.normalized_layers:
+            squares = formulas.numpy.sum(weight**2, axis=2, keepdims=True)
+            weight = weight / formulas.numpy.sqrt(squares + self.epsilon)
+            if self.affine:
+                weight = weight * groups[layer, GAIN]
+        return formulas.multiply(weight, groups[layer, BIAS], h)
+
+    def _normalize(
+        self,
+        groups: dict[tuple[int, str], Any],
+        layer: int,
+        moments: Moments | None,
+        collected: list[Moments] | None,
+        formulas: Formulas,
+        h: Any,
+    ) -> Any:
+        """Return values `(R, H, p)` normalized over points or units."""
+        if self.normalize in (NONE, WEIGHT_NORM) or layer not in self.normalized_layers:
+            return h
+        affine = (groups[layer, GAIN], groups[layer, SHIFT]) if self.affine is True else ()
+        if self.normalize in WHITENINGS:
+            whitened = self._whiten(moments, collected, formulas, h)
+            return whitened * affine[0] + affine[1] if affine else whitened
+        axis = 1 if self.normalize == LAYER else 2
+        if collected is not None:
+            collected.append(formulas.moments(h, axis))
+        if moments is None:
+            return formulas.standardize(h, axis, self.epsilon, affine)
+        return formulas.rescale(h, *moments, self.epsilon, affine)
+
+    def _whiten(
+        self,
+        moments: Moments | None,
+        collected: list[Moments] | None,
+        formulas: Formulas,
+        h: Any,
+    ) -> Any:
+        """Return values `(R, H, p)` whitened over points."""
+        mean, covariance = formulas.covariance(h, self.groups) if moments is None else moments
+        if collected is not None:
+            collected.append((mean, covariance))
+
+        def whiten(matrices: Any) -> Any:
+            is_fixed = self.signs == FIXED
+            options = self.normalize, self.epsilon, is_fixed, self.newton_iterations
+            return formulas.whitening(matrices, *options)
+
+        return formulas.decorrelate(h, mean, covariance, whiten)

@@ -1,0 +1,130 @@
+"""Formulas of layers: derivatives by autograd's checker, and fused ones against plain ones."""
+
+import autograd.numpy as anp
+import numpy as np
+import pytest
+from autograd.core import make_vjp
+from autograd.test_util import check_grads
+
+from normbench.models.formulas import ACTIVATIONS, AUTOGRAD, Fused
+from normbench.models.matrices import eigh, inverse_root, lyapunov
+
+SHAPE = (2, 4, 9)
+
+
+@pytest.fixture
+def rng():
+    return np.random.default_rng(0)
+
+
+def symmetric(matrix):
+    return (matrix + anp.swapaxes(matrix, -1, -2)) / 2
+
+
+@pytest.fixture
+def positive(rng):
+    draws = rng.standard_normal(SHAPE)
+    return draws @ draws.swapaxes(1, 2)
+
+
+def rebuilt(matrix):
+    """Return a function of a matrix by its eigenvalues and eigenvectors."""
+    eigenvalues, vectors = eigh(symmetric(matrix))
+    scaled = vectors * anp.sin(eigenvalues)[..., None, :]
+    return anp.matmul(scaled, anp.swapaxes(vectors, -1, -2))
+
+
+def test_functions_of_matrices_have_derivatives_of_every_order(positive):
+    check_grads(lambda s: inverse_root(symmetric(s)), modes=["rev"], order=2)(positive)
+    check_grads(rebuilt, modes=["rev"], order=2)(positive)
+    others = positive[::-1].copy()
+    check_grads(lambda s, c: lyapunov(symmetric(s), symmetric(c)), modes=["rev"], order=2)(
+        positive, others
+    )
+
+
+def test_functions_of_matrices_are_what_they_say(positive):
+    root = inverse_root(positive)
+    np.testing.assert_allclose(
+        root @ root @ positive, np.broadcast_to(np.eye(4), (2, 4, 4)), atol=1e-12
+    )
+    solved = lyapunov(positive, root)
+    np.testing.assert_allclose(positive @ solved + solved @ positive, root, atol=1e-12)
+
+
+def test_equal_eigenvalues_leave_finite_derivatives():
+    """Units that are never active have variance 0, each of them."""
+    pull, _ = make_vjp(lambda s: inverse_root(s), np.eye(3))
+    assert np.isfinite(pull(np.ones((3, 3)))).all()
+    pull, _ = make_vjp(rebuilt, np.eye(3))
+    assert np.isfinite(pull(np.ones((3, 3)))).all()
+
+
+def assert_equal_derivatives(rng, function, arguments):
+    """Compare the fused value and derivatives of a function of formulas with the plain ones."""
+    (pull, value), (pull_fused, fused) = (
+        make_vjp(lambda traced, f=formulas: function(f, *traced), arguments)
+        for formulas in (AUTOGRAD, Fused())
+    )
+    np.testing.assert_allclose(fused, value, rtol=1e-12, atol=1e-14)
+    slopes = rng.standard_normal(value.shape)
+    for expected, derivative in zip(pull(slopes), pull_fused(slopes)):
+        np.testing.assert_allclose(
+            derivative, expected, rtol=1e-9, atol=1e-10 * np.abs(expected).max()
+        )
+
+
+@pytest.mark.parametrize("name", ACTIVATIONS)
+def test_fused_activations(rng, name):
+    assert_equal_derivatives(rng, lambda f, h: f.activate(name, h), (rng.standard_normal(SHAPE),))
+
+
+@pytest.mark.parametrize("axis", [1, 2])
+@pytest.mark.parametrize("epsilon", [1e-5, 0.3, "textbook"])
+@pytest.mark.parametrize("scale", [1, 1e-4])
+def test_fused_standardizing(rng, axis, epsilon, scale):
+    h = scale * rng.standard_normal(SHAPE)
+    gain, shift = rng.standard_normal((2, 2, 4, 1))
+    assert_equal_derivatives(rng, lambda f, h: f.standardize(h, axis, epsilon), (h,))
+    assert_equal_derivatives(
+        rng, lambda f, h, *affine: f.standardize(h, axis, epsilon, affine), (h, gain, shift)
+    )
+
+
+def test_fused_products(rng):
+    weight, bias = rng.standard_normal((2, 3, 4)), rng.standard_normal((2, 3, 1))
+    h = rng.standard_normal(SHAPE)
+    assert_equal_derivatives(rng, lambda f, *given: f.multiply(*given), (weight, bias, h))
+    assert_equal_derivatives(rng, lambda f, *given: f.multiply(*given, h[0]), (weight, bias))
+
+
+def test_the_textbooks_rule_adds_one_to_a_small_deviation():
+    variance = np.array([0.0, 0.0099**2, 0.0101**2, 4.0])
+    np.testing.assert_allclose(AUTOGRAD.deviation(variance, "textbook"), [1, 1.0099, 0.0101, 2])
+    np.testing.assert_allclose(AUTOGRAD.deviation(variance, 0.25), np.sqrt(variance + 0.25))
+
+
+@pytest.mark.parametrize("kind", ["pca", "zca", "newton"])
+@pytest.mark.parametrize("groups", [1, 2])
+def test_whitened_values_are_uncorrelated_within_their_groups(rng, kind, groups):
+    h = rng.standard_normal((2, 4, 40))
+
+    def whiten(values, epsilon=1e-12, iterations=25 if kind == "newton" else 1):
+        def matrices(covariance):
+            return AUTOGRAD.whitening(covariance, kind, epsilon, True, iterations)
+
+        return AUTOGRAD.decorrelate(values, *AUTOGRAD.covariance(values, groups), matrices)
+
+    whitened = whiten(h)
+    covariance = AUTOGRAD.covariance(whitened, groups)[1]
+    expected = np.broadcast_to(np.eye(4 // groups), covariance.shape)
+    np.testing.assert_allclose(covariance, expected, atol=1e-8)
+    whole = AUTOGRAD.covariance(whitened, 1)[1][0, 0]
+    assert (np.abs(whole[0, -1]) > 1e-3) == (groups == 2)
+    check_grads(lambda values: whiten(values, 1e-3, 4), modes=["rev"], order=2)(h[:, :, :9])
+
+
+def test_fixed_signs_do_not_depend_on_the_solvers(positive):
+    rows = AUTOGRAD.whitening(positive, "pca", 0.0, True, 1)
+    largest = np.take_along_axis(rows, np.abs(rows).argmax(-1)[..., None], -1)
+    assert (largest > 0).all()

@@ -1,0 +1,244 @@
+"""Networks: against a plain numpy network, autograd's checker and differences, and PyTorch."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from normbench.costs import least_squares, multiclass_softmax, softmax
+from normbench.engine import network as problems
+from normbench.engine.network import Network
+from normbench.engine.network_steps import hold_out
+from normbench.models import Mlp
+from normbench.models.network import ACTIVATIONS, START_VARIANCES
+from normbench.theory.analysis import largest_curvature
+
+POINTS, FEATURES, CLASSES = 23, 5, 3
+VARIANTS = [
+    ("none", "before", True),
+    ("batch", "before", True),
+    ("batch", "after", False),
+    ("layer", "before", False),
+    ("layer", "after", True),
+    ("weight", "before", True),
+    ("pca", "before", False),
+    ("zca", "after", True),
+    ("newton", "before", True),
+]
+
+
+@pytest.fixture
+def rng():
+    return np.random.default_rng(0)
+
+
+def problem(rng, model, cost=multiclass_softmax, **fields):
+    """Return a small problem, and weights of two runs that are no start."""
+    x = rng.standard_normal((POINTS, FEATURES))
+    targets = rng.integers(0, CLASSES, POINTS)
+    network = Network(model, cost, x, targets, True, CLASSES, **fields)
+    weights = model.start(network.layout, 2, rng)
+    return network, weights + 0.2 * rng.standard_normal(weights.shape)
+
+
+def whitening(covariance, model):
+    """Return the whitening matrix of one layer."""
+    identity = np.eye(len(covariance))
+    covariance = covariance + model.epsilon * identity
+    eigenvalues, vectors = np.linalg.eigh(covariance)
+    if model.normalize == "pca":
+        return vectors.T / np.sqrt(eigenvalues)[:, None]
+    if model.normalize == "zca":
+        return vectors / np.sqrt(eigenvalues) @ vectors.T
+    root = identity
+    for _ in range(model.newton_iterations):
+        root = (3 * root - root @ root @ root @ covariance / np.trace(covariance)) / 2
+    return root / np.sqrt(np.trace(covariance))
+
+
+def plain_forward(groups, x, model):
+    """Return the scores (p, C) of one run by loops over layers, without stacked runs."""
+    h = x
+    layers = len(model.hidden)
+    for layer in range(layers + 1):
+        weight, bias = groups[layer, "weight"], groups[layer, "bias"][:, 0]
+        hidden = layer < layers
+        if hidden and model.normalize == "weight":
+            weight = weight / np.sqrt((weight**2).sum(axis=1, keepdims=True) + model.epsilon)
+            weight = weight * groups.get((layer, "gain"), 1.0)
+        h = h @ weight.T + bias
+        if not hidden:
+            return h
+
+        def normalized(values, layer=layer):
+            if model.normalize in ("none", "weight"):
+                return values
+            axis = 1 if model.normalize == "layer" else 0
+            centred = values - values.mean(axis=axis, keepdims=True)
+            if model.normalize in ("batch", "layer"):
+                values = centred / np.sqrt(values.var(axis=axis, keepdims=True) + model.epsilon)
+            else:
+                values = centred @ whitening(np.cov(values.T, bias=True), model).T
+            if model.affine:
+                values = values * groups[layer, "gain"][:, 0] + groups[layer, "shift"][:, 0]
+            return values
+
+        h = normalized(h) if model.place == "before" else h
+        h = np.tanh(h)
+        h = normalized(h) if model.place == "after" else h
+    raise AssertionError
+
+
+@pytest.mark.parametrize(("normalize", "place", "affine"), VARIANTS)
+def test_costs_and_counts_are_those_of_a_plain_network(rng, normalize, place, affine):
+    model = Mlp([4, 6], normalize=normalize, place=place, affine=affine)
+    network, weights = problem(rng, model, l2=0.1)
+    evaluation = network.evaluate(weights)
+    for run in range(2):
+        parts = [part[0] for part in network.layout.split(weights[run : run + 1])]
+        groups = {(g.layer, g.kind): part for g, part in zip(network.layout.groups, parts)}
+        scores = plain_forward(groups, network.x, model)
+        top = scores.max(axis=1)
+        logs = top + np.log(np.exp(scores - top[:, None]).sum(axis=1))
+        penalty = sum(0.1 * (part**2).sum() for key, part in groups.items() if key[1] == "weight")
+        expected = np.mean(logs - scores[np.arange(POINTS), network.targets]) + penalty
+        assert evaluation.costs[run] == pytest.approx(expected, rel=1e-12)
+        assert evaluation.misclassifications[run] == np.sum(
+            scores.argmax(axis=1) != network.targets
+        )
+        np.testing.assert_allclose(network.scores(weights[run], network.x), scores.T, rtol=1e-10)
+
+
+@pytest.mark.parametrize("activation", ACTIVATIONS)
+@pytest.mark.parametrize(("normalize", "place", "affine"), VARIANTS)
+def test_gradients_and_second_derivatives_are_those_of_differences(
+    rng, activation, normalize, place, affine
+):
+    model = Mlp([4, 3], activation, normalize=normalize, place=place, affine=affine)
+    network, weights = problem(rng, model, l2=0.01)
+    direction, width = rng.standard_normal(weights.shape), 1e-6
+    ahead, behind = (
+        network.evaluate(weights + width * direction),
+        network.evaluate(weights - width * direction),
+    )
+    slopes = (network.evaluate(weights).gradient * direction).sum(axis=1)
+    np.testing.assert_allclose((ahead.costs - behind.costs) / (2 * width), slopes, atol=1e-7)
+    product = network.hessian(weights[0]).times(direction[0])
+    expected = (ahead.gradient - behind.gradient)[0] / (2 * width)
+    np.testing.assert_allclose(product, expected, atol=1e-5 * np.abs(expected).max())
+
+
+@pytest.mark.parametrize("activation", ["tanh", "sigmoid", "lecun_tanh"])
+def test_second_derivatives_are_finite_where_units_saturate(rng, activation):
+    made, weights = problem(rng, Mlp((4,), activation))
+    made = replace(made, x=2000 * made.x)  # as raw features are
+    assert np.isfinite(made.hessian(weights[0]).times(rng.standard_normal(weights[0].shape))).all()
+
+
+def test_the_largest_curvature_is_unknown_where_products_overflow(rng, monkeypatch):
+    made, weights = problem(rng, Mlp((4,), "relu"))
+    made = replace(made, x=np.tile(made.x, (1, 60)))  # of more weights than a matrix is made of
+    weights = made.model.start(made.layout, 1, rng)[0]
+    assert largest_curvature(made, weights)[0] > 0
+    monkeypatch.setattr(problems.NetworkHessian, "times", lambda self, v: np.full_like(v, np.inf))
+    assert largest_curvature(made, weights) == (None, "the curvature is not finite")
+
+
+def test_the_hessian_is_a_symmetric_matrix_with_lanczos_largest_eigenvalue(rng):
+    network, weights = problem(rng, Mlp([3]))
+    hessian = network.hessian(weights[0])
+    matrix = hessian.matrix()
+    direction = rng.standard_normal(len(matrix))
+    np.testing.assert_allclose(matrix @ direction, hessian.times(direction), rtol=1e-10)
+    assert np.linalg.eigvalsh(matrix)[-1] == pytest.approx(hessian.largest(), rel=1e-6)
+
+
+@pytest.mark.parametrize("normalize", ["none", "batch", "layer", "weight"])
+def test_blocks_of_points_and_groups_of_runs_change_nothing(rng, monkeypatch, normalize):
+    network, weights = problem(rng, Mlp([4], normalize=normalize))
+    whole = network.evaluate(weights)
+    monkeypatch.setattr(problems, "CACHED_BYTES", 3 * network._activation_bytes(1))
+    monkeypatch.setattr(problems, "GROUP_BYTES", 1)
+    assert network._points_per_block() == (POINTS if normalize == "batch" else 3)
+    in_parts = network.evaluate(weights)
+    np.testing.assert_allclose(in_parts.costs, whole.costs, rtol=1e-13)
+    np.testing.assert_allclose(in_parts.gradient, whole.gradient, rtol=1e-9, atol=1e-14)
+    assert in_parts.misclassifications.tolist() == whole.misclassifications.tolist()
+
+
+def test_held_out_points_are_normalized_by_the_training_points(rng):
+    """A point's score does not depend on which other points are held out with it."""
+    network, weights = problem(rng, Mlp([4], normalize="batch"))
+    held_out = rng.standard_normal((6, FEATURES))
+    targets = np.zeros(6, int)
+    six = hold_out(network, held_out, targets)
+    one = hold_out(network, held_out[:1], targets[:1])
+    np.testing.assert_allclose(
+        six.scores(weights[0], held_out)[:, 0], one.scores(weights[0], held_out[:1])[:, 0]
+    )
+    as_training = hold_out(network, network.x, network.targets)
+    np.testing.assert_allclose(
+        as_training.evaluate(weights, False).costs, network.evaluate(weights).costs, rtol=1e-13
+    )
+
+
+@pytest.mark.parametrize("rule", START_VARIANCES)
+def test_a_start_has_the_variance_of_its_rule(rule):
+    model = Mlp([400, 300], start_scale=rule, normalize="batch")
+    layout = model.layout(200, 5)
+    parts = layout.split(model.start(layout, 1, np.random.default_rng(3)))
+    for group, part in zip(layout.groups, parts):
+        if group.kind == "weight" and group.layer < 2:
+            outputs, inputs = group.shape
+            expected = {"fan_in": 1 / inputs, "he": 2 / inputs, "xavier": 2 / (inputs + outputs)}
+            assert part.var() == pytest.approx(expected[rule], rel=0.05)
+        elif group.kind != "weight":
+            assert np.all(part == (group.kind == "gain"))
+
+
+def test_weights_are_split_and_joined_in_the_documented_order():
+    layout = Mlp([2], "maxout", normalize="batch").layout(3, 1)
+    assert [(g.layer, g.kind, g.shape) for g in layout.groups] == [
+        (0, "weight", (4, 3)),
+        (0, "bias", (4, 1)),
+        (0, "gain", (4, 1)),
+        (0, "shift", (4, 1)),
+        (1, "weight", (1, 2)),
+        (1, "bias", (1, 1)),
+    ]
+    weights = np.arange(2.0 * layout.size).reshape(2, -1)
+    np.testing.assert_array_equal(layout.join(layout.split(weights)), weights)
+
+
+@pytest.mark.parametrize(("cost", "classes"), [(softmax, 2), (least_squares, 0)])
+def test_costs_of_one_score_descend(rng, cost, classes):
+    x = rng.standard_normal((40, 2))
+    targets = np.where(x[:, 0] * x[:, 1] > 0, 1.0, -1.0)
+    network = Network(Mlp([8]), cost, x, targets, classes == 2, 1)
+    weights = network.model.start(network.layout, 1, rng)
+    first = network.evaluate(weights)
+    for _ in range(300):
+        weights = weights - 0.3 * network.evaluate(weights).gradient
+    last = network.evaluate(weights)
+    assert last.costs[0] < 0.3 * first.costs[0]
+    assert (last.misclassifications is None) == (classes == 0)
+
+
+def test_pytorch_has_the_same_cost_and_gradient(rng):
+    torch = pytest.importorskip("torch", reason="PyTorch is not installed")
+    network, weights = problem(rng, Mlp([4], normalize="batch", epsilon=1e-5))
+    parts = [
+        torch.tensor(part[0], requires_grad=True) for part in network.layout.split(weights[:1])
+    ]
+    weight, bias, gain, shift, last_weight, last_bias = parts
+    h = torch.tensor(network.x) @ weight.T + bias[:, 0]
+    h = torch.nn.functional.batch_norm(
+        h, None, None, gain[:, 0], shift[:, 0], training=True, eps=1e-5
+    )
+    scores = torch.tanh(h) @ last_weight.T + last_bias[:, 0]
+    cost = torch.nn.functional.cross_entropy(scores, torch.tensor(network.targets))
+    cost.backward()
+    evaluation = network.evaluate(weights[:1])
+    assert evaluation.costs[0] == pytest.approx(cost.item(), rel=1e-12)
+    gradient = np.concatenate([part.grad.numpy().ravel() for part in parts])
+    np.testing.assert_allclose(evaluation.gradient[0], gradient, rtol=1e-9, atol=1e-12)
