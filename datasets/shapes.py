@@ -1,10 +1,12 @@
-"""Generate clouds of points in the plane that principal components describe poorly."""
+"""Generate clouds of points in the plane that lines and principal components describe poorly."""
 
 import numpy as np
 from numpy.typing import NDArray
 
 from normbench.datasets.dataset import Dataset, make_dataset
 from normbench.datasets.values import FLOAT64_BYTES, check_integer, check_number, refuse_larger
+
+LARGEST_SEED = 2**32 - 1  # of scikit-learn
 
 
 def ferris_wheel(points: int = 500, noise: float = 0.05, seed: int = 0) -> Dataset:
@@ -55,6 +57,33 @@ def nonorthogonal(
     arms = np.array([[1.0, 0.0], [np.cos(radians), np.sin(radians)]])
     x = rng.standard_normal((points, 1)) * arms[np.arange(points) % 2]
     return _make_cloud("nonorthogonal", x + noise * rng.standard_normal(x.shape))
+
+
+def two_moons(points: int = 1000, noise: float = 0.1, seed: int = 0) -> Dataset:
+    """Return the points of two half circles that reach into each other, (points, 2), one a class.
+
+    They are those of scikit-learn's `make_moons`.
+
+    Args:
+        points: The number of points.
+        noise: The standard deviation of the noise in both coordinates; the radii are 1.
+        seed: The seed of the generator.
+
+    Raises:
+        UserError: An option is out of its range.
+    """
+    from sklearn.datasets import make_moons
+
+    points, noise, _ = _check_settings(points, noise, seed)
+    seed = check_integer("dataset.seed", seed, 0, LARGEST_SEED)
+    x, labels = make_moons(points, noise=noise, random_state=seed)
+    return make_dataset(
+        "two_moons",
+        x,
+        labels,
+        class_names=["upper", "lower"],
+        source="scikit-learn make_moons",
+    )
 
 
 def _check_settings(points: int, noise: float, seed: int) -> tuple[int, float, np.random.Generator]:

@@ -16,7 +16,7 @@ from normbench.datasets import Dataset, UserError
 from normbench.datasets.feature_columns import find_features
 from normbench.datasets.on_disk.points import Points, Rows
 from normbench.datasets.on_disk.sparse import find_sparse
-from normbench.engine.batches import Batches
+from normbench.engine.batches import batches_of, check_batch
 from normbench.engine.descent import Histories, Progress
 from normbench.engine.fast import threads
 from normbench.engine.midway import Checkpoint
@@ -26,6 +26,7 @@ from normbench.engine.penalty import check_penalty, penalty_of
 from normbench.engine.preconditioner import with_map
 from normbench.engine.problem import Cost, Linear, Problem
 from normbench.engine.rounds import Rounds
+from normbench.engine.schedule import check_schedule, with_schedule
 from normbench.engine.scheme.applying import check_scheme, normalize
 from normbench.engine.scheme.columns import select_columns
 from normbench.engine.scheme.sparse import check_sparse
@@ -37,7 +38,8 @@ from normbench.engine.targets import check_cost, check_curvature, encoded, score
 from normbench.measures.contract import Findings, FinishedJob
 from normbench.measures.judged import judge_descent
 from normbench.optimizers import Optimizer
-from normbench.route import in_batches, objective, quickest
+from normbench.route import check_engine, in_batches, objective, quickest
+from normbench.route import network as build_network
 from normbench.theory.shared import PointsCache
 from normbench.theory.shared import Shared as Shared
 from normbench.verdicts.convergence import Rules
@@ -64,7 +66,8 @@ class Job:
         rules: The rules of judging.
         search: The settings of the search for the critical step size.
         model: How scores follow from the weights; None where they are linear in them.
-        engine: `plain` descends without `normbench.engine.fast`; its numbers are equal to rounding.
+        engine: `plain` descends without `normbench.engine.fast`, `jax` compiles a network's layers;
+            the numbers are equal to rounding.
     """
 
     dataset: Dataset
@@ -165,7 +168,9 @@ def _check(job: Job) -> None:
         check_cost(job.cost, data.name, data.task, data.classes, data.x.shape)
         if job.optimizer.curved:
             check_curvature(job.cost)
-    check_batch(job.settings, data, job.optimizer)
+    check_batch(job.settings, data.name, len(data.x), job.optimizer)
+    check_schedule(job.settings, job.optimizer)
+    check_engine(job.engine, job.model)
     if job.model is not None:
         points, cost_traits = (data.x, data.x_test), traits(job.cost)
         check_model(job.model, job.settings, points, job.optimizer, job.l2_in, cost_traits)
@@ -175,29 +180,6 @@ def _check(job: Job) -> None:
     check_sparse(job.normalizer, data.x, job.settings.fold)
     check_penalty(job.l2, job.l2_in, job.normalizer)
     measures.check(job.settings, data, job.normalizer)
-
-
-def check_batch(settings: Settings, data: Dataset, optimizer: Optimizer) -> None:
-    """Raise `UserError` for a batch that the points, the records or the optimizer do not take."""
-    batch, points = settings.batch, len(data.x)
-    if batch is None:
-        return
-    if batch > points:
-        raise UserError(
-            f"batch={batch}: {data.name} has {points} training points; choose at most {points}, "
-            "or batch=null for all of them"
-        )
-    if optimizer.needs_full_batch:
-        raise UserError(
-            f"batch={batch}: the optimizer needs all points at each step, as line_search, newton "
-            "and lbfgs do; use batch=null, or another one, such as optimizer=gradient_descent"
-        )
-    updates = Batches(points, batch).updates_per_pass
-    if settings.records_per_pass > updates:
-        raise UserError(
-            f"records_per_pass={settings.records_per_pass}: a pass over {points} points with "
-            f"batch={batch} has {updates} updates; choose at most {updates}"
-        )
 
 
 def run(
@@ -300,8 +282,10 @@ def _normalized(job: Job, points_cache: PointsCache | None = None) -> tuple[Any,
 
 def _step_rule(job: Job, train: Problem, test: Problem | None) -> Optimizer:
     """Return the optimizer of a job, with its scheme, if any, fitted on the points of `fit_on`."""
-    optimizer = with_rates(job.optimizer, train)
-    return with_map(optimizer, train, *([test] if test and job.dataset.fit_on == "all" else []))
+    optimizer = with_map(
+        job.optimizer, train, *([test] if test and job.dataset.fit_on == "all" else [])
+    )
+    return with_rates(with_schedule(optimizer, job.settings, train), train)
 
 
 def _rounds(
@@ -362,14 +346,14 @@ def _problems(job: Job, z: Rows, z_test: Rows) -> tuple[Problem, Problem | None]
     data = job.dataset
     scores = scores_of(traits(job.cost), data.classes)
     l2 = penalty_of(job.l2, job.l2_in, job.normalizer, z.dtype)
-
+    batches = batches_of(job.settings, len(z))
     if job.model is not None:
         targets, test_targets = (
             encoded(y, scores, data.classes, z.dtype) for y in (data.y, data.y_test)
         )
         arguments = z, targets, data.classes > 0, scores, job.l2
-        network = Network(job.model, job.cost, *arguments, batch=job.settings.batch)
-        batches = None if job.settings.batch is None else _batches(job.settings, len(z))
+        plain = Network(job.model, job.cost, *arguments, batch=job.settings.batch)
+        network = build_network(job.engine, plain)
         return in_steps(network, batches), hold_out(network, z_test, test_targets)
 
     def build_problem(points: Rows, y: Array, held_out: bool) -> Linear:
@@ -379,22 +363,15 @@ def _problems(job: Job, z: Rows, z_test: Rows) -> tuple[Problem, Problem | None]
 
     whole = build_problem(z, data.y, held_out=False)
     test = build_problem(z_test, data.y_test, held_out=True) if len(z_test) else None
-    if job.settings.batch is None:
+    if batches is None:
         return whole, test
-    train = in_batches(job.engine, whole, _batches(job.settings, len(z)))
+    train = in_batches(job.engine, whole, batches)
     if job.settings.statistics == FITTED:
         return train, test
     moving = job.settings.statistics, job.settings.window, deepcopy(job.normalizer)
     statistics = Statistics(*moving, data.x, train.batches, z.dtype, z.shape[1])
     train = replace(train, statistics=statistics, raw=data.x)
     return train, replace(train, inner=test, raw=data.x_test) if test else None
-
-
-def _batches(settings: Settings, points: int) -> Batches:
-    """Return the batches of so many points: those of a fold may be fewer than a batch."""
-    assert settings.batch is not None
-    order = settings.batch_order, settings.batch_seed, settings.records_per_pass
-    return Batches(points, min(settings.batch, points), *order)
 
 
 def _with_findings(step: Step, findings: Findings, number: int) -> Step:

@@ -1,6 +1,7 @@
 """Choose the fastest equivalent implementation of a problem; `engine.fast` has the candidates."""
 
 from collections.abc import Callable
+from importlib.util import find_spec
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -11,15 +12,20 @@ from normbench.datasets.values import UserError, check_choice
 from normbench.engine.batches import Batches
 from normbench.engine.fast import span, triangle
 from normbench.engine.fast.blocked import on_points
+from normbench.engine.fast.jax_network import JaxNetwork
 from normbench.engine.fast.minibatch import ThreadedMinibatch
+from normbench.engine.fast.threaded_network import ThreadedNetwork
 from normbench.engine.fast.wrappers import drop_last_class, merge, pack
 from normbench.engine.minibatch import Minibatch
+from normbench.engine.network import Model, Network
 from normbench.engine.problem import Cost, Linear, Objective, Problem
 from normbench.engine.scheme.under import Under
+from normbench.models.formulas import PCA, ZCA
 from normbench.optimizers import Optimizer
+from normbench.settings import ENGINES
 
 Array = NDArray[Any]
-ENGINES = ("fast", "plain")
+FAST, PLAIN_ENGINE, JAX = ENGINES
 
 
 def objective(engine: str, cost: Cost, points: Rows, *arguments: Any) -> Objective:
@@ -37,11 +43,47 @@ def objective(engine: str, cost: Cost, points: Rows, *arguments: Any) -> Objecti
     Raises:
         UserError: The engine is unknown, or cannot read these points.
     """
-    if check_choice("engine", engine, ENGINES) == "fast":
+    if check_choice("engine", engine, ENGINES) == FAST:
         return on_points(cost, points, *arguments)
     if isinstance(points, Under):
         raise UserError("engine=plain: takes points that are in memory, and no fold; use fast")
     return Objective(cost, points, *arguments)
+
+
+def network(engine: str, problem: Network) -> Network:
+    """Return the problem of a network, on several threads or compiled by JAX, as the engine says.
+
+    Args:
+        engine: One of `ENGINES`.
+        problem: The problem.
+
+    Returns:
+        The problem.
+    """
+    equivalents = {FAST: ThreadedNetwork, PLAIN_ENGINE: Network, JAX: JaxNetwork}
+    return equivalents[check_choice("engine", engine, ENGINES)].around(problem)
+
+
+def check_engine(engine: str, model: Model | None) -> None:
+    """Raise `UserError` for an engine that the model does not have, or that is not installed.
+
+    Args:
+        engine: One of `ENGINES`.
+        model: The model; None for the linear one.
+    """
+    if check_choice("engine", engine, ENGINES) != JAX:
+        return
+    if model is None:
+        raise UserError("engine=jax: is for networks; choose model=mlp, or engine=fast")
+    if model.normalize in (PCA, ZCA):
+        raise UserError(
+            f"engine=jax: has no model.normalize={model.normalize}, whose derivatives need care "
+            "where eigenvalues are equal; choose newton, or engine=fast"
+        )
+    if find_spec("jax") is None:
+        raise UserError(
+            "engine=jax: needs the package jax; pip install 'normbench[jax]', or use engine=fast"
+        )
 
 
 def in_batches(engine: str, whole: Linear, batches: Batches) -> Minibatch:
@@ -55,7 +97,7 @@ def in_batches(engine: str, whole: Linear, batches: Batches) -> Minibatch:
     Returns:
         The problem.
     """
-    return (Minibatch if engine == "plain" else ThreadedMinibatch).around(whole, batches)
+    return (Minibatch if engine == PLAIN_ENGINE else ThreadedMinibatch).around(whole, batches)
 
 
 class Route(NamedTuple):
@@ -96,7 +138,7 @@ def quickest(
         The problems to descend, with their start and the map of their weights.
     """
     linear, linear_test = train.linear, test.linear if test else None
-    if engine == "plain" or linear is None or not train.full_batch:
+    if engine == PLAIN_ENGINE or linear is None or not train.full_batch:
         return Route(train, test, start)
     axes = None
     if isinstance(linear.points, np.ndarray) and span.pays_off(linear, optimizer, start, *work):

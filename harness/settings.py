@@ -261,6 +261,18 @@ def _start(name: str, value: Any) -> Any:
     return tuple(tuple(row) if isinstance(row, list) else row for row in rows)
 
 
+def _step_schedule(name: str, value: Any) -> tuple[int, float] | None:
+    """Return the passes and the factor of a schedule, or None."""
+    if value is None:
+        return None
+    rule = "null, or passes and a factor, such as step_schedule=[40,0.5]"
+    numbers = check_list(name, value, rule)
+    if len(numbers) != 2:
+        raise UserError(f"{name}={value}: must be {rule}")
+    passes = check_integer(name, numbers[0], at_least=1)
+    return passes, check_number(name, numbers[1], above=0, below=1)
+
+
 def _record(name: str, values: Any) -> tuple[str, ...]:
     """Return the names of arrays; `measures.check` checks that they exist."""
     return tuple(map(str, check_list(name, values, "a list, such as record=[path,points]")))
@@ -348,6 +360,7 @@ COMMAND_ONLY: Any = {"recorded": False, "python": False}  # of the command alone
 FOLDS_ONLY: Any = {"used": _is_folded, "folds": True}
 THEORY_CHOICES, L2_IN = ("auto", "full", "none"), ("transformed", "features")
 PRECISIONS = ("float64", "float32")
+ENGINES = ("fast", "plain", "jax")
 
 TABLE = (
     Setting(
@@ -381,6 +394,15 @@ TABLE = (
         "a list; ${decades:first,last} is 10^first..10^last, a third number the points a decade",
         _step_sizes,
         same_problem=True,
+    ),
+    Setting(
+        "step_schedule",
+        Role.DESCENT,
+        None,
+        "[passes, factor]: after every so many passes (iterations without a batch) the step size "
+        "is multiplied by the factor, as [40,0.5]; null: it stays",
+        _step_schedule,
+        lambda params: str(params.get("step_schedule")) != "None",
     ),
     Setting(
         "shown_step",
@@ -512,6 +534,15 @@ TABLE = (
         None,
         "the most memory that a process takes, such as 1GiB or 500MB",
         _memory,
+        recorded=False,
+    ),
+    Setting(
+        "engine",
+        Role.LOCATION,
+        ENGINES[0],
+        "fast; plain: the reference implementation; jax: a network's layers are compiled by JAX; "
+        "the numbers are the same to rounding",
+        partial(check_choice, choices=ENGINES),
         recorded=False,
     ),
     Setting(

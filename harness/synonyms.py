@@ -18,6 +18,7 @@ SETTINGS: dict[str, str] = {
     "model.hidden": "hiddenlayers hiddensizes hiddenlayersizes units layers width",
     "model.activation": "nonlinearity act",
     "optimizer": "opt optim optimiser optimizers solver method algorithm",
+    "step_schedule": "schedule scheduler lrschedule lrscheduler stepdecay lrdecay",
     "cost.l2": "weightdecay reg regularization regularisation lambda lam penalty",
     "dataset.test_fraction": "testsize testsplit test validation valsize validationsplit holdout",
     "dataset.folds": "cv nfolds kfold kfolds nsplits",
@@ -91,6 +92,7 @@ OPTIONS: dict[str, dict[str, str]] = {
         "wine": "loadwine",
         "diabetes": "loaddiabetes",
         "mnist": "mnist784",
+        "two_moons": "moons makemoons twomoons",
         "gaussian": "makeclassification makeblobs normal random",
     },
 }

@@ -29,6 +29,12 @@ CUT = {
     "does_the_choice_matter": ["dataset=iris", "normalizer=identity,standard"],
     "large_steps": ["iterations=400"],
     "large_steps_ridge": ["cost.l2=1e-2,3.162e-3", "iterations=1000"],
+    "initial_scale": ["dataset.points=40", "iterations=3"],
+    "inputs_or_inside": [
+        *("dataset.points=60", "iterations=3", "starts=1"),
+        "normalizer=identity,pca_sphere",
+    ],
+    "larger_steps": ["dataset.points=40", "iterations=3"],
     "lbfgs_and_scaling": ["dataset.seed=0"],
     "mnist_plane": ["dataset.points=300"],
     "noise_floor": ["dataset.points=200", "iterations=3", "batch_seed=0"],

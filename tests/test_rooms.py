@@ -147,7 +147,7 @@ job
 
 route
     modules: normbench.route
-    imports: engine.fast engine engine.scheme optimizers points values
+    imports: engine.fast engine engine.scheme models optimizers points settings values
     libraries: numpy
 
 measures
@@ -163,8 +163,8 @@ theory
 
 engine.fast
     modules: normbench.engine.fast
-    imports: engine engine.scheme normalizers costs optimizers points values
-    libraries: autograd numpy scipy threadpoolctl
+    imports: engine engine.scheme models normalizers costs optimizers points values
+    libraries: autograd jax numpy scipy threadpoolctl
 
 engine
     modules: normbench.engine

@@ -12,6 +12,7 @@ __all__ = [
     "preconditioner",
     "problem",
     "rounds",
+    "schedule",
     "settings",
     "start",
     "statistics",

@@ -7,6 +7,9 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from normbench.datasets.values import UserError
+from normbench.engine.settings import Settings
+from normbench.optimizers import Optimizer
 from normbench.settings import BATCH_ORDERS
 
 SHUFFLED, ONCE, CYCLIC, REPLACEMENT = BATCH_ORDERS
@@ -108,3 +111,40 @@ def draw_order(count: int, order: str, seed: int, *numbers: int) -> Indices:
     rng = np.random.default_rng(key)
     drawn: Any = rng.integers(0, count, count) if order == REPLACEMENT else rng.permutation(count)
     return np.asarray(drawn, dtype=np.intp)
+
+
+def batches_of(settings: Settings, points: int) -> Batches | None:
+    """Return the batches of so many points: those of a fold may be fewer than a batch.
+
+    None where a step sees all points.
+    """
+    if settings.batch is None:
+        return None
+    order = settings.batch_order, settings.batch_seed, settings.records_per_pass
+    return Batches(points, min(settings.batch, points), *order)
+
+
+def check_batch(settings: Settings, name: str, points: int, optimizer: Optimizer) -> None:
+    """Raise `UserError` for a batch that the points, the records or the optimizer do not take.
+
+    name: of the data set.
+    """
+    batch = settings.batch
+    if batch is None:
+        return
+    if batch > points:
+        raise UserError(
+            f"batch={batch}: {name} has {points} training points; choose at most {points}, "
+            "or batch=null for all of them"
+        )
+    if optimizer.needs_full_batch:
+        raise UserError(
+            f"batch={batch}: the optimizer needs all points at each step, as line_search, newton "
+            "and lbfgs do; use batch=null, or another one, such as optimizer=gradient_descent"
+        )
+    updates = Batches(points, batch).updates_per_pass
+    if settings.records_per_pass > updates:
+        raise UserError(
+            f"records_per_pass={settings.records_per_pass}: a pass over {points} points with "
+            f"batch={batch} has {updates} updates; choose at most {updates}"
+        )

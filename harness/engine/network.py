@@ -1,19 +1,19 @@
 """The Problem of a model that is not linear in its weights, with derivatives by autograd."""
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
-from functools import cached_property
-from typing import Any, NamedTuple, Protocol
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, fields
+from functools import cached_property, partial
+from typing import Any, NamedTuple, Protocol, Self
 
 import numpy as np
 from autograd import grad
-from autograd.core import make_vjp
-from autograd.tracer import getval
+from autograd.core import VJPNode, backward_pass, make_vjp
+from autograd.tracer import getval, new_box
 
 from normbench.costs import count_misclassified
 from normbench.engine.hessian import Effort, Hessian
 from normbench.engine.problem import QUIET, Array, Cost, Counts, Evaluation, Workspace
-from normbench.models.formulas import PLAIN, Formulas, Fused
+from normbench.models.formulas import AUTOGRAD, Formulas, Fused
 from normbench.models.layout import RUNNING_MEAN, RUNNING_SPREAD, WEIGHT, Layout
 from normbench.models.network import BATCH, RUNNING
 
@@ -27,6 +27,9 @@ ARRAYS_PER_ACTIVATION = 12
 
 class Model(Protocol):
     """How the scores of a point follow from weights; see `normbench.models.Mlp`."""
+
+    def __hash__(self) -> int:
+        """Return equal numbers for equal models, whose compiled functions are shared."""
 
     @property
     def needs_all_points(self) -> bool:
@@ -64,7 +67,7 @@ class Model(Protocol):
         x: Array,
         moments: Sequence[Any] | None = None,
         collected: list[Any] | None = None,
-        formulas: Formulas = PLAIN,
+        formulas: Formulas = AUTOGRAD,
         targets: Array | None = None,
     ) -> Any:
         """Return the scores `(R, C, p)` of points (p, N)."""
@@ -89,6 +92,14 @@ class Network:
     l2: float = 0.0
     reference: "Network | None" = None
     batch: int | None = None
+
+    @classmethod
+    def around(cls, network: "Network") -> Self:
+        """Return the same problem as this class computes it."""
+        values = {field.name: getattr(network, field.name) for field in fields(Network)}
+        if network.reference is not None:
+            values["reference"] = cls.around(network.reference)
+        return cls(**values)
 
     @cached_property
     def layout(self) -> Layout:
@@ -228,7 +239,7 @@ class Network:
             scores = compute_scores(arrays)
             counts = count_misclassified(scores, targets) if self.classify else 0
             return Sums(self.cost(scores, targets), counts)
-        pull_back, scores = make_vjp(compute_scores, tuple(arrays))
+        pull_back, scores = _trace(compute_scores, tuple(arrays))
         counts = count_misclassified(scores, targets) if self.classify else 0
         costs, derivative = differentiate_scores(self.cost, scores, targets)
         return Sums(costs, counts, pull_back(derivative))
@@ -273,7 +284,7 @@ class Network:
     def collect(self, arrays: Sequence[Array]) -> Sequence[Any]:
         """Return the moments of the points x under the weights of some runs."""
         collected: list[Any] = []
-        arguments = None, collected, PLAIN, self.targets
+        arguments = None, collected, AUTOGRAD, self.targets
         self.model.scores(self.layout, arrays, self.x, *arguments)
         return collected
 
@@ -282,10 +293,20 @@ class Network:
         units = sum(group.shape[0] for group in self.layout.groups if group.kind == WEIGHT)
         return ARRAYS_PER_ACTIVATION * points * units * self.x.itemsize
 
+    @property
+    def block_bytes(self) -> int:
+        """The activations of one run and a block of points, in bytes."""
+        return CACHED_BYTES
+
+    @property
+    def group_bytes(self) -> int:
+        """The activations of a group of runs and a block of points, in bytes."""
+        return GROUP_BYTES
+
     def _runs(self, count: int, points: int | None = None) -> Iterator[slice]:
         """Yield groups of runs whose activations fit into memory together."""
         at_once = points if points and self.model.needs_all_points else self._points_per_block()
-        size = max(1, GROUP_BYTES // self._activation_bytes(at_once))
+        size = max(1, self.group_bytes // self._activation_bytes(at_once))
         for first in range(0, count, size):
             yield slice(first, first + size)
 
@@ -297,7 +318,7 @@ class Network:
         if self.model.needs_all_points and not is_apart:
             is_batched = self.batch is not None and self.model.statistics == BATCH
             return min(len(self.x), self.batch) if is_batched and self.batch else len(self.x)
-        return min(len(self.x), max(1, CACHED_BYTES // self._activation_bytes(1)))
+        return min(len(self.x), max(1, self.block_bytes // self._activation_bytes(1)))
 
     def _blocks(self, is_apart: bool) -> Iterator[slice]:
         """Yield the blocks of the points; a last one of a single point joins the one before."""
@@ -310,6 +331,15 @@ class Network:
         """Return the indices of points in blocks."""
         size = self._points_per_block()
         return [points[first : first + size] for first in range(0, len(points), size)]
+
+
+def _trace(function: Callable[[Any], Any], arrays: tuple[Array, ...]) -> tuple[Any, Array]:
+    """Return the derivatives of a function of arrays, as `make_vjp` does, and its value.
+
+    Unlike that, it changes no state that threads share; no other trace may be on its way here.
+    """
+    traced = function(new_box(arrays, 0, VJPNode.new_root()))
+    return partial(backward_pass, end_node=traced._node), traced._value
 
 
 class Sums(NamedTuple):
@@ -355,6 +385,11 @@ class NetworkHessian(Hessian):
         with QUIET():
             product = pull_back(layout.split(direction[None].astype(np.float64)))
         return np.asarray(layout.join(product)[0])
+
+    def lanczos(self) -> float:
+        """Return the largest eigenvalue, see `Hessian.lanczos`; NaN where a product overflows."""
+        is_finite = np.isfinite(self.times(np.ones_like(self.weights))).all()
+        return super().lanczos() if is_finite else float("nan")
 
     def matrix(self) -> Array:
         """Return the Hessian as a matrix `(D, D)`."""

@@ -33,9 +33,9 @@ class Settings:
     copy of the points under the scheme; the numbers are the same to rounding. batch: how many
     points a step sees, None for all; iterations are then passes over the points, each recorded
     `records_per_pass` times (without a batch each step is recorded once), and there are no shadows
-    and no finer step sizes. batch_order,
-    batch_seed: see `engine.batches`. statistics, window: see `engine.statistics`. Raises
-    `UserError`.
+    and no finer step sizes. batch_order, batch_seed: see `engine.batches`. step_schedule: passes
+    and a factor, see `engine.schedule`; None for step sizes that stay. statistics, window: see
+    `engine.statistics`. Raises `UserError`.
     """
 
     step_sizes: tuple[float, ...]
@@ -59,6 +59,7 @@ class Settings:
     records_per_pass: int = default("records_per_pass")
     statistics: str = default("normalizer.statistics")
     window: int | None = default("normalizer.window")
+    step_schedule: tuple[int, float] | None = default("step_schedule")
 
     def __post_init__(self) -> None:
         for field in fields(self):

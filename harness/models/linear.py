@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from normbench.datasets.values import UserError, check_choice, check_switch, spell_setting
-from normbench.models.formulas import PLAIN, Formulas
+from normbench.models.formulas import AUTOGRAD, Formulas
 from normbench.models.layout import Layout
 from normbench.models.network import (
     ALL,
@@ -59,7 +59,7 @@ class NormalizedScores(Mlp):
         x: Array,
         moments: Sequence[Moments] | None = None,
         collected: list[Moments] | None = None,
-        formulas: Formulas = PLAIN,
+        formulas: Formulas = AUTOGRAD,
         targets: Array | None = None,
     ) -> Any:
         """See `Mlp.scores`; targets: (p,), for which gain and shift are solved."""

@@ -134,6 +134,15 @@ def starts_of(scheme: Mapping[Any, Any]) -> int:
         return 1
 
 
+def has_networks(schemes: pd.DataFrame) -> bool:
+    """Return whether the scores of some scheme runs are not linear in the weights."""
+    defaults = {"model": "linear", "model.normalize": "none"}
+    return any(
+        schemes.get(names.setting(key), pd.Series(default)).fillna(default).ne(default).any()
+        for key, default in defaults.items()
+    )
+
+
 def own_functions(schemes: pd.DataFrame) -> bool:
     """Return whether each scheme minimizes another function of the features.
 

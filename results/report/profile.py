@@ -130,7 +130,8 @@ def _starts(schemes: pd.DataFrame) -> list[Sentence]:
         return []
     experiments_by_choice: dict[tuple[str, ...], list[str]] = {}
     for experiment, rows in schemes.groupby("experiment", sort=False):
-        is_network = _is_network(rows)  # whose schemes inside make labels of one normalizer
+        # Of a network, schemes inside make several labels of one normalizer.
+        is_network = problems.has_networks(rows)
         if rows["normalizer" if is_network else "label"].nunique() > 1:
             choice = _choose_start_template(rows.groupby(start, sort=False))
             if choice == ("other_functions",) and is_network:
@@ -143,15 +144,6 @@ def _starts(schemes: pd.DataFrame) -> list[Sentence]:
         for (template, *labels), experiments in experiments_by_choice.items()
         if template
     ]
-
-
-def _is_network(rows: pd.DataFrame) -> bool:
-    """Return whether the scores of some scheme runs are not linear in the weights."""
-    defaults = {"model": "linear", "model.normalize": "none"}
-    return any(
-        rows.get(names.setting(key), pd.Series(default)).ne(default).any()
-        for key, default in defaults.items()
-    )
 
 
 def _choose_start_template(rows_by_start: Any) -> tuple[str, ...]:

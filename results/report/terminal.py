@@ -63,7 +63,9 @@ def present(
         medians_note = answer.medians_note(merged(sweep).of_role(names.SCHEME))
         screen.say(terminal, f"{budget[:1].upper()}{budget[1:]}{medians_note}:")
     screen_table.show(terminal, sweep)
-    screen.say(terminal, headings.GLOSSARY_LINE, style="dim")
+    is_network = problems.has_networks(sweep.of_role(names.SCHEME))
+    glossary_line = headings.NETWORKS_GLOSSARY_LINE if is_network else headings.GLOSSARY_LINE
+    screen.say(terminal, glossary_line, style="dim")
     terminal.print()
     _say_failures(terminal, sweep)
     if drawn is None:

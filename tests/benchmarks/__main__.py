@@ -28,6 +28,7 @@ from tests.benchmarks.data import breast_cancer, mnist  # noqa: E402
 from tests.benchmarks.doubts import doubt_rows  # noqa: E402
 from tests.benchmarks.fit_rows import fit_rows  # noqa: E402
 from tests.benchmarks.large import large_rows  # noqa: E402
+from tests.benchmarks.network_rows import network_rows  # noqa: E402
 from tests.benchmarks.product_rows import product_rows  # noqa: E402
 from tests.benchmarks.sparse_rows import sparse_rows  # noqa: E402
 from tests.benchmarks.turns import in_turns, ratio  # noqa: E402
@@ -73,7 +74,16 @@ def main() -> int:
     ran = "; ".join(sorted({pool.get("architecture", pool["internal_api"]) for pool in pools}))
     rows = []
     groups = (step_rows, combination_rows, framework_rows, small_rows, short_rows, size_rows)
-    later = (product_rows, batch_rows, fit_rows, large_rows, sparse_rows, doubt_rows, command_rows)
+    later = (
+        product_rows,
+        batch_rows,
+        fit_rows,
+        large_rows,
+        sparse_rows,
+        network_rows,
+        doubt_rows,
+        command_rows,
+    )
     for group in (*groups, *later):
         for row in group(options.turns, options.only):
             row["kernels"] = ran

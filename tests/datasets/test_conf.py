@@ -149,6 +149,7 @@ SHAPES = {
     "span_2d": (50, 2, "unlabelled"),
     "span_3d": (100, 3, "unlabelled"),
     "three_classes_textbook": (30, 2, "multiclass"),
+    "two_moons": (1000, 2, "binary"),
     "wine": (178, 13, "multiclass"),
 }
 

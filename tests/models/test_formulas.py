@@ -6,7 +6,7 @@ import pytest
 from autograd.core import make_vjp
 from autograd.test_util import check_grads
 
-from normbench.models.formulas import ACTIVATIONS, PLAIN, Fused
+from normbench.models.formulas import ACTIVATIONS, AUTOGRAD, Fused
 from normbench.models.matrices import eigh, inverse_root, lyapunov
 
 SHAPE = (2, 4, 9)
@@ -64,7 +64,7 @@ def assert_equal_derivatives(rng, function, arguments):
     """Compare the fused value and derivatives of a function of formulas with the plain ones."""
     (pull, value), (pull_fused, fused) = (
         make_vjp(lambda traced, f=formulas: function(f, *traced), arguments)
-        for formulas in (PLAIN, Fused())
+        for formulas in (AUTOGRAD, Fused())
     )
     np.testing.assert_allclose(fused, value, rtol=1e-12, atol=1e-14)
     slopes = rng.standard_normal(value.shape)
@@ -100,8 +100,8 @@ def test_fused_products(rng):
 
 def test_the_textbooks_rule_adds_one_to_a_small_deviation():
     variance = np.array([0.0, 0.0099**2, 0.0101**2, 4.0])
-    np.testing.assert_allclose(PLAIN.deviation(variance, "textbook"), [1, 1.0099, 0.0101, 2])
-    np.testing.assert_allclose(PLAIN.deviation(variance, 0.25), np.sqrt(variance + 0.25))
+    np.testing.assert_allclose(AUTOGRAD.deviation(variance, "textbook"), [1, 1.0099, 0.0101, 2])
+    np.testing.assert_allclose(AUTOGRAD.deviation(variance, 0.25), np.sqrt(variance + 0.25))
 
 
 @pytest.mark.parametrize("kind", ["pca", "zca", "newton"])
@@ -111,20 +111,20 @@ def test_whitened_values_are_uncorrelated_within_their_groups(rng, kind, groups)
 
     def whiten(values, epsilon=1e-12, iterations=25 if kind == "newton" else 1):
         def matrices(covariance):
-            return PLAIN.whitening(covariance, kind, epsilon, True, iterations)
+            return AUTOGRAD.whitening(covariance, kind, epsilon, True, iterations)
 
-        return PLAIN.decorrelate(values, *PLAIN.covariance(values, groups), matrices)
+        return AUTOGRAD.decorrelate(values, *AUTOGRAD.covariance(values, groups), matrices)
 
     whitened = whiten(h)
-    covariance = PLAIN.covariance(whitened, groups)[1]
+    covariance = AUTOGRAD.covariance(whitened, groups)[1]
     expected = np.broadcast_to(np.eye(4 // groups), covariance.shape)
     np.testing.assert_allclose(covariance, expected, atol=1e-8)
-    whole = PLAIN.covariance(whitened, 1)[1][0, 0]
+    whole = AUTOGRAD.covariance(whitened, 1)[1][0, 0]
     assert (np.abs(whole[0, -1]) > 1e-3) == (groups == 2)
     check_grads(lambda values: whiten(values, 1e-3, 4), modes=["rev"], order=2)(h[:, :, :9])
 
 
 def test_fixed_signs_do_not_depend_on_the_solvers(positive):
-    rows = PLAIN.whitening(positive, "pca", 0.0, True, 1)
+    rows = AUTOGRAD.whitening(positive, "pca", 0.0, True, 1)
     largest = np.take_along_axis(rows, np.abs(rows).argmax(-1)[..., None], -1)
     assert (largest > 0).all()

@@ -14,6 +14,7 @@ from normbench.choices import build, options
 from normbench.datasets import make_dataset
 from normbench.engine.settings import Settings
 from normbench.job import Job, run
+from normbench.models import Mlp, linear
 from normbench.recording.reuse.identity import NUMBERS
 from tests.cases import COSTS, names, takes, tasks
 
@@ -22,7 +23,10 @@ POINTS, FEATURES, ITERATIONS, STEP_SIZE = 30, 3, 5, 0.01
 START = [[0.1, -0.2, 0.3, -0.1], [0.0, 0.1, 0.0, 0.2], [0.2, 0.1, -0.3, 0.0]]
 STARTS = {f"start/{start}": {"start": start} for start in ("normal", "same_function")}
 JOBS = [f"{group}/{name}" for group in ("cost", "normalizer", "optimizer") for name in names(group)]
-JOBS += [*STARTS, "l2_in/features", "l2_in/transformed"]
+MODELS = {f"model/{inside}": Mlp([4], normalize=inside) for inside in ("none", "batch", "layer")}
+MODELS["model/newton"] = Mlp([4], normalize="newton")
+MODELS["model/linear"] = linear("batch")
+JOBS += [*STARTS, *MODELS, "l2_in/features", "l2_in/transformed"]
 # Relative, of a cost and of how far it fell: measured 1.4e-13 between OpenBLAS's Haswell and
 # SkylakeX kernels, with 1 and 2 threads, and 5e-13 for the digits that are written.
 ROUNDING = 1e-9
@@ -45,7 +49,7 @@ def costs_of(case):
     group, name = case.split("/")
     cost = name if group == "cost" else "softmax"
     alone = takes(COSTS[cost], 1)  # one score a point
-    start = START[0] if alone else START
+    start = "normal" if case in MODELS else START[0] if alone else START
     scheme = "pca_sphere" if group in ("start", "l2_in") else "standard"
     chosen = {"normalizer": scheme, "optimizer": "gradient_descent"} | {group: name}
     step_size = 100.0 if name == "line_search" else STEP_SIZE  # from which it goes back
@@ -60,6 +64,7 @@ def costs_of(case):
             ),
             l2=0.1 if group == "l2_in" else 0.0,
             l2_in=name if group == "l2_in" else "transformed",
+            model=MODELS.get(case),
         )
     )
     return outcome.arrays[recorded.DESCENT_ARRAYS][recorded.TRAIN_COST.key].ravel()

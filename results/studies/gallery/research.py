@@ -20,6 +20,9 @@ from normbench.results.studies.gallery.batches import what_batches_buy as what_b
 from normbench.results.studies.gallery.batches import (
     what_batches_buy_classes as what_batches_buy_classes,
 )
+from normbench.results.studies.gallery.networks import initial_scale as initial_scale
+from normbench.results.studies.gallery.networks import inputs_or_inside as inputs_or_inside
+from normbench.results.studies.gallery.networks import larger_steps as larger_steps
 from normbench.results.studies.gallery.scaling import dummies as dummies
 from normbench.results.studies.gallery.scaling import target_scaling as target_scaling
 

@@ -73,3 +73,12 @@ def test_schemes_under_no_descent_have_no_answer():
 )
 def test_a_median_is_of_two_splits_and_more(splits, note):
     assert fastest._medians_note(splits) == note
+
+
+@pytest.mark.parametrize(("folded", "unknown"), [("", True), ("a", False), ("ab", False)])
+def test_predictions_are_unknown_unless_one_scheme_is_cross_validated(folded, unknown):
+    frame = runs(("x", "a", GRID), ("x", "b", GRID), iterations="50").runs
+    cost = frame["normalizer"].map(dict.fromkeys(folded, 0.5)).astype(float)
+    sweep = Sweep("-", "s", frame.assign(**{names.FOLDS_COST.column: cost}))
+    told = fastest.answers(sweep, "x", pd.DataFrame({"experiment": []}))
+    assert (fastest.make_sentence("predicts_unknown").text in told) == unknown

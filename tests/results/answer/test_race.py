@@ -141,3 +141,11 @@ def test_equal_counts_at_other_step_sizes_have_a_clause_each():
         "b and d need 9 (step size 1)",
         "c needs 9 (step size 2)",
     ]
+
+
+def test_a_race_is_by_count_where_one_scheme_is_compared_by_it():
+    frame = runs(("x", "a", {1.0: 3.0}), ("x", "b", {1.0: 4.0}), iterations="50").runs
+    for schemes, by_count in (("", False), ("a", True), ("ab", True)):
+        told = frame["normalizer"].isin([*schemes]).map({True: names.MISCLASSIFICATIONS})
+        sweep = Sweep("-", "s", frame.assign(**{names.COMPARED.column: told}))
+        assert race_of(sweep).by_count == by_count

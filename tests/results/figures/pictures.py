@@ -19,6 +19,7 @@ from normbench.results.figures import (
     excess,
     exemplars,
     features,
+    film,
     fit,
     formulas,
     histories,
@@ -36,6 +37,8 @@ from normbench.results.figures import (
     windows,
 )
 from normbench.results.figures.base import style
+from normbench.results.figures.film import playing
+from normbench.results.figures.film.reel import Reel
 from tests.results.compare import test_comparisons
 from tests.results.figures import test_contour_ellipses, test_formulas, test_melt
 from tests.results.figures.test_figures import bowl
@@ -205,6 +208,52 @@ def of_layers(shape: Any, measured: bool, count: int = 3, **columns: Any) -> Any
     return melt.draw(arrays, schemes, steps, "title", shape=shape)
 
 
+def film_arrays(signs: tuple[int, int]) -> dict[str, Any]:
+    """Return a film of three frames, two of them key frames: points are centred, then scaled."""
+    along = np.linspace(-3, 3, 13)
+    path = np.stack([np.linspace(0, 1, 6), np.linspace(2, 0.5, 6), np.linspace(-1, 0.2, 6)], axis=1)
+    scales = np.array([[1.0, 1.0], [0.8, 1.5], [0.5, 2.0]])
+    arrays = of_data(POINTS) | {"centre": POINTS.mean(axis=0), "keys": np.array([0, 2])}
+    arrays |= {"names": np.array([["x", "y"], ["x scaled", "y scaled"]])}
+    arrays |= {
+        "matrix": np.eye(2) * scales[:, None],
+        "image": POINTS.mean(axis=0) * [[1], [0.5], [0]],
+    }
+    arrays |= {"words": np.array(["raw", "scaled by 2"]), "signs": np.array([[1, 1], signs, signs])}
+    arrays |= {
+        "origin": np.array([[0.5, 0.2], [0.4, 0.3], [0.3, 0.4]]),
+        "basis": np.eye(2) / scales[:, None],
+    }
+    arrays |= {
+        "path": path * np.array([1.0, 0.9, 0.8])[:, None, None],
+        "iteration": np.arange(6) ** 2,
+    }
+    arrays |= {
+        "along": along,
+        "cost": 1 + along**2 + 2 * along[:, None] ** 2,
+        "lowest": 1.0,
+        "level": 7.0,
+    }
+    arrays |= {"lipschitz": np.array([9.0, 4.0, 1e-3]), "condition": np.array([50.0, np.nan, 1.5])}
+    arrays |= {
+        "iterations": np.array([1234, -1, 7]),
+        "most": np.array(5000),
+        "through": "the least cost",
+    }
+    return arrays
+
+
+def of_frame(frame: int, signs: tuple[int, int]) -> Any:
+    """Return a frame of a film as it is drawn for a GIF."""
+    size = (playing.GIF_SHAPE.width, playing.FRAME_HEIGHT)
+    with style.figure_style(playing.GIF_SHAPE):
+        figure = Figure(figsize=size, dpi=playing.GIF_SHAPE.dpi)
+        stage = playing._GifStage(figure, Reel(film_arrays(signs)), "a title, of several words")
+        stage.show(1)
+        stage.show(frame)
+    return figure
+
+
 LANDED = {"position": np.array([-0.5, 0.1, 0.9, 1.4, 2.1, 7.0])}
 TABLED = {"names": np.array([f"feature number {n} of many" for n in range(25)])}
 TABLED |= {"entries": np.linalg.qr(np.random.default_rng(2).standard_normal((25, 25)))[0]}
@@ -218,7 +267,7 @@ SPREAD |= {"names": np.array(["short", "$dollars", "a name of more than 18 lette
 
 PICTURES: dict[str, Callable[[], Any]] = {
     "fit": lambda: of_schemes(
-        fit, *(CURVES | {"prediction": power * CURVES["x"] ** power} for power in (1, 2))
+        fit, *(CURVES | {"prediction": CURVES["x"] ** power} for power in (1, 2, 2.01, 2.02))
     ),
     "features": lambda: of_schemes(features, SPREAD, SPREAD | {"all": np.array(3)}),
     "landing": lambda: of_schemes(landing, LANDED, LANDED | {"direction": np.array([0.5, 9])}),
@@ -258,6 +307,9 @@ PICTURES: dict[str, Callable[[], Any]] = {
         {"picture": np.abs(PIXELS).reshape(8, 8, 3) * 90, "aligned": PIXELS[:, :3] * 20}
         | {"round": PIXELS[:, 3:6] * 9},
     ),
+    "film": lambda: of_schemes(film, film_arrays((1, -1))),
+    "film, column": lambda: of_schemes(film, film_arrays((1, 1)), shape=COLUMN),
+    "film, a frame": lambda: of_frame(2, (-1, 1)),
     "data, one class": lambda: of_schemes(data, of_data(POINTS), of_data(POINTS * [1, 0.01], 1)),
     "histories": lambda: of_histories(
         FALLING, POINTS_OF | STARTS, {}, **TESTED, **BANDS, **COUNTED

@@ -8,7 +8,7 @@ from normbench import names
 from normbench.results.answer import closing
 from normbench.results.answer.headline import headline
 from normbench.results.compare import passes
-from normbench.results.compare.batch_gains import batch_table, saturated_batches
+from normbench.results.compare.batch_gains import batch_table
 from normbench.results.compare.reached import thresholds_that_hold
 from normbench.results.figures import batch_sizes, drawing, histories, phase_diagram
 from normbench.results.figures.base import material
@@ -29,36 +29,12 @@ def sweep(*counts, knee=11.0, sizes=SIZES):
     return Sweep("-", "s", frame.assign(**{names.KNEE.column: knee}))
 
 
-def test_a_table_has_passes_and_updates_by_batch():
-    table = batch_table(sweep(3, 4, 30).of_role("scheme"))
-    rows = table[table["scheme"] == "standard"]
-    assert rows[["batch", "passes", "updates"]].to_numpy().tolist() == [
-        [1, 3, 300],
-        [10, 4, 40],
-        [100, 30, 30],
-    ]
-    assert saturated_batches(table) == {"standard": 10, "pca_sphere": 10}
-    (said,) = closing.remarks(sweep(3, 4, 30), "x")
-    assert said == (
-        "Beyond a batch of 10 larger batches save less than half of the steps under pca_sphere; "
-        "under standard, 10."
-    )
-
-
-def test_a_batch_saves_less_than_half_up_to_twice_the_updates_and_counts_from_three_records():
-    """Of 100 points: 10 a batch are 10 updates a pass, so 6 passes are twice the 30 of all."""
-    assert saturated_batches(batch_table(sweep(9, 6, 30).of_role("scheme")))["standard"] == 10
-    assert "standard" not in saturated_batches(batch_table(sweep(9, 7, 30).of_role("scheme")))
-    assert saturated_batches(batch_table(sweep(9, 3, 30).of_role("scheme")))["standard"] == 10
-    assert "standard" not in saturated_batches(batch_table(sweep(9, 2, 30).of_role("scheme")))
-
-
 @pytest.mark.parametrize("sizes", [("1", "10", "10"), ("1", "None", "None")])
 def test_few_sizes_or_no_batch_say_nothing(sizes):
     assert closing.remarks(sweep(3, 30, 30, sizes=sizes), "x") == []
     assert drawing.figure(sweep(3, 30, 30, sizes=sizes), "x", "batch_sizes") is None
     full = sweep(3, sizes=("None",))
-    assert batch_table(full.of_role("scheme")).empty
+    assert batch_table(full, "x").empty
     assert drawing.figure(full, "x", "batch_sizes") is None
 
 

@@ -1,0 +1,66 @@
+"""Networks whose runs are shared among threads: the same costs to rounding."""
+
+from collections.abc import Callable
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+
+from normbench.engine.fast import threads
+from normbench.engine.network import Network
+from normbench.engine.problem import Array, Evaluation, Workspace
+
+# Numbers in the activations of a layer of all runs: below, a second thread takes longer to wake.
+PARALLEL_ACTIVATIONS = 300_000
+
+
+class ThreadedNetwork(Network):
+    """A `Network` on this program's threads, each with its own runs and its own memory."""
+
+    def evaluate(
+        self, weights: Array, with_gradient: bool = True, workspace: Workspace | None = None
+    ) -> Evaluation:
+        """See `Network.evaluate`."""
+        evaluate = super().evaluate
+
+        def evaluate_some(runs: slice, memory: Workspace) -> Evaluation:
+            return evaluate(weights[runs], with_gradient, memory)
+
+        fields = zip(*self._share(evaluate_some, len(weights), len(self.x), workspace))
+        return Evaluation(*map(_concatenate, fields))
+
+    def sum_gradients(
+        self, weights: Array, points: Array, is_recorded: bool, workspace: Workspace | None
+    ) -> Array:
+        """See `Network.sum_gradients`."""
+        sum_gradients = super().sum_gradients
+
+        def sum_some(runs: slice, memory: Workspace) -> Array:
+            return sum_gradients(weights[runs], points, is_recorded, memory)
+
+        return _concatenate(self._share(sum_some, len(weights), len(points), workspace))
+
+    def _share(
+        self,
+        work: Callable[[slice, Workspace], Any],
+        runs: int,
+        points: int,
+        workspace: Workspace | None,
+    ) -> list[Any]:
+        """Return what `work` returns for spans of runs, each on its own thread."""
+        workspace = {} if workspace is None else workspace
+        units = max(group.shape[0] for group in self.layout.groups)
+        # Autograd traces a cost of the user's own in one thread.
+        is_parallel = runs * points * units >= PARALLEL_ACTIVATIONS and hasattr(self.cost, "fused")
+        count = min(threads.available_threads(), runs) if is_parallel else 1
+        ends = [runs * number // count for number in range(count + 1)]
+        spans: list[tuple[slice, Any]] = [
+            (slice(*span), workspace.setdefault(("thread", number), {}))  # type: ignore[arg-type]
+            for number, span in enumerate(pairwise(ends))
+        ]
+        return threads.map_parallel(lambda span: work(*span), spans)
+
+
+def _concatenate(arrays: Any) -> Any:
+    """Return arrays `(runs, ..)` as one; None for None."""
+    return None if arrays[0] is None else np.concatenate(arrays)

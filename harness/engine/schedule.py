@@ -1,0 +1,46 @@
+"""Step sizes that shrink by a factor after every so many passes over the points."""
+
+from typing import Any
+
+import numpy as np
+
+from normbench.datasets.values import UserError, spell_setting
+from normbench.engine.problem import Array, Problem
+from normbench.engine.settings import Settings
+from normbench.optimizers import Optimizer
+from normbench.optimizers.contract import State, Update, zero_per_run
+
+
+def with_schedule(optimizer: Optimizer, settings: Settings, train: Problem) -> Optimizer:
+    """Return a step rule whose step size is `a factor^floor(k / n)` at pass k = 0, 1, ...
+
+    In full batches an iteration is a pass. The state counts the updates, behind the rule's own.
+    """
+    if settings.step_schedule is None:
+        return optimizer
+    passes, factor = settings.step_schedule
+    period = train.updates_before(int(passes) * settings.records_per_pass)
+
+    def init(weights: Array) -> State:
+        return (*optimizer.init(weights), zero_per_run(weights))
+
+    def step(
+        weights: Array, gradient: Array, state: State, step_size: Array, *objective: Any
+    ) -> Update:
+        *own_state, updates = state
+        size = step_size * np.power(factor, updates // period, dtype=step_size.dtype)
+        stepped, next_state = optimizer.step(weights, gradient, tuple(own_state), size, *objective)
+        return stepped, (*next_state, updates + 1)
+
+    note = f"the step size is multiplied by {factor:g} every {passes:g} passes"
+    notes = "; ".join(filter(None, (optimizer.note, note)))
+    return optimizer._replace(init=init, step=step, plain=False, note=notes)
+
+
+def check_schedule(settings: Settings, optimizer: Optimizer) -> None:
+    """Raise `UserError` for a schedule of step sizes that the optimizer chooses itself."""
+    if settings.step_schedule is not None and optimizer.gridless:
+        raise UserError(
+            f"{spell_setting('step_schedule', settings.step_schedule)}: the optimizer chooses its "
+            "own step sizes, as lbfgs does; use step_schedule=null"
+        )
