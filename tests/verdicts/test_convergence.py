@@ -346,7 +346,10 @@ def test_defaults_in_python_are_those_of_the_config():
     assert Search(**config["search"]) == Search()
     own = {"step_sizes", "start", "draws"}  # a grid by decades; zeros, where the cost allows it
     shared = {field.name for field in fields(Settings)} - own
-    assert Settings((1.0,), **{name: config[name] for name in shared}) == Settings((1.0,))
+    values = {
+        name: config[name] if name in config else config["normalizer"][name] for name in shared
+    }
+    assert Settings((1.0,), **values) == Settings((1.0,))
 
 
 @pytest.mark.parametrize(("stops", "left"), [((-1, -1), 4), ((-1, 2), 2), ((0, 3), 0)])
