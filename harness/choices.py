@@ -27,6 +27,7 @@ from normbench.optimizers import preconditioned as _preconditioned
 from normbench.synonyms import remedy
 
 CONF = Path(str(files("normbench.conf")))
+OF_STATISTICS = ("statistics", "window")  # settings beside the options of a scheme
 COLUMN_TRANSFORMER = "sklearn.compose.ColumnTransformer"
 ENTRY = re.compile(r"^(\w+):", re.MULTILINE)  # the key of an entry in the file of an option
 TARGET_LINE = re.compile(r"^_target_: *(\S+)", re.MULTILINE)
@@ -227,6 +228,8 @@ def build(group: str, choice: Mapping[str, Any], link: tuple[str, str] | None = 
     if group == "normalizer":
         arguments = {key: _range(value) for key, value in arguments.items()}
     columns = arguments.pop("columns", None) if group == "normalizer" else None
+    if group == "normalizer":  # what the engine fits the scheme on
+        arguments = {key: value for key, value in arguments.items() if key not in OF_STATISTICS}
     target = choice.get("_target_")
     factory = locate(group, target, setting)
     if target == COLUMN_TRANSFORMER:

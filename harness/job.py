@@ -33,6 +33,7 @@ from normbench.engine.scheme.sparse import check_sparse
 from normbench.engine.scheme.under import Under
 from normbench.engine.settings import Settings
 from normbench.engine.start import same_function, starts
+from normbench.engine.statistics import FITTED, Statistics, check_statistics
 from normbench.engine.targets import check_cost, check_curvature, encoded, scores_of
 from normbench.measures.contract import Findings, FinishedJob
 from normbench.measures.judged import judge_descent
@@ -173,6 +174,8 @@ def _check(job: Job) -> None:
     if job.model is not None:
         points, cost_traits = (data.x, data.x_test), traits(job.cost)
         check_model(job.model, job.settings, points, job.optimizer, job.l2_in, cost_traits)
+    l2_in = job.l2_in if job.l2 else ""
+    check_statistics(job.settings.statistics, data.x, job.settings.fold, l2_in, data.fit_on)
     check_scheme(job.normalizer)
     check_sparse(job.normalizer, data.x, job.settings.fold)
     check_penalty(job.l2, job.l2_in, job.normalizer)
@@ -359,10 +362,16 @@ def _problems(job: Job, z: Rows, z_test: Rows) -> tuple[Problem, Problem | None]
         return objective(job.engine, job.cost, *arguments)
 
     whole = build_problem(z, data.y, held_out=False)
-    train: Problem = whole
-    if batches is not None:
-        train = in_batches(job.engine, whole, batches)
-    return train, build_problem(z_test, data.y_test, held_out=True) if len(z_test) else None
+    test = build_problem(z_test, data.y_test, held_out=True) if len(z_test) else None
+    if batches is None:
+        return whole, test
+    train = in_batches(job.engine, whole, batches)
+    if job.settings.statistics == FITTED:
+        return train, test
+    moving = job.settings.statistics, job.settings.window, deepcopy(job.normalizer)
+    statistics = Statistics(*moving, data.x, train.batches, z.dtype, z.shape[1])
+    train = replace(train, statistics=statistics, raw=data.x)
+    return train, replace(train, inner=test, raw=data.x_test) if test else None
 
 
 def _with_findings(step: Step, findings: Findings, number: int) -> Step:

@@ -256,6 +256,9 @@ THRESHOLD_BEST = Metric("theory/step_threshold_best", "2/L at the best weights")
 KNEE = Metric("theory/batch_knee", "batch beyond which larger ones gain little", "points")
 BATCH_STEP = Metric("theory/batch_step", "largest stable step of the batch, about")
 BATCH_STEP_EXACT = Metric("theory/batch_step_exact", "largest step stable in mean square")
+DISTURBANCE = Metric(
+    "theory/statistics_disturbance", "how far a batch's statistics move its points", "share"
+)
 NOISE_FLOOR = Metric("theory/noise_floor", "excess at which the step hovers, with replacement")
 CONDITION = Metric("theory/condition_number", "condition number")
 CONDITION_LIMIT = Metric("theory/condition_limit", "condition number, from below")

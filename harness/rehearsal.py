@@ -66,6 +66,8 @@ def _short(job: Job) -> Job:
         starts=1,
         iterations=0,
         batch=None,
+        statistics="fitted",
+        window=None,
         records_per_pass=1,
         record=(),
         theory="none",

@@ -26,6 +26,7 @@ from normbench.datasets.values import (
 
 NAMED_STARTS = ("zeros", "normal", "same_function")
 RANDOM_STARTS = NAMED_STARTS[1:]  # starts that a seed draws, so that there can be several
+STATISTICS = ("fitted", "batch", "running", "window")
 BATCH_ORDERS = ("shuffled", "once", "cyclic", "replacement")
 MAX_STEP_SIZES = 1000
 # The parts of the identity of a job: its descent, its requested measures, its rules of judging.
@@ -285,6 +286,11 @@ def _batch(name: str, value: Any) -> int | None:
         raise UserError(f"{error}, of points, or null for all") from None
 
 
+def _window(name: str, value: Any) -> int | None:
+    """Return a positive number of points, or None."""
+    return value if value is None else check_integer(name, value, at_least=1)
+
+
 def _checkpoint(name: str, value: Any) -> Any:
     """Return positive seconds, or None."""
     try:
@@ -329,6 +335,11 @@ def _is_batched(params: Mapping[str, Any]) -> bool:
 def _is_full_batch(params: Mapping[str, Any]) -> bool:
     """Return whether a step sees all points."""
     return not _is_batched(params)
+
+
+def _has_moving_statistics(params: Mapping[str, Any]) -> bool:
+    """Return whether a scheme learns from other points at each step."""
+    return params.get("normalizer.statistics", STATISTICS[0]) != STATISTICS[0]
 
 
 def _draws_batches(params: Mapping[str, Any]) -> bool:
@@ -664,7 +675,37 @@ TABLE = (
         "1), names or positions; null: all",
         used=lambda params: str(params.get("normalizer.columns")) != "None",
     ),
+    Setting(
+        "normalizer.statistics",
+        Role.SCHEME,
+        STATISTICS[0],
+        "the points that a scheme learns from: fitted (all), batch (those of the step), running "
+        "(those seen so far) or window (the last normalizer.window)",
+        partial(check_choice, choices=STATISTICS),
+        _has_moving_statistics,
+    ),
+    Setting(
+        "normalizer.window",
+        Role.SCHEME,
+        None,
+        "how many points statistics=window learns from",
+        _window,
+        _has_moving_statistics,
+    ),
     Setting("normalizer.*", Role.SCHEME, OF_OPTIONS, "options of a scheme"),
+    *(  # what is normalized inside a model is compared, as schemes are
+        Setting(
+            name, Role.SCHEME, OF_OPTIONS, "how a model normalizes", used=_has_model, python=False
+        )
+        for name in (
+            "model.normalize",
+            "model.place",
+            "model.affine",
+            "model.groups",
+            "model.signs",
+            "model.newton_iterations",
+        )
+    ),
     Setting("model.*", Role.PROBLEM, OF_OPTIONS, "options of a model", used=_has_model),
     Setting("optimizer.*", Role.DESCENT, OF_OPTIONS, "options of an optimizer"),
     Setting("tracking.*", Role.LOCATION, OF_OPTIONS, "where runs are recorded", **COMMAND_ONLY),

@@ -1,5 +1,6 @@
 """The documentation's pages: their links, and their build without a warning."""
 
+import fcntl
 import importlib
 import re
 import subprocess
@@ -200,14 +201,17 @@ def test_a_study_of_the_textbook_comes_to_what_the_page_says(command, imported, 
 
 
 @pytest.fixture(scope="module")
-def built(tmp_path_factory):
-    """Build the pages in a folder; comparisons that `make docs` has recorded are reused."""
+def built():
+    """Build the pages as `make docs` does, and where: what it has built stays as it is."""
     pytest.importorskip("sphinx", reason="make docs installs it")
-    folder = tmp_path_factory.mktemp("built")
+    folder = ROOT / "outputs" / "docs"
+    folder.mkdir(parents=True, exist_ok=True)
     build = [sys.executable, "-m", "sphinx", "-q", "-W", "--keep-going", "-b", "html"]
-    completed = subprocess.run(
-        [*build, str(DOCS), str(folder)], capture_output=True, text=True, cwd=ROOT
-    )
+    with (ROOT / "outputs" / "docs.lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)  # tests of this file may be of two processes
+        completed = subprocess.run(
+            [*build, str(DOCS), str(folder)], capture_output=True, text=True, cwd=ROOT
+        )
     assert completed.returncode == 0, completed.stderr
     return folder
 

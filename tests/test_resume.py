@@ -15,6 +15,7 @@ pytestmark = pytest.mark.slow
 
 NAME = "breast_cancer-softmax"
 STEP = "step_sizes=[1]"
+BARE = "figures=[]"  # half of a small command's time is its figures and the report
 
 
 def client(folder):
@@ -85,7 +86,7 @@ def test_a_larger_sweep_reuses_the_smaller_and_lists_both(command, tmp_path):
 
 
 def test_a_changed_setting_and_reuse_false_run_again_and_a_twin_does_not(command, tmp_path):
-    words = ("normalizer=standard", STEP)
+    words = ("normalizer=standard", STEP, BARE)
     assert command(*words, "iterations=5").returncode == 0
     assert "reused" not in command(*words, "iterations=6").stdout
     assert "reused" not in command(*words, "iterations=5", "reuse=false").stdout
@@ -98,7 +99,7 @@ def test_a_changed_setting_and_reuse_false_run_again_and_a_twin_does_not(command
 
 
 def test_a_job_is_taken_where_all_that_is_asked_is_recorded(command, tmp_path):
-    words = ("normalizer=standard", STEP, "iterations=5")
+    words = ("normalizer=standard", STEP, BARE, "iterations=5")
     assert command(*words, "record=[path]").returncode == 0
     # Less is asked, and the seed draws nothing: the start is zero and no point is held out.
     for less in ((), ("seed=3", "dataset.split_seed=4", "search.width=0.1")):
@@ -109,7 +110,7 @@ def test_a_job_is_taken_where_all_that_is_asked_is_recorded(command, tmp_path):
 
 
 def test_other_rules_judge_what_is_recorded_and_descend_for_what_is_not(command, tmp_path):
-    words = ("normalizer=standard", "step_sizes=[0.1,1]", "iterations=20")
+    words = ("normalizer=standard", "step_sizes=[0.1,1]", "iterations=20", BARE)
     assert command(*words, "record=[path]").returncode == 0
     loose = ("rules.variation=0.9", "rules.excess=0.9")
     for more in (loose, (*loose, "shown_step=0.1"), (*loose, "shown_step=0.1", "record=[path]")):
@@ -165,7 +166,7 @@ def test_a_password_in_a_word_that_hydra_cannot_read_is_not_told(command, tmp_pa
 
 
 def test_the_folder_of_a_sweep_may_be_used_again(command, tmp_path):
-    words = ("normalizer=standard", STEP, "hydra.sweep.dir='outputs/a b;c'")
+    words = ("normalizer=standard", STEP, BARE, "hydra.sweep.dir='outputs/a b;c'")
     assert command(*words, "iterations=5").returncode == 0
     second = command(*words, "iterations=6")
     assert second.returncode == 0, second.stderr
@@ -263,20 +264,20 @@ def test_the_dashboard_is_this_machines_alone():
 
 def test_what_no_start_stands_for_is_recorded_and_reused(command, tmp_path):
     """So what was recorded with start=zeros is not descended again under the default."""
-    words = ("normalizer=standard", "iterations=5", STEP)
+    words = ("normalizer=standard", "iterations=5", STEP, BARE)
     assert command(*words, "start=zeros").returncode == 0
     assert "reused 1 of 1" in command(*words).stdout
-    drawn = ("cost=perceptron", "normalizer=standard,quantile", "iterations=5", STEP)
+    drawn = ("cost=perceptron", "normalizer=standard,quantile", "iterations=5", STEP, BARE)
     first = command(*drawn)
     assert "make that function, so start=normal draws another" in first.stdout.replace("\n", " ")
     schemes = of_role(client(tmp_path), "breast_cancer-perceptron", "scheme")
     starts = {run.data.params["normalizer"]: run.data.params["start"] for run in schemes}
     assert starts == {"standard": "same_function", "quantile": "normal"}
     told = command(
-        "cost=perceptron", "iterations=5", STEP, *words[:1], "start=same_function"
+        "cost=perceptron", "iterations=5", STEP, BARE, *words[:1], "start=same_function"
     ).stdout
     assert "reused 1 of 1" in told
-    other = command("cost=perceptron", "iterations=5", STEP, *words[:1], "seed=1").stdout
+    other = command("cost=perceptron", "iterations=5", STEP, BARE, *words[:1], "seed=1").stdout
     assert "reused" not in other
 
 

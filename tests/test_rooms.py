@@ -97,7 +97,7 @@ results.report
 results.studies
     modules: normbench.results.studies
     imports: results.answer results.compare results.store results.safe names
-    libraries: numpy pandas scipy
+    libraries: numpy pandas scipy sklearn
 
 results.pages
     modules: normbench.results.pages

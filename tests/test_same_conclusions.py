@@ -44,7 +44,8 @@ def concluded(folder, kernel, threads, cost):
     """Return the tables of one comparison as text, made with these kernels and threads."""
     words = (f"cost={cost}", "iterations=100")
     data = f"dataset={','.join(DATA[cost])}"
-    under(folder, kernel, threads, data, f"normalizer={','.join(SCHEMES)}", *words)
+    schemes = f"normalizer={','.join(SCHEMES)}"
+    under(folder, kernel, threads, data, schemes, *words, "figures=[]")
     store = f"sqlite:///{folder}/mlflow.db"
     sweep = runs.load(store, runs.last_sweep_ids(store)[1])
     found = {"summary": tables.summary(sweep).drop(columns=CLOCKS)}
@@ -75,7 +76,7 @@ def under(folder, kernel, threads, *words):
 
 def printed(folder, kernel, threads, *words):
     """Return what a command prints under these kernels and threads, without times and places."""
-    text = under(folder, kernel, threads, *words)
+    text = under(folder, kernel, threads, *words, "figures=[]")
     text = text.partition("\nfiles ")[0]
     # A column of seconds, which a table has where a job took some.
     return re.sub(r" +(\d+\.\d\d|seconds)$", "", text, flags=re.MULTILINE)

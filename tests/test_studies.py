@@ -1,6 +1,7 @@
 """Every study of the textbook runs, its iterations cut down, and ends in what it promises."""
 
 import re
+from math import prod
 
 import pytest
 from omegaconf import OmegaConf
@@ -53,7 +54,7 @@ def test_a_study_runs_and_draws_its_figures(command, tmp_path, name):
     assert not table["measured"].str.contains("failed|diverged at").any()
     params = described(name)["hydra"]["sweeper"]["params"]
     swept = [str(values).split(",") for values in params.values()]
-    assert len(table) == len(swept[0]) * (len(swept[1]) if len(swept) > 1 else 1)
+    assert len(table) == prod(map(len, swept))
 
 
 @pytest.mark.usefixtures("with_store")

@@ -45,6 +45,7 @@ def sweep(tmp_path_factory, empty_store):
         "search.critical=true",
         "record=[sharpness]",
         "rules.excess=0.4",
+        "figures=[]",
     )
     assert done.returncode == 0, done.stderr
     store = f"sqlite:///{folder}/mlflow.db"
@@ -204,7 +205,7 @@ def test_python_and_the_command_line_agree_on_the_verdicts(tmp_path):
 
     from normbench import compare
 
-    done = run(tmp_path, "step_sizes=[0.001,1,100]", "iterations=60")
+    done = run(tmp_path, "step_sizes=[0.001,1,100]", "iterations=60", "figures=[]")
     assert done.returncode == 0, done.stderr
     store = f"sqlite:///{tmp_path}/mlflow.db"
     steps = load(store, last_sweep_ids(store)[1]).of_role("step")

@@ -15,5 +15,6 @@ __all__ = [
     "schedule",
     "settings",
     "start",
+    "statistics",
     "targets",
 ]

@@ -78,6 +78,12 @@ class Batches:
         end = self.points if is_last else (first + self.stretch) * self.size
         return Stretch(begin + first, drawn[first * self.size : end])
 
+    def points_of(self, update: int) -> Indices:
+        """Return the indices of the points of an update."""
+        stretch = self.stretch_of(update)
+        begin = (update - stretch.first) * self.size
+        return stretch.points[begin : begin + self.size]
+
     def _block_of(self, begin: int, number: int, position: int) -> Stretch:
         """Return the block at a position of a pass."""
         blocks = -(-self.updates_per_pass // self.stretch)

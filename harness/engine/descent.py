@@ -82,13 +82,14 @@ def descend(
                     midway = _update(midway, gradient, optimizer, step_sizes_by_run)
                     continue
                 with_gradient = train.full_batch and k < iterations
-                evaluation = train.evaluate(midway.weights, with_gradient, workspace)
+                recorded = train.at(midway.updates)
+                evaluation = recorded.evaluate(midway.weights, with_gradient, workspace)
                 finite = _find_finite(evaluation)
                 histories.diverged_at[midway.alive[~finite]] = k
                 remaining, evaluation, step_sizes_by_run = _select_runs(
                     finite, midway, evaluation, step_sizes_by_run
                 )
-                histories.write(k, remaining.alive, evaluation, remaining.weights)
+                histories.write(remaining, evaluation)
                 if leave:
                     stays = ~leave(k, remaining.alive, evaluation.costs)
                     remaining, evaluation, step_sizes_by_run = _select_runs(

@@ -67,12 +67,11 @@ class GrowingHistories:
         self.last = last
         self.memory: Workspace = {}  # of the test points' evaluation
 
-    def write(
-        self, k: int, alive: NDArray[np.int64], evaluation: Evaluation, weights: Array
-    ) -> None:
+    def write(self, midway: Midway, evaluation: Evaluation) -> None:
         """Record iteration k of the remaining runs, on the training and the test points."""
+        k, alive, weights = midway.k, midway.alive, midway.weights
         self.final[alive] = weights
-        test = self.problems[1]
+        test = self.problems[1].at(midway.updates) if self.problems[1] else None
         test_evaluation = (
             test.evaluate(weights, False, self.memory) if test and len(alive) else None
         )

@@ -9,8 +9,17 @@ from autograd.core import make_vjp
 from normbench.datasets.on_disk.points import Rows, rows_per_block
 from normbench.engine.batches import Batches
 from normbench.engine.hessian import Effort, Hessian, weighted
-from normbench.engine.problem import QUIET, Array, Cost, Evaluation, Linear, Workspace
+from normbench.engine.problem import (
+    QUIET,
+    Array,
+    Cost,
+    Evaluation,
+    Linear,
+    Problem,
+    Workspace,
+)
 from normbench.engine.scheme.under import Under
+from normbench.engine.statistics import Statistics
 
 STRETCH_BYTES = 1 << 20  # of points that are copied together: they stay in a processor's cache
 
@@ -21,11 +30,14 @@ class Minibatch:
 
     The gradient of a batch of m points is their sum over m, plus the penalty's; of a smaller last
     batch it is the sum over m as well, so that all points of a pass count alike, and the penalty's
-    is m'/m of it. inner: the Problem of all points.
+    is m'/m of it. inner: the Problem of all points. statistics: those of the scheme where they
+    move with the batches; raw: the points before the scheme `(P, N)` then.
     """
 
     inner: Linear
     batches: Batches
+    statistics: Statistics | None = None
+    raw: Array | None = None
 
     @classmethod
     def around(cls, inner: Linear, batches: Batches) -> Self:
@@ -63,7 +75,8 @@ class Minibatch:
     @property
     def order(self) -> str:
         """See `Problem.order`."""
-        return self.batches.description
+        description = self.batches.description
+        return f"{description} {self.statistics.description}" if self.statistics else description
 
     @property
     def effort(self) -> Effort:
@@ -73,6 +86,15 @@ class Minibatch:
     def updates_before(self, record: int) -> int:
         """See `Problem.updates_before`."""
         return self.batches.updates_before(record)
+
+    def at(self, updates: int) -> Problem:
+        """Return the problem of all points under the scheme of the latest update."""
+        scheme = self.statistics.scheme_after(updates) if self.statistics else None
+        if scheme is None:
+            return self.inner
+        assert self.statistics is not None
+        assert self.raw is not None
+        return self.inner.on(self.statistics.transform(scheme, self.raw), self.inner.l2)
 
     def evaluate(
         self, weights: Array, with_gradient: bool = True, workspace: Workspace | None = None
@@ -116,7 +138,11 @@ class Minibatch:
         size = self.batches.size
         begin = (update - int(memory["stretch"][0])) * size
         span = slice(begin, begin + size)
-        return memory["stretch/points"][span], memory["stretch/targets"][span]
+        extended, targets = memory["stretch/points"][span], memory["stretch/targets"][span]
+        z = self.statistics.of_batch(update) if self.statistics else None
+        if z is not None:
+            extended[:, 1:] = z
+        return extended, targets
 
     def _read(self, update: int, memory: Workspace) -> None:
         """Copy the stretch of an update to the workspace."""

@@ -11,7 +11,7 @@ from normbench.engine.batches import CYCLIC, Batches
 from normbench.engine.hessian import Effort, Hessian
 from normbench.engine.network import Model, Network
 from normbench.engine.problem import QUIET, Array, Evaluation, Problem, Workspace
-from normbench.engine.settings import Settings
+from normbench.engine.settings import FITTED, Settings
 from normbench.models.layout import AFFINE_KINDS, Layout
 from normbench.models.network import ALL, BATCH, RUNNING
 from normbench.optimizers import Optimizer
@@ -94,6 +94,10 @@ class NetworkSteps:
     def updates_before(self, record: int) -> int:
         """See `Problem.updates_before`."""
         return self.batches.updates_before(record)
+
+    def at(self, updates: int) -> "NetworkSteps":
+        """Return this problem, which no update changes."""
+        return self
 
     def evaluate(
         self, weights: Array, with_gradient: bool = True, workspace: Workspace | None = None
@@ -195,6 +199,11 @@ def check_model(
     remedies = [
         (settings.start == "same_function", "start=same_function", "start=null"),
         (settings.fold, "fold=true", "fold=false"),
+        (
+            settings.statistics != FITTED,
+            f"normalizer.statistics={settings.statistics}",
+            f"normalizer.statistics={FITTED}",
+        ),
         (not isinstance(points[0], np.ndarray), "points that are not in memory", "dense points"),
         (l2_in != "transformed", f"cost.l2_in={l2_in}", "cost.l2_in=transformed"),
         (optimizer.scheme is not None, "optimizer=preconditioned", "optimizer=gradient_descent"),

@@ -81,6 +81,9 @@ class Problem(Protocol):
     def updates_before(self, record: int) -> int:
         """Return the number of updates before record k; in full batches there are k."""
 
+    def at(self, updates: int) -> "Problem":
+        """Return the problem that is recorded after so many updates; in full batches itself."""
+
     def evaluate(
         self, weights: Array, with_gradient: bool = True, workspace: Workspace | None = None
     ) -> Evaluation:
@@ -187,6 +190,10 @@ class Objective:
     def updates_before(self, record: int) -> int:
         """Return the number of updates before a record: one for each before it."""
         return record
+
+    def at(self, updates: int) -> "Objective":
+        """Return this problem, which no update changes."""
+        return self
 
     @property
     def points(self) -> Rows:

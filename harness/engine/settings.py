@@ -4,9 +4,16 @@ from dataclasses import dataclass, fields
 from typing import Any
 
 from normbench import settings
-from normbench.datasets.values import FLOAT64_BYTES, UserError, refuse_larger, spell_setting
-from normbench.settings import RANDOM_STARTS, default
+from normbench.datasets.values import (
+    FLOAT64_BYTES,
+    UserError,
+    format_value,
+    refuse_larger,
+    spell_setting,
+)
+from normbench.settings import RANDOM_STARTS, STATISTICS, default
 
+FITTED, _, _, WINDOW = STATISTICS
 HISTORIES_PER_RUN = 4  # of a run: costs and counts, of the training and of the test points
 
 
@@ -25,9 +32,10 @@ class Settings:
     the seeds that drew the data: another draw has other starts; zeros change nothing. fold: make no
     copy of the points under the scheme; the numbers are the same to rounding. batch: how many
     points a step sees, None for all; iterations are then passes over the points, each recorded
-    `records_per_pass` times, and there are no shadows and no finer step sizes. batch_order,
-    batch_seed: see `engine.batches`. step_schedule: passes and a factor, see
-    `engine.schedule`; None for step sizes that stay. Raises `UserError`.
+    `records_per_pass` times (without a batch each step is recorded once), and there are no shadows
+    and no finer step sizes. batch_order, batch_seed: see `engine.batches`. step_schedule: passes
+    and a factor, see `engine.schedule`; None for step sizes that stay. statistics, window: see
+    `engine.statistics`. Raises `UserError`.
     """
 
     step_sizes: tuple[float, ...]
@@ -49,6 +57,8 @@ class Settings:
     batch_order: str = default("batch_order")
     batch_seed: int = default("batch_seed")
     records_per_pass: int = default("records_per_pass")
+    statistics: str = default("normalizer.statistics")
+    window: int | None = default("normalizer.window")
     step_schedule: tuple[int, float] | None = default("step_schedule")
 
     def __post_init__(self) -> None:
@@ -64,11 +74,9 @@ class Settings:
         if self.batch is not None:
             object.__setattr__(self, "shadows", False)
             object.__setattr__(self, "refine", False)
-        elif self.records_per_pass > 1:
-            raise UserError(
-                f"records_per_pass={self.records_per_pass}: without a batch every step is "
-                "recorded; set batch, such as batch=200, or leave records_per_pass out"
-            )
+        else:  # every step is recorded
+            object.__setattr__(self, "records_per_pass", 1)
+        self._check_statistics()
         runs = len(self.step_sizes) * self.starts
         refuse_larger(
             f"iterations={self.iterations}, starts={self.starts}, "
@@ -81,6 +89,27 @@ class Settings:
             raise UserError(
                 f"starts={self.starts}: {spell_setting('start', self.start)} is the same start "
                 f"every time; use {random_starts} with several starts"
+            )
+
+    def _check_statistics(self) -> None:
+        """Raise `UserError` for moving statistics without a batch, and for a window apart."""
+        for name in ("statistics", "window"):
+            settings.check(f"normalizer.{name}", getattr(self, name))
+        if self.statistics != FITTED and self.batch is None:
+            raise UserError(
+                f"normalizer.statistics={self.statistics}: is of steps that see a batch; set "
+                "batch, such as batch=200, or use statistics=fitted"
+            )
+        if self.statistics != FITTED and self.start == "same_function":
+            raise UserError(
+                f"normalizer.statistics={self.statistics}: the function of start=same_function "
+                "moves with the statistics; use start=zeros, or start=normal"
+            )
+        if (self.statistics == WINDOW) != (self.window is not None):
+            raise UserError(
+                f"normalizer.window={format_value(self.window)}: statistics={self.statistics}; "
+                "a number of points belongs to statistics=window, such as normalizer.window=1000, "
+                "and to no other"
             )
 
     @property

@@ -1,6 +1,7 @@
 """The largest curvature L and the threshold `2/L`, as theory predicts them before the descent."""
 
 from normbench import names
+from normbench.engine.statistics import RUNNING, WINDOW
 from normbench.measures.contract import Findings, FinishedJob, Measure
 from normbench.theory.spectra import effective_rank, step_threshold
 
@@ -8,6 +9,10 @@ UNKNOWN = float("nan")
 BATCHES = (
     "a step sees a batch of the points: 2/L is that of all points, and neither finer step sizes "
     "nor shadows were descended"
+)
+MOVING = (
+    "statistics={statistics}: costs are those of all points under the scheme of the latest step, "
+    "whose function moves without a step; theory and other measures are of statistics=fitted"
 )
 
 
@@ -53,6 +58,9 @@ def take(job: FinishedJob) -> Findings:
     }
     if job.judged_descent.train.order:  # empty where every update sees all points
         notes.append(BATCHES)
+        statistics = job.judged_descent.settings.statistics
+        if statistics in (RUNNING, WINDOW):
+            notes.append(MOVING.format(statistics=statistics))
         tags[names.BATCHED.key] = str(job.judged_descent.optimizer.plain).lower()
     return Findings(metrics, tags, notes=tuple(notes))
 

@@ -49,7 +49,7 @@ WHITENINGS = (PCA, ZCA, NEWTON)
 NORMALIZATIONS = (NONE, BATCH, LAYER, WEIGHT_NORM, *WHITENINGS)
 BEFORE, AFTER = "before", "after"
 ALL, RUNNING = "all", "running"
-STATISTICS = (ALL, BATCH, RUNNING)
+EVALUATED_STATISTICS = (ALL, BATCH, RUNNING)
 FREE, FIXED = "free", "fixed"
 SOLVED = "solved"
 # The variance of a weight at the start, from the numbers of inputs and outputs of its layer.
@@ -116,7 +116,7 @@ class Mlp:
         check_choice("model.activation", self.activation, ACTIVATIONS)
         check_choice("model.normalize", self.normalize, NORMALIZATIONS)
         check_choice("model.place", self.place, (BEFORE, AFTER))
-        check_choice("model.statistics", self.statistics, STATISTICS)
+        check_choice("model.statistics", self.statistics, EVALUATED_STATISTICS)
         check_choice("model.signs", self.signs, (FREE, FIXED))
         check_integer("model.newton_iterations", self.newton_iterations, at_least=1)
         check_integer("model.groups", self.groups, at_least=1)

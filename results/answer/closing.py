@@ -19,7 +19,7 @@ from normbench.results.answer.ranking import (
     ranking_criterion,
     with_final_cost,
 )
-from normbench.results.compare import batch_gains, problems
+from normbench.results.compare import batch_gains, passes, problems
 from normbench.results.compare.merging import REPEATS, every_job, merged, unmerged
 from normbench.results.compare.reached import (
     counts,
@@ -49,7 +49,7 @@ def question(sweep: Sweep, experiment: str) -> str:
     if problems.without_descent(schemes).all():
         auxiliary = "does" if len(schemes) == 1 else "do"
         return f"What {auxiliary} {labels_text} make of the points of {experiment}?"
-    budget_text = problems.budget(schemes)
+    budget_text = passes.budget(schemes)
     budget_text = f" {budget_text}" if budget_text else ""
     if counts(schemes).any():
         if len(schemes) == 1:
@@ -86,7 +86,7 @@ def sentence(sweep: Sweep, experiment: str) -> str:
     if finite_schemes.empty:
         return _no_answer(sweep, experiment)
     criterion, ranks = ranking_criterion(finite_schemes), rank_rows(finite_schemes)
-    end_text = problems.budget(schemes).replace("in ", "After ", 1) or "At the end"
+    end_text = passes.budget(schemes).replace("in ", "After ", 1) or "At the end"
     excess_owner = "its own" if _minima_differ(finite_schemes) else "the"
     ranking_text = "; ".join(_rank_text(rows, criterion, excess_owner) for rows in ranks)
     name = f"by_{criterion}" if len(ranks) > 1 else "one_place"

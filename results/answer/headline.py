@@ -16,6 +16,7 @@ from normbench.results.answer.ranking import (
     with_final_cost,
 )
 from normbench.results.compare.merging import merged
+from normbench.results.compare.passes import count_text
 from normbench.results.compare.reached import excess_left, with_lowest_seen
 from normbench.results.store.rows import shared_value
 from normbench.results.store.runs import Sweep
@@ -94,7 +95,11 @@ def describe_race(sweep: Sweep, experiment: str, race: Race) -> list[Sentence]:
         "what": achievement.complement,
         "others": other_clauses,
     }
-    fields |= {"count": _iterations_text(race, race.fastest_schemes), "over": _medians_note(race)}
+    unit = race.unit.of(race.fewest_iterations)
+    fields |= {
+        "count": _iterations_text(race, race.fastest_schemes, f" {unit}"),
+        "over": _medians_note(race),
+    }
     if is_alone:
         return [make_sentence("takes", who=fastest_text, **fields)]
     if not race.undecided_schemes:
@@ -123,7 +128,7 @@ def _undecided_sentence(race: Race, fastest_text: str) -> Sentence:
     else:
         doubt = "show no difference"
     return make_sentence(
-        "fastest_open", schemes=schemes_text, splits=f"{race.splits} splits", doubt=doubt
+        "fastest_open", schemes=schemes_text, splits=f"{race.splits} {race.sample}", doubt=doubt
     )
 
 
@@ -216,7 +221,7 @@ def _other_schemes(race: Race) -> Iterable[str]:
         if np.isfinite(count):
             need = "needs" if len(schemes) == 1 else "need"
             yield CLAUSES["needs"].format(
-                labels=labels, need=need, count=_iterations_text(race, schemes, "")
+                labels=labels, need=need, count=_iterations_text(race, schemes)
             )
         elif reason == names.FAILED:
             yield CLAUSES["job_failed"].format(labels=labels)
@@ -225,23 +230,23 @@ def _other_schemes(race: Race) -> Iterable[str]:
         else:
             name = "perhaps_not" if reason else "not_there"
             grid = " on this grid" if _has_grid_only(race, schemes) else ""
-            yield CLAUSES[name].format(labels=labels, within=_budget_text(race, ""), grid=grid)
+            within = "" if race.budget is None else f" in {race.budget}"
+            yield CLAUSES[name].format(labels=labels, within=within, grid=grid)
 
 
-def _iterations_text(race: Race, schemes: Sequence[str], unit: str = " iterations") -> str:
+def _iterations_text(race: Race, schemes: Sequence[str], unit: str = "") -> str:
     """Return the iterations of equal schemes with their step sizes: 12 iterations (step size 10).
 
     The number is an upper bound where only the step sizes of the grid were tried.
     """
     count = race.iterations[schemes[0]]
-    unit = unit[:-1] if count == 1 else unit
     bound = "at most " if _has_grid_only(race, schemes) else ""
     steps = race.steps[list(schemes)]
     sizes = list(dict.fromkeys(f"{step:.3g}" for step in steps)) if steps.notna().all() else []
     step_text = (
         f" (step size{'s' if len(sizes) > 1 else ''} {join_phrases(sizes)})" if sizes else ""
     )
-    return f"{bound}{count:.0f}{unit}{step_text}"
+    return f"{bound}{count_text(count)}{unit}{step_text}"
 
 
 def _grid_note(race: Race) -> str:
@@ -254,16 +259,14 @@ def _has_grid_only(race: Race, schemes: Sequence[str]) -> bool:
     return bool(race.refined.any() and not race.refined[list(schemes)].all())
 
 
-def _budget_text(race: Race, unit: str = " iterations") -> str:
+def _budget_text(race: Race) -> str:
     """Return the budget of iterations in words; empty where it differs between jobs."""
-    if race.budget is None:
-        return ""
-    return f" in {race.budget}{unit[:-1] if race.budget == 1 else unit}"
+    return "" if race.budget is None else f" in {race.budget} {race.unit.of(race.budget)}"
 
 
 def _medians_note(race: Race) -> str:
     """Return the number of splits that a median is over, or nothing for one split."""
-    return f" (medians of {race.splits} splits)" if race.splits > 1 else ""
+    return f" (medians of {race.splits} {race.sample})" if race.splits > 1 else ""
 
 
 def compare_problems(sweep: Sweep, by_experiment: Mapping[str, Sequence[Race]]) -> Sentence:

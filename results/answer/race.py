@@ -7,7 +7,7 @@ import numpy as np
 import pandas as pd
 
 from normbench import names
-from normbench.results.compare import comparisons, evidence, problems
+from normbench.results.compare import comparisons, evidence, passes, problems
 from normbench.results.compare.merging import unmerged
 from normbench.results.compare.reached import compared, counts, goals, reached
 from normbench.results.store.rows import as_rows, number_in, shared_value
@@ -29,9 +29,10 @@ class Race:
     jobs failed or diverged. uncertain_schemes: schemes that may miss the target by rounding alone.
     undecided_schemes: schemes not shown to be slower than the fastest. boundary_schemes: those
     that would be shown to be slower, if their grids did not end too early.
-    splits: the number of splits. enough_splits: whether they could show a difference. by_count:
-    whether misclassified points are counted instead of the cost. budget: the iterations of each
-    job, None where they differ.
+    splits: the number of splits, or orders of batches; sample: which of the two. enough_splits:
+    whether they could show a difference. by_count: whether misclassified points are counted
+    instead of the cost. budget: the iterations of each job, None where they differ. unit: what
+    an iteration is, such as a pass over the points.
     """
 
     setting: str
@@ -44,9 +45,11 @@ class Race:
     undecided_schemes: Sequence[str]
     boundary_schemes: frozenset[str]
     splits: int
+    sample: str
     enough_splits: bool
     by_count: bool
     budget: int | None
+    unit: passes.Unit
 
     @property
     def fewest_iterations(self) -> float:
@@ -145,9 +148,11 @@ def _race(
         undecided_schemes=undecided_schemes,
         boundary_schemes=comparisons.boundary_schemes(pairs) if len(pairs) else frozenset(),
         splits=splits,
+        sample=problems.sample_name(jobs),
         enough_splits=splits >= evidence.fewest_values(max(len(pairs), 1)),
         by_count=bool(counts(jobs).any()),
         budget=int(float(budget)) if budget else None,
+        unit=passes.unit(jobs),
     )
 
 

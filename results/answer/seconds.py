@@ -5,7 +5,9 @@ from typing import Any
 import pandas as pd
 
 from normbench import names
-from normbench.results.compare.merging import merged
+from normbench.results.compare.merging import members_of, merged, unmerged
+from normbench.results.compare.problems import SCHEME_COLUMNS, scheme_runs
+from normbench.results.compare.reached import reached
 from normbench.results.store.rows import as_rows, number_in
 from normbench.results.store.runs import Sweep
 
@@ -24,25 +26,49 @@ def seconds(sweep: Sweep, target: str) -> pd.DataFrame:
         - an iteration: of one run, its share of the descent of the whole grid;
         - fit in iterations: the iterations of one run that take as long as the fit;
         - iterations to target, seconds to target: at the step size of the fewest iterations, the
-          seconds with those of the fit; NaN where the target was not reached.
+          seconds with those of the fit; NaN where the target was not reached. The target is the
+          same for all schemes, as in `reached`.
     """
-    rows = []
     runs = merged(sweep)
+    timed = [
+        row
+        for row in as_rows(runs.of_role(names.SCHEME))
+        if number_in(row, names.SECONDS_A_STEP.column) > 0
+    ]
+    if not timed:
+        return pd.DataFrame()
+    by_measure = {
+        measure: _values_by_run(unmerged(sweep), target, measure)
+        for measure in ("iterations", "seconds")
+    }
+    rows = []
     several_experiments = len(sweep.experiments) > 1
-    for row in as_rows(runs.of_role(names.SCHEME)):
+    for row in timed:
         fit, iteration = (
             number_in(row, metric.column) for metric in (names.FIT_SECONDS, names.SECONDS_A_STEP)
         )
-        if not iteration > 0:
-            continue
+        members = members_of(runs, row["run_id"])
         table_row: dict[str, Any] = {"experiment": row["experiment"]} if several_experiments else {}
         table_row |= {
             "scheme": row["label"],
             "fit": fit,
             "an iteration": iteration,
             "fit in iterations": fit / iteration,
-            "iterations to target": number_in(row, names.reached(target).column),
-            "seconds to target": number_in(row, names.reached(target, "seconds").column),
         }
+        for measure, values in by_measure.items():
+            table_row[f"{measure} to target"] = _upper_median(values.reindex(members))
         rows.append(table_row)
     return pd.DataFrame(rows)
+
+
+def _values_by_run(sweep: Sweep, target: str, measure: str) -> "pd.Series[float]":
+    """Return what each scheme run takes to the common target, infinite where it never does."""
+    keys = [*SCHEME_COLUMNS, "split"]
+    table = reached([sweep], target, measure)[[*keys, "value"]]
+    return scheme_runs([sweep]).merge(table, on=keys).set_index("run_id")["value"]
+
+
+def _upper_median(values: "pd.Series[float]") -> float:
+    """Return the upper median, an order statistic; NaN where it is infinite or unknown."""
+    median = float(values.quantile(0.5, interpolation="higher"))
+    return median if median < float("inf") else float("nan")

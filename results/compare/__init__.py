@@ -7,6 +7,7 @@ __all__ = [
     "evidence",
     "heldout",
     "merging",
+    "passes",
     "problems",
     "reached",
 ]

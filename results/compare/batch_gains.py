@@ -3,11 +3,11 @@
 import pandas as pd
 
 from normbench import names
+from normbench.results.compare.passes import batch_size, records_per_pass
 from normbench.results.store.rows import as_rows
 
 BATCH_COLUMNS = ["scheme", "normalizer", "batch", "passes", "updates", "stable", "knee", "records"]
 BATCH, POINTS, TARGET = names.setting("batch"), "train_points", "1e-2"
-RECORDS = names.setting("records_per_pass")
 FEWEST_SIZES = 3  # sizes of a batch: of fewer, nothing is said
 FEWEST_RECORDS = 3  # to the target: after fewer, nobody knows how many updates it took
 
@@ -27,14 +27,13 @@ def batch_table(schemes: pd.DataFrame) -> pd.DataFrame:
     rows = []
     for row in as_rows(schemes):
         points = pd.to_numeric(row[POINTS], errors="coerce")
-        batch = pd.to_numeric(row[BATCH], errors="coerce")
-        batch = points if pd.isna(batch) else batch
-        passes = float(row.get(names.reached(TARGET).column, float("nan")))
+        batch = batch_size(row)
+        count = float(row.get(names.reached(TARGET).column, float("nan")))
         stable = row.get(names.LARGEST_CONVERGENT.column, float("nan"))
         knee = row.get(names.KNEE.column, float("nan"))
-        updates = passes * -(-points // batch)
-        records = passes * float(row.get(RECORDS, 1))
-        sizes = batch, passes, updates, stable, knee, records
+        updates = count * -(-points // batch)
+        records = count * records_per_pass(row)
+        sizes = batch, count, updates, stable, knee, records
         rows.append((names.fitted(row), row["normalizer"], *sizes))
     table = pd.DataFrame(rows, columns=BATCH_COLUMNS)
     return table.sort_values(["scheme", "batch"], kind="stable", ignore_index=True)

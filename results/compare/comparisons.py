@@ -180,21 +180,26 @@ def indistinguishable_schemes(pairs: pd.DataFrame, best: Sequence[str]) -> list[
     return list(dict.fromkeys(schemes[undecided][~is_best[undecided]]))
 
 
-def assurance(pairs: pd.DataFrame) -> str:
-    """Return the confidence of a table from `paired` in words, or how many splits it lacks."""
+def assurance(pairs: pd.DataFrame, sample: str = "splits") -> str:
+    """Return the confidence of a table from `paired` in words, or how many splits it lacks.
+
+    Args:
+        pairs: The table.
+        sample: What is repeated: splits of the data, or orders of its batches.
+    """
     count = len(pairs)
     needed_splits = evidence.fewest_values(count)
     most_splits = int((pairs["splits"] - pairs.get("neither", 0)).max())
     if most_splits < needed_splits:
         requirement = f"{count} pairs of schemes need" if count > 1 else "1 pair of schemes needs"
         return (
-            f"no conclusion: {requirement} at least {needed_splits} splits "
+            f"no conclusion: {requirement} at least {needed_splits} {sample} "
             f"(2 x 0.5^{needed_splits} <= 0.05 / {count}); there are {most_splits}"
         )
     correction = ", by Holm's correction" if count > 1 else ""
     return (
-        f"95 % confidence for the whole table{correction}, for splits of this data set; fewer than "
-        f"{needed_splits} splits can show nothing"
+        f"95 % confidence for the whole table{correction}, for {sample} of this data set; fewer "
+        f"than {needed_splits} {sample} can show nothing"
     )
 
 

@@ -13,13 +13,16 @@ from typing import Any
 import pandas as pd
 
 from normbench import names
-from normbench.results.store.rows import as_rows, shared_value
+from normbench.results.compare import passes
+from normbench.results.store.rows import as_rows
 from normbench.results.store.run_labels import as_set
 from normbench.results.store.runs import Sweep
 from normbench.results.words.sentences import make_sentence
-from normbench.settings import SEEDS, makes_problem
+from normbench.settings import BATCH_ORDERS, SEEDS, Role, has_role, makes_problem
 
 VALUE_PER_SCHEME = "each scheme's own"
+BATCH_SEED, ORDER = names.setting("batch_seed"), names.setting("batch_order")
+CYCLIC = BATCH_ORDERS[2]
 HYDRA_RANGE = re.compile(
     r"range\((?:start=)?(-?\d+)(?:,(?:stop=)?(-?\d+))?(?:,(?:step=)?(-?[1-9]\d*))?\)"
 )
@@ -59,8 +62,9 @@ def placed(sweeps: Sequence[Sweep]) -> pd.DataFrame:
     Returns:
         One row a scheme run. The additional columns are `sweep`, its number; `setting`, the
         settings that vary; `draw`, the seeds; `split`, a number that runs share if they have the
-        same data or equal results throughout; and `scheme`, the normalizer with the options that
-        vary.
+        same data or equal results throughout; `sample`, the number of what is repeated to compare
+        schemes, the split, or in a problem of one split the order of the batches; and `scheme`, the
+        normalizer with the options that vary.
     """
     if len(sweeps) == 1:
         return sweeps[0].get_or_compute("placed", lambda: _placed(sweeps)).copy()
@@ -95,7 +99,25 @@ def _placed(sweeps: Sequence[Sweep]) -> pd.DataFrame:
         }
     )
     runs = runs.drop_duplicates([*SCHEME_COLUMNS, "draw"], keep="last", ignore_index=True)
-    return runs.assign(split=_splits(runs, job_results(sweeps, runs)))
+    runs = runs.assign(split=_splits(runs, job_results(sweeps, runs)))
+    return runs.assign(sample=_samples(runs))
+
+
+def _samples(runs: pd.DataFrame) -> "pd.Series[int]":
+    """Return the column `sample` of `placed`."""
+    if BATCH_SEED not in runs or runs.empty:
+        return runs["split"]
+    by_problem = runs.groupby(PROBLEM_COLUMNS, sort=False)
+    orders = by_problem[BATCH_SEED].transform(lambda seeds: pd.factorize(seeds)[0])
+    has_one_split = by_problem["split"].transform("nunique") == 1
+    drawn_flags = [passes.is_batched(row) and row.get(ORDER) != CYCLIC for row in as_rows(runs)]
+    is_drawn = pd.Series(drawn_flags, runs.index)
+    return runs["split"].where(~(has_one_split & is_drawn), orders)
+
+
+def sample_name(jobs: pd.DataFrame) -> str:
+    """Return what is repeated to compare schemes, in the plural; jobs: as of `placed`."""
+    return "splits" if jobs["sample"].equals(jobs["split"]) else "orders of the batches"
 
 
 def without_descent(schemes: pd.DataFrame) -> "pd.Series[bool]":
@@ -184,9 +206,14 @@ def _one_value_each(schemes: pd.DataFrame, name: str, group_column: str = "norma
 
 
 def scheme_names(schemes: pd.DataFrame) -> dict[str, str]:
-    """Return, by run id, the normalizer's name with those of its options that vary."""
+    """Return, by run id, the normalizer's name with the options that vary, a model's too."""
     option_prefix = names.setting("normalizer.")
-    options = [name for name in schemes.columns if name.startswith(option_prefix)]
+    options = [
+        name
+        for name in schemes.columns
+        if name.startswith((option_prefix, names.setting("model.")))
+        and has_role(name.removeprefix(names.PARAMS), Role.SCHEME)
+    ]
     names_by_run = {}
     for _, normalizer_runs in schemes.groupby("normalizer"):
         varied_options = [
@@ -194,7 +221,8 @@ def scheme_names(schemes: pd.DataFrame) -> dict[str, str]:
         ]
         for row in as_rows(normalizer_runs):
             option_values = [
-                f"{name.removeprefix(option_prefix)}={names.typed(row[name])}"
+                f"{name.removeprefix(option_prefix).removeprefix(names.PARAMS)}="
+                f"{names.typed(row[name])}"
                 for name in varied_options
             ]
             names_by_run[row["run_id"]] = ", ".join([names.fitted(row), *option_values])
@@ -348,28 +376,3 @@ def _value_count(text: str) -> int:
     """Return how many values a word of Hydra's gives a seed: `0,1,2` or `range(0,3)`."""
     bounds = HYDRA_RANGE.fullmatch(text.replace(" ", ""))
     return len(range(*map(int, filter(None, bounds.groups())))) if bounds else text.count(",") + 1
-
-
-def budget(schemes: pd.DataFrame) -> str:
-    """Return the iterations and optimizer of scheme runs as `in 100 iterations of adam`.
-
-    With a batch these are `passes in batches of 200`.
-
-    A number or optimizer that differs between runs is left out. The text is empty where there was
-    no descent.
-    """
-    optimizer = shared_value(schemes, names.OPTIMIZER.column, "gradient_descent").replace("_", " ")
-    iterations_setting = shared_value(schemes, names.setting("iterations"))
-    iterations = (
-        int(float(iterations_setting)) if iterations_setting else None
-    )  # a user may have written 1e3
-    if iterations == 0:
-        return ""
-    batch = shared_value(schemes, names.setting("batch"), "None")
-    unit = ("iteration", "iterations") if batch == "None" else ("pass", "passes")
-    iterations_text = f"{iterations} {unit[iterations != 1]}"
-    if batch not in ("", "None"):
-        iterations_text += f" in batches of {batch}"
-    phrases = ["" if iterations is None else iterations_text, optimizer]
-    budget_text = " of ".join(phrase for phrase in phrases if phrase)
-    return f"in {budget_text}" if budget_text else ""

@@ -11,7 +11,7 @@ import numpy as np
 import pandas as pd
 
 from normbench import names
-from normbench.results.compare import problems
+from normbench.results.compare import passes, problems
 from normbench.results.store.rows import as_rows, number_in
 from normbench.results.store.runs import Sweep
 from normbench.verdicts.refinement import FINE_RADIUS, SIZES_PER_DECADE, step_size_of
@@ -39,7 +39,8 @@ def reached(
 
     Returns:
         One row a problem, split and scheme, the median over its jobs, such as those of several
-        seeds of the start. A job without recorded seconds has no row; neither has a job of several
+        seeds of the start. The orders of batches count as splits where there is one split, see
+        `problems.placed`. A job without recorded seconds has no row; neither has a job of several
         starts whose target was lowered, because the costs of its starts are not recorded.
 
         - step: the step size that takes the fewest iterations on that split;
@@ -97,7 +98,7 @@ def _sweep_rows(sweep: Sweep, schemes: pd.DataFrame, target: str, measure: str) 
             value = _recorded_value(scheme, target, measure)
             least = _in_measure(scheme, number_in(scheme, names.least(target).column), measure)
             finer = target in parse_refinement(scheme).get("targets", ())
-        scheme_and_split = [scheme[column] for column in (*problems.SCHEME_COLUMNS, "split")]
+        scheme_and_split = [scheme[column] for column in (*problems.SCHEME_COLUMNS, "sample")]
         best_size = size if np.isfinite(value) or finer else _lowest_step_size(scheme)
         end = _grid_end(scheme, sizes_by_run.get(scheme["run_id"], []), best_size, finer)
         rows.append([*scheme_and_split, size, value, excess, least, finer, end])
@@ -161,10 +162,10 @@ def tuned_once(sweep: Sweep, target: str = "1e-2") -> pd.DataFrame:
     iterations_by_run = _iterations_held(sweep, schemes[schemes["lowered"]])
     rows = []
     for scheme, scheme_jobs in schemes.groupby(problems.SCHEME_COLUMNS, sort=False):
-        splits = scheme_jobs["split"].nunique()
+        splits = scheme_jobs["sample"].nunique()
         descended_jobs = scheme_jobs[scheme_jobs["run_id"].isin(steps)]
         split_iterations = []
-        for _, jobs in descended_jobs.groupby("split"):
+        for _, jobs in descended_jobs.groupby("sample"):
             rows_of_split = as_rows(jobs)
             job_iterations = [
                 _iterations_by_size(job, steps, iterations_by_run, target) for job in rows_of_split
@@ -364,6 +365,7 @@ def _in_measure(scheme: Mapping[Any, Any], iterations: float, measure: str) -> f
 def _iterations_held(sweep: Sweep, schemes: pd.DataFrame) -> dict[str, dict[float, float]]:
     """Return, by scheme run and step size, the iteration from which the costs stay at its goal."""
     goal_by_run = dict(zip(schemes["run_id"], schemes["goal"]))
+    records_by_run = {job["run_id"]: passes.records_per_pass(job) for job in as_rows(schemes)}
     steps = sweep.of_role(names.STEP)
     steps = steps[steps["parent"].isin(goal_by_run)]
     iterations_by_run: dict[str, dict[float, float]] = {}
@@ -377,7 +379,8 @@ def _iterations_held(sweep: Sweep, schemes: pd.DataFrame) -> dict[str, dict[floa
     for run_id, rows in table.groupby("run_id"):
         step = steps_by_id[str(run_id)]
         costs = dict(zip(rows["iteration"], rows[names.TRAIN_COST.key]))
-        iterations = first_iteration_below(costs, goal_by_run[step["parent"]])
+        records = first_iteration_below(costs, goal_by_run[step["parent"]])
+        iterations = records / records_by_run[step["parent"]]
         iterations_by_run[step["parent"]][step_size(step)] = iterations
     return iterations_by_run
 
@@ -397,9 +400,17 @@ def first_iteration_below(costs: Mapping[int, float], goal: float) -> float:
     return float(first) if first in costs else float("inf")
 
 
-def thresholds_that_hold(schemes: pd.DataFrame) -> pd.DataFrame:
-    """Return scheme rows with 2/L only where it holds: for plain gradient descent."""
+def thresholds_that_hold(schemes: pd.DataFrame, of_full_batch: bool = False) -> pd.DataFrame:
+    """Return scheme rows with 2/L only where it holds: for plain gradient descent.
+
+    Args:
+        schemes: The scheme rows.
+        of_full_batch: Whether 2/L of all points is kept where a step sees a batch of them.
+    """
     threshold, plain = names.THRESHOLD.column, names.PLAIN.column
     if plain not in schemes or threshold not in schemes:
         return schemes
-    return schemes.assign(**{threshold: schemes[threshold].where(schemes[plain] != "false")})
+    holds = schemes[plain] != "false"
+    if of_full_batch and names.BATCHED.column in schemes:
+        holds |= schemes[names.BATCHED.column] == "true"
+    return schemes.assign(**{threshold: schemes[threshold].where(holds)})

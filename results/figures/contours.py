@@ -20,6 +20,7 @@ from normbench.results.figures.base.material import (
     ArraysByLabel,
     DrawnScheme,
     SchemeArrays,
+    iteration_label,
     maker_from_arrays,
     with_arrays,
 )
@@ -72,7 +73,7 @@ def draw(
         color_bar = figure.colorbar(
             iteration_dots, ax=[*point_axes, *axes], location="bottom", shrink=0.5, aspect=40
         )
-        color_bar.set_label("iteration")
+        color_bar.set_label(iteration_label(schemes))
         landmark_note = f"\n{landmarks.describe(landmark_indices)}" if landmark_indices else ""
         style.add_note(figure, shape, _notes(drawn_schemes) + landmark_note)
     return figure

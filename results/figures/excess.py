@@ -94,7 +94,8 @@ def _slope(
 ) -> float:
     """Return the slope that theory predicts of one run; NaN if it predicts none."""
     step_size = pd.to_numeric(run.get(names.STEP_TAG.column), errors="coerce")
-    if scheme_arrays is None or pd.isna(step_size):
+    is_plain = scheme.get(names.PLAIN.column) != "false"
+    if scheme_arrays is None or pd.isna(step_size) or not is_plain:
         return float("nan")
     if (
         str(scheme.get(names.BASIS.column, "")).startswith(names.EXACT)

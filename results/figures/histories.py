@@ -9,6 +9,7 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import FixedLocator, MaxNLocator, NullLocator
 
 from normbench import names
+from normbench.results.compare import passes
 from normbench.results.compare.merging import repeated_over
 from normbench.results.figures import excess, transforms
 from normbench.results.figures.base import material, style, ticks
@@ -30,7 +31,6 @@ DECADES_LABEL = "cost, decades above its start"
 EXCESS_SCALE = "excess"  # a value of the option `scale`
 ANNOTATION_LABELS = ("_lead", "_lost", "_slope")  # labels of lines that are not histories
 INVISIBLE_RATIO = 20  # a curve with this factor fewer iterations than another looks vertical
-SECONDS_COLUMNS = (names.FIT_SECONDS.column, names.SECONDS_A_STEP.column)
 DIVERGED_GID = "lost"  # the id of the curve of a run that diverged
 
 
@@ -58,10 +58,11 @@ def draw(
             the runs have slopes; None chooses by the range.
         shape: the format of the figure.
         by: the horizontal axis, a key of `transforms.HISTORY_AXES`; of seconds, the runs have
-            those of the fit and of an iteration.
+            those of the fit and of an iteration. With a batch, iterations are passes.
     """
-    drawn_histories = histories[histories["iteration"] >= first]
-    drawn_histories = transforms.place_across(drawn_histories, runs, by)
+    drawn_histories = transforms.place_across(histories, runs, by, first)
+    is_of_passes = by == "iterations" and passes.unit(runs) is passes.PASSES
+    axis_name = "passes" if is_of_passes else by
     in_percent = transforms.shares_an_axis(drawn_histories, runs)
     if in_percent:
         drawn_histories = transforms.to_percent(drawn_histories, runs)
@@ -89,9 +90,9 @@ def draw(
         if not drawn_panels:
             style.write_on_empty_panel(axes[0], f"no run has a history from iteration {first} on")
         for axis, panel in zip(axes, drawn_panels):
-            _draw_panel(axis, drawn_histories, runs, panel, scale, shape, height, all_diverged)
+            _draw_panel(axis, drawn_histories, runs, panel, scale, shape, height, all_diverged, by)
             is_linear = axis.get_xscale() == "linear"
-            axis_label = transforms.HISTORY_AXES[by]
+            axis_label = transforms.HISTORY_AXES[axis_name]
             axis.set_xlabel(axis_label if is_linear else f"{axis_label}, logarithmic")
             axis.set_ylabel(_vertical_label(panel[0], scale, in_percent, all_diverged))
         notes = _notes(drawn_histories, runs, scale)
@@ -120,6 +121,7 @@ def _draw_panel(
     shape: Shape,
     height: float,
     all_diverged: bool,
+    by: str,
 ) -> None:
     """Draw the curves of one panel with their labels."""
     by_run = dict(list(histories.groupby("run_id")))
@@ -151,7 +153,7 @@ def _draw_panel(
         if run["label"] in equal_labels[:1] or not equal_labels:
             curve_ends.append(End(curve_label, float(metric_values.iloc[-1]), look))
     last = style.limit_to_iterations(axis, axis.lines)
-    if histories[transforms.ACROSS].equals(histories["iteration"]):
+    if by != "seconds":
         _set_iteration_ticks(axis, last)
     else:
         axis.set_xlim(0, last)
@@ -166,9 +168,9 @@ def _divergence_text(
 ) -> str:
     """Return the text on when a run overflowed, if it did, and how many decades its cost rose."""
     costs = rows[metric.key].dropna()
-    last_iteration = int(rows.loc[costs.index[-1], "iteration"])
+    stop = (int(rows.loc[costs.index[-1], "iteration"]) + 1) / passes.records_per_pass(run)
     overflowed = "stopped being finite" in str(run.get(names.REASON.column))
-    text = f" diverged at {last_iteration + 1}" if overflowed else " diverged"
+    text = f" diverged at {passes.count_text(stop)}" if overflowed else " diverged"
     return f"{text}, {costs.iloc[-1]:.0f} decades up" if in_decades else text
 
 
@@ -348,20 +350,12 @@ def draw_runs(
         table = material.histories(sweep, runs)
     if table.empty:
         return None
-    if options.by == "seconds":
-        runs = _with_seconds(material.schemes(sweep, experiment), runs)
-        if not table["run_id"].isin(runs.dropna(subset=list(SECONDS_COLUMNS))["run_id"]).any():
-            return None
+    runs = transforms.with_job_columns(material.schemes(sweep, experiment), runs)
+    timed_runs = runs.dropna(subset=list(transforms.SECONDS_COLUMNS))["run_id"]
+    if options.by == "seconds" and not table["run_id"].isin(timed_runs).any():
+        return None
     first, scale = options.first, options.scale
     return draw(table, runs, title, first=first, scale=scale, shape=options.shape, by=options.by)
-
-
-def _with_seconds(schemes: pd.DataFrame, runs: pd.DataFrame) -> pd.DataFrame:
-    """Return runs with the seconds that were recorded of their jobs; NaN where there are none."""
-    jobs = runs["run_id"].where(runs["run_id"].isin(schemes["run_id"]), runs.get("parent"))
-    by_job = schemes.set_index("run_id")
-    columns = {name: by_job.get(name, pd.Series(dtype=float)) for name in SECONDS_COLUMNS}
-    return runs.assign(**{name: jobs.map(column) for name, column in columns.items()})
 
 
 def _select_runs(sweep: Sweep, experiment: str, step_sizes: tuple[float, ...]) -> pd.DataFrame:

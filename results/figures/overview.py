@@ -9,7 +9,7 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
 from normbench import names
-from normbench.results.compare import comparisons, problems
+from normbench.results.compare import comparisons, passes, problems
 from normbench.results.compare.merging import merged, unmerged
 from normbench.results.compare.reached import counts, excess_shown, reached
 from normbench.results.figures.base import material, style, ticks
@@ -231,7 +231,7 @@ def make(sweep: Sweep, experiment: str, options: material.Options) -> Figure | N
             rows["experiment"], rows["setting"], rows["counted"]
         )
     ]
-    title = ", ".join(filter(None, [f"{count} problems", problems.budget(rows)]))
+    title = ", ".join(filter(None, [f"{count} problems", passes.budget(rows)]))
     step_name = sweep.which_step()
     return draw(rows, title, step_name, _notes(rows), shape=options.shape)
 

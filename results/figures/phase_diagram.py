@@ -16,6 +16,7 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
 from normbench import names
+from normbench.results.compare import passes
 from normbench.results.compare.merging import repeated_over
 from normbench.results.compare.reached import excess_left, with_lowest_seen
 from normbench.results.figures.base import material, style, ticks
@@ -57,7 +58,8 @@ def draw(
 ) -> Figure:
     """Return the figure: one row for each scheme, one cell for each step size.
 
-    Rows are sorted by 2/L; equal schemes share one row.
+    Rows are sorted by 2/L, those of a scheme with several batches by the batch; equal schemes share
+    one row.
 
     Args:
         steps: as for `step_sizes.draw`.
@@ -134,7 +136,7 @@ def classify_steps(scheme_steps: pd.DataFrame, scheme: Row) -> list[str]:
 
 
 def group_equal_schemes(steps: pd.DataFrame, schemes: pd.DataFrame) -> list[list[Row]]:
-    """Return groups of equal schemes, by increasing 2/L.
+    """Return groups of equal schemes, by increasing 2/L; of several batches, by scheme and batch.
 
     Equal schemes agree in all drawn values, and in the final cost of each step size up to 2/L that
     rounding does not decide. Above 2/L a descent amplifies its rounding errors.
@@ -144,10 +146,7 @@ def group_equal_schemes(steps: pd.DataFrame, schemes: pd.DataFrame) -> list[list
         schemes: as for `step_sizes.draw`.
     """
     groups: list[tuple[Any, list[Row]]] = []
-    ordered_schemes = (
-        schemes.sort_values(THRESHOLD, kind="stable") if THRESHOLD in schemes else schemes
-    )
-    for row in as_rows(ordered_schemes):
+    for row in _ordered(schemes):
         scheme_steps = steps[steps["label"] == row["label"]].sort_values(STEP_SIZE)
         threshold = number_in(row, THRESHOLD)
         has_threshold = not np.isnan(threshold)
@@ -177,6 +176,16 @@ def group_equal_schemes(steps: pd.DataFrame, schemes: pd.DataFrame) -> list[list
         else:
             groups.append(((drawn_values, compared_numbers), [row]))
     return [equal_schemes for _, equal_schemes in groups]
+
+
+def _ordered(schemes: pd.DataFrame) -> list[Row]:
+    """Return the rows of schemes in the order in which they are drawn."""
+    by_threshold = THRESHOLD in schemes
+    rows = as_rows(schemes.sort_values(THRESHOLD, kind="stable") if by_threshold else schemes)
+    if not any(map(passes.is_batched, rows)):
+        return rows
+    first = {row["normalizer"]: -number for number, row in enumerate(reversed(rows))}
+    return sorted(rows, key=lambda row: (first[row["normalizer"]], passes.batch_size(row)))
 
 
 def _cell_edges(step_sizes: Any) -> Any:
@@ -361,7 +370,7 @@ def _add_legend(figure: Figure, drawn_names: set[str], schemes: pd.DataFrame, sh
         for mark_name, mark_label in mark_labels.items()
     ]
     mark_entries += [
-        (THRESHOLD, "2/L, predicted", {"color": "black", "lw": 1.8}),
+        (THRESHOLD, material.threshold_label(schemes), {"color": "black", "lw": 1.8}),
         (
             LARGEST_CONVERGENT,
             "largest step that converges",

@@ -61,6 +61,7 @@ def draw(
             axis.plot(rows["iteration"], (low + high) / 2, label=curve_label, **curve_style)
             curve_ends.append(End(curve_label, float(axis.lines[-1].get_ydata()[-1]), look))
         _set_axes(axis, scale)
+        axis.set_xlabel(material.iteration_label(runs))
         if any(np.diff(band.get_paths()[0].vertices[:, 1]).any() for band in axis.collections):
             style.add_note(figure, shape, BAND_NOTE)
         end_labels(axis, curve_ends, shape, height)
@@ -116,7 +117,7 @@ def _set_axes(axis: Any, scale: str | None) -> None:
         bbox={"facecolor": "white", "alpha": 0.8, "edgecolor": "none", "pad": 0.5},
         zorder=3,  # above curves that stay close to 1
     )
-    axis.set(xlabel=names.SHARPNESS.axis, ylabel=names.SHARPNESS.heading)
+    axis.set_ylabel(names.SHARPNESS.heading)
     axis.xaxis.set_major_locator(MaxNLocator(8, integer=True))
 
 

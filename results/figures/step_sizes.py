@@ -295,7 +295,7 @@ def _add_legend(figure: Figure, drawn_names: set[str], schemes: pd.DataFrame, sh
         "ends": ("typical ends", BAND_STYLE),
         "finer": ("finer step sizes", {"color": "0.3", **DOT_STYLE}),
         "above": ("off the scale", ARROW_STYLE),
-        THRESHOLD: ("2/L, predicted", {"color": "black", "ls": ":", "lw": 1.2}),
+        THRESHOLD: (material.threshold_label(schemes), {"color": "black", "ls": ":", "lw": 1.2}),
         LARGEST_CONVERGENT: (
             "largest step that converges",
             {"marker": "^", "color": "black", "ls": ""},

@@ -6,6 +6,7 @@ import numpy as np
 import pandas as pd
 
 from normbench import names
+from normbench.results.compare import passes
 from normbench.results.figures import excess
 from normbench.results.store.rows import as_rows
 
@@ -14,31 +15,65 @@ HISTORY_PAIRS = (names.HISTORIES[0::2], names.HISTORIES[1::2])
 POINT_COUNTS = ("train_points", "test_points")  # columns of the runs
 HISTORY_AXES = {
     "iterations": names.ITERATION,
+    "passes": "pass over the points",
+    "updates": "update of the weights",
     "seconds": "seconds of one run, after those of the scheme's fit",
 }
 ACROSS = "across"  # the column of the horizontal axis
+SECONDS_COLUMNS = (names.FIT_SECONDS.column, names.SECONDS_A_STEP.column)
+JOB_COLUMNS = (*SECONDS_COLUMNS, passes.BATCH, passes.RECORDS, passes.POINTS)
 EQUALITY_TOLERANCE = 1e-8  # relative: full whitenings have the same costs up to rounding
 
 
-def place_across(histories: pd.DataFrame, runs: pd.DataFrame, by: str) -> pd.DataFrame:
-    """Return histories with a column `ACROSS`: their iterations, or seconds of one run.
+def place_across(
+    histories: pd.DataFrame, runs: pd.DataFrame, by: str, first: int = 0
+) -> pd.DataFrame:
+    """Return histories with a column `ACROSS`: iterations, updates, or seconds of one run.
 
-    A run's seconds are those of the scheme's fit, and for each iteration its share of the descent
-    of the whole grid. Runs without recorded seconds are left out.
+    With a batch an iteration is a pass, and its records are fractions of it. A run's seconds are
+    those of the scheme's fit, and for each iteration its share of the descent of the whole grid.
+    Runs without recorded seconds are left out.
 
     Args:
-        histories: one row for each run and iteration.
-        runs: the runs; by seconds with the columns of both recorded seconds.
+        histories: one row for each run and record.
+        runs: the runs; with the settings of batches, and by seconds with both recorded seconds.
         by: a key of `HISTORY_AXES`.
+        first: the first iteration that is returned.
     """
-    if by == "iterations":
-        return histories.assign(**{ACROSS: histories["iteration"]})
+    rows = as_rows(runs)
+    records = histories["run_id"].map({run["run_id"]: passes.records_per_pass(run) for run in rows})
+    is_drawn = histories["iteration"] >= first * records
+    histories, records = histories[is_drawn], records[is_drawn]
+    iterations = (
+        histories["iteration"] if (records == 1).all() else histories["iteration"] / records
+    )
+    if by == "updates":
+        updates = histories["run_id"].map(
+            {run["run_id"]: passes.updates_per_pass(run) for run in rows}
+        )
+        whole_passes, record = histories["iteration"].divmod(records)
+        return histories.assign(**{ACROSS: whole_passes * updates + record * updates // records})
+    if by != "seconds":
+        return histories.assign(**{ACROSS: iterations})
     fit, step = (
         histories["run_id"].map(runs.set_index("run_id")[metric.column].astype(float))
         for metric in (names.FIT_SECONDS, names.SECONDS_A_STEP)
     )
-    timed = histories.assign(**{ACROSS: fit + step * histories["iteration"]})
+    timed = histories.assign(**{ACROSS: fit + step * iterations})
     return timed.dropna(subset=ACROSS, ignore_index=True)
+
+
+def with_job_columns(schemes: pd.DataFrame, runs: pd.DataFrame) -> pd.DataFrame:
+    """Return runs with the seconds and the batches of their jobs; NaN where none are recorded.
+
+    Args:
+        schemes: the scheme runs.
+        runs: scheme runs, or runs of their step sizes.
+    """
+    jobs = runs["run_id"].where(runs["run_id"].isin(schemes["run_id"]), runs.get("parent"))
+    by_job = schemes.set_index("run_id")
+    columns = {name: by_job.get(name, pd.Series(dtype=float)) for name in JOB_COLUMNS}
+    return runs.assign(**{name: jobs.map(column) for name, column in columns.items()})
 
 
 def has_metric(histories: pd.DataFrame, metric: names.Metric) -> bool:

@@ -321,7 +321,8 @@ def _add_legend(
     if any(pd.notna(row[names.STEP_TAG.column]) for row in rows):
         line_styles[f"{which_step(pd.DataFrame(rows))} step"] = {"color": "0.3", "lw": 1.8}
     if any(pd.notna(row.get(THRESHOLD)) for row in rows):
-        line_styles["2 / L, promised"] = {"color": "black", "ls": ":", "lw": 1.4}
+        threshold_label = material.threshold_label(pd.DataFrame(rows), "2 / L, promised")
+        line_styles[threshold_label] = {"color": "black", "ls": ":", "lw": 1.4}
     square_style = {"marker": "s", "ls": ""}
     line_styles["dark: much of the excess cost lies there"] = {**square_style, "color": "0.2"}
     if has_outlines:

@@ -260,7 +260,7 @@
     const refresh = () => {
       toSlider();
       ticks.forEach(([part, tick]) => {
-        tick.textContent = bySeconds() ? `${short(part * last())} s` : String(Math.round(part * iterations));
+        tick.textContent = bySeconds() ? `${short(part * last())} s` : String(Number((part * iterations).toFixed(2)));
       });
       modes.forEach((mode) => { mode.checked = (mode.value === "each") === each; });
       section.querySelector("output").textContent = each ? "" : short(common);

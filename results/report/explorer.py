@@ -10,6 +10,7 @@ import numpy as np
 from contourpy import contour_generator
 
 from normbench import names
+from normbench.results.compare import passes
 from normbench.results.compare.merging import merged
 from normbench.results.figures import contours, melt
 from normbench.results.figures.base import material, output
@@ -51,20 +52,21 @@ def data(sweep: Sweep, experiment: str) -> str:
     levels = contours.levels(list(planes.values())) if planes else None
     steps = runs.of_role(names.STEP, experiment)
     layered = {scheme_melt.label: scheme_melt for scheme_melt in melt.melts(arrays, rows, steps)}
-    schemes = []
+    schemes, iterations = [], 0.0
     for label, row, scheme_arrays, look in material.with_arrays(rows, arrays):
         scheme_steps = steps[steps["label"] == label]
         verdicts = dict(
             zip(scheme_steps[names.STEP_TAG.column].astype(float), scheme_steps["verdict"])
         )
         scheme: dict[str, Any] = {"label": label, "color": _ink(look.color)}
-        scheme |= _steps(scheme_arrays, verdicts) | _best(row) | _seconds(row)
+        records = passes.records_per_pass(row)
+        scheme |= _steps(scheme_arrays, verdicts, records) | _best(row) | _seconds(row)
         if label in layered:
-            scheme |= _layers(layered[label].layers)
+            scheme |= _layers(layered[label].layers, records)
+        iterations = max(iterations, (scheme_arrays[TRAIN_COST].shape[-1] - 1) / records)
         if levels and label in planes:
             scheme["plane"] = _plane(planes[label], levels)
         schemes.append(scheme)
-    iterations = max(scheme_arrays[TRAIN_COST].shape[-1] for scheme_arrays in arrays.values()) - 1
     fields = {"iterations": iterations, "which_step": runs.which_step(experiment)}
     return output.script_data({**fields, "schemes": schemes})
 
@@ -74,8 +76,12 @@ def _ink(color: str) -> str:
     return "currentColor" if set(color) <= set("#0") else color
 
 
-def _steps(arrays: Mapping[str, Any], verdicts: Mapping[float, str]) -> dict[str, Any]:
+def _steps(
+    arrays: Mapping[str, Any], verdicts: Mapping[float, str], records: int
+) -> dict[str, Any]:
     """Return the step sizes, their verdicts and their histories of the excess.
+
+    records: how many an iteration has.
 
     `at` (k,) are the iterations and `left` (S, k) the excess there as a share of the start's. A
     long history is reduced to the minimum and the maximum of each bin, so that a zigzag keeps its
@@ -100,9 +106,14 @@ def _steps(arrays: Mapping[str, Any], verdicts: Mapping[float, str]) -> dict[str
     return {
         "sizes": sizes,
         "verdicts": [rounded_verdicts.get(size, "") for size in sizes],
-        "at": iterations.tolist(),
+        "at": _in_iterations(iterations, records),
         "left": [_short(history, 5) for history in excess],
     }
+
+
+def _in_iterations(numbers: Any, records: int) -> list[float]:
+    """Return the numbers of records as iterations of so many records each."""
+    return list((numbers / records if records > 1 else numbers).tolist())
 
 
 def _best(row: Mapping[Any, Any]) -> dict[str, float]:
@@ -120,12 +131,12 @@ def _seconds(row: Mapping[Any, Any]) -> dict[str, float]:
     return {"fit": float(f"{fit:.3g}"), "step": float(f"{step:.3g}")} if is_timed else {}
 
 
-def _layers(layers: melt.Layers) -> dict[str, Any]:
+def _layers(layers: melt.Layers, records: int) -> dict[str, Any]:
     """Return a scheme's layers: for least squares the terms of the closed form, else measurements.
 
     `thickness` (g,) is that of each drawn layer, `first` (g,) the direction where it begins. `ends`
     (S, g) is the share of each layer that each run leaves. `path` (k, g) is that share along the
-    best run, at the iterations `path_at` (k,).
+    best run, at the iterations `path_at` (k,). records: how many an iteration has.
     """
     described: dict[str, Any] = {"thickness": _short(layers.thickness, 9)}
     if layers.exact:
@@ -137,7 +148,7 @@ def _layers(layers: melt.Layers) -> dict[str, Any]:
     history = layers.history(layers.path_step)
     if history is not None:
         rows = _thin(len(history[0]), MAX_LAYER_ROWS)
-        described["path_at"] = history[0][rows].tolist()
+        described["path_at"] = _in_iterations(history[0][rows], records)
         described["path"] = [_short(ratios, 3) for ratios in history[1][rows]]
         described["path_step"] = float(f"{layers.path_step:.6g}")
     return described

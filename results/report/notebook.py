@@ -153,7 +153,7 @@ class Comparison:
         Args:
             name: One of the names on the page *Figures*, such as `melt`.
             experiment: The data set and cost, such as `iris-softmax`; the first by default.
-            by: `iterations` or `seconds`, what histories are drawn over.
+            by: `iterations`, `passes`, `updates` or `seconds`, what histories are drawn over.
 
         Returns:
             A figure of matplotlib.

@@ -17,7 +17,7 @@ from normbench.results.answer import closing as answer
 from normbench.results.answer import theory_table as theory
 from normbench.results.answer.race import race_target
 from normbench.results.answer.ranking import by_problem
-from normbench.results.compare import comparisons, heldout, problems
+from normbench.results.compare import comparisons, heldout, passes, problems
 from normbench.results.compare.merging import merged
 from normbench.results.compare.reached import counts, excess_shown
 from normbench.results.figures import NAMES, SWEEP_FIGURES, drawing
@@ -156,7 +156,7 @@ def _section(
     schemes = merged(experiment_sweep).of_role(names.SCHEME)
     splits = heldout.by_split(sweep)
     splits = splits[splits["experiment"] == experiment]
-    budget = problems.budget(schemes)
+    budget = passes.budget(schemes)
     shared, varied = _settings(schemes)
     data = schemes["data"][schemes["data"] != ""]
     return {
@@ -189,6 +189,7 @@ def _section(
         ),
         "which_step": experiment_sweep.which_step(),
         "explored": explorer.data(experiment_sweep, experiment),
+        "iterations": passes.unit(schemes).many,
         "theory": theory.explanation(experiment_sweep, experiment),
         "explanations": _explanations(schemes),
         "predictions": _predictions(experiment_sweep),
@@ -311,7 +312,8 @@ def _pairs(sweep: Sweep) -> Table | None:
     if pairs.empty:
         return None
     caption = headings.iterations_to(target, headings.PAIRS)
-    return _table(f"{caption} ({comparisons.assurance(pairs)})", pairs)
+    sample = problems.sample_name(problems.scheme_runs([sweep]))
+    return _table(f"{caption} ({comparisons.assurance(pairs, sample)})", pairs)
 
 
 def _environment(sweep: Sweep) -> list[tuple[str, str]]:

@@ -130,9 +130,12 @@ def _starts(schemes: pd.DataFrame) -> list[Sentence]:
         return []
     experiments_by_choice: dict[tuple[str, ...], list[str]] = {}
     for experiment, rows in schemes.groupby("experiment", sort=False):
-        if rows["label"].nunique() > 1:
+        is_network = problems.has_networks(
+            rows
+        )  # whose schemes inside make labels of one normalizer
+        if rows["normalizer" if is_network else "label"].nunique() > 1:
             choice = _choose_start_template(rows.groupby(start, sort=False))
-            if choice == ("other_functions",) and problems.has_networks(rows):
+            if choice == ("other_functions",) and is_network:
                 choice = ("other_networks",)
             experiments_by_choice.setdefault(choice, []).append(str(experiment))
     return [

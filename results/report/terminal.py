@@ -13,7 +13,7 @@ from normbench.results.answer import cause, fastest, headline, seconds
 from normbench.results.answer import closing as answer
 from normbench.results.answer import theory_table as theory
 from normbench.results.answer.race import race_target
-from normbench.results.compare import comparisons, heldout, problems
+from normbench.results.compare import comparisons, heldout, passes, problems
 from normbench.results.compare.merging import MAX_DRAWN_SCHEMES, crowded, merged
 from normbench.results.compare.reached import tuned_once
 from normbench.results.figures import BY_DEFAULT
@@ -58,7 +58,7 @@ def present(
     terminal.print()
     _say_answers(terminal, sweep)
     terminal.print()
-    budget = problems.budget(sweep.of_role(names.SCHEME))
+    budget = passes.budget(sweep.of_role(names.SCHEME))
     if budget:
         medians_note = answer.medians_note(merged(sweep).of_role(names.SCHEME))
         screen.say(terminal, f"{budget[:1].upper()}{budget[1:]}{medians_note}:")
@@ -198,7 +198,8 @@ def _print_held_out(terminal: Console, sweep: Sweep) -> None:
         _print_table(terminal, title, comparisons.with_settings(tuned))
     if not pairs.empty:
         title = headings.iterations_to(target, headings.PAIRS)
-        _print_table(terminal, f"{title} ({comparisons.assurance(pairs)})", pairs)
+        sample = problems.sample_name(problems.scheme_runs([sweep]))
+        _print_table(terminal, f"{title} ({comparisons.assurance(pairs, sample)})", pairs)
     if len(judged := heldout.paired(splits)) and judged["splits"].max() > 1:
         title = f"{headings.TEST_PAIRS}; {heldout.difference_caption(splits)}"
         title = f"{title} ({comparisons.assurance(judged)}); {heldout.CLAIMS}"

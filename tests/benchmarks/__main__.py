@@ -22,6 +22,7 @@ from threadpoolctl import threadpool_info  # noqa: E402
 
 from normbench.engine.fast import packed, products  # noqa: E402
 from tests.benchmarks import sides  # noqa: E402
+from tests.benchmarks.batch_rows import batch_rows  # noqa: E402
 from tests.benchmarks.commands import command_rows  # noqa: E402
 from tests.benchmarks.data import breast_cancer, mnist  # noqa: E402
 from tests.benchmarks.doubts import doubt_rows  # noqa: E402
@@ -75,6 +76,7 @@ def main() -> int:
     groups = (step_rows, combination_rows, framework_rows, small_rows, short_rows, size_rows)
     later = (
         product_rows,
+        batch_rows,
         fit_rows,
         large_rows,
         sparse_rows,

@@ -12,7 +12,7 @@ from normbench.choices import CONF, build, locate, options
 from normbench.costs.declaration import traits
 from normbench.datasets import split
 from normbench.engine.settings import Settings
-from normbench.job import Job, run, with_default_start
+from normbench.job import Job, Shared, run, with_default_start
 from tests.claims import closing, jury
 from tests.claims.claims import check
 from tests.datasets.places import data_folder
@@ -55,14 +55,14 @@ def sweep(data, schemes, costs, iterations, refine="auto"):
             function = locate("cost", options("cost", cost)["_target_"])
             if every.task not in traits(function).tasks:
                 continue
-            dataset = split(every, HELD_OUT.get(cost, 0.0), 0)
+            dataset, shared = split(every, HELD_OUT.get(cost, 0.0), 0), Shared()
             made = []
             for scheme in schemes:
                 job = job_of(dataset, cost, scheme, iterations, refine)
                 with warnings.catch_warnings():
                     warnings.simplefilter("ignore")  # of schemes on data that do not suit them
                     job = with_default_start(job)
-                    made.append((scheme, job, run(job)))
+                    made.append((scheme, job, run(job, shared=shared)))
             found = [(scheme, *check(job, outcome)) for scheme, job, outcome in made]
             found.append(("all", *closing.check(f"{name}-{cost}", made)))
             for scheme, sentences, checked, wrong in found:

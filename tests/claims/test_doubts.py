@@ -60,9 +60,9 @@ def data_of(x, y):
     return make_dataset("data", x, y, class_names=class_names, source="-")
 
 
-def compared(x, y, cost, sizes, schemes, iterations=100, refine=True):
-    """Return outcomes by scheme."""
-    shared, dataset = Shared(), data_of(x, y)
+def compared(x, y, cost, sizes, schemes, iterations=100, refine=True, shared=None):
+    """Return outcomes by scheme; shared: what jobs on the same points need compute only once."""
+    shared, dataset = shared or Shared(), data_of(x, y)
     settings = Settings(tuple(sizes), iterations, refine=refine)
     return {
         scheme: run(
@@ -96,11 +96,9 @@ def fastest(outcomes):
     ],
 )
 def test_the_offset_of_the_grid_changes_no_conclusion(name):
-    x, y, cost = PROBLEMS[name]
-    every = [
-        fastest(compared(x, y, cost, 10.0 ** (np.arange(-5, 3) + offset), SCHEMES))
-        for offset in OFFSETS
-    ]
+    (x, y, cost), shared = PROBLEMS[name], Shared()
+    grids = [10.0 ** (np.arange(-5, 3) + offset) for offset in OFFSETS]
+    every = [fastest(compared(x, y, cost, grid, SCHEMES, shared=shared)) for grid in grids]
     assert all(found == every[0] for found in every), every
 
 

@@ -39,3 +39,9 @@ def test_other_costs_have_the_knee_alone_and_a_full_batch_nothing():
     for settings in ({"batch": None}, {"l2": 0.1}, {"rule": optimizers.momentum()}):
         assert not {*KEYS} & {*found(**settings).findings.metrics}, settings
     assert np.isfinite(found().steps[0].histories["train/cost"]).all()
+
+
+def test_a_function_that_moves_without_a_step_is_said_to():
+    for statistics, is_said in (("running", True), ("batch", False), ("fitted", False)):
+        note = found(statistics=statistics).findings.tags[names.NOTE.key]
+        assert ("moves without a step" in note) == is_said

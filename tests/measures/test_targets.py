@@ -1,6 +1,7 @@
 """Iterations to a target are those of step sizes between the grid's, whatever the grid's offset."""
 
 import json
+from functools import cache
 
 import numpy as np
 import pytest
@@ -12,10 +13,12 @@ from normbench.costs import multiclass_softmax, softmax
 from normbench.datasets import make_dataset
 from normbench.engine import rounds
 from normbench.engine.settings import Settings
-from normbench.job import Job, run
+from normbench.job import Job, Shared, run
 from normbench.measures import targets
 from normbench.optimizers import gradient_descent
 from normbench.verdicts import refinement
+
+SHARED = Shared()  # the least cost, which takes most of a job, is solved for once a scheme
 
 
 def outcome(sizes, scheme="standard", **more):
@@ -23,7 +26,14 @@ def outcome(sizes, scheme="standard", **more):
     dataset = make_dataset("iris", data.data, data.target, class_names=[*"abc"], source="-")
     settings = Settings(tuple(sizes), theory="auto", **more)
     normalizer = build("normalizer", options("normalizer", scheme))
-    return run(Job(dataset, multiclass_softmax, normalizer, gradient_descent(), settings))
+    job = Job(dataset, multiclass_softmax, normalizer, gradient_descent(), settings)
+    return run(job, shared=SHARED)
+
+
+@cache
+def settled(factor=1.0, scheme="standard", **more):
+    """Return the outcome of a job on decades times a factor, the same for all tests."""
+    return outcome(DECADES * factor, scheme, **more)
 
 
 def told(found, target="1e-2"):
@@ -35,21 +45,21 @@ DECADES = 10.0 ** np.arange(-3.0, 3.0)
 
 
 def test_the_number_does_not_depend_on_the_offset_of_the_grid():
-    grids = [DECADES * 10.0 ** (offset / 16) for offset in range(0, 16, 5)]
-    numbers = [told(outcome(grid, refine=True))[0] for grid in grids]
+    factors = [10.0 ** (offset / 16) for offset in range(0, 16, 5)]
+    numbers = [told(settled(factor, refine=True))[0] for factor in factors]
     assert len(set(numbers)) == 1, numbers
-    coarse = [told(outcome(grid, refine=False))[0] for grid in grids]
+    coarse = [told(settled(factor, refine=False))[0] for factor in factors]
     assert len(set(coarse)) > 2  # and without them it does
 
 
 @pytest.mark.parametrize("scheme", ["standard", "pca_sphere"])
 def test_what_is_reported_first_is_refined_where_the_grid_misses_it(scheme):
-    one, other = (told(outcome(DECADES * factor, scheme)) for factor in (1.0, 10.0**0.5))
+    one, other = (told(settled(factor, scheme)) for factor in (1.0, 10.0**0.5))
     assert one[0] == other[0]
 
 
 def test_a_number_is_borne_out_by_a_descent_at_its_step_size():
-    iterations, size, least = told(outcome(DECADES, refine=True))
+    iterations, size, least = told(settled(refine=True))
     alone = outcome([size], refine=False)
     assert told(alone)[0] <= iterations  # the number is a median of neighbours
     assert least < iterations

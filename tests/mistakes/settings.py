@@ -99,6 +99,7 @@ CASES = (
         kind="running statistics of a search",
     ),
     one("fold=true", "model=mlp", said="is for model=linear"),
+    one("normalizer.statistics=batch", "batch=10", "model=mlp", said="is for model=linear"),
     one("cost.l2_in=features", "model=mlp", "cost.l2=1", said="is for model=linear"),
     one("optimizer=preconditioned", "model=mlp", said="is for model=linear"),
     one("model=mpl", said="did you mean mlp"),

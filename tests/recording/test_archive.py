@@ -8,6 +8,7 @@ import struct
 import sys
 import zipfile
 
+import numpy as np
 import pytest
 
 from normbench.command.results.commands import main
@@ -342,3 +343,45 @@ def test_copies_are_equal_by_every_value_nan_included():
     two = copies.job_of(json.dumps(job(metrics={"m": [[0, float("nan"), 4]]})).encode()).scheme
     assert one.digest == copies.job_of(copies.text(copies.JobCopy(one, []))).scheme.digest
     assert one.digest != two.digest
+
+
+def test_a_large_file_that_is_not_packed_tightly_is_read(tmp_path, monkeypatch):
+    """Beyond the bytes that any file may hold, a hundred times its size is allowed."""
+    monkeypatch.setattr(archive, "ALLOWED_BYTES", 1000)
+    noise = np.random.default_rng(0).bytes(50_000)
+    file = written(tmp_path / "x.zip", members({"artifacts/x": noise}))
+    with unpacked(file):
+        pass
+    monkeypatch.setattr(archive, "MAX_COMPRESSION", 0.5)
+    with pytest.raises(UserError, match="would be"), unpacked(file):
+        pass
+
+
+EDGE = 1 << 62
+
+
+@pytest.mark.parametrize(
+    ("changed", "is_read"),
+    [
+        *(({"metrics": {"m": [[step, 1.5, 3]]}}, True) for step in (1 - EDGE, EDGE - 1)),
+        *(({"metrics": {"m": [[step, 1.5, 3]]}}, False) for step in (-EDGE, EDGE)),
+        *(({"metrics": {"m": [[0, 1.5, time]]}}, False) for time in (-EDGE, EDGE)),
+        *(({"started": time}, True) for time in (1, EDGE - 1)),
+        *(({"ended": time}, False) for time in (0, -1, EDGE)),
+    ],
+    ids=str,
+)
+def test_whole_numbers_and_times_have_bounds(changed, is_read):
+    content = json.dumps(job(**changed)).encode()
+    if is_read:
+        assert copies.job_of(content).scheme.name == "n"
+        return
+    with pytest.raises(ValueError, match=r"62|than 0|4611686018427387904"):
+        copies.job_of(content)
+
+
+@pytest.mark.parametrize("sweep", ["a b", "../x", "é", "x" * 251])
+def test_each_sweep_of_a_run_is_a_word_of_letters_digits_and_dots(sweep):
+    assert copies.job_of(json.dumps(job(tags={"sweep.a-b.2": "0"})).encode())
+    with pytest.raises(ValueError, match="a run is no scheme's"):
+        copies.job_of(json.dumps(job(tags={f"sweep.{sweep}": "0"})).encode())

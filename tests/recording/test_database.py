@@ -10,7 +10,7 @@ import pytest
 from mlflow import MlflowClient
 
 from normbench import names
-from normbench.recording.store import database
+from normbench.recording.store import connection, database
 from normbench.recording.store.connection import RetryingClient, Store, StoreLostError
 from normbench.recording.store.writer import Writer
 from normbench.results.store import mlflows_own, stores
@@ -18,6 +18,7 @@ from normbench.results.store.database import Database, _terms
 from normbench.results.store.entities import Metric, Param
 from normbench.results.store.errors import RefusedError
 from normbench.results.store.job_records import JobRecord, RunRecord
+from tests.conftest import ROOT
 
 pytestmark = pytest.mark.sqlite("of the file itself")
 NAN, INF = float("nan"), float("inf")
@@ -66,7 +67,7 @@ def written(folder, mlflows):
     scheme = writer.write(record(parent))
     writer.tag(scheme, {"verdict": "converged", names.RUN_NAME.key: "renamed"})
     writer.tag(scheme, {"verdict": "cycling"})
-    writer.tag_experiment("d-c", {"note": "1", "too long": "z" * 30_000})
+    writer.tag_experiment("d-c", {"note": "1", "too long": "z" * 20_001, "long": "z" * 20_000})
     writer.tag_experiment("d-c", {"note": "2"})
     writer.untag(scheme, ["verdict"])
     writer.log_json(parent, [{"a": 1}], "jobs.json")
@@ -339,3 +340,8 @@ def test_a_file_that_cannot_be_written_is_read_at_rest(at_rest, tmp_path, with_s
     assert reader.get_run(sweep).data.tags["sweep_id"] == "s"
     assert sorted(path.name for path in tmp_path.glob("mlflow.db*")) == before  # nothing is made
     reader.close()
+
+
+def test_a_store_is_waited_for_as_long_as_the_guide_says():
+    guide = " ".join((ROOT / "CONTRIBUTING.md").read_text().split())
+    assert f"A server that is away for more than {connection.PATIENCE:.0f} s takes no more" in guide

@@ -11,7 +11,8 @@ from normbench import names
 from normbench.command.results.commands import main
 from normbench.datasets.bundled import iris
 from normbench.results.answer import seconds
-from normbench.results.figures import drawing, histories
+from normbench.results.compare.reached import reached
+from normbench.results.figures import drawing, transforms
 from normbench.results.figures.base.material import Options
 from normbench.results.report import explorer
 from normbench.results.store.errors import ResultsError
@@ -53,15 +54,19 @@ def test_a_curve_over_iterations_is_as_it_was(compared):
     assert axis.get_xlabel() == "iteration"
     assert axis.lines[0].get_xdata()[-1] == 20
     assert "seconds" in compared.figure("histories", by="seconds").axes[0].get_xlabel()
-    with pytest.raises(ResultsError, match="by=hours: must be one of iterations, seconds"):
+    with pytest.raises(
+        ResultsError, match="by=hours: must be one of iterations, passes, updates, seconds"
+    ):
         compared.figure("histories", by="hours")
 
 
 def test_without_recorded_seconds_there_is_no_figure_of_them(compared, monkeypatch):
     sweep = compared.sweep
-    with_seconds = histories._with_seconds
+    with_job_columns = transforms.with_job_columns
     unknown = dict.fromkeys((FIT, STEP), float("nan"))
-    monkeypatch.setattr(histories, "_with_seconds", lambda *of: with_seconds(*of).assign(**unknown))
+    monkeypatch.setattr(
+        transforms, "with_job_columns", lambda *of: with_job_columns(*of).assign(**unknown)
+    )
     options = Options(by="seconds")
     assert drawing.figure(sweep, sweep.experiments[0], "histories", options) is None
 
@@ -72,9 +77,22 @@ def test_the_table_counts_the_fit_in_iterations(compared):
     for label, row in table.iterrows():
         fit, step = timed.loc[label, [FIT, STEP]]
         assert row["fit in iterations"] == fit / step
-        reached = fit + row["iterations to target"] * step
-        assert row["seconds to target"] == pytest.approx(reached, rel=1e-12, nan_ok=True)
+        arrival = fit + row["iterations to target"] * step
+        assert row["seconds to target"] == pytest.approx(arrival, rel=1e-12, nan_ok=True)
     assert table["seconds to target"].notna().any()
+
+
+def test_the_table_counts_to_the_target_that_all_schemes_have():
+    data = iris()
+    schemes, steps = ["identity", "pca_sphere"], {"step_sizes": [0.1, 10.0], "iterations": 20}
+    done = normbench.compare(
+        data.x, data.y, "multiclass_softmax", schemes, theory="none", **steps
+    ).sweep
+    table = seconds.seconds(done, "1e-1").set_index("scheme")["iterations to target"]
+    common = reached([done], "1e-1").set_index("scheme")["value"]
+    assert [*table.fillna(float("inf"))] == [*common[table.index]]
+    own = by_label(done)[names.reached("1e-1").column]
+    assert own["identity"] != common["identity"]  # to a share of the lowest that it saw itself
 
 
 def test_a_comparison_without_seconds_has_no_table(monkeypatch):

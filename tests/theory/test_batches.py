@@ -85,6 +85,6 @@ def test_a_constant_step_hovers_at_the_noise_floor(share):
         distance -= step * 2 * np.einsum("rm,rmn->rn", residuals, x[rows]) / batch
         if k >= 400:
             excesses.append(np.einsum("rn,nk,rk->r", distance, gram, distance).mean())
-    # Measured: 3 percent at either share.
+    # Measured: 4 and 5 percent below; with other seeds of the draws 0 to 4.
     assert np.mean(excesses) == pytest.approx(expected, rel=0.1)
     assert batches.noise_floor(largest, variance, 1.0, batch, largest) == np.inf

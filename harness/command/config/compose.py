@@ -279,6 +279,7 @@ def _settings(plain: Mapping[str, Any]) -> tuple[Settings, Rules, Search]:
     descent_settings = {
         field.name: plain[field.name] for field in fields(Settings) if field.name in plain
     }
+    descent_settings |= {name: plain["normalizer"][name] for name in ("statistics", "window")}
     if descent_settings["start"] is None:
         descent_settings["start"] = "normal"  # null may become several starts
     descent = Settings(**descent_settings, draws=_draws(plain["dataset"]))

@@ -291,10 +291,10 @@ def _drawing_options() -> _Parser:
     )
     drawing_options.add_argument(
         "--by",
-        choices=("iterations", "seconds"),
+        choices=("iterations", "passes", "updates", "seconds"),
         default="iterations",
-        help="what histories are over; seconds: of one run, after those of the scheme's fit "
-        "(%(default)s)",
+        help="what histories are over; with a batch, iterations are passes over the points; "
+        "seconds: of one run, after those of the scheme's fit (%(default)s)",
     )
     drawing_options.add_argument(
         "--steps",

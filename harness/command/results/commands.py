@@ -242,7 +242,7 @@ def _figure(options: argparse.Namespace) -> int:
         )
     for option, is_set in (
         ("--scale excess", options.scale == "excess"),
-        ("--by seconds", options.by == "seconds"),
+        (f"--by {options.by}", options.by != "iterations"),
     ):
         if is_set and options.name not in ("histories", "closer"):
             raise ResultsError(

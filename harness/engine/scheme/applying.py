@@ -108,9 +108,9 @@ def normalize(
                 return _normalize_on_demand(
                     scheme, read_only[0], read_only[1], dtype, decompositions
                 )
-            _fit(scheme, read_only[0], decompositions)
-            z = _transform(scheme, read_only[0], dtype)
-            z_test = _transform(scheme, read_only[1], dtype) if len(x_test) else z[:0]
+            fit_scheme(scheme, read_only[0], decompositions)
+            z = transform_points(scheme, read_only[0], dtype)
+            z_test = transform_points(scheme, read_only[1], dtype) if len(x_test) else z[:0]
     except UserError:
         raise
     except MemoryError as error:
@@ -129,7 +129,7 @@ def normalize(
     return z, z_test
 
 
-def _fit(scheme: Any, x: Array, decompositions: Decompositions | None) -> None:
+def fit_scheme(scheme: Any, x: Array, decompositions: Decompositions | None) -> None:
     """Fit a scheme in float64: scikit-learn's power transform, for one, is wrong in float32.
 
     The project's schemes do that themselves, and scikit-learn's scalers learn block by block, so
@@ -200,7 +200,7 @@ def _find_map(
     return Probed(declared_map.matrix, centre, scheme.transform(centre[None])[0])
 
 
-def _transform(scheme: Any, x: Array, dtype: Any) -> Array:
+def transform_points(scheme: Any, x: Array, dtype: Any) -> Array:
     """Return points x (P, N) transformed; x itself if unchanged."""
     name = name_scheme(scheme)
     if x.dtype == np.dtype(dtype) == np.float64 and np.shares_memory(scheme.transform(x[:1]), x):

@@ -23,6 +23,8 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import numpy as np
+
 from normbench.datasets import Dataset
 from normbench.optimizers import Optimizer
 from normbench.settings import DESCENT_PART, JUDGING_PART, REQUEST_PART, of_identity
@@ -61,11 +63,13 @@ def identity(params: Mapping[str, Any], dataset: Dataset, components: tuple[Any,
         The digests.
     """
     data = [dataset.fingerprint, dataset.task, dataset.classes]
+    descent_settings = of_identity(DESCENT_PART, params)
+    if "batch_seed" in descent_settings and not isinstance(dataset.x, np.ndarray):
+        data.append("batches within blocks")  # another order than that of points in memory
     members = [member for component in components for member in _members(component)]
     code = {name: code_of(name) for name in sorted({_module_of(member) for member in members})}
     is_composed = [*map(id, members)] != [*map(id, components)]
     links = [_settings(member) for member in members] if is_composed else []
-    descent_settings = of_identity(DESCENT_PART, params)
     descent = _digest(json.dumps([descent_settings, data, code, NUMBERS, links]))
     grid_settings = {
         key: value for key, value in descent_settings.items() if key not in BESIDE_GRID

@@ -8,7 +8,7 @@ import pandas as pd
 from matplotlib.figure import Figure
 
 from normbench import names
-from normbench.results.compare import problems
+from normbench.results.compare import passes
 from normbench.results.compare.merging import repeated_over
 from normbench.results.compare.reached import thresholds_that_hold
 from normbench.results.figures.base import style
@@ -67,10 +67,23 @@ FigureMaker = Callable[[Sweep, str, Options], Figure | None]
 def schemes(sweep: Sweep, experiment: str) -> pd.DataFrame:
     """Return one row for each scheme that did not fail, with the columns that figures need.
 
-    The threshold 2/L is missing for optimizers to which it does not apply.
+    The threshold 2/L is missing for optimizers to which it does not apply; where a step sees a
+    batch, it is that of the full batch, see `threshold_label`.
     """
     rows = sweep.of_role(names.SCHEME, experiment)
-    return _with_needed_columns(thresholds_that_hold(rows[rows["verdict"] != names.FAILED]))
+    rows = thresholds_that_hold(rows[rows["verdict"] != names.FAILED], of_full_batch=True)
+    return _with_needed_columns(rows)
+
+
+def threshold_label(schemes: pd.DataFrame, plain_label: str = "2/L, predicted") -> str:
+    """Return the label of 2/L: the given one, or with a batch that it is the full batch's."""
+    return "the full batch's 2/L" if passes.unit(schemes) is passes.PASSES else plain_label
+
+
+def iteration_label(schemes: pd.DataFrame) -> str:
+    """Return the label of an axis of iterations; with several records a pass it counts them."""
+    records = max(map(passes.records_per_pass, as_rows(schemes)), default=1)
+    return f"record, {records} a pass" if records > 1 else passes.unit(schemes).one
 
 
 def steps(sweep: Sweep, experiment: str) -> pd.DataFrame:
@@ -134,7 +147,7 @@ def title(experiment: str, rows: pd.DataFrame) -> str:
 
 def title_with_budget(experiment: str, rows: pd.DataFrame) -> str:
     """Return a title with the number of iterations that the verdicts judge."""
-    return ", ".join(filter(None, [title(experiment, rows), problems.budget(rows)]))
+    return ", ".join(filter(None, [title(experiment, rows), passes.budget(rows)]))
 
 
 def best_step_label(schemes: pd.DataFrame) -> str:

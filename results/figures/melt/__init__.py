@@ -19,7 +19,7 @@ from matplotlib.path import Path
 from numpy.typing import NDArray
 
 from normbench import names
-from normbench.results.compare import problems
+from normbench.results.compare import passes
 from normbench.results.figures.base import material, style
 from normbench.results.figures.base.material import ArraysByLabel
 from normbench.results.figures.base.style import SCREEN, Shape
@@ -78,7 +78,7 @@ def make(sweep: Sweep, experiment: str, options: material.Options) -> Figure | N
     steps = material.steps(sweep, experiment)
     if not melts(arrays, rows, steps):
         return None
-    title = f"{material.title_of_first_repeat(experiment, rows)}, {problems.budget(rows)}"
+    title = f"{material.title_of_first_repeat(experiment, rows)}, {passes.budget(rows)}"
     starts = max(scheme_arrays[names.TRAIN_COST.key].shape[1] for scheme_arrays in arrays.values())
     title += f", the first of {starts} starts" if starts > 1 else ""
     return draw(arrays, rows, steps, title, shape=options.shape)
@@ -125,7 +125,7 @@ def draw(
             step_axis, history_axis = page.panels(number)
             _draw_steps(step_axis, melt, step_limits, page.shape)
             _draw_history(history_axis, melt, page)
-        page.finish(_legend_entries(drawn_melts))
+        page.finish(_legend_entries(drawn_melts), material.iteration_label(schemes))
     return page.figure
 
 

@@ -181,7 +181,7 @@ class Page:
             **text_position,
         )
 
-    def finish(self, entries: Sequence[LegendEntry]) -> None:
+    def finish(self, entries: Sequence[LegendEntry], iteration_label: str) -> None:
         """Write the axis labels, the legend and the notes."""
         for step_axis, history_axis in self.axes:
             low, high = step_axis.get_xlim()
@@ -197,7 +197,7 @@ class Page:
             )
         step_axis, history_axis = self.axes[-1]
         step_axis.set_xlabel("step size", labelpad=1)
-        history_axis.set_xlabel("iteration", labelpad=1)
+        history_axis.set_xlabel(iteration_label, labelpad=1)
         lowest_bottom = self.panel_bottoms[-1]
         middle_height = (self.panel_bottoms[0] + self.panel_height + lowest_bottom) / 2
         self._write(

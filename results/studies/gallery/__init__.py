@@ -1,7 +1,8 @@
 """Numbers of studies that are computed from the records: one module a folder, one function a study.
 
-Each function takes a sweep and returns a `dict[str, float]`, computed from the records alone. Its
-docstring gives the formulas. The pictures here are those of the README and the pages.
+Each function takes a sweep and returns a `dict[str, float]`, computed from the records alone, but
+for scikit-learn's own descents in `exercises.scaling_sgd`. Its docstring gives the formulas. The
+pictures here are those of the README and the pages.
 """
 
 from collections.abc import Mapping

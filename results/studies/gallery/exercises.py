@@ -5,6 +5,7 @@ import numpy as np
 from normbench import names
 from normbench.results.store.runs import Sweep
 from normbench.results.studies.gallery import at_cost
+from normbench.results.studies.gallery.batches import descents
 
 
 def linear_autoencoder(sweep: Sweep) -> dict[str, float]:
@@ -44,6 +45,12 @@ def pca_basis(sweep: Sweep) -> dict[str, float]:
     }
 
 
+# What of scikit-learn, the cost, the scheme, and its step size.
+SAME_SCHEDULES = (
+    ("classifier", "softmax", "identity", 0.01),
+    ("classifier", "softmax", "standard", 0.01),
+    ("regressor", "least_squares", "standard", 0.001),
+)
 TARGET_COST = 0.3  # of the training cost
 
 
@@ -68,4 +75,47 @@ def standard_against_sphering(sweep: Sweep) -> dict[str, float]:
     for name, scheme in (("standard", "standard"), ("sphered", "pca_sphere")):
         numbers[f"{name}_fewest"] = float(counts[scheme].min(skipna=False))
         numbers[f"{name}_most"] = float(counts[scheme].max(skipna=False))
+    return numbers
+
+
+def scaling_sgd(sweep: Sweep) -> dict[str, float]:
+    """Return how scikit-learn's stochastic gradient descent compares with ours, and by scheme.
+
+    `classifier_SCHEME`, `regressor_SCHEME`: the relative difference of the costs after as many
+    passes with the same constant step, order and start. `default_SCHEME`: misclassified points of
+    an `SGDClassifier` with its defaults, in the order of its seed 0. `default_decades`: the decimal
+    logarithm of the mean squared errors of an `SGDRegressor` with its defaults, raw over
+    standardized.
+    """
+    from sklearn.datasets import load_breast_cancer
+    from sklearn.linear_model import SGDClassifier, SGDRegressor
+    from sklearn.preprocessing import StandardScaler
+
+    x, classes = load_breast_cancer(return_X_y=True)
+    y = np.where(classes > 0, 1.0, -1.0)
+    points = {"identity": x, "standard": StandardScaler().fit_transform(x)}
+    jobs = {
+        (descent.job[names.COST.column], descent.job["normalizer"]): descent
+        for descent in descents(sweep)
+    }
+    schedule = {"penalty": None, "learning_rate": "constant", "shuffle": False, "tol": None}
+    numbers = {}
+    for name, cost, scheme, step_size in SAME_SCHEDULES:
+        ours = jobs[cost, scheme]
+        options = schedule | {"max_iter": ours.costs.shape[1] - 1, "eta0": step_size}
+        if name == "classifier":
+            theirs = SGDClassifier(loss="log_loss", **options).fit(points[scheme], y)
+            costs = np.logaddexp(0, -y * theirs.decision_function(points[scheme]))
+        else:
+            theirs = SGDRegressor(**options).fit(points[scheme], y)
+            costs = (theirs.predict(points[scheme]) - y) ** 2
+            step_size /= 2  # its squared error has a factor 1/2
+        row = int(np.argmin(np.abs(ours.step_sizes - step_size)))
+        numbers[f"{name}_{scheme}"] = abs(float(costs.mean() / ours.costs[row, -1]) - 1)
+    errors = {}
+    for scheme, z in points.items():
+        missed = SGDClassifier(random_state=0).fit(z, y).predict(z) != y
+        numbers[f"default_{scheme}"] = float(missed.sum())
+        errors[scheme] = np.mean((SGDRegressor(random_state=0).fit(z, y).predict(z) - y) ** 2)
+    numbers["default_decades"] = float(np.log10(errors["identity"] / errors["standard"]))
     return numbers

@@ -12,6 +12,17 @@ from normbench.results.compare.reached import excess_left, first_iteration_below
 from normbench.results.store.rows import as_rows
 from normbench.results.store.runs import Sweep
 from normbench.results.studies.gallery import arrays_of_only_scheme, at_cost
+from normbench.results.studies.gallery.batches import batch_statistics as batch_statistics
+from normbench.results.studies.gallery.batches import critical_batch as critical_batch
+from normbench.results.studies.gallery.batches import noise_floor as noise_floor
+from normbench.results.studies.gallery.batches import online_scaling as online_scaling
+from normbench.results.studies.gallery.batches import what_batches_buy as what_batches_buy
+from normbench.results.studies.gallery.batches import (
+    what_batches_buy_classes as what_batches_buy_classes,
+)
+from normbench.results.studies.gallery.networks import initial_scale as initial_scale
+from normbench.results.studies.gallery.networks import inputs_or_inside as inputs_or_inside
+from normbench.results.studies.gallery.networks import larger_steps as larger_steps
 from normbench.results.studies.gallery.scaling import dummies as dummies
 from normbench.results.studies.gallery.scaling import target_scaling as target_scaling
 

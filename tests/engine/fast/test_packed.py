@@ -172,9 +172,8 @@ def test_a_problem_is_the_same(name, classes, threads, dtype, rng, monkeypatch, 
     assert len(quick.thread_spans(len(weights))) == threads
     assert_near(quick.evaluate(weights), train.evaluate(weights), dtype)
     assert_near(quick.evaluate(weights[:2]), train.evaluate(weights[:2]), dtype)
-    monkeypatch.setattr(
-        blocked.threads, "available_threads", lambda: POINTS
-    )  # more than there are blocks
+    many = 3 * len(quick.blocks)
+    monkeypatch.setattr(blocked.threads, "available_threads", lambda: many)
     assert_near(quick.evaluate(weights), train.evaluate(weights), dtype)
     alone = wrappers.pack(train, len(weights), steps=100, with_gradient=False)
     costs = alone.evaluate(weights, with_gradient=False).costs

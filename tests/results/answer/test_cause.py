@@ -116,3 +116,26 @@ def test_a_rounder_cost_that_is_slower_is_admitted():
         "That is not the whole cause: other makes it rounder still (1) and is slower."
     )
     assert "whole" not in cause_of(fast=1.5, ends=ends)
+
+
+def test_of_several_rounder_costs_the_roundest_is_named():
+    ends, numbers = (SLOW, FAST, (9, 0.001), (8, 0.001)), (1e5, 40.0, 3.0, 9.0)
+    labels = ("slow", "fast", "third", "fourth")
+    jobs = [("x", name, {1.0: end}) for name, end in zip(labels, ends)]
+    frame = runs(*jobs, iterations="50").runs
+    frame[names.CONDITION.column] = frame["normalizer"].map(dict(zip(labels, numbers)))
+    frame[names.CONDITION_LIMIT.column] = np.nan
+    text = cause(Curved("-", "s", frame, curvature=SPREAD), "x")
+    assert text.endswith("third makes it rounder still (3) and is slower.")
+
+
+@pytest.mark.parametrize(("iterations", "suits"), [("5", True), ("4", False)])
+def test_a_step_suits_every_direction_that_shrinks_to_1_over_e(iterations, suits):
+    """Of condition 10 an iteration leaves 9/11, of which the fifth power is 0.367 < 1/e."""
+    jobs = [("x", name, {1.0: end}) for name, end in (("slow", SLOW), ("fast", FAST))]
+    frame = runs(*jobs, iterations=iterations).runs
+    frame[names.CONDITION.column] = frame["normalizer"].map({"slow": 1e5, "fast": 10.0})
+    frame[names.CONDITION_LIMIT.column] = np.nan
+    text = cause(Curved("-", "s", frame, curvature=(1.0, 1e-3)), "x")
+    assert text.endswith("suits every direction.") == suits
+    assert "round (10)" in text

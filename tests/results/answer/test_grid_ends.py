@@ -66,3 +66,19 @@ def test_schemes_under_no_descent_have_no_answer():
     sweep = runs(("x", "a", GRID), ("x", "b", GRID))
     none = Sweep("-", "s", sweep.runs.assign(**{names.setting("iterations"): "0"}))
     assert fastest.answers(none, "x", pd.DataFrame({"experiment": []})) == []
+
+
+@pytest.mark.parametrize(
+    ("splits", "note"), [(1, ""), (2, ", median of 2 splits"), (9, ", median of 9 splits")]
+)
+def test_a_median_is_of_two_splits_and_more(splits, note):
+    assert fastest._medians_note(splits) == note
+
+
+@pytest.mark.parametrize(("folded", "unknown"), [("", True), ("a", False), ("ab", False)])
+def test_predictions_are_unknown_unless_one_scheme_is_cross_validated(folded, unknown):
+    frame = runs(("x", "a", GRID), ("x", "b", GRID), iterations="50").runs
+    cost = frame["normalizer"].map(dict.fromkeys(folded, 0.5)).astype(float)
+    sweep = Sweep("-", "s", frame.assign(**{names.FOLDS_COST.column: cost}))
+    told = fastest.answers(sweep, "x", pd.DataFrame({"experiment": []}))
+    assert (fastest.make_sentence("predicts_unknown").text in told) == unknown

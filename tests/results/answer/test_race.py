@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from normbench import names
+from normbench.results.answer import headline
 from normbench.results.answer.race import RACE_TARGETS, race_target, races
 from normbench.results.store.runs import Sweep
 from tests.results.made import runs
@@ -63,6 +64,12 @@ def test_a_scheme_that_never_arrives_leaves_the_order_of_the_others_open():
     assert list(race.undecided_schemes) == ["b", "c"]
 
 
+@pytest.mark.parametrize(("count", "enough"), [(6, False), (7, True)])
+def test_three_schemes_are_three_pairs_which_need_seven_splits(count, enough):
+    schemes = {name: [(1.0, n + 3)] * count for n, name in enumerate("abc")}
+    assert race_of(over_splits(count, **schemes)).enough_splits == enough
+
+
 @pytest.mark.parametrize(("count", "enough"), [(5, False), (6, True)])
 def test_two_schemes_need_six_splits_for_a_difference(count, enough):
     race = race_of(over_splits(count, a=[(1.0, 3)] * count, b=[(1.0, 9)] * count))
@@ -119,3 +126,26 @@ def test_an_optimizer_that_finds_its_step_sizes_has_none_in_a_race():
     assert np.isnan(race.steps["a"])
     assert race.steps["b"] == 1.0
     assert race.refined.to_dict() == {"a": True, "b": False}
+
+
+@pytest.mark.parametrize(("fewest", "leading"), [(0.0, []), (1.0, ["a"])])
+def test_a_scheme_that_needs_one_iteration_leads_and_one_that_needs_none_does_not(fewest, leading):
+    sweep = runs(("x", "a", {1.0: fewest}), ("x", "b", {1.0: 4.0}), iterations="50")
+    assert headline.leaders(sweep.of_role("scheme"), race_of(sweep)) == leading
+
+
+def test_equal_counts_at_other_step_sizes_have_a_clause_each():
+    jobs = [("x", "b", {1.0: 9.0}), ("x", "c", {2.0: 9.0}), ("x", "d", {1.0: 9.0})]
+    sweep = runs(("x", "a", {1.0: 3.0}), *jobs, iterations="50")
+    assert [*headline._other_schemes(race_of(sweep))] == [
+        "b and d need 9 (step size 1)",
+        "c needs 9 (step size 2)",
+    ]
+
+
+def test_a_race_is_by_count_where_one_scheme_is_compared_by_it():
+    frame = runs(("x", "a", {1.0: 3.0}), ("x", "b", {1.0: 4.0}), iterations="50").runs
+    for schemes, by_count in (("", False), ("a", True), ("ab", True)):
+        told = frame["normalizer"].isin([*schemes]).map({True: names.MISCLASSIFICATIONS})
+        sweep = Sweep("-", "s", frame.assign(**{names.COMPARED.column: told}))
+        assert race_of(sweep).by_count == by_count

@@ -11,7 +11,7 @@ import pytest
 from normbench import names
 from normbench.command.results.commands import main
 from normbench.results.answer import tables
-from normbench.results.compare import problems
+from normbench.results.compare import passes
 from normbench.results.safe import secrets
 from normbench.results.store import run_table, runs
 from normbench.results.store.errors import ResultsError
@@ -130,7 +130,7 @@ def test_a_query_finds_runs_and_what_belongs_to_them(three):
 )
 def test_iterations_are_counted_in_words(asked, told):
     rows = pd.DataFrame({names.setting("iterations"): asked})
-    assert problems.budget(rows) == told
+    assert passes.budget(rows) == told
 
 
 def test_formats_hold_the_same_table(three):
@@ -323,3 +323,13 @@ def test_a_summary_says_up_to_where_each_scheme_converges():
     table = tables.summary(runs.Sweep("-", "s", frame))
     assert table["converges up to"].fillna("").tolist() == ["2", ">=4", ""]
     assert table["verdict"].tolist() == ["not converged", "not converged", "failed"]
+
+
+def test_the_columns_of_a_summary_are_those_that_its_experiments_and_descents_need():
+    grid = {1.0: 3.0}
+    one, two = made.runs(("x", "a", grid)), made.runs(("x", "a", grid), ("y", "a", grid))
+    assert "experiment" not in tables.summary(one)
+    assert tables.summary(two)["experiment"].tolist() == ["x", "y"]
+    steps = {"best step", "cost", "steps", names.DIVERGED}
+    assert steps <= set(tables.summary(made.runs(("x", "a", None), iterations="9")))
+    assert not steps & set(tables.summary(made.runs(("x", "a", None), iterations="0")))

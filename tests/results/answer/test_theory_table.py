@@ -6,6 +6,7 @@ import pytest
 from normbench import names
 from normbench.results.answer import theory_table
 from normbench.results.store.runs import Sweep
+from normbench.results.words.sentences import make_sentence
 from tests.results.made import runs
 
 GRID = {0.5: (9.0, 0.3), 1.0: (5.0, 0.2), 4.0: (3.0, 0.1)}
@@ -129,3 +130,10 @@ def test_a_step_size_that_converged_on_one_split_only_is_told():
     frame.loc[frame["role"] == "scheme", names.LARGEST_CONVERGENT.column] = [1.0, np.nan]
     text = theory_table.explanation(Sweep("-", "s", frame), "x")
     assert "every split" in text
+
+
+def test_theory_is_explained_unless_no_job_has_a_descent():
+    jobs = [("x", name, {1.0: 3.0}, {"iterations": count}) for name, count in zip("ab", "09")]
+    no_step = make_sentence("no_step").text
+    assert theory_table.explanation(runs(*jobs), "x") != no_step
+    assert theory_table.explanation(runs(jobs[0]), "x") == no_step

@@ -191,3 +191,11 @@ def test_equal_learners_differ_on_splits_of_one_data_set_and_not_on_new_data(cou
     on_new_data = [evidence.resampled_t_test(one, ratio) for one in values]
     assert np.mean(evidence.sign_test(values) <= evidence.LEVEL) > 0.13
     assert 0.02 < np.mean(np.array(on_new_data) <= evidence.LEVEL) < 0.07
+
+
+def test_an_interval_of_exactly_its_level_stands_and_a_table_s_rows_are_as_wide_as_alone():
+    assert evidence.interval(np.arange(5.0), 2 * 0.5**5) == (0.0, 4.0)
+    values = np.array([np.arange(20.0), np.arange(20.0) ** 2])
+    low, high = evidence.interval(values)
+    assert (low.tolist(), high.tolist()) == ([5, 25], [14, 196])  # the 6th and the 15th
+    assert evidence.interval(values[0]) == (5, 14)

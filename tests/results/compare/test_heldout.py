@@ -6,6 +6,8 @@ import pytest
 
 from normbench import names
 from normbench.results.compare import evidence, heldout
+from normbench.results.store.runs import Sweep
+from tests.results.made import runs
 
 
 def splits(**schemes):
@@ -195,3 +197,36 @@ def test_schemes_and_experiments_stand_in_their_first_order():
     assert "under b (from 0.1 at iteration 100 to 0.4); a" in heldout.describe_rises(
         both[:2].assign(cost=0.4)
     )
+
+
+def test_seeds_of_a_split_are_its_median(monkeypatch):
+    jobs = [("x", "a", {1.0: (3.0, n / 1e3)}, {"seed": str(n)}) for n in (1, 2, 9)]
+    sweep = runs(*jobs)
+    sweep = Sweep("-", "s", sweep.runs.assign(**{names.FINAL_TEST_COST.column: 1.0}))
+
+    def histories(self, rows, *_):
+        ends = [float(run_id.partition("-")[0][1:]) ** 2 for run_id in rows["run_id"]]
+        table = {"run_id": rows["run_id"].to_numpy(), "iteration": 0, names.TEST_COST.key: ends}
+        return pd.DataFrame(table)
+
+    monkeypatch.setattr(Sweep, "histories", histories)
+    assert heldout.by_split(sweep)[["split", "cost"]].to_numpy().tolist() == [[0, 1]]
+
+
+@pytest.mark.parametrize("real", [False, True])
+def test_a_cross_validated_interval_is_of_the_error_in_percent_or_of_the_cost(monkeypatch, real):
+    sweep = runs(("x", "a", {1.0: 3.0}), ("x", "b", {1.0: 3.0}), **{"dataset.folds": "5"})
+    own = (sweep.runs["role"] == "scheme") & (sweep.runs["normalizer"] == "a")
+    sweep.runs.loc[own, names.FOLDS_COST.column] = 0.7
+    sweep.runs.loc[own, names.FOLDS_ERROR.column] = np.nan if real else 0.03
+    seeds = dict(enumerate([0.01, 0.02, 0.03, 0.04, 0.05, 0.06]))
+    metric = names.FOLDS_COST if real else names.FOLDS_ERROR
+    asked = names.of_seed(metric).key
+    monkeypatch.setattr(Sweep, "series", lambda self, run_id, key: seeds if key == asked else {})
+    (row,) = heldout.cross_validated(sweep, "x").to_dict("records")
+    assert (row["scheme"], row["folds"], row["seeds"], row["cost"]) == ("a", "5", 6, 0.7)
+    scale = 1 if real else 100
+    assert (row["low"], row["high"]) == pytest.approx((scale * 0.01, scale * 0.06))
+    assert ("error, %" in row) == (not real)
+    assert real or row["error, %"] == pytest.approx(3)
+    assert heldout.cross_validated(runs(("x", "a", {1.0: 3.0}))).empty

@@ -1,11 +1,14 @@
 """What makes a problem and what repeats it, on sweeps made by hand."""
 
+import numpy as np
 import pandas as pd
 import pytest
 
 from normbench import names
+from normbench.results.answer.headline import headline
 from normbench.results.compare import problems, reached
 from normbench.results.store.run_labels import labels
+from normbench.results.store.runs import Sweep
 from normbench.settings import SEEDS
 from tests.results.made import runs
 
@@ -25,6 +28,7 @@ def test_what_is_made_of_a_sweep_once_is_not_changed_by_who_asks():
         first["experiment"] = "changed"
         assert set(ask([sweep])["experiment"]) == {"x"}
     assert sweep.only("x") is sweep.only("x")
+    assert [*problems.scheme_runs([sweep])] == [*problems.placed([sweep])]
 
 
 def test_settings_make_problems_and_per_scheme_options_do_not():
@@ -63,6 +67,26 @@ def test_what_was_recorded_of_a_setting_is_told_as_one_types_it():
         "a, whiten=true",
         *"bb",
     ]
+
+
+def test_what_is_normalized_inside_a_model_is_compared_as_schemes_are():
+    schemes = pd.DataFrame(
+        {
+            "experiment": "x",
+            "normalizer": ["a"] * 4,
+            "run_id": list("1234"),
+            "params.model": "mlp",
+            "params.model.hidden": ["[3]"] * 2 + ["[4]"] * 2,
+            "params.model.normalize": ["none", "batch"] * 2,
+        }
+    )
+    assert [each["model.hidden"] for each in problems.problems(schemes)] == ["[3]"] * 2 + [
+        "[4]"
+    ] * 2
+    assert [*problems.scheme_names(schemes).values()] == [
+        "a, model.normalize=none",
+        "a, model.normalize=batch",
+    ] * 2
 
 
 def test_a_start_that_stands_in_for_another_makes_none():
@@ -259,3 +283,49 @@ def test_a_penalty_on_transformed_weights_makes_functions_of_their_own():
     assert not own()
     two = runs(("x", "a", GRID, {"cost.l2": "0.0"}), ("x", "b", GRID, {"cost.l2": "0.1"}))
     assert problems.own_functions(two.of_role("scheme"))
+
+
+def over_orders(orders, **settings):
+    """A sweep in batches: the first scheme takes 3 passes, the second 4, and in one order 2."""
+    batched = {"batch": "32", "batch_order": "shuffled", "train_points": 100, **settings}
+    return runs(
+        *(
+            (
+                "x",
+                name,
+                {1.0: (first if seed else other, 0.001 + seed / 1e4)},
+                {"batch_seed": str(seed)},
+            )
+            for seed in range(orders)
+            for name, first, other in (("a", 3, 3), ("b", 4, 2))
+        ),
+        data="d",
+        **batched,
+    )
+
+
+def test_orders_of_the_batches_are_repetitions_where_there_is_one_split():
+    jobs = problems.scheme_runs([over_orders(7)])
+    assert jobs["split"].nunique() == 1
+    assert sorted(set(jobs["sample"])) == list(range(7))
+    assert problems.sample_name(jobs) == "orders of the batches"
+    text = headline(over_orders(7))
+    assert "a or b; 7 orders of the batches show no difference" in text
+    assert "(medians of 7 orders of the batches)" in text
+    assert "too few" in headline(over_orders(3))
+
+
+@pytest.mark.parametrize("settings", [{"batch": "None"}, {"batch_order": "cyclic"}])
+def test_orders_that_no_seed_draws_are_none(settings):
+    jobs = problems.scheme_runs([over_orders(3, **settings)])
+    assert jobs["sample"].equals(jobs["split"])
+    assert problems.sample_name(jobs) == "splits"
+
+
+def test_over_several_splits_the_split_is_the_sample():
+    sweep = over_orders(4)
+    seeds = sweep.runs[names.setting("batch_seed")].fillna("0").astype(int)
+    data = np.where(seeds > 1, "d", "e")
+    frame = sweep.runs.assign(data=data, **{names.setting("dataset.split_seed"): data})
+    jobs = problems.scheme_runs([Sweep("-", "s", frame)])
+    assert sorted(set(jobs["sample"])) == [0, 1]

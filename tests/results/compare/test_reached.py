@@ -132,6 +132,7 @@ def test_one_step_size_for_all_splits_goes_to_the_goal_of_all_schemes(monkeypatc
     assert once[["step", "reached", "median"]].to_numpy().tolist() == [[0.1, 2, 2], [0.1, 2, 1]]
     table = reached.reached([sweep])
     assert table["value"].tolist() == [2, 2, 1, 1]
+    assert not table["finer"].any()  # those between the grid's were counted to another goal
     every.loc[every["parent"].isin(every.loc[its_own, "run_id"]), "verdict"] = names.BY_ROUNDING
     fresh = Sweep("-", "s", every)
     assert reached.reached([fresh])["value"].tolist() == [INF, INF, 1, 1]
@@ -324,3 +325,24 @@ def test_what_is_counted_again_and_bounds_have_seconds_by_their_iterations():
     every = sweep.runs.assign(**scheme, **columns)
     (row,) = reached.reached([Sweep("-", "s", every)], measure="seconds").to_dict("records")
     assert (row["value"], row["least"]) == (7, 5)
+
+
+@pytest.mark.parametrize(
+    ("best", "end"),
+    [(65.0, "high"), (64.0, ""), (0.1 / 6.4, ""), (0.1 / 6.5, "low"), (0.1, ""), (10.0, "")],
+)
+def test_finer_step_sizes_have_an_end_13_sixteenths_of_a_decade_beyond_the_grid(best, end):
+    """A decade beyond it, less the three neighbours of a best one: 10^(13/16) = 6.49."""
+    assert reached._grid_end({}, [0.1, 1.0, 10.0], best, finer=True) == end
+    without = "high" if best >= 10 else "low"
+    assert reached._grid_end({}, [0.1, 1.0, 10.0], best, finer=False) == without
+    assert reached._grid_end({}, [0.1, 10.0], best, finer=True) == ""  # two have no ends
+
+
+def test_2_over_l_holds_for_plain_descent_alone():
+    limits = pd.DataFrame({names.THRESHOLD.column: [2.0, 3.0]})
+    told = limits.assign(**{names.PLAIN.column: ["true", "false"]})
+    held = reached.thresholds_that_hold(told)[names.THRESHOLD.column]
+    assert held.tolist() == pytest.approx([2.0, np.nan], nan_ok=True)
+    for rows in (limits, told.drop(columns=names.THRESHOLD.column)):
+        assert reached.thresholds_that_hold(rows) is rows

@@ -12,16 +12,20 @@ import matplotlib
 import numpy as np
 import pytest
 from matplotlib.artist import Artist
-from matplotlib.collections import Collection
+from matplotlib.collections import Collection, PathCollection
 from matplotlib.colors import to_hex
 from matplotlib.figure import Figure
+from matplotlib.image import AxesImage
 from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 from matplotlib.spines import Spine
-from matplotlib.text import Text
+from matplotlib.text import Annotation, Text
+from mpl_toolkits.mplot3d.art3d import Line3D, Path3DCollection, Poly3DCollection
 
+from tests.results.figures.pictures import PICTURES
 from tests.results.figures.test_legends import FIGURES, outline
 
+RECORDED = FIGURES | PICTURES
 RECORD = Path(__file__).with_name("appearance.json")
 
 
@@ -42,6 +46,10 @@ def color(value: Any) -> str:
 def describe(artist: Artist) -> list[Any] | None:
     """Return what an artist shows, and where; None for one that shows nothing of its own."""
     name, order = type(artist).__name__, artist.get_zorder()
+    if isinstance(artist, Line3D):
+        return [name, order, artist.get_label(), *map(summary, artist.get_data_3d())]
+    if isinstance(artist, Path3DCollection):
+        return [name, order, artist.get_label(), *map(summary, artist._offsets3d)]
     if isinstance(artist, Line2D):
         marker = summary(outline(artist.get_marker()))
         strokes = [artist.get_linewidth(), artist.get_linestyle(), color(artist.get_color())]
@@ -49,6 +57,8 @@ def describe(artist: Artist) -> list[Any] | None:
         marks += [color(artist.get_markerfacecolor()), color(artist.get_markeredgecolor())]
         places = [summary(artist.get_xdata()), summary(artist.get_ydata())]
         return [name, order, artist.get_label(), *places, *strokes, marker, *marks]
+    if isinstance(artist, Poly3DCollection):
+        return [name, order, artist.get_label(), artist.get_alpha()]
     if isinstance(artist, Collection):
         artist.update_scalarmappable()
         paths = [summary(path.vertices) for path in artist.get_paths()[:3]]
@@ -59,30 +69,54 @@ def describe(artist: Artist) -> list[Any] | None:
             order,
             paths,
             summary(artist.get_offsets()),
+            summary(artist.get_sizes() if isinstance(artist, PathCollection) else 0.0),
             *colors,
             *artist.get_linewidths(),
         ]
+    if isinstance(artist, AxesImage):
+        shown = [*artist.get_extent(), *artist.get_clim(), artist.get_interpolation()]
+        return [name, order, summary(artist.get_array()), artist.get_cmap().name, *shown]
     if isinstance(artist, Text) and artist.get_text():
         look = [artist.get_fontsize(), artist.get_ha(), artist.get_va(), color(artist.get_color())]
+        look += [artist.get_rotation(), artist.get_weight()]
+        if isinstance(artist, Annotation):
+            look += [summary(artist.xy), str(artist.arrowprops)]
         return [name, order, artist.get_text(), summary(artist.get_position()), *look]
     if isinstance(artist, Patch) and not isinstance(artist, Spine):
-        edges = [artist.get_linewidth(), color(artist.get_facecolor())]
+        edges = [artist.get_linewidth(), color(artist.get_facecolor()), artist.get_hatch()]
         return [name, order, summary(artist.get_path().vertices), *edges]
     return None
 
 
 def description(figure: Figure) -> list[Any]:
-    """Return what a figure shows, panel by panel, and its legend."""
-    (legend,) = figure.legends
-    texts = [text.get_text() for text in legend.get_texts()]
-    described: list[Any] = [summary(figure.get_size_inches()), figure.get_suptitle(), texts]
-    described += [legend.get_title().get_text(), legend._ncols]
+    """Return what a figure shows, panel by panel, its words and its legends."""
+    engine: Any = figure.get_layout_engine()
+    padding = [engine.get()["w_pad"], engine.get()["h_pad"]] if engine else []
+    described: list[Any] = [summary(figure.get_size_inches()), *padding]
+    described += [artist for artist in map(describe, figure.get_children()) if artist]
+    for legend in figure.legends:
+        described += [[text.get_text() for text in legend.get_texts()], legend._ncols]
+        described += [legend.get_title().get_text(), legend.get_alignment()]
     for axis in figure.axes:
         scales = [axis.get_xscale(), axis.get_yscale(), axis.get_xlabel(), axis.get_ylabel()]
-        limits = [summary(axis.get_xlim()), summary(axis.get_ylim()), summary(axis.get_yticks())]
+        limits = [summary(axis.get_xlim()), summary(axis.get_ylim())]
+        limits += [summary(axis.get_xticks()), summary(axis.get_yticks())]
+        limits += [
+            axis.get_aspect(),
+            summary(axis._box_aspect if axis._box_aspect is not None else 0.0),
+            _grid(axis),
+        ]
         artists = [describe(artist) for artist in axis.get_children()]
         described.append([*scales, *limits, *(artist for artist in artists if artist)])
     return described
+
+
+def _grid(axis: Any) -> list[Any]:
+    """Return where a panel stands in its grid, and the heights of the rows."""
+    place = axis.get_subplotspec()
+    if place is None:
+        return [summary(axis.get_position().bounds)]
+    return [*place.get_geometry(), place.get_gridspec().get_height_ratios()]
 
 
 def leaves(described: Any, path: str = "") -> Iterator[tuple[str, Any]]:
@@ -95,13 +129,13 @@ def leaves(described: Any, path: str = "") -> Iterator[tuple[str, Any]]:
         yield path, described
 
 
-@pytest.mark.parametrize("name", FIGURES)
+@pytest.mark.parametrize("name", RECORDED)
 def test_a_figure_looks_as_it_is_recorded(name):
     record = json.loads(RECORD.read_text())
     if record["matplotlib"] != matplotlib.__version__:
         pytest.skip("recorded with another matplotlib")
     recorded = dict(leaves(record[name]))
-    shown = dict(leaves(json.loads(json.dumps(description(FIGURES[name]()), default=float))))
+    shown = dict(leaves(json.loads(json.dumps(description(RECORDED[name]()), default=float))))
     for path, value in recorded.items():
         expected = pytest.approx(value, rel=1e-4, abs=1e-9) if isinstance(value, float) else value
         assert shown.get(path) == expected, f"{path}; {__doc__}"
@@ -109,6 +143,6 @@ def test_a_figure_looks_as_it_is_recorded(name):
 
 if __name__ == "__main__":
     record: dict[str, Any] = {"matplotlib": matplotlib.__version__}
-    record |= {name: description(make()) for name, make in FIGURES.items()}
+    record |= {name: description(make()) for name, make in RECORDED.items()}
     lines = [f"{json.dumps(n)}: {json.dumps(part, default=float)}" for n, part in record.items()]
     RECORD.write_text("{\n" + ",\n".join(lines) + "\n}\n")

@@ -278,3 +278,22 @@ def test_a_report_shows_the_strip(store):
     told = f"to pca_sphere, the condition number of the cost goes from {first} to 1, and the "
     told += "iterations until 1 percent of the excess cost is left, at step size 1/L, from "
     assert f"{told}{escape(before)} to {after}." in page
+
+
+@pytest.mark.parametrize(
+    ("away", "centre", "half"),
+    [
+        (0.0, 0.0, 1.0),
+        (3.0, 2.0, 2.0),  # the origin is seen up to five radii beside the points
+        (-3.0, -2.0, 2.0),
+        (20.0, 17.5, 3.5),  # and of one that is farther, the way to it
+        (-20.0, -17.5, 3.5),
+    ],
+)
+def test_the_view_of_points_holds_the_origin_where_it_is_near(away, centre, half):
+    turn = np.linspace(0, 2 * np.pi, 9)[:-1]
+    circle = np.stack([np.cos(turn), np.sin(turn)], axis=1)
+    arrays = {"points": circle + 7, "centre": np.array([7.0, 7.0]), "matrix": np.eye(2)[None]}
+    view = Reel(arrays | {"image": np.array([[away, 0.0]])}).points_view(0)
+    assert view.centre == pytest.approx([centre, 0.0])
+    assert view.half == pytest.approx(1.08 * half)

@@ -5,11 +5,12 @@ import pytest
 from normbench.command.results.commands import main
 from normbench.results.figures import drawing
 from normbench.results.figures.base import material, style
+from tests.results.figures.shapes import SHAPES
 
 OURS = ("windows", "histories", "step_sizes", "phase_diagram", "contours", "data", "spectrum")
 
 
-@pytest.mark.parametrize("shape", sorted(style.FORMATS))
+@pytest.mark.parametrize("shape", SHAPES)
 @pytest.mark.parametrize("name", OURS)
 def test_nothing_overlaps_and_nothing_is_cut(three, name, shape):
     wanted = style.FORMATS[shape]

@@ -6,6 +6,7 @@ import pytest
 
 from normbench.results.figures import biplot, contours, data, projection
 from normbench.results.figures.base import landmarks, style
+from tests.results.figures.shapes import SHAPES
 from tests.results.figures.test_figures import drawing
 
 RNG = np.random.default_rng(7)
@@ -107,7 +108,7 @@ def test_ten_classes_have_room_and_one_row_of_names():
     assert {axis.get_subplotspec().get_gridspec().ncols for axis in few.axes} == {4}
 
 
-@pytest.mark.parametrize("shape", style.FORMATS)
+@pytest.mark.parametrize("shape", SHAPES)
 def test_the_names_of_ten_classes_are_not_cut(shape):
     rows = pd.DataFrame({"label": list("ab"), "normalizer": list("ab")})
     parts = dict.fromkeys("ab", of_data(POINTS, 10))
@@ -117,7 +118,7 @@ def test_the_names_of_ten_classes_are_not_cut(shape):
     assert 0 <= box.x0 < box.x1 <= figure.get_figwidth() * figure.dpi
 
 
-@pytest.mark.parametrize("shape", style.FORMATS)
+@pytest.mark.parametrize("shape", SHAPES)
 def test_a_note_stands_above_the_legend(three, shape):
     options = drawing.Options(shape=style.FORMATS[shape])
     figure = drawing.figure(three.sweep, three.name, "data", options)

@@ -8,9 +8,11 @@ import pytest
 from matplotlib.colors import to_rgb
 from matplotlib.figure import Figure
 
-from normbench.results.figures import NAMES, step_sizes
+from normbench import names
+from normbench.results.figures import NAMES, step_sizes, transforms
 from normbench.results.figures.base import material, style, ticks
 from normbench.results.store.looks import LOOKS, LOOKS_OF_OTHER_SCHEMES
+from tests.results.figures.shapes import SHAPES
 from tests.results.figures.test_figures import drawing
 
 # Machado, Oliveira and Fernandes (2009), severity 1, on linear RGB.
@@ -163,7 +165,7 @@ def _numbers(axis):
 OWN = ("step_sizes", "phase_diagram", "data")
 
 
-@pytest.mark.parametrize("shape", sorted(style.FORMATS))
+@pytest.mark.parametrize("shape", SHAPES)
 @pytest.mark.parametrize("name", OWN)
 def test_every_axis_has_three_ticks_or_more(three, name, shape):
     options = material.Options(shape=style.FORMATS[shape])
@@ -205,3 +207,19 @@ def test_what_differs_between_schemes_is_left_out_of_a_title(three):
     rows = material.schemes(three.sweep, three.name).copy()
     rows["train_points"] = range(len(rows))
     assert material.title(three.name, rows) == "two, least squares, 20 test points"
+
+
+@pytest.mark.parametrize(
+    ("fit_on", "leaks"), [(["all", "train"], True), (["train"] * 2, False), (["all"] * 2, True)]
+)
+def test_a_title_says_where_a_scheme_was_fitted_on_the_test_points(fit_on, leaks):
+    rows = pd.DataFrame({names.FIT_ON: fit_on})
+    assert ("fitted on the test points" in material.title("x", rows)) == leaks
+
+
+def test_curves_are_equal_in_groups_of_two_and_more():
+    cost = names.TRAIN_COST.key
+    table = pd.DataFrame({"run_id": list("aabbcc"), cost: [2.0, 1.0, 2.0, 1.0 + 1e-9, 2.0, 1.1]})
+    runs = pd.DataFrame({"run_id": list("abc"), "label": list("abc")})
+    assert transforms.equal_run_labels(table, runs) == [["a", "b"]]
+    assert transforms.equal_run_labels(table.drop(columns=cost), runs) == []

@@ -12,6 +12,7 @@ from normbench.results.figures import drawing, melt
 from normbench.results.figures.base import style
 from normbench.results.figures.melt import schemes
 from normbench.results.figures.melt.layers import GONE_RATIO, THIN_SHARE, Layers, layers_from_arrays
+from tests.results.figures.shapes import SHAPES
 from tests.results.figures.test_looks import VISIONS, lab
 
 K = 10
@@ -210,7 +211,7 @@ def test_the_reason_is_told_where_the_figure_is_asked_for(images, three):
 
 
 @pytest.mark.parametrize(("count", "measured"), [(1, True), (3, False), (6, False), (6, True)])
-@pytest.mark.parametrize("shape", sorted(style.FORMATS))
+@pytest.mark.parametrize("shape", SHAPES)
 def test_nothing_is_cut_and_no_words_overlap(count, shape, measured):
     arrays = {
         f"scheme {n}, ridge=0.1": parts(
@@ -284,3 +285,22 @@ def test_the_line_s_colours_are_the_end_of_the_right_panel():
     assert edge.get_ydata()[-1] == pytest.approx(found.remaining_excess(0.1).sum())
     assert melt.percent(found.remaining_excess(0.1).sum()) in words(figure)
     assert to_rgb(melt.GROWING_COLOR) != to_rgb(melt.MELTED_COLOR)
+
+
+def test_the_profile_of_an_exact_scheme_begins_where_nothing_melts_and_ends_where_all_grows():
+    """From 1e-4 to 1e8 times 1/L, whatever the unit of the cost."""
+    profiles = [layers_from_arrays(parts([factor], [1.0])).profile for factor in (1.0, 100.0)]
+    np.testing.assert_allclose(*profiles)
+    assert profiles[0][0] == pytest.approx((1 - 1e-4) ** (2 * K))
+    assert profiles[0].min() < 0.1
+    assert profiles[0][-1] == 2
+
+
+def test_a_measured_run_that_ends_as_high_as_it_began_ends_below_its_start():
+    arrays = {"a": parts([1.0], [1.0], sizes=(0.5, 2.0, 3.0), measured=True)}
+    arrays["a"]["layer_step"] = np.array(0.5)
+    rows, steps = table(arrays, step="0.5")
+    (one,) = melt.melts(arrays, rows, steps)
+    assert one.layers.excess[:, -1].tolist()[1] == 1
+    text = schemes.summary_sentence(one, "best")
+    assert text.startswith("ends below its start up to step 2; ")

@@ -12,6 +12,7 @@ from normbench.results.report import captions
 from normbench.results.report import page as report
 from normbench.results.store.looks import LOOKS
 from normbench.results.store.runs import Sweep
+from tests.results.figures.shapes import SHAPES
 from tests.results.made import runs
 from tests.results.report.test_report import Page
 
@@ -93,7 +94,7 @@ def test_splits_are_their_median_with_quartiles():
     assert figure.legends[0].get_title().get_text() == overview.QUARTILE_NOTE
 
 
-@pytest.mark.parametrize("shape", style.FORMATS)
+@pytest.mark.parametrize("shape", SHAPES)
 def test_twelve_schemes_on_four_problems_have_a_line_each(shape):
     schemes = list(LOOKS)[:12]
     made = runs(

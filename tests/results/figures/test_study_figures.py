@@ -167,3 +167,26 @@ def test_closer_draws_the_named_schemes_from_iteration_1(three):
     for axis in figure.axes:
         assert [name.split(",")[0] for name in named(axis)] == ["standard", "pca_sphere"]
         assert axis.get_xlim() == (1, 10)
+
+
+def test_the_plane_of_two_components_is_looked_at_from_30_degrees_above(space):
+    """Along its second direction, so that the first one runs across the picture."""
+    plane, line = draw(space, "projection").axes
+    images = next(part for part in plane.collections if part.get_label() == "_back")._offsets3d
+    points = np.stack([np.asarray(values) for values in images], axis=1)
+    centred = points - points.mean(axis=0)
+    across, along, normal = np.linalg.svd(centred, full_matrices=False)[2]
+    elevation, azimuth = np.radians([plane.elev, plane.azim])
+    camera = [np.cos(elevation) * np.cos(azimuth), np.cos(elevation) * np.sin(azimuth)]
+    camera = np.array([*camera, np.sin(elevation)])
+    assert abs(camera @ across) < 1e-6
+    assert abs(camera @ along) == pytest.approx(np.cos(np.radians(30)))
+    assert abs(camera @ normal) == pytest.approx(0.5)
+    assert camera[2] > 0
+    assert (line.elev, line.azim) == (25, -60)
+    (surface,) = [part for part in plane.collections if part.get_label() == "_plane"]
+    corners = np.asarray(surface._faces[0, :4]) - points.mean(axis=0)
+    reach = 1.1 * np.abs(centred @ np.stack([across, along]).T).max(axis=0)
+    assert np.abs(corners @ across) == pytest.approx(reach[0])
+    assert np.abs(corners @ along) == pytest.approx(reach[1])
+    assert np.abs(corners @ normal).max() < 1e-9

@@ -7,6 +7,7 @@ import pytest
 from normbench import names
 from normbench.results.figures import drawing, windows
 from normbench.results.figures.base import material, style
+from tests.results.figures.shapes import SHAPES
 
 RNG = np.random.default_rng(5)
 
@@ -109,8 +110,8 @@ def test_the_windows_at_the_best_weights_are_outlined(three):
     assert "is too large\nfor all 1 directions of the start" in upper.get_title()
 
 
-@pytest.mark.parametrize("count", [1, 3, 12])
-@pytest.mark.parametrize("shape", sorted(style.FORMATS))
+@pytest.mark.parametrize("count", [1, 3, pytest.param(12, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("shape", SHAPES)
 def test_panels_keep_their_room(count, shape):
     """A layout that finds no room warns, and a warning is an error here."""
     labels = [f"scheme {n}, ridge=0.1" for n in range(count)]

@@ -284,7 +284,7 @@ CASES = {
     ),
     "other_networks": lambda: (
         notes(*starting(a="normal", b="normal"), model="mlp"),
-        notes(*starting(a="normal", b="normal"), model="linear"),
+        notes(*starting(a="normal"), model="mlp"),
     ),
     "few_functions": lambda: (
         notes(*starting(a="same_function", b="normal")),

@@ -55,7 +55,7 @@ def test_of_many_iterations_the_least_and_the_greatest_of_each_bin_stand():
     costs = 1.0 / np.arange(1, 2002) + np.where(np.arange(2001) % 2, 0.5, 0.0)
     costs[0] = 2.0
     parts = {explorer.TRAIN_COST: costs[None, None], "minimum": 0.0, "step_sizes": np.array([0.1])}
-    found = explorer._steps(parts, {0.1: "cycling"})
+    found = explorer._steps(parts, {0.1: "cycling"}, 1)
     (left,) = found["left"]
     assert len(left) == len(found["at"]) == 502
     low, high = np.array(left[1:-1:2]), np.array(left[2:-1:2])
@@ -68,7 +68,7 @@ def test_of_many_iterations_the_least_and_the_greatest_of_each_bin_stand():
 def test_of_several_starts_the_first_is_shown():
     costs = np.array([[[2.0, 1.0, 0.5], [2.0, 1.8, 1.6]]])  # one step size, two starts
     arrays = {explorer.TRAIN_COST: costs, "minimum": 0.0, "step_sizes": np.array([0.1])}
-    assert explorer._steps(arrays, {})["left"] == [[1.0, 0.5, 0.25]]
+    assert explorer._steps(arrays, {}, 1)["left"] == [[1.0, 0.5, 0.25]]
 
 
 def test_measured_layers_are_those_of_the_runs_and_of_the_best_way():

@@ -243,7 +243,14 @@ def test_a_step_size_that_converged_on_some_splits_only_is_told():
 
 
 @pytest.mark.parametrize(
-    ("phrases", "text"), [("", ""), ("a", "a"), ("ab", "a and b"), ("abcd", "a, b, c and d")]
+    ("phrases", "text"),
+    [
+        ("", ""),
+        ("a", "a"),
+        ("ab", "a and b"),
+        ("abcd", "a, b, c and d"),
+        (("a, x=1", "b"), "a, x=1; b"),
+    ],
 )
 def test_phrases_are_joined_with_commas_and_one_and(phrases, text):
     assert join_phrases(list(phrases)) == text

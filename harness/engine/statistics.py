@@ -1,0 +1,165 @@
+"""Statistics of a scheme that move with the batches: of a batch, of the points seen, of the last.
+
+The points that an update sees are under the scheme of that update. Where statistics move between
+two records, so does the function that the weights make, without a step: its costs are those of all
+points under the scheme of the latest update. Before the first update that is the scheme of the
+first batch.
+"""
+
+import warnings
+from copy import deepcopy
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from normbench.datasets.on_disk.points import Rows
+from normbench.datasets.values import UserError
+from normbench.engine.batches import Batches
+from normbench.engine.problem import Array
+from normbench.engine.scheme.applying import fit_scheme, transform_points
+from normbench.normalizers.affine import learns_by_blocks
+from normbench.normalizers.on_columns import name_scheme
+from normbench.settings import STATISTICS
+
+FITTED, BATCH, RUNNING, WINDOW = STATISTICS
+
+
+def check_statistics(kind: str, x: Rows, fold: bool, l2_in: str, fit_on: str) -> None:
+    """Raise `UserError` where moving statistics do not fit the points, the penalty or `fit_on`.
+
+    l2_in: the weights that a penalty is on; empty without one.
+    """
+    if kind == FITTED:
+        return
+    setting = f"normalizer.statistics={kind}"
+    if not isinstance(x, np.ndarray) or fold:
+        raise UserError(
+            f"{setting}: takes dense points in memory, and no fold; use statistics=fitted"
+        )
+    if l2_in == "features":
+        raise UserError(
+            f"{setting}: cost.l2_in=features would be another penalty at each step; use "
+            "cost.l2_in=transformed, or statistics=fitted"
+        )
+    if fit_on == "all":
+        raise UserError(
+            f"{setting}: a step sees training points alone; use dataset.fit_on=train, or "
+            "statistics=fitted"
+        )
+
+
+@dataclass
+class SeenPoints:
+    """The points seen up to an update, and the scheme that has learned from them."""
+
+    update: int
+    is_seen: Array
+    scheme: Any
+
+
+@dataclass(frozen=True)
+class Statistics:
+    """The scheme of each update, fitted on points that its kind selects.
+
+    kind: `batch`: the points of the update; `running`: all points seen so far, each once; `window`:
+    the last `window` points of the order. A pass that has seen every point has the statistics of
+    all points, which the kinds `fitted` and, where the cost is recorded, `batch` have throughout.
+    scheme: is copied, and not fitted itself. x: the points before the scheme, `(P, N)`. features:
+    how many it gives.
+    """
+
+    kind: str
+    window: int | None
+    scheme: Any
+    x: Array
+    batches: Batches
+    dtype: Any
+    features: int
+    # Computed from the order alone: another copy has the same.
+    memory: dict[str, SeenPoints] = field(default_factory=dict, compare=False, repr=False)
+
+    @property
+    def description(self) -> str:
+        """The fields that determine the schemes, as a checkpoint holds them."""
+        return f"{self.kind} {self.window}"
+
+    def of_batch(self, update: int) -> Array | None:
+        """Return the points of an update under its scheme; None for the scheme of all points."""
+        scheme = self.scheme_of(update)
+        if scheme is None:
+            return None
+        return self.transform(scheme, self.x[self.batches.points_of(update)])
+
+    def scheme_of(self, update: int) -> Any:
+        """Return the scheme of an update; None for the scheme of all points."""
+        if self.kind == RUNNING:
+            return self._running_scheme(update)
+        if self.kind == BATCH:
+            return self._fit(self.x[self.batches.points_of(update)])
+        assert self.window is not None
+        rows = [self.batches.points_of(update)]
+        while sum(map(len, rows)) < self.window and update > 0:
+            update -= 1
+            rows.insert(0, self.batches.points_of(update))
+        return self._fit(self.x[np.concatenate(rows)[-self.window :]])
+
+    def scheme_after(self, updates: int) -> Any:
+        """Return the scheme of a record after so many updates; None for that of all points."""
+        return None if self.kind == BATCH else self.scheme_of(max(updates - 1, 0))
+
+    def transform(self, scheme: Any, x: Array) -> Array:
+        """Return points `(p, N)` under one of the schemes."""
+        z: Array = self._checked(lambda: transform_points(scheme, x, self.dtype))
+        if z.shape[1] != self.features:
+            raise UserError(
+                f"normalizer.statistics={self.kind}: {name_scheme(self.scheme)} gives "
+                f"{z.shape[1]} features at a step and {self.features} on all points; choose "
+                "options that fix their number, or statistics=fitted"
+            )
+        return z
+
+    def _running_scheme(self, update: int) -> Any:
+        """Return the scheme of all points seen up to an update; None where these are all."""
+        seen = self.memory.get(RUNNING)
+        if seen is None or seen.update > update:
+            seen = SeenPoints(-1, np.zeros(len(self.x), dtype=bool), None)
+            self.memory[RUNNING] = seen
+        by_blocks = learns_by_blocks(self.scheme)
+        is_new = seen.update < update and not seen.is_seen.all()
+        for number in range(seen.update + 1, update + 1) if is_new else ():
+            rows = self.batches.points_of(number)
+            rows = np.unique(rows[~seen.is_seen[rows]])
+            seen.is_seen[rows] = True
+            if by_blocks and len(rows):
+                seen.scheme = self._fit(self.x[rows], seen.scheme)
+        seen.update = update
+        if seen.is_seen.all():
+            return None
+        if is_new and not by_blocks:
+            seen.scheme = self._fit(self.x[seen.is_seen])
+        return seen.scheme
+
+    def _fit(self, x: Array, scheme: Any = None) -> Any:
+        """Return a scheme fitted on points, or one that also learns from them."""
+        if scheme is not None:
+            self._checked(lambda: scheme.partial_fit(x.astype(np.float64, copy=False)))
+            return scheme
+        scheme = deepcopy(self.scheme)
+        self._checked(lambda: fit_scheme(scheme, x, None))
+        return scheme
+
+    def _checked(self, action: Any) -> Any:
+        """Return the result of an action; a scheme's error names the setting and the remedy."""
+        try:
+            with warnings.catch_warnings(), np.errstate(all="ignore"):
+                warnings.simplefilter("ignore", RuntimeWarning)
+                return action()
+        except UserError:
+            raise
+        except ValueError as error:
+            raise UserError(
+                f"normalizer.statistics={self.kind}: {name_scheme(self.scheme)} refuses the points "
+                f"of an update ({' '.join(str(error).split())}); choose a larger batch or "
+                "window, or statistics=fitted"
+            ) from error

@@ -1,0 +1,35 @@
+"""How far the statistics of a batch move its points from where those of all points put them."""
+
+import numpy as np
+
+from normbench import names
+from normbench.engine.minibatch import Minibatch
+from normbench.engine.statistics import FITTED
+from normbench.measures.contract import Findings, FinishedJob, Measure
+
+MAX_BATCHES = 50  # of the first pass
+
+
+def take(job: FinishedJob) -> Findings:
+    """Return the mean squared distance of a point under the two schemes, over its mean square.
+
+    The mean is over the points of the first batches, and over the features.
+    """
+    train = job.descent.train
+    assert isinstance(train, Minibatch)
+    assert train.statistics is not None
+    moved, squares = 0.0, 0.0
+    for update in range(min(train.batches.updates_per_pass, MAX_BATCHES)):
+        fitted = job.z[train.batches.points_of(update)]
+        own = train.statistics.of_batch(update)
+        squares += float(np.sum(fitted**2))
+        moved += 0.0 if own is None else float(np.sum((own - fitted) ** 2))
+    return Findings({names.DISTURBANCE.key: moved / squares} if squares else {})
+
+
+def _applies(job: FinishedJob) -> bool:
+    """Return whether the statistics move with the batches."""
+    return job.descent.settings.statistics != FITTED
+
+
+MEASURE = Measure(take, applies=_applies)

@@ -1,0 +1,139 @@
+"""A pass of batches beside a numpy loop, PyTorch and JAX: the same updates in the same order."""
+
+import importlib.util
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+
+from normbench.costs import multiclass_softmax, softmax
+from normbench.engine.batches import Batches
+from normbench.engine.fast.blocked import on_points
+from normbench.engine.fast.minibatch import ThreadedMinibatch
+from tests.benchmarks.data import breast_cancer, mnist
+from tests.benchmarks.turns import in_turns, ratio
+
+STEPS = np.array([1e-4, 1e-3, 1e-2, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0])
+Side = Callable[[], Any]
+
+
+def batch_rows(turns: int, only: str) -> Iterator[dict[str, Any]]:
+    """Seconds of a pass over the points with 9 step sizes in float64, over those of each side."""
+    for name, points, size, classes, targets in (
+        ("a pass of batch 200, MNIST t10k", mnist, 200, 10, {"jax": 1.5, "pytorch": 1.0}),
+        ("a pass of batch 10, breast cancer", breast_cancer, 10, 1, {}),
+    ):
+        if only not in name:
+            continue
+        x, y = points("t10k", "float64") if points is mnist else points()
+        order = np.random.default_rng([0, 0]).permutation(len(x))
+        start = np.zeros((len(STEPS), classes, x.shape[1] + 1))
+        sides: dict[str, Side] = {
+            "ours": of_ours(x, y, size, start),
+            "numpy": by_numpy(x, y, size, start, order),
+        }
+        frameworks = {"torch": ("pytorch", by_pytorch), "jax": ("jax", by_jax)}
+        for module, (side, make) in frameworks.items() if classes > 1 else ():
+            if importlib.util.find_spec(module) is None:
+                yield {"name": f"{name}, over {side}", "ratio": None, "note": "not installed"}
+            else:
+                sides[side] = make(x, y, size, start, order)
+        weights = {side: np.asarray(run()) for side, run in sides.items()}
+        for side, found in weights.items():
+            if np.abs(found - weights["numpy"]).max() > 1e-9 * np.abs(found).max():
+                raise SystemExit(f"{name}: {side} and numpy differ")
+        found_seconds = in_turns(sides, turns)
+        for side in sides:
+            if side == "ours":
+                continue
+            row = {"name": f"{name}, over {side}"}
+            row |= {"ratio": ratio(found_seconds["ours"], found_seconds[side])}
+            if side in targets:
+                met = bool(row["ratio"] <= targets[side])
+                row |= {"sense": "at most", "target": targets[side], "met": met}
+            yield row
+
+
+def of_ours(x: Any, y: Any, size: int, start: Any) -> Side:
+    """Return a pass of this program's batches, the copies of their points included."""
+    cost = softmax if start.shape[1] == 1 else multiclass_softmax
+    whole = on_points(cost, x, y, True, 0.0, start.shape[1])
+    problem = ThreadedMinibatch.around(whole, Batches(len(x), size))
+
+    def run() -> Any:
+        weights, memory = start.copy(), {}
+        steps = STEPS[:, None, None]
+        for update in range(problem.batches.updates_per_pass):
+            weights = weights - steps * problem.gradient(weights, update, memory)
+        return weights
+
+    return run
+
+
+def by_numpy(x: Any, y: Any, size: int, start: Any, order: Any) -> Side:
+    """Return the pass as a loop of numpy, all step sizes in one product."""
+    extended, (runs, classes, width) = np.column_stack([np.ones(len(x)), x]), start.shape
+
+    def run() -> Any:
+        weights = start.copy()
+        for first in range(0, len(x), size):
+            rows = order[first : first + size]
+            points, targets = extended[rows], y[rows]
+            scores = (weights.reshape(-1, width) @ points.T).reshape(runs, classes, -1)
+            if classes == 1:
+                scores = -targets / (1 + np.exp(targets * scores))
+            else:
+                scores = np.exp(scores - scores.max(axis=1, keepdims=True))
+                scores /= scores.sum(axis=1, keepdims=True)
+                scores[:, targets, np.arange(len(rows))] -= 1
+            gradient = (scores.reshape(runs * classes, -1) @ points).reshape(weights.shape)
+            weights = weights - STEPS[:, None, None] * gradient / size
+        return weights
+
+    return run
+
+
+def by_pytorch(x: Any, y: Any, size: int, start: Any, order: Any) -> Side:
+    """Return the pass in PyTorch, all step sizes in one product."""
+    import torch
+
+    points = torch.from_numpy(np.column_stack([np.ones(len(x)), x]))
+    targets, steps = torch.from_numpy(np.array(y)), torch.from_numpy(STEPS)[:, None, None]
+    shuffled, (runs, classes, width) = torch.from_numpy(order), start.shape
+
+    def run() -> Any:
+        weights = torch.from_numpy(start.copy())
+        for rows in shuffled.split(size):
+            weights.requires_grad_()
+            scores = (weights.reshape(-1, width) @ points[rows].T).reshape(runs, classes, -1)
+            own = targets[rows].expand(runs, -1)
+            cost = torch.nn.functional.cross_entropy(scores, own, reduction="sum")
+            (gradient,) = torch.autograd.grad(cost / size, weights)
+            weights = (weights - steps * gradient).detach()
+        return weights.numpy()
+
+    return run
+
+
+def by_jax(x: Any, y: Any, size: int, start: Any, order: Any) -> Side:
+    """Return the pass in JAX: jit, a scan over the batches, vmap over the step sizes."""
+    import jax
+    import jax.numpy as jnp
+
+    jax.config.update("jax_enable_x64", True)
+    points, targets = jnp.asarray(np.column_stack([np.ones(len(x)), x])), jnp.asarray(y)
+    batches, first = jnp.asarray(order.reshape(-1, size)), jnp.asarray(start)
+
+    def cost(weights: Any, rows: Any) -> Any:
+        scores = points[rows] @ weights.T
+        own = jnp.take_along_axis(scores, targets[rows][:, None], axis=1)[:, 0]
+        return jnp.mean(jax.nn.logsumexp(scores, axis=1) - own)
+
+    def descend(weights: Any, step: Any) -> Any:
+        def update(weights: Any, rows: Any) -> Any:
+            return weights - step * jax.grad(cost)(weights, rows), None
+
+        return jax.lax.scan(update, weights, batches)[0]
+
+    passed = jax.jit(jax.vmap(descend))
+    return lambda: np.asarray(passed(first, jnp.asarray(STEPS)))

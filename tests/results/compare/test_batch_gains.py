@@ -1,0 +1,41 @@
+"""Passes and updates over the size of a batch: the table, and up to where larger ones pay."""
+
+from normbench.results.answer import closing
+from normbench.results.compare.batch_gains import batch_table, saturated_batches
+from tests.results.figures.test_batch_sizes import sweep
+
+
+def test_a_table_has_passes_and_updates_by_batch():
+    table = batch_table(sweep(3, 4, 30).of_role("scheme"))
+    rows = table[table["scheme"] == "standard"]
+    assert rows[["batch", "passes", "updates"]].to_numpy().tolist() == [
+        [1, 3, 300],
+        [10, 4, 40],
+        [100, 30, 30],
+    ]
+    assert saturated_batches(table) == {"standard": 10, "pca_sphere": 10}
+    (said,) = closing.remarks(sweep(3, 4, 30), "x")
+    assert said == (
+        "Beyond a batch of 10 larger batches save less than half of the steps under pca_sphere; "
+        "under standard, 10."
+    )
+
+
+def test_a_batch_saves_less_than_half_up_to_twice_the_updates_and_counts_from_three_records():
+    """Of 100 points: 10 a batch are 10 updates a pass, so 6 passes are twice the 30 of all."""
+    assert saturated_batches(batch_table(sweep(9, 6, 30).of_role("scheme")))["standard"] == 10
+    assert "standard" not in saturated_batches(batch_table(sweep(9, 7, 30).of_role("scheme")))
+    assert saturated_batches(batch_table(sweep(9, 3, 30).of_role("scheme")))["standard"] == 10
+    assert "standard" not in saturated_batches(batch_table(sweep(9, 2, 30).of_role("scheme")))
+
+
+def test_the_rows_of_a_table_are_numbered_in_their_order():
+    table = batch_table(sweep(9, 6, 30).of_role("scheme"))
+    assert table.index.tolist() == [*range(6)]
+    assert table["scheme"].tolist() == ["pca_sphere"] * 3 + ["standard"] * 3
+
+
+def test_nothing_is_said_of_batches_of_one_size_in_several_problems():
+    assert closing.remarks(sweep(3, 4, 30), "x")
+    twice = sweep(3, 4, 30, 30, sizes=("1", "10", "100", "None"))  # both are of all 100 points
+    assert closing.remarks(twice, "x") == []
