@@ -26,7 +26,7 @@ from normbench.datasets.values import (
 
 NAMED_STARTS = ("zeros", "normal", "same_function")
 RANDOM_STARTS = NAMED_STARTS[1:]  # starts that a seed draws, so that there can be several
-STATISTICS = ("fitted", "batch", "running", "window")
+SCHEME_STATISTICS = ("fitted", "batch", "running", "window")
 BATCH_ORDERS = ("shuffled", "once", "cyclic", "replacement")
 MAX_STEP_SIZES = 1000
 # The parts of the identity of a job: its descent, its requested measures, its rules of judging.
@@ -339,7 +339,7 @@ def _is_full_batch(params: Mapping[str, Any]) -> bool:
 
 def _has_moving_statistics(params: Mapping[str, Any]) -> bool:
     """Return whether a scheme learns from other points at each step."""
-    return params.get("normalizer.statistics", STATISTICS[0]) != STATISTICS[0]
+    return params.get("normalizer.statistics", SCHEME_STATISTICS[0]) != SCHEME_STATISTICS[0]
 
 
 def _draws_batches(params: Mapping[str, Any]) -> bool:
@@ -678,10 +678,10 @@ TABLE = (
     Setting(
         "normalizer.statistics",
         Role.SCHEME,
-        STATISTICS[0],
+        SCHEME_STATISTICS[0],
         "the points that a scheme learns from: fitted (all), batch (those of the step), running "
         "(those seen so far) or window (the last normalizer.window)",
-        partial(check_choice, choices=STATISTICS),
+        partial(check_choice, choices=SCHEME_STATISTICS),
         _has_moving_statistics,
     ),
     Setting(

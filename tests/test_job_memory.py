@@ -1,13 +1,15 @@
 """What a job holds beside its data set's points: those under its scheme, and blocks."""
 
 import tracemalloc
+from dataclasses import replace
 
 import numpy as np
 import pytest
 from sklearn.preprocessing import StandardScaler
 
-from normbench.costs import multiclass_softmax
+from normbench.costs import least_squares, multiclass_softmax
 from normbench.datasets.dataset import make_dataset
+from normbench.datasets.on_disk.points import Points
 from normbench.engine.settings import Settings
 from normbench.job import Job, run
 from normbench.normalizers.decomposition import compute_deviations, compute_mean
@@ -40,3 +42,32 @@ def test_standard_deviations_by_blocks_are_those_of_all_points(shape, dtype):
     found, whole = compute_deviations(x, compute_mean(x)), x.std(axis=0, dtype=np.float64)
     assert found[0] == 0
     np.testing.assert_allclose(found, whole, rtol=1e-13)  # measured: 2e-15
+
+
+class Drawn(Points):
+    """Points of no file, each block of which is made when it is read."""
+
+    def __init__(self, count, features):
+        self.shape, self.dtype = (count, features), np.dtype(np.float64)
+
+    def read(self, first, last, out=None):
+        rows = np.arange(first, last)[:, None] * np.arange(1.0, 1 + self.shape[1])
+        return np.sin(rows, out=rows)
+
+
+@pytest.mark.slow
+def test_batches_within_blocks_hold_some_blocks_however_many_points_there_are():
+    peaks = []
+    for count in (10_000, 40_000):
+        x = Drawn(count, 200)
+        y = (np.arange(count) % 7).astype(float)
+        data = replace(make_dataset("x", x[:100], y[:100], source="-"), x=x, y=y)
+        settings = Settings((0.01, 0.1), 1, batch=200, theory="none")
+        job = Job(data, least_squares, StandardScaler(), gradient_descent(), settings)
+        tracemalloc.start()
+        outcome = run(job)
+        peaks.append(tracemalloc.get_traced_memory()[1])
+        tracemalloc.stop()
+        assert np.isfinite(outcome.steps[0].histories["train/cost"]).all()
+    # Measured: 41 MB and 42; the points are 16 and 64.
+    assert peaks[1] < 1.2 * peaks[0]

@@ -148,9 +148,9 @@ class Minibatch:
         """Copy the stretch of an update to the workspace."""
         x, stretch = self.inner.points, self.batches.stretch_of(update)
         last = stretch.first + -(-len(stretch.points) // self.batches.size)
-        extended = np.empty((len(stretch.points), x.shape[1] + 1), x.dtype)
+        extended = _reuse(memory, "stretch/extended", len(stretch.points), x.shape[1] + 1, x.dtype)
         extended[:, 0] = 1
-        extended[:, 1:] = _take(x, stretch.points)
+        extended[:, 1:] = _take(x, stretch.points, memory)
         memory["stretch"] = np.array([stretch.first, last])
         memory["stretch/points"] = extended
         memory["stretch/targets"] = self.inner.targets[stretch.points]
@@ -166,10 +166,19 @@ def _in_blocks(x: Rows) -> bool:
     return not isinstance(x.x if isinstance(x, Under) else x, np.ndarray)
 
 
-def _take(x: Rows, points: Any) -> Array:
+def _reuse(memory: Workspace, name: str, rows: int, columns: int, dtype: Any) -> Array:
+    """Return an array of a workspace, whose pages are not asked of the system at each batch."""
+    array = memory.get(name)
+    if array is None or len(array) < rows:
+        memory[name] = array = np.empty((rows, columns), dtype)
+    return array[:rows]
+
+
+def _take(x: Rows, points: Any, memory: Workspace) -> Array:
     """Return points of x by their indices; those of a block of a file by one read."""
     if isinstance(x, np.ndarray):
-        return x[points]
+        taken = _reuse(memory, "stretch/taken", len(points), x.shape[1], x.dtype)
+        return np.take(x, points, axis=0, out=taken, mode="clip")  # without a copy of its own
     if isinstance(x, Under) and isinstance(x.x, np.ndarray):
         return x.transform(x.x[points])
     first, last = int(points.min()), int(points.max()) + 1

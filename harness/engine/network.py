@@ -386,6 +386,11 @@ class NetworkHessian(Hessian):
             product = pull_back(layout.split(direction[None].astype(np.float64)))
         return np.asarray(layout.join(product)[0])
 
+    def lanczos(self) -> float:
+        """Return the largest eigenvalue, see `Hessian.lanczos`; NaN where a product overflows."""
+        is_finite = np.isfinite(self.times(np.ones_like(self.weights))).all()
+        return super().lanczos() if is_finite else float("nan")
+
     def matrix(self) -> Array:
         """Return the Hessian as a matrix `(D, D)`."""
         columns = np.stack([self.times(unit) for unit in np.eye(len(self.weights))])

@@ -11,9 +11,9 @@ from normbench.datasets.values import (
     refuse_larger,
     spell_setting,
 )
-from normbench.settings import RANDOM_STARTS, STATISTICS, default
+from normbench.settings import RANDOM_STARTS, SCHEME_STATISTICS, default
 
-FITTED, _, _, WINDOW = STATISTICS
+FITTED, _, _, WINDOW = SCHEME_STATISTICS
 HISTORIES_PER_RUN = 4  # of a run: costs and counts, of the training and of the test points
 
 

@@ -20,9 +20,9 @@ from normbench.engine.problem import Array
 from normbench.engine.scheme.applying import fit_scheme, transform_points
 from normbench.normalizers.affine import learns_by_blocks
 from normbench.normalizers.on_columns import name_scheme
-from normbench.settings import STATISTICS
+from normbench.settings import SCHEME_STATISTICS
 
-FITTED, BATCH, RUNNING, WINDOW = STATISTICS
+FITTED, BATCH, RUNNING, WINDOW = SCHEME_STATISTICS
 
 
 def check_statistics(kind: str, x: Rows, fold: bool, l2_in: str, fit_on: str) -> None:

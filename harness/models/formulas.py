@@ -10,7 +10,7 @@ from typing import Any
 
 import autograd.numpy as anp
 import numpy as np
-from autograd.extend import defvjp_argnums, primitive
+from autograd.extend import defvjp, defvjp_argnums, primitive
 from autograd.tracer import getval, isbox
 from numpy.typing import NDArray
 
@@ -26,11 +26,21 @@ ACTIVATIONS = (TANH, RELU, SIGMOID, IDENTITY, LECUN_TANH, MAXOUT)
 PCA, ZCA, NEWTON = "pca", "zca", "newton"
 
 
+@primitive  # type: ignore[untyped-decorator]
+def _tanh(h: Any) -> Any:
+    """Return the hyperbolic tangent; autograd's own has a derivative that overflows from 360 on."""
+    return np.tanh(h)
+
+
+defvjp(_tanh, lambda answer, h: lambda g: g * (1.0 - answer * answer))
+
+
 class Formulas:
     """The formulas as they are written down; numpy: the module of numpy's functions."""
 
     def __init__(self, numpy: Any) -> None:
         self.numpy = numpy
+        self.tanh = _tanh if numpy is anp else numpy.tanh
 
     def multiply(self, weight: Any, bias: Any, h: Any) -> Any:
         """Return `W h + b`; weight: `(R, H', H)`; bias: `(R, H', 1)`; h: `(H, p)` if shared."""
@@ -42,13 +52,13 @@ class Formulas:
     def activate(self, name: str, h: Any) -> Any:
         """Return the activation of a name of `ACTIVATIONS`."""
         if name == TANH:
-            return self.numpy.tanh(h)
+            return self.tanh(h)
         if name == RELU:
             return h * (h > 0)  # whose derivative at 0 is 0
         if name == SIGMOID:
-            return 0.5 * (self.numpy.tanh(0.5 * h) + 1.0)
+            return 0.5 * (self.tanh(0.5 * h) + 1.0)
         if name == LECUN_TANH:
-            return 1.7159 * self.numpy.tanh(h * (2 / 3))
+            return 1.7159 * self.tanh(h * (2 / 3))
         if name == MAXOUT:
             maps = self.numpy.reshape(h, (len(h), MAXOUT_MAPS, -1, h.shape[-1]))
             return self.numpy.max(maps, axis=1)

@@ -191,11 +191,11 @@ def curvature_work(train: Problem) -> Work:
 
 def largest_curvature(train: Problem, weights: NDArray[Any]) -> tuple[float | None, str]:
     """Return the Hessian's largest eigenvalue at one model's weights, and a note where None."""
-    from scipy.sparse.linalg import ArpackNoConvergence
+    from scipy.sparse.linalg import ArpackError
 
     try:
         curvature = train.hessian(weights).largest()
-    except ArpackNoConvergence as error:
+    except ArpackError as error:  # of which one is that it does not converge
         return None, f"Lanczos did not converge ({error})"
     except (ValueError, TypeError, NotImplementedError) as error:
         return None, f"autograd has no second derivative of the cost ({error})"

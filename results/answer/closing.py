@@ -107,7 +107,7 @@ def _batches(sweep: Sweep, experiment: str) -> list[Sentence]:
 
     Over several problems beside the batch nothing is said.
     """
-    table = batch_gains.batch_table(merged(sweep).of_role(names.SCHEME, experiment))
+    table = batch_gains.batch_table(sweep, experiment)
     if table.duplicated(["scheme", "batch"]).any():
         return []
     batches = batch_gains.saturated_batches(table)

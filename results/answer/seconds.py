@@ -5,9 +5,7 @@ from typing import Any
 import pandas as pd
 
 from normbench import names
-from normbench.results.compare.merging import members_of, merged, unmerged
-from normbench.results.compare.problems import SCHEME_COLUMNS, scheme_runs
-from normbench.results.compare.reached import reached
+from normbench.results.compare.merging import counts_to_target, merged
 from normbench.results.store.rows import as_rows, number_in
 from normbench.results.store.runs import Sweep
 
@@ -38,8 +36,7 @@ def seconds(sweep: Sweep, target: str) -> pd.DataFrame:
     if not timed:
         return pd.DataFrame()
     by_measure = {
-        measure: _values_by_run(unmerged(sweep), target, measure)
-        for measure in ("iterations", "seconds")
+        measure: counts_to_target(sweep, target, measure) for measure in ("iterations", "seconds")
     }
     rows = []
     several_experiments = len(sweep.experiments) > 1
@@ -47,7 +44,6 @@ def seconds(sweep: Sweep, target: str) -> pd.DataFrame:
         fit, iteration = (
             number_in(row, metric.column) for metric in (names.FIT_SECONDS, names.SECONDS_A_STEP)
         )
-        members = members_of(runs, row["run_id"])
         table_row: dict[str, Any] = {"experiment": row["experiment"]} if several_experiments else {}
         table_row |= {
             "scheme": row["label"],
@@ -55,20 +51,7 @@ def seconds(sweep: Sweep, target: str) -> pd.DataFrame:
             "an iteration": iteration,
             "fit in iterations": fit / iteration,
         }
-        for measure, values in by_measure.items():
-            table_row[f"{measure} to target"] = _upper_median(values.reindex(members))
+        for measure, counts in by_measure.items():
+            table_row[f"{measure} to target"] = counts[row["run_id"]]
         rows.append(table_row)
     return pd.DataFrame(rows)
-
-
-def _values_by_run(sweep: Sweep, target: str, measure: str) -> "pd.Series[float]":
-    """Return what each scheme run takes to the common target, infinite where it never does."""
-    keys = [*SCHEME_COLUMNS, "split"]
-    table = reached([sweep], target, measure)[[*keys, "value"]]
-    return scheme_runs([sweep]).merge(table, on=keys).set_index("run_id")["value"]
-
-
-def _upper_median(values: "pd.Series[float]") -> float:
-    """Return the upper median, an order statistic; NaN where it is infinite or unknown."""
-    median = float(values.quantile(0.5, interpolation="higher"))
-    return median if median < float("inf") else float("nan")

@@ -3,8 +3,10 @@
 import pandas as pd
 
 from normbench import names
+from normbench.results.compare.merging import counts_to_target, merged
 from normbench.results.compare.passes import batch_size, records_per_pass
 from normbench.results.store.rows import as_rows
+from normbench.results.store.runs import Sweep
 
 BATCH_COLUMNS = ["scheme", "normalizer", "batch", "passes", "updates", "stable", "knee", "records"]
 BATCH, POINTS, TARGET = names.setting("batch"), "train_points", "1e-2"
@@ -12,23 +14,26 @@ FEWEST_SIZES = 3  # sizes of a batch: of fewer, nothing is said
 FEWEST_RECORDS = 3  # to the target: after fewer, nobody knows how many updates it took
 
 
-def batch_table(schemes: pd.DataFrame) -> pd.DataFrame:
+def batch_table(sweep: Sweep, experiment: str) -> pd.DataFrame:
     """Return the passes and updates to 1e-2 of the excess, by scheme and batch.
 
     Args:
-        schemes: Rows of scheme runs. One without a batch counts as the batch of all points.
+        sweep: The sweep. A job without a batch counts as one whose batch is all points.
+        experiment: One of its experiments.
 
     Returns:
         `BATCH_COLUMNS`: stable is the largest step size that converged, knee that of theory, NaN
         where it is not known, records those until the target; empty where no job has a batch.
     """
+    schemes = merged(sweep).of_role(names.SCHEME, experiment)
     if BATCH not in schemes or POINTS not in schemes or (schemes[BATCH] == "None").all():
         return pd.DataFrame(columns=BATCH_COLUMNS)
     rows = []
+    counts = counts_to_target(sweep, TARGET)
     for row in as_rows(schemes):
         points = pd.to_numeric(row[POINTS], errors="coerce")
         batch = batch_size(row)
-        count = float(row.get(names.reached(TARGET).column, float("nan")))
+        count = float(counts[row["run_id"]])
         stable = row.get(names.LARGEST_CONVERGENT.column, float("nan"))
         knee = row.get(names.KNEE.column, float("nan"))
         updates = count * -(-points // batch)

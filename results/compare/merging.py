@@ -9,7 +9,7 @@ import pandas as pd
 
 from normbench import names
 from normbench.results.compare import problems
-from normbench.results.compare.reached import excess_left, step_size
+from normbench.results.compare.reached import excess_left, reached, step_size
 from normbench.results.store.rows import as_rows
 from normbench.results.store.runs import HISTORY_KEYS, Sweep
 from normbench.verdicts.best_step import best_step
@@ -128,6 +128,28 @@ def every_job(sweep: Sweep, experiment: str | None = None) -> pd.DataFrame:
 def members_of(sweep: Sweep, run_id: str) -> list[str]:
     """Return the ids of the runs that a run represents; in a sweep that is not merged, its own."""
     return list(sweep.members.get(run_id, [run_id])) if isinstance(sweep, Merged) else [run_id]
+
+
+def counts_to_target(sweep: Sweep, target: str, measure: str = "iterations") -> "pd.Series[float]":
+    """Return what each scheme run of the merged sweep takes to a target, by its id.
+
+    Args:
+        sweep: The sweep.
+        target: The target, a key of `names.TARGETS`; it is that of `reached`, common to all.
+        measure: `iterations` or `seconds`.
+
+    Returns:
+        The upper medians over the members of each run, NaN where they do not get there.
+    """
+    runs, jobs = merged(sweep), unmerged(sweep)
+    keys = [*problems.SCHEME_COLUMNS, "split"]
+    table = reached([jobs], target, measure)[[*keys, "value"]]
+    values = problems.scheme_runs([jobs]).merge(table, on=keys).set_index("run_id")["value"]
+    medians = {
+        run_id: values.reindex(members_of(runs, run_id)).quantile(0.5, interpolation="higher")
+        for run_id in runs.of_role(names.SCHEME)["run_id"]
+    }
+    return pd.Series(medians, dtype=float).replace(np.inf, np.nan)
 
 
 def _without_copies(

@@ -18,6 +18,8 @@ from normbench.verdicts.refinement import FINE_RADIUS, SIZES_PER_DECADE, step_si
 
 REACHED_VALUES = ["step", "value", "excess", "least", "finer", "end"]
 REACHED_COLUMNS = [*problems.SCHEME_COLUMNS, "split", *REACHED_VALUES]
+# In the column `setting`: what says how steps see the points, and changes no cost.
+SETTINGS_OF_ORDER = r"(?:^|, )(?:batch|batch_order|records_per_pass)=[^,]*"
 FEWEST_SIZES = 3  # step sizes of a grid that has ends: of fewer, each would be one
 # The end of the grid at which a scheme's best step size is; ABOVE: the whole grid is above 2/L.
 LOW, HIGH, ABOVE = "low", "high", "above"
@@ -228,8 +230,8 @@ def goals(schemes: pd.DataFrame, target: str) -> pd.DataFrame:
 
     Returns:
         One row a run. The columns are `goal`, `minimum`, `start` (the starting excess) and
-        `lowered`: whether the goal is that of another scheme of the problem, and lower than the
-        run's own target by more than the rounding of a least cost.
+        `lowered`: whether the goal is that of another scheme of the problem, or of another size of
+        the batch, and lower than the run's own target by more than the rounding of a least cost.
     """
     missing = pd.Series(np.nan, index=schemes.index)
     targets, minimum, tenth_target = (
@@ -242,17 +244,28 @@ def goals(schemes: pd.DataFrame, target: str) -> pd.DataFrame:
         {"goal": targets, "minimum": minimum, "start": (tenth_target - minimum) * 10}
     )
     goal_table["lowered"] = False
-    for _, rows in schemes[~is_counted].groupby(problems.PROBLEM_COLUMNS, sort=False):
+    for _, rows in schemes[~is_counted].groupby(_columns_of_one_cost(schemes), sort=False):
         if problems.own_functions(rows):
             continue
-        for _, split_rows in rows.groupby("split"):
-            split_targets = targets[split_rows.index]
-            lowest = split_targets.min()
-            if np.isfinite(lowest):
-                goal_table.loc[split_rows.index] = goal_table.loc[split_targets.idxmin()].to_numpy()
-                is_lowered = split_targets - lowest > 1e-6 * abs(lowest)
-                goal_table.loc[split_rows.index, "lowered"] = is_lowered
+        group_targets = targets[rows.index]
+        lowest = group_targets.min()
+        if np.isfinite(lowest):
+            goal_table.loc[rows.index] = goal_table.loc[group_targets.idxmin()].to_numpy()
+            is_lowered = group_targets - lowest > 1e-6 * abs(lowest)
+            goal_table.loc[rows.index, "lowered"] = is_lowered
     return goal_table
+
+
+def _columns_of_one_cost(schemes: pd.DataFrame) -> list[Any]:
+    """Return what runs of one cost on the same points share: problem and split.
+
+    The size of the batch changes no cost: where it varies, runs of all sizes share a goal, and the
+    content of the data takes the place of the number of a split, which counts within a problem.
+    """
+    settings = schemes["setting"].str.replace(SETTINGS_OF_ORDER, "", regex=True)
+    if "data" not in schemes or settings.eq(schemes["setting"]).all():
+        return [*problems.PROBLEM_COLUMNS, "split"]
+    return ["experiment", settings, "data"]
 
 
 def _upper_medians(groups: Any) -> pd.DataFrame:

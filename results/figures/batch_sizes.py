@@ -74,7 +74,7 @@ def _draw_scheme(axis: Any, rows: pd.DataFrame, name: str, look: style.Look) -> 
 def make(sweep: Sweep, experiment: str, options: material.Options) -> Figure | None:
     """Return the figure of an experiment; None with fewer than three sizes of a batch."""
     rows = material.schemes(sweep, experiment)
-    table = batch_table(rows)
+    table = batch_table(sweep, experiment)
     has_curves = bool((table[[*BATCH_PANELS]] > 0).any(axis=None))
     if table["batch"].nunique() < FEWEST_SIZES or not has_curves:
         return None

@@ -130,9 +130,8 @@ def _starts(schemes: pd.DataFrame) -> list[Sentence]:
         return []
     experiments_by_choice: dict[tuple[str, ...], list[str]] = {}
     for experiment, rows in schemes.groupby("experiment", sort=False):
-        is_network = problems.has_networks(
-            rows
-        )  # whose schemes inside make labels of one normalizer
+        # Of a network, schemes inside make several labels of one normalizer.
+        is_network = problems.has_networks(rows)
         if rows["normalizer" if is_network else "label"].nunique() > 1:
             choice = _choose_start_template(rows.groupby(start, sort=False))
             if choice == ("other_functions",) and is_network:

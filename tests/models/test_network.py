@@ -1,5 +1,7 @@
 """Networks: against a plain numpy network, autograd's checker and differences, and PyTorch."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -9,6 +11,7 @@ from normbench.engine.network import Network
 from normbench.engine.network_steps import hold_out
 from normbench.models import Mlp
 from normbench.models.network import ACTIVATIONS, START_VARIANCES
+from normbench.theory.analysis import largest_curvature
 
 POINTS, FEATURES, CLASSES = 23, 5, 3
 VARIANTS = [
@@ -123,6 +126,22 @@ def test_gradients_and_second_derivatives_are_those_of_differences(
     product = network.hessian(weights[0]).times(direction[0])
     expected = (ahead.gradient - behind.gradient)[0] / (2 * width)
     np.testing.assert_allclose(product, expected, atol=1e-5 * np.abs(expected).max())
+
+
+@pytest.mark.parametrize("activation", ["tanh", "sigmoid", "lecun_tanh"])
+def test_second_derivatives_are_finite_where_units_saturate(rng, activation):
+    made, weights = problem(rng, Mlp((4,), activation))
+    made = replace(made, x=2000 * made.x)  # as raw features are
+    assert np.isfinite(made.hessian(weights[0]).times(rng.standard_normal(weights[0].shape))).all()
+
+
+def test_the_largest_curvature_is_unknown_where_products_overflow(rng, monkeypatch):
+    made, weights = problem(rng, Mlp((4,), "relu"))
+    made = replace(made, x=np.tile(made.x, (1, 60)))  # of more weights than a matrix is made of
+    weights = made.model.start(made.layout, 1, rng)[0]
+    assert largest_curvature(made, weights)[0] > 0
+    monkeypatch.setattr(problems.NetworkHessian, "times", lambda self, v: np.full_like(v, np.inf))
+    assert largest_curvature(made, weights) == (None, "the curvature is not finite")
 
 
 def test_the_hessian_is_a_symmetric_matrix_with_lanczos_largest_eigenvalue(rng):

@@ -69,6 +69,7 @@ def written(folder, mlflows):
     writer.tag(scheme, {"verdict": "cycling"})
     writer.tag_experiment("d-c", {"note": "1", "too long": "z" * 20_001, "long": "z" * 20_000})
     writer.tag_experiment("d-c", {"note": "2"})
+    writer.client.create_experiment("e" * 250, "file:///elsewhere")
     writer.untag(scheme, ["verdict"])
     writer.log_json(parent, [{"a": 1}], "jobs.json")
     writer.finish(parent)

@@ -6,7 +6,7 @@ from tests.results.figures.test_batch_sizes import sweep
 
 
 def test_a_table_has_passes_and_updates_by_batch():
-    table = batch_table(sweep(3, 4, 30).of_role("scheme"))
+    table = batch_table(sweep(3, 4, 30), "x")
     rows = table[table["scheme"] == "standard"]
     assert rows[["batch", "passes", "updates"]].to_numpy().tolist() == [
         [1, 3, 300],
@@ -23,14 +23,14 @@ def test_a_table_has_passes_and_updates_by_batch():
 
 def test_a_batch_saves_less_than_half_up_to_twice_the_updates_and_counts_from_three_records():
     """Of 100 points: 10 a batch are 10 updates a pass, so 6 passes are twice the 30 of all."""
-    assert saturated_batches(batch_table(sweep(9, 6, 30).of_role("scheme")))["standard"] == 10
-    assert "standard" not in saturated_batches(batch_table(sweep(9, 7, 30).of_role("scheme")))
-    assert saturated_batches(batch_table(sweep(9, 3, 30).of_role("scheme")))["standard"] == 10
-    assert "standard" not in saturated_batches(batch_table(sweep(9, 2, 30).of_role("scheme")))
+    assert saturated_batches(batch_table(sweep(9, 6, 30), "x"))["standard"] == 10
+    assert "standard" not in saturated_batches(batch_table(sweep(9, 7, 30), "x"))
+    assert saturated_batches(batch_table(sweep(9, 3, 30), "x"))["standard"] == 10
+    assert "standard" not in saturated_batches(batch_table(sweep(9, 2, 30), "x"))
 
 
 def test_the_rows_of_a_table_are_numbered_in_their_order():
-    table = batch_table(sweep(9, 6, 30).of_role("scheme"))
+    table = batch_table(sweep(9, 6, 30), "x")
     assert table.index.tolist() == [*range(6)]
     assert table["scheme"].tolist() == ["pca_sphere"] * 3 + ["standard"] * 3
 

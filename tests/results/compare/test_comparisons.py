@@ -295,3 +295,12 @@ def test_pairs_of_a_sweep_are_of_two_splits_and_more(splits):
         for n in range(splits)
     ]
     assert len(comparisons.repeated(runs(*jobs))) == splits - 1
+
+
+def test_holm_s_correction_is_named_from_two_pairs_on_and_one_scheme_has_a_profile():
+    values = {"a": [1.0] * 9, "b": [2.0] * 9, "c": [3.0] * 9}
+    pairs = comparisons.paired(table(**values))
+    assert "by Holm's correction" in comparisons.assurance(pairs.iloc[:2])
+    assert "Holm" not in comparisons.assurance(pairs.iloc[:1])
+    alone = comparisons.profile(table(a=[10.0, 30.0]))
+    assert alone[["factor", "share"]].to_numpy().tolist() == [[1.0, pytest.approx(1.0)]]

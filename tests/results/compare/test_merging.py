@@ -324,3 +324,9 @@ def test_the_sharpness_of_splits_is_that_of_the_first_at_its_own_step(splits, mo
 def test_the_columns_of_a_merged_table_lie_side_by_side(splits):
     assert len(splits.runs._mgr.blocks) < 12  # 110, each by itself, before they were put together
     assert len(merging.merged(splits).runs._mgr.blocks) < 12
+
+
+@pytest.mark.parametrize(("count", "many"), [(40, False), (41, True)])
+def test_more_than_forty_schemes_that_ran_are_too_many_for_a_figure(count, many):
+    jobs = [("x", f"s{number}", {1.0: 3.0}) for number in range(count)]
+    assert merging.crowded(runs(*jobs, ("x", "failed", None)), "x") == many

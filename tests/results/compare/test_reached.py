@@ -149,6 +149,25 @@ def test_a_goal_is_another_schemes_where_the_targets_differ_by_more_than_roundin
     assert goals["lowered"].tolist() == [lowered, False]
 
 
+def goals_by_batch(first_data, second_data):
+    """The goals of two sizes of the batch, of which the second has the lower target."""
+    table = pd.DataFrame(
+        {
+            "experiment": "x",
+            "setting": ["dataset.points=9, batch=16", "dataset.points=9, batch=null"],
+            "split": 0,
+            "data": [first_data, second_data],
+            names.target("1e-2").column: [0.2, 0.1],
+        }
+    )
+    return reached.goals(table, "1e-2")["goal"].tolist()
+
+
+def test_batches_of_every_size_share_the_goal_where_they_see_the_same_points():
+    assert goals_by_batch("p", "p") == [0.1, 0.1]
+    assert goals_by_batch("p", "q") == [0.2, 0.1]
+
+
 def test_one_split_is_not_tuned_once_for_several():
     assert reached.tuned_once(runs(("x", "a", GRIDS[0]), ("x", "b", GRIDS[1]))).empty
 

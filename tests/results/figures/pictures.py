@@ -267,7 +267,7 @@ SPREAD |= {"names": np.array(["short", "$dollars", "a name of more than 18 lette
 
 PICTURES: dict[str, Callable[[], Any]] = {
     "fit": lambda: of_schemes(
-        fit, *(CURVES | {"prediction": power * CURVES["x"] ** power} for power in (1, 2))
+        fit, *(CURVES | {"prediction": CURVES["x"] ** power} for power in (1, 2, 2.01, 2.02))
     ),
     "features": lambda: of_schemes(features, SPREAD, SPREAD | {"all": np.array(3)}),
     "landing": lambda: of_schemes(landing, LANDED, LANDED | {"direction": np.array([0.5, 9])}),

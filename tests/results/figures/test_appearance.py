@@ -20,6 +20,7 @@ from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 from matplotlib.spines import Spine
 from matplotlib.text import Annotation, Text
+from matplotlib.transforms import Transform
 from mpl_toolkits.mplot3d.art3d import Line3D, Path3DCollection, Poly3DCollection
 
 from tests.results.figures.pictures import PICTURES
@@ -43,6 +44,12 @@ def color(value: Any) -> str:
     return "none" if isinstance(value, str) and value == "none" else to_hex(value, keep_alpha=True)
 
 
+def beside(artist: Any, transform: Transform) -> list[float]:
+    """Return how far, in dots, a transform moves an artist from its place in the panel."""
+    corner = (0.0, 0.0)
+    return summary(transform.transform(corner) - artist.axes.transAxes.transform(corner))
+
+
 def describe(artist: Artist) -> list[Any] | None:
     """Return what an artist shows, and where; None for one that shows nothing of its own."""
     name, order = type(artist).__name__, artist.get_zorder()
@@ -56,6 +63,8 @@ def describe(artist: Artist) -> list[Any] | None:
         marks = [artist.get_markersize(), artist.get_markeredgewidth()]
         marks += [color(artist.get_markerfacecolor()), color(artist.get_markeredgecolor())]
         places = [summary(artist.get_xdata()), summary(artist.get_ydata())]
+        if artist.get_label() == "_label":
+            places.append(beside(artist, artist.get_transform()))
         return [name, order, artist.get_label(), *places, *strokes, marker, *marks]
     if isinstance(artist, Poly3DCollection):
         return [name, order, artist.get_label(), artist.get_alpha()]
@@ -81,6 +90,8 @@ def describe(artist: Artist) -> list[Any] | None:
         look += [artist.get_rotation(), artist.get_weight()]
         if isinstance(artist, Annotation):
             look += [summary(artist.xy), str(artist.arrowprops)]
+            if isinstance(artist.anncoords, Transform):
+                look.append(beside(artist, artist.anncoords))
         return [name, order, artist.get_text(), summary(artist.get_position()), *look]
     if isinstance(artist, Patch) and not isinstance(artist, Spine):
         edges = [artist.get_linewidth(), color(artist.get_facecolor()), artist.get_hatch()]

@@ -34,7 +34,7 @@ def test_few_sizes_or_no_batch_say_nothing(sizes):
     assert closing.remarks(sweep(3, 30, 30, sizes=sizes), "x") == []
     assert drawing.figure(sweep(3, 30, 30, sizes=sizes), "x", "batch_sizes") is None
     full = sweep(3, sizes=("None",))
-    assert batch_table(full.of_role("scheme")).empty
+    assert batch_table(full, "x").empty
     assert drawing.figure(full, "x", "batch_sizes") is None
 
 

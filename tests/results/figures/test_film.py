@@ -25,6 +25,7 @@ from normbench.results.figures.film import playing
 from normbench.results.figures.film.reel import Reel
 from normbench.results.report import page as report
 from tests.recorded import write_sweep
+from tests.results.figures.pictures import film_arrays
 
 SCHEMES = ("identity", "standard", "pca_sphere")
 
@@ -297,3 +298,15 @@ def test_the_view_of_points_holds_the_origin_where_it_is_near(away, centre, half
     view = Reel(arrays | {"image": np.array([[away, 0.0]])}).points_view(0)
     assert view.centre == pytest.approx([centre, 0.0])
     assert view.half == pytest.approx(1.08 * half)
+
+
+def test_the_script_of_a_film_knows_the_contour_of_the_start_and_counters_their_words():
+    reel = Reel(film_arrays((1, 1)))
+    film = json.loads(playing._film_data(reel))
+    assert film["start"] == 7
+    for x, y in film["contours"][7][0]:  # interpolated on a grid of a half
+        assert 1 + x**2 + 2 * y**2 == pytest.approx(7, abs=0.2)
+    counted = [
+        Reel(reel.arrays | {"iterations": np.array([n])}).counters(0)[2] for n in (0, -1, 1234)
+    ]
+    assert counted == ["0", "> 5,000", "1,234"]

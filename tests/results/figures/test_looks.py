@@ -223,3 +223,13 @@ def test_curves_are_equal_in_groups_of_two_and_more():
     runs = pd.DataFrame({"run_id": list("abc"), "label": list("abc")})
     assert transforms.equal_run_labels(table, runs) == [["a", "b"]]
     assert transforms.equal_run_labels(table.drop(columns=cost), runs) == []
+
+
+def test_a_start_cost_is_that_of_iteration_0_and_unknown_without_histories(three):
+    rows = material.schemes(three.sweep, three.name)
+    known = material.with_start_costs(three.sweep, rows)[material.START_COST_COLUMN]
+    table = three.sweep.histories(rows)
+    first = table[table["iteration"] == 0].set_index("run_id")[names.TRAIN_COST.key]
+    assert known.tolist() == [first[run_id] for run_id in rows["run_id"]]
+    none = material.with_start_costs(three.sweep, rows.iloc[:0])
+    assert material.START_COST_COLUMN in none
