@@ -151,16 +151,16 @@ class Fused(Formulas):
     def __init__(self, memory: dict[Any, NDArray[Any]] | None = None) -> None:
         super().__init__(anp)
         self.memory = {} if memory is None else memory
-        self.taken = 0
+        self.position = 0
 
     def begin(self) -> None:
         """Use the memory from its start again."""
-        self.taken = 0
+        self.position = 0
 
     def take(self, shape: tuple[int, ...], dtype: Any) -> Any:
         """Return an array of undefined entries: memory that a system maps anew is slow."""
-        size, key = math.prod(shape), ("layers", self.taken)
-        self.taken += 1
+        size, key = math.prod(shape), ("layers", self.position)
+        self.position += 1
         array = self.memory.get(key)
         if array is None or len(array) < size or array.dtype != dtype:
             array = self.memory[key] = np.empty(size, dtype)

@@ -38,8 +38,8 @@ class Theory:
     None where it was skipped. lipschitz: the global bound L; None where the cost has none.
     at_start: the largest curvature there. exact: the cost is quadratic, so its curvature is the
     same everywhere. note: what does not exist, and why. may_grow: more theory of the points can be
-    computed. linear: scores are linear in the weights; else the curvature at the start says nothing
-    of other weights, and there is no threshold.
+    computed. has_threshold: scores are linear in the weights, or the cost is convex in them; else
+    the curvature at the start says nothing of other weights.
     """
 
     spectrum: spectra.Spectrum | None = None
@@ -48,12 +48,12 @@ class Theory:
     exact: bool = False
     note: str = ""
     may_grow: bool = True
-    linear: bool = True
+    has_threshold: bool = True
 
     @property
     def threshold(self) -> float | None:
         """`2 / L`, of the global bound, or else of the curvature at the start."""
-        if not self.linear:
+        if not self.has_threshold:
             return None
         curved = self.lipschitz if self.lipschitz is not None else self.at_start
         return spectra.step_threshold(curved) if curved else None
@@ -98,7 +98,8 @@ def theorize(train: Problem, start: NDArray[Any], budget: Budget | None) -> Theo
         at_start, note = largest_curvature(train, start)
     if not bound and at_start == 0:
         note, at_start = NO_CURVATURE, None
-    return Theory(spectrum, lipschitz, at_start, exact, note, linear=linear is not None)
+    has_threshold = linear is not None or train.convex
+    return Theory(spectrum, lipschitz, at_start, exact, note, has_threshold=has_threshold)
 
 
 def _has_moments(train: Linear, budget: Budget) -> bool:

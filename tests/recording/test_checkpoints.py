@@ -144,9 +144,9 @@ def test_ctrl_c_amid_an_iteration_keeps_what_was_before_it(tmp_path, monkeypatch
     first = int(min(end for end in descended().diverged_at if end > 0))
     write = GrowingHistories.write
 
-    def struck(self, k, *arguments):
-        write(self, k, *arguments)
-        if k == first:
+    def struck(self, midway, *arguments):
+        write(self, midway, *arguments)
+        if midway.k == first:
             raise KeyboardInterrupt
 
     monkeypatch.setattr(GrowingHistories, "write", struck)
