@@ -174,6 +174,7 @@ def test_test_points_have_histories(command, with_store, tmp_path):
     assert "test cost" in done.stdout
 
 
+@pytest.mark.slow
 def test_a_command_draws_the_figures_that_are_asked_for(command, with_store, tmp_path):
     for place, wanted in enumerate((["step_sizes"], [], ["step_sizes"])):
         words = f"figures=[{','.join(wanted)}]", f"hydra.sweep.dir=outputs/{place}"

@@ -78,6 +78,7 @@ def test_every_room_has_mutants():
     assert all(len(cases(room)) >= 20 for room in ROOMS)
 
 
+@pytest.mark.slow
 def test_tests_that_fail_while_nothing_is_broken_are_told(monkeypatch):
     monkeypatch.setitem(ROOMS, "costs", Room(["costs"], ["tests/costs/test_that_is_not_there.py"]))
     with pytest.raises(

@@ -99,6 +99,7 @@ def test_every_command_of_the_readme_and_the_pages_works(command, tmp_path):
         assert explained or "failed" not in done.stdout, shlex.join(words)
 
 
+@pytest.mark.slow
 def test_every_snippet_of_the_readme_and_the_pages_runs(tmp_path):
     for text in SNIPPETS:
         done = forks.run([], tmp_path, program=text)

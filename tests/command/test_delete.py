@@ -37,6 +37,7 @@ def kept(two):
     return {file.parts[-4] for file in two.store.kept.glob("**/*.npz")}
 
 
+@pytest.mark.slow
 def test_a_sweep_is_gone_but_for_what_others_share(two, capsys, request):
     shared = two.runs["a", "MinMaxScaler"]
     before = load(two.uri, "b")

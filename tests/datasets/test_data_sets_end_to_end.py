@@ -33,6 +33,7 @@ def recorded(folder, experiment):
     return params, histories
 
 
+@pytest.mark.slow
 def test_the_textbooks_file_as_a_users_own_has_the_same_histories(tmp_path):
     data = data_folder()
     common = ("iterations=5", "step_sizes=[0.01,1]", "normalizer=pca_sphere")

@@ -21,6 +21,7 @@ def address():
 
 @pytest.mark.parametrize("words", [("tracking.uri=",), ("results", "--store", "")], ids=str)
 @pytest.mark.parametrize("answer", stores.ANSWERS)
+@pytest.mark.slow
 def test_a_server_that_is_none_of_mlflows_is_told_by_its_answer(answer, words, address, tmp_path):
     *others, last = words
     case = Case(answer, typed(*others, f"{last}{address}/{answer}"), (address,))

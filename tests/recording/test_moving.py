@@ -127,6 +127,7 @@ def test_what_comes_home_is_there_and_a_copy_of_a_copy_is_one(home, fresh, tmp_p
     assert everything(third) == everything(home.store)
 
 
+@pytest.mark.slow
 def test_what_is_gone_comes_back(home, fresh, tmp_path):
     before = everything(home.store)
     export(home.store, tmp_path / "house.zip")

@@ -187,6 +187,7 @@ def test_a_data_set_has_its_sizes_and_its_features_unless_they_are_many(monkeypa
     assert "schema" not in records._dataset(data)
 
 
+@pytest.mark.slow
 def test_the_code_of_every_room_is_hashed(monkeypatch):
     def of_room(room):
         monkeypatch.setattr(request, "CODE_ROOMS", (room,))

@@ -84,6 +84,7 @@ def finals(sweep):
     return rows[columns].set_index("label").sort_index().sort_index(axis="columns")
 
 
+@pytest.mark.slow
 def test_a_sweep_is_judged_as_a_fresh_one_is(store, recorded, capsys):
     assert main(["rejudge", "--store", store, *WORDS]) == 0
     assert last_sweep_ids(store)[1] != "old"

@@ -199,6 +199,7 @@ def test_passwords_are_blotted_out(three):
     assert "secret" not in tables.text(runs.sweeps(three.uri))
 
 
+@pytest.mark.slow
 def test_the_command_line_writes_tables_and_figures(three, tmp_path, capsys):
     store = ["--store", three.uri]
     out = ["--out", str(tmp_path)]

@@ -108,7 +108,13 @@ def test_counters_stand_over_the_contours(found, reel):
 
 @pytest.mark.parametrize(
     ("scheme", "shape"),
-    [("pca_sphere", "slide"), *(("zca_sphere", shape) for shape in sorted(style.FORMATS))],
+    [
+        ("pca_sphere", "slide"),
+        *(
+            pytest.param("zca_sphere", shape, marks=pytest.mark.slow)
+            for shape in sorted(style.FORMATS)
+        ),
+    ],
 )
 def test_nothing_overlaps_and_nothing_is_cut(shape, scheme):
     made = compared(scheme)
@@ -135,6 +141,7 @@ def files(found, tmp_path_factory):
     return {file.name: file for group in written.values() for file in group}
 
 
+@pytest.mark.slow
 def test_a_gif_has_a_picture_a_frame_and_rests_on_key_frames(files, reel):
     assert set(files) == {"film.png", "film.svg", "film.pdf", "film.gif", "film-playing.svg"}
     with Image.open(files["film.gif"]) as picture:
@@ -195,6 +202,7 @@ def test_the_svg_holds_the_frames_that_the_strip_draws(files, reel):
     assert [button.text for button in buttons] == list(reel.arrays["words"])
 
 
+@pytest.mark.slow
 def test_hostile_names_are_text_in_every_file(tmp_path):
     x, y = points()
     names = ["</script><script>alert(1)</script>", 'b" onload="alert(2)]]>$x$']
@@ -241,6 +249,7 @@ def store(tmp_path_factory):
     return write_sweep(folder, data, softmax, schemes, settings, "two-softmax")
 
 
+@pytest.mark.slow
 def test_the_command_draws_the_film_of_the_scheme_that_is_named(
     store, tmp_path, capsys, monkeypatch
 ):

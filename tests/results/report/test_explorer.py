@@ -136,6 +136,7 @@ def test_a_hostile_name_cannot_leave_its_data():
     assert report.render(found.sweep, {}).count("<script") == 2
 
 
+@pytest.mark.slow
 def test_many_schemes_and_steps_stay_small():
     rng = np.random.default_rng(0)
     x, y = rng.standard_normal((40, 30)), np.arange(40) % 2

@@ -69,6 +69,7 @@ def test_every_figure_is_drawn_of_both_or_of_none(compared, recorded):
     assert "fit" not in drawn
 
 
+@pytest.mark.slow
 def test_it_shows_itself_and_writes_its_report(compared, tmp_path):
     page = compared._repr_html_()
     assert compared.sentence.split(":")[0] in page

@@ -289,6 +289,7 @@ def test_the_command_line_writes_it(three, images, tmp_path, capsys):
     assert "--out /proc/none: cannot be written" in capsys.readouterr().err
 
 
+@pytest.mark.slow
 def test_a_sweeps_end_compares_once(three, tmp_path, monkeypatch, capsys):
     compared = []
 

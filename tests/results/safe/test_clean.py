@@ -152,6 +152,7 @@ def hostile(three, tmp_path_factory):
 
 # The labels are longer than a panel is wide.
 @pytest.mark.filterwarnings("ignore:constrained_layout not applied:UserWarning")
+@pytest.mark.slow
 def test_results_write_in_their_folder_alone(hostile, monkeypatch, capsys):
     monkeypatch.chdir(hostile.folder)
     root = hostile.folder.parent.parent
