@@ -12,7 +12,15 @@ from autograd.tracer import getval, new_box
 
 from normbench.costs import count_misclassified
 from normbench.engine.hessian import Effort, Hessian
-from normbench.engine.problem import QUIET, Array, Cost, Counts, Evaluation, Workspace
+from normbench.engine.problem import (
+    QUIET,
+    Array,
+    Cost,
+    Counts,
+    Evaluation,
+    FullBatch,
+    Workspace,
+)
 from normbench.models.formulas import AUTOGRAD, Formulas, Fused
 from normbench.models.layout import RUNNING_MEAN, RUNNING_SPREAD, WEIGHT, Layout
 from normbench.models.network import BATCH, RUNNING
@@ -74,7 +82,7 @@ class Model(Protocol):
 
 
 @dataclass(frozen=True)
-class Network:
+class Network(FullBatch):
     """A cost of a model's scores on points x (P, N) with targets (P,): the mean over points.
 
     The weights of a model are `(D,)`. classify: misclassified points are counted. classes: C, the
@@ -121,24 +129,6 @@ class Network:
         """None: scores are not linear in the weights."""
         return
 
-    @property
-    def full_batch(self) -> bool:
-        """True: every step uses all points."""
-        return True
-
-    @property
-    def order(self) -> str:
-        """Empty: every step uses all points."""
-        return ""
-
-    def updates_before(self, record: int) -> int:
-        """Return the number of updates before a record: one for each before it."""
-        return record
-
-    def at(self, updates: int) -> "Network":
-        """Return this problem, which no update changes."""
-        return self
-
     def evaluate(
         self, weights: Array, with_gradient: bool = True, workspace: Workspace | None = None
     ) -> Evaluation:
@@ -183,12 +173,6 @@ class Network:
                 gradient[runs] = slopes if number == 0 else gradient[runs] + slopes
         return gradient
 
-    def gradient(self, weights: Array, k: int, workspace: Workspace | None = None) -> Array:
-        """Return the gradient at weights `(R, D)`, the same at every step k."""
-        gradient = self.evaluate(weights, True, workspace).gradient
-        assert gradient is not None
-        return gradient
-
     def scores(self, weights: Array, x: Array) -> Array:
         """Return the scores (C, p) of points x (p, N) under the weights of one model `(D,)`."""
         arrays = self.layout.split(weights[None])
@@ -230,19 +214,34 @@ class Network:
     ) -> "Sums":
         """Return costs, gradients by group, and counts of points x (p, N), sums over them."""
         formulas.begin()
+        arguments = moments, collected, formulas, targets
+        scores, pull_back = self.trace_scores(arrays, x, *arguments, with_gradient)
+        counts = count_misclassified(scores, targets) if self.classify else 0
+        if pull_back is None:
+            return Sums(self.cost(scores, targets), counts)
+        costs, derivative = differentiate_scores(self.cost, scores, targets)
+        return Sums(costs, counts, pull_back(derivative))
+
+    def trace_scores(
+        self,
+        arrays: Sequence[Array],
+        x: Array,
+        moments: Any,
+        collected: list[Any] | None,
+        formulas: Fused,
+        targets: Array,
+        with_gradient: bool,
+    ) -> tuple[Array, Callable[[Array], Sequence[Array]] | None]:
+        """Return the scores of points, and what pulls their derivatives back to the weights."""
 
         def compute_scores(traced: Sequence[Any]) -> Any:
             arguments = moments, collected, formulas, targets
             return self.model.scores(self.layout, traced, x, *arguments)
 
         if not with_gradient:
-            scores = compute_scores(arrays)
-            counts = count_misclassified(scores, targets) if self.classify else 0
-            return Sums(self.cost(scores, targets), counts)
+            return compute_scores(arrays), None
         pull_back, scores = _trace(compute_scores, tuple(arrays))
-        counts = count_misclassified(scores, targets) if self.classify else 0
-        costs, derivative = differentiate_scores(self.cost, scores, targets)
-        return Sums(costs, counts, pull_back(derivative))
+        return scores, pull_back
 
     def _with_running(
         self, arrays: Sequence[Array], slopes: Sequence[Array], collected: list[Any] | None

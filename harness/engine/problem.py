@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol, Self
 
 import numpy as np
 from autograd.core import make_vjp
@@ -138,8 +138,31 @@ class Linear(Problem, Protocol):
         """Return the same cost on other points with the same targets, with another penalty."""
 
 
+class FullBatch:
+    """What a `Problem` answers each of whose steps uses all points."""
+
+    full_batch = True
+    order = ""
+
+    def updates_before(self, record: int) -> int:
+        """Return the number of updates before a record: one for each before it."""
+        return record
+
+    def at(self, updates: int) -> Self:
+        """Return this problem, which no update changes."""
+        return self
+
+    def gradient(
+        self: "Problem", weights: Array, k: int, workspace: Workspace | None = None
+    ) -> Array:
+        """Return the gradient at weights `(R, *shape)`, the same at every step k."""
+        gradient = self.evaluate(weights, True, workspace).gradient
+        assert gradient is not None
+        return gradient
+
+
 @dataclass(frozen=True)
-class Objective:
+class Objective(FullBatch):
     """A cost on points x (P, N) with targets (P,): scores `s = w0 + x w`, the mean over points.
 
     The weights of a model are `(C, N + 1)`, bias first. `classify`: misclassified points are
@@ -178,24 +201,6 @@ class Objective:
         return self
 
     @property
-    def full_batch(self) -> bool:
-        """True: every step uses all points."""
-        return True
-
-    @property
-    def order(self) -> str:
-        """Empty: every step uses all points."""
-        return ""
-
-    def updates_before(self, record: int) -> int:
-        """Return the number of updates before a record: one for each before it."""
-        return record
-
-    def at(self, updates: int) -> "Objective":
-        """Return this problem, which no update changes."""
-        return self
-
-    @property
     def points(self) -> Rows:
         """The points (P, N) whose features the weights belong to."""
         return self.x
@@ -227,12 +232,6 @@ class Objective:
             slopes[:, :, 0] = derivative.sum(axis=2)
             slopes[:, :, 1:] = derivative @ self.x
             return self.mean(weights, values, slopes, counts)
-
-    def gradient(self, weights: Array, k: int, workspace: Workspace | None = None) -> Array:
-        """Return the gradient at weights `(R, C, N + 1)`, the same at every step k."""
-        gradient = self.evaluate(weights, True, workspace).gradient
-        assert gradient is not None
-        return gradient
 
     def mean(
         self, weights: Array, costs: Array, gradient: Array | None, counts: Counts | None

@@ -30,6 +30,9 @@ JOBS += [*STARTS, *MODELS, "l2_in/features", "l2_in/transformed"]
 # Relative, of a cost and of how far it fell: measured 1.4e-13 between OpenBLAS's Haswell and
 # SkylakeX kernels, with 1 and 2 threads, and 5e-13 for the digits that are written.
 ROUNDING = 1e-9
+# scikit-learn finds the power by Brent's method, to the root of the machine's epsilon: 2.8e-9 was
+# measured between two processors whose logarithms differ in the last place.
+TOLERANCES = {"normalizer/power": 1e-6}
 
 
 def data(task):
@@ -80,7 +83,8 @@ def numbers(case):
 def test_numbers_change_with_their_number_alone(case):
     reference = json.loads(REFERENCE.read_text())
     assert reference["NUMBERS"] == NUMBERS, "write the reference anew"
-    assert numbers(case) == pytest.approx(reference[case], rel=ROUNDING), "raise NUMBERS"
+    tolerance = TOLERANCES.get(case, ROUNDING)
+    assert numbers(case) == pytest.approx(reference[case], rel=tolerance), "raise NUMBERS"
 
 
 def test_every_job_has_a_reference_and_its_cost_never_rises():

@@ -11,7 +11,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from tests.servers.ports import HOST, free_port
+from tests.servers.ports import HOST, answers, free_port
 
 PATIENCE = 180.0  # seconds until it answers
 QUIET = {
@@ -46,6 +46,11 @@ class Server:
     def log(self) -> Path:
         """What it has said."""
         return self.folder / "server.log"
+
+    @property
+    def running(self) -> bool:
+        """Whether its process lives, or one of its workers holds the port."""
+        return bool(self.process and self.process.poll() is None) or answers(self.port)
 
     def begin(self) -> None:
         """Start it, unless it is up, and wait until it answers."""

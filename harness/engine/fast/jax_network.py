@@ -6,8 +6,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from normbench.costs import count_misclassified
-from normbench.engine.network import Model, Network, Sums, differentiate_scores
+from normbench.engine.network import Model, Network
 from normbench.engine.problem import Array
 from normbench.models.formulas import Formulas, Fused
 from normbench.models.layout import Layout
@@ -46,30 +45,31 @@ class JaxNetwork(Network):
         """The compiled functions of the model."""
         return _compile(self.model, self.layout)
 
-    def sum_up(
+    def trace_scores(
         self,
         arrays: Sequence[Array],
         x: Array,
-        targets: Array,
-        formulas: Fused,
         moments: Any,
+        collected: list[Any] | None,
+        formulas: Fused,
+        targets: Array,
         with_gradient: bool,
-        collected: list[Any] | None = None,
-    ) -> Sums:
-        """See `Network.sum_up`."""
+    ) -> tuple[Array, Callable[[Array], Sequence[Array]] | None]:
+        """See `Network.trace_scores`."""
         arguments = tuple(arrays), x, targets, moments
         if with_gradient:
-            compiled_scores, pull, batch_moments = self._compiled.trace(*arguments)
+            scores, pull, batch_moments = self._compiled.trace(*arguments)
         else:
-            compiled_scores, batch_moments = self._compiled.scores(*arguments)
-        scores = np.asarray(compiled_scores)
+            scores, batch_moments = self._compiled.scores(*arguments)
         if collected is not None:
             collected.extend(tuple(map(np.asarray, pair)) for pair in batch_moments)
-        counts = count_misclassified(scores, targets) if self.classify else 0
         if not with_gradient:
-            return Sums(self.cost(scores, targets), counts)
-        costs, derivative = differentiate_scores(self.cost, scores, targets)
-        return Sums(costs, counts, tuple(map(np.asarray, self._compiled.pull(pull, derivative))))
+            return np.asarray(scores), None
+
+        def pull_back(derivative: Array) -> Sequence[Array]:
+            return tuple(map(np.asarray, self._compiled.pull(pull, derivative)))
+
+        return np.asarray(scores), pull_back
 
     def collect(self, arrays: Sequence[Array]) -> Sequence[Any]:
         """See `Network.collect`."""
