@@ -143,6 +143,14 @@ def test_a_cost_of_ones_own_is_checked_before_it_is_descended(two_classes, cost,
     [
         ({"normalizers": "zscore"}, "normalizers='zscore': is called standard here"),
         ({"normalizers": [StandardScaler]}, "normalizers=StandardScaler: is a class"),
+        (
+            {"normalizers": [["contrast", "standard"]]},
+            "pipeline.make_pipeline(Contrast(), Standard",
+        ),
+        (
+            {"normalizers": [3]},
+            "give an object of one, such as sklearn.preprocessing.StandardScaler",
+        ),
         ({"cost": "logistic"}, "type cost='softmax'"),
         ({"rules": {"tial": 0.2}}, "rules: there is no tial; give some of tail"),
         ({"step_sizes": []}, "step_sizes=[]: is empty"),
