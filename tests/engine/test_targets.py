@@ -25,6 +25,7 @@ def test_classes_are_signs_of_one_score_and_numbers_of_several(scores, classes, 
         ("softmax", "regression", 0, (9, 2), r"\(regression\); .*dataset.task=classes\)$"),
         ("least_absolute_deviations", "binary", 2, (9, 2), r"dataset.task=regression\)$"),
         ("softmax", "multiclass", 3, (2, 9), "x has 2 points of 9 .* dataset.points_in=columns$"),
+        ("softmax", "multiclass", 3, None, r"\(multiclass, 3 classes\); .*multiclass_softmax$"),
     ],
 )
 def test_a_cost_that_does_not_fit_is_refused_with_what_would(cost, task, classes, shape, words):
