@@ -26,6 +26,7 @@ from normbench.results.studies.gallery.networks import initial_scale as initial_
 from normbench.results.studies.gallery.networks import inputs_or_inside as inputs_or_inside
 from normbench.results.studies.gallery.networks import larger_steps as larger_steps
 from normbench.results.studies.gallery.scaling import dummies as dummies
+from normbench.results.studies.gallery.scaling import outliers as outliers
 from normbench.results.studies.gallery.scaling import target_scaling as target_scaling
 
 LANDING_ROUNDING = 1e-6  # relative, of a position: gradients shrink to 1e-8 of the first
