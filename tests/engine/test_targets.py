@@ -2,11 +2,15 @@
 
 import numpy as np
 import pytest
+from sklearn.preprocessing import StandardScaler
 
 from normbench import costs
 from normbench.costs.declaration import traits
-from normbench.datasets import UserError
+from normbench.datasets import UserError, text_points
+from normbench.engine.settings import Settings
 from normbench.engine.targets import check_cost, encoded, scores_of
+from normbench.job import Job, check
+from normbench.optimizers import gradient_descent
 
 
 @pytest.mark.parametrize(
@@ -32,6 +36,14 @@ def test_a_cost_that_does_not_fit_is_refused_with_what_would(cost, task, classes
     check_cost(costs.least_squares, "x", task, classes, shape)
     with pytest.raises(UserError, match=words):
         check_cost(getattr(costs, cost), "x", task, classes, shape)
+
+
+def test_the_columns_of_a_file_are_no_remedy_for_generated_text():
+    data = text_points.text()
+    assert data.x.shape[0] < data.x.shape[1]
+    job = Job(data, costs.softmax, StandardScaler(), gradient_descent(), Settings((1.0,), 1))
+    with pytest.raises(UserError, match=r"use cost=multiclass_softmax$"):
+        check(job)
 
 
 @pytest.mark.parametrize(
