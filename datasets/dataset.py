@@ -66,6 +66,8 @@ class Dataset:
         hold_out_and_copy: Of a data set with noisy copies: holds out a mask of points (P,) and
             draws new copies of the others, by the index of the cross-validation.
         own_targets: The targets in their own units, where y is under a scheme.
+        read_from_rows: Whether the points are the rows of a file that `dataset.points_in=columns`
+            would read by its columns.
     """
 
     name: str
@@ -85,6 +87,7 @@ class Dataset:
     picture: tuple[int, int] | None = None
     hold_out_and_copy: "Callable[[NDArray[np.bool_], int], Dataset] | None" = None
     own_targets: OwnTargets | None = None
+    read_from_rows: bool = False
 
     @property
     def classes(self) -> int:

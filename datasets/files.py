@@ -104,7 +104,8 @@ def csv(
         column_names.refuse_duplicate_name(
             "dataset.target", target, names
         )  # pandas would number them
-    return table_dataset(file.stem, table, target, task, options, source=str(file))
+    dataset = table_dataset(file.stem, table, target, task, options, source=str(file))
+    return replace(dataset, read_from_rows=points_in == "rows")
 
 
 def _read_text(

@@ -78,9 +78,14 @@ def spell_setting(name: str, value: Any = ..., shell: bool = False) -> str:
     return "'" + option.replace("'", "'\"'\"'") + "'" if shell else option
 
 
+def in_python() -> bool:
+    """Return whether errors are for the caller of `compare()`, not for the command line."""
+    return _in_python.get() is not None
+
+
 def name_source() -> str:
     """Return what a table of the user is called: a frame in Python, a file on the command line."""
-    return "file" if _in_python.get() is None else "frame"
+    return "frame" if in_python() else "file"
 
 
 def quote_value(value: Any) -> str:

@@ -176,6 +176,12 @@ def _scheme(normalizer: Any) -> tuple[str, Any]:
             f"normalizers={normalizer.__name__}: is a class; give an object of it, such as "
             f"normalizers=[{normalizer.__name__}()]"
         )
+    if isinstance(normalizer, (list, tuple)):
+        raise UserError(
+            f"normalizers=[{normalizer!r}]: holds a list, which is no scheme; for schemes one "
+            "after the other give a pipeline, such as sklearn.pipeline.make_pipeline(Contrast(), "
+            "StandardScaler()), with normbench.normalizers.Contrast"
+        )
     check_scheme(normalizer)
     steps = getattr(normalizer, "steps", None) or [("", normalizer)]
     return " + ".join(_name(step) for _, step in steps), normalizer

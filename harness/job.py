@@ -165,7 +165,8 @@ def _check(job: Job) -> None:
     """Raise `UserError` for a cost, a scheme or a record that does not fit the job."""
     data = job.dataset
     if not measures.without_descent(job.settings):
-        check_cost(job.cost, data.name, data.task, data.classes, data.x.shape)
+        rows_shape = data.x.shape if data.read_from_rows else None
+        check_cost(job.cost, data.name, data.task, data.classes, rows_shape)
         if job.optimizer.curved:
             check_curvature(job.cost)
     check_batch(job.settings, data.name, len(data.x), job.optimizer)

@@ -63,6 +63,7 @@ class Setting:
             value, or each scheme its own.
         recorded: Whether it is a parameter of a job.
         python: Whether it is an argument of `compare()`.
+        listed: Whether `--help` lists an option of a few choices, as it does settings of all.
     """
 
     name: str
@@ -75,6 +76,7 @@ class Setting:
     same_problem: bool = False
     recorded: bool = True
     python: bool = True
+    listed: bool = False
 
     def __post_init__(self) -> None:
         if not isinstance(self.role, Role):
@@ -167,10 +169,10 @@ def arguments() -> Iterator[tuple[str, Setting]]:
 
 def describe_settings() -> str:
     """Return the settings with default and help, as `--help` lists them."""
+    rows = [row for row in TABLE if row.default is not OF_OPTIONS or row.listed]
+    defaults = ["" if row.listed else f"={format_value(row.default)}" for row in rows]
     return "".join(
-        f"  {row.name}={format_value(row.default)}\n      {row.help}\n"
-        for row in TABLE
-        if row.default is not OF_OPTIONS
+        f"  {row.name}{default}\n      {row.help}\n" for row, default in zip(rows, defaults)
     )
 
 
@@ -642,7 +644,8 @@ TABLE = (
         "dataset.fit_on",
         Role.SCHEME,
         "train",
-        "the points whose statistics the schemes learn: train, or all (then the test is not fair)",
+        "the points whose statistics the schemes learn: train, or all (leakage: then the test is "
+        "not fair)",
         used=lambda params: params.get("dataset.fit_on") == "all",
     ),
     Setting(
@@ -691,6 +694,13 @@ TABLE = (
         "how many points statistics=window learns from",
         _window,
         _has_moving_statistics,
+    ),
+    Setting(
+        "normalizer.ridge",
+        Role.SCHEME,
+        OF_OPTIONS,
+        "of schemes that whiten: added to every eigenvalue, the epsilon of ZCA and PCA whitening",
+        listed=True,
     ),
     Setting("normalizer.*", Role.SCHEME, OF_OPTIONS, "options of a scheme"),
     *(  # what is normalized inside a model is compared, as schemes are

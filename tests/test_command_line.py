@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import sqlite3
 import subprocess
 import sys
@@ -260,6 +261,11 @@ def test_help_is_quick_and_speaks_of_normbench():
         assert len(line.split()) > 2, line
         assert line in helped
     told = " ".join(helped.split())
+    assert (
+        "dataset.fit_on=train the points whose statistics the schemes learn: train, or all (lea"
+        in told
+    )
+    assert re.search(r"normalizer\.ridge [^.]*\bthe epsilon of ZCA\b", told)
     for name in names("optimizer"):
         assert build("optimizer", options("optimizer", name)).note in told, name
 

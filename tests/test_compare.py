@@ -143,6 +143,14 @@ def test_a_cost_of_ones_own_is_checked_before_it_is_descended(two_classes, cost,
     [
         ({"normalizers": "zscore"}, "normalizers='zscore': is called standard here"),
         ({"normalizers": [StandardScaler]}, "normalizers=StandardScaler: is a class"),
+        (
+            {"normalizers": [["contrast", "standard"]]},
+            "pipeline.make_pipeline(Contrast(), Standard",
+        ),
+        (
+            {"normalizers": [3]},
+            "give an object of one, such as sklearn.preprocessing.StandardScaler",
+        ),
         ({"cost": "logistic"}, "type cost='softmax'"),
         ({"rules": {"tial": 0.2}}, "rules: there is no tial; give some of tail"),
         ({"step_sizes": []}, "step_sizes=[]: is empty"),
@@ -294,6 +302,24 @@ def test_folds_and_copies_are_those_of_the_command_line(two_classes):
     for name, value in drawn.items():
         assert scheme[f"params.dataset.{name}"] == str(value)
     assert compare(x, labels, iterations=1).cross_validation.empty
+
+
+@pytest.mark.parametrize("unit", ["cells", "points"])
+def test_outliers_are_those_of_the_command_line(two_classes, unit):
+    x, labels = two_classes
+    drawn = {"outliers": unit, "outlier_share": 0.1, "outlier_size": 50, "test_fraction": 0.25}
+    found = compare(x, labels, "softmax", ["standard"], [0.1], 4, **drawn).frame
+    data = Sampling(**drawn).apply(label_dataset("x", x, labels, "classes", source="arrays"))
+    settings = Settings((0.1,), iterations=4)
+    (step,) = run(Job(data, softmax, StandardScaler(), gradient_descent(), settings)).steps
+    np.testing.assert_array_equal(found["cost"], step.histories["train/cost"])
+    clean = compare(x, labels, "softmax", ["standard"], [0.1], 4, test_fraction=0.25).frame
+    assert not np.allclose(found["cost"][1:], clean["cost"][1:], rtol=1e-3)
+
+
+def test_outliers_that_are_no_unit_are_refused_in_the_words_of_python(two_classes):
+    with pytest.raises(UserError, match=r"^outliers='rows': must be one of cells, points"):
+        compare(*two_classes, outliers="rows")
 
 
 def test_each_split_has_random_starts_of_its_own_as_at_the_command_line(two_classes):

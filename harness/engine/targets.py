@@ -17,8 +17,14 @@ REMEDIES = {
 }
 
 
-def check_cost(cost: Any, name: str, task: str, classes: int, shape: tuple[int, int]) -> None:
-    """Raise `UserError` where a cost does not fit the targets of a data set of points (P, N)."""
+def check_cost(
+    cost: Any, name: str, task: str, classes: int, rows_shape: tuple[int, int] | None = None
+) -> None:
+    """Raise `UserError` where a cost does not fit the targets of a data set.
+
+    rows_shape: (P, N) of points that were read from the rows of a file, which may have one point
+    per column; None for other data.
+    """
     tasks = traits(cost).tasks
     if task in tasks:
         return
@@ -26,10 +32,9 @@ def check_cost(cost: Any, name: str, task: str, classes: int, shape: tuple[int, 
     if task == "regression" or (classes and tasks == ("regression",)):
         other_task = "classes" if task == "regression" else "regression"
         remedy += f" (or, where a file's targets are meant so, dataset.task={other_task})"
-    points, features = shape
-    if points < features:
+    if rows_shape is not None and rows_shape[0] < rows_shape[1]:
         remedy += (
-            f"; {name} has {points} points of {features} features: "
+            f"; {name} has {rows_shape[0]} points of {rows_shape[1]} features: "
             "of a csv file with one point per column, dataset.points_in=columns"
         )
     cost_name = getattr(cost, "__name__", str(cost))

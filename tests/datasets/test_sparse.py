@@ -130,5 +130,6 @@ def test_text_is_the_same_sparse_and_dense():
     counted, dense = text(sparse=True), text()
     np.testing.assert_array_equal(counted.x[:], dense.x)
     assert counted.x.density < 0.02
+    assert not dense.read_from_rows  # so that no error names dataset.points_in
     with pytest.raises(UserError, match=r"dataset.sparse=maybe: must be true or false"):
         text("maybe")

@@ -2,11 +2,15 @@
 
 import numpy as np
 import pytest
+from sklearn.preprocessing import StandardScaler
 
 from normbench import costs
 from normbench.costs.declaration import traits
-from normbench.datasets import UserError
+from normbench.datasets import UserError, text_points
+from normbench.engine.settings import Settings
 from normbench.engine.targets import check_cost, encoded, scores_of
+from normbench.job import Job, check
+from normbench.optimizers import gradient_descent
 
 
 @pytest.mark.parametrize(
@@ -25,12 +29,21 @@ def test_classes_are_signs_of_one_score_and_numbers_of_several(scores, classes, 
         ("softmax", "regression", 0, (9, 2), r"\(regression\); .*dataset.task=classes\)$"),
         ("least_absolute_deviations", "binary", 2, (9, 2), r"dataset.task=regression\)$"),
         ("softmax", "multiclass", 3, (2, 9), "x has 2 points of 9 .* dataset.points_in=columns$"),
+        ("softmax", "multiclass", 3, None, r"\(multiclass, 3 classes\); .*multiclass_softmax$"),
     ],
 )
 def test_a_cost_that_does_not_fit_is_refused_with_what_would(cost, task, classes, shape, words):
     check_cost(costs.least_squares, "x", task, classes, shape)
     with pytest.raises(UserError, match=words):
         check_cost(getattr(costs, cost), "x", task, classes, shape)
+
+
+def test_the_columns_of_a_file_are_no_remedy_for_generated_text():
+    data = text_points.text()
+    assert data.x.shape[0] < data.x.shape[1]
+    job = Job(data, costs.softmax, StandardScaler(), gradient_descent(), Settings((1.0,), 1))
+    with pytest.raises(UserError, match=r"use cost=multiclass_softmax$"):
+        check(job)
 
 
 @pytest.mark.parametrize(

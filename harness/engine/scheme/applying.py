@@ -8,7 +8,7 @@ import numpy as np
 
 from normbench.datasets.on_disk.points import Array, Rows
 from normbench.datasets.on_disk.sparse import find_sparse
-from normbench.datasets.values import UserError, refuse_larger
+from normbench.datasets.values import UserError, in_python, refuse_larger
 from normbench.engine.scheme import probed
 from normbench.engine.scheme.learned import learn
 from normbench.engine.scheme.probed import Probed
@@ -38,9 +38,13 @@ def check_scheme(scheme: Any) -> None:
     scheme = scheme.scheme if isinstance(scheme, OnColumns) else scheme
     name = getattr(scheme, "__name__", type(scheme).__name__)
     if isinstance(scheme, type) or not (hasattr(scheme, "fit") and hasattr(scheme, "transform")):
+        remedy = (
+            "give an object of one, such as sklearn.preprocessing.StandardScaler()"
+            if in_python()
+            else "name one in normalizer._target_, such as sklearn.preprocessing.StandardScaler"
+        )
         raise UserError(
-            f"normalizer {name}: is not a transformer, with fit and transform; "
-            "name one in normalizer._target_, such as sklearn.preprocessing.StandardScaler"
+            f"normalizer {name}: is not a transformer, with fit and transform; {remedy}"
         )
     if _needs_targets(scheme):
         raise UserError(

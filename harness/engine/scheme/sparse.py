@@ -17,6 +17,7 @@ from normbench.engine.scheme.probed import Probed
 from normbench.engine.scheme.under import Under
 from normbench.normalizers.affine import find_affine_map, find_affine_traits
 from normbench.normalizers.decomposition import Decompositions, Surrogate
+from normbench.normalizers.on_columns import OnColumns, name_scheme
 
 KEEP_ZEROS = "identity, maxabs or unit_variance"
 FITTED = (FunctionTransformer, MaxAbsScaler, RobustScaler, StandardScaler)
@@ -26,8 +27,15 @@ def check_sparse(scheme: Any, x: Rows, fold: bool) -> None:
     """Raise `UserError` for a scheme that would fill sparse points x (P, N)."""
     if find_sparse(x) is None:
         return
-    name, traits = type(scheme).__name__, find_affine_traits(scheme)
     folds = f"standard with {spell_setting('fold', True)}"
+    if isinstance(scheme, OnColumns):
+        columns, setting = scheme.columns.columns, scheme.columns.setting
+        raise UserError(
+            f"{spell_setting(setting, columns)}: sparse points take no scheme on some columns "
+            f"(normalizer {name_scheme(scheme)}); leave {spell_setting(setting)} out, and choose "
+            f"{KEEP_ZEROS}, or {folds}"
+        )
+    name, traits = type(scheme).__name__, find_affine_traits(scheme)
     if traits is None or traits.rotates or type(scheme) not in FITTED:
         raise UserError(
             f"normalizer {name}: would fill sparse points, or cannot be fitted on them; choose "

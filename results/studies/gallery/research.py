@@ -1,6 +1,8 @@
 """The numbers of the studies in `conf/experiment/research`."""
 
 import math
+from statistics import median
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -24,6 +26,7 @@ from normbench.results.studies.gallery.networks import initial_scale as initial_
 from normbench.results.studies.gallery.networks import inputs_or_inside as inputs_or_inside
 from normbench.results.studies.gallery.networks import larger_steps as larger_steps
 from normbench.results.studies.gallery.scaling import dummies as dummies
+from normbench.results.studies.gallery.scaling import outliers as outliers
 from normbench.results.studies.gallery.scaling import target_scaling as target_scaling
 
 LANDING_ROUNDING = 1e-6  # relative, of a position: gradients shrink to 1e-8 of the first
@@ -262,10 +265,67 @@ GOAL_COST = 0.104  # cost
 
 
 def penalty_and_scaling(sweep: Sweep) -> dict[str, float]:
-    """Return the relative spread of the least cost over the schemes, by the setting cost.l2_in."""
+    """Return how the two places of the penalty differ, from the minima over five splits.
+
+    `L2IN`: the largest relative spread of the least cost over the schemes of a split.
+    `errors_L2IN_SCHEME`: misclassified test points, the sum over the splits.
+    `coefficients_SCHEME`: the median of `|w - v| / |v|`, of the weights without the bias, in the
+    coordinates of the scheme; w is the minimum with the penalty on the transformed weights, v with
+    the penalty on the weights of the features.
+    """
     rows = sweep.of_role(names.SCHEME)
-    minima_by_l2_in = rows[names.MINIMUM.column].groupby(rows[names.setting("cost.l2_in")])
-    return {str(l2_in): float(minima.max() / minima.min() - 1) for l2_in, minima in minima_by_l2_in}
+    split, l2_in = names.setting("dataset.split_seed"), names.setting("cost.l2_in")
+    minima = rows.groupby([l2_in, split])[names.MINIMUM.column]
+    spreads = (minima.max() / minima.min() - 1).groupby(level=0).max()
+    numbers = {str(key): float(spread) for key, spread in spreads.items()}
+    errors = rows.groupby([l2_in, "normalizer"])[names.FINAL_TEST_MISCLASSIFICATIONS.column].sum()
+    numbers |= {f"errors_{key}_{name}": float(count) for (key, name), count in errors.items()}
+    paths = sweep.arrays(rows, "path")
+    weights = {
+        (row["normalizer"], row[split], row[l2_in]): paths[row["label"]]["weights"][-1, :, 1:]
+        for row in as_rows(rows)
+    }
+    distances: dict[str, list[float]] = {}
+    for name, seed in {key[:2] for key in weights}:
+        ours, features = (weights[name, seed, key] for key in ("transformed", "features"))
+        distance = np.linalg.norm(ours - features) / np.linalg.norm(features)
+        distances.setdefault(name, []).append(float(distance))
+    return numbers | {f"coefficients_{name}": median(each) for name, each in distances.items()}
+
+
+SHARE_OF_IMAGES = 3e-2  # share of the starting excess
+
+
+def per_image_or_per_pixel(sweep: Sweep) -> dict[str, float]:
+    """Return `SCHEME`, the iterations to 3e-2 of the excess at the step size with the fewest.
+
+    They are counted until the excess stays at or below that share, and are infinite where no step
+    size of the grid reaches it.
+    """
+    rows = sweep.of_role(names.SCHEME).set_index("run_id")
+    steps = sweep.of_role(names.STEP)
+    parents = dict(zip(steps["run_id"], steps["parent"]))
+    numbers = dict.fromkeys(rows["normalizer"], math.inf)
+    for run_id, history in sweep.histories(steps, [names.TRAIN_COST.key]).groupby("run_id"):
+        scheme = rows.loc[parents[run_id]]
+        costs = history[names.TRAIN_COST.key].to_numpy()
+        goal = np.interp(SHARE_OF_IMAGES, *_excess_shares(scheme))
+        count = first_iteration_below(dict(enumerate(costs)), goal)
+        numbers[scheme["normalizer"]] = min(numbers[scheme["normalizer"]], count)
+    return numbers
+
+
+def _excess_shares(scheme: "pd.Series[Any]") -> tuple[list[float], list[float]]:
+    """Return the shares of the excess that are targets, rising, and the costs at them."""
+    shares = sorted(names.TARGETS.items(), key=lambda item: item[1])
+    return [share for _, share in shares], [
+        float(scheme[names.target(name).column]) for name, _ in shares
+    ]
+
+
+def per_image_or_per_pixel_mnist(sweep: Sweep) -> dict[str, float]:
+    """Return the numbers of `per_image_or_per_pixel`, of MNIST."""
+    return per_image_or_per_pixel(sweep)
 
 
 def preconditioning(sweep: Sweep) -> dict[str, float]:

@@ -45,6 +45,61 @@ def dummies(sweep: Sweep) -> dict[str, float]:
     return numbers
 
 
+UNIT, SHARE = names.setting("dataset.outliers"), names.setting("dataset.outlier_share")
+
+
+def outliers(sweep: Sweep) -> dict[str, float]:
+    """Return what schemes come to by unit and share of the outliers, medians over the tables.
+
+    Keys end in `UNIT_SHARE_SCHEME`, such as `cells_0.03_robust`. `condition_`: the condition
+    number. `error_`: the share of test points that are misclassified. `cost_`: the final training
+    cost, `least_` the least one. `iterations_`: to 1e-1 of the excess, which is one absolute cost
+    under standard and robust, infinite where it is not reached. `larger_condition_UNIT_SHARE`,
+    `fewer_iterations_UNIT_SHARE`: in how many tables robust has more than standard, and fewer.
+    `lower_error_UNIT_SHARE`: in how many quantile has a lower error than both.
+    `overtaking_UNIT_SHARE`: the iterations after which quantile is below the least cost of
+    standard.
+    """
+    rows = sweep.of_role(names.SCHEME)
+    rows = rows.assign(
+        case=rows[UNIT] + "_" + rows[SHARE].astype(float).map("{:g}".format),
+        condition=rows[names.CONDITION.column],
+        error=rows[names.FINAL_TEST_MISCLASSIFICATIONS.column] / rows["test_points"],
+        cost=rows[names.FINAL_COST.column],
+        least=rows[names.MINIMUM.column],
+        iterations=rows[names.reached("1e-1").column].fillna(np.inf),
+    )
+    numbers: dict[str, float] = {}
+    index = ["case", names.setting("dataset.seed")]
+    tables = {}
+    for quantity in ("condition", "error", "cost", "least", "iterations"):
+        table = tables[quantity] = rows.pivot(index=index, columns="normalizer", values=quantity)
+        for case, medians in table.groupby(level=0).median().iterrows():
+            numbers |= {
+                f"{quantity}_{case}_{name}": float(value) for name, value in medians.items()
+            }
+    robust, standard = "robust", "standard"
+    condition, error, iterations = (tables[key] for key in ("condition", "error", "iterations"))
+    counted = {
+        "larger_condition": condition[robust] > condition[standard],
+        "fewer_iterations": iterations[robust] < iterations[standard],
+        "lower_error": error["quantile"] < error[[robust, standard]].min(axis=1),
+    }
+    for name, holds in counted.items():
+        counts = holds.groupby(level=0).sum()
+        numbers |= {f"{name}_{case}": float(count) for case, count in counts.items()}
+    least_costs = tables["least"][standard]
+    overtaking: dict[str, list[float]] = {}
+    quantile = rows[rows["normalizer"] == "quantile"].set_index("run_id")
+    for run_id, history in sweep.histories(quantile.reset_index()).groupby("run_id"):
+        case, seed = (quantile.loc[run_id, key] for key in index)
+        costs = history[names.TRAIN_COST.key].to_numpy()
+        overtaking.setdefault(case, []).append(_count(costs, least_costs[case, seed]))
+    return numbers | {
+        f"overtaking_{case}": float(np.median(each)) for case, each in overtaking.items()
+    }
+
+
 def target_scaling(sweep: Sweep) -> dict[str, float]:
     """Return what schemes of the target change, from the costs of every iteration.
 

@@ -9,7 +9,7 @@ from sklearn.preprocessing import MaxAbsScaler, RobustScaler, StandardScaler
 
 import normbench
 from normbench import costs
-from normbench.choices import build, options
+from normbench.choices import build, on_columns, options
 from normbench.datasets import UserError, make_dataset, split
 from normbench.engine.fast.blocked import on_points
 from normbench.engine.scheme.applying import normalize
@@ -104,6 +104,12 @@ def test_the_hessian_is_that_of_the_dense_points(cost):
         ),
         (PCASphere(), True, "PCASphere: would fill sparse points"),
         (build("normalizer", options("normalizer", "quantile")), True, "would fill sparse points"),
+        (
+            on_columns(MaxAbsScaler(), "numeric"),
+            False,
+            r"^normalizer\.columns=numeric: .*\(normalizer MaxAbsScaler\); leave "
+            r"normalizer\.columns out, and choose identity, maxabs",
+        ),
     ],
 )
 def test_a_scheme_that_would_fill_the_points_is_refused_before_it_is_fitted(scheme, fold, message):
