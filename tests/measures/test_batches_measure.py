@@ -71,3 +71,13 @@ def test_batches_of_points_that_are_read_in_blocks_are_said_to_lie_within_them(
     )
     note = outcome.findings.tags.get(names.NOTE.key, "")
     assert ("each batch lies within a block" in note) == is_said
+
+
+def test_without_a_budget_for_the_exact_limit_the_knee_is_known():
+    data = gaussian(100, 60, task="regression")
+    chosen = Settings((0.01,), iterations=2, batch=4)  # theory=auto
+    outcome = run(
+        Job(data, costs.least_squares, PCASphere(), optimizers.gradient_descent(), chosen)
+    )
+    assert {*KEYS[:2]} <= {*outcome.findings.metrics}
+    assert names.BATCH_STEP_EXACT.key not in outcome.findings.metrics
