@@ -1,6 +1,6 @@
 """The numbers of the studies in `conf/experiment/research` on batches."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -187,7 +187,9 @@ def what_batches_buy(sweep: Sweep) -> dict[str, float]:
                 knee = number_in(descent.job, names.KNEE.column)
                 laws[share].append(gain * (batch + knee) / points)
     return {
-        **{f"gain_{scheme}_{batch}_{share}": gain for (scheme, batch, share), gain in gains.items()},
+        **{
+            f"gain_{scheme}_{batch}_{share}": gain for (scheme, batch, share), gain in gains.items()
+        },
         **{
             f"law_{share}": max(ratios, key=lambda ratio: abs(np.log(ratio)))
             for share, ratios in laws.items()
@@ -201,25 +203,39 @@ def what_batches_buy_classes(sweep: Sweep) -> dict[str, float]:
 
     `gain_DATA_SCHEME`: the ratio of passes to 1e-1 of the starting excess above the lowest cost
     seen, 0 where no batch gets there; all points that do not take one more than there are.
-    `standard_over_sphered`: the smallest ratio of two gains.
+    `leads_DATA_SCHEME`: see `pass_of_lead`. `standard_over_sphered`: the smallest ratio of two
+    gains.
     """
     jobs = descents(sweep)
     gains: dict[str, float] = {}
+    leads: dict[str, float] = {}
     data_sets = sorted({str(descent.job[names.DATASET.column]) for descent in jobs})
     for data in data_sets:
         of_data = [descent for descent in jobs if descent.job[names.DATASET.column] == data]
         lowest = min(float(np.nanmin(descent.costs)) for descent in of_data)
         for scheme in sorted({str(descent.job["normalizer"]) for descent in of_data}):
-            counts = {
-                descent.batch: passes_to(descent, 1e-1, lowest)
-                for descent in of_data
-                if descent.job["normalizer"] == scheme
-            }
+            of_scheme = [descent for descent in of_data if descent.job["normalizer"] == scheme]
+            counts = {descent.batch: passes_to(descent, 1e-1, lowest) for descent in of_scheme}
+            leads[f"leads_{data}_{scheme}"] = pass_of_lead(of_scheme)
             full = min(counts.pop(max(counts)), of_data[0].costs.shape[1])
             gains[f"{data}_{scheme}"] = full / min(counts.values())
     ratios = [gains[f"{data}_standard"] / gains[f"{data}_pca_sphere"] for data in data_sets]
-    numbers = {f"gain_{key}": gain for key, gain in gains.items()}
+    numbers = {f"gain_{key}": gain for key, gain in gains.items()} | leads
     return numbers | {"standard_over_sphered": min(ratios)}
+
+
+def pass_of_lead(jobs: Sequence[Descent]) -> float:
+    """Return the first pass after which the largest batch has the lowest cost, each at its best.
+
+    Infinite where a smaller batch has a lower cost after every pass.
+    """
+    lowest = {
+        descent.batch: np.nanmin(descent.costs[:, :: passes.records_per_pass(descent.job)], axis=0)
+        for descent in jobs
+    }
+    full = lowest.pop(max(lowest))
+    leading = np.flatnonzero(full[1:] <= np.min([*lowest.values()], axis=0)[1:])
+    return float(leading[0] + 1) if len(leading) else float("inf")
 
 
 def noise_floor(sweep: Sweep) -> dict[str, float]:
@@ -251,9 +267,7 @@ def batch_statistics(sweep: Sweep) -> dict[str, float]:
     `disturbances`.
     """
     numbers = {
-        f"cost_{descent.job['normalizer']}_{descent.batch}": float(
-            np.nanmin(descent.costs[:, -1])
-        )
+        f"cost_{descent.job['normalizer']}_{descent.batch}": float(np.nanmin(descent.costs[:, -1]))
         for descent in descents(sweep)
     }
     ratios = {key.partition("_")[0]: value for key, value in disturbances(sweep).items()}
