@@ -19,7 +19,7 @@ ROTATIONS = [f"[{{pca_sphere:{{ridge:0}}}},{{random_rotation:{{seed:{n}}}}}]" fo
 CUT = {
     "augmented_copies": ["dataset.split_seed=0"],
     "batch_statistics": ["dataset.points=512", "batch=32", "dataset.features=6", "iterations=1"],
-    "batch_statistics_width": ["dataset.points=512", "batch=32", "dataset.features=6"],
+    "batch_statistics_width": ["dataset.points=512", "batch=32", "dataset.features=10"],
     "centring_alone": ["dataset=iris,digits"],
     "critical_batch": [
         *("dataset.points=200", "dataset.features=10", "batch=4,null", "iterations=3"),

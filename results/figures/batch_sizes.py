@@ -50,7 +50,7 @@ def draw(table: pd.DataFrame, title: str, *, shape: Shape = SCREEN) -> Figure:
         curves = [line for line in axes[0].get_lines() if line.get_label()[0] != "_"]
         style.add_legend(figure, shape, curves)
         notes = [KNEE_NOTE] if table["knee"].notna().any() else []
-        notes += [BOUND_NOTE] if (table["records"] < FEWEST_RECORDS).any() else []
+        notes += [BOUND_NOTE] if _are_upper_bounds(table).any() else []
         is_drawn_bound = table["grid_end"].astype(bool) & (table["stable"] > 0)
         notes += [GRID_END_NOTE] if is_drawn_bound.any() else []
         if notes:
@@ -71,9 +71,7 @@ def _draw_scheme(axis: Any, rows: pd.DataFrame, name: str, look: style.Look) -> 
         marker=look.marker,
     )
     is_bound = (
-        positive["grid_end"].astype(bool)
-        if name == "stable"
-        else positive["records"] < FEWEST_RECORDS
+        positive["grid_end"].astype(bool) if name == "stable" else _are_upper_bounds(positive)
     )
     bounds = positive[is_bound]
     if len(bounds):
@@ -88,6 +86,11 @@ def _draw_scheme(axis: Any, rows: pd.DataFrame, name: str, look: style.Look) -> 
         )
     if rows["knee"].notna().any():
         axis.axvline(rows["knee"].median(), color=look.color, ls=":", lw=1, label="_knee")
+
+
+def _are_upper_bounds(table: pd.DataFrame) -> "pd.Series[bool]":
+    """Return, by row, whether few records reach the target, each of them of several updates."""
+    return (table["records"] < FEWEST_RECORDS) & (table["updates"] > table["records"])
 
 
 def make(sweep: Sweep, experiment: str, options: material.Options) -> Figure | None:

@@ -65,6 +65,8 @@ def test_bounds_are_hollow():
     hollow = [line for line in bounded.axes[0].get_lines() if line.get_label() == "_bounds"]
     assert [line.get_xdata().tolist() for line in hollow] == [[1.0], [1.0]]
     assert {line.get_markerfacecolor() for line in hollow} == {"white"}
+    of_all = drawing.figure(sweep(3, 4, 2), "x", "batch_sizes")  # each update is recorded
+    assert not [line for line in of_all.axes[0].get_lines() if line.get_label() == "_bounds"]
     stable = {names.LARGEST_CONVERGENT.column: 1.0, names.CENSORED.column: "true"}
     ended = Sweep("-", "s", sweep(3, 4, 30).runs.assign(**stable))
     note = drawing.figure(ended, "x", "batch_sizes").legends[0].get_title().get_text()
