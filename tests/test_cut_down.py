@@ -19,10 +19,15 @@ ROTATIONS = [f"[{{pca_sphere:{{ridge:0}}}},{{random_rotation:{{seed:{n}}}}}]" fo
 CUT = {
     "augmented_copies": ["dataset.split_seed=0"],
     "batch_statistics": ["dataset.points=512", "batch=32", "dataset.features=6", "iterations=1"],
+    "batch_statistics_width": ["dataset.points=512", "batch=32", "dataset.features=10"],
     "centring_alone": ["dataset=iris,digits"],
     "critical_batch": [
         *("dataset.points=200", "dataset.features=10", "batch=4,null", "iterations=3"),
         "step_sizes=[1e-4,1e-2,1e-1]",
+    ],
+    "critical_batch_offset": [
+        *("dataset.points=200", "dataset.features=10", "batch=4,null", "iterations=3"),
+        "step_sizes=[1e-5,1e-3,1e-2]",
     ],
     "digit_three": ["dataset.subset=test10k", "dataset.points=300"],
     "dummies": ["dataset.seed=0"],

@@ -43,9 +43,9 @@ class Minibatch:
     def around(cls, inner: Linear, batches: Batches) -> Self:
         """Return the Problem with stretches of its points that suit where they are read from."""
         x = inner.points
-        count = rows_per_block(x) if _in_blocks(x) else STRETCH_BYTES // (x.itemsize * x.shape[1])
+        count = rows_per_block(x) if reads_blocks(x) else STRETCH_BYTES // (x.itemsize * x.shape[1])
         stretch = max(1, count // batches.size)
-        return cls(inner, replace(batches, stretch=stretch, in_blocks=_in_blocks(x)))
+        return cls(inner, replace(batches, stretch=stretch, in_blocks=reads_blocks(x)))
 
     @property
     def classify(self) -> bool:
@@ -161,7 +161,7 @@ def _holds(updates: Array, update: int) -> bool:
     return bool(updates[0] <= update < updates[1])
 
 
-def _in_blocks(x: Rows) -> bool:
+def reads_blocks(x: Rows) -> bool:
     """Return whether points are read from a file, so that single rows cost as much as blocks."""
     return not isinstance(x.x if isinstance(x, Under) else x, np.ndarray)
 

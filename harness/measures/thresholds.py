@@ -1,6 +1,8 @@
 """The largest curvature L and the threshold `2/L`, as theory predicts them before the descent."""
 
 from normbench import names
+from normbench.engine.batches import CYCLIC
+from normbench.engine.minibatch import reads_blocks
 from normbench.engine.statistics import RUNNING, WINDOW
 from normbench.measures.contract import Findings, FinishedJob, Measure
 from normbench.theory.spectra import effective_rank, step_threshold
@@ -9,6 +11,10 @@ UNKNOWN = float("nan")
 BATCHES = (
     "a step sees a batch of the points: 2/L is that of all points, and neither finer step sizes "
     "nor shadows were descended"
+)
+WITHIN_BLOCKS = (
+    "the points are read in blocks, and each batch lies within a block: the order is drawn of the "
+    "blocks, and of the points within each"
 )
 MOVING = (
     "statistics={statistics}: costs are those of all points under the scheme of the latest step, "
@@ -58,7 +64,10 @@ def take(job: FinishedJob) -> Findings:
     }
     if job.judged_descent.train.order:  # empty where every update sees all points
         notes.append(BATCHES)
-        statistics = job.judged_descent.settings.statistics
+        settings = job.judged_descent.settings
+        if linear is not None and reads_blocks(linear.points) and settings.batch_order != CYCLIC:
+            notes.append(WITHIN_BLOCKS)
+        statistics = settings.statistics
         if statistics in (RUNNING, WINDOW):
             notes.append(MOVING.format(statistics=statistics))
         tags[names.BATCHED.key] = str(job.judged_descent.optimizer.plain).lower()

@@ -270,16 +270,22 @@ def _medians_note(race: Race) -> str:
 
 
 def compare_problems(sweep: Sweep, by_experiment: Mapping[str, Sequence[Race]]) -> Sentence:
-    """Return on how many problems each scheme is the fastest, and which show no difference."""
+    """Return on how many problems each scheme is the fastest, and which show no difference.
+
+    Problems whose splits or orders are too few to show one are told apart from those.
+    """
     races_by_problem = _races_by_problem(sweep, by_experiment)
     wins: dict[str, list[str]] = {}
     undecided: list[str] = []
+    too_few: dict[str, list[str]] = {}
     unmet_goals: dict[str, list[str]] = {}
     for problem_name, (experiment, race) in races_by_problem.items():
         if not race.fastest_schemes:
             achievement = _achievement(race, merged(sweep).of_role(names.SCHEME, experiment))
             goal_text = f"{achievement.does} {achievement.complement}"
             unmet_goals.setdefault(goal_text, []).append(problem_name)
+        elif race.splits > 1 and race.fewest_iterations > 0 and not race.enough_splits:
+            too_few.setdefault(f"{race.splits} {race.sample}", []).append(problem_name)
         elif (
             race.undecided_schemes
             or race.fewest_iterations == 0
@@ -302,6 +308,10 @@ def compare_problems(sweep: Sweep, by_experiment: Mapping[str, Sequence[Race]]) 
     if undecided:
         verb = "shows" if len(undecided) == 1 else "show"
         clauses.append(f"{_listed_problems(undecided)} {verb} no difference")
+    clauses += [
+        f"{splits} are too few to show a difference on {_listed_problems(problem_names)}"
+        for splits, problem_names in too_few.items()
+    ]
     clauses += [
         f"on {_listed_problems(problem_names)} no scheme {goal_text}"
         for goal_text, problem_names in unmet_goals.items()

@@ -11,13 +11,13 @@ from normbench.results.compare import evidence, problems
 from normbench.results.compare.reached import counts, excess_left, start_excess
 from normbench.results.store.rows import as_rows
 from normbench.results.words.sentences import join_phrases
-from normbench.settings import Role, has_role
+from normbench.settings import SEEDS, Role, has_role
 
 FINAL_COST = names.FINAL_COST.column
 FINAL_COUNT = names.FINAL_MISCLASSIFICATIONS.column
 MAX_LISTED_SCHEMES = 4  # the most names that a sentence lists
-# Costs are comparable if the settings of these roles are equal; the optimizer may differ.
-PROBLEM_ROLES = (Role.PROBLEM, Role.REPETITION)
+# How a step sees the points: schemes are ranked at one batch, and one scheme over its batches.
+BATCH_SETTINGS = ("batch", "batch_order", "records_per_pass")
 
 
 def with_final_cost(schemes: pd.DataFrame) -> pd.DataFrame:
@@ -74,13 +74,36 @@ def labels_of(rows: Sequence[Mapping[Any, Any]]) -> list[str]:
 def by_problem(schemes: pd.DataFrame) -> list[pd.DataFrame]:
     """Return the scheme runs of one experiment, grouped by problem.
 
-    The labels are without the settings that identify the problem.
+    Costs are comparable if the settings of the problem are equal; the optimizer may differ. Each
+    size of the batch is a problem of its own where that leaves several schemes in one. Seeds are
+    repetitions.
+
+    Args:
+        schemes: The scheme runs of a merged sweep.
+
+    Returns:
+        The groups. Their labels are without the settings that identify the problem.
     """
+    settings_by_run = problems.problems(schemes)
+    grouped = _grouped(schemes, settings_by_run, BATCH_SETTINGS)
+    if all(len(rows) == 1 for rows in grouped):
+        return _grouped(schemes, settings_by_run, ())
+    return grouped
+
+
+def _grouped(
+    schemes: pd.DataFrame,
+    settings_by_run: Sequence[Mapping[str, str]],
+    descent_settings: Sequence[str],
+) -> list[pd.DataFrame]:
+    """Return scheme runs grouped by the settings of the problem and the named ones of descent."""
     labels = schemes["label"].copy()
     indexes_by_problem: dict[tuple[tuple[str, str], ...], list[Any]] = {}
-    for index, settings in zip(schemes.index, problems.problems(schemes)):
+    for index, settings in zip(schemes.index, settings_by_run):
         problem_settings = tuple(
-            (name, text) for name, text in settings.items() if has_role(name, *PROBLEM_ROLES)
+            (name, text)
+            for name, text in settings.items()
+            if name not in SEEDS and (has_role(name, Role.PROBLEM) or name in descent_settings)
         )
         indexes_by_problem.setdefault(problem_settings, []).append(index)
         for name, text in problem_settings:

@@ -8,7 +8,10 @@ from normbench.results.compare.passes import batch_size, records_per_pass
 from normbench.results.store.rows import as_rows
 from normbench.results.store.runs import Sweep
 
-BATCH_COLUMNS = ["scheme", "normalizer", "batch", "passes", "updates", "stable", "knee", "records"]
+BATCH_COLUMNS = [
+    *("scheme", "normalizer", "batch", "passes", "updates", "stable", "knee", "records"),
+    "grid_end",
+]
 BATCH, POINTS, TARGET = names.setting("batch"), "train_points", "1e-2"
 FEWEST_SIZES = 3  # sizes of a batch: of fewer, nothing is said
 FEWEST_RECORDS = 3  # to the target: after fewer, nobody knows how many updates it took
@@ -23,7 +26,8 @@ def batch_table(sweep: Sweep, experiment: str) -> pd.DataFrame:
 
     Returns:
         `BATCH_COLUMNS`: stable is the largest step size that converged, knee that of theory, NaN
-        where it is not known, records those until the target; empty where no job has a batch.
+        where it is not known, records those until the target, grid_end whether the grid has no
+        larger step size than stable; empty where no job has a batch.
     """
     schemes = merged(sweep).of_role(names.SCHEME, experiment)
     if BATCH not in schemes or POINTS not in schemes or (schemes[BATCH] == "None").all():
@@ -38,7 +42,8 @@ def batch_table(sweep: Sweep, experiment: str) -> pd.DataFrame:
         knee = row.get(names.KNEE.column, float("nan"))
         updates = count * -(-points // batch)
         records = count * records_per_pass(row)
-        sizes = batch, count, updates, stable, knee, records
+        grid_end = row.get(names.CENSORED.column) == "true"
+        sizes = batch, count, updates, stable, knee, records, grid_end
         rows.append((names.fitted(row), row["normalizer"], *sizes))
     table = pd.DataFrame(rows, columns=BATCH_COLUMNS)
     return table.sort_values(["scheme", "batch"], kind="stable", ignore_index=True)

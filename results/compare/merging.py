@@ -139,17 +139,18 @@ def counts_to_target(sweep: Sweep, target: str, measure: str = "iterations") -> 
         measure: `iterations` or `seconds`.
 
     Returns:
-        The upper medians over the members of each run, NaN where they do not get there.
+        The upper medians over the splits, or over the orders of the batches, of each scheme; NaN
+        where the median does not get there, and where a scheme has no row in `reached`.
     """
-    runs, jobs = merged(sweep), unmerged(sweep)
-    keys = [*problems.SCHEME_COLUMNS, "split"]
-    table = reached([jobs], target, measure)[[*keys, "value"]]
-    values = problems.scheme_runs([jobs]).merge(table, on=keys).set_index("run_id")["value"]
-    medians = {
-        run_id: values.reindex(members_of(runs, run_id)).quantile(0.5, interpolation="higher")
-        for run_id in runs.of_role(names.SCHEME)["run_id"]
-    }
-    return pd.Series(medians, dtype=float).replace(np.inf, np.nan)
+    jobs = unmerged(sweep)
+    table = reached([jobs], target, measure)
+    by_scheme = table.groupby(problems.SCHEME_COLUMNS, sort=False)["value"]
+    medians = by_scheme.quantile(0.5, interpolation="higher").rename("count")
+    schemes = problems.scheme_runs([jobs]).set_index("run_id")[problems.SCHEME_COLUMNS]
+    counts = schemes.join(medians, on=problems.SCHEME_COLUMNS)["count"]
+    # A merged run has the id of the first job that it represents.
+    merged_ids = merged(sweep).of_role(names.SCHEME)["run_id"]
+    return counts.reindex(merged_ids).astype(float).replace(np.inf, np.nan)
 
 
 def _without_copies(

@@ -22,9 +22,10 @@ BATCH_PANELS = {
 }
 KNEE_NOTE = "dotted: the knee of theory, mean |x|^2 over the largest eigenvalue"
 BOUND_NOTE = (
-    "passes and updates of a batch whose first records reach the target are upper bounds; "
-    "records_per_pass=8 tells more"
+    "hollow: passes and updates of a batch whose first records reach the target are upper bounds; "
+    "a larger records_per_pass tells more"
 )
+GRID_END_NOTE = "hollow: no larger step size was tried, so that this one is a lower bound"
 
 
 def draw(table: pd.DataFrame, title: str, *, shape: Shape = SCREEN) -> Figure:
@@ -49,14 +50,16 @@ def draw(table: pd.DataFrame, title: str, *, shape: Shape = SCREEN) -> Figure:
         curves = [line for line in axes[0].get_lines() if line.get_label()[0] != "_"]
         style.add_legend(figure, shape, curves)
         notes = [KNEE_NOTE] if table["knee"].notna().any() else []
-        notes += [BOUND_NOTE] if (table["records"] < FEWEST_RECORDS).any() else []
+        notes += [BOUND_NOTE] if _are_upper_bounds(table).any() else []
+        is_drawn_bound = table["grid_end"].astype(bool) & (table["stable"] > 0)
+        notes += [GRID_END_NOTE] if is_drawn_bound.any() else []
         if notes:
             style.add_note(figure, shape, "\n".join(notes))
     return figure
 
 
 def _draw_scheme(axis: Any, rows: pd.DataFrame, name: str, look: style.Look) -> None:
-    """Draw the curve of a scheme, and its knee where theory has one."""
+    """Draw the curve of a scheme, bounds hollow, and its knee where theory has one."""
     label = style.escape_dollars(str(rows["scheme"].iloc[0]))
     positive = rows[rows[name] > 0]
     axis.plot(
@@ -67,8 +70,27 @@ def _draw_scheme(axis: Any, rows: pd.DataFrame, name: str, look: style.Look) -> 
         ls=look.line,
         marker=look.marker,
     )
+    is_bound = (
+        positive["grid_end"].astype(bool) if name == "stable" else _are_upper_bounds(positive)
+    )
+    bounds = positive[is_bound]
+    if len(bounds):
+        axis.plot(
+            bounds["batch"],
+            bounds[name].astype(float),
+            label="_bounds",
+            color=look.color,
+            ls="",
+            marker=look.marker,
+            markerfacecolor="white",
+        )
     if rows["knee"].notna().any():
         axis.axvline(rows["knee"].median(), color=look.color, ls=":", lw=1, label="_knee")
+
+
+def _are_upper_bounds(table: pd.DataFrame) -> "pd.Series[bool]":
+    """Return, by row, whether few records reach the target, each of them of several updates."""
+    return (table["records"] < FEWEST_RECORDS) & (table["updates"] > table["records"])
 
 
 def make(sweep: Sweep, experiment: str, options: material.Options) -> Figure | None:

@@ -95,12 +95,12 @@ def main() -> int:
 
 
 def line(row: Row) -> str:
-    """Return a row of the table: what, ratio, target, whether it was met, the kernels that ran."""
+    """Return a row of the table: what, ratio, target, whether it was met, threads and kernels."""
     if row.get("ratio") is None:
         return f"{row['name']:69}  {row['note']}"
     bound = f"{row['sense']} {row['target']:g}" if "target" in row else "reported"
     met = {True: "met", False: "MISSED", None: ""}[row.get("met")]
-    ran = row.get("kernels", "")
+    ran = "; ".join(filter(None, (row.get("threads"), row.get("kernels"))))
     return f"{row['name']:69}  {row['ratio']:7.2f}  {bound:14} {met:6}  {ran}".rstrip()
 
 

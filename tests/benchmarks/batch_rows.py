@@ -1,13 +1,20 @@
-"""A pass of batches beside a numpy loop, PyTorch and JAX: the same updates in the same order."""
+"""A pass of batches beside a numpy loop, PyTorch and JAX: the same updates in the same order.
+
+All threads of the process, whichever library's, run on as many cores as this program has threads.
+"""
 
 import importlib.util
+import os
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from normbench.costs import multiclass_softmax, softmax
 from normbench.engine.batches import Batches
+from normbench.engine.fast import threads
 from normbench.engine.fast.blocked import on_points
 from normbench.engine.fast.minibatch import ThreadedMinibatch
 from tests.benchmarks.data import breast_cancer, mnist
@@ -32,17 +39,23 @@ def batch_rows(turns: int, only: str) -> Iterator[dict[str, Any]]:
             "ours": of_ours(x, y, size, start),
             "numpy": by_numpy(x, y, size, start, order),
         }
-        frameworks = {"torch": ("pytorch", by_pytorch), "jax": ("jax", by_jax)}
-        for module, (side, make) in frameworks.items() if classes > 1 else ():
+        frameworks = {
+            "pytorch": ("torch", by_pytorch),
+            "pytorch, run by run": ("torch", by_pytorch_runs),
+            "jax": ("jax", by_jax),
+        }
+        for side, (module, make) in frameworks.items() if classes > 1 else ():
             if importlib.util.find_spec(module) is None:
                 yield {"name": f"{name}, over {side}", "ratio": None, "note": "not installed"}
             else:
                 sides[side] = make(x, y, size, start, order)
-        weights = {side: np.asarray(run()) for side, run in sides.items()}
-        for side, found in weights.items():
-            if np.abs(found - weights["numpy"]).max() > 1e-9 * np.abs(found).max():
-                raise SystemExit(f"{name}: {side} and numpy differ")
-        found_seconds = in_turns(sides, turns)
+        count = threads.available_threads()
+        with on_cores(count) as cores:
+            weights = {side: np.asarray(run()) for side, run in sides.items()}
+            for side, found in weights.items():
+                if np.abs(found - weights["numpy"]).max() > 1e-9 * np.abs(found).max():
+                    raise SystemExit(f"{name}: {side} and numpy differ")
+            found_seconds = in_turns(sides, turns)
         for side in sides:
             if side == "ours":
                 continue
@@ -51,7 +64,46 @@ def batch_rows(turns: int, only: str) -> Iterator[dict[str, Any]]:
             if side in targets:
                 met = bool(row["ratio"] <= targets[side])
                 row |= {"sense": "at most", "target": targets[side], "met": met}
-            yield row
+            yield row | {"threads": f"{thread_counts(side, count)}, on {cores} cores"}
+
+
+@contextmanager
+def on_cores(count: int) -> Iterator[int]:
+    """Hold every thread of this process to so many cores; yield their number.
+
+    Libraries have pools of their own, whose sizes are fixed when they start, so that the cores are
+    what all sides can be given alike. Threads that start later inherit the caller's cores.
+    """
+    if not hasattr(os, "sched_setaffinity"):  # not of every system
+        yield os.cpu_count() or 1
+        return
+    allowed = os.sched_getaffinity(0)
+    cores = set(sorted(allowed)[:count])
+    _set_cores(cores)
+    try:
+        yield len(cores)
+    finally:
+        _set_cores(allowed)
+
+
+def _set_cores(cores: set[int]) -> None:
+    """Let all threads of this process run on these cores alone."""
+    for task in Path("/proc/self/task").iterdir():
+        try:
+            os.sched_setaffinity(int(task.name), cores)
+        except ProcessLookupError:  # it has ended since
+            continue
+
+
+def thread_counts(side: str, own: int) -> str:
+    """Return the threads of ours and of a side, as `threads: ours 2, pytorch 2`."""
+    if side.startswith("pytorch"):
+        import torch
+
+        other = str(torch.get_num_threads())
+    else:
+        other = str(own) if side == "numpy" else "a pool of its own"
+    return f"threads: ours {own}, {side} {other}"
 
 
 def of_ours(x: Any, y: Any, size: int, start: Any) -> Side:
@@ -111,6 +163,29 @@ def by_pytorch(x: Any, y: Any, size: int, start: Any, order: Any) -> Side:
             (gradient,) = torch.autograd.grad(cost / size, weights)
             weights = (weights - steps * gradient).detach()
         return weights.numpy()
+
+    return run
+
+
+def by_pytorch_runs(x: Any, y: Any, size: int, start: Any, order: Any) -> Side:
+    """Return the pass in PyTorch, one step size after another, as most people would write it."""
+    import torch
+
+    points = torch.from_numpy(np.column_stack([np.ones(len(x)), x]))
+    targets, shuffled = torch.from_numpy(np.array(y)), torch.from_numpy(order)
+
+    def run() -> Any:
+        ends = []
+        for first, step in zip(start, STEPS):
+            weights = torch.from_numpy(first.copy())
+            for rows in shuffled.split(size):
+                weights.requires_grad_()
+                scores = points[rows] @ weights.T
+                cost = torch.nn.functional.cross_entropy(scores, targets[rows], reduction="sum")
+                (gradient,) = torch.autograd.grad(cost / size, weights)
+                weights = (weights - float(step) * gradient).detach()
+            ends.append(weights.numpy())
+        return np.stack(ends)
 
     return run
 

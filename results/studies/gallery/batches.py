@@ -1,6 +1,6 @@
 """The numbers of the studies in `conf/experiment/research` on batches."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -64,35 +64,55 @@ def passes_to(descent: Descent, share: float, least_cost: float | None = None) -
 
 
 def critical_batch(sweep: Sweep) -> dict[str, float]:
-    """Return the knee of the largest stable step over the batch, by scheme, features and offset.
+    """Return the knee of the largest stable step over the batch, by scheme and features.
 
-    `SCHEME_FEATURES_OFFSET`: the k that fits `a(P) m / (k + m - 1)` to the largest steps a(m) of
-    `stable_runs`, by least squares of logarithms. `worst`: the largest ratio of that
-    to theory's, or of theory's to that. `apart_OFFSET`: the smallest ratio of the knee of standard
-    to that of identity; `equal`: the largest one without an offset.
+    `SCHEME_FEATURES`: see `knees`. `worst`: the largest ratio of that to theory's, or of theory's
+    to that. `equal`: the ratio of the knee of standard to that of identity, the farthest from 1.
+    """
+    measured, theory = knees(sweep)
+    ratios = [knee / theory[key] for key, knee in measured.items()]
+    equal = _standard_over_identity(measured)
+    return {
+        **measured,
+        **{f"theory_{key}": knee for key, knee in theory.items()},
+        "worst": max(max(ratio, 1 / ratio) for ratio in ratios),
+        "equal": max(equal, key=lambda ratio: abs(np.log(ratio))),
+    }
+
+
+def critical_batch_offset(sweep: Sweep) -> dict[str, float]:
+    """Return the knees `SCHEME_FEATURES` of `knees` for points with an offset.
+
+    `apart`: the smallest ratio of the knee of standard to that of identity.
+    """
+    measured, _ = knees(sweep)
+    return measured | {"apart": min(_standard_over_identity(measured))}
+
+
+def knees(sweep: Sweep) -> tuple[dict[str, float], dict[str, float]]:
+    """Return the measured knee and theory's, each by `SCHEME_FEATURES`.
+
+    The measured knee is the k that fits `a(P) m / (k + m - 1)` to the largest steps a(m) of
+    `stable_runs`, by least squares of logarithms.
     """
     stable: dict[str, dict[int, float]] = {}
     theory: dict[str, float] = {}
     for descent in descents(sweep):
-        features = descent.job[names.setting("dataset.features")]
-        offset = float(descent.job[names.setting("dataset.offset")])
-        key = f"{descent.job['normalizer']}_{features}_{offset:g}"
+        key = f"{descent.job['normalizer']}_{descent.job[names.setting('dataset.features')]}"
         is_stable = stable_runs(descent.excess)
         stable.setdefault(key, {})[descent.batch] = float(descent.step_sizes[is_stable].max())
         if passes.is_batched(descent.job):
             theory[key] = number_in(descent.job, names.KNEE.column)
-    numbers = {key: fit_knee(steps) for key, steps in stable.items()}
-    ratios = [max(knee / theory[key], theory[key] / knee) for key, knee in numbers.items()]
-    apart = {
-        offset: [
-            knee / numbers[key.replace("standard", "identity")]
-            for key, knee in numbers.items()
-            if key.startswith("standard") and key.endswith(f"_{offset}")
-        ]
-        for offset in ("0", "3")
-    }
-    extremes = {"worst": max(ratios), "equal": max(apart["0"]), "apart": min(apart["3"])}
-    return numbers | {f"theory_{key}": knee for key, knee in theory.items()} | extremes
+    return {key: fit_knee(steps) for key, steps in stable.items()}, theory
+
+
+def _standard_over_identity(measured: Mapping[str, float]) -> list[float]:
+    """Return the ratios of the knee of standard to that of identity, one a number of features."""
+    return [
+        knee / measured[key.replace("standard", "identity")]
+        for key, knee in measured.items()
+        if key.startswith("standard")
+    ]
 
 
 def stable_runs(excess: Array) -> NDArray[np.bool_]:
@@ -134,36 +154,47 @@ def fit_knee(steps: Mapping[int, float]) -> float:
     )
 
 
+BOUGHT_SHARES = {"1e-3": 1e-3, "1e-4": 1e-4}  # of the starting excess, by their names
+
+
 def what_batches_buy(sweep: Sweep) -> dict[str, float]:
     """Return how many times fewer passes a batch takes than all points, at the best step sizes.
 
-    `gain_SCHEME_BATCH`: the ratio of passes to 1e-4 of the starting excess. `law`: the ratio of the
-    gain to `P / (m + k)`, k the knee of theory, that is farthest from 1, of the batches 16 and 256
-    and the schemes that do not sphere. `most`: the largest ratio of a gain to the iterations of the
-    full batch.
+    `gain_SCHEME_BATCH_SHARE`: the ratio of passes to that share of the starting excess.
+    `law_SHARE`: the ratio of the gain to `P / (m + k)`, k the knee of theory, that is farthest from
+    1, of the batches 16 and 256 and the schemes that do not sphere. `fewest_SCHEME`: the fewest
+    passes of a batch to 1e-4; the gain is more than the iterations of the full batch where it is
+    less than 1.
     """
-    counts: dict[tuple[str, int], float] = {}
-    knees: dict[str, float] = {}
-    for descent in descents(sweep):
-        scheme = str(descent.job["normalizer"])
-        counts[scheme, descent.batch] = passes_to(descent, 1e-4)
-        if passes.is_batched(descent.job):
-            knees[scheme] = number_in(descent.job, names.KNEE.column)
-    points = max(batch for _, batch in counts)
-    gains = {
-        (scheme, batch): counts[scheme, points] / count
-        for (scheme, batch), count in counts.items()
-        if batch < points
-    }
-    laws = [
-        gain * (batch + knees[scheme]) / points
-        for (scheme, batch), gain in gains.items()
-        if batch > 1 and scheme != "pca_sphere"
-    ]
+    gains: dict[tuple[str, int, str], float] = {}
+    laws: dict[str, list[float]] = {share: [] for share in BOUGHT_SHARES}
+    fewest: dict[str, float] = {}
+    jobs = descents(sweep)
+    points = max(descent.batch for descent in jobs)
+    for share, value in BOUGHT_SHARES.items():
+        counts = {
+            (str(descent.job["normalizer"]), descent.batch): passes_to(descent, value)
+            for descent in jobs
+        }
+        for descent in jobs:
+            scheme, batch = str(descent.job["normalizer"]), descent.batch
+            if batch == points:
+                continue
+            gain = gains[scheme, batch, share] = counts[scheme, points] / counts[scheme, batch]
+            if share == "1e-4":
+                fewest[scheme] = min(fewest.get(scheme, np.inf), counts[scheme, batch])
+            if batch > 1 and scheme != "pca_sphere":
+                knee = number_in(descent.job, names.KNEE.column)
+                laws[share].append(gain * (batch + knee) / points)
     return {
-        **{f"gain_{scheme}_{batch}": gain for (scheme, batch), gain in gains.items()},
-        "law": max(laws, key=lambda ratio: abs(np.log(ratio))),
-        "most": max(gain / counts[scheme, points] for (scheme, _), gain in gains.items()),
+        **{
+            f"gain_{scheme}_{batch}_{share}": gain for (scheme, batch, share), gain in gains.items()
+        },
+        **{
+            f"law_{share}": max(ratios, key=lambda ratio: abs(np.log(ratio)))
+            for share, ratios in laws.items()
+        },
+        **{f"fewest_{scheme}": count for scheme, count in fewest.items()},
     }
 
 
@@ -172,25 +203,39 @@ def what_batches_buy_classes(sweep: Sweep) -> dict[str, float]:
 
     `gain_DATA_SCHEME`: the ratio of passes to 1e-1 of the starting excess above the lowest cost
     seen, 0 where no batch gets there; all points that do not take one more than there are.
-    `standard_over_sphered`: the smallest ratio of two gains.
+    `leads_DATA_SCHEME`: see `pass_of_lead`. `standard_over_sphered`: the smallest ratio of two
+    gains.
     """
     jobs = descents(sweep)
     gains: dict[str, float] = {}
+    leads: dict[str, float] = {}
     data_sets = sorted({str(descent.job[names.DATASET.column]) for descent in jobs})
     for data in data_sets:
         of_data = [descent for descent in jobs if descent.job[names.DATASET.column] == data]
         lowest = min(float(np.nanmin(descent.costs)) for descent in of_data)
         for scheme in sorted({str(descent.job["normalizer"]) for descent in of_data}):
-            counts = {
-                descent.batch: passes_to(descent, 1e-1, lowest)
-                for descent in of_data
-                if descent.job["normalizer"] == scheme
-            }
+            of_scheme = [descent for descent in of_data if descent.job["normalizer"] == scheme]
+            counts = {descent.batch: passes_to(descent, 1e-1, lowest) for descent in of_scheme}
+            leads[f"leads_{data}_{scheme}"] = pass_of_lead(of_scheme)
             full = min(counts.pop(max(counts)), of_data[0].costs.shape[1])
             gains[f"{data}_{scheme}"] = full / min(counts.values())
     ratios = [gains[f"{data}_standard"] / gains[f"{data}_pca_sphere"] for data in data_sets]
-    numbers = {f"gain_{key}": gain for key, gain in gains.items()}
+    numbers = {f"gain_{key}": gain for key, gain in gains.items()} | leads
     return numbers | {"standard_over_sphered": min(ratios)}
+
+
+def pass_of_lead(jobs: Sequence[Descent]) -> float:
+    """Return the first pass after which the largest batch has the lowest cost, each at its best.
+
+    Infinite where a smaller batch has a lower cost after every pass.
+    """
+    lowest = {
+        descent.batch: np.nanmin(descent.costs[:, :: passes.records_per_pass(descent.job)], axis=0)
+        for descent in jobs
+    }
+    full = lowest.pop(max(lowest))
+    leading = np.flatnonzero(full[1:] <= np.min([*lowest.values()], axis=0)[1:])
+    return float(leading[0] + 1) if len(leading) else float("inf")
 
 
 def noise_floor(sweep: Sweep) -> dict[str, float]:
@@ -218,37 +263,88 @@ def noise_floor(sweep: Sweep) -> dict[str, float]:
 def batch_statistics(sweep: Sweep) -> dict[str, float]:
     """Return what statistics of each batch cost, by scheme and batch.
 
-    `cost_SCHEME_BATCH`: the lowest last cost of all step sizes. `zca_law`: the recorded disturbance
-    of zca_sphere times 3 m / N, the farthest from 1, of batches from 4 N to P / 16.
-    `standard_law`: that of standard times m / 1.5, of batches up to P / 16.
+    `cost_SCHEME_BATCH`: the lowest last cost of all step sizes. `zca_law`, `standard_law`: see
+    `disturbances`.
     """
-    numbers: dict[str, float] = {}
-    laws: dict[str, list[float]] = {"zca_law": [], "standard_law": []}
-    for descent in descents(sweep):
-        scheme, batch = str(descent.job["normalizer"]), descent.batch
-        numbers[f"cost_{scheme}_{batch}"] = float(np.nanmin(descent.costs[:, -1]))
-        features = int(descent.job[names.setting("dataset.features")])
-        disturbance = number_in(descent.job, names.DISTURBANCE.column)
-        if 16 * batch > int(descent.job[passes.POINTS]):  # so few batches have all points' own
-            continue
-        if scheme == "zca_sphere" and batch >= 4 * features:
-            laws["zca_law"].append(disturbance * 3 * batch / features)
-        if scheme == "standard":
-            laws["standard_law"].append(disturbance * batch / 1.5)
-    return numbers | {
-        key: max(ratios, key=lambda ratio: abs(np.log(ratio))) for key, ratios in laws.items()
+    numbers = {
+        f"cost_{descent.job['normalizer']}_{descent.batch}": float(np.nanmin(descent.costs[:, -1]))
+        for descent in descents(sweep)
+    }
+    ratios = {key.partition("_")[0]: value for key, value in disturbances(sweep).items()}
+    return numbers | {f"{scheme}_law": ratio for scheme, ratio in ratios.items()}
+
+
+def batch_statistics_width(sweep: Sweep) -> dict[str, float]:
+    """Return the ratios `SCHEME_FEATURES` of `disturbances`."""
+    return disturbances(sweep)
+
+
+def disturbances(sweep: Sweep) -> dict[str, float]:
+    """Return recorded disturbances over their laws, by `SCHEME_FEATURES`: the farthest from 1.
+
+    The law is `N / (3 m)` of zca_sphere, of batches from 2 N on, and `1.5 / m` of standard. Batches
+    of more than P / 16 points are left out: so few of them have all points' own statistics.
+    """
+    ratios: dict[str, list[float]] = {}
+    for row in as_rows(sweep.of_role(names.SCHEME)):
+        features, batch = int(row[names.setting("dataset.features")]), passes.batch_size(row)
+        laws = {"standard": 1.5 / batch}
+        if batch >= 2 * features:
+            laws["zca_sphere"] = features / (3 * batch)
+        scheme = str(row["normalizer"])
+        if scheme in laws and 16 * batch <= number_in(row, passes.POINTS):
+            ratio = number_in(row, names.DISTURBANCE.column) / laws[scheme]
+            ratios.setdefault(f"{scheme}_{features}", []).append(ratio)
+    return {
+        key: max(values, key=lambda ratio: abs(np.log(ratio))) for key, values in ratios.items()
     }
 
 
 def online_scaling(sweep: Sweep) -> dict[str, float]:
-    """Return `slope_POINTS`, three times the slope of the fitted line over that of the targets."""
+    """Return three times the slope of the fitted line over that of the targets.
+
+    `slope_POINTS`: of the recorded descent. `loop_POINTS`, `slow_POINTS`: of `online_line` over the
+    recorded points, with the same step size for both weights, and with a tenth of it for the
+    intercept; where all points are recorded, up to 2,000.
+    """
     rows = sweep.of_role(names.SCHEME)
     fits = sweep.arrays(rows, "fit")
     numbers = {}
     for row in as_rows(rows):
         fit = fits[row["label"]]
+        count = str(row[names.setting("dataset.points")])
         slope = np.polyfit(fit["x"], fit["prediction"], 1)[0]
         inputs, targets = fit["points"].T
         exact_slope = np.polyfit(inputs, targets, 1)[0]
-        numbers[f"slope_{row[names.setting('dataset.points')]}"] = float(3 * slope / exact_slope)
+        numbers[f"slope_{count}"] = float(3 * slope / exact_slope)
+        if len(inputs) < int(count):
+            continue
+        step_size = float(row[names.STEP_TAG.column])
+        for name, share in (("loop", 1.0), ("slow", 0.1)):
+            slope = online_line(inputs, targets, step_size, share * step_size)
+            numbers[f"{name}_{count}"] = float(3 * slope / exact_slope)
     return numbers
+
+
+def online_line(inputs: Array, targets: Array, step_size: float, intercept_step: float) -> float:
+    """Return the slope of a line after one pass of steps of one point each, in the points' order.
+
+    An input is scaled by the minimum and maximum of those up to it; to 0 where these are equal.
+
+    Args:
+        inputs: The inputs `(P,)`.
+        targets: The targets `(P,)`.
+        step_size: The step size of the weight, for the squared error of a point.
+        intercept_step: That of the intercept.
+
+    Returns:
+        The slope for the inputs as they are, under the last minimum and maximum.
+    """
+    lowest, highest = np.minimum.accumulate(inputs), np.maximum.accumulate(inputs)
+    weight = intercept = 0.0
+    for x, y, low, high in zip(inputs, targets, lowest, highest):
+        scaled = (x - low) / (high - low) if high > low else 0.0
+        gradient = 2 * (weight * scaled + intercept - y)
+        weight -= step_size * gradient * scaled
+        intercept -= intercept_step * gradient
+    return float(weight / (highest[-1] - lowest[-1]))

@@ -15,7 +15,13 @@ from normbench.results.store.rows import as_rows
 from normbench.results.store.runs import Sweep
 from normbench.results.studies.gallery import arrays_of_only_scheme, at_cost
 from normbench.results.studies.gallery.batches import batch_statistics as batch_statistics
+from normbench.results.studies.gallery.batches import (
+    batch_statistics_width as batch_statistics_width,
+)
 from normbench.results.studies.gallery.batches import critical_batch as critical_batch
+from normbench.results.studies.gallery.batches import (
+    critical_batch_offset as critical_batch_offset,
+)
 from normbench.results.studies.gallery.batches import noise_floor as noise_floor
 from normbench.results.studies.gallery.batches import online_scaling as online_scaling
 from normbench.results.studies.gallery.batches import what_batches_buy as what_batches_buy

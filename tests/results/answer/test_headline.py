@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from normbench import names
-from normbench.results.answer import race
+from normbench.results.answer import closing, race
 from normbench.results.answer.headline import headline
 from normbench.results.compare.problems import scheme_runs
 from normbench.results.store.runs import Sweep
@@ -165,6 +165,45 @@ def test_problems_that_the_data_does_not_tell_apart_are_named_whole():
     sweep = Sweep("-", "s", sweep.runs.assign(**{names.DATASET.column: "iris"}))
     assert headline(sweep) == "a is fastest on 1 of 2 problems; b on iris-squares."
     assert headline(sweep, "iris-squares").startswith("Fastest on this grid: b. It removes 99 %")
+
+
+def in_orders(sizes, orders, schemes="ab"):
+    """Return schemes in batches of several sizes over orders, and once on all points."""
+    grids = {"a": {1.0: (3.0, 0.001)}, "b": {1.0: (4.0, 0.002)}}
+    jobs = [
+        ("x", name, grids[name], {"batch": size, "batch_seed": str(order)})
+        for name in schemes
+        for size in sizes
+        for order in range(orders if size != "None" else 1)
+    ]
+    jobs = [
+        (*job[:2], {1.0: (job[2][1.0][0], job[2][1.0][1] + n / 1e6)}, job[3])
+        for n, job in enumerate(jobs)
+    ]
+    return runs(*jobs, data="d", batch_order="shuffled", train_points=100)
+
+
+def test_orders_of_several_batches_that_are_too_few_are_told_to_be():
+    assert headline(in_orders(["8", "64", "None"], 2)) == (
+        "a is fastest on 1 of 3 problems; 2 orders of the batches are too few to show a difference "
+        "on x, batch=8; x, batch=64."
+    )
+    assert headline(in_orders(["8", "64"], 8)) == "a is fastest on 2 of 2 problems."
+
+
+@pytest.mark.parametrize("orders", [1, 3])
+def test_each_batch_is_a_problem_of_the_ranking_and_orders_are_none(orders):
+    sweep = in_orders(["8", "64", "None"], orders)
+    assert closing.sentence(sweep, "x").startswith(
+        "Of 3 problems, the lowest cost on how many (and the mean rank): a 3 (1), b 0 (2);"
+    )
+    assert closing.question(sweep, "x").startswith("Which of a and b lowers the cost")
+
+
+def test_batches_of_one_scheme_are_ranked_by_their_costs():
+    text = closing.sentence(in_orders(["8", "64", "None"], 3, "a"), "x")
+    assert "from the lowest cost up: a, batch=8, 0.001" in text
+    assert "a, batch=null" in text
 
 
 def test_several_problems_of_one_scheme_are_ranked_as_before():

@@ -2,7 +2,9 @@
 
 from normbench.results.answer import closing
 from normbench.results.compare.batch_gains import batch_table, saturated_batches
+from normbench.results.store.runs import Sweep
 from tests.results.figures.test_batch_sizes import sweep
+from tests.results.made import runs
 
 
 def test_a_table_has_passes_and_updates_by_batch():
@@ -39,3 +41,28 @@ def test_nothing_is_said_of_batches_of_one_size_in_several_problems():
     assert closing.remarks(sweep(3, 4, 30), "x")
     twice = sweep(3, 4, 30, 30, sizes=("1", "10", "100", "None"))  # both are of all 100 points
     assert closing.remarks(twice, "x") == []
+
+
+def test_several_orders_and_several_splits_have_passes_updates_and_the_sentence():
+    for seed_name in ("batch_seed", "dataset.split_seed"):
+        jobs = [
+            (
+                "x",
+                "standard",
+                {1.0: (count + number, 1e-3 + 1e-6 * number)},
+                {"batch": size, seed_name: str(number), "data": seed_name[:7] + str(number)},
+            )
+            for count, size in ((3, "1"), (4, "10"), (30, "None"))
+            for number in range(3)
+        ]
+        if seed_name == "batch_seed":
+            jobs = [(*job[:3], job[3] | {"data": "same"}) for job in jobs]
+        several = Sweep("-", "s", runs(*jobs).runs.assign(train_points=100))
+        table = batch_table(several, "x")
+        assert table[["batch", "passes", "updates"]].to_numpy().tolist() == [
+            [1, 4, 400],
+            [10, 5, 50],
+            [100, 31, 31],
+        ]
+        (sentence,) = closing.remarks(several, "x")
+        assert sentence.startswith("Beyond a batch of 10 larger batches save less than half")

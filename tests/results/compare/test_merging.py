@@ -330,3 +330,47 @@ def test_the_columns_of_a_merged_table_lie_side_by_side(splits):
 def test_more_than_forty_schemes_that_ran_are_too_many_for_a_figure(count, many):
     jobs = [("x", f"s{number}", {1.0: 3.0}) for number in range(count)]
     assert merging.crowded(runs(*jobs, ("x", "failed", None)), "x") == many
+
+
+def over_repeats(seed_name, counts, *, own_data):
+    """Two schemes with one job a repetition, the second of twice the passes to the target."""
+    jobs = [
+        (
+            "x",
+            scheme,
+            {0.1: (np.inf, 1.0), 1.0: (factor * count, 1e-3 + 1e-6 * number)},
+            {seed_name: str(number), "data": str(number) if own_data else "same", "batch": "8"},
+        )
+        for factor, scheme in ((1, "a"), (2, "b"))
+        for number, count in enumerate(counts)
+    ]
+    return runs(*jobs)
+
+
+@pytest.mark.parametrize(
+    ("seed_name", "own_data"),
+    [("batch_seed", False), ("dataset.split_seed", True), ("seed", False)],
+)
+@pytest.mark.parametrize(
+    ("counts", "median"),
+    [((3, 7, 5), 5), ((3, 7), 7), ((3, np.inf, 5), 5), ((3, np.inf, np.inf), np.nan)],
+)
+def test_counts_to_a_target_are_upper_medians_over_orders_splits_and_starts(
+    seed_name, own_data, counts, median
+):
+    sweep = over_repeats(seed_name, counts, own_data=own_data)
+    schemes = merging.merged(sweep).of_role("scheme").set_index("run_id")["normalizer"]
+    assert len(schemes) == 2
+    by_scheme = merging.counts_to_target(sweep, "1e-2").rename(schemes)
+    expected = {"a": median, "b": 2 * median}
+    assert by_scheme.to_dict() == pytest.approx(expected, nan_ok=True)
+
+
+def test_counts_of_a_part_of_a_merged_sweep_are_those_of_its_experiment():
+    jobs = [
+        (experiment, "a", {1.0: (count + number, 1e-3 + number)}, {"batch_seed": str(number)})
+        for experiment, count in (("x", 3), ("y", 30))
+        for number in range(3)
+    ]
+    part = merging.merged(runs(*jobs, batch="8", data="same")).only("y")
+    assert merging.counts_to_target(part, "1e-2").tolist() == [31]

@@ -58,6 +58,21 @@ def test_the_figure_marks_the_knee(knee):
     np.testing.assert_array_equal(updates / passes, [100, 10, 1])
 
 
+def test_bounds_are_hollow():
+    exact = drawing.figure(sweep(3, 4, 30), "x", "batch_sizes")
+    assert not [line for line in exact.axes[0].get_lines() if line.get_label() == "_bounds"]
+    bounded = drawing.figure(sweep(1, 4, 30), "x", "batch_sizes")
+    hollow = [line for line in bounded.axes[0].get_lines() if line.get_label() == "_bounds"]
+    assert [line.get_xdata().tolist() for line in hollow] == [[1.0], [1.0]]
+    assert {line.get_markerfacecolor() for line in hollow} == {"white"}
+    of_all = drawing.figure(sweep(3, 4, 2), "x", "batch_sizes")  # each update is recorded
+    assert not [line for line in of_all.axes[0].get_lines() if line.get_label() == "_bounds"]
+    stable = {names.LARGEST_CONVERGENT.column: 1.0, names.CENSORED.column: "true"}
+    ended = Sweep("-", "s", sweep(3, 4, 30).runs.assign(**stable))
+    note = drawing.figure(ended, "x", "batch_sizes").legends[0].get_title().get_text()
+    assert "no larger step size was tried" in note.replace("\n", " ")
+
+
 def in_passes(*counts, records="8"):
     """A sweep of one job a count, in batches of 10 of 100 points, with records within passes."""
     settings = {"batch": "10", "records_per_pass": records, "iterations": "4"}
