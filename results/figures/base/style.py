@@ -124,9 +124,7 @@ def _legend_handles(looks: Iterable[tuple[str, tuple[str, str]]], edge: str) -> 
     ]
 
 
-def draw_verdict(
-    axis: Any, verdict: str, sizes: Any, heights: Any, *, scale: float = 1.0
-) -> None:
+def draw_verdict(axis: Any, verdict: str, sizes: Any, heights: Any, *, scale: float = 1.0) -> None:
     """Draw a marker for each step size that has one verdict; scale: of the marker's size."""
     color, marker = VERDICT_LOOKS.get(verdict, ("0.5", "o"))
     marker_style: Any = {"ls": "", "marker": marker, "color": color, "mec": "black"}
