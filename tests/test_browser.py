@@ -3,6 +3,7 @@
 The saved view is MLflow's own, undocumented format: this test is what ties it to the version.
 """
 
+import itertools
 import os
 import re
 import shutil
@@ -411,6 +412,12 @@ def test_the_explorer_redraws_what_moved_alone(served, page, tmp_path):
     # The share that is left is one line, on a phone too.
     heights = "nodes => nodes.map(node => node.getBoundingClientRect().height)"
     assert max(box.locator(".end").evaluate_all(heights)) < 30
+    sides = (
+        "nodes => nodes.map(node => node.getBoundingClientRect()).map(box => [box.left, box.right])"
+    )
+    labels = sorted(pair for pair in box.locator(".axis span:visible").evaluate_all(sides))
+    assert len(labels) >= 6
+    assert all(left[1] < right[0] for left, right in itertools.pairwise(labels))
     page.emulate_media(color_scheme="dark")  # as the picture above it
     looks = "node => getComputedStyle(node).filter"
     assert "invert" in box.locator("canvas").first.evaluate(looks)
