@@ -3,7 +3,9 @@
 The saved view is MLflow's own, undocumented format: this test is what ties it to the version.
 """
 
+import itertools
 import os
+import re
 import shutil
 import socket
 import subprocess
@@ -352,6 +354,73 @@ def test_the_explorer_moves_paths_over_their_contours(page, tmp_path):
     assert paths.count() == 1
     _keep(page, "explorer-paths", full_page=True)
     assert page.evaluate("document.documentElement.scrollWidth") <= 390
+
+
+def test_a_share_is_a_number_that_a_person_reads(page):
+    """Two digits, as decimals; no share that is left is called 0 %."""
+    from normbench.results.report.explorer import SCRIPT
+
+    (function,) = re.findall(r"^  const percent = .*?^  };$", SCRIPT, re.MULTILINE | re.DOTALL)
+    said = page.evaluate(
+        f"(shares) => {{ {function} return shares.map(percent); }}",
+        [0, 1e-9, 9.9e-7, 2e-6, 2.12e-6, 4.567e-4, 0.0123, 0.666, 1, 2.253, 1234, None],
+    )
+    assert [words.replace("\u00a0", " ") for words in said] == [
+        *("0 %", "<0.0001 %", "<0.0001 %", "0.0002 %", "0.00021 %", "0.046 %", "1.2 %", "67 %"),
+        *("100 %", "225 %", "1,200 times", "gone off"),
+    ]
+
+
+# Counts how often each row's right picture is cleared, which a redraw begins with.
+COUNTING = """() => {
+    window.cleared = 0;
+    const before = CanvasRenderingContext2D.prototype.clearRect;
+    CanvasRenderingContext2D.prototype.clearRect = function (...sides) {
+        window.cleared += 1;
+        before.apply(this, sides);
+    };
+}"""
+
+
+def test_the_explorer_redraws_what_moved_alone(served, page, tmp_path):
+    """A redraw of 3 x 10 x 100 takes a third of a frame: see the row of the benchmark."""
+    from normbench.results.report import page as report
+
+    page.set_viewport_size({"width": 390, "height": 900})
+    page.goto(report.write(served.sweep, tmp_path).as_uri())
+    page.evaluate(COUNTING)
+    box = page.locator("section.explore").first
+
+    def cleared():
+        count = page.evaluate("window.cleared")
+        page.evaluate("window.cleared = 0")
+        return count
+
+    row = box.locator(".row .why").nth(1)
+    row.scroll_into_view_if_needed()
+    area = row.bounding_box()
+    page.mouse.move(area["x"] + 0.2 * area["width"], area["y"] + area["height"] / 2)
+    page.mouse.down()
+    page.mouse.up()
+    assert cleared() == 1  # one of three schemes
+    box.locator("input[type=range]").press("ArrowLeft")
+    assert cleared() == 3
+    box.get_by_label("identity").uncheck()
+    assert cleared() == 0
+    box.get_by_label("identity").check()
+    assert cleared() == 1
+    # The share that is left is one line, on a phone too.
+    heights = "nodes => nodes.map(node => node.getBoundingClientRect().height)"
+    assert max(box.locator(".end").evaluate_all(heights)) < 30
+    sides = (
+        "nodes => nodes.map(node => node.getBoundingClientRect()).map(box => [box.left, box.right])"
+    )
+    labels = sorted(pair for pair in box.locator(".axis span:visible").evaluate_all(sides))
+    assert len(labels) >= 6
+    assert all(left[1] < right[0] for left, right in itertools.pairwise(labels))
+    page.emulate_media(color_scheme="dark")  # as the picture above it
+    looks = "node => getComputedStyle(node).filter"
+    assert "invert" in box.locator("canvas").first.evaluate(looks)
 
 
 def test_the_explorer_turns_iterations_into_seconds(page, tmp_path):

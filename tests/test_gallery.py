@@ -120,12 +120,21 @@ def test_a_picture_of_the_pages_is_what_its_command_draws(command, tmp_path, nam
     words, numbers = OF_PAGES[name]
     pages = " ".join(" ".join(file.read_text().split()) for file in (ROOT / "docs").glob("*.md"))
     assert f"`normbench results figure {name} --out results/studies/gallery`" in pages
-    for line in (words, ["results", "figure", name, "--out", "drawn"]):
+    dark = ["--dark"] * (PICTURES / f"{name}-dark.png").is_file()
+    for line in (words, ["results", "figure", name, *dark, "--out", "drawn"]):
         done = command(*line)
         assert done.returncode == 0, done.stderr
     drawn, kept = tmp_path / "drawn" / f"{name}.png", PICTURES / f"{name}.png"
     assert picture(drawn).shape == picture(kept).shape
     assert np.abs(picture(drawn) - picture(kept)).mean() < 1, kept  # of 255; measured 0
+    for file in PICTURES.glob(f"{name}-dark.png"):  # of README's first picture
+        page = " ".join((ROOT / "README.md").read_text().split())
+        assert f"`normbench results figure {name} --dark --out results/studies/gallery`" in page
+        pictures = [
+            np.asarray(Image.open(each), dtype=float)
+            for each in (file, tmp_path / "drawn" / file.name)
+        ]
+        assert np.abs(np.subtract(*pictures)).mean() < 1
     assert numbers <= set(re.findall(r">([^<>]+)</text>", drawn.with_suffix(".svg").read_text()))
 
 

@@ -36,8 +36,9 @@ def test_the_readme_and_the_pages_have_commands():
 
 def test_the_readme_is_short_begins_with_the_melt_picture_and_links_to_files():
     assert len(README.encode()) <= 8192
-    assert re.search(r"!\[[^]]*\]\(([^)]*)\)", README)[1] == "results/studies/gallery/melt.png"
-    links = {*re.findall(r"\]\(([^)#]+)(?:#[^)]*)?\)", README)}
+    pictures = re.findall(r'(?:src|srcset)="([^"]*)"', README)
+    assert pictures == [f"results/studies/gallery/melt{of}.png" for of in ("-dark", "")]
+    links = {*re.findall(r"\]\(([^)#]+)(?:#[^)]*)?\)", README), *pictures}
     built = {link for link in links if link.startswith("outputs/docs/")}
     assert sorted(link for link in links - built if not (ROOT / link).is_file()) == []
     reports = ("index", "reports/default", "reports/mnist", "reports/own_table")

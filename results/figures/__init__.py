@@ -6,6 +6,8 @@ them from a sweep and calls `draw`.
 
 SWEEP_FIGURES = ("overview",)  # drawn once for a sweep; other figures once for each experiment
 OPT_IN_FIGURES = ("windows",)  # drawn only if requested by name
+# Figures of photographs: on a dark ground they stay as they are, others are inverted.
+PHOTOGRAPHIC_FIGURES = ("colours", "components", "exemplars", "reconstruction", "weighted")
 # The figures of `normbench results figure NAME` in this order: the module's name, its contents.
 NAMES = {
     "overview": "excess cost left, and iterations to the target, of every problem (of several)",

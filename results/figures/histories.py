@@ -13,7 +13,12 @@ from normbench.results.compare import passes
 from normbench.results.compare.merging import repeated_over
 from normbench.results.figures import excess, transforms
 from normbench.results.figures.base import material, style, ticks
-from normbench.results.figures.base.labels import End, end_labels
+from normbench.results.figures.base.labels import (
+    LABEL_LINE,
+    LINES_AROUND_PANEL,
+    End,
+    end_labels,
+)
 from normbench.results.figures.base.style import SCREEN, Look, Shape
 from normbench.results.store.errors import ResultsError
 from normbench.results.store.rows import as_rows
@@ -83,7 +88,8 @@ def draw(
         or all_diverged
     )
     columns = 1 if is_stacked else max(len(drawn_panels), 1)
-    height = max(0.62 * max(shape.width / 2, 3.3), (len(runs) + 2) * 1.25 * shape.font / 72)
+    label_lines = LABEL_LINE * len(runs) + LINES_AROUND_PANEL  # the labels fit beside the panel
+    height = max(0.62 * max(shape.width / 2, 3.3), label_lines * shape.font / 72)
     with style.figure_style(shape):
         ratio = height / (shape.width / columns)
         figure, axes = style.panels(max(len(drawn_panels), 1), shape, title, ratio, columns)

@@ -84,6 +84,7 @@ def draw(
 
 LARGEST_TRIED = "largest of those tried"
 NO_IMPROVEMENT_TEXT = "none helps: each ends above the start"
+MAX_LARGE_MARKS = 40  # of more step sizes, the marks are smaller
 HEADROOM = 0.22  # room for marks above the scale, as a fraction of the scale
 STAR_STYLE: Any = {"marker": "*", "ls": "", "color": "white", "mec": "black", "mew": 0.7, "ms": 11}
 BAND_STYLE: Any = {"color": style.VERDICT_LOOKS[names.BY_ROUNDING][0], "lw": 5, "alpha": 0.45}
@@ -210,8 +211,11 @@ def _draw_panel(
         scheme["label"], pd.DataFrame(columns=[STEP_SIZE, FINAL_COST, "verdict"])
     )
     has_diverged = scheme_rows["verdict"] == names.DIVERGED
+    top = axis.get_ylim()[1]
+    above_scale = (ceiling * top) ** 0.5 if axis.get_yscale() == "log" else (ceiling + top) / 2
     scheme_rows = scheme_rows.assign(
-        shown=scheme_rows[FINAL_COST].clip(upper=ceiling).where(~has_diverged, ceiling)
+        # A run that diverged has no final cost: its mark is above all costs.
+        shown=scheme_rows[FINAL_COST].clip(upper=ceiling).where(~has_diverged, above_scale)
     )
     finite_rows = scheme_rows[~has_diverged]
     ranked_rows = scheme_rows[~scheme_rows["verdict"].isin(names.UNRANKED)]
@@ -223,9 +227,12 @@ def _draw_panel(
         label=scheme["label"],
         zorder=2,
     )
+    # Marks of many step sizes are small, so that they do not hide each other and the curve.
+    mark_scale = min(1.0, MAX_LARGE_MARKS / max(1, len(scheme_rows)))
     drawn_names = set(scheme_rows["verdict"])
     for verdict, verdict_rows in scheme_rows.groupby("verdict"):
-        style.draw_verdict(axis, str(verdict), verdict_rows[STEP_SIZE], verdict_rows["shown"])
+        places = verdict_rows[STEP_SIZE], verdict_rows["shown"]
+        style.draw_verdict(axis, str(verdict), *places, scale=mark_scale)
     clipped_steps = finite_rows.loc[finite_rows[FINAL_COST] > ceiling, STEP_SIZE]
     if len(clipped_steps):
         axis_transform = axis.get_xaxis_transform()

@@ -1,6 +1,6 @@
 "use strict";
 (() => {
-  const PALE = [228, 223, 213], GROWS = [226, 96, 79], UNKNOWN = [140, 140, 140], COLUMNS = 240, GROWN = 1 + 1e-4;
+  const PALE = [228, 223, 213], GROWS = [226, 96, 79], UNKNOWN = [140, 140, 140], INK = "#000", COLUMNS = 240, GROWN = 1 + 1e-4;
   const RAMP = [[0, 8, 81, 156], [0.1, 33, 113, 181], [0.5, 133, 187, 224], [0.9, 207, 223, 233],
     [1, ...PALE]];
 
@@ -20,10 +20,10 @@
   // A share of the start's excess as a person reads it.
   const percent = (share) => {
     if (share === null || !isFinite(share)) return "gone off";
-    if (share < 1e-6) return "0\u00a0%";
-    if (share < 1e-4) return "<0.01\u00a0%";
+    if (share <= 0) return "0\u00a0%";
+    if (share < 1e-6) return "<0.0001\u00a0%";
     if (share > 100) return `${Number(share.toPrecision(2)).toLocaleString("en")} times`;
-    return `${share < 0.1 ? short(100 * share) : Math.round(100 * share)}\u00a0%`;
+    return `${share < 0.1 ? Number((100 * share).toPrecision(2)) : Math.round(100 * share)}\u00a0%`;
   };
   const color = (ratio) => {
     if (ratio === null) return UNKNOWN;
@@ -38,6 +38,16 @@
   const tried = (scheme, size) =>
     scheme.sizes.findIndex((known) => Math.abs(known / size - 1) < 1e-5);
 
+  // A redraw asks several times for the same: the last answer for each scheme is kept.
+  const remembered = (compute) => {
+    const answers = new Map();
+    return (scheme, size, iterations) => {
+      if (answers.get(scheme)?.size !== size) {
+        answers.set(scheme, { size, answer: compute(scheme, size, iterations) });
+      }
+      return answers.get(scheme).answer;
+    };
+  };
   // What k iterations leave of each layer that is drawn; null where it is not known.
   const closed = (scheme, size, k) => {
     const sums = scheme.first.map(() => 0);
@@ -59,7 +69,7 @@
     const end = scheme.left[place][scheme.left[place].length - 1];
     return [end === null ? 2 : end];
   };
-  const history = (scheme, size, iterations) => {
+  const history = remembered((scheme, size, iterations) => {
     const place = tried(scheme, size);
     if (place >= 0) {
       return { at: scheme.at, left: scheme.left[place], verdict: scheme.verdicts[place] };
@@ -68,7 +78,7 @@
     const at = [...new Set(Array.from({ length: 201 }, (_, n) => Math.round(n / 200 * iterations)))];
     const left = at.map((k) => closed(scheme, size, k).reduce((sum, one) => sum + one, 0));
     return { at, left, verdict: "predicted" };
-  };
+  });
   const layersOf = (scheme, size, iterations) => {
     if (scheme.curvature) {
       const { at } = history(scheme, size, iterations);
@@ -165,9 +175,9 @@
     const counts = make("div", { class: "what" }, axis);
     const ticks = [0, 0.5, 1].map((part) => [part, make("span", { style: `left:${100 * part}%` }, counts)]);
 
-    const curve = ({ scheme, right, end }) => {
+    const curve = ({ scheme, right, end }, most) => {
       const size = stepOf(scheme), draw = right.getContext("2d");
-      const { width, height } = right, across = (k) => placed(scheme, k) / last() * width;
+      const { width, height } = right, across = (k) => placed(scheme, k) / most * width;
       const down = (left) => height * (1 - Math.min(Math.max(left, 0), 1.2));
       draw.clearRect(0, 0, width, height);
       const found = history(scheme, size, iterations), layers = layersOf(scheme, size, iterations);
@@ -199,7 +209,7 @@
         if (left === null) break;
         draw.lineTo(across(found.at[n]), down(left));
       }
-      [draw.lineWidth, draw.strokeStyle] = [2.5, getComputedStyle(section).color];
+      [draw.lineWidth, draw.strokeStyle] = [2.5, INK];
       draw.stroke();
       end.textContent = percent(found.left[found.left.length - 1]);
     };
@@ -258,22 +268,26 @@
 
     const modes = [...section.querySelectorAll("input[type=radio]")];
     const refresh = () => {
+      const most = last();
       toSlider();
       ticks.forEach(([part, tick]) => {
-        tick.textContent = bySeconds() ? `${short(part * last())} s` : String(Number((part * iterations).toFixed(2)));
+        tick.textContent = bySeconds() ? `${short(part * most)} s` : String(Number((part * iterations).toFixed(2)));
       });
       modes.forEach((mode) => { mode.checked = (mode.value === "each") === each; });
       section.querySelector("output").textContent = each ? "" : short(common);
       slider.setAttribute("aria-valuetext", short(common));
       section.querySelector(".said").textContent = said();
+      let moved = false;  // what stands as it is drawn is not drawn again
       rows.forEach((row) => {
-        row.box.hidden = !shown.has(row.scheme);
+        const state = shown.has(row.scheme) ? `${stepOf(row.scheme)} ${most}` : "";
+        if (state === row.state) return;
+        [row.state, row.box.hidden, moved] = [state, !state, true];
         row.line.style.left = `${100 * share(stepOf(row.scheme))}%`;
-        if (!row.box.hidden) curve(row);
+        if (state) curve(row, most);
       });
       const card = section.querySelector(".planes");
       card.hidden = !schemes.some((scheme) => shown.has(scheme) && scheme.plane);
-      if (!card.hidden) planes(card);
+      if (moved && !card.hidden) planes(card);
       const state = new URLSearchParams(each ? {} : { step: short(common, 6) });
       if (bySeconds()) state.set("by", "seconds");
       if (shown.size < schemes.length) state.set("schemes", [...shown].map((one) => one.label).join(","));

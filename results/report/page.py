@@ -20,7 +20,7 @@ from normbench.results.answer.ranking import by_problem
 from normbench.results.compare import comparisons, heldout, passes, problems
 from normbench.results.compare.merging import merged
 from normbench.results.compare.reached import counts, excess_shown
-from normbench.results.figures import NAMES, SWEEP_FIGURES, drawing
+from normbench.results.figures import NAMES, PHOTOGRAPHIC_FIGURES, SWEEP_FIGURES, drawing
 from normbench.results.figures.base import output
 from normbench.results.report import captions, explorer, inline, profile
 from normbench.results.safe import clean
@@ -34,8 +34,6 @@ from normbench.results.words.reasons import SchemeRecord
 REPORT_FILE = "report.html"
 PAGE_TEMPLATE = Path(__file__).with_name("report.html.jinja")
 LEADING_FIGURES = ("melt",)  # the figures above the tables
-# Figures of photographs, which are not inverted in dark mode.
-PHOTOGRAPHIC_FIGURES = ("colours", "components", "exemplars", "reconstruction", "weighted")
 MAX_SVG_LENGTH = 300_000  # characters; a longer figure is embedded as PNG
 Files = Mapping[str, Sequence[Path]]
 Table = dict[str, Any]  # see `_table`

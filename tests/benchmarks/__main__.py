@@ -26,6 +26,7 @@ from tests.benchmarks.batch_rows import batch_rows  # noqa: E402
 from tests.benchmarks.commands import command_rows  # noqa: E402
 from tests.benchmarks.data import breast_cancer, mnist  # noqa: E402
 from tests.benchmarks.doubts import doubt_rows  # noqa: E402
+from tests.benchmarks.explorer_rows import explorer_rows  # noqa: E402
 from tests.benchmarks.fit_rows import fit_rows  # noqa: E402
 from tests.benchmarks.large import large_rows  # noqa: E402
 from tests.benchmarks.network_rows import network_rows  # noqa: E402
@@ -82,6 +83,7 @@ def main() -> int:
         sparse_rows,
         network_rows,
         doubt_rows,
+        explorer_rows,
         command_rows,
     )
     for group in (*groups, *later):

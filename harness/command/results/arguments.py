@@ -197,6 +197,11 @@ def _parser() -> argparse.ArgumentParser:
     figure.add_argument(
         "--scheme", metavar="NAME", help="of one scheme alone; a film is of the last without"
     )
+    figure.add_argument(
+        "--dark",
+        action="store_true",
+        help="PNG and SVG for dark pages too, without a ground: NAME-dark.png, NAME-dark.svg",
+    )
 
     report = commands.add_parser(
         "report", parents=[sweep_options], help="the whole comparison as one HTML file"

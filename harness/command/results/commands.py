@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 from normbench import names
 from normbench.command.results.arguments import FIGURE_FORMATS, SCREEN_FORMAT, parse, suggest
 from normbench.command.startup.garbage import collect_seldom
-from normbench.results.figures import NAMES
+from normbench.results.figures import NAMES, PHOTOGRAPHIC_FIGURES
 from normbench.results.safe import clean
 from normbench.results.store import stores
 from normbench.results.store.errors import ResultsError, unwritable
@@ -248,7 +248,12 @@ def _figure(options: argparse.Namespace) -> int:
             raise ResultsError(
                 f"{option}: is of histories and closer; leave it out of figure {options.name}"
             )
+    if options.dark and options.name in PHOTOGRAPHIC_FIGURES:
+        raise ResultsError(
+            f"--dark: {options.name} shows images, which are not inverted; leave --dark out"
+        )
     from normbench.results.figures import drawing
+    from normbench.results.figures.base import output
 
     sweep = _sweep(options)
     sweep = sweep.of_scheme(options.scheme) if options.scheme else sweep
@@ -258,6 +263,8 @@ def _figure(options: argparse.Namespace) -> int:
     files = list(dict.fromkeys(file for group in written.values() for file in group))
     if not files:
         raise ResultsError(drawing.lacking(sweep, options.name))
+    if options.dark:
+        files += [output.write_dark(file) for file in files if output.has_dark(file)]
     print("\n".join(str(file) for file in files))
     return 0
 

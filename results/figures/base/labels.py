@@ -10,6 +10,7 @@ from matplotlib.transforms import ScaledTranslation
 
 from normbench.results.figures.base.style import Look, Shape, escape_dollars, text_color
 
+LABEL_LINE = 1.25  # the height of a line of a label, in font sizes
 LINES_AROUND_PANEL = 5.5  # lines of text above and below a panel: title, ticks and axis labels
 
 
@@ -41,9 +42,13 @@ def end_labels(
     ends = sorted(ends, key=lambda end: end.value)
     end_heights = _fractions(axis, [end.value for end in ends])
     line_height = shape.font / 72
-    max_lines = max(end.text.count("\n") + 1 for end in ends)
+    line_counts = np.array([end.text.count("\n") + 1 for end in ends])
+    line_share = LABEL_LINE * line_height / (height - LINES_AROUND_PANEL * line_height)
     label_heights = spread_apart(
-        end_heights, 1.25 * max_lines * line_height / (height - LINES_AROUND_PANEL * line_height)
+        end_heights,
+        line_share * (line_counts[:-1] + line_counts[1:]) / 2,  # from middle to middle
+        line_share * (line_counts[0] - 1) / 2,
+        1.0 - line_share * (line_counts[-1] - 1) / 2,
     )
     figure = axis.figure
     for end, end_height, label_height in zip(ends, end_heights, label_heights):
@@ -86,7 +91,7 @@ def end_labels(
 
 
 def spread_apart(
-    fractions: Sequence[float], gap: float, bottom: float = 0.0, top: float = 1.0
+    fractions: Sequence[float], gap: Any, bottom: float = 0.0, top: float = 1.0
 ) -> list[float]:
     """Return increasing positions, at least a gap apart, as close to the fractions as possible.
 
@@ -94,13 +99,13 @@ def spread_apart(
 
     Args:
         fractions: the wanted positions in increasing order, as fractions of the panel's height.
-        gap: the smallest distance between two positions.
+        gap: the smallest distance between two positions; or (n - 1,), that of each pair.
         bottom: the lowest position.
         top: the highest position. Positions that do not fit exceed both limits by the same amount.
     """
     from scipy.optimize import isotonic_regression
 
-    shifts = gap * np.arange(len(fractions))
+    shifts = np.append(0.0, np.cumsum(np.broadcast_to(gap, len(fractions) - 1)))
     positions = isotonic_regression(np.asarray(fractions) - shifts).x
     slack = top - bottom - shifts[-1]
     low, high = (0.0, slack) if slack >= 0 else (slack / 2, slack / 2)

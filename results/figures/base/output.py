@@ -1,4 +1,4 @@
-"""Save figures as files, with their provenance in the metadata."""
+"""Save figures as files, with their provenance in the metadata, for light and dark grounds."""
 
 import json
 from collections.abc import Mapping, Sequence
@@ -6,10 +6,20 @@ from pathlib import Path
 from typing import Any
 
 import matplotlib
+import numpy as np
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 
 from normbench.results.figures.base import style
+
+# CSS that makes a figure on white one on black: lightness is inverted, hues stay.
+INVERTED = "filter: invert(1) hue-rotate(180deg);"
+# Of an SVG file: the grounds of the figure and of its panels are removed.
+DARK_STYLE = (
+    f'<style type="text/css">svg{{{INVERTED}}} #patch_1 > path, [id^="axes_"] > '
+    '[id^="patch_"]:first-child > path[style*="fill: #ffffff"] {fill: none !important}</style>'
+)
+LUMINANCE = np.array([0.213, 0.715, 0.072])  # of red, green and blue, as hue-rotate has them
 
 
 def save(
@@ -39,6 +49,42 @@ def save(
             files.append(path.with_name(f"{path.name}.{file_format}"))
             figure.savefig(files[-1], metadata=metadata[file_format])
     return files
+
+
+def has_dark(file: Path) -> bool:
+    """Return whether a file can have a version for dark pages: PNG or SVG, and no film."""
+    return file.suffix in (".png", ".svg") and not file.stem.endswith("-playing")
+
+
+def write_dark(file: Path) -> Path:
+    """Write the version of a figure's PNG or SVG file for dark pages beside it; return its file.
+
+    Lightness is inverted and hues stay, as by `INVERTED`; the ground is transparent.
+    """
+    dark_file = file.with_name(f"{file.stem}-dark{file.suffix}")
+    if file.suffix == ".svg":
+        svg = file.read_text(encoding="utf-8")
+        svg = svg.replace("</metadata>", f"</metadata>\n {DARK_STYLE}", 1)
+        dark_file.write_text(svg, encoding="utf-8")
+        return dark_file
+    from PIL import Image, PngImagePlugin
+
+    image = Image.open(file)
+    provenance = PngImagePlugin.PngInfo()
+    for key in ("Software", "Description"):
+        provenance.add_text(key, image.info[key])
+    dark_image = Image.fromarray(_invert(np.asarray(image.convert("RGB"))))
+    dark_image.save(dark_file, optimize=True, dpi=image.info["dpi"], pnginfo=provenance)
+    return dark_file
+
+
+def _invert(pixels: Any) -> Any:
+    """Return pixels (h, w, 3) of a figure on white as those (h, w, 4) of one without a ground."""
+    inverted = 1 - pixels / 255
+    rotated = np.clip(inverted @ (2 * LUMINANCE - np.eye(3)).T, 0, 1)  # hues, by 180 degrees
+    opacity = rotated.max(axis=2, keepdims=True)
+    colors = np.divide(rotated, opacity, out=np.zeros_like(rotated), where=opacity > 0)
+    return (255 * np.concatenate([colors, opacity], axis=2)).round().astype(np.uint8)
 
 
 def describe_provenance(provenance: Mapping[str, str]) -> str:

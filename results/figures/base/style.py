@@ -124,10 +124,11 @@ def _legend_handles(looks: Iterable[tuple[str, tuple[str, str]]], edge: str) -> 
     ]
 
 
-def draw_verdict(axis: Any, verdict: str, sizes: Any, heights: Any) -> None:
-    """Draw a marker for each step size that has one verdict."""
+def draw_verdict(axis: Any, verdict: str, sizes: Any, heights: Any, *, scale: float = 1.0) -> None:
+    """Draw a marker for each step size that has one verdict; scale: of the marker's size."""
     color, marker = VERDICT_LOOKS.get(verdict, ("0.5", "o"))
-    marker_style: Any = {"ls": "", "marker": marker, "color": color, "mec": "black", "mew": 0.5}
+    marker_style: Any = {"ls": "", "marker": marker, "color": color, "mec": "black"}
+    marker_style |= {"mew": 0.5 * scale, "ms": scale * matplotlib.rcParams["lines.markersize"]}
     axis.plot(sizes, heights, label=f"_{verdict}", clip_on=False, zorder=4, **marker_style)
 
 
@@ -375,7 +376,9 @@ def write_on_empty_panel(axis: Any, text: str) -> None:
 
 def step_text(step_size: Any) -> str:
     """Return a step size with two digits for a label; empty where there is none."""
-    return "" if step_size is None or pd.isna(step_size) else f", step {float(step_size):.2g}"
+    if step_size is None or pd.isna(step_size):
+        return ""
+    return f", step {float(f'{float(step_size):.2g}'):g}"  # 100, not 1e+02
 
 
 RC: Any = {

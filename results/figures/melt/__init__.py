@@ -114,9 +114,8 @@ def draw(
     all_melts = melts(arrays, schemes, steps)
     drawn_melts, omitted_melts = choose_melts(merge_equal(all_melts), max_schemes(shape))
     step_name = which_step(schemes)
-    note_lines = notes(
-        drawn_melts, omitted_melts, missing_reasons(schemes, [melt.label for melt in all_melts])
-    )
+    reasons_by_label = missing_reasons(schemes, [melt.label for melt in all_melts])
+    note_lines = notes(drawn_melts, omitted_melts, reasons_by_label, step_name)
     with style.figure_style(shape):
         which_size = "the best of the step sizes tried" if step_name == "best" else "its shown step"
         page = Page(shape, f"{title}, each at {which_size}", drawn_melts, step_name, note_lines)

@@ -220,8 +220,18 @@ def summary_sentence(melt: Melt, step_name: str) -> str:
     return f"ends below its start up to step {largest_step}; {end_text}"
 
 
+def _grid_text(melts: Sequence[Melt]) -> str:
+    """Return a clause that the tried step sizes are powers of ten; empty where they are not."""
+    powers = np.log10(np.concatenate([melt.layers.sizes for melt in melts]))
+    are_powers = len(powers) > 0 and bool(np.allclose(powers, powers.round(), rtol=0, atol=1e-6))
+    return ", which are powers of ten" if are_powers else ""
+
+
 def notes(
-    drawn_melts: Sequence[Melt], omitted_melts: Sequence[Melt], reasons_by_label: Mapping[str, str]
+    drawn_melts: Sequence[Melt],
+    omitted_melts: Sequence[Melt],
+    reasons_by_label: Mapping[str, str],
+    step_name: str = "best",
 ) -> list[str]:
     """Return the notes below the panels.
 
@@ -229,6 +239,7 @@ def notes(
         drawn_melts: the schemes that are drawn.
         omitted_melts: the schemes for which there is no room.
         reasons_by_label: the reason why each other scheme cannot be drawn.
+        step_name: `best` or `shown`.
     """
     caption = (
         "Each layer is a direction of the cost (an eigenvector of its Hessian at the start), the "
@@ -243,6 +254,8 @@ def notes(
         caption += "Its colour is what is left of it after the run at that step size. "
         caption += "Dotted: 2/h at the start, for a layer of curvature h. "
     caption += "The colours along the thick line are what the right panel ends with."
+    if step_name == "best":
+        caption += f" The best step is one of those tried{_grid_text(drawn_melts)}."
     if any(len(melt.layers.distinct) < len(melt.layers.curvature) for melt in drawn_melts):
         caption += " Directions of equal curvature count as one layer."
     if any(len(melt.layers.separated) for melt in drawn_melts):

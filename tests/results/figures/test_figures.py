@@ -1,5 +1,6 @@
 """Each figure, drawn from a small store: what is on it, not only that there is a file."""
 
+import itertools
 from importlib import import_module
 
 import numpy as np
@@ -302,6 +303,35 @@ def test_step_sizes_have_a_panel_a_scheme_with_verdicts_and_predictions(three):
         assert largest.get_xdata()[0] == 0.1
         assert axis.get_xscale() == "log"
     assert axes[0].get_ylabel() == "final mean cost"
+
+
+@pytest.mark.parametrize("equal", [False, True])
+def test_the_names_of_twelve_curves_stand_beside_their_panel(equal):
+    """They were cut off at the top, and those of one panel stood in the other."""
+    labels = [f"scheme {n}" for n in range(12)]
+    runs = pd.DataFrame({"run_id": labels, "label": labels, "normalizer": labels})
+    runs = runs.assign(verdict="not converged", **{names.STEP_TAG.column: "0.1"})
+    rows = [
+        {
+            "run_id": label,
+            "iteration": iteration,
+            names.TRAIN_COST.key: 0.5**iteration * (1.0 if equal and n < 3 else 1 + 0.01 * n),
+            names.TRAIN_MISCLASSIFICATIONS.key: 100.0 / (1 + iteration),
+        }
+        for n, label in enumerate(labels)
+        for iteration in range(3)
+    ]
+    figure = histories.draw(pd.DataFrame(rows), runs, "twelve schemes")
+    figure.draw_without_rendering()
+    for axis in figure.axes:
+        panel = axis.get_window_extent()
+        names_of_curves = map(Text.get_window_extent, axis.texts)  # without the line to the curve
+        boxes = sorted(names_of_curves, key=lambda box: box.y0)
+        assert len(boxes) == (10 if equal else 12)
+        assert boxes[0].y0 > panel.y0 - 10
+        assert boxes[-1].y1 < panel.y1 + 10
+        for below, above in itertools.pairwise(boxes):
+            assert below.y1 < above.y0 + 1
 
 
 def test_step_sizes_of_twelve_schemes(twelve):

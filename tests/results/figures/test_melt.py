@@ -85,6 +85,16 @@ def test_a_caption_explains_the_white_lines_that_are_drawn_and_the_best_step():
     assert "Thin lines" not in words(drawn({"a": parts([2.0, 1.0], [0.99, 0.01])}))
 
 
+def test_a_caption_says_why_the_best_step_is_a_power_of_ten():
+    curvature, share = [3.0, 2.0, 1.0], [0.5, 0.48, 0.02]
+    said = "The best step is one of those tried"
+    powers = words(drawn({"a": parts(curvature, share)}))
+    assert f"{said}, which are powers of ten." in powers
+    assert f"{said}." in words(drawn({"a": parts(curvature, share, sizes=(0.02, 0.1, 0.3))}))
+    shown = {names.STEP_CHOSEN.column: "true"}
+    assert said not in words(drawn({"a": parts(curvature, share)}, **shown))
+
+
 @pytest.mark.parametrize("measured", [False, True])
 def test_what_is_left_is_by_hand(measured):
     found = layers_from_arrays(parts([5.0, 0.5], [1.0, 3.0], measured=measured))

@@ -4,6 +4,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
+import normbench
 from normbench import costs, names
 from normbench.datasets.bundled import iris
 from normbench.engine.settings import Settings
@@ -156,3 +157,38 @@ def test_an_image_keeps_its_scale_in_the_report():
     short = inline.element(svg, "p-")
     assert "matrix(0.570333 0 0 0.253194 59.8 102.7)" in short
     assert 'x="1.23"' in short
+
+
+def test_the_points_of_a_sphered_scheme_are_not_drawn_as_pixels():
+    """Of a recorded comparison: each picture is a point, or a coordinate for each pixel."""
+    rng = np.random.default_rng(0)
+    x = rng.random((40, 16)) @ rng.random((16, 16))
+    schemes = ["standard", "pca", "pca_sphere", "zca_sphere"]
+    found = normbench.compare(
+        x, np.arange(40) % 2, "softmax", schemes, [0.1], 2, record=["components"]
+    )
+    figure = drawing.figure(found.sweep, found.sweep.experiments[0], "components")
+    titles = [axis.get_title() for axis in figure.axes]
+    shown = [n for n, title in enumerate(titles) if title]
+    assert [titles[n] for n in shown] == schemes
+    pictures = {}
+    for name, axis in zip(schemes, [axis for axis in figure.axes if not axis.get_title()]):
+        (image,) = axis.images
+        pictures[name] = np.asarray(image.get_array(), dtype=float)
+    side = 4
+    shapes = {name: picture.shape for name, picture in pictures.items()}
+    once, twice = (side, 8 * (side + 1) - 1), (2 * side + 1, 8 * (side + 1) - 1)
+    assert shapes == {"standard": twice, "pca": once, "pca_sphere": once, "zca_sphere": twice}
+    # The points themselves: the same under every scheme, in the order of the pixels.
+    points = x[:8].reshape(8, side, side)
+    low, high = (edge(axis=(1, 2), keepdims=True) for edge in (points.min, points.max))
+    stretched = 2 * (points - low) / (high - low) - 1
+    for picture in pictures.values():
+        own = np.stack(
+            [picture[:side, n : n + side] for n in range(0, 8 * (side + 1) - 1, side + 1)]
+        )
+        np.testing.assert_allclose(own, stretched, atol=1e-5)  # float32; measured 4e-7
+    # Below them each pixel standardized.
+    below = ((x - x.mean(axis=0)) / x.std(axis=0))[0].reshape(side, side)
+    below = 2 * (below - below.min()) / np.ptp(below) - 1
+    np.testing.assert_allclose(pictures["standard"][side + 1 :, :side], below, atol=1e-5)

@@ -114,6 +114,11 @@ def test_above_40_step_sizes_a_mark_stands_for_all_neighbours_of_one_verdict(cou
 
 def test_a_label_has_a_step_size_of_two_digits():
     assert style.step_text("8.11131e-06") == ", step 8.1e-06"
+    assert [style.step_text(size) for size in ("100", "10000", "0.0001")] == [
+        ", step 100",
+        ", step 10000",
+        ", step 0.0001",
+    ]
     assert [style.step_text(size) for size in ("10", "0.001", None)] == [
         ", step 10",
         ", step 0.001",
@@ -312,3 +317,27 @@ def test_schemes_are_equal_however_rounding_ends_them():
     )
     rows = pd.DataFrame([scheme("a"), scheme("b")])
     assert len(phase_diagram.group_equal_schemes(steps, rows)) == 1
+
+
+def test_a_run_that_diverged_has_no_height_of_a_cost():
+    """Its mark stood as high as the largest cost, as if it ended there."""
+    steps = pd.concat(
+        [table("a", ["diverged"] * 4, [1e300] * 4), table("b", ["converged"] * 4, [0.9] * 4)]
+    )
+    figure = step_sizes.draw(steps, pd.DataFrame([scheme("a", best=None), scheme("b")]), "")
+    (crosses,) = marked(figure.axes[0], "diverged")
+    top = figure.axes[0].get_ylim()[1]
+    assert (crosses.get_ydata() > 0.9).all()
+    assert (crosses.get_ydata() < top).all()
+    # As far from the largest cost as half of the room above it.
+    assert crosses.get_ydata()[0] == pytest.approx((0.9 * top) ** 0.5)
+
+
+@pytest.mark.parametrize("count", [10, 200])
+def test_marks_of_many_step_sizes_do_not_hide_each_other(count):
+    sizes = np.geomspace(1e-7, 1e2, count)
+    steps = pd.DataFrame({"label": "a", "verdict": "converged", step_sizes.STEP_SIZE: sizes})
+    steps[step_sizes.FINAL_COST] = np.linspace(1.0, 0.1, count)
+    (axis,) = step_sizes.draw(steps, pd.DataFrame([scheme("a", best=None)]), "").axes
+    (marks,) = marked(axis, "converged")
+    assert marks.get_markersize() == pytest.approx(6 if count == 10 else 1.2)

@@ -14,7 +14,7 @@ from normbench.recording.store import records
 from normbench.recording.store.connection import Store
 from normbench.recording.store.writer import Writer
 from normbench.results.compare import comparisons, heldout
-from normbench.results.figures import NAMES
+from normbench.results.figures import NAMES, PHOTOGRAPHIC_FIGURES
 from normbench.results.report import captions
 from normbench.results.report import page as report
 from normbench.results.report.terminal import present
@@ -138,7 +138,7 @@ def test_theory_is_three_short_sentences_a_scheme(page, three):
 def test_photographs_are_not_inverted_in_the_dark(page):
     looks = [card["class"] for card in page.all("div") if card.get("class", "").startswith("card")]
     assert set(looks) == {"card plot"}
-    assert {"components", "reconstruction"} <= set(report.PHOTOGRAPHIC_FIGURES) <= set(NAMES)
+    assert {"components", "reconstruction"} <= set(PHOTOGRAPHIC_FIGURES) <= set(NAMES)
 
 
 def test_pairs_on_test_points_say_what_their_conclusions_are_about():
