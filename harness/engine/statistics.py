@@ -26,9 +26,18 @@ FITTED, BATCH, RUNNING, WINDOW = SCHEME_STATISTICS
 
 
 def check_statistics(kind: str, x: Rows, fold: bool, l2_in: str, fit_on: str) -> None:
-    """Raise `UserError` where moving statistics do not fit the points, the penalty or `fit_on`.
+    """Check moving statistics of a scheme against the points, the penalty and `fit_on`.
 
-    l2_in: the weights that a penalty is on; empty without one.
+    Args:
+        kind: One of `SCHEME_STATISTICS`; `fitted` always passes.
+        x: The training points (P, N).
+        fold: Whether the scheme is folded into the weights.
+        l2_in: The weights that a penalty is on; empty without one.
+        fit_on: The points that schemes are fitted on, `train` or `all`.
+
+    Raises:
+        UserError: The points are sparse or on disk, or one of the others needs the same scheme at
+            every step.
     """
     if kind == FITTED:
         return
@@ -109,7 +118,19 @@ class Statistics:
         return None if self.kind == BATCH else self.scheme_of(max(updates - 1, 0))
 
     def transform(self, scheme: Any, x: Array) -> Array:
-        """Return points `(p, N)` under one of the schemes."""
+        """Return points under one of the schemes.
+
+        Args:
+            scheme: Fitted, see `scheme_of`.
+            x: Points before the scheme (p, N).
+
+        Returns:
+            Points (p, M).
+
+        Raises:
+            UserError: The scheme fails on these points, or gives another number of features than on
+                all points.
+        """
         z: Array = self._checked(lambda: transform_points(scheme, x, self.dtype))
         if z.shape[1] != self.features:
             raise UserError(

@@ -18,7 +18,18 @@ REMEDIES = {
 
 
 def check_cost(cost: Any, name: str, task: str, classes: int, shape: tuple[int, int]) -> None:
-    """Raise `UserError` where a cost does not fit the targets of a data set of points (P, N)."""
+    """Check that a cost fits the targets of a data set.
+
+    Args:
+        cost: The cost, with its declared tasks.
+        name: Of the data set, for the message.
+        task: Of the data set.
+        classes: The number of classes; 0 for real targets.
+        shape: Of the points, (P, N): a file with one point per column is suspected where P < N.
+
+    Raises:
+        UserError: The cost is for other targets.
+    """
     tasks = traits(cost).tasks
     if task in tasks:
         return
@@ -51,7 +62,15 @@ def check_curvature(cost: Any) -> None:
 
 
 def scores_of(traits: Traits, classes: int) -> int:
-    """Return the number C of scores a point that a cost takes; classes: 0 for real targets."""
+    """Return the number C of scores of a point that a cost takes.
+
+    Args:
+        traits: Those that the cost declares.
+        classes: The number of classes; 0 for real targets.
+
+    Returns:
+        `classes`, where the cost takes a score for each of them; otherwise 1.
+    """
     per_class = traits.score_per_class
     if classes and (per_class or (per_class is None and classes > 2)):
         return classes
@@ -59,9 +78,16 @@ def scores_of(traits: Traits, classes: int) -> int:
 
 
 def encoded(y: Array, scores: int, classes: int, dtype: Any) -> Array:
-    """Return targets (P,) as costs take them.
+    """Return targets as costs take them.
 
-    Real numbers; class indices where each class has a score, else -1 and +1.
+    Args:
+        y: Class indices, or real targets, (P,).
+        scores: The number of scores of a point C.
+        classes: The number of classes; 0 for real targets.
+        dtype: The type of the points.
+
+    Returns:
+        (P,): real numbers; class indices where each class has a score; otherwise -1 and +1.
     """
     if not classes:
         return y.astype(dtype)

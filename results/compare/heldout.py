@@ -251,7 +251,16 @@ def predictions_text(splits: pd.DataFrame, schemes: Sequence[str], extra_digits:
 
 
 def best_and_faster(splits: pd.DataFrame, fastest_schemes: Sequence[str]) -> str:
-    """Return the sentence that the fastest schemes, and no others, predict best; or nothing."""
+    """Return the sentence that the fastest schemes, and no others, predict best.
+
+    Args:
+        splits: One row for each scheme and split, with the errors on held-out points.
+        fastest_schemes: The labels of the fastest schemes.
+
+    Returns:
+        The sentence, with a doubt where the splits are too few; empty where it does not hold, or
+        holds of all schemes.
+    """
     best = best_predictors(splits)
     if set(fastest_schemes) != set(best) or set(best) == set(splits["scheme"]):
         return ""
@@ -262,7 +271,16 @@ def best_and_faster(splits: pd.DataFrame, fastest_schemes: Sequence[str]) -> str
 
 
 def worse_though_faster(splits: pd.DataFrame, fastest_schemes: Sequence[str]) -> str:
-    """Return the sentence that the fastest schemes predict worse than others; empty otherwise."""
+    """Return the sentence that the fastest schemes predict worse than others.
+
+    Args:
+        splits: One row for each scheme and split, with the errors on held-out points.
+        fastest_schemes: The labels of the fastest schemes.
+
+    Returns:
+        The sentence, with as many digits as tell the errors apart; empty where one of them predicts
+        best, or none was tested.
+    """
     best = best_predictors(splits)
     tested_schemes = [name for name in fastest_schemes if name in set(splits["scheme"])]
     if not tested_schemes or set(tested_schemes) & set(best):

@@ -275,7 +275,16 @@ def _metric_values(row: Mapping[Any, Any], metrics: Sequence[names.Metric]) -> d
 
 
 def equal_results(first: Mapping[str, float], second: Mapping[str, float]) -> bool:
-    """Return whether the results of two jobs are equal up to rounding; empty results never are."""
+    """Return whether the results of two jobs are equal up to rounding.
+
+    Args:
+        first: Numbers by name.
+        second: Numbers by name.
+
+    Returns:
+        Whether names and numbers agree, these to `RESULT_TOLERANCE`, relative; empty results never
+        do.
+    """
     return (
         bool(first)
         and first.keys() == second.keys()

@@ -337,7 +337,15 @@ def start_excess(scheme: Mapping[Any, Any]) -> float:
 
 
 def excess_shown(run: Mapping[Any, Any], scheme: Mapping[Any, Any]) -> float | None:
-    """Return `excess_left` as a table shows it: at least 0, and None where it is not finite."""
+    """Return the excess that a run leaves, as a table shows it; see `excess_left`.
+
+    Args:
+        run: The row of a scheme's run or of a step's.
+        scheme: The row of its scheme.
+
+    Returns:
+        At least 0; None where it is not finite.
+    """
     remaining_excess = excess_left(run, scheme)
     return max(remaining_excess, 0.0) if np.isfinite(remaining_excess) else None
 

@@ -161,6 +161,16 @@ class Database:
         """Return the runs that match a filter, the latest first.
 
         MLflow's client answers a filter that this class does not understand.
+
+        Args:
+            experiment_ids: Of the experiments to search.
+            filter_string: In the language of MLflow's search; empty for all runs.
+            max_results: The largest number of runs of a page.
+            page_token: The token of the page before; None for the first page.
+            **options: Other arguments of MLflow's method.
+
+        Returns:
+            A list of runs, with the token of the next page where there are more.
         """
         terms = _terms(filter_string)
         if terms is None or options:
@@ -241,7 +251,15 @@ class Database:
             yield run_id, key, Dataset(*columns), [] if name is None else [Param(name, text)]
 
     def get_metric_history(self, run_id: str, key: str) -> list[Metric]:
-        """Return all points of a run's metric; empty where the run has no such metric."""
+        """Return all points of a run's metric.
+
+        Args:
+            run_id: The id of the run.
+            key: Of the metric.
+
+        Returns:
+            The points by time, step and value; empty where the run has no such metric.
+        """
         query = (
             "select value, timestamp, step, is_nan from metrics where run_uuid = ? and key = ? "
             "order by timestamp, step, value"
@@ -256,14 +274,31 @@ class Database:
         return local_artifacts.folder(self.get_run(run_id).info.artifact_uri)
 
     def download_artifacts(self, run_id: str, path: str, dst_path: str | None = None) -> str:
-        """Return the path of an artifact, which is downloaded if it is not on this machine."""
+        """Return the path of an artifact, which is downloaded if it is not on this machine.
+
+        Args:
+            run_id: The id of the run.
+            path: Of the artifact.
+            dst_path: The folder that a download goes to; None for a new one.
+
+        Returns:
+            The path of the file.
+        """
         folder = self._folder(run_id)
         if folder is None:
             return str(self._mlflow.download_artifacts(run_id, path, dst_path))
         return str(local_artifacts.find(folder, path))
 
     def list_artifacts(self, run_id: str, path: str | None = None) -> Any:
-        """Return the files and folders in a folder of a run's artifacts."""
+        """Return the files and folders in a folder of a run's artifacts.
+
+        Args:
+            run_id: The id of the run.
+            path: Of the folder; None for the topmost.
+
+        Returns:
+            Entries with a path, and whether it is a folder, as MLflow's client returns them.
+        """
         folder = self._folder(run_id)
         if folder is None:
             return self._mlflow.list_artifacts(run_id, path)

@@ -94,7 +94,15 @@ def left_out(run_id: str, trouble: str) -> str:
 
 
 def is_named(run_id: str, notes: Sequence[str]) -> bool:
-    """Return whether one of some sentences from `left_out` names a run."""
+    """Return whether one of some sentences from `left_out` names a run.
+
+    Args:
+        run_id: The id of the run.
+        notes: The sentences.
+
+    Returns:
+        Whether the run was left out.
+    """
     return any(note.startswith(_run_left_out(run_id)) for note in notes)
 
 

@@ -133,7 +133,15 @@ class Sweep:
         return replace(self, runs=self.runs[in_scheme | (self.runs["role"] == names.SWEEP)])
 
     def has_tag(self, experiment: str, tag: str) -> bool:
-        """Return whether an experiment has a tag, such as that of a saved view."""
+        """Return whether an experiment has a tag, such as that of a saved view.
+
+        Args:
+            experiment: The name of the experiment.
+            tag: The key of the tag.
+
+        Returns:
+            False also where there is no such experiment.
+        """
         recorded = self._client.get_experiment_by_name(experiment)
         return recorded is not None and tag in recorded.tags
 
@@ -162,7 +170,15 @@ class Sweep:
         )
 
     def series(self, run_id: str, metric: str) -> dict[int, float]:
-        """Return a metric's values by step; empty where the run has no metric of that name."""
+        """Return a metric's values by step.
+
+        Args:
+            run_id: The id of the run.
+            metric: The key of the metric.
+
+        Returns:
+            Values by step; empty where the run has no metric of that name.
+        """
         points = self._client.get_metric_history(run_id, metric)
         return {point.step: point.value for point in points}
 
@@ -334,12 +350,30 @@ def query(store: str, where: str) -> Sweep:
 
 
 def held(client: Any, sweep_runs: Sequence[Any], store: str, sweep_id: str) -> Sweep:
-    """Return a sweep whose runs are held in memory by a client that answers like MLflow's."""
+    """Return a sweep whose runs are held in memory.
+
+    Args:
+        client: Answers like MLflow's client.
+        sweep_runs: The runs of the sweep, of its schemes and of their steps.
+        store: What the sweep names as its store.
+        sweep_id: The id of the sweep.
+
+    Returns:
+        The sweep; it asks the client for histories and arrays.
+    """
     return replace(_sweep_of(client, sweep_runs, store, sweep_id), client=client)
 
 
 def scheme(store: str, run_id: str) -> Sweep:
-    """Load one scheme run and its step runs, by the id of the scheme's run."""
+    """Load one scheme run and its step runs.
+
+    Args:
+        store: The URI of the store.
+        run_id: The id of the scheme's run.
+
+    Returns:
+        A sweep of that scheme alone.
+    """
     client = connect(store)
     runs = [client.get_run(run_id), *search(client, names.PARENT.equals(run_id))]
     return _sweep_of(client, runs, absolute(store))

@@ -142,7 +142,13 @@ class JobSpec:
         return {name: every[name] for name, row in rows.items() if row and row.recorded}
 
     def settle(self, params: dict[str, Any], tags: dict[str, str], built_job: "Job") -> None:
-        """Add to parameters and tags what a built job determines: its start, and its identity."""
+        """Add to parameters and tags what a built job determines: its start, and its identity.
+
+        Args:
+            params: The parameters of the job, changed in place.
+            tags: The tags of the job, changed in place.
+            built_job: The job, whose components are part of its fingerprint.
+        """
         if self.plain["start"] is None:
             params["start"] = built_job.settings.start
             if built_job.settings.start == "normal" and built_job.model is None:
@@ -236,9 +242,16 @@ def _mistake(plain: Mapping[str, Any], changes: Mapping[str, Any]) -> UserError 
 
 
 def replace_settings(plain: Mapping[str, Any], changes: Mapping[str, Any]) -> dict[str, Any]:
-    """Return plain settings in which some have another value, each by its key: `cost.l2`.
+    """Return plain settings in which some have another value.
 
     Unchanged sections are shared with the given settings: nothing changes either of them later.
+
+    Args:
+        plain: Nested settings.
+        changes: The new values by their keys, such as `cost.l2`.
+
+    Returns:
+        The changed settings; the given ones stay as they are.
     """
     changed = dict(plain)
     for key, value in changes.items():

@@ -50,9 +50,14 @@ def refuse_mistyped(arguments: Sequence[str]) -> None:
 
 
 def suggest_setting(flag: str, value: str | None) -> str:
-    """Return the setting to type instead of a flag, as in `--dataset iris`, or an empty text.
+    """Return a hint at the setting to type instead of a flag, as for `--dataset iris`.
 
-    value: what follows the flag, None for nothing.
+    Args:
+        flag: The flag, with its dashes.
+        value: The word after the flag; None for nothing.
+
+    Returns:
+        A clause for an error's message; empty where no setting has a similar name.
     """
     bare = flag.lstrip("-").replace("-", "_")
     name = bare if bare in (*settings.ROWS, "experiment") else _find_setting(bare)

@@ -23,7 +23,16 @@ FITTED = (FunctionTransformer, MaxAbsScaler, RobustScaler, StandardScaler)
 
 
 def check_sparse(scheme: Any, x: Rows, fold: bool) -> None:
-    """Raise `UserError` for a scheme that would fill sparse points x (P, N)."""
+    """Check that a scheme keeps the zeros of sparse points.
+
+    Args:
+        scheme: The normalizer, not fitted.
+        x: Points (P, N); points that are not sparse always pass.
+        fold: Whether a centre may go to the bias of the weights.
+
+    Raises:
+        UserError: The scheme would fill the points, or cannot be fitted on them.
+    """
     if find_sparse(x) is None:
         return
     name, traits = type(scheme).__name__, find_affine_traits(scheme)
@@ -48,7 +57,18 @@ def check_sparse(scheme: Any, x: Rows, fold: bool) -> None:
 def normalize_sparse(
     scheme: Any, x: SparsePoints, x_test: Rows, dtype: Any, decompositions: Decompositions
 ) -> tuple[Under, Any]:
-    """Fit a scheme on sparse points; return them, and x_test (Q, N), `Under` it."""
+    """Fit a scheme on sparse points; return them, and test points, `Under` it.
+
+    Args:
+        scheme: One that `check_sparse` lets pass; it is fitted in place.
+        x: Sparse training points (P, N).
+        x_test: Test points (Q, N); Q = 0 without any.
+        dtype: The type of the transformed points.
+        decompositions: Of x, which other schemes share.
+
+    Returns:
+        Points (P, N) and (Q, N); without test points an empty array for the second.
+    """
     _fit(scheme, x)
     affine = find_affine_map(scheme)
     assert affine is not None

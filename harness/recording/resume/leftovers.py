@@ -80,7 +80,15 @@ def lock(folder: Path, create: bool = False) -> IO[str]:
 
 
 def is_held(file: IO[str], folder: Path) -> bool:
-    """Return whether an open lock file is still that of its folder."""
+    """Return whether an open lock file is still that of its folder.
+
+    Args:
+        file: The open lock file.
+        folder: The folder, which another process may have deleted or made anew.
+
+    Returns:
+        False where the folder has no lock file, or another one.
+    """
     try:
         return os.path.samestat(os.fstat(file.fileno()), os.lstat(folder / owner.LOCK))
     except OSError:
