@@ -180,12 +180,15 @@ class _ProblemObjective:
     memory: Workspace
 
     def costs(self, weights: Array) -> NDArray[np.float64]:
+        """Return the costs `(R,)` at weights `(R, *shape)`."""
         return self.problem.evaluate(weights, False, self.memory).costs
 
     def gradient(self, weights: Array) -> Array:
+        """Return the gradient `(R, *shape)` at weights of that shape, in memory of its own."""
         gradient_of_cost = self.problem.evaluate(weights, True, self.memory).gradient
         assert gradient_of_cost is not None
         return gradient_of_cost.copy()
 
     def hessian(self, weights: Array) -> Array:
+        """Return the Hessians `(R, D, D)` at weights `(R, *shape)`, D numbers each."""
         return np.array([self.problem.hessian(run_weights).matrix() for run_weights in weights])

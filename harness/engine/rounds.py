@@ -291,12 +291,15 @@ class _RoundFile:
         self.spent = self.inner.spent
 
     def due(self) -> bool:
+        """Return whether the job's checkpoint is due."""
         return self.inner.due()
 
     def save(self, arrays: Mapping[str, Array]) -> None:
+        """Save the arrays of the current round beside the finished rounds."""
         self.inner.save({**self.rounds.to_arrays(), **arrays})
 
     def resume(self, read: Callable[[Mapping[str, Array]], T]) -> T | None:
+        """Return the saved state of this round; None where the checkpoint holds another round."""
         saved_arrays = self.rounds.saved_arrays
         if (
             not saved_arrays

@@ -65,10 +65,12 @@ class FeatureSelection:
 
 
 def _has_inverse(scheme: "OnColumns") -> bool:
+    """Return whether the scheme on the selected features can be inverted."""
     return hasattr(scheme.scheme, "inverse_transform")
 
 
 def _is_affine(scheme: "OnColumns") -> bool:
+    """Return whether the scheme on the selected features is known to be affine."""
     return find_affine_traits(scheme.scheme) is not None
 
 

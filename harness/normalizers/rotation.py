@@ -85,6 +85,7 @@ class RandomRotation(Scheme):
         return self.matrix_, np.zeros(len(self.matrix_))
 
     def _validate_params(self) -> None:
+        """Raise ValueError unless the seed is a whole number, 0 or more."""
         wrong = isinstance(self.seed, bool) or not isinstance(self.seed, (int, np.integer))
         if wrong or self.seed < 0:
             raise ValueError(f"seed={self.seed!r} must be a whole number, 0 or more")

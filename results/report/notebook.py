@@ -46,6 +46,7 @@ class Table(pd.DataFrame):  # type: ignore[misc]
         return str(self.to_string())
 
     def _repr_html_(self) -> str:
+        """Return the table in HTML, which a notebook shows."""
         return str(self.to_html())
 
 

@@ -111,6 +111,7 @@ class Database:
 
     @cached_property
     def _mlflow(self) -> Any:
+        """MLflow's own client, which is loaded for what this class does not answer."""
         return mlflows_own.make_client(self._uri)
 
     def close(self) -> None:
@@ -118,6 +119,7 @@ class Database:
         self._connection.close()
 
     def _rows(self, query: str, values: Sequence[Any] = ()) -> list[Any]:
+        """Return all rows of a query, one thread at a time."""
         with self._lock:
             return self._connection.execute(query, values).fetchall()
 
@@ -140,6 +142,7 @@ class Database:
         return next(iter(self._experiments("where name = ?", [name])), None)
 
     def _experiments(self, clauses: str, values: Sequence[Any] = ()) -> list[Experiment]:
+        """Return the experiments that SQL clauses select, with their tags."""
         columns = "experiment_id, name, artifact_location, lifecycle_stage"
         rows = self._rows(f"select {columns} from experiments {clauses}", values)
         tags: dict[Any, dict[str, str]] = {row[0]: {} for row in rows}
@@ -205,6 +208,7 @@ class Database:
         return runs[0]
 
     def _runs(self, condition: str, values: Sequence[Any]) -> list[Run]:
+        """Return the runs that an SQL condition selects, with their tags, metrics and the rest."""
         columns = (
             "run_uuid, name, user_id, status, start_time, end_time, lifecycle_stage, artifact_uri, "
             "experiment_id"

@@ -147,6 +147,7 @@ class Sweep:
 
     @cached_property
     def _client(self) -> Any:
+        """The client that histories and arrays are read from: the given one, or the store's."""
         return self.client or connect(self.store)
 
     def histories(self, runs: pd.DataFrame, metrics: Sequence[str] = HISTORY_KEYS) -> pd.DataFrame:

@@ -168,6 +168,7 @@ class JobSpec:
 
     @cached_property
     def _store(self) -> Store:
+        """The store that the settings name."""
         tracking = self.plain["tracking"]
         return Store.at(tracking["uri"], tracking["artifacts"], Path.cwd())
 
@@ -372,6 +373,7 @@ def _load(choice_json: str, packages: str) -> Dataset | ValueError:
 
 @lru_cache(maxsize=4)
 def _open(store: Store) -> Writer:
+    """Return a writer to a store; later jobs of the process get the same one."""
     return Writer(store)
 
 

@@ -181,6 +181,7 @@ class Progress:
             self.bar.update(self.bar.task_ids[0], **fields)
 
     def _say(self, text: str) -> None:
+        """Print a line about the job to the error output."""
         line = f"{self.title}: {text}"
         if self.bar is None:
             print(line, file=sys.stderr, flush=True)
