@@ -26,8 +26,12 @@ from normbench.datasets.values import (
 
 NAMED_STARTS = ("zeros", "normal", "same_function")
 RANDOM_STARTS = NAMED_STARTS[1:]  # starts that a seed draws, so that there can be several
-SCHEME_STATISTICS = ("fitted", "batch", "running", "window")
-BATCH_ORDERS = ("shuffled", "once", "cyclic", "replacement")
+# The points that the statistics of a scheme are of, at a step.
+FITTED, BATCH_STATISTICS, RUNNING_STATISTICS = "fitted", "batch", "running"
+WINDOW_STATISTICS = "window"
+SCHEME_STATISTICS = (FITTED, BATCH_STATISTICS, RUNNING_STATISTICS, WINDOW_STATISTICS)
+SHUFFLED, ONCE, CYCLIC, REPLACEMENT = "shuffled", "once", "cyclic", "replacement"
+BATCH_ORDERS = (SHUFFLED, ONCE, CYCLIC, REPLACEMENT)
 MAX_STEP_SIZES = 1000
 # The parts of the identity of a job: its descent, its requested measures, its rules of judging.
 DESCENT_PART, REQUEST_PART, JUDGING_PART = "descent", "asked", "judged"
@@ -339,7 +343,7 @@ def _is_full_batch(params: Mapping[str, Any]) -> bool:
 
 def _has_moving_statistics(params: Mapping[str, Any]) -> bool:
     """Return whether a scheme learns from other points at each step."""
-    return params.get("normalizer.statistics", SCHEME_STATISTICS[0]) != SCHEME_STATISTICS[0]
+    return params.get("normalizer.statistics", FITTED) != FITTED
 
 
 def _draws_batches(params: Mapping[str, Any]) -> bool:
@@ -429,7 +433,7 @@ TABLE = (
     Setting(
         "batch_order",
         Role.DESCENT,
-        BATCH_ORDERS[0],
+        SHUFFLED,
         "shuffled (anew for each pass), once, cyclic (the points' own order), or replacement "
         "(drawn with replacement)",
         partial(check_choice, choices=BATCH_ORDERS),
@@ -678,7 +682,7 @@ TABLE = (
     Setting(
         "normalizer.statistics",
         Role.SCHEME,
-        SCHEME_STATISTICS[0],
+        FITTED,
         "the points that a scheme learns from: fitted (all), batch (those of the step), running "
         "(those seen so far) or window (the last normalizer.window)",
         partial(check_choice, choices=SCHEME_STATISTICS),

@@ -10,9 +10,9 @@ from numpy.typing import NDArray
 from normbench.datasets.values import UserError
 from normbench.engine.settings import Settings
 from normbench.optimizers import Optimizer
-from normbench.settings import BATCH_ORDERS
+from normbench.settings import CYCLIC as CYCLIC
+from normbench.settings import ONCE, REPLACEMENT, SHUFFLED
 
-SHUFFLED, ONCE, CYCLIC, REPLACEMENT = BATCH_ORDERS
 Indices = NDArray[np.intp]
 
 
@@ -105,7 +105,7 @@ def draw_order(count: int, order: str, seed: int, *numbers: int) -> Indices:
 
     Args:
         count: The number of points, or of blocks.
-        order: One of `BATCH_ORDERS`.
+        order: One of `settings.BATCH_ORDERS`.
         seed: Of the order.
         *numbers: The number of the pass and, where points are read by blocks, one more than the
             number of the block.

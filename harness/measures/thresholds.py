@@ -1,7 +1,7 @@
 """The largest curvature L and the threshold `2/L`, as theory predicts them before the descent."""
 
 from normbench import names
-from normbench.engine.statistics import RUNNING, WINDOW
+from normbench.engine.statistics import RUNNING_STATISTICS, WINDOW_STATISTICS
 from normbench.measures.contract import Findings, FinishedJob, Measure
 from normbench.theory.spectra import effective_rank, step_threshold
 
@@ -59,7 +59,7 @@ def take(job: FinishedJob) -> Findings:
     if job.judged_descent.train.order:  # empty where every update sees all points
         notes.append(BATCHES)
         statistics = job.judged_descent.settings.statistics
-        if statistics in (RUNNING, WINDOW):
+        if statistics in (RUNNING_STATISTICS, WINDOW_STATISTICS):
             notes.append(MOVING.format(statistics=statistics))
         tags[names.BATCHED.key] = str(job.judged_descent.optimizer.plain).lower()
     return Findings(metrics, tags, notes=tuple(notes))

@@ -18,11 +18,10 @@ from normbench.results.store.rows import as_rows
 from normbench.results.store.run_labels import as_set
 from normbench.results.store.runs import Sweep
 from normbench.results.words.sentences import make_sentence
-from normbench.settings import BATCH_ORDERS, SEEDS, Role, has_role, makes_problem
+from normbench.settings import CYCLIC, SEEDS, Role, has_role, makes_problem
 
 VALUE_PER_SCHEME = "each scheme's own"
 BATCH_SEED, ORDER = names.setting("batch_seed"), names.setting("batch_order")
-CYCLIC = BATCH_ORDERS[2]
 HYDRA_RANGE = re.compile(
     r"range\((?:start=)?(-?\d+)(?:,(?:stop=)?(-?\d+))?(?:,(?:step=)?(-?[1-9]\d*))?\)"
 )

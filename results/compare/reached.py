@@ -20,7 +20,7 @@ REACHED_VALUES = ["step", "value", "excess", "least", "finer", "end"]
 REACHED_COLUMNS = [*problems.SCHEME_COLUMNS, "split", *REACHED_VALUES]
 # In the column `setting`: what says how steps see the points, and changes no cost.
 SETTINGS_OF_ORDER = r"(?:^|, )(?:batch|batch_order|records_per_pass)=[^,]*"
-FEWEST_SIZES = 3  # step sizes of a grid that has ends: of fewer, each would be one
+FEWEST_STEP_SIZES = 3  # step sizes of a grid that has ends: of fewer, each would be one
 # The end of the grid at which a scheme's best step size is; ABOVE: the whole grid is above 2/L.
 LOW, HIGH, ABOVE = "low", "high", "above"
 
@@ -116,7 +116,7 @@ def _lowest_step_size(scheme: Mapping[Any, Any]) -> float:
 
 def _grid_end(scheme: Mapping[Any, Any], sizes: Sequence[float], best: float, finer: bool) -> str:
     """Return at which end of the grid the best step size is, as the column `end` of `reached`."""
-    if len(sizes) < FEWEST_SIZES:
+    if len(sizes) < FEWEST_STEP_SIZES:
         return ""
     threshold = scheme.get(names.THRESHOLD.column)
     if threshold is not None and threshold < min(sizes):

@@ -27,7 +27,7 @@ MAX_VALUE_LENGTH = 30  # characters of a value in a message
 MAX_ITERATION = 1 << 40  # beyond any real iteration
 MAX_NAMED_RUNS = 5  # unreadable runs that are named one by one
 ROLES = (names.SWEEP, names.SCHEME, names.STEP)
-ITERATIONS = "iterations"
+ITERATIONS_PARAMETER = "iterations"
 JOB_METRICS = (names.FIT_SECONDS, names.DESCENT_SECONDS, names.THEORY_SECONDS, names.STEPS_TRIED)
 
 
@@ -236,8 +236,8 @@ def _troubles_of_job(
         return
     for key in (metric.key for metric in JOB_METRICS if metric.key not in metrics):
         yield f"it has no metric {key}"
-    if ITERATIONS not in params:
-        yield f"it has no parameter {ITERATIONS}"
+    if ITERATIONS_PARAMETER not in params:
+        yield f"it has no parameter {ITERATIONS_PARAMETER}"
     for key, text in params.items():
         check = _check_of(key)
         if check and not _holds(check, key, text):

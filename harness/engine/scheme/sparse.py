@@ -19,7 +19,7 @@ from normbench.normalizers.affine import find_affine_map, find_affine_traits
 from normbench.normalizers.decomposition import Decompositions, Surrogate
 
 KEEP_ZEROS = "identity, maxabs or unit_variance"
-FITTED = (FunctionTransformer, MaxAbsScaler, RobustScaler, StandardScaler)
+SPARSE_SCHEMES = (FunctionTransformer, MaxAbsScaler, RobustScaler, StandardScaler)
 
 
 def check_sparse(scheme: Any, x: Rows, fold: bool) -> None:
@@ -37,7 +37,7 @@ def check_sparse(scheme: Any, x: Rows, fold: bool) -> None:
         return
     name, traits = type(scheme).__name__, find_affine_traits(scheme)
     folds = f"standard with {spell_setting('fold', True)}"
-    if traits is None or traits.rotates or type(scheme) not in FITTED:
+    if traits is None or traits.rotates or type(scheme) not in SPARSE_SCHEMES:
         raise UserError(
             f"normalizer {name}: would fill sparse points, or cannot be fitted on them; choose "
             f"{KEEP_ZEROS}, or {folds}"
@@ -88,7 +88,7 @@ def normalize_sparse(
 
 
 def _fit(scheme: Any, x: SparsePoints) -> None:
-    """Fit a scheme of `FITTED` in float64; one that centres gets its mean beside the rest."""
+    """Fit one of `SPARSE_SCHEMES` in float64; one that centres gets its mean beside the rest."""
     csr = x.astype(np.float64).csr
     if not getattr(scheme, "with_mean", False):
         scheme.fit(csr)

@@ -100,7 +100,7 @@ def threshold_label(schemes: pd.DataFrame, plain_label: str = "2/L, predicted") 
     Returns:
         The given label; with batches, that the threshold is the full batch's.
     """
-    return "the full batch's 2/L" if passes.unit(schemes) is passes.PASSES else plain_label
+    return "the full batch's 2/L" if passes.unit(schemes) is passes.PASS_UNIT else plain_label
 
 
 def iteration_label(schemes: pd.DataFrame) -> str:

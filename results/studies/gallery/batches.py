@@ -229,7 +229,9 @@ def batch_statistics(sweep: Sweep) -> dict[str, float]:
         numbers[f"cost_{scheme}_{batch}"] = float(np.nanmin(descent.costs[:, -1]))
         features = int(descent.job[names.setting("dataset.features")])
         disturbance = number_in(descent.job, names.DISTURBANCE.column)
-        if 16 * batch > int(descent.job[passes.POINTS]):  # so few batches have all points' own
+        if 16 * batch > int(
+            descent.job[passes.TRAIN_POINTS]
+        ):  # so few batches have all points' own
             continue
         if scheme == "zca_sphere" and batch >= 4 * features:
             laws["zca_law"].append(disturbance * 3 * batch / features)

@@ -9,7 +9,7 @@ from normbench.results.compare.reached import first_iteration_below
 from normbench.results.store.runs import Sweep
 
 Array = NDArray[np.float64]
-EPSILON, SCHEME = names.setting("optimizer.epsilon"), names.setting("dataset.target_scheme")
+EPSILON, TARGET_SCHEME = names.setting("optimizer.epsilon"), names.setting("dataset.target_scheme")
 OVER_64 = "{'minmax': {'feature_range': [0.390625, 5.40625]}}"  # of targets from 25 to 346
 
 
@@ -57,7 +57,7 @@ def target_scaling(sweep: Sweep) -> dict[str, float]:
     """
     jobs = sweep.of_role(names.SCHEME).set_index("run_id")
     costs = _costs(sweep, jobs)
-    minima = jobs.groupby(SCHEME)[names.MINIMUM.column].min()
+    minima = jobs.groupby(TARGET_SCHEME)[names.MINIMUM.column].min()
     excesses = {key: cost - minima[key[1]] for key, cost in costs.items()}
     plain = {scheme: excesses["gradient_descent", scheme] for scheme in minima.index}
     shares = {scheme: excess / excess[0] for scheme, excess in plain.items()}
@@ -91,7 +91,7 @@ def _costs(sweep: Sweep, jobs: pd.DataFrame) -> dict[tuple[str, ...], Array]:
     costs: dict[tuple[str, ...], Array] = {}
     for run_id, history in sweep.histories(steps, [names.TRAIN_COST.key]).groupby("run_id"):
         job = jobs.loc[parents[run_id]]
-        key = [job[names.OPTIMIZER.column], job[SCHEME]]
+        key = [job[names.OPTIMIZER.column], job[TARGET_SCHEME]]
         if key[0] == "adam":
             key += [f"{float(history['step_size'].iloc[0]):g}", job[EPSILON]]
         costs[tuple(key)] = history[names.TRAIN_COST.key].to_numpy()
