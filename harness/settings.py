@@ -107,7 +107,7 @@ class Setting:
         return self.recorded and own_part == identity_part and self.used(params)
 
 
-def find(name: str) -> Setting | None:
+def find_setting(name: str) -> Setting | None:
     """Return the row of a setting, or that of the options of its group; None without either."""
     return ROWS.get(name) or ROWS.get(f"{name.partition('.')[0]}.*" if "." in name else "")
 
@@ -130,7 +130,7 @@ def check(name: str, value: Any) -> Any:
     Raises:
         UserError: The setting does not exist, or the value breaks its rule.
     """
-    row = find(name)
+    row = find_setting(name)
     if row is None:
         raise UserError(f"{name}: no such setting; normbench --cfg job lists them")
     return value if row.check is None else row.check(name, value)
@@ -138,13 +138,13 @@ def check(name: str, value: Any) -> Any:
 
 def of_identity(identity_part: str, params: Mapping[str, Any]) -> dict[str, str]:
     """Return the parameters that enter a part of the identity of a job, as texts."""
-    rows = ((key, find(key)) for key in sorted(params))
+    rows = ((key, find_setting(key)) for key in sorted(params))
     return {key: str(params[key]) for key, row in rows if row and row.enters(identity_part, params)}
 
 
 def has_role(name: str, *roles: Role) -> bool:
     """Return whether a setting has one of the roles."""
-    row = find(name)
+    row = find_setting(name)
     return row is not None and row.role in roles
 
 
@@ -153,7 +153,7 @@ def makes_problem(name: str) -> bool:
 
     A parameter that is no setting does, because its role is unknown.
     """
-    row = find(name)
+    row = find_setting(name)
     problem_roles = (Role.PROBLEM, Role.DESCENT, Role.REPETITION)
     return row is None or (row.role in problem_roles and not row.same_problem)
 

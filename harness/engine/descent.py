@@ -177,15 +177,15 @@ class _ProblemObjective:
     """The objective that a step rule may ask, in the descent's workspace."""
 
     problem: Problem
-    memory: Workspace
+    workspace: Workspace
 
     def costs(self, weights: Array) -> NDArray[np.float64]:
         """Return the costs `(R,)` at weights `(R, *shape)`."""
-        return self.problem.evaluate(weights, False, self.memory).costs
+        return self.problem.evaluate(weights, False, self.workspace).costs
 
     def gradient(self, weights: Array) -> Array:
         """Return the gradient `(R, *shape)` at weights of that shape, in memory of its own."""
-        gradient_of_cost = self.problem.evaluate(weights, True, self.memory).gradient
+        gradient_of_cost = self.problem.evaluate(weights, True, self.workspace).gradient
         assert gradient_of_cost is not None
         return gradient_of_cost.copy()
 

@@ -48,7 +48,7 @@ class Minibatch:
             batches: Of these points; their stretch is chosen here.
 
         Returns:
-            The Problem: points in memory are copied about a megabyte at a time, points of a file
+            The Problem. Points in memory are copied about a megabyte at a time, points of a file
             block by block.
         """
         x = inner.points

@@ -359,7 +359,7 @@ def bound_rounding(weights: Array, length: float) -> Array:
         length: Of the points, see `measure_length`.
 
     Returns:
-        A bound for each run `(R,)`: a share of the largest score that such weights could give a
+        A bound for each run `(R,)`, a share of the largest score that such weights could give a
         point.
     """
     share = ZERO_SCORE[weights.dtype.name] * length * weights[0].size ** 0.5

@@ -77,7 +77,7 @@ def scores_of(traits: Traits, classes: int) -> int:
     return 1
 
 
-def encoded(y: Array, scores: int, classes: int, dtype: Any) -> Array:
+def encode_targets(y: Array, scores: int, classes: int, dtype: Any) -> Array:
     """Return targets as costs take them.
 
     Args:
@@ -87,7 +87,7 @@ def encoded(y: Array, scores: int, classes: int, dtype: Any) -> Array:
         dtype: The type of the points.
 
     Returns:
-        (P,): real numbers; class indices where each class has a score; otherwise -1 and +1.
+        Real numbers (P,), or class indices where each class has a score, otherwise -1 and +1.
     """
     if not classes:
         return y.astype(dtype)

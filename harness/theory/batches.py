@@ -29,11 +29,11 @@ MAX_MOMENT_WEIGHTS = 61  # of the exact limit, whose matrix has n (n + 1) / 2 ro
 NEGLIGIBLE_CURVATURE = 1e-12  # of the largest: along such directions nothing moves
 
 
-def knee(largest: float, trace: float) -> float:
+def knee(largest_eigenvalue: float, trace: float) -> float:
     """Return the batch from which larger ones gain little: `mean |x|^2 / lambda_max` of the Gram.
 
     Args:
-        largest: The largest eigenvalue of the Gram matrix, or of a multiple of it.
+        largest_eigenvalue: Of the Gram matrix, or of a multiple of it.
         trace: Of the same matrix: the mean of the squared lengths of `[1 x]`, or its multiple.
 
     Returns:
@@ -42,7 +42,7 @@ def knee(largest: float, trace: float) -> float:
     References:
         Ma, Bassily, Belkin, ICML 2018, see the module.
     """
-    return trace / largest if largest > 0 else float("nan")
+    return trace / largest_eigenvalue if largest_eigenvalue > 0 else float("nan")
 
 
 def approximate_step(lipschitz: float, knee_size: float, batch: int) -> float:
@@ -98,7 +98,7 @@ def mean_square_steps(x: Array, batch: int) -> tuple[float, float]:
 
 
 def noise_floor(
-    step_size: float, noise_variance: float, trace: float, batch: int, largest: float
+    step_size: float, noise_variance: float, trace: float, batch: int, largest_step: float
 ) -> float:
     """Return the excess at which a constant step hovers: draws with replacement.
 
@@ -110,11 +110,11 @@ def noise_floor(
         noise_variance: s^2, of the residuals at the minimum.
         trace: Of the Gram matrix.
         batch: m.
-        largest: a*.
+        largest_step: a*.
 
     Returns:
         In units of the cost; infinite for steps that are not stable.
     """
-    if step_size >= largest:
+    if step_size >= largest_step:
         return float("inf")
-    return step_size * noise_variance * trace / batch / (1 - step_size / largest)
+    return step_size * noise_variance * trace / batch / (1 - step_size / largest_step)

@@ -118,7 +118,7 @@ def judge(
             it, nothing says whether the cost is at rest.
 
     Returns:
-        The first verdict that holds of: diverged, decided by rounding, a tie, converged, cycling,
+        The first verdict that holds, of diverged, decided by rounding, a tie, converged, cycling,
         not converged.
     """
     if diverged:
@@ -131,8 +131,8 @@ def judge(
     ends = ends[~np.isnan(ends)] - minimum
     scale = starting_excess(float(history[0]), minimum, epsilon)
     if scaled and scale > 0 and np.all(ends > rules.diverged * scale):
-        of_start = "excess" if scale == float(history[0]) - minimum else "cost"
-        reason = f"the cost ends at over {rules.diverged:g} times the start's {of_start}"
+        start_quantity = "excess" if scale == float(history[0]) - minimum else "cost"
+        reason = f"the cost ends at over {rules.diverged:g} times the start's {start_quantity}"
         return Judgement(names.DIVERGED, reason)
     if np.any(np.abs(ends - ends[0]) > shadow_tolerance(float(history[0]), minimum, epsilon)):
         reason = "a shadow that starts next to it ends elsewhere"
@@ -179,14 +179,16 @@ def shadow_tolerance(first: float, minimum: float, epsilon: float) -> float:
 def starting_excess(first: float, minimum: float, epsilon: float) -> float:
     """Return the excess of the start's cost, against which costs are compared.
 
+    Where no run goes below the start, and no lower cost is known, the start's own is the lowest
+    that was seen, and its excess is rounding.
+
     Args:
         first: The cost at the start.
         minimum: The least cost that is known.
         epsilon: Machine epsilon of the run's type.
 
     Returns:
-        The excess. The cost itself, where it equals the minimum to rounding: where no run goes
-        below the start, and no lower cost is known, the start's own is the lowest that was seen.
+        The excess; the cost itself, where it equals the minimum to rounding.
     """
     excess = first - minimum
     return excess if excess > ROUNDING_EPSILONS * epsilon * abs(first) else abs(first)

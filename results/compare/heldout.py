@@ -69,24 +69,27 @@ def _by_split(sweep: Sweep) -> pd.DataFrame:
 
 
 def _costs_and_rates(history: pd.DataFrame, scheme: dict[Any, Any]) -> dict[str, float]:
-    """Return `SPLIT_COLUMNS` of one run, from its history by iteration."""
+    """Return `SPLIT_COLUMNS` of one run, from its history by iteration.
+
+    The ratio is that of test points to training points, without noisy copies of these.
+    """
     cost = history[names.TEST_COST.key].dropna()
     columns = {"cost": cost.iloc[-1], "best cost": cost.min(), "start": cost.iloc[0]}
     columns["at"] = float(cost.idxmin())
-    rate_metrics = {
-        "rate": names.TEST_MISCLASSIFICATIONS,
-        "train rate": names.TRAIN_MISCLASSIFICATIONS,
-    }
-    for name, metric in rate_metrics.items():
-        count = scheme.get("test_points" if name == "rate" else "train_points", np.nan)
-        rate = history.get(metric.key, pd.Series(dtype=float)).dropna() / count
+    test_points, train_points = (
+        scheme.get(column, np.nan) for column in ("test_points", "train_points")
+    )
+    for name, metric, point_count in (
+        ("rate", names.TEST_MISCLASSIFICATIONS, test_points),
+        ("train rate", names.TRAIN_MISCLASSIFICATIONS, train_points),
+    ):
+        rate = history.get(metric.key, pd.Series(dtype=float)).dropna() / point_count
         columns[name] = rate.iloc[-1] if len(rate) else np.nan
         columns[f"best {name}"] = rate.min() if len(rate) else np.nan
     augmentation = scheme.get(names.setting("dataset.augment"))
     is_augmented = isinstance(augmentation, str) and augmentation != "None"
     copies = int(scheme[names.setting("dataset.augment_copies")]) if is_augmented else 0
-    points = scheme.get("train_points", np.nan) / (1 + copies)
-    columns["ratio"] = scheme.get("test_points", np.nan) / points
+    columns["ratio"] = test_points / (train_points / (1 + copies))
     return {name: float(columns[name]) for name in SPLIT_COLUMNS}
 
 

@@ -381,6 +381,6 @@ def _idle_seed_counts(sweeps: Sequence[Sweep]) -> dict[str, int]:
 
 
 def _value_count(text: str) -> int:
-    """Return how many values a word of Hydra's gives a seed: `0,1,2` or `range(0,3)`."""
+    """Return how many values an override gives a seed, such as `0,1,2` or `range(0,3)`."""
     bounds = HYDRA_RANGE.fullmatch(text.replace(" ", ""))
     return len(range(*map(int, filter(None, bounds.groups())))) if bounds else text.count(",") + 1

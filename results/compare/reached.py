@@ -431,7 +431,7 @@ def thresholds_that_hold(schemes: pd.DataFrame, of_full_batch: bool = False) -> 
     threshold, plain = names.THRESHOLD.column, names.PLAIN.column
     if plain not in schemes or threshold not in schemes:
         return schemes
-    holds = schemes[plain] != "false"
+    is_plain = schemes[plain] != "false"
     if of_full_batch and names.BATCHED.column in schemes:
-        holds |= schemes[names.BATCHED.column] == "true"
-    return schemes.assign(**{threshold: schemes[threshold].where(holds)})
+        is_plain |= schemes[names.BATCHED.column] == "true"
+    return schemes.assign(**{threshold: schemes[threshold].where(is_plain)})

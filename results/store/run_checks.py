@@ -254,7 +254,7 @@ def _is_size(text: str | None) -> bool:
 
 def _check_of(key: str) -> Callable[[str, Any], Any] | None:
     """Return the check of a setting that is always a number; None for any other."""
-    row = settings.find(key)
+    row = settings.find_setting(key)
     check = row.check if row and row.name == key and type(row.default) in (int, float) else None
     return check if isinstance(check, partial) else None
 

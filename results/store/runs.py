@@ -17,7 +17,7 @@ from normbench.results.store.errors import ResultsError
 from normbench.results.store.filters import remedy
 from normbench.results.store.rows import as_rows
 from normbench.results.store.run_table import tabulate
-from normbench.results.store.stores import absolute, artifact, connect, search
+from normbench.results.store.stores import absolute, artifact, connect, search_runs
 
 HISTORY_KEYS = tuple(metric.key for metric in names.HISTORIES)
 QUARTILE_KEYS = tuple(
@@ -232,7 +232,7 @@ def last_sweep_ids(store: str) -> tuple[str, str]:
     client = connect(store)
     query = f"{names.ROLE.equals(names.SWEEP)} and {HAS_SWEEP_ID}"
     for max_runs in (1, None):  # nearly always the first one has a job
-        sweep_runs = search(client, query, max_runs)
+        sweep_runs = search_runs(client, query, max_runs)
         if not sweep_runs:
             raise ResultsError(f"--store {store}: holds no comparison; run normbench first")
         ids = list(dict.fromkeys(str(run.data.tags[names.SWEEP_ID.key]) for run in sweep_runs))
@@ -247,7 +247,7 @@ def _holds_job(client: Any, sweep_id: str) -> bool:
     job = f"{names.ROLE.equals(names.SCHEME)} and attributes.status != 'RUNNING'"
     job += " and attributes.status != 'KILLED'"
     members = (names.SWEEP_ID.equals(sweep_id), names.membership(sweep_id).exists)
-    return any(search(client, f"{job} and {member}", max_runs=1) for member in members)
+    return any(search_runs(client, f"{job} and {member}", max_runs=1) for member in members)
 
 
 def load(store: str, *sweeps: str) -> Sweep:
@@ -287,7 +287,10 @@ def of_sweep(client: Any, store: str, sweep_id: str) -> list[Any]:
     """
     sweep_runs: list[Any] = []
     if not {"'", "`"} & set(sweep_id):  # a query cannot quote these
-        sweep_runs = [*search(client, names.SWEEP_ID.equals(sweep_id)), *_reused(client, sweep_id)]
+        sweep_runs = [
+            *search_runs(client, names.SWEEP_ID.equals(sweep_id)),
+            *_reused(client, sweep_id),
+        ]
     if not sweep_runs:
         raise ResultsError(
             f"comparison {clean.line(sweep_id)}: is not in {clean.line(store)}; "
@@ -298,13 +301,13 @@ def of_sweep(client: Any, store: str, sweep_id: str) -> list[Any]:
 
 def _reused(client: Any, sweep_id: str) -> list[Any]:
     """Return the scheme runs that a sweep reused from others, and their step runs."""
-    members = search(client, names.membership(sweep_id).exists)
+    members = search_runs(client, names.membership(sweep_id).exists)
     schemes = {
         run.info.run_id: run for run in members if run.data.tags.get(names.SWEEP_ID.key) != sweep_id
     }
     reused_runs = list(schemes.values())
     for other_sweep in sorted({run.data.tags.get(names.SWEEP_ID.key, "") for run in reused_runs}):
-        steps = search(
+        steps = search_runs(
             client, f"{names.ROLE.equals(names.STEP)} and {names.SWEEP_ID.equals(other_sweep)}"
         )
         reused_runs += [run for run in steps if run.data.tags.get(names.PARENT.key) in schemes]
@@ -327,12 +330,12 @@ def query(store: str, where: str) -> Sweep:
     client = connect(store)
     all_schemes = f"{names.ROLE.equals(names.SCHEME)} and {HAS_SWEEP_ID}"
     try:
-        schemes = search(client, f"{all_schemes} and {where}")
+        schemes = search_runs(client, f"{all_schemes} and {where}")
     except ResultsError as error:  # the store cannot be read, or the filter is wrong
         reason = clean.first_line(error.__cause__ or error)
         raise ResultsError(f"--where {where}: {reason}") from error
     if not schemes:
-        recorded_schemes = search(client, all_schemes, max_runs=1000)
+        recorded_schemes = search_runs(client, all_schemes, max_runs=1000)
         suggestion = remedy(
             where, ({"params": run.data.params, "tags": run.data.tags} for run in recorded_schemes)
         )
@@ -343,7 +346,7 @@ def query(store: str, where: str) -> Sweep:
     parents = {run.data.tags.get(names.PARENT.key) for run in schemes}
     runs = list(schemes)
     for sweep_id in sorted({run.data.tags[names.SWEEP_ID.key] for run in schemes}):
-        for run in search(client, names.SWEEP_ID.equals(sweep_id)):
+        for run in search_runs(client, names.SWEEP_ID.equals(sweep_id)):
             is_step = run.data.tags.get(names.PARENT.key) in scheme_ids
             if is_step or run.info.run_id in parents:
                 runs.append(run)
@@ -376,7 +379,7 @@ def scheme(store: str, run_id: str) -> Sweep:
         A sweep of that scheme alone.
     """
     client = connect(store)
-    runs = [client.get_run(run_id), *search(client, names.PARENT.equals(run_id))]
+    runs = [client.get_run(run_id), *search_runs(client, names.PARENT.equals(run_id))]
     return _sweep_of(client, runs, absolute(store))
 
 
@@ -402,7 +405,7 @@ def sweeps(store: str) -> pd.DataFrame:
     """
     client = connect(store)
     experiment_names = {entry.experiment_id: entry.name for entry in client.search_experiments()}
-    sweep_runs = search(client, f"{names.ROLE.equals(names.SWEEP)} and {HAS_SWEEP_ID}")
+    sweep_runs = search_runs(client, f"{names.ROLE.equals(names.SWEEP)} and {HAS_SWEEP_ID}")
     readable_runs, _ = run_checks.readable(sweep_runs, experiment_names)
     rows = [
         {
@@ -430,6 +433,6 @@ def _lacks(client: Any, sweep: Any) -> str:
     if sweep.info.status == "FINISHED" or not jobs.isdigit():
         return ""
     member = names.membership(sweep.data.tags[names.SWEEP_ID.key]).exists
-    schemes = search(client, f"{names.ROLE.equals(names.SCHEME)} and {member}")
+    schemes = search_runs(client, f"{names.ROLE.equals(names.SCHEME)} and {member}")
     recorded_schemes = [run for run in schemes if run.info.status in ("FINISHED", "FAILED")]
     return str(int(jobs) - len(recorded_schemes))

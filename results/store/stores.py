@@ -78,7 +78,7 @@ def absolute(store: str) -> str:
         raise ResultsError(f"--store {secrets.blot_places(store)}: {error}") from None
 
 
-def search(client: Any, query: str, max_runs: int | None = None, **options: Any) -> list[Any]:
+def search_runs(client: Any, query: str, max_runs: int | None = None, **options: Any) -> list[Any]:
     """Return the runs of a query in all experiments, the latest first.
 
     Args:

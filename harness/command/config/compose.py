@@ -138,7 +138,7 @@ class JobSpec:
         every = {**self.tags, **flatten(self.plain)}
         if every["start"] is None:
             every["start"] = _first_start(self.plain)
-        rows = {name: settings.find(name) for name in every}
+        rows = {name: settings.find_setting(name) for name in every}
         return {name: every[name] for name, row in rows.items() if row and row.recorded}
 
     def settle(self, params: dict[str, Any], tags: dict[str, str], built_job: "Job") -> None:

@@ -99,7 +99,7 @@ def _refuse_bare(argument: str) -> None:
 
 def _refuse_synonym(key: str, value: str) -> None:
     """Raise `UserError` for a setting with another name here."""
-    if settings.find(key) or key == "experiment" or key.startswith("hydra"):
+    if settings.find_setting(key) or key == "experiment" or key.startswith("hydra"):
         return
     if key in BATCH_SETTINGS:
         raise UserError(

@@ -136,8 +136,8 @@ def points_per_block(rows: int, features: int, itemsize: int) -> int:
         itemsize: Bytes of a number.
 
     Returns:
-        At least 1: as many as keep the block's scores and its points within their shares of the
-        cache.
+        As many as keep the block's scores and its points within their shares of the cache; 1 at
+        least.
     """
     scores, points = SCORES_BYTES // (itemsize * rows), POINTS_BYTES // (itemsize * (features + 1))
     return max(1, min(scores, points))

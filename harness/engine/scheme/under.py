@@ -92,7 +92,7 @@ class Under(Points):
             mean: `(M,)`.
 
         Returns:
-            Points (P, r), still transformed when they are read: by one map from x where the scheme
+            Points (P, r), still transformed when they are read, by one map from x where the scheme
             is affine.
         """
         (before, after), scheme_map = self.pair, self.map

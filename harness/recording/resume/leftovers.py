@@ -242,10 +242,10 @@ def _is_written(writer: Writer, record: JobRecord) -> bool:
     have run the same job first.
     """
     tags = record.scheme.tags
-    if writer.holds(record.experiment, tags[names.JOB.key]):
+    if writer.has_ended_job(record.experiment, tags[names.JOB.key]):
         return True
     fingerprint = "" if record.failure else tags.get(names.FINGERPRINT.key, "")
-    equal = writer.find(record.experiment, fingerprint) if fingerprint else None
+    equal = writer.find_by_fingerprint(record.experiment, fingerprint) if fingerprint else None
     if equal:
         writer.adopt(equal, tags[names.JOB.key])
     return equal is not None

@@ -159,7 +159,7 @@ class Writer:
                 "was the store removed?"
             )
 
-    def find(self, experiment: str, fingerprint: str) -> str | None:
+    def find_by_fingerprint(self, experiment: str, fingerprint: str) -> str | None:
         """Find a finished run of a scheme by its fingerprint.
 
         Args:
@@ -169,7 +169,7 @@ class Writer:
         Returns:
             The id of the latest such run; None without one.
         """
-        run = self._first(experiment, names.FINGERPRINT.equals(fingerprint), FINISHED)
+        run = self._first_run(experiment, names.FINGERPRINT.equals(fingerprint), FINISHED)
         return str(run.info.run_id) if run else None
 
     def of_descent(self, experiment: str, descent: str) -> list[Any]:
@@ -198,7 +198,7 @@ class Writer:
         """
         another_descent = names.DESCENT.equals(descent).replace(" = ", " != ")
         return (
-            self._first(experiment, names.GRID_DESCENT.equals(grid), another_descent, FINISHED)
+            self._first_run(experiment, names.GRID_DESCENT.equals(grid), another_descent, FINISHED)
             is not None
         )
 
@@ -219,7 +219,7 @@ class Writer:
         runs = self.client.search_runs([recorded_experiment.experiment_id], query, max_results=1)
         return runs[0] if runs else None
 
-    def holds(self, experiment: str, job: str) -> bool:
+    def has_ended_job(self, experiment: str, job: str) -> bool:
         """Return whether the store has a finished or failed job.
 
         Args:
@@ -230,9 +230,9 @@ class Writer:
             False for a job that was killed.
         """
         terms = (names.JOB.equals(job), names.ROLE.equals(names.SCHEME), NOT_KILLED)
-        return self._first(experiment, *terms) is not None
+        return self._first_run(experiment, *terms) is not None
 
-    def _first(self, experiment: str, *terms: str) -> Any:
+    def _first_run(self, experiment: str, *terms: str) -> Any:
         """Return the latest run of an experiment for which all terms hold, None without one."""
         query = " and ".join(terms)
         runs = self.client.search_runs([self._experiment(experiment)], query, max_results=1)
@@ -254,7 +254,7 @@ class Writer:
             The run as MLflow gives it; None unless it has ended, finished or failed.
         """
         terms = (names.membership(sweep_id).equals(str(number)), names.ROLE.equals(names.SCHEME))
-        return self._first(experiment, *terms, NOT_KILLED, "attributes.status != 'RUNNING'")
+        return self._first_run(experiment, *terms, NOT_KILLED, "attributes.status != 'RUNNING'")
 
     def adopt(self, scheme: str, job: str) -> None:
         """Make a recorded job belong to a sweep too.
@@ -277,7 +277,9 @@ class Writer:
         Returns:
             All tags of the latest such sweep; None without one.
         """
-        run = self._first(experiment, tag.equals(text), names.ROLE.equals(names.SWEEP), FINISHED)
+        run = self._first_run(
+            experiment, tag.equals(text), names.ROLE.equals(names.SWEEP), FINISHED
+        )
         return dict(run.data.tags) if run else None
 
     def run(self, run_id: str) -> Any:
@@ -301,7 +303,7 @@ class Writer:
         Returns:
             The number of runs that were ended.
         """
-        running = self.search("attributes.status = 'RUNNING'")
+        running = self.search_runs("attributes.status = 'RUNNING'")
         ids = {run.data.tags.get(names.SWEEP_ID.key, "") for run in running} - {""}
         tags = {sweep_id: [run.data.tags for run in self._sweeps(sweep_id)] for sweep_id in ids}
         gone = {sweep_id for sweep_id, of_runs in tags.items() if of_runs and abandoned(of_runs[0])}
@@ -315,7 +317,7 @@ class Writer:
 
     def _end_steps(self, scheme: str) -> None:
         """Mark the finished steps of an incomplete job as KILLED."""
-        for step in self.search(f"{names.PARENT.equals(scheme)} and {FINISHED}"):
+        for step in self.search_runs(f"{names.PARENT.equals(scheme)} and {FINISHED}"):
             self.finish(step.info.run_id, "KILLED")
 
     def log_file(self, run_id: str, path: Path, folder: str = "") -> None:
@@ -365,7 +367,7 @@ class Writer:
 
     def of_sweep(self, sweep_id: str) -> list[Any]:
         """Return the runs that a sweep wrote: of the sweep, of schemes and of step sizes."""
-        return self.search(names.SWEEP_ID.equals(sweep_id))
+        return self.search_runs(names.SWEEP_ID.equals(sweep_id))
 
     def deleted_of(self, sweep_id: str) -> list[Any]:
         """Return the deleted runs of a sweep that a file still has; none of a server."""
@@ -374,7 +376,7 @@ class Writer:
         from mlflow.entities import ViewType
 
         query = names.SWEEP_ID.equals(sweep_id)
-        return stores.search(self.client, query, run_view_type=ViewType.DELETED_ONLY)
+        return stores.search_runs(self.client, query, run_view_type=ViewType.DELETED_ONLY)
 
     def untag(self, run_id: str, keys: Iterable[str]) -> None:
         """Delete tags of a run.
@@ -454,13 +456,13 @@ class Writer:
 
     def _sweeps(self, sweep_id: str) -> list[Any]:
         """Return the runs of a sweep itself, one in each experiment."""
-        return self.search(
+        return self.search_runs(
             f"{names.ROLE.equals(names.SWEEP)} and {names.SWEEP_ID.equals(sweep_id)}"
         )
 
-    def search(self, query: str) -> list[Any]:
+    def search_runs(self, query: str) -> list[Any]:
         """Return the runs that a query matches."""
-        return stores.search(self.client, query)
+        return stores.search_runs(self.client, query)
 
     def _create(self, experiment: str, run: RunRecord, role: str, parent: str = "") -> str:
         """Create a run with the tags of its record and role, and return its id."""

@@ -194,10 +194,10 @@ def what_batches_buy_classes(sweep: Sweep) -> dict[str, float]:
 
 
 def noise_floor(sweep: Sweep) -> dict[str, float]:
-    """Return the excess at which constant steps hover over that of the formula, by order and step.
+    """Return how far above the formula's noise floor constant steps hover, by order and step.
 
-    `ORDER_STEP`: the mean excess of the last 200 records, and over the seeds of the order, over
-    `theory/noise_floor`.
+    `ORDER_STEP`: the ratio of the mean excess, over the last 200 records and the seeds of the
+    order, to the predicted `theory/noise_floor`.
     """
     steps = sweep.of_role(names.STEP)
     floors = {
