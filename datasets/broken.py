@@ -7,7 +7,7 @@ from normbench.datasets.gaussian import gaussian
 from normbench.datasets.values import check_choice, check_number
 
 DEFECTS = ("sound", "constant", "duplicate", "few", "offset", "float32")
-POINTS, FEW_POINTS, FEATURE_COUNT = 200, 10, 20
+POINT_COUNT, FEW_POINTS, FEATURE_COUNT = 200, 10, 20
 # Means, in largest standard deviations: half of the digits each.
 FAR_MEAN, FAR_MEAN_FLOAT32 = (1e8, 1e3)
 
@@ -28,7 +28,7 @@ def broken(kind: str = "constant", scale: float = 1.0, seed: int = 0) -> Dataset
     kind = check_choice("dataset.kind", kind, DEFECTS)
     largest_scale = 1e30 if kind == "float32" else 1e100  # which has no number above 3e38
     scale = check_number("dataset.scale", scale, above=0, at_most=largest_scale)
-    points = FEW_POINTS if kind == "few" else POINTS
+    points = FEW_POINTS if kind == "few" else POINT_COUNT
     offset = {"offset": FAR_MEAN, "float32": FAR_MEAN_FLOAT32}.get(kind, 0.0)
     sound = gaussian(points, FEATURE_COUNT, offset=offset, seed=seed)
     x = np.array(sound.x)

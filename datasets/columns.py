@@ -133,8 +133,8 @@ class Columns:
                 f"data of {self.name}: column {label!r} has no number among the training points, "
                 f"so no median; leave it out: {_spell_list('drop', [label])}"
             )
-        filled = SimpleImputer(strategy="median").fit(numbers[train]).transform(numbers)
-        return np.asarray(filled, dtype=np.float64)
+        filled_numbers = SimpleImputer(strategy="median").fit(numbers[train]).transform(numbers)
+        return np.asarray(filled_numbers, dtype=np.float64)
 
 
 def _encode_categories(

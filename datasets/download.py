@@ -168,6 +168,7 @@ class _Bar:
 
     @total.setter
     def total(self, size: float) -> None:
+        """Start the bar: a host has answered with the size."""
         self._progress.start()  # not before: no bar where no host answers
         self._progress.update(self._task, total=size)
 

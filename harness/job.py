@@ -34,7 +34,7 @@ from normbench.engine.scheme.under import Under
 from normbench.engine.settings import Settings
 from normbench.engine.start import same_function, starts
 from normbench.engine.statistics import FITTED, Statistics, check_statistics
-from normbench.engine.targets import check_cost, check_curvature, encoded, scores_of
+from normbench.engine.targets import check_cost, check_curvature, encode_targets, scores_of
 from normbench.measures.contract import Findings, FinishedJob
 from normbench.measures.judged import judge_descent
 from normbench.optimizers import Optimizer
@@ -350,7 +350,7 @@ def _problems(job: Job, z: Rows, z_test: Rows) -> tuple[Problem, Problem | None]
     batches = batches_of(job.settings, len(z))
     if job.model is not None:
         targets, test_targets = (
-            encoded(y, scores, data.classes, z.dtype) for y in (data.y, data.y_test)
+            encode_targets(y, scores, data.classes, z.dtype) for y in (data.y, data.y_test)
         )
         arguments = z, targets, data.classes > 0, scores, job.l2
         plain = Network(job.model, job.cost, *arguments, batch=job.settings.batch)
@@ -358,7 +358,7 @@ def _problems(job: Job, z: Rows, z_test: Rows) -> tuple[Problem, Problem | None]
         return in_steps(network, batches), hold_out(network, z_test, test_targets)
 
     def build_problem(points: Rows, y: Array, held_out: bool) -> Linear:
-        targets = encoded(y, scores, data.classes, z.dtype)
+        targets = encode_targets(y, scores, data.classes, z.dtype)
         arguments = points, targets, data.classes > 0, l2, scores, held_out
         return objective(job.engine, job.cost, *arguments)
 

@@ -26,8 +26,12 @@ from normbench.datasets.values import (
 
 NAMED_STARTS = ("zeros", "normal", "same_function")
 RANDOM_STARTS = NAMED_STARTS[1:]  # starts that a seed draws, so that there can be several
-SCHEME_STATISTICS = ("fitted", "batch", "running", "window")
-BATCH_ORDERS = ("shuffled", "once", "cyclic", "replacement")
+# The points that the statistics of a scheme are of, at a step.
+FITTED, BATCH_STATISTICS, RUNNING_STATISTICS = "fitted", "batch", "running"
+WINDOW_STATISTICS = "window"
+SCHEME_STATISTICS = (FITTED, BATCH_STATISTICS, RUNNING_STATISTICS, WINDOW_STATISTICS)
+SHUFFLED, ONCE, CYCLIC, REPLACEMENT = "shuffled", "once", "cyclic", "replacement"
+BATCH_ORDERS = (SHUFFLED, ONCE, CYCLIC, REPLACEMENT)
 MAX_STEP_SIZES = 1000
 # The parts of the identity of a job: its descent, its requested measures, its rules of judging.
 DESCENT_PART, REQUEST_PART, JUDGING_PART = "descent", "asked", "judged"
@@ -105,7 +109,7 @@ class Setting:
         return self.recorded and own_part == identity_part and self.used(params)
 
 
-def find(name: str) -> Setting | None:
+def find_setting(name: str) -> Setting | None:
     """Return the row of a setting, or that of the options of its group; None without either."""
     return ROWS.get(name) or ROWS.get(f"{name.partition('.')[0]}.*" if "." in name else "")
 
@@ -128,7 +132,7 @@ def check(name: str, value: Any) -> Any:
     Raises:
         UserError: The setting does not exist, or the value breaks its rule.
     """
-    row = find(name)
+    row = find_setting(name)
     if row is None:
         raise UserError(f"{name}: no such setting; normbench --cfg job lists them")
     return value if row.check is None else row.check(name, value)
@@ -136,13 +140,13 @@ def check(name: str, value: Any) -> Any:
 
 def of_identity(identity_part: str, params: Mapping[str, Any]) -> dict[str, str]:
     """Return the parameters that enter a part of the identity of a job, as texts."""
-    rows = ((key, find(key)) for key in sorted(params))
+    rows = ((key, find_setting(key)) for key in sorted(params))
     return {key: str(params[key]) for key, row in rows if row and row.enters(identity_part, params)}
 
 
 def has_role(name: str, *roles: Role) -> bool:
     """Return whether a setting has one of the roles."""
-    row = find(name)
+    row = find_setting(name)
     return row is not None and row.role in roles
 
 
@@ -151,7 +155,7 @@ def makes_problem(name: str) -> bool:
 
     A parameter that is no setting does, because its role is unknown.
     """
-    row = find(name)
+    row = find_setting(name)
     problem_roles = (Role.PROBLEM, Role.DESCENT, Role.REPETITION)
     return row is None or (row.role in problem_roles and not row.same_problem)
 
@@ -341,7 +345,7 @@ def _is_full_batch(params: Mapping[str, Any]) -> bool:
 
 def _has_moving_statistics(params: Mapping[str, Any]) -> bool:
     """Return whether a scheme learns from other points at each step."""
-    return params.get("normalizer.statistics", SCHEME_STATISTICS[0]) != SCHEME_STATISTICS[0]
+    return params.get("normalizer.statistics", FITTED) != FITTED
 
 
 def _draws_batches(params: Mapping[str, Any]) -> bool:
@@ -431,7 +435,7 @@ TABLE = (
     Setting(
         "batch_order",
         Role.DESCENT,
-        BATCH_ORDERS[0],
+        SHUFFLED,
         "shuffled (anew for each pass), once, cyclic (the points' own order), or replacement "
         "(drawn with replacement)",
         partial(check_choice, choices=BATCH_ORDERS),
@@ -681,7 +685,7 @@ TABLE = (
     Setting(
         "normalizer.statistics",
         Role.SCHEME,
-        SCHEME_STATISTICS[0],
+        FITTED,
         "the points that a scheme learns from: fitted (all), batch (those of the step), running "
         "(those seen so far) or window (the last normalizer.window)",
         partial(check_choice, choices=SCHEME_STATISTICS),

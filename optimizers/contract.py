@@ -91,9 +91,9 @@ def check_count(name: str, value: Any) -> int:
     return int(_check_number(name, value, lambda x: x == int(x) and x >= 1, rule))
 
 
-def _check_number(name: str, value: Any, holds: Callable[[Any], bool], rule: str) -> float:
+def _check_number(name: str, value: Any, is_valid: Callable[[Any], bool], rule: str) -> float:
     """Return value as a float; raise `ValueError` unless it is finite and obeys the rule."""
     is_number = isinstance(value, Real) and not isinstance(value, bool)
-    if not (is_number and abs(value) <= sys.float_info.max and holds(value)):
+    if not (is_number and abs(value) <= sys.float_info.max and is_valid(value)):
         raise ValueError(f"{name}={value}: must be {rule}")
     return float(value)

@@ -63,7 +63,7 @@ def test_what_follows_from_the_role_of_a_new_setting(role, monkeypatch):
 def test_a_setting_that_is_in_no_row_cannot_be_set(monkeypatch):
     with pytest.raises(UserError, match="quota: no such setting"):
         settings.check("quota", 1)
-    assert settings.find("quota") is None
+    assert settings.find_setting("quota") is None
     with pytest.raises(UserError, match=r"rules\.most: no such setting"):
         settings.check("rules.most", 1)
 
@@ -105,4 +105,4 @@ def test_the_reference_page_is_that_of_the_table():
 @pytest.mark.parametrize("group", settings.CHOICES)
 def test_every_option_of_a_choice_has_a_row(group):
     for name in names(group):
-        assert all(settings.find(f"{group}.{key}") for key in options(group, name))
+        assert all(settings.find_setting(f"{group}.{key}") for key in options(group, name))

@@ -10,9 +10,9 @@ from numpy.typing import NDArray
 from normbench.datasets.values import UserError
 from normbench.engine.settings import Settings
 from normbench.optimizers import Optimizer
-from normbench.settings import BATCH_ORDERS
+from normbench.settings import CYCLIC as CYCLIC
+from normbench.settings import ONCE, REPLACEMENT, SHUFFLED
 
-SHUFFLED, ONCE, CYCLIC, REPLACEMENT = BATCH_ORDERS
 Indices = NDArray[np.intp]
 
 
@@ -103,7 +103,16 @@ class Batches:
 def draw_order(count: int, order: str, seed: int, *numbers: int) -> Indices:
     """Return the order of `count` points: indices, with repetitions under `replacement`.
 
-    numbers: of the pass, and of the block where points are read by blocks.
+    Args:
+        count: The number of points, or of blocks.
+        order: One of `settings.BATCH_ORDERS`.
+        seed: Of the order.
+        *numbers: The number of the pass and, where points are read by blocks, one more than the
+            number of the block.
+
+    Returns:
+        Indices `(count,)`, from `numpy.random.default_rng([seed, *numbers])`. Under `once` the
+        number of the pass does not count; `cyclic` draws nothing.
     """
     if order == CYCLIC:
         return np.arange(count)
@@ -114,9 +123,15 @@ def draw_order(count: int, order: str, seed: int, *numbers: int) -> Indices:
 
 
 def batches_of(settings: Settings, points: int) -> Batches | None:
-    """Return the batches of so many points: those of a fold may be fewer than a batch.
+    """Return the batches of a descent on so many points.
 
-    None where a step sees all points.
+    Args:
+        settings: Of the engine, with the size, order and seed of the batches.
+        points: The number of points P. Those of a fold may be fewer than a batch: then all of them
+            are one batch.
+
+    Returns:
+        The batches; None where a step sees all points.
     """
     if settings.batch is None:
         return None
@@ -125,9 +140,17 @@ def batches_of(settings: Settings, points: int) -> Batches | None:
 
 
 def check_batch(settings: Settings, name: str, points: int, optimizer: Optimizer) -> None:
-    """Raise `UserError` for a batch that the points, the records or the optimizer do not take.
+    """Check a batch against the points, the records and the optimizer.
 
-    name: of the data set.
+    Args:
+        settings: Of the engine.
+        name: Of the data set, for the message.
+        points: The number of training points P.
+        optimizer: The step rule.
+
+    Raises:
+        UserError: The batch is larger than P, the optimizer needs all points at each step, or a
+            pass has fewer updates than records.
     """
     batch = settings.batch
     if batch is None:

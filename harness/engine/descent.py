@@ -51,15 +51,31 @@ def descend(
 ) -> Histories:
     """Return the histories of R runs that descend together.
 
-    start: `(R, *shape)`, of the problem's shape; step_sizes: `(R,)`. Costs and counts at iteration
-    k belong to the weights of iteration k. In full batches an iteration is an update; otherwise it
-    is a record, after as many updates as the problem says. A run whose cost, weights or gradient
-    stop being finite leaves the stack with its history up to there; the others are unaffected.
-    observe: called at every iteration k with the indices of the remaining runs and their weights
-    `(left, *shape)`, which it must not change. checkpoint: saves the descent from time to time, and
-    on Ctrl-C; a saved descent resumes, and progress and observe are not called for the iterations
-    that it has made. leave: called with k, the indices of the remaining runs and their costs
-    `(left,)`; returns which of them leave the stack, their histories ending there.
+    Costs and counts at iteration k belong to the weights of iteration k. In full batches an
+    iteration is an update; otherwise it is a record, after as many updates as the problem says. A
+    run whose cost, weights or gradient stop being finite leaves the stack with its history up to
+    there; the others are unaffected.
+
+    Args:
+        train: The problem of the training points.
+        test: The problem of the test points; None without any.
+        optimizer: The step rule.
+        start: Weights `(R, *shape)`, of the problem's shape; their type is that of the descent.
+        step_sizes: `(R,)`, one for each run.
+        iterations: The number K of the last iteration.
+        progress: Called with k at every iteration.
+        observe: Called at every iteration k with the indices of the remaining runs and their
+            weights `(left, *shape)`, which it must not change.
+        checkpoint: Saves the descent from time to time, and on Ctrl-C. A saved descent resumes, and
+            progress and observe are not called for the iterations that it has made.
+        leave: Called with k, the indices of the remaining runs and their costs `(left,)`. It
+            returns which of them leave the stack, their histories ending there.
+
+    Returns:
+        The histories `(R, K + 1)`, the iterations of divergence and the last finite weights.
+
+    Raises:
+        KeyboardInterrupt: Ctrl-C, raised again after the checkpoint is saved.
     """
     histories = GrowingHistories(train, test, start, iterations)
     midway = Midway(0, np.arange(len(start)), start, optimizer.init(start), 0)
@@ -161,15 +177,18 @@ class _ProblemObjective:
     """The objective that a step rule may ask, in the descent's workspace."""
 
     problem: Problem
-    memory: Workspace
+    workspace: Workspace
 
     def costs(self, weights: Array) -> NDArray[np.float64]:
-        return self.problem.evaluate(weights, False, self.memory).costs
+        """Return the costs `(R,)` at weights `(R, *shape)`."""
+        return self.problem.evaluate(weights, False, self.workspace).costs
 
     def gradient(self, weights: Array) -> Array:
-        gradient_of_cost = self.problem.evaluate(weights, True, self.memory).gradient
+        """Return the gradient `(R, *shape)` at weights of that shape, in memory of its own."""
+        gradient_of_cost = self.problem.evaluate(weights, True, self.workspace).gradient
         assert gradient_of_cost is not None
         return gradient_of_cost.copy()
 
     def hessian(self, weights: Array) -> Array:
+        """Return the Hessians `(R, D, D)` at weights `(R, *shape)`, D numbers each."""
         return np.array([self.problem.hessian(run_weights).matrix() for run_weights in weights])

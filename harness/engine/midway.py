@@ -68,7 +68,12 @@ class GrowingHistories:
         self.memory: Workspace = {}  # of the test points' evaluation
 
     def write(self, midway: Midway, evaluation: Evaluation) -> None:
-        """Record iteration k of the remaining runs, on the training and the test points."""
+        """Record an iteration of the remaining runs, on the training and the test points.
+
+        Args:
+            midway: The state of the descent at iteration k, with the weights `(left, *shape)`.
+            evaluation: Of the training points at these weights, for the remaining runs.
+        """
         k, alive, weights = midway.k, midway.alive, midway.weights
         self.final[alive] = weights
         test = self.problems[1].at(midway.updates) if self.problems[1] else None

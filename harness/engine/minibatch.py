@@ -41,7 +41,16 @@ class Minibatch:
 
     @classmethod
     def around(cls, inner: Linear, batches: Batches) -> Self:
-        """Return the Problem with stretches of its points that suit where they are read from."""
+        """Return the Problem with stretches of its points that suit where they are read from.
+
+        Args:
+            inner: The Problem of all points (P, N).
+            batches: Of these points; their stretch is chosen here.
+
+        Returns:
+            The Problem. Points in memory are copied about a megabyte at a time, points of a file
+            block by block.
+        """
         x = inner.points
         count = rows_per_block(x) if reads_blocks(x) else STRETCH_BYTES // (x.itemsize * x.shape[1])
         stretch = max(1, count // batches.size)
@@ -99,11 +108,30 @@ class Minibatch:
     def evaluate(
         self, weights: Array, with_gradient: bool = True, workspace: Workspace | None = None
     ) -> Evaluation:
-        """Return costs, gradient and misclassifications on all points."""
+        """Return costs, gradient and misclassifications on all points; see `Problem.evaluate`.
+
+        Args:
+            weights: `(R, C, N + 1)`, bias first.
+            with_gradient: Whether the gradient of all points is computed.
+            workspace: Memory to work in.
+
+        Returns:
+            Costs `(R,)`, gradient `(R, C, N + 1)` or None, and counts `(R,)` or None.
+        """
         return self.inner.evaluate(weights, with_gradient, workspace)
 
     def gradient(self, weights: Array, k: int, workspace: Workspace | None = None) -> Array:
-        """Return the gradient of batch k at weights `(R, C, N + 1)`."""
+        """Return the gradient of a batch: the sum over its points divided by a full batch's size.
+
+        Args:
+            weights: `(R, C, N + 1)`, bias first.
+            k: The number of the update, whose batch is taken.
+            workspace: Memory to work in, which holds the stretch of points that was copied last.
+
+        Returns:
+            `(R, C, N + 1)`, with the penalty's `2 l2 w`; of m' points in a batch of m, m'/m of
+            that.
+        """
         extended, targets = self._batch(k, {} if workspace is None else workspace)
         gradient = self.sum_gradients(weights, extended, targets)
         with QUIET():
@@ -115,7 +143,16 @@ class Minibatch:
         return gradient
 
     def sum_gradients(self, weights: Array, extended: Array, targets: Array) -> Array:
-        """Return the sum of the gradients of points `[1 x]` (m, N + 1), without the penalty's."""
+        """Return the sum of the gradients of some points, without the penalty's.
+
+        Args:
+            weights: `(R, C, N + 1)`, bias first.
+            extended: Points `[1 x]` (m, N + 1).
+            targets: (m,).
+
+        Returns:
+            `(R, C, N + 1)`, a sum and not a mean.
+        """
         rows = weights.reshape(-1, weights.shape[-1])
         with QUIET():
             scores = (rows @ extended.T).reshape(*weights.shape[:2], -1)

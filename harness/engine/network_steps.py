@@ -102,11 +102,30 @@ class NetworkSteps:
     def evaluate(
         self, weights: Array, with_gradient: bool = True, workspace: Workspace | None = None
     ) -> Evaluation:
-        """Return costs, gradient and misclassifications on all points."""
+        """Return costs, gradient and misclassifications on all points; see `Problem.evaluate`.
+
+        Args:
+            weights: `(R, D)`.
+            with_gradient: Whether the gradient of all points is computed.
+            workspace: Memory to work in.
+
+        Returns:
+            Costs `(R,)`, gradient `(R, D)` or None, and counts `(R,)` or None.
+        """
         return self.inner.evaluate(weights, with_gradient, workspace)
 
     def gradient(self, weights: Array, k: int, workspace: Workspace | None = None) -> Array:
-        """Return the gradient of batch k at weights `(R, D)`."""
+        """Return the gradient of a batch: the sum over its points divided by a full batch's size.
+
+        Args:
+            weights: `(R, D)`.
+            k: The number of the update, whose batch is taken.
+            workspace: Memory to work in.
+
+        Returns:
+            `(R, D)`, with the penalty's. The entries of running statistics are how far they are
+            from those of the batch.
+        """
         points = self.batches.stretch_of(k).points
         is_running = self.inner.model.statistics == RUNNING
         with QUIET():
@@ -130,8 +149,15 @@ class NetworkSteps:
 def with_rates(optimizer: Optimizer, train: Problem) -> Optimizer:
     """Return a step rule that steps gains and shifts by their own size, and running statistics.
 
-    It is the rule itself where a problem has neither.
-    Running statistics r become `r - share (r - s)`, of the statistics s of the batch.
+    Running statistics r become `r - share (r - s)`, of the statistics s of the batch and the share
+    `RUNNING_SHARE`.
+
+    Args:
+        optimizer: The step rule of the other weights.
+        train: The problem, of any kind.
+
+    Returns:
+        The step rule; the given one where a problem has no such weights.
     """
     if not isinstance(train, (Network, NetworkSteps)):
         return optimizer
@@ -158,9 +184,16 @@ def with_rates(optimizer: Optimizer, train: Problem) -> Optimizer:
 
 
 def in_steps(whole: Network, batches: Batches | None) -> Network | NetworkSteps:
-    """Return the problem that steps by batches of all points; batches: None for one of all.
+    """Return the problem that steps by batches of all points.
 
-    A last batch of one point joins the one before, where points are normalized together.
+    Args:
+        whole: The network on all points (P, N).
+        batches: Of these points; None for steps on all of them. A last batch of one point joins the
+            one before, where points are normalized together.
+
+    Returns:
+        A wrapper of the network; the network itself where each step sees all points and no running
+        statistics are kept.
     """
     is_coupled = whole.model.needs_all_points
     if batches is None:
@@ -172,12 +205,29 @@ def in_steps(whole: Network, batches: Batches | None) -> Network | NetworkSteps:
 
 
 def hold_out(whole: Network, x: Array, targets: Array) -> Network | None:
-    """Return the problem of held-out points x (p, N); None where there are none."""
+    """Return the problem of held-out points.
+
+    Args:
+        whole: The network on the training points, whose statistics held-out points may be under.
+        x: Held-out points (p, N).
+        targets: (p,).
+
+    Returns:
+        The problem; None where there are no such points.
+    """
     return replace(whole, x=x, targets=targets, reference=whole) if len(x) else None
 
 
 def draw_start(settings: Settings, train: Problem) -> Array | None:
-    """Return the weights `(starts, D)` that a network's runs start from; None for other starts."""
+    """Return the weights that a network's runs start from, as its model draws them.
+
+    Args:
+        settings: Of the engine, with the seed and the number of starts.
+        train: The problem of the training points.
+
+    Returns:
+        `(starts, D)`; None for starts that no model draws, which `start.starts` makes.
+    """
     if settings.start != "normal" or not isinstance(train, (Network, NetworkSteps)):
         return None
     rng = np.random.default_rng([settings.seed, *settings.draws])
@@ -192,9 +242,19 @@ def check_model(
     l2_in: str,
     cost_traits: Traits,
 ) -> None:
-    """Raise `UserError` for what a model that is not linear does not take.
+    """Check a model that is not linear against the settings, the points and the cost.
 
-    points: for training, and held out.
+    Args:
+        model: The model.
+        settings: Of the engine.
+        points: For training (P, N), and held out (Q, N).
+        optimizer: The step rule.
+        l2_in: The weights that the penalty is on.
+        cost_traits: Those that the cost declares.
+
+    Raises:
+        UserError: A setting is for the linear model alone, the optimizer does not take the model,
+            or a batch or part has one point, which would be normalized by itself.
     """
     remedies = [
         (settings.start == "same_function", "start=same_function", "start=null"),

@@ -19,7 +19,17 @@ TRANSFORMED, FEATURES = L2_IN
 
 
 def check_penalty(l2: float, l2_in: str, scheme: Any) -> None:
-    """Raise `UserError` for an unknown choice, and for a scheme without feature weights."""
+    """Check that a scheme has the weights that a penalty is on.
+
+    Args:
+        l2: The penalty's factor; 0 for none.
+        l2_in: `transformed` or `features`.
+        scheme: The normalizer, fitted or not.
+
+    Raises:
+        UserError: The choice is unknown, or the penalty is on the features and the scheme is not
+            known to be affine.
+    """
     check("cost.l2_in", l2_in)
     if l2 and l2_in == FEATURES and find_affine_traits(scheme) is None:
         raise UserError(
@@ -30,9 +40,17 @@ def check_penalty(l2: float, l2_in: str, scheme: Any) -> None:
 
 
 def penalty_of(l2: float, l2_in: str, scheme: Any, dtype: Any) -> float | NDArray[Any]:
-    """Return the l2 of the transformed weights: one number, one for each `(M,)`, or `(M, M)`.
+    """Return the l2 of the transformed weights that equals the chosen penalty.
 
-    scheme: fitted.
+    Args:
+        l2: The penalty's factor in `l2 sum w^2`, without 1/2.
+        l2_in: `transformed` or `features`.
+        scheme: The fitted normalizer, `z = A x + b`, from N features to M.
+        dtype: The type of the result.
+
+    Returns:
+        `l2` itself for transformed weights. For features `l2 A A'`, `(M, M)`, or its diagonal
+        `(M,)` where A is diagonal.
     """
     if not l2 or l2_in == TRANSFORMED:
         return l2

@@ -17,8 +17,15 @@ from normbench.optimizers import Optimizer
 def with_map(optimizer: Optimizer, *problems: Problem) -> Optimizer:
     """Return an optimizer with its scheme's map, fitted on the points of all these problems.
 
-    An optimizer without a scheme is returned unchanged. Raises `UserError` where the scheme is not
-    affine, or the points are not in memory.
+    Args:
+        optimizer: The step rule; one without a scheme is returned unchanged.
+        *problems: Linear problems, whose points (P, N) are stacked for the fit.
+
+    Returns:
+        The step rule with the map T `(N + 1, M + 1)`, `[1 z] = [1 x] T`.
+
+    Raises:
+        UserError: The scheme is not affine, its map is not finite, or the points are not in memory.
     """
     if optimizer.scheme is None:
         return optimizer

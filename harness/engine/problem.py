@@ -89,12 +89,28 @@ class Problem(Protocol):
     ) -> Evaluation:
         """Return costs, gradients and counts at weights `(R, *shape)`, for the record.
 
-        workspace: memory to work in; a caller that evaluates often passes the same dictionary
-        again.
+        Args:
+            weights: Of R models, `(R, *shape)`.
+            with_gradient: Whether the gradient is computed.
+            workspace: Memory to work in; a caller that evaluates often passes the same dictionary
+                again.
+
+        Returns:
+            Costs `(R,)`, means over the points plus the penalty; gradient `(R, *shape)` or None;
+            misclassifications `(R,)`, counts of points, or None for real targets.
         """
 
     def gradient(self, weights: Array, k: int, workspace: Workspace | None = None) -> Array:
-        """Return the gradient that update k follows, `(R, *shape)`, such as that of a minibatch."""
+        """Return the gradient that an update follows, such as that of a minibatch.
+
+        Args:
+            weights: Of R models, `(R, *shape)`.
+            k: The number of the update, from 0.
+            workspace: Memory to work in, see `evaluate`.
+
+        Returns:
+            `(R, *shape)`, of the mean over the points plus the penalty.
+        """
 
     def hessian(self, weights: Array) -> Hessian:
         """Return the second derivatives at the weights of one model, `shape`."""
@@ -104,7 +120,15 @@ class Problem(Protocol):
         """The work of `hessian` and of its products."""
 
     def scores(self, weights: Array, x: Array) -> Array:
-        """Return the scores (C, p) of points x (p, N) under the weights of one model."""
+        """Return the scores of points under the weights of one model.
+
+        Args:
+            weights: Of one model, `shape`.
+            x: Points (p, N).
+
+        Returns:
+            `(C, p)`.
+        """
 
 
 class Linear(Problem, Protocol):
@@ -135,7 +159,16 @@ class Linear(Problem, Protocol):
         """The points' mean and covariance, as rows that second-order statistics read."""
 
     def on(self, points: Rows, l2: float | Array) -> "Linear":
-        """Return the same cost on other points with the same targets, with another penalty."""
+        """Return the same cost on other points with the same targets, with another penalty.
+
+        Args:
+            points: (P, M), in memory or read by blocks.
+            l2: The penalty on the slopes: one number, one for each feature `(M,)`, or a matrix `(M,
+                M)`; without 1/2.
+
+        Returns:
+            The problem, of weights `(C, M + 1)`.
+        """
 
 
 class FullBatch:
@@ -155,7 +188,16 @@ class FullBatch:
     def gradient(
         self: "Problem", weights: Array, k: int, workspace: Workspace | None = None
     ) -> Array:
-        """Return the gradient at weights `(R, *shape)`, the same at every step k."""
+        """Return the gradient of the recorded cost, the same at every update.
+
+        Args:
+            weights: Of R models, `(R, *shape)`.
+            k: The number of the update, which changes nothing.
+            workspace: Memory to work in, see `Problem.evaluate`.
+
+        Returns:
+            `(R, *shape)`.
+        """
         gradient = self.evaluate(weights, True, workspace).gradient
         assert gradient is not None
         return gradient
@@ -211,13 +253,30 @@ class Objective(FullBatch):
         return Surrogate(self.x, holds_all_points=True)
 
     def on(self, points: Rows, l2: float | Array) -> "Objective":
-        """Return the same cost on other points, with another penalty."""
+        """Return the same cost on other points, with another penalty; see `Linear.on`.
+
+        Args:
+            points: (P, M), with the same targets, which are cast to their type.
+            l2: One number, one for each feature `(M,)`, or a matrix `(M, M)`.
+
+        Returns:
+            The problem, of weights `(C, M + 1)`.
+        """
         return replace(self, x=points, targets=cast_targets(self.targets, points.dtype), l2=l2)
 
     def evaluate(
         self, weights: Array, with_gradient: bool = True, workspace: Workspace | None = None
     ) -> Evaluation:
-        """Return costs, gradient and misclassifications at weights `(R, C, N + 1)`."""
+        """Return costs, gradient and misclassifications; see `Problem.evaluate`.
+
+        Args:
+            weights: Of R models, `(R, C, N + 1)`, bias first.
+            with_gradient: Whether the gradient is computed, by autograd.
+            workspace: Not used.
+
+        Returns:
+            Costs `(R,)`, gradient `(R, C, N + 1)` or None, and counts `(R,)` or None.
+        """
         with QUIET():
             scores = weights[:, :, 1:] @ self.x.T + weights[:, :, :1]
             if self.held_out and self.classify:
@@ -236,7 +295,18 @@ class Objective(FullBatch):
     def mean(
         self, weights: Array, costs: Array, gradient: Array | None, counts: Counts | None
     ) -> Evaluation:
-        """Return sums over the points as means, plus the penalty."""
+        """Return sums over the points as means over them, plus the penalty.
+
+        Args:
+            weights: `(R, C, N + 1)`, bias first.
+            costs: Sums `(R,)`.
+            gradient: Sums `(R, C, N + 1)`, or None.
+            counts: Misclassified points `(R,)`, or None.
+
+        Returns:
+            The sums divided by P, plus `sum l2 w^2` and its gradient `2 l2 w`, 0 for the bias.
+            Counts stay counts.
+        """
         slopes, points = weights[:, :, 1:], len(self.targets)
         costs = costs / points
         penalized = isinstance(self.l2, np.ndarray) or self.l2 > 0
@@ -262,7 +332,15 @@ class Objective(FullBatch):
         return linear_hessian(self.cost, self.x, self.targets, weights, self.l2)
 
     def scores(self, weights: Array, x: Array) -> Array:
-        """Return the scores (C, p) of points x (p, N) under weights `(C, N + 1)`."""
+        """Return the scores of points under the weights of one model.
+
+        Args:
+            weights: `(C, N + 1)`, bias first.
+            x: Points (p, N).
+
+        Returns:
+            `s = w0 + x w`, `(C, p)`.
+        """
         return np.asarray(weights[:, 1:] @ x.T + weights[:, :1])
 
 
@@ -274,19 +352,29 @@ def measure_length(x: Rows) -> float:
 
 
 def bound_rounding(weights: Array, length: float) -> Array:
-    """Return for each run `(R,)` of weights `(R, C, N + 1)` which scores are 0 but for rounding.
+    """Return the size below which a run's scores are 0 but for rounding.
 
-    length: of the points, see `measure_length`.
+    Args:
+        weights: `(R, C, N + 1)`.
+        length: Of the points, see `measure_length`.
+
+    Returns:
+        A bound for each run `(R,)`, a share of the largest score that such weights could give a
+        point.
     """
     share = ZERO_SCORE[weights.dtype.name] * length * weights[0].size ** 0.5
     return np.asarray(share * np.abs(weights).max(axis=(1, 2)))
 
 
 def zero_rounded_scores(scores: Array, bounds: Array) -> None:
-    """Set to 0 the scores `(R, C, p)` that are 0 but for rounding: below their run's bound.
+    """Set to 0 the scores that are 0 but for rounding: those below their run's bound.
 
     Points that are sphered together with the training points can be orthogonal to all of these.
     Weights that descend from zero give them the score 0, and rounding must not choose their class.
+
+    Args:
+        scores: `(R, C, p)`, changed in place.
+        bounds: `(R,)`, see `bound_rounding`.
     """
     rounded = np.abs(scores) < bounds[:, None, None]
     if rounded.any():  # else the assignment would take as long as the comparison
@@ -294,7 +382,15 @@ def zero_rounded_scores(scores: Array, bounds: Array) -> None:
 
 
 def penalty(l2: float | Array, slopes: Array) -> Array:
-    """Return `sum l2 w^2`, or `sum w l2 w'` of a matrix, `(R,)`, of slopes `(R, C, N)`."""
+    """Return the l2 penalty of slopes: `sum l2 w^2`, or `sum w l2 w'` of a matrix; without 1/2.
+
+    Args:
+        l2: One number, one for each feature `(N,)`, or a matrix `(N, N)`.
+        slopes: The weights without their bias, `(R, C, N)`.
+
+    Returns:
+        `(R,)`, the sum over the scores C of each run.
+    """
     if np.ndim(l2) == 2:
         return np.asarray(np.einsum("rcn,rcn->r", weighted(l2, slopes), slopes))
     if isinstance(l2, np.ndarray):
@@ -305,12 +401,34 @@ def penalty(l2: float | Array, slopes: Array) -> Array:
 def linear_hessian(
     cost: Cost, x: Array, targets: Array, weights: Array, l2: float | Array
 ) -> LinearHessian:
-    """Return the second derivatives of a cost of linear scores on points x (P, N)."""
+    """Return the second derivatives of a cost of linear scores, in float64.
+
+    Args:
+        cost: Of scores and targets, a sum over points.
+        x: Points (P, N).
+        targets: (P,).
+        weights: Of one model, `(C, N + 1)`, bias first.
+        l2: One number, one for each feature `(N,)`, or a matrix `(N, N)`.
+
+    Returns:
+        The Hessian of the mean over the points plus the penalty.
+
+    Raises:
+        ValueError, TypeError, NotImplementedError: Autograd has no second derivative of the cost.
+    """
     x, weights = x.astype(np.float64, copy=False), weights.astype(np.float64, copy=False)
     scores = weights[:, 1:] @ x.T + weights[:, :1]
     return LinearHessian(x, blocks(cost, scores, targets), l2)
 
 
 def cast_targets(targets: Array, dtype: Any) -> Array:
-    """Return targets in the type of the points; class indices stay unchanged."""
+    """Return targets in the type of the points; class indices stay unchanged.
+
+    Args:
+        targets: (P,): real numbers, -1 and +1, or class indices.
+        dtype: The type of the points.
+
+    Returns:
+        (P,).
+    """
     return targets.astype(dtype, copy=False) if targets.dtype.kind == "f" else targets

@@ -66,10 +66,17 @@ class Rounds:
         tested: bool = True,
         leave: Leave | None = None,
     ) -> Histories:
-        """Return the histories of every step size and start, with their shadows.
+        """Descend every step size from every start, then the shadows of these runs.
 
-        tested: those of the test points, too, if there are any. leave: see `descend`; runs that
-        leave get no shadow.
+        Args:
+            step_sizes: Of the round, `(S,)`.
+            progress: Called at every iteration.
+            tested: Whether the test points are evaluated too, if there are any.
+            leave: See `engine.descent.descend`; runs that leave get no shadow.
+
+        Returns:
+            The histories of `S` times `starts` runs, those of one step size together. The weights
+            are those that `outward` returns.
         """
         start = np.concatenate([self.start] * len(step_sizes))
         sizes = np.repeat(np.array(step_sizes), len(self.start))
@@ -123,8 +130,12 @@ class Rounds:
     def scout(self, step_sizes: Sequence[float], leave: Leave) -> None:
         """Descend other step sizes, each run's shadow beside it, until the caller has seen enough.
 
-        A shadow's start is moved by a share of the run's first step. leave: see `descend`; all runs
-        are followed by their shadows, in the same order.
+        A shadow's start is moved by a share of the run's first step.
+
+        Args:
+            step_sizes: `(S,)`.
+            leave: See `engine.descent.descend`. All runs are followed by their shadows, in the same
+                order.
         """
         starts, count = len(self.start), len(step_sizes)
         start = np.concatenate([self.start] * count)
@@ -280,12 +291,15 @@ class _RoundFile:
         self.spent = self.inner.spent
 
     def due(self) -> bool:
+        """Return whether the job's checkpoint is due."""
         return self.inner.due()
 
     def save(self, arrays: Mapping[str, Array]) -> None:
+        """Save the arrays of the current round beside the finished rounds."""
         self.inner.save({**self.rounds.to_arrays(), **arrays})
 
     def resume(self, read: Callable[[Mapping[str, Array]], T]) -> T | None:
+        """Return the saved state of this round; None where the checkpoint holds another round."""
         saved_arrays = self.rounds.saved_arrays
         if (
             not saved_arrays

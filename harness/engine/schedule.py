@@ -15,6 +15,14 @@ def with_schedule(optimizer: Optimizer, settings: Settings, train: Problem) -> O
     """Return a step rule whose step size is `a factor^floor(k / n)` at pass k = 0, 1, ...
 
     In full batches an iteration is a pass. The state counts the updates, behind the rule's own.
+
+    Args:
+        optimizer: The step rule.
+        settings: Of the engine; its `step_schedule` is n, in passes, and the factor.
+        train: The problem, which knows the updates of a pass.
+
+    Returns:
+        The step rule; the given one without a schedule.
     """
     if settings.step_schedule is None:
         return optimizer
@@ -38,7 +46,15 @@ def with_schedule(optimizer: Optimizer, settings: Settings, train: Problem) -> O
 
 
 def check_schedule(settings: Settings, optimizer: Optimizer) -> None:
-    """Raise `UserError` for a schedule of step sizes that the optimizer chooses itself."""
+    """Check that a schedule of step sizes has step sizes to change.
+
+    Args:
+        settings: Of the engine.
+        optimizer: The step rule.
+
+    Raises:
+        UserError: There is a schedule, and the optimizer chooses its own step sizes.
+    """
     if settings.step_schedule is not None and optimizer.gridless:
         raise UserError(
             f"{spell_setting('step_schedule', settings.step_schedule)}: the optimizer chooses its "

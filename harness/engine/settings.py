@@ -11,9 +11,9 @@ from normbench.datasets.values import (
     refuse_larger,
     spell_setting,
 )
-from normbench.settings import RANDOM_STARTS, SCHEME_STATISTICS, default
+from normbench.settings import FITTED as FITTED
+from normbench.settings import RANDOM_STARTS, WINDOW_STATISTICS, default
 
-FITTED, _, _, WINDOW = SCHEME_STATISTICS
 HISTORIES_PER_RUN = 4  # of a run: costs and counts, of the training and of the test points
 
 
@@ -105,7 +105,7 @@ class Settings:
                 f"normalizer.statistics={self.statistics}: the function of start=same_function "
                 "moves with the statistics; use start=zeros, or start=normal"
             )
-        if (self.statistics == WINDOW) != (self.window is not None):
+        if (self.statistics == WINDOW_STATISTICS) != (self.window is not None):
             raise UserError(
                 f"normalizer.window={format_value(self.window)}: statistics={self.statistics}; "
                 "a number of points belongs to statistics=window, such as normalizer.window=1000, "

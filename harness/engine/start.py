@@ -17,7 +17,18 @@ SAME_SCORE_TOLERANCE = {"float64": 1e-10, "float32": 1e-4}
 
 
 def starts(settings: Settings, shape: tuple[int, ...]) -> Array:
-    """Return the weights that the runs start from, `(starts, *shape)`; shape: of one model."""
+    """Return the weights that the runs start from.
+
+    Args:
+        settings: Of the engine: zeros, a normal draw of deviation `start_scale`, or given weights.
+        shape: Of one model's weights.
+
+    Returns:
+        `(starts, *shape)`, in float64.
+
+    Raises:
+        UserError: Given weights are of another shape.
+    """
     stacked_shape = (settings.starts, *shape)
     if settings.start == "zeros":
         return np.zeros(stacked_shape)
@@ -38,13 +49,26 @@ def starts(settings: Settings, shape: tuple[int, ...]) -> Array:
 
 
 def same_function(settings: Settings, classes: int, scheme: Any, x: Array, z: Array) -> Array:
-    """Return weights `(starts, C, M + 1)` of one function of the inputs, the same for every scheme.
+    """Return weights of one function of the inputs, the same for every scheme.
 
     It is drawn as start_scale times a standard normal, on the features standardized: `s = w0 + W
     T^-1/2 (x - m)`. Under a map `z = A (x - m) + b` its weights are `V A T^1/2 = W`, of least
-    length, and `v0 = w0 - V b`. Raises `UserError` where the scheme has no such weights: it is not
-    affine, or maps two training points with different scores to one. On test points the functions
-    may differ along directions that a scheme dropped.
+    length, and `v0 = w0 - V b`. On test points the functions may differ along directions that a
+    scheme dropped.
+
+    Args:
+        settings: Of the engine, with the scale, the seed and the number of starts.
+        classes: The number of scores of a point C.
+        scheme: The fitted normalizer.
+        x: Training points before the scheme (P, N).
+        z: The same points under it (P, M).
+
+    Returns:
+        `(starts, C, M + 1)`, bias first.
+
+    Raises:
+        UserError: The scheme has no such weights: it is not affine, or maps two training points
+            with different scores to one.
     """
     name = name_scheme(scheme)
     remedy = "use start=zeros, or start=normal"

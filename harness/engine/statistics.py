@@ -20,15 +20,25 @@ from normbench.engine.problem import Array
 from normbench.engine.scheme.applying import fit_scheme, transform_points
 from normbench.normalizers.affine import learns_by_blocks
 from normbench.normalizers.on_columns import name_scheme
-from normbench.settings import SCHEME_STATISTICS
-
-FITTED, BATCH, RUNNING, WINDOW = SCHEME_STATISTICS
+from normbench.settings import BATCH_STATISTICS
+from normbench.settings import FITTED as FITTED
+from normbench.settings import RUNNING_STATISTICS as RUNNING_STATISTICS
+from normbench.settings import WINDOW_STATISTICS as WINDOW_STATISTICS
 
 
 def check_statistics(kind: str, x: Rows, fold: bool, l2_in: str, fit_on: str) -> None:
-    """Raise `UserError` where moving statistics do not fit the points, the penalty or `fit_on`.
+    """Check moving statistics of a scheme against the points, the penalty and `fit_on`.
 
-    l2_in: the weights that a penalty is on; empty without one.
+    Args:
+        kind: One of `settings.SCHEME_STATISTICS`; `fitted` always passes.
+        x: The training points (P, N).
+        fold: Whether the scheme is folded into the weights.
+        l2_in: The weights that a penalty is on; empty without one.
+        fit_on: The points that schemes are fitted on, `train` or `all`.
+
+    Raises:
+        UserError: The points are sparse or on disk, or one of the others needs the same scheme at
+            every step.
     """
     if kind == FITTED:
         return
@@ -93,9 +103,9 @@ class Statistics:
 
     def scheme_of(self, update: int) -> Any:
         """Return the scheme of an update; None for the scheme of all points."""
-        if self.kind == RUNNING:
+        if self.kind == RUNNING_STATISTICS:
             return self._running_scheme(update)
-        if self.kind == BATCH:
+        if self.kind == BATCH_STATISTICS:
             return self._fit(self.x[self.batches.points_of(update)])
         assert self.window is not None
         rows = [self.batches.points_of(update)]
@@ -106,10 +116,22 @@ class Statistics:
 
     def scheme_after(self, updates: int) -> Any:
         """Return the scheme of a record after so many updates; None for that of all points."""
-        return None if self.kind == BATCH else self.scheme_of(max(updates - 1, 0))
+        return None if self.kind == BATCH_STATISTICS else self.scheme_of(max(updates - 1, 0))
 
     def transform(self, scheme: Any, x: Array) -> Array:
-        """Return points `(p, N)` under one of the schemes."""
+        """Return points under one of the schemes.
+
+        Args:
+            scheme: Fitted, see `scheme_of`.
+            x: Points before the scheme (p, N).
+
+        Returns:
+            Points (p, M).
+
+        Raises:
+            UserError: The scheme fails on these points, or gives another number of features than on
+                all points.
+        """
         z: Array = self._checked(lambda: transform_points(scheme, x, self.dtype))
         if z.shape[1] != self.features:
             raise UserError(
@@ -121,10 +143,10 @@ class Statistics:
 
     def _running_scheme(self, update: int) -> Any:
         """Return the scheme of all points seen up to an update; None where these are all."""
-        seen = self.memory.get(RUNNING)
+        seen = self.memory.get(RUNNING_STATISTICS)
         if seen is None or seen.update > update:
             seen = SeenPoints(-1, np.zeros(len(self.x), dtype=bool), None)
-            self.memory[RUNNING] = seen
+            self.memory[RUNNING_STATISTICS] = seen
         by_blocks = learns_by_blocks(self.scheme)
         is_new = seen.update < update and not seen.is_seen.all()
         for number in range(seen.update + 1, update + 1) if is_new else ():

@@ -20,10 +20,18 @@ REMEDIES = {
 def check_cost(
     cost: Any, name: str, task: str, classes: int, rows_shape: tuple[int, int] | None = None
 ) -> None:
-    """Raise `UserError` where a cost does not fit the targets of a data set.
+    """Check that a cost fits the targets of a data set.
 
-    rows_shape: (P, N) of points that were read from the rows of a file, which may have one point
-    per column; None for other data.
+    Args:
+        cost: The cost, with its declared tasks.
+        name: Of the data set, for the message.
+        task: Of the data set.
+        classes: The number of classes; 0 for real targets.
+        rows_shape: (P, N) of points that were read from the rows of a file, which may have one
+            point per column; None for other data.
+
+    Raises:
+        UserError: The cost is for other targets.
     """
     tasks = traits(cost).tasks
     if task in tasks:
@@ -56,17 +64,32 @@ def check_curvature(cost: Any) -> None:
 
 
 def scores_of(traits: Traits, classes: int) -> int:
-    """Return the number C of scores a point that a cost takes; classes: 0 for real targets."""
+    """Return the number C of scores of a point that a cost takes.
+
+    Args:
+        traits: Those that the cost declares.
+        classes: The number of classes; 0 for real targets.
+
+    Returns:
+        `classes`, where the cost takes a score for each of them; otherwise 1.
+    """
     per_class = traits.score_per_class
     if classes and (per_class or (per_class is None and classes > 2)):
         return classes
     return 1
 
 
-def encoded(y: Array, scores: int, classes: int, dtype: Any) -> Array:
-    """Return targets (P,) as costs take them.
+def encode_targets(y: Array, scores: int, classes: int, dtype: Any) -> Array:
+    """Return targets as costs take them.
 
-    Real numbers; class indices where each class has a score, else -1 and +1.
+    Args:
+        y: Class indices, or real targets, (P,).
+        scores: The number of scores of a point C.
+        classes: The number of classes; 0 for real targets.
+        dtype: The type of the points.
+
+    Returns:
+        Real numbers (P,), or class indices where each class has a score, otherwise -1 and +1.
     """
     if not classes:
         return y.astype(dtype)

@@ -61,6 +61,7 @@ def _correlation(z: Surrogate) -> Array:
 
 
 def _unfit(dataset: Dataset) -> str:
+    """Return why a data set has no biplot: it has a single feature."""
     if dataset.x.shape[1] > 1:
         return ""
     return f"is of two features and more; {dataset.name} has one"

@@ -12,6 +12,7 @@ MAX_SIDE = 160  # pixels of the longer side
 
 
 def _unfit(dataset: Dataset) -> str:
+    """Return why a data set has no colours: its points are not all pixels of a picture."""
     if dataset.picture is not None and len(dataset.x) == np.prod(dataset.picture):
         return ""
     picture = "is of all pixels of a picture, as dataset=china"

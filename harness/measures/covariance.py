@@ -66,10 +66,12 @@ def _lost(facts: Facts, scheme: Any) -> int:
 
 
 def _applies(job: FinishedJob) -> bool:
+    """Return whether the spectrum may be computed: theory is wanted, and features are few."""
     return job.descent.theory.may_grow and job.dataset.x.shape[1] < spectra.MAX_SPECTRUM_FEATURES
 
 
 def _work(job: FinishedJob) -> Work:
+    """Return the work of the statistics of the data set's points."""
     return facts_work(job.descent.train, job.dataset.x)
 
 

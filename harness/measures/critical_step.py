@@ -36,6 +36,7 @@ def take(job: FinishedJob) -> Findings:
 
 
 def _applies(job: FinishedJob) -> bool:
+    """Return whether the user asked for the critical step size."""
     return job.descent.search.critical
 
 

@@ -14,6 +14,7 @@ def take(job: FinishedJob) -> Findings:
 
 
 def _applies(job: FinishedJob) -> bool:
+    """Return whether there are best weights, and a threshold 2/L to compare with."""
     return job.descent.best is not None and job.descent.theory.threshold is not None
 
 

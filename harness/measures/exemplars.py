@@ -10,6 +10,7 @@ QUANTILES = (0.05, 0.25, 0.5, 0.75, 0.95)
 
 
 def _unfit(dataset: Dataset) -> str:
+    """Return why a data set has no exemplars: it has too few points, or a single feature."""
     (points, features), least = dataset.x.shape, len(QUANTILES) ** 2
     if points >= least and features > 1:
         return ""

@@ -11,6 +11,7 @@ MARGIN = 0.05  # of the range of the inputs, on both sides
 
 
 def _unfit(dataset: Dataset) -> str:
+    """Return why a fit cannot be drawn over a data set's features."""
     features = dataset.x.shape[1]
     if features == 1 and dataset.classes <= 2:
         return ""

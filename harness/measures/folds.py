@@ -44,6 +44,7 @@ def take(job: FinishedJob) -> Findings:
 
 
 def _applies(job: FinishedJob) -> bool:
+    """Return whether there are folds to cross-validate, and a best step size to do it with."""
     return bool(job.dataset.folds) and job.descent.best is not None
 
 

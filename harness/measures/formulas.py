@@ -14,6 +14,7 @@ QUANTITIES = ("finite", "mean", "off", "entry", "iterations")
 
 
 def _unfit(dataset: Dataset) -> str:
+    """Return why the formulas cannot be compared on a data set: it has no targets."""
     return "" if len(dataset.y) else f"descends on targets, and {dataset.name} has none"
 
 

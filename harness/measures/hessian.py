@@ -13,6 +13,7 @@ MAX_WEIGHTS = 2000  # the eigenvalues then take seconds
 
 
 def _unfit(dataset: Dataset) -> str:
+    """Return why the Hessian's eigenvalues are not computed: it is too large."""
     size = (dataset.x.shape[1] + 1) * max(dataset.classes, 1)
     if size <= MAX_WEIGHTS:
         return ""
@@ -48,6 +49,7 @@ def _live_eigenvalues(hessian: Hessian) -> Array:
 
 
 def _applies(job: FinishedJob) -> bool:
+    """Return whether scores are linear in the weights."""
     return job.descent.train.linear is not None
 
 

@@ -55,6 +55,7 @@ def _evaluate(job: FinishedJob, points: Rows, y: Array) -> tuple[Array, Array]:
 
 
 def _applies(job: FinishedJob) -> bool:
+    """Return whether targets were standardized, and predictions are linear."""
     return job.dataset.own_targets is not None and job.descent.train.linear is not None
 
 

@@ -19,6 +19,7 @@ def take(job: FinishedJob) -> Findings:
 
 
 def _applies(job: FinishedJob) -> bool:
+    """Return whether the points have few enough features to find a scheme's map by probing."""
     return job.dataset.x.shape[1] <= MAX_SPECTRUM_FEATURES
 
 

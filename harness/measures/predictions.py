@@ -73,6 +73,7 @@ def _error(predicted: Array, measured: Array) -> float | None:
 
 
 def _applies(job: FinishedJob) -> bool:
+    """Return whether the history is known exactly: plain descent on a resolved quadratic."""
     descent = job.descent
     return (
         descent.theory.exact

@@ -11,6 +11,7 @@ MAX_AXES = 3  # of a picture of points
 
 
 def _unfit(dataset: Dataset) -> str:
+    """Return why projections cannot be drawn: points have fewer than 2 or more than 3 features."""
     features = dataset.x.shape[1]
     if 2 <= features <= MAX_AXES:
         return ""

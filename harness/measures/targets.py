@@ -112,6 +112,7 @@ class _Refiner:
         return fine
 
     def _hopeless(self, best: int, target: str) -> bool:
+        """Return whether no step size near the best one can reach a target in these iterations."""
         descent = self.descent
         if descent.bench.tie is None:  # which only plain descent on a quadratic cost has
             return False
@@ -182,6 +183,7 @@ class _Refiner:
             self._descend(missing)  # those that had reached the target left it again
 
     def _counts(self, numbers: list[int], target: str) -> dict[float, float]:
+        """Return the iterations to a target of those of some numbers that were tried."""
         return _counts({n: self.tried[n] for n in numbers if n in self.tried}, target)
 
     def _arrival_arguments(self, step_sizes: int, target: str) -> tuple[int, int, float]:
@@ -205,6 +207,7 @@ def _first(counts: Mapping[float, float]) -> float:
 
 
 def _refines(job: FinishedJob) -> bool:
+    """Return whether finer step sizes are tried: by default where the points are in memory."""
     descent = job.judged_descent
     assert descent is not None
     settings = descent.settings
@@ -222,6 +225,7 @@ def _counts(tried: Mapping[float, Step], target: str) -> dict[float, float]:
 
 
 def _on_grid(grid: Mapping[float, Step], counts: Mapping[float, float]) -> Fewest | None:
+    """Return the fewest iterations over the grid alone; None where it does not reach the target."""
     best = _first({number: counts[number] for number in grid})
     if np.isinf(counts[best]):
         return None
@@ -251,6 +255,7 @@ def _target_metrics(
 
 
 def _json_number(count: float) -> float | None:
+    """Return a count as JSON can hold it: None where it is not finite."""
     return float(count) if np.isfinite(count) else None
 
 

@@ -3,7 +3,7 @@
 from normbench import names
 from normbench.engine.batches import CYCLIC
 from normbench.engine.minibatch import reads_blocks
-from normbench.engine.statistics import RUNNING, WINDOW
+from normbench.engine.statistics import RUNNING_STATISTICS, WINDOW_STATISTICS
 from normbench.measures.contract import Findings, FinishedJob, Measure
 from normbench.theory.spectra import effective_rank, step_threshold
 
@@ -68,7 +68,7 @@ def take(job: FinishedJob) -> Findings:
         if linear is not None and reads_blocks(linear.points) and settings.batch_order != CYCLIC:
             notes.append(WITHIN_BLOCKS)
         statistics = settings.statistics
-        if statistics in (RUNNING, WINDOW):
+        if statistics in (RUNNING_STATISTICS, WINDOW_STATISTICS):
             notes.append(MOVING.format(statistics=statistics))
         tags[names.BATCHED.key] = str(job.judged_descent.optimizer.plain).lower()
     return Findings(metrics, tags, notes=tuple(notes))

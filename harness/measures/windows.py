@@ -43,6 +43,7 @@ def _grouped(values: Array, shares: Array, times: int) -> Findings:
 
 
 def _applies(job: FinishedJob) -> bool:
+    """Return whether each direction's window of step sizes follows from 2/L: in plain descent."""
     descent = job.descent
     return descent.plain and descent.theory.threshold is not None
 

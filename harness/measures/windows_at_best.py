@@ -18,6 +18,7 @@ def take(job: FinishedJob) -> Findings:
 
 
 def _applies(job: FinishedJob) -> bool:
+    """Return whether windows at the best weights differ from the first; few weights only."""
     descent = job.descent
     return (
         descent.plain
@@ -29,6 +30,7 @@ def _applies(job: FinishedJob) -> bool:
 
 
 def _work(job: FinishedJob) -> Work:
+    """Return the work of the dense Hessian and of its eigenvalues."""
     effort = job.descent.train.effort
     size = int(np.prod(job.descent.train.shape))
     solved = decomposition(size, len(job.z), size)

@@ -178,7 +178,16 @@ class Mlp:
         return range(len(self.hidden))
 
     def layout(self, features: int, scores: int) -> Layout:
-        """Return the layout of the weights, for so many features and scores of a point."""
+        """Return the layout of the weights.
+
+        Args:
+            features: The number of features N.
+            scores: The number of scores of a point C.
+
+        Returns:
+            Weights and biases layer by layer, gains and shifts beside them; running statistics
+            last, since no step rule trains them.
+        """
         groups, running = [], []
         inputs = features
         for layer, units in enumerate((*self.hidden, scores)):
@@ -218,7 +227,16 @@ class Mlp:
         return [Group(layer, RUNNING_MEAN, (values, 1)), Group(layer, RUNNING_SPREAD, spread)]
 
     def start(self, layout: Layout, count: int, rng: np.random.Generator) -> Array:
-        """Return the weights of `count` models at the start, `(count, D)`."""
+        """Return the weights of models at the start.
+
+        Args:
+            layout: Of the weights, D numbers.
+            count: The number of models.
+            rng: Draws the weight matrices, normal; biases and shifts are 0, gains 1.
+
+        Returns:
+            `(count, D)`.
+        """
         arrays = []
         for group in layout.groups:
             array = np.zeros((count, *group.shape))
@@ -273,7 +291,15 @@ class Mlp:
         return h
 
     def running_moments(self, layout: Layout, arrays: Sequence[Any]) -> list[Moments]:
-        """Return the running moments that are among the weights, one pair a layer."""
+        """Return the running moments that are among the weights.
+
+        Args:
+            layout: Of the weights.
+            arrays: The groups of the layout, in its order, each `(R, *shape)`.
+
+        Returns:
+            A mean and a spread for each normalized layer; empty where none are kept.
+        """
         running = {
             kind: [array for group, array in zip(layout.groups, arrays) if group.kind == kind]
             for kind in (RUNNING_MEAN, RUNNING_SPREAD)

@@ -171,18 +171,22 @@ def _describe_sklearn(scheme: Any) -> tuple[AffineTraits, Callable[[Any], Affine
 
 
 def _identity(scheme: Any) -> Affine:
+    """Return the map that changes nothing."""
     return Affine(np.ones(scheme.n_features_in_), np.zeros(scheme.n_features_in_))
 
 
 def _standard(scheme: Any) -> Affine:
+    """Return the map of a fitted `StandardScaler`."""
     return _scaler(scheme, scheme.mean_ if scheme.with_mean else None)
 
 
 def _robust(scheme: Any) -> Affine:
+    """Return the map of a fitted `RobustScaler`: median and interquartile range."""
     return _scaler(scheme, scheme.center_)
 
 
 def _maxabs(scheme: Any) -> Affine:
+    """Return the map of a fitted `MaxAbsScaler`, which does not centre."""
     return _scaler(scheme, None)
 
 
@@ -193,10 +197,12 @@ def _scaler(scheme: Any, centre: Array | None) -> Affine:
 
 
 def _minmax(scheme: Any) -> Affine:
+    """Return the map of a fitted `MinMaxScaler`, whose attributes are its factors and offsets."""
     return Affine(scheme.scale_, scheme.min_)
 
 
 def _pca(scheme: Any) -> Affine:
+    """Return the map of a fitted `PCA`, whitened or not."""
     matrix = scheme.components_
     if scheme.whiten:
         deviations = np.sqrt(scheme.explained_variance_)

@@ -26,7 +26,15 @@ class Contrast(OneToOneFeatureMixin, Scheme):  # type: ignore[misc]
     fits_in_float64 = True  # it learns nothing of the points
 
     def fit(self, X: Any, y: Any = None) -> Self:
-        """Note the number of features of points X (P, N); return self."""
+        """Note the number of features; each point is normalized by itself.
+
+        Args:
+            X: Points (P, N).
+            y: Not used.
+
+        Returns:
+            The scheme.
+        """
         validate_data(self, X, dtype=POINT_DTYPES)
         return self
 

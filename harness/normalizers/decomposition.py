@@ -124,8 +124,8 @@ def _decompose(points: Decompositions, correlation: bool, complete: bool) -> Dec
     if isinstance(x, np.ndarray) and len(x) < x.shape[1] and not complete:
         return _decompose_points(x, correlation)
     mean, covariance = mean_and_covariance(x, points.mean)
-    deviations, constant = _find_deviations(len(x), mean, np.diag(covariance))
-    covariance[constant] = covariance[:, constant] = 0.0
+    deviations, is_constant = _find_deviations(len(x), mean, np.diag(covariance))
+    covariance[is_constant] = covariance[:, is_constant] = 0.0
     covariance /= deviations * deviations[:, None]
     values, vectors = eigendecomposition(covariance)
     if correlation:
@@ -247,8 +247,8 @@ def _find_deviations(points: int, mean: Array, variance: Array) -> tuple[Array, 
     """
     if not np.isfinite(variance).all():
         raise ValueError("the squares of the features overflow; divide them by a constant first")
-    constant = variance <= points * EPS * variance + (points * mean * EPS) ** 2
-    return np.sqrt(np.where(constant, 1.0, variance)), constant
+    is_constant = variance <= points * EPS * variance + (points * mean * EPS) ** 2
+    return np.sqrt(np.where(is_constant, 1.0, variance)), is_constant
 
 
 def _decompose_gram(rows: Array, complete: bool) -> tuple[Array, Array]:
@@ -275,9 +275,9 @@ def _decompose_points(x: NDArray[Any], correlation: bool) -> Decomposition:
     centred -= mean_correction
     mean += mean_correction
     variance = np.einsum("pn,pn->n", centred, centred) / len(x)
-    deviations, constant = _find_deviations(len(x), mean, variance)
+    deviations, is_constant = _find_deviations(len(x), mean, variance)
     scales = deviations if correlation else np.ones_like(mean)
-    centred[:, constant] = 0.0
+    centred[:, is_constant] = 0.0
     centred /= scales * np.sqrt(len(x))
     values, vectors = _decompose_gram(centred, complete=False)
     above_rounding = values > rounding_share(x.shape[1]) * values[0]

@@ -37,7 +37,12 @@ class FeatureSelection:
         self.feature_names: tuple[str, ...] = ()
 
     def select(self, positions: Sequence[int], feature_names: tuple[str, ...]) -> None:
-        """Select features by their positions among all features of a data set."""
+        """Select features by their positions among all features of a data set.
+
+        Args:
+            positions: Of the selected features, from 0.
+            feature_names: N names, of all features.
+        """
         self.positions, self.feature_names = tuple(positions), feature_names
 
     def reselect(self, feature_names: tuple[str, ...]) -> None:
@@ -60,10 +65,12 @@ class FeatureSelection:
 
 
 def _has_inverse(scheme: "OnColumns") -> bool:
+    """Return whether the scheme on the selected features can be inverted."""
     return hasattr(scheme.scheme, "inverse_transform")
 
 
 def _is_affine(scheme: "OnColumns") -> bool:
+    """Return whether the scheme on the selected features is known to be affine."""
     return find_affine_traits(scheme.scheme) is not None
 
 
@@ -88,7 +95,15 @@ class OnColumns(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         self.columns = columns
 
     def fit(self, X: Any, y: Any = None) -> Self:
-        """Fit the scheme on its features of points X (P, N); return self."""
+        """Fit the scheme on its features; the others pass unchanged.
+
+        Args:
+            X: Points (P, N), all features.
+            y: Not used.
+
+        Returns:
+            This transformer.
+        """
         X = validate_data(self, X, dtype=POINT_DTYPES)
         self.select(X)
         if len(self.positions_):

@@ -32,7 +32,17 @@ class Pareto(StandardScaler):  # type: ignore[misc]
         super().__init__(copy=copy)
 
     def partial_fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
-        """Learn from points X (P, N) beside those of before; return self."""
+        """Learn from points beside those of before.
+
+        Args:
+            X: Points (P, N).
+            y: Not used.
+            sample_weight: (P,), as in scikit-learn's `StandardScaler`.
+
+        Returns:
+            The scheme, whose divisors are square roots of the standard deviations of all points so
+            far.
+        """
         super().partial_fit(X, y, sample_weight)
         self.scale_: NDArray[np.float64] = np.sqrt(self.scale_)
         return self

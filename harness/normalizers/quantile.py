@@ -14,7 +14,15 @@ class Quantile(QuantileTransformer):  # type: ignore[misc]
     """
 
     def fit(self, X: Any, y: Any = None) -> Self:
-        """Learn the quantiles of points X (P, N); return self."""
+        """Learn the quantiles of each feature.
+
+        Args:
+            X: Points (P, N). Fewer points than quantiles give as many quantiles as points.
+            y: Not used.
+
+        Returns:
+            The scheme.
+        """
         with warnings.catch_warnings():
             warnings.filterwarnings("ignore", message=r"n_quantiles \(\d+\) is greater than")
             return super().fit(X, y)

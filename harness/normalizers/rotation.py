@@ -49,7 +49,18 @@ class RandomRotation(Scheme):
         self.seed = seed
 
     def fit(self, X: Any, y: Any = None) -> Self:
-        """Draw the rotation for points X (P, N); return self."""
+        """Draw the rotation, which depends on the number of features and the seed alone.
+
+        Args:
+            X: Points (P, N).
+            y: Not used.
+
+        Returns:
+            The scheme.
+
+        Raises:
+            ValueError: An option is out of its range.
+        """
         self._validate_params()
         X = validate_data(self, X, dtype=POINT_DTYPES)
         self.matrix_ = draw_rotation(X.shape[1], self.seed)
@@ -74,6 +85,7 @@ class RandomRotation(Scheme):
         return self.matrix_, np.zeros(len(self.matrix_))
 
     def _validate_params(self) -> None:
+        """Raise ValueError unless the seed is a whole number, 0 or more."""
         wrong = isinstance(self.seed, bool) or not isinstance(self.seed, (int, np.integer))
         if wrong or self.seed < 0:
             raise ValueError(f"seed={self.seed!r} must be a whole number, 0 or more")

@@ -140,6 +140,7 @@ class Whitening(Scheme):
         return self.components_[: np.count_nonzero(~self.dropped_)]
 
     def _validate_params(self) -> None:
+        """Raise ValueError for a ridge or a tolerance that is out of its range."""
         _check_range("ridge", self.ridge, np.inf)
         if self.rtol is not None:
             _check_range("rtol", self.rtol, 1.0)
@@ -156,6 +157,7 @@ class PCASphere(Whitening):
     """
 
     def _matrix(self, half: Array) -> Array:
+        """Return the half itself, `(k, N)`: components stay in their own axes."""
         return half
 
 
@@ -166,6 +168,7 @@ class ZCASphere(Whitening):
     """
 
     def _matrix(self, half: Array) -> Array:
+        """Return the half rotated back to the inputs' axes, `(N, N)`."""
         return self._live_vectors().T @ half
 
 
@@ -198,6 +201,7 @@ class CholeskySphere(Whitening):
     """
 
     def _matrix(self, half: Array) -> Array:
+        """Return the row echelon form `(k, N)` of the half."""
         return row_echelon_form(half)
 
 
@@ -213,13 +217,13 @@ class LedoitWolfSphere(PCASphere):
 
     References:
         Ledoit, Wolf, "A well-conditioned estimator for large-dimensional covariance matrices",
-        Journal
-        of Multivariate Analysis 88 (2004).
+        Journal of Multivariate Analysis 88 (2004).
     """
 
     _complete = True
 
     def _decompose(self, decompositions: Decompositions) -> Decomposition:
+        """Return the decomposition with eigenvalues `(1 - delta) d + delta mean(d)`."""
         decomposition = super()._decompose(decompositions)
         self.shrinkage_ = estimate_shrinkage(decompositions.x, decomposition)
         target = self.shrinkage_ * decomposition.values.mean()
@@ -250,12 +254,15 @@ class PCARotation(Whitening):
         self.rtol = rtol
 
     def _matrix(self, half: Array) -> Array:
+        """Return the half itself, whose divisors are 1: a rotation."""
         return half
 
     def _divisors(self) -> Array:
+        """Return ones `(k,)`: no direction is scaled."""
         return np.ones(np.count_nonzero(~self.dropped_))
 
     def _width(self) -> int:
+        """Return how many components are kept, by the option and the variances."""
         features = len(self.mean_)
         if self.components is None:
             return features
@@ -274,6 +281,7 @@ class PCARotation(Whitening):
         )
 
     def _validate_params(self) -> None:
+        """Raise ValueError for a tolerance or a number of components that is out of range."""
         if self.rtol is not None:
             _check_range("rtol", self.rtol, 1.0)
         value = self.components

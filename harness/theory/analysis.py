@@ -69,8 +69,18 @@ class Theory:
 def theorize(train: Problem, start: NDArray[Any], budget: Budget | None) -> Theory:
     """Return the theory of descending a problem from the weights of one model.
 
-    The bound is computed first, then the curvature at the start, as far as the budget allows; None
-    for no theory. The bound is that of a model whose scores are linear in its weights.
+    The bound is computed first, then the curvature at the start, as far as the budget allows. The
+    bound is that of a model whose scores are linear in its weights.
+
+    Args:
+        train: The problem of the training points.
+        start: Weights of one model, of the problem's shape.
+        budget: The work that theory may take, which is reduced by what it takes; None for no
+            theory.
+
+    Returns:
+        The spectrum of the Hessian's bound, L, the curvature at the start, and a note on what is
+        missing.
     """
     if budget is None:
         return Theory(note=NOT_ASKED, may_grow=False)
@@ -176,7 +186,15 @@ def _compute_spectrum(x: NDArray[Any], classes: int, budget: Budget) -> spectra.
 
 
 def facts_work(train: Problem, x: NDArray[Any]) -> Work:
-    """Return the work of computing the `Facts` of a data set's points x (P, N)."""
+    """Return the work of computing the `Facts` of a data set's points.
+
+    Args:
+        train: The problem, whose weights define the work of a pass.
+        x: Points (P, N) before any scheme.
+
+    Returns:
+        Passes over the points of the work of one run's gradient, and bytes.
+    """
     width = x.shape[1] + 1  # a scheme may keep few of the features
     passes = width * (width + 30 * width**2 / (2 * len(x))) / np.prod(train.shape)
     return Work(
@@ -190,7 +208,15 @@ def curvature_work(train: Problem) -> Work:
 
 
 def largest_curvature(train: Problem, weights: NDArray[Any]) -> tuple[float | None, str]:
-    """Return the Hessian's largest eigenvalue at one model's weights, and a note where None."""
+    """Return the Hessian's largest eigenvalue at one model's weights.
+
+    Args:
+        train: The problem of the training points.
+        weights: Of one model, of the problem's shape.
+
+    Returns:
+        The eigenvalue and an empty note; or None and a note that says why there is none.
+    """
     from scipy.sparse.linalg import ArpackError
 
     try:
@@ -212,11 +238,20 @@ def find_least_cost(
 ) -> Minimum:
     """Return the least cost of a job, and whether some weights attain it.
 
-    lowest: the lowest cost that the job's own runs saw, used where the least cost is not found.
     Solved once for a data set and a cost under all invertible affine schemes; for other schemes,
-    and with an l2 (whose weights are the scheme's), once for each scheme. theory_setting: as in
-    `allowance`, or `none`; passes: of the descent. proof: weights of the descent that leave no
-    point misclassified.
+    and with an l2 (whose weights are the scheme's), once for each scheme.
+
+    Args:
+        train: The problem of the training points.
+        points_cache: Of the data set, before any scheme.
+        lowest: The lowest cost that the job's own runs saw, used where the least cost is not found.
+        theory_setting: As in `allowance`, or `none`.
+        passes: Of the descent.
+        proof: Weights of the descent that leave no point misclassified, of one model; None without
+            any.
+
+    Returns:
+        The least cost, with its source and the norm of its gradient.
     """
     if theory_setting == "none":
         return _lowest_seen(lowest, NOT_ASKED)

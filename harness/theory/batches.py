@@ -29,25 +29,52 @@ MAX_MOMENT_WEIGHTS = 61  # of the exact limit, whose matrix has n (n + 1) / 2 ro
 NEGLIGIBLE_CURVATURE = 1e-12  # of the largest: along such directions nothing moves
 
 
-def knee(largest: float, trace: float) -> float:
+def knee(largest_eigenvalue: float, trace: float) -> float:
     """Return the batch from which larger ones gain little: `mean |x|^2 / lambda_max` of the Gram.
 
-    largest, trace: of the Gram matrix, or both of a multiple of it.
+    Args:
+        largest_eigenvalue: Of the Gram matrix, or of a multiple of it.
+        trace: Of the same matrix: the mean of the squared lengths of `[1 x]`, or its multiple.
+
+    Returns:
+        Points; NaN for a matrix of zeros.
+
+    References:
+        Ma, Bassily, Belkin, ICML 2018, see the module.
     """
-    return trace / largest if largest > 0 else float("nan")
+    return trace / largest_eigenvalue if largest_eigenvalue > 0 else float("nan")
 
 
 def approximate_step(lipschitz: float, knee_size: float, batch: int) -> float:
-    """Return the largest stable step `(2/L) m / (k + m - 1)` of a batch of m, k the knee."""
+    """Return the largest stable step of a batch of m points: `(2/L) m / (k + m - 1)`.
+
+    Args:
+        lipschitz: L, the largest eigenvalue of the Hessian of all points.
+        knee_size: k, see `knee`.
+        batch: m.
+
+    Returns:
+        A step size, near 2/L for batches far above the knee.
+    """
     return 2 / lipschitz * batch / (knee_size + batch - 1)
 
 
 def mean_square_steps(x: Array, batch: int) -> tuple[float, float]:
-    """Return the largest steps that are stable in mean square, exactly, for points `[1 x]` (P, n).
+    """Return the largest steps that are stable in mean square, exactly.
 
-    The first is of draws without replacement, the second with it. In the eigenvectors of H, Lyap
-    multiplies `S_ij` by `h_i + h_j`, and `E[h S h]` is 4 times the matrix of the points' fourth
-    moments, so that a* is the inverse of a largest eigenvalue of n (n + 1) / 2 coordinates.
+    In the eigenvectors of H, Lyap multiplies `S_ij` by `h_i + h_j`, and `E[h S h]` is 4 times the
+    matrix of the points' fourth moments, so that a* is the inverse of a largest eigenvalue of n (n
+    + 1) / 2 coordinates.
+
+    Args:
+        x: Points `[1 x]` (P, n), with the column of the bias.
+        batch: The number of points m of a batch.
+
+    Returns:
+        The limits a* of draws without replacement, and with it.
+
+    References:
+        Defossez, Bach, AISTATS 2015, for m = 1; see the module.
     """
     count = len(x)
     values, vectors = np.linalg.eigh(2 * x.T @ x / count)
@@ -71,15 +98,23 @@ def mean_square_steps(x: Array, batch: int) -> tuple[float, float]:
 
 
 def noise_floor(
-    step_size: float, noise_variance: float, trace: float, batch: int, largest: float
+    step_size: float, noise_variance: float, trace: float, batch: int, largest_step: float
 ) -> float:
     """Return the excess at which a constant step hovers: draws with replacement.
 
     `a s^2 tr(Gram) / m / (1 - a / a*)`, a* the largest stable step of the batch. Shuffled passes
     that are read at their ends lie far below it, 4 to 500 times at small steps.
 
-    noise_variance: s^2, of the residuals at the minimum. trace: of the Gram matrix. largest: a*.
+    Args:
+        step_size: a.
+        noise_variance: s^2, of the residuals at the minimum.
+        trace: Of the Gram matrix.
+        batch: m.
+        largest_step: a*.
+
+    Returns:
+        In units of the cost; infinite for steps that are not stable.
     """
-    if step_size >= largest:
+    if step_size >= largest_step:
         return float("inf")
-    return step_size * noise_variance * trace / batch / (1 - step_size / largest)
+    return step_size * noise_variance * trace / batch / (1 - step_size / largest_step)

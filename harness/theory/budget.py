@@ -26,7 +26,16 @@ def allowance(theory_setting: str, passes: int, points: int, weights: int) -> Wo
     """Return the work that theory may take: half of the passes of the descent.
 
     At least the work of a tenth of a second; at most a quarter of the machine's memory, or of the
-    setting `memory`. No limit with `theory=full`. weights: of one model, C (N + 1).
+    setting `memory`.
+
+    Args:
+        theory_setting: `auto`, or `full` for no limit.
+        passes: Of the descent, runs counted.
+        points: The number of points P.
+        weights: Of one model, C (N + 1).
+
+    Returns:
+        Passes over the points, and bytes.
     """
     if theory_setting == "full":
         return Work(float("inf"), float("inf"))
@@ -47,7 +56,15 @@ class Budget:
         return work.memory <= self.memory and work.passes <= self.passes_left
 
     def affords(self, task: str, work: Work) -> bool:
-        """Return whether the rest suffices, and subtract the work; record the task if not."""
+        """Subtract the work of a task, if the rest suffices; otherwise record the task as skipped.
+
+        Args:
+            task: Its name in the note on skipped work.
+            work: Its passes over the points, and its bytes.
+
+        Returns:
+            Whether the task may start.
+        """
         if work.memory > self.memory:
             self.too_large.append(task)
             return False

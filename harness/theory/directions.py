@@ -103,7 +103,16 @@ class AtStart:
 
 
 def decomposition(size: int, points: int, weights: int) -> Work:
-    """Return the work of a symmetric matrix's eigenvectors, in passes over the points."""
+    """Return the work of a symmetric matrix's eigenvectors, in passes over the points.
+
+    Args:
+        size: The rows of the matrix.
+        points: The number of points P.
+        weights: Of one model, C (N + 1): a pass is `4 P` times as many multiplications.
+
+    Returns:
+        Passes, and the bytes of three such matrices.
+    """
     return Work(10 * size**3 / (4.0 * max(points, 1) * weights), 24.0 * size**2)
 
 
@@ -118,8 +127,15 @@ def find_uniform_curvature(train: Linear, weights: Array) -> UniformCurvature | 
     """Return the curvature that every point has, and its multiplicity among the scores' directions.
 
     For least squares 2, anywhere; at zero weights, for the softmax cost 1/4 and for multiclass
-    softmax 1/C, in C - 1 directions. None where points differ, and for many classes, which are not
-    tried.
+    softmax 1/C, in C - 1 directions.
+
+    Args:
+        train: The linear problem of the training points.
+        weights: Of one model, `(C, N + 1)`.
+
+    Returns:
+        The curvature of a point's cost in its scores; None where points differ, and for many
+        classes, which are not tried.
     """
     quadratic = train.traits.quadratic
     if not quadratic and (np.any(weights) or train.shape[0] > FEW_CLASSES):

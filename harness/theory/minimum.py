@@ -71,11 +71,20 @@ def sphere(x: Array) -> tuple[Array, Array]:
 
 
 def penalty_of_basis(l2: float | Array, x: Array, basis: Array, variances: Array) -> Array:
-    """Return the l2 on weights b of the basis of x (P, N) that equals a penalty on weights w of x.
+    """Return the l2 on weights of a sphered basis that equals a penalty on weights of the points.
 
-    The basis is that of `sphere`. One number becomes `l2 / d` `(r,)`. A matrix, or one number for
-    each feature, becomes a matrix: that of the least `w l2 w'` over all w, in the points' span or
-    not, with the scores of b.
+    One number becomes `l2 / d` `(r,)`. A matrix, or one number for each feature, becomes a matrix:
+    that of the least `w l2 w'` over all weights w of x, in the points' span or not, with the scores
+    of the basis's weights b.
+
+    Args:
+        l2: One number, one for each feature `(N,)`, or a matrix `(N, N)`.
+        x: Points (P, N).
+        basis: (P, r), of `sphere(x)`.
+        variances: d `(r,)`, of `sphere(x)`.
+
+    Returns:
+        `(r,)` or `(r, r)`.
     """
     if np.ndim(l2) == 0:
         return np.asarray(l2 / variances)
@@ -107,10 +116,17 @@ def sphered(problem: Linear) -> Linear:
 
 
 def spans_same_scores(basis: Array, z: Array) -> bool:
-    """Return whether normalized points z (P, M) and the data have the same affine scores.
+    """Return whether normalized points and the data have the same affine scores.
 
-    basis: the data's, from `sphere`. True under every invertible affine scheme and under no other:
-    the columns of z lie in the span of the basis and the constants, and fill it.
+    True under every invertible affine scheme and under no other: the columns of z lie in the span
+    of the basis and the constants, and fill it.
+
+    Args:
+        basis: The data's, from `sphere`, (P, r).
+        z: Normalized points (P, M).
+
+    Returns:
+        Whether that holds, up to rounding.
     """
     mean, covariance = mean_and_covariance(z)
     projections, squared_residuals = _products(basis, z, mean), np.zeros_like(mean)
@@ -133,13 +149,20 @@ def _products(basis: Array, x: Array, mean: Array) -> Array:
 
 
 def minimize(problem: Linear, classes: int, allowance: float = np.inf) -> Minimum:
-    """Return the least mean cost of a problem whose points (P, r) are those of `sphere`.
+    """Return the least mean cost of a problem whose points are sphered.
 
-    Its l2 is that of `penalty_of_basis`, where the cost has a penalty on the weights of the points
-    before sphering. Damped Newton, halving the step until the cost falls: Cholesky on the Hessian
-    where it is small, conjugate gradients on Hessian-vector products where it is not. allowance:
-    the largest number of passes over the points, each of the work of a gradient; a count and not a
-    time, so that the answer repeats.
+    Damped Newton, halving the step until the cost falls: Cholesky on the Hessian where it is small,
+    conjugate gradients on Hessian-vector products where it is not.
+
+    Args:
+        problem: Its points (P, r) are those of `sphere`, and its l2 is that of `penalty_of_basis`,
+            where the cost has a penalty on the weights of the points before sphering.
+        classes: The number of scores of a point C.
+        allowance: The largest number of passes over the points, each of the work of a gradient; a
+            count and not a time, so that the answer repeats.
+
+    Returns:
+        The least cost, with the scores (C, P) at it where the solver met its tolerance.
     """
     solution, weights = _newton(problem, classes, allowance)
     if not solution.reached or solution.at_infinity:
@@ -148,9 +171,14 @@ def minimize(problem: Linear, classes: int, allowance: float = np.inf) -> Minimu
 
 
 def weights_of(scores: Array, z: Array) -> Array:
-    """Return the weights `(C, M + 1)`, bias first, under which rows z (n, M) have scores (C, n).
+    """Return the weights under which points have given scores, the shortest of several.
 
-    The scores are affine in z; among several such weights, the shortest.
+    Args:
+        scores: (C, n), affine in z.
+        z: Rows (n, M).
+
+    Returns:
+        `(C, M + 1)`, bias first.
     """
     basis, variances = sphere(z)
     mean = compute_mean(z)

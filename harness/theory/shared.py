@@ -70,7 +70,15 @@ class PointsCache:
         return sphere(self.x)[0]
 
     def get_or_compute(self, key: Hashable, find: Callable[[], Any]) -> Any:
-        """Return the value under a key, which names all that it depends on; computed once."""
+        """Return the value under a key, computed once.
+
+        Args:
+            key: It names all that the value depends on, beside the points.
+            find: Computes the value.
+
+        Returns:
+            The value; the same object each time.
+        """
         if key not in self._cache:
             self._cache[key] = find()
         return self._cache[key]
@@ -83,7 +91,16 @@ class Shared:
         self._by_fingerprint: dict[str, PointsCache] = {}
 
     def get(self, fingerprint: str, x: Rows) -> PointsCache:
-        """Return the cache of points x (P, N); fingerprint: of their content."""
+        """Return the cache of a data set's points, which the jobs of a sweep share.
+
+        Args:
+            fingerprint: Of the content of the points.
+            x: Points (P, N).
+
+        Returns:
+            The cache. The least recently used ones are dropped, and their sphered points before
+            them.
+        """
         points_cache = self._by_fingerprint.pop(fingerprint, None) or PointsCache(x)
         self._by_fingerprint[fingerprint] = points_cache
         if len(self._by_fingerprint) > MAX_DATA_SETS:

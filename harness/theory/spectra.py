@@ -97,7 +97,15 @@ def gram(x: NDArray[Any]) -> Array:
 
 
 def live(values: Array, size: int) -> Array:
-    """Return the eigenvalues above size times machine epsilon of the largest, decreasing."""
+    """Return the eigenvalues above rounding, decreasing.
+
+    Args:
+        values: Of a symmetric matrix, in any order.
+        size: Its rows; values below size times machine epsilon of the largest are rounding.
+
+    Returns:
+        The eigenvalues that remain; none where the largest is not positive.
+    """
     values = np.sort(values)[::-1]
     if not len(values) or values[0] <= 0:
         return values[:0]
@@ -220,7 +228,14 @@ def penalize(
 ) -> Spectrum:
     """Return the spectrum of `factor Gram + 2 l2 diag(0, 1, .., 1)`; the bias has no penalty.
 
-    spectrum_of_gram: of the Gram matrix of points x (P, N).
+    Args:
+        spectrum_of_gram: Of the Gram matrix of points x, `[1 X]'[1 X] / P`.
+        factor: The bound of the cost's second derivative in its scores.
+        l2: One number, one for each feature `(N,)`, or a matrix `(N, N)`.
+        x: Points (P, N), or rows with their mean and covariance.
+
+    Returns:
+        The spectrum. Where only the largest eigenvalue is known, it is an upper bound.
     """
     root = None if spectrum_of_gram.root is None else np.sqrt(factor) * spectrum_of_gram.root
     if not np.any(l2):
@@ -244,9 +259,14 @@ def penalize(
 
 
 def penalty_root(l2: float | Array, width: int) -> Array:
-    """Return rows `(n, width)`, bias first, whose products are the Hessian of a penalty, `2 l2`.
+    """Return rows whose products are the Hessian of a penalty, `2 l2`.
 
-    l2: one number, one for each feature, or a matrix. A row is 0 where a direction has no penalty.
+    Args:
+        l2: One number, one for each feature `(N,)`, or a matrix `(N, N)`.
+        width: N + 1.
+
+    Returns:
+        `(n, width)`, bias first. A row is 0 where a direction has no penalty.
     """
     if np.ndim(l2) < 2:
         curved = np.broadcast_to(2 * np.asarray(l2, dtype=np.float64), (width - 1,))
@@ -264,9 +284,15 @@ def step_threshold(lipschitz: float) -> float:
 def eigenvectors(
     hessian: Spectrum, x: NDArray[Any], l2: float | Array = 0.0
 ) -> tuple[Array, Array]:
-    """Return a Hessian's nonzero eigenvalues `(n,)`, decreasing, and eigenvectors `(N + 1, n)`.
+    """Return a least-squares Hessian's nonzero eigenvalues and eigenvectors.
 
-    hessian: its spectrum, on points x (P, N). Columns are unit vectors, bias first.
+    Args:
+        hessian: Its spectrum.
+        x: Points (P, N).
+        l2: One number, one for each feature `(N,)`, or a matrix `(N, N)`.
+
+    Returns:
+        Eigenvalues `(n,)`, decreasing, and unit vectors as columns `(N + 1, n)`, bias first.
     """
     if hessian.root is not None:
         _, roots, rows = linalg.svd(hessian.root, full_matrices=False)
@@ -279,10 +305,20 @@ def eigenvectors(
 def quadratic(
     hessian: Spectrum, x: NDArray[Any], start: float, gradient: Array, l2: float | Array = 0.0
 ) -> Quadratic:
-    """Return least squares on points x (P, N) along its Hessian's eigenvectors.
+    """Return least squares along its Hessian's eigenvectors.
 
-    hessian: its spectrum. start, gradient `(C, N + 1)`: cost and gradient at the start; the
-    prediction is computed from them and not from the minimum, which would lose half of its digits.
+    The prediction is computed from the cost and the gradient at the start and not from the minimum,
+    which would lose half of its digits.
+
+    Args:
+        hessian: Its spectrum.
+        x: Points (P, N).
+        start: The cost at the start.
+        gradient: At the start, `(C, N + 1)`.
+        l2: One number, one for each feature `(N,)`, or a matrix `(N, N)`.
+
+    Returns:
+        The cost at the start, eigenvalues, and squared gradients along them, summed over C.
     """
     values, vectors = eigenvectors(hessian, x, l2)
     along = (gradient @ vectors) ** 2
@@ -290,10 +326,18 @@ def quadratic(
 
 
 def predicted_history(problem: Quadratic, step_size: float, iterations: int) -> Array:
-    """Return the costs `(K + 1,)` of descent with a fixed step size a on least squares.
+    """Return the costs of descent with a fixed step size on least squares.
 
     Exact: each direction's share of the gap shrinks by `(1 - a h)^2` at each step, so the cost has
-    fallen by `sum g^2 / (2 h) (1 - (1 - a h)^2k)` after k steps. Infinite from where it overflows.
+    fallen by `sum g^2 / (2 h) (1 - (1 - a h)^2k)` after k steps.
+
+    Args:
+        problem: See `quadratic`.
+        step_size: a.
+        iterations: K.
+
+    Returns:
+        `(K + 1,)`, infinite from where it overflows.
     """
     k = np.arange(1, iterations + 1)[:, None]
     with np.errstate(over="ignore"):
@@ -310,9 +354,17 @@ def _logarithms(problem: Quadratic, step_size: float) -> Array:
 
 
 def predicted_iterations(problem: Quadratic, step_size: float, gap: float) -> float:
-    """Return the first step at which the gap to the minimum is at most `gap`; infinite for never.
+    """Return the first step at which the gap to the minimum is at most a given one.
 
     Below `2/L` the gap shrinks at every step, so bisection finds that step.
+
+    Args:
+        problem: See `quadratic`.
+        step_size: a.
+        gap: Of the cost over its minimum.
+
+    Returns:
+        A whole number; infinite for never, and from `MAX_COUNTED_ITERATIONS` on.
     """
     rates = _logarithms(problem, step_size)
 
@@ -343,6 +395,11 @@ def effective_rank(values: Array) -> float:
 def variance_after(values: Array, ridge: float) -> Array:
     """Return each direction's variance after sphering with a ridge, `d / (d + ridge)`.
 
-    1 where the ridge has no effect; near 0 where it suppresses the direction.
+    Args:
+        values: The variances d before it, eigenvalues of the covariance (divided by P).
+        ridge: In the same units.
+
+    Returns:
+        1 where the ridge has no effect; near 0 where it suppresses the direction.
     """
     return np.divide(values, values + ridge, out=np.zeros_like(values), where=values > 0)

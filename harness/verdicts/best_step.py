@@ -25,11 +25,17 @@ def best_step(
     unreached: ArrayLike | None = None,
     excess: ArrayLike | None = None,
 ) -> int | None:
-    """Return the index of the best step size; None where none reaches the goal.
+    """Return the index of the best step size: the fewest iterations, of equal ones the smaller.
 
-    counts `(S,)`: iterations to the goal, NaN or infinite where it is not reached; upper quartiles
-    over the splits, if there are several. unreached `(S,)`: how many splits do not reach it, and
-    excess `(S,)`: the final excess; with them some step size is always best.
+    Args:
+        step_sizes: `(S,)`, in any order.
+        counts: Iterations to the goal `(S,)`, NaN or infinite where it is not reached; upper
+            quartiles over the splits, if there are several.
+        unreached: How many splits do not reach it, `(S,)`; those with the fewest come first.
+        excess: The final excess `(S,)`; with it some step size is always best.
+
+    Returns:
+        The index; None where none reaches the goal and there is no excess.
     """
     candidates = np.argsort(step_sizes, kind="stable")
     if unreached is not None:

@@ -104,12 +104,22 @@ def judge(
 ) -> Judgement:
     """Return the judgement on one run.
 
-    diverged: the run stopped being finite after this history. minimum: the cost from which the
-    start's excess is measured: the least cost where it is known, else the lowest that was seen.
-    epsilon: machine epsilon of the run's type, which defines rounding. shadows: the last costs of
-    its shadows, NaN for none. scaled: the cost is measured against the start's excess, unless it
-    grows with the weights whatever they classify. noisy: its steps see batches, and the history is
-    the running median; where the tail covers it, nothing says whether the cost is at rest.
+    Args:
+        history: Its costs `(k,)`, finite, from iteration 0 on.
+        diverged: The run stopped being finite after this history.
+        minimum: The cost from which the start's excess is measured: the least cost where it is
+            known, else the lowest that was seen.
+        rules: The thresholds.
+        epsilon: Machine epsilon of the run's type, which defines rounding.
+        shadows: The last costs of its shadows, NaN for none.
+        scaled: The cost is measured against the start's excess, unless it grows with the weights
+            whatever they classify.
+        noisy: Its steps see batches, and the history is the running median; where the tail covers
+            it, nothing says whether the cost is at rest.
+
+    Returns:
+        The first verdict that holds, of diverged, decided by rounding, a tie, converged, cycling,
+        not converged.
     """
     if diverged:
         return Judgement(
@@ -121,8 +131,8 @@ def judge(
     ends = ends[~np.isnan(ends)] - minimum
     scale = starting_excess(float(history[0]), minimum, epsilon)
     if scaled and scale > 0 and np.all(ends > rules.diverged * scale):
-        of_start = "excess" if scale == float(history[0]) - minimum else "cost"
-        reason = f"the cost ends at over {rules.diverged:g} times the start's {of_start}"
+        start_quantity = "excess" if scale == float(history[0]) - minimum else "cost"
+        reason = f"the cost ends at over {rules.diverged:g} times the start's {start_quantity}"
         return Judgement(names.DIVERGED, reason)
     if np.any(np.abs(ends - ends[0]) > shadow_tolerance(float(history[0]), minimum, epsilon)):
         reason = "a shadow that starts next to it ends elsewhere"
@@ -153,15 +163,32 @@ def judge(
 
 
 def shadow_tolerance(first: float, minimum: float, epsilon: float) -> float:
-    """Return how far apart the costs of a run and its shadow may be: more is chaos."""
+    """Return how far apart the costs of a run and its shadow may be: more is chaos.
+
+    Args:
+        first: The cost at the start.
+        minimum: The least cost that is known.
+        epsilon: Machine epsilon of the run's type.
+
+    Returns:
+        In units of the cost.
+    """
     return sensitivity(epsilon) * starting_excess(first, minimum, epsilon)
 
 
 def starting_excess(first: float, minimum: float, epsilon: float) -> float:
     """Return the excess of the start's cost, against which costs are compared.
 
-    The cost itself, where it equals the minimum to rounding: where no run goes below the start, and
-    no lower cost is known, the start's own is the lowest that was seen.
+    Where no run goes below the start, and no lower cost is known, the start's own is the lowest
+    that was seen, and its excess is rounding.
+
+    Args:
+        first: The cost at the start.
+        minimum: The least cost that is known.
+        epsilon: Machine epsilon of the run's type.
+
+    Returns:
+        The excess; the cost itself, where it equals the minimum to rounding.
     """
     excess = first - minimum
     return excess if excess > ROUNDING_EPSILONS * epsilon * abs(first) else abs(first)
@@ -181,9 +208,16 @@ def may_be_chaotic(
 ) -> bool:
     """Return whether rounding may decide where a run ends: it is finite, and its cost may rise.
 
-    steady: the step rule never separates two runs whose costs do not rise; under others any run may
-    be chaotic. diverged_factor: in multiples of the start's cost; a run whose later half is above
-    it has diverged.
+    Args:
+        history: Its costs `(K + 1,)`, NaN after a divergence.
+        steady: The step rule never separates two runs whose costs do not rise; under others any run
+            may be chaotic.
+        epsilon: Machine epsilon of the run's type.
+        diverged_factor: In multiples of the start's cost; a run whose later half is above it has
+            diverged.
+
+    Returns:
+        Whether the run needs a shadow.
     """
     if len(history) < 2 or not np.isfinite(history[-1]):
         return False
@@ -197,23 +231,43 @@ def may_be_chaotic(
 def converged(history: History, minimum: float, rules: Rules) -> bool:
     """Return whether the tail is flat, and little of the excess is left.
 
-    Small: less than the share `rules.excess` of the start's excess over the minimum.
+    Args:
+        history: Costs `(k,)`.
+        minimum: The cost from which the excess is measured.
+        rules: Little is less than the share `rules.excess` of the start's excess.
+
+    Returns:
+        Whether both hold.
     """
     low = history[-1] - minimum < rules.excess * (history[0] - minimum)
     return bool(low and flat(history, rules))
 
 
 def flat(history: History, rules: Rules) -> bool:
-    """Return whether the tail varies by less than `rules.variation` of the run's total drop.
+    """Return whether the tail varies by less than a share of the run's total drop.
 
-    The tail is the last `rules.tail` of the run, and `rules.least_tail` iterations at least.
+    Args:
+        history: Costs `(k,)`.
+        rules: The tail is the last `rules.tail` of the run, and `rules.least_tail` iterations at
+            least; the share is `rules.variation`.
+
+    Returns:
+        Whether it does; False for a run that never falls.
     """
     tail = history[-(tail_length(history, rules) + 1) :]
     return bool(np.ptp(tail) < rules.variation * (history[0] - history.min()))
 
 
 def tail_length(history: History, rules: Rules) -> int:
-    """Return the iterations of the tail; more than the run has where that is short."""
+    """Return the number of iterations of the tail.
+
+    Args:
+        history: Costs `(k,)`.
+        rules: Its `tail` is a share of the run, its `least_tail` a number of iterations.
+
+    Returns:
+        More than the run has, where that is short.
+    """
     return max(rules.least_tail, round(rules.tail * (len(history) - 1)))
 
 
@@ -234,8 +288,15 @@ def running_median(history: History) -> History:
 def cycling(history: History, rules: Rules, rounding: float) -> bool:
     """Return whether the cost rises in the last part of the run and finds no new low there.
 
-    The last part is the share `rules.last` of the iterations. No new low: its lowest cost is no
-    lower than that of the part before it, of the same length.
+    No new low: its lowest cost is no lower than that of the part before it, of the same length.
+
+    Args:
+        history: Costs `(k,)`.
+        rules: The last part is the share `rules.last` of the iterations.
+        rounding: In units of the cost: a smaller rise is none.
+
+    Returns:
+        Whether both hold; False where the last part has no iteration.
     """
     length = int((len(history) - 1) * rules.last)
     if length < 1:
@@ -246,19 +307,42 @@ def cycling(history: History, rules: Rules, rounding: float) -> bool:
 
 
 def tie(history: History, rounding: float) -> bool:
-    """Return whether the cost stays where it began, as at exactly `2/L` on a sphere."""
+    """Return whether the cost stays where it began, as at exactly `2/L` on a sphere.
+
+    Args:
+        history: Costs `(k,)`.
+        rounding: In units of the cost.
+
+    Returns:
+        Whether no cost differs from the first by more than rounding.
+    """
     return bool(np.abs(history - history[0]).max() <= rounding)
 
 
 def falls(history: History, rounding: float) -> bool:
-    """Return whether the cost ends strictly lower than it began and rises at no step."""
+    """Return whether the cost ends strictly lower than it began and rises at no step.
+
+    Args:
+        history: Costs `(k,)`.
+        rounding: In units of the cost: a smaller rise or fall is none.
+
+    Returns:
+        Whether both hold.
+    """
     return bool(history[0] - history[-1] > rounding and np.all(np.diff(history) <= rounding))
 
 
 def sinks(history: History, rules: Rules, rounding: float) -> bool:
     """Return whether the cost ends strictly lower, and all its rises are small together.
 
-    They add up to no more than a flat tail may vary by: `rules.variation` of the total drop.
+    Args:
+        history: Costs `(k,)`.
+        rules: The rises add up to no more than a flat tail may vary by: `rules.variation` of the
+            total drop.
+        rounding: In units of the cost: a smaller rise or fall is none.
+
+    Returns:
+        Whether both hold.
     """
     steps = np.diff(history)
     rises = float(steps[steps > rounding].sum())
@@ -290,8 +374,14 @@ def to_lowest(histories: Sequence[History | None], minimum: float) -> list[float
     """Return, by run, the iteration from which its cost stays as low as the lowest final cost.
 
     Within `names.TIED` of the start's excess over the minimum, since the costs of converged step
-    sizes differ by rounding. histories: None for a run that did not stay finite. NaN where a run
-    never stays as low.
+    sizes differ by rounding.
+
+    Args:
+        histories: Costs `(k,)` of each run; None for a run that did not stay finite.
+        minimum: The cost from which the excess is measured.
+
+    Returns:
+        An iteration for each run; NaN where a run never stays as low.
     """
     ends = [history[-1] for history in histories if history is not None]
     if not ends:
@@ -306,6 +396,13 @@ def largest_convergent(step_sizes: Sequence[float], judgements: Sequence[Judgeme
 
     Contiguous from below: a larger one that happens to converge above a failure does not count.
     What is smaller than the smallest that converges was not too large.
+
+    Args:
+        step_sizes: `(S,)`, in any order.
+        judgements: On each step size, `(S,)`.
+
+    Returns:
+        The step size, None without one, and whether nothing above it fails.
     """
     pairs = sorted(zip(step_sizes, judgements), key=lambda pair: pair[0])
     converging = [
@@ -327,6 +424,13 @@ def largest_falling(step_sizes: Sequence[float], judgements: Sequence[Judgement]
     """Return the largest step size up to which the cost falls throughout at every step size.
 
     Step sizes that are too small to move the cost do not count.
+
+    Args:
+        step_sizes: `(S,)`, in any order.
+        judgements: On each step size, `(S,)`.
+
+    Returns:
+        The step size, None without one, and whether the cost falls at all larger ones too.
     """
     largest = None
     for size, judgement in _drop_leading_ties(step_sizes, judgements):
@@ -349,19 +453,30 @@ def _drop_leading_ties(
 
 
 def targets(minimum: float, reference: float) -> dict[str, float]:
-    """Return `g* + eps (g(0) - g*)` for each eps of `names.TARGETS`.
+    """Return the target costs: `g* + eps (g(0) - g*)` for each eps of `names.TARGETS`.
 
-    minimum: g*, 0 where it lies at infinity, so that the targets are absolute, `eps g(0)`.
-    reference: g(0), the cost at zero weights, the same function of the points under every scheme.
+    Args:
+        minimum: g*, 0 where it lies at infinity, so that the targets are absolute, `eps g(0)`.
+        reference: g(0), the cost at zero weights, the same function of the points under every
+            scheme.
+
+    Returns:
+        Costs by the names of the targets, such as `1e-2`.
     """
     return {name: minimum + eps * (reference - minimum) for name, eps in names.TARGETS.items()}
 
 
 def reached(history: History, target: float) -> float:
-    """Return the iteration from which the cost stays at most the target; NaN for none.
+    """Return the iteration from which the cost stays at most the target.
 
-    history: `(K + 1,)` of the whole run, NaN after a divergence. A curve that touches the target
-    and leaves it, or diverges later, has not reached it.
+    A curve that touches the target and leaves it, or diverges later, has not reached it.
+
+    Args:
+        history: `(K + 1,)` of the whole run, NaN after a divergence.
+        target: A cost, or a count.
+
+    Returns:
+        A whole number; NaN for none.
     """
     above = np.flatnonzero(~(history <= target))
     step = int(above[-1]) + 1 if len(above) else 0

@@ -115,7 +115,17 @@ class Bench:
     def judge(
         self, history: Array, step_size: float, diverged_at: int, shadows: Sequence[float] = ()
     ) -> Judgement:
-        """Return the judgement on one run of costs `(K + 1,)`; shadows: its shadows' last costs."""
+        """Return the judgement on one run.
+
+        Args:
+            history: Costs `(K + 1,)`.
+            step_size: Of the run; at exactly 2/L of a quadratic the run is a tie.
+            diverged_at: The iteration at which it stopped being finite, -1 for never.
+            shadows: The last costs of its shadows.
+
+        Returns:
+            The verdict and its reason.
+        """
         diverged = diverged_at >= 0
         finite = self.smooth(history[:diverged_at] if diverged else history)
         judgement = convergence.judge(
@@ -137,7 +147,18 @@ class Bench:
         step_size: float,
         shadows: Shadows | None = None,
     ) -> tuple[Judgement, tuple[str, ...]]:
-        """Return the judgement on a step size's runs `(starts, K + 1)`, and each run's verdict."""
+        """Return the judgement on a step size from all its starts, and each start's verdict.
+
+        Args:
+            costs: `(starts, K + 1)`.
+            diverged_at: `(starts,)`, -1 for never.
+            step_size: The step size of these runs.
+            shadows: Of these runs; None without any.
+
+        Returns:
+            See `convergence.judge_starts` for the judgement; the verdicts in the order of the
+            starts.
+        """
         ends_by_run = [()] * len(costs) if shadows is None else shadows.ends
         judged = [
             self.judge(cost, step_size, int(at), shadow_ends)
@@ -155,8 +176,17 @@ def steps(
 ) -> tuple[Step, ...]:
     """Return a `Step` for each step size; the runs of one step size, its starts, are consecutive.
 
-    histories: `(R, K + 1)` each, by their recorded names; of test points only where there are any.
-    diverged_at: `(R,)`, -1 for never. shadows: of the runs, if any has some.
+    Args:
+        histories: `(R, K + 1)` each, by their recorded names; of test points only where there are
+            any.
+        diverged_at: `(R,)`, -1 for never.
+        step_sizes: `(S,)`; R is a multiple of S.
+        bench: Of the job.
+        shadows: Of the runs, if any has some.
+
+    Returns:
+        The steps, in the order of the step sizes. Each has the iterations to the lowest final cost
+        of all of them, in passes where steps see batches.
     """
     starts = len(diverged_at) // len(step_sizes)
     judged_steps = [
@@ -218,10 +248,15 @@ def _judge_step(
 
 
 def find_shown_step(steps: Sequence[Step], chosen: float | None) -> tuple[int | None, bool]:
-    """Return the index of the step that represents its scheme, None where none stays finite.
+    """Return the step that represents its scheme in figures and tables.
 
-    And whether it is the chosen one, unless that diverged; otherwise it is the best, see
-    `best_step`.
+    Args:
+        steps: Of all step sizes of a job.
+        chosen: The step size that the user chose; None for none.
+
+    Returns:
+        The index of the chosen step, unless that diverged; otherwise of the best, see `best_step`;
+        None where none stays finite. And whether it is the chosen one.
     """
     for number, step in enumerate(steps):
         if step.step_size == chosen and step.verdict != names.DIVERGED:
@@ -231,9 +266,14 @@ def find_shown_step(steps: Sequence[Step], chosen: float | None) -> tuple[int | 
 
 
 def fastest(steps: Sequence[Step], goal: names.Metric) -> int | None:
-    """Return the index of the step size with the fewest iterations to a goal; None for none.
+    """Return the index of the step size with the fewest iterations to a goal.
 
-    goal: the metric that counts them, see `best_step`.
+    Args:
+        steps: Of all step sizes of a job.
+        goal: The metric that counts the iterations.
+
+    Returns:
+        The index, see `best_step`; None where no step size reaches the goal.
     """
     counts = [step.metrics.get(goal.key, float("nan")) for step in steps]
     return best_step([step.step_size for step in steps], counts)

@@ -39,7 +39,13 @@ class Arrivals:
         self.arrival = np.full(step_sizes * starts, np.inf)
 
     def note(self, k: int, alive: NDArray[np.int64], costs: History) -> None:
-        """Record the costs of the remaining runs at iteration k."""
+        """Record the costs of the remaining runs at an iteration.
+
+        Args:
+            k: The iteration.
+            alive: The indices of the remaining runs `(left,)`.
+            costs: Of these `(left,)`. A run above the goal has not arrived, even if it had before.
+        """
         arrival = np.full(len(self.arrival), np.inf)
         arrival[alive] = np.where(costs <= self.goal, np.minimum(self.arrival[alive], k), np.inf)
         self.arrival = arrival
@@ -119,9 +125,16 @@ class Neighbours(Arrivals):
 def hopeless(history: History, minimum: float, goal: float) -> bool:
     """Return whether no step size within a decade brings plain descent on a quadratic to a goal.
 
-    history: `(K + 1,)`, of the step size with the lowest cost. In each direction a step of ten
-    times its size does in K iterations at most what it does in 10 K, and the remaining ones are no
-    faster than its last iteration.
+    In each direction a step of ten times its size does in K iterations at most what it does in 10
+    K, and the remaining ones are no faster than its last iteration.
+
+    Args:
+        history: `(K + 1,)`, of the step size with the lowest cost, K at least 1.
+        minimum: The least cost.
+        goal: The target cost.
+
+    Returns:
+        True where that is certain; False says nothing.
     """
     excess, previous_excess = float(history[-1]) - minimum, float(history[-2]) - minimum
     iterations = len(history) - 1
@@ -156,12 +169,19 @@ def fine_numbers(centre: int) -> list[int]:
 
 
 def fewest(counts: Mapping[float, float], numbers: list[int]) -> Fewest | None:
-    """Return the fewest iterations over neighbouring numbers; None where none is certain.
+    """Return the fewest iterations over neighbouring numbers of the lattice.
 
-    counts: iterations by number, of all step sizes that were tried; infinite where the target is
-    not reached. Each step size counts with the median of it and of its two neighbours, since a
-    single one may be lucky; of equal ones the smaller. The step size returned is the one of the
-    three that takes the median.
+    Each step size counts with the median of it and of its two neighbours, since a single one may be
+    lucky; of equal ones the smaller. The step size returned is the one of the three that takes the
+    median.
+
+    Args:
+        counts: Iterations by number, of all step sizes that were tried; infinite where the target
+            is not reached.
+        numbers: Consecutive lattice numbers n, of step sizes `10^(n/16)`.
+
+    Returns:
+        The iterations, their step size and a lower bound; None where none is certain.
     """
     smooth = smooth_counts(counts, numbers)
     best = int(np.argmin(smooth))
@@ -173,7 +193,16 @@ def fewest(counts: Mapping[float, float], numbers: list[int]) -> Fewest | None:
 
 
 def smooth_counts(counts: Mapping[float, float], numbers: list[int]) -> NDArray[np.float64]:
-    """Return, for each number, the median of its iterations and of its two neighbours'."""
+    """Return, for each number, the median of its iterations and of its two neighbours'.
+
+    Args:
+        counts: Iterations by number; infinite where the target is not reached.
+        numbers: Consecutive lattice numbers; one that was not tried, and those beyond the ends,
+            count as infinite.
+
+    Returns:
+        (n,), in the order of the numbers.
+    """
     padded_counts = np.array([np.inf, *(counts.get(number, np.inf) for number in numbers), np.inf])
     return np.asarray(
         np.median(np.stack([padded_counts[:-2], padded_counts[1:-1], padded_counts[2:]]), axis=0)
@@ -181,7 +210,17 @@ def smooth_counts(counts: Mapping[float, float], numbers: list[int]) -> NDArray[
 
 
 def bound_iterations(iterations: float, number: float, counts: Mapping[float, float]) -> Fewest:
-    """Return iterations at a lattice number, with their lower bound."""
+    """Return iterations at a lattice number, with their lower bound.
+
+    Args:
+        iterations: To the target.
+        number: Of their step size `10^(number/16)`, whole or not.
+        counts: Iterations by number, of all step sizes that were tried; infinite where the target
+            is not reached.
+
+    Returns:
+        See `Fewest`.
+    """
     missed_numbers = [
         other_number
         for other_number, count in counts.items()

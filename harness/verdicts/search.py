@@ -44,9 +44,17 @@ def critical_step(
 ) -> Critical:
     """Return the critical step size of a job to a relative width: `upper / lower <= 1 + width`.
 
-    fails: runs one descent of several step sizes and returns which fail. first: where the bracket
-    starts; it doubles upwards while nothing fails, and downwards while everything does. The first
-    failure from below counts, since the set of step sizes that pass need not be an interval.
+    The first failure from below counts, since the set of step sizes that pass need not be an
+    interval.
+
+    Args:
+        fails: Runs one descent of several step sizes and returns which fail.
+        first: Where the bracket starts; it doubles upwards while nothing fails, and halves
+            downwards while everything does.
+        width: Relative, above 0.
+
+    Returns:
+        The bracket, open where nothing or everything failed, and the number of descents.
     """
     lower: float | None = None
     upper: float | None = None

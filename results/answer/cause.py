@@ -55,7 +55,15 @@ class RacedScheme(NamedTuple):
 
 
 def cause(sweep: Sweep, experiment: str) -> str:
-    """Return why the fastest scheme of an experiment is faster; empty if the cause is unknown."""
+    """Return why the fastest scheme of an experiment is faster.
+
+    Args:
+        sweep: The sweep.
+        experiment: The name of the experiment.
+
+    Returns:
+        A paragraph; empty if the cause is unknown, or if the experiment has several problems.
+    """
     experiment_races = races(sweep, experiment)
     if len(experiment_races) != 1:
         return ""
@@ -63,7 +71,16 @@ def cause(sweep: Sweep, experiment: str) -> str:
 
 
 def explain_race(sweep: Sweep, experiment: str, race: Race) -> list[Sentence]:
-    """Return the cause, with a reservation where a scheme with a rounder cost is slower."""
+    """Return the cause, with a reservation where a scheme with a rounder cost is slower.
+
+    Args:
+        sweep: The sweep, merged over its splits and seeds.
+        experiment: The name of the experiment.
+        race: Of the experiment's only problem.
+
+    Returns:
+        The sentences; none where curvature does not explain the difference.
+    """
     rows = sweep.of_role(names.SCHEME, experiment)
     raced_schemes = _raced_schemes(race, as_rows(rows))
     if (

@@ -42,7 +42,15 @@ FEWEST_POINTS = "fewest misclassified points"
 
 
 def question(sweep: Sweep, experiment: str) -> str:
-    """Return the question that one experiment of a sweep asks, in a sentence."""
+    """Return the question that one experiment of a sweep asks.
+
+    Args:
+        sweep: The sweep.
+        experiment: The name of the experiment.
+
+    Returns:
+        A sentence that names the schemes, the data set and the budget of iterations.
+    """
     schemes = merged(sweep).of_role(names.SCHEME, experiment)
     labels = [label for rows in by_problem(schemes) for label in rows["label"]]
     labels_text = names_or_count(list(dict.fromkeys(labels)))
@@ -97,7 +105,15 @@ def sentence(sweep: Sweep, experiment: str) -> str:
 
 
 def remarks(sweep: Sweep, experiment: str) -> list[str]:
-    """Return sentences on batches, on runs that diverged or that rounding decides, on failures."""
+    """Return sentences on batches, on runs that diverged or that rounding decides, on failures.
+
+    Args:
+        sweep: The sweep.
+        experiment: The name of the experiment.
+
+    Returns:
+        The sentences, each a text; none where nothing is to be remarked.
+    """
     sentences = [*_batches(sweep, experiment), *_exclusions(sweep, experiment)]
     return [remark.text for remark in sentences]
 

@@ -71,7 +71,16 @@ def headline(sweep: Sweep, experiment: str | None = None) -> str:
 
 
 def describe_race(sweep: Sweep, experiment: str, race: Race) -> list[Sentence]:
-    """Return the answer for an experiment of one problem: the fastest, and all iterations."""
+    """Return the answer for an experiment of one problem: the fastest, and all iterations.
+
+    Args:
+        sweep: The sweep.
+        experiment: The name of the experiment.
+        race: Of its problem: iterations to the target by scheme, and which differences are certain.
+
+    Returns:
+        One or two sentences.
+    """
     schemes = merged(sweep).of_role(names.SCHEME, experiment)
     achievement, is_alone = _achievement(race, schemes), len(race.iterations) == 1
     if not race.fastest_schemes:
@@ -273,6 +282,13 @@ def compare_problems(sweep: Sweep, by_experiment: Mapping[str, Sequence[Race]]) 
     """Return on how many problems each scheme is the fastest, and which show no difference.
 
     Problems whose splits or orders are too few to show one are told apart from those.
+
+    Args:
+        sweep: The sweep.
+        by_experiment: The races of each experiment, one for each of its problems.
+
+    Returns:
+        One sentence; the scheme with the most problems comes first.
     """
     races_by_problem = _races_by_problem(sweep, by_experiment)
     wins: dict[str, list[str]] = {}

@@ -201,7 +201,15 @@ def cells(table: pd.DataFrame) -> dict[str, list[str]]:
 
 
 def is_words(name: str, table: pd.DataFrame) -> bool:
-    """Return whether a column holds text, which is left-aligned; numbers are right-aligned."""
+    """Return whether a column holds text, which is left-aligned; numbers are right-aligned.
+
+    Args:
+        name: Of the column.
+        table: With that column.
+
+    Returns:
+        False also for the columns of numbers that are formatted as text.
+    """
     return name not in NUMBER_COLUMNS and not pd.api.types.is_numeric_dtype(table[name])
 
 

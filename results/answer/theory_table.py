@@ -115,14 +115,30 @@ def converges_up_to(row: Mapping[Any, Any]) -> str | None:
 
 
 def format_bound(value: float | None, censored: str | None) -> str | None:
-    """Return a step size as text: `>=0.1` where it is censored, a lower bound; None for none."""
+    """Return a step size as text.
+
+    Args:
+        value: The step size; None or NaN for none.
+        censored: `true` where no larger step size was tried that fails, as it is recorded.
+
+    Returns:
+        Four digits, such as `0.1`, or `>=0.1` for a lower bound; None for none.
+    """
     if value is None or pd.isna(value):
         return None
     return f"{'>=' if censored == 'true' else ''}{value:.4g}"
 
 
 def explanation(sweep: Sweep, experiment: str) -> str:
-    """Return an explanation of one experiment's numbers in a few sentences, with its notes."""
+    """Return an explanation of one experiment's numbers in a few sentences, with its notes.
+
+    Args:
+        sweep: The sweep.
+        experiment: The name of the experiment.
+
+    Returns:
+        The paragraph below the table of theory.
+    """
     schemes = merged(sweep).of_role(names.SCHEME, experiment)
     if len(schemes) and (schemes["verdict"] == names.FAILED).all():
         return sentences.make_sentence("none_ran").text
@@ -136,7 +152,15 @@ def explanation(sweep: Sweep, experiment: str) -> str:
 
 
 def notes(sweep: Sweep, experiment: str) -> list[str]:
-    """Return notes on missing theory, and on records that were dropped by judging jobs again."""
+    """Return notes on missing theory, and on records that were dropped by judging jobs again.
+
+    Args:
+        sweep: The sweep.
+        experiment: The name of the experiment.
+
+    Returns:
+        The sentences; none where nothing is missing.
+    """
     schemes = merged(sweep).of_role(names.SCHEME, experiment)
     return [*_notes(schemes), *_judged_again(sweep.of_role(names.SCHEME, experiment))]
 

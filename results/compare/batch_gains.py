@@ -4,7 +4,12 @@ import pandas as pd
 
 from normbench import names
 from normbench.results.compare.merging import counts_to_target, merged
-from normbench.results.compare.passes import batch_size, records_per_pass
+from normbench.results.compare.passes import (
+    BATCH_SETTING,
+    TRAIN_POINTS,
+    batch_size,
+    records_per_pass,
+)
 from normbench.results.store.rows import as_rows
 from normbench.results.store.runs import Sweep
 
@@ -12,8 +17,8 @@ BATCH_COLUMNS = [
     *("scheme", "normalizer", "batch", "passes", "updates", "stable", "knee", "records"),
     "grid_end",
 ]
-BATCH, POINTS, TARGET = names.setting("batch"), "train_points", "1e-2"
-FEWEST_SIZES = 3  # sizes of a batch: of fewer, nothing is said
+TARGET = "1e-2"  # of the excess
+FEWEST_BATCH_SIZES = 3  # sizes of a batch: of fewer, nothing is said
 FEWEST_RECORDS = 3  # to the target: after fewer, nobody knows how many updates it took
 
 
@@ -30,12 +35,16 @@ def batch_table(sweep: Sweep, experiment: str) -> pd.DataFrame:
         larger step size than stable; empty where no job has a batch.
     """
     schemes = merged(sweep).of_role(names.SCHEME, experiment)
-    if BATCH not in schemes or POINTS not in schemes or (schemes[BATCH] == "None").all():
+    if (
+        BATCH_SETTING not in schemes
+        or TRAIN_POINTS not in schemes
+        or (schemes[BATCH_SETTING] == "None").all()
+    ):
         return pd.DataFrame(columns=BATCH_COLUMNS)
     rows = []
     counts = counts_to_target(sweep, TARGET)
     for row in as_rows(schemes):
-        points = pd.to_numeric(row[POINTS], errors="coerce")
+        points = pd.to_numeric(row[TRAIN_POINTS], errors="coerce")
         batch = batch_size(row)
         count = float(counts[row["run_id"]])
         stable = row.get(names.LARGEST_CONVERGENT.column, float("nan"))
@@ -60,7 +69,7 @@ def saturated_batches(table: pd.DataFrame) -> dict[str, float]:
     for scheme, rows in table.groupby("scheme", sort=False):
         reached = rows[rows["records"] >= FEWEST_RECORDS].sort_values("batch")
         largest = rows["batch"].max()
-        if rows["batch"].nunique() < FEWEST_SIZES or largest != reached["batch"].max():
+        if rows["batch"].nunique() < FEWEST_BATCH_SIZES or largest != reached["batch"].max():
             continue
         enough = reached[reached["updates"] <= 2 * reached["updates"].iloc[-1]]
         if enough["batch"].iloc[0] < largest:

@@ -148,7 +148,15 @@ def _lower_end(row: dict[str, Any], excess: Array) -> str | None:
 
 
 def repeated(sweep: Sweep, target: str = "1e-2") -> pd.DataFrame:
-    """Return `paired` of a sweep, by iterations to a target, for pairs with several splits."""
+    """Return the comparisons of pairs of schemes over the splits of a sweep, see `paired`.
+
+    Args:
+        sweep: The sweep, which keeps the table: it is computed once.
+        target: The share of the excess to which iterations are counted.
+
+    Returns:
+        One row for each pair with two splits or more.
+    """
     return sweep.get_or_compute(
         ("repeated", target), lambda: paired(reached([sweep], target), least=2)
     )

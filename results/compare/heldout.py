@@ -69,24 +69,27 @@ def _by_split(sweep: Sweep) -> pd.DataFrame:
 
 
 def _costs_and_rates(history: pd.DataFrame, scheme: dict[Any, Any]) -> dict[str, float]:
-    """Return `SPLIT_COLUMNS` of one run, from its history by iteration."""
+    """Return `SPLIT_COLUMNS` of one run, from its history by iteration.
+
+    The ratio is that of test points to training points, without noisy copies of these.
+    """
     cost = history[names.TEST_COST.key].dropna()
     columns = {"cost": cost.iloc[-1], "best cost": cost.min(), "start": cost.iloc[0]}
     columns["at"] = float(cost.idxmin())
-    rate_metrics = {
-        "rate": names.TEST_MISCLASSIFICATIONS,
-        "train rate": names.TRAIN_MISCLASSIFICATIONS,
-    }
-    for name, metric in rate_metrics.items():
-        count = scheme.get("test_points" if name == "rate" else "train_points", np.nan)
-        rate = history.get(metric.key, pd.Series(dtype=float)).dropna() / count
+    test_points, train_points = (
+        scheme.get(column, np.nan) for column in ("test_points", "train_points")
+    )
+    for name, metric, point_count in (
+        ("rate", names.TEST_MISCLASSIFICATIONS, test_points),
+        ("train rate", names.TRAIN_MISCLASSIFICATIONS, train_points),
+    ):
+        rate = history.get(metric.key, pd.Series(dtype=float)).dropna() / point_count
         columns[name] = rate.iloc[-1] if len(rate) else np.nan
         columns[f"best {name}"] = rate.min() if len(rate) else np.nan
     augmentation = scheme.get(names.setting("dataset.augment"))
     is_augmented = isinstance(augmentation, str) and augmentation != "None"
     copies = int(scheme[names.setting("dataset.augment_copies")]) if is_augmented else 0
-    points = scheme.get("train_points", np.nan) / (1 + copies)
-    columns["ratio"] = scheme.get("test_points", np.nan) / points
+    columns["ratio"] = test_points / (train_points / (1 + copies))
     return {name: float(columns[name]) for name in SPLIT_COLUMNS}
 
 
@@ -251,7 +254,16 @@ def predictions_text(splits: pd.DataFrame, schemes: Sequence[str], extra_digits:
 
 
 def best_and_faster(splits: pd.DataFrame, fastest_schemes: Sequence[str]) -> str:
-    """Return the sentence that the fastest schemes, and no others, predict best; or nothing."""
+    """Return the sentence that the fastest schemes, and no others, predict best.
+
+    Args:
+        splits: One row for each scheme and split, with the errors on held-out points.
+        fastest_schemes: The labels of the fastest schemes.
+
+    Returns:
+        The sentence, with a doubt where the splits are too few; empty where it does not hold, or
+        holds of all schemes.
+    """
     best = best_predictors(splits)
     if set(fastest_schemes) != set(best) or set(best) == set(splits["scheme"]):
         return ""
@@ -262,7 +274,16 @@ def best_and_faster(splits: pd.DataFrame, fastest_schemes: Sequence[str]) -> str
 
 
 def worse_though_faster(splits: pd.DataFrame, fastest_schemes: Sequence[str]) -> str:
-    """Return the sentence that the fastest schemes predict worse than others; empty otherwise."""
+    """Return the sentence that the fastest schemes predict worse than others.
+
+    Args:
+        splits: One row for each scheme and split, with the errors on held-out points.
+        fastest_schemes: The labels of the fastest schemes.
+
+    Returns:
+        The sentence, with as many digits as tell the errors apart; empty where one of them predicts
+        best, or none was tested.
+    """
     best = best_predictors(splits)
     tested_schemes = [name for name in fastest_schemes if name in set(splits["scheme"])]
     if not tested_schemes or set(tested_schemes) & set(best):

@@ -8,8 +8,8 @@ import pandas as pd
 from normbench import names
 from normbench.results.store.rows import as_rows, number_in, shared_value
 
-BATCH, RECORDS = names.setting("batch"), names.setting("records_per_pass")
-POINTS = "train_points"
+BATCH_SETTING, RECORDS = names.setting("batch"), names.setting("records_per_pass")
+TRAIN_POINTS = "train_points"
 
 
 class Unit(NamedTuple):
@@ -23,17 +23,17 @@ class Unit(NamedTuple):
         return self.one if count == 1 else self.many
 
 
-ITERATIONS, PASSES = Unit("iteration", "iterations"), Unit("pass", "passes")
+ITERATION_UNIT, PASS_UNIT = Unit("iteration", "iterations"), Unit("pass", "passes")
 
 
 def unit(jobs: pd.DataFrame) -> Unit:
     """Return what an iteration is: a pass over the points where a step of any job sees a batch."""
-    return PASSES if any(is_batched(row) for row in as_rows(jobs)) else ITERATIONS
+    return PASS_UNIT if any(is_batched(row) for row in as_rows(jobs)) else ITERATION_UNIT
 
 
 def is_batched(job: Mapping[Any, Any]) -> bool:
     """Return whether a step of a job sees a batch of the points."""
-    return pd.notna(pd.to_numeric(job.get(BATCH), errors="coerce"))
+    return pd.notna(pd.to_numeric(job.get(BATCH_SETTING), errors="coerce"))
 
 
 def records_per_pass(job: Mapping[Any, Any]) -> int:
@@ -44,12 +44,14 @@ def records_per_pass(job: Mapping[Any, Any]) -> int:
 
 def batch_size(job: Mapping[Any, Any]) -> float:
     """Return how many points a step of a job sees; NaN where the number of points is not known."""
-    return number_in(job, BATCH if is_batched(job) else POINTS)
+    return number_in(job, BATCH_SETTING if is_batched(job) else TRAIN_POINTS)
 
 
 def updates_per_pass(job: Mapping[Any, Any]) -> int:
     """Return the number of updates of an iteration."""
-    return -(-int(number_in(job, POINTS)) // int(job[BATCH])) if is_batched(job) else 1
+    return (
+        -(-int(number_in(job, TRAIN_POINTS)) // int(job[BATCH_SETTING])) if is_batched(job) else 1
+    )
 
 
 def count_text(count: float) -> str:
@@ -72,7 +74,7 @@ def budget(schemes: pd.DataFrame) -> str:
     )  # a user may have written 1e3
     if iterations == 0:
         return ""
-    batch = shared_value(schemes, BATCH, "None")
+    batch = shared_value(schemes, BATCH_SETTING, "None")
     iterations_text = f"{iterations} {unit(schemes).of(iterations)}"
     if batch not in ("", "None"):
         iterations_text += f" in batches of {batch}"

@@ -18,11 +18,10 @@ from normbench.results.store.rows import as_rows
 from normbench.results.store.run_labels import as_set
 from normbench.results.store.runs import Sweep
 from normbench.results.words.sentences import make_sentence
-from normbench.settings import BATCH_ORDERS, SEEDS, Role, has_role, makes_problem
+from normbench.settings import CYCLIC, SEEDS, Role, has_role, makes_problem
 
 VALUE_PER_SCHEME = "each scheme's own"
 BATCH_SEED, ORDER = names.setting("batch_seed"), names.setting("batch_order")
-CYCLIC = BATCH_ORDERS[2]
 HYDRA_RANGE = re.compile(
     r"range\((?:start=)?(-?\d+)(?:,(?:stop=)?(-?\d+))?(?:,(?:step=)?(-?[1-9]\d*))?\)"
 )
@@ -275,7 +274,16 @@ def _metric_values(row: Mapping[Any, Any], metrics: Sequence[names.Metric]) -> d
 
 
 def equal_results(first: Mapping[str, float], second: Mapping[str, float]) -> bool:
-    """Return whether the results of two jobs are equal up to rounding; empty results never are."""
+    """Return whether the results of two jobs are equal up to rounding.
+
+    Args:
+        first: Numbers by name.
+        second: Numbers by name.
+
+    Returns:
+        Whether names and numbers agree, these to `RESULT_TOLERANCE`, relative; empty results never
+        do.
+    """
     return (
         bool(first)
         and first.keys() == second.keys()
@@ -373,6 +381,6 @@ def _idle_seed_counts(sweeps: Sequence[Sweep]) -> dict[str, int]:
 
 
 def _value_count(text: str) -> int:
-    """Return how many values a word of Hydra's gives a seed: `0,1,2` or `range(0,3)`."""
+    """Return how many values an override gives a seed, such as `0,1,2` or `range(0,3)`."""
     bounds = HYDRA_RANGE.fullmatch(text.replace(" ", ""))
     return len(range(*map(int, filter(None, bounds.groups())))) if bounds else text.count(",") + 1

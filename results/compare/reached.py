@@ -20,7 +20,7 @@ REACHED_VALUES = ["step", "value", "excess", "least", "finer", "end"]
 REACHED_COLUMNS = [*problems.SCHEME_COLUMNS, "split", *REACHED_VALUES]
 # In the column `setting`: what says how steps see the points, and changes no cost.
 SETTINGS_OF_ORDER = r"(?:^|, )(?:batch|batch_order|records_per_pass)=[^,]*"
-FEWEST_SIZES = 3  # step sizes of a grid that has ends: of fewer, each would be one
+FEWEST_STEP_SIZES = 3  # step sizes of a grid that has ends: of fewer, each would be one
 # The end of the grid at which a scheme's best step size is; ABOVE: the whole grid is above 2/L.
 LOW, HIGH, ABOVE = "low", "high", "above"
 
@@ -116,7 +116,7 @@ def _lowest_step_size(scheme: Mapping[Any, Any]) -> float:
 
 def _grid_end(scheme: Mapping[Any, Any], sizes: Sequence[float], best: float, finer: bool) -> str:
     """Return at which end of the grid the best step size is, as the column `end` of `reached`."""
-    if len(sizes) < FEWEST_SIZES:
+    if len(sizes) < FEWEST_STEP_SIZES:
         return ""
     threshold = scheme.get(names.THRESHOLD.column)
     if threshold is not None and threshold < min(sizes):
@@ -337,7 +337,15 @@ def start_excess(scheme: Mapping[Any, Any]) -> float:
 
 
 def excess_shown(run: Mapping[Any, Any], scheme: Mapping[Any, Any]) -> float | None:
-    """Return `excess_left` as a table shows it: at least 0, and None where it is not finite."""
+    """Return the excess that a run leaves, as a table shows it; see `excess_left`.
+
+    Args:
+        run: The row of a scheme's run or of a step's.
+        scheme: The row of its scheme.
+
+    Returns:
+        At least 0; None where it is not finite.
+    """
     remaining_excess = excess_left(run, scheme)
     return max(remaining_excess, 0.0) if np.isfinite(remaining_excess) else None
 
@@ -423,7 +431,7 @@ def thresholds_that_hold(schemes: pd.DataFrame, of_full_batch: bool = False) -> 
     threshold, plain = names.THRESHOLD.column, names.PLAIN.column
     if plain not in schemes or threshold not in schemes:
         return schemes
-    holds = schemes[plain] != "false"
+    is_plain = schemes[plain] != "false"
     if of_full_batch and names.BATCHED.column in schemes:
-        holds |= schemes[names.BATCHED.column] == "true"
-    return schemes.assign(**{threshold: schemes[threshold].where(holds)})
+        is_plain |= schemes[names.BATCHED.column] == "true"
+    return schemes.assign(**{threshold: schemes[threshold].where(is_plain)})

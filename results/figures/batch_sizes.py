@@ -6,8 +6,8 @@ import pandas as pd
 from matplotlib.figure import Figure
 
 from normbench.results.compare.batch_gains import (
+    FEWEST_BATCH_SIZES,
     FEWEST_RECORDS,
-    FEWEST_SIZES,
     TARGET,
     batch_table,
 )
@@ -98,7 +98,7 @@ def make(sweep: Sweep, experiment: str, options: material.Options) -> Figure | N
     rows = material.schemes(sweep, experiment)
     table = batch_table(sweep, experiment)
     has_curves = bool((table[[*BATCH_PANELS]] > 0).any(axis=None))
-    if table["batch"].nunique() < FEWEST_SIZES or not has_curves:
+    if table["batch"].nunique() < FEWEST_BATCH_SIZES or not has_curves:
         return None
     if table.duplicated(["scheme", "batch"]).any():  # several problems beside the batch
         return None

@@ -66,7 +66,7 @@ def draw(
             those of the fit and of an iteration. With a batch, iterations are passes.
     """
     drawn_histories = transforms.place_across(histories, runs, by, first)
-    is_of_passes = by == "iterations" and passes.unit(runs) is passes.PASSES
+    is_of_passes = by == "iterations" and passes.unit(runs) is passes.PASS_UNIT
     axis_name = "passes" if is_of_passes else by
     in_percent = transforms.shares_an_axis(drawn_histories, runs)
     if in_percent:

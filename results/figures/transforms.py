@@ -21,7 +21,7 @@ HISTORY_AXES = {
 }
 ACROSS = "across"  # the column of the horizontal axis
 SECONDS_COLUMNS = (names.FIT_SECONDS.column, names.SECONDS_A_STEP.column)
-JOB_COLUMNS = (*SECONDS_COLUMNS, passes.BATCH, passes.RECORDS, passes.POINTS)
+JOB_COLUMNS = (*SECONDS_COLUMNS, passes.BATCH_SETTING, passes.RECORDS, passes.TRAIN_POINTS)
 EQUALITY_TOLERANCE = 1e-8  # relative: full whitenings have the same costs up to rounding
 
 

@@ -77,7 +77,15 @@ def _file_path(experiment_sweep: Sweep, name: str) -> str:
 
 
 def report_path(sweep: Sweep, experiment: str) -> str:
-    """Return the address of the report on MLflow's page, without the server's address."""
+    """Return the address of the report on MLflow's page, without the server's address.
+
+    Args:
+        sweep: The sweep.
+        experiment: The name of the experiment, whose sweep run has the report.
+
+    Returns:
+        The part of the address from `#` on.
+    """
     row = sweep.of_role(names.SWEEP, experiment).iloc[0]
     return (
         f"#/experiments/{row['experiment_id']}/runs/{row['run_id']}/artifacts/report.html"

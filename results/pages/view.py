@@ -37,12 +37,28 @@ COLUMNS = (COST_COLUMN, *(f"{names.TAGS}`{tag.key}`" for tag in (names.STEP_TAG,
 
 
 def view_id(sweep_id: str, role: str = names.SCHEME) -> str:
-    """Return the id of a sweep's view of its scheme runs, or of its step runs."""
+    """Return the id of a sweep's saved view.
+
+    Args:
+        sweep_id: The id of the sweep.
+        role: Of the runs that the view shows: schemes or steps.
+
+    Returns:
+        An id that is distinct for each role.
+    """
     return sweep_id if role == names.SCHEME else f"{sweep_id}-steps"
 
 
 def search_filter(sweep_id: str, role: str = names.SCHEME) -> str:
-    """Return MLflow's filter for the runs of a sweep, including reused ones."""
+    """Return MLflow's filter for the runs of a sweep, including reused ones.
+
+    Args:
+        sweep_id: The id of the sweep.
+        role: Of the runs.
+
+    Returns:
+        A filter in the language of MLflow's search.
+    """
     return f"{names.ROLE.equals(role)} and {names.membership(sweep_id).exists}"
 
 

@@ -46,6 +46,7 @@ class Table(pd.DataFrame):  # type: ignore[misc]
         return str(self.to_string())
 
     def _repr_html_(self) -> str:
+        """Return the table in HTML, which a notebook shows."""
         return str(self.to_html())
 
 
@@ -56,9 +57,9 @@ STYLE = f"""
 .normbench svg {{ display: block; width: 100%; max-width: 60rem; height: auto; }}
 .normbench th, .normbench td {{ text-align: left; white-space: nowrap; padding: .2em .8em; }}
 .normbench .number {{ text-align: right; font-variant-numeric: tabular-nums; }}
-{DARK_SELECTORS} {{ {inline.INVERTED} }}
+{DARK_SELECTORS} {{ {inline.DARK_STYLE} }}
 @media (prefers-color-scheme: dark) {{
-  body:not([data-jp-theme-light=true]):not(.vscode-light) .normbench svg {{ {inline.INVERTED} }}
+  body:not([data-jp-theme-light=true]):not(.vscode-light) .normbench svg {{ {inline.DARK_STYLE} }}
 }}
 """
 

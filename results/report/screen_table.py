@@ -58,7 +58,7 @@ def show(terminal: Console, sweep: Sweep) -> None:
     if screen.shows_bars(terminal) and EXCESS_LEFT in cells:
         cells = _with_pictures(cells, summary, sweep, rows, colors)
     for name in OPTIONAL_COLUMNS:
-        if _needed(cells) <= terminal.width:
+        if _table_width(cells) <= terminal.width:
             break
         cells.pop(name, None)
     _print(terminal, cells, _holds_text(summary))
@@ -79,7 +79,7 @@ def plain(terminal: Console, table: pd.DataFrame) -> None:
     row_headings = list(takewhile(holds_text.get, cells))
     block = dict.fromkeys(row_headings)
     for name in [name for name in cells if name not in row_headings]:
-        if len(block) > len(row_headings) and _needed(
+        if len(block) > len(row_headings) and _table_width(
             {key: cells[key] for key in (*block, name)}
         ) > (terminal.width):
             _print(terminal, {key: cells[key] for key in block}, holds_text)
@@ -196,7 +196,7 @@ def _print(
     terminal.print(grid)
 
 
-def _needed(cells: Mapping[str, list[RenderableType]]) -> int:
+def _table_width(cells: Mapping[str, list[RenderableType]]) -> int:
     """Return the width of a table in characters."""
     return sum(_width(name, column) + COLUMN_GAP for name, column in cells.items())
 

@@ -57,6 +57,7 @@ def _blot_uri(match: re.Match[str]) -> str:
 
 
 def _is_http(scheme: str) -> bool:
+    """Return whether a URL's scheme is HTTP, such as `git+https`."""
     return scheme.lower().rpartition("+")[2] in HTTP_SCHEMES
 
 

@@ -111,6 +111,7 @@ class Database:
 
     @cached_property
     def _mlflow(self) -> Any:
+        """MLflow's own client, which is loaded for what this class does not answer."""
         return mlflows_own.make_client(self._uri)
 
     def close(self) -> None:
@@ -118,6 +119,7 @@ class Database:
         self._connection.close()
 
     def _rows(self, query: str, values: Sequence[Any] = ()) -> list[Any]:
+        """Return all rows of a query, one thread at a time."""
         with self._lock:
             return self._connection.execute(query, values).fetchall()
 
@@ -140,6 +142,7 @@ class Database:
         return next(iter(self._experiments("where name = ?", [name])), None)
 
     def _experiments(self, clauses: str, values: Sequence[Any] = ()) -> list[Experiment]:
+        """Return the experiments that SQL clauses select, with their tags."""
         columns = "experiment_id, name, artifact_location, lifecycle_stage"
         rows = self._rows(f"select {columns} from experiments {clauses}", values)
         tags: dict[Any, dict[str, str]] = {row[0]: {} for row in rows}
@@ -161,6 +164,16 @@ class Database:
         """Return the runs that match a filter, the latest first.
 
         MLflow's client answers a filter that this class does not understand.
+
+        Args:
+            experiment_ids: Of the experiments to search.
+            filter_string: In the language of MLflow's search; empty for all runs.
+            max_results: The largest number of runs of a page.
+            page_token: The token of the page before; None for the first page.
+            **options: Other arguments of MLflow's method.
+
+        Returns:
+            A list of runs, with the token of the next page where there are more.
         """
         terms = _terms(filter_string)
         if terms is None or options:
@@ -195,6 +208,7 @@ class Database:
         return runs[0]
 
     def _runs(self, condition: str, values: Sequence[Any]) -> list[Run]:
+        """Return the runs that an SQL condition selects, with their tags, metrics and the rest."""
         columns = (
             "run_uuid, name, user_id, status, start_time, end_time, lifecycle_stage, artifact_uri, "
             "experiment_id"
@@ -241,7 +255,15 @@ class Database:
             yield run_id, key, Dataset(*columns), [] if name is None else [Param(name, text)]
 
     def get_metric_history(self, run_id: str, key: str) -> list[Metric]:
-        """Return all points of a run's metric; empty where the run has no such metric."""
+        """Return all points of a run's metric.
+
+        Args:
+            run_id: The id of the run.
+            key: Of the metric.
+
+        Returns:
+            The points by time, step and value; empty where the run has no such metric.
+        """
         query = (
             "select value, timestamp, step, is_nan from metrics where run_uuid = ? and key = ? "
             "order by timestamp, step, value"
@@ -256,14 +278,31 @@ class Database:
         return local_artifacts.folder(self.get_run(run_id).info.artifact_uri)
 
     def download_artifacts(self, run_id: str, path: str, dst_path: str | None = None) -> str:
-        """Return the path of an artifact, which is downloaded if it is not on this machine."""
+        """Return the path of an artifact, which is downloaded if it is not on this machine.
+
+        Args:
+            run_id: The id of the run.
+            path: Of the artifact.
+            dst_path: The folder that a download goes to; None for a new one.
+
+        Returns:
+            The path of the file.
+        """
         folder = self._folder(run_id)
         if folder is None:
             return str(self._mlflow.download_artifacts(run_id, path, dst_path))
         return str(local_artifacts.find(folder, path))
 
     def list_artifacts(self, run_id: str, path: str | None = None) -> Any:
-        """Return the files and folders in a folder of a run's artifacts."""
+        """Return the files and folders in a folder of a run's artifacts.
+
+        Args:
+            run_id: The id of the run.
+            path: Of the folder; None for the topmost.
+
+        Returns:
+            Entries with a path, and whether it is a folder, as MLflow's client returns them.
+        """
         folder = self._folder(run_id)
         if folder is None:
             return self._mlflow.list_artifacts(run_id, path)

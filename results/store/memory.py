@@ -73,11 +73,28 @@ class MemoryClient:
         return [SimpleNamespace(experiment_id=self.experiment, name=self.experiment)]
 
     def get_metric_history(self, run_id: str, key: str) -> list[Any]:
-        """Return the points of a run's metric; empty where the run has no such metric."""
+        """Return the points of a run's metric.
+
+        Args:
+            run_id: The id of the run.
+            key: Of the metric.
+
+        Returns:
+            The points by step; empty where the run has no such metric.
+        """
         return self._series.get((run_id, key), [])
 
     def download_artifacts(self, run_id: str, path: str, folder: str) -> str:
-        """Write a run's `arrays/<record>.npz` into a folder and return the file's path."""
+        """Write a run's record of arrays into a folder.
+
+        Args:
+            run_id: The id of the run.
+            path: Of the artifact, `arrays/<record>.npz`.
+            folder: An existing folder.
+
+        Returns:
+            The path of the file.
+        """
         file = Path(folder) / Path(path).name
         np.savez(file, **self._arrays[run_id][file.stem])
         return str(file)

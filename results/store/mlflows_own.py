@@ -115,7 +115,15 @@ def write_tables(database: Path, tables: bytes, artifacts: str) -> None:
 
 
 def append_to_uri(uri: str, *segments: str) -> str:
-    """Return a URI with segments appended: `file:///a` and `b` make `file:///a/b`."""
+    """Return a URI with segments appended: `file:///a` and `b` make `file:///a/b`.
+
+    Args:
+        uri: The URI; what follows a `?` or `#` stays at its end.
+        *segments: Of a path.
+
+    Returns:
+        The URI, without a slash at its end.
+    """
     if set(uri) & {"?", "#"}:
         from mlflow.utils.uri import append_to_uri_path
 
@@ -203,7 +211,18 @@ def close_connections() -> None:
 
 
 def statuses(database: Path, runs: Sequence[str]) -> dict[str, str]:
-    """Return the statuses of runs in an existing SQLite file, by the run's id."""
+    """Return the statuses of runs in an existing SQLite file.
+
+    Args:
+        database: The file.
+        runs: The ids of the runs, any number of them.
+
+    Returns:
+        The status by the run's id, for those that are in the file.
+
+    Raises:
+        sqlite3.OperationalError: The file cannot be opened, or is locked.
+    """
     ids = "select value from json_each(?)"  # any number of ids, as one JSON list
     address = f"file:{quote(str(database))}?mode=rw"
     with closing(sqlite3.connect(address, uri=True)) as connection:

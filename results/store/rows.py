@@ -26,7 +26,15 @@ def as_rows(table: pd.DataFrame) -> list[dict[Any, Any]]:
 
 
 def number_in(row: Mapping[Any, Any], column: str) -> float:
-    """Return a number of a row, which may be recorded as text; NaN if it is missing."""
+    """Return a number of a row, which may be recorded as text.
+
+    Args:
+        row: Values by column.
+        column: The name of the column.
+
+    Returns:
+        The number; NaN if it is missing.
+    """
     value = row.get(column)
     return float("nan") if value is None else float(value)
 

@@ -27,7 +27,7 @@ MAX_VALUE_LENGTH = 30  # characters of a value in a message
 MAX_ITERATION = 1 << 40  # beyond any real iteration
 MAX_NAMED_RUNS = 5  # unreadable runs that are named one by one
 ROLES = (names.SWEEP, names.SCHEME, names.STEP)
-ITERATIONS = "iterations"
+ITERATIONS_PARAMETER = "iterations"
 JOB_METRICS = (names.FIT_SECONDS, names.DESCENT_SECONDS, names.THEORY_SECONDS, names.STEPS_TRIED)
 
 
@@ -94,7 +94,15 @@ def left_out(run_id: str, trouble: str) -> str:
 
 
 def is_named(run_id: str, notes: Sequence[str]) -> bool:
-    """Return whether one of some sentences from `left_out` names a run."""
+    """Return whether one of some sentences from `left_out` names a run.
+
+    Args:
+        run_id: The id of the run.
+        notes: The sentences.
+
+    Returns:
+        Whether the run was left out.
+    """
     return any(note.startswith(_run_left_out(run_id)) for note in notes)
 
 
@@ -228,8 +236,8 @@ def _troubles_of_job(
         return
     for key in (metric.key for metric in JOB_METRICS if metric.key not in metrics):
         yield f"it has no metric {key}"
-    if ITERATIONS not in params:
-        yield f"it has no parameter {ITERATIONS}"
+    if ITERATIONS_PARAMETER not in params:
+        yield f"it has no parameter {ITERATIONS_PARAMETER}"
     for key, text in params.items():
         check = _check_of(key)
         if check and not _holds(check, key, text):
@@ -246,7 +254,7 @@ def _is_size(text: str | None) -> bool:
 
 def _check_of(key: str) -> Callable[[str, Any], Any] | None:
     """Return the check of a setting that is always a number; None for any other."""
-    row = settings.find(key)
+    row = settings.find_setting(key)
     check = row.check if row and row.name == key and type(row.default) in (int, float) else None
     return check if isinstance(check, partial) else None
 

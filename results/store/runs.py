@@ -17,7 +17,7 @@ from normbench.results.store.errors import ResultsError
 from normbench.results.store.filters import remedy
 from normbench.results.store.rows import as_rows
 from normbench.results.store.run_table import tabulate
-from normbench.results.store.stores import absolute, artifact, connect, search
+from normbench.results.store.stores import absolute, artifact, connect, search_runs
 
 HISTORY_KEYS = tuple(metric.key for metric in names.HISTORIES)
 QUARTILE_KEYS = tuple(
@@ -133,12 +133,21 @@ class Sweep:
         return replace(self, runs=self.runs[in_scheme | (self.runs["role"] == names.SWEEP)])
 
     def has_tag(self, experiment: str, tag: str) -> bool:
-        """Return whether an experiment has a tag, such as that of a saved view."""
+        """Return whether an experiment has a tag, such as that of a saved view.
+
+        Args:
+            experiment: The name of the experiment.
+            tag: The key of the tag.
+
+        Returns:
+            False also where there is no such experiment.
+        """
         recorded = self._client.get_experiment_by_name(experiment)
         return recorded is not None and tag in recorded.tags
 
     @cached_property
     def _client(self) -> Any:
+        """The client that histories and arrays are read from: the given one, or the store's."""
         return self.client or connect(self.store)
 
     def histories(self, runs: pd.DataFrame, metrics: Sequence[str] = HISTORY_KEYS) -> pd.DataFrame:
@@ -162,7 +171,15 @@ class Sweep:
         )
 
     def series(self, run_id: str, metric: str) -> dict[int, float]:
-        """Return a metric's values by step; empty where the run has no metric of that name."""
+        """Return a metric's values by step.
+
+        Args:
+            run_id: The id of the run.
+            metric: The key of the metric.
+
+        Returns:
+            Values by step; empty where the run has no metric of that name.
+        """
         points = self._client.get_metric_history(run_id, metric)
         return {point.step: point.value for point in points}
 
@@ -215,7 +232,7 @@ def last_sweep_ids(store: str) -> tuple[str, str]:
     client = connect(store)
     query = f"{names.ROLE.equals(names.SWEEP)} and {HAS_SWEEP_ID}"
     for max_runs in (1, None):  # nearly always the first one has a job
-        sweep_runs = search(client, query, max_runs)
+        sweep_runs = search_runs(client, query, max_runs)
         if not sweep_runs:
             raise ResultsError(f"--store {store}: holds no comparison; run normbench first")
         ids = list(dict.fromkeys(str(run.data.tags[names.SWEEP_ID.key]) for run in sweep_runs))
@@ -230,7 +247,7 @@ def _holds_job(client: Any, sweep_id: str) -> bool:
     job = f"{names.ROLE.equals(names.SCHEME)} and attributes.status != 'RUNNING'"
     job += " and attributes.status != 'KILLED'"
     members = (names.SWEEP_ID.equals(sweep_id), names.membership(sweep_id).exists)
-    return any(search(client, f"{job} and {member}", max_runs=1) for member in members)
+    return any(search_runs(client, f"{job} and {member}", max_runs=1) for member in members)
 
 
 def load(store: str, *sweeps: str) -> Sweep:
@@ -270,7 +287,10 @@ def of_sweep(client: Any, store: str, sweep_id: str) -> list[Any]:
     """
     sweep_runs: list[Any] = []
     if not {"'", "`"} & set(sweep_id):  # a query cannot quote these
-        sweep_runs = [*search(client, names.SWEEP_ID.equals(sweep_id)), *_reused(client, sweep_id)]
+        sweep_runs = [
+            *search_runs(client, names.SWEEP_ID.equals(sweep_id)),
+            *_reused(client, sweep_id),
+        ]
     if not sweep_runs:
         raise ResultsError(
             f"comparison {clean.line(sweep_id)}: is not in {clean.line(store)}; "
@@ -281,13 +301,13 @@ def of_sweep(client: Any, store: str, sweep_id: str) -> list[Any]:
 
 def _reused(client: Any, sweep_id: str) -> list[Any]:
     """Return the scheme runs that a sweep reused from others, and their step runs."""
-    members = search(client, names.membership(sweep_id).exists)
+    members = search_runs(client, names.membership(sweep_id).exists)
     schemes = {
         run.info.run_id: run for run in members if run.data.tags.get(names.SWEEP_ID.key) != sweep_id
     }
     reused_runs = list(schemes.values())
     for other_sweep in sorted({run.data.tags.get(names.SWEEP_ID.key, "") for run in reused_runs}):
-        steps = search(
+        steps = search_runs(
             client, f"{names.ROLE.equals(names.STEP)} and {names.SWEEP_ID.equals(other_sweep)}"
         )
         reused_runs += [run for run in steps if run.data.tags.get(names.PARENT.key) in schemes]
@@ -310,12 +330,12 @@ def query(store: str, where: str) -> Sweep:
     client = connect(store)
     all_schemes = f"{names.ROLE.equals(names.SCHEME)} and {HAS_SWEEP_ID}"
     try:
-        schemes = search(client, f"{all_schemes} and {where}")
+        schemes = search_runs(client, f"{all_schemes} and {where}")
     except ResultsError as error:  # the store cannot be read, or the filter is wrong
         reason = clean.first_line(error.__cause__ or error)
         raise ResultsError(f"--where {where}: {reason}") from error
     if not schemes:
-        recorded_schemes = search(client, all_schemes, max_runs=1000)
+        recorded_schemes = search_runs(client, all_schemes, max_runs=1000)
         suggestion = remedy(
             where, ({"params": run.data.params, "tags": run.data.tags} for run in recorded_schemes)
         )
@@ -326,7 +346,7 @@ def query(store: str, where: str) -> Sweep:
     parents = {run.data.tags.get(names.PARENT.key) for run in schemes}
     runs = list(schemes)
     for sweep_id in sorted({run.data.tags[names.SWEEP_ID.key] for run in schemes}):
-        for run in search(client, names.SWEEP_ID.equals(sweep_id)):
+        for run in search_runs(client, names.SWEEP_ID.equals(sweep_id)):
             is_step = run.data.tags.get(names.PARENT.key) in scheme_ids
             if is_step or run.info.run_id in parents:
                 runs.append(run)
@@ -334,14 +354,32 @@ def query(store: str, where: str) -> Sweep:
 
 
 def held(client: Any, sweep_runs: Sequence[Any], store: str, sweep_id: str) -> Sweep:
-    """Return a sweep whose runs are held in memory by a client that answers like MLflow's."""
+    """Return a sweep whose runs are held in memory.
+
+    Args:
+        client: Answers like MLflow's client.
+        sweep_runs: The runs of the sweep, of its schemes and of their steps.
+        store: What the sweep names as its store.
+        sweep_id: The id of the sweep.
+
+    Returns:
+        The sweep; it asks the client for histories and arrays.
+    """
     return replace(_sweep_of(client, sweep_runs, store, sweep_id), client=client)
 
 
 def scheme(store: str, run_id: str) -> Sweep:
-    """Load one scheme run and its step runs, by the id of the scheme's run."""
+    """Load one scheme run and its step runs.
+
+    Args:
+        store: The URI of the store.
+        run_id: The id of the scheme's run.
+
+    Returns:
+        A sweep of that scheme alone.
+    """
     client = connect(store)
-    runs = [client.get_run(run_id), *search(client, names.PARENT.equals(run_id))]
+    runs = [client.get_run(run_id), *search_runs(client, names.PARENT.equals(run_id))]
     return _sweep_of(client, runs, absolute(store))
 
 
@@ -367,7 +405,7 @@ def sweeps(store: str) -> pd.DataFrame:
     """
     client = connect(store)
     experiment_names = {entry.experiment_id: entry.name for entry in client.search_experiments()}
-    sweep_runs = search(client, f"{names.ROLE.equals(names.SWEEP)} and {HAS_SWEEP_ID}")
+    sweep_runs = search_runs(client, f"{names.ROLE.equals(names.SWEEP)} and {HAS_SWEEP_ID}")
     readable_runs, _ = run_checks.readable(sweep_runs, experiment_names)
     rows = [
         {
@@ -395,6 +433,6 @@ def _lacks(client: Any, sweep: Any) -> str:
     if sweep.info.status == "FINISHED" or not jobs.isdigit():
         return ""
     member = names.membership(sweep.data.tags[names.SWEEP_ID.key]).exists
-    schemes = search(client, f"{names.ROLE.equals(names.SCHEME)} and {member}")
+    schemes = search_runs(client, f"{names.ROLE.equals(names.SCHEME)} and {member}")
     recorded_schemes = [run for run in schemes if run.info.status in ("FINISHED", "FAILED")]
     return str(int(jobs) - len(recorded_schemes))

@@ -79,7 +79,17 @@ def state(
 
 
 def section(key: str, name: str, is_open: bool, height: int) -> dict[str, Any]:
-    """Return a section of charts in two columns; in three, metrics' names would be truncated."""
+    """Return a section of charts in two columns; in three, metrics' names would be truncated.
+
+    Args:
+        key: The id of the section, which its charts name.
+        name: Its heading.
+        is_open: Whether the section is unfolded at first.
+        height: Of a chart, in pixels.
+
+    Returns:
+        The section as MLflow's page stores it.
+    """
     return {
         "uuid": key,
         "name": name,
@@ -91,7 +101,15 @@ def section(key: str, name: str, is_open: bool, height: int) -> dict[str, Any]:
 
 
 def bars(metric: str, section: str) -> dict[str, Any]:
-    """Return a bar chart of a metric, which MLflow draws as lines if the metric has a history."""
+    """Return a bar chart of a metric, which MLflow draws as lines if the metric has a history.
+
+    Args:
+        metric: The key of the metric.
+        section: The id of the section that the chart is in.
+
+    Returns:
+        The chart as MLflow's page stores it.
+    """
     return {
         "uuid": metric,
         "metricSectionId": section,

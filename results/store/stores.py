@@ -78,7 +78,7 @@ def absolute(store: str) -> str:
         raise ResultsError(f"--store {secrets.blot_places(store)}: {error}") from None
 
 
-def search(client: Any, query: str, max_runs: int | None = None, **options: Any) -> list[Any]:
+def search_runs(client: Any, query: str, max_runs: int | None = None, **options: Any) -> list[Any]:
     """Return the runs of a query in all experiments, the latest first.
 
     Args:
@@ -134,7 +134,16 @@ def artifact(client: Any, store: str, run_id: str, name: str, folder: str) -> Pa
 
 
 def artifacts(client: Any, store: str, run: Any) -> list[str]:
-    """Return the sorted names of a run's artifacts."""
+    """Return the sorted names of a run's artifacts.
+
+    Args:
+        client: Of the store.
+        store: The URI of the store; where its folder was moved, artifacts are looked for beside it.
+        run: The run as MLflow gives it.
+
+    Returns:
+        Paths, with `/` between folders.
+    """
     folder_beside = moved(store, run.info.artifact_uri)
     if folder_beside:
         return sorted(

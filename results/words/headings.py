@@ -35,5 +35,13 @@ TEST_PAIRS = "Test points after the last iteration, in pairs of schemes"
 
 
 def iterations_to(target: str, caption: str) -> str:
-    """Return the caption of a table of iterations to a target, such as 1e-2."""
+    """Return the caption of a table of iterations to a target.
+
+    Args:
+        target: The share of the excess that is left, such as `1e-2`.
+        caption: The rest of the caption.
+
+    Returns:
+        One line.
+    """
     return f"Iterations until {100 * float(target):g} % of the excess cost is left, {caption}"

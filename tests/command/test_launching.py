@@ -17,7 +17,7 @@ def run(job):
 class Queue:
     """A queue that runs what it gets, two at once."""
 
-    at_once = 2
+    max_accepted_jobs = 2
 
     def __init__(self):
         self.given = []

@@ -8,7 +8,7 @@ from normbench import costs
 from normbench.costs.declaration import traits
 from normbench.datasets import UserError, text_points
 from normbench.engine.settings import Settings
-from normbench.engine.targets import check_cost, encoded, scores_of
+from normbench.engine.targets import check_cost, encode_targets, scores_of
 from normbench.job import Job, check
 from normbench.optimizers import gradient_descent
 
@@ -17,7 +17,7 @@ from normbench.optimizers import gradient_descent
     ("scores", "classes", "wanted"), [(1, 2, [-1, 1, 1]), (2, 2, [0, 1, 1]), (1, 0, [0, 1, 1])]
 )
 def test_classes_are_signs_of_one_score_and_numbers_of_several(scores, classes, wanted):
-    found = encoded(np.array([0, 1, 1]), scores, classes, np.float32)
+    found = encode_targets(np.array([0, 1, 1]), scores, classes, np.float32)
     assert found.tolist() == wanted
     assert scores > 1 or found.dtype == np.float32
 

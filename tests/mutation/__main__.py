@@ -35,6 +35,7 @@ PLAIN, CLAIMS = "tests/engine/fast/test_plain_route.py", "tests/claims/test_clai
 MEASURES, THEORY = "tests/measures/test_measures.py", "tests/theory/test_theory.py"
 REJUDGE, ANSWER = "tests/recording/test_rejudge.py", "tests/results/answer"
 CLOSING = ("tests/results/report/test_closing.py", "tests/results/report/test_conclusion.py")
+COMMAND_LINE = "tests/test_command_line.py"
 
 
 class Room(NamedTuple):
@@ -44,11 +45,14 @@ class Room(NamedTuple):
         files: Files and folders with the code.
         tests: Its own tests, files and folders.
         others: Tests of other rooms, run where no test of its own notices a mutant.
+        commands: Tests that run the code as commands, in processes whose lines are not noted: all
+            of them are run where no other test notices a mutant.
     """
 
     files: Sequence[str]
     tests: Sequence[str]
     others: Sequence[str] = ()
+    commands: Sequence[str] = ()
 
 
 ROOMS = {
@@ -91,6 +95,47 @@ ROOMS = {
     "words": Room(["results/words"], ["tests/results/words", *CLOSING], [ANSWER, CLAIMS]),
     "figures": Room(["results/figures"], ["tests/results/figures"], ["tests/measures"]),
     "report": Room(["results/report"], ["tests/results/report"], [ANSWER, COMPARE]),
+    "models": Room(
+        ["harness/models"],
+        ["tests/models"],
+        [
+            "tests/engine/test_network_steps.py",
+            "tests/engine/fast/test_threaded_network.py",
+            "tests/recording/test_numbers.py",
+            "tests/test_choices.py",
+        ],
+    ),
+    "command": Room(
+        ["harness/command"],
+        ["tests/command", "tests/cluster/test_queues.py"],
+        [
+            *("tests/recording/test_moved.py", "tests/recording/test_moving.py"),
+            *(REJUDGE, "tests/recording/test_rejudge_sweep.py"),
+            *(f"{ANSWER}/test_tables.py", "tests/results/report/test_report.py"),
+        ],
+        [COMMAND_LINE, "tests/mistakes/test_mistakes.py", "tests/test_verdicts_command_line.py"],
+    ),
+    "studies": Room(
+        ["results/studies"], ["tests/results/studies"], ["tests/results/safe/test_clean.py"]
+    ),
+    "pages": Room(
+        ["results/pages"],
+        ["tests/results/pages"],
+        [
+            *("tests/recording/test_leftovers.py", "tests/recording/test_moving.py"),
+            *("tests/results/compare/test_merging.py", "tests/results/safe/test_clean.py"),
+        ],
+        [COMMAND_LINE],
+    ),
+    "safe": Room(
+        ["results/safe"],
+        ["tests/results/safe"],
+        [
+            *("tests/results/store/test_run_checks.py", "tests/recording/test_records.py"),
+            *("tests/recording/test_checkpoints.py", "tests/command/test_resolvers.py"),
+            f"{ANSWER}/test_tables.py",
+        ],
+    ),
 }
 
 
@@ -112,10 +157,12 @@ class Noted:
 
     def tests(self, file: str, line: int) -> list[str]:
         """Return the tests that run a line, the quickest first; or what is run at import only,
-        those that run any line of the file. A file's tests stay together.
+        those that run any line of the file. A file's tests stay together. All tests where no line
+        of any file is noted: these run the code in other processes.
         """
         lines = self.ran.get(file, {})
         there = lines.get(str(line)) or {test for tests in lines.values() for test in tests}
+        there = there if self.ran else set(self.seconds)
         by_file: dict[str, list[str]] = defaultdict(list)
         for test in self.seconds:
             name = test.partition("::")[0]
@@ -215,7 +262,8 @@ def caught(case: Case, known: Noted, checkout: Checkout) -> bool:
 def judged(chosen: Sequence[Case], workers: int) -> Iterator[tuple[Case, bool]]:
     """Yield each case and whether it was caught, several at a time.
 
-    What a room's own tests do not notice is tried with the tests of other rooms.
+    What a room's own tests do not notice is tried with the tests of other rooms, and then with
+    those that run commands.
     """
     with tempfile.TemporaryDirectory() as place, ThreadPoolExecutor(workers) as pool:
         checkouts = [Checkout(Path(place) / f"checkout{number}") for number in range(workers)]
@@ -223,8 +271,11 @@ def judged(chosen: Sequence[Case], workers: int) -> Iterator[tuple[Case, bool]]:
         for checkout in checkouts:
             free.put(checkout)
 
-        def tried(of_room: Sequence[Case], tests: Sequence[str]) -> Iterator[tuple[Case, bool]]:
-            known = noted(tests, {case.file for case in of_room}, checkouts[0])
+        def tried(
+            of_room: Sequence[Case], tests: Sequence[str], notes_lines: bool = True
+        ) -> Iterator[tuple[Case, bool]]:
+            files = {case.file for case in of_room} if notes_lines else set()
+            known = noted(tests, files, checkouts[0])
 
             def run(case: Case) -> tuple[Case, bool]:
                 checkout = free.get()
@@ -237,15 +288,23 @@ def judged(chosen: Sequence[Case], workers: int) -> Iterator[tuple[Case, bool]]:
 
         try:
             for room in dict.fromkeys(case.room for case in chosen):
-                survivors: list[Case] = []
-                of_room = [case for case in chosen if case.room == room]
-                for case, noticed in tried(of_room, ROOMS[room].tests):
-                    if noticed:
-                        yield case, True
-                    else:
-                        survivors.append(case)
-                if survivors:
-                    yield from tried(survivors, ROOMS[room].others)
+                left = [case for case in chosen if case.room == room]
+                stages = (
+                    (ROOMS[room].tests, True),
+                    (ROOMS[room].others, True),
+                    (ROOMS[room].commands, False),
+                )
+                for tests, notes_lines in stages:
+                    if not (left and tests):
+                        continue
+                    survivors: list[Case] = []
+                    for case, noticed in tried(left, tests, notes_lines):
+                        if noticed:
+                            yield case, True
+                        else:
+                            survivors.append(case)
+                    left = survivors
+                yield from ((case, False) for case in left)
         finally:
             for checkout in checkouts:
                 checkout.end()

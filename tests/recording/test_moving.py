@@ -142,7 +142,7 @@ def test_the_stores_of_two_laboratories_become_one(home, fresh, tmp_path, capsys
     other, third = fresh("other"), fresh("third")
     writer = Writer(other.store)
     bring(export(home.store, tmp_path / "first.zip"), other)
-    for run in writer.search("tags.imported_from LIKE '%'"):  # as if it had run there
+    for run in writer.search_runs("tags.imported_from LIKE '%'"):  # as if it had run there
         writer.untag(run.info.run_id, ["imported_from"])
         if run.data.tags["role"] == "scheme":
             writer.client.log_metric(run.info.run_id, "time/fit_seconds", 77.0, 1 << 42, 0)

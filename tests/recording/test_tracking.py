@@ -19,7 +19,7 @@ def test_a_job_cut_off_is_killed_and_not_taken_for_written(writer):
     assert writer.end_abandoned(lambda tags: tags["sweep_id"] == "s1", "FAILED") == 2
     status = {run: writer.client.get_run(run).info.status for run in (sweep, scheme)}
     assert status == {sweep: "FAILED", scheme: "KILLED"}
-    assert not writer.holds("data-cost", "s1/0")
+    assert not writer.has_ended_job("data-cost", "s1/0")
     assert writer.end_abandoned(lambda tags: True) == 0
 
 

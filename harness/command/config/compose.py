@@ -138,11 +138,17 @@ class JobSpec:
         every = {**self.tags, **flatten(self.plain)}
         if every["start"] is None:
             every["start"] = _first_start(self.plain)
-        rows = {name: settings.find(name) for name in every}
+        rows = {name: settings.find_setting(name) for name in every}
         return {name: every[name] for name, row in rows.items() if row and row.recorded}
 
     def settle(self, params: dict[str, Any], tags: dict[str, str], built_job: "Job") -> None:
-        """Add to parameters and tags what a built job determines: its start, and its identity."""
+        """Add to parameters and tags what a built job determines: its start, and its identity.
+
+        Args:
+            params: The parameters of the job, changed in place.
+            tags: The tags of the job, changed in place.
+            built_job: The job, whose components are part of its fingerprint.
+        """
         if self.plain["start"] is None:
             params["start"] = built_job.settings.start
             if built_job.settings.start == "normal" and built_job.model is None:
@@ -162,6 +168,7 @@ class JobSpec:
 
     @cached_property
     def _store(self) -> Store:
+        """The store that the settings name."""
         tracking = self.plain["tracking"]
         return Store.at(tracking["uri"], tracking["artifacts"], Path.cwd())
 
@@ -236,9 +243,16 @@ def _mistake(plain: Mapping[str, Any], changes: Mapping[str, Any]) -> UserError 
 
 
 def replace_settings(plain: Mapping[str, Any], changes: Mapping[str, Any]) -> dict[str, Any]:
-    """Return plain settings in which some have another value, each by its key: `cost.l2`.
+    """Return plain settings in which some have another value.
 
     Unchanged sections are shared with the given settings: nothing changes either of them later.
+
+    Args:
+        plain: Nested settings.
+        changes: The new values by their keys, such as `cost.l2`.
+
+    Returns:
+        The changed settings; the given ones stay as they are.
     """
     changed = dict(plain)
     for key, value in changes.items():
@@ -359,6 +373,7 @@ def _load(choice_json: str, packages: str) -> Dataset | ValueError:
 
 @lru_cache(maxsize=4)
 def _open(store: Store) -> Writer:
+    """Return a writer to a store; later jobs of the process get the same one."""
     return Writer(store)
 
 

@@ -371,6 +371,7 @@ def _exchange(config: DictConfig, group: str, name: str, option: DictConfig) -> 
 
 
 def _plain(config: DictConfig) -> Any:
+    """Return a config as plain containers, with its interpolations unresolved."""
     return OmegaConf.to_container(config, resolve=False)
 
 

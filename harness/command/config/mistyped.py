@@ -21,7 +21,7 @@ RESULTS_COMMANDS = (
 )
 RUN_WORDS = ("run", "compare", "start", "train", "fit", "bench", "benchmark", "go")
 FLAG_OF_WORD = {"help": "--help", "version": "--version"}
-BATCH_SETTINGS = ("batch", "batch_size", "batchsize", "minibatch")
+BATCH_SYNONYMS = ("batch", "batch_size", "batchsize", "minibatch")
 NUMBER_PATTERN = re.compile(r"[-+]?\d*\.?\d+(e[-+]?\d+)?", re.ASCII | re.IGNORECASE)
 THOUSANDS_PATTERN = re.compile(r"[1-9]\d{0,2}(,\d{3})+", re.ASCII)
 
@@ -50,9 +50,14 @@ def refuse_mistyped(arguments: Sequence[str]) -> None:
 
 
 def suggest_setting(flag: str, value: str | None) -> str:
-    """Return the setting to type instead of a flag, as in `--dataset iris`, or an empty text.
+    """Return a hint at the setting to type instead of a flag, as for `--dataset iris`.
 
-    value: what follows the flag, None for nothing.
+    Args:
+        flag: The flag, with its dashes.
+        value: The word after the flag; None for nothing.
+
+    Returns:
+        A clause for an error's message; empty where no setting has a similar name.
     """
     bare = flag.lstrip("-").replace("-", "_")
     name = bare if bare in (*settings.ROWS, "experiment") else _find_setting(bare)
@@ -94,9 +99,9 @@ def _refuse_bare(argument: str) -> None:
 
 def _refuse_synonym(key: str, value: str) -> None:
     """Raise `UserError` for a setting with another name here."""
-    if settings.find(key) or key == "experiment" or key.startswith("hydra"):
+    if settings.find_setting(key) or key == "experiment" or key.startswith("hydra"):
         return
-    if key in BATCH_SETTINGS:
+    if key in BATCH_SYNONYMS:
         raise UserError(
             f"{key}={value}: there are no batches, every step takes all points; leave it out, or "
             "take fewer points with dataset.points=200"

@@ -68,6 +68,7 @@ class _Parser(argparse.ArgumentParser):
         return super().add_argument(*names, **options)
 
     def error(self, message: str) -> NoReturn:
+        """Raise `ResultsError` with argparse's message, in place of its usage text and exit."""
         unknown = re.match(r"unrecognized arguments: (\S+)", message)
         suggestion = suggest(unknown[1], self.flags) if unknown else ""
         raise ResultsError(f"{message}; {self.prog} --help shows what there is{suggestion}")

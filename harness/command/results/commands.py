@@ -135,6 +135,7 @@ def _folder(options: argparse.Namespace, sweep: "Sweep") -> Path:
 
 
 def _show(options: argparse.Namespace) -> int:
+    """Print a sweep's comparison and draw its figures; figures that are up to date are reused."""
     drawing = None if _has_default_drawing(options) else _options(options)
     from normbench.results.pages import drawn
     from normbench.results.report.terminal import present
@@ -146,6 +147,7 @@ def _show(options: argparse.Namespace) -> int:
 
 
 def _list(options: argparse.Namespace) -> int:
+    """Print the sweeps of the store."""
     from normbench.results.store import runs
 
     _print_table(runs.sweeps(options.store))
@@ -170,6 +172,7 @@ def _columns() -> int:
 
 
 def _studies(options: argparse.Namespace) -> int:
+    """Print the studies' numbers beside the expected ones; return 1 if some are unexplained."""
     from normbench.results.answer import tables
     from normbench.results.studies import expected
     from normbench.results.studies import study_table as studies
@@ -189,6 +192,7 @@ def _studies(options: argparse.Namespace) -> int:
 
 
 def _table(options: argparse.Namespace) -> int:
+    """Print a table of schemes, or write it or the histories to a file."""
     from normbench.results.answer import tables
 
     sweep = _sweep(options)
@@ -220,6 +224,7 @@ def _table(options: argparse.Namespace) -> int:
 
 
 def _theory(options: argparse.Namespace) -> int:
+    """Print what theory predicts, and what was seen."""
     from normbench.results.report.terminal import print_theory
 
     print_theory(_sweep(options))
@@ -227,6 +232,7 @@ def _theory(options: argparse.Namespace) -> int:
 
 
 def _glossary(options: argparse.Namespace) -> int:
+    """Print the glossary, as wide as the terminal."""
     from normbench.results.words import glossary
 
     print(glossary.text(_columns() or WIDE))
@@ -234,6 +240,7 @@ def _glossary(options: argparse.Namespace) -> int:
 
 
 def _figure(options: argparse.Namespace) -> int:
+    """Write one figure of a sweep in every file format, and print the files' paths."""
     drawing_options = _options(options)
     if options.name not in NAMES:
         raise ResultsError(
@@ -270,6 +277,7 @@ def _figure(options: argparse.Namespace) -> int:
 
 
 def _report(options: argparse.Namespace) -> int:
+    """Write the report of a sweep, and print its path."""
     from normbench.results.report import page as report
 
     sweep = _sweep(options)
@@ -278,6 +286,7 @@ def _report(options: argparse.Namespace) -> int:
 
 
 def _rejudge(options: argparse.Namespace) -> int:
+    """Judge recorded sweeps again by other rules."""
     from normbench.command.results import rejudge
 
     sweep, rules = options.sweep, options.rules
@@ -290,18 +299,21 @@ def _rejudge(options: argparse.Namespace) -> int:
 
 
 def _delete(options: argparse.Namespace) -> int:
+    """Delete sweeps from the store, after a question."""
     from normbench.command.results import delete
 
     return delete.run(options.store, options.sweep, options.yes)
 
 
 def _export(options: argparse.Namespace) -> int:
+    """Write sweeps to an archive."""
     from normbench.command.results import moving
 
     return moving.export_sweeps(options.store, options.sweep, options.all, options.overwrite)
 
 
 def _import(options: argparse.Namespace) -> int:
+    """Read an archive into the store; an interrupted import resumes with the same command."""
     from normbench.command.results import moving
     from normbench.recording.store.connection import StoreLostError
 
@@ -316,6 +328,7 @@ def _import(options: argparse.Namespace) -> int:
 
 
 def _profile(options: argparse.Namespace) -> int:
+    """Print and draw the performance profile of schemes over several sweeps."""
     from normbench.results.figures.base.style import FORMATS
     from normbench.results.report.profile import tell
 
@@ -326,6 +339,7 @@ def _profile(options: argparse.Namespace) -> int:
 
 
 def _dashboard(options: argparse.Namespace) -> int:
+    """Serve MLflow's page of the store until it is stopped."""
     from normbench.results.pages.dashboard import serve
     from normbench.results.store import mlflows_own, uris
 

@@ -78,7 +78,7 @@ def run(store: str, sweeps: Sequence[str], yes: bool) -> int:
         heir = selection.heirs.get(step.data.tags[names.PARENT.key])
         if heir:
             writer.tag(step.info.run_id, {names.SWEEP_ID.key: heir[0]})
-    all_sweeps = writer.search(names.ROLE.equals(names.SWEEP))
+    all_sweeps = writer.search_runs(names.ROLE.equals(names.SWEEP))
     other_tags = [run.data.tags for run in all_sweeps if run.info.run_id not in deleted_ids]
     for sweep in selection.sweeps:  # before what says which files are theirs
         _remove_drawn(sweep.data.tags, other_tags)
@@ -103,7 +103,7 @@ def _select_runs(writer: Writer, sweeps: Sequence[str]) -> Selection:
         cut_off += deleted
         for run in sweep_runs:
             runs[run.data.tags[names.ROLE.key]].append(run)
-        members = writer.search(names.membership(sweep).exists)
+        members = writer.search_runs(names.membership(sweep).exists)
         guests += [run for run in members if run.data.tags.get(names.SWEEP_ID.key) not in sweeps]
     leftovers.refuse_at_work(runs[names.SWEEP])
     runs_of_sweep: dict[str, dict[str, str]] = {}

@@ -54,6 +54,7 @@ def in_use() -> str:
 
 
 def _has_avx512() -> bool:
+    """Return whether the processor has the instructions that OpenBLAS's AVX-512 kernels use."""
     return set(processor.read_field("flags").split()) >= AVX512_FLAGS
 
 

@@ -47,8 +47,8 @@ def run_in_queue(queue: Queue, jobs: Sequence[JobSpec], take: Take) -> list[Outc
     outcomes: dict[int, Outcome] = {
         job.number: take(job, runs[job.number]) for job in jobs if runs[job.number] is not None
     }
-    for first in range(0, len(unrecorded), queue.at_once):
-        batch = unrecorded[first : first + queue.at_once]
+    for first in range(0, len(unrecorded), queue.max_accepted_jobs):
+        batch = unrecorded[first : first + queue.max_accepted_jobs]
         for (number, _), returned in zip(batch, queue.launch(batch)):
             try:
                 outcomes[number] = returned.return_value

@@ -97,6 +97,7 @@ class _Parser(argparse.ArgumentParser):
         return super().add_argument(*names, **options)
 
     def error(self, message: str) -> NoReturn:
+        """Raise `UserError` with argparse's message, in place of its usage text and exit."""
         raise UserError(f"{message}; {HELP}")
 
 

@@ -31,7 +31,12 @@ class Pace:
         self._warm = warm
 
     def mark(self, iteration: int, seconds: float) -> None:
-        """Record that an iteration is done at a time."""
+        """Record that an iteration is done at a time.
+
+        Args:
+            iteration: Its number.
+            seconds: The time, by `time.monotonic`.
+        """
         if not self._warm:
             self._marks.clear()
             self._warm = True
@@ -91,7 +96,9 @@ class Progress:
     def begin(self, iterations: int, read: Callable[[], str] | None = None) -> None:
         """Start counting iterations, of which an earlier command may have done some.
 
-        read: returns how much of a file was read since.
+        Args:
+            iterations: The number of the last one.
+            read: Returns how much of a file was read since, as a text; None for points in memory.
         """
         self.iterations, self.read = iterations, read
         self.pace = None if self.unit == ITERATION else Pace(0, time.monotonic(), warm=True)
@@ -174,6 +181,7 @@ class Progress:
             self.bar.update(self.bar.task_ids[0], **fields)
 
     def _say(self, text: str) -> None:
+        """Print a line about the job to the error output."""
         line = f"{self.title}: {text}"
         if self.bar is None:
             print(line, file=sys.stderr, flush=True)
@@ -208,7 +216,15 @@ def _bar(title: str, iterations: int) -> Any:
 
 @contextmanager
 def telling_phase(title: str, doing: str) -> Iterator[None]:
-    """Report something that may take long, as long as the context lasts."""
+    """Report something that may take long, as long as the context lasts.
+
+    Args:
+        title: The beginning of the line that is printed.
+        doing: What is done, such as `reads the points`.
+
+    Yields:
+        Nothing.
+    """
     progress = Progress(title, bar=False)
     progress.phase(doing)
     try:
@@ -218,9 +234,15 @@ def telling_phase(title: str, doing: str) -> Iterator[None]:
 
 
 def estimate_seconds_left(started: float, number: int, jobs: int) -> Callable[[], float | None]:
-    """Return a function of the seconds left of a sweep, estimated from the finished jobs.
+    """Return a function that estimates the seconds left of a sweep from its finished jobs.
 
-    started: of the sweep, by `time.time`. number: of the current job, from 0.
+    Args:
+        started: When the sweep started, by `time.time`.
+        number: Of the current job, from 0.
+        jobs: The number of jobs of the sweep.
+
+    Returns:
+        A function of no arguments; it returns None while no job is finished, and of a single job.
     """
     job_started = time.time()
 

@@ -53,7 +53,7 @@ class Queue(Launcher):
         self.resources = resources
 
     @property
-    def at_once(self) -> int:
+    def max_accepted_jobs(self) -> int:
         """How many jobs it accepts at a time."""
         return MAX_TASKS * self.jobs_per_task
 

@@ -270,6 +270,7 @@ class Sweep(Sweeper):
             self.writer.end_abandoned(self._is_mine, status)
 
     def _is_mine(self, tags: Any) -> bool:
+        """Return whether a run with these tags was started from this sweep's folder."""
         return bool(tags.get(names.FOLDER.key) == str(self.folder))
 
     def _conclude(self, outcomes: list[dict[str, Any]]) -> int:

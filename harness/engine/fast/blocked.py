@@ -90,7 +90,15 @@ class Blocked(Objective):
         return read_effort(len(x), rows_per_block(x), *self.shape)
 
     def on(self, points: Rows, l2: float | Array) -> "Blocked":
-        """Return the same cost on other points, with another penalty, and without wrappers."""
+        """Return the same cost on other points, with another penalty, and without wrappers.
+
+        Args:
+            points: (P, M), in memory or read by blocks, with the same targets.
+            l2: One number, one for each feature `(M,)`, or a matrix `(M, M)`.
+
+        Returns:
+            The problem, of weights `(C, M + 1)`.
+        """
         targets = cast_targets(self.targets, points.dtype)
         fields_after_l2 = self.classes, self.held_out
         return on_points(self.cost, points, targets, self.classify, l2, *fields_after_l2)
@@ -105,7 +113,17 @@ class Blocked(Objective):
     def evaluate(
         self, weights: Array, with_gradient: bool = True, workspace: Workspace | None = None
     ) -> Evaluation:
-        """Return costs, gradient and misclassifications at weights `(R, C, N + 1)`."""
+        """Return costs, gradient and misclassifications; see `Problem.evaluate`.
+
+        Args:
+            weights: `(R, C, N + 1)`, bias first.
+            with_gradient: Whether the gradient is computed.
+            workspace: Memory to work in: scores of a block, and the threads' gradients.
+
+        Returns:
+            Costs `(R,)`, gradient `(R, C, N + 1)` or None, and counts `(R,)` or None. The sums of
+            the threads are added in the order of their points.
+        """
         memory: Workspace = {} if workspace is None else workspace
         runs = len(weights)
         runs_per_pass = self._runs_per_pass(runs)
@@ -152,11 +170,27 @@ class Blocked(Objective):
         return np.ascontiguousarray(weights, self.x.dtype).reshape(-1, weights.shape[-1])
 
     def by_run(self, scores: Array, runs: int) -> Array:
-        """Return a block of scores `(R C, p)` as `(R, C, p)`, a view."""
+        """Return a block of scores by run, as a view.
+
+        Args:
+            scores: Of p points, `(R C, p)`, in the order of the rows that are multiplied.
+            runs: The number of runs R.
+
+        Returns:
+            `(R, C, p)`.
+        """
         return scores.reshape(runs, -1, scores.shape[1])
 
     def gradient_out(self, rows: Array, runs: int) -> Array:
-        """Return the gradient of all weights from that of the rows `(k, M + 1)`."""
+        """Return the gradient of all weights from that of the rows that are multiplied.
+
+        Args:
+            rows: `(k, M + 1)`, see `rows_in`.
+            runs: The number of runs R.
+
+        Returns:
+            As many numbers as weights `(R, C, N + 1)`, which the caller brings into that shape.
+        """
         return rows
 
     def thread_spans(self, runs: int) -> list[ThreadSpan]:
@@ -171,9 +205,17 @@ class Blocked(Objective):
     def factors(
         self, count: int, score_rows: int, thread_span: ThreadSpan, memory: Workspace
     ) -> Iterator[tuple[slice, Factors]]:
-        """Yield the blocks of a thread's points, for `count` rows of weights.
+        """Yield the blocks of a thread's points.
 
-        score_rows: of scores, more than those of weights where some stay 0.
+        Args:
+            count: Rows of weights that are multiplied.
+            score_rows: Rows of scores, more than those of weights where some stay 0.
+            thread_span: The thread's number, and the span of its points.
+            memory: To read blocks into.
+
+        Yields:
+            The span of a block among the points, and the block as the two products of a step take
+            it. About `BLOCK_BYTES` of points and scores, so that both stay in the cache.
         """
         number, _ = thread_span
         sparse = find_sparse(self.x)
@@ -369,7 +411,13 @@ class Folded(Wrapper):
 def on_points(cost: Cost, points: Rows, *objective_fields: Any) -> Blocked:
     """Return the Problem on points; where a scheme can be folded, it reads the points before it.
 
-    objective_fields: targets and what follows them, as of `Objective`.
+    Args:
+        cost: Of scores and targets.
+        points: (P, N), in memory, on disk, or `Under` a scheme.
+        *objective_fields: Targets (P,) and what follows them, as of `Objective`.
+
+    Returns:
+        The problem, of weights of the features of `points`.
     """
     problem = Blocked(cost, points, *objective_fields)
     if not isinstance(points, Under) or points.fold is None:
@@ -385,10 +433,17 @@ def on_points(cost: Cost, points: Rows, *objective_fields: Any) -> Blocked:
 
 
 def split_span(thread_span: ThreadSpan, max_points: int) -> list[slice]:
-    """Return the spans of a thread's blocks: as few as fit, of one size, at most `max_points`.
+    """Return the spans of a thread's blocks: as few as fit, of one size.
 
     Every other thread begins with half a block: the threads are then at their short elementwise
     calls, which take turns with Python's lock, at different times.
+
+    Args:
+        thread_span: The thread's number, and the span of its points.
+        max_points: The largest number of points of a block.
+
+    Returns:
+        The spans, in the order of the points.
     """
     number, span = thread_span
     points = span.stop - span.start

@@ -8,7 +8,7 @@ from normbench.engine.problem import Array
 
 # Multiplications of weights with the points of a batch: from the first number on the library would
 # use its own threads, which wait for one another; from the second on a second thread pays.
-LIBRARY_WORK, PARALLEL_WORK = 250_000, 4_000_000
+LIBRARY_WORK, PARALLEL_BATCH_WORK = 250_000, 4_000_000
 
 
 class ThreadedMinibatch(Minibatch):
@@ -20,7 +20,7 @@ class ThreadedMinibatch(Minibatch):
         if work < LIBRARY_WORK:
             return super().sum_gradients(weights, extended, targets)
         # Autograd traces in one thread, so that a cost of the user's own stays on it.
-        is_parallel = work >= PARALLEL_WORK and hasattr(self.inner.cost, "fused")
+        is_parallel = work >= PARALLEL_BATCH_WORK and hasattr(self.inner.cost, "fused")
         count = min(threads.available_threads(), len(extended)) if is_parallel else 1
         if count == 1:
             with threads.limit_threads(0):

@@ -71,12 +71,24 @@ class Packed:
         return packed
 
     def scores(self, weights: Array, out: Array) -> None:
-        """Write the scores under weights `(k, N + 1)`, contiguous, to out `(k, p)`."""
+        """Write the scores of the points.
+
+        Args:
+            weights: `(k, N + 1)`, bias first, contiguous.
+            out: `(k, p)`, contiguous, which is overwritten.
+        """
         shape = len(weights), self.size, self.width
         self._multiply(shape, weights, self._turned, out, False)
 
     def gradient(self, derivative: Array, out: Array, scratch: Array, has_begun: bool) -> None:
-        """Write a derivative `(k, p)` times the points to out `(k, N + 1)`, or add it."""
+        """Write, or add, a derivative times the points.
+
+        Args:
+            derivative: With respect to the scores, `(k, p)`, contiguous.
+            out: `(k, N + 1)`, contiguous.
+            scratch: Not used: the product adds to `out` itself.
+            has_begun: Whether the product is added to `out`; otherwise it replaces it.
+        """
         shape = len(derivative), self.width, self.size
         assert self._as_is is not None
         self._multiply(shape, derivative, self._as_is, out, has_begun)
@@ -101,21 +113,50 @@ class Packed:
 
 
 def blocks(x: Array, spans: list[slice], rows: int, with_gradient: bool) -> tuple[Packed, ...]:
-    """Return spans of points x (P, N), packed."""
+    """Return spans of points, packed.
+
+    Args:
+        x: Points (P, N).
+        spans: Of the points, one a block.
+        rows: Of weights, approximately: packing depends on them.
+        with_gradient: False packs for the scores alone, in half the memory.
+
+    Returns:
+        A packed copy of each span.
+    """
     return tuple(Packed(x, span, rows, with_gradient) for span in spans)
 
 
 def points_per_block(rows: int, features: int, itemsize: int) -> int:
-    """Return the largest number of points of a block, for so many rows of scores."""
+    """Return the largest number of points of a block.
+
+    Args:
+        rows: Of scores.
+        features: The number of features N.
+        itemsize: Bytes of a number.
+
+    Returns:
+        As many as keep the block's scores and its points within their shares of the cache; 1 at
+        least.
+    """
     scores, points = SCORES_BYTES // (itemsize * rows), POINTS_BYTES // (itemsize * (features + 1))
     return max(1, min(scores, points))
 
 
 def pays_off(x: Array, rows: int, steps: int, with_gradient: bool) -> bool:
-    """Return whether to pack points x (P, N) for so many steps with so many rows of weights.
+    """Return whether packing points saves time.
 
     One row is a product with a vector, which copies nothing. The copies may take a quarter of the
     free memory, and jobs side by side, which share the cores, that quarter's share.
+
+    Args:
+        x: Points (P, N).
+        rows: Of weights.
+        steps: Products that the packed points are used for, approximately.
+        with_gradient: Whether both products of a step are packed for.
+
+    Returns:
+        True where the library packs, the copies fit, and there are enough rows, features and steps.
     """
     share = ARRAY_SHARE * min(1, threads.available_threads() / available_cores())
     fits = (1 + with_gradient) * x.nbytes <= min(MAX_COPIES_BYTES, share * available_bytes())

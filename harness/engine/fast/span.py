@@ -75,10 +75,19 @@ def pays_off(
 ) -> bool:
     """Return whether coordinates of the span give the same descent with less work.
 
-    start: `(A, C, N + 1)`. The same: under a rotation-equivariant rule that needs only gradients,
-    with a penalty that treats all features equally, in float64. Less: there are at least twice as
-    many features, and the setup of some `3 N K^2` operations is less than the saving of `4 P N R C`
-    a step.
+    The same: under a rotation-equivariant rule that needs only gradients, with a penalty that
+    treats all features equally, in float64. Less: there are at least twice as many features, and
+    the setup of some `3 N K^2` operations is less than the saving of `4 P N R C` a step.
+
+    Args:
+        problem: On points (P, N) in memory.
+        optimizer: The step rule.
+        start: Distinct starts `(A, C, N + 1)`.
+        runs: The number of runs R.
+        iterations: Of the descent.
+
+    Returns:
+        Whether `find_span` is worth its work.
     """
     is_equivariant = optimizer.rotation_equivariant and not optimizer.uses_objective
     if not is_equivariant or np.ndim(problem.l2) or problem.points.dtype != np.float64:
@@ -95,9 +104,15 @@ def pays_off(
 
 
 def find_span(x: Array, start: Array) -> Span | None:
-    """Return coordinates of the span of points (P, N) and of the starts `(A, C, N + 1)`.
+    """Return coordinates of the span of points and of starts.
 
-    None where some rows are nearly dependent.
+    Args:
+        x: Points (P, N), in float64.
+        start: Starts `(A, C, N + 1)`, bias first; a bias needs no coordinate.
+
+    Returns:
+        The coordinates; None where some rows are nearly dependent, neither independent nor
+        dependent to rounding.
     """
     rows = np.concatenate([x, _rows(start)])
     # The library's own threads wait for one another at length where others use the cores.

@@ -74,9 +74,18 @@ def is_busy() -> bool:
 
 
 def map_parallel(work: Callable[[Argument], Value], arguments: Sequence[Argument]) -> list[Value]:
-    """Return what `work` returns for each argument, in order, each argument on its own thread.
+    """Return what `work` returns for each argument, each argument on its own thread.
 
-    The last argument is the calling thread's: one thread less has to be woken.
+    The last argument is the calling thread's: one thread less has to be woken. Each thread's matrix
+    products stay on that thread.
+
+    Args:
+        work: A function of one argument.
+        arguments: One for each thread.
+
+    Returns:
+        The values, in the order of the arguments. An exception of `work` is raised here, after all
+        threads have ended.
     """
     if len(arguments) == 1:
         return [work(arguments[0])]

@@ -31,7 +31,16 @@ class Triangle(Wrapper):
     def evaluate(
         self, weights: Array, with_gradient: bool = True, workspace: Workspace | None = None
     ) -> Evaluation:
-        """Return costs and gradient at weights `(R, 1, N + 1)`, as `Objective.evaluate` does."""
+        """Return costs and gradient; see `Problem.evaluate`.
+
+        Args:
+            weights: `(R, 1, N + 1)`, bias first.
+            with_gradient: Whether the gradient is computed.
+            workspace: Not used.
+
+        Returns:
+            Costs `(R,)` and gradient `(R, 1, N + 1)` or None, means over the P points; no counts.
+        """
         with QUIET():
             residuals = weights[:, 0] @ self.rows.T - self.ends
             costs = np.vecdot(residuals, residuals)
@@ -45,6 +54,14 @@ def pays_off(points: Blocked, runs: int, iterations: int) -> bool:
     That is: squares of real targets, in float64; and its operations, some `2 P (N + 2)^2`, are
     fewer than the `4 P R (N + 1)` a step that they save. For points on disk a triangle always pays
     off, as far as it fits in memory: a step then reads no points.
+
+    Args:
+        points: The problem on points (P, N).
+        runs: The number of runs R.
+        iterations: Of the descent.
+
+    Returns:
+        Whether `make_triangle` is worth its work.
     """
     if not points.traits.squares or points.classify or points.classes > 1:
         return False

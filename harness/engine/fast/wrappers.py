@@ -111,7 +111,14 @@ class PackedPoints(Wrapper):
 def pack(problem: Blocked, runs: int, steps: int, with_gradient: bool = True) -> Blocked:
     """Return the Problem on packed points; itself where that does not pay off.
 
-    runs, steps: approximate numbers. with_gradient: False packs for costs alone.
+    Args:
+        problem: In blocks of points (P, N).
+        runs: The number of runs R, approximately.
+        steps: The number of steps, approximately.
+        with_gradient: False packs for costs alone.
+
+    Returns:
+        A problem with the same numbers, to rounding.
     """
     x, rows = problem.multiplied, runs * problem.rows_per_run
     # Whoever folds a scheme wants the memory.
@@ -126,7 +133,16 @@ def pack(problem: Blocked, runs: int, steps: int, with_gradient: bool = True) ->
 
 
 def with_packed_points(problem: Blocked, runs: int, with_gradient: bool = True) -> PackedPoints:
-    """Return the Problem on packed points."""
+    """Return the Problem on packed points, whether that pays off or not.
+
+    Args:
+        problem: In blocks of points (P, N) in memory.
+        runs: The number of runs R, approximately.
+        with_gradient: False packs for costs alone.
+
+    Returns:
+        A problem with the same numbers, to rounding.
+    """
     x = problem.multiplied
     max_points = packed.points_per_block(runs * problem.classes, x.shape[1], x.itemsize)
     spans = [

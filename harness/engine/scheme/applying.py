@@ -89,14 +89,25 @@ def normalize(
     decompositions: Decompositions | None = None,
     fold: bool = False,
 ) -> tuple[Any, Any]:
-    """Fit the scheme on points x (P, N); return x and x_test (Q, N) transformed, as dtype.
+    """Fit the scheme on points x; return x and x_test transformed, as dtype.
 
-    decompositions: of x, which other schemes share. fold: make no transformed copy, and return
-    points `Under` the scheme; points that are read by blocks are always returned so.
+    The scheme works in float64 whatever the type of the points, a block of points at a time.
 
-    The scheme works in float64 whatever the type of the points, a block of points at a time. Raises
-    `UserError` that names the scheme where it refuses the points, or returns anything but one row
-    of finite numbers a point.
+    Args:
+        scheme: The normalizer, which is fitted in place.
+        x: Training points (P, N).
+        x_test: Test points (Q, N); Q = 0 without any.
+        dtype: The type of the transformed points.
+        decompositions: Of x, which other schemes share.
+        fold: Make no transformed copy, and return points `Under` the scheme; points that are read
+            by blocks are always returned so.
+
+    Returns:
+        Points (P, M) and (Q, M), contiguous arrays or `Under`.
+
+    Raises:
+        UserError: The scheme refuses the points, returns anything but one row of finite numbers a
+            point, or needs more memory than there is. The message names it.
     """
     read_only = [_read_only(points) for points in (x, x_test)]
     try:
@@ -138,6 +149,11 @@ def fit_scheme(scheme: Any, x: Array, decompositions: Decompositions | None) -> 
 
     The project's schemes do that themselves, and scikit-learn's scalers learn block by block, so
     that no float64 copy of all points is needed.
+
+    Args:
+        scheme: The normalizer, which is fitted in place.
+        x: Points (P, N) in memory, of either type.
+        decompositions: Of x, which other schemes share; None for none.
     """
     if decompositions is not None and hasattr(scheme, "fit_from"):
         scheme.fit_from(x, decompositions)
@@ -205,7 +221,20 @@ def _find_map(
 
 
 def transform_points(scheme: Any, x: Array, dtype: Any) -> Array:
-    """Return points x (P, N) transformed; x itself if unchanged."""
+    """Return points under a fitted scheme, a block at a time.
+
+    Args:
+        scheme: The fitted normalizer.
+        x: Points (P, N) in memory.
+        dtype: The type of the result.
+
+    Returns:
+        Points (P, M), contiguous; x itself if unchanged.
+
+    Raises:
+        UserError: The scheme's output is not one row of finite numbers a point, or not of one
+            width.
+    """
     name = name_scheme(scheme)
     if x.dtype == np.dtype(dtype) == np.float64 and np.shares_memory(scheme.transform(x[:1]), x):
         return _check_output(name, scheme.transform(x), len(x), dtype)

@@ -15,9 +15,13 @@ FindFeatures = Callable[[Any, str], list[int]]
 def select_columns(scheme: Any, feature_names: tuple[str, ...], find: FindFeatures) -> None:
     """Select the features that the parts of a scheme are on, out of those of a data set.
 
-    find: returns their positions, by columns and by the setting that names these. Where they have
-    been selected of another part of the same data, with other categories, the features of the same
-    names are.
+    Where they have been selected of another part of the same data, with other categories, the
+    features of the same names are.
+
+    Args:
+        scheme: The normalizer, whose selections are changed in place.
+        feature_names: N names.
+        find: Returns the positions of columns, by columns and by the setting that names these.
     """
     for selection in _selections(scheme):
         if not selection.feature_names:

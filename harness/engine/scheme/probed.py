@@ -56,7 +56,15 @@ class Probed(NamedTuple):
         return np.concatenate([bias, outer], axis=-1, dtype=rows.dtype)
 
     def spread(self, hessian: Array, classes: int) -> Array:
-        """Return second derivatives in weights on `x - centre`, `(D, D)`, as those on z."""
+        """Return second derivatives in weights on `x - centre` as those in weights on z.
+
+        Args:
+            hessian: `(C (N + 1), C (N + 1))`, the weights of each class together, bias first.
+            classes: The number of scores of a point C.
+
+        Returns:
+            `(C (M + 1), C (M + 1))`, in the same order.
+        """
         change_of_weights = np.zeros((len(hessian) // classes, self.features + 1))
         change_of_weights[0] = np.r_[1.0, self.image]
         change_of_weights[1:, 1:] = np.diag(self.matrix) if self.matrix.ndim == 1 else self.matrix.T
@@ -84,11 +92,19 @@ def sample_rows(count: int) -> NDArray[np.intp]:
 
 
 def probe(scheme: Any, x: NDArray[Any], z: Rows) -> Probed | None:
-    """Return a fitted scheme's map, None where it is not affine; x (P, N) has the images z (P, M).
+    """Return a fitted scheme's map, found by a few transformed points.
 
     Points that are transformed on demand know their map. Otherwise the scheme transforms the mean,
     and the mean moved along each feature by that feature's standard deviation. The resulting map
     must then give z for some of the points.
+
+    Args:
+        scheme: The fitted normalizer.
+        x: Points before the scheme (P, N).
+        z: The same points under it (P, M).
+
+    Returns:
+        The map about the points' mean; None where the scheme is not affine.
     """
     if not isinstance(z, np.ndarray):
         known_map: Probed | None = z.map
@@ -102,9 +118,20 @@ def probe(scheme: Any, x: NDArray[Any], z: Rows) -> Probed | None:
 def fit_map(
     scheme: Any, centre: Array, steps: Array, x: NDArray[Any], z: NDArray[Any], largest: float
 ) -> Probed | None:
-    """Return the map about a centre (N,), from steps (N,), which must map x (p, N) to z (p, M).
+    """Return a scheme's affine map from its values at a centre and one step along each feature.
 
-    largest: the largest coordinate that the scheme gave any point.
+    Args:
+        scheme: The fitted normalizer.
+        centre: (N,).
+        steps: The length of the step along each feature (N,). A constant feature gets its own size,
+            or 1.
+        x: Some points before the scheme (p, N), which the map is tried on.
+        z: The same points under it (p, M).
+        largest: The largest coordinate that the scheme gave any point.
+
+    Returns:
+        The map; None where it does not give z to `MAP_TOLERANCE`, or where the scheme refuses the
+        steps.
     """
     varies = steps > MAP_TOLERANCE * np.abs(
         centre
@@ -128,7 +155,15 @@ def fit_map(
 
 
 def find_effects(scheme_map: Probed, z: Rows) -> Effects:
-    """Return the effects of a map, up to rounding; z (P, M): the points under it."""
+    """Return the effects of a map, up to rounding.
+
+    Args:
+        scheme_map: Of a fitted scheme.
+        z: The points under it (P, M), of which some are read.
+
+    Returns:
+        Whether it centres, shifts, scales and rotates. A permutation of features does not rotate.
+    """
     z = z if isinstance(z, np.ndarray) else z[sample_rows(len(z))]
     if scheme_map.matrix.ndim == 1:
         scheme_map = scheme_map._replace(matrix=np.diag(scheme_map.matrix))

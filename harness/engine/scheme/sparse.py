@@ -20,11 +20,20 @@ from normbench.normalizers.decomposition import Decompositions, Surrogate
 from normbench.normalizers.on_columns import OnColumns, name_scheme
 
 KEEP_ZEROS = "identity, maxabs or unit_variance"
-FITTED = (FunctionTransformer, MaxAbsScaler, RobustScaler, StandardScaler)
+SPARSE_SCHEMES = (FunctionTransformer, MaxAbsScaler, RobustScaler, StandardScaler)
 
 
 def check_sparse(scheme: Any, x: Rows, fold: bool) -> None:
-    """Raise `UserError` for a scheme that would fill sparse points x (P, N)."""
+    """Check that a scheme keeps the zeros of sparse points.
+
+    Args:
+        scheme: The normalizer, not fitted.
+        x: Points (P, N); points that are not sparse always pass.
+        fold: Whether a centre may go to the bias of the weights.
+
+    Raises:
+        UserError: The scheme would fill the points, or cannot be fitted on them.
+    """
     if find_sparse(x) is None:
         return
     folds = f"standard with {spell_setting('fold', True)}"
@@ -36,7 +45,7 @@ def check_sparse(scheme: Any, x: Rows, fold: bool) -> None:
             f"{KEEP_ZEROS}, or {folds}"
         )
     name, traits = type(scheme).__name__, find_affine_traits(scheme)
-    if traits is None or traits.rotates or type(scheme) not in FITTED:
+    if traits is None or traits.rotates or type(scheme) not in SPARSE_SCHEMES:
         raise UserError(
             f"normalizer {name}: would fill sparse points, or cannot be fitted on them; choose "
             f"{KEEP_ZEROS}, or {folds}"
@@ -56,7 +65,18 @@ def check_sparse(scheme: Any, x: Rows, fold: bool) -> None:
 def normalize_sparse(
     scheme: Any, x: SparsePoints, x_test: Rows, dtype: Any, decompositions: Decompositions
 ) -> tuple[Under, Any]:
-    """Fit a scheme on sparse points; return them, and x_test (Q, N), `Under` it."""
+    """Fit a scheme on sparse points; return them, and test points, `Under` it.
+
+    Args:
+        scheme: One that `check_sparse` lets pass; it is fitted in place.
+        x: Sparse training points (P, N).
+        x_test: Test points (Q, N); Q = 0 without any.
+        dtype: The type of the transformed points.
+        decompositions: Of x, which other schemes share.
+
+    Returns:
+        Points (P, N) and (Q, N); without test points an empty array for the second.
+    """
     _fit(scheme, x)
     affine = find_affine_map(scheme)
     assert affine is not None
@@ -76,7 +96,7 @@ def normalize_sparse(
 
 
 def _fit(scheme: Any, x: SparsePoints) -> None:
-    """Fit a scheme of `FITTED` in float64; one that centres gets its mean beside the rest."""
+    """Fit one of `SPARSE_SCHEMES` in float64; one that centres gets its mean beside the rest."""
     csr = x.astype(np.float64).csr
     if not getattr(scheme, "with_mean", False):
         scheme.fit(csr)

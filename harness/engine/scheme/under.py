@@ -44,12 +44,26 @@ class Under(Points):
         self.density = x.density if isinstance(x, Points) else 1.0
 
     def read_ahead(self, first: int, last: int) -> None:
-        """Announce which rows are read next, see `Points.read_ahead`."""
+        """Announce which rows are read next, see `Points.read_ahead`.
+
+        Args:
+            first: The first row.
+            last: One past the last row.
+        """
         if isinstance(self.x, Points):
             self.x.read_ahead(first, last)
 
     def read(self, first: int, last: int, out: Array | None = None) -> Array:
-        """Return rows `first` to `last - 1`, see `Points.read`."""
+        """Return rows under the scheme, see `Points.read`.
+
+        Args:
+            first: The first row.
+            last: One past the last row.
+            out: Rows are written to its beginning, if it is given.
+
+        Returns:
+            `(last - first, M)`.
+        """
         rows = self.transform(self.x[first:last])
         if out is None:
             return rows
@@ -71,7 +85,16 @@ class Under(Points):
         return self.pair[1]
 
     def mapped(self, matrix: Array, mean: Array) -> "Under":
-        """Return the points `(z - mean) matrix'`, in float64; matrix: `(r, M)`."""
+        """Return the points `(z - mean) matrix'`, in float64.
+
+        Args:
+            matrix: `(r, M)`.
+            mean: `(M,)`.
+
+        Returns:
+            Points (P, r), still transformed when they are read, by one map from x where the scheme
+            is affine.
+        """
         (before, after), scheme_map = self.pair, self.map
         x, composed = (self, Probed(matrix, mean, np.zeros(len(matrix))))
         if scheme_map is not None:
@@ -100,12 +123,26 @@ class Centred(Points):
         self._moved = bool(np.any(centre))
 
     def read_ahead(self, first: int, last: int) -> None:
-        """Announce which rows are read next, see `Points.read_ahead`."""
+        """Announce which rows are read next, see `Points.read_ahead`.
+
+        Args:
+            first: The first row.
+            last: One past the last row.
+        """
         if isinstance(self.x, Points):
             self.x.read_ahead(first, last)
 
     def read(self, first: int, last: int, out: Array | None = None) -> Array:
-        """Return rows `first` to `last - 1`, see `Points.read`."""
+        """Return centred rows, see `Points.read`.
+
+        Args:
+            first: The first row.
+            last: One past the last row.
+            out: Rows are written to its beginning, if it is given.
+
+        Returns:
+            `(last - first, N)`.
+        """
         if out is None:
             out = np.empty((last - first, self.shape[1]), self.dtype)
         out = out[: last - first]
@@ -119,11 +156,19 @@ class Centred(Points):
 
 
 def choose_fold(scheme_map: Probed, x: Array, dtype: Any) -> Probed | None:
-    """Return a map in its folded form, about 0 or about its centre; None if both lose digits.
+    """Return a map in its folded form, about 0 or about its centre.
 
-    x: a few points (p, N). A score is a sum of terms `w A (x - m)` and `w c`, whose roundings add
-    up as their squares do. So the root of `A^2 (x - m)^2 + c^2` is compared with the coordinates `A
-    (x - m) + c`.
+    A score is a sum of terms `w A (x - m)` and `w c`, whose roundings add up as their squares do.
+    So the root of `A^2 (x - m)^2 + c^2` is compared with the coordinates `A (x - m) + c`.
+
+    Args:
+        scheme_map: Of an affine scheme.
+        x: A few points before it (p, N).
+        dtype: The type of the descent, whose rounding counts.
+
+    Returns:
+        The map about 0 if that loses few digits, otherwise the map about its centre; None if both
+        lose more than `MAX_DIGIT_LOSS`.
     """
     type_, moved = np.dtype(dtype), scheme_map.apply(scheme_map.centre)
     about_zero = Probed(

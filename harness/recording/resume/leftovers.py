@@ -80,7 +80,15 @@ def lock(folder: Path, create: bool = False) -> IO[str]:
 
 
 def is_held(file: IO[str], folder: Path) -> bool:
-    """Return whether an open lock file is still that of its folder."""
+    """Return whether an open lock file is still that of its folder.
+
+    Args:
+        file: The open lock file.
+        folder: The folder, which another process may have deleted or made anew.
+
+    Returns:
+        False where the folder has no lock file, or another one.
+    """
     try:
         return os.path.samestat(os.fstat(file.fileno()), os.lstat(folder / owner.LOCK))
     except OSError:
@@ -234,10 +242,10 @@ def _is_written(writer: Writer, record: JobRecord) -> bool:
     have run the same job first.
     """
     tags = record.scheme.tags
-    if writer.holds(record.experiment, tags[names.JOB.key]):
+    if writer.has_ended_job(record.experiment, tags[names.JOB.key]):
         return True
     fingerprint = "" if record.failure else tags.get(names.FINGERPRINT.key, "")
-    equal = writer.find(record.experiment, fingerprint) if fingerprint else None
+    equal = writer.find_by_fingerprint(record.experiment, fingerprint) if fingerprint else None
     if equal:
         writer.adopt(equal, tags[names.JOB.key])
     return equal is not None

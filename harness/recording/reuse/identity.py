@@ -79,7 +79,16 @@ def identity(params: Mapping[str, Any], dataset: Dataset, components: tuple[Any,
 
 
 def job_digest(descent: str, params: Mapping[str, Any]) -> str:
-    """Return the digest of a job from that of its descent, and its parameters (texts or values)."""
+    """Return the digest of all that a job's record depends on.
+
+    Args:
+        descent: The digest of its descent.
+        params: Its parameters, texts or values: the requested arrays, and the settings of judging,
+            are part of the digest.
+
+    Returns:
+        The digest, equal for jobs with equal records.
+    """
     return _digest(
         json.dumps(
             [

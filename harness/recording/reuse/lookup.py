@@ -72,7 +72,15 @@ def rejudge_recorded(
 
 
 def lost_request(tags: Mapping[str, str], wanted: Mapping[str, Any]) -> bool:
-    """Return whether a run that was judged again has lost arrays or numbers that are requested."""
+    """Return whether a run that was judged again has lost arrays or numbers that are requested.
+
+    Args:
+        tags: Of the run.
+        wanted: The parameters of the job that might reuse it.
+
+    Returns:
+        True where only a new descent can give these.
+    """
     lost_names = set(tags.get(names.DESCEND_AGAIN.key, "").split(","))
     searched = (names.CRITICAL, *names.CROSS_VALIDATED)
     return bool(lost_names & {*requested_arrays(wanted), *(metric.key for metric in searched)})

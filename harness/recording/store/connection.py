@@ -173,7 +173,7 @@ class Store:
         return uris.database(self.uri)
 
     def settle(self) -> None:
-        """Wait until all writes are on the disk, once a job: `mlflows_own.mind_connections`."""
+        """Wait until the writes of a job are on the disk; see `mlflows_own.mind_connections`."""
         with suppress(OSError), open(f"{self.database}-wal", "rb+") as log:  # none: no log, no wait
             os.fsync(log.fileno())
 

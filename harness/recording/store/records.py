@@ -64,7 +64,17 @@ def of_outcome(header: RecordHeader, dataset: Dataset, outcome: Outcome) -> JobR
 
 
 def build_record(header: RecordHeader, dataset: Mapping[str, str], outcome: Outcome) -> JobRecord:
-    """Return the record of an outcome; dataset: the fields of the dataset input in MLflow."""
+    """Return the record of an outcome.
+
+    Args:
+        header: The header of the record.
+        dataset: The fields of the dataset input in MLflow.
+        outcome: The outcome of the job; with no best step size, the record names the mildest
+            verdict.
+
+    Returns:
+        The record, of plain values.
+    """
     tags = {**header.tags, **_texts(outcome.findings.tags)}
     metrics: list[Entry] = []
     if outcome.best is not None:
@@ -107,7 +117,15 @@ def build_record(header: RecordHeader, dataset: Mapping[str, str], outcome: Outc
 
 
 def of_failure(header: RecordHeader, error: BaseException) -> JobRecord:
-    """Return the record of a failed job, with the reason and the traceback of its error."""
+    """Return the record of a failed job.
+
+    Args:
+        header: The header of the record.
+        error: The error; its message becomes the reason, and its traceback an artifact.
+
+    Returns:
+        The record, without metrics; secrets in the traceback are removed.
+    """
     reason = _user_code_line(error) + (" ".join(str(error).split()) or type(error).__name__)
     if isinstance(error, MemoryError):
         reason = f"out of memory ({reason})"

@@ -44,7 +44,16 @@ class Writer:
         self._experiments: dict[str, str] = {}  # ids by name
 
     def start_sweep(self, experiment: str, sweep_id: str, tags: Mapping[str, str]) -> str:
-        """Start the run of a sweep, and return its id."""
+        """Start the run of a sweep.
+
+        Args:
+            experiment: The name of the experiment, which is created if there is none.
+            sweep_id: The id of the sweep.
+            tags: Of the run.
+
+        Returns:
+            The id of the run.
+        """
         run = RunRecord(f"sweep {sweep_id}", {**tags, names.SWEEP_ID.key: sweep_id})
         return self._create(experiment, run, names.SWEEP)
 
@@ -59,7 +68,17 @@ class Writer:
     def begin(
         self, experiment: str, name: str, tags: Mapping[str, str], started: int | None = None
     ) -> str:
-        """Create a run and return its id; started: its start in ms, now if None."""
+        """Create a run.
+
+        Args:
+            experiment: The name of the experiment, which is created if there is none.
+            name: Of the run.
+            tags: Of the run, any number of them.
+            started: Its start, in ms since 1970; now if None.
+
+        Returns:
+            The id of the run.
+        """
         entries, experiment_id = list(tags.items()), self._experiment(experiment)
         run = self.client.create_run(experiment_id, started, dict(entries[:ENTRIES_PER_CALL]), name)
         for first in range(ENTRIES_PER_CALL, len(entries), ENTRIES_PER_CALL):
@@ -67,7 +86,13 @@ class Writer:
         return str(run.info.run_id)
 
     def finish(self, run_id: str, status: str = "FINISHED", ended: int | None = None) -> None:
-        """End a run; ended: its end in ms, now if None."""
+        """End a run.
+
+        Args:
+            run_id: The id of the run.
+            status: `FINISHED`, `FAILED` or `KILLED`.
+            ended: Its end, in ms since 1970; now if None.
+        """
         self.client.set_terminated(run_id, status, ended)
 
     def write(self, record: JobRecord) -> str:
@@ -134,26 +159,59 @@ class Writer:
                 "was the store removed?"
             )
 
-    def find(self, experiment: str, fingerprint: str) -> str | None:
-        """Return the id of a finished run of a scheme with a fingerprint; None without one."""
-        run = self._first(experiment, names.FINGERPRINT.equals(fingerprint), FINISHED)
+    def find_by_fingerprint(self, experiment: str, fingerprint: str) -> str | None:
+        """Find a finished run of a scheme by its fingerprint.
+
+        Args:
+            experiment: The name of the experiment.
+            fingerprint: Of the job.
+
+        Returns:
+            The id of the latest such run; None without one.
+        """
+        run = self._first_run(experiment, names.FINGERPRINT.equals(fingerprint), FINISHED)
         return str(run.info.run_id) if run else None
 
     def of_descent(self, experiment: str, descent: str) -> list[Any]:
-        """Return the finished runs of schemes with a descent digest, the latest first."""
+        """Return the finished runs of schemes with a descent digest.
+
+        Args:
+            experiment: The name of the experiment.
+            descent: The digest.
+
+        Returns:
+            The runs as MLflow gives them, the latest first.
+        """
         query = f"{names.DESCENT.equals(descent)} and {FINISHED}"
         return list(self.client.search_runs([self._experiment(experiment)], query))
 
     def has_grid(self, experiment: str, grid: str, descent: str) -> bool:
-        """Return whether a finished run has this digest of its grid, and another descent."""
+        """Return whether a finished run has this digest of its grid, and another descent.
+
+        Args:
+            experiment: The name of the experiment.
+            grid: The digest of the grid's descent, whatever is searched for beside the grid.
+            descent: The digest of the whole descent, which that run must not have.
+
+        Returns:
+            True where the same grid was descended with other searches beside it.
+        """
         another_descent = names.DESCENT.equals(descent).replace(" = ", " != ")
         return (
-            self._first(experiment, names.GRID_DESCENT.equals(grid), another_descent, FINISHED)
+            self._first_run(experiment, names.GRID_DESCENT.equals(grid), another_descent, FINISHED)
             is not None
         )
 
     def of_request(self, experiment: str, request: str) -> Any:
-        """Return the latest finished run of a scheme with a request digest; None without one."""
+        """Find a finished run of a scheme by its request.
+
+        Args:
+            experiment: The name of the experiment, which is not created.
+            request: The digest of the settings that were requested.
+
+        Returns:
+            The latest such run as MLflow gives it; None without one.
+        """
         recorded_experiment = self.client.get_experiment_by_name(experiment)
         if recorded_experiment is None:
             return None
@@ -161,12 +219,20 @@ class Writer:
         runs = self.client.search_runs([recorded_experiment.experiment_id], query, max_results=1)
         return runs[0] if runs else None
 
-    def holds(self, experiment: str, job: str) -> bool:
-        """Return whether the store has a finished or failed job `<sweep>/<number>`."""
-        terms = (names.JOB.equals(job), names.ROLE.equals(names.SCHEME), NOT_KILLED)
-        return self._first(experiment, *terms) is not None
+    def has_ended_job(self, experiment: str, job: str) -> bool:
+        """Return whether the store has a finished or failed job.
 
-    def _first(self, experiment: str, *terms: str) -> Any:
+        Args:
+            experiment: The name of the experiment.
+            job: `<sweep>/<number>`.
+
+        Returns:
+            False for a job that was killed.
+        """
+        terms = (names.JOB.equals(job), names.ROLE.equals(names.SCHEME), NOT_KILLED)
+        return self._first_run(experiment, *terms) is not None
+
+    def _first_run(self, experiment: str, *terms: str) -> Any:
         """Return the latest run of an experiment for which all terms hold, None without one."""
         query = " and ".join(terms)
         runs = self.client.search_runs([self._experiment(experiment)], query, max_results=1)
@@ -177,18 +243,43 @@ class Writer:
         return {run.info.experiment_id: run.info.run_id for run in self._sweeps(sweep_id)}
 
     def ended_member(self, experiment: str, sweep_id: str, number: int) -> Any:
-        """Return the run of a job that belongs to a sweep; None unless it has ended."""
+        """Find the run of a job that belongs to a sweep.
+
+        Args:
+            experiment: The name of the experiment.
+            sweep_id: The id of the sweep.
+            number: Of the job in that sweep.
+
+        Returns:
+            The run as MLflow gives it; None unless it has ended, finished or failed.
+        """
         terms = (names.membership(sweep_id).equals(str(number)), names.ROLE.equals(names.SCHEME))
-        return self._first(experiment, *terms, NOT_KILLED, "attributes.status != 'RUNNING'")
+        return self._first_run(experiment, *terms, NOT_KILLED, "attributes.status != 'RUNNING'")
 
     def adopt(self, scheme: str, job: str) -> None:
-        """Make a recorded job belong to a sweep too; job: `<sweep>/<number>`."""
+        """Make a recorded job belong to a sweep too.
+
+        Args:
+            scheme: The id of the run of its scheme.
+            job: `<sweep>/<number>`, in the sweep that it joins.
+        """
         sweep_id, _, number = job.rpartition("/")
         self.tag(scheme, {names.membership(sweep_id).key: number})
 
     def tags_of(self, experiment: str, tag: names.Tag, text: str) -> dict[str, str] | None:
-        """Return the tags of a finished sweep of an experiment that has a tag; None without one."""
-        run = self._first(experiment, tag.equals(text), names.ROLE.equals(names.SWEEP), FINISHED)
+        """Return the tags of a finished sweep that has a tag with a value.
+
+        Args:
+            experiment: The name of the experiment.
+            tag: The tag.
+            text: Its value.
+
+        Returns:
+            All tags of the latest such sweep; None without one.
+        """
+        run = self._first_run(
+            experiment, tag.equals(text), names.ROLE.equals(names.SWEEP), FINISHED
+        )
         return dict(run.data.tags) if run else None
 
     def run(self, run_id: str) -> Any:
@@ -212,7 +303,7 @@ class Writer:
         Returns:
             The number of runs that were ended.
         """
-        running = self.search("attributes.status = 'RUNNING'")
+        running = self.search_runs("attributes.status = 'RUNNING'")
         ids = {run.data.tags.get(names.SWEEP_ID.key, "") for run in running} - {""}
         tags = {sweep_id: [run.data.tags for run in self._sweeps(sweep_id)] for sweep_id in ids}
         gone = {sweep_id for sweep_id, of_runs in tags.items() if of_runs and abandoned(of_runs[0])}
@@ -226,19 +317,36 @@ class Writer:
 
     def _end_steps(self, scheme: str) -> None:
         """Mark the finished steps of an incomplete job as KILLED."""
-        for step in self.search(f"{names.PARENT.equals(scheme)} and {FINISHED}"):
+        for step in self.search_runs(f"{names.PARENT.equals(scheme)} and {FINISHED}"):
             self.finish(step.info.run_id, "KILLED")
 
     def log_file(self, run_id: str, path: Path, folder: str = "") -> None:
-        """Log a file as an artifact of a run."""
+        """Log a file as an artifact of a run.
+
+        Args:
+            run_id: The id of the run.
+            path: The file.
+            folder: Of the artifacts; empty for the topmost.
+        """
         self.client.log_artifact(run_id, str(path), folder or None)
 
     def log_json(self, run_id: str, value: Any, name: str) -> None:
-        """Log a value as a JSON artifact of a run."""
+        """Log a value as a JSON artifact of a run.
+
+        Args:
+            run_id: The id of the run.
+            value: A value that JSON can hold.
+            name: The path of the artifact.
+        """
         self.client.log_dict(run_id, value, name)
 
     def tag(self, run_id: str, tags: Mapping[str, str]) -> None:
-        """Set tags of an existing run, ended or not."""
+        """Set tags of an existing run, ended or not.
+
+        Args:
+            run_id: The id of the run.
+            tags: Texts by key; values that are there are replaced.
+        """
         tag = self._entities.RunTag
         self.client.log_batch(run_id, tags=[tag(key, text) for key, text in tags.items()])
 
@@ -247,14 +355,19 @@ class Writer:
         return dict(self.client.get_experiment(self._experiment(experiment)).tags)
 
     def tag_experiment(self, experiment: str, tags: Mapping[str, str]) -> None:
-        """Set tags of an experiment; tags that are too long for the store are left out."""
+        """Set tags of an experiment; tags that are too long for the store are left out.
+
+        Args:
+            experiment: The name of the experiment, which is created if there is none.
+            tags: Texts by key.
+        """
         for key, text in tags.items():
             with suppress(*mlflows_own.refusals()):
                 self.client.set_experiment_tag(self._experiment(experiment), key, text)
 
     def of_sweep(self, sweep_id: str) -> list[Any]:
         """Return the runs that a sweep wrote: of the sweep, of schemes and of step sizes."""
-        return self.search(names.SWEEP_ID.equals(sweep_id))
+        return self.search_runs(names.SWEEP_ID.equals(sweep_id))
 
     def deleted_of(self, sweep_id: str) -> list[Any]:
         """Return the deleted runs of a sweep that a file still has; none of a server."""
@@ -263,10 +376,15 @@ class Writer:
         from mlflow.entities import ViewType
 
         query = names.SWEEP_ID.equals(sweep_id)
-        return stores.search(self.client, query, run_view_type=ViewType.DELETED_ONLY)
+        return stores.search_runs(self.client, query, run_view_type=ViewType.DELETED_ONLY)
 
     def untag(self, run_id: str, keys: Iterable[str]) -> None:
-        """Delete tags of a run."""
+        """Delete tags of a run.
+
+        Args:
+            run_id: The id of the run.
+            keys: Of tags that it has.
+        """
         for key in keys:
             self.client.delete_tag(run_id, key)
 
@@ -338,13 +456,13 @@ class Writer:
 
     def _sweeps(self, sweep_id: str) -> list[Any]:
         """Return the runs of a sweep itself, one in each experiment."""
-        return self.search(
+        return self.search_runs(
             f"{names.ROLE.equals(names.SWEEP)} and {names.SWEEP_ID.equals(sweep_id)}"
         )
 
-    def search(self, query: str) -> list[Any]:
+    def search_runs(self, query: str) -> list[Any]:
         """Return the runs that a query matches."""
-        return stores.search(self.client, query)
+        return stores.search_runs(self.client, query)
 
     def _create(self, experiment: str, run: RunRecord, role: str, parent: str = "") -> str:
         """Create a run with the tags of its record and role, and return its id."""
@@ -362,7 +480,12 @@ class Writer:
         self.log_points(run_id, [(key, value, logged_at, step) for key, value, step in metrics])
 
     def log_points(self, run_id: str, points: Sequence[tuple[str, float, int, int]]) -> None:
-        """Log points of metrics: name, value, time in ms, and step."""
+        """Log points of metrics, any number of them.
+
+        Args:
+            run_id: The id of the run.
+            points: Of each the metric's name, the value, the time in ms since 1970, and the step.
+        """
         for first in range(0, len(points), METRICS_PER_CALL):
             entries = [
                 self._entities.Metric(*point) for point in points[first : first + METRICS_PER_CALL]
@@ -370,7 +493,12 @@ class Writer:
             self.client.log_batch(run_id, metrics=entries)
 
     def log_params(self, run_id: str, params: Mapping[str, str]) -> None:
-        """Log parameters."""
+        """Log parameters of a run, any number of them.
+
+        Args:
+            run_id: The id of the run.
+            params: Texts by key.
+        """
         entries = [self._entities.Param(key, text) for key, text in params.items()]
         for first in range(0, len(entries), ENTRIES_PER_CALL):
             self.client.log_batch(run_id, params=entries[first : first + ENTRIES_PER_CALL])
@@ -385,7 +513,13 @@ class Writer:
             self.client.log_artifacts(run_id, folder, "arrays")
 
     def log_input(self, run_id: str, dataset: Mapping[str, str], tags: Mapping[str, str]) -> None:
-        """Log the input data set of a run, from the fields of a data set in MLflow."""
+        """Log the input data set of a run.
+
+        Args:
+            run_id: The id of the run.
+            dataset: The fields of a data set in MLflow.
+            tags: Of the input.
+        """
         entities = self._entities
         input_tags = [entities.InputTag(*tag) for tag in tags.items()]
         dataset_input = entities.DatasetInput(entities.Dataset(**dataset), input_tags)

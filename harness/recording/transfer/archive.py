@@ -44,12 +44,28 @@ class Pack:
         self.members: dict[str, dict[str, Any]] = {}
 
     def add(self, name: str, content: bytes) -> str:
-        """Add a member; return its SHA-256."""
+        """Add a member.
+
+        Args:
+            name: Its path in the archive.
+            content: Its bytes.
+
+        Returns:
+            The SHA-256 of the content, in hexadecimal digits.
+        """
         self._archive.writestr(_safe_name(name), content, ZIP_DEFLATED)
         return self._note(name, hashlib.sha256(content).hexdigest(), len(content))
 
     def add_file(self, name: str, file: Path) -> str:
-        """Add the content of a file as a member; return its SHA-256."""
+        """Add the content of a file as a member, a block at a time.
+
+        Args:
+            name: Its path in the archive.
+            file: The file.
+
+        Returns:
+            The SHA-256 of the content, in hexadecimal digits.
+        """
         with (
             file.open("rb") as content,
             self._archive.open(_safe_name(name), "w", force_zip64=True) as member,
@@ -144,7 +160,12 @@ class Unpacked:
         return self._archive.read(name)
 
     def extract(self, name: str, file: Path) -> None:
-        """Write the content of a member to a new file."""
+        """Write the content of a member to a new file.
+
+        Args:
+            name: The path of the member in the archive.
+            file: The file, which must not exist.
+        """
         with self._archive.open(name) as member, file.open("xb") as target:
             shutil.copyfileobj(member, target, BLOCK)
 

@@ -111,8 +111,8 @@ class RunCopy:
         }
         tags[names.SWEEP_ID.key] = sweeps[old_id]
         if names.JOB.key in tags:
-            number = tags[names.JOB.key].rpartition("/")[2]
-            tags[names.JOB.key] = f"{sweeps[old_id]}/{number}"
+            job_number = tags[names.JOB.key].rpartition("/")[2]
+            tags[names.JOB.key] = f"{sweeps[old_id]}/{job_number}"
         name = self.name
         if self.tags[names.ROLE.key] == names.SWEEP and name == f"sweep {old_id}":
             name = f"sweep {sweeps[old_id]}"
@@ -240,13 +240,16 @@ def _checked(run: RunCopy, role: str) -> RunCopy:
 
 
 def _check_points(key: str, points: Sequence[Value]) -> None:
-    """Raise ValueError for a metric that a store would not return unchanged."""
+    """Raise ValueError for a metric that a store would not return unchanged.
+
+    A metric has one point, at step 0, or a history: distinct points at several steps.
+    """
     mlflows_own.check_metric(key)
     if any(math.isinf(value) or logged < 0 for _, value, logged in points):
         raise ValueError(f"the metric {key} has an infinite value, or one before 1970")
     distinct_points = {(step, str(value), logged) for step, value, logged in points}
-    of_one_step = max((step for step, _, _ in points), default=0) == 0
-    if len(distinct_points) < len(points) or (of_one_step and len(points) != 1):
+    is_history = max((step for step, _, _ in points), default=0) != 0
+    if len(distinct_points) < len(points) or not (is_history or len(points) == 1):
         raise ValueError(f"the metric {key} has no value, or several of one step")
 
 

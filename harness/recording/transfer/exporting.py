@@ -153,7 +153,12 @@ class Export:
 
 
 def count(counts: dict[str, int], runs: Sequence[RunCopy]) -> None:
-    """Add runs to counts of runs, values and artifacts."""
+    """Add runs to counts of runs, values and artifacts.
+
+    Args:
+        counts: The counts by these three names, changed in place.
+        runs: The copied runs.
+    """
     counts["runs"] += len(runs)
     counts["values"] += sum(len(points) for run in runs for points in run.metrics.values())
     counts["artifacts"] += sum(len(run.artifacts) for run in runs)
@@ -217,7 +222,15 @@ def _history(client: Any, run: Any, key: str, last: Value) -> list[Value]:
 
 
 def digest(name: str, file: Path) -> str:
-    """Return the SHA-256 of an artifact, without keeping it."""
+    """Return the SHA-256 of an artifact, without keeping it.
+
+    Args:
+        name: The path of the artifact, not used: this has the arguments of `Pack.add_file`.
+        file: The downloaded artifact.
+
+    Returns:
+        The digest, in hexadecimal digits.
+    """
     with file.open("rb") as content:
         return hashlib.file_digest(content, "sha256").hexdigest()
 

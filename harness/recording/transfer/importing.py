@@ -143,7 +143,9 @@ class Import:
             with writing.user_errors(f"{self.file.file}: the store refuses what it holds"):
                 query = f"{names.ORIGIN.exists} and {names.ROLE.column} != '{names.STEP}'"
                 # The imported runs of jobs and sweeps in the store, by origin.
-                self._imported = {exporting.origin(run): run for run in self.writer.search(query)}
+                self._imported = {
+                    exporting.origin(run): run for run in self.writer.search_runs(query)
+                }
                 self.sweeps = {sweep: self._sweep_id(sweep) for sweep in sorted(self.contents.ids)}
                 self._begin()
                 for number, name in enumerate(self.contents.jobs):
@@ -207,7 +209,7 @@ class Import:
             self.present_jobs += 1
             return
         if present:
-            step_runs = self.writer.search(names.PARENT.equals(present.info.run_id))
+            step_runs = self.writer.search_runs(names.PARENT.equals(present.info.run_id))
             self.writer.remove([*step_runs, present])
         scheme = self._begin_run(runs[0], self.parents.get((runs[0].sweep, runs[0].experiment), ""))
         ids = [scheme, *(self._begin_run(step, scheme) for step in runs[1:])]
@@ -216,7 +218,7 @@ class Import:
             self.writer.finish(run_id, run.status, run.ended)
         self.writer.store.settle()
         try:
-            step_runs = self.writer.search(names.PARENT.equals(scheme))
+            step_runs = self.writer.search_runs(names.PARENT.equals(scheme))
             stored_runs = {
                 stored.info.run_id: stored for stored in (self.reader.get_run(scheme), *step_runs)
             }

@@ -117,7 +117,17 @@ def spread_apart(
 def spread_beside(
     fractions: Sequence[float], gap: float, occupied: Sequence[float], clearance: float
 ) -> list[float]:
-    """Return positions as `spread_apart` does, also with a clearance from occupied positions."""
+    """Return positions as `spread_apart` does, also with a clearance from occupied positions.
+
+    Args:
+        fractions: Wanted positions, as fractions of the axis, increasing.
+        gap: The least distance between two positions.
+        occupied: Positions that other labels have.
+        clearance: The least distance from those.
+
+    Returns:
+        The positions, in the order of the fractions.
+    """
     boundaries = [-np.inf, *sorted(occupied), np.inf]
     positions: list[float] = []
     for low, high in pairwise(boundaries):

@@ -12,10 +12,14 @@ LANDMARK_LETTERS = "ABCD"
 
 
 def choose_for_panels(schemes: Sequence[DrawnScheme], points: Any) -> list[int]:
-    """Return the indices of the landmarks of a figure with one panel for each scheme.
+    """Return the landmarks of a figure with one panel for each scheme.
 
-    The points (p, N) of the first panel decide. There are no landmarks in a single panel, and none
-    where the panels show several data sets.
+    Args:
+        schemes: The schemes of the panels.
+        points: Of the first panel (p, N), which decide.
+
+    Returns:
+        Indices of points; none in a single panel, and none where the panels show several data sets.
     """
     data_sets = {scheme.row.get("data") for scheme in schemes}
     return choose(points) if len(schemes) > 1 and len(data_sets) == 1 else []
@@ -33,7 +37,14 @@ def choose(points: Any) -> list[int]:
 
 
 def mark_points(axis: Any, points: Any, landmark_indices: Sequence[int], shape: Shape) -> None:
-    """Write the landmarks' letters on points (p, N) in a panel that has N axes."""
+    """Write the landmarks' letters on points in a panel.
+
+    Args:
+        axis: The panel, with N axes.
+        points: (p, N).
+        landmark_indices: Of the landmarks among the points, in the order of the letters.
+        shape: The format of the figure.
+    """
     box_style = {"boxstyle": "circle,pad=0.15", "fc": "white", "ec": "black", "lw": 0.8}
     text_style = {"ha": "center", "va": "center", "fontsize": 0.65 * shape.font}
     for index, letter in zip(landmark_indices, LANDMARK_LETTERS):

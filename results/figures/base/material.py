@@ -53,7 +53,15 @@ class DrawnScheme(NamedTuple):
 
 
 def with_arrays(schemes: pd.DataFrame, arrays: ArraysByLabel) -> list[DrawnScheme]:
-    """Return the schemes that have recorded arrays, in the order of their rows."""
+    """Return the schemes that have recorded arrays, in the order of their rows.
+
+    Args:
+        schemes: One row for each scheme.
+        arrays: The recorded arrays by the schemes' labels.
+
+    Returns:
+        The schemes to draw; looks are distinct among these.
+    """
     rows = [row for row in as_rows(schemes) if row["label"] in arrays]
     looks = style.looks([row["normalizer"] for row in rows])
     return [
@@ -69,6 +77,13 @@ def schemes(sweep: Sweep, experiment: str) -> pd.DataFrame:
 
     The threshold 2/L is missing for optimizers to which it does not apply; where a step sees a
     batch, it is that of the full batch, see `threshold_label`.
+
+    Args:
+        sweep: The sweep.
+        experiment: The name of the experiment.
+
+    Returns:
+        The table of schemes.
     """
     rows = sweep.of_role(names.SCHEME, experiment)
     rows = thresholds_that_hold(rows[rows["verdict"] != names.FAILED], of_full_batch=True)
@@ -76,8 +91,16 @@ def schemes(sweep: Sweep, experiment: str) -> pd.DataFrame:
 
 
 def threshold_label(schemes: pd.DataFrame, plain_label: str = "2/L, predicted") -> str:
-    """Return the label of 2/L: the given one, or with a batch that it is the full batch's."""
-    return "the full batch's 2/L" if passes.unit(schemes) is passes.PASSES else plain_label
+    """Return the label of 2/L.
+
+    Args:
+        schemes: One row for each scheme.
+        plain_label: The label where each step sees all points.
+
+    Returns:
+        The given label; with batches, that the threshold is the full batch's.
+    """
+    return "the full batch's 2/L" if passes.unit(schemes) is passes.PASS_UNIT else plain_label
 
 
 def iteration_label(schemes: pd.DataFrame) -> str:
@@ -87,7 +110,15 @@ def iteration_label(schemes: pd.DataFrame) -> str:
 
 
 def steps(sweep: Sweep, experiment: str) -> pd.DataFrame:
-    """Return one row for each scheme and step size, with the columns that figures need."""
+    """Return one row for each scheme and step size, with the columns that figures need.
+
+    Args:
+        sweep: The sweep.
+        experiment: The name of the experiment.
+
+    Returns:
+        The table of step sizes.
+    """
     return _with_needed_columns(sweep.of_role(names.STEP, experiment))
 
 
@@ -102,14 +133,30 @@ def _with_needed_columns(rows: pd.DataFrame) -> pd.DataFrame:
 
 
 def improves_on_start(scheme: Mapping[Any, Any], cost: float) -> bool:
-    """Return whether a final cost is at most the start's; True where counts are compared."""
+    """Return whether a final cost is at most the start's.
+
+    Args:
+        scheme: A row of schemes, with the cost at the start.
+        cost: The final cost.
+
+    Returns:
+        True also where the cost at the start is not known, and where counts are compared.
+    """
     counted = scheme.get(names.COMPARED.column) == names.MISCLASSIFICATIONS
     start = pd.to_numeric(scheme.get(START_COST_COLUMN), errors="coerce")
     return bool(counted or pd.isna(start) or cost <= start)
 
 
 def with_start_costs(sweep: Sweep, rows: pd.DataFrame) -> pd.DataFrame:
-    """Return scheme rows with a column of the cost at the start."""
+    """Return scheme rows with a column of the cost at the start.
+
+    Args:
+        sweep: The sweep.
+        rows: One row for each scheme.
+
+    Returns:
+        The rows with `START_COST_COLUMN`, NaN where no cost is recorded.
+    """
     cost_key = names.TRAIN_COST.key
     cost_histories = sweep.histories(rows, [cost_key])
     if cost_key not in cost_histories:
@@ -119,7 +166,15 @@ def with_start_costs(sweep: Sweep, rows: pd.DataFrame) -> pd.DataFrame:
 
 
 def histories(sweep: Sweep, runs: pd.DataFrame) -> pd.DataFrame:
-    """Return the histories of runs: costs, misclassifications, and recorded quartiles."""
+    """Return the histories of runs: costs, misclassifications, and recorded quartiles.
+
+    Args:
+        sweep: The sweep.
+        runs: One row for each run.
+
+    Returns:
+        One row for each run and recorded iteration.
+    """
     return sweep.histories(runs, (*HISTORY_KEYS, *QUARTILE_KEYS))
 
 
@@ -146,7 +201,15 @@ def title(experiment: str, rows: pd.DataFrame) -> str:
 
 
 def title_with_budget(experiment: str, rows: pd.DataFrame) -> str:
-    """Return a title with the number of iterations that the verdicts judge."""
+    """Return a title with the number of iterations that the verdicts judge.
+
+    Args:
+        experiment: The name of the experiment.
+        rows: Of its schemes.
+
+    Returns:
+        The title, see `title`; the number is left out where the schemes differ in it.
+    """
     return ", ".join(filter(None, [title(experiment, rows), passes.budget(rows)]))
 
 
@@ -206,7 +269,15 @@ def maker_from_arrays(
 
 
 def title_of_first_repeat(experiment: str, rows: pd.DataFrame) -> str:
-    """Return a title; of several splits or seeds, it says that the first one is shown."""
+    """Return a title; of several splits or seeds, it says that the first one is shown.
+
+    Args:
+        experiment: The name of the experiment.
+        rows: Of its schemes, over all splits and seeds.
+
+    Returns:
+        The title, see `title`.
+    """
     repeats = repeated_over(rows)
     experiment_title = title(experiment, rows)
     return f"{experiment_title}, the first of {repeats[-1]}" if repeats else experiment_title

@@ -125,7 +125,15 @@ def _legend_handles(looks: Iterable[tuple[str, tuple[str, str]]], edge: str) -> 
 
 
 def draw_verdict(axis: Any, verdict: str, sizes: Any, heights: Any, *, scale: float = 1.0) -> None:
-    """Draw a marker for each step size that has one verdict; scale: of the marker's size."""
+    """Draw a marker for each step size that has one verdict.
+
+    Args:
+        axis: The panel.
+        verdict: One of `names.VERDICTS`; an unknown one is a grey circle.
+        sizes: Step sizes (S,).
+        heights: Of the markers (S,).
+        scale: Of the size of a marker.
+    """
     color, marker = VERDICT_LOOKS.get(verdict, ("0.5", "o"))
     marker_style: Any = {"ls": "", "marker": marker, "color": color, "mec": "black"}
     marker_style |= {"mew": 0.5 * scale, "ms": scale * matplotlib.rcParams["lines.markersize"]}
@@ -197,7 +205,16 @@ def panels(
 
 
 def blank_figure(shape: Shape, height: float, title: str) -> Figure:
-    """Return a figure without panels; height is in inches."""
+    """Return a figure without panels.
+
+    Args:
+        shape: The format of the figure.
+        height: In inches.
+        title: Of the figure, with dollar signs escaped.
+
+    Returns:
+        The figure, as wide as its format.
+    """
     size = (shape.width, height)
     figure = inline.Figure(figsize=size, dpi=shape.dpi, layout="constrained")
     figure.suptitle(title, fontsize=1.1 * shape.font)
@@ -205,7 +222,15 @@ def blank_figure(shape: Shape, height: float, title: str) -> Figure:
 
 
 def rows_and_columns(count: int, max_columns: int) -> tuple[int, int]:
-    """Return the numbers of rows and columns of a grid of panels, as even as possible."""
+    """Return the numbers of rows and columns of a grid of panels, as even as possible.
+
+    Args:
+        count: The number of panels, at least 1.
+        max_columns: The largest number of panels side by side.
+
+    Returns:
+        Rows and columns; the last row may have empty places.
+    """
     row_count = -(-count // max_columns)
     return row_count, -(-count // row_count)
 
@@ -213,7 +238,18 @@ def rows_and_columns(count: int, max_columns: int) -> tuple[int, int]:
 def panel_pairs(
     count: int, shape: Shape, title: str, height: float, ratio: float = 1.0
 ) -> tuple[Figure, list[tuple[Any, Any]]]:
-    """Return a figure of pairs of panels; the lower is `ratio` times as high as the upper."""
+    """Return a figure of pairs of panels, one above the other.
+
+    Args:
+        count: The number of pairs.
+        shape: The format of the figure.
+        title: Of the figure.
+        height: Of a panel over its width, the mean of an upper and a lower one.
+        ratio: The height of a lower panel over that of an upper one.
+
+    Returns:
+        The figure, and the pairs of an upper and a lower panel.
+    """
     row_count, columns = rows_and_columns(count, shape.columns)
     ratios = [1.0, ratio] * row_count
     figure, axes = panels(
@@ -223,7 +259,16 @@ def panel_pairs(
 
 
 def pair_panels(axes: Any, count: int, columns: int) -> list[tuple[Any, Any]]:
-    """Return the pairs of upper and lower panels of a grid, and remove the spare panels."""
+    """Return the pairs of upper and lower panels of a grid, and remove the spare panels.
+
+    Args:
+        axes: All panels of the grid, row by row; the rows are upper and lower ones in turn.
+        count: The number of pairs that are kept.
+        columns: Of the grid.
+
+    Returns:
+        The pairs, row by row.
+    """
     axis_pairs = np.reshape(axes, (-1, 2, columns)).swapaxes(1, 2).reshape(-1, 2)
     for spare_axis in axis_pairs[count:].flat:
         spare_axis.remove()
@@ -233,7 +278,18 @@ def pair_panels(axes: Any, count: int, columns: int) -> list[tuple[Any, Any]]:
 def rows_of_images(
     rows: int, columns: int, shape: Shape, title: str, height: float
 ) -> tuple[Figure, Any]:
-    """Return a figure with a grid of panels for images, each row `height` inches high."""
+    """Return a figure with a grid of panels for images.
+
+    Args:
+        rows: Of the grid.
+        columns: Of the grid.
+        shape: The format of the figure.
+        title: Of the figure.
+        height: Of a row, in inches.
+
+    Returns:
+        The figure, and its panels `(rows, columns)` without axes.
+    """
     figure = blank_figure(shape, rows * height + 2.5 * shape.font / 72, escape_dollars(title))
     grid = figure.subplots(rows, columns, squeeze=False)
     for axis in grid.flat:
@@ -242,13 +298,25 @@ def rows_of_images(
 
 
 def set_padding(figure: Figure, width: float, height: float) -> None:
-    """Set the padding around each panel, in inches."""
+    """Set the padding around each panel.
+
+    Args:
+        figure: With a constrained layout.
+        width: In inches, at the left and at the right.
+        height: In inches, above and below.
+    """
     engine: Any = figure.get_layout_engine()
     engine.set(w_pad=width, h_pad=height)
 
 
 def name_panel(axis: Any, text: str, look: Look) -> None:
-    """Write a scheme's name above its panel in the scheme's colour; long names are wrapped."""
+    """Write a scheme's name above its panel in the scheme's colour; long names are wrapped.
+
+    Args:
+        axis: The panel, one of a grid.
+        text: The name.
+        look: The look of the scheme.
+    """
     width = axis.figure.get_figwidth() / axis.get_subplotspec().get_gridspec().ncols
     wrapped_name = wrap_text(text, 0.85 * width, matplotlib.rcParams["font.size"])
     axis.set_title(escape_dollars(wrapped_name), color=text_color(look.color))
@@ -260,7 +328,15 @@ def join_names(labels: Sequence[str]) -> str:
 
 
 def wrap_title(title: str, shape: Shape) -> str:
-    """Return a figure's title, wrapped to the figure's width."""
+    """Return a figure's title, wrapped to the figure's width.
+
+    Args:
+        title: The title.
+        shape: The format of the figure.
+
+    Returns:
+        Its lines in one text, with dollar signs escaped.
+    """
     return escape_dollars(wrap_text(title, shape.width, 1.1 * shape.font))
 
 
@@ -284,7 +360,13 @@ def wrap_text(text: str, width: float, font: float) -> str:
 
 
 def add_note(figure: Figure, shape: Shape, text: str) -> None:
-    """Write a note in small letters below a figure; an existing legend stays below the note."""
+    """Write a note in small letters below a figure; an existing legend stays below the note.
+
+    Args:
+        figure: With one legend or none. It becomes higher where it has one.
+        shape: The format of the figure.
+        text: The note; each of its lines is wrapped.
+    """
     small_font = 0.833 * shape.font
     wrapped_text = "\n".join(wrap_text(line, shape.width, small_font) for line in text.split("\n"))
     if not figure.legends:
@@ -321,14 +403,28 @@ def add_legend(
 
 
 def limit_to_iterations(axis: Any, lines: Sequence[Line2D]) -> float:
-    """Limit a panel to the iterations of curves; return the last iteration."""
+    """Limit a panel to the iterations of curves.
+
+    Args:
+        axis: The panel.
+        lines: Its curves, over iterations.
+
+    Returns:
+        The last iteration.
+    """
     iterations = np.concatenate([np.asarray(line.get_xdata(), dtype=float) for line in lines])
     axis.set_xlim(iterations.min(), max(iterations.max(), iterations.min() + 1))
     return float(iterations.max())
 
 
 def label_outer_axes(axes: Sequence[Any], x_label: str, y_label: str) -> None:
-    """Label the axes of a grid of panels once for each row and once for each column."""
+    """Label the axes of a grid of panels once for each row and once for each column.
+
+    Args:
+        axes: The panels, row by row; the last row may have empty places.
+        x_label: Of the lowest panel in each column.
+        y_label: Of the first panel in each row.
+    """
     for axis in axes:
         grid_position = axis.get_subplotspec()
         if grid_position.is_first_col():
@@ -344,7 +440,13 @@ def label_outer_axes(axes: Sequence[Any], x_label: str, y_label: str) -> None:
 
 
 def label_plane(axis: Any, axis_names: Sequence[Any], line_letters: int) -> None:
-    """Label the axes of a plane and set few ticks; the vertical label is wrapped."""
+    """Label the axes of a plane and set few ticks; the vertical label is wrapped.
+
+    Args:
+        axis: The panel.
+        axis_names: Of the horizontal and the vertical axis.
+        line_letters: The largest number of letters in a line of the vertical label.
+    """
     axis.set_xlabel(escape_dollars(str(axis_names[0])), fontsize="small")
     axis.set_ylabel(escape_dollars(fill(str(axis_names[1]), line_letters)), fontsize="small")
     axis.grid(False)
@@ -359,17 +461,32 @@ def escape_dollars(text: str) -> str:
 
 
 def write_centered(axis: Any, text: str) -> None:
-    """Write a text in the middle of a panel."""
+    """Write a text in the middle of a panel.
+
+    Args:
+        axis: The panel.
+        text: The text, which is wrapped.
+    """
     axis.text(0.5, 0.5, text, ha="center", va="center", transform=axis.transAxes, wrap=True)
 
 
 def write_at_foot(axis: Any, text: str) -> None:
-    """Write a text at the lower edge of a panel."""
+    """Write a text at the lower edge of a panel.
+
+    Args:
+        axis: The panel.
+        text: One line.
+    """
     axis.text(0.5, 0.03, text, ha="center", transform=axis.transAxes, fontsize="small")
 
 
 def write_on_empty_panel(axis: Any, text: str) -> None:
-    """Write the reason on an empty panel and remove its ticks."""
+    """Write the reason on an empty panel and remove its ticks.
+
+    Args:
+        axis: The panel.
+        text: The reason why it is empty.
+    """
     write_centered(axis, text)
     axis.set(xticks=[], yticks=[])
 

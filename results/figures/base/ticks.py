@@ -26,7 +26,16 @@ def set_log_ticks(axis: Any, max_powers: int = 8) -> None:
 
 
 def log_tick_values(low: float, high: float, max_powers: int) -> list[float]:
-    """Return evenly spaced powers of ten within limits; if these are few, with values between."""
+    """Return evenly spaced powers of ten within limits; if these are few, with values between.
+
+    Args:
+        low: The lower limit of the axis, above 0.
+        high: The upper limit.
+        max_powers: About as many powers of ten at most.
+
+    Returns:
+        Increasing values, three or more where the limits allow it.
+    """
     first_power, last_power = math.ceil(math.log10(low) - 1e-9), math.floor(math.log10(high) + 1e-9)
     for stride in range(max(1, -(-(last_power - first_power) // max_powers)), 0, -1):
         powers = [
@@ -46,7 +55,12 @@ def log_tick_values(low: float, high: float, max_powers: int) -> list[float]:
 
 
 def set_even_ticks(axis: Any, max_steps: int = 5) -> None:
-    """Set 3 or more evenly spaced ticks on a linear axis."""
+    """Set 3 or more evenly spaced ticks on a linear axis.
+
+    Args:
+        axis: The horizontal or vertical axis of a panel.
+        max_steps: The largest number of intervals between ticks.
+    """
     axis.set_major_locator(MaxNLocator(max_steps, min_n_ticks=3))
 
 

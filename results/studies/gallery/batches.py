@@ -239,10 +239,10 @@ def pass_of_lead(jobs: Sequence[Descent]) -> float:
 
 
 def noise_floor(sweep: Sweep) -> dict[str, float]:
-    """Return the excess at which constant steps hover over that of the formula, by order and step.
+    """Return how far above the formula's noise floor constant steps hover, by order and step.
 
-    `ORDER_STEP`: the mean excess of the last 200 records, and over the seeds of the order, over
-    `theory/noise_floor`.
+    `ORDER_STEP`: the ratio of the mean excess, over the last 200 records and the seeds of the
+    order, to the predicted `theory/noise_floor`.
     """
     steps = sweep.of_role(names.STEP)
     floors = {
@@ -292,7 +292,7 @@ def disturbances(sweep: Sweep) -> dict[str, float]:
         if batch >= 2 * features:
             laws["zca_sphere"] = features / (3 * batch)
         scheme = str(row["normalizer"])
-        if scheme in laws and 16 * batch <= number_in(row, passes.POINTS):
+        if scheme in laws and 16 * batch <= number_in(row, passes.TRAIN_POINTS):
             ratio = number_in(row, names.DISTURBANCE.column) / laws[scheme]
             ratios.setdefault(f"{scheme}_{features}", []).append(ratio)
     return {

@@ -34,13 +34,13 @@ def nonorthogonal(sweep: Sweep) -> dict[str, float]:
     arrays_by_label = sweep.arrays(sweep.of_role(names.SCHEME), "points")
     angles = {}
     for label, arrays in arrays_by_label.items():
-        first = arrays["axes"][0]
-        angles[label] = float(np.degrees(np.arctan2(first[1], first[0])) % 180)
+        first_axis = arrays["axes"][0]
+        angles[label] = float(np.degrees(np.arctan2(first_axis[1], first_axis[0])) % 180)
     return {"off_middle": abs(angles["centre"] - MIDDLE_ANGLE), "standard": angles["standard"]}
 
 
 def old_faithful(sweep: Sweep) -> dict[str, float]:
     """Return `correlation` r: two standardized features have the eigenvalues 1 + r and 1 - r."""
     spectra = sweep.arrays(sweep.of_role(names.SCHEME), "spectrum")
-    first, second = spectra["standard"]["after"]
-    return {"correlation": float((first - second) / (first + second))}
+    largest, smallest = spectra["standard"]["after"]
+    return {"correlation": float((largest - smallest) / (largest + smallest))}

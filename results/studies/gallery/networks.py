@@ -10,8 +10,8 @@ from normbench.results.compare.reached import first_iteration_below
 from normbench.results.store.runs import Sweep
 
 HIDDEN, INSIDE = names.setting("model.hidden"), names.setting("model.normalize")
-START_SCALE = names.setting("model.start_scale")
-CLASSES = {"digits": 10, "breast_cancer": 2}
+START_SCALE_SETTING = names.setting("model.start_scale")
+CLASS_COUNTS = {"digits": 10, "breast_cancer": 2}
 NEVER = 1000.0  # more iterations than any study has
 LEARNED_COST = 0.23  # a tenth of the logarithm of ten classes
 
@@ -73,7 +73,7 @@ def _step_counts(sweep: Sweep, share: float | None = None) -> pd.DataFrame:
                 "normalizer": scheme["normalizer"],
                 "inside": scheme[INSIDE],
                 "layers": len(literal_eval(scheme[HIDDEN])),
-                "rule": scheme[START_SCALE],
+                "rule": scheme[START_SCALE_SETTING],
                 "step_size": float(size),
                 "costs": history[names.TRAIN_COST.key].to_numpy(),
             }
@@ -82,7 +82,7 @@ def _step_counts(sweep: Sweep, share: float | None = None) -> pd.DataFrame:
     lowest = table["costs"].map(np.nanmin).groupby(table["data"]).transform("min")
     ends = table["costs"].map(lambda costs: costs[-1])
     starts = table["costs"].map(lambda costs: costs[0])
-    at_zero = np.log(table["data"].map(CLASSES))  # the cost of zero weights
+    at_zero = np.log(table["data"].map(CLASS_COUNTS))  # the cost of zero weights
     goals = LEARNED_COST if share is None else lowest + share * (at_zero - lowest)
     return table.assign(
         final=ends,

@@ -9,7 +9,7 @@ from normbench.results.compare.reached import first_iteration_below
 from normbench.results.store.runs import Sweep
 
 Array = NDArray[np.float64]
-EPSILON, SCHEME = names.setting("optimizer.epsilon"), names.setting("dataset.target_scheme")
+EPSILON, TARGET_SCHEME = names.setting("optimizer.epsilon"), names.setting("dataset.target_scheme")
 OVER_64 = "{'minmax': {'feature_range': [0.390625, 5.40625]}}"  # of targets from 25 to 346
 
 
@@ -45,14 +45,14 @@ def dummies(sweep: Sweep) -> dict[str, float]:
     return numbers
 
 
-UNIT, SHARE = names.setting("dataset.outliers"), names.setting("dataset.outlier_share")
+UNIT, OUTLIER_SHARE = names.setting("dataset.outliers"), names.setting("dataset.outlier_share")
 
 
 def outliers(sweep: Sweep) -> dict[str, float]:
     """Return what schemes come to by unit and share of the outliers, medians over the tables.
 
     Keys end in `UNIT_SHARE_SCHEME`, such as `cells_0.03_robust`. `condition_`: the condition
-    number. `error_`: the share of test points that are misclassified. `cost_`: the final training
+    number. `test_error_`: the share of test points that are misclassified. `cost_`: the final training
     cost, `least_` the least one. `iterations_`: to 1e-1 of the excess, which is one absolute cost
     under standard and robust, infinite where it is not reached. `larger_condition_UNIT_SHARE`,
     `fewer_iterations_UNIT_SHARE`: in how many tables robust has more than standard, and fewer.
@@ -62,9 +62,9 @@ def outliers(sweep: Sweep) -> dict[str, float]:
     """
     rows = sweep.of_role(names.SCHEME)
     rows = rows.assign(
-        case=rows[UNIT] + "_" + rows[SHARE].astype(float).map("{:g}".format),
+        case=rows[UNIT] + "_" + rows[OUTLIER_SHARE].astype(float).map("{:g}".format),
         condition=rows[names.CONDITION.column],
-        error=rows[names.FINAL_TEST_MISCLASSIFICATIONS.column] / rows["test_points"],
+        test_error=rows[names.FINAL_TEST_MISCLASSIFICATIONS.column] / rows["test_points"],
         cost=rows[names.FINAL_COST.column],
         least=rows[names.MINIMUM.column],
         iterations=rows[names.reached("1e-1").column].fillna(np.inf),
@@ -72,14 +72,16 @@ def outliers(sweep: Sweep) -> dict[str, float]:
     numbers: dict[str, float] = {}
     index = ["case", names.setting("dataset.seed")]
     tables = {}
-    for quantity in ("condition", "error", "cost", "least", "iterations"):
+    for quantity in ("condition", "test_error", "cost", "least", "iterations"):
         table = tables[quantity] = rows.pivot(index=index, columns="normalizer", values=quantity)
         for case, medians in table.groupby(level=0).median().iterrows():
             numbers |= {
                 f"{quantity}_{case}_{name}": float(value) for name, value in medians.items()
             }
     robust, standard = "robust", "standard"
-    condition, error, iterations = (tables[key] for key in ("condition", "error", "iterations"))
+    condition, error, iterations = (
+        tables[key] for key in ("condition", "test_error", "iterations")
+    )
     counted = {
         "larger_condition": condition[robust] > condition[standard],
         "fewer_iterations": iterations[robust] < iterations[standard],
@@ -112,7 +114,7 @@ def target_scaling(sweep: Sweep) -> dict[str, float]:
     """
     jobs = sweep.of_role(names.SCHEME).set_index("run_id")
     costs = _costs(sweep, jobs)
-    minima = jobs.groupby(SCHEME)[names.MINIMUM.column].min()
+    minima = jobs.groupby(TARGET_SCHEME)[names.MINIMUM.column].min()
     excesses = {key: cost - minima[key[1]] for key, cost in costs.items()}
     plain = {scheme: excesses["gradient_descent", scheme] for scheme in minima.index}
     shares = {scheme: excess / excess[0] for scheme, excess in plain.items()}
@@ -146,7 +148,7 @@ def _costs(sweep: Sweep, jobs: pd.DataFrame) -> dict[tuple[str, ...], Array]:
     costs: dict[tuple[str, ...], Array] = {}
     for run_id, history in sweep.histories(steps, [names.TRAIN_COST.key]).groupby("run_id"):
         job = jobs.loc[parents[run_id]]
-        key = [job[names.OPTIMIZER.column], job[SCHEME]]
+        key = [job[names.OPTIMIZER.column], job[TARGET_SCHEME]]
         if key[0] == "adam":
             key += [f"{float(history['step_size'].iloc[0]):g}", job[EPSILON]]
         costs[tuple(key)] = history[names.TRAIN_COST.key].to_numpy()

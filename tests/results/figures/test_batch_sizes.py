@@ -105,7 +105,7 @@ RECORDS = pd.DataFrame(
     {"run_id": ["r"] * 7, "iteration": range(7), "train/cost": np.geomspace(1, 0.1, 7)}
 )
 JOB = {"run_id": "r", "label": "a", "normalizer": "standard", "verdict": names.CONVERGED}
-OF_BATCHES = {passes.BATCH: "30", passes.RECORDS: "2", passes.POINTS: 100.0}
+OF_BATCHES = {passes.BATCH_SETTING: "30", passes.RECORDS: "2", passes.TRAIN_POINTS: 100.0}
 
 
 @pytest.mark.parametrize(
@@ -137,8 +137,8 @@ def test_other_axes_say_what_they_count():
 def test_the_rows_of_a_phase_diagram_are_by_scheme_and_batch():
     limits = {"standard": 2.0, "pca_sphere": 1.0}
     rows = [
-        {"label": f"{scheme}, batch={batch}", "normalizer": scheme, passes.BATCH: batch}
-        | {names.THRESHOLD.column: limit, passes.POINTS: 100.0}
+        {"label": f"{scheme}, batch={batch}", "normalizer": scheme, passes.BATCH_SETTING: batch}
+        | {names.THRESHOLD.column: limit, passes.TRAIN_POINTS: 100.0}
         for batch in ("64", "None", "8")
         for scheme, limit in limits.items()
     ]
@@ -148,7 +148,7 @@ def test_the_rows_of_a_phase_diagram_are_by_scheme_and_batch():
         for scheme in ("pca_sphere", "standard")
         for batch in (8, 64, None)
     ]
-    full = [row | {passes.BATCH: "None"} for row in rows]
+    full = [row | {passes.BATCH_SETTING: "None"} for row in rows]
     assert [row["normalizer"] for row in phase_diagram._ordered(pd.DataFrame(full))] == [
         *["pca_sphere"] * 3,
         *["standard"] * 3,

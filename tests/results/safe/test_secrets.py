@@ -292,3 +292,11 @@ def test_what_is_short_or_a_number_or_a_path_is_blotted_in_its_setting_alone(val
     assert secrets.blot(f"  name: '{value}'\n") == "  name: ***\n"
     for text in (f"cost.l2={value}", f"a {value}", f"dataset.names={value}"):
         assert secrets.blot(text) == text
+
+
+def test_a_short_value_is_blotted_in_other_settings_from_four_letters_on():
+    secrets.learn_setting("dataset.name", "abcd")
+    secrets.learn_setting("dataset.source", "xyz")
+    assert secrets.blot_setting("dataset.target", "of abcd") == "of ***"
+    assert secrets.blot_setting("dataset.target", "of xyz") == "of xyz"
+    assert secrets.blot_setting("dataset.source", "of xyz") == "of ***"

@@ -97,7 +97,7 @@ class Store:
 
     def delete(self, role, sweep_id, most):
         """Delete runs of a comparison in MLflow, so many."""
-        found = self.writer.search(
+        found = self.writer.search_runs(
             f"{names.SWEEP_ID.equals(sweep_id)} and {names.ROLE.equals(role)}"
         )
         for one in found[:most]:

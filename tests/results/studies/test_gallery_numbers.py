@@ -89,3 +89,38 @@ def test_the_worst_of_a_formula_is_the_largest_that_is_finite():
     assert found["b_1e+06_q_off"] == 2
     assert np.isnan(found["a_1e+06_p_off"])
     assert (found["worst_p_off"], found["worst_q_off"]) == (3, 2)
+
+
+def test_the_spread_of_the_least_cost_is_relative_to_the_least():
+    rows = [("features", 2.0), ("features", 2.0), ("transformed", 2.0), ("transformed", 3.0)]
+    columns = [names.setting("cost.l2_in"), names.MINIMUM.column]
+    made = Made([dict(zip(columns, row)) for row in rows], {})
+    assert research.penalty_and_scaling(made) == {"features": 0, "transformed": 0.5}
+
+
+def test_preconditioned_costs_are_compared_with_those_on_normalized_points():
+    """The largest difference of all iterations, and of the two costs of one iteration."""
+    jobs, histories = [], []
+    for optimizer, normalizer, costs in (
+        ("preconditioned", "identity", [1.0, 0.5, 0.2]),
+        ("gradient_descent", "pca_sphere", [1.0, 0.4, 0.2]),
+        ("adam", "identity", [1.0, 1.0, 1.0]),
+        ("adam", "pca_sphere", [1.0, 0.5, 0.25]),
+    ):
+        run_id = f"{optimizer} {normalizer}"
+        jobs.append({"run_id": run_id, names.OPTIMIZER.column: optimizer})
+        about = {"run_id": run_id, "normalizer": normalizer, "step_size": 0.1}
+        history = {"iteration": range(3), names.TRAIN_COST.key: costs}
+        histories.append(pd.DataFrame(history).assign(**about))
+
+    class OfSteps:
+        def of_role(self, role):
+            assert role == names.STEP
+            return pd.DataFrame(jobs)
+
+        def histories(self, runs, metrics):
+            assert metrics == [names.TRAIN_COST.key]
+            return pd.concat(histories, ignore_index=True)
+
+    found = research.preconditioning(OfSteps())
+    assert found == {"gradient_descent": pytest.approx(0.25), "adam": pytest.approx(3)}
