@@ -122,7 +122,7 @@ results.figures
 results.figures.base
     modules: normbench.results.figures.base
     imports: results.compare results.store names
-    libraries: matplotlib numpy pandas scipy
+    libraries: PIL matplotlib numpy pandas scipy
 
 results.answer
     modules: normbench.results.answer
