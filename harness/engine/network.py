@@ -276,9 +276,16 @@ class Network(FullBatch):
             return None
         if self.model.statistics == RUNNING:
             return self.model.running_moments(self.layout, arrays)
-        if self.reference is None or self.model.statistics == BATCH:
+        if not self._has_reference_moments:
             return None
+        assert self.reference is not None
         return self.reference.collect(arrays)
+
+    @property
+    def _has_reference_moments(self) -> bool:
+        """Whether the moments of the reference's points normalize evaluated points."""
+        is_coupled = self.model.needs_all_points and self.model.statistics not in (RUNNING, BATCH)
+        return is_coupled and self.reference is not None
 
     def collect(self, arrays: Sequence[Array]) -> Sequence[Any]:
         """Return the moments of the points x under the weights of some runs."""
@@ -305,6 +312,9 @@ class Network(FullBatch):
     def _runs(self, count: int, points: int | None = None) -> Iterator[slice]:
         """Yield groups of runs whose activations fit into memory together."""
         at_once = points if points and self.model.needs_all_points else self._points_per_block()
+        if points is None and self._has_reference_moments:  # of all points of the reference
+            assert self.reference is not None
+            at_once = max(at_once, len(self.reference.x))
         size = max(1, self.group_bytes // self._activation_bytes(at_once))
         for first in range(0, count, size):
             yield slice(first, first + size)

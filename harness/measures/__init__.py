@@ -22,6 +22,7 @@ Arrays = Mapping[str, Mapping[str, Any]]
 # Name of an array (n, 2) that is kept with the descent: the name of each finding, and what in the
 # judging it depends on.
 FOLLOWS = "follows"
+NOT_LINEAR = "is for model=linear, and these scores are not linear in the weights"
 
 
 @cache
@@ -110,7 +111,9 @@ def _wanted(job: FinishedJob, settings: Settings, budget: Budget | None) -> Iter
     for measure in measures():
         if measure.record and measure.record not in settings.record:
             continue
-        if (measure.of_descent and job.judged_descent is None) or not measure.applies(job):
+        if measure.of_descent and job.judged_descent is None:
+            continue
+        if measure.lacks_linear(job) or not measure.applies(job):
             continue
         if _affords(budget, measure, job):
             yield measure
@@ -151,6 +154,7 @@ def _merged(
             job.judged_descent.theory.note,
             budget.note if budget else "",
             _sample(job, findings_by_measure),
+            *_left_out(job),
         ]
         notes = [
             note
@@ -191,6 +195,14 @@ def _dependent_arrays(measure: Measure, findings: Findings) -> Iterable[str]:
     if measure.record:
         return (measure.record,)
     return findings.arrays if measure.follows else ()
+
+
+def _left_out(job: FinishedJob) -> Iterator[str]:
+    """Yield a note on each measure that was requested and is of linear scores alone."""
+    requested = job.descent.settings.record
+    for measure in measures():
+        if measure.record in requested and measure.lacks_linear(job):
+            yield f"{measure.record}: {NOT_LINEAR}"
 
 
 def _sample(job: FinishedJob, findings_by_measure: list[tuple[Measure, Findings]]) -> str:

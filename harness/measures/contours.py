@@ -136,7 +136,8 @@ def _trace_paths(descent: JudgedDescent, plane: Plane, minimum: Array | None) ->
     descent.descend_runs([step.step_size for step in descent.steps], descent.start[:1], observe)
     arrays = {"paths_at": at, "paths": paths}
     train = descent.train
-    quadratic = train.linear is not None and train.linear.traits.quadratic
+    assert train.linear is not None
+    quadratic = train.linear.traits.quadratic
     if minimum is not None and descent.plain and quadratic:
         values, vectors = np.linalg.eigh(train.hessian(minimum.reshape(train.shape)).matrix())
         offset = (descent.start[0].ravel() - minimum) @ vectors
@@ -308,4 +309,11 @@ def _work(job: FinishedJob) -> Work:
     return work._replace(memory=work.memory + 24.0 * size**2)
 
 
-MEASURE = Measure(take, record="contours", budget_label="contours", work=_work, follows=BEST_STEP)
+MEASURE = Measure(
+    take,
+    record="contours",
+    budget_label="contours",
+    work=_work,
+    of_linear=True,
+    follows=BEST_STEP,
+)

@@ -296,6 +296,8 @@ class Measure:
             `BEST_STEP` or `RULES` need another descent if the best step or the rules changed; all
             others stay true.
         applies: Whether a finished job has such findings.
+        of_linear: Whether it is of scores that are linear in the weights; of other models a note
+            says that it was left out.
         most_features: The largest number of features of a data set that it accepts.
         unfit: The reason why it cannot be taken of a data set, empty where it can.
         inverse: The purpose for which it needs the inverse of the scheme, as the error message
@@ -310,6 +312,7 @@ class Measure:
     work: Callable[[FinishedJob], Work] = lambda job: Work()
     follows: str = ""
     applies: Callable[[FinishedJob], bool] = lambda job: True
+    of_linear: bool = False
     most_features: float = math.inf
     unfit: Callable[[Dataset], str] = lambda dataset: ""
     inverse: str | None = None
@@ -318,6 +321,11 @@ class Measure:
     def on_request(self) -> bool:
         """Whether a setting requests it."""
         return self.has_setting or bool(self.record)
+
+    def lacks_linear(self, job: FinishedJob) -> bool:
+        """Return whether it is of linear scores, and those of a job are not linear."""
+        descent = job.judged_descent
+        return self.of_linear and descent is not None and descent.train.linear is None
 
     def check(self, dataset: Dataset, scheme: Any) -> None:
         """Check that this measure can be taken, before the scheme is fitted.

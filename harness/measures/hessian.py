@@ -47,8 +47,4 @@ def _live_eigenvalues(hessian: Hessian) -> Array:
     return spectra.live(values, len(values))
 
 
-def _applies(job: FinishedJob) -> bool:
-    return job.descent.train.linear is not None
-
-
-MEASURE = Measure(take, record="hessian", unfit=_unfit, applies=_applies)
+MEASURE = Measure(take, record="hessian", unfit=_unfit, of_linear=True)

@@ -54,7 +54,8 @@ class Formulas:
         if name == TANH:
             return self.tanh(h)
         if name == RELU:
-            return h * (h > 0)  # whose derivative at 0 is 0
+            # Unlike the product `h (h > 0)` it is 0 at -inf; its derivative at 0 is 0.
+            return self.numpy.where(h <= 0, 0.0, h)
         if name == SIGMOID:
             return 0.5 * (self.tanh(0.5 * h) + 1.0)
         if name == LECUN_TANH:

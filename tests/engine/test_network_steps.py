@@ -1,5 +1,6 @@
 """Steps of networks: batches, running statistics, checkpoints, and step sizes of their own."""
 
+import tracemalloc
 from dataclasses import replace
 
 import numpy as np
@@ -176,3 +177,20 @@ def test_what_is_recorded_otherwise_than_descended_is_said():
     assert "last batch" in note
     assert with_rates(rule, in_steps(shared, None)).note == ""
     assert with_rates(rule, in_steps(problem(Mlp([5])), Batches(POINTS, 4))).note == ""
+
+
+def test_evaluating_few_held_out_points_needs_no_more_memory_than_the_training_points():
+    """Its moments are those of all training points: these size the groups of runs."""
+    network = problem(Mlp([50], normalize="batch"), points=3000)
+    held_out = hold_out(network, network.x[:2], network.targets[:2])
+    weights = start_of(network, 60)
+
+    def measure_peak(evaluated):
+        tracemalloc.start()
+        evaluated.evaluate(weights, with_gradient=False)
+        peak = tracemalloc.get_traced_memory()[1]
+        tracemalloc.stop()
+        return peak
+
+    # Measured 0.9; all runs at once take 23 times as much.
+    assert measure_peak(held_out) < 2 * measure_peak(network)
