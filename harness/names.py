@@ -394,11 +394,13 @@ AT_INFINITY = Tag("minimum_at_infinity", "true where no weights attain the least
 MINIMUM_CASE = Tag("minimum_case", "whether weights attain the least cost: one of `CASES`")
 ATTAINED, STRICTLY, PARTLY = "attained", "strictly separable", "partly separable"
 UNDECIDED = "not decided"
+OF_NETWORK = "of a network"
 CASES = {
     ATTAINED: "some weights have the least cost",
     STRICTLY: "some weights classify every point with a margin: the least cost is 0, at infinity",
     PARTLY: "above 0, and at infinity: the weights that separate some classes or points grow",
     UNDECIDED: "not known",
+    OF_NETWORK: "not known: the scores are not linear in the weights",
 }
 
 # MLflow's own.

@@ -211,6 +211,11 @@ def check_model(
     for is_wrong, setting, remedy in remedies:
         if is_wrong:
             raise UserError(f"{setting}: is for model=linear; use {remedy}, or model=linear")
+    if settings.start == "zeros":
+        raise UserError(
+            "start=zeros: zero weights of a network are a stationary point; use start=null, which "
+            "draws the weights"
+        )
     is_running = model.statistics == RUNNING and model.needs_all_points
     for is_wrong, setting in (
         (is_running, "model.statistics=running"),
