@@ -157,6 +157,13 @@ def with_rates(optimizer: Optimizer, train: Problem) -> Optimizer:
     return optimizer._replace(init=init, step=step, plain=False, rotation_equivariant=False)
 
 
+def network_of(problem: Problem) -> Network | None:
+    """Return the network of a problem on all points; None for linear scores."""
+    if isinstance(problem, NetworkSteps):
+        return problem.inner
+    return problem if isinstance(problem, Network) else None
+
+
 def in_steps(whole: Network, batches: Batches | None) -> Network | NetworkSteps:
     """Return the problem that steps by batches of all points; batches: None for one of all.
 

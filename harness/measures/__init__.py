@@ -13,7 +13,7 @@ from normbench import names
 from normbench.datasets import Dataset
 from normbench.datasets.values import UserError, check_choice
 from normbench.engine.settings import Settings
-from normbench.measures.contract import Findings, FinishedJob, Measure, OfStep
+from normbench.measures.contract import LINEAR, NETWORK, Findings, FinishedJob, Measure, OfStep
 from normbench.results.words import reasons, sentences
 from normbench.theory.budget import Budget, Work
 from normbench.verdicts.judging import Step
@@ -22,7 +22,10 @@ Arrays = Mapping[str, Mapping[str, Any]]
 # Name of an array (n, 2) that is kept with the descent: the name of each finding, and what in the
 # judging it depends on.
 FOLLOWS = "follows"
-NOT_LINEAR = "is for model=linear, and these scores are not linear in the weights"
+OF_OTHER_MODELS = {
+    LINEAR: "is for model=linear, and these scores are not linear in the weights",
+    NETWORK: "is for networks, such as model=mlp",
+}
 
 
 @cache
@@ -113,7 +116,7 @@ def _wanted(job: FinishedJob, settings: Settings, budget: Budget | None) -> Iter
             continue
         if measure.of_descent and job.judged_descent is None:
             continue
-        if measure.lacks_linear(job) or not measure.applies(job):
+        if measure.is_of_another_model(job) or not measure.applies(job):
             continue
         if _affords(budget, measure, job):
             yield measure
@@ -198,11 +201,11 @@ def _dependent_arrays(measure: Measure, findings: Findings) -> Iterable[str]:
 
 
 def _left_out(job: FinishedJob) -> Iterator[str]:
-    """Yield a note on each measure that was requested and is of linear scores alone."""
+    """Yield a note on each measure that was requested and is of another model."""
     requested = job.descent.settings.record
     for measure in measures():
-        if measure.record in requested and measure.lacks_linear(job):
-            yield f"{measure.record}: {NOT_LINEAR}"
+        if measure.record in requested and measure.is_of_another_model(job):
+            yield f"{measure.record}: {OF_OTHER_MODELS[measure.of_model]}"
 
 
 def _sample(job: FinishedJob, findings_by_measure: list[tuple[Measure, Findings]]) -> str:

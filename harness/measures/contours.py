@@ -8,6 +8,7 @@ from normbench.engine.hessian import Hessian
 from normbench.measures import points
 from normbench.measures.contract import (
     BEST_STEP,
+    LINEAR,
     Array,
     Findings,
     FinishedJob,
@@ -314,6 +315,6 @@ MEASURE = Measure(
     record="contours",
     budget_label="contours",
     work=_work,
-    of_linear=True,
+    of_model=LINEAR,
     follows=BEST_STEP,
 )

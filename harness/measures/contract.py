@@ -32,6 +32,7 @@ Array = NDArray[Any]
 Series = tuple[NDArray[np.int64], NDArray[np.float64]]
 # What findings may depend on: the verdicts, the best step size, the rules of judging.
 STEP_VERDICTS, BEST_STEP, RULES = "verdicts", "best", "rules"
+LINEAR, NETWORK = "linear", "network"  # models that a measure is of
 MAX_SHOWN_POINTS = 20_000  # drawn for figures where points are read from a disk
 MAX_SHOWN_ENTRIES = 1 << 26  # of these points: 512 MB
 MAX_PATH_NUMBERS = 500_000  # of a path of weights: 4 MB
@@ -296,7 +297,7 @@ class Measure:
             `BEST_STEP` or `RULES` need another descent if the best step or the rules changed; all
             others stay true.
         applies: Whether a finished job has such findings.
-        of_linear: Whether it is of scores that are linear in the weights; of other models a note
+        of_model: The model that it is of, `LINEAR` or `NETWORK`, empty for any; of another a note
             says that it was left out.
         most_features: The largest number of features of a data set that it accepts.
         unfit: The reason why it cannot be taken of a data set, empty where it can.
@@ -312,7 +313,7 @@ class Measure:
     work: Callable[[FinishedJob], Work] = lambda job: Work()
     follows: str = ""
     applies: Callable[[FinishedJob], bool] = lambda job: True
-    of_linear: bool = False
+    of_model: str = ""
     most_features: float = math.inf
     unfit: Callable[[Dataset], str] = lambda dataset: ""
     inverse: str | None = None
@@ -322,10 +323,12 @@ class Measure:
         """Whether a setting requests it."""
         return self.has_setting or bool(self.record)
 
-    def lacks_linear(self, job: FinishedJob) -> bool:
-        """Return whether it is of linear scores, and those of a job are not linear."""
+    def is_of_another_model(self, job: FinishedJob) -> bool:
+        """Return whether it is of another model than that of a job."""
         descent = job.judged_descent
-        return self.of_linear and descent is not None and descent.train.linear is None
+        if descent is None or not self.of_model:
+            return False
+        return self.of_model != (NETWORK if descent.train.linear is None else LINEAR)
 
     def check(self, dataset: Dataset, scheme: Any) -> None:
         """Check that this measure can be taken, before the scheme is fitted.

@@ -7,7 +7,7 @@ import numpy as np
 from normbench.datasets import Dataset
 from normbench.engine.problem import Linear, Workspace
 from normbench.engine.scheme.probed import Probed, probe
-from normbench.measures.contract import Array, Findings, FinishedJob, Measure
+from normbench.measures.contract import LINEAR, Array, Findings, FinishedJob, Measure
 from normbench.measures.inputs import (
     least_weights,
     names_of,
@@ -292,6 +292,6 @@ MEASURE = Measure(
     record="film",
     budget_label="film",
     work=work_of_curvature,
-    of_linear=True,
+    of_model=LINEAR,
     unfit=_unfit,
 )

@@ -23,6 +23,7 @@ SMALLEST = 1e-30  # of a variance whose root is differentiated
 TANH, RELU, SIGMOID, IDENTITY, LECUN_TANH = "tanh", "relu", "sigmoid", "identity", "lecun_tanh"
 MAXOUT, MAXOUT_MAPS = "maxout", 2
 ACTIVATIONS = (TANH, RELU, SIGMOID, IDENTITY, LECUN_TANH, MAXOUT)
+HOMOGENEOUS_ACTIVATIONS = (RELU, IDENTITY, MAXOUT)  # c times the value for c > 0 times the input
 PCA, ZCA, NEWTON = "pca", "zca", "newton"
 
 

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from normbench.engine.hessian import LANCZOS_PRODUCTS, blocks
+from normbench.engine.hessian import LANCZOS_PRODUCTS, Hessian, blocks
 from normbench.engine.problem import Cost, Linear, Problem
 from normbench.names import OF_NETWORK, STRICTLY, UNDECIDED
 from normbench.normalizers.decomposition import CENTRED_POINTS_PER_BLOCK, QR_ROWS_PER_COLUMN
@@ -200,6 +200,16 @@ def largest_curvature(train: Problem, weights: NDArray[Any]) -> tuple[float | No
     except (ValueError, TypeError, NotImplementedError) as error:
         return None, f"autograd has no second derivative of the cost ({error})"
     return (curvature, "") if np.isfinite(curvature) else (None, "the curvature is not finite")
+
+
+def extreme_curvature(hessian: Hessian, smallest: bool = False) -> float:
+    """Return an extreme eigenvalue of a Hessian by Lanczos, NaN where it does not converge."""
+    from scipy.sparse.linalg import ArpackError
+
+    try:
+        return hessian.lanczos(smallest)
+    except ArpackError:
+        return float("nan")
 
 
 def find_least_cost(

@@ -8,7 +8,7 @@ from normbench.costs import multiclass_softmax
 from normbench.datasets import make_dataset
 from normbench.engine.settings import Settings
 from normbench.job import Job, run
-from normbench.measures import NOT_LINEAR, layers
+from normbench.measures import OF_OTHER_MODELS, layers
 from normbench.models import Mlp
 from normbench.normalizers import PCASphere
 from normbench.optimizers import gradient_descent
@@ -20,7 +20,9 @@ def network_outcome(record=(), **settings):
     y = (x[:, 0] > 0) + (x[:, 1] > 0)
     dataset = make_dataset("drawn", x, y, class_names=[*"abc"], source="-")
     chosen = Settings((0.1, 0.5), 5, "normal", record=record, **settings)
-    return run(Job(dataset, multiclass_softmax, PCASphere(), gradient_descent(), chosen, model=Mlp([4])))
+    return run(
+        Job(dataset, multiclass_softmax, PCASphere(), gradient_descent(), chosen, model=Mlp([4]))
+    )
 
 
 @pytest.mark.parametrize("record", ["contours", "film", "hessian"])
@@ -28,7 +30,7 @@ def test_a_record_of_linear_models_is_left_out_with_its_reason(record):
     outcome = network_outcome(record=(record,))
     assert record not in outcome.arrays
     notes = outcome.findings.tags[names.NOTE.key].split("; ")
-    assert f"{record}: {NOT_LINEAR}" in notes
+    assert f"{record}: {OF_OTHER_MODELS['linear']}" in notes
 
 
 def test_layers_of_the_excess_are_left_out_for_the_scores():
