@@ -118,9 +118,7 @@ CURVATURE_CONDITION = Metric(
 LAYER_GRADIENT = Metric("layer_gradient_norm", "norm of the gradient", axis=LAYER)
 LAYER_RANK = Metric("layer_rank", "participation ratio of the values", axis=LAYER)
 LAYER_NORM = Metric("layer_norm", "root mean square of the values", axis=LAYER)
-LAYER_COSINE = Metric(
-    "layer_cosine", "cosine of the gradient, before and after the other layers move", axis=LAYER
-)
+LAYER_COSINE = Metric("layer_cosine", "cosine of the gradient, others moved", axis=LAYER)
 WEIGHT_NORM = Metric("weight_norm", "norm of scale-invariant weights", axis=WEIGHT_SET)
 EFFECTIVE_STEP = Metric("effective_step", "step size / squared norm", axis=WEIGHT_SET)
 LANDING = Metric("theory/landing", "where a step lands, the median", "1 at the minimum")
