@@ -18,7 +18,7 @@ from normbench.results.figures.base.material import (
 from normbench.results.figures.base.style import SCREEN, Shape
 from normbench.results.store.rows import number_in
 
-PANEL_HEIGHT, MAX_COLUMNS = 0.9, 3  # over its width, which holds the label of a network
+PANEL_HEIGHT, BOUNDARY_COLUMNS = 0.9, 3  # over its width, which holds the label of a network
 FINAL_COUNT = names.FINAL_MISCLASSIFICATIONS.column
 
 
@@ -37,7 +37,7 @@ def draw(
     """
     drawn_schemes = with_arrays(schemes, arrays)
     with style.figure_style(shape):
-        columns = min(MAX_COLUMNS, shape.columns)
+        columns = min(BOUNDARY_COLUMNS, shape.columns)
         figure, axes = style.panels(len(drawn_schemes), shape, title, PANEL_HEIGHT, columns)
         for axis, (label, row, scheme_arrays, look) in zip(axes, drawn_schemes):
             _draw_regions(axis, scheme_arrays)

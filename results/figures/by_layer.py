@@ -21,8 +21,8 @@ from normbench.results.figures.base.style import SCREEN, Shape
 
 PANELS = (names.LAYER_GRADIENT, names.LAYER_NORM, names.LAYER_RANK, names.LAYER_COSINE)
 LOG_PANELS = (names.LAYER_GRADIENT, names.LAYER_NORM, names.LAYER_RANK)
-COLUMNS = 2
-NOTE = (
+LAYER_COLUMNS = 2
+LAYERS_NOTE = (
     "solid: at the last iteration; dotted: at the start. Cosine, before and after the other "
     "layers moved: the median over iterations"
 )
@@ -41,7 +41,9 @@ def draw(
     """
     drawn_schemes = with_arrays(schemes, arrays)
     with style.figure_style(shape):
-        figure, axes = style.panels(len(PANELS), shape, title, 0.6, min(COLUMNS, shape.columns))
+        figure, axes = style.panels(
+            len(PANELS), shape, title, 0.6, min(LAYER_COLUMNS, shape.columns)
+        )
         for axis, metric in zip(axes, PANELS):
             for number, scheme in enumerate(drawn_schemes):
                 _draw_curves(axis, metric, scheme.arrays, scheme.look, number / len(drawn_schemes))
@@ -56,7 +58,7 @@ def draw(
             for scheme in drawn_schemes
         ]
         style.add_legend(figure, shape, handles)
-        style.add_note(figure, shape, NOTE)
+        style.add_note(figure, shape, LAYERS_NOTE)
     return figure
 
 

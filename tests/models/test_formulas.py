@@ -6,6 +6,7 @@ import pytest
 from autograd.core import make_vjp
 from autograd.test_util import check_grads
 
+from normbench.models import formulas
 from normbench.models.formulas import ACTIVATIONS, AUTOGRAD, Fused
 from normbench.models.matrices import eigh, inverse_root, lyapunov
 
@@ -126,3 +127,33 @@ def test_fixed_signs_do_not_depend_on_the_solvers(positive):
     rows = AUTOGRAD.whitening(positive, "pca", 0.0, True, 1)
     largest = np.take_along_axis(rows, np.abs(rows).argmax(-1)[..., None], -1)
     assert (largest > 0).all()
+
+
+def test_fixed_signs_leave_no_choice_to_the_eigenvalue_solver(positive, monkeypatch):
+    """Eigenvectors of the other sign whiten alike under `fixed`, and otherwise under `free`."""
+
+    def whiten(is_fixed):
+        return AUTOGRAD.whitening(positive, "pca", 0.0, is_fixed, 5)
+
+    fixed, free = whiten(True), whiten(False)
+    rows = fixed / np.linalg.norm(fixed, axis=-1, keepdims=True)
+    assert (np.take_along_axis(rows, np.abs(rows).argmax(-1)[..., None], -1) > 0).all()
+    np.testing.assert_allclose(np.abs(fixed), np.abs(free), rtol=1e-12)
+    for whitening in (fixed, free):
+        product = whitening @ positive @ whitening.swapaxes(-1, -2)
+        np.testing.assert_allclose(product, np.broadcast_to(np.eye(4), (2, 4, 4)), atol=1e-9)
+
+    def turned(matrix):
+        eigenvalues, vectors = eigh(matrix)
+        return eigenvalues, vectors * np.array([1.0, -1.0, 1.0, -1.0])
+
+    monkeypatch.setattr(formulas, "eigh", turned)
+    np.testing.assert_array_equal(whiten(True), fixed)
+    assert np.abs(whiten(False) - free).max() > 0.1
+
+
+def test_fixed_signs_have_derivatives(positive):
+    def whiten(matrices):
+        return AUTOGRAD.whitening(symmetric(matrices), "pca", 0.1, True, 5)
+
+    check_grads(whiten, modes=["rev"], order=2)(positive)
