@@ -13,7 +13,15 @@ from normbench import names
 from normbench.datasets import Dataset
 from normbench.datasets.values import UserError, check_choice
 from normbench.engine.settings import Settings
-from normbench.measures.contract import LINEAR, NETWORK, Findings, FinishedJob, Measure, OfStep
+from normbench.measures.contract import (
+    LINEAR,
+    LINEAR_OR_CONVEX,
+    NETWORK,
+    Findings,
+    FinishedJob,
+    Measure,
+    OfStep,
+)
 from normbench.results.words import reasons, sentences
 from normbench.theory.budget import Budget, Work
 from normbench.verdicts.judging import Step
@@ -24,6 +32,7 @@ Arrays = Mapping[str, Mapping[str, Any]]
 FOLLOWS = "follows"
 OF_OTHER_MODELS = {
     LINEAR: "is for model=linear, and these scores are not linear in the weights",
+    LINEAR_OR_CONVEX: "is for model=linear, and these scores are not linear in the weights",
     NETWORK: "is for networks, such as model=mlp",
 }
 

@@ -8,7 +8,7 @@ from normbench.engine.hessian import Hessian
 from normbench.measures import points
 from normbench.measures.contract import (
     BEST_STEP,
-    LINEAR,
+    LINEAR_OR_CONVEX,
     Array,
     Findings,
     FinishedJob,
@@ -137,8 +137,7 @@ def _trace_paths(descent: JudgedDescent, plane: Plane, minimum: Array | None) ->
     descent.descend_runs([step.step_size for step in descent.steps], descent.start[:1], observe)
     arrays = {"paths_at": at, "paths": paths}
     train = descent.train
-    assert train.linear is not None
-    quadratic = train.linear.traits.quadratic
+    quadratic = train.linear is not None and train.linear.traits.quadratic
     if minimum is not None and descent.plain and quadratic:
         values, vectors = np.linalg.eigh(train.hessian(minimum.reshape(train.shape)).matrix())
         offset = (descent.start[0].ravel() - minimum) @ vectors
@@ -315,6 +314,6 @@ MEASURE = Measure(
     record="contours",
     budget_label="contours",
     work=_work,
-    of_model=LINEAR,
+    of_model=LINEAR_OR_CONVEX,
     follows=BEST_STEP,
 )

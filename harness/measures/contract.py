@@ -13,6 +13,7 @@ from normbench import names
 from normbench.datasets import Dataset, UserError
 from normbench.datasets.on_disk.points import Rows
 from normbench.engine.descent import Histories, Leave, Observe, descend
+from normbench.engine.network_steps import network_of
 from normbench.engine.problem import Problem
 from normbench.engine.rounds import Rounds
 from normbench.engine.settings import Settings
@@ -32,7 +33,8 @@ Array = NDArray[Any]
 Series = tuple[NDArray[np.int64], NDArray[np.float64]]
 # What findings may depend on: the verdicts, the best step size, the rules of judging.
 STEP_VERDICTS, BEST_STEP, RULES = "verdicts", "best", "rules"
-LINEAR, NETWORK = "linear", "network"  # models that a measure is of
+# What a measure is of: scores that are linear in the weights, these or a convex cost, or networks.
+LINEAR, LINEAR_OR_CONVEX, NETWORK = "linear", "linear or convex", "network"
 MAX_SHOWN_POINTS = 20_000  # drawn for figures where points are read from a disk
 MAX_SHOWN_ENTRIES = 1 << 26  # of these points: 512 MB
 MAX_PATH_NUMBERS = 500_000  # of a path of weights: 4 MB
@@ -297,8 +299,8 @@ class Measure:
             `BEST_STEP` or `RULES` need another descent if the best step or the rules changed; all
             others stay true.
         applies: Whether a finished job has such findings.
-        of_model: The model that it is of, `LINEAR` or `NETWORK`, empty for any; of another a note
-            says that it was left out.
+        of_model: What it is of, `LINEAR`, `LINEAR_OR_CONVEX` or `NETWORK`, empty for any model; of
+            another a note says that it was left out.
         most_features: The largest number of features of a data set that it accepts.
         unfit: The reason why it cannot be taken of a data set, empty where it can.
         inverse: The purpose for which it needs the inverse of the scheme, as the error message
@@ -328,7 +330,10 @@ class Measure:
         descent = job.judged_descent
         if descent is None or not self.of_model:
             return False
-        return self.of_model != (NETWORK if descent.train.linear is None else LINEAR)
+        if self.of_model == NETWORK:
+            return network_of(descent.train) is None
+        is_linear = descent.train.linear is not None
+        return not (is_linear or (self.of_model == LINEAR_OR_CONVEX and descent.train.convex))
 
     def check(self, dataset: Dataset, scheme: Any) -> None:
         """Check that this measure can be taken, before the scheme is fitted.

@@ -66,10 +66,8 @@ def reason_against(descent: JudgedDescent) -> str:
         return NO_STEP_SIZES
     if not descent.settings.iterations:
         return NO_ITERATIONS
-    if descent.train.linear is None:
-        return NOT_LINEAR
     if not descent.train.convex:
-        return NOT_CONVEX
+        return NOT_LINEAR if descent.train.linear is None else NOT_CONVEX
     if descent.theory.threshold is None:
         return NO_START_CURVATURE
     directions = descent.at_start.directions
