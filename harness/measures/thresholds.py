@@ -16,6 +16,7 @@ WITHIN_BLOCKS = (
     "the points are read in blocks, and each batch lies within a block: the order is drawn of the "
     "blocks, and of the points within each"
 )
+NETWORK_BATCHES = "a step sees a batch of the points: no shadows were descended"
 MOVING = (
     "statistics={statistics}: costs are those of all points under the scheme of the latest step, "
     "whose function moves without a step; theory and other measures are of statistics=fitted"
@@ -63,7 +64,8 @@ def take(job: FinishedJob) -> Findings:
         names.PLAIN.key: str(plain).lower(),
     }
     if job.judged_descent.train.order:  # empty where every update sees all points
-        notes.append(BATCHES)
+        is_network = linear is None and not job.judged_descent.train.convex
+        notes.append(NETWORK_BATCHES if is_network else BATCHES)
         settings = job.judged_descent.settings
         if linear is not None and reads_blocks(linear.points) and settings.batch_order != CYCLIC:
             notes.append(WITHIN_BLOCKS)

@@ -7,7 +7,7 @@ from normbench.results.figures.base import output
 # Elements that do not need a group of their own.
 SHAPE = r"<use[^>]*/>|<path[^>]*/>|<text[^>]*>[^<]*</text>"
 # CSS for dark mode: invert lightness, keep hues, and let the background show through.
-DARK_STYLE = f"{output.INVERTED} mix-blend-mode: screen;"
+DARK_BLEND = f"{output.INVERTED} mix-blend-mode: screen;"
 MAX_GROUP_DEPTH = 3  # nested groups: of an axis, of a tick, of its mark
 
 

@@ -57,9 +57,9 @@ STYLE = f"""
 .normbench svg {{ display: block; width: 100%; max-width: 60rem; height: auto; }}
 .normbench th, .normbench td {{ text-align: left; white-space: nowrap; padding: .2em .8em; }}
 .normbench .number {{ text-align: right; font-variant-numeric: tabular-nums; }}
-{DARK_SELECTORS} {{ {inline.DARK_STYLE} }}
+{DARK_SELECTORS} {{ {inline.DARK_BLEND} }}
 @media (prefers-color-scheme: dark) {{
-  body:not([data-jp-theme-light=true]):not(.vscode-light) .normbench svg {{ {inline.DARK_STYLE} }}
+  body:not([data-jp-theme-light=true]):not(.vscode-light) .normbench svg {{ {inline.DARK_BLEND} }}
 }}
 """
 

@@ -107,7 +107,7 @@ def render(sweep: Sweep, drawn: Files | None = None) -> str:
         script=explorer.SCRIPT,
         script_hash=explorer.SCRIPT_HASH,
         verdicts=names.VERDICTS,
-        inverted=inline.DARK_STYLE,
+        inverted=inline.DARK_BLEND,
     )
 
 
