@@ -107,7 +107,18 @@ PICTURES = {
         "How far along its parabola does one step go, and how far along each direction?",
         "normbench cost=least_squares 'record=[landing]'",
     ),
+    "by_layer": Picture(
+        "What does each layer of a network send on, and how much does it learn?",
+        "normbench dataset=digits cost=multiclass_softmax model=mlp 'model.hidden=[30,30,30,30]' "
+        "model.normalize=none,batch,layer normalizer=standard iterations=50 "
+        "'step_sizes=${decades:-2,1}' 'record=[by_layer]'",
+    ),
     "contours": Picture("What does a scheme do to the shape of the cost?", CONTOURS),
+    "boundary": Picture(
+        "Which class does each model see where?",
+        "normbench dataset=two_moons model=mlp 'model.hidden=[20]' normalizer=identity,standard "
+        "model.normalize=none,batch 'step_sizes=${decades:-2,2}' 'record=[boundary]'",
+    ),
     "fit": Picture(
         "Which line does each scheme fit, and how soon?",
         "normbench dataset=gaussian dataset.features=1 dataset.condition_number=1 "

@@ -290,7 +290,7 @@ def _header(
             for key, value in scheme_params.items()
             if isinstance(value, PLAIN_TYPES)
         },
-        **{f"model.{key}": value for key, value in _fields(job.model).items()},
+        **{f"model.{key}": value for key, value in _describe_model(job.model).items()},
         **{row.name: values[key] for key, row in ARGUMENTS.items() if row.recorded},
         "start": job.settings.start,
         "step_sizes": list(job.settings.step_sizes),
@@ -308,9 +308,11 @@ def _header(
     )
 
 
-def _fields(model: Any) -> dict[str, Any]:
-    """Return the settings of a model, none of the linear one."""
-    return {} if model is None else vars(model)
+def _describe_model(model: Any) -> dict[str, Any]:
+    """Return the class and the settings of a model, none of the linear one."""
+    if model is None:
+        return {}
+    return {"_target_": f"{type(model).__module__}.{type(model).__qualname__}", **vars(model)}
 
 
 def _clone(normalizer: Any) -> Any:

@@ -15,6 +15,7 @@ METRICS, TAGS, PARAMS = (
 )  # prefixes of a key, in the columns of a table of runs
 FIT_ON = f"{PARAMS}dataset.fit_on"  # the points whose statistics the schemes learn: train or all
 ITERATION, STEP_SIZE_NUMBER, START, DIRECTION = "iteration", "step size", "start", "direction"
+LAYER, WEIGHT_SET = "layer", "set of weights"
 
 
 @dataclass(frozen=True)
@@ -102,6 +103,24 @@ PREDICTED_COST = Metric("theory/predicted_cost", "predicted cost", "mean over po
 SHARPNESS = Metric(
     "theory/sharpness", "step size x L / 2", "L the largest curvature there", ITERATION
 )
+CURVATURE_LARGEST = Metric(
+    "theory/curvature_largest", "largest eigenvalue of the Hessian", axis=ITERATION
+)
+CURVATURE_SMALLEST = Metric(
+    "theory/curvature_smallest", "smallest eigenvalue of the Hessian", axis=ITERATION
+)
+CURVATURE_CONDITION = Metric(
+    "theory/curvature_condition",
+    "largest over smallest positive eigenvalue of the Hessian",
+    axis=ITERATION,
+)
+# Arrays of a network, a row an iteration.
+LAYER_GRADIENT = Metric("layer_gradient_norm", "norm of the gradient", axis=LAYER)
+LAYER_RANK = Metric("layer_rank", "participation ratio of the values", axis=LAYER)
+LAYER_NORM = Metric("layer_norm", "root mean square of the values", axis=LAYER)
+LAYER_COSINE = Metric("layer_cosine", "cosine of the gradient, others moved", axis=LAYER)
+WEIGHT_NORM = Metric("weight_norm", "norm of scale-invariant weights", axis=WEIGHT_SET)
+EFFECTIVE_STEP = Metric("effective_step", "step size / squared norm", axis=WEIGHT_SET)
 LANDING = Metric("theory/landing", "where a step lands, the median", "1 at the minimum")
 LANDING_SOFT = Metric(
     "theory/landing_soft_share", "directions that go less than 0.1 of the way to their minimum"
@@ -394,11 +413,13 @@ AT_INFINITY = Tag("minimum_at_infinity", "true where no weights attain the least
 MINIMUM_CASE = Tag("minimum_case", "whether weights attain the least cost: one of `CASES`")
 ATTAINED, STRICTLY, PARTLY = "attained", "strictly separable", "partly separable"
 UNDECIDED = "not decided"
+OF_NETWORK = "of a network"
 CASES = {
     ATTAINED: "some weights have the least cost",
     STRICTLY: "some weights classify every point with a margin: the least cost is 0, at infinity",
     PARTLY: "above 0, and at infinity: the weights that separate some classes or points grow",
     UNDECIDED: "not known",
+    OF_NETWORK: "not known: the scores are not linear in the weights",
 }
 
 # MLflow's own.

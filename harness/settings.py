@@ -504,7 +504,7 @@ TABLE = (
         [],
         "arrays to record for figures, of path, contours, film, fit, points, biplot, features, "
         "projection, components, spectrum, sharpness, landing, exemplars, colours, autoencoder, "
-        "formulas, hessian",
+        "formulas, hessian, boundary, curvature, by_layer, weight_norms",
         _record,
     ),
     Setting(

@@ -299,3 +299,31 @@ def test_a_kill_in_the_middle_of_a_pass_of_batches_loses_no_number(tmp_path):
     assert re.search(r"goes on from iteration \d+ of 18", again.err)
     assert bench.run(whole, *words).code == 0
     assert content(struck, 1) == content(whole, 1)
+
+
+OWN_MODEL = """
+from dataclasses import dataclass
+
+from normbench.models import Mlp
+
+
+@dataclass(frozen=True)
+class Own(Mlp):
+    def scores(self, *arguments, **named):
+        return 1.0 * super().scores(*arguments, **named)
+"""
+
+
+def test_what_is_recorded_of_one_model_is_not_reused_for_a_new_one(command, tmp_path):
+    words = ("packages=[mine]", "model=mlp", "model.hidden=[3]", "normalizer=standard", STEP, BARE)
+    words = (*words, "iterations=3")
+    (tmp_path / "mine.py").write_text(OWN_MODEL)
+    assert "reused" not in command(*words).stdout
+    own = (*words, "model._target_=mine.Own")
+    added = command(*own)
+    assert added.returncode == 0, added.stderr
+    assert "reused" not in added.stdout
+    assert "reused 1 of 1" in command(*own).stdout
+    (tmp_path / "mine.py").write_text(OWN_MODEL.replace("1.0", "2.0"))
+    assert "reused" not in command(*own).stdout
+    assert len(of_role(client(tmp_path), NAME, "scheme")) == 3

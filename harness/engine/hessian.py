@@ -145,8 +145,8 @@ class Hessian(ABC):
         values, combinations = np.linalg.eigh(basis.T @ products)
         return values, basis @ combinations
 
-    def lanczos(self) -> float:
-        """Return the largest eigenvalue from Hessian-vector products alone.
+    def lanczos(self, smallest: bool = False) -> float:
+        """Return the largest or the smallest eigenvalue from Hessian-vector products alone.
 
         To 1e-8 where some 160 products suffice, else to 1e-4: eigenvalues that crowd together at
         the top, as those of sphered points do, are not distinguished, and need not be.
@@ -156,12 +156,12 @@ class Hessian(ABC):
         if self.is_zero:
             return 0.0
         try:
-            return self._eigsh(FINE_TOLERANCE, RESTARTS)
+            return self._eigsh(FINE_TOLERANCE, RESTARTS, smallest)
         except ArpackNoConvergence:
-            return self._eigsh(COARSE_TOLERANCE, 4 * RESTARTS)
+            return self._eigsh(COARSE_TOLERANCE, 4 * RESTARTS, smallest)
 
-    def _eigsh(self, tolerance: float, restarts: int) -> float:
-        """Return the largest eigenvalue by ARPACK."""
+    def _eigsh(self, tolerance: float, restarts: int, smallest: bool) -> float:
+        """Return an extreme eigenvalue by ARPACK."""
         from scipy.sparse.linalg import LinearOperator, eigsh
 
         operator = LinearOperator(
@@ -172,7 +172,7 @@ class Hessian(ABC):
         eigenvalues = eigsh(
             operator,
             k=1,
-            which="LA",
+            which="SA" if smallest else "LA",
             v0=np.random.default_rng(0).standard_normal(self.size),
             ncv=min(KRYLOV_SIZE, self.size),
             tol=tolerance,

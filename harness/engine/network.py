@@ -68,6 +68,20 @@ class Model(Protocol):
     def running_moments(self, layout: Layout, arrays: Sequence[Any]) -> Sequence[Any]:
         """Return the running moments that are among the weights."""
 
+    def layer_outputs(
+        self,
+        layout: Layout,
+        arrays: Sequence[Any],
+        x: Array,
+        moments: Sequence[Any] | None = None,
+        collected: list[Any] | None = None,
+        formulas: Formulas = AUTOGRAD,
+    ) -> Iterator[Any]:
+        """Yield the values `(R, H, p)` of each layer, the scores last."""
+
+    def scale_invariant_weights(self, layout: Layout) -> list[tuple[int, Array]]:
+        """Return sets of weights whose multiples are one function: a layer, and their indices."""
+
     def scores(
         self,
         layout: Layout,
@@ -173,6 +187,14 @@ class Network(FullBatch):
                 gradient[runs] = slopes if number == 0 else gradient[runs] + slopes
         return gradient
 
+    def layer_outputs(self, weights: Array) -> Iterator[Array]:
+        """Yield the values `(H, P)` of each layer on all points, of one model's weights `(D,)`."""
+        arrays = self.layout.split(weights[None])
+        arguments = self.layout, arrays, self.x, self._moments(arrays)
+        with QUIET():
+            for values in self.model.layer_outputs(*arguments):
+                yield np.asarray(values[0])
+
     def scores(self, weights: Array, x: Array) -> Array:
         """Return the scores (C, p) of points x (p, N) under the weights of one model `(D,)`."""
         arrays = self.layout.split(weights[None])
@@ -276,9 +298,16 @@ class Network(FullBatch):
             return None
         if self.model.statistics == RUNNING:
             return self.model.running_moments(self.layout, arrays)
-        if self.reference is None or self.model.statistics == BATCH:
+        if not self._has_reference_moments:
             return None
+        assert self.reference is not None
         return self.reference.collect(arrays)
+
+    @property
+    def _has_reference_moments(self) -> bool:
+        """Whether the moments of the reference's points normalize evaluated points."""
+        is_coupled = self.model.needs_all_points and self.model.statistics not in (RUNNING, BATCH)
+        return is_coupled and self.reference is not None
 
     def collect(self, arrays: Sequence[Array]) -> Sequence[Any]:
         """Return the moments of the points x under the weights of some runs."""
@@ -305,6 +334,9 @@ class Network(FullBatch):
     def _runs(self, count: int, points: int | None = None) -> Iterator[slice]:
         """Yield groups of runs whose activations fit into memory together."""
         at_once = points if points and self.model.needs_all_points else self._points_per_block()
+        if points is None and self._has_reference_moments:  # of all points of the reference
+            assert self.reference is not None
+            at_once = max(at_once, len(self.reference.x))
         size = max(1, self.group_bytes // self._activation_bytes(at_once))
         for first in range(0, count, size):
             yield slice(first, first + size)
@@ -379,16 +411,22 @@ class NetworkHessian(Hessian):
     def times(self, direction: Array) -> Array:
         """Return the Hessian times a direction `(D,)`, by a derivative of the gradient."""
         layout = self.problem.layout
-        slopes = grad(self.problem.mean_cost)
-        pull_back, _ = make_vjp(slopes, layout.split(self.weights[None]))
         with QUIET():
-            product = pull_back(layout.split(direction[None].astype(np.float64)))
+            product = self._pull_back(layout.split(direction[None].astype(np.float64)))
         return np.asarray(layout.join(product)[0])
 
-    def lanczos(self) -> float:
-        """Return the largest eigenvalue, see `Hessian.lanczos`; NaN where a product overflows."""
+    @cached_property
+    def _pull_back(self) -> Callable[[Sequence[Array]], Sequence[Array]]:
+        """The derivative of the gradient at the weights, which every product uses."""
+        slopes = grad(self.problem.mean_cost)
+        with QUIET():
+            pull_back, _ = make_vjp(slopes, self.problem.layout.split(self.weights[None]))
+        return pull_back
+
+    def lanczos(self, smallest: bool = False) -> float:
+        """Return an extreme eigenvalue, see `Hessian.lanczos`; NaN where a product overflows."""
         is_finite = np.isfinite(self.times(np.ones_like(self.weights))).all()
-        return super().lanczos() if is_finite else float("nan")
+        return super().lanczos(smallest) if is_finite else float("nan")
 
     def matrix(self) -> Array:
         """Return the Hessian as a matrix `(D, D)`."""

@@ -157,6 +157,13 @@ def with_rates(optimizer: Optimizer, train: Problem) -> Optimizer:
     return optimizer._replace(init=init, step=step, plain=False, rotation_equivariant=False)
 
 
+def network_of(problem: Problem) -> Network | None:
+    """Return the network of a problem on all points; None for linear scores."""
+    if isinstance(problem, NetworkSteps):
+        return problem.inner
+    return problem if isinstance(problem, Network) else None
+
+
 def in_steps(whole: Network, batches: Batches | None) -> Network | NetworkSteps:
     """Return the problem that steps by batches of all points; batches: None for one of all.
 
@@ -211,6 +218,11 @@ def check_model(
     for is_wrong, setting, remedy in remedies:
         if is_wrong:
             raise UserError(f"{setting}: is for model=linear; use {remedy}, or model=linear")
+    if settings.start == "zeros":
+        raise UserError(
+            "start=zeros: zero weights of a network are a stationary point; use start=null, which "
+            "draws the weights"
+        )
     is_running = model.statistics == RUNNING and model.needs_all_points
     for is_wrong, setting in (
         (is_running, "model.statistics=running"),

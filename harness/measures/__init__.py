@@ -13,7 +13,15 @@ from normbench import names
 from normbench.datasets import Dataset
 from normbench.datasets.values import UserError, check_choice
 from normbench.engine.settings import Settings
-from normbench.measures.contract import Findings, FinishedJob, Measure, OfStep
+from normbench.measures.contract import (
+    LINEAR,
+    LINEAR_OR_CONVEX,
+    NETWORK,
+    Findings,
+    FinishedJob,
+    Measure,
+    OfStep,
+)
 from normbench.results.words import reasons, sentences
 from normbench.theory.budget import Budget, Work
 from normbench.verdicts.judging import Step
@@ -22,6 +30,11 @@ Arrays = Mapping[str, Mapping[str, Any]]
 # Name of an array (n, 2) that is kept with the descent: the name of each finding, and what in the
 # judging it depends on.
 FOLLOWS = "follows"
+OF_OTHER_MODELS = {
+    LINEAR: "is for model=linear, and these scores are not linear in the weights",
+    LINEAR_OR_CONVEX: "is for model=linear, and these scores are not linear in the weights",
+    NETWORK: "is for networks, such as model=mlp",
+}
 
 
 @cache
@@ -110,7 +123,9 @@ def _wanted(job: FinishedJob, settings: Settings, budget: Budget | None) -> Iter
     for measure in measures():
         if measure.record and measure.record not in settings.record:
             continue
-        if (measure.of_descent and job.judged_descent is None) or not measure.applies(job):
+        if measure.of_descent and job.judged_descent is None:
+            continue
+        if measure.is_of_another_model(job) or not measure.applies(job):
             continue
         if _affords(budget, measure, job):
             yield measure
@@ -151,6 +166,7 @@ def _merged(
             job.judged_descent.theory.note,
             budget.note if budget else "",
             _sample(job, findings_by_measure),
+            *_left_out(job),
         ]
         notes = [
             note
@@ -191,6 +207,14 @@ def _dependent_arrays(measure: Measure, findings: Findings) -> Iterable[str]:
     if measure.record:
         return (measure.record,)
     return findings.arrays if measure.follows else ()
+
+
+def _left_out(job: FinishedJob) -> Iterator[str]:
+    """Yield a note on each measure that was requested and is of another model."""
+    requested = job.descent.settings.record
+    for measure in measures():
+        if measure.record in requested and measure.is_of_another_model(job):
+            yield f"{measure.record}: {OF_OTHER_MODELS[measure.of_model]}"
 
 
 def _sample(job: FinishedJob, findings_by_measure: list[tuple[Measure, Findings]]) -> str:

@@ -8,6 +8,7 @@ from normbench.engine.hessian import Hessian
 from normbench.measures import points
 from normbench.measures.contract import (
     BEST_STEP,
+    LINEAR_OR_CONVEX,
     Array,
     Findings,
     FinishedJob,
@@ -308,4 +309,11 @@ def _work(job: FinishedJob) -> Work:
     return work._replace(memory=work.memory + 24.0 * size**2)
 
 
-MEASURE = Measure(take, record="contours", budget_label="contours", work=_work, follows=BEST_STEP)
+MEASURE = Measure(
+    take,
+    record="contours",
+    budget_label="contours",
+    work=_work,
+    of_model=LINEAR_OR_CONVEX,
+    follows=BEST_STEP,
+)

@@ -13,6 +13,7 @@ from normbench import names
 from normbench.datasets import Dataset, UserError
 from normbench.datasets.on_disk.points import Rows
 from normbench.engine.descent import Histories, Leave, Observe, descend
+from normbench.engine.network_steps import network_of
 from normbench.engine.problem import Problem
 from normbench.engine.rounds import Rounds
 from normbench.engine.settings import Settings
@@ -32,6 +33,8 @@ Array = NDArray[Any]
 Series = tuple[NDArray[np.int64], NDArray[np.float64]]
 # What findings may depend on: the verdicts, the best step size, the rules of judging.
 STEP_VERDICTS, BEST_STEP, RULES = "verdicts", "best", "rules"
+# What a measure is of: scores that are linear in the weights, these or a convex cost, or networks.
+LINEAR, LINEAR_OR_CONVEX, NETWORK = "linear", "linear or convex", "network"
 MAX_SHOWN_POINTS = 20_000  # drawn for figures where points are read from a disk
 MAX_SHOWN_ENTRIES = 1 << 26  # of these points: 512 MB
 MAX_PATH_NUMBERS = 500_000  # of a path of weights: 4 MB
@@ -296,6 +299,8 @@ class Measure:
             `BEST_STEP` or `RULES` need another descent if the best step or the rules changed; all
             others stay true.
         applies: Whether a finished job has such findings.
+        of_model: What it is of, `LINEAR`, `LINEAR_OR_CONVEX` or `NETWORK`, empty for any model; of
+            another a note says that it was left out.
         most_features: The largest number of features of a data set that it accepts.
         unfit: The reason why it cannot be taken of a data set, empty where it can.
         inverse: The purpose for which it needs the inverse of the scheme, as the error message
@@ -310,6 +315,7 @@ class Measure:
     work: Callable[[FinishedJob], Work] = lambda job: Work()
     follows: str = ""
     applies: Callable[[FinishedJob], bool] = lambda job: True
+    of_model: str = ""
     most_features: float = math.inf
     unfit: Callable[[Dataset], str] = lambda dataset: ""
     inverse: str | None = None
@@ -318,6 +324,16 @@ class Measure:
     def on_request(self) -> bool:
         """Whether a setting requests it."""
         return self.has_setting or bool(self.record)
+
+    def is_of_another_model(self, job: FinishedJob) -> bool:
+        """Return whether it is of another model than that of a job."""
+        descent = job.judged_descent
+        if descent is None or not self.of_model:
+            return False
+        if self.of_model == NETWORK:
+            return network_of(descent.train) is None
+        is_linear = descent.train.linear is not None
+        return not (is_linear or (self.of_model == LINEAR_OR_CONVEX and descent.train.convex))
 
     def check(self, dataset: Dataset, scheme: Any) -> None:
         """Check that this measure can be taken, before the scheme is fitted.

@@ -7,7 +7,7 @@ import numpy as np
 from normbench.datasets import Dataset
 from normbench.engine.problem import Linear, Workspace
 from normbench.engine.scheme.probed import Probed, probe
-from normbench.measures.contract import Array, Findings, FinishedJob, Measure
+from normbench.measures.contract import LINEAR, Array, Findings, FinishedJob, Measure
 from normbench.measures.inputs import (
     least_weights,
     names_of,
@@ -138,7 +138,9 @@ def _scene(job: FinishedJob) -> Scene | str:
     """Return the scene of the film, or the reason why there is none."""
     descent = job.descent
     train, x = descent.train, job.dataset.x
-    if train.linear is None or train.shape[0] > 1:
+    linear = train.linear
+    assert linear is not None
+    if train.shape[0] > 1:
         return "it is of costs of one score a point, and here each class has a score"
     affine = probe(job.scheme, x, job.z)
     if affine is None:
@@ -149,7 +151,6 @@ def _scene(job: FinishedJob) -> Scene | str:
     if film is None:
         return "the scheme leaves the points as they are"
     centred = x - affine.centre
-    linear = train.linear
     problem = linear.on(centred @ affine.matrix.T + affine.image, linear.l2)
     maps = _maps(film, affine)
     start = descent.start[0].astype(np.float64).ravel()
@@ -286,4 +287,11 @@ def _unfit(dataset: Dataset) -> str:
     return f"{picture}; {dataset.name} has {dataset.x.shape[1]}"
 
 
-MEASURE = Measure(take, record="film", budget_label="film", work=work_of_curvature, unfit=_unfit)
+MEASURE = Measure(
+    take,
+    record="film",
+    budget_label="film",
+    work=work_of_curvature,
+    of_model=LINEAR,
+    unfit=_unfit,
+)

@@ -5,7 +5,7 @@ import numpy as np
 from normbench import names
 from normbench.datasets import Dataset
 from normbench.engine.hessian import Hessian
-from normbench.measures.contract import Array, Findings, FinishedJob, Measure
+from normbench.measures.contract import LINEAR, Array, Findings, FinishedJob, Measure
 from normbench.theory import spectra
 from normbench.theory.minimum import weights_of
 
@@ -47,8 +47,4 @@ def _live_eigenvalues(hessian: Hessian) -> Array:
     return spectra.live(values, len(values))
 
 
-def _applies(job: FinishedJob) -> bool:
-    return job.descent.train.linear is not None
-
-
-MEASURE = Measure(take, record="hessian", unfit=_unfit, applies=_applies)
+MEASURE = Measure(take, record="hessian", unfit=_unfit, of_model=LINEAR)

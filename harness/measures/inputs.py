@@ -3,6 +3,7 @@
 from contextlib import suppress
 
 import numpy as np
+from numpy.typing import NDArray
 
 from normbench.datasets import Dataset
 from normbench.measures.contract import Array, FinishedJob, JudgedDescent
@@ -68,6 +69,14 @@ def has_plane(job: FinishedJob) -> bool:
 def has_best(job: FinishedJob) -> bool:
     """Return whether a step size represents the scheme."""
     return job.descent.best is not None
+
+
+def spread_iterations(last: int, count: int) -> NDArray[np.int64]:
+    """Return at most `count` iterations from 0 to the last, close together at first."""
+    if last < count:
+        return np.arange(last + 1)
+    spread = np.geomspace(1, last, count - 1).round().astype(np.int64)
+    return np.unique(np.r_[0, spread])
 
 
 def work_of_curvature(job: FinishedJob) -> Work:

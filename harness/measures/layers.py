@@ -18,6 +18,7 @@ from normbench.theory.directions import MAX_DENSE_WEIGHTS
 MAX_INTERVALS = 500  # between the iterations whose layers are measured
 MAX_SCORES = 10_000_000  # in memory at the same time
 NO_START_CURVATURE = "the cost has no curvature at the start"
+NOT_LINEAR = "layers are of linear models, and these scores are not linear in the weights"
 NOT_CONVEX = "the cost curves down along some direction of the start"
 NO_ITERATIONS = "no step was made"
 NO_STEP_SIZES = "the optimizer finds its own step sizes"
@@ -65,10 +66,10 @@ def reason_against(descent: JudgedDescent) -> str:
         return NO_STEP_SIZES
     if not descent.settings.iterations:
         return NO_ITERATIONS
+    if not descent.train.convex:
+        return NOT_LINEAR if descent.train.linear is None else NOT_CONVEX
     if descent.theory.threshold is None:
         return NO_START_CURVATURE
-    if not descent.train.convex:
-        return NOT_CONVEX
     directions = descent.at_start.directions
     if directions is None:
         return TOO_MANY_WEIGHTS

@@ -10,6 +10,7 @@ BATCHES = (
     "a step sees a batch of the points: 2/L is that of all points, and neither finer step sizes "
     "nor shadows were descended"
 )
+NETWORK_BATCHES = "a step sees a batch of the points: no shadows were descended"
 MOVING = (
     "statistics={statistics}: costs are those of all points under the scheme of the latest step, "
     "whose function moves without a step; theory and other measures are of statistics=fitted"
@@ -57,7 +58,8 @@ def take(job: FinishedJob) -> Findings:
         names.PLAIN.key: str(plain).lower(),
     }
     if job.judged_descent.train.order:  # empty where every update sees all points
-        notes.append(BATCHES)
+        is_network = linear is None and not job.judged_descent.train.convex
+        notes.append(NETWORK_BATCHES if is_network else BATCHES)
         statistics = job.judged_descent.settings.statistics
         if statistics in (RUNNING, WINDOW):
             notes.append(MOVING.format(statistics=statistics))

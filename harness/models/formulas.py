@@ -23,6 +23,7 @@ SMALLEST = 1e-30  # of a variance whose root is differentiated
 TANH, RELU, SIGMOID, IDENTITY, LECUN_TANH = "tanh", "relu", "sigmoid", "identity", "lecun_tanh"
 MAXOUT, MAXOUT_MAPS = "maxout", 2
 ACTIVATIONS = (TANH, RELU, SIGMOID, IDENTITY, LECUN_TANH, MAXOUT)
+HOMOGENEOUS_ACTIVATIONS = (RELU, IDENTITY, MAXOUT)  # c times the value for c > 0 times the input
 PCA, ZCA, NEWTON = "pca", "zca", "newton"
 
 
@@ -54,7 +55,8 @@ class Formulas:
         if name == TANH:
             return self.tanh(h)
         if name == RELU:
-            return h * (h > 0)  # whose derivative at 0 is 0
+            # Unlike the product `h (h > 0)` it is 0 at -inf; its derivative at 0 is 0.
+            return self.numpy.where(h <= 0, 0.0, h)
         if name == SIGMOID:
             return 0.5 * (self.tanh(0.5 * h) + 1.0)
         if name == LECUN_TANH:

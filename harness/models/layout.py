@@ -54,6 +54,11 @@ class Layout:
             [group.kind in kinds for group in self.groups], [group.size for group in self.groups]
         )
 
+    def positions(self) -> dict[tuple[int, str], Array]:
+        """Return the indices of each group in the flat weights, in the group's shape."""
+        arrays = self.split(np.arange(self.size)[None])
+        return {(group.layer, group.kind): array[0] for group, array in zip(self.groups, arrays)}
+
     def split(self, weights: Array) -> tuple[Array, ...]:
         """Return weights `(R, D)` as arrays `(R, *shape)`, one a group, which are views."""
         ends = np.cumsum([group.size for group in self.groups])[:-1]

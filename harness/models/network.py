@@ -4,7 +4,8 @@ Activations are `(R, H, p)`: of R runs, H units and p points, as the scores `(R,
 take. The weights of a run are one flat array; `Layout` names its groups.
 """
 
-from collections.abc import Callable, Sequence
+from collections import deque
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -24,6 +25,7 @@ from normbench.datasets.values import (
 from normbench.models.formulas import (
     ACTIVATIONS,
     AUTOGRAD,
+    HOMOGENEOUS_ACTIVATIONS,
     MAXOUT,
     MAXOUT_MAPS,
     NEWTON,
@@ -260,6 +262,22 @@ class Mlp:
             formulas: The implementation of the layers.
             targets: Of the points, for models that solve for weights.
         """
+        outputs = self.layer_outputs(layout, arrays, x, moments, collected, formulas)
+        return deque(outputs, maxlen=1).pop()  # which keeps no other layer's values
+
+    def layer_outputs(
+        self,
+        layout: Layout,
+        arrays: Sequence[Any],
+        x: Array,
+        moments: Sequence[Moments] | None = None,
+        collected: list[Moments] | None = None,
+        formulas: Formulas = AUTOGRAD,
+    ) -> Iterator[Any]:
+        """Yield the values `(R, H, p)` of each layer, normalized where it is; the scores last.
+
+        The arguments are those of `scores`.
+        """
         groups = {(group.layer, group.kind): array for group, array in zip(layout.groups, arrays)}
         h: Any = x.T
         for layer in range(len(self.hidden) + 1):
@@ -270,7 +288,34 @@ class Mlp:
             h = normalize(h) if self.place == BEFORE else h
             h = formulas.activate(self.activation, h) if self._is_hidden(layer) else h
             h = normalize(h) if self.place == AFTER else h
-        return h
+            yield h
+
+    def scale_invariant_weights(self, layout: Layout) -> list[tuple[int, Array]]:
+        """Return sets of weights whose multiples are one function, but for epsilon.
+
+        Each is its layer and the indices of its weights in the flat array: a unit's weights where
+        units are normalized alone, those of a layer or of a group of units where they are
+        normalized together. Those of a bias are among them where it is not subtracted again. After
+        an activation they are such sets only where the activation scales with its inputs.
+        """
+        if self.place == AFTER and self.activation not in HOMOGENEOUS_ACTIVATIONS:
+            return []
+        has_bias = self.normalize == LAYER or self.place == AFTER
+        positions = layout.positions()
+        sets = []
+        for layer in self.normalized_layers if self.normalize != NONE else ():
+            rows = positions[layer, WEIGHT]
+            if has_bias:
+                rows = np.concatenate([rows, positions[layer, BIAS]], axis=1)
+            sets += [(layer, indices.ravel()) for indices in self._split_rows(rows)]
+        return sets
+
+    def _split_rows(self, rows: Array) -> list[Array]:
+        """Return the rows `(units, weights)` of a layer that are normalized together."""
+        maps = MAXOUT_MAPS if self.place == AFTER and self.activation == MAXOUT else 1
+        by_value = rows.reshape(maps, len(rows) // maps, -1).swapaxes(0, 1)
+        counts = {LAYER: 1, **dict.fromkeys(WHITENINGS, self.groups)}
+        return np.split(by_value, counts.get(self.normalize, len(by_value)))
 
     def running_moments(self, layout: Layout, arrays: Sequence[Any]) -> list[Moments]:
         """Return the running moments that are among the weights, one pair a layer."""

@@ -7,9 +7,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from normbench.engine.hessian import LANCZOS_PRODUCTS, blocks
+from normbench.engine.hessian import LANCZOS_PRODUCTS, Hessian, blocks
 from normbench.engine.problem import Cost, Linear, Problem
-from normbench.names import STRICTLY, UNDECIDED
+from normbench.names import OF_NETWORK, STRICTLY, UNDECIDED
 from normbench.normalizers.decomposition import CENTRED_POINTS_PER_BLOCK, QR_ROWS_PER_COLUMN
 from normbench.theory import spectra
 from normbench.theory.budget import SKIPPED, TOO_MUCH_MEMORY, Budget, Work, allowance
@@ -202,6 +202,16 @@ def largest_curvature(train: Problem, weights: NDArray[Any]) -> tuple[float | No
     return (curvature, "") if np.isfinite(curvature) else (None, "the curvature is not finite")
 
 
+def extreme_curvature(hessian: Hessian, smallest: bool = False) -> float:
+    """Return an extreme eigenvalue of a Hessian by Lanczos, NaN where it does not converge."""
+    from scipy.sparse.linalg import ArpackError
+
+    try:
+        return hessian.lanczos(smallest)
+    except ArpackError:
+        return float("nan")
+
+
 def find_least_cost(
     train: Problem,
     points_cache: PointsCache,
@@ -218,11 +228,12 @@ def find_least_cost(
     `allowance`, or `none`; passes: of the descent. proof: weights of the descent that leave no
     point misclassified.
     """
-    if theory_setting == "none":
-        return _lowest_seen(lowest, NOT_ASKED)
     linear = train.linear
     if linear is None:
-        return _lowest_seen(lowest, "the scores are not linear in the weights")
+        seen = _lowest_seen(lowest, "the scores are not linear in the weights")
+        return replace(seen, case=OF_NETWORK)
+    if theory_setting == "none":
+        return _lowest_seen(lowest, NOT_ASKED)
     if not train.convex:
         return _lowest_seen(lowest, "the cost is not convex")
     penalized = bool(np.any(linear.l2))

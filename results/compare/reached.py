@@ -328,6 +328,25 @@ def with_lowest_seen(schemes: pd.DataFrame) -> pd.DataFrame:
     return shared
 
 
+def resting_above_lowest(sweep: Sweep, schemes: pd.DataFrame) -> pd.DataFrame:
+    """Return the schemes whose best run converged by the lowest cost of its own job alone.
+
+    Over the lowest cost that any scheme of the problem saw, which is the least cost of the returned
+    rows, that run leaves more of its starting excess than a converged run may.
+    """
+    key, rule = names.TRAIN_COST.key, names.setting("rules.excess")
+    schemes = with_lowest_seen(schemes[schemes["verdict"] != names.FAILED])
+    rows = schemes[schemes["verdict"] == names.CONVERGED]
+    histories = sweep.histories(rows, [key]) if len(rows) else pd.DataFrame()
+    if key not in histories or rule not in rows:
+        return rows.iloc[:0]
+    start = rows["run_id"].map(histories[histories["iteration"] == 0].set_index("run_id")[key])
+    columns = names.MINIMUM.column, names.FINAL_COST.column
+    minimum, end = (rows[column].astype(float) for column in columns)
+    share = (end - minimum) / (start - minimum)
+    return rows[share >= rows[rule].astype(float)]
+
+
 def start_excess(scheme: Mapping[Any, Any]) -> float:
     """Return the excess cost at the start of a scheme run; NaN where the least cost is unknown."""
     minimum, tenth_target = (

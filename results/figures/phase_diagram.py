@@ -6,7 +6,7 @@ represents all neighbours that have the same verdict.
 """
 
 from collections.abc import Sequence
-from itertools import groupby
+from itertools import groupby, pairwise
 from typing import Any
 
 import numpy as np
@@ -50,6 +50,9 @@ UNKNOWN_BAND = ("excess not known", "#c2c2c2")
 CELL_COLORS = {label: color for _, label, color in EXCESS_BANDS} | dict([UNKNOWN_BAND])
 CELL_COLORS |= {names.BY_ROUNDING: "#ffffff", names.DIVERGED: style.ALARM_RED}
 CELL_COLORS |= {names.FAILED: VERDICT_LOOKS[names.FAILED][0]}
+MODEL_PREFIX = "model."  # of a setting of the model in a label
+INSIDE_SEPARATOR = " / "
+NETWORK_ROWS = "inputs /\ninside"  # of the network; in two lines, for few rows
 Row = dict[Any, Any]
 
 
@@ -59,7 +62,7 @@ def draw(
     """Return the figure: one row for each scheme, one cell for each step size.
 
     Rows are sorted by 2/L, those of a scheme with several batches by the batch; equal schemes share
-    one row.
+    one row. Of networks, rows with one scheme of the inputs stand together.
 
     Args:
         steps: as for `step_sizes.draw`.
@@ -71,7 +74,7 @@ def draw(
     schemes = with_lowest_seen(schemes)
     scheme_groups = group_equal_schemes(steps, schemes)
     row_labels = [
-        style.join_names([str(row["label"]) for row in equal_schemes])
+        style.join_names([row_label(str(row["label"])) for row in equal_schemes])
         for equal_schemes in scheme_groups
     ]
     max_lines = max([2, *(name.count("\n") + 1 for name in row_labels)])
@@ -91,6 +94,9 @@ def draw(
         )
         ticks.set_log_ticks(axis.xaxis)
         axis.set_xlabel("step size")
+        if any(split_label(str(row["label"]))[1] for row, *_ in scheme_groups):
+            axis.set_ylabel(NETWORK_ROWS)
+            _separate_inputs(axis, scheme_groups)
         _add_legend(figure, drawn_names, schemes, shape)
         if repeats := repeated_over(schemes):
             merge_rule = (
@@ -98,6 +104,31 @@ def draw(
             )
             style.add_note(figure, shape, f"over {repeats[-1]}: {merge_rule}")
     return figure
+
+
+def split_label(label: str) -> tuple[str, str]:
+    """Return the scheme of the inputs in a label, and what is normalized inside a network, if any.
+
+    Of `standard, model.normalize=batch, model.place=after` these are `standard` and `batch,
+    place=after`.
+    """
+    parts = label.split(", ")
+    inside = [part.removeprefix(MODEL_PREFIX) for part in parts if part.startswith(MODEL_PREFIX)]
+    inputs = [part for part in parts if not part.startswith(MODEL_PREFIX)]
+    return ", ".join(inputs), ", ".join(part.removeprefix("normalize=") for part in inside)
+
+
+def row_label(label: str) -> str:
+    """Return the label of a row: of a network, what is done to the inputs, and inside."""
+    return INSIDE_SEPARATOR.join(filter(None, split_label(label)))
+
+
+def _separate_inputs(axis: Any, scheme_groups: Sequence[list[Row]]) -> None:
+    """Draw a line between the rows of one scheme of the inputs and those of the next one."""
+    inputs = [split_label(str(row["label"]))[0] for row, *_ in scheme_groups]
+    for number, (above, below) in enumerate(pairwise(inputs)):
+        if above != below:
+            axis.axhline(number + 0.5, color="black", lw=1.2, label="_inputs", zorder=3)
 
 
 def classify_steps(scheme_steps: pd.DataFrame, scheme: Row) -> list[str]:
@@ -182,6 +213,11 @@ def _ordered(schemes: pd.DataFrame) -> list[Row]:
     """Return the rows of schemes in the order in which they are drawn."""
     by_threshold = THRESHOLD in schemes
     rows = as_rows(schemes.sort_values(THRESHOLD, kind="stable") if by_threshold else schemes)
+    if any(split_label(str(row["label"]))[1] for row in rows):
+        inputs = [split_label(str(row["label"]))[0] for row in rows]
+        first_rows = {name: -number for number, name in enumerate(reversed(inputs))}
+        # Stable: within a scheme of the inputs, rows keep their order.
+        return sorted(rows, key=lambda row: first_rows[split_label(str(row["label"]))[0]])
     if not any(map(passes.is_batched, rows)):
         return rows
     first = {row["normalizer"]: -number for number, row in enumerate(reversed(rows))}

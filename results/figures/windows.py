@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 
 from normbench import names
 from normbench.results.compare.directions import WINDOW_CURVATURE, WINDOW_SHARE, WINDOW_TIMES
+from normbench.results.compare.problems import has_networks
 from normbench.results.compare.reached import excess_left
 from normbench.results.figures.base import material, style, ticks
 from normbench.results.figures.base.material import ArraysByLabel, SchemeArrays, with_arrays
@@ -32,6 +33,7 @@ STEP_SIZE, THRESHOLD = names.STEP_SIZE.column, names.THRESHOLD.column
 BEST_CURVATURES = names.CURVATURES_BEST.key  # at the best step's last weights
 MAX_BARS = 40  # more bars cannot be distinguished
 MAX_EXCESS = 30.0  # upper limit of the excess left in a panel
+OF_LINEAR = "windows are of linear models, and these scores are not linear in the weights"
 LOWEST_COST_NOTE = "the least cost is not known; the excess cost is over the lowest cost seen"
 LIGHTEST_GREY = 0.93  # grey of a direction without excess
 MIN_EXCESS = 1e-6  # lower limit of the excess left in a panel
@@ -134,6 +136,11 @@ def make(sweep: Sweep, experiment: str, options: material.Options) -> Figure | N
     step_rows = material.steps(sweep, experiment)
     title = f"{material.title_with_budget(experiment, rows)}, which directions a step size trains"
     return draw(arrays, rows, step_rows, title, shape=options.shape)
+
+
+def why_not(sweep: Sweep, experiment: str) -> list[str]:
+    """Return the reason why an experiment of networks has no windows; empty for others."""
+    return [OF_LINEAR] if has_networks(material.schemes(sweep, experiment)) else []
 
 
 def draw(

@@ -16,7 +16,7 @@ from normbench.results.store import state
 from normbench.results.store.errors import ResultsError, unwritable
 from normbench.results.store.runs import Sweep
 from normbench.results.words import headings
-from normbench.results.words.sentences import Sentence, make_sentence
+from normbench.results.words.sentences import Sentence, join_phrases, make_sentence
 
 if TYPE_CHECKING:
     from normbench.results.figures.base import style
@@ -111,6 +111,7 @@ def notes(loaded: Sequence[Sweep]) -> list[str]:
     sentences = [
         *_counts(schemes),
         *_starts(schemes),
+        *(sentence for sweep in loaded for sentence in _networks(sweep)),
         *([make_sentence("own_functions")] if has_own_functions else []),
     ]
     return [*problems.idle_seeds(loaded), *(sentence.text for sentence in sentences)]
@@ -132,10 +133,11 @@ def _starts(schemes: pd.DataFrame) -> list[Sentence]:
     for experiment, rows in schemes.groupby("experiment", sort=False):
         # Of a network, schemes inside make several labels of one normalizer.
         is_network = problems.has_networks(rows)
-        if rows["normalizer" if is_network else "label"].nunique() > 1:
+        has_several = rows["normalizer" if is_network else "label"].nunique() > 1
+        if has_several or is_network:
             choice = _choose_start_template(rows.groupby(start, sort=False))
             if choice == ("other_functions",) and is_network:
-                choice = ("other_networks",)
+                choice = ("other_networks",) if has_several else ("drawn_networks",)
             experiments_by_choice.setdefault(choice, []).append(str(experiment))
     return [
         make_sentence(
@@ -144,6 +146,25 @@ def _starts(schemes: pd.DataFrame) -> list[Sentence]:
         for (template, *labels), experiments in experiments_by_choice.items()
         if template
     ]
+
+
+def _networks(sweep: Sweep) -> list[Sentence]:
+    """Say what settings and verdicts mean otherwise for the networks of each experiment."""
+    sentences, unrefined = [], []
+    for experiment in sweep.experiments:
+        rows = sweep.of_role(names.SCHEME, experiment)
+        if not problems.has_networks(rows):
+            continue
+        if (rows.get(names.setting("refine"), pd.Series(dtype=str)) == "True").any():
+            unrefined.append(experiment)
+        rests = reached.resting_above_lowest(sweep, rows)
+        if len(rests):
+            labels = join_phrases(list(dict.fromkeys(rests["label"])))
+            minimum = float(rests[names.MINIMUM.column].min())
+            sentences.append(make_sentence("own_lowest", schemes=labels, minimum=minimum))
+    if unrefined:
+        sentences.append(make_sentence("unrefined", experiments=", ".join(unrefined)))
+    return sentences
 
 
 def _choose_start_template(rows_by_start: Any) -> tuple[str, ...]:

@@ -240,6 +240,8 @@ def least_cost(record: SchemeRecord) -> list[Sentence]:
         return [make_sentence("trivial")] if value >= 0 else []
     if case == names.STRICTLY:
         return [make_sentence("strictly")]
+    if case == names.OF_NETWORK:
+        return [make_sentence("lowest_of_scheme", minimum=value)]
     if case == names.UNDECIDED:
         return [make_sentence("undecided", minimum=value)]
     tenth_target = record.number(names.target("1e-1"))
@@ -341,8 +343,20 @@ def _largest_convergent(
     return [make_sentence("largest_convergent", step=largest, labels=labels, end=reservation)]
 
 
+def _is_network(record: SchemeRecord) -> bool:
+    """Return whether the scores of a scheme's model are not linear in the weights."""
+    return record.text(names.MINIMUM_CASE) == names.OF_NETWORK
+
+
 def _shared_least_cost(schemes: Sequence[tuple[str, SchemeRecord]]) -> list[Sentence]:
-    """Return the sentence on the least cost if it is the same for all schemes, else nothing."""
+    """Return the sentence on the least cost if it is the same for all schemes, else nothing.
+
+    Of networks it is on the lowest cost that any scheme saw.
+    """
+    networks = [record for _, record in schemes if _is_network(record)]
+    if networks and len(networks) == len([record for _, record in schemes if record.tags]):
+        values = _recorded_values(schemes, names.MINIMUM)
+        return [make_sentence("lowest_of_comparison", minimum=min(values)[0])] if values else []
     sentences = {
         sentence.text: sentence for _, record in schemes for sentence in least_cost(record)
     }

@@ -65,6 +65,7 @@ CASES = (
     one("model.epsilon=-1", "model=mlp", said="0 or more", kind="epsilon"),
     one("model.place=after", "model=mlp", "model.normalize=weight", said="before", kind="place"),
     one("start=same_function", "model=mlp", said="is for model=linear"),
+    one("start=zeros", "model=mlp", said="stationary point; use start=null", kind="zero weights"),
     one("batch=1", "model=mlp", "model.normalize=batch", said="needs two points", kind="one point"),
     one("step_schedule=3", said="passes and a factor", kind="schedule"),
     one("step_schedule=[3,2]", said="below 1", kind="factor of a schedule"),

@@ -6,6 +6,7 @@ import pytest
 from autograd.core import make_vjp
 from autograd.test_util import check_grads
 
+from normbench.models import formulas
 from normbench.models.formulas import ACTIVATIONS, AUTOGRAD, Fused
 from normbench.models.matrices import eigh, inverse_root, lyapunov
 
@@ -34,13 +35,11 @@ def rebuilt(matrix):
     return anp.matmul(scaled, anp.swapaxes(vectors, -1, -2))
 
 
-def test_functions_of_matrices_have_derivatives_of_every_order(positive):
-    check_grads(lambda s: inverse_root(symmetric(s)), modes=["rev"], order=2)(positive)
-    check_grads(rebuilt, modes=["rev"], order=2)(positive)
-    others = positive[::-1].copy()
-    check_grads(lambda s, c: lyapunov(symmetric(s), symmetric(c)), modes=["rev"], order=2)(
-        positive, others
-    )
+@pytest.mark.parametrize("activation", ACTIVATIONS)
+def test_plain_and_fused_activations_agree_where_values_are_not_finite(activation):
+    values = np.array([-np.inf, -1.0, -0.0, 0.0, 1.0, np.inf, np.nan, 2.0]).reshape(1, 8, 1)
+    plain, fused = (each.activate(activation, values) for each in (AUTOGRAD, Fused()))
+    np.testing.assert_array_equal(plain, fused)
 
 
 def test_functions_of_matrices_are_what_they_say(positive):
@@ -128,3 +127,33 @@ def test_fixed_signs_do_not_depend_on_the_solvers(positive):
     rows = AUTOGRAD.whitening(positive, "pca", 0.0, True, 1)
     largest = np.take_along_axis(rows, np.abs(rows).argmax(-1)[..., None], -1)
     assert (largest > 0).all()
+
+
+def test_fixed_signs_leave_no_choice_to_the_eigenvalue_solver(positive, monkeypatch):
+    """Eigenvectors of the other sign whiten alike under `fixed`, and otherwise under `free`."""
+
+    def whiten(is_fixed):
+        return AUTOGRAD.whitening(positive, "pca", 0.0, is_fixed, 5)
+
+    fixed, free = whiten(True), whiten(False)
+    rows = fixed / np.linalg.norm(fixed, axis=-1, keepdims=True)
+    assert (np.take_along_axis(rows, np.abs(rows).argmax(-1)[..., None], -1) > 0).all()
+    np.testing.assert_allclose(np.abs(fixed), np.abs(free), rtol=1e-12)
+    for whitening in (fixed, free):
+        product = whitening @ positive @ whitening.swapaxes(-1, -2)
+        np.testing.assert_allclose(product, np.broadcast_to(np.eye(4), (2, 4, 4)), atol=1e-9)
+
+    def turned(matrix):
+        eigenvalues, vectors = eigh(matrix)
+        return eigenvalues, vectors * np.array([1.0, -1.0, 1.0, -1.0])
+
+    monkeypatch.setattr(formulas, "eigh", turned)
+    np.testing.assert_array_equal(whiten(True), fixed)
+    assert np.abs(whiten(False) - free).max() > 0.1
+
+
+def test_fixed_signs_have_derivatives(positive):
+    def whiten(matrices):
+        return AUTOGRAD.whitening(symmetric(matrices), "pca", 0.1, True, 5)
+
+    check_grads(whiten, modes=["rev"], order=2)(positive)

@@ -254,6 +254,34 @@ def test_a_formula_of_a_users_own_changes_the_identity(changed):
     assert changed("scores[:, 0] - targets", "scores[:, 0] * targets") != changed()
 
 
+MODEL = """
+from dataclasses import dataclass
+
+from normbench.models import Mlp
+
+
+@dataclass(frozen=True)
+class Own(Mlp):
+    def scores(self, *arguments, **named):
+        return FACTOR * super().scores(*arguments, **named)
+"""
+
+
+def test_the_code_of_a_model_of_a_users_own_changes_the_identity(tmp_path, monkeypatch):
+    """Two classes of one name and equal fields are two models."""
+    monkeypatch.syspath_prepend(tmp_path)
+    params = {**PARAMS, "model": "own", "model.hidden": [2]}
+    parts = costs.softmax, PCASphere(), optimizers.gradient_descent()
+    digests = []
+    for name, factor in (("a_users_model", 1.0), ("another_model", 1.0), ("a_third_model", 2.0)):
+        (tmp_path / f"{name}.py").write_text(MODEL.replace("FACTOR", str(factor)))
+        importlib.invalidate_caches()
+        model = importlib.import_module(name).Own([2])
+        digests.append(fingerprint.identity(params, data(), (*parts, model)).descent)
+        sys.modules.pop(name)
+    assert len({fingerprint.identity(params, data(), parts).descent, *digests}) == 4
+
+
 def test_a_module_is_read_in_the_encoding_that_it_says(changed, tmp_path):
     before = changed()
     text = "# coding: latin-1\n" + SOURCE.replace("A cost of", "Ein Maß für")

@@ -12,6 +12,8 @@ from normbench.results.compare import comparisons
 from normbench.results.compare.merging import REPEATS
 from normbench.results.figures import (
     batch_sizes,
+    boundary,
+    by_layer,
     colours,
     components,
     contours,
@@ -265,11 +267,47 @@ CURVES = {"x": np.linspace(0, 4, 9), "points": POINTS[:9]}
 SPREAD = {"values": PIXELS[:9, :3] * [1, 5, 0.1], "all": np.array(7)}
 SPREAD |= {"names": np.array(["short", "$dollars", "a name of more than 18 letters"])}
 
+
+def of_layers_of_network(depth: int) -> dict[str, Any]:
+    """Return what is recorded of the layers of a network at three iterations."""
+    layers = np.arange(1.0, depth + 1)
+    falling = {
+        metric.key: np.stack([2.0**-layers, 3.0**-layers, 1 / layers]) * number
+        for number, metric in enumerate((names.LAYER_GRADIENT, names.LAYER_NORM), start=1)
+    }
+    rank = {names.LAYER_RANK.key: np.stack([1 + layers / 9, layers, 2 * layers])}
+    cosine = np.stack([np.ones(depth), 1 - layers / 20, np.full(depth, np.nan)])
+    return falling | rank | {names.LAYER_COSINE.key: cosine, "iteration": np.array([0, 5, 9])}
+
+
+def of_boundary(slope: float) -> dict[str, Any]:
+    """Return three classes over a plane, which sloping lines part."""
+    a, b = np.linspace(-6, 9, 40), np.linspace(0, 7, 40)
+    height = b[:, None] - slope * a
+    arrays = of_data(POINTS) | {"class_names": np.array(["no", "yes", "both"])}
+    arrays |= {"predicted": (height > 2).astype(int) + (height > 4), "a": a, "b": b}
+    return arrays | {"names": np.array(["x", "$y"])}
+
+
+def of_networks() -> Any:
+    """Return the phase diagram of two schemes of the inputs with two networks each, and another."""
+    steps, schemes = grid(9)
+    labels = ["identity, model.normalize=none", "standard, model.normalize=none"]
+    labels.append("identity, model.normalize=batch, model.place=after")
+    renamed = dict(zip("abc", labels))
+    steps, schemes = (rows.replace({"label": renamed}) for rows in (steps, schemes))
+    return phase_diagram.draw(steps, schemes.drop(columns=step_sizes.THRESHOLD), "title")
+
+
 PICTURES: dict[str, Callable[[], Any]] = {
     "fit": lambda: of_schemes(
         fit, *(CURVES | {"prediction": CURVES["x"] ** power} for power in (1, 2, 2.01, 2.02))
     ),
     "features": lambda: of_schemes(features, SPREAD, SPREAD | {"all": np.array(3)}),
+    "by_layer": lambda: of_schemes(by_layer, *map(of_layers_of_network, (4, 4, 6))),
+    "by_layer, one": lambda: of_schemes(by_layer, of_layers_of_network(1), shape=COLUMN),
+    "boundary": lambda: of_schemes(boundary, of_boundary(0.2), of_boundary(0.9)),
+    "phase_diagram, networks": of_networks,
     "landing": lambda: of_schemes(landing, LANDED, LANDED | {"direction": np.array([0.5, 9])}),
     "loadings": lambda: of_schemes(loadings, TABLED),
     "loadings, two": lambda: of_schemes(loadings, *[TABLED] * 3, shape=COLUMN),

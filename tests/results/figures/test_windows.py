@@ -176,3 +176,10 @@ def test_it_is_drawn_from_what_a_job_keeps(three):
     assert (figure is None) == (not drawn)
     if figure:
         assert len(figure.axes) == 2 * len(drawn)
+
+
+def test_networks_have_no_windows_and_the_reason_is_said(three, monkeypatch):
+    assert windows.why_not(three.sweep, three.name) == []
+    monkeypatch.setattr(windows, "has_networks", lambda schemes: True)
+    assert windows.why_not(three.sweep, three.name) == [windows.OF_LINEAR]
+    assert windows.OF_LINEAR in drawing.lacking(three.sweep, "windows")

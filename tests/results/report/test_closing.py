@@ -104,6 +104,27 @@ def starting(**starts):
     return [("x", name, FAST, {"start": start}) for name, start in starts.items()]
 
 
+@dataclass(frozen=True)
+class Started(Sweep):
+    """Runs that start at a cost of 1."""
+
+    def histories(self, runs, metrics=()):
+        start = dict.fromkeys(metrics, 1.0)
+        return pd.DataFrame([{"run_id": run, "iteration": 0, **start} for run in runs["run_id"]])
+
+
+def resting(lowest):
+    """Return the notes on two networks of which one converged at 0.6, and the other saw less."""
+    jobs = [("x", "a", {1.0: (np.inf, 0.6)}), ("x", "b", {1.0: (np.inf, lowest)})]
+    table = runs(*jobs, model="mlp", **{"rules.excess": "0.5"}).runs
+    ends = table[names.FINAL_COST.column]
+    tenth = names.target("1e-1").column
+    table[names.MINIMUM.column], table[tenth] = ends, ends + 0.1 * (1 - ends)
+    table.loc[table["normalizer"] == "a", "verdict"] = names.CONVERGED
+    table[names.MINIMUM_REACHED.column] = "false"
+    return " ".join(profile.notes([Started("-", "s", table)]))
+
+
 def explained(sweep):
     return theory.explanation(sweep, "x")
 
@@ -286,6 +307,15 @@ CASES = {
         notes(*starting(a="normal", b="normal"), model="mlp"),
         notes(*starting(a="normal"), model="mlp"),
     ),
+    "drawn_networks": lambda: (
+        notes(*starting(a="normal"), model="mlp"),
+        notes(*starting(a="normal", b="normal"), model="mlp"),
+    ),
+    "unrefined": lambda: (
+        notes(*BOTH, model="mlp", refine="True"),
+        notes(*BOTH, model="mlp", refine="auto"),
+    ),
+    "own_lowest": lambda: (resting(0.1), resting(0.4)),
     "few_functions": lambda: (
         notes(*starting(a="same_function", b="normal")),
         notes(*starting(a="normal", b="normal")),

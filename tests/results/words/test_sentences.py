@@ -124,8 +124,13 @@ OF_SCHEME = {
         found(MINIMUM, REACHED, case(names.UNDECIDED)),
         found(MINIMUM, REACHED, case(names.ATTAINED)),
     ),
+    "lowest_of_scheme": (
+        found(MINIMUM, case(names.OF_NETWORK)),
+        found(MINIMUM, case(names.UNDECIDED)),
+    ),
     "trivial": (found(MINIMUM, COUNTED), found({names.MINIMUM.key: -0.1}, COUNTED)),
 }
+NETWORK = found(MINIMUM, case(names.OF_NETWORK))
 LOW, HIGH = found(BOUND, PLAIN), found(BOUND, PLAIN, {names.THRESHOLD.key: 40.0})
 SETTLES = found({names.LARGEST_CONVERGENT.key: 0.1})
 OF_COMPARISON = {
@@ -133,6 +138,10 @@ OF_COMPARISON = {
     "thresholds": ([("a", LOW), ("b", HIGH)], [("a", LOW), ("b", LOW)]),
     "none_convergent": ([("a", LOW)], [("a", SETTLES)]),
     "largest_convergent": ([("a", SETTLES)], [("a", LOW)]),
+    "lowest_of_comparison": (
+        [("a", NETWORK), ("b", found({names.MINIMUM.key: 0.1}, case(names.OF_NETWORK)))],
+        [("a", NETWORK), ("b", found(MINIMUM, case(names.UNDECIDED)))],
+    ),
     "lost_by": ([("a", found(RIDGE, LOST)), ("b", LOW)], [("a", found(RIDGE)), ("b", LOW)]),
 }
 

@@ -1,0 +1,54 @@
+"""The class that a model predicts at each point of a plane of two features."""
+
+import numpy as np
+
+from normbench.datasets import Dataset
+from normbench.measures.contract import BEST_STEP, Array, Findings, FinishedJob, Measure
+from normbench.measures.inputs import has_best, sample_indices, targets_of
+
+BOUNDARY_SIDE = 160  # cells along one side
+BEYOND_POINTS = 0.1  # of the range of each feature, on both sides
+
+
+def _unfit(dataset: Dataset) -> str:
+    features = dataset.x.shape[1]
+    if features == 2 and dataset.classes > 1:
+        return ""
+    classes = f" and {dataset.classes} classes" if dataset.classes else " and real targets"
+    return f"is of classes in two features; {dataset.name} has {features} features{classes}"
+
+
+def take(job: FinishedJob) -> Findings:
+    """Return the classes over the plane, by the best step's last weights of the first start.
+
+    `a`, `b` (G,): the two features of the cells' centres, as they are in the data. `predicted`
+    (G, G) with b along the rows: class indices. `points` (p, 2), at most 2,000, with `target` and
+    `class_names`; `names` (2,) of the features. Where points are normalized together inside a
+    network, the statistics are those of the training points, or the running ones.
+    """
+    dataset, descent = job.dataset, job.descent
+    low, high = dataset.x.min(axis=0), dataset.x.max(axis=0)
+    beyond = BEYOND_POINTS * np.where(high > low, high - low, 1.0)
+    a, b = np.linspace(low - beyond, high + beyond, BOUNDARY_SIDE).T
+    grid = np.stack(np.meshgrid(a, b), axis=-1).reshape(-1, 2)
+    z = np.asarray(job.scheme.transform(grid), dtype=descent.start.dtype)
+    scores = descent.train.scores(descent.best_weights, z)
+    indices = sample_indices(len(dataset.x))
+    return Findings(
+        arrays={
+            "a": a.astype(np.float64),
+            "b": b.astype(np.float64),
+            "predicted": predict_classes(scores).reshape(len(b), len(a)).astype(np.int16),
+            "points": dataset.x[indices].astype(np.float64),
+            "names": np.array(dataset.feature_names, dtype=np.str_),
+            **targets_of(dataset, indices),
+        }
+    )
+
+
+def predict_classes(scores: Array) -> Array:
+    """Return the class indices `(p,)` of scores `(C, p)`; of one score, by its sign."""
+    return np.asarray(scores[0] > 0 if len(scores) == 1 else scores.argmax(axis=0))
+
+
+MEASURE = Measure(take, record="boundary", unfit=_unfit, applies=has_best, follows=BEST_STEP)

@@ -1,0 +1,131 @@
+"""Gradients and values of each layer of a network, along the best step size.
+
+A layer's weights have one gradient before a step, and another after the *other* layers made it: the
+cosine between both says how far a layer's direction depends on the layers around it. After
+Santurkar, Tsipras, Ilyas, Madry (2018), How Does Batch Normalization Help Optimization?, section
+2.2, where only the layers before move. The participation ratio `(tr M)^2 / tr M^2` of the second
+moments `M = h h' / P` of a layer's values h `(H, P)`, which are not centred, is a rank without a
+threshold: from 1, where all points have one direction, to H. After Daneshmand et al. (2020), Batch
+Normalization Provably Avoids Rank Collapse.
+"""
+
+import numpy as np
+from numpy.typing import NDArray
+
+from normbench import names
+from normbench.engine.network import Network
+from normbench.engine.network_steps import network_of
+from normbench.engine.problem import QUIET
+from normbench.measures.contract import BEST_STEP, NETWORK, Array, Findings, FinishedJob, Measure
+from normbench.measures.inputs import has_best, spread_iterations
+from normbench.theory.budget import Work
+
+LAYERS_ITERATIONS = 60  # whose layers are measured
+
+
+def take(job: FinishedJob) -> Findings:
+    """Return what each of L layers does at k iterations of the best step size's first run.
+
+    `iteration` (k,), and (k, L) each: `layer_gradient_norm`, of the weights, biases, gains and
+    shifts; `layer_rank`, the participation ratio of the values; `layer_norm`, their root mean
+    square over units and points; `layer_cosine`, NaN at the last iteration and where a gradient is
+    0. The values of a layer are those that the next one takes, and the scores of the last.
+    Gradients are those of the recorded cost; the layers move until the next record, a step of all
+    points or what the batches of a pass do.
+    """
+    descent = job.descent
+    network = network_of(descent.train)
+    assert network is not None
+    wanted = set(spread_iterations(descent.settings.records, LAYERS_ITERATIONS).tolist())
+    rows: dict[int, dict[str, Array]] = {}
+    before: list[tuple[int, Array]] = []  # the latest wanted iteration and its weights
+
+    def observe(k: int, alive: NDArray[np.int64], weights: Array) -> None:
+        if not len(alive):
+            return
+        if before:
+            earlier, start = before.pop()
+            rows[earlier][names.LAYER_COSINE.key] = measure_cosines(network, start, weights[0])
+        if k in wanted:
+            rows[k] = measure_layers(network, weights[0])
+            before.append((k, weights[0].copy()))
+
+    descent.descend_runs([descent.best_step.step_size], descent.start[:1], observe)
+    arrays = {
+        metric.key: np.array([row[metric.key] for row in rows.values()])
+        for metric in (names.LAYER_GRADIENT, names.LAYER_RANK, names.LAYER_NORM, names.LAYER_COSINE)
+    }
+    return Findings(arrays={"iteration": np.array([*rows], dtype=np.int64), **arrays})
+
+
+def measure_layers(network: Network, weights: Array) -> dict[str, Array]:
+    """Return the norms of gradients, the ranks and the norms of values of each layer `(L,)`."""
+    values = [layer.astype(np.float64) for layer in network.layer_outputs(weights)]
+    norms = np.linalg.norm(_gradients_by_layer(network, weights[None])[:, 0], axis=1)
+    return {
+        names.LAYER_GRADIENT.key: norms,
+        names.LAYER_RANK.key: np.array([participation_ratio(layer) for layer in values]),
+        names.LAYER_NORM.key: np.array([np.sqrt(np.mean(layer**2)) for layer in values]),
+        names.LAYER_COSINE.key: np.full(len(norms), np.nan),
+    }
+
+
+def participation_ratio(values: Array) -> float:
+    """Return `(tr M)^2 / tr M^2` of the second moments of values `(H, P)`; NaN where all are 0."""
+    units, points = values.shape
+    moments = values @ values.T if units <= points else values.T @ values
+    squares = float(np.sum(moments**2))
+    return float(np.trace(moments) ** 2 / squares) if squares > 0 else float("nan")
+
+
+def measure_cosines(network: Network, before: Array, after: Array) -> Array:
+    """Return for each layer the cosine of its gradients, before and after the others moved `(L,)`.
+
+    before, after: weights `(D,)`.
+    """
+    marks = mark_layers(network)
+    others_moved = np.where(marks, before, after)
+    first = _gradients_by_layer(network, before[None])[:, 0]
+    layers = np.arange(len(marks))
+    second = _gradients_by_layer(network, others_moved)[layers, layers]
+    lengths = np.linalg.norm(first, axis=1) * np.linalg.norm(second, axis=1)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        return np.where(lengths > 0, (first * second).sum(axis=1) / lengths, np.nan)
+
+
+def mark_layers(network: Network) -> NDArray[np.bool_]:
+    """Return which weights are of each layer, `(L, D)`, running statistics excluded."""
+    layout = network.layout
+    owners = np.repeat(
+        [group.layer for group in layout.groups], [group.size for group in layout.groups]
+    )
+    owners[layout.trained :] = -1
+    return np.asarray(owners == np.arange(owners.max() + 1)[:, None])
+
+
+def _gradients_by_layer(network: Network, weights: Array) -> Array:
+    """Return the gradients at weights `(R, D)`, with 0 outside of each layer: `(L, R, D)`."""
+    with QUIET():
+        gradient = network.evaluate(weights).gradient
+    assert gradient is not None
+    return np.where(mark_layers(network)[:, None], gradient.astype(np.float64), 0.0)
+
+
+def _work(job: FinishedJob) -> Work:
+    """Return the passes of a descent and of two gradients a layer at each measured iteration."""
+    settings, network = job.descent.settings, network_of(job.descent.train)
+    layers = 0 if network is None else len(mark_layers(network))
+    measured = min(settings.records + 1, LAYERS_ITERATIONS)
+    size = 8.0 * layers**2 * int(np.prod(job.descent.train.shape))
+    return Work(settings.iterations + measured * (2 * layers + 4), size)
+
+
+MEASURE = Measure(
+    take,
+    record="by_layer",
+    budget_label="layers",
+    work=_work,
+    of_model=NETWORK,
+    applies=has_best,
+    follows=BEST_STEP,
+)

@@ -1,0 +1,92 @@
+"""The extreme eigenvalues of the Hessian, and its condition number, along the best step size."""
+
+import numpy as np
+from numpy.typing import NDArray
+
+from normbench import names
+from normbench.engine.hessian import LANCZOS_PRODUCTS, Hessian
+from normbench.measures.contract import BEST_STEP, Array, Findings, FinishedJob, Measure
+from normbench.measures.inputs import has_best, spread_iterations
+from normbench.theory import spectra
+from normbench.theory.analysis import extreme_curvature
+from normbench.theory.budget import Work
+
+CURVATURE_ITERATIONS = 25  # whose curvature is measured
+MAX_DENSE_CURVATURE = 600  # the Hessian of a network of that size takes about a second
+ALL_EIGENVALUES = (
+    f"of more than {MAX_DENSE_CURVATURE} weights the curvature has no condition number"
+)
+
+
+def take(job: FinishedJob) -> Findings:
+    """Return the extreme eigenvalues at k iterations of the best step size, from the first start.
+
+    `iteration` (k,), `largest` and `smallest` (k,), which is negative where the cost curves down;
+    `condition` (k,), the largest over the smallest of the eigenvalues that are positive and above
+    rounding, from the Hessian as a matrix; NaN for many weights, whose extreme eigenvalues are
+    found by Lanczos, and where no eigenvalue is positive. The same numbers are series by iteration.
+    """
+    descent = job.descent
+    wanted = set(spread_iterations(descent.settings.records, CURVATURE_ITERATIONS).tolist())
+    rows: dict[int, tuple[float, float, float]] = {}
+
+    def observe(k: int, alive: NDArray[np.int64], weights: Array) -> None:
+        if k in wanted and len(alive):
+            rows[k] = measure_curvature(descent.train.hessian(weights[0]))
+
+    try:
+        descent.descend_runs([descent.best_step.step_size], descent.start[:1], observe)
+    except (ValueError, TypeError, NotImplementedError) as error:
+        note = f"curvature: autograd has no second derivative of the cost ({error})"
+        return Findings(notes=(note,))
+    iteration, values = np.array([*rows], dtype=np.int64), np.array([*rows.values()])
+    largest, smallest, condition = values.T
+    metrics = (names.CURVATURE_LARGEST, names.CURVATURE_SMALLEST, names.CURVATURE_CONDITION)
+    series = {
+        metric.key: (iteration[np.isfinite(row)], row[np.isfinite(row)])
+        for metric, row in zip(metrics, values.T)
+        if np.isfinite(row).any()
+    }
+    arrays = {"iteration": iteration, "largest": largest, "smallest": smallest}
+    is_dense = int(np.prod(descent.train.shape)) <= MAX_DENSE_CURVATURE
+    return Findings(
+        series=series,
+        arrays={**arrays, "condition": condition},
+        notes=() if is_dense else (ALL_EIGENVALUES,),
+    )
+
+
+def measure_curvature(hessian: Hessian) -> tuple[float, float, float]:
+    """Return the largest and the smallest eigenvalue, and the condition number of the live part.
+
+    NaN for eigenvalues where a second derivative overflows.
+    """
+    if hessian.size > MAX_DENSE_CURVATURE:
+        return extreme_curvature(hessian), extreme_curvature(hessian, smallest=True), float("nan")
+    matrix = hessian.matrix()
+    if not np.isfinite(matrix).all():
+        return float("nan"), float("nan"), float("nan")
+    values = np.linalg.eigvalsh(matrix).astype(np.float64)
+    live = spectra.live(values, len(values))
+    condition = float(live[0] / live[-1]) if len(live) else float("nan")
+    return float(values[-1]), float(values[0]), condition
+
+
+def _work(job: FinishedJob) -> Work:
+    """Return the passes of a descent, and of the eigenvalues at each measured iteration."""
+    descent = job.descent
+    effort, size = descent.train.effort, int(np.prod(descent.train.shape))
+    products = size if size <= MAX_DENSE_CURVATURE else 2 * LANCZOS_PRODUCTS
+    measured = min(descent.settings.records + 1, CURVATURE_ITERATIONS)
+    passes = descent.settings.iterations + measured * (effort.setup + products * effort.product)
+    return Work(passes, effort.memory + 24.0 * min(size, MAX_DENSE_CURVATURE) ** 2)
+
+
+MEASURE = Measure(
+    take,
+    record="curvature",
+    budget_label="curvature along the path",
+    work=_work,
+    applies=has_best,
+    follows=BEST_STEP,
+)

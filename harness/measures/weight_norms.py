@@ -1,0 +1,78 @@
+"""Norms of scale-invariant weights, and their effective step, along the best step size.
+
+Where values are normalized, `c w` is the same function for every c > 0. The gradient at `c w` is
+that at w over c, and orthogonal to w: plain steps never shrink `|w|`, and a step of size a turns w
+as a step of size `a / |w|^2` turns `w / |w|`, the *effective step*. After van Laarhoven (2017), L2
+Regularization versus Batch and Weight Normalization; Arora, Li, Lyu (2019), Theoretical Analysis of
+Auto Rate-Tuning by Batch Normalization.
+"""
+
+import numpy as np
+from numpy.typing import NDArray
+
+from normbench import names
+from normbench.engine.network_steps import network_of
+from normbench.measures.contract import BEST_STEP, NETWORK, Array, Findings, FinishedJob, Measure
+from normbench.measures.inputs import has_best, spread_iterations
+from normbench.theory.budget import Work
+
+MAX_NORMS = 200_000  # of the norms that are kept
+NORMS_ITERATIONS = 500
+NO_SUCH_WEIGHTS = "weight_norms: multiples of the weights of a layer are another function here"
+
+
+def take(job: FinishedJob) -> Findings:
+    """Return the norms of G sets of scale-invariant weights at k iterations, from the first start.
+
+    `iteration` (k,), `layer` (G,), `weight_norm` and `effective_step` (k, G). A set is what
+    `scale_invariant_weights` of the model says: a unit's weights under batch and weight
+    normalization, those of a layer or a group of units where these are normalized together.
+    Epsilon, which breaks the invariance, is neglected. The step size is that of the run at that
+    iteration, with its schedule.
+    """
+    descent = job.descent
+    network = network_of(descent.train)
+    assert network is not None
+    sets = network.model.scale_invariant_weights(network.layout)
+    if not sets:
+        return Findings(notes=(NO_SUCH_WEIGHTS,))
+    at_most = int(np.clip(MAX_NORMS // len(sets), 2, NORMS_ITERATIONS))
+    wanted = set(spread_iterations(descent.settings.records, at_most).tolist())
+    norms: dict[int, list[float]] = {}
+
+    def observe(k: int, alive: NDArray[np.int64], weights: Array) -> None:
+        if k in wanted and len(alive):
+            model = weights[0].astype(np.float64)
+            norms[k] = [float(np.linalg.norm(model[indices])) for _, indices in sets]
+
+    descent.descend_runs([descent.best_step.step_size], descent.start[:1], observe)
+    iteration = np.array([*norms], dtype=np.int64)
+    lengths = np.array([*norms.values()])
+    with np.errstate(divide="ignore"):
+        effective = _step_sizes(job, iteration)[:, None] / lengths**2
+    arrays = {names.WEIGHT_NORM.key: lengths, names.EFFECTIVE_STEP.key: effective}
+    layer = np.array([layer for layer, _ in sets])
+    return Findings(arrays={"iteration": iteration, "layer": layer, **arrays})
+
+
+def _step_sizes(job: FinishedJob, iteration: NDArray[np.int64]) -> Array:
+    """Return the step size of the best run at recorded iterations `(k,)`."""
+    settings, size = job.descent.settings, job.descent.best_step.step_size
+    passes, factor = settings.step_schedule or (1, 1.0)
+    return np.asarray(size * factor ** (iteration // (passes * settings.records_per_pass)))
+
+
+def _work(job: FinishedJob) -> Work:
+    """Return the passes of a descent."""
+    return Work(job.descent.settings.iterations)
+
+
+MEASURE = Measure(
+    take,
+    record="weight_norms",
+    budget_label="weight norms",
+    work=_work,
+    of_model=NETWORK,
+    applies=has_best,
+    follows=BEST_STEP,
+)

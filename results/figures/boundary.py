@@ -1,0 +1,78 @@
+"""The class that each scheme's model predicts over the plane of two features, with the points."""
+
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from matplotlib.colors import ListedColormap
+from matplotlib.figure import Figure
+
+from normbench import names
+from normbench.results.figures.base import style
+from normbench.results.figures.base.material import (
+    ArraysByLabel,
+    SchemeArrays,
+    maker_from_arrays,
+    with_arrays,
+)
+from normbench.results.figures.base.style import SCREEN, Shape
+from normbench.results.store.rows import number_in
+
+PANEL_HEIGHT, BOUNDARY_COLUMNS = 0.9, 3  # over its width, which holds the label of a network
+FINAL_COUNT = names.FINAL_MISCLASSIFICATIONS.column
+
+
+def draw(
+    arrays: ArraysByLabel, schemes: pd.DataFrame, title: str, *, shape: Shape = SCREEN
+) -> Figure:
+    """Return the figure: one panel for each scheme, the regions of the classes and the points.
+
+    All panels show the raw features, whatever the scheme makes of them.
+
+    Args:
+        arrays: by label, what `record=[boundary]` records.
+        schemes: one row for each scheme in order (`label`, `normalizer`, `tags.step_size`).
+        title: the title of the figure.
+        shape: the format of the figure.
+    """
+    drawn_schemes = with_arrays(schemes, arrays)
+    with style.figure_style(shape):
+        columns = min(BOUNDARY_COLUMNS, shape.columns)
+        figure, axes = style.panels(len(drawn_schemes), shape, title, PANEL_HEIGHT, columns)
+        for axis, (label, row, scheme_arrays, look) in zip(axes, drawn_schemes):
+            _draw_regions(axis, scheme_arrays)
+            _draw_points(axis, scheme_arrays, shape)
+            wrong = number_in(row, FINAL_COUNT)
+            count = "" if np.isnan(wrong) else f", {wrong:.0f} misclassified"
+            step = style.step_text(row.get(names.STEP_TAG.column))
+            style.name_panel(axis, f"{label}{step}{count}", look)
+        first_arrays = drawn_schemes[0].arrays
+        feature_names = [style.escape_dollars(str(name)) for name in first_arrays["names"]]
+        style.label_outer_axes(axes, *feature_names)
+        style.add_legend(figure, shape, style.class_handles(first_arrays["class_names"]))
+    return figure
+
+
+def _draw_regions(axis: Any, scheme_arrays: SchemeArrays) -> None:
+    """Draw the regions of the predicted classes, and black lines between them."""
+    a, b, predicted = scheme_arrays["a"], scheme_arrays["b"], scheme_arrays["predicted"]
+    count = len(scheme_arrays["class_names"])
+    colors = ListedColormap([color for color, _ in style.class_looks(count)])
+    limits = {"vmin": -0.5, "vmax": count - 0.5}
+    axis.pcolormesh(a, b, predicted, cmap=colors, alpha=0.45, rasterized=True, **limits)
+    for number in np.unique(predicted)[1:]:
+        is_above = (predicted >= number).astype(float)
+        axis.contour(a, b, is_above, levels=[0.5], colors="black", linewidths=0.9)
+    axis.set(xlim=(a[0], a[-1]), ylim=(b[0], b[-1]))
+
+
+def _draw_points(axis: Any, scheme_arrays: SchemeArrays, shape: Shape) -> None:
+    """Draw the points in the looks of their classes."""
+    dot_style: Any = {"s": (0.3 * shape.font) ** 2, "edgecolors": style.CLASS_EDGE, "lw": 0.4}
+    masks = enumerate(style.class_masks(scheme_arrays, "0.4"))
+    for number, (is_of_class, (color, marker)) in masks:
+        points = scheme_arrays["points"][is_of_class].T
+        axis.scatter(*points, facecolors=color, marker=marker, label=f"_{number}", **dot_style)
+
+
+make = maker_from_arrays("boundary", draw)
