@@ -46,6 +46,7 @@ CUT = {
     "noise_floor": ["dataset.points=200", "iterations=3", "batch_seed=0"],
     "online_scaling": ["dataset.points=100"],
     "per_image_or_per_pixel": ["iterations=8"],
+    "rank_and_gradients": ["model.start_scale=he", "dataset.points=20"],
     "ridge_dial": ["dataset.points=400", "iterations=40", "normalizer.ridge=10"],
     "rotations": [f"normalizer.schemes={','.join(ROTATIONS)}"],
     "scale_invariance": ["optimizer=gradient_descent", "model.start_scale=1,8", "iterations=3"],

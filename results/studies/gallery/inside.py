@@ -1,5 +1,7 @@
 """The numbers of the studies in `conf/experiment/research` on normalization inside models."""
 
+import math
+from ast import literal_eval
 from itertools import pairwise
 from typing import Any
 
@@ -10,7 +12,7 @@ from normbench import names
 from normbench.results.store.rows import as_rows
 from normbench.results.store.runs import Sweep
 from normbench.results.studies.gallery.batches import Descent, descents
-from normbench.results.studies.gallery.networks import INSIDE, START_SCALE
+from normbench.results.studies.gallery.networks import HIDDEN, INSIDE, START_SCALE
 
 Array = NDArray[Any]
 AFFINE, AFFINE_STEP = names.setting("model.affine"), names.setting("model.affine_step")
@@ -139,6 +141,32 @@ def edge_of_stability(sweep: Sweep) -> dict[str, float]:
             numbers[f"arrival_{scheme}"] = float([*iterations, np.inf][after])
     arrivals = [number for name, number in numbers.items() if name.startswith("arrival_")]
     return numbers | {"arrivals_apart": max(arrivals) - min(arrivals)}
+
+
+def rank_and_gradients(sweep: Sweep) -> dict[str, float]:
+    """Return ranks and gradients of the layers at the start, as `QUANTITY_INSIDE_START_LAYERS`.
+
+    `rank`: the participation ratio of the last hidden layer's values. `root`: that over the root of
+    its units. `growth`: the geometric mean over the hidden layers, but for the first and the last,
+    of the squared gradient of a layer over that of the next one.
+    """
+    numbers: dict[str, float] = {}
+    for experiment in sweep.experiments:
+        rows = sweep.of_role(names.SCHEME, experiment)
+        records = sweep.arrays(rows, "by_layer")
+        for row in as_rows(rows):
+            if row["label"] not in records:
+                continue  # its cost was not finite
+            units = literal_eval(row[HIDDEN])
+            key = f"{row[INSIDE]}_{row[START_SCALE]}_{len(units)}"
+            rank = float(records[row["label"]][names.LAYER_RANK.key][0, len(units) - 1])
+            squares = records[row["label"]][names.LAYER_GRADIENT.key][0, 1 : len(units) - 1] ** 2
+            numbers[f"rank_{key}"] = rank
+            numbers[f"root_{key}"] = rank / math.sqrt(units[-1])
+            if squares.min() > 0:
+                steps = len(squares) - 1
+                numbers[f"growth_{key}"] = float((squares[0] / squares[-1]) ** (1 / steps))
+    return numbers
 
 
 def small_batches(sweep: Sweep) -> dict[str, float]:

@@ -23,6 +23,7 @@ from normbench.results.studies.gallery.batches import (
 from normbench.results.studies.gallery.inside import bn_any_step as bn_any_step
 from normbench.results.studies.gallery.inside import bn_any_step_diabetes as bn_any_step_diabetes
 from normbench.results.studies.gallery.inside import edge_of_stability as edge_of_stability
+from normbench.results.studies.gallery.inside import rank_and_gradients as rank_and_gradients
 from normbench.results.studies.gallery.inside import scale_invariance as scale_invariance
 from normbench.results.studies.gallery.inside import small_batches as small_batches
 from normbench.results.studies.gallery.inside import whitened_networks as whitened_networks
