@@ -61,7 +61,7 @@ def take(job: FinishedJob) -> Findings:
 def measure_layers(network: Network, weights: Array) -> dict[str, Array]:
     """Return the norms of gradients, the ranks and the norms of values of each layer `(L,)`."""
     values = [layer.astype(np.float64) for layer in network.layer_outputs(weights)]
-    norms = np.linalg.norm(_gradients_by_layer(network, weights[None])[:, 0], axis=1)
+    norms = np.linalg.norm(_own_gradients(network, weights[None]), axis=1)
     return {
         names.LAYER_GRADIENT.key: norms,
         names.LAYER_RANK.key: np.array([participation_ratio(layer) for layer in values]),
@@ -85,9 +85,7 @@ def measure_cosines(network: Network, before: Array, after: Array) -> Array:
     """
     marks = mark_layers(network)
     others_moved = np.where(marks, before, after)
-    first = _gradients_by_layer(network, before[None])[:, 0]
-    layers = np.arange(len(marks))
-    second = _gradients_by_layer(network, others_moved)[layers, layers]
+    first, second = _own_gradients(network, before[None]), _own_gradients(network, others_moved)
     lengths = np.linalg.norm(first, axis=1) * np.linalg.norm(second, axis=1)
     with np.errstate(invalid="ignore", divide="ignore"):
         return np.where(lengths > 0, (first * second).sum(axis=1) / lengths, np.nan)
@@ -103,12 +101,15 @@ def mark_layers(network: Network) -> NDArray[np.bool_]:
     return np.asarray(owners == np.arange(owners.max() + 1)[:, None])
 
 
-def _gradients_by_layer(network: Network, weights: Array) -> Array:
-    """Return the gradients at weights `(R, D)`, with 0 outside of each layer: `(L, R, D)`."""
+def _own_gradients(network: Network, weights: Array) -> Array:
+    """Return the gradient of each layer, with 0 outside of it: `(L, D)`.
+
+    weights: `(D,)` for each layer, or one for all, as `(L, D)` or `(1, D)`.
+    """
     with QUIET():
         gradient = network.evaluate(weights).gradient
     assert gradient is not None
-    return np.where(mark_layers(network)[:, None], gradient.astype(np.float64), 0.0)
+    return np.where(mark_layers(network), gradient.astype(np.float64), 0.0)
 
 
 def _work(job: FinishedJob) -> Work:

@@ -6,6 +6,7 @@ from normbench import names
 from normbench.results.store.runs import Sweep
 from normbench.results.studies.gallery import at_cost
 from normbench.results.studies.gallery.batches import descents
+from normbench.results.studies.gallery.networks import INSIDE
 
 
 def linear_autoencoder(sweep: Sweep) -> dict[str, float]:
@@ -119,3 +120,18 @@ def scaling_sgd(sweep: Sweep) -> dict[str, float]:
         errors[scheme] = np.mean((SGDRegressor(random_state=0).fit(z, y).predict(z) - y) ** 2)
     numbers["default_decades"] = float(np.log10(errors["identity"] / errors["standard"]))
     return numbers
+
+
+def two_moons_deep(sweep: Sweep) -> dict[str, float]:
+    """Return `accuracy_INSIDE`, percent of the held-out points, and `cost_INSIDE`.
+
+    Each at the step size with the lowest training cost; `cost_INSIDE` is that cost over that of the
+    plain network.
+    """
+    rows = sweep.of_role(names.SCHEME).set_index(INSIDE)
+    missed = rows[names.FINAL_TEST_MISCLASSIFICATIONS.column] / rows["test_points"].astype(float)
+    costs = rows[names.FINAL_COST.column]
+    numbers = {f"accuracy_{inside}": float(100 * (1 - share)) for inside, share in missed.items()}
+    return numbers | {
+        f"cost_{inside}": float(cost / costs["none"]) for inside, cost in costs.items()
+    }

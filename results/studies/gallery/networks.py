@@ -11,7 +11,7 @@ from normbench.results.store.runs import Sweep
 
 HIDDEN, INSIDE = names.setting("model.hidden"), names.setting("model.normalize")
 START_SCALE_SETTING = names.setting("model.start_scale")
-CLASS_COUNTS = {"digits": 10, "breast_cancer": 2}
+CLASS_COUNTS = {"digits": 10, "breast_cancer": 2, "mnist": 10}
 NEVER = 1000.0  # more iterations than any study has
 LEARNED_COST = 0.23  # a tenth of the logarithm of ten classes
 
@@ -26,24 +26,47 @@ def inputs_or_inside(sweep: Sweep) -> dict[str, float]:
     return {"_".join(key): float(value) for key, value in best.items()}
 
 
+def inputs_or_inside_mnist(sweep: Sweep) -> dict[str, float]:
+    """Return what `inputs_or_inside` returns."""
+    return inputs_or_inside(sweep)
+
+
 def larger_steps(sweep: Sweep) -> dict[str, float]:
     """Return what batch normalization changes, by the number of hidden layers.
 
     `steps_LAYERS`: the largest step size whose cost ends below its start, over that of the plain
+    network. `low_LAYERS` and `tenth_LAYERS`: at the smallest step size and at a tenth of the plain
+    network's largest one, iterations to the higher of both last costs, over those of the plain
     network. `equal_LAYERS`: iterations to a tenth of log 10, over those of the plain network, at
     the plain network's best step size. `own_LAYERS`: likewise, each at its best step size.
     """
     counts = _step_counts(sweep)
     numbers: dict[str, float] = {}
     for layers, rows in counts.groupby("layers"):
-        plain, batch = (rows[rows["inside"] == inside] for inside in ("none", "batch"))
-        largest = [each.loc[each["falls"], "step_size"].max() for each in (plain, batch)]
-        numbers[f"steps_{layers}"] = float(largest[1] / largest[0])
-        best = plain.loc[plain["iterations"].idxmin()]
-        equal = batch.loc[batch["step_size"] == best["step_size"], "iterations"]
-        numbers[f"equal_{layers}"] = float(equal.iloc[0] / best["iterations"])
-        numbers[f"own_{layers}"] = float(batch["iterations"].min() / best["iterations"])
+        plain, batch = (
+            rows[rows["inside"] == inside].set_index("step_size") for inside in ("none", "batch")
+        )
+        largest, batch_largest = (max(each.index[each["falls"]]) for each in (plain, batch))
+        numbers[f"steps_{layers}"] = float(batch_largest / largest)
+        numbers[f"low_{layers}"] = _slowness(plain, batch, min(plain.index))
+        numbers[f"tenth_{layers}"] = _slowness(plain, batch, largest / 10)
+        best_step = plain["iterations"].idxmin()
+        fewest = plain["iterations"].min()
+        numbers[f"equal_{layers}"] = float(batch.loc[best_step, "iterations"] / fewest)
+        numbers[f"own_{layers}"] = float(batch["iterations"].min() / fewest)
     return numbers
+
+
+def _slowness(plain: pd.DataFrame, batch: pd.DataFrame, step_size: float) -> float:
+    """Return iterations under batch normalization over the plain network's, near a step size.
+
+    They count to the higher of both last costs. Both tables have a row a step size.
+    """
+    nearest = plain.index[np.abs(np.log(plain.index / step_size)).argmin()]
+    histories = [each.loc[nearest, "costs"] for each in (plain, batch)]
+    goal = max(costs[-1] for costs in histories)
+    counts = [first_iteration_below(dict(enumerate(costs)), goal) for costs in histories]
+    return float(counts[1] / counts[0])
 
 
 def initial_scale(sweep: Sweep) -> dict[str, float]:

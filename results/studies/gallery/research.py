@@ -28,8 +28,19 @@ from normbench.results.studies.gallery.batches import what_batches_buy as what_b
 from normbench.results.studies.gallery.batches import (
     what_batches_buy_classes as what_batches_buy_classes,
 )
+from normbench.results.studies.gallery.inside import bn_any_step as bn_any_step
+from normbench.results.studies.gallery.inside import bn_any_step_diabetes as bn_any_step_diabetes
+from normbench.results.studies.gallery.inside import edge_of_stability as edge_of_stability
+from normbench.results.studies.gallery.inside import rank_and_gradients as rank_and_gradients
+from normbench.results.studies.gallery.inside import scale_invariance as scale_invariance
+from normbench.results.studies.gallery.inside import small_batches as small_batches
+from normbench.results.studies.gallery.inside import whitened_networks as whitened_networks
+from normbench.results.studies.gallery.inside import whitening_inside as whitening_inside
 from normbench.results.studies.gallery.networks import initial_scale as initial_scale
 from normbench.results.studies.gallery.networks import inputs_or_inside as inputs_or_inside
+from normbench.results.studies.gallery.networks import (
+    inputs_or_inside_mnist as inputs_or_inside_mnist,
+)
 from normbench.results.studies.gallery.networks import larger_steps as larger_steps
 from normbench.results.studies.gallery.scaling import dummies as dummies
 from normbench.results.studies.gallery.scaling import outliers as outliers

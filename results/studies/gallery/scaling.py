@@ -54,8 +54,9 @@ def outliers(sweep: Sweep) -> dict[str, float]:
     Keys end in `UNIT_SHARE_SCHEME`, such as `cells_0.03_robust`. `condition_`: the condition
     number. `test_error_`: the share of test points that are misclassified. `cost_`: the final
     training cost, `least_` the least one. `iterations_`: to 1e-1 of the excess, which is one
-    absolute cost under standard and robust, infinite where it is not reached. `larger_condition_UNIT_SHARE`,
-    `fewer_iterations_UNIT_SHARE`: in how many tables robust has more than standard, and fewer.
+    absolute cost under standard and robust, infinite where it is not reached.
+    `larger_condition_UNIT_SHARE`, `fewer_iterations_UNIT_SHARE`: in how many tables
+    robust has more than standard, and fewer.
     `lower_error_UNIT_SHARE`: in how many quantile has a lower error than both.
     `overtaking_UNIT_SHARE`: the iterations after which quantile is below the least cost of
     standard.

@@ -5,8 +5,53 @@ import numpy as np
 from normbench import names
 from normbench.results.store.runs import Sweep
 from normbench.results.studies.gallery.batches import descents
+from normbench.results.studies.gallery.networks import INSIDE, START_SCALE_SETTING
 
 TEXTBOOK_STEP = 0.1  # of section 7.8
+
+
+def batch_normalization(sweep: Sweep) -> dict[str, float]:
+    """Return `cost_START_INSIDE_STEP` and `missed_START_INSIDE_STEP`: after the last iteration.
+
+    `lowest_START_INSIDE`: the lowest of the costs of all step sizes. `share_of_the_start`: of the
+    difference between the plain network's lowest cost from the source's start and the normalized
+    network's, the share that is gone from He's start. Costs and counts are medians over the starts.
+    """
+    numbers = _last_by_start(sweep)
+    plain, batch, he = (numbers[f"lowest_{key}"] for key in ("0.1_none", "0.1_batch", "he_none"))
+    return numbers | {"share_of_the_start": (plain - he) / (plain - batch)}
+
+
+def batch_normalization_2d(sweep: Sweep) -> dict[str, float]:
+    """Return `ratio_START_STEP` and `ratio_START_best`: normalized over plain, of the last costs.
+
+    These are medians over the starts; `best` is of the lowest one of all step sizes.
+    """
+    numbers = _last_by_start(sweep)
+    ratios: dict[str, float] = {}
+    for key, cost in numbers.items():
+        quantity, start, inside, *step = key.split("_")
+        if inside == "batch" and quantity != "missed":
+            plain = numbers["_".join([quantity, start, "none", *step])]
+            ratios["_".join(["ratio", start, *(step or ["best"])])] = cost / plain
+    return ratios
+
+
+def _last_by_start(sweep: Sweep) -> dict[str, float]:
+    """Return the numbers of `batch_normalization` without the last one."""
+    numbers: dict[str, float] = {}
+    rows = sweep.of_role(names.SCHEME).set_index("label")
+    for label, arrays in sweep.arrays(sweep.of_role(names.SCHEME), names.DESCENT_ARRAYS).items():
+        key = f"{rows.loc[label, START_SCALE_SETTING]}_{rows.loc[label, INSIDE]}"
+        costs, missed = (
+            np.median(arrays[metric.key][:, :, -1], axis=1)
+            for metric in (names.TRAIN_COST, names.TRAIN_MISCLASSIFICATIONS)
+        )
+        numbers[f"lowest_{key}"] = float(np.nanmin(costs))
+        for size, cost, count in zip(arrays["step_sizes"], costs, missed):
+            numbers[f"cost_{key}_{size:g}"] = float(cost)
+            numbers[f"missed_{key}_{size:g}"] = float(count)
+    return numbers
 
 
 def minibatch(sweep: Sweep) -> dict[str, float]:

@@ -1,0 +1,244 @@
+"""The numbers of the studies in `conf/experiment/research` on normalization inside models."""
+
+import math
+from ast import literal_eval
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from normbench import names
+from normbench.results.store.rows import as_rows
+from normbench.results.store.runs import Sweep
+from normbench.results.studies.gallery.batches import Descent, descents
+from normbench.results.studies.gallery.networks import HIDDEN, INSIDE, START_SCALE_SETTING
+
+Array = NDArray[Any]
+MODEL_AFFINE, AFFINE_STEP = names.setting("model.affine"), names.setting("model.affine_step")
+MODEL_EPSILON, L2_SETTING = names.setting("model.epsilon"), names.setting("cost.l2")
+OPTIMIZER_SETTING = names.setting("optimizer")
+CONDITION_SETTING = names.setting("dataset.condition_number")
+BATCH_SETTING, METHOD_SIGNS = names.setting("batch"), names.setting("model.signs")
+NEWTON_ITERATIONS = names.setting("model.newton_iterations")
+FIT_ON_SETTING = names.setting("dataset.fit_on")
+HELD_OUT_SHARE = names.setting("dataset.test_fraction")
+MOST_POINTS = 50  # training points, of 60
+STABLE = 0.95  # of the sharpness times half the step size, where 1 is the edge of stability
+LARGE_STEP = 1e3  # from here on a normalized linear model levels above its least cost
+SHARED_STEP = "shared"  # gain and shift have the run's step size
+
+
+def bn_any_step(sweep: Sweep) -> dict[str, float]:
+    """Return what the steps of a normalized linear model end in, by how gain and shift are made.
+
+    AFFINE is `solved`, `absent`, `own` (a step size of their own) or `shared` (the run's).
+    `infinite_AFFINE`: so many runs are not finite in the end. `up_AFFINE`: so many of all end above
+    their start, or are not finite. `first_AFFINE`: the smallest step size of these.
+    `least_left_AFFINE`, `most_left_AFFINE`: the share of the starting excess that runs of steps
+    from 1000 up end with; the excess is over the lowest cost of the model on its data.
+    """
+    numbers: dict[str, float] = {}
+    for descent in descents(sweep):
+        affine = _affine(descent)
+        if affine is None:
+            continue
+        ends, starts = descent.costs[:, -1], descent.costs[:, 0]
+        is_up, is_infinite = ~(ends < starts), ~np.isfinite(ends)
+        infinite = f"infinite_{affine}"
+        numbers[infinite] = numbers.get(infinite, 0.0) + float(is_infinite.sum())
+        numbers[f"up_{affine}"] = numbers.get(f"up_{affine}", 0.0) + float(is_up.sum())
+        first = float(descent.step_sizes[is_up].min(initial=np.inf))
+        numbers[f"first_{affine}"] = min(numbers.get(f"first_{affine}", np.inf), first)
+        if affine == SHARED_STEP:
+            continue
+        lowest = np.nanmin(descent.costs)
+        left = ((ends - lowest) / (starts - lowest))[descent.step_sizes >= LARGE_STEP]
+        least, most = f"least_left_{affine}", f"most_left_{affine}"
+        numbers[least] = min(numbers.get(least, np.inf), float(left.min()))
+        numbers[most] = max(numbers.get(most, 0.0), float(left.max()))
+    return numbers
+
+
+def bn_any_step_diabetes(sweep: Sweep) -> dict[str, float]:
+    """Return what `bn_any_step` returns."""
+    return bn_any_step(sweep)
+
+
+def _affine(descent: Descent) -> str | None:
+    """Return how gain and shift of a job are made, a word of `bn_any_step`.
+
+    None for a step size of their own where there is nothing to step: the job is another's double.
+    """
+    has_own_step = str(descent.job[AFFINE_STEP]) != "None"
+    if str(descent.job[MODEL_AFFINE]) == "True":
+        return "own" if has_own_step else SHARED_STEP
+    return (
+        None if has_own_step else {"solved": "solved"}.get(str(descent.job[MODEL_AFFINE]), "absent")
+    )
+
+
+def scale_invariance(sweep: Sweep) -> dict[str, float]:
+    """Return how far the histories from c times a start, with c^2 times the step, are from its own.
+
+    `OPTIMIZER_CHANGE_c`: the largest relative difference of the costs, of all records. CHANGE is
+    `none`, `epsilon`, `l2` or `both`. `norms_OPTIMIZER_CHANGE`: the smallest ratio of the lengths
+    of the weights of an iteration and the one before, at the best step size, of all c.
+    """
+    runs: dict[tuple[str, str], dict[float, Descent]] = {}
+    numbers: dict[str, float] = {}
+    for descent in descents(sweep):
+        key = str(descent.job[OPTIMIZER_SETTING]), _change(descent.job)
+        runs.setdefault(key, {})[float(descent.job[START_SCALE_SETTING])] = descent
+    for (optimizer, change), of_scale in runs.items():
+        for scale in sorted(of_scale)[1:]:
+            scaled, own = of_scale[scale], of_scale[1.0]
+            (pair,) = (
+                (i, j)
+                for i, size in enumerate(own.step_sizes)
+                for j, larger in enumerate(scaled.step_sizes)
+                if np.isclose(size * scale**2, larger, rtol=1e-9)
+            )
+            differences = np.abs(scaled.costs[pair[1]] / own.costs[pair[0]] - 1)
+            numbers[f"{optimizer}_{change}_{scale:g}"] = float(differences.max())
+    for experiment in sweep.experiments:
+        rows = sweep.of_role(names.SCHEME, experiment)
+        paths = sweep.arrays(rows, "path")
+        for row in as_rows(rows):
+            lengths = np.linalg.norm(paths[row["label"]]["weights"], axis=-1)
+            smallest = min(after / before for before, after in pairwise(lengths))
+            name = f"norms_{row[OPTIMIZER_SETTING]}_{_change(row)}"
+            numbers[name] = min(numbers.get(name, np.inf), float(smallest))
+    return numbers
+
+
+def _change(job: Any) -> str:
+    """Return which of epsilon and l2 a job has, a word of `scale_invariance`."""
+    changes = [
+        name
+        for name, key in (("epsilon", MODEL_EPSILON), ("l2", L2_SETTING))
+        if float(job[key]) > 0
+    ]
+    return "both" if len(changes) == 2 else "".join(changes) or "none"
+
+
+def edge_of_stability(sweep: Sweep) -> dict[str, float]:
+    """Return the sharpness times half the step size, s, along descents at one step size each.
+
+    Of the step size at which s is from 1 to 2 at the start, by scheme, over the second half of the
+    iterations: `median_SCHEME`, and `low_SCHEME` and `high_SCHEME`, 5 and 95 percent.
+    `arrival_SCHEME`: from which recorded iteration on s stays above 0.95; `arrivals_apart`: the
+    last of these less the first. `small_SCHEME`: the largest s of the second half at smaller steps.
+    """
+    numbers: dict[str, float] = {}
+    for row in as_rows(sweep.of_role(names.SCHEME)):
+        series = sweep.series(row["run_id"], names.SHARPNESS.key)
+        if not series:
+            continue
+        iterations = np.array(sorted(series))
+        values = np.array([series[k] for k in iterations])
+        scheme, tail = row["normalizer"], values[iterations >= iterations[-1] / 2]
+        if values[0] < 1:
+            numbers[f"small_{scheme}"] = max(numbers.get(f"small_{scheme}", 0.0), float(tail.max()))
+        elif values[0] <= 2:
+            numbers[f"median_{scheme}"] = float(np.median(tail))
+            numbers[f"low_{scheme}"], numbers[f"high_{scheme}"] = np.quantile(tail, [0.05, 0.95])
+            below = np.flatnonzero(values < STABLE)
+            after = int(below[-1]) + 1 if len(below) else 0
+            numbers[f"arrival_{scheme}"] = float([*iterations, np.inf][after])
+    arrivals = [number for name, number in numbers.items() if name.startswith("arrival_")]
+    return numbers | {"arrivals_apart": max(arrivals) - min(arrivals)}
+
+
+def rank_and_gradients(sweep: Sweep) -> dict[str, float]:
+    """Return ranks and gradients of the layers at the start, as `QUANTITY_INSIDE_START_LAYERS`.
+
+    `rank`: the participation ratio of the last hidden layer's values. `root`: that over the root of
+    its units. `growth`: the geometric mean over the hidden layers, but for the first and the last,
+    of the squared gradient of a layer over that of the next one.
+    """
+    numbers: dict[str, float] = {}
+    for experiment in sweep.experiments:
+        rows = sweep.of_role(names.SCHEME, experiment)
+        records = sweep.arrays(rows, "by_layer")
+        for row in as_rows(rows):
+            if row["label"] not in records:
+                continue  # its cost was not finite
+            units = literal_eval(row[HIDDEN])
+            key = f"{row[INSIDE]}_{row[START_SCALE_SETTING]}_{len(units)}"
+            rank = float(records[row["label"]][names.LAYER_RANK.key][0, len(units) - 1])
+            squares = records[row["label"]][names.LAYER_GRADIENT.key][0, 1 : len(units) - 1] ** 2
+            numbers[f"rank_{key}"] = rank
+            numbers[f"root_{key}"] = rank / math.sqrt(units[-1])
+            if squares.min() > 0:
+                steps = len(squares) - 1
+                numbers[f"growth_{key}"] = float((squares[0] / squares[-1]) ** (1 / steps))
+    return numbers
+
+
+def small_batches(sweep: Sweep) -> dict[str, float]:
+    """Return the training cost after equal updates over that of the plain network, by batch.
+
+    `INSIDE_BATCH`, of the lowest cost of all step sizes, each the median over the starts.
+    `loss_of_small`: of batch normalization, that of the smallest batch over that of the largest.
+    """
+    lowest = {}
+    for row, costs in _last_costs(sweep):
+        lowest[str(row[INSIDE]), str(row[BATCH_SETTING])] = float(np.nanmin(costs))
+    numbers = {
+        f"{inside}_{batch}": cost / lowest["none", batch]
+        for (inside, batch), cost in lowest.items()
+    }
+    sizes = sorted({int(batch) for _, batch in lowest})
+    return numbers | {"loss_of_small": numbers[f"batch_{sizes[0]}"] / numbers[f"batch_{sizes[-1]}"]}
+
+
+def whitening_inside(sweep: Sweep) -> dict[str, float]:
+    """Return costs after the last iteration over that of ZCA, for the methods of whitening.
+
+    `METHOD_SIGNS`: the lowest of all step sizes over the lowest of ZCA. `stalls`: the smallest over
+    the step sizes of the ratio of PCA with free signs. `newton_T`: the lowest cost with T
+    iterations of Newton's, over that with the most.
+    """
+    costs: dict[tuple[str, str, int], Array] = {}
+    for row, last in _last_costs(sweep):
+        key = str(row[INSIDE]), str(row[METHOD_SIGNS]), int(row[NEWTON_ITERATIONS])
+        costs[key] = last
+    counts = sorted({count for method, _, count in costs if method == "newton"})
+    numbers: dict[str, float] = {}
+    for (method, signs, count), last in costs.items():
+        if method == "newton":
+            most = costs[method, signs, counts[-1]]
+            numbers[f"newton_{count}"] = float(np.nanmin(last) / np.nanmin(most))
+        else:
+            zca = costs["zca", signs, count]
+            numbers[f"{method}_{signs}"] = float(np.nanmin(last) / np.nanmin(zca))
+            if (method, signs) == ("pca", "free"):
+                numbers["stalls"] = float(np.nanmin(last / zca))
+    return numbers
+
+
+def whitened_networks(sweep: Sweep) -> dict[str, float]:
+    """Return `FITTED_POINTS`: the share of misclassified test points, over all splits.
+
+    `train_most`: of all splits with 50 training points or more, sphered by these.
+    """
+    missed: dict[str, list[Any]] = {}
+    for row in as_rows(sweep.of_role(names.SCHEME)):
+        points = int(row["train_points"])
+        pair = row[names.FINAL_TEST_MISCLASSIFICATIONS.column], row["test_points"]
+        for size in [str(points), *(["most"] if points >= MOST_POINTS else [])]:
+            missed.setdefault(f"{row[FIT_ON_SETTING]}_{size}", []).append(pair)
+    return {key: float(np.divide(*np.sum(pairs, axis=0))) for key, pairs in missed.items()}
+
+
+def _last_costs(sweep: Sweep) -> list[tuple[Any, Array]]:
+    """Return the row of each job, and its last costs (S,), medians over the starts."""
+    pairs = []
+    for experiment in sweep.experiments:
+        rows = sweep.of_role(names.SCHEME, experiment)
+        arrays = sweep.arrays(rows, names.DESCENT_ARRAYS)
+        for row in as_rows(rows):
+            last = arrays[row["label"]][names.TRAIN_COST.key][:, :, -1]
+            pairs.append((row, np.median(last, axis=1)))
+    return pairs
