@@ -66,7 +66,7 @@ CUT = {
     "what_batches_buy_classes": ["dataset=iris", "batch=64,null", "records_per_pass=1"],
     "whitening_and_generalization": ["dataset.points=133", "iterations=60"],
     "whitened_networks": ["dataset.split_seed=0", "iterations=3"],
-    "whitening_inside": ["dataset.points=60", "iterations=3", "model.newton_iterations=1,5"],
+    "whitening_inside": ["dataset.points=60", "iterations=3", "model.newton_iterations=1,9"],
     "whitening_in_seconds": ["dataset.points=300", "iterations=40"],
     "zca_images": ["dataset.points=300"],
 }
