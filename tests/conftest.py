@@ -79,15 +79,15 @@ def without_mlflows_settings(as_it_was):
 def command(tmp_path):
     """Return a function that runs `normbench ...` in an empty folder of its own."""
 
-    def run(*arguments, folder=tmp_path, **environment):
+    def run(*arguments, folder=tmp_path, patience=forks.PATIENCE, **environment):
         settings = {**os.environ, **environment}
         arguments = stores.of(folder).named(arguments)
         if any(word.startswith("hydra/launcher=") for word in arguments):
             # Its processes begin as this one's own would, and not in the midst of a fork.
             words = [sys.executable, "-m", "normbench", *arguments]
-            options = {"capture_output": True, "text": True, "timeout": forks.PATIENCE}
+            options = {"capture_output": True, "text": True, "timeout": patience}
             return subprocess.run(words, cwd=folder, env=settings, **options)
-        return forks.run(arguments, folder, settings)
+        return forks.run(arguments, folder, settings, patience=patience)
 
     return run
 

@@ -81,7 +81,7 @@ def picture(file):
 @pytest.mark.parametrize("study", STUDIES)
 def test_a_study_comes_to_the_numbers_of_its_source(command, tmp_path, study):
     skip_without_its_file(study)
-    done = command(f"experiment={study}", *place_of_data(study))
+    done = command(f"experiment={study}", *place_of_data(study), patience=1800)
     assert done.returncode == 0, done.stderr
     folder, _, name = study.partition("/")
     table = studies.checked(
