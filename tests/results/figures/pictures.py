@@ -131,7 +131,8 @@ def of_batches(shape: Any, **columns: Any) -> Any:
     table = pd.DataFrame({"scheme": ["a"] * 3 + ["b"] * 3, "batch": [1, 10, 100] * 2})
     table["stable"], table["passes"] = [0.1, 0.5, 0.9, 0.2, 1.0, 2.0], [3, 4, 30, 0, 9, 60]
     table["updates"] = table["passes"] * 100 / table["batch"]
-    table = table.assign(**{"records": 10, "knee": 11.0, "normalizer": table["scheme"], **columns})
+    table = table.assign(**{"records": 10, "knee": 11.0, "normalizer": table["scheme"]})
+    table = table.assign(**{"grid_end": table["stable"] == 0.9, **columns})
     return batch_sizes.draw(table, "title", shape=shape)
 
 

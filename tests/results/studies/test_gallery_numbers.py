@@ -91,11 +91,31 @@ def test_the_worst_of_a_formula_is_the_largest_that_is_finite():
     assert (found["worst_p_off"], found["worst_q_off"]) == (3, 2)
 
 
-def test_the_spread_of_the_least_cost_is_relative_to_the_least():
-    rows = [("features", 2.0), ("features", 2.0), ("transformed", 2.0), ("transformed", 3.0)]
-    columns = [names.setting("cost.l2_in"), names.MINIMUM.column]
-    made = Made([dict(zip(columns, row)) for row in rows], {})
-    assert research.penalty_and_scaling(made) == {"features": 0, "transformed": 0.5}
+def test_the_two_places_of_a_penalty_differ_in_least_costs_errors_and_coefficients():
+    """Two splits: the coefficients of the second differ by twice as much as those of the first."""
+    jobs, recorded = [], {}
+    for seed in "01":
+        for place, minimum, errors, moved in (
+            ("features", 2.0, 3, 0.0),
+            ("transformed", 2.0 + int(seed), 5, 0.5 * (1 + int(seed))),
+        ):
+            label = place + seed
+            job = {"run_id": label, "label": label, "normalizer": "standard"}
+            job |= {names.setting("cost.l2_in"): place, names.setting("dataset.split_seed"): seed}
+            job |= {names.MINIMUM.column: minimum}
+            jobs.append(job | {names.FINAL_TEST_MISCLASSIFICATIONS.column: errors})
+            # The bias, which does not count, and two coefficients whose length is 5.
+            last = [[100.0 * moved, 3.0 + 3.0 * moved, 4.0 + 4.0 * moved]]
+            recorded[label] = {"weights": np.array([np.zeros((1, 3)), last])}
+    assert research.penalty_and_scaling(Made(jobs, recorded)) == {
+        **{"features": 0, "transformed": 0},
+        **{"errors_features_standard": 6, "errors_transformed_standard": 10},
+        "coefficients_standard": pytest.approx(0.75),
+    }
+    jobs.append(jobs[-1] | {"normalizer": "pca_sphere", names.MINIMUM.column: 4.5})
+    jobs.append(jobs[2] | {"normalizer": "pca_sphere"})
+    found = research.penalty_and_scaling(Made(jobs, recorded))
+    assert (found["features"], found["transformed"]) == (0, pytest.approx(0.5))
 
 
 def test_preconditioned_costs_are_compared_with_those_on_normalized_points():
