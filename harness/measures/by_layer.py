@@ -61,9 +61,10 @@ def take(job: FinishedJob) -> Findings:
 def measure_layers(network: Network, weights: Array) -> dict[str, Array]:
     """Return the norms of gradients, the ranks and the norms of values of each layer `(L,)`."""
     values = [layer.astype(np.float64) for layer in network.layer_outputs(weights)]
-    norms = np.linalg.norm(_own_gradients(network, weights[None]), axis=1)
+    owners, gradient = find_owners(network), _gradient(network, weights)
+    norms = [np.linalg.norm(gradient[owners == layer]) for layer in range(len(values))]
     return {
-        names.LAYER_GRADIENT.key: norms,
+        names.LAYER_GRADIENT.key: np.array(norms),
         names.LAYER_RANK.key: np.array([participation_ratio(layer) for layer in values]),
         names.LAYER_NORM.key: np.array([np.sqrt(np.mean(layer**2)) for layer in values]),
         names.LAYER_COSINE.key: np.full(len(norms), np.nan),
@@ -83,42 +84,41 @@ def measure_cosines(network: Network, before: Array, after: Array) -> Array:
 
     before, after: weights `(D,)`.
     """
-    marks = mark_layers(network)
-    others_moved = np.where(marks, before, after)
-    first, second = _own_gradients(network, before[None]), _own_gradients(network, others_moved)
-    lengths = np.linalg.norm(first, axis=1) * np.linalg.norm(second, axis=1)
-    with np.errstate(invalid="ignore", divide="ignore"):
-        return np.where(lengths > 0, (first * second).sum(axis=1) / lengths, np.nan)
+    owners, gradient = find_owners(network), _gradient(network, before)
+    cosines = []
+    for layer in range(owners.max() + 1):
+        is_own = owners == layer
+        first = gradient[is_own]
+        second = _gradient(network, np.where(is_own, before, after))[is_own]
+        lengths = np.linalg.norm(first) * np.linalg.norm(second)
+        cosines.append(first @ second / lengths if lengths > 0 else np.nan)
+    return np.array(cosines)
 
 
-def mark_layers(network: Network) -> NDArray[np.bool_]:
-    """Return which weights are of each layer, `(L, D)`, running statistics excluded."""
+def find_owners(network: Network) -> NDArray[np.int64]:
+    """Return the layer of each weight `(D,)`; -1 for running statistics."""
     layout = network.layout
     owners = np.repeat(
         [group.layer for group in layout.groups], [group.size for group in layout.groups]
     )
     owners[layout.trained :] = -1
-    return np.asarray(owners == np.arange(owners.max() + 1)[:, None])
+    return owners
 
 
-def _own_gradients(network: Network, weights: Array) -> Array:
-    """Return the gradient of each layer, with 0 outside of it: `(L, D)`.
-
-    weights: `(D,)` for each layer, or one for all, as `(L, D)` or `(1, D)`.
-    """
+def _gradient(network: Network, weights: Array) -> Array:
+    """Return the gradient `(D,)` at weights `(D,)`."""
     with QUIET():
-        gradient = network.evaluate(weights).gradient
+        gradient = network.evaluate(weights[None]).gradient
     assert gradient is not None
-    return np.where(mark_layers(network), gradient.astype(np.float64), 0.0)
+    return np.asarray(gradient[0], dtype=np.float64)
 
 
 def _work(job: FinishedJob) -> Work:
     """Return the passes of a descent and of two gradients a layer at each measured iteration."""
     settings, network = job.descent.settings, network_of(job.descent.train)
-    layers = 0 if network is None else len(mark_layers(network))
+    layers = 0 if network is None else int(find_owners(network).max()) + 1
     measured = min(settings.records + 1, LAYERS_ITERATIONS)
-    size = 8.0 * layers**2 * int(np.prod(job.descent.train.shape))
-    return Work(settings.iterations + measured * (2 * layers + 4), size)
+    return Work(settings.iterations + measured * (layers + 4))
 
 
 MEASURE = Measure(
