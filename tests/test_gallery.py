@@ -22,6 +22,17 @@ STUDIES = [
     for folder in FOLDERS
     for file in sorted((CONF / "experiment" / folder).glob("*.yaml"))
 ]
+# Studies of half a minute and more, of batches and of networks: `make whole` runs them as they are,
+# `make test` cut down.
+LONG = {
+    *("exercises/two_moons_deep", "research/batch_statistics", "research/bn_any_step"),
+    *("research/critical_batch", "research/critical_batch_offset", "research/edge_of_stability"),
+    *("research/initial_scale", "research/inputs_or_inside", "research/inputs_or_inside_mnist"),
+    *("research/larger_steps", "research/noise_floor", "research/online_scaling"),
+    *("research/rank_and_gradients", "research/small_batches", "research/what_batches_buy"),
+    *("research/what_batches_buy_classes", "research/whitened_networks"),
+    "research/whitening_inside",
+}
 GUIDE = (CONF / "experiment" / "README.md").read_text()
 PICTURES = ROOT / "results" / "studies" / "gallery"
 MEASURED = yaml.safe_load((ROOT / "docs" / "measured.yaml").read_text())
@@ -78,7 +89,10 @@ def picture(file):
 
 @pytest.mark.slow
 @pytest.mark.usefixtures("with_store")
-@pytest.mark.parametrize("study", STUDIES)
+@pytest.mark.parametrize(
+    "study",
+    [pytest.param(study, marks=[pytest.mark.whole] * (study in LONG)) for study in STUDIES],
+)
 def test_a_study_comes_to_the_numbers_of_its_source(command, tmp_path, study):
     skip_without_its_file(study)
     done = command(f"experiment={study}", *place_of_data(study), patience=1800)
