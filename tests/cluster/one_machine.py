@@ -7,8 +7,8 @@ import signal
 import socket
 import subprocess
 import time
-from collections.abc import Callable
-from contextlib import suppress
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from tempfile import mkdtemp
 
@@ -46,9 +46,16 @@ ReturnToService=2
 SlurmdParameters=config_overrides
 SlurmdTimeout=6
 JobRequeue=0
+TaskProlog={folder}/prolog
 NodeName=node1 NodeHostname={host} NodeAddr=127.0.0.1 Port={ports[1]} CPUs={cores} RealMemory=8000
 NodeName=node2 NodeHostname={host} NodeAddr=127.0.0.1 Port={ports[2]} CPUs={cores} RealMemory=8000
 PartitionName=short Nodes=node1,node2 Default=YES MaxTime=60 State=UP
+"""
+# Runs before each task: one from the number in `held` on waits, at work for Slurm, for its end.
+PROLOG = """#!/bin/sh
+while [ "${{SLURM_ARRAY_TASK_ID:-0}}" -ge "$(cat {folder}/held 2>/dev/null || echo 9999)" ]; do
+    sleep 0.1
+done
 """
 
 
@@ -110,6 +117,8 @@ class Cluster:
             host=host, folder=self.folder, ports=[free_port() for _ in range(3)], cores=CORES
         )
         (self.folder / "slurm.conf").write_text(told)
+        (self.folder / "prolog").write_text(PROLOG.format(folder=self.folder))
+        (self.folder / "prolog").chmod(0o700)
         (self.folder / "state").mkdir()
         key = self.folder / "munge.key"
         key.write_bytes(os.urandom(128))
@@ -149,6 +158,16 @@ class Cluster:
         except TimeoutError as error:
             logs = [file.read_text()[-1500:] for file in sorted(self.folder.glob("*.log"))]
             raise TimeoutError("\n".join([str(error), *logs])) from error
+
+    @contextmanager
+    def holding(self, first: int) -> Iterator[None]:
+        """Hold the tasks of an array from its task number `first` on, before they do anything."""
+        held = self.folder / "held"
+        held.write_text(str(first))
+        try:
+            yield
+        finally:
+            held.unlink()
 
     def end(self, name: str) -> None:
         """Kill a daemon and all that it has started, as when its machine loses power."""
