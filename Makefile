@@ -83,8 +83,8 @@ leaderboard: $(READY) ## every scheme on every bundled data set, and who is fast
 measured: $(READY) ## after make textbook and make gallery: what they measured, for the documentation
 	@$(PYTHON) docs/measured.py sqlite:///mlflow.db
 
-test: $(TESTS) ## the tests
-	$(PYTEST) -m "not slow"
+test: $(TESTS) ## the quick tests: three minutes
+	$(PYTEST) -m "not slow and not commands"
 
 # With as many threads as the libraries take by themselves.
 test-lowest: $(LOWEST)/.ready ## the tests of libraries, at the lowest versions that pyproject.toml allows
@@ -97,8 +97,8 @@ $(LOWEST)/.ready: pyproject.toml
 	@$(LOWEST)/bin/python $(PIP) -c $(LOWEST)/constraints.txt -e '.[test]'
 	@touch $@
 
-slow: $(TESTS) ## the tests that take minutes: studies, faults, a browser
-	$(PYTEST) -m "slow and not whole"
+slow: $(TESTS) ## the tests that take minutes: whole commands, studies, faults, a browser
+	$(PYTEST) -m "(slow or commands) and not whole"
 
 test-server: $(TESTS) ## the tests of what is recorded, against MLflow's server with PostgreSQL
 	$(PYTEST) --store server $(OF_RECORDS)

@@ -18,6 +18,8 @@ from normbench.settings import OF_OPTIONS, TABLE
 from tests import forks
 from tests.conftest import ROOT
 
+pytestmark = pytest.mark.commands
+
 
 def of_role(client, experiment, role):
     found = client.get_experiment_by_name(experiment)

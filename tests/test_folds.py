@@ -6,6 +6,8 @@ from normbench import names
 from normbench.results.compare import heldout
 from normbench.results.store import runs
 
+pytestmark = pytest.mark.commands
+
 WINE = ("dataset=wine", "cost=multiclass_softmax", "step_sizes=[0.1,1]", "iterations=9")
 
 

@@ -22,16 +22,21 @@ STUDIES = [
     for folder in FOLDERS
     for file in sorted((CONF / "experiment" / folder).glob("*.yaml"))
 ]
-# Studies of half a minute and more, of batches and of networks: `make whole` runs them as they are,
-# `make test` cut down.
+# Studies of ten seconds and more: `make whole` runs them as they are, `make test` cut down.
 LONG = {
-    *("exercises/two_moons_deep", "research/batch_statistics", "research/bn_any_step"),
-    *("research/critical_batch", "research/critical_batch_offset", "research/edge_of_stability"),
-    *("research/initial_scale", "research/inputs_or_inside", "research/inputs_or_inside_mnist"),
-    *("research/larger_steps", "research/noise_floor", "research/online_scaling"),
-    *("research/rank_and_gradients", "research/small_batches", "research/what_batches_buy"),
-    *("research/what_batches_buy_classes", "research/whitened_networks"),
-    "research/whitening_inside",
+    *("exercises/standard_against_sphering", "exercises/two_moons_deep"),
+    *("research/batch_statistics", "research/bn_any_step", "research/critical_batch"),
+    *("research/critical_batch_offset", "research/does_the_choice_matter", "research/dummies"),
+    *("research/edge_of_stability", "research/initial_scale", "research/inputs_or_inside"),
+    *("research/inputs_or_inside_mnist", "research/large_steps", "research/large_steps_ridge"),
+    *("research/larger_steps", "research/lbfgs_and_scaling", "research/noise_floor"),
+    *("research/online_scaling", "research/outliers", "research/per_image_or_per_pixel"),
+    *("research/per_image_or_per_pixel_mnist", "research/rank_and_gradients"),
+    *("research/ridge_dial", "research/rotations", "research/scale_invariance"),
+    *("research/small_batches", "research/solver_buys", "research/statistics_before_the_split"),
+    *("research/target_scaling", "research/what_batches_buy", "research/what_batches_buy_classes"),
+    *("research/whitened_networks", "research/whitening_and_generalization"),
+    *("research/whitening_in_seconds", "research/whitening_inside"),
 }
 GUIDE = (CONF / "experiment" / "README.md").read_text()
 PICTURES = ROOT / "results" / "studies" / "gallery"

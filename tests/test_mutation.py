@@ -74,6 +74,7 @@ def test_lines_of_functions_are_noted_and_not_those_that_run_at_import(tmp_path)
     assert {name: sorted(lines) for name, lines in found.ran.items()} == {"made.py": [8]}
 
 
+@pytest.mark.commands
 def test_every_room_has_mutants():
     assert all(len(cases(room)) >= 20 for room in ROOMS)
 

@@ -20,7 +20,8 @@ TABLE = "id,city,age,label\n" + "".join(
     f"p{n},{'Rome' if n % 3 else 'Oslo'},{'' if n == 4 else 20 + n * n % 17},{n % 2}\n"
     for n in range(24)
 )
-QUICK = ("iterations=5", "theory=none", "step_sizes=[0.1,1]")  # of a comparison that says them not
+# Of a comparison that says them not.
+QUICK = ("iterations=5", "theory=none", "step_sizes=[0.1,1]", "figures=[histories]")
 ON_A_CLUSTER = [words for words in COMMANDS if "hydra/launcher=slurm" in words]
 
 

@@ -21,6 +21,8 @@ from normbench.results.store.runs import Sweep, last_sweep_ids, load
 from normbench.settings import decades
 from tests import forks
 
+pytestmark = pytest.mark.commands
+
 
 def run(folder, *arguments):
     return forks.run(arguments, folder)

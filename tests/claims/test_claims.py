@@ -72,6 +72,7 @@ def sweep(data, schemes, costs, iterations, refine="auto"):
     return said, claims, false
 
 
+@pytest.mark.commands
 def test_what_is_said_of_iris_and_breast_cancer_is_true():
     schemes = ("identity", "standard", "maxabs", "pca", "pca_sphere", "unit_norm")
     said, claims, false = sweep({"iris": {}}, schemes, COSTS, 60)

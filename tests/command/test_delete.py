@@ -19,6 +19,8 @@ from normbench.results.store.errors import ResultsError
 from normbench.results.store.runs import load, sweeps
 from tests import forks, stores
 
+pytestmark = pytest.mark.commands
+
 NAME = "two-softmax"
 
 

@@ -9,6 +9,7 @@ import pytest
 from normbench.command.sweep import printing as output
 
 
+@pytest.mark.commands
 @pytest.mark.parametrize("word", ["table --histories --all-steps", "profile", "figure histories"])
 def test_every_word_ends_quietly_as_other_commands_do(three, tmp_path, word):
     reader, writer = os.pipe()

@@ -167,7 +167,7 @@ def a_bad_command(words):
     check(words)
 
 
-test_bad_words = bounded(FEW_WORDS, SAID)(a_bad_command)
+test_bad_words = pytest.mark.commands(bounded(FEW_WORDS, SAID)(a_bad_command))
 test_many_bad_words = pytest.mark.slow(pytest.mark.whole(bounded(MANY // 2, SAID)(a_bad_command)))
 
 
@@ -329,5 +329,5 @@ def a_bad_file(drawn):
     check([*words, *AFTER_THE_DATA], files)
 
 
-test_bad_files = bounded(FEW_FILES, FILES)(a_bad_file)
+test_bad_files = pytest.mark.commands(bounded(FEW_FILES, FILES)(a_bad_file))
 test_many_bad_files = pytest.mark.slow(pytest.mark.whole(bounded(MANY // 2, FILES)(a_bad_file)))

@@ -20,7 +20,7 @@ from normbench.results.store.errors import RefusedError
 from normbench.results.store.job_records import JobRecord, RunRecord
 from tests.conftest import ROOT
 
-pytestmark = pytest.mark.sqlite("of the file itself")
+pytestmark = [pytest.mark.sqlite("of the file itself"), pytest.mark.commands]
 NAN, INF = float("nan"), float("inf")
 TABLES = {  # without the ids of runs and the times
     "runs": "name, source_type, source_name, entry_point_name, user_id, status, source_version, "

@@ -17,6 +17,8 @@ from normbench.results.store.runs import load, sweeps
 from tests import stores
 from tests.results.stores import everything
 
+pytestmark = pytest.mark.commands
+
 
 @pytest.fixture
 def home(two, collected_in_a_fork):

@@ -20,6 +20,8 @@ from normbench.recording.store.writer import Writer
 from normbench.results.store.runs import last_sweep_ids, load, sweeps
 from normbench.verdicts.convergence import Rules
 
+pytestmark = pytest.mark.commands
+
 NAME = "two-softmax"
 WORDS = ("rules.tail=0.5", "rules.variation=0.3")
 NEW = Rules(tail=0.5, variation=0.3)

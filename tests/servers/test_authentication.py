@@ -52,9 +52,9 @@ def told_nowhere(folder, secret, *commands):
 def test_who_has_an_account_records_and_reads(command, tmp_path, guarded, way):
     who = way(tmp_path, SECRET)
     words = ("tracking=server", f"tracking.uri={guarded.uri}", f"cost.l2={WAYS.index(way)}")
-    done = command(*QUICK, *words, "record=[path]", **who)
+    done = command(*QUICK, *words, "record=[path]", "figures=[histories]", **who)
     assert done.returncode == 0, done.stderr
-    again = command(*QUICK, *words, "record=[path]", **who)
+    again = command(*QUICK, *words, "record=[path]", "figures=[histories]", **who)
     assert "reused 1 of 1" in again.stdout
     shown = command("results", "table", "--store", guarded.uri, **who)
     assert shown.returncode == 0, shown.stderr

@@ -294,6 +294,7 @@ def has_histories(name, word):
     return name != "its steps deleted" or "--all-steps" not in word
 
 
+@pytest.mark.commands
 @pytest.mark.parametrize("name", STATES)
 def test_every_word_on_every_state(store, name, capsys):
     make, _, done, words = STATES[name]
@@ -357,6 +358,7 @@ def test_words_that_say_the_same_as_another_one(store, name, word, capsys):
         assert "standard" in out
 
 
+@pytest.mark.commands
 def test_a_comparison_that_lacks_a_step_is_judged_again(store, capsys):
     without(names.STEP, 1)(store)
     for run_id in runs.load(store.uri, "new").of_role(names.SCHEME)["run_id"]:
