@@ -183,27 +183,24 @@ class Minibatch:
         if isinstance(x, np.ndarray) and self.batches.stretch == 1 and not self.statistics:
             indices = self.batches.points_of(update)
             return _reader(x, indices, memory), self.inner.targets[indices]
-        if "stretch" not in memory or not _holds(memory["stretch"], update):
-            self._read(update, memory)
+        first, end = memory["stretch"].tolist() if "stretch" in memory else (0, 0)
+        if not first <= update < end:
+            first = self._read(update, memory)
         size = self.batches.size
-        begin = (update - int(memory["stretch"][0])) * size
+        begin = (update - first) * size
         span = slice(begin, begin + size)
         points, targets = memory["stretch/points"][span], memory["stretch/targets"][span]
         z = self.statistics.of_batch(update) if self.statistics else None
         return (points if z is None else z).__getitem__, targets
 
-    def _read(self, update: int, memory: Workspace) -> None:
-        """Copy the stretch of an update to the workspace."""
+    def _read(self, update: int, memory: Workspace) -> int:
+        """Copy the stretch of an update to the workspace; return the stretch's first update."""
         x, stretch = self.inner.points, self.batches.stretch_of(update)
-        last = stretch.first + -(-len(stretch.points) // self.batches.size)
-        memory["stretch"] = np.array([stretch.first, last])
+        end = stretch.first + -(-len(stretch.points) // self.batches.size)
+        memory["stretch"] = np.array([stretch.first, end])
         memory["stretch/points"] = _take(x, stretch.points, memory)
         memory["stretch/targets"] = self.inner.targets[stretch.points]
-
-
-def _holds(updates: Array, update: int) -> bool:
-    """Return whether a stretch from one update to before another has an update."""
-    return bool(updates[0] <= update < updates[1])
+        return stretch.first
 
 
 def reads_blocks(x: Rows) -> bool:
