@@ -16,6 +16,7 @@ Sums = tuple[
     NDArray[np.float64], NDArray[np.int64] | None
 ]  # of a cost, and of misclassified points
 Fused = Callable[[NDArray[Any], NDArray[Any]], Sums]
+Differentiate = Callable[[NDArray[Any], NDArray[Any]], None]
 COST_TASKS = ("binary", "multiclass", "regression")
 
 
@@ -61,7 +62,10 @@ def traits(cost: Any) -> Traits:
 
 
 def declare(
-    *tasks: str, fused: Fused | None = None, **declared: Any
+    *tasks: str,
+    fused: Fused | None = None,
+    differentiate: Differentiate | None = None,
+    **declared: Any,
 ) -> Callable[[Formula], Formula]:
     """Declare what holds of a cost, and its derivative if it has one of its own.
 
@@ -76,6 +80,8 @@ def declare(
             a block swapped. From the same pass come the cost's sums over the points, added up in
             float64 whatever the scores' type, and the counts of `count_misclassified`, None without
             classes.
+        differentiate: The same derivative in place without the sums, for steps that need no more;
+            with `fused`, where it takes much less time.
         **declared: Other traits, by name.
 
     Returns:
@@ -83,18 +89,20 @@ def declare(
     """
 
     def attach_traits(formula: Formula) -> Formula:
-        cost: Any = formula if fused is None else _attach_derivative(formula, fused)
+        cost: Any = formula
+        if fused is not None:
+            cost = _attach_derivative(formula, fused, differentiate)
         cost.traits = Traits(tasks, **declared)
         return cost
 
     return attach_traits
 
 
-def _attach_derivative(formula: Formula, fused: Fused) -> Any:
+def _attach_derivative(formula: Formula, fused: Fused, differentiate: Differentiate | None) -> Any:
     """Return the formula as an autograd primitive whose derivative is the fused one."""
     cost = primitive(formula)
     cost.formula = formula
-    cost.fused = fused
+    cost.fused, cost.differentiate = fused, differentiate or fused
 
     def pull_back(values: Any, scores: Any, targets: Any) -> Callable[[Any], Any]:
         if isbox(scores):  # for a second derivative autograd must see the formula

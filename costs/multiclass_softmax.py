@@ -23,6 +23,14 @@ def _fused(scores: Any, targets: Any) -> Sums:
     return values, target_scores.counts
 
 
+def _differentiate(scores: Any, targets: Any) -> None:
+    """Turn scores into `softmax(s) - e_y` in place. See `declare`."""
+    scores -= scores.max(axis=1)[:, None]
+    exp_in_place(scores)
+    scores *= (1 / (np.ones(scores.shape[1], scores.dtype) @ scores))[:, None]
+    scores -= np.arange(scores.shape[1])[:, None] == targets
+
+
 @declare(
     "binary",
     "multiclass",
@@ -31,6 +39,7 @@ def _fused(scores: Any, targets: Any) -> Sums:
     shift_invariant=True,
     separable=True,
     fused=_fused,
+    differentiate=_differentiate,
 )
 def multiclass_softmax(scores: Any, targets: Any) -> Any:
     """Return the sum over points of `logsumexp(s) - s_y`, in nats.

@@ -1,5 +1,6 @@
 """The Problem whose steps see a batch of the points, and whose record is of all points."""
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any, Self
 
@@ -7,7 +8,7 @@ import numpy as np
 from autograd.core import make_vjp
 
 from normbench.datasets.on_disk.points import Rows, rows_per_block
-from normbench.engine.batches import Batches
+from normbench.engine.batches import Batches, Indices
 from normbench.engine.hessian import Effort, Hessian, weighted
 from normbench.engine.problem import (
     QUIET,
@@ -22,6 +23,7 @@ from normbench.engine.scheme.under import Under
 from normbench.engine.statistics import Statistics
 
 STRETCH_BYTES = 1 << 20  # of points that are copied together: they stay in a processor's cache
+Read = Callable[[slice], Array]  # the points of a span of a batch (p, N)
 
 
 @dataclass(frozen=True)
@@ -48,8 +50,8 @@ class Minibatch:
             batches: Of these points; their stretch is chosen here.
 
         Returns:
-            The Problem. Points in memory are copied about a megabyte at a time, points of a file
-            block by block.
+            The Problem. Points in memory are copied about a megabyte at a time, larger batches
+            alone, points of a file block by block.
         """
         x = inner.points
         count = rows_per_block(x) if reads_blocks(x) else STRETCH_BYTES // (x.itemsize * x.shape[1])
@@ -132,33 +134,40 @@ class Minibatch:
             `(R, C, N + 1)`, with the penalty's `2 l2 w`; of m' points in a batch of m, m'/m of
             that.
         """
-        extended, targets = self._batch(k, {} if workspace is None else workspace)
-        gradient = self.sum_gradients(weights, extended, targets)
-        with QUIET():
-            gradient /= self.batches.size
-            l2 = self.inner.l2
-            if isinstance(l2, np.ndarray) or l2 > 0:
-                share = len(targets) / self.batches.size
+        read, targets = self._batch(k, {} if workspace is None else workspace)
+        gradient = self.sum_gradients(weights, read, targets)
+        l2 = self.inner.l2
+        if isinstance(l2, np.ndarray) or l2 > 0:
+            share = len(targets) / self.batches.size
+            with QUIET():
                 gradient[:, :, 1:] += 2 * share * weighted(l2, weights[:, :, 1:])
         return gradient
 
-    def sum_gradients(self, weights: Array, extended: Array, targets: Array) -> Array:
-        """Return the sum of the gradients of some points, without the penalty's.
+    def sum_gradients(
+        self, weights: Array, read: Read, targets: Array, span: slice = slice(None)
+    ) -> Array:
+        """Return the sum of some points' gradients over a batch's size, without the penalty's.
 
         Args:
             weights: `(R, C, N + 1)`, bias first.
-            extended: Points `[1 x]` (m, N + 1).
-            targets: (m,).
+            read: Of the points of the batch.
+            targets: Of the batch (m,).
+            span: Of the batch's points that are summed.
 
         Returns:
-            `(R, C, N + 1)`, a sum and not a mean.
+            `(R, C, N + 1)`.
         """
-        rows = weights.reshape(-1, weights.shape[-1])
+        rows, points = weights.reshape(-1, weights.shape[-1]), read(span)
+        gradient = np.empty(rows.shape, rows.dtype)
         with QUIET():
-            scores = (rows @ extended.T).reshape(*weights.shape[:2], -1)
-            derivative = _differentiate(self.inner.cost, scores, targets)
-            gradient = derivative.reshape(len(rows), -1) @ extended
-        return np.asarray(gradient.reshape(weights.shape))
+            scores = rows[:, 1:] @ points.T
+            scores += rows[:, :1]
+            by_run = scores.reshape(*weights.shape[:2], -1)
+            derivative = _differentiate(self.inner.cost, by_run, targets[span])
+            np.divide(derivative, self.batches.size, out=by_run)  # fewer numbers than the gradient
+            np.add.reduce(scores, axis=1, out=gradient[:, 0])
+            np.matmul(scores, points, out=gradient[:, 1:])
+        return gradient.reshape(weights.shape)
 
     def hessian(self, weights: Array) -> Hessian:
         """See `Problem.hessian`."""
@@ -168,34 +177,30 @@ class Minibatch:
         """See `Problem.scores`."""
         return self.inner.scores(weights, x)
 
-    def _batch(self, update: int, memory: Workspace) -> tuple[Array, Array]:
-        """Return `[1 x]` (m, N + 1) and the targets (m,) of the points of an update."""
-        if "stretch" not in memory or not _holds(memory["stretch"], update):
-            self._read(update, memory)
+    def _batch(self, update: int, memory: Workspace) -> tuple[Read, Array]:
+        """Return what reads the points of an update, and their targets (m,)."""
+        x = self.inner.points
+        if isinstance(x, np.ndarray) and self.batches.stretch == 1 and not self.statistics:
+            indices = self.batches.points_of(update)
+            return _reader(x, indices, memory), self.inner.targets[indices]
+        first, end = memory["stretch"].tolist() if "stretch" in memory else (0, 0)
+        if not first <= update < end:
+            first = self._read(update, memory)
         size = self.batches.size
-        begin = (update - int(memory["stretch"][0])) * size
+        begin = (update - first) * size
         span = slice(begin, begin + size)
-        extended, targets = memory["stretch/points"][span], memory["stretch/targets"][span]
+        points, targets = memory["stretch/points"][span], memory["stretch/targets"][span]
         z = self.statistics.of_batch(update) if self.statistics else None
-        if z is not None:
-            extended[:, 1:] = z
-        return extended, targets
+        return (points if z is None else z).__getitem__, targets
 
-    def _read(self, update: int, memory: Workspace) -> None:
-        """Copy the stretch of an update to the workspace."""
+    def _read(self, update: int, memory: Workspace) -> int:
+        """Copy the stretch of an update to the workspace; return the stretch's first update."""
         x, stretch = self.inner.points, self.batches.stretch_of(update)
-        last = stretch.first + -(-len(stretch.points) // self.batches.size)
-        extended = _reuse(memory, "stretch/extended", len(stretch.points), x.shape[1] + 1, x.dtype)
-        extended[:, 0] = 1
-        extended[:, 1:] = _take(x, stretch.points, memory)
-        memory["stretch"] = np.array([stretch.first, last])
-        memory["stretch/points"] = extended
+        end = stretch.first + -(-len(stretch.points) // self.batches.size)
+        memory["stretch"] = np.array([stretch.first, end])
+        memory["stretch/points"] = _take(x, stretch.points, memory)
         memory["stretch/targets"] = self.inner.targets[stretch.points]
-
-
-def _holds(updates: Array, update: int) -> bool:
-    """Return whether a stretch from one update to before another has an update."""
-    return bool(updates[0] <= update < updates[1])
+        return stretch.first
 
 
 def reads_blocks(x: Rows) -> bool:
@@ -203,30 +208,31 @@ def reads_blocks(x: Rows) -> bool:
     return not isinstance(x.x if isinstance(x, Under) else x, np.ndarray)
 
 
-def _reuse(memory: Workspace, name: str, rows: int, columns: int, dtype: Any) -> Array:
-    """Return an array of a workspace, whose pages are not asked of the system at each batch."""
-    array = memory.get(name)
-    if array is None or len(array) < rows:
-        memory[name] = array = np.empty((rows, columns), dtype)
-    return array[:rows]
+def _reader(x: Array, points: Indices, memory: Workspace) -> Read:
+    """Return what copies spans of some points to a workspace; threads may copy different spans."""
+    rows = memory.get("stretch/rows")  # whose pages are not asked of the system at each batch
+    if rows is None or len(rows) < len(points):
+        memory["stretch/rows"] = rows = np.empty((len(points), x.shape[1]), x.dtype)
+    rows = rows[: len(points)]
+    # With mode="clip" numpy makes no copy of its own.
+    return lambda span: np.take(x, points[span], axis=0, out=rows[span], mode="clip")
 
 
-def _take(x: Rows, points: Any, memory: Workspace) -> Array:
+def _take(x: Any, points: Indices, memory: Workspace) -> Array:
     """Return points of x by their indices; those of a block of a file by one read."""
     if isinstance(x, np.ndarray):
-        taken = _reuse(memory, "stretch/taken", len(points), x.shape[1], x.dtype)
-        return np.take(x, points, axis=0, out=taken, mode="clip")  # without a copy of its own
+        return _reader(x, points, memory)(slice(None))
     if isinstance(x, Under) and isinstance(x.x, np.ndarray):
-        return x.transform(x.x[points])
+        return np.asarray(x.transform(x.x[points]))
     first, last = int(points.min()), int(points.max()) + 1
     return np.asarray(x.read(first, last)[points - first])
 
 
 def _differentiate(cost: Cost, scores: Array, targets: Array) -> Array:
     """Return the derivatives of a cost by its scores `(R, C, p)`, which may be overwritten."""
-    fused = getattr(cost, "fused", None)
-    if fused is not None:
-        fused(scores, targets)
+    in_place = getattr(cost, "differentiate", None)
+    if in_place is not None:
+        in_place(scores, targets)
         return scores
     pull_back, _ = make_vjp(lambda s: cost(s, targets), scores)
     return np.asarray(pull_back(np.ones(len(scores), dtype=scores.dtype)))

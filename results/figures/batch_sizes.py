@@ -40,7 +40,9 @@ def draw(table: pd.DataFrame, title: str, *, shape: Shape = SCREEN) -> Figure:
     looks = style.looks_by_scheme(table)
     with style.figure_style(shape):
         columns = 1 if shape.width < 8 else len(drawn_panels)
-        figure, axes = style.panels(len(drawn_panels), shape, title, 0.8, columns)
+        height = 0.62 * max(shape.width / 2, 3.3)
+        ratio = min(0.8, height / (shape.width / columns))
+        figure, axes = style.panels(len(drawn_panels), shape, title, ratio, columns)
         for axis, (name, text) in zip(axes, drawn_panels.items()):
             for scheme, look in looks.items():
                 _draw_scheme(axis, table[table["scheme"] == scheme], name, look)

@@ -232,15 +232,14 @@ def _set_iteration_ticks(axis: Any, last_iteration: float) -> None:
 
 
 def _lead_to_labels(axis: Any, last_iteration: float) -> None:
-    """Connect a curve with fewer iterations than the others to its label by a dotted line."""
+    """Mark the end of a curve that ends before the others; a hairline leads to its label."""
     for line in list(axis.lines):
         x, y = (np.asarray(data, dtype=float) for data in line.get_data())
         is_curve = line.get_label()[0] != "_" and line.get_gid() != DIVERGED_GID
         if is_curve and len(x) and x[-1] < last_iteration:
-            color = line.get_color()
-            axis.plot(
-                [x[-1], last_iteration], [y[-1]] * 2, color=color, ls=":", lw=0.8, label="_lead"
-            )
+            ends, heights = [x[-1], last_iteration], [y[-1]] * 2
+            leader = {"color": line.get_color(), "lw": 0.5, "alpha": 0.5}
+            axis.plot(ends, heights, **leader, marker="o", ms=4, markevery=[0], label="_lead")
 
 
 def _draw_curve(axis: Any, rows: pd.DataFrame, panel: Panel, look: Look) -> None:

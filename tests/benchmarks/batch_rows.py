@@ -30,7 +30,10 @@ def batch_rows(turns: int, only: str) -> Iterator[dict[str, Any]]:
         ("a pass of batch 200, MNIST t10k", mnist, 200, 10, {"jax": 1.5, "pytorch": 1.0}),
         ("a pass of batch 10, breast cancer", breast_cancer, 10, 1, {}),
     ):
-        if only not in name:
+        others = ("numpy", *FRAMEWORKS) if classes > 1 else ("numpy",)
+        rows = {side: f"{name}, over {side}" for side in others}
+        rows = {side: row for side, row in rows.items() if only in row}
+        if not rows:
             continue
         x, y = points("t10k", "float64") if points is mnist else points()
         order = np.random.default_rng([0, 0]).permutation(len(x))
@@ -39,14 +42,10 @@ def batch_rows(turns: int, only: str) -> Iterator[dict[str, Any]]:
             "ours": of_ours(x, y, size, start),
             "numpy": by_numpy(x, y, size, start, order),
         }
-        frameworks = {
-            "pytorch": ("torch", by_pytorch),
-            "pytorch, run by run": ("torch", by_pytorch_runs),
-            "jax": ("jax", by_jax),
-        }
-        for side, (module, make) in frameworks.items() if classes > 1 else ():
+        for side in [side for side in rows if side in FRAMEWORKS]:
+            module, make = FRAMEWORKS[side]
             if importlib.util.find_spec(module) is None:
-                yield {"name": f"{name}, over {side}", "ratio": None, "note": "not installed"}
+                yield {"name": rows.pop(side), "ratio": None, "note": "not installed"}
             else:
                 sides[side] = make(x, y, size, start, order)
         count = threads.available_threads()
@@ -56,11 +55,8 @@ def batch_rows(turns: int, only: str) -> Iterator[dict[str, Any]]:
                 if np.abs(found - weights["numpy"]).max() > 1e-9 * np.abs(found).max():
                     raise SystemExit(f"{name}: {side} and numpy differ")
             found_seconds = in_turns(sides, turns)
-        for side in sides:
-            if side == "ours":
-                continue
-            row = {"name": f"{name}, over {side}"}
-            row |= {"ratio": ratio(found_seconds["ours"], found_seconds[side])}
+        for side, row_name in rows.items():
+            row = {"name": row_name, "ratio": ratio(found_seconds["ours"], found_seconds[side])}
             if side in targets:
                 met = bool(row["ratio"] <= targets[side])
                 row |= {"sense": "at most", "target": targets[side], "met": met}
@@ -212,3 +208,10 @@ def by_jax(x: Any, y: Any, size: int, start: Any, order: Any) -> Side:
 
     passed = jax.jit(jax.vmap(descend))
     return lambda: np.asarray(passed(first, jnp.asarray(STEPS)))
+
+
+FRAMEWORKS: dict[str, tuple[str, Callable[..., Side]]] = {
+    "pytorch": ("torch", by_pytorch),
+    "pytorch, run by run": ("torch", by_pytorch_runs),
+    "jax": ("jax", by_jax),
+}

@@ -385,7 +385,9 @@ def test_runs_together_have_the_numbers_of_each_alone():
     np.testing.assert_allclose(history(run(alone), 0), history(both), rtol=1e-12)
 
 
-def test_threads_share_a_batch(monkeypatch):
+@pytest.mark.parametrize("together", [1, 1 << 20])  # bytes: a batch alone, or several
+def test_threads_share_a_batch(monkeypatch, together):
+    monkeypatch.setattr("normbench.engine.minibatch.STRETCH_BYTES", together)
     monkeypatch.setattr(minibatch, "LIBRARY_WORK", 0)
     monkeypatch.setattr(minibatch.threads, "available_threads", lambda: 3)
     x, y = points()
