@@ -423,10 +423,10 @@ class NetworkHessian(Hessian):
             pull_back, _ = make_vjp(slopes, self.problem.layout.split(self.weights[None]))
         return pull_back
 
-    def lanczos(self, smallest: bool = False) -> float:
-        """Return an extreme eigenvalue, see `Hessian.lanczos`; NaN where a product overflows."""
+    def lanczos(self) -> float:
+        """Return the largest eigenvalue, see `Hessian.lanczos`; NaN where a product overflows."""
         is_finite = np.isfinite(self.times(np.ones_like(self.weights))).all()
-        return super().lanczos(smallest) if is_finite else float("nan")
+        return super().lanczos() if is_finite else float("nan")
 
     def matrix(self) -> Array:
         """Return the Hessian as a matrix `(D, D)`."""

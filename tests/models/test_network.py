@@ -142,6 +142,7 @@ def test_the_largest_curvature_is_unknown_where_products_overflow(rng, monkeypat
     assert largest_curvature(made, weights)[0] > 0
     monkeypatch.setattr(problems.NetworkHessian, "times", lambda self, v: np.full_like(v, np.inf))
     assert largest_curvature(made, weights) == (None, "the curvature is not finite")
+    assert np.isnan(made.hessian(weights).extremes()).all()
 
 
 def test_the_hessian_is_a_symmetric_matrix_with_lanczos_largest_eigenvalue(rng):
