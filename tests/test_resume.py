@@ -281,17 +281,34 @@ def test_what_no_start_stands_for_is_recorded_and_reused(command, tmp_path):
     assert "reused" not in other
 
 
-def test_a_kill_in_the_middle_of_a_pass_of_batches_loses_no_number(tmp_path):
-    words = ("normalizer=standard", "optimizer=momentum", "batch=7", "iterations=6")
+RUNNING_WORDS = ("model.normalize=batch", "model.statistics=running", "dataset.test_fraction=0.3")
+PASSES = {
+    "linear": ("amid a pass", ("batch=7",), ("100", "200")),
+    # The running statistics of each run move with every batch.
+    "network": (
+        "amid a pass of a network",
+        ("batch=7", "model=mlp", "model.hidden=[5,4]", "model.affine_step=0.1", *RUNNING_WORDS),
+        ("100", "200"),
+    ),
+    "whitened network": (
+        "amid a pass of a network",
+        ("batch=14", "model=mlp", "model.hidden=[4]", "model.normalize=zca", *RUNNING_WORDS[1:]),
+        ("100",),
+    ),
+}
+
+
+@pytest.mark.parametrize("kind", PASSES)
+def test_a_kill_in_the_middle_of_a_pass_of_batches_loses_no_number(tmp_path, kind):
+    moment, own, calls = PASSES[kind]
+    words = ("normalizer=standard", "optimizer=momentum", "iterations=6", *own)
     words += ("step_sizes=[0.01,1,1e200]", "records_per_pass=3", "figures=[]")
     struck, whole = tmp_path / "struck", tmp_path / "whole"
     for folder in (struck, whole):
         folder.mkdir()
-    # A pass has 82 updates: the first kill is in the second of them, the other one later.
-    for call in ("100", "200"):
-        killed = bench.struck(
-            struck, "amid a pass", "SIGKILL", *words, "checkpoint=0.001", CALL=call
-        )
+    # A pass has 28 to 82 updates: the first kill is in the second or a later one.
+    for call in calls:
+        killed = bench.struck(struck, moment, "SIGKILL", *words, "checkpoint=0.001", CALL=call)
         assert killed.code == -9, killed.err
         assert not bench.recorded(struck)
     again = bench.run(struck, *words)

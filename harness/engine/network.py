@@ -2,13 +2,13 @@
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, fields
-from functools import cached_property, partial
+from functools import cached_property
 from typing import Any, NamedTuple, Protocol, Self
 
 import numpy as np
 from autograd import grad
-from autograd.core import VJPNode, backward_pass, make_vjp
-from autograd.tracer import getval, new_box
+from autograd.core import VJPNode, add_outgrads, make_vjp
+from autograd.tracer import getval, new_box, toposort
 
 from normbench.costs import count_misclassified
 from normbench.engine.hessian import Effort, Hessian
@@ -262,7 +262,7 @@ class Network(FullBatch):
 
         if not with_gradient:
             return compute_scores(arrays), None
-        pull_back, scores = _trace(compute_scores, tuple(arrays))
+        pull_back, scores = _trace(compute_scores, arrays)
         return scores, pull_back
 
     def _with_running(
@@ -364,13 +364,33 @@ class Network(FullBatch):
         return [points[first : first + size] for first in range(0, len(points), size)]
 
 
-def _trace(function: Callable[[Any], Any], arrays: tuple[Array, ...]) -> tuple[Any, Array]:
+def _trace(
+    function: Callable[[Any], Any], arrays: Sequence[Array]
+) -> tuple[Callable[[Array], list[Array]], Array]:
     """Return the derivatives of a function of arrays, as `make_vjp` does, and its value.
 
-    Unlike that, it changes no state that threads share; no other trace may be on its way here.
+    Unlike that, it changes no state that threads share; no other trace may be on its way here. And
+    each array is traced by itself: the derivative of an entry of a traced tuple has zeros for all
+    its other arrays, so that the work would grow with the square of their number.
     """
-    traced = function(new_box(arrays, 0, VJPNode.new_root()))
-    return partial(backward_pass, end_node=traced._node), traced._value
+    roots = [VJPNode.new_root() for _ in arrays]
+    traced = function([new_box(array, 0, root) for array, root in zip(arrays, roots)])
+
+    def pull_back(slopes: Array) -> list[Array]:
+        derivatives = {traced._node: (slopes, False)}
+        of_roots = dict.fromkeys(roots)
+        for node in toposort(traced._node):
+            derivative = derivatives.pop(node)
+            if node in of_roots:
+                of_roots[node] = derivative[0]
+            for parent, share in zip(node.parents, node.vjp(derivative[0])):
+                derivatives[parent] = add_outgrads(derivatives.get(parent), share)
+        return [
+            np.zeros_like(array) if derivative is None else derivative
+            for array, derivative in zip(arrays, of_roots.values())
+        ]
+
+    return pull_back, traced._value
 
 
 class Sums(NamedTuple):
@@ -423,10 +443,10 @@ class NetworkHessian(Hessian):
             pull_back, _ = make_vjp(slopes, self.problem.layout.split(self.weights[None]))
         return pull_back
 
-    def lanczos(self, smallest: bool = False) -> float:
-        """Return an extreme eigenvalue, see `Hessian.lanczos`; NaN where a product overflows."""
+    def lanczos(self) -> float:
+        """Return the largest eigenvalue, see `Hessian.lanczos`; NaN where a product overflows."""
         is_finite = np.isfinite(self.times(np.ones_like(self.weights))).all()
-        return super().lanczos(smallest) if is_finite else float("nan")
+        return super().lanczos() if is_finite else float("nan")
 
     def matrix(self) -> Array:
         """Return the Hessian as a matrix `(D, D)`."""

@@ -21,6 +21,11 @@ from normbench.measures.inputs import has_best, spread_iterations
 from normbench.theory.budget import Work
 
 LAYERS_ITERATIONS = 60  # whose layers are measured
+MAX_COSINE_LAYERS = 100  # each takes a gradient of all layers: the work is their number squared
+NO_COSINES = (
+    f"the cosines of layers, which take a gradient each, are of {MAX_COSINE_LAYERS} layers at "
+    "most; the other quantities of by_layer are recorded"
+)
 
 
 def take(job: FinishedJob) -> Findings:
@@ -28,10 +33,10 @@ def take(job: FinishedJob) -> Findings:
 
     `iteration` (k,), and (k, L) each: `layer_gradient_norm`, of the weights, biases, gains and
     shifts; `layer_rank`, the participation ratio of the values; `layer_norm`, their root mean
-    square over units and points; `layer_cosine`, NaN at the last iteration and where a gradient is
-    0. The values of a layer are those that the next one takes, and the scores of the last.
-    Gradients are those of the recorded cost; the layers move until the next record, a step of all
-    points or what the batches of a pass do.
+    square over units and points; `layer_cosine`, NaN at the last iteration, where a gradient is 0,
+    and of more than `MAX_COSINE_LAYERS` layers. The values of a layer are those that the next one
+    takes, and the scores of the last. Gradients are those of the recorded cost; the layers move
+    until the next record, a step of all points or what the batches of a pass do.
     """
     descent = job.descent
     network = network_of(descent.train)
@@ -39,6 +44,7 @@ def take(job: FinishedJob) -> Findings:
     wanted = set(spread_iterations(descent.settings.records, LAYERS_ITERATIONS).tolist())
     rows: dict[int, dict[str, Array]] = {}
     before: list[tuple[int, Array]] = []  # the latest wanted iteration and its weights
+    has_cosines = _has_cosines(network)
 
     def observe(k: int, alive: NDArray[np.int64], weights: Array) -> None:
         if not len(alive):
@@ -48,14 +54,18 @@ def take(job: FinishedJob) -> Findings:
             rows[earlier][names.LAYER_COSINE.key] = measure_cosines(network, start, weights[0])
         if k in wanted:
             rows[k] = measure_layers(network, weights[0])
-            before.append((k, weights[0].copy()))
+            if has_cosines:
+                before.append((k, weights[0].copy()))
 
     descent.descend_runs([descent.best_step.step_size], descent.start[:1], observe)
     arrays = {
         metric.key: np.array([row[metric.key] for row in rows.values()])
         for metric in (names.LAYER_GRADIENT, names.LAYER_RANK, names.LAYER_NORM, names.LAYER_COSINE)
     }
-    return Findings(arrays={"iteration": np.array([*rows], dtype=np.int64), **arrays})
+    return Findings(
+        arrays={"iteration": np.array([*rows], dtype=np.int64), **arrays},
+        notes=() if has_cosines else (NO_COSINES,),
+    )
 
 
 def measure_layers(network: Network, weights: Array) -> dict[str, Array]:
@@ -95,6 +105,16 @@ def measure_cosines(network: Network, before: Array, after: Array) -> Array:
     return np.array(cosines)
 
 
+def _count_layers(network: Network) -> int:
+    """Return the number of layers, that of the scores included."""
+    return int(find_owners(network).max()) + 1
+
+
+def _has_cosines(network: Network) -> bool:
+    """Return whether the cosines of the layers are measured."""
+    return _count_layers(network) <= MAX_COSINE_LAYERS
+
+
 def find_owners(network: Network) -> NDArray[np.int64]:
     """Return the layer of each weight `(D,)`; -1 for running statistics."""
     layout = network.layout
@@ -116,9 +136,9 @@ def _gradient(network: Network, weights: Array) -> Array:
 def _work(job: FinishedJob) -> Work:
     """Return the passes of a descent and of two gradients a layer at each measured iteration."""
     settings, network = job.descent.settings, network_of(job.descent.train)
-    layers = 0 if network is None else int(find_owners(network).max()) + 1
+    gradients = 0 if network is None or not _has_cosines(network) else _count_layers(network)
     measured = min(settings.records + 1, LAYERS_ITERATIONS)
-    return Work(settings.iterations + measured * (layers + 4))
+    return Work(settings.iterations + measured * (gradients + 4))
 
 
 MEASURE = Measure(

@@ -8,13 +8,14 @@ from normbench.engine.hessian import LANCZOS_PRODUCTS, Hessian
 from normbench.measures.contract import BEST_STEP, Array, Findings, FinishedJob, Measure
 from normbench.measures.inputs import has_best, spread_iterations
 from normbench.theory import spectra
-from normbench.theory.analysis import extreme_curvature
+from normbench.theory.analysis import extreme_curvatures
 from normbench.theory.budget import Work
 
 CURVATURE_ITERATIONS = 25  # whose curvature is measured
 MAX_DENSE_CURVATURE = 600  # the Hessian of a network of that size takes about a second
 ALL_EIGENVALUES = (
-    f"of more than {MAX_DENSE_CURVATURE} weights the curvature has no condition number"
+    f"the condition number of the curvature, which takes every eigenvalue, is of "
+    f"{MAX_DENSE_CURVATURE} weights at most; its largest and smallest eigenvalue are recorded"
 )
 
 
@@ -25,6 +26,8 @@ def take(job: FinishedJob) -> Findings:
     `condition` (k,), the largest over the smallest of the eigenvalues that are positive and above
     rounding, from the Hessian as a matrix; NaN for many weights, whose extreme eigenvalues are
     found by Lanczos, and where no eigenvalue is positive. The same numbers are series by iteration.
+    A matrix takes as many products as there are weights; Lanczos finds the ends of the spectrum
+    alone, and the smallest positive eigenvalue lies among those near 0.
     """
     descent = job.descent
     wanted = set(spread_iterations(descent.settings.records, CURVATURE_ITERATIONS).tolist())
@@ -62,7 +65,7 @@ def measure_curvature(hessian: Hessian) -> tuple[float, float, float]:
     NaN for eigenvalues where a second derivative overflows.
     """
     if hessian.size > MAX_DENSE_CURVATURE:
-        return extreme_curvature(hessian), extreme_curvature(hessian, smallest=True), float("nan")
+        return *extreme_curvatures(hessian), float("nan")
     matrix = hessian.matrix()
     if not np.isfinite(matrix).all():
         return float("nan"), float("nan"), float("nan")
@@ -76,7 +79,7 @@ def _work(job: FinishedJob) -> Work:
     """Return the passes of a descent, and of the eigenvalues at each measured iteration."""
     descent = job.descent
     effort, size = descent.train.effort, int(np.prod(descent.train.shape))
-    products = size if size <= MAX_DENSE_CURVATURE else 2 * LANCZOS_PRODUCTS
+    products = size if size <= MAX_DENSE_CURVATURE else LANCZOS_PRODUCTS
     measured = min(descent.settings.records + 1, CURVATURE_ITERATIONS)
     passes = descent.settings.iterations + measured * (effort.setup + products * effort.product)
     return Work(passes, effort.memory + 24.0 * min(size, MAX_DENSE_CURVATURE) ** 2)

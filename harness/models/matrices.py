@@ -14,14 +14,14 @@ EQUAL_EIGENVALUES = 1e-14
 @primitive  # type: ignore[untyped-decorator]
 def inverse_root(matrix: Any) -> Any:
     """Return the symmetric `S^(-1/2)`."""
-    eigenvalues, vectors = np.linalg.eigh(matrix)
+    eigenvalues, vectors = _solve(matrix)
     return (vectors / np.sqrt(eigenvalues)[..., None, :]) @ np.swapaxes(vectors, -1, -2)
 
 
 @primitive  # type: ignore[untyped-decorator]
 def lyapunov(root: Any, matrix: Any) -> Any:
     """Return the symmetric X with `A X + X A = C`, for positive definite A and symmetric C."""
-    eigenvalues, vectors = np.linalg.eigh(root)
+    eigenvalues, vectors = _solve(root)
     rows = np.swapaxes(vectors, -1, -2)
     sums = eigenvalues[..., :, None] + eigenvalues[..., None, :]
     return vectors @ ((rows @ matrix @ vectors) / sums) @ rows
@@ -30,7 +30,20 @@ def lyapunov(root: Any, matrix: Any) -> Any:
 @primitive  # type: ignore[untyped-decorator]
 def eigh(matrix: Any) -> Any:
     """Return eigenvalues, ascending, and eigenvectors, in columns."""
-    return tuple(np.linalg.eigh(matrix))
+    return _solve(matrix)
+
+
+def _solve(matrix: Any) -> tuple[Any, Any]:
+    """Return `numpy.linalg.eigh`, with NaN for matrices that are not finite, which it refuses.
+
+    Those are of runs that diverge; the others of the stack go on.
+    """
+    is_finite = np.isfinite(matrix).all(axis=(-1, -2), keepdims=True)
+    if is_finite.all():
+        eigenvalues, vectors = np.linalg.eigh(matrix)
+        return eigenvalues, vectors
+    eigenvalues, vectors = np.linalg.eigh(np.where(is_finite, matrix, np.eye(matrix.shape[-1])))
+    return np.where(is_finite[..., 0], eigenvalues, np.nan), np.where(is_finite, vectors, np.nan)
 
 
 def _transpose(matrix: Any) -> Any:
@@ -64,7 +77,8 @@ def _pull_eigh(answer: Any, matrix: Any) -> Any:
     """Return the derivative of `eigh`."""
     eigenvalues, vectors = answer
     differences = eigenvalues[..., None, :] - eigenvalues[..., :, None]
-    is_apart = anp.abs(differences) > EQUAL_EIGENVALUES * anp.max(anp.abs(eigenvalues))
+    largest = anp.max(anp.abs(eigenvalues), axis=-1)[..., None, None]
+    is_apart = anp.abs(differences) > EQUAL_EIGENVALUES * largest
     inverse = is_apart / anp.where(is_apart, differences, 1.0)
 
     def pull(g: Any) -> Any:

@@ -228,14 +228,17 @@ def largest_curvature(train: Problem, weights: NDArray[Any]) -> tuple[float | No
     return (curvature, "") if np.isfinite(curvature) else (None, "the curvature is not finite")
 
 
-def extreme_curvature(hessian: Hessian, smallest: bool = False) -> float:
-    """Return an extreme eigenvalue of a Hessian by Lanczos, NaN where it does not converge."""
+def extreme_curvatures(hessian: Hessian) -> tuple[float, float]:
+    """Return the largest and the smallest eigenvalue of a Hessian by Lanczos.
+
+    NaN where that does not converge.
+    """
     from scipy.sparse.linalg import ArpackError
 
     try:
-        return hessian.lanczos(smallest)
+        return hessian.extremes()
     except ArpackError:
-        return float("nan")
+        return float("nan"), float("nan")
 
 
 def find_least_cost(

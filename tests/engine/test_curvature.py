@@ -115,23 +115,44 @@ def test_a_function_of_anothers_name_has_no_bound():
     assert bound(softmax) is None
 
 
-def test_lanczos_ends_where_eigenvalues_crowd_at_the_top():
-    rng = np.random.default_rng(0)
-    x = np.linalg.qr(rng.standard_normal((600, 300)))[0] * np.sqrt(600)
-    x *= np.sqrt(1 - np.logspace(-8, -1, 300))  # a ridge's work: variances 1 - 1e-8 .. 0.9
-    here = LinearHessian(x, np.ones((1, 1, 600)))
-    calls = []
-    counted = LinearHessian.times
+def count_products(monkeypatch):
+    """Return a list that grows by one with each product of a linear Hessian."""
+    calls, counted = [], LinearHessian.times
 
     def times(self, direction):
         calls.append(1)
         return counted(self, direction)
 
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(LinearHessian, "times", times)
-        found = here.lanczos()
+    monkeypatch.setattr(LinearHessian, "times", times)
+    return calls
+
+
+def test_lanczos_ends_where_eigenvalues_crowd_at_the_top(monkeypatch):
+    rng = np.random.default_rng(0)
+    x = np.linalg.qr(rng.standard_normal((600, 300)))[0] * np.sqrt(600)
+    x *= np.sqrt(1 - np.logspace(-8, -1, 300))  # a ridge's work: variances 1 - 1e-8 .. 0.9
+    here = LinearHessian(x, np.ones((1, 1, 600)))
+    calls = count_products(monkeypatch)
+    found = here.lanczos()
     assert len(calls) <= 400
     assert found == pytest.approx(np.linalg.eigvalsh(here.matrix())[-1], rel=1e-4)
+
+
+@pytest.mark.parametrize("smallest", [0.0, 1e-3, -1e-3, -2.0])
+def test_both_ends_of_a_spectrum_are_found_where_eigenvalues_crowd_near_0(monkeypatch, smallest):
+    """As those of networks and of raw features do; the smallest of them took 1,300 products."""
+    values = np.r_[smallest, np.logspace(-12, 0, 298), 3.0]
+    second = (300 * values)[None, None]
+    here = LinearHessian(np.eye(300), second - second.mean())
+    matrix = here.matrix()
+    expected = np.linalg.eigvalsh(matrix)
+    calls = count_products(monkeypatch)
+    largest, least = here.extremes()
+    assert len(calls) <= 250
+    assert largest == pytest.approx(expected[-1], rel=1e-5)
+    assert least == pytest.approx(expected[0], abs=1e-5 * np.abs(expected).max())
+    assert here.extremes() == (largest, least)
+    assert LinearHessian(np.ones((3, 2)), np.zeros((1, 1, 3))).extremes() == (0, 0)
 
 
 def test_directions_near_a_vector_hold_all_that_it_has():

@@ -9,7 +9,7 @@ from normbench.datasets import make_dataset
 from normbench.engine.network import Network
 from normbench.engine.settings import Settings
 from normbench.job import Job, run
-from normbench.measures import OF_OTHER_MODELS, curvature
+from normbench.measures import OF_OTHER_MODELS, by_layer, curvature
 from normbench.measures.by_layer import participation_ratio
 from normbench.models import Mlp
 from normbench.normalizers import PCASphere
@@ -114,6 +114,22 @@ def test_layers_of_batches_and_of_long_runs_are_measured_at_some_records(options
     assert arrays["iteration"][-1] == options.get("iterations", ITERATIONS)
     assert np.isfinite(cosines[:-1]).all()
     assert cosines.shape == (len(arrays["iteration"]), 3)
+
+
+def test_cosines_of_many_layers_are_left_out_and_a_note_says_so(monkeypatch):
+    whole = outcome(Mlp([4, 3]), "by_layer")
+    assert names.NOTE.key not in whole.findings.tags or (
+        by_layer.NO_COSINES not in whole.findings.tags[names.NOTE.key]
+    )
+    monkeypatch.setattr(by_layer, "MAX_COSINE_LAYERS", 2)
+    made = outcome(Mlp([4, 3]), "by_layer")
+    assert by_layer.NO_COSINES in made.findings.tags[names.NOTE.key]
+    cosines = made.arrays["by_layer"][names.LAYER_COSINE.key]
+    assert cosines.shape == (ITERATIONS + 1, 3)
+    assert np.isnan(cosines).all()
+    for name in {*whole.arrays["by_layer"]} - {names.LAYER_COSINE.key}:
+        expected = whole.arrays["by_layer"][name]
+        np.testing.assert_array_equal(made.arrays["by_layer"][name], expected)
 
 
 @pytest.mark.parametrize("model", [*VARIANTS, None], ids=["none", "batch", "layer", "linear"])

@@ -59,6 +59,19 @@ def test_equal_eigenvalues_leave_finite_derivatives():
     assert np.isfinite(pull(np.ones((3, 3)))).all()
 
 
+@pytest.mark.parametrize("function", [inverse_root, lambda s: rebuilt(s)], ids=["root", "eigh"])
+@pytest.mark.parametrize("other", [np.inf, np.nan, 1e20])
+def test_a_matrix_of_a_run_that_diverges_leaves_the_others_as_they_are(positive, function, other):
+    """The solver refuses some matrices that are not finite, and with them the whole stack."""
+    stack = np.stack([positive[0], np.full((4, 4), other) + np.eye(4) * 1e20, positive[1]])
+    with np.errstate(all="ignore"):
+        (pull, values), (pull_alone, alone) = (make_vjp(function, s) for s in (stack, positive))
+        slopes = np.ones_like(stack)
+        np.testing.assert_array_equal(values[[0, 2]], alone)
+        np.testing.assert_array_equal(pull(slopes)[[0, 2]], pull_alone(slopes[[0, 2]]))
+    assert np.isfinite(values[1]).all() == np.isfinite(other)
+
+
 def assert_equal_derivatives(rng, function, arguments):
     """Compare the fused value and derivatives of a function of formulas with the plain ones."""
     (pull, value), (pull_fused, fused) = (
