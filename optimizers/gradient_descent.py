@@ -1,5 +1,7 @@
 """Gradient descent with a fixed step size."""
 
+import numpy as np
+
 from normbench.optimizers.contract import Array, Optimizer, State, Update
 
 
@@ -11,6 +13,7 @@ def gradient_descent() -> Optimizer:
     """
 
     def step(weights: Array, gradient: Array, state: State, step_size: Array) -> Update:
-        return weights - step_size * gradient, state
+        moved = step_size * gradient
+        return np.subtract(weights, moved, out=moved), state
 
     return Optimizer(step, rotation_equivariant=True, steady=True, plain=True)
