@@ -1,5 +1,7 @@
 """Labels that distinguish the schemes of an experiment from one another."""
 
+import re
+
 import pandas as pd
 
 from normbench import names
@@ -7,6 +9,7 @@ from normbench.results.store.rows import as_rows
 from normbench.settings import Role, has_role
 
 OPTIMIZER_SETTING = names.setting("optimizer")
+EQUAL_NUMBERS = re.compile(r"(?<![\w.+-])([\w.+-]+)(?:, *\1(?![\w.+-])){4,}")
 
 
 def labels(table: pd.DataFrame) -> "pd.Series[str]":
@@ -85,10 +88,17 @@ def _with_values(
     extended = {}
     for index, row in rows[columns].iterrows():
         assignments = [
-            f"{_short(name)}={names.typed(row[name])}" for name in columns if mask.loc[index, name]
+            f"{_short(name)}={_shorten(names.typed(row[name]))}"
+            for name in columns
+            if mask.loc[index, name]
         ]
         extended[index] = ", ".join([labels[index], *assignments])
     return pd.Series(extended, dtype=str)
+
+
+def _shorten(value: str) -> str:
+    """Return a value in which five and more equal numbers are counted: `[200 x 50, 10]`."""
+    return EQUAL_NUMBERS.sub(lambda equal: f"{equal[0].count(',') + 1} x {equal[1]}", value)
 
 
 def _short(name: str) -> str:

@@ -57,6 +57,13 @@ LABELS = {
         [{"dataset.augment": "None"}, {"dataset.augment": "True"}, {"dataset.augment": "round"}],
         [f"a, dataset.augment={value}" for value in ("null", "true", "round")],
     ),
+    "many equal numbers": (
+        [{"model.hidden": f"[{', '.join(['50'] * n)}, 5]"} for n in (2, 4, 5, 200)],
+        [
+            f"a, model.hidden=[{hidden}, 5]"
+            for hidden in ("50, 50", "50, 50, 50, 50", "5 x 50", "200 x 50")
+        ],
+    ),
     "two equal jobs and another": (
         [{"seed": "0"}, {"seed": "1"}, {"seed": "0"}],
         ["a, seed=0, sweep_id=s0, run_id=r0", "a, seed=1", "a, seed=0, sweep_id=s1, run_id=r2"],
