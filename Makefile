@@ -83,7 +83,7 @@ leaderboard: $(READY) ## every scheme on every bundled data set, and who is fast
 measured: $(READY) ## after make textbook and make gallery: what they measured, for the documentation
 	@$(PYTHON) docs/measured.py sqlite:///mlflow.db
 
-test: $(TESTS) ## the quick tests: three minutes
+test: $(TESTS) ## the quick tests
 	$(PYTEST) -m "not slow and not commands"
 
 # With as many threads as the libraries take by themselves.
