@@ -7,7 +7,8 @@ long as a small job.
 import signal
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from functools import cache
+from functools import cache, partial
+from importlib import import_module
 from typing import Any
 
 from normbench.command.config.compose import JobSpec
@@ -19,6 +20,7 @@ from normbench.recording.resume import orphans
 Take = Callable[[JobSpec, Any], dict[str, Any]]  # of a job, and the run that holds it
 Run = Callable[[JobSpec], dict[str, Any]]
 Outcome = dict[str, Any] | Exception  # of a job, or a bug
+IDLE_SECONDS = 300  # after which a process of joblib's ends
 
 
 def run_in_sequence(run: Run, jobs: Iterable[JobSpec]) -> list[Outcome]:
@@ -26,15 +28,40 @@ def run_in_sequence(run: Run, jobs: Iterable[JobSpec]) -> list[Outcome]:
     return [_outcome(run, job) for job in jobs]
 
 
+def start_workers(processes: int, jobs: int) -> None:
+    """Start the processes of `run_in_parallel`: their imports take a second, beside this one's.
+
+    processes: how many; -1: one for each core. jobs: how many jobs there are for them.
+    """
+    with guarded_workers():
+        executor = _executor(processes)
+        for _ in range(min(_count(processes), jobs)):
+            executor.submit(_begin)
+
+
 def run_in_parallel(run: Run, jobs: Iterable[JobSpec], processes: int) -> list[Outcome]:
     """Return the outcome of each job, run in `processes` processes; -1: one for each core."""
-    from joblib import Parallel, delayed
-
     with guarded_workers():
-        outcomes: list[Outcome] = Parallel(n_jobs=processes, backend="loky")(
-            delayed(_run_in_worker)(run, job) for job in jobs
-        )
-    return outcomes
+        executor = _executor(processes)
+        try:
+            return list(executor.map(partial(_run_in_worker, run), jobs))
+        except BaseException:
+            executor.shutdown(kill_workers=True)
+            raise
+
+
+def _executor(processes: int) -> Any:
+    """Return joblib's pool of processes, the one that is there if it has as many."""
+    from joblib.externals.loky import get_reusable_executor
+
+    return get_reusable_executor(_count(processes), timeout=IDLE_SECONDS)
+
+
+def _count(processes: int) -> int:
+    """Return a number of processes; -1: that of the cores."""
+    from joblib import effective_n_jobs
+
+    return int(effective_n_jobs(processes))
 
 
 def run_in_queue(queue: Queue, jobs: Sequence[JobSpec], take: Take) -> list[Outcome]:
@@ -75,8 +102,10 @@ def _run_in_worker(run: Run, job: JobSpec) -> Outcome:
 
 @cache
 def _begin() -> None:
-    """Disable garbage collection, once in a process."""
+    """Disable garbage collection and import what jobs need, once in a process."""
     collect_nothing_yet()
+    for module in ("normbench.job", "normbench.recording.store.records", "sklearn.preprocessing"):
+        import_module(module)
 
 
 @contextmanager

@@ -92,6 +92,7 @@ class Sweep(Sweeper):
                 grid = Grid(self.loader, self.config, overrides, option_overrides)
             recorded_runs = recorded.find_recorded(self._numbered(grid))
             if recorded_runs is None:
+                self._prepare_processes(len(grid.jobs))
                 phase = telling_phase("before the first job", "reads data and checks settings")
                 with phase, FileReading("the first job's data"):
                     experiments = self._check(grid)
@@ -187,7 +188,14 @@ class Sweep(Sweeper):
             (self.folder / leftovers.LEDGER).write_text(json.dumps(ledger))
         except OSError as error:
             raise SweepError(f"{self.folder}: cannot be written ({error.strerror})") from error
+
+    def _prepare_processes(self, jobs: int) -> None:
+        """Divide the cores among the processes of a launcher, and start those of joblib."""
+        assert self.config is not None
         _share_threads(self.config)
+        beside = self.config.hydra.launcher.get("n_jobs")
+        if beside is not None and not isinstance(self.launcher, Queue):
+            launching.start_workers(beside, jobs)
 
     def _launch(self, grid: Grid) -> list[dict[str, Any]]:
         """Return what became of every job. An error that is not a job's own is raised at the end.
