@@ -7,8 +7,9 @@ long as a small job.
 import signal
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from functools import cache, partial
+from functools import cache
 from importlib import import_module
+from threading import Semaphore
 from typing import Any
 
 from normbench.command.config.compose import JobSpec
@@ -43,8 +44,15 @@ def run_in_parallel(run: Run, jobs: Iterable[JobSpec], processes: int) -> list[O
     """Return the outcome of each job, run in `processes` processes; -1: one for each core."""
     with guarded_workers():
         executor = _executor(processes)
+        # No more than the processes' queue holds: they can be killed while none waits for a place.
+        places = Semaphore(2 * _count(processes))
+        futures = []
         try:
-            return list(executor.map(partial(_run_in_worker, run), jobs))
+            for job in jobs:
+                places.acquire()
+                futures.append(executor.submit(_run_in_worker, run, job))
+                futures[-1].add_done_callback(lambda _: places.release())
+            return [future.result() for future in futures]
         except BaseException:
             executor.shutdown(kill_workers=True)
             raise
