@@ -171,7 +171,8 @@ def _check(job: Job) -> None:
             check_curvature(job.cost)
     check_batch(job.settings, data.name, len(data.x), job.optimizer)
     check_schedule(job.settings, job.optimizer)
-    check_engine(job.engine, job.model)
+    scores = scores_of(traits(job.cost), data.classes)
+    check_engine(job.engine, job.model, job.cost, scores)
     if job.model is not None:
         points, cost_traits = (data.x, data.x_test), traits(job.cost)
         check_model(job.model, job.settings, points, job.optimizer, job.l2_in, cost_traits)
