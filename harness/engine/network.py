@@ -382,7 +382,7 @@ def _trace(
 
 
 class Sums(NamedTuple):
-    """Sums over points: costs `(R,)`, counts `(R,)`, and the gradient `(R, D)` if it is asked for."""
+    """Sums over points: costs `(R,)`, counts `(R,)`, and the gradient `(R, D)` if asked for."""
 
     costs: Array
     counts: Counts | int

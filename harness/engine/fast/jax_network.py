@@ -18,8 +18,6 @@ from normbench.models.layout import Layout
 
 # Of the activations of a block of points. Runs go one by one: all in one product took longer.
 JAX_BLOCK_BYTES = 1 << 28
-# Runs are shared among this program's threads, which take less time than those of a product.
-OPTIONS = {"xla_cpu_multi_thread_eigen": False}
 
 
 class _Compiled(NamedTuple):
@@ -78,14 +76,15 @@ class JaxNetwork(ThreadedNetwork):
     ) -> Sums:
         """See `Network.sum_up`."""
         compiled = _compile(self.model, self.layout, self.cost, self.classify)
-        if not with_gradient:
-            _, (sums, batch_moments) = compiled.sums(weights, x, targets, moments)
-            return Sums(*map(np.asarray, sums[:2]))
-        (_, (sums, batch_moments)), slopes = compiled.gradient(weights, x, targets, moments)
-        if collected is not None:
-            collected.extend(tuple(map(np.asarray, pair)) for pair in batch_moments)
-        gradient = self.with_running(weights, np.asarray(slopes), collected)
-        return Sums(*map(np.asarray, sums[:2]), gradient)
+        gradient, arguments = None, (weights, x, targets, moments)
+        if with_gradient:
+            (_, (sums, batch_moments)), slopes = compiled.gradient(*arguments)
+            if collected is not None:
+                collected.extend(tuple(map(np.asarray, pair)) for pair in batch_moments)
+            gradient = self.with_running(weights, np.asarray(slopes), collected)
+        else:
+            _, (sums, _) = compiled.sums(*arguments)
+        return Sums(np.asarray(sums.costs), np.asarray(sums.counts), gradient)
 
     def collect(self, arrays: Sequence[Array]) -> Sequence[Any]:
         """See `Network.collect`."""
@@ -170,7 +169,4 @@ def _compile(model: Model, layout: Layout, cost: Cost, classify: bool) -> _Compi
             counts = jax.numpy.sum(~find_correct(scores, targets), axis=1)
         return costs.sum(), (Sums(costs, counts), collected)
 
-    return _Compiled(
-        jax.jit(sum_up, compiler_options=OPTIONS),
-        jax.jit(jax.value_and_grad(sum_up, has_aux=True), compiler_options=OPTIONS),
-    )
+    return _Compiled(jax.jit(sum_up), jax.jit(jax.value_and_grad(sum_up, has_aux=True)))
