@@ -66,7 +66,7 @@ class Job:
         rules: The rules of judging.
         search: The settings of the search for the critical step size.
         model: How scores follow from the weights; None where they are linear in them.
-        engine: `plain` descends without `normbench.engine.fast`, `jax` compiles a network's layers;
+        engine: `plain` descends without `normbench.engine.fast`, `jax` compiles a network's steps;
             the numbers are equal to rounding.
     """
 
