@@ -22,9 +22,15 @@ def count_misclassified(scores: Array, targets: Array) -> NDArray[np.int64]:
     Returns:
         Counts `(R,)`.
     """
+    return count_false(mark_correct(scores, targets))
+
+
+def mark_correct(scores: Any, targets: Any) -> Any:
+    """Return which points `(R, p)` of scores `(R, C, p)` are not misclassified."""
     if scores.shape[1] == 1:
-        return count_false(scores[:, 0] * targets > 0)
-    return np.count_nonzero(np.argmax(scores, axis=1) != targets, axis=1)
+        return scores[:, 0] * targets > 0
+    own_scores = scores[:, targets, np.arange(len(targets))]
+    return (np.argmax(scores, axis=1) == targets) & ~np.isnan(own_scores)
 
 
 def count_false(is_correct: Array) -> NDArray[np.int64]:

@@ -66,7 +66,7 @@ class Job:
         rules: The rules of judging.
         search: The settings of the search for the critical step size.
         model: How scores follow from the weights; None where they are linear in them.
-        engine: `plain` descends without `normbench.engine.fast`, `jax` compiles a network's layers;
+        engine: `plain` descends without `normbench.engine.fast`, `jax` compiles a network's steps;
             the numbers are equal to rounding.
     """
 
@@ -171,7 +171,8 @@ def _check(job: Job) -> None:
             check_curvature(job.cost)
     check_batch(job.settings, data.name, len(data.x), job.optimizer)
     check_schedule(job.settings, job.optimizer)
-    check_engine(job.engine, job.model)
+    scores = scores_of(traits(job.cost), data.classes)
+    check_engine(job.engine, job.model, job.cost, scores)
     if job.model is not None:
         points, cost_traits = (data.x, data.x_test), traits(job.cost)
         check_model(job.model, job.settings, points, job.optimizer, job.l2_in, cost_traits)

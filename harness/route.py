@@ -12,7 +12,7 @@ from normbench.datasets.values import UserError, check_choice
 from normbench.engine.batches import Batches
 from normbench.engine.fast import span, triangle
 from normbench.engine.fast.blocked import on_points
-from normbench.engine.fast.jax_network import JaxNetwork
+from normbench.engine.fast.jax_network import JaxNetwork, check_traceable
 from normbench.engine.fast.minibatch import ThreadedMinibatch
 from normbench.engine.fast.threaded_network import ThreadedNetwork
 from normbench.engine.fast.wrappers import drop_last_class, merge, pack
@@ -64,12 +64,14 @@ def network(engine: str, problem: Network) -> Network:
     return equivalents[check_choice("engine", engine, ENGINES)].around(problem)
 
 
-def check_engine(engine: str, model: Model | None) -> None:
-    """Raise `UserError` for an engine that the model does not have, or that is not installed.
+def check_engine(engine: str, model: Model | None, cost: Cost, scores: int) -> None:
+    """Raise `UserError` for an engine that the model or cost lacks, or that is not installed.
 
     Args:
         engine: One of `ENGINES`.
         model: The model; None for the linear one.
+        cost: The cost.
+        scores: The number of scores of a point C.
     """
     if check_choice("engine", engine, ENGINES) != JAX:
         return
@@ -84,6 +86,7 @@ def check_engine(engine: str, model: Model | None) -> None:
         raise UserError(
             "engine=jax: needs the package jax; pip install 'normbench[jax]', or use engine=fast"
         )
+    check_traceable(cost, scores)
 
 
 def in_batches(engine: str, whole: Linear, batches: Batches) -> Minibatch:

@@ -546,7 +546,7 @@ TABLE = (
         "engine",
         Role.LOCATION,
         ENGINES[0],
-        "fast; plain: the reference implementation; jax: a network's layers are compiled by JAX; "
+        "fast; plain: the reference implementation; jax: a network's steps are compiled by JAX; "
         "the numbers are the same to rounding",
         partial(check_choice, choices=ENGINES),
         recorded=False,

@@ -22,7 +22,7 @@ from normbench.engine.problem import (
     Workspace,
 )
 from normbench.models.formulas import AUTOGRAD, Formulas, Fused
-from normbench.models.layout import RUNNING_MEAN, RUNNING_SPREAD, WEIGHT, Layout
+from normbench.models.layout import WEIGHT, Layout
 from normbench.models.network import BATCH, RUNNING
 
 # The activations of a block of points and a group of runs, in bytes: they stay in a cache.
@@ -153,15 +153,14 @@ class Network(FullBatch):
         formulas = Fused(workspace)
         with QUIET():
             for runs in self._runs(len(weights)):
-                arrays = self.layout.split(weights[runs])
-                moments = self._moments(arrays)
+                moments = self._moments(self.layout.split(weights[runs]))
                 for block in self._blocks(moments is not None):
-                    points = self.x[block], self.targets[block]
-                    sums = self.sum_up(arrays, *points, formulas, moments, with_gradient)
+                    points = self.take_points(block)
+                    sums = self.sum_up(weights[runs], *points, formulas, moments, with_gradient)
                     costs[runs] += sums.costs
                     counts[runs] += sums.counts
                     if gradient is not None:
-                        gradient[runs] += self.layout.join(sums.slopes)
+                        gradient[runs] += sums.gradient
             costs /= len(self.targets)
             if gradient is not None:
                 gradient /= len(self.targets)
@@ -177,15 +176,17 @@ class Network(FullBatch):
         """
         gradient, formulas = np.empty_like(weights), Fused(workspace)
         for runs in self._runs(len(weights), len(points)):
-            arrays = self.layout.split(weights[runs])
             collected: list[Any] | None = [] if is_recorded else None
             blocks = [points] if self.model.needs_all_points else self._split(points)
             for number, block in enumerate(blocks):
-                x, targets = self.x[block], self.targets[block]
-                sums = self.sum_up(arrays, x, targets, formulas, None, True, collected)
-                slopes = self.layout.join(self._with_running(arrays, sums.slopes, collected))
+                arguments = *self.take_points(block), formulas, None, True, collected
+                slopes = self.sum_up(weights[runs], *arguments).gradient
                 gradient[runs] = slopes if number == 0 else gradient[runs] + slopes
         return gradient
+
+    def take_points(self, block: slice | Array) -> tuple[Any, Any]:
+        """Return the points (p, N) and targets (p,) of a slice or of indices."""
+        return self.x[block], self.targets[block]
 
     def layer_outputs(self, weights: Array) -> Iterator[Array]:
         """Yield the values `(H, P)` of each layer on all points, of one model's weights `(D,)`."""
@@ -226,58 +227,45 @@ class Network(FullBatch):
 
     def sum_up(
         self,
-        arrays: Sequence[Array],
-        x: Array,
-        targets: Array,
+        weights: Array,
+        x: Any,
+        targets: Any,
         formulas: Fused,
         moments: Any,
         with_gradient: bool,
         collected: list[Any] | None = None,
     ) -> "Sums":
-        """Return costs, gradients by group, and counts of points x (p, N), sums over them."""
-        formulas.begin()
-        arguments = moments, collected, formulas, targets
-        scores, pull_back = self.trace_scores(arrays, x, *arguments, with_gradient)
-        counts = count_misclassified(scores, targets) if self.classify else 0
-        if pull_back is None:
-            return Sums(self.cost(scores, targets), counts)
-        costs, derivative = differentiate_scores(self.cost, scores, targets)
-        return Sums(costs, counts, pull_back(derivative))
+        """Return costs, counts and gradient of points x (p, N), sums over them.
 
-    def trace_scores(
-        self,
-        arrays: Sequence[Array],
-        x: Array,
-        moments: Any,
-        collected: list[Any] | None,
-        formulas: Fused,
-        targets: Array,
-        with_gradient: bool,
-    ) -> tuple[Array, Callable[[Array], Sequence[Array]] | None]:
-        """Return the scores of points, and what pulls their derivatives back to the weights."""
+        collected: where the moments of the points are appended; the entries of running statistics
+        in the gradient are then how far these are from the moments.
+        """
+        formulas.begin()
+        arrays = self.layout.split(weights)
 
         def compute_scores(traced: Sequence[Any]) -> Any:
             arguments = moments, collected, formulas, targets
             return self.model.scores(self.layout, traced, x, *arguments)
 
+        if with_gradient:
+            pull_back, scores = _trace(compute_scores, arrays)
+        else:
+            scores = compute_scores(arrays)
+        counts = count_misclassified(scores, targets) if self.classify else 0
         if not with_gradient:
-            return compute_scores(arrays), None
-        pull_back, scores = _trace(compute_scores, arrays)
-        return scores, pull_back
+            return Sums(self.cost(scores, targets), counts)
+        costs, derivative = differentiate_scores(self.cost, scores, targets)
+        slopes = self.layout.join(pull_back(derivative))
+        return Sums(costs, counts, self.with_running(weights, slopes, collected))
 
-    def _with_running(
-        self, arrays: Sequence[Array], slopes: Sequence[Array], collected: list[Any] | None
-    ) -> Sequence[Array]:
-        """Return gradients by group with those of running statistics: their distance to a batch."""
-        if not collected:
-            return slopes
-        kinds = [group.kind for group in self.layout.groups]
-        means, spreads = zip(*collected)
-        values = {RUNNING_MEAN: iter(means), RUNNING_SPREAD: iter(spreads)}
-        return [
-            array - getval(next(values[kind])) if kind in values else slope
-            for kind, array, slope in zip(kinds, arrays, slopes)
-        ]
+    def with_running(self, weights: Array, gradient: Array, collected: list[Any] | None) -> Array:
+        """Return a gradient `(R, D)` whose running statistics are their distance to a batch's."""
+        trained = self.layout.trained
+        if not collected or trained == self.layout.size:
+            return gradient
+        moments = [getval(array).reshape(len(weights), -1) for pair in collected for array in pair]
+        distance = weights[:, trained:] - np.concatenate(moments, axis=1)
+        return np.concatenate([gradient[:, :trained], distance], axis=1)
 
     def penalized(self, weights: Array) -> Array:
         """Return weights `(R, D)` with 0 in place of those without a penalty."""
@@ -394,11 +382,11 @@ def _trace(
 
 
 class Sums(NamedTuple):
-    """Sums over points: costs `(R,)`, counts `(R,)`, and gradients by group of weights."""
+    """Sums over points: costs `(R,)`, counts `(R,)`, and the gradient `(R, D)` if asked for."""
 
     costs: Array
     counts: Counts | int
-    slopes: Sequence[Array] = ()
+    gradient: Array | None = None
 
 
 def differentiate_scores(cost: Cost, scores: Array, targets: Array) -> tuple[Array, Array]:

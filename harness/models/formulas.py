@@ -63,7 +63,7 @@ class Formulas:
             return 1.7159 * self.tanh(h * (2 / 3))
         if name == MAXOUT:
             maps = self.numpy.reshape(h, (len(h), MAXOUT_MAPS, -1, h.shape[-1]))
-            return self.numpy.max(maps, axis=1)
+            return self.numpy.maximum(maps[:, 0], maps[:, 1])
         return h
 
     def standardize(

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import accumulate
 from math import prod
 from typing import Any, NamedTuple
 
@@ -61,10 +62,10 @@ class Layout:
 
     def split(self, weights: Array) -> tuple[Array, ...]:
         """Return weights `(R, D)` as arrays `(R, *shape)`, one a group, which are views."""
-        ends = np.cumsum([group.size for group in self.groups])[:-1]
+        ends = accumulate(group.size for group in self.groups)
         return tuple(
-            array.reshape(len(weights), *group.shape)
-            for array, group in zip(np.split(weights, ends, axis=1), self.groups)
+            weights[:, end - group.size : end].reshape(len(weights), *group.shape)
+            for end, group in zip(ends, self.groups)
         )
 
     def join(self, arrays: Sequence[Array]) -> Array:

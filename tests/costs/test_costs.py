@@ -249,3 +249,5 @@ def test_what_counts_as_misclassified():
     three = np.array([[[1.0, 1, 0, 0], [1, 1, 0, 2], [0, 0, 0, 1]]])
     assert count_misclassified(three, np.array([0, 1, 2, 1])) == 2
     assert costs.multiclass_softmax.fused(three, np.array([0, 1, 2, 1]))[1] == 2
+    with_nan = np.array([[[np.nan, 0, 0], [0, np.nan, 1]]])
+    assert count_misclassified(with_nan, np.array([0, 1, 1])) == 2

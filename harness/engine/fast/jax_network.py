@@ -1,13 +1,18 @@
-"""Networks whose layers JAX compiles, on a processor or a GPU: the same costs to rounding."""
+"""Networks whose steps JAX compiles, on a processor or a GPU: the same costs to rounding."""
 
 from collections.abc import Callable, Sequence
-from functools import lru_cache
+from functools import cached_property, lru_cache
+from types import FunctionType
 from typing import Any, NamedTuple
 
+import autograd.numpy as anp
 import numpy as np
 
-from normbench.engine.network import Model, Network
-from normbench.engine.problem import Array
+from normbench.costs.misclassifications import mark_correct
+from normbench.datasets.values import UserError
+from normbench.engine.fast.threaded_network import ThreadedNetwork
+from normbench.engine.network import Model, Sums
+from normbench.engine.problem import Array, Cost
 from normbench.models.formulas import Formulas, Fused
 from normbench.models.layout import Layout
 
@@ -16,19 +21,18 @@ JAX_BLOCK_BYTES = 1 << 28
 
 
 class _Compiled(NamedTuple):
-    """Compiled functions of weights by group, points, targets and moments.
+    """Compiled functions of weights `(R, D)`, points, targets and moments.
 
-    scores: returns scores and collected moments. trace: returns scores, a function that pulls
-    derivatives back, and collected moments. pull: applies that function.
+    sums: returns the total cost, `Sums` without a gradient, and collected moments. gradient:
+    returns that, and the gradient.
     """
 
-    scores: Callable[..., Any]
-    trace: Callable[..., Any]
-    pull: Callable[..., Any]
+    sums: Callable[..., Any]
+    gradient: Callable[..., Any]
 
 
-class JaxNetwork(Network):
-    """A `Network` whose scores and their derivatives are JAX's; costs and steps are numpy's."""
+class JaxNetwork(ThreadedNetwork):
+    """A `Network` whose cost, counts and gradient are one program of JAX's; steps are numpy's."""
 
     @property
     def block_bytes(self) -> int:
@@ -41,59 +45,128 @@ class JaxNetwork(Network):
         return 1
 
     @property
-    def _compiled(self) -> "_Compiled":
-        """The compiled functions of the model."""
-        return _compile(self.model, self.layout)
+    def is_thread_safe(self) -> bool:
+        """See `ThreadedNetwork.is_thread_safe`; a GPU takes one run after the other."""
+        return bool(_import_jax().default_backend() == "cpu")
 
-    def trace_scores(
+    @cached_property
+    def _stored_blocks(self) -> dict[tuple[int, int], tuple[Any, Any]]:
+        """Points and targets of slices, in the memory of the device."""
+        return {}
+
+    def take_points(self, block: slice | Array) -> tuple[Any, Any]:
+        """See `Network.take_points`."""
+        points = super().take_points(block)
+        if not isinstance(block, slice):
+            return points
+        key = block.start, block.stop
+        if key not in self._stored_blocks:
+            self._stored_blocks[key] = _import_jax().device_put(points)
+        return self._stored_blocks[key]
+
+    def sum_up(
         self,
-        arrays: Sequence[Array],
-        x: Array,
-        moments: Any,
-        collected: list[Any] | None,
+        weights: Array,
+        x: Any,
+        targets: Any,
         formulas: Fused,
-        targets: Array,
+        moments: Any,
         with_gradient: bool,
-    ) -> tuple[Array, Callable[[Array], Sequence[Array]] | None]:
-        """See `Network.trace_scores`."""
-        arguments = tuple(arrays), x, targets, moments
+        collected: list[Any] | None = None,
+    ) -> Sums:
+        """See `Network.sum_up`."""
+        compiled = _compile(self.model, self.layout, self.cost, self.classify)
+        gradient, arguments = None, (weights, x, targets, moments)
         if with_gradient:
-            scores, pull, batch_moments = self._compiled.trace(*arguments)
+            (_, (sums, batch_moments)), slopes = compiled.gradient(*arguments)
+            if collected is not None:
+                collected.extend(tuple(map(np.asarray, pair)) for pair in batch_moments)
+            gradient = self.with_running(weights, np.asarray(slopes), collected)
         else:
-            scores, batch_moments = self._compiled.scores(*arguments)
-        if collected is not None:
-            collected.extend(tuple(map(np.asarray, pair)) for pair in batch_moments)
-        if not with_gradient:
-            return np.asarray(scores), None
-
-        def pull_back(derivative: Array) -> Sequence[Array]:
-            return tuple(map(np.asarray, self._compiled.pull(pull, derivative)))
-
-        return np.asarray(scores), pull_back
+            _, (sums, _) = compiled.sums(*arguments)
+        return Sums(np.asarray(sums.costs), np.asarray(sums.counts), gradient)
 
     def collect(self, arrays: Sequence[Array]) -> Sequence[Any]:
         """See `Network.collect`."""
-        _, collected = self._compiled.scores(tuple(arrays), self.x, self.targets, None)
+        compiled = _compile(self.model, self.layout, self.cost, self.classify)
+        points = self.take_points(slice(0, len(self.x)))
+        _, (_, collected) = compiled.sums(self.layout.join(arrays), *points, None)
         return [tuple(map(np.asarray, pair)) for pair in collected]
 
 
-@lru_cache(maxsize=8)
-def _compile(model: Model, layout: Layout) -> _Compiled:
-    """Return the functions of a model, which JAX compiles anew for another number of points."""
+def check_traceable(cost: Cost, scores: int) -> None:
+    """Raise `UserError` for a cost that JAX cannot compile.
+
+    Args:
+        cost: The cost.
+        scores: The number of scores of a point C.
+    """
+    jax = _import_jax()
+    shapes = jax.ShapeDtypeStruct((1, scores, 2), float), jax.ShapeDtypeStruct((2,), int)
+    try:
+        jax.eval_shape(translate(cost), *shapes)
+    except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:
+        name, reason = getattr(cost, "__name__", cost), str(error).partition("\n")[0]
+        raise UserError(
+            f"engine=jax: cannot compile cost={name}: {reason}; write it with functions of "
+            "autograd.numpy that jax.numpy has too and without branches on scores, or use "
+            "engine=fast"
+        ) from error
+
+
+def translate(function: Any) -> Any:
+    """Return a function written for numpy with JAX's functions in place of numpy's.
+
+    They are put in place of the modules `numpy` and `autograd.numpy` among the variables of the
+    function's own module, also for functions there that it calls. Of a cost with a fused
+    derivative, the plain formula is translated.
+    """
+    plain = getattr(function, "formula", function)
+    if not isinstance(plain, FunctionType):
+        return plain
+    variables = dict(plain.__globals__)
+    for name in set(plain.__code__.co_names) & variables.keys() - {plain.__name__}:
+        value = variables[name]
+        is_numpy = value is np or value is anp
+        variables[name] = _import_jax_numpy() if is_numpy else translate(value)
+    closure = plain.__closure__
+    translated = FunctionType(
+        plain.__code__, variables, plain.__name__, plain.__defaults__, closure
+    )
+    translated.__kwdefaults__ = plain.__kwdefaults__
+    return translated
+
+
+def _import_jax() -> Any:
+    """Return JAX, with numbers of 64 bits."""
     import jax
 
     jax.config.update("jax_enable_x64", True)
-    formulas = Formulas(jax.numpy)
+    return jax
 
-    def compute_scores(arrays: Any, x: Any, targets: Any, moments: Any) -> Any:
+
+def _import_jax_numpy() -> Any:
+    """Return JAX's functions of numpy, see `jax_numpy`."""
+    from normbench.engine.fast import jax_numpy
+
+    return jax_numpy
+
+
+@lru_cache(maxsize=8)
+def _compile(model: Model, layout: Layout, cost: Cost, classify: bool) -> _Compiled:
+    """Return the functions of a model, which JAX compiles anew for another number of points."""
+    jax = _import_jax()
+    formulas, formula = Formulas(_import_jax_numpy()), translate(cost)
+    find_correct = translate(mark_correct)
+
+    def sum_up(weights: Any, x: Any, targets: Any, moments: Any) -> Any:
         collected: list[Any] = []
-        wanted = None if moments else collected
-        return model.scores(layout, arrays, x, moments, wanted, formulas, targets), collected
+        arrays, wanted = layout.split(weights), None if moments else collected
+        scores = model.scores(layout, arrays, x, moments, wanted, formulas, targets)
+        costs = formula(scores.astype(float), targets)  # adds up in float64 whatever the scores'
+        counts: Any = 0
+        if classify:
+            counts = jax.numpy.sum(~find_correct(scores, targets), axis=1)
+        return costs.sum(), (Sums(costs, counts), collected)
 
-    def trace(arrays: Any, *others: Any) -> Any:
-        return jax.vjp(lambda traced: compute_scores(traced, *others), arrays, has_aux=True)
-
-    def pull_back(pull: Any, slopes: Any) -> Any:
-        return pull(slopes)[0]
-
-    return _Compiled(jax.jit(compute_scores), jax.jit(trace), jax.jit(pull_back))
+    return _Compiled(jax.jit(sum_up), jax.jit(jax.value_and_grad(sum_up, has_aux=True)))

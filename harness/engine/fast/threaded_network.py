@@ -17,6 +17,11 @@ PARALLEL_ACTIVATIONS = 300_000
 class ThreadedNetwork(Network):
     """A `Network` on this program's threads, each with its own runs and its own memory."""
 
+    @property
+    def is_thread_safe(self) -> bool:
+        """Whether threads can share runs: autograd traces a cost of the user's own in one."""
+        return hasattr(self.cost, "fused")
+
     def evaluate(
         self, weights: Array, with_gradient: bool = True, workspace: Workspace | None = None
     ) -> Evaluation:
@@ -50,8 +55,7 @@ class ThreadedNetwork(Network):
         """Return what `work` returns for spans of runs, each on its own thread."""
         workspace = {} if workspace is None else workspace
         units = max(group.shape[0] for group in self.layout.groups)
-        # Autograd traces a cost of the user's own in one thread.
-        is_parallel = runs * points * units >= PARALLEL_ACTIVATIONS and hasattr(self.cost, "fused")
+        is_parallel = runs * points * units >= PARALLEL_ACTIVATIONS and self.is_thread_safe
         count = min(threads.available_threads(), runs) if is_parallel else 1
         ends = [runs * number // count for number in range(count + 1)]
         spans: list[tuple[slice, Any]] = [

@@ -1,0 +1,60 @@
+"""The functions of `jax.numpy`, with extremes whose derivatives rounding cannot drop.
+
+JAX compares each entry with the extreme, and derives by those that are equal. A compiled program
+may compute an entry twice, with a fused multiplication in one place alone; none is equal then, and
+the derivative is lost without a message (JAX's issue 40564). Here the comparisons are of entries
+with each other. Equal entries share the derivative, as autograd's do.
+"""
+
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+
+
+def __getattr__(name: str) -> Any:
+    """Return a function of `jax.numpy` that is not defined here."""
+    return getattr(jnp, name)
+
+
+def maximum(first: Any, second: Any) -> Any:
+    """Return the larger of two arrays' entries."""
+    middle = 0.5 * first + 0.5 * second  # of equal ones, and NaN of NaN
+    return jnp.where(first > second, first, jnp.where(first < second, second, middle))
+
+
+def minimum(first: Any, second: Any) -> Any:
+    """Return the smaller of two arrays' entries."""
+    return -maximum(-first, -second)
+
+
+def max(array: Any, axis: int | None = None, keepdims: bool = False) -> Any:
+    """Return the largest entries along an axis, or of all."""
+    if axis is None:
+        return max(jnp.ravel(array), 0)
+    value = _largest(axis, array)
+    return value if keepdims else jnp.squeeze(value, axis)
+
+
+def min(array: Any, axis: int | None = None, keepdims: bool = False) -> Any:
+    """Return the smallest entries along an axis, or of all."""
+    return -max(-array, axis, keepdims)
+
+
+def _compute_largest(axis: int, array: Any) -> Any:
+    """Return the largest entries along an axis, which is kept."""
+    return jnp.max(array, axis=axis, keepdims=True)
+
+
+def _differentiate_largest(axis: int, arrays: Any, tangents: Any) -> Any:
+    """Return the largest entries and their derivative: the mean over those that are largest."""
+    (array,), (tangent,) = arrays, tangents
+    value = _largest(axis, array)
+    entries = jax.lax.broadcasted_iota(int, array.shape, axis % array.ndim)
+    is_largest = (entries == jnp.argmax(array, axis, keepdims=True)) | (array == value)
+    total = jnp.sum(jnp.where(is_largest, tangent, 0), axis=axis, keepdims=True)
+    return value, total / jnp.sum(is_largest, axis=axis, keepdims=True).astype(tangent.dtype)
+
+
+_largest: Any = jax.custom_jvp(_compute_largest, nondiff_argnums=(0,))
+_largest.defjvp(_differentiate_largest)
