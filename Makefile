@@ -18,6 +18,9 @@ OF_RECORDS := tests/test_resume.py $(addprefix tests/recording/test_,tracking.py
 	tests/command/test_delete.py
 # Two processes, a thread each: more threads than cores wait for each other. Where one has run its
 # tests, it takes some of the other's.
+# Python keeps what it has compiled, whatever the environment says of it: or else each process of the
+# tests would compile them and the project anew, some ten seconds each time.
+unexport PYTHONDONTWRITEBYTECODE
 PYTEST := OMP_NUM_THREADS=1 $(PYTHON) -m pytest -n 2 --dist worksteal
 GALLERY := lecture notes exercises research
 

@@ -6,6 +6,7 @@ import sys
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
+from copy import deepcopy
 from dataclasses import fields
 from functools import cache
 from importlib.resources import files
@@ -81,12 +82,17 @@ def options(group: str, name: str, typed_in: str = "") -> dict[str, Any]:
     Raises:
         UserError: There is no such option; the message lists the choices.
     """
-    from omegaconf import OmegaConf
-
     if name not in names(group):
         raise UserError(no_option(group, name, names(group), typed_in))
-    path = CONF / group / f"{name}.yaml"
-    content = OmegaConf.to_container(OmegaConf.load(path), resolve=False)
+    return deepcopy(_parse((CONF / group / f"{name}.yaml").read_text()))
+
+
+@cache
+def _parse(text: str) -> dict[str, Any]:
+    """Return the entries of an option's file; to parse YAML takes 4 ms, so each text is kept."""
+    from omegaconf import OmegaConf
+
+    content = OmegaConf.to_container(OmegaConf.create(text), resolve=False)
     assert isinstance(content, dict)
     return {str(key): value for key, value in content.items()}
 

@@ -94,7 +94,8 @@ def twelve(tmp_path_factory):
         ("blown_up", FunctionTransformer(blow_up)),
         *spheres,
     ]
-    settings = Settings((0.1, 1.0), iterations=1000, record=("contours", "points"))
+    record = ("contours", "points")
+    settings = Settings((0.1, 1.0), iterations=1000, record=record, refine=False)
     folder = tmp_path_factory.mktemp("twelve")
     return write_sweep(folder, dataset, softmax, schemes, settings, "five-softmax")
 

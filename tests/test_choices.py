@@ -35,6 +35,23 @@ FOREIGN = (
 )
 
 
+def test_what_a_caller_writes_into_an_options_entries_is_not_there_the_next_time():
+    entries = options("normalizer", "robust")
+    entries["_target_"] = "another"
+    entries["quantile_range"].clear()
+    assert options("normalizer", "robust")["_target_"] != "another"
+    assert len(options("normalizer", "robust")["quantile_range"]) == 2
+
+
+def test_an_option_whose_file_changes_is_read_anew(tmp_path, monkeypatch):
+    monkeypatch.setattr("normbench.choices.CONF", tmp_path)
+    file = tmp_path / "normalizer" / "own.yaml"
+    file.parent.mkdir()
+    for value in (1, 2):
+        file.write_text(f"part: {value}")
+        assert options("normalizer", "own") == {"part": value}
+
+
 @pytest.mark.parametrize("target", FOREIGN)
 @pytest.mark.parametrize("group", ["cost", "normalizer", "dataset", "optimizer", "model"])
 def test_code_from_elsewhere_is_refused_unread(group, target):

@@ -54,13 +54,14 @@ PLAIN = {
 
 @dataclass
 class Problem:
-    """A cost of one run's weights (C, N + 1), by its name; it keeps the gradients that it found."""
+    """A cost of one run's weights (C, N + 1), by its name; it keeps what it has computed."""
 
     name: str
     x: np.ndarray
     y: np.ndarray
     l2: float
     found: dict = field(default_factory=dict)
+    costs: dict = field(default_factory=dict)
 
     def scores(self, w):
         return anp.dot(self.x, w[:, 1:].T) + w[:, 0]
@@ -70,7 +71,9 @@ class Problem:
         return PLAIN[self.name](self.scores(w), self.y) + penalty
 
     def cost(self, w):
-        return self.total(w) / len(self.x)
+        if w.tobytes() not in self.costs:
+            self.costs[w.tobytes()] = self.total(w) / len(self.x)
+        return self.costs[w.tobytes()]
 
     def slope(self, w):
         # Divided at last: a sum of +1 and -1 is 0 or not, and sign descent sees which.

@@ -49,7 +49,7 @@ def points(steep=False, count=90):
 def made(scheme, cost, x=None, y=None, l2=0.0, **settings):
     given = points() if x is None else (x, y)
     data = make_dataset("two", *given, class_names=["no", "yes"], source="-")
-    settings = {"iterations": 20, "record": ("film",), **settings}
+    settings = {"iterations": 20, "record": ("film",), "refine": False, **settings}
     job = Job(data, cost, scheme, gradient_descent(), Settings((0.1,), **settings), l2=l2)
     return data, job, run(job)
 

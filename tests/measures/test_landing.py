@@ -17,7 +17,7 @@ from tests.measures.test_measures import job
 
 def landed(x, rule=None, **settings):
     points = make_dataset("drawn", x, x @ np.arange(1.0, x.shape[1] + 1), source="drawn")
-    record = {"record": ("landing", "path"), "iterations": 12, **settings}
+    record = {"record": ("landing", "path"), "iterations": 12, "refine": False, **settings}
     asked = job(points, costs.least_squares, FunctionTransformer(), **record)
     return run(replace(asked, optimizer=rule or gradient_descent()))
 

@@ -18,7 +18,8 @@ STEPS = (1e-3, 1e-2, 0.1)
 
 
 def job(data, cost, scheme="standard", optimizer="gradient_descent", **settings):
-    settings = {"step_sizes": STEPS, "theory": "full", "iterations": 40, **settings}
+    settings = {"step_sizes": STEPS, "theory": "full", "iterations": 40} | settings
+    settings = {"refine": False, **settings}
     schemes = build("normalizer", options("normalizer", scheme))
     rule = build("optimizer", options("optimizer", optimizer))
     return Job(data, cost, schemes, rule, Settings(**settings))

@@ -20,7 +20,7 @@ EVERY = ("path", "contours", "points", "components", "spectrum")
 
 def job(x, y=None, cost=softmax, scheme=None, names=("a", "b"), **settings):
     dataset = make_dataset("made", x, y, class_names=names if y is not None else None, source="-")
-    options = {"iterations": 20, "record": EVERY, **settings}
+    options = {"iterations": 20, "record": EVERY, "refine": False, **settings}
     chosen = Settings((0.1, 1.0), **options)
     return Job(dataset, cost, scheme or StandardScaler(), gradient_descent(), chosen)
 
@@ -223,7 +223,7 @@ def test_contours_of_few_weights_have_the_path_of_every_step(cost):
     x = rng.standard_normal((60, 2)) * [1, 3] + 1
     y = rng.integers(0, 2, 60) if cost is softmax else x @ [1, 2] + rng.standard_normal(60)
     sizes = (0.01, 0.1, 1e9)
-    chosen = Settings(sizes, record=("contours", "path"), iterations=200)
+    chosen = Settings(sizes, record=("contours", "path"), iterations=200, refine=False)
     names = None if cost is least_squares else ("a", "b")
     dataset = make_dataset("made", x, y, class_names=names, source="-")
     outcome = run(Job(dataset, cost, FunctionTransformer(), gradient_descent(), chosen))

@@ -18,7 +18,8 @@ LINE = RNG.uniform(2, 5, (40, 1))
 
 def job(x, y=None, cost=least_squares, scheme=None, record=("fit",), classes=None, **settings):
     dataset = make_dataset("made", x, y, class_names=classes, source="-")
-    chosen = Settings((0.4,), **{"iterations": 200, "record": record, **settings})
+    settings = {"iterations": 200, "refine": False, **settings}
+    chosen = Settings((0.4,), record=record, **settings)
     return Job(dataset, cost, scheme or StandardScaler(), gradient_descent(), chosen)
 
 

@@ -14,7 +14,7 @@ from normbench.theory.directions import find_uniform_curvature
 
 def found(data, cost, scheme, optimizer="gradient_descent", step=1e-6, **settings):
     l2 = settings.pop("l2", 0.0)
-    settings = {"theory": "full", "iterations": 1, **settings}
+    settings = {"theory": "full", "iterations": 1, "refine": False, **settings}
     schemes = build("normalizer", options("normalizer", scheme))
     rule = build("optimizer", options("optimizer", optimizer))
     made = run(Job(data, cost, schemes, rule, Settings((step,), **settings), l2))

@@ -60,12 +60,12 @@ def odd_data():
     return {
         "a constant feature": np.r_[constant[:-50], held_out],
         "constant features alone": np.full((200, 3), 0.1),
-        "constant features, more than points": np.full((200, 300), 0.1),
+        "constant features, more than points": np.full((200, 220), 0.1),
         "one feature": x[:, :1],
         "duplicated features": np.c_[x, x, x[:, :1]],
         "rank-deficient": np.c_[x, x @ rng.standard_normal((6, 4))],
         "as many points as features": rng.standard_normal((200, 150)),
-        "fewer points than features": rng.standard_normal((200, 300)),
+        "fewer points than features": rng.standard_normal((200, 220)),
         "offsets of 1e8": x + 1e8,
         "offsets of 1e12": x + 1e12,
         "small whole numbers": rng.integers(0, 3, (200, 5)).astype(float),
@@ -247,7 +247,7 @@ def test_a_tie_of_the_largest_entries_is_decided_by_the_first():
 @pytest.mark.parametrize("name", [name for name in LINEAR if name not in SHRUNK])
 def test_fewer_points_than_features_give_what_the_covariance_gives(name):
     # Two ways to one result: the P x P matrix, and the N x N with the same points twice.
-    x = ODD["fewer points than features"][:100] * np.linspace(1, 5, 300) + 7
+    x = ODD["fewer points than features"][:100] * np.linspace(1, 5, 220) + 7
     small, large = scheme(name), scheme(name)
     z = small.fit_transform(x)
     large.fit(np.tile(x, (4, 1)))

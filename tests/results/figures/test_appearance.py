@@ -140,14 +140,20 @@ def leaves(described: Any, path: str = "") -> Iterator[tuple[str, Any]]:
         yield path, described
 
 
+@pytest.fixture(scope="module")
+def record():
+    return json.loads(RECORD.read_text())
+
+
 @pytest.mark.parametrize("name", RECORDED)
-def test_a_figure_looks_as_it_is_recorded(name):
-    record = json.loads(RECORD.read_text())
+def test_a_figure_looks_as_it_is_recorded(name, record):
     if record["matplotlib"] != matplotlib.__version__:
         pytest.skip("recorded with another matplotlib")
     recorded = dict(leaves(record[name]))
     shown = dict(leaves(json.loads(json.dumps(description(RECORDED[name]()), default=float))))
     for path, value in recorded.items():
+        if shown.get(path) == value:
+            continue  # to build an approximation takes longer than to draw the figure
         expected = pytest.approx(value, rel=1e-4, abs=1e-9) if isinstance(value, float) else value
         assert shown.get(path) == expected, f"{path}; {__doc__}"
 

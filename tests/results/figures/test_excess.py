@@ -24,7 +24,7 @@ def descended(request, tmp_path_factory):
     """Two schemes, a least cost that some weights have, descended far."""
     x, y = points(2)
     data = make_dataset("two", x, y, class_names=["no", "yes"], source="-")
-    settings = Settings((0.05, 0.15), iterations=2000)
+    settings = Settings((0.05, 0.15), iterations=2000, refine=False)
     cost = {"least_squares": least_squares, "softmax": softmax}[request.param]
     folder = tmp_path_factory.mktemp(request.param)
     return write_sweep(folder, data, cost, SCHEMES, settings, f"two-{request.param}")

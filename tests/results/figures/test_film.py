@@ -38,7 +38,7 @@ def points():
 
 
 def compared(*normalizers, **settings):
-    settings = {"cost": "softmax", "iterations": 2, "record": ["film"], **settings}
+    settings = {"cost": "softmax", "iterations": 2, "record": ["film"], "refine": False} | settings
     return normbench.compare(*points(), normalizers=normalizers, step_sizes=[0.1], **settings)
 
 
@@ -52,14 +52,19 @@ def reel(found):
     return Reel(found.sweep.arrays(found.sweep.of_role("scheme"), "film")["pca_sphere"])
 
 
-def test_the_strip_is_of_the_last_scheme_a_column_a_key_frame(found, reel):
-    axes = found.figure("film").axes
+@pytest.fixture(scope="module")
+def strip(found):
+    return found.figure("film")
+
+
+def test_the_strip_is_of_the_last_scheme_a_column_a_key_frame(strip, reel):
+    axes = strip.axes
     assert len(axes) == 2 * len(reel.keys) == 8
     words = [axis.get_title() for axis in axes[:4]]
     assert words[:2] == ["raw", "centred"]
     assert words[2].startswith("rotated by ")
     assert words[3].startswith("scaled by ")
-    assert "film of pca_sphere" in found.figure("film")._suptitle.get_text()
+    assert "film of pca_sphere" in strip._suptitle.get_text()
     x, _ = points()
     for frame, axis in zip(reel.keys, axes):
         dots = np.concatenate([part.get_offsets().data for part in axis.collections[:2]])
@@ -68,9 +73,9 @@ def test_the_strip_is_of_the_last_scheme_a_column_a_key_frame(found, reel):
     assert np.sort(reel.points(0), axis=0) == pytest.approx(np.sort(x, axis=0))
 
 
-def test_the_same_points_have_the_same_letters_in_every_panel_and_other_figures(found, reel):
+def test_the_same_points_have_the_same_letters_in_every_panel_and_other_figures(strip, reel):
     assert reel.landmark_indices == landmarks.choose(reel.points(0))
-    for axis, frame in zip(found.figure("film").axes[:4], reel.keys):
+    for axis, frame in zip(strip.axes[:4], reel.keys):
         assert [text.get_text() for text in axis.texts] == ["A", "B", "C", "D"]
         places = np.array([text.get_position() for text in axis.texts])
         assert places == pytest.approx(reel.points(frame)[reel.landmark_indices])
@@ -81,21 +86,23 @@ def test_a_mirrored_axis_runs_backwards_and_it_is_said(turned):
     """So that no frame flips the picture: from key to key every mark keeps its side, or turns."""
     x, y = points()
     x = x[:, ::-1] if turned else x
-    made = normbench.compare(x, y, normalizers=["pca_sphere"], record=["film"], iterations=1)
+    asked = {"record": ["film"], "iterations": 1, "refine": False}
+    made = normbench.compare(x, y, normalizers=["pca_sphere"], **asked)
     parts = made.sweep.arrays(made.sweep.of_role("scheme"), "film")["pca_sphere"]
     mirrors = np.linalg.det(parts["matrix"][-1]) < 0
     assert mirrors == (not turned)  # of both kinds
-    axes = made.figure("film").axes
+    figure = made.figure("film")
+    axes = figure.axes
     for frame, upper, lower in zip(parts["keys"], axes[:4], axes[4:]):
         backwards = [axis.xaxis_inverted() + 2 * axis.yaxis_inverted() for axis in (upper, lower)]
         assert backwards[0] == backwards[1]
         drawn = np.diag([1 - 2 * upper.xaxis_inverted(), 1 - 2 * upper.yaxis_inverted()])
         assert np.linalg.det(drawn @ parts["matrix"][frame]) > 0
-    assert ("mirrors the plane" in made.figure("film")._supxlabel.get_text()) == mirrors
+    assert ("mirrors the plane" in figure._supxlabel.get_text()) == mirrors
 
 
-def test_counters_stand_over_the_contours(found, reel):
-    for frame, axis in zip(reel.keys, found.figure("film").axes[4:]):
+def test_counters_stand_over_the_contours(strip, reel):
+    for frame, axis in zip(reel.keys, strip.axes[4:]):
         told = axis.get_title().split("\n")
         assert told[0] == f"L {ticks.short_text(reel.arrays['lipschitz'][frame])}"
         assert told[1] == f"condition number {ticks.short_text(reel.arrays['condition'][frame])}"
@@ -135,14 +142,17 @@ def test_nothing_overlaps_and_nothing_is_cut(shape, scheme):
 
 
 @pytest.fixture(scope="module")
-def files(found, tmp_path_factory):
+def playing_svg(found, tmp_path_factory):
+    """The file that plays; a GIF, which is written beside a PNG, would take five seconds."""
     folder = tmp_path_factory.mktemp("film")
-    written = drawing.write(found.sweep, folder, ["film"], file_formats=("png", "svg", "pdf"))
-    return {file.name: file for group in written.values() for file in group}
+    (files,) = drawing.write(found.sweep, folder, ["film"], file_formats=("svg",)).values()
+    return next(file for file in files if file.stem.endswith("playing"))
 
 
 @pytest.mark.slow
-def test_a_gif_has_a_picture_a_frame_and_rests_on_key_frames(files, reel):
+def test_a_gif_has_a_picture_a_frame_and_rests_on_key_frames(found, reel, tmp_path):
+    written = drawing.write(found.sweep, tmp_path, ["film"], file_formats=("png", "svg", "pdf"))
+    files = {file.name: file for group in written.values() for file in group}
     assert set(files) == {"film.png", "film.svg", "film.pdf", "film.gif", "film-playing.svg"}
     with Image.open(files["film.gif"]) as picture:
         assert picture.n_frames == len(reel) == 37
@@ -168,8 +178,8 @@ def test_a_frame_of_the_gif_leaves_nothing_in_the_next_one(reel):
     assert drawn[0][0] == 4
 
 
-def test_the_svg_is_one_well_formed_file_that_asks_for_nothing(files, found):
-    text = files["film-playing.svg"].read_text()
+def test_the_svg_is_one_well_formed_file_that_asks_for_nothing(playing_svg):
+    text = playing_svg.read_text()
     root = ElementTree.fromstring(text)
     assert root.tag == "{http://www.w3.org/2000/svg}svg"
     spaces = ("http://www.w3.org/2000/svg", "http://www.w3.org/1999/xhtml")
@@ -182,8 +192,8 @@ def test_the_svg_is_one_well_formed_file_that_asks_for_nothing(files, found):
     assert not re.search(r"\b(fetch|import|eval|XMLHttpRequest|WebSocket)\b", text)
 
 
-def test_the_svg_holds_the_frames_that_the_strip_draws(files, reel):
-    root = ElementTree.fromstring(files["film-playing.svg"].read_text())
+def test_the_svg_holds_the_frames_that_the_strip_draws(playing_svg, reel):
+    root = ElementTree.fromstring(playing_svg.read_text())
     (node,) = (node for node in root.iter() if node.get("id") == "data")
     data = json.loads(node.text)
     assert len(data["frames"]) == len(reel)
@@ -253,7 +263,7 @@ def store(tmp_path_factory):
 def test_the_command_draws_the_film_of_the_scheme_that_is_named(
     store, tmp_path, capsys, monkeypatch
 ):
-    # A second to draw, and seen by `files` above.
+    # A second to draw, and seen in the test of the GIF above.
     monkeypatch.setattr(playing, "write_gif", lambda reel, title, file, provenance: file)
     out = ["--store", store.uri, "--out", str(tmp_path)]
     assert main(["figure", "film", *out]) == 0
