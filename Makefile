@@ -16,11 +16,11 @@ OF_LIBRARIES := tests/test_compare.py tests/normalizers/test_decomposition.py \
 OF_RECORDS := tests/test_resume.py $(addprefix tests/recording/test_,tracking.py leftovers.py) \
 	$(addprefix tests/results/,answer/test_tables.py pages/test_view.py compare/test_merging.py) \
 	tests/command/test_delete.py
-# Two processes, a thread each: more threads than cores wait for each other. Where one has run its
-# tests, it takes some of the other's.
 # Python keeps what it has compiled, whatever the environment says of it: or else each process of the
 # tests would compile them and the project anew, some ten seconds each time.
 unexport PYTHONDONTWRITEBYTECODE
+# Two processes, a thread each: more threads than cores wait for each other. Where one has run its
+# tests, it takes some of the other's.
 PYTEST := OMP_NUM_THREADS=1 $(PYTHON) -m pytest -n 2 --dist worksteal
 GALLERY := lecture notes exercises research
 

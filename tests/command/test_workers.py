@@ -4,12 +4,14 @@ import os
 import signal
 import subprocess
 import sys
+import threading
 import time
 from pathlib import Path
 
 import pytest
 
-from normbench.command.sweep.launching import guarded_workers
+from normbench.command.sweep.launching import Workers, guarded_workers
+from normbench.command.sweep.sweeper import Sweep
 
 pytestmark = pytest.mark.slow
 
@@ -49,6 +51,20 @@ def test_a_worker_ends_whose_command_is_killed_before_its_first_job(tmp_path):
     while worker.exists() and time.monotonic() < until:
         time.sleep(0.1)
     assert not worker.exists()
+
+
+@pytest.mark.parametrize("has_begun", [True, False])
+def test_a_mistake_ends_them_whatever_they_are_at(has_begun):
+    sweep = Sweep()
+    sweep.parents, sweep.new_folders, sweep.workers = {}, [], Workers(2, 2)
+    worker = Path("/proc") / str(sweep.workers._submit(os.getpid).result() if has_begun else 0)
+    assert worker.exists() == has_begun
+    sweep.workers._submit(time.sleep, 2 * PATIENCE)
+    started = time.monotonic()
+    sweep._stop(ValueError())
+    assert not worker.exists()
+    assert time.monotonic() - started < PATIENCE
+    assert not any("Executor" in thread.name for thread in threading.enumerate())
 
 
 @pytest.mark.parametrize("share", [0.4, 0.55, 0.7, 0.85])

@@ -5,6 +5,7 @@ long as a small job.
 """
 
 import signal
+import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import cache
@@ -29,47 +30,45 @@ def run_in_sequence(run: Run, jobs: Iterable[JobSpec]) -> list[Outcome]:
     return [_outcome(run, job) for job in jobs]
 
 
-def start_workers(processes: int, jobs: int) -> None:
-    """Start the processes of `run_in_parallel`: their imports take a second, beside this one's.
+class Workers:
+    """Joblib's processes, which load what jobs need while the command checks its settings.
 
-    processes: how many; -1: one for each core. jobs: how many jobs there are for them.
+    Args:
+        processes: How many; -1: one for each core.
+        jobs: How many jobs there are for them.
     """
-    with guarded_workers():
-        executor = _executor(processes)
-        for _ in range(min(_count(processes), jobs)):
-            executor.submit(_begin)
 
+    def __init__(self, processes: int, jobs: int) -> None:
+        from joblib import effective_n_jobs
+        from joblib.externals.loky import get_reusable_executor
 
-def run_in_parallel(run: Run, jobs: Iterable[JobSpec], processes: int) -> list[Outcome]:
-    """Return the outcome of each job, run in `processes` processes; -1: one for each core."""
-    with guarded_workers():
-        executor = _executor(processes)
-        # No more than the processes' queue holds: they can be killed while none waits for a place.
-        places = Semaphore(2 * _count(processes))
-        futures = []
-        try:
-            for job in jobs:
-                places.acquire()
-                futures.append(executor.submit(_run_in_worker, run, job))
-                futures[-1].add_done_callback(lambda _: places.release())
+        count = int(effective_n_jobs(processes))
+        self._pool = get_reusable_executor(count, timeout=IDLE_SECONDS)
+        self._places = Semaphore(2 * count)  # fewer than the queue of the processes holds
+        self._futures: list[Any] = []
+        with guarded_workers():
+            for _ in range(min(count, jobs)):
+                self._submit(_begin)
+
+    def run(self, run: Run, jobs: Iterable[JobSpec]) -> list[Outcome]:
+        """Return the outcome of each job."""
+        with guarded_workers():
+            futures = [self._submit(_run_in_worker, run, job) for job in jobs]
             return [future.result() for future in futures]
-        except BaseException:
-            executor.shutdown(kill_workers=True)
-            raise
 
+    def end(self) -> None:
+        """End the processes at once, whatever they are at."""
+        while not all(future.running() or future.done() for future in self._futures):
+            time.sleep(0.01)  # the pool's thread fails where one is not yet in the queue
+        self._pool.shutdown(kill_workers=True)
 
-def _executor(processes: int) -> Any:
-    """Return joblib's pool of processes, the one that is there if it has as many."""
-    from joblib.externals.loky import get_reusable_executor
-
-    return get_reusable_executor(_count(processes), timeout=IDLE_SECONDS)
-
-
-def _count(processes: int) -> int:
-    """Return a number of processes; -1: that of the cores."""
-    from joblib import effective_n_jobs
-
-    return int(effective_n_jobs(processes))
+    def _submit(self, *call: Any) -> Any:
+        """Return the future of a function and its arguments, once there is a place for it."""
+        self._places.acquire()
+        future = self._pool.submit(*call)
+        future.add_done_callback(lambda _: self._places.release())
+        self._futures.append(future)
+        return future
 
 
 def run_in_queue(queue: Queue, jobs: Sequence[JobSpec], take: Take) -> list[Outcome]:

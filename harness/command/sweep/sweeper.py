@@ -78,6 +78,7 @@ class Sweep(Sweeper):
         self.parents: dict[str, str] = {}
         self.lock: IO[str] | None = None
         self.new_folders: list[Path] = []  # folders that were not there
+        self.workers: launching.Workers | None = None
         self.specs = Specs()
         self.spec = JobSpec.from_config(self.config)
         try:
@@ -195,7 +196,7 @@ class Sweep(Sweeper):
         _share_threads(self.config)
         beside = self.config.hydra.launcher.get("n_jobs")
         if beside is not None and not isinstance(self.launcher, Queue):
-            launching.start_workers(beside, jobs)
+            self.workers = launching.Workers(beside, jobs)
 
     def _launch(self, grid: Grid) -> list[dict[str, Any]]:
         """Return what became of every job. An error that is not a job's own is raised at the end.
@@ -232,10 +233,9 @@ class Sweep(Sweeper):
         jobs = self._numbered(grid)
         if isinstance(self.launcher, Queue):
             return launching.run_in_queue(self.launcher, list(jobs), partial(self._take, grid))
-        beside = self.config.hydra.launcher.get("n_jobs")
-        if beside is None:
+        if self.workers is None:
             return launching.run_in_sequence(run_spec, jobs)
-        return launching.run_in_parallel(run_spec, jobs, beside)
+        return self.workers.run(run_spec, jobs)
 
     def _numbered(self, grid: Grid) -> Iterator[JobSpec]:
         """Yield the jobs of a grid, with their numbers."""
@@ -265,7 +265,9 @@ class Sweep(Sweeper):
         return {}
 
     def _stop(self, error: BaseException) -> None:
-        """End the runs of a sweep that stops early; its jobs stay recorded."""
+        """End the processes and runs of a sweep that stops early; its jobs stay recorded."""
+        if self.workers is not None:
+            self.workers.end()
         if not self.parents:  # nothing is recorded: nothing stays
             with suppress(OSError):
                 if self.new_folders:
