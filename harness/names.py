@@ -153,7 +153,7 @@ def quartile(metric: Metric, quartile_name: str) -> Metric:
     )
 
 
-def final(history: Metric) -> Metric:
+def final_metric(history: Metric) -> Metric:
     """Return the metric of the last value of a history."""
     return Metric(f"{FINAL_PREFIX}{_flat(history)}", f"final {history.label}", history.unit)
 
@@ -175,10 +175,10 @@ STEP_SIZE = Metric("step_size", "step size")
 GRID_STEP_SIZE = Metric(
     f"{GRID_PREFIX}log10_step_size", "log10 of the step size", axis=STEP_SIZE_NUMBER
 )
-FINAL_COST = final(TRAIN_COST)
-FINAL_MISCLASSIFICATIONS = final(TRAIN_MISCLASSIFICATIONS)
-FINAL_TEST_COST = final(TEST_COST)
-FINAL_TEST_MISCLASSIFICATIONS = final(TEST_MISCLASSIFICATIONS)
+FINAL_COST = final_metric(TRAIN_COST)
+FINAL_MISCLASSIFICATIONS = final_metric(TRAIN_MISCLASSIFICATIONS)
+FINAL_TEST_COST = final_metric(TEST_COST)
+FINAL_TEST_MISCLASSIFICATIONS = final_metric(TEST_MISCLASSIFICATIONS)
 STEPS_TRIED = Metric("final/steps_tried", "steps")
 STEPS_LEVELLED = Metric("final/steps_levelled", "converged steps")
 STEPS_BY_ROUNDING = Metric("final/steps_decided_by_rounding", "steps decided by rounding")

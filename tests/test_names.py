@@ -94,7 +94,7 @@ def test_the_keys_of_a_recorded_store_stay():
         "test/misclassifications",
     ]
     assert names.quartile(names.TRAIN_COST, "q1").key == "train/cost_q1"
-    assert names.final(names.TEST_COST).key == "final/test_cost"
+    assert names.final_metric(names.TEST_COST).key == "final/test_cost"
     assert names.grid(names.TRAIN_COST).key == "grid/train_cost"
     assert names.reached("1e-2").key == "final/iterations_to_1e-2"
     assert names.reached("1e-2", "seconds").key == "final/seconds_to_1e-2"

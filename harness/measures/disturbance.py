@@ -21,9 +21,9 @@ def take(job: FinishedJob) -> Findings:
     moved, squares = 0.0, 0.0
     for update in range(min(train.batches.updates_per_pass, MAX_BATCHES)):
         fitted = job.z[train.batches.points_of(update)]
-        own = train.statistics.of_batch(update)
+        normalized = train.statistics.of_batch(update)
         squares += float(np.sum(fitted**2))
-        moved += 0.0 if own is None else float(np.sum((own - fitted) ** 2))
+        moved += 0.0 if normalized is None else float(np.sum((normalized - fitted) ** 2))
     return Findings({names.DISTURBANCE.key: moved / squares} if squares else {})
 
 

@@ -165,5 +165,5 @@ def _uncertain_schemes(experiment_sweep: Sweep, target: str, jobs: pd.DataFrame)
         job["scheme"]
         for step in as_rows(undecided_steps)
         if (job := jobs_by_id.get(step["parent"])) is not None
-        and number_in(step, names.final(compared(job)).column) <= job["goal"]
+        and number_in(step, names.final_metric(compared(job)).column) <= job["goal"]
     )

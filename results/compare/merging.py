@@ -245,7 +245,7 @@ def _with_representatives(schemes: pd.DataFrame, step_rows: pd.DataFrame) -> pd.
         names.METRICS + family
         for family in (names.TRAIN_PREFIX, names.TEST_PREFIX, names.OWN_UNITS)
     )
-    final_columns = [names.final(metric).column for metric in names.HISTORIES]
+    final_columns = [names.final_metric(metric).column for metric in names.HISTORIES]
     outcome_columns = [names.STEP_TAG.column, names.VERDICT.column, "verdict", "reason", "members"]
     columns = [
         column
@@ -286,7 +286,7 @@ def _merge_rows(rows: pd.DataFrame, group_column: str) -> pd.DataFrame:
     if not rows[group_column].duplicated().any():
         return merged_rows.reset_index()
     metric_columns = [name for name in rows if name.startswith(names.METRICS)]
-    final_columns = {metric: names.final(metric).column for metric in names.HISTORIES}
+    final_columns = {metric: names.final_metric(metric).column for metric in names.HISTORIES}
     new_columns: dict[str, Any] = dict(groups[metric_columns].median().items())
     new_columns |= {
         names.quartile(metric, quartile).column: groups[final].quantile(level)

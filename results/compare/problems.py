@@ -29,7 +29,7 @@ RESULT_TOLERANCE = 1e-9  # relative: the results of equal jobs differ by roundin
 # Metrics that distinguish the results of two jobs: of the scheme, and at each step size.
 SCHEME_RESULTS = (names.LIPSCHITZ, names.LIPSCHITZ_START, names.MINIMUM)
 STEP_RESULTS = (
-    *map(names.final, names.HISTORIES),
+    *map(names.final_metric, names.HISTORIES),
     *(names.reached(target) for target in names.TARGETS),
 )
 PROBLEM_COLUMNS = ["experiment", "setting"]  # the columns that identify a problem

@@ -373,7 +373,7 @@ def _remaining_excess(
     run: Mapping[Any, Any], scheme: Mapping[Any, Any], minimum: float, start: float
 ) -> float:
     """Return the remaining share of the excess at the start, with the given least cost."""
-    final = run.get(names.final(compared(scheme)).column)
+    final = run.get(names.final_metric(compared(scheme)).column)
     if run["verdict"] in names.UNRANKED or final is None or pd.isna(final):
         return float("inf")
     # A share below 0 by rounding is kept.

@@ -144,7 +144,7 @@ def _counts(rows: Any) -> list[str]:
     """Return the metrics of counts that end above 0 in every run, so that they have a logarithm."""
     positive_counts = []
     for metric in COUNTS:
-        column = names.final(metric).column
+        column = names.final_metric(metric).column
         if column in rows and (rows[column].dropna() > 0).all():
             positive_counts += [metric.key, names.grid(metric).key]
     return positive_counts

@@ -233,7 +233,7 @@ def _metrics(step: Step) -> list[Entry]:
                 key = names.quartile(metric, quartile_name).key
                 entries += _points({key: step.quartiles[metric.key][number]})
         if len(history):
-            entries.append((names.final(metric).key, float(history[-1]), 0))
+            entries.append((names.final_metric(metric).key, float(history[-1]), 0))
     entries += _points(step.series, thin)
     return _finite(entries + [(key, value, 0) for key, value in step.metrics.items()])
 

@@ -324,7 +324,7 @@ def test_the_excess_that_is_left_is_a_share_of_the_start_s():
     assert reached.excess_left({**run, "verdict": names.DIVERGED}, scheme) == INF
     assert np.isnan(reached.excess_left(run, {**scheme, names.target("1e-1").column: 1.0}))
     points = {names.COMPARED.column: names.MISCLASSIFICATIONS, names.target("1e-1").column: 8.0}
-    wrong = {**run, names.final(names.TRAIN_MISCLASSIFICATIONS).column: 20}
+    wrong = {**run, names.final_metric(names.TRAIN_MISCLASSIFICATIONS).column: 20}
     assert reached.excess_left(wrong, {**scheme, **points}) == pytest.approx(0.25)
 
 

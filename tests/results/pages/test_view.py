@@ -47,7 +47,7 @@ def test_the_cost_on_a_log_axis_comes_first(three):
 
 def test_counts_that_reach_0_have_no_logarithm(three):
     frame = three.sweep.runs.copy()
-    column = names.final(names.TRAIN_MISCLASSIFICATIONS).column
+    column = names.final_metric(names.TRAIN_MISCLASSIFICATIONS).column
     scheme_run = three.sweep.of_role("scheme").index[0]
     frame.loc[scheme_run, column] = 0.0
     shown = view.state(Sweep(three.uri, "sweep-1", frame), three.name)
