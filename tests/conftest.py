@@ -35,11 +35,11 @@ def pytest_unconfigure():
 
 
 def pytest_collection_modifyitems(items):
-    """With a server, leave out the tests of SQLite's own files."""
-    if stores.servers:
-        for item in items:
-            for mark in item.iter_markers("sqlite"):
-                item.add_marker(pytest.mark.skip(reason=f"SQLite alone: {mark.args[0]}"))
+    """With a server, leave out the tests of SQLite's own files; without one, those of servers."""
+    left_out, kind = ("sqlite", "SQLite") if stores.servers else ("server", "a server")
+    for item in items:
+        for mark in item.iter_markers(left_out):
+            item.add_marker(pytest.mark.skip(reason=f"{kind} alone: {mark.args[0]}"))
 
 
 def pytest_collection_finish():

@@ -224,11 +224,27 @@ def test_a_study_of_the_textbook_comes_to_what_the_page_says(command, imported, 
         np.testing.assert_allclose(*numbers, rtol=5e-2, atol=1e-6)  # rounding moves networks
 
 
+def is_built(folder):
+    """Return whether the pages are younger than every file of the checkout that makes them."""
+    pages = folder / "index.html"
+    listed = subprocess.run(
+        ["git", "ls-files", "-co", "--exclude-standard", ":!tests"],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+    ).stdout.split("\n")
+    files = [ROOT / name for name in listed if name]
+    made = pages.stat().st_mtime if pages.is_file() else 0.0
+    return len(files) > len(PAGES) and all(file.stat().st_mtime < made for file in files)
+
+
 @pytest.fixture(scope="module")
 def built():
-    """Build the pages as `make docs` does, and where: what it has built stays as it is."""
+    """Build the pages as `make docs` does, and where; what it has built of these files stays."""
     pytest.importorskip("sphinx", reason="make docs installs it")
     folder = ROOT / "outputs" / "docs"
+    if is_built(folder):
+        return folder
     folder.mkdir(parents=True, exist_ok=True)
     build = [sys.executable, "-m", "sphinx", "-q", "-W", "--keep-going", "-b", "html"]
     with (ROOT / "outputs" / "docs.lock").open("w") as lock:

@@ -175,14 +175,21 @@ def test_the_folder_of_a_sweep_may_be_used_again(command, tmp_path):
 
 
 # A few of each kind; `python -m tests.faults` goes through them all, for some minutes.
-FAULTS = (
-    *("SIGINT, starting", "SIGKILL, amid writing", "cost leaving"),
-    *("server away for a while", "server silent"),
-)
-NIGHTS = ("night, kills", "night, SIGINT")
+FAULTS = ("SIGINT, starting", "SIGKILL, amid writing", "night, kills")
+OF_SERVERS = [
+    pytest.param(name, marks=pytest.mark.server("a server that is away"))
+    for name in ("server away for a while", "server silent")
+]
+OF_FILES = [
+    pytest.param(name, marks=pytest.mark.sqlite(reason))
+    for name, reason in {
+        "cost leaving": "a failure before anything is written",
+        "night, SIGINT": "a checkpoint, a file of this machine",
+    }.items()
+]
 
 
-@pytest.mark.parametrize("fault", [*FAULTS, *NIGHTS])
+@pytest.mark.parametrize("fault", [*FAULTS, *OF_SERVERS, *OF_FILES])
 def test_a_fault_loses_nothing_and_doubles_nothing(tmp_path, fault):
     row = cases.FAULTS[fault](tmp_path)
     assert row.complaints == [], row

@@ -3,6 +3,8 @@
 import subprocess
 import sys
 
+import pytest
+
 from normbench.command.startup.garbage import COLLECTION_THRESHOLD
 from tests.conftest import ROOT
 
@@ -42,6 +44,7 @@ def test_the_end_does_what_is_due_without_going_through_every_object():
     assert done.stdout.split() == ["collected", "lives", "finalized"]
 
 
+@pytest.mark.commands
 def test_results_looks_for_no_garbage_before_a_sweep_is_loaded(three):
     code = f"""
 import gc, sys

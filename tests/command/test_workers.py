@@ -67,32 +67,30 @@ def test_a_mistake_ends_them_whatever_they_are_at(has_begun):
     assert not any("Executor" in thread.name for thread in threading.enumerate())
 
 
+def start(folder):
+    """Start a command with two of joblib's processes."""
+    words = [sys.executable, "-m", "normbench", *WORDS, "figures=[]", "hydra.launcher.n_jobs=2"]
+    return subprocess.Popen(
+        words, cwd=folder, stderr=subprocess.PIPE, text=True, start_new_session=True
+    )
+
+
+@pytest.fixture(scope="module")
+def whole_seconds(tmp_path_factory):
+    """The seconds that a whole command takes here."""
+    started = time.monotonic()
+    start(tmp_path_factory.mktemp("whole")).communicate(timeout=2 * PATIENCE)
+    return time.monotonic() - started
+
+
 @pytest.mark.parametrize("share", [0.4, 0.55, 0.7, 0.85])
-def test_a_command_that_is_stopped_while_they_begin_prints_one_line(share, tmp_path):
+def test_a_command_that_is_stopped_while_they_begin_prints_one_line(share, whole_seconds, tmp_path):
     """share: of the time that a whole command takes here, at which it is stopped."""
-
-    def run(seconds):
-        command = [
-            sys.executable,
-            "-m",
-            "normbench",
-            *WORDS,
-            "figures=[]",
-            "hydra.launcher.n_jobs=2",
-        ]
-        process = subprocess.Popen(
-            command, cwd=tmp_path, stderr=subprocess.PIPE, text=True, start_new_session=True
-        )
-        started = time.monotonic()
-        try:
-            process.wait(seconds)
-        except subprocess.TimeoutExpired:
-            os.killpg(process.pid, signal.SIGINT)
-        return process.communicate()[1], time.monotonic() - started
-
-    _, whole = run(120)
-    for file in tmp_path.glob("mlflow.db"):
-        file.unlink()
-    said, _ = run(share * whole)
-    assert "Traceback" not in said
-    assert "KeyboardInterrupt" not in said
+    process = start(tmp_path)
+    try:
+        process.wait(share * whole_seconds)
+    except subprocess.TimeoutExpired:
+        os.killpg(process.pid, signal.SIGINT)
+    printed = process.communicate()[1]
+    assert "Traceback" not in printed
+    assert "KeyboardInterrupt" not in printed

@@ -8,6 +8,7 @@ from scipy.special import softmax as probabilities
 
 from normbench import costs
 from normbench.costs import count_misclassified
+from normbench.costs.misclassifications import find_target_scores
 from tests.cases import CASES, COSTS, classifies, formula, tasks
 
 FUSED = [(name, classes) for name, classes in CASES if hasattr(COSTS[name], "fused")]
@@ -251,3 +252,15 @@ def test_what_counts_as_misclassified():
     assert costs.multiclass_softmax.fused(three, np.array([0, 1, 2, 1]))[1] == 2
     with_nan = np.array([[[np.nan, 0, 0], [0, np.nan, 1]]])
     assert count_misclassified(with_nan, np.array([0, 1, 1])) == 2
+
+
+@pytest.mark.parametrize("kind", SCORES)
+def test_scores_are_counted_the_same_wherever_runs_and_classes_stand_in_memory(kind, rng):
+    """The last axis but two of a block `(C, R, p)` may be the runs."""
+    targets = rng.integers(0, 3, 50)
+    whole = scores_for(kind, (4, 3, 50), rng)
+    swapped = np.ascontiguousarray(whole.swapaxes(0, 1)).swapaxes(0, 1)
+    found, expected = find_target_scores(swapped, targets), find_target_scores(whole, targets)
+    np.testing.assert_array_equal(found.score, expected.score)
+    np.testing.assert_array_equal(found.flat.take(found.indices), expected.score)
+    np.testing.assert_array_equal(found.counts, expected.counts)

@@ -43,6 +43,7 @@ def test_the_table_has_a_row_a_kind(capsys):
     assert capsys.readouterr().out.count("\n") == len(CASES) + 2
 
 
+@pytest.mark.commands
 @pytest.mark.parametrize("case", [case for case in CASES if case.process], ids=lambda c: c.kind)
 def test_a_process_ends_with_one_line_and_code_2(case, tmp_path):
     (tmp_path / "data").mkdir()

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from normbench.datasets import UserError
-from normbench.datasets.gaussian import gaussian
+from normbench.datasets.gaussian import _draw_rotation, gaussian
 
 
 def covariance(data):
@@ -44,6 +44,13 @@ def test_rotation_mixes_the_features():
         return np.abs(correlation - np.eye(10)).max()
 
     assert mixing(0) < 1e-12 < mixing(0.01) < mixing(0.1) < mixing(1)
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_a_rotation_mirrors_nothing(seed):
+    turned = [_draw_rotation(np.random.default_rng(seed), 5, share) for share in (0.5, 1)]
+    assert [np.linalg.det(matrix) for matrix in turned] == pytest.approx([1, 1])
+    np.testing.assert_allclose(turned[0] @ turned[0], turned[1], atol=1e-12)  # half of each angle
 
 
 def test_the_last_features_are_dummies_of_these_shares():

@@ -34,6 +34,7 @@ def test_digits_are_kept_and_renumbered():
     assert data.x.max() == 255
 
 
+@pytest.mark.commands
 def test_all_images_are_the_train_part_and_then_the_test_part():
     folder = str(data_folder())
     every = mnist(folder, "all70k", digits=[3], contrast_normalize=False, precision="float32")

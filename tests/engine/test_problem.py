@@ -27,6 +27,7 @@ def trees():
         yield name, ast.parse(file.read_text())
 
 
+@pytest.mark.commands
 def test_nobody_outside_the_engine_knows_a_problems_class():
     knowing = {
         name

@@ -53,6 +53,31 @@ def test_only_a_run_that_rises_has_shadows(problem):
     assert np.abs(ends - histories.cost[3, -1]).max() > 1e-3 * histories.cost[-1, 0]
 
 
+def test_a_shadow_is_moved_by_its_step_size_and_start_alone(problem, monkeypatch):
+    starts = np.zeros((2, *problem.shape))
+    starts[1] = 0.1
+    own, noted = Rounds._round, []
+
+    def note(self, test, start, *parts, **more):
+        noted.append(start)
+        return own(self, test, start, *parts, **more)
+
+    monkeypatch.setattr(Rounds, "_round", note)
+
+    def directions(sizes):
+        """Return where the first shadows of the last step size's two runs are moved to."""
+        Rounds(problem, None, starts, lambda w: w, gradient_descent(), ITERATIONS, True).descend(
+            sizes
+        )
+        moved = noted[1][-2:] - starts
+        noted.clear()
+        return moved / np.linalg.norm(moved, axis=(1, 2), keepdims=True)
+
+    alone, among_others = directions([100.0]), directions(SIZES)
+    np.testing.assert_allclose(alone, among_others, atol=1e-3)  # the start's digits are lost
+    assert np.abs(alone[0] - alone[1]).max() > 0.1
+
+
 def test_a_run_whose_shadow_meets_it_again_has_more(problem, monkeypatch):
     own = Rounds._descend_shadows_of
 

@@ -57,7 +57,7 @@ class Room(NamedTuple):
 
 ROOMS = {
     "costs": Room(["costs"], ["tests/costs"], ["tests/engine/test_objective.py"]),
-    "optimizers": Room(["optimizers"], ["tests/optimizers"]),
+    "optimizers": Room(["optimizers"], ["tests/optimizers"], ["tests/engine/test_batches.py"]),
     "datasets": Room(["datasets"], ["tests/datasets"]),
     "normalizers": Room(
         ["harness/normalizers"], ["tests/normalizers"], ["tests/engine/test_scheme.py", THEORY]

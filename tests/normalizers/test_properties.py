@@ -11,7 +11,8 @@ from normbench.choices import CONF, build, options
 from normbench.comparison import compare
 from normbench.datasets.idx import normalize_contrast
 from normbench.engine.scheme.applying import normalize
-from normbench.normalizers import decomposition
+from normbench.normalizers import PCASphere, decomposition
+from normbench.normalizers.decomposition import surrogate_rows
 from normbench.normalizers.whitening import Whitening, row_echelon_form
 from tests.real_data import contrast_normalized
 
@@ -371,6 +372,30 @@ def test_the_two_ways_to_a_triangle_agree():
     np.testing.assert_allclose(row_echelon_form(turn @ rows), found, atol=1e-12)
     independent = rows[:, [1, 3, 5, 6, 7]]
     np.testing.assert_allclose(row_echelon_form(independent), found[:, [1, 3, 5, 6, 7]], atol=1e-12)
+
+
+@pytest.mark.parametrize("count", [200, 5])
+def test_surrogate_rows_have_the_mean_and_the_covariance_of_the_points(count):
+    x = np.random.default_rng(5).standard_normal((count, 8)) @ np.diag(np.arange(1.0, 9)) + 3
+    rows = surrogate_rows(x, x.mean(axis=0))
+    assert len(rows) == min(count, 8) + 1
+    np.testing.assert_allclose(rows.mean(axis=0), 0, atol=1e-12)
+    np.testing.assert_allclose(
+        rows.T @ rows / len(rows), np.cov(x.T, bias=True), rtol=1e-9, atol=1e-12
+    )
+
+
+@pytest.mark.parametrize(
+    ("option", "words"),
+    [
+        ({"ridge": -1}, "ridge=-1 must be a finite number, 0 or more$"),
+        ({"ridge": True}, "ridge=True must be a finite number, 0 or more$"),
+        ({"rtol": 1}, "rtol=1 must be a finite number, 0 or more and below 1$"),
+    ],
+)
+def test_an_option_out_of_its_range_is_named_with_the_range(option, words):
+    with pytest.raises(ValueError, match=words):
+        PCASphere(**option).fit(points())
 
 
 def test_ledoit_wolf_shrinks_as_scikit_learn_does():

@@ -157,6 +157,7 @@ with leftovers.only_one("cd", Path(sys.argv[1])):  # as a job locks its descent
 """
 
 
+@pytest.mark.commands
 def test_a_record_of_a_job_that_another_runs_is_left_for_later(writer, pending, tmp_path):
     """Nobody waits, however long the other takes."""
     record(writer).save(pending / "0.npz")

@@ -112,6 +112,7 @@ def schema(file):
     return lines, revision, spaces
 
 
+@pytest.mark.commands
 def test_new_tables_are_those_of_mlflow(tmp_path):
     """`tables.sql` is written anew, for another version, from the dump of what MLflow makes."""
     from mlflow.store.tracking.sqlalchemy_store import SqlAlchemyStore

@@ -48,18 +48,22 @@ def told_nowhere(folder, secret, *commands):
         assert own or not file.is_file() or secret.encode() not in file.read_bytes(), file
 
 
-@pytest.mark.parametrize("way", WAYS)
-def test_who_has_an_account_records_and_reads(command, tmp_path, guarded, way):
-    who = way(tmp_path, SECRET)
-    words = ("tracking=server", f"tracking.uri={guarded.uri}", f"cost.l2={WAYS.index(way)}")
-    done = command(*QUICK, *words, "record=[path]", "figures=[histories]", **who)
+def test_who_has_an_account_records_and_reads(command, tmp_path, guarded):
+    words = (*QUICK, "tracking=server", f"tracking.uri={guarded.uri}", "record=[path]")
+    by_password = by_environment(tmp_path, SECRET)
+    done = command(*words, "figures=[histories]", **by_password)
     assert done.returncode == 0, done.stderr
-    again = command(*QUICK, *words, "record=[path]", "figures=[histories]", **who)
+    by_credentials = by_file(tmp_path, SECRET)
+    again = command(*words, "figures=[histories]", **by_credentials)
     assert "reused 1 of 1" in again.stdout
-    shown = command("results", "table", "--store", guarded.uri, **who)
-    assert shown.returncode == 0, shown.stderr
+    shown = [
+        command("results", "table", "--store", guarded.uri, **who)
+        for who in (by_password, by_credentials)
+    ]
+    for table in shown:
+        assert table.returncode == 0, table.stderr
     assert list(guarded.artifacts.rglob("path.npz"))
-    told_nowhere(tmp_path, SECRET, done, again, shown)
+    told_nowhere(tmp_path, SECRET, done, again, *shown)
     told_nowhere(guarded.folder, SECRET)
 
 

@@ -19,6 +19,7 @@ from tests.conftest import ROOT
 from tests.results import made
 
 
+@pytest.mark.commands
 def test_a_sweep_is_read_with_labels_that_tell_its_schemes_apart(twelve):
     schemes = twelve.sweep.of_role("scheme")
     assert schemes["label"].is_unique
@@ -225,6 +226,7 @@ def test_the_command_line_writes_tables_and_figures(three, tmp_path, capsys):
     }
 
 
+@pytest.mark.commands
 def test_a_study_without_a_descent_is_shown(images, tmp_path, capsys):
     assert main(["--store", images.uri, "--out", str(tmp_path)]) == 0
     assert "pca_sphere" in capsys.readouterr().out

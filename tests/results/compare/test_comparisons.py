@@ -210,6 +210,7 @@ def test_the_intervals_of_three_median_ranks_need_seven_values():
     assert two["low"].isna().all()
 
 
+@pytest.mark.commands
 def test_the_interval_of_a_median_rank_covers_as_often_as_it_says():
     rng = np.random.default_rng(3)
     covered = []

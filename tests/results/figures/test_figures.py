@@ -613,6 +613,7 @@ def originals(picture, frame):
     return grey[:, -grey.shape[1] // 3 :] > 128
 
 
+@pytest.mark.commands
 def test_components_and_reconstruction_of_images(images, tmp_path):
     figure = draw(images, "components")
     titles = [axis.get_title() for axis in figure.axes]

@@ -275,6 +275,7 @@ def test_the_command_draws_the_film_of_the_scheme_that_is_named(
     assert "film of standard" in (tmp_path / "film-playing.svg").read_text()
 
 
+@pytest.mark.commands
 def test_without_a_film_one_line_says_why(store, three, tmp_path, capsys):
     out = ["--store", store.uri, "--out", str(tmp_path)]
     assert main(["figure", "film", "--scheme", "quantile", *out]) == 2

@@ -132,6 +132,7 @@ def test_features_have_a_box_each_and_names_to_be_read(one_feature, space):
         assert len(dots.get_offsets()) == 30 * len(axis.get_yticks())
 
 
+@pytest.mark.commands
 def test_thirty_features_have_a_row_and_a_name_each():
     parts = {"values": np.random.default_rng(1).random((9, 30)), "all": np.array(64)}
     parts["names"] = np.array([f"feature {n}" for n in range(30)])

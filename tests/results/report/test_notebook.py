@@ -38,6 +38,7 @@ def recorded(tmp_path_factory):
     return normbench.load(store=f"sqlite:///{folder / 'mlflow.db'}")
 
 
+@pytest.mark.commands
 def test_what_is_compared_in_python_is_what_a_store_has(compared, recorded):
     columns = ["normalizer", "step_size", "iteration"]
     ours, theirs = (
@@ -52,6 +53,7 @@ def test_what_is_compared_in_python_is_what_a_store_has(compared, recorded):
     )
 
 
+@pytest.mark.commands
 def test_every_figure_is_drawn_of_both_or_of_none(compared, recorded):
     drawn = []
     for name in NAMES:

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pandas as pd
+import pytest
 
 from normbench import names
 from normbench.results.figures import drawing
@@ -48,6 +49,7 @@ def test_a_sweep_of_one_experiment_is_its_own_part(three):
     assert len(both.only("other").runs) == len(other)
 
 
+@pytest.mark.commands
 def test_descents_and_histories_are_read_once_for_all_figures_and_the_report(
     three, tmp_path, monkeypatch
 ):
