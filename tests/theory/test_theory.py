@@ -15,6 +15,7 @@ from normbench.optimizers import gradient_descent
 from normbench.theory import spectra
 from normbench.theory.analysis import NO_CURVATURE, _compute_spectrum, facts_work, theorize
 from normbench.theory.budget import Budget, Work
+from normbench.theory.directions import AtStart
 from normbench.theory.shared import PointsCache
 
 
@@ -41,6 +42,34 @@ def test_at_zero_weights_the_curvature_is_the_hessians_largest(name, l2, monkeyp
         monkeypatch.setattr(Objective, "hessian", None)
     found = theorize(train, start, Budget(Work(np.inf, np.inf)))
     assert found.at_start == pytest.approx(wanted, rel=1e-9)
+
+
+def test_at_a_start_with_some_zeros_the_curvature_is_the_hessians_largest():
+    x = points()
+    train = Objective(costs.softmax, x, np.where(np.arange(len(x)) % 2, 1.0, -1.0), True)
+    start = np.zeros(train.shape)
+    start[0, :2] = 0.7, -0.4
+    found = theorize(train, start, Budget(Work(np.inf, np.inf)))
+    assert found.at_start == pytest.approx(train.hessian(start).largest(), rel=1e-9)
+    zero = theorize(train, np.zeros(train.shape), Budget(Work(np.inf, np.inf)))
+    assert found.at_start < 0.99 * zero.at_start
+
+
+@pytest.mark.parametrize("l2", [0.0, 0.5, np.array([0, 0, 2.0, 0, 0])], ids=str)
+@pytest.mark.parametrize("classes", [1, 3])
+def test_directions_at_zero_weights_are_those_of_the_hessian(classes, l2):
+    x, cost = points(), costs.multiclass_softmax if classes > 1 else costs.softmax
+    y = np.random.default_rng(4).integers(0, max(classes, 2), len(x))
+    train = Objective(cost, x, y if classes > 1 else 2.0 * y - 1, True, l2, classes)
+    start = np.zeros(train.shape)
+    spectrum = theorize(train, start, Budget(Work(np.inf, np.inf))).spectrum
+    found = AtStart(train, start, spectrum).directions
+    expected = np.linalg.eigvalsh(train.hessian(start).matrix())[::-1]
+    curvatures = np.sort(np.repeat(found.curvature, found.times))[::-1]
+    np.testing.assert_allclose(
+        curvatures, expected[: len(curvatures)], rtol=1e-6, atol=1e-9 * expected[0]
+    )
+    assert len(curvatures) >= np.count_nonzero(expected > 1e-6 * expected[0])
 
 
 @pytest.mark.parametrize("sign", [1.0, -1.0])
@@ -301,6 +330,12 @@ def test_predicted_iterations_are_where_the_predicted_history_gets_to():
     for step in (2.0, 2.0 * (1 + 1e-9), 2.5, 40.0):  # of 2/L, just above it, and far above
         assert spectra.predicted_iterations(problem, step, 1e-3) == np.inf
     assert spectra.predicted_iterations(problem, 1.0, 10.0) == 0
+    for share, is_counted in ((0.9, True), (1.1, False)):  # of the most that are counted
+        needed = share * spectra.MAX_COUNTED_ITERATIONS
+        creeping = spectra.Quadratic(1.0, np.array([np.log(2) / (2 * needed)]), np.ones(1))
+        gap = float(creeping.shares[0]) / 2
+        found = spectra.predicted_iterations(creeping, 1.0, gap)
+        assert found == (pytest.approx(needed) if is_counted else np.inf)
 
 
 def test_the_effective_rank_counts_equal_directions():

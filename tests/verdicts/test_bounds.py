@@ -55,6 +55,9 @@ def test_runs_that_are_short_diverged_or_far_above_the_start_are_not_chaotic():
     assert not convergence.may_be_chaotic(np.array([1.0, 2.0, np.inf]), True, EPSILON)
     assert not convergence.may_be_chaotic(rising, True, EPSILON, diverged_factor=1.9)
     assert convergence.may_be_chaotic(rising, True, EPSILON, diverged_factor=2.1)
+    for scale in (0.1, 10.0):  # the factor is of the start's cost
+        assert not convergence.may_be_chaotic(scale * rising, True, EPSILON, diverged_factor=1.9)
+        assert convergence.may_be_chaotic(scale * rising, True, EPSILON, diverged_factor=2.1)
     falling = rising[::-1]
     assert not convergence.may_be_chaotic(falling, True, EPSILON)
     assert convergence.may_be_chaotic(falling, False, EPSILON)

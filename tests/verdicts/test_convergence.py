@@ -12,7 +12,7 @@ from normbench.engine.settings import Settings
 from normbench.verdicts import convergence
 from normbench.verdicts.best_step import best_step
 from normbench.verdicts.convergence import Judgement, Rules
-from normbench.verdicts.judging import Bench, find_shown_step, steps
+from normbench.verdicts.judging import Bench, Shadows, find_shown_step, steps
 from normbench.verdicts.search import Search, critical_step
 
 
@@ -476,6 +476,9 @@ def test_a_running_median_leaves_a_monotone_history_and_both_ends():
         assert (smooth[0], smooth[-1]) == (short[0], short[-1])
     spike = np.array([5.0, 4, 3, 9, 2, 1, 0.5, 7])
     np.testing.assert_array_equal(convergence.running_median(spike), [5, 4, 4, 3, 2, 2, 1, 7])
+    for count, smooth in ((3, [1, 2, 2]), (4, [1, 2, 3, 3]), (5, [1, 2, 3, 3, 4])):
+        bump = np.array([1.0, 9, 2, 3, 4][:count])
+        np.testing.assert_array_equal(convergence.running_median(bump), smooth)
     gap = np.array([5.0, 4, 3, np.nan, np.nan])
     assert np.isnan(convergence.running_median(gap)[2:]).all()
 
@@ -502,9 +505,48 @@ def test_noise_is_smoothed_of_a_batch_alone():
             [0.1],
             Bench(Rules(), 0.0, 1.0, None, 1e-16, 0.0, 1.0, batch=size, records_per_pass=k),
         )[0]
-        for size, k in ((0, 1), (5, 2))
+        for size, k in ((0, 1), (1, 2))
     )
     assert full.metrics["final/iterations_to_1e-1"] == 21
     assert batch.metrics["final/iterations_to_1e-1"] == 1  # the second record, of half a pass
     assert batch.metrics["final/iterations_to_lowest"] == 1
     np.testing.assert_array_equal(batch.histories[names.TRAIN_COST.key], noisy)
+
+
+def test_few_records_of_batches_of_one_point_are_too_few_as_well():
+    runs = {names.TRAIN_COST.key: np.r_[1.0, np.full(9, 0.1)][None]}
+    batch, full = (
+        steps(
+            runs,
+            np.array([-1]),
+            [0.1],
+            Bench(Rules(), 0.0, 1.0, None, 1e-16, 0.0, 1.0, batch=size),
+        )[0]
+        for size in (1, 0)
+    )
+    assert "too few" in batch.judgement.reason
+    assert "too few" not in full.judgement.reason
+
+
+def test_iterations_that_rounding_decides_are_not_told():
+    """Where the shadow takes others, to the one target that the run reaches."""
+    rising = np.r_[1.0, np.full(50, 2.0), 0.05][None]
+    bench = Bench(Rules(), 0.0, 1.0, None, 1e-16, 0.0, 1.0)
+
+    def told(ends, iterations):
+        reached = {name: np.full((1, 1), np.inf) for name in names.TARGETS}
+        reached["1e-1"] = np.full((1, 1), iterations)
+        (step,) = steps(
+            {names.TRAIN_COST.key: rising},
+            np.array([-1]),
+            [0.1],
+            bench,
+            Shadows(np.full((1, 1), ends), reached),
+        )
+        return step.verdict, step.metrics["final/iterations_to_1e-1"]
+
+    assert told(0.9, 51.0) == (names.BY_ROUNDING, 51)
+    verdict, iterations = told(0.9, 7.0)
+    assert verdict == names.BY_ROUNDING
+    assert np.isnan(iterations)
+    assert told(0.05, 7.0)[1] == 51  # both end at the same cost
