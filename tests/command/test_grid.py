@@ -137,6 +137,17 @@ def test_choices_are_composed_once_however_many_jobs_there_are(grid):
     assert made._loader.composed == 0
 
 
+@pytest.mark.parametrize("word", ["reuse=false", "seed=007", "cost.l2=1E-3"])
+def test_a_word_that_hydra_writes_otherwise_is_composed_once_too(grid, word):
+    made = grid(word, "normalizer=standard,pca_sphere")
+    configs_made = [made.config(words) for words in made.jobs]
+    assert made._loader.composed == 0
+    plain = grid("normalizer=standard,pca_sphere")
+    key = word.partition("=")[0]
+    for config, other in zip(configs_made, [plain.config(words) for words in plain.jobs]):
+        assert OmegaConf.select(config, key) != OmegaConf.select(other, key)
+
+
 def test_what_a_study_adds_to_choices_is_composed_once(grid):
     made = grid("experiment=textbook/pca_2d", "normalizer=standard,pca_sphere,pca", "seed=1,2")
     every = [made.config(words) for words in made.jobs]
@@ -161,6 +172,16 @@ def test_numbers_of_a_choice_are_tried_without_composing(grid, monkeypatch):
         assert (spec.plain, spec.choices) == (whole.plain, whole.choices)
     values = [words[-1].split("=")[1].replace("\\", "") for words in asked]
     assert values == ["standard", "3", "null", "${iterations}"]
+
+
+def test_a_job_that_is_asked_for_again_is_not_composed_again(grid, monkeypatch):
+    made = grid("dataset=iris,wine", "normalizer=standard,pca_sphere")
+    asked, config = [], made.config
+    monkeypatch.setattr(made, "config", lambda words: asked.append(words) or config(words))
+    specs = Specs()
+    first, again = ([specs.get(made, words) for words in made.jobs] for _ in range(2))
+    assert asked == made.jobs
+    assert first == again
 
 
 @pytest.mark.parametrize("seed", ["7", "'${dataset.split_seed}'", "'${.dataset.split_seed}'"])

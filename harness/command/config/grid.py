@@ -219,7 +219,9 @@ class Grid:
 
     def _exchanged(self, choices: Job) -> DictConfig | None:
         """Return the master config with other options; None where Hydra has to compose them."""
-        if not set(self._fixed).issubset(_plain(self._master.hydra.overrides.task)):
+        master_overrides = self._parser.parse_overrides(_plain(self._master.hydra.overrides.task))
+        master_entries = _last_by_key(master_overrides)
+        if not set(self._fixed).issubset(o for entry in master_entries for o in entry.overrides):
             return None
         config = copy.deepcopy(self._master)
         OmegaConf.set_readonly(config.hydra, False)  # as Hydra leaves what it composes

@@ -10,13 +10,15 @@ from normbench.command.config.compose import JobSpec
 from normbench.command.config.errors import user_errors
 from normbench.command.config.grid import Grid
 
+MAX_COMPOSED = 100  # jobs that are kept: some kilobytes each
+
 
 class Specs:
     """The specifications of a command's jobs, by their overrides."""
 
     def __init__(self) -> None:
-        # The words that jobs share, one such job, and its settings as they are written.
-        self.composed: tuple[tuple[str, ...], JobSpec, str] | None = None
+        # By the words that jobs share, one such job, and its settings as they are written.
+        self.composed: dict[tuple[str, ...], tuple[JobSpec, str]] = {}
 
     def get(self, grid: Grid, job: tuple[str, ...]) -> JobSpec:
         """Return a job as its config describes it.
@@ -28,18 +30,20 @@ class Specs:
             override for override in job if override.split("=")[0] not in options
         )
         are_numbers = all(isinstance(value, (int, float)) for value in options.values())
-        if are_numbers and self.composed and self.composed[0] == shared_overrides:
-            _, spec, written = self.composed
+        if are_numbers and shared_overrides in self.composed:
+            spec, written = self.composed[shared_overrides]
             if not any(_refers(written, key) for key in options):
                 return replace(
                     spec, overrides=job, plain=compose.replace_settings(spec.plain, options)
                 )
-        self.composed = None
+        if len(self.composed) >= MAX_COMPOSED:
+            self.composed.clear()
         with user_errors():
             config = grid.config(job)
         spec = JobSpec.from_config(config)
         own_settings = OmegaConf.masked_copy(config, [str(key) for key in config if key != "hydra"])
-        self.composed = shared_overrides, spec, OmegaConf.to_yaml(own_settings, resolve=False)
+        written = OmegaConf.to_yaml(own_settings, resolve=False)
+        self.composed[shared_overrides] = spec, written
         return spec
 
 
