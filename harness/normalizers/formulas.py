@@ -9,7 +9,6 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.decomposition import PCA
 from sklearn.preprocessing import StandardScaler
 
 from normbench.normalizers.whitening import PCASphere
@@ -34,10 +33,17 @@ def textbook_sphere(x: Array) -> Array:
     return np.asarray(centred @ vectors / np.sqrt(values + x.dtype.type(TEXTBOOK_RIDGE)))
 
 
+def scikit_sphere(x: Array) -> Array:
+    """Return points (P, N) sphered by scikit-learn's `PCA(whiten=True)`."""
+    from sklearn.decomposition import PCA  # a hundredth of a second, which few commands need
+
+    return np.asarray(PCA(whiten=True).fit(x).transform(x))
+
+
 FORMULAS: dict[str, Formula] = {
     "standard_textbook": textbook_standard,
     "standard_scikit": lambda x: StandardScaler().fit(x).transform(x),  # our `standard`
     "sphere_textbook": textbook_sphere,
-    "sphere_scikit": lambda x: PCA(whiten=True).fit(x).transform(x),
+    "sphere_scikit": scikit_sphere,
     "sphere_ours": lambda x: PCASphere(TEXTBOOK_RIDGE).fit(x).transform(x),
 }
