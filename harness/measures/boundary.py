@@ -11,6 +11,7 @@ BEYOND_POINTS = 0.1  # of the range of each feature, on both sides
 
 
 def _unfit(dataset: Dataset) -> str:
+    """Return why no boundary can be drawn for a data set; empty where it can."""
     features = dataset.x.shape[1]
     if features == 2 and dataset.classes > 1:
         return ""

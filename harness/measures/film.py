@@ -281,6 +281,7 @@ def _plane(scene: Scene, paths: Array, origin: Array) -> tuple[Array, Array, Arr
 
 
 def _unfit(dataset: Dataset) -> str:
+    """Return why a film cannot be made of a data set; empty where it can."""
     if dataset.x.shape[1] == 2:
         return ""
     picture = "is of two features, which a picture can show"
