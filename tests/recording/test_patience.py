@@ -1,4 +1,4 @@
-"""How long a store is waited for, and what is said meanwhile: by a clock that only waiting moves."""
+"""How long a store is waited for, and what is said: by a clock that only waiting moves."""
 
 import re
 from types import SimpleNamespace
