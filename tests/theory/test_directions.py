@@ -411,3 +411,30 @@ def test_a_proof_is_one_for_every_block_of_the_points(wrong, monkeypatch):
     )
     assert separates(problem, np.array([[0.0, 1.0]])) == (wrong is None)
     assert not separates(SimpleNamespace(traits=costs.least_squares.traits), np.zeros((1, 2)))
+
+
+@pytest.mark.parametrize("copies", [1, 2, 3])
+def test_directions_without_points_change_no_limit_however_many_there_are(copies):
+    x = np.insert(np.random.default_rng(5).standard_normal((20, 3)), 0, 1, axis=1)
+    many = np.column_stack([x[:, 0], *[x[:, 1:2] / np.sqrt(copies + 1)] * (copies + 1), x[:, 2:]])
+    for batch in (1, 4):
+        found, expected = (batches.mean_square_steps(each, batch) for each in (many, x))
+        assert found == pytest.approx(expected, rel=1e-6)
+
+
+def test_a_penalty_on_the_feature_that_separates_brings_the_minimum_back():
+    x = np.column_stack([np.linspace(-1, 1, 20), np.cos(np.arange(20.0))])
+    basis = sphere(x)[0]
+    labels = np.where(x[:, 0] > 0, 1.0, -1.0)
+    assert minimize(Objective(costs.softmax, basis, labels, True), 1).at_infinity
+    turn = np.linalg.lstsq(basis, x - x.mean(axis=0), rcond=None)[0]
+    l2 = turn[:, :1] @ turn[:, :1].T
+    found = minimize(Objective(costs.softmax, basis, labels, True, l2), 1)
+    assert (found.at_infinity, found.reached) == (False, True)
+    apart = np.column_stack([x[:, 0], np.where(labels > 0, 0.3, -0.3)])
+    one = Objective(costs.softmax, apart, labels, True, np.array([0.5, 0.0]))
+    other = Objective(costs.softmax, apart, labels, True, np.array([0.5, 0.5]))
+    assert minimize(other, 1).value > minimize(one, 1).value
+    for l2 in (np.array([0.5, 0.0]), np.array([0.0, 0.5])):
+        narrow = Objective(costs.softmax, apart[:, :1], labels, True, l2[:1])
+        assert minimize(narrow, 1).at_infinity == (l2[0] == 0)
