@@ -227,3 +227,69 @@ def test_flat_pieces_have_no_second_derivative_not_even_rounding(name):
     weights = np.random.default_rng(4).standard_normal((classes, x.shape[1] + 1))
     assert Objective(cost, x, targets, False).hessian(weights).is_zero
     assert not Objective(cost, x, targets, False, 0.1).hessian(weights).is_zero
+
+
+def test_what_curves_is_told_of_the_points_and_of_the_penalty():
+    x, flat = np.ones((3, 2)), np.zeros((1, 1, 3))
+    curved = np.array([[[0.0, 0.5, 0.0]]])
+    for second, l2, is_zero in (
+        (flat, 0.0, True),
+        (flat, np.zeros(2), True),
+        (curved, 0.0, False),
+        (flat, 0.1, False),
+        (flat, np.array([0.0, 0.1]), False),
+        (curved, np.array([0.0, 0.1]), False),
+    ):
+        assert LinearHessian(x, second, l2).is_zero == is_zero
+    assert LinearHessian(x, flat, np.array([0.0, 0.1])).lanczos() == pytest.approx(0.2)
+
+
+@pytest.mark.parametrize("l2", [0.0, 0.3, np.array([0.1, 0.0, 2.0]), np.diag([1.0, 2, 3]) + 0.5])
+def test_a_hessian_is_the_sum_over_points_of_products_with_their_blocks(l2):
+    rng = np.random.default_rng(7)
+    x, half = rng.standard_normal((6, 3)), rng.standard_normal((2, 2, 6))
+    second = half + half.transpose(1, 0, 2)
+    here = LinearHessian(x, second, l2)
+    assert here.shape == (2, 4)
+    assert here.size == 8
+    expected = np.zeros((8, 8))
+    for point, block in zip(np.insert(x, 0, 1, axis=1), second.transpose(2, 0, 1)):
+        expected += np.kron(block, np.outer(point, point)) / 6
+    penalty = np.zeros((4, 4))
+    penalty[1:, 1:] = 2 * (l2 if np.ndim(l2) == 2 else np.diag(np.broadcast_to(l2, 3)))
+    expected += np.kron(np.eye(2), penalty)
+    np.testing.assert_allclose(here.matrix(), expected, rtol=1e-12, atol=1e-14)
+    direction = rng.standard_normal((2, 4))
+    np.testing.assert_allclose(
+        here.times(direction).ravel(), expected @ direction.ravel(), rtol=1e-12, atol=1e-14
+    )
+    values = np.linalg.eigvalsh(expected)
+    assert here.largest() == pytest.approx(values[-1], rel=1e-12)
+    assert here.extremes() == pytest.approx((values[-1], values[0]), rel=1e-4)
+
+
+def test_a_product_that_overflows_has_no_extremes():
+    overflowing = LinearHessian(np.full((3, 2), 1e200), np.ones((1, 1, 3)))
+    with np.errstate(over="ignore", invalid="ignore"):
+        assert np.isnan(overflowing.extremes()).all()
+
+
+def test_the_scale_of_a_hessian_is_its_largest_magnitude_or_a_little_less():
+    for values in (np.array([3.0, 1.0, 1.0]), np.array([1.0, -3.0, 0.5])):
+        second = (3 * values)[None, None]
+        here = LinearHessian(np.eye(3), second)
+        largest = np.abs(np.linalg.eigvalsh(here.matrix())).max()
+        assert 0.5 * largest < here._scale() <= largest * (1 + 1e-12)
+
+
+@pytest.mark.parametrize(("classes", "width"), [(3, 50), (10, 20), (10, 21)])
+def test_the_work_of_second_derivatives_is_counted_in_gradients(classes, width):
+    effort = linear_effort(1000, classes, width)
+    gradient = 2 * width + 100
+    assert effort.setup == pytest.approx(classes * max(2, 500 / gradient))
+    assert effort.product == pytest.approx(max(1, 25 * classes / gradient))
+    is_small = classes * width <= 200
+    assert (effort.matrix is None) == (not is_small)
+    assert effort.largest == pytest.approx(
+        effort.setup + (effort.matrix if is_small else 80 * effort.product)
+    )

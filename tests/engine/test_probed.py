@@ -6,7 +6,14 @@ from sklearn.compose import ColumnTransformer
 from sklearn.preprocessing import FunctionTransformer, StandardScaler
 
 from normbench.choices import build, options
-from normbench.engine.scheme.probed import Effects, find_effects, probe
+from normbench.engine.scheme.probed import (
+    Effects,
+    Probed,
+    find_effects,
+    fit_map,
+    probe,
+    sample_rows,
+)
 from normbench.normalizers import PCARotation
 
 POINTS = np.random.default_rng(3).standard_normal((80, 3)) @ np.triu(np.ones((3, 3))) * 5 + 7
@@ -64,3 +71,177 @@ def test_a_scheme_that_bends_one_feature_is_not_affine(bent):
 
     assert probed(FunctionTransformer(bend))[0] is None
     assert probed("quantile")[0] is None
+
+
+def map_of(kind):
+    """Return a map of three features to three or two, and its matrix in full."""
+    rng = np.random.default_rng(11)
+    matrix = {"each": rng.uniform(0.5, 2, 3), "all": rng.standard_normal((2, 3))}[kind]
+    made = Probed(matrix, rng.standard_normal(3), rng.standard_normal(3 if kind == "each" else 2))
+    return made, np.diag(matrix) if kind == "each" else matrix
+
+
+@pytest.mark.parametrize("kind", ["each", "all"])
+def test_scores_and_derivatives_are_the_same_on_both_sides_of_a_map(kind):
+    """Weights are folded inwards; what is differentiated by them comes back outwards."""
+    scheme_map, full = map_of(kind)
+    rng, outer = np.random.default_rng(12), len(full)
+    x = rng.standard_normal((5, 3))
+    z = (x - scheme_map.centre) @ full.T + scheme_map.image
+    assert scheme_map.features == outer
+    np.testing.assert_allclose(scheme_map.apply(x), x @ full.T, rtol=1e-14)
+    rows = rng.standard_normal((2, 4, outer))
+    np.testing.assert_allclose(scheme_map.apply_transpose(rows), rows @ full, rtol=1e-13)
+    weights = rng.standard_normal((2, 4, outer + 1))
+    folded = scheme_map.fold(weights)
+    inside = np.insert(x - scheme_map.centre, 0, 1, axis=1)
+    outside = np.insert(z, 0, 1, axis=1)
+    np.testing.assert_allclose(folded @ inside.T, weights @ outside.T, rtol=1e-12, atol=1e-13)
+    slopes = rng.standard_normal((2, 4, 5))
+    np.testing.assert_allclose(
+        scheme_map.unfold(slopes @ inside), slopes @ outside, rtol=1e-12, atol=1e-13
+    )
+    assert scheme_map.fold(weights.astype(np.float32)).dtype == np.float32
+    assert scheme_map.unfold((slopes @ inside).astype(np.float32)).dtype == np.float32
+
+
+@pytest.mark.parametrize("classes", [1, 2])
+@pytest.mark.parametrize("kind", ["each", "all"])
+def test_second_derivatives_are_spread_to_the_weights_outside(kind, classes):
+    scheme_map, full = map_of(kind)
+    rng = np.random.default_rng(13)
+    x = rng.standard_normal((6, 3))
+    z = (x - scheme_map.centre) @ full.T + scheme_map.image
+    inside = np.insert(x - scheme_map.centre, 0, 1, axis=1)
+    outside = np.insert(z, 0, 1, axis=1)
+    half = rng.standard_normal((6, classes, classes))
+    blocks = half + half.transpose(0, 2, 1)
+
+    def hessian(points):
+        return sum(np.kron(block, np.outer(row, row)) for block, row in zip(blocks, points))
+
+    found = scheme_map.spread(hessian(inside), classes)
+    np.testing.assert_allclose(found, hessian(outside), rtol=1e-11, atol=1e-12)
+
+
+def test_points_that_a_map_is_tried_on_are_spread_over_all():
+    assert sample_rows(5).tolist() == [0, 1, 2, 3, 4]
+    assert sample_rows(256).tolist() == [*range(256)]
+    rows = sample_rows(100_000)
+    assert (len(rows), rows[0], rows[-1]) == (256, 0, 99_999)
+    assert np.ptp(np.diff(rows)) <= 1
+
+
+class Affine:
+    """A scheme that is a map; broken: what it gives in its place for the points that it sees."""
+
+    def __init__(self, matrix, offset=0.0, broken=None):
+        self.matrix, self.offset, self.broken = matrix, offset, broken
+
+    def transform(self, x):
+        z = x @ self.matrix.T + self.offset
+        return z if self.broken is None else self.broken(z)
+
+
+MATRIX = np.array([[1.0, 2.0, 0.0], [0.0, -1.0, 3.0]])
+
+
+def fitted(scheme, z=None, steps=(1.0, 2.0, 0.5), centre=(5.0, -1.0, 0.0)):
+    x = np.random.default_rng(14).standard_normal((7, 3)) + centre
+    z = x @ MATRIX.T + [7.0, 0.1] if z is None else z(x)
+    found = fit_map(scheme, np.array(centre), np.array(steps), x, z, float(np.abs(z).max()))
+    return found, x, z
+
+
+@pytest.mark.parametrize("steps", [(1.0, 2.0, 0.5), (0.0, 0.0, 0.0)])
+def test_a_map_is_found_by_a_step_along_each_feature(steps):
+    """A constant feature gets a step of its own size, or 1."""
+    found, _, _ = fitted(Affine(MATRIX, np.array([7.0, 0.1])), steps=steps)
+    np.testing.assert_allclose(found.matrix, MATRIX, atol=1e-9)
+    np.testing.assert_array_equal(found.centre, [5, -1, 0])
+    np.testing.assert_allclose(found.image, MATRIX @ [5, -1, 0] + [7.0, 0.1], rtol=1e-14)
+
+
+def test_steps_are_the_deviations_or_the_size_of_a_constant_feature():
+    seen = []
+    scheme = Affine(MATRIX, np.array([7.0, 0.1]), lambda z: z)
+    true = scheme.transform
+    scheme.transform = lambda x: seen.append(x) or true(x)
+    fitted(scheme, steps=(2.0, 1e-10, 0.0))
+    np.testing.assert_array_equal(
+        seen[0] - [5, -1, 0], np.vstack([np.zeros(3), np.diag([2.0, 1, 1])])
+    )
+    seen.clear()
+    fitted(scheme, steps=(0.0, 3.0, 1e-10))
+    np.testing.assert_array_equal(
+        seen[0] - [5, -1, 0], np.vstack([np.zeros(3), np.diag([5.0, 3.0, 1e-10])])
+    )
+
+
+def refuse(z):
+    raise ValueError("unseen points")
+
+
+@pytest.mark.parametrize(
+    "broken",
+    [
+        refuse,
+        lambda z: z[:, :1],
+        lambda z: z[1:],
+        lambda z: np.where(np.arange(len(z))[:, None] == 2, np.inf, z),
+        lambda z: np.full(z.shape, np.nan),
+    ],
+)
+def test_a_scheme_that_fails_on_the_steps_has_no_map(broken):
+    assert fitted(Affine(MATRIX, np.array([7.0, 0.1]), broken))[0] is None
+
+
+@pytest.mark.parametrize(("error", "is_map"), [(0.0, True), (1e-10, True), (1e-7, False)])
+@pytest.mark.parametrize("feature", [0, 1])
+def test_a_map_gives_the_points_to_a_share_of_their_size(error, is_map, feature):
+    def with_error(x):
+        z = x @ MATRIX.T + [7.0, 0.1]
+        z[3, feature] += error * np.abs(z).max()
+        return z
+
+    found, _, _ = fitted(Affine(MATRIX, np.array([7.0, 0.1])), with_error)
+    assert (found is not None) == is_map
+
+
+@pytest.mark.parametrize(("error", "is_map"), [(1e-6, True), (1e-3, False)])
+def test_points_of_single_precision_may_be_as_far_off_as_their_rounding(error, is_map):
+    def rounded(x):
+        z = x @ MATRIX.T + [7.0, 0.1]
+        z[3] *= 1 + error
+        return z.astype(np.float32)
+
+    found, _, _ = fitted(Affine(MATRIX, np.array([7.0, 0.1])), rounded)
+    assert (found is not None) == is_map
+
+
+@pytest.mark.parametrize(
+    ("matrix", "offset", "effects"),
+    [
+        (np.eye(3), [0, 0, 0], Effects(False, False, False, False)),
+        (np.ones(3), [0, 0, 0], Effects(False, False, False, False)),
+        (np.array([1.0, 2.0, 1.0]), [0, 0, 0], Effects(False, False, True, False)),
+        (np.array([1.0, 1.0, 1 + 1e-7]), [0, 0, 0], Effects(False, False, False, False)),
+        (np.eye(3)[[2, 0, 1]], [0, 0, 0], Effects(False, False, False, False)),
+        (2 * np.eye(3)[[2, 0, 1]], [0, 0, 0], Effects(False, False, True, False)),
+        (np.eye(3), [0, 1.0, 0], Effects(False, True, False, False)),
+        (np.eye(3), [0, 1e-8, 0], Effects(False, False, False, False)),
+        (np.eye(3)[:2], "centre", Effects(True, True, False, False)),
+        (np.eye(3), "centre but one", Effects(False, True, False, False)),
+    ],
+)
+def test_what_a_map_does_is_told_up_to_rounding(matrix, offset, effects):
+    centre = POINTS.mean(axis=0)
+    full = np.diag(matrix) if matrix.ndim == 1 else matrix
+    if isinstance(offset, str):
+        image = np.zeros(len(full))
+        image[-1] = 1.0 if offset == "centre but one" else 0.0
+    else:
+        image = full @ centre + offset
+    scheme_map = Probed(matrix, centre, image)
+    z = (POINTS - centre) @ full.T + image
+    assert find_effects(scheme_map, z) == effects

@@ -5,9 +5,10 @@ import pytest
 from sklearn.datasets import load_breast_cancer
 
 from normbench.costs import softmax
-from normbench.engine.descent import descend
+from normbench.engine import rounds as rounds_module
+from normbench.engine.descent import Histories, descend
 from normbench.engine.problem import Objective
-from normbench.engine.rounds import EXTRA_SHADOWS, SHADOW_DISTANCE, Rounds
+from normbench.engine.rounds import EXTRA_SHADOWS, SHADOW_DISTANCE, Rounds, _measure_lengths
 from normbench.normalizers import PCASphere
 from normbench.optimizers import adam, gradient_descent
 
@@ -216,3 +217,123 @@ def test_a_round_of_other_step_sizes_is_made_again(problem):
     others = [2 * size for size in SIZES]
     found = rounds_of(problem, file).descend(others)
     assert np.array_equal(found.cost, rounds_of(problem).descend(others).cost)
+
+
+def noted_rounds(monkeypatch, costs=None):
+    """Return a list of the starts and sizes of each round from now on.
+
+    costs: what the rounds cost `(R, K + 1)`, one after the other, in place of descending.
+    """
+    noted, left = [], None if costs is None else iter(costs)
+
+    def note(train, test, optimizer, start, sizes, iterations, progress=None, **more):
+        noted.append((start, sizes))
+        arguments = train, test, optimizer, start, sizes, iterations, progress
+        if left is None:
+            return descend(*arguments, **more)
+        cost = np.array(next(left), dtype=float)
+        none_diverged = np.full(len(cost), -1)
+        return Histories(cost, None, None, None, none_diverged, start + 1.0)
+
+    monkeypatch.setattr(rounds_module, "descend", note)
+    return noted
+
+
+def unit_direction(shape, size, start, shadow):
+    """Return the direction in which a shadow's start is moved."""
+    bits = int(np.frombuffer(np.float64(size).tobytes(), np.uint64)[0])
+    drawn = np.random.default_rng((bits, start, shadow)).standard_normal(shape)
+    return drawn / np.sqrt(np.sum(drawn**2))
+
+
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+def test_a_scout_has_beside_each_run_its_shadow_by_the_runs_first_step(problem, dtype, monkeypatch):
+    noted = noted_rounds(monkeypatch)
+    starts = np.stack([np.zeros(problem.shape), np.full(problem.shape, 0.1)]).astype(dtype)
+    rounds = Rounds(problem, None, starts, lambda w: w, gradient_descent(), 3, True)
+    sizes = [0.5, 2.0, 40.0]
+    rounds.scout(sizes, leave=lambda k, alive, costs: np.full(len(alive), k == 1))
+    ((start, of_runs),) = noted
+    assert of_runs.tolist() == [*np.repeat(sizes, 2), *np.repeat(sizes, 2)]
+    runs, shadows = start[:6], start[6:]
+    assert start.dtype == dtype
+    np.testing.assert_array_equal(runs, np.concatenate([starts] * 3))
+    gradient = problem.evaluate(starts).gradient.astype(np.float64)
+    share = SHADOW_DISTANCE[np.dtype(dtype).name]
+    for run, size in enumerate(np.repeat(sizes, 2)):
+        length = share * size * np.sqrt(np.sum(gradient[run % 2] ** 2))
+        expected = length * unit_direction(problem.shape, size, run % 2, 0)
+        moved = shadows[run].astype(np.float64) - runs[run]
+        rounding = 2 * np.finfo(dtype).eps * np.abs(runs[run]).max()
+        np.testing.assert_allclose(moved, expected, rtol=1e-5, atol=rounding)
+    assert len(rounds.finished) == 1
+    assert rounds.passes == 12  # one iteration each, before they leave
+
+
+def test_shadows_of_a_run_are_numbered_and_follow_their_start_and_size(problem, monkeypatch):
+    """The first parts from its run by more than a share of the excess, and meets it at the end."""
+    run = [[1.0, 5.0, 0.5], [1.0, 0.9, 0.8]]
+    noted = noted_rounds(monkeypatch, [run, [[1.0, 4.0, 0.5]], [[1.0, 4.0, 0.5], [1.0, 2.0, 0.1]]])
+    start = np.zeros((2, *problem.shape))
+    rounds = Rounds(problem, None, start, lambda w: w, gradient_descent(), 2, True)
+    histories = rounds.descend([3.0])
+    (_, _), (first, sizes), (others, other_sizes) = noted
+    assert (sizes.tolist(), other_sizes.tolist()) == ([3.0], [3.0, 3.0])
+    length = 1e-10 * np.sqrt(np.prod(problem.shape))  # each weight has travelled by 1
+    for moved, number in zip((*first, *others), range(3)):
+        expected = length * unit_direction(problem.shape, 3.0, 0, number)
+        np.testing.assert_allclose(moved, expected, rtol=1e-9)
+    assert [*histories.shadows] == [0]
+    np.testing.assert_array_equal(
+        histories.shadows[0], [[1.0, 4.0, 0.5], [1.0, 4.0, 0.5], [1.0, 2.0, 0.1]]
+    )
+
+
+@pytest.mark.parametrize(
+    ("away", "apart_at_end", "extra"),
+    [(1.1e-3, 0.0, True), (0.9e-3, 0.0, False), (0.5, 0.9e-7, True), (0.5, 1.1e-7, False)],
+)
+def test_a_shadow_parts_and_meets_its_run_by_shares_of_the_starts_excess(
+    problem, away, apart_at_end, extra, monkeypatch
+):
+    """The excess is 2: from 3 at the start to 1, the lowest cost of all."""
+    cost = [[3.0, 5.0, 1.0]]
+    shadow = [[3.0, 5.0 + 2 * away, 1.0 + 2 * apart_at_end]]
+    noted_rounds(monkeypatch, [cost, shadow, shadow * 2])
+    rounds = rounds_of(problem)
+    assert len(rounds.descend([3.0]).shadows[0]) == (3 if extra else 1)
+
+
+def test_the_seconds_of_the_first_round_are_those_of_all_commands(problem, monkeypatch):
+    ticks = iter(range(0, 100, 5))
+    monkeypatch.setattr(rounds_module.time, "perf_counter", lambda: next(ticks))
+    noted_rounds(monkeypatch, [[[1.0, 0.5]]] * 4)
+    rounds = rounds_of(problem, shadows=False)
+    assert rounds.seconds == 0
+    for _ in range(2):
+        rounds.descend([1.0])
+        assert rounds.seconds == 5
+    file = File(-1)
+    file.spent = 7.0
+    resumed = rounds_of(problem, file, shadows=False)
+    resumed.descend([1.0])
+    assert resumed.seconds == 12
+
+
+def test_passes_are_the_iterations_that_runs_have_made(problem, monkeypatch):
+    noted_rounds(monkeypatch, [[[1.0, 0.5, np.nan], [1.0, 0.5, 0.2]], [[1.0, np.nan, np.nan]]])
+    rounds = rounds_of(problem, shadows=False)
+    assert rounds.passes == 0
+    rounds.descend([1.0, 2.0])
+    assert rounds.passes == 3
+    rounds.descend([4.0])
+    assert rounds.passes == 3
+
+
+def test_lengths_are_those_of_each_run_and_do_not_overflow():
+    vectors = np.array([[[3.0, 4.0]], [[0.0, 0.0]], [[3e200, 4e200]], [[-1.0, 0.0]]])
+    lengths = _measure_lengths(vectors)
+    assert lengths.shape == (4, 1, 1)
+    np.testing.assert_allclose(lengths.ravel(), [5, 0, 5e200, 1], rtol=1e-14)
+    assert vectors[0, 0, 0] == 3  # which are left as they are
+    assert _measure_lengths(np.full((1, 2), 3e30, np.float32)).dtype == np.float64

@@ -9,6 +9,7 @@ import subprocess
 import sys
 import zipfile
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -24,6 +25,7 @@ from normbench.results.pages import drawn
 from normbench.results.pages.drawn import RecordedFigures
 from normbench.results.safe import files
 from normbench.results.store import owner
+from normbench.results.store.errors import ResultsError
 from normbench.results.store.job_records import JobRecord, RunRecord
 from tests import stores
 
@@ -405,3 +407,103 @@ def test_a_ledger_is_that_of_the_last_sweep_in_a_folder_though_it_was_removed(tm
         assert recovery.read_ledger(ledger) == {"sweep_id": sweep}
     ledger.unlink()
     assert recovery.read_ledger(ledger) == {"sweep_id": "second"}
+
+
+def test_a_folder_of_a_sweep_is_made_with_those_above_it(tmp_path):
+    with leftovers.hold(tmp_path / "a" / "b") as lock:
+        assert leftovers.is_held(lock, tmp_path / "a" / "b")
+    with leftovers.hold(tmp_path / "a" / "b"):  # once it was given back
+        pass
+    bare = tmp_path / "bare"
+    bare.mkdir()
+    with pytest.raises(FileNotFoundError):
+        leftovers.lock(bare)
+    assert list(bare.iterdir()) == []
+
+
+def test_a_folder_that_goes_while_it_is_locked_is_made_once_more(tmp_path, monkeypatch):
+    folder, true, calls = tmp_path / "a" / "b", leftovers.lock, []
+
+    def lock(locked, create=False):
+        calls.append(create)
+        if len(calls) == 1:
+            shutil.rmtree(tmp_path / "a")
+        return true(locked, create)
+
+    monkeypatch.setattr(leftovers, "lock", lock)
+    with leftovers.hold(folder) as held:
+        assert leftovers.is_held(held, folder)
+    assert calls == [True, True]
+
+
+def test_a_lock_that_was_removed_before_it_was_held_is_none(tmp_path, monkeypatch):
+    monkeypatch.setattr(leftovers, "is_held", lambda file, folder: False)
+    with pytest.raises(FileNotFoundError) as missing:
+        leftovers.lock(tmp_path, create=True)
+    assert missing.value.filename == str(tmp_path / owner.LOCK)
+
+
+@pytest.mark.parametrize(("sweep", "locked"), [("s1", True), ("s1", False), ("another", True)])
+def test_the_ledger_of_a_sweep_goes_with_its_folder(tmp_path, sweep, locked):
+    folder = tmp_path / "s"
+    with leftovers.hold(folder) as lock:
+        (folder / leftovers.LEDGER).write_text('{"sweep_id": "s1"}')
+        leftovers.remove_ledger(folder, sweep, lock if locked else None)
+    is_own = sweep == "s1"
+    assert (folder / leftovers.LEDGER).exists() != is_own
+    assert (folder / owner.LOCK).exists() != (is_own and locked)
+    assert folder.exists() != (is_own and locked)
+
+
+@pytest.mark.parametrize("words", ["[]", "{}", "words", "3"])
+def test_a_ledger_that_is_none_stays(tmp_path, words):
+    (tmp_path / leftovers.LEDGER).write_text(words)
+    leftovers.remove_ledger(tmp_path, "s1", None)
+    assert (tmp_path / leftovers.LEDGER).read_text() == words
+
+
+def test_jobs_of_two_descents_run_at_once_and_those_of_one_do_not(tmp_path):
+    """The lock is the process's own: another process asks for it."""
+    one, other = "0123456789abcdef" * 4, "f" * 64
+    with leftovers.only_one(one, tmp_path, wait=False) as is_mine:
+        assert is_mine
+        command = (
+            "import sys; from pathlib import Path; "
+            "from normbench.recording.resume.leftovers import only_one\n"
+            "for descent in sys.argv[2:]:\n"
+            "    with only_one(descent, Path(sys.argv[1]), wait=False) as mine: print(mine)"
+        )
+        words = [sys.executable, "-c", command, str(tmp_path), one, other]
+        said = subprocess.run(words, capture_output=True, text=True, check=True).stdout
+    assert said.split() == ["False", "True"]
+    assert [path.name for path in tmp_path.iterdir()] == [f".jobs.{os.getuid()}"]
+    assert (tmp_path / f".jobs.{os.getuid()}").stat().st_mode & 0o777 == 0o600
+
+
+def of_sweep(folder, status="RUNNING"):
+    tags = {names.FOLDER.key: str(folder), names.SWEEP_ID.key: "s1"}
+    return SimpleNamespace(info=SimpleNamespace(status=status), data=SimpleNamespace(tags=tags))
+
+
+def test_a_sweep_is_at_work_while_it_runs_and_holds_its_folder(tmp_path):
+    with leftovers.hold(tmp_path):
+        leftovers.refuse_at_work([of_sweep(tmp_path, "FINISHED")])
+        with pytest.raises(ResultsError, match="comparison s1: is at work; stop it, or wait"):
+            leftovers.refuse_at_work([of_sweep(tmp_path, "FINISHED"), of_sweep(tmp_path)])
+    leftovers.refuse_at_work([of_sweep(tmp_path)])
+    tags = leftovers.owner_tags(tmp_path)
+    assert tags == {"host": socket.gethostname(), "pid": str(os.getpid()), "folder": str(tmp_path)}
+
+
+def test_what_waits_is_read_in_order_and_drafts_of_it_go(pending):
+    for name in ("1.npz", "0.npz", "0.refused", "2.draft"):
+        (pending / name).write_text("")
+    (pending / "3.draft").mkdir()
+    assert [file.name for file in leftovers._waiting(pending.parent)] == ["0.npz", "1.npz"]
+    left = sorted(path.name for path in pending.iterdir())
+    assert left == ["0.npz", "0.refused", "1.npz", "3.draft"]
+    assert leftovers._has_records(pending.parent)
+    (pending.parent / leftovers.LEDGER).unlink()
+    assert not leftovers._has_records(pending.parent)
+    (pending.parent / leftovers.LEDGER).mkdir()
+    assert not leftovers._has_records(pending.parent)

@@ -1,6 +1,7 @@
 """The record of a job: what is written of its outcome, entry by entry."""
 
 import json
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -217,3 +218,54 @@ def test_the_reason_of_a_failure_names_the_last_line_of_the_users_own_code(file,
         space["fail"]()
     reason = records.of_failure(HEADER, raised.value).scheme.tags[names.REASON.key]
     assert (reason == f"{file.rpartition('/')[2]}, line 2: no") == is_theirs
+
+
+def test_a_data_set_is_a_line_of_texts_for_the_store(monkeypatch):
+    x = np.arange(12.0).reshape(4, 3)
+    data = make_dataset("d", x, [0, 1, 0, 1], x_test=x[:2], y_test=[0, 1], source="made")
+    fields = records._dataset(data)
+    assert (fields["name"], fields["source_type"]) == ("d", "normbench")
+    assert fields["digest"] == data.fingerprint[:36]
+    assert json.loads(fields["source"]) == {"source": data.source}
+    assert json.loads(fields["profile"])["task"] == data.task
+    columns = json.loads(fields["schema"])["mlflow_colspec"]
+    assert columns == [
+        {"type": "double", "name": name, "required": True} for name in data.feature_names
+    ]
+    monkeypatch.setattr(records, "MAX_SCHEMA", len(fields["schema"]))
+    assert "schema" in records._dataset(data)
+
+
+@pytest.mark.parametrize(("features", "is_kept"), [(2000, True), (4500, False)])
+def test_the_features_of_a_data_set_are_kept_up_to_some_thousands(features, is_kept):
+    x = np.zeros((4, features))
+    data = make_dataset("d", x, [0, 1, 0, 1], source="made")
+    assert ("schema" in records._dataset(data)) == is_kept
+
+
+def test_the_record_of_a_data_set_of_classes_has_their_encoding():
+    x = np.arange(12.0).reshape(4, 3)
+    outcome = Outcome((), None, None, 3, 0.25, 0.5, Findings())
+    for class_names, encoding in ((["no", "yes"], "no=0, yes=1"), (None, None)):
+        data = make_dataset("d", x, [0, 1, 0, 1], class_names=class_names, source="made")
+        record = records.of_outcome(HEADER, data, outcome)
+        assert record.params.get("dataset.encoding") == encoding
+        assert record.params["iterations"] == "1"
+
+
+@pytest.mark.parametrize(("seconds", "is_written"), [(1e-3, False), (2e-3, True)])
+def test_a_search_of_a_thousandth_of_a_second_is_none(seconds, is_written):
+    record = record_of([step(1.0)], 0, Findings(search_seconds=seconds))
+    assert values(record.scheme, names.SEARCH_SECONDS.key) == [(seconds, 0)] * is_written
+
+
+def test_quartiles_of_a_history_are_written_beside_its_median():
+    several = step(1.0, starts=3)
+    quartiles = np.array([[0.9, 0.05], [1.1, np.inf]])
+    several = replace(several, quartiles={COST: quartiles}, series={"theory/x": np.array([3.0])})
+    (run,) = record_of([several], 0).steps
+    for number, quartile in enumerate(names.QUARTILES):
+        expected = [(value, k) for k, value in enumerate(quartiles[number]) if np.isfinite(value)]
+        assert values(run, names.quartile(names.TRAIN_COST, quartile).key) == expected
+    assert values(run, "theory/x") == [(3.0, 0)]
+    assert values(run, names.FINAL_COST.key) == [(0.1, 0)]

@@ -6,11 +6,20 @@ import sqlite3
 import time
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
+from types import SimpleNamespace
 
 import pytest
 from mlflow.exceptions import MlflowException
 
-from normbench.recording.store.connection import RetryingClient, Store, StoreLostError, _initialize
+from normbench.datasets import UserError
+from normbench.recording.store import connection as connections
+from normbench.recording.store.connection import (
+    RetryingClient,
+    Store,
+    StoreLostError,
+    _initialize,
+    _remove_remnants,
+)
 from normbench.recording.store.places import try_folder
 from normbench.results.store import mlflows_own
 
@@ -187,3 +196,119 @@ def test_a_lost_server_is_told_in_few_words(text, words):
     with pytest.raises(StoreLostError, match=words) as caught:
         RetryingClient(Client(text, always=True), "http://127.0.0.1:9", 0).log_inputs("run")
     assert len(str(caught.value)) < 300
+
+
+def old(file, seconds):
+    """Make a file that was changed so many seconds ago."""
+    file.write_bytes(b"")
+    changed = time.time() - seconds
+    os.utime(file, (changed, changed))
+    return file
+
+
+def test_what_killed_processes_drafted_goes_after_an_hour(tmp_path):
+    names = {f".mlflow.db.{number}": ago for number, ago in ((1, 3700), (2, 3500), (3, 0))}
+    names |= {".other.db.1": 9999, "mlflow.db.1": 9999}
+    files = {name: old(tmp_path / name, ago) for name, ago in names.items()}
+    _initialize(tmp_path / "mlflow.db", None)
+    assert [name for name, file in files.items() if not file.exists()] == [".mlflow.db.1"]
+    assert not list(tmp_path.glob(f".mlflow.db.{os.getpid()}*"))
+
+
+@pytest.mark.parametrize(("seconds", "stays"), [(0.2, True), (0.8, False)])
+def test_a_log_goes_where_it_is_half_a_second_older_than_the_look(seconds, stays, tmp_path):
+    logs = [old(tmp_path / f"mlflow.db{ending}", 0) for ending in ("-wal", "-shm")]
+    at = logs[0].stat().st_mtime + seconds
+    for log in logs:
+        os.utime(log, (at - seconds, at - seconds))
+    _remove_remnants(tmp_path / "mlflow.db", at)
+    assert [log.exists() for log in logs] == [stays] * 2
+
+
+def test_a_database_that_cannot_be_made_or_written_is_refused(tmp_path, monkeypatch):
+    with pytest.raises(FileNotFoundError, match=r"the folder .*none does not exist"):
+        _initialize(tmp_path / "none" / "mlflow.db", None)
+    file, access = tmp_path / "mlflow.db", os.access
+    _initialize(file, None)
+    before = file.read_bytes()
+    for locked in (file, tmp_path):
+        with monkeypatch.context() as patched:
+            patched.setattr(os, "access", lambda path, mode, at=locked: path != at)
+            with pytest.raises(PermissionError, match=r"mlflow\.db cannot be written"):
+                _initialize(file, None)
+    assert os.access is access
+    _initialize(file, None)  # one that is there stays as it is
+    assert file.read_bytes() == before
+    strange = tmp_path / "strange.db"
+    with closing(sqlite3.connect(strange)) as connection:
+        connection.execute("create table t (a)")
+        connection.commit()
+    with pytest.raises(ValueError, match="another program's database"):
+        _initialize(strange, None)
+    empty = old(tmp_path / "empty.db", 0)
+    _initialize(empty, None)
+    assert empty.read_bytes() == b""
+
+
+@pytest.mark.parametrize("artifacts", [None, "file:///elsewhere"])
+def test_artifacts_are_beside_a_new_database_unless_they_have_a_place(artifacts, tmp_path):
+    _initialize(tmp_path / "mlflow.db", artifacts)
+    with closing(sqlite3.connect(tmp_path / "mlflow.db")) as connection:
+        rows = connection.execute("select artifact_location from experiments").fetchall()
+    ((location,),) = rows
+    assert location.startswith(artifacts or str(tmp_path))
+
+
+def test_paths_of_a_store_are_those_from_a_folder(tmp_path):
+    store = Store.at("sqlite:///a.db", "kept", tmp_path)
+    assert store == Store(f"sqlite:///{tmp_path}/a.db", (tmp_path / "kept").as_uri())
+    assert store.database == tmp_path / "a.db"
+    served = Store.at("http://me:secret12@host:5000", "s3://bucket/a", tmp_path)
+    assert served == Store("http://me:secret12@host:5000", "s3://bucket/a")
+    assert (served.database, "secret12" in served.safe_uri) == (None, False)
+    assert Store.at("http://host:5000", None, tmp_path).artifacts is None
+    for uri, artifacts, words in (
+        ("", None, "must be a URI"),
+        (None, None, "must be a URI"),
+        (3, "kept", "must be a URI"),
+        ("sqlite:///a.db", 3, "must be a folder, a URI or null"),
+    ):
+        with pytest.raises(UserError, match=words):
+            Store.at(uri, artifacts, tmp_path)
+
+
+def test_runs_that_a_server_does_not_have_have_no_status():
+    def get_run(run):
+        if run == "none":
+            raise MlflowException("no such run")
+        return SimpleNamespace(info=SimpleNamespace(status=f"{run} status"))
+
+    store = Store("http://127.0.0.1:1", None)
+    store.__dict__["client"] = SimpleNamespace(get_run=get_run)
+    assert store.statuses(["a", "none", "b"]) == {"a": "a status", "b": "b status"}
+    assert store.statuses([]) == {}
+
+    def lost(run):
+        raise StoreLostError("away")
+
+    store.__dict__["client"] = SimpleNamespace(get_run=lost)
+    assert store.statuses(["a"]) == {}
+
+
+def test_a_store_that_does_not_answer_is_not_opened(tmp_path, monkeypatch):
+    monkeypatch.setattr(connections, "OPENING_PATIENCE", 0.0)
+    with pytest.raises(
+        UserError, match=r"the store cannot be opened \(the folder .* does not"
+    ) as no:
+        assert Store.at("sqlite:///none/a.db", None, tmp_path).client
+    assert "give a URI that can be written, such as tracking.uri=sqlite:///" in str(no.value)
+
+
+@pytest.mark.parametrize("artifacts", [None, "s3://bucket/a"])
+def test_artifacts_of_a_server_are_its_own_to_check(artifacts, monkeypatch):
+    asked = []
+    monkeypatch.setattr(connections, "try_remote", lambda uri, open_: asked.append(uri))
+    Store("http://127.0.0.1:1", artifacts)._check_artifacts()
+    assert asked == []
+    Store("sqlite:///a.db", artifacts)._check_artifacts()
+    assert asked == ([artifacts] if artifacts else [])

@@ -1,5 +1,7 @@
 """A history too long for MLflow: some points are there, all of them in the arrays."""
 
+from itertools import pairwise
+
 import numpy as np
 import pytest
 
@@ -26,6 +28,18 @@ def test_extremes_the_beginning_and_both_ends_stay(count):
     if count > 5000:
         spans = np.array_split(np.arange(FIRST, count), 20)
         assert all(len(np.intersect1d(span, kept)) > 3 for span in spans)
+
+
+def test_the_extremes_of_each_span_are_those_that_one_finds_point_by_point():
+    """A hundred points, then 449 spans that are even on a log axis, and the last point."""
+    count = 20_000
+    values = np.random.default_rng(3).standard_normal(count)
+    ends = sorted({round(100 * (count / 100) ** (number / 449)) for number in range(450)})
+    kept = {*range(100), count - 1}
+    for first, last in pairwise(ends):
+        span = range(first, last)
+        kept |= {min(span, key=values.__getitem__), max(span, key=values.__getitem__)}
+    assert thinned_indices(values).tolist() == sorted(kept)
 
 
 @pytest.fixture(scope="module")

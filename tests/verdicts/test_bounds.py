@@ -1,20 +1,29 @@
 """Each rule at its bound: what lies just on either side of it."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
 from normbench import names
 from normbench.verdicts import convergence
 from normbench.verdicts.best_step import best_step
-from normbench.verdicts.convergence import Rules
-from normbench.verdicts.judging import Bench, steps
+from normbench.verdicts.convergence import Judgement, Rules
+from normbench.verdicts.judging import Bench, _drop_unsure, steps
 from normbench.verdicts.refinement import (
     Arrivals,
     FirstArrival,
     Neighbours,
     bound_iterations,
+    coarse_numbers,
+    fewest,
+    fine_numbers,
     hopeless,
+    number_of,
+    smooth_counts,
+    step_size_of,
 )
+from normbench.verdicts.search import critical_step
 
 EPSILON = float(np.finfo(np.float64).eps)
 
@@ -140,3 +149,277 @@ def test_the_lowest_cost_is_met_to_a_millionth_of_the_starts_excess(end, iterati
     costs = np.array([[1.0, end, end, 0.1], [1.0, 0.5, 0.1, 0.1]])
     judged = steps({names.TRAIN_COST.key: costs}, np.full(2, -1), [0.1, 1.0], bench)
     assert [step.metrics[names.TO_LOWEST.key] for step in judged] == iterations
+
+
+def test_step_sizes_that_miss_the_goal_on_the_fewest_splits_come_first():
+    sizes = [0.1, 1.0, 10.0]
+    assert best_step(sizes, [9.0, 2.0, 3.0], unreached=[0, 1, 2]) == 0
+    assert best_step(sizes, [9.0, 2.0, 3.0], unreached=[1, 0, 0]) == 1
+    assert best_step(sizes, [np.nan, 2.0, 3.0], unreached=[0, 1, 1]) is None
+    assert best_step(sizes[::-1], [3.0, 2.0, 9.0], unreached=[2, 1, 0]) == 2
+
+
+def test_a_final_excess_at_the_bound_of_a_tie_is_tied():
+    nowhere = [np.nan] * 2
+    assert best_step([0.1, 1.0], nowhere, excess=[names.TIED, 0.0]) == 0
+    assert best_step([0.1, 1.0], nowhere, excess=[2 * names.TIED, 0.0]) == 1
+
+
+def test_a_run_at_the_bound_has_not_diverged():
+    at, above = (np.r_[1.0, 2.0, np.full(50, end)] for end in (10.0, np.nextafter(10.0, 11)))
+    assert convergence.judge(at, False, 0.0).verdict == names.NOT_CONVERGED
+    judged = convergence.judge(above, False, 0.0)
+    assert judged.verdict == names.DIVERGED
+    assert judged.reason == "the cost ends at over 10 times the start's excess"
+    of_cost = convergence.judge(above + np.r_[0.0, np.ones(51)], False, 1.0)
+    assert of_cost.reason == "the cost ends at over 10 times the start's cost"
+
+
+def test_shadows_at_the_bound_end_together():
+    history = np.r_[1.0, np.zeros(100)]
+    for end, verdict in ((1e-7, names.CONVERGED), (1.01e-7, names.BY_ROUNDING)):
+        assert convergence.judge(history, False, 0.0, shadows=[end]).verdict == verdict
+        assert convergence.judge(history, False, 0.0, shadows=[-end]).verdict == verdict
+
+
+def test_an_excess_of_as_much_as_rounding_is_rounding():
+    bound = 64 * EPSILON
+    assert convergence.starting_excess(1.0, 1.0 - bound, EPSILON) == 1.0
+    assert convergence.starting_excess(1.0, 1.0 - bound - EPSILON, EPSILON) == bound + EPSILON
+    assert convergence.starting_excess(-2.0, -2.0, EPSILON) == 2.0
+
+
+@pytest.mark.parametrize(("iterations", "few"), [(9, True), (10, True), (11, False), (50, False)])
+def test_noisy_records_are_too_few_where_the_tail_covers_them_all(iterations, few):
+    history = np.r_[1.0, np.full(iterations, 0.8)]
+    judged = convergence.judge(history, False, 0.0, Rules(least_tail=10), noisy=True)
+    assert judged.verdict == names.NOT_CONVERGED
+    words = f"{iterations} records are too few to say whether the cost is at rest: the tail is 10"
+    assert (judged.reason == words) == few
+    plain = convergence.judge(history, False, 0.0, Rules(least_tail=10))
+    assert "too few" not in plain.reason
+
+
+def test_a_run_of_one_iteration_may_be_chaotic():
+    assert convergence.may_be_chaotic(np.array([1.0, 2.0]), True, EPSILON)
+    assert not convergence.may_be_chaotic(np.array([2.0, 1.0]), True, EPSILON)
+    assert not convergence.may_be_chaotic(np.array([1.0, np.inf]), False, EPSILON)
+
+
+def test_a_run_has_diverged_by_its_later_half():
+    for lowest, chaotic in ((1, False), (2, False), (3, True), (5, True)):  # of six records
+        history = np.full(6, 5.0)
+        history[[0, lowest]] = 1.0
+        assert convergence.may_be_chaotic(history, True, EPSILON, diverged_factor=4.0) == chaotic
+    bound = np.array([1.0, 4.0, 4.0])
+    assert convergence.may_be_chaotic(bound, True, EPSILON, diverged_factor=4.0)
+    assert not convergence.may_be_chaotic(bound, True, EPSILON, diverged_factor=3.99)
+
+
+@pytest.mark.parametrize("answer", [True, False])
+def test_a_search_without_a_bracket_ends_after_64_doublings(answer):
+    asked = []
+    found = critical_step(lambda sizes: asked.append(sizes) or [answer] * len(sizes), 1.0, 0.1)
+    assert found.descents == len(asked) == 8
+    powers = range(-56, -48) if answer else range(56, 64)
+    assert asked[-1] == [2.0**power for power in powers]
+    assert found.upper == (2.0**-56 if answer else None)
+    assert found.lower == (None if answer else 2.0**63)
+
+
+def test_a_search_closes_in_by_eight_sizes_at_once():
+    asked = []
+    found = critical_step(
+        lambda sizes: asked.append(sizes) or [size > 3 for size in sizes], 1.0, 0.2
+    )
+    assert asked[0] == [2.0**n for n in range(8)]
+    assert asked[1] == pytest.approx(2 * 2 ** (np.arange(1, 9) / 9))
+    assert (found.lower, found.upper) == pytest.approx((2 * 2 ** (5 / 9), 2 * 2 ** (6 / 9)))
+    assert found.descents == 2
+
+
+@pytest.mark.parametrize(("width", "descents"), [(1.0, 1), (0.99, 2), (0.0801, 2), (0.08, 3)])
+def test_a_search_ends_at_its_width(width, descents):
+    """A bracket of 2 is divided by 9 on a log axis: 1.0801 each."""
+    assert critical_step(lambda sizes: [s > 3 for s in sizes], 1.0, width).descents == descents
+
+
+def test_rises_of_as_much_as_rounding_are_none():
+    bound = 64 * EPSILON
+    at = np.array([1.0, 0.5, 0.5 + bound])
+    assert not convergence.may_be_chaotic(at, True, EPSILON)
+    assert convergence.may_be_chaotic(at + np.array([0, 0, EPSILON]), True, EPSILON)
+
+
+def test_what_lies_at_the_bound_of_a_share_is_not_under_it():
+    rules = Rules(excess=0.5, variation=0.25, least_tail=2, tail=0.5)
+    for end, is_low in ((0.5, False), (0.4999, True)):
+        assert convergence.converged(np.r_[1.0, np.full(20, end)], 0.0, rules) == is_low
+        assert convergence.converged(np.r_[3.0, np.full(20, 2 + end)], 2.0, rules) == is_low
+    for ripple, is_flat in ((0.25, False), (0.2499, True)):
+        history = np.r_[1.0, np.zeros(20)]
+        history[-2] = ripple
+        assert convergence.flat(history, rules) == is_flat
+
+
+def test_rises_at_the_bound_are_small_together():
+    rules, history = Rules(variation=0.25), np.array([1.0, 0.5, 0.625, 0.25, 0.375, 0.0])
+    assert convergence.sinks(history, rules, 0.0)  # a quarter of the drop
+    assert not convergence.sinks(history, Rules(variation=0.2499), 0.0)
+    assert convergence.sinks(history, Rules(variation=0.01), 0.125)  # both are rounding
+    assert not convergence.sinks(history, Rules(variation=0.01), 0.1249)
+    assert convergence.falls(history, 0.125)
+    assert not convergence.falls(history, 0.1249)
+    assert not convergence.falls(history, 1.0)  # the drop itself is rounding
+    assert not convergence.sinks(history, Rules(variation=0.25), 1.0)
+
+
+def test_a_last_rise_of_as_much_as_rounding_is_no_cycle():
+    history = np.r_[1.0, np.full(20, 0.5)]
+    history[-1] = 0.625
+    assert convergence.cycling(history, Rules(last=0.2), 0.1249)
+    assert not convergence.cycling(history, Rules(last=0.2), 0.125)
+    assert not convergence.cycling(history, Rules(last=0.04), 0.0)  # of 20, no iteration
+    assert convergence.cycling(history, Rules(last=0.05), 0.0)
+    lower = history.copy()
+    lower[-2] = 0.49  # a new low
+    assert not convergence.cycling(lower, Rules(last=0.2), 0.0)
+
+
+def test_the_worst_of_several_starts_gives_its_reason_and_the_counts_of_all():
+    fine, slow = (
+        Judgement(names.CONVERGED, "", True, False, True),
+        Judgement(names.NOT_CONVERGED, "it is slow", falls=True, sinks=True),
+    )
+    rising = Judgement(names.NOT_CONVERGED, "it rises", sinks=True)
+    tied = Judgement(names.NOT_CONVERGED, "tie", tied=True)
+    assert convergence.judge_starts([slow, fine, fine]) == Judgement(
+        names.NOT_CONVERGED,
+        "of 3 starts: 2 converged, 1 not converged; it is slow",
+        True,
+        sinks=True,
+    )
+    assert convergence.judge_starts([slow, tied]) == Judgement(names.NOT_CONVERGED, "tie")
+    assert convergence.judge_starts([tied, tied]).tied
+    assert convergence.judge_starts([rising, fine]).sinks
+    lost = Judgement(names.DIVERGED, "at step 3")
+    assert convergence.judge_starts([lost, fine, tied]).reason == (
+        "of 3 starts: 1 converged, 1 not converged, 1 diverged; at step 3"
+    )
+    assert convergence.judge_starts([fine, fine]).reason == ""
+
+
+def test_a_machine_epsilon_tells_double_precision_from_single():
+    assert convergence.sensitivity(1e-10) == 1e-5
+    assert convergence.sensitivity(0.99e-10) == 1e-7
+    single = float(np.finfo(np.float32).eps)
+    history = np.r_[1.0, np.zeros(100)]
+    for epsilon, verdict in ((EPSILON, names.BY_ROUNDING), (single, names.CONVERGED)):
+        judged = convergence.judge(history, False, 0.0, epsilon=epsilon, shadows=[5e-6])
+        assert judged.verdict == verdict
+
+
+def test_iterations_that_a_shadow_takes_too_are_sure():
+    counts = np.array([3.0, 3.0, 3.0, np.nan, 7.0])
+    shadows = np.array([[3.0, 3.0], [3.0, 4.0], [3.0, np.nan], [np.inf, 3.0], [np.nan, np.nan]])
+    np.testing.assert_array_equal(_drop_unsure(counts, shadows), [3, np.nan, 3, np.nan, 7])
+
+
+def test_seconds_to_a_target_are_those_of_the_scheme_and_of_the_steps():
+    falling = np.array([[1.0, 0.5, 0.1, 0.01], [1.0, 0.1, 0.1, 0.01], [1.0, 1.0, 1.0, 0.1]])
+    bench = Bench(Rules(), 0.0, 1.0, None, EPSILON, 5.0, 0.25)
+    (step,) = steps({names.TRAIN_COST.key: falling}, np.full(3, -1), [0.1], bench)
+    told = step.metrics
+    for ending, iterations in (("", 2.0), ("_q1", 2.0), ("_q3", 3.0)):
+        assert told[f"final/iterations_to_1e-1{ending}"] == iterations
+        assert told[f"final/seconds_to_1e-1{ending}"] == 5 + iterations / 4
+    for ending, iterations in (("", 3.0), ("_q1", 3.0), ("_q3", np.nan)):
+        for quantity, value in (("iterations", iterations), ("seconds", 5 + iterations / 4)):
+            key = f"final/{quantity}_to_1e-2{ending}"
+            assert told[key] == pytest.approx(value, nan_ok=True)
+    assert np.isnan(told["final/iterations_to_1e-3"])
+    np.testing.assert_array_equal(step.starts["start/iterations_to_1e-1"], [2, 1, 3])
+    np.testing.assert_array_equal(step.starts["start/iterations_to_1e-2"], [3, 3, np.nan])
+    (alone,) = steps({names.TRAIN_COST.key: falling[:1]}, np.array([-1]), [0.1], bench)
+    assert alone.metrics["final/seconds_to_1e-1"] == 5.5
+    assert "final/iterations_to_1e-1_q1" not in alone.metrics
+
+
+def test_passes_of_batches_are_counted_by_their_records():
+    falling = np.r_[np.full(4, 1.0), np.full(8, 0.05)][None]
+    bench = Bench(Rules(), 0.0, 1.0, None, EPSILON, 5.0, 0.25, batch=3, records_per_pass=4)
+    (step,) = steps({names.TRAIN_COST.key: falling}, np.array([-1]), [0.1], bench)
+    assert step.metrics["final/iterations_to_1e-1"] == 1
+    assert step.metrics["final/seconds_to_1e-1"] == 5.25
+    assert step.metrics[names.TO_LOWEST.key] == 1
+
+
+def test_points_of_a_job_that_counts_them_are_compared_by_their_counts():
+    costs, counts = np.linspace(1, 0.9, 6)[None], np.array([[50.0, 20, 5, 5, 5, 4]])
+    histories = {names.TRAIN_COST.key: costs, names.TRAIN_MISCLASSIFICATIONS.key: counts}
+    bench = Bench(Rules(), 0.0, 1.0, None, EPSILON, 0.0, 0.0, points=50)
+    (step,) = steps(histories, np.array([-1]), [0.1], bench)
+    assert (bench.span, bench.compared) == ((0.0, 50.0), names.TRAIN_MISCLASSIFICATIONS.key)
+    assert step.metrics["final/iterations_to_1e-1"] == 2
+    assert step.metrics[names.TO_LOWEST.key] == 5
+    by_cost = replace(bench, points=0)
+    assert (by_cost.span, by_cost.compared) == ((0.0, 1.0), names.TRAIN_COST.key)
+    (step,) = steps(histories, np.array([-1]), [0.1], by_cost)
+    assert np.isnan(step.metrics["final/iterations_to_1e-1"])
+    far = np.array([[1.0, 2.0, 30.0]])  # a count is not measured against the start's cost
+    for points, verdict in ((50, names.NOT_CONVERGED), (0, names.DIVERGED)):
+        judged, _ = replace(bench, points=points).judge_starts(far, np.array([-1]), 0.1)
+        assert judged.verdict == verdict
+
+
+def test_a_step_that_theory_does_not_predict_has_no_prediction():
+    bench = Bench(Rules(), 0.0, 1.0, None, EPSILON, 0.0, 0.0)
+    costs = np.linspace(1, 0.1, 6)[None]
+    (step,) = steps({names.TRAIN_COST.key: costs}, np.array([-1]), [0.1], bench)
+    assert step.predicted is None
+    predicted = replace(step, series={names.PREDICTED_COST.key: costs[0]}).predicted
+    np.testing.assert_array_equal(predicted, costs[0])
+    assert (step.verdict, step.reason) == (step.judgement.verdict, step.judgement.reason)
+
+
+@pytest.mark.parametrize("precision", [5e-10, 2e-9])
+def test_a_number_next_to_the_lattice_is_on_it(precision):
+    for offset in (precision, -precision):
+        number = number_of(10.0 ** ((5 + offset) / 16))
+        assert (number == 5) == (precision < 1e-9)
+        assert number == pytest.approx(5 + offset, abs=1e-9)
+
+
+def test_the_numbers_of_a_lattice_are_sixteenths_of_a_decade():
+    for number in range(-20, 21):
+        assert step_size_of(number) == pytest.approx(10 ** (number / 16), rel=1e-15)
+        assert number_of(step_size_of(number)) == number
+    assert coarse_numbers(10.0 ** (5 / 16)) == [-8, -4, 0, 4, 8, 12, 16, 20]
+    assert coarse_numbers(1.0) == [*range(-16, 17, 4)]
+    assert fine_numbers(-2) == [-5, -4, -3, -2, -1, 0, 1]
+
+
+def test_medians_of_three_count_what_was_not_tried_as_missed():
+    numbers = [3, 4, 5, 6]
+    smooth = smooth_counts({3: 8.0, 4: 2.0, 6: 5.0, 7: 1.0}, numbers)
+    np.testing.assert_array_equal(smooth, [8, 8, 5, np.inf])
+    best = fewest({3: 8.0, 4: 2.0, 6: 5.0, 7: 1.0}, numbers)
+    assert (best.iterations, best.step_size) == (5, step_size_of(6))
+    first = fewest({3: 4.0, 4: 4.0, 5: 9.0, 6: np.inf}, numbers)
+    assert (first.iterations, first.step_size) == (4, step_size_of(3))
+    assert first.least == pytest.approx(4 * 10 ** (-3 / 16))
+    assert fewest({3: 4.0}, numbers) is None
+
+
+def test_the_step_size_of_a_median_is_one_of_its_three():
+    counts = dict(enumerate([6.0, np.inf, 7.0, 4.0, 6.0, np.inf, 6.0]))
+    best = fewest(counts, [*range(7)])
+    assert (best.iterations, best.step_size) == (6, step_size_of(4))
+    own = fewest(dict(enumerate([9.0, 8.0, 4.0, 4.0, 2.0])), [*range(5)])
+    assert (own.iterations, own.step_size) == (4, step_size_of(2))
+
+
+def test_a_run_that_would_meet_the_goal_exactly_is_not_hopeless():
+    history = np.array([1.0, 0.5])  # 2**-10 after ten iterations
+    assert not hopeless(history, 0.0, 2.0**-10)
+    assert hopeless(history, 0.0, 0.99 * 2.0**-10)

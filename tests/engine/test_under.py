@@ -1,0 +1,258 @@
+"""Points that are transformed when they are read, and the digits that a folded map costs."""
+
+import numpy as np
+import pytest
+from sklearn.preprocessing import StandardScaler
+
+from normbench import costs
+from normbench.datasets.on_disk.points import Points
+from normbench.engine.batches import Batches
+from normbench.engine.midway import GrowingHistories, Midway
+from normbench.engine.minibatch import Minibatch
+from normbench.engine.problem import Evaluation, Objective
+from normbench.engine.scheme.applying import normalize, transform_points
+from normbench.engine.scheme.probed import Probed
+from normbench.engine.scheme.under import Centred, Under, _measure_amplification, choose_fold
+from normbench.normalizers.decomposition import Decompositions, Surrogate
+
+X = np.random.default_rng(2).standard_normal((40, 3)) * [1.0, 5.0, 0.1] + [0.0, 3.0, -1.0]
+
+
+class Read(Points):
+    """An array, as points that are read; ahead: the spans that were announced."""
+
+    def __init__(self, x):
+        self.x, self.shape, self.dtype, self.ahead = x, x.shape, x.dtype, []
+
+    def read(self, first, last, out=None):
+        if out is None:
+            return self.x[first:last].copy()
+        out[: last - first] = self.x[first:last]
+        return out[: last - first]
+
+    def read_ahead(self, first, last):
+        self.ahead.append((first, last))
+
+
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+@pytest.mark.parametrize("source", [np.asarray, Read])
+@pytest.mark.parametrize("centre", [np.zeros(3), np.array([1.0, -2.0, 0.5])])
+def test_points_less_a_centre_are_read_into_any_memory(centre, source, dtype):
+    x = X.astype(np.float32)
+    points = Centred(source(x), centre, dtype)
+    expected = (x[5:9] - centre).astype(dtype)
+    assert (points.shape, points.dtype) == ((40, 3), dtype)
+    np.testing.assert_allclose(points.read(5, 9), expected, rtol=1e-6)
+    room = np.full((6, 3), 7.0, dtype)
+    rows = points.read(5, 9, room)
+    assert np.shares_memory(rows, room)
+    np.testing.assert_allclose(room[:4], expected, rtol=1e-6)
+    assert (room[4:] == 7).all()
+    np.testing.assert_array_equal(x, X.astype(np.float32))
+    points.read_ahead(3, 8)
+    if source is Read:
+        assert points.x.ahead == [(3, 8)]
+
+
+@pytest.mark.parametrize("shared", [True, False])
+@pytest.mark.parametrize("bends", [False, True])
+def test_points_under_a_scheme_are_those_that_it_gives(bends, shared):
+    class Cubed(StandardScaler):
+        """No affine map."""
+
+        def transform(self, x):
+            return super().transform(x) ** 3
+
+    scheme = Cubed() if bends else StandardScaler()
+    known = Decompositions(X) if shared else None
+    z, z_test = normalize(scheme, X, X[:7] + 1, np.float64, known, fold=True)
+    plain, plain_test = normalize(type(scheme)(), X, X[:7] + 1, np.float64)
+    assert isinstance(z, Under)
+    assert isinstance(z_test, Under)
+    assert (z.shape, z_test.shape, z.density) == ((40, 3), (7, 3), 1.0)
+    np.testing.assert_allclose(z[:], plain, atol=1e-12)
+    np.testing.assert_allclose(z_test[:], plain_test, atol=1e-12)
+    np.testing.assert_allclose(z[3:9], plain[3:9], atol=1e-12)
+    room = np.full((8, 3), 7.0)
+    np.testing.assert_allclose(z.read(3, 9, room), plain[3:9], atol=1e-12)
+    assert (room[6:] == 7).all()
+    assert (z.map is None) == (z.fold is None) == bends
+    np.testing.assert_allclose(z.surrogate.mean, plain.mean(axis=0), atol=1e-12)
+    np.testing.assert_allclose(z.surrogate.variances, plain.var(axis=0), rtol=1e-9)
+    nothing = normalize(type(scheme)(), X, X[:0], np.float32, None, fold=True)[1]
+    assert (nothing.shape, nothing.dtype) == ((0, 3), np.float32)
+    matrix, mean = np.random.default_rng(3).standard_normal((2, 3)), plain.mean(axis=0) + 1
+    turned = z.mapped(matrix, mean)
+    expected = (plain - mean) @ matrix.T
+    assert (turned.shape, turned.dtype) == ((40, 2), np.float64)
+    np.testing.assert_allclose(turned[:], expected, atol=1e-12)
+    assert (turned.x is z) == bends
+    np.testing.assert_allclose(
+        turned.map.apply(turned.x[:] - turned.map.centre), (expected - turned.map.image), atol=1e-12
+    )
+    np.testing.assert_allclose(turned.surrogate.mean, expected.mean(axis=0), atol=1e-11)
+    np.testing.assert_allclose(turned.surrogate.variances, expected.var(axis=0), rtol=1e-9)
+
+
+def test_the_terms_of_a_coordinate_are_compared_with_the_coordinate():
+    """Of z = 2 (x - m) + c the terms are sqrt(4 (x - m)^2 + c^2)."""
+    x = np.array([[1.0], [2.0], [4.0]])
+    for matrix in (np.array([2.0]), np.array([[2.0]])):
+        centred = Probed(matrix, np.array([3.0]), np.array([5.0]))
+        terms = np.sqrt(np.mean(4 * (x[:, 0] - 3) ** 2 + 25))
+        sizes = np.sqrt(np.mean((2 * (x[:, 0] - 3) + 5) ** 2))
+        assert _measure_amplification(centred, x) == pytest.approx(terms / sizes, rel=1e-12)
+    two = Probed(np.array([[1.0, 1.0], [0.0, 0.0]]), np.zeros(2), np.zeros(2))
+    pairs = np.array([[1.0, -0.9], [2.0, -2.1]])
+    terms, sizes = (
+        np.sqrt(np.mean((pairs**2).sum(axis=1))),
+        np.sqrt(np.mean(pairs.sum(axis=1) ** 2)),
+    )
+    assert _measure_amplification(two, pairs) == pytest.approx(terms / sizes, rel=1e-12)
+
+
+@pytest.mark.parametrize(
+    ("offset", "dtype", "about_zero"),
+    [
+        (1e5, np.float64, True),
+        (1e8, np.float64, False),
+        (10, np.float32, True),
+        (1e3, np.float32, False),
+    ],
+)
+def test_a_map_is_folded_about_zero_where_that_loses_few_digits(offset, dtype, about_zero):
+    x = X[:, :1] * 1.0 + offset
+    scheme_map = Probed(np.array([2.0]), np.array([offset]), np.array([1.0]))
+    folded = choose_fold(scheme_map, x, dtype)
+    assert (folded.centre[0] == 0) == about_zero
+    np.testing.assert_allclose(
+        folded.apply(x - folded.centre) + folded.image, 2 * (x - offset) + 1, rtol=1e-6
+    )
+
+
+@pytest.mark.parametrize(
+    ("dtype", "size", "stretch"),
+    [
+        (np.float64, 1, 43_690),
+        (np.float64, 30_000, 1),
+        (np.float64, 50_000, 1),
+        (np.float32, 7, 12_483),
+    ],
+)
+def test_points_are_copied_a_megabyte_at_a_time_and_larger_batches_alone(dtype, size, stretch):
+    x = np.broadcast_to(np.zeros(3, dtype), (60_000, 3))
+    inner = Objective(costs.least_squares, x, np.zeros(60_000, dtype), False)
+    made = Minibatch.around(inner, Batches(60_000, size))
+    assert (made.batches.stretch, made.batches.in_blocks) == (stretch, False)
+    assert not made.full_batch
+    assert made.at(5) is inner
+    assert made.order == made.batches.description
+
+
+class Counted:
+    """A problem of two scores that counts, whose records are two updates apart."""
+
+    classify, order, inner_shape = True, "an order", (2, 3)
+
+    def updates_before(self, record):
+        return 2 * record
+
+    def at(self, updates):
+        return self
+
+    def evaluate(self, weights, with_gradient, memory):
+        return Evaluation(weights.sum(axis=(1, 2)), None, np.full(len(weights), 9))
+
+
+def half_way():
+    """Return the histories of four runs before iteration 3, one of which ended at iteration 1."""
+    histories = GrowingHistories(Counted(), Counted(), np.zeros((4, 2, 3)), 5)
+    alive = np.arange(4)
+    for k in range(3):
+        if k == 1:
+            histories.diverged_at[2], alive = 1, np.array([0, 1, 3])
+        weights = np.full((len(alive), 2, 3), 1.0 + k)
+        costs_at_k = 10.0 * k + alive
+        evaluation = Evaluation(costs_at_k, None, alive)
+        histories.write(Midway(k, alive, weights, (), 2 * k), evaluation)
+    state = (np.arange(3.0), np.ones((3, 2), dtype=np.int64))
+    return histories, Midway(3, alive, np.full((3, 2, 3), 4.0), state, 5)
+
+
+def test_histories_are_written_where_their_runs_are_and_read_back():
+    histories, midway = half_way()
+    cost, counts = histories.train
+    expected = [[0, 10, 20], [1, 11, 21], [2, np.nan, np.nan], [3, 13, 23]]
+    np.testing.assert_array_equal(cost[:, :3], expected)
+    assert np.isnan(cost[:, 3:]).all()
+    np.testing.assert_array_equal(counts[:, 0], [0, 1, 2, 3])
+    test_cost, test_counts = histories.test
+    np.testing.assert_array_equal(test_cost[0], [6, 12, 18, np.nan, np.nan, np.nan])
+    np.testing.assert_array_equal(test_counts[2], [9, *[np.nan] * 5])
+    np.testing.assert_array_equal(histories.final[:, 0, 0], [3, 3, 1, 3])
+    arrays = histories.to_arrays(midway)
+    new = GrowingHistories(Counted(), Counted(), np.zeros((4, 2, 3)), 5)
+    again = new.read(arrays)
+    assert (again.k, again.updates, again.alive.tolist()) == (3, 5, [0, 1, 3])
+    for mine, theirs in zip((*again.state, again.weights), (*midway.state, midway.weights)):
+        np.testing.assert_array_equal(mine, theirs)
+    for mine, theirs in zip((*new.train, *new.test), (*histories.train, *histories.test)):
+        np.testing.assert_array_equal(mine, theirs)
+    np.testing.assert_array_equal(new.final, histories.final)
+    assert new.diverged_at.tolist() == [-1, -1, 1, -1]
+    early = histories.to_arrays(midway._replace(k=1, alive=np.arange(4)))
+    assert early["diverged_at"].tolist() == [-1] * 4  # what is not recorded yet is descended again
+    assert early["history/0"].shape == (4, 1)
+
+
+WRONG = {
+    "problems": np.array("Another Counted"),
+    "order": np.array("another"),
+    "diverged_at": [np.array([-1, -1, 3, -1]), np.array([-2, -1, 1, -1]), np.zeros(4, int)],
+    "iteration": [np.array(0), np.array(6), np.array(-1)],
+    "updates": [np.array(3), np.array(7)],
+    "final": [np.zeros((4, 2, 2)), np.zeros((4, 2, 3), np.float32), np.full((4, 2, 3), np.nan)],
+    "weights": [np.zeros((2, 2, 3)), np.full((3, 2, 3), np.inf)],
+    "state/0": [np.zeros(4), np.array(1.0), np.array(["a", "b", "c"]), np.full(3, np.nan)],
+    "history/0": [np.zeros((4, 2)), np.full((4, 3), np.nan), np.zeros((4, 3), np.float32)],
+    "history/3": [np.zeros((3, 3)), None],
+}
+CASES = [
+    (name, value)
+    for name, values in WRONG.items()
+    for value in (values if isinstance(values, list) else [values])
+]
+
+
+@pytest.mark.parametrize(("name", "value"), CASES, ids=str)
+def test_arrays_of_another_descent_are_refused_and_nothing_is_taken(name, value):
+    histories, midway = half_way()
+    arrays = histories.to_arrays(midway)
+    arrays = {key: array for key, array in (arrays | {name: value}).items() if array is not None}
+    new = GrowingHistories(Counted(), Counted(), np.zeros((4, 2, 3)), 5)
+    with pytest.raises((ValueError, KeyError)):
+        new.read(arrays)
+    assert np.isnan(new.train[0]).all()
+    assert (new.diverged_at == -1).all()
+
+
+@pytest.mark.parametrize("updates", [4, 5, 6])
+def test_updates_lie_between_two_records(updates):
+    histories, midway = half_way()
+    arrays = histories.to_arrays(midway._replace(updates=updates))
+    new = GrowingHistories(Counted(), Counted(), np.zeros((4, 2, 3)), 5)
+    assert new.read(arrays).updates == updates
+
+
+def test_points_that_a_scheme_leaves_as_they_are_are_not_copied():
+    class Same:
+        """A scheme that changes nothing."""
+
+        def transform(self, x):
+            return x
+
+    assert transform_points(Same(), X, np.float64) is X
+    single = transform_points(Same(), X, np.float32)
+    np.testing.assert_array_equal(single, X.astype(np.float32))
+    surrogate = Surrogate(X, holds_all_points=True)
+    assert len(surrogate) == 40
