@@ -361,5 +361,5 @@ def test_the_map_of_some_features_is_what_is_done_to_them(components):
 @pytest.mark.parametrize("scheme", [Contrast(), OnColumns(StandardScaler(), lambda x: [0])])
 def test_points_of_another_width_are_refused(scheme):
     fitted = scheme.fit(X)
-    with pytest.raises(ValueError, match="X has 2 features, but .* is expecting 3 features"):
+    with pytest.raises(ValueError, match=r"X has 2 features, but .* is expecting 3 features"):
         fitted.transform(X[:, :2])
