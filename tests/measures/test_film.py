@@ -5,6 +5,7 @@ What a frame's coordinates are is computed here from the data and the scheme alo
 
 from dataclasses import replace
 from functools import cache
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -207,6 +208,89 @@ def test_the_grid_holds_the_paths_and_the_contours_around_them(name, cost):
         inner = away <= 0.9 * margins[number - 1] * farthest
         ring = away >= 0.7 * margins[number - 1] * farthest
         assert parts["cost"][inner & ring].min() < closed
+
+
+def test_each_key_frame_names_its_coordinates():
+    """Those of the features until they are turned, of two directions then, the scheme's at last."""
+    directions, features = ["direction 1", "direction 2"], ["x0", "x1"]
+    parts = filmed("zca_sphere", "least_squares")[-1]
+    own = SCHEMES["zca_sphere"].get_feature_names_out(features)
+    assert [word.split()[0] for word in parts["words"]] == [
+        *("raw", "centred", "rotated", "scaled", "rotated"),
+    ]
+    rows = [list(row) for row in parts["names"]]
+    assert rows == [features, features, directions, directions, list(own)]
+    plain = filmed("standard", "least_squares")[-1]
+    assert [list(row) for row in plain["names"][:-1]] == [features] * 2
+
+
+@pytest.mark.parametrize("margin", [1.6, 2.4, 3.6, 5.4])
+@pytest.mark.parametrize("share", [0.99, 1.01])
+def test_the_grid_is_the_first_whose_round_border_costs_twice_the_excess(margin, share):
+    """The cost is the squared distance, in units that make the Gram matrix I: no circle is nearer.
+
+    share: the border's cost that is asked for, of that at the margin.
+    """
+    rng = np.random.default_rng(0)
+    points = rng.standard_normal((40, 2)) @ [[2.0, 0.5], [0.0, 0.3]]
+    points -= points.mean(axis=0)
+    gram = points.T @ points / len(points)
+    root = np.linalg.cholesky(gram)
+    origin, lowest = np.array([0.5, 1.0, -2.0]), 0.25
+    level = lowest + share * margin**2 / 2
+
+    def costs(weights):
+        return lowest + (((weights - origin)[:, 1:] @ root) ** 2).sum(axis=1)
+
+    scene = SimpleNamespace(
+        problem=SimpleNamespace(points=points),
+        costs=costs,
+        cost_range=lambda weights: (lowest, level),
+    )
+    far = origin[1:] + np.array([[1.0, 0.0], [0.0, 0.5]]) @ np.linalg.inv(root)
+    paths = np.insert(np.stack([far, far]), 0, 0.5, axis=2)
+    along, directions, grid = film._plane(scene, paths, origin)
+    margins = [1.6, 2.4, 3.6, 5.4, 5.4]  # where none is wide enough, the last
+    assert along[-1] == pytest.approx(margins[margins.index(margin) + (share > 1)])
+    assert along == pytest.approx(-along[::-1])
+    assert (np.diff(along) > 0).all()
+    assert np.diff(along)[len(along) // 2] < 0.1 * np.diff(along)[0]
+    assert directions[:, 0].tolist() == [0, 0]
+    assert directions[:, 1:] @ gram @ directions[:, 1:].T == pytest.approx(np.eye(2), abs=1e-9)
+    assert grid.shape == (len(along), len(along))
+    assert len(along) % 2 == 1  # the origin is a place of the grid
+    distances = along**2 + along[:, None] ** 2
+    assert grid == pytest.approx(lowest + distances, rel=1e-9)
+
+
+def test_work_is_bounded_from_both_sides():
+    def most(count, frames):
+        problem = SimpleNamespace(points=np.zeros((count, 2)))
+        return film._max_iterations(SimpleNamespace(problem=problem, maps=range(frames)))
+
+    assert most(100, 25) == 1000
+    assert most(10_000, 40) == film.SCORE_BUDGET / 400_000 == 500
+    assert most(10**7, 40) == 100
+
+
+@pytest.mark.parametrize("away", [0.0, 1e4])
+@pytest.mark.parametrize(("across", "kept"), [(1e-4, True), (1e-8, False)])
+def test_points_lie_on_a_line_wherever_it_is(away, across, kept):
+    rng = np.random.default_rng(1)
+    x = np.column_stack([rng.standard_normal(50), across * rng.standard_normal(50)])
+    x = x @ np.array([[1.0, 1.0], [-1.0, 1.0]]) + away
+    affine = SimpleNamespace(matrix=np.eye(2), centre=x.mean(axis=0))
+    assert film._is_plane(affine, x) == kept
+    assert not film._is_plane(SimpleNamespace(matrix=np.eye(3)[:2], centre=x.mean(axis=0)), x)
+
+
+@pytest.mark.parametrize(("shrunk", "kept"), [(1e-11, True), (1e-13, False)])
+def test_a_map_that_shrinks_one_direction_away_keeps_no_plane(shrunk, kept):
+    x = points()[0]
+    affine = SimpleNamespace(matrix=np.diag([1 / 2, shrunk]), centre=x.mean(axis=0))
+    x = (x - x.mean(axis=0)) / x.std(axis=0)
+    affine.centre = np.zeros(2)
+    assert film._is_plane(affine, x) == kept
 
 
 @pytest.mark.parametrize("name", ["pca_sphere", "zca_sphere"])

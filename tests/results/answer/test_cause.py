@@ -139,3 +139,31 @@ def test_a_step_suits_every_direction_that_shrinks_to_1_over_e(iterations, suits
     text = cause(Curved("-", "s", frame, curvature=(1.0, 1e-3)), "x")
     assert text.endswith("suits every direction.") == suits
     assert "round (10)" in text
+
+
+@pytest.mark.parametrize(("count", "said"), [(89, True), (90, False)])
+def test_after_half_of_its_iterations_a_slow_scheme_must_still_be_above_the_target(count, said):
+    """Of a curvature of 0.05 at step 1, 0.95 ** 89 of the excess is left, 1.04 percent."""
+    assert (0.95**89 > 0.01) & (0.95**90 < 0.01)
+    assert bool(cause_of(curvature=(0.05, 0.05), ends=((count, 0.001), FAST))) == said
+
+
+@pytest.mark.parametrize(
+    ("left", "said"), [(0.76, True), (0.74, False), (0.24, False), (0.99, True), (1.2, True)]
+)
+def test_what_a_slow_scheme_leaves_is_predicted_to_a_quarter_of_the_excess(left, said):
+    """Next to nothing of the excess is predicted to be removed: a share of 1 is the most."""
+    ends = ((np.inf, left / 10), FAST)  # the excess at the start is 1, that of a tenth 0.1
+    jobs = [("x", name, {1.0: end}) for name, end in zip(("slow", "fast"), ends)]
+    frame = runs(*jobs, iterations="50").runs
+    frame[names.CONDITION.column] = frame["normalizer"].map({"slow": 1e5, "fast": 1.14})
+    frame[names.CONDITION_LIMIT.column] = np.nan
+    frame[names.target("1e-1").column] = 0.01
+    assert bool(cause(Curved("-", "s", frame, curvature=(1e-9, 1e-9)), "x")) == said
+
+
+def test_of_schemes_that_take_as_long_the_rounder_is_the_fastest():
+    ends = (SLOW, FAST, FAST)
+    text = cause_of(fast=40.0, ends=ends)
+    assert "other makes it round (1)" in text
+    assert "whole cause" not in text

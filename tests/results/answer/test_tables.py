@@ -343,3 +343,12 @@ def test_the_columns_of_a_summary_are_those_that_its_experiments_and_descents_ne
     steps = {"best step", "cost", "steps", names.DIVERGED}
     assert steps <= set(tables.summary(made.runs(("x", "a", None), iterations="9")))
     assert not steps & set(tables.summary(made.runs(("x", "a", None), iterations="0")))
+
+
+def test_numbers_with_a_sign_before_them_are_no_words():
+    table = pd.DataFrame(
+        {"scheme": ["a"], "best step": [">=10"], "cost": [0.5], "condition number": ["12"]}
+    )
+    assert [tables.is_words(name, table) for name in table] == [True, False, False, False]
+    numeric = pd.DataFrame({"best step": [10.0], "step": ["1"], "why": [None]})
+    assert [tables.is_words(name, numeric) for name in numeric] == [False, False, True]

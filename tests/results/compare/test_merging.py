@@ -374,3 +374,82 @@ def test_counts_of_a_part_of_a_merged_sweep_are_those_of_its_experiment():
     ]
     part = merging.merged(runs(*jobs, batch="8", data="same")).only("y")
     assert merging.counts_to_target(part, "1e-2").tolist() == [31]
+
+
+def on_splits(**counts):
+    """Return schemes of as many splits, the costs of a scheme around its place in the order."""
+    return runs(
+        *(
+            ("x", name, {1.0: (3.0, place + n / 10)}, {"dataset.seed": str(n), "data": str(n)})
+            for place, (name, count) in enumerate(counts.items(), 1)
+            for n in range(count)
+        )
+    )
+
+
+def test_each_merged_row_has_the_splits_of_its_own_scheme_whatever_its_name():
+    rows = merging.merged(on_splits(b=2, a=3)).of_role("scheme")
+    assert rows["normalizer"].tolist() == ["b", "a"]
+    assert rows[merging.REPEATS].tolist() == ["2 splits", "3 splits"]
+    assert rows[names.FINAL_COST.column].tolist() == pytest.approx([1.05, 2.1])
+
+
+def test_a_verdict_that_all_splits_share_has_no_reason():
+    rows = merging.merged(on_splits(a=3)).of_role("step")
+    assert rows["verdict"].tolist() == ["not converged"]
+    assert rows["reason"].tolist() == [""]
+
+
+def test_every_job_is_of_one_experiment_or_of_all():
+    jobs = [
+        (experiment, "a", {1.0: (3.0, 1.0 + n)}, {"dataset.seed": str(n), "data": str(n)})
+        for experiment, count in (("x", 2), ("y", 3))
+        for n in range(count)
+    ]
+    several = runs(*jobs)
+    assert merging.every_job(several)["experiment"].tolist() == [*"xxyyy"]
+    assert merging.every_job(several, "y")["run_id"].tolist() == ["y2", "y3", "y4"]
+    assert set(merging.every_job(several)["label"]) == {"a"}
+    single = runs(("x", "a", {1.0: 3.0}), ("y", "b", {1.0: 3.0}))
+    assert merging.every_job(single)["normalizer"].tolist() == ["a", "b"]
+    assert merging.every_job(single, "y")["normalizer"].tolist() == ["b"]
+
+
+def test_the_ids_of_a_merged_run_are_those_that_it_represents():
+    sweep = on_splits(b=2, a=3)
+    shown = merging.merged(sweep)
+    first, second = shown.of_role("scheme")["run_id"]
+    steps = sweep.of_role("step")
+    assert merging.members_of(shown, first) == steps["run_id"].tolist()[:2]
+    assert merging.members_of(shown, second) == steps["run_id"].tolist()[2:]
+    assert merging.members_of(shown, "unknown") == ["unknown"]
+    assert merging.members_of(sweep, first) == [first]
+    assert merging.unmerged(shown) is sweep
+
+
+def test_the_numbers_of_repetitions_are_told_once_each():
+    rows = pd.DataFrame({merging.REPEATS: ["4 splits", None, "", "2 splits", "4 splits"]})
+    assert merging.repeated_over(rows) == ["2 splits", "4 splits"]
+    assert merging.repeated_over(rows[[]]) == []
+
+
+def test_one_run_keeps_its_history_under_the_names_of_its_row():
+    history = pd.DataFrame({"run_id": "old", "iteration": [0, 1], "train/cost": [2.0, 1.0]})
+    row = {"run_id": "new", "label": "l", "verdict": "converged"}
+    table = merging.over_members(history, row, 1)
+    assert table["run_id"].tolist() == ["new"] * 2
+    assert table["train/cost"].tolist() == [2.0, 1.0]
+    assert set(table["label"] + table["verdict"]) == {"lconverged"}
+    assert [name for name in table if name.endswith(("q1", "q3"))] == []
+
+
+@pytest.mark.parametrize(
+    ("excess", "step"),
+    [([0.1, 0.2], 1.0), ([0.2, 0.1], 2.0)],
+)
+def test_of_step_sizes_that_no_split_reaches_the_one_that_leaves_least_stands_for_all(excess, step):
+    steps = pd.DataFrame(index=range(4))
+    sizes = pd.Series([1.0, 2.0] * 2)
+    left = pd.Series([*excess, *excess])
+    jobs = pd.DataFrame({"run_id": ["a", "b"]})
+    assert merging._representative_size(steps, sizes, left, jobs) == step

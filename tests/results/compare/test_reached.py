@@ -365,3 +365,136 @@ def test_2_over_l_holds_for_plain_descent_alone():
     assert held.tolist() == pytest.approx([2.0, np.nan], nan_ok=True)
     for rows in (limits, told.drop(columns=names.THRESHOLD.column)):
         assert reached.thresholds_that_hold(rows) is rows
+
+
+@pytest.mark.parametrize(
+    ("columns", "size"),
+    [
+        ({names.STEP_TAG.column: "0.5"}, 0.5),
+        ({names.STEP_TAG.column: "0.333333", names.STEP_SIZE.column: 1 / 3}, 1 / 3),
+        ({names.STEP_TAG.column: "0.5", names.STEP_CHOSEN.column: "true"}, np.nan),
+        ({names.STEP_TAG.column: "0.5", names.STEP_CHOSEN.column: "false"}, 0.5),
+        ({names.STEP_TAG.column: None}, np.nan),
+        ({}, np.nan),
+    ],
+)
+def test_a_step_size_that_the_user_chose_is_not_the_one_of_the_lowest_cost(columns, size):
+    assert reached._lowest_step_size(columns) == pytest.approx(size, nan_ok=True)
+
+
+def test_a_grid_that_is_above_2_over_l_has_no_other_end():
+    limit = names.THRESHOLD.column
+    assert reached._grid_end({limit: 0.05}, [0.1, 1.0, 10.0], 0.1, finer=False) == reached.ABOVE
+    assert reached._grid_end({limit: 0.1}, [0.1, 1.0, 10.0], 0.1, finer=False) == reached.LOW
+    assert reached._grid_end({limit: 0.05}, [0.1, 1.0], 0.1, finer=False) == ""
+    assert reached._grid_end({}, [0.1, 1.0, 10.0], np.nan, finer=False) == ""
+    assert reached._grid_end({}, [0.1, 1.0, 10.0], 1.0, finer=False) == ""
+
+
+def guessed(*lowest, reached_text="false", **columns):
+    """Return scheme runs whose least cost is the lowest that each job saw; they began at 11."""
+    rows = pd.DataFrame({"experiment": "x", "normalizer": [*"abc"[: len(lowest)]], **columns})
+    rows["run_id"] = rows["normalizer"]
+    rows[names.MINIMUM.column] = lowest
+    rows[names.target("1e-1").column] = [value + 0.1 * (11 - value) for value in lowest]
+    rows[names.MINIMUM_REACHED.column] = reached_text
+    return rows
+
+
+def test_schemes_that_guessed_their_least_cost_share_the_lowest():
+    both = [names.MINIMUM.column, names.target("1e-1").column]
+    shared = reached.with_lowest_seen(guessed(3.0, 1.0, 2.0))
+    assert shared[both].to_numpy().tolist() == [[1.0, 2.0]] * 3
+    known = guessed(3.0, 1.0, reached_text="true")
+    assert reached.with_lowest_seen(known) is known
+    unknown = reached.with_lowest_seen(guessed(np.nan, 1.0, 2.0))  # of one that diverged
+    assert unknown[both].to_numpy().tolist() == [[1.0, 2.0]] * 3
+    nothing = reached.with_lowest_seen(guessed(np.nan, np.nan))
+    assert nothing[both].isna().all(axis=None)
+    own = guessed(3.0, 1.0, **{names.setting("cost.l2"): "0.1"})
+    assert reached.with_lowest_seen(own) is own
+    counted = guessed(3.0, 1.0, **{names.COMPARED.column: names.MISCLASSIFICATIONS})
+    assert reached.with_lowest_seen(counted)[names.MINIMUM.column].tolist() == [3.0, 1.0]
+    several = guessed(3.0, 1.0, 2.0, **{names.setting("cost.eps"): ["1", "2", "1"]})
+    several = pd.concat([several, several.assign(**{names.setting("cost.eps"): "2"})])
+    mixed = several.reset_index(drop=True)
+    told = reached.with_lowest_seen(mixed)[names.MINIMUM.column]
+    assert told[mixed[names.setting("cost.eps")] == "1"].tolist() == [2.0, 2.0]
+
+
+class Began(Sweep):
+    """Runs whose costs begin at 11."""
+
+    def histories(self, runs, metrics=()):
+        costs = {"iteration": [0, 1], metrics[0]: [11.0, 5.0]}
+        tables = [pd.DataFrame({"run_id": run, **costs}) for run in runs["run_id"]]
+        return pd.concat(tables, ignore_index=True)
+
+
+@pytest.mark.parametrize(
+    ("end", "rests"),
+    [(6.1, True), (6.0, True), (5.9, False)],  # half of the excess over 1 is left at 6
+)
+def test_a_run_rests_above_the_lowest_cost_where_more_is_left_than_may_be(end, rests):
+    rows = guessed(5.5, 1.0, 1.5).assign(verdict=["converged", "not converged", "converged"])
+    rows[names.setting("rules.excess")] = "0.5"
+    rows[names.FINAL_COST.column] = [end, 1.0, 1.5]
+    sweep = Began("-", "s", rows.assign(role="scheme"))
+    resting = reached.resting_above_lowest(sweep, rows)
+    assert resting["normalizer"].tolist() == (["a"] if rests else [])
+    assert (resting[names.MINIMUM.column] == 1.0).all()
+    failed = rows.assign(verdict=names.FAILED)
+    assert reached.resting_above_lowest(sweep, failed).empty
+    unruled = rows.drop(columns=names.setting("rules.excess"))
+    assert reached.resting_above_lowest(sweep, unruled).empty
+
+
+def test_the_excess_at_the_start_is_ten_times_that_of_its_tenth():
+    scheme = {names.MINIMUM.column: 1.0, names.target("1e-1").column: 1.25}
+    assert reached.start_excess(scheme) == 2.5
+    assert np.isnan(reached.start_excess({names.MINIMUM.column: 1.0}))
+
+
+@pytest.mark.parametrize(
+    ("final", "shown"), [(1.5, 0.25), (1.0, 0.0), (1.0 - 1e-9, 0.0), (np.nan, None), (None, None)]
+)
+def test_the_excess_that_a_table_shows_is_at_least_0(final, shown):
+    scheme = {names.MINIMUM.column: 1.0, names.target("1e-1").column: 1.2}
+    run = {"verdict": names.CONVERGED, names.FINAL_COST.column: final}
+    assert reached.excess_shown(run, scheme) == pytest.approx(shown)
+    assert reached.excess_shown({**run, "verdict": names.DIVERGED}, scheme) is None
+
+
+@pytest.mark.parametrize("batched", [True, False])
+def test_2_over_l_of_all_points_is_kept_of_batches_where_it_is_asked_for(batched):
+    rows = pd.DataFrame({names.THRESHOLD.column: [2.0, 3.0], names.PLAIN.column: "false"})
+    if batched:
+        rows[names.BATCHED.column] = ["true", "false"]
+    held = reached.thresholds_that_hold(rows, of_full_batch=True)[names.THRESHOLD.column]
+    assert held.tolist() == pytest.approx([2.0 if batched else np.nan, np.nan], nan_ok=True)
+    assert reached.thresholds_that_hold(rows)[names.THRESHOLD.column].isna().all()
+
+
+def test_costs_that_are_compared_have_the_name_of_their_history():
+    counted = {names.COMPARED.column: names.MISCLASSIFICATIONS}
+    assert reached.compared(counted) is names.TRAIN_MISCLASSIFICATIONS
+    assert reached.compared({}) is names.TRAIN_COST
+    assert reached.counts(pd.DataFrame([counted, {}])).tolist() == [True, False]
+    assert reached.counts(pd.DataFrame({"run_id": [1]})).tolist() == [False]
+
+
+def test_a_lower_goal_is_held_from_a_record_on_and_records_are_parts_of_a_pass(monkeypatch):
+    """Two records a pass: the third record is a pass and a half."""
+    sweep = runs(("x", "a", {1.0: 3.0, 2.0: 3.0}, {"batch": "8", "records_per_pass": "2"}))
+    costs = {"iteration": range(5), names.TRAIN_COST.key: [1.0, 0.5, 0.3, 0.1, 0.1]}
+
+    def histories(self, steps, metrics):
+        return pd.concat(pd.DataFrame({"run_id": run, **costs}) for run in steps["run_id"])
+
+    monkeypatch.setattr(Sweep, "histories", histories)
+    schemes = sweep.of_role("scheme").assign(goal=0.1)
+    assert reached._iterations_held(sweep, schemes) == {"x0": {1.0: 1.5, 2.0: 1.5}}
+    sweep.runs.loc[sweep.runs[names.STEP_TAG.column] == "2", "verdict"] = names.BY_ROUNDING
+    held = reached._iterations_held(Sweep("-", "s", sweep.runs), schemes.assign(verdict="-"))
+    assert held["x0"][2.0] == INF
+    assert reached._iterations_held(sweep, schemes.iloc[:0]) == {}

@@ -536,9 +536,10 @@ def test_where_all_diverged_above_their_limits_smaller_step_sizes_are_named(limi
 
 def test_a_limit_inside_the_grid_asks_for_no_smaller_step_sizes():
     grid = {0.1: (np.inf, np.nan), 10.0: (np.inf, np.nan)}
-    sweep = with_tags(runs(("x", "a", grid)), THRESHOLD=1.0)
-    sweep.runs.loc[sweep.runs["role"] != "sweep", "verdict"] = "diverged"
-    assert "begins below" not in ending(sweep)
+    for limit, named in ((1.0, False), (0.1, False), (0.09, True)):  # at its lower end, too
+        sweep = with_tags(runs(("x", "a", grid)), THRESHOLD=limit)
+        sweep.runs.loc[sweep.runs["role"] != "sweep", "verdict"] = "diverged"
+        assert ("begins below" in ending(sweep)) == named
 
 
 def test_the_smaller_step_sizes_begin_below_the_lowest_of_several_limits():
