@@ -70,7 +70,7 @@ def scaled(label, scale, step_sizes, costs, path, epsilon=0, l2=0):
 def test_histories_from_a_scaled_start_are_compared_at_the_scaled_step_size():
     jobs = [
         scaled("a", 1.0, [0.1, 0.2], [[4, 2], [4, 1]], [[3, 4], [6, 8], [6, 8]]),
-        scaled("b", 3.0, [0.9, 9.0], [[5, 2], [9, 9]], [[3, 4], [0, 4], [0, 5]]),
+        scaled("b", 3.0, [9.0, 0.9], [[9, 9], [5, 2]], [[3, 4], [0, 4], [0, 5]]),
         scaled("c", 10.0, [10, 99], [[4, 3], [9, 9]], [[3, 4], [6, 8], [6, 8]]),
         scaled("d", 1.0, [0.1], [[4, 2]], [[1, 0], [2, 0], [6, 0]], epsilon=1e-5),
         scaled("e", 2.0, [0.4], [[4, 2]], [[1, 0], [2, 0], [7, 0]], epsilon=1e-5),
@@ -123,8 +123,9 @@ def test_the_edge_of_stability_is_seen_in_the_second_half_of_the_iterations():
             "arrivals_apart": INF,
         }
     )
-    numbers = inside.edge_of_stability(sharpness_of(a1=rising, b1=least))
-    assert numbers["arrivals_apart"] == 30
+    later = {0: 1.5, 5: 0.9, 10: 1.2}
+    numbers = inside.edge_of_stability(sharpness_of(a1=rising, b1=later))
+    assert numbers["arrivals_apart"] == 30 - 10
 
 
 def test_ranks_and_gradients_are_those_of_the_hidden_layers_at_the_start():
@@ -139,12 +140,18 @@ def test_ranks_and_gradients_are_those_of_the_hidden_layers_at_the_start():
             rank: np.array([[9.0, 9.0, 3.0, 1.0]]),
             gradient: np.array([[9.0, 0.0, 4.0, 1.0]]),
         },
+        ("z", "a"): {
+            rank: np.array([[9.0, 9.0, 9.0, 9.0, 1.0]]),
+            gradient: np.array([[9.0, 2.0, 0.0, 1.0, 1.0]]),
+        },
     }
     rows = [
         {"run_id": 1, "label": "a", "experiment": "x"}
         | setting(model__hidden="[9, 9, 9, 9]", model__normalize="batch", model__start_scale="he"),
         {"run_id": 2, "label": "a", "experiment": "y"}
         | setting(model__hidden="[9, 9, 4]", model__normalize="none", model__start_scale="he"),
+        {"run_id": 4, "label": "a", "experiment": "z"}
+        | setting(model__hidden="[9, 9, 9, 9]", model__normalize="none", model__start_scale="1"),
         {"run_id": 3, "label": "b", "experiment": "y"}
         | setting(model__hidden="[9, 9, 4]", model__normalize="layer", model__start_scale="he"),
     ]
@@ -153,6 +160,7 @@ def test_ranks_and_gradients_are_those_of_the_hidden_layers_at_the_start():
         {
             **{"rank_batch_he_4": 6, "root_batch_he_4": 2, "growth_batch_he_4": 4},
             **{"rank_none_he_3": 3, "root_none_he_3": 1.5},
+            **{"rank_none_1_4": 9, "root_none_1_4": 3},  # a gradient of 0 does not grow
         }
     )
 

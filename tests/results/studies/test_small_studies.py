@@ -228,7 +228,7 @@ def of_starts(label, last, sizes, **settings):
     last = np.array(last, dtype=float)
     (row,) = labelled(label)
     arrays = {
-        key: np.concatenate([np.full((*last.shape[:2], 1), 77.0), last[..., k : k + 1]], axis=-1)
+        key: np.concatenate([np.full((*last.shape[:2], 2), 77.0), last[..., k : k + 1]], axis=-1)
         for k, key in enumerate((COST, MISSED))
     }
     return row | setting(**settings), arrays | {"step_sizes": np.array(sizes, dtype=float)}
