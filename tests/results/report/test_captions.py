@@ -1,12 +1,15 @@
 """Captions of what was recorded beside the descent: each number is counted again, another way."""
 
 import re
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
 
+from normbench import names
 from normbench.results.report import captions
 from normbench.results.store.runs import Sweep
 from tests.results.made import runs
@@ -108,3 +111,128 @@ def test_the_variance_in_the_plane_of_a_biplot():
     assert said("biplot", a=one, b=other) == (
         "The share of the variance in the plane that is drawn goes from 0.5 under b to 0.8 under a."
     )
+
+
+def test_a_range_is_over_the_finite_numbers():
+    def told(*values):
+        return [sentence.text for sentence in captions._range("It", "abcd", values)]
+
+    assert told(2.0, np.inf, 1.0, np.nan) == ["It goes from 1 under c to 2 under a."]
+    assert told(np.nan, np.inf, 3.0, None) == ["It is 3 under c."]
+    assert told(np.nan, -np.inf) == []
+    assert told(1.0, 1.0 + 1e-12) == ["It is 1 under a = b."]
+    assert told(-2.0, -2.0) == ["It is -2 under a = b."]
+
+
+def board(*rows):
+    columns = ["scheme", "rank", "solved", "problems"]
+    return pd.DataFrame(rows, columns=columns)
+
+
+def test_mean_ranks_are_in_the_order_of_the_board(monkeypatch):
+    def told(*rows):
+        monkeypatch.setattr(captions.comparisons, "leaderboard", lambda table: board(*rows))
+        return captions.finding(runs(("x", "a", {1.0: 3.0})), "x", "overview")
+
+    words = "Over 4 problems, the mean rank by the iterations until"
+    three = told(("a", 1.5, 1.0, 4), ("b", 1.5, 0.5, 3), ("c", 3.0, 1.0, 4))
+    assert three.startswith(words)
+    assert three.endswith(": a 1.5 (100%), b 1.5 (50%), c 3 (100%).")
+    tied = told(("a", 1.5, 0.5, 4), ("b", 1.5, 0.5, 4), *((s, 3.0, 1.0, 4) for s in "cde"))
+    assert tied.endswith(": a = b 1.5 (50%), c = d = e 3 (100%).")
+    four = told(*((scheme, k + 1.0, 1.0, 4) for k, scheme in enumerate("abcd")))
+    assert four.endswith(": a 1 (100%), b 2 (100%), c 3 (100%), d 4 (100%).")
+    five = told(*((scheme, k + 1.0, 1.0, 4) for k, scheme in enumerate("abcde")))
+    assert five.endswith(": a 1 (100%), ..., e 5 (100%).")
+    assert told() == ""
+
+
+def windows(*served, basis="exact", left=0.001):
+    """Return the caption of schemes so many of whose ten directions step size 1 trains."""
+    made = runs(*(("x", f"s{n}", {1.0: (3, left)}) for n in range(len(served))), iterations="10")
+    made.runs[names.BASIS.column] = basis
+    arrays = {
+        f"s{n}": {
+            "window_curvature": np.array([1.0] * count + [1e-6] * (10 - count)),
+            "window_share": np.ones(10),
+            "window_times": np.ones(10, int),
+        }
+        for n, count in enumerate(served)
+    }
+    return captions.finding(Kept("-", "s", made.runs, parts=arrays), "x", "windows")
+
+
+def test_of_many_schemes_those_with_the_fewest_and_most_directions_have_a_sentence():
+    def sentence(scheme, count):
+        return (
+            f"Step size 1 trains {count} of 10 directions of s{scheme}, which hold {count}0% of "
+            "the excess cost."
+        )
+
+    four = windows(5, 2, 9, 3)
+    assert four == " ".join(sentence(n, count) for n, count in enumerate((5, 2, 9, 3)))
+    assert windows(5, 2, 9, 3, 4) == f"{sentence(1, 2)} {sentence(2, 9)}"
+    # Not exact: where as much is gone as is predicted, the sentence speaks of the start.
+    near = windows(5, basis="bound", left=0.1 * 7.4)
+    assert "trains 5 of 10 directions of s0, which hold 50% of the excess cost at the start" in near
+    far = windows(5, basis="bound", left=0.76)
+    assert "it predicts that 50% of the excess cost is removed, and 24% was" in far
+    assert "it predicts that 50% of the excess cost is removed, and 0% was" in windows(
+        5, basis="bound", left=1.3
+    )
+    assert "trains 5 of 10" in windows(5, basis="bound", left=np.nan)
+
+
+class Layers:
+    """Layers of which so many are gone at any step size."""
+
+    def __init__(self, gone):
+        self.distinct, self._gone = np.arange(9), gone
+
+    def gone(self, step):
+        return self._gone
+
+
+def test_of_many_melts_those_with_the_most_and_least_left_have_a_sentence(monkeypatch):
+    def told(*left):
+        melts = [
+            SimpleNamespace(label=f"s{n}", layers=Layers(n), step=0.12345, edge=[1.0, share])
+            for n, share in enumerate(left)
+        ]
+        monkeypatch.setattr(captions.melt, "melts", lambda arrays, rows, steps: melts)
+        return captions.finding(runs(("x", "a", {1.0: 3.0})), "x", "melt")
+
+    def sentence(scheme, percent):
+        return (
+            f"At step size 0.12, {scheme} of 9 layers of s{scheme} are gone, and {percent} % of the"
+            " excess cost is left."
+        )
+
+    assert told(0.2, 0.5) == f"{sentence(1, 50)} {sentence(0, 20)}"
+    assert told(0.2, 0.5, 0.3, 0.4).count("At step size") == 4
+    assert told(0.2, 0.5, 0.3, 0.4, 0.25) == f"{sentence(1, 50)} {sentence(0, 20)}"
+
+
+def test_converging_step_sizes_are_counted_where_all_schemes_tried_as_many():
+    made = runs(*(("x", scheme, {0.1: 3.0, 1.0: 3.0}) for scheme in "ab"))
+    is_step = made.runs["role"] == names.STEP
+    made.runs.loc[is_step, "verdict"] = ["converged", "diverged", "converged", "converged"]
+    text = captions.finding(made, "x", "phase_diagram")
+    assert text == "Step sizes that converged, of 2: a 1, b 2."
+    none = runs(("x", "a", None))
+    assert captions.finding(none, "x", "phase_diagram") == ""
+
+
+def test_a_scheme_that_loses_variance_says_how_much():
+    made = runs(*(("x", scheme, {1.0: 3.0}) for scheme in "abc"))
+    assert captions.finding(replace(made), "x", "projection") == ""
+    lost = made.runs["normalizer"].map({"a": 0.12345, "b": np.nan, "c": 0.0})
+    made.runs[names.VARIANCE_LOST.column] = lost
+    text = captions.finding(made, "x", "projection")
+    assert text == "a loses 12.345% of the variance. c loses 0.000% of the variance."
+
+
+def test_a_figure_without_numbers_has_no_sentence():
+    made = runs(("x", "a", {1.0: 3.0}))
+    for figure in ("nothing", "film", "windows", "contours", "data", "sharpness", "landing"):
+        assert captions.finding(made, "x", figure) == ""

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 import normbench
+from normbench import names
 from normbench.datasets.bundled import diabetes
 from normbench.results.report import explorer
 from normbench.results.report import page as report
@@ -162,3 +163,134 @@ def test_black_is_the_colour_of_the_text_which_is_light_in_the_dark():
     data = json.loads(explorer.data(found.sweep, "x-softmax"))
     assert data["schemes"][0]["color"] == "currentColor"
     assert all(scheme["color"][0] == "#" for scheme in data["schemes"][1:])
+
+
+def test_numbers_are_short_and_thinned_evenly():
+    assert explorer._short([1.23456, np.nan, np.inf, 123456.0], 3) == [1.23, None, None, 123000.0]
+    assert explorer._thin(5).tolist() == [0, 1, 2, 3, 4]
+    assert explorer._thin(explorer.MAX_LINE_POINTS).tolist() == list(range(40))
+    thinned = explorer._thin(101, 6)
+    assert thinned.tolist() == [0, 20, 40, 60, 80, 100]
+    assert explorer._thin(1).tolist() == [0]
+
+
+def test_records_are_counted_in_iterations_of_several():
+    assert explorer._in_iterations(np.array([0, 1, 4]), 1) == [0, 1, 4]
+    assert explorer._in_iterations(np.array([0, 1, 4]), 2) == [0, 0.5, 2]
+
+
+@pytest.mark.parametrize(
+    ("fit", "step", "shown"),
+    [
+        (1.23456, 0.00123456, {"fit": 1.23, "step": 0.00123}),
+        (np.nan, 1.0, {}),
+        (1.0, 0.0, {}),
+        (1.0, np.nan, {}),
+        (None, 1.0, {}),
+        (0.0, 1.0, {"fit": 0.0, "step": 1.0}),
+    ],
+)
+def test_seconds_are_shown_where_both_are_recorded(fit, step, shown):
+    row = {names.FIT_SECONDS.column: fit, names.SECONDS_A_STEP.column: step}
+    assert explorer._seconds(row) == shown
+
+
+def test_a_best_step_size_is_shown_where_there_is_one():
+    assert explorer._best({names.STEP_TAG.column: "0.25"}) == {"best": 0.25}
+    assert explorer._best({}) == {}
+
+
+def steps_of(costs, minimum=0.0, sizes=(0.1,), verdicts=None, records=1):
+    arrays = {explorer.TRAIN_COST: np.array(costs, dtype=float)[:, None], "minimum": minimum}
+    return explorer._steps(arrays | {"step_sizes": np.array(sizes)}, verdicts or {}, records)
+
+
+def test_the_excess_of_each_step_size_is_a_share_of_the_first_ones_start():
+    shown = steps_of([[5, 3, 1], [5, 9, 2]], 1.0, (0.1, 1 / 3), {0.333333: "x"}, records=2)
+    assert shown == {
+        "sizes": [0.1, 0.333333],
+        "verdicts": ["", "x"],
+        "at": [0.0, 0.5, 1.0],
+        "left": [[1.0, 0.5, 0.0], [1.0, 2.0, 0.25]],
+    }
+    assert steps_of([[1, 1]], 1.0)["left"] == [[0.0, 0.0]]
+    assert steps_of([[1, 3]], 2.0)["left"] == [[0.0, 0.0]]
+
+
+def test_a_history_is_reduced_only_where_it_is_longer_than_the_most():
+    most = explorer.MAX_HISTORY_ITERATIONS
+    costs = np.linspace(2, 1, most + 1)
+    assert steps_of([costs])["at"] == list(range(most + 1))
+    longer = np.linspace(2, 1, most + 2)
+    shown = steps_of([longer, longer[::-1]])
+    assert shown["at"][0] == 0
+    assert shown["at"][-1] == most + 1
+    assert len(shown["at"]) == len(shown["left"][0]) == most + 2
+    assert shown["left"][0][0] == 1
+    # Each bin has its least and its greatest excess, at its first iteration.
+    first, second = shown["at"][1:3]
+    assert first == second == 1
+    assert shown["left"][0][1] <= shown["left"][0][2]
+    assert max(shown["left"][0][1:]) < 1
+    assert (shown["left"][1][0], shown["left"][1][-1]) == (0.5, 1)
+
+
+class Measured:
+    """Layers as they are drawn, either of a closed form or measured."""
+
+    def __init__(self, exact, history=None):
+        self.exact, self._history = exact, history
+        self.thickness, self.curvature = np.array([0.25, 0.75]), np.array([2.0, 1 / 3])
+        self.share, self.drawn = np.array([0.5, 0.5]), np.array([0, 1])
+        self.sizes, self.path_step = [0.1, 0.2, 0.3], 0.123456789
+
+    def ratios(self, sizes):
+        return np.outer(sizes, [1.0, 1 / 3])
+
+    def history(self, step):
+        assert step == self.path_step
+        return self._history
+
+
+def test_layers_are_terms_of_the_closed_form_or_measured():
+    assert explorer._layers(Measured(True), 1) == {
+        "thickness": [0.25, 0.75],
+        "curvature": [2.0, 0.33333333333333],
+        "share": [0.5, 0.5],
+        "first": [0, 1],
+    }
+    ends = [[0.1, 0.0333], [0.2, 0.0667], [0.3, 0.1]]
+    assert explorer._layers(Measured(False), 1) == {"thickness": [0.25, 0.75], "ends": ends}
+    iterations = np.arange(201)
+    history = iterations, np.outer(iterations, [1 / 3, 2.0])
+    measured = explorer._layers(Measured(False, history), 2)
+    assert len(measured["path_at"]) == len(measured["path"]) == 101
+    assert measured["path_at"][:3] == [0, 1, 2]
+    assert measured["path"][1] == [0.667, 4.0]
+    assert measured["path_step"] == 0.123457
+
+
+def test_a_plane_is_measured_from_its_lower_left_corner():
+    a, b = np.linspace(-1, 3, 9), np.linspace(10, 12, 9)
+    arrays = {
+        **{"a": a, "b": b, "cost": np.add.outer((b - 11) ** 2, (a - 1) ** 2)},
+        **{"names": ["one", "two"], "paths_at": np.array([0, 3])},
+        "paths": np.array([[[-1.0, 10.0], [1.0, 11.0]], [[3.0, 12.0], [0.0, 10.5]]]),
+        "minimum": np.array([1.0, 11.0]),
+        **{"least": 0.0, "path_cost": [4.0]},
+    }
+    levels = explorer.contours.levels([arrays])
+    plane = explorer._plane(arrays, levels)
+    assert plane["names"] == ["one", "two"]
+    assert plane["at"] == [0, 3]
+    assert plane["paths"] == [[0, 0, 0.5, 0.5], [1, 1, 0.25, 0.25]]
+    assert plane["minimum"] == [0.5, 0.5]
+    assert "swing" not in plane
+    for line in plane["lines"]:
+        x, y = 4 * np.array(line[::2]) - 1, 2 * np.array(line[1::2]) + 10
+        cost = (x - 1) ** 2 + (y - 11) ** 2
+        assert np.ptp(cost) < 0.3
+    more = {"curvature": np.array([2.0, 1.0]), "swing": np.array([[2.0, 1.0], [4.0, 0.5]])}
+    plane = explorer._plane(arrays | more | {"minimum": np.array([])}, levels)
+    assert "minimum" not in plane
+    assert (plane["curvature"], plane["swing"]) == ([2, 1], [0.5, 0.5, 1, 0.25])

@@ -150,3 +150,6 @@ def test_a_leaderboard_is_over_the_most_problems_and_splits_of_a_scheme():
     assert profile._over(board) == ", n = 2 problems, 6 splits"
     assert profile._over(board.assign(problems=1, splits=1)) == ", n = 1 problem"
     assert profile._over(board.iloc[:0]) == ""
+    assert profile._over(board.assign(problems=[2, 1])) == ", n = 2 problems, 6 splits"
+    assert profile._over(board.assign(problems=[1, 2], splits=[2, 1])) == ", n = 2 problems"
+    assert profile._over(board.assign(problems=1, splits=2)) == ", n = 1 problem, 2 splits"

@@ -85,6 +85,27 @@ def test_a_name_stays_in_its_folder(text, tmp_path):
     assert clean.name(name) == name
 
 
+def test_a_long_name_is_cut():
+    assert clean.name("x" * 300) == "x" * 150
+    assert clean.name("x" * 300, 9) == "x" * 9
+    assert clean.name("...") == "data"
+
+
+def test_both_streams_are_guarded_once(monkeypatch):
+    streams = {name: io.StringIO() for name in ("stdout", "stderr")}
+    for name, stream in streams.items():
+        monkeypatch.setattr(sys, name, stream)
+    for _ in range(2):
+        clean.guard()
+        for name, stream in streams.items():
+            guarded = getattr(sys, name)
+            assert isinstance(guarded, clean.Stream)
+            assert guarded.wrapped is stream
+    monkeypatch.setattr(sys, "stderr", None)
+    clean.guard()
+    assert sys.stderr is None
+
+
 def test_markdown_has_no_markup():
     text = clean.markdown(HOSTILE)
     assert "\n" not in text

@@ -300,3 +300,113 @@ def test_a_short_value_is_blotted_in_other_settings_from_four_letters_on():
     assert secrets.blot_setting("dataset.target", "of abcd") == "of ***"
     assert secrets.blot_setting("dataset.target", "of xyz") == "of xyz"
     assert secrets.blot_setting("dataset.source", "of xyz") == "of ***"
+
+
+@pytest.mark.parametrize(
+    ("secret", "text", "blotted"),
+    [
+        # Of eight letters and signs on, inside words too.
+        *(("abc1-efg", "xabc1-efgx", "x***x"), ("abc1-ef", "xabc1-efx", "xabc1-efx")),
+        *(("abc1-ef", "an abc1-ef.", "an ***."), ("ab1", "an ab1, ab12", "an ***, ab12")),
+        ("a1", "an a1", "an a1"),
+        # What ends in a sign has no end of a word after it.
+        *(("abc1-e-", "an abc1-e-x", "an ***x"), ("-bc1-ef", "a-bc1-ef", "a***")),
+        *(("abc1--f", "an abc1--fx", "an abc1--fx"), ("abc1--f", "an abc1--f-", "an ***-")),
+        # Letters alone from twelve on, digits alone from six on; else between quotes or marks.
+        *(("abcdefghijkl", "an abcdefghijkl", "an ***"), ("abcdefghijk", "abcdefghijk", None)),
+        *(("abcdefghijk", "'abcdefghijk'", "'***'"), ("123456", "an 123456", "an ***")),
+        *(("12345", "an 12345", None), ("12345", "\"12345'", "\"***'"), ("12345", ":12345@", None)),
+    ],
+)
+def test_a_secret_is_blotted_by_its_length_and_its_kind(secret, text, blotted):
+    secrets._learn_secrets({secret})
+    if text == ":12345@":
+        blotted = ":***@"
+    assert secrets.blot(text) == (text if blotted is None else blotted)
+
+
+def test_texts_up_to_a_length_are_learned():
+    most = "a1" * 250
+    secrets._learn_secrets({most, most + "b", " xy1 ", "x1"})
+    assert secrets._secrets == {most, "xy1"}
+
+
+def test_what_is_learned_is_in_force_at_once():
+    assert secrets.blot("first-1 second-2") == "first-1 second-2"
+    secrets._learn_secrets({"first-1"})
+    assert secrets.blot("first-1 second-2") == "*** second-2"
+    secrets._learn_secrets({"second-2"})
+    assert secrets.blot("first-1 second-2") == "*** ***"
+    secrets.learn_setting("a.b", "xy")
+    assert secrets.blot("a.b=xy") == "a.b=***"
+
+
+@pytest.mark.parametrize(
+    ("uri", "blotted"),
+    [
+        ("https://abcdefghijklmnopqrs:x@h", "https://abcdefghijklmnopqrs:***@h"),
+        ("https://abcdefghijklmnopqrst:x@h", "https://***:***@h"),
+        ("https://token:@h", "https://***:***@h"),
+        ("postgresql://abcdefghijklmnopqrst:x@h", "postgresql://abcdefghijklmnopqrst:***@h"),
+        ("git+ssh://token:x-oauth-basic@h", "git+ssh://token:***@h"),
+        ("GIT+HTTPS://token:x-oauth-basic@h", "GIT+HTTPS://***:***@h"),
+    ],
+)
+def test_a_user_is_a_token_where_it_is_long_or_has_no_password(uri, blotted):
+    assert secrets.blot(uri) == blotted
+
+
+def test_secrets_of_a_uri_are_its_password_and_its_parts():
+    assert set(secrets._secrets_in("db://me:a1/b2@h")) >= {"a1/b2", "a1", "b2"}
+    assert "tok" in set(secrets._secrets_in("https://tok:@h"))
+    assert "tok" not in set(secrets._secrets_in("db://tok:@h"))
+    assert "tok" not in set(secrets._secrets_in("http://tok:pw@h"))
+    assert "pw" in set(secrets._secrets_in("http://me:pw"))
+    for port in ("http://host:5000", "http://[::1]:x", "http://host"):
+        assert {text for text in secrets._secrets_in(port) if text} == set()
+    assert "a%40b" in set(secrets._secrets_in("db://me:a%40b@h"))
+    assert "a@b" in set(secrets._secrets_in("db://me:a%2540b@h"))
+
+
+def test_the_last_of_many_ends_of_a_password_is_not_tried():
+    ends = "@".join(f"p{n}" for n in range(30))
+    words = set(secrets._secrets_by_place(f"db://me:{ends}"))
+    assert f"{'@'.join(f'p{n}' for n in range(10))}" in words
+    assert f"{'@'.join(f'p{n}' for n in range(11))}" not in words
+
+
+def test_encoded_text_is_decoded_three_times():
+    secret = "p@s:w"
+    for times in range(1, 6):
+        text = f"db://me:{secret}@h"
+        for _ in range(times):
+            text = quote(text, safe="")
+        assert (secrets.BLOT in secrets.blot(text)) == (times <= 3), times
+
+
+def test_mlflows_own_file_of_a_password_is_learned(monkeypatch, tmp_path):
+    file = tmp_path / "credentials"
+    monkeypatch.setattr(secrets, "CREDENTIALS_FILE", str(file))
+    file.write_text("[mlflow]\nmlflow_tracking_username = me\nmlflow_tracking_password = pw-12%x\n")
+    secrets.learn_environment()
+    assert secrets.blot("it is pw-12%x, by me") == "it is ***, by me"
+    file.write_text("no section")
+    secrets.learn_environment()
+
+
+def test_the_longest_of_secrets_that_begin_alike_is_blotted_whole():
+    secrets._learn_secrets({"abcd-1234", "abcd-12345", "abcd-123456"})
+    assert secrets.blot("abcd-12345 abcd-123456") == "*** ***"
+
+
+@pytest.mark.parametrize("quoted", [json.dumps, repr])
+def test_a_secret_between_quotes_is_blotted_whole(quoted):
+    secret = "\n1-abc\\d'e"
+    secrets._learn_secrets({f"x{secret}"})
+    assert secrets.blot(quoted(f"x{secret}"))[1:-1] == secrets.BLOT
+
+
+def test_a_value_of_eight_letters_is_blotted_everywhere():
+    secrets.learn_setting("dataset.name", "abcd-123")
+    secrets.learn_setting("dataset.name", "wxyz-12")
+    assert secrets.blot("an abcd-123, wxyz-12") == "an ***, wxyz-12"

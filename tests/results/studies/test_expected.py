@@ -237,3 +237,104 @@ def test_the_command_checks_keeps_and_tells_what_is_expected(command, tmp_path):
 def test_a_scheme_without_a_step_that_rounding_leaves_has_no_cost():
     row = {"verdict": names.BY_ROUNDING, names.setting("iterations"): "9"}
     assert study_table._descent(row)[-1] == "each step size diverged or is decided by rounding"
+
+
+def test_bounds_of_a_pair_are_widened_on_both_sides():
+    def bounds(**more):
+        (entry,) = expected.parse([ONE | more])
+        return entry.bounds
+
+    assert bounds(value=[-200, 100], within="10%") == (-220, 110)
+    assert bounds(value=[1, 2], within=0.5) == (0.5, 2.5)
+    assert bounds(value=4, within=0) == (4, 4)
+    assert bounds(value=[2, 2]) == (2, 2)
+    assert bounds(within="0%") == (177, 177)
+
+
+def test_measured_numbers_are_shown_from_the_least_to_the_largest():
+    assert expected._range_text([]) == "not measured"
+    assert expected._range_text([3.0]) == expected._range_text([3.0, 3.0]) == "3"
+    assert expected._range_text([2.0, 1.23456789, 1.5]) == "1.234568 to 2"
+
+
+@pytest.mark.parametrize(
+    ("text", "value", "equal"),
+    [
+        *(("50.0", 50, True), ("1e3", 1000, True), ("a", "a", True), ("True", True, True)),
+        *(("a", "b", False), ("50", 51, False), (None, 1, False), ("1", [1], False)),
+    ],
+)
+def test_a_setting_equals_a_value_as_text_or_as_a_number(text, value, equal):
+    assert expected._equal_values(text, value) is equal
+
+
+def narrow(what, source, **more):
+    row = {"study": "s", "what": what, "the source says": source, "measured": "m"}
+    row |= {"verdict": "agrees", "why": "", **more}
+    return expected.narrow_table(pd.DataFrame([row]))
+
+
+def wrapped_widths(table):
+    return [max(map(len, table[name])) for name in ("what", "the source says")]
+
+
+def test_both_columns_of_text_share_the_room():
+    """Beside them stand 5 + 8 + 7 letters and 8 blanks: 90 of the 118 columns are left."""
+    assert wrapped_widths(narrow("w" * 60, "s" * 30)) == [60, 30]
+    what, source = wrapped_widths(narrow("w " * 100, "s " * 100))
+    assert (what, source) == (49, 39)  # of words of one letter: 50 and 40, of 45 percent
+    assert wrapped_widths(narrow("w" * 20, "s " * 100)) == [20, 69]  # what is left of 90
+    what, source = wrapped_widths(narrow("w " * 100, "s"))
+    assert (what, source) == (75, 1)  # the source's column has the width of its heading
+    what, source = wrapped_widths(narrow("w " * 30, "s " * 60, measured="m" * 80))
+    assert (what, source) == (19, 15)
+
+
+def test_reasons_are_wrapped_with_an_indent():
+    row = {"study": "s", "what": "w", "verdict": "differs", "why": "because " * 30}
+    (text,) = expected.reasons(pd.DataFrame([row, row | {"verdict": "agrees"}]))
+    first, *others = text.splitlines()
+    assert first.startswith("s, w: because because")
+    assert all(line.startswith("  because") for line in others)
+    assert 110 < max(map(len, text.splitlines())) <= 118
+    assert " ".join(text.split()) == "s, w: " + ("because " * 30).strip()
+
+
+def test_a_sweep_of_no_study_expects_nothing():
+    made = sweep([ONE], [(STANDARD, 177.0)])
+    assert expected.recorded(made) == expected.parse([ONE])
+    none = Sweep("", "one", made.runs.drop(columns=names.EXPECTED.column), SimpleNamespace())
+    assert expected.recorded(none) == []
+    empty = Sweep("", "one", made.runs.assign(**{names.EXPECTED.column: None}), SimpleNamespace())
+    assert expected.recorded(empty) == []
+
+
+def test_numbers_of_a_study_are_those_of_its_function(monkeypatch):
+    from normbench.results.studies.gallery import notes
+
+    made = sweep([], [])
+    monkeypatch.setattr(notes, "iris_pca", lambda sweep: {"gap": len(sweep.runs)})
+    assert expected.numbers(made, "notes/iris_pca") == {"gap": 1}
+
+    def fails(sweep):
+        raise ValueError
+
+    monkeypatch.setattr(notes, "iris_pca", fails)
+    assert expected.numbers(made, "notes/iris_pca") == {}
+    assert expected.numbers(made, "nowhere/iris_pca") == {}
+
+
+def test_an_array_is_looked_up_in_the_schemes_that_have_it():
+    class Two(Sweep):
+        def arrays(self, runs, name):
+            arrays = {"a": {"before": np.array([3.0, 1.0])}, "b": {"after": np.array([9.0])}}
+            return arrays | {"c": {"before": np.array([1.0])}}
+
+    made = sweep([ONE], [(STANDARD, 1.0)])
+    made = Two("", "one", made.runs)
+    (entry,) = expected.parse([ONE | {"metric": "spectrum/before/0"}])
+    assert expected._measured(made, entry) == [3, 1]
+    (entry,) = expected.parse([ONE | {"metric": "spectrum/before/1"}])
+    assert expected._measured(made, entry) == [1]
+    (entry,) = expected.parse([ONE | {"metric": "spectrum/before/0", "share": True}])
+    assert expected._measured(made, entry) == [0.75, 1]

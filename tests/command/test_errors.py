@@ -1,0 +1,293 @@
+"""What a command line that cannot be read is answered with."""
+
+import pytest
+from hydra.errors import HydraException
+
+from normbench.command.config import errors, hydra_settings, mistyped
+from normbench.command.config.grid import GridEntry, overridden
+from normbench.command.sweep import line
+from normbench.datasets import UserError
+
+
+@pytest.mark.parametrize(
+    ("override", "answer"),
+    [
+        ("step_sizes=[1,", "its brackets do not close; quote a value with spaces: 'step_sizes=[1"),
+        ("a={b", "its brackets do not close; quote a value with spaces: 'a=[1, 10]'"),
+        ("10]", "its brackets do not close; quote a value with spaces: 'NAME=[1, 10]'"),
+        ("s={decades:-3,0}", "in single quotes: 's=${decades:-3,0}'"),
+        ("s=${decades:-3,0} x", "cannot be read (why); a value with brackets"),
+        ("a=1,", "begins or ends with a comma; write no space beside a comma"),
+        (",a=1", "begins or ends with a comma"),
+        ("normalizer:standard", "is no setting; write normalizer=standard"),
+        ("standard", "is no setting; write normalizer=standard"),
+        ("cost:standard", "is no setting, which is written NAME=VALUE; normbench --help"),
+        ("zscore", "is no setting, which is written NAME=VALUE, and is called standard here"),
+        ("lr", "and is called step_sizes here; type step_sizes=VALUE"),
+        ("resluts", "which is written NAME=VALUE; normbench --help shows what there is; did you"),
+        ("a=b=c", "a value with an equals sign is quoted twice: \"a='b=c'\""),
+        ("a='b=c", "cannot be read (why)"),
+        ("a=$(b)", "cannot be read (why); a value with brackets, spaces or a dollar is quoted"),
+    ],
+)
+def test_an_override_that_cannot_be_read_is_answered_with_how_to_write_it(override, answer):
+    assert answer in errors._explain_unread(override, "why")
+
+
+def test_a_long_word_is_cut():
+    short, long = "x" * 399, "x" * 400
+    assert errors._plain(f"a  {short}\nb") == f"a {short} b"
+    assert errors._plain(f"a {long} b") == f"a {'x' * 200}... b"
+
+
+@pytest.mark.parametrize(
+    ("text", "answer"),
+    [
+        ("Could not override 'lrr'.\nDid you", "lrr: no such setting; normbench --cfg job lists"),
+        ("Error merging override a=1\nmore", "a=1: is another kind of value than the setting;"),
+        ("Value 'x'\n    full_key: a.b\n", "a.b: Value 'x'; normbench --cfg job shows the sett"),
+        ("Hydra says.\nYou may do so", "Hydra says. you may do so"),
+        ("Could not find 'normalizer/x'", "normalizer=x: "),
+        ("Could not load 'hydra/launcher/y'", "hydra/launcher=y: "),
+    ],
+)
+def test_hydras_errors_are_told_in_one_line(text, answer):
+    told = errors.one_line(HydraException(text))
+    assert told.startswith(answer)
+    assert "\n" not in told
+
+
+def test_a_users_mistake_is_found_behind_other_errors():
+    outer, inner = HydraException("outer"), UserError("x=1: wrong")
+    outer.__cause__ = KeyError("between")
+    outer.__cause__.__context__ = inner
+    assert errors.one_line(outer) == "x=1: wrong"
+    assert errors.one_line(ValueError("a bug")) is None
+
+
+def raised(error):
+    with pytest.raises(UserError) as told, errors.user_errors("a=1"):
+        raise error
+    return str(told.value)
+
+
+def test_any_error_on_the_command_line_is_the_users():
+    assert raised(UserError("b=2: wrong")) == "b=2: wrong"
+    assert raised(ValueError("odd. See https://hydra.cc/x")) == (
+        f"a=1: cannot be read (odd.); {errors.HELP}"
+    )
+    yaml_error = ValueError("x")
+    yaml_error.problem_mark = type("Mark", (), {"name": "a.yaml", "line": 4})
+    yaml_error.problem = "a tab"
+    assert raised(yaml_error) == "a.yaml, line 5: is no YAML (a tab); correct the file"
+
+
+@pytest.mark.parametrize(
+    ("words", "answer"),
+    [
+        (["a", "=", "b"], "a = b: no space stands beside an equals sign; type a=b"),
+        (["a", "=b", "c"], "a =b: no space stands beside an equals sign; type a=b"),
+        (["a=", "b"], "a= b: no space stands beside an equals sign; type a=b"),
+        (["a", "=", "b c"], "type 'a=b c'"),
+        (["a=1", "=b"], None),
+        (["a=", "b=1"], None),
+        (["=", "b"], None),
+        (["a"], None),
+    ],
+)
+def test_blanks_beside_an_equals_sign_are_answered(words, answer):
+    if answer is None:
+        mistyped._refuse_spaces(words)
+        return
+    with pytest.raises(UserError) as told:
+        mistyped._refuse_spaces(words)
+    assert str(told.value).endswith(answer)
+
+
+@pytest.mark.parametrize(
+    ("key", "value", "answer"),
+    [
+        ("cost.l2", "0,5", "type cost.l2=0.5, or cost.l2=0.0,5 to compare 0 and 5"),
+        ("cost.l2", "0,0", "type cost.l2=0.0, or cost.l2=0.0,0 to compare 0 and 0"),
+        ("cost.l2", "1,05", "; type cost.l2=1.05"),
+        ("cost.l2", "1,2,3", None),
+        ("cost.l2", "0,a", None),
+        ("cost.l2", "5", None),
+        ("iterations", "12,000", "; type iterations=12000"),
+        ("iterations", "1,000,000", "; type iterations=1000000"),
+        ("iterations", "100,200", None),
+        ("iterations", "1,20", None),
+        ("iterations", "0,000", None),
+        ("normalizer.components", "1,5", None),
+        ("normalizer.components", "0,5", "; type normalizer.components=0.5"),
+        ("step_sizes", "0.1;1,5", "type 'step_sizes=[0.1,1.5]'"),
+        ("step_sizes", "0,5", "type step_sizes=0.5"),
+        ("step_sizes", "0,5,1", "or, for powers of ten, 'step_sizes=${decades:-0,5,1}' in single"),
+        ("step_sizes", "1e-3,1", "type 'step_sizes=[1e-3,1]'"),
+        ("step_sizes", "[1],[2]", None),
+        ("step_sizes", "0.1", None),
+    ],
+)
+def test_a_comma_that_seems_to_be_a_decimal_point_is_answered(key, value, answer):
+    if answer is None:
+        mistyped._refuse_commas(key, value)
+        return
+    with pytest.raises(UserError) as told:
+        mistyped._refuse_commas(key, value)
+    assert str(told.value).startswith(f"{key}={value}: ")
+    assert answer in str(told.value)
+
+
+def test_powers_of_ten_are_offered_for_whole_numbers_alone():
+    with pytest.raises(UserError) as told:
+        mistyped._refuse_step_sizes("0.1,1")
+    assert "decades" not in str(told.value)
+
+
+def test_a_default_is_that_of_a_setting_or_of_an_option():
+    assert mistyped._find_default("iterations") == 100
+    assert mistyped._find_default("normalizer.ridge") == 1e-7
+    assert mistyped._find_default("normalizer.nothing") is ...
+    assert mistyped._find_default("nothing") is ...
+
+
+def test_what_a_later_word_replaces_does_not_count():
+    assert overridden(["a=1", "b=1", "--flag", "a=2", "c", "c"]) == [
+        "a=1: does not count; a=2 comes after it"
+    ]
+    assert GridEntry("a.b", ("1", "2")).overrides == ["a.b=1", "a.b=2"]
+    assert (GridEntry("a.b", ()).group, GridEntry("seed", ()).group) == ("a", "seed")
+
+
+@pytest.mark.parametrize(
+    ("words", "answer"),
+    [
+        (["~normalizer"], "~normalizer: takes away what a job needs; write NAME=VALUE instead"),
+        (["+seed=1"], r"\+seed=1: adds a setting that nothing reads; write seed=1 for a setting"),
+        (["++seed=1"], "write seed=1 for"),
+        (["zzz=1"], "zzz: no such setting"),
+        (["experiment=a,b"], "experiment=a,b: each study is a comparison of its own"),
+        (["normalizer=null"], "normalizer=null: names no option; choose one of "),
+        (["normalizer=standard,[1]"], "names no option"),
+        (["tracking=true"], "tracking=true: names no option; choose one of .*, or several with"),
+    ],
+)
+def test_words_that_mean_nothing_to_a_comparison_are_refused(words, answer):
+    with pytest.raises(UserError, match=answer):
+        line._check(words, of_files=True)
+
+
+def test_words_of_a_comparison_are_taken():
+    words = ["seed=1,2", "normalizer=standard,pca", "+hydra.x=1", "experiment=notes/iris_pca"]
+    line._check([*words, "hydra.sweep.dir=x", "dataset@here=iris"], of_files=True)
+    line._check(["zzz=1"], of_files=False)
+
+
+@pytest.mark.parametrize(
+    ("words", "answer"),
+    [
+        (["-cn"], "-cn: there is no such flag; normbench --help"),
+        (["--multirum"], "did you mean --multirun"),
+        (["--seed=3"], "type seed=3$"),
+        (["--seed", "3"], "type seed=3$"),
+    ],
+)
+def test_a_flag_that_there_is_not_is_refused(words, answer):
+    line._parser()
+    with pytest.raises(UserError, match=answer):
+        line._refuse_flags(words)
+
+
+def test_flags_that_there_are_and_dashes_alone_are_taken():
+    line._parser()
+    line._refuse_flags(["--cfg", "job", "-m", "-", "--", "seed=1", "--config-dir=x"])
+
+
+@pytest.mark.parametrize(
+    ("words", "answer"),
+    [
+        ([], "takes one word, install=SHELL or uninstall=SHELL"),
+        (["install=bash", "install=zsh"], "takes one word"),
+        (["install=csh"], "where SHELL is bash, fish, zsh"),
+        (["query=fish"], "is what a shell asks once it is installed; write install=fish"),
+        (["install=bash"], None),
+        (["uninstall=zsh"], None),
+    ],
+)
+def test_completion_is_installed_or_removed_for_one_shell(words, answer, monkeypatch):
+    monkeypatch.delenv("COMP_LINE", raising=False)
+    if answer is None:
+        line._check_completion(words)
+        return
+    with pytest.raises(UserError, match=answer):
+        line._check_completion(words)
+    monkeypatch.setenv("COMP_LINE", "normbench ")
+    if words == ["query=fish"]:
+        line._check_completion(words)
+
+
+def test_an_option_file_is_bounded_in_bytes_and_aliases(tmp_path):
+    (tmp_path / "normalizer").mkdir()
+    file = tmp_path / "normalizer" / "mine.yaml"
+    file.write_text("x" * 100_000)
+    assert line._folder(str(tmp_path)) == tmp_path
+    file.write_text("x" * 100_001)
+    with pytest.raises(UserError, match="has 100001 bytes, and the file of an option at most"):
+        line._folder(str(tmp_path))
+    file.write_text("a: &a 1\n" + "b: *a\n" * 20)
+    line._folder(str(tmp_path))
+    file.write_text("a: &a 1\n" + "b: *a\n" * 21)
+    with pytest.raises(UserError, match=r"has 21 aliases \(\*name\), and 20 at most may be"):
+        line._folder(str(tmp_path))
+    file.write_text("b: *a\n" * 21)  # without an anchor there is nothing to repeat
+    line._folder(str(tmp_path))
+    assert line._folder(None) is None
+    with pytest.raises(UserError, match="is no folder; name one that holds options"):
+        line._folder(str(file))
+
+
+def launcher(**settings):
+    return {"_target_": hydra_settings.JOBLIB, **settings}
+
+
+@pytest.mark.parametrize(
+    ("given", "answer"),
+    [
+        ({"_target_": hydra_settings.BASIC}, None),
+        ({"_target_": hydra_settings.QUEUE}, None),
+        ({"_target_": "other.Launcher"}, "is no launcher of a comparison's; write hydra/launcher"),
+        ("basic", "hydra.launcher._target_=basic: is no launcher"),
+        (launcher(n_jobs=1), None),
+        (launcher(n_jobs=64), None),
+        (launcher(n_jobs=-1), None),
+        (launcher(n_jobs=0), "or -1 for a job a core"),
+        (launcher(n_jobs=100_000), "hydra.launcher.n_jobs=100000: .*, or -1 for a job a core"),
+        (launcher(n_jobs=2, verbose=5), "hydra.launcher.verbose=5: cannot be set; of a launcher's"),
+        (launcher(n_jobs=2, mine=5), None),
+    ],
+)
+def test_a_launcher_is_one_of_three_with_a_number_of_jobs(given, answer):
+    if answer is None:
+        hydra_settings._check_launcher(given)
+        return
+    with pytest.raises(UserError, match=answer):
+        hydra_settings._check_launcher(given)
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "maximum", "is_right"),
+    [
+        *(("l.timeout_min", 5, 5, True), ("l.timeout_min", 6, 5, False)),
+        *(("l.timeout_min", 0, 5, False), ("l.timeout_min", None, 5, False)),
+        *(("l.mem_gb", None, 5, True), ("l.partition", None, None, True)),
+        *(("l.partition", "a.b+c-d_e@f", None, True), ("l.partition", "-a", None, False)),
+        *(("l.partition", "a b", None, False), ("l.partition", "\u00e9", None, False)),
+        *(("l.partition", "", None, False), ("l.other", None, None, True)),
+    ],
+)
+def test_settings_of_a_queue_are_numbers_up_to_a_maximum_or_names(name, value, maximum, is_right):
+    if is_right:
+        hydra_settings._check_queue_setting(name, value, maximum)
+        return
+    with pytest.raises(UserError, match=f"^{name}"):
+        hydra_settings._check_queue_setting(name, value, maximum)

@@ -1,0 +1,273 @@
+"""Which weights a network has, how they start, and which of their multiples are one function."""
+
+import numpy as np
+import pytest
+
+from normbench.datasets.values import UserError
+from normbench.models import Mlp
+from normbench.models.formulas import ACTIVATIONS, AUTOGRAD, Fused
+from normbench.models.layout import Group, Layout
+
+FEATURES, SCORES = 5, 3
+
+
+@pytest.fixture
+def rng():
+    return np.random.default_rng(1)
+
+
+def shapes(**fields):
+    """Return the groups of a network of two hidden layers as (layer, kind, shape)."""
+    model = Mlp((4, 6), **fields)
+    return [tuple(group) for group in model.layout(FEATURES, SCORES).groups]
+
+
+LINEAR = [
+    *((0, "weight", (4, 5)), (0, "bias", (4, 1)), (1, "weight", (6, 4)), (1, "bias", (6, 1))),
+    *((2, "weight", (3, 6)), (2, "bias", (3, 1))),
+]
+
+
+def test_a_network_has_a_weight_and_a_bias_a_layer():
+    assert shapes() == LINEAR
+    wide = shapes(activation="maxout")
+    assert [shape for _, _, shape in wide] == [(8, 5), (8, 1), (12, 4), (12, 1), (3, 6), (3, 1)]
+
+
+@pytest.mark.parametrize("normalize", ["batch", "layer", "zca"])
+def test_normalized_layers_have_gains_and_shifts_behind_their_biases(normalize):
+    groups = shapes(normalize=normalize)
+    assert [group for group in groups if group[1] in ("weight", "bias")] == LINEAR
+    assert groups[2:4] == [(0, "gain", (4, 1)), (0, "shift", (4, 1))]
+    assert [kind for _, kind, _ in groups] == [
+        *(2 * ["weight", "bias", "gain", "shift"]),
+        *("weight", "bias"),
+    ]
+    assert shapes(normalize=normalize, affine=False) == LINEAR
+    maxout = {"normalize": normalize, "activation": "maxout"}
+    assert shapes(**maxout)[2][2] == (8, 1)
+    assert shapes(**maxout, place="after")[2][2] == (4, 1)
+
+
+def test_normalized_weights_have_a_gain_alone():
+    kinds = [kind for _, kind, _ in shapes(normalize="weight")]
+    assert kinds == [*(2 * ["weight", "bias", "gain"]), "weight", "bias"]
+
+
+def test_running_statistics_stand_last_and_are_variances_or_covariances():
+    batch = shapes(normalize="batch", affine=False, statistics="running")
+    assert batch == [
+        *LINEAR,
+        *((0, "running_mean", (4, 1)), (0, "running_spread", (4, 1))),
+        *((1, "running_mean", (6, 1)), (1, "running_spread", (6, 1))),
+    ]
+    groups = shapes(normalize="zca", affine=False, statistics="running", groups=2)
+    assert [shape for _, kind, shape in groups if kind == "running_spread"] == [
+        *((2, 2, 2), (2, 3, 3))
+    ]
+    for others in ({"normalize": "layer"}, {"normalize": "batch", "statistics": "all"}):
+        assert not any(
+            "running" in kind for _, kind, _ in shapes(**{"statistics": "running"} | others)
+        )
+
+
+@pytest.mark.parametrize("groups", [1, 2])
+@pytest.mark.parametrize("normalize", ["batch", "pca"])
+def test_a_start_has_gains_of_one_and_running_statistics_of_white_values(rng, normalize, groups):
+    groups = 1 if normalize == "batch" else groups
+    model = Mlp((4, 6), normalize=normalize, statistics="running", groups=groups, start_scale=0.5)
+    layout = model.layout(FEATURES, SCORES)
+    weights = model.start(layout, 3, rng)
+    assert weights.shape == (3, layout.size)
+    for group, array in zip(layout.groups, layout.split(weights)):
+        if group.kind == "weight":
+            assert len(np.unique(array)) == array.size
+            continue
+        expected = {"gain": 1.0, "running_spread": 1.0}.get(group.kind, 0.0)
+        if group.kind == "running_spread" and normalize == "pca":
+            expected = np.eye(group.shape[-1])
+        np.testing.assert_array_equal(array, np.broadcast_to(expected, array.shape))
+    running = model.running_moments(layout, layout.split(weights))
+    assert [mean.shape[1] for mean, _ in running] == [4, 6]
+    size = 4 // groups
+    spread = (4, 1) if normalize == "batch" else (groups, size, size)
+    assert running[0][1].shape == (3, *spread)
+
+
+def test_a_scale_is_a_deviation_or_a_rule_of_inputs_and_outputs():
+    group = Group(0, "weight", (8, 2))
+    for scale, deviation in (("fan_in", 0.5), ("he", 1), ("xavier", 0.2), (0.25, 0.0625)):
+        model = Mlp((8,), start_scale=scale)
+        assert model._deviation(group) ** 2 == pytest.approx(deviation)
+
+
+INVARIANT = [
+    # normalization, place, activation, groups, and sets of a layer of four units
+    *(("batch", "before", "tanh", 1, 4), ("layer", "before", "tanh", 1, 1)),
+    *(("weight", "before", "tanh", 1, 4), ("pca", "before", "tanh", 1, 1)),
+    *(("zca", "before", "tanh", 2, 2), ("newton", "before", "sigmoid", 4, 4)),
+    *(("batch", "after", "relu", 1, 4), ("layer", "after", "identity", 1, 1)),
+    *(("batch", "before", "maxout", 1, 8), ("batch", "after", "maxout", 1, 4)),
+    *(("layer", "before", "maxout", 1, 1), ("zca", "after", "maxout", 2, 2)),
+]
+
+
+@pytest.mark.parametrize(("normalize", "place", "activation", "groups", "count"), INVARIANT)
+def test_a_multiple_of_scale_invariant_weights_is_the_same_function(
+    rng, normalize, place, activation, groups, count
+):
+    """Each set is multiplied by itself; every normalized weight is in one of them."""
+    model = Mlp(
+        (4,), normalize=normalize, place=place, activation=activation, groups=groups, epsilon=0.0
+    )
+    layout = model.layout(FEATURES, SCORES)
+    x = rng.standard_normal((20, FEATURES))
+    weights = model.start(layout, 1, rng) + 0.1 * rng.standard_normal((1, layout.size))
+    scores = model.scores(layout, layout.split(weights), x)
+    sets = model.scale_invariant_weights(layout)
+    assert [layer for layer, _ in sets] == [0] * count
+    positions = np.sort(np.concatenate([indices for _, indices in sets]))
+    has_bias = normalize == "layer" or place == "after"
+    expected = layout.mark("weight", *(["bias"] if has_bias else []))
+    last = layout.positions()[1, "weight"].ravel(), layout.positions()[1, "bias"].ravel()
+    expected[np.concatenate(last)] = False
+    np.testing.assert_array_equal(positions, np.flatnonzero(expected))
+    for _, indices in sets:
+        larger = weights.copy()
+        larger[:, indices] *= 3.0
+        again = model.scores(layout, layout.split(larger), x)
+        np.testing.assert_allclose(again, scores, rtol=1e-6, atol=1e-8)
+
+
+def test_without_such_weights_there_are_no_sets():
+    for fields in ({}, {"normalize": "batch", "place": "after", "activation": "tanh"}):
+        model = Mlp((4,), **fields)
+        assert model.scale_invariant_weights(model.layout(FEATURES, SCORES)) == []
+
+
+@pytest.mark.parametrize(
+    ("fields", "words"),
+    [
+        ({"normalize": "weight", "place": "after"}, "normalized weights stand before the"),
+        ({"normalize": "weight", "epsilon": "textbook"}, "is for standard deviations"),
+        ({"normalize": "zca", "epsilon": "textbook"}, "is for standard deviations"),
+        ({"normalize": "zca", "groups": 3}, "does not divide a layer of 4 values"),
+        ({"normalize": "pca", "groups": 8}, "does not divide a layer of 4 values"),
+        ({"affine": "solved"}, "gain and shift are solved for where"),
+        ({"hidden": (0,)}, "model.hidden"),
+        ({"groups": 0}, "model.groups"),
+        ({"newton_iterations": 0}, "model.newton_iterations"),
+        ({"affine_step": 0.0}, "model.affine_step"),
+        ({"epsilon": -1e-9}, "model.epsilon"),
+        ({"start_scale": 0.0}, "model.start_scale"),
+    ],
+)
+def test_values_that_a_network_cannot_have_are_refused(fields, words):
+    with pytest.raises(UserError, match=words):
+        Mlp(**{"hidden": (4, 6)} | fields)
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        {"normalize": "batch", "groups": 3},  # which only whitening reads
+        {"normalize": "pca", "groups": 2},
+        {"normalize": "pca", "groups": 4, "activation": "maxout"},
+        {"normalize": "layer", "epsilon": "textbook"},
+        {"epsilon": "textbook"},
+        {"normalize": "weight"},
+        {"epsilon": 0.0, "newton_iterations": 1, "groups": 1, "hidden": (1,)},
+    ],
+)
+def test_values_at_their_bounds_are_taken(fields):
+    Mlp(**{"hidden": (4, 6) if fields.get("groups") != 4 else (2, 6)} | fields)
+
+
+@pytest.mark.parametrize(
+    ("normalize", "whole"),
+    [("none", False), ("layer", False), ("weight", False), ("batch", True), ("newton", True)],
+)
+def test_scores_depend_on_other_points_under_batch_and_whitening(normalize, whole):
+    assert Mlp((4,), normalize=normalize).needs_all_points is whole
+
+
+def test_a_layout_knows_where_each_group_stands(rng):
+    layout = Layout(
+        (Group(0, "weight", (2, 3)), Group(0, "bias", (2, 1)), Group(0, "running_mean", (2,)))
+    )
+    assert (layout.size, layout.trained) == (10, 8)
+    assert layout.mark("bias", "running_mean").tolist() == [False] * 6 + [True] * 4
+    positions = layout.positions()
+    assert positions[0, "weight"].tolist() == [[0, 1, 2], [3, 4, 5]]
+    assert positions[0, "bias"].tolist() == [[6], [7]]
+    weights = rng.standard_normal((4, 10))
+    np.testing.assert_array_equal(layout.join(layout.split(weights)), weights)
+    assert [array.shape for array in layout.split(weights)] == [(4, 2, 3), (4, 2, 1), (4, 2)]
+
+
+H = np.array([-3.0, -1.0, -0.25, 0.0, 0.5, 2.0]).reshape(1, 6, 1)
+ACTIVATED = {
+    "tanh": np.tanh(H),
+    "relu": np.array([0, 0, 0, 0, 0.5, 2.0]).reshape(1, 6, 1),
+    "sigmoid": 1 / (1 + np.exp(-H)),
+    "identity": H,
+    "lecun_tanh": 1.7159 * np.tanh(2 * H / 3),
+    "maxout": np.array([0.0, 0.5, 2.0]).reshape(1, 3, 1),
+}
+
+
+@pytest.mark.parametrize("name", ACTIVATIONS)
+def test_an_activation_is_the_function_of_its_name(name):
+    for formulas in (AUTOGRAD, Fused()):
+        np.testing.assert_allclose(formulas.activate(name, H), ACTIVATED[name], rtol=1e-14)
+
+
+def test_values_have_the_moments_of_their_axis(rng):
+    h = rng.standard_normal((2, 3, 8))
+    for axis in (1, 2):
+        mean, variance = AUTOGRAD.moments(h, axis)
+        np.testing.assert_allclose(mean, h.mean(axis=axis, keepdims=True))
+        np.testing.assert_allclose(variance, h.var(axis=axis, keepdims=True))
+        rescaled = AUTOGRAD.rescale(h, mean, variance, 0.5, (2.0, 3.0))
+        np.testing.assert_allclose(rescaled, 2 * (h - mean) / np.sqrt(variance + 0.5) + 3)
+
+
+@pytest.mark.parametrize("groups", [1, 2])
+def test_a_covariance_is_that_of_each_group_of_units(rng, groups):
+    h = rng.standard_normal((2, 4, 9))
+    mean, covariance = AUTOGRAD.covariance(h, groups)
+    np.testing.assert_allclose(mean[..., 0], h.mean(axis=2))
+    size = 4 // groups
+    for run in range(2):
+        for group in range(groups):
+            units = h[run, group * size : (group + 1) * size]
+            expected = np.cov(units, bias=True).reshape(size, size)
+            np.testing.assert_allclose(covariance[run, group], expected)
+
+
+def test_newtons_iteration_begins_at_the_identity_over_the_root_of_the_trace():
+    matrix = np.diag([1.0, 3.0])[None]
+    once = AUTOGRAD.whitening(matrix, "newton", 0.0, False, 1)
+    expected = (1.5 * np.eye(2) - 0.5 * np.diag([0.25, 0.75])) / 2
+    np.testing.assert_allclose(once[0], expected)
+    many = AUTOGRAD.whitening(matrix, "newton", 1.0, False, 30)
+    np.testing.assert_allclose(many[0], np.diag([2**-0.5, 0.5]), atol=1e-12)
+    with_zeros = AUTOGRAD.whitening(np.diag([1.0, 0.0])[None], "newton", 0.0, False, 2)
+    assert np.isfinite(with_zeros).all()
+
+
+def test_memory_is_used_again_and_grows_where_it_must():
+    fused = Fused()
+    first = fused.take((2, 3), np.float64)
+    second = fused.take((2, 3), np.float64)
+    assert not np.shares_memory(first, second)
+    fused.begin()
+    again = fused.take((3, 2), np.float64)
+    assert np.shares_memory(first, again)
+    assert again.shape == (3, 2)
+    fused.begin()
+    assert np.shares_memory(fused.take((5,), np.float64), first)  # of less it takes a part
+    fused.begin()
+    assert not np.shares_memory(fused.take((7,), np.float64), first)
+    fused.begin()
+    assert fused.take((7,), np.float32).dtype == np.float32

@@ -1,0 +1,205 @@
+"""What stands on the terminal around a comparison's table: failures, files and where they are."""
+
+import io
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from normbench import names
+from normbench.results.compare import heldout
+from normbench.results.report import page, screen, terminal
+from tests.results.compare.test_heldout import splits
+from tests.results.made import runs
+
+
+def lines_of(write, *given):
+    stream = io.StringIO()
+    write(screen.console(stream), *given)
+    return stream.getvalue().splitlines()
+
+
+def test_files_are_told_by_their_pages_figures_and_formats():
+    folder = Path("/out")
+    figures = [folder / f"{name}.{kind}" for name in ("a", "b") for kind in ("png", "svg")]
+    report = folder / "report.html"
+    assert terminal._contents([*figures, report]) == "report.html and 2 figures (png, svg)"
+    assert terminal._contents(figures[:2]) == "1 figure (png, svg)"
+    assert terminal._contents([report, report]) == "report.html"
+    both = [report, folder / "a.html", figures[0]]
+    assert terminal._contents(both) == "report.html and a.html and 1 figure (png)"
+
+
+def test_a_folder_inside_the_working_folder_is_told_from_there(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    assert terminal._short(tmp_path / "a" / "b") == "a/b"
+    assert terminal._short(tmp_path.parent) == str(tmp_path.parent)
+
+
+def test_failed_jobs_are_counted_with_their_reasons():
+    made = runs(("x", "a", {1.0: 3.0}), ("x", "b", None), ("y", "c", None))
+    made.runs["reason"] = made.runs["normalizer"].map({"b": "out of memory", "c": "no data"})
+    assert lines_of(terminal._say_failures, made) == [
+        *("2 of 3 jobs failed:", "  x, b: out of memory", "  y, c: no data", "")
+    ]
+    assert lines_of(terminal._say_failures, runs(("x", "a", {1.0: 3.0}))) == []
+
+
+@pytest.fixture
+def located(monkeypatch):
+    monkeypatch.setattr(terminal.dashboard, "link", lambda sweep, name: f"http://charts/{name}")
+
+    def of(store, sweep_id="s", files=(), schemes=1):
+        jobs = [(name, f"s{n}", {1.0: 3.0}) for name in "xy" for n in range(schemes)]
+        sweep = replace(runs(*jobs), store=store, sweep_id=sweep_id)
+        drawn = {name: [Path("/o") / name for name in files] for name in "xy"}
+        return lines_of(terminal._say_locations, sweep, drawn)
+
+    return of
+
+
+def test_a_server_has_links_and_a_file_the_command_that_shows_it(located):
+    told = located("http://host")
+    assert told[-3:] == [
+        *(f"dashboard  http://charts/{name}" for name in "xy"),
+        "recorded   http://host",
+    ]
+    local = located("sqlite:///a.db", files=("a.png", "report.html"))
+    assert local[-1] == "recorded   sqlite:///a.db  (normbench dashboard shows it)"
+    assert not any(line.startswith("dashboard") for line in local)
+    assert [line for line in local if line.startswith("files")] == [
+        "files      /o: report.html and 1 figure (png)"
+    ]
+
+
+def test_a_query_has_no_charts_of_its_own(located):
+    from normbench.results.store.runs import QUERY
+
+    told = located("http://host", QUERY)
+    assert told[-1] == "recorded   http://host"
+    assert not any(line.startswith("dashboard") for line in told)
+
+
+def test_of_more_schemes_than_a_figure_shows_none_is_drawn(located):
+    most = terminal.MAX_DRAWN_SCHEMES
+    told = " ".join(located("a.db", schemes=most + 1))
+    for name in "xy":
+        assert f"figures    none of {name}: more than {most} schemes;" in told
+    assert "figures" not in " ".join(located("a.db", schemes=most))
+
+
+@pytest.mark.parametrize(
+    ("theories", "without"),
+    [
+        ({"a": "none", "b": "full"}, True),
+        ({"a": "full", "b": "quick"}, False),
+        ({"a": None, "b": "none"}, False),
+    ],
+)
+def test_a_job_that_ran_without_theory_is_one_that_did_not_fail(theories, without):
+    """Of the last ones, scheme b failed."""
+    jobs = [("x", name, {1.0: 3.0}, {"theory": kind or "full"}) for name, kind in theories.items()]
+    if theories["a"] is None:
+        jobs[1] = ("x", "b", None, {"theory": "none"})
+    assert terminal._without_theory(runs(*jobs)) == without
+    assert not terminal._without_theory(runs(("x", "a", {1.0: 3.0})))
+
+
+def test_pairs_on_test_points_are_told_where_any_pair_has_several_splits():
+    """A third scheme has one split alone, and so have its pairs."""
+    table = pd.concat([splits(a=[0.1, 0.1], b=[0.2, 0.3]), splits(c=[0.2])], ignore_index=True)
+    assert set(heldout.paired(table)["splits"]) == {1, 2}
+    assert len(page._held_out(table, pd.DataFrame())) == 2
+
+
+def held_out(monkeypatch, of_splits, folds):
+    monkeypatch.setattr(terminal.heldout, "by_split", lambda sweep: of_splits)
+    monkeypatch.setattr(terminal.heldout, "cross_validated", lambda sweep: folds)
+    return lines_of(terminal._print_held_out, runs(("x", "a", {1.0: 3.0})))
+
+
+def test_points_held_out_have_tables_where_there_are_any(monkeypatch):
+    nothing, without = pd.DataFrame(), splits(a=[0.1]).iloc[:0]
+    assert held_out(monkeypatch, without, nothing) == []
+    folds = pd.DataFrame({"scheme": ["a"], "error": [0.125]})
+    told = held_out(monkeypatch, without, folds)
+    assert " ".join(told).startswith(terminal.headings.CROSS_VALIDATION)
+    assert ["scheme", "error"] in [line.split() for line in told]
+    both = held_out(monkeypatch, splits(a=[0.1, 0.1], b=[0.2, 0.3]), nothing)
+    assert both[0] == terminal.headings.TEST_POINTS
+    (title,) = (line for line in both if line.startswith(terminal.headings.TEST_PAIRS))
+    assert "; " in title
+    one = held_out(monkeypatch, splits(a=[0.1], b=[0.2]), nothing)
+    assert not any(line.startswith(terminal.headings.TEST_PAIRS) for line in one)
+
+
+def test_lost_runs_have_a_verdict_and_a_reason():
+    made = runs(("x", "a", {1.0: 3.0, 2.0: 3.0, 3.0: 3.0}), ("x", "b", None), ("x", "c", None))
+    made.runs["reason"], made.runs["status"] = "why", "FINISHED"
+    is_step = made.runs["role"] == names.STEP
+    made.runs.loc[is_step, "verdict"] = [names.DIVERGED, names.CONVERGED, names.BY_ROUNDING]
+    unfinished = (made.runs["normalizer"] == "c") & (made.runs["role"] == names.SCHEME)
+    made.runs.loc[unfinished, ["verdict", "reason", "status"]] = ["", "", "KILLED"]
+    table = page._failed_runs(made)
+    assert table["columns"] == ["scheme", "step size", "verdict", "reason"]
+    assert [(row[0], *row[2:]) for row in table["rows"]] == [
+        ("b", "failed", "why"),
+        ("c", "unfinished", "the job ended as KILLED"),
+        ("a", "diverged", "why"),
+        ("a", names.BY_ROUNDING, "why"),
+    ]
+    assert [row[1] for row in table["rows"]][2:] == ["1", "3"]
+    made.runs.loc[unfinished, "status"] = "FINISHED"
+    assert len(page._failed_runs(replace(made))["rows"]) == 3
+    assert page._failed_runs(replace(runs(("x", "a", {1.0: 3.0})))) is None
+
+
+def test_an_environment_is_that_of_the_sweep_run():
+    version = names.version("numpy").column
+    made = runs(("x", "a", {1.0: 3.0}))
+    made.runs[version], made.runs[names.BLAS.column] = "2.0", "openblas"
+    made.runs[names.COMMIT.column], made.runs[names.GIT_DIRTY.column] = "abc", "true"
+    expected = [("numpy", "2.0"), ("linear algebra", "openblas"), ("commit", "abc, with changes")]
+    assert page._environment(made) == expected
+    made.runs[names.GIT_DIRTY.column] = "false"
+    assert page._environment(replace(made))[-1] == ("commit", "abc")
+    assert page._environment(runs(("x", "a", {1.0: 3.0}))) == []
+
+
+def test_a_start_is_that_of_the_first_sweep_run_or_of_the_first_scheme():
+    made = runs(("x", "a", {1.0: 3.0}), ("y", "a", {1.0: 3.0}))
+    second = 1_700_000_000
+    started = {"sweep": [second + 60, second + 120], "scheme": [second + 240, second + 180]}
+    for role, times in started.items():
+        made.runs.loc[made.runs["role"] == role, "started"] = np.array(times) * 1000.0
+    assert page._started(made) == "2023-11-14 22:14 UTC"
+    schemes = replace(made, runs=made.runs[made.runs["role"] != "sweep"])
+    assert page._started(schemes) == "2023-11-14 22:16 UTC"
+
+
+def test_settings_that_all_share_stand_apart_from_those_that_differ():
+    schemes = pd.DataFrame(
+        {"label": ["a", "b"], "params.same": ["1", "1"], "params.own": ["2", None]}
+        | {"params.never": [None, None], "tags.other": ["x", "y"]}
+    )
+    shared, table = page._settings(schemes)
+    assert shared == [("same", "1")]
+    assert table["columns"] == ["scheme", "own"]
+    assert [row[0] for row in table["rows"]] == ["a", "b"]
+    assert page._settings(schemes[:1]) == ([("own", "2"), ("same", "1")], None)
+
+
+def test_each_step_size_has_its_row_without_the_cost_of_one_that_diverged():
+    made = runs(("x", "a", {1.0: (3.0, 0.25), 2.0: (3.0, 0.5)}))
+    is_step = made.runs["role"] == names.STEP
+    made.runs.loc[is_step, "verdict"] = [names.CONVERGED, names.DIVERGED]
+    made.runs[names.FINAL_MISCLASSIFICATIONS.column] = 7.0
+    table = page._steps(made)
+    assert table["columns"][:4] == ["scheme", "step size", "verdict", "cost"]
+    first, second = table["rows"]
+    assert first[:4] == ("a", "1", "converged", "0.250000")
+    assert second[2:4] == ("diverged", "-")
+    assert (first[-1], second[-1]) == ("7", "-")
+    assert page._steps(runs(("x", "a", None))) is None
