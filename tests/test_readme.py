@@ -21,7 +21,7 @@ TABLE = "id,city,age,label\n" + "".join(
     for n in range(24)
 )
 # Of a comparison that says them not.
-QUICK = ("iterations=5", "theory=none", "step_sizes=[0.1,1]", "figures=[histories]")
+QUICK = ("iterations=5", "theory=none", "step_sizes=[0.1,1]", "figures=[]")
 ON_A_CLUSTER = [words for words in COMMANDS if "hydra/launcher=slurm" in words]
 
 
@@ -87,7 +87,8 @@ def test_every_command_of_the_readme_and_the_pages_works(command, tmp_path):
     (tmp_path / "mine.py").write_text(next(text for text in SNIPPETS if "class Halve" in text))
     (tmp_path / "options" / "normalizer").mkdir(parents=True)
     (tmp_path / "options" / "normalizer" / "halve.yaml").write_text("_target_: mine.Halve\n")
-    assert command(*QUICK).returncode == 0  # make compare, the README's first command
+    # As make compare, the README's first command.
+    assert command(*QUICK[:-1], "figures=[histories]").returncode == 0
     for words in COMMANDS:
         if "dashboard" in words:  # a server, which does not end
             continue
