@@ -438,3 +438,26 @@ def test_a_penalty_on_the_feature_that_separates_brings_the_minimum_back():
     for l2 in (np.array([0.5, 0.0]), np.array([0.0, 0.5])):
         narrow = Objective(costs.softmax, apart[:, :1], labels, True, l2[:1])
         assert minimize(narrow, 1).at_infinity == (l2[0] == 0)
+
+
+@pytest.mark.parametrize("scale", [1e-4, 1.0, 1e4])
+def test_limits_of_scaled_points_are_scaled_with_a_feature_that_stands_twice(scale):
+    x = np.random.default_rng(6).standard_normal((20, 3))
+    twice = np.column_stack([x, x[:, 0]])
+    for batch in (1, 4):
+        limits = batches.mean_square_steps(scale * twice, batch)
+        expected = np.array(batches.mean_square_steps(twice, batch)) / scale**2
+        assert limits == pytest.approx(expected, rel=1e-6)
+
+
+@pytest.mark.parametrize("count", [40, 4])
+def test_the_correlation_of_small_features_is_that_of_large_ones(count):
+    x = np.random.default_rng(7).standard_normal((count, 6)) @ np.diag([1e-3, 0.1, 1, 2, 3, 50])
+    matrices = spectra._moments(x)
+    for matrix, expected in zip(matrices[1:], (np.cov(x.T, bias=True), np.corrcoef(x.T))):
+        nonzero = min(count - 1, 6)
+        np.testing.assert_allclose(
+            np.linalg.eigvalsh(matrix)[-nonzero:],
+            np.linalg.eigvalsh(expected)[-nonzero:],
+            rtol=1e-6,
+        )
