@@ -304,4 +304,4 @@ def format_share(excess_share: float) -> str:
     if abs(excess_share) < names.TIED:
         return f"under {100 * names.TIED:.4f}%"
     percent = 100 * excess_share
-    return f"{percent:.2g}%" if percent < 100 else f"{percent:.0f}%"
+    return f"{percent:.2g}%" if percent < 99.5 else f"{percent:.0f}%"
