@@ -24,7 +24,7 @@ __main__
 command
     modules: normbench.command
     imports: command.results command.sweep command.config command.startup recording.store
-        results.safe
+        results.safe interrupts
 
 command.results
     modules: normbench.command.results
@@ -37,7 +37,7 @@ command.sweep
     modules: normbench.command.sweep
     imports: command.config command.startup recording.resume recording.reuse recording.store
         results.report results.pages results.store rehearsal job choices datasets points
-        settings values results.safe names
+        settings values results.safe interrupts names
     libraries: hydra joblib omegaconf rich submitit
 
 command.config
@@ -73,7 +73,7 @@ recording.transfer
 
 recording.resume
     modules: normbench.recording.resume
-    imports: recording.store results.store datasets results.safe names
+    imports: recording.store results.store datasets results.safe interrupts names
     libraries: numpy
 
 recording.reuse
@@ -236,6 +236,9 @@ results.safe
 
 names
     modules: normbench.names
+
+interrupts
+    modules: normbench.interrupts
 """
 # Arrows that go up the table.
 UPWARDS: set[tuple[str, str]] = set()

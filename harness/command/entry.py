@@ -6,6 +6,7 @@ import sys
 import warnings
 from collections.abc import Sequence
 
+from normbench import interrupts
 from normbench.command.startup.garbage import collect_nothing_yet
 from normbench.command.sweep.printing import run_printing
 from normbench.results.safe import clean
@@ -25,7 +26,7 @@ def run(arguments: Sequence[str]) -> int:
     if folder not in sys.path and "" not in sys.path:
         sys.path.append(folder)  # last: a user's own package is found, and hides nothing
     try:
-        signal.signal(signal.SIGTERM, signal.default_int_handler)  # ends as Ctrl-C does
+        interrupts.handle(signal.SIGINT, signal.SIGTERM)
         return run_printing(lambda: _run(arguments))
     except KeyboardInterrupt:
         print("normbench: stopped; the same command runs what is not recorded", file=sys.stderr)
@@ -51,6 +52,7 @@ def _run(arguments: Sequence[str]) -> int:
     try:
         line.run(arguments)
     except Exception as error:
+        interrupts.raise_again(error)
         message, code = _describe_error(error)
         if message is None:
             raise

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from omegaconf import DictConfig
 
-from normbench import names
+from normbench import interrupts, names
 from normbench.command.config import resolvers
 from normbench.command.config.compose import JobSpec
 from normbench.command.sweep import task
@@ -164,6 +164,7 @@ def _compute(
     except KeyboardInterrupt:
         raise
     except BaseException as error:  # a user's code may raise anything, and leave by sys.exit
+        interrupts.raise_again(error)
         failure = "user" if isinstance(error, (UserError, MemoryError)) else "bug"
         return "", failure, records.of_failure(header, error)
 

@@ -11,7 +11,7 @@ import signal
 import sys
 from typing import TYPE_CHECKING, Any
 
-from normbench import names
+from normbench import interrupts, names
 from normbench.command.startup import kernels
 
 if TYPE_CHECKING:
@@ -34,7 +34,7 @@ def run(
 
     from normbench.command.sweep import hydras_own
 
-    signal.signal(signal.SIGTERM, signal.default_int_handler)
+    interrupts.handle(signal.SIGTERM)
     hydras_own.begin()
     setup_globals()
     outcomes = []
@@ -43,7 +43,11 @@ def run(
         with open_dict(job_config):
             job_config.hydra.job.num, job_config.hydra.job.id = number, str(number)
         job_return = run_job(function, job_config, "hydra.sweep.dir", "hydra.sweep.subdir", context)
-        outcomes.append(job_return.return_value)
+        try:
+            outcomes.append(job_return.return_value)
+        except Exception as error:
+            interrupts.raise_again(error)
+            raise
     return outcomes
 
 

@@ -6,7 +6,7 @@ import signal
 from pathlib import Path
 from typing import Any
 
-from normbench import names
+from normbench import interrupts, names
 from normbench.recording.resume.leftovers import LEDGER, PENDING, REFUSED_SUFFIX
 from normbench.recording.resume.orphans import end_with
 from normbench.recording.store.connection import StoreLostError
@@ -62,6 +62,7 @@ def write_record(
         except (StoreLostError, OSError):
             raise
         except Exception as error:  # refused: the job failed with this reason, and its record stays
+            interrupts.raise_again(error)
             failed = of_failure(header, error)
             outcome = {"failure": "bug", "reason": failed.scheme.tags[names.REASON.key]}
             run_id = writer.write(failed)

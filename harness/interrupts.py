@@ -1,0 +1,31 @@
+"""Ctrl-C and SIGTERM: either ends a command, even where a library makes another error of it.
+
+Python raises `KeyboardInterrupt` wherever a signal finds it, also within a library that catches it
+and raises an error of its own: the job at work would be recorded as failed, or its task as one with
+a bug.
+"""
+
+import signal
+from types import FrameType
+
+_received: list[int] = []  # signals
+
+
+def handle(*signals: int) -> None:
+    """Raise `KeyboardInterrupt` at these signals from now on, unless this process ignores them."""
+    _received.clear()
+    for number in signals:
+        if signal.getsignal(number) is not signal.SIG_IGN:
+            signal.signal(number, _interrupt)
+
+
+def raise_again(error: BaseException) -> None:
+    """Raise `KeyboardInterrupt` from an error that followed a signal; do nothing without one."""
+    if _received:
+        raise KeyboardInterrupt from error
+
+
+def _interrupt(number: int, frame: FrameType | None) -> None:
+    """Handle a signal."""
+    _received.append(number)
+    raise KeyboardInterrupt

@@ -1,0 +1,129 @@
+"""Ctrl-C and SIGTERM, of which a library makes an error of its own: a stop, and no failed job."""
+
+import os
+import signal
+import sys
+from contextlib import ExitStack, nullcontext
+from types import SimpleNamespace
+from unittest import mock
+
+import pytest
+from hydra.core.utils import JobReturn, JobStatus
+from omegaconf import OmegaConf
+
+from normbench import interrupts
+from normbench.command import entry
+from normbench.command.sweep import hydras_own, sweep_job, task
+from normbench.recording.resume import recovery
+
+SIGNALS = (signal.SIGINT, signal.SIGTERM)
+
+
+@pytest.fixture(autouse=True)
+def handlers():
+    """Put back how this process handles both signals, and forget those that came."""
+    before = {number: signal.getsignal(number) for number in SIGNALS}
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    interrupts.handle()
+    for number, handler in before.items():
+        signal.signal(number, handler)
+
+
+def converted(number, *_, **__):
+    """Do as a library that a signal finds at work, and that raises its own error then."""
+    try:
+        os.kill(os.getpid(), number)
+    except KeyboardInterrupt as error:
+        raise ImportError("multiarray failed to import") from error
+
+
+@pytest.mark.parametrize("number", SIGNALS)
+def test_an_error_after_a_signal_is_a_stop(number):
+    interrupts.handle(*SIGNALS)
+    interrupts.raise_again(ValueError("before"))
+    with pytest.raises(ImportError) as failed:
+        converted(number)
+    with pytest.raises(KeyboardInterrupt) as stopped:
+        interrupts.raise_again(failed.value)
+    assert stopped.value.__cause__ is failed.value
+    interrupts.handle(*SIGNALS)  # another command of this process
+    interrupts.raise_again(failed.value)
+
+
+def test_a_signal_that_is_ignored_stays_so():
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # as of a shell's background job
+    interrupts.handle(*SIGNALS)
+    assert signal.getsignal(signal.SIGINT) is signal.SIG_IGN
+    os.kill(os.getpid(), signal.SIGINT)
+    with pytest.raises(KeyboardInterrupt):
+        os.kill(os.getpid(), signal.SIGTERM)
+
+
+def test_a_command_is_stopped(monkeypatch, capsys):
+    monkeypatch.setattr(sys, "warnoptions", ["default"])
+    monkeypatch.setattr(sys, "path", ["", *sys.path])
+    monkeypatch.setattr(entry, "collect_nothing_yet", lambda: None)
+    monkeypatch.setattr("normbench.command.startup.kernels.choose", lambda: None)
+    monkeypatch.setattr("normbench.command.sweep.line.run", lambda _: converted(signal.SIGINT))
+    assert entry.run(["iterations=5"]) == 130
+    assert capsys.readouterr().err == (
+        "normbench: stopped; the same command runs what is not recorded\n"
+    )
+
+
+@pytest.mark.parametrize("stopped", [True, False])
+def test_a_job_is_stopped_and_has_not_failed(stopped):
+    def build():
+        return converted(signal.SIGTERM) if stopped else 1 / 0
+
+    interrupts.handle(*SIGNALS)
+    spec = SimpleNamespace(job=build)
+    header = SimpleNamespace(params={}, tags={})
+    call = (spec, None, header, mock.Mock(), ExitStack())
+    failures = "normbench.recording.store.records.of_failure"
+    with (
+        mock.patch(failures, return_value="failed"),
+        pytest.raises(KeyboardInterrupt) if stopped else nullcontext(),
+    ):
+        assert sweep_job._compute(*call) == ("", "bug", "failed")
+
+
+@pytest.mark.parametrize("stopped", [True, False])
+def test_a_record_at_whose_writing_the_command_is_stopped_is_kept(tmp_path, stopped):
+    interrupts.handle(*SIGNALS)
+    (tmp_path / recovery.PENDING).mkdir()
+    record = SimpleNamespace(scheme=SimpleNamespace(tags={"job": "s/4"}))
+    failed = SimpleNamespace(scheme=SimpleNamespace(tags={"reason": "refused"}))
+
+    def write(written):
+        if written is failed:
+            return "7"
+        return converted(signal.SIGINT) if stopped else 1 / 0
+
+    with (
+        mock.patch.object(recovery, "_save", lambda _, file, __: file.write_text("kept")),
+        mock.patch.object(recovery, "stop_orphan"),
+        mock.patch.object(recovery, "of_failure", return_value=failed),
+        pytest.raises(KeyboardInterrupt) if stopped else nullcontext(),
+    ):
+        outcome = recovery.write_record(SimpleNamespace(write=write), None, record, tmp_path, {})
+        assert outcome == {"failure": "bug", "reason": "refused", "run_id": "7"}
+    assert [file.name for file in tmp_path.glob("*/*")] == ["4.npz" if stopped else "4.refused"]
+
+
+@pytest.mark.parametrize("stopped", [True, False])
+def test_a_task_is_stopped_and_has_no_bug(monkeypatch, stopped):
+    def failed(*_):
+        try:
+            return converted(signal.SIGTERM) if stopped else 1 / 0
+        except Exception as error:
+            return JobReturn(status=JobStatus.FAILED, _return_value=error)
+
+    monkeypatch.setattr("hydra.core.utils.run_job", failed)
+    monkeypatch.setattr(hydras_own, "begin", lambda: None)
+    config = OmegaConf.create({"hydra": {"job": {"num": 0, "id": "0"}}})
+    context = SimpleNamespace(config_loader=SimpleNamespace(load_sweep_config=lambda *_: config))
+    error = KeyboardInterrupt if stopped else ZeroDivisionError
+    with pytest.raises(error):
+        task.run(context, None, config, [(3, [])])
