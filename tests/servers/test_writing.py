@@ -10,7 +10,7 @@ from tests.benchmarks.stores import Setting, line, measured
 from tests.servers.mlflows import Server, serving
 from tests.servers.network import delayed
 
-JOBS = 24
+JOBS = 12
 
 
 @pytest.mark.slow
