@@ -1,6 +1,9 @@
 """The mutants are what they are said to be, and a test that notices nothing is told from others."""
 
 import ast
+import json
+import os
+import subprocess
 import sys
 
 import pytest
@@ -8,6 +11,7 @@ import pytest
 from tests.mutation.__main__ import ROOMS, Room, cases, judged
 from tests.mutation.lines import Lines
 from tests.mutation.mutants import of
+from tests.wheel import ROOT
 
 TEXT = '''"""Of 3 words."""
 
@@ -72,6 +76,36 @@ def test_lines_of_functions_are_noted_and_not_those_that_run_at_import(tmp_path)
     finally:
         sys.settrace(before)
     assert {name: sorted(lines) for name, lines in found.ran.items()} == {"made.py": [8]}
+
+
+CACHED = """
+from functools import cache
+from made import of
+
+@cache
+def kept():
+    return of()
+
+def test_one():
+    assert kept() == 1
+
+def test_other():
+    assert kept() == 1
+"""
+
+
+@pytest.mark.commands
+def test_what_a_test_takes_from_a_cache_is_noted_for_it_too(tmp_path, monkeypatch):
+    (tmp_path / "made.py").write_text("def of():\n    return 1\n")
+    (tmp_path / "test_made.py").write_text(CACHED)
+    monkeypatch.chdir(tmp_path)
+    report = tmp_path / "report.json"
+    call = f"note_lines('test_made.py', ['made.py'], {str(report)!r})"
+    program = f"import sys; sys.path.append('.'); from tests.mutation.lines import *; {call}"
+    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+    subprocess.run([sys.executable, "-c", program], check=True, env=environment)
+    ran = json.loads(report.read_text())["ran"]
+    assert ran == {"made.py": {"2": ["test_made.py::test_one", "test_made.py::test_other"]}}
 
 
 @pytest.mark.commands

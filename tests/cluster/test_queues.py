@@ -147,6 +147,57 @@ def test_a_stop_ends_the_tasks_and_leaves_no_pickle(launch, monkeypatch):
     assert ended[0].paths.folder.stat().st_mode & 0o777 == 0o700
 
 
+def test_every_ten_seconds_a_line_says_how_many_tasks_have_ended(launch, monkeypatch, capsys):
+    now = [0.0]
+    monkeypatch.setattr(queues.time, "monotonic", lambda: now[0])
+    monkeypatch.setattr(slurm.Tasks, "describe_states", lambda self, ids: ", ".join(sorted(ids)))
+
+    def sleep(seconds):
+        now[0] += 6
+
+    monkeypatch.setattr(queues.time, "sleep", sleep)
+    launch(5)  # two at once, over 2 looks each, and the second over 3
+    first, *lines = capsys.readouterr().err.splitlines()
+    assert first.startswith("5 tasks for local; their logs: ")
+    assert lines == ["2 of 5 tasks have ended; 7_2", "4 of 5 tasks have ended; 7_4"]
+
+
+class Child:
+    """A task of this machine that ends some looks after it was told to."""
+
+    def __init__(self, number, left, ended=False):
+        self.job_id, self.left, self.told, self.ended = str(number), left, [], ended
+
+    def done(self):
+        self.left -= bool(self.told)
+        return self.ended or self.left <= 0
+
+
+def cancelled(monkeypatch, children):
+    """Cancel tasks; return the seconds that it waited."""
+    now, by_number = [0.0], {int(child.job_id): child for child in children}
+    monkeypatch.setattr(queues.time, "monotonic", lambda: now[0])
+    monkeypatch.setattr(queues.time, "sleep", lambda seconds: now.__setitem__(0, now[0] + seconds))
+
+    def kill(number, sent):
+        by_number[number].told.append(sent)
+
+    monkeypatch.setattr(queues.os, "kill", kill)
+    given = {"jobs_per_task": 1, "array_parallelism": 2, "cpus_per_task": 1, "timeout_min": 5}
+    queues.Queue("local", **given)._cancel(iter(children))
+    return now[0]
+
+
+def test_tasks_of_this_machine_are_told_to_end_and_waited_for(monkeypatch):
+    children = [Child(7, 4), Child(8, 2), Child(9, 1, ended=True)]
+    assert cancelled(monkeypatch, children) == 4 * queues.POLL_SECONDS
+    assert [child.told for child in children] == [[signal.SIGTERM], [signal.SIGTERM], []]
+
+
+def test_a_task_that_does_not_end_is_waited_for_only_so_long(monkeypatch):
+    assert cancelled(monkeypatch, [Child(7, 1000)]) == queues.CANCEL_SECONDS
+
+
 def test_the_environment_of_tasks_is_taken_back():
     handler = signal.getsignal(signal.SIGINT)
     before = dict(os.environ)

@@ -75,7 +75,10 @@ class Lines:
 
     @pytest.hookimpl(wrapper=True)
     def pytest_runtest_call(self, item: pytest.Item) -> Any:
-        """Note what a test runs."""
+        """Note what a test runs, with all that functions of its file keep from an earlier one."""
+        for helper in vars(item.module).values():  # type: ignore[attr-defined]
+            if getattr(helper, "__module__", "") == item.module.__name__:  # type: ignore[attr-defined]
+                getattr(helper, "cache_clear", int)()
         return (yield from self._note(item.nodeid))
 
     def _note(self, who: str) -> Any:

@@ -1,0 +1,191 @@
+"""What a sweep does around its jobs: threads, exit codes, what it tells of jobs that are gone."""
+
+import os
+from types import SimpleNamespace
+
+import pytest
+from omegaconf import OmegaConf
+
+from normbench import names
+from normbench.command.config.compose import JobSpec
+from normbench.command.config.errors import SweepError
+from normbench.command.startup import kernels
+from normbench.command.sweep import provenance, sweeper
+from normbench.engine.fast import packed
+
+SCHEMES = """
+from sklearn.base import BaseEstimator, TransformerMixin
+from normbench.datasets.values import UserError
+
+class Refuses(TransformerMixin, BaseEstimator):
+    def fit(self, x, y=None):
+        if len(x):
+            raise UserError("mine: these points are not mine")
+    def transform(self, x):
+        return x
+
+class Breaks(Refuses):
+    def fit(self, x, y=None):
+        if len(x):
+            raise ArithmeticError("mine: broke")
+"""
+
+
+@pytest.mark.parametrize(
+    ("launcher", "threads"),
+    [
+        ({"n_jobs": -1}, "1"),
+        ({"n_jobs": 2}, "4"),
+        ({"n_jobs": 3}, "2"),
+        ({"n_jobs": 1}, "8"),
+        ({"n_jobs": 50}, "1"),
+        ({"cpus_per_task": 3}, "3"),
+        ({}, None),
+    ],
+)
+def test_processes_side_by_side_share_the_cores(monkeypatch, launcher, threads):
+    for name in sweeper.THREADS:
+        monkeypatch.setenv(name, "")
+        monkeypatch.delenv(name)
+    monkeypatch.setattr(sweeper, "available_cores", lambda: 8)
+    sweeper._share_threads(OmegaConf.create({"hydra": {"launcher": launcher}}))
+    assert {os.environ.get(name) for name in sweeper.THREADS} == {threads}
+
+
+def test_threads_that_a_user_has_set_stay(monkeypatch):
+    for name, value in zip(sweeper.THREADS, ("5", "6", "7")):
+        monkeypatch.setenv(name, value)
+    sweeper._share_threads(OmegaConf.create({"hydra": {"launcher": {"n_jobs": 1}}}))
+    assert [os.environ[name] for name in sweeper.THREADS] == ["5", "6", "7"]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("schemes", "code"), [("Refuses", 2), ("Refuses,Breaks", 1)])
+def test_the_exit_code_says_whether_every_failed_job_is_a_mistake(command, tmp_path, schemes, code):
+    (tmp_path / "mine.py").write_text(SCHEMES)
+    (tmp_path / "options" / "normalizer").mkdir(parents=True)
+    for name in ("Refuses", "Breaks"):
+        file = tmp_path / "options" / "normalizer" / f"{name}.yaml"
+        file.write_text(f"_target_: mine.{name}\n")
+    options = ("--config-dir", "options", "packages=[mine]", "iterations=2", "figures=[]")
+    done = command(*options, f"normalizer=standard,{schemes}")
+    assert done.returncode == code, done.stderr
+    assert "mine: these points are not mine" in done.stdout + done.stderr
+
+
+@pytest.mark.parametrize(
+    ("kept", "told"),
+    [
+        (
+            (0, 2),
+            "the store: its disk is full; 2 of 3 jobs are kept in {folder} and logged by the next "
+            "command",
+        ),
+        (
+            (2,),
+            "the store: its disk is full; 1 of 3 jobs are kept in {folder} and logged by the next "
+            "command; 1 of 3 jobs are neither recorded nor kept: the same command runs them again",
+        ),
+        (
+            (),
+            "the store: its disk is full; 2 of 3 jobs are neither recorded nor kept: "
+            "the same command runs them again",
+        ),
+    ],
+)
+def test_jobs_that_no_store_has_are_told_with_where_they_are(tmp_path, kept, told):
+    pending = tmp_path / "pending"
+    pending.mkdir()
+    for number in kept:
+        (pending / f"{number}.npz").write_text("")
+    sweep = sweeper.Sweep()
+    sweep.folder = tmp_path
+    store = SimpleNamespace(statuses=lambda runs: {"r1": "FINISHED"}, safe_uri="sqlite:///a.db")
+    sweep.writer = SimpleNamespace(store=store)
+    outcomes = [
+        {"run_id": run, "failure": failure, "reason": reason}
+        for run, failure, reason in (
+            ("", "store", "the store: its disk is full"),
+            ("r1", "", ""),
+            ("", "store", "the store: still full"),
+        )
+    ]
+    with pytest.raises(SweepError) as error:
+        sweep._check_stands(outcomes)
+    assert str(error.value) == told.format(folder=tmp_path)
+
+
+def test_a_run_that_is_deleted_meanwhile_is_told(tmp_path):
+    sweep = sweeper.Sweep()
+    sweep.folder = tmp_path
+    store = SimpleNamespace(statuses=lambda runs: dict.fromkeys(runs[:1], "FINISHED"))
+    store.safe_uri = "sqlite:///a.db"
+    sweep.writer = SimpleNamespace(store=store)
+    outcomes = [{"run_id": run, "failure": "", "reason": ""} for run in ("r1", "r2", "r1")]
+    with pytest.raises(SweepError) as error:
+        sweep._check_stands(outcomes)
+    assert str(error.value) == (
+        "tracking.uri=sqlite:///a.db: what was recorded is there no more; 1 of 3 jobs are neither "
+        "recorded nor kept: the same command runs them again"
+    )
+    sweep._check_stands(outcomes[::2])
+
+
+def pool(library, file, threads, **more):
+    names = {"internal_api": library, "version": "0.3.31", "user_api": "blas"}
+    return {**names, "filepath": file, "num_threads": threads, **more}
+
+
+@pytest.mark.parametrize("is_packed", [True, False])
+def test_the_library_of_matrix_products_is_told(monkeypatch, is_packed):
+    pools = [
+        pool("openblas", "/b.so", 2, architecture="SkylakeX"),
+        pool("openblas", "/c.so", 2, architecture="SkylakeX"),
+        pool("flexiblas", "/a.so", 1),
+        pool("mkl", "/m.so", 2),
+        pool("openmp", "/o.so", 2, user_api="openmp"),
+    ]
+    monkeypatch.setattr("threadpoolctl.threadpool_info", lambda: pools)
+    monkeypatch.setattr(packed, "find_library", lambda: provenance.Path("/m.so"))
+    monkeypatch.setattr(packed, "is_used", lambda: is_packed)
+    monkeypatch.setattr(packed, "version", lambda: "2026.2.0")
+    told = "flexiblas 0.3.31 , 1 threads; openblas 0.3.31 SkylakeX, 2 threads"
+    assert kernels.in_use() == told + "; mkl 2026.2.0 for packed points" * is_packed
+
+
+def test_a_sweep_holds_the_versions_of_what_it_runs_with(monkeypatch):
+    monkeypatch.setattr(provenance, "in_use", lambda: "kernels")
+    monkeypatch.setattr(provenance, "version", lambda name: f"1 of {name}")
+    monkeypatch.setattr(provenance.sys, "version", "3.11.7 (main)")
+    versions = provenance._versions()
+    assert versions.pop("version.python") == "3.11.7"
+    assert versions.pop("blas") == "kernels"
+    assert versions == {f"version.{name}": f"1 of {name}" for name in provenance.RECORDED_LIBRARIES}
+
+
+@pytest.mark.parametrize("state", ["clean", "dirty", "another", "none"])
+def test_the_commit_of_a_checkout_is_told_and_of_no_other(monkeypatch, state):
+    def git(command, cwd, stderr, text):
+        assert cwd == provenance.CHECKOUT
+        if state == "none":
+            raise provenance.subprocess.CalledProcessError(128, command)
+        answers = {
+            "--show-toplevel": "/another" if state == "another" else str(provenance.CHECKOUT),
+            "HEAD": "abc",
+            "--porcelain": " M costs/softmax.py" if state == "dirty" else "",
+        }
+        return answers[command[-1]] + "\n"
+
+    monkeypatch.setattr(provenance.subprocess, "check_output", git)
+    told = {"clean": {"git_dirty": "false"}, "dirty": {"git_dirty": "true"}}.get(state)
+    found = provenance._commit()
+    assert found == ({} if told is None else {names.COMMIT.key: "abc", **told})
+
+
+@pytest.mark.parametrize(
+    ("iterations", "record", "name"),
+    [(5, ["path"], "iris-softmax"), (0, ["spectrum"], "iris"), (0, [], "iris-softmax")],
+)
+def test_only_a_study_without_a_descent_has_no_cost_in_its_name(iterations, record, name):
+    plain = {"dataset": {}, "iterations": iterations, "record": record}
+    assert JobSpec(plain, {"dataset": "iris", "cost": "softmax"}).experiment == name

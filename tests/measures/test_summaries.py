@@ -1,0 +1,226 @@
+"""What measures make of what is already known: of judgements, of eigenvalues, of other findings."""
+
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+
+from normbench import names
+from normbench.datasets import make_dataset
+from normbench.measures import _merge_steps, contract, covariance
+from normbench.measures.contract import Findings, FinishedJob, OfStep
+from normbench.measures.grid import summarize_grid
+from normbench.measures.histories import rejudge_histories
+from normbench.theory.shared import Facts
+from normbench.verdicts.convergence import Judgement, Rules
+
+CONVERGED = Judgement(names.CONVERGED, falls=True, sinks=True)
+RISES = Judgement(names.CONVERGED, sinks=True)
+FAILED = Judgement(names.DIVERGED)
+SLOW = Judgement(names.NOT_CONVERGED, falls=True, sinks=True)
+
+
+def summary(*judgements, chosen=False):
+    steps = [SimpleNamespace(step_size=10.0**n, judgement=one) for n, one in enumerate(judgements)]
+    found = summarize_grid(steps, chosen)
+    numbers = (names.LARGEST_CONVERGENT, names.LARGEST_FALLING, names.STEPS_LEVELLED)
+    return [found.metrics[metric.key] for metric in numbers], found.tags
+
+
+def test_a_grid_is_summed_up_by_its_judgements():
+    numbers, tags = summary(SLOW, CONVERGED, RISES, FAILED, CONVERGED)
+    assert numbers == [100, 10, 3]
+    assert tags == {names.CENSORED.key: "false", names.CENSORED_FALLING.key: "false"}
+    numbers, tags = summary(SLOW, CONVERGED, chosen=True)
+    assert numbers == [10, 10, 1]
+    assert tags == {
+        names.CENSORED.key: "true",
+        names.CENSORED_FALLING.key: "true",
+        names.STEP_CHOSEN.key: "true",
+    }
+
+
+def test_a_grid_on_which_nothing_converges_has_no_largest():
+    numbers, tags = summary(FAILED, FAILED)
+    assert np.isnan(numbers[:2]).all()
+    assert numbers[2] == 0
+    assert tags[names.CENSORED.key] == "false"
+
+
+def spectrum(variances, live, scheme, l2=None):
+    facts = Facts(5.0, 4.0, 3.0, np.array(variances), live)
+    descent = None
+    if l2 is not None:
+        descent = SimpleNamespace(train=SimpleNamespace(linear=SimpleNamespace(l2=l2)))
+    cache = SimpleNamespace(facts=facts)
+    job = SimpleNamespace(points_cache=cache, scheme=scheme, judged_descent=descent)
+    found = covariance.take(job)
+    numbers = (names.DEAD_DIRECTIONS, names.LOST_DIRECTIONS, names.DEAD_VARIANCE)
+    return [found.metrics[metric.key] for metric in numbers], found
+
+
+def test_directions_are_dead_where_the_scheme_or_rounding_says_so():
+    eps = np.finfo(float).eps
+    numbers, _ = spectrum([6.0, 3.0, 1.0], 3, SimpleNamespace(dropped_=[False, True, True]))
+    assert numbers == [2, 0, 0.4]
+    numbers, _ = spectrum([8.0, 3.0 * 8 * eps, 0.0], 1, SimpleNamespace(dropped_=[True]))
+    assert numbers == [2, 0, pytest.approx(3 * eps, rel=1e-9)]
+    numbers, _ = spectrum([8.0, 3.1 * 8 * eps, 0.0], 2, SimpleNamespace())
+    assert numbers[0] == 1
+    numbers, _ = spectrum([0.0, 0.0], 0, SimpleNamespace())
+    assert numbers[:2] == [2, 0]
+    assert np.isnan(numbers[2])
+
+
+def test_live_directions_are_lost_below_the_rounding_of_what_a_scheme_decomposes():
+    eps = np.finfo(float).eps
+    own = np.array([2.0, 10.1 * 2 * eps, 9.9 * 2 * eps])
+    for live, lost in ((3, 1), (2, 0), (1, 0)):
+        numbers, _ = spectrum([3.0, 2.0, 1.0], live, SimpleNamespace(eigenvalues_=own))
+        assert numbers[1] == lost
+    numbers, _ = spectrum([3.0, 2.0], 2, SimpleNamespace(eigenvalues_=own))  # of other features
+    assert numbers[1] == 0
+
+
+@pytest.mark.parametrize(("l2", "has_largest"), [(None, True), (0.0, True), (0.1, False)])
+def test_with_a_penalty_the_points_alone_have_no_largest_curvature(l2, has_largest):
+    _, found = spectrum([3.0, 2.0], 2, SimpleNamespace(), l2)
+    largest = {
+        names.LARGEST_RAW.key: 5.0,
+        names.LARGEST_CENTRED.key: 4.0,
+        names.LARGEST_STANDARD.key: 3.0,
+    }
+    assert {key: found.metrics[key] for key in largest if key in found.metrics} == (
+        largest if has_largest else {}
+    )
+
+
+@pytest.mark.parametrize(("directions", "has_series"), [(1000, True), (1001, False)])
+def test_a_spectrum_of_so_many_directions_is_a_series(directions, has_series):
+    _, found = spectrum(np.ones(directions), directions, SimpleNamespace())
+    assert list(found.series) == [names.VARIANCE.key] * has_series
+    for ranks, values in found.series.values():
+        assert ranks.tolist() == [*range(directions)]
+        assert values.tolist() == [1.0] * directions
+
+
+def test_what_measures_find_of_one_step_size_is_put_together():
+    row, other = np.arange(3.0), np.arange(4.0)
+    findings = [
+        Findings(of_steps={2: OfStep({"a": 1.0}, {"r": row})}),
+        Findings(),
+        Findings(of_steps={0: OfStep({"a": 5.0}, {}), 2: OfStep({"b": 2.0}, {"s": other})}),
+    ]
+    merged = _merge_steps(findings)
+    assert {number: dict(one.metrics) for number, one in merged.items()} == {
+        2: {"a": 1.0, "b": 2.0},
+        0: {"a": 5.0},
+    }
+    assert {number: list(one.series) for number, one in merged.items()} == {2: ["r", "s"], 0: []}
+
+
+class OnDisk:
+    """Points of a file under a scheme that doubles them."""
+
+    pair = ("before", "under")
+
+    def __init__(self, x):
+        self.x = x
+
+    def __len__(self):
+        return len(self.x)
+
+    def transform(self, x):
+        return 2 * np.asarray(x)
+
+
+class File:
+    """Points that are read from a disk."""
+
+    def __init__(self, x):
+        self.x, self.shape = x, x.shape
+
+    def __getitem__(self, rows):
+        return self.x[rows]
+
+
+def job_on_disk(points, features, is_array, shown):
+    x = np.arange(float(points * features)).reshape(points, features)
+    data = make_dataset("big", x, np.arange(points) % 2, class_names=["a", "b"], source="-")
+    if not is_array:
+        object.__setattr__(data, "x", File(x))
+    return x, FinishedJob(data, None, OnDisk(x), None, shown_point=shown)
+
+
+def test_points_in_memory_are_shown_as_they_are():
+    x, job = job_on_disk(6, 2, True, 4)
+    shown = job.shown_points
+    assert np.array_equal(shown.z, 2 * x)
+    assert shown.dataset.x is job.dataset.x
+    assert shown.shown_point == 4
+    assert shown.surrogates == OnDisk.pair
+    assert shown.shown_points is shown
+
+
+@pytest.mark.parametrize(
+    ("points", "features", "most"),
+    [(40, 2, 30), (30, 2, 30), (40, 1, 35), (9, 61, 2), (35, 1, 35)],
+)
+def test_of_many_points_of_a_file_a_sample_is_shown_with_the_point_that_is_reconstructed(
+    monkeypatch, points, features, most
+):
+    monkeypatch.setattr(contract, "MAX_SHOWN_POINTS", 35)
+    monkeypatch.setattr(contract, "MAX_SHOWN_ENTRIES", 60)
+    number = points - 2
+    x, job = job_on_disk(points, features, False, number)
+    shown = job.shown_points
+    assert most <= len(shown.z) <= most + (points > most)
+    assert np.array_equal(shown.z, 2 * np.asarray(shown.dataset.x))
+    assert np.array_equal(shown.dataset.x[shown.shown_point], x[number])
+    assert len(shown.dataset.y) == len(shown.z)
+    first = shown.dataset.x[:, 0] / x.shape[1]
+    assert np.array_equal(shown.dataset.y, first.astype(int) % 2)
+    assert len(np.unique(first)) == len(first)
+    assert shown.surrogates == OnDisk.pair
+
+
+def test_recorded_shadows_are_those_of_their_run_and_target():
+    sizes, starts, shadows, records = 2, 3, 2, 4
+    rng = np.random.default_rng(0)
+    runs = (sizes, starts)
+    arrays = {name: np.array(0.5) for name in ("minimum", "reference", "fit_seconds")}
+    arrays |= {"epsilon": np.array(1e-16), "seconds_a_step": np.array(0.1), "tie": np.array(0.0)}
+    arrays |= {"points": np.array(0), "batch": np.array(0), "records_per_pass": np.array(1)}
+    arrays |= {
+        "step_sizes": np.array([0.1, 1.0]),
+        names.TRAIN_COST.key: rng.random((*runs, records + 1)),
+        "diverged_at": np.full(runs, -1),
+        "shadows": rng.random((*runs, shadows)),
+        "shadows_reached": rng.integers(1, 9, (*runs, shadows, len(names.TARGETS))) + 0.0,
+    }
+    given = {}
+
+    def steps(histories, diverged_at, sizes, bench, shadows):
+        given.update(histories=histories, diverged_at=diverged_at, sizes=sizes, bench=bench)
+        given["shadows"] = shadows
+        return ()
+
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr("normbench.verdicts.judging.steps", steps)
+        assert rejudge_histories(arrays, Rules()) == ()
+    assert given["sizes"] == [0.1, 1.0]
+    assert given["diverged_at"].shape == (6,)
+    assert np.array_equal(given["histories"]["train/cost"][4], arrays["train/cost"][1, 1])
+    assert np.array_equal(given["shadows"].ends[5], arrays["shadows"][1, 2])
+    for number, target in enumerate(names.TARGETS):
+        recorded = arrays["shadows_reached"][1, 0, :, number]
+        assert np.array_equal(given["shadows"].reached[target][3], recorded)
+    assert given["bench"].tie == 0.0
+    assert (given["bench"].points, given["bench"].records_per_pass) == (0, 1)
+    del arrays["shadows"]
+    arrays["tie"] = np.array(np.nan)
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr("normbench.verdicts.judging.steps", steps)
+        rejudge_histories(arrays, Rules())
+    assert given["shadows"] is None
+    assert given["bench"].tie is None
