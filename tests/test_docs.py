@@ -188,7 +188,7 @@ def test_the_picture_of_the_rooms_has_arrows_that_are_permitted(imported):
         "results.studies",
     }  # in the box of results.report
     tops = {room.partition(".")[0] for room in ROOMS} - {"__main__"}
-    left_out = {"rehearsal", "route", "choices", "contracts", "synonyms"}
+    left_out = {"rehearsal", "route", "choices", "contracts", "synonyms", "interrupts"}
     left_out |= {"models", "points", "settings", "values"}
     assert tops - left_out == {room.partition(".")[0] for room in named} | {"names"}
 

@@ -9,7 +9,7 @@ from types import SimpleNamespace
 import pytest
 from omegaconf import OmegaConf
 
-from normbench import names
+from normbench import interrupts, names
 from normbench.command.config import hydra_settings
 from normbench.command.config.errors import SweepError
 from normbench.command.sweep import queues, slurm, task
@@ -423,4 +423,5 @@ def test_a_task_that_slurm_stops_ends_as_on_ctrl_c():
         with pytest.raises(KeyboardInterrupt):
             signal.raise_signal(signal.SIGTERM)
     finally:
+        interrupts.handle()  # forgets it
         signal.signal(signal.SIGTERM, before)
