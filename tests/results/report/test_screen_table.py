@@ -1,6 +1,7 @@
 """The table of a comparison on a terminal: its headings, widths, bars and sparklines."""
 
 import io
+import os
 
 import numpy as np
 import pandas as pd
@@ -96,7 +97,7 @@ def test_a_console_is_as_wide_as_its_terminal_and_not_too_narrow(monkeypatch, ki
     monkeypatch.setenv("COLUMNS", str(columns))
     assert screen.console(kind()).width == width
     monkeypatch.delenv("COLUMNS")
-    monkeypatch.setattr("shutil.get_terminal_size", lambda fallback: pd.Series({"columns": 77}))
+    monkeypatch.setattr("shutil.get_terminal_size", lambda fallback: os.terminal_size((77, 24)))
     assert screen.console(Terminal()).width == 77
 
 

@@ -1,0 +1,140 @@
+"""Small parts of the engine by their formulas: lengths, bounds, words, work on threads."""
+
+from contextlib import contextmanager
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+
+from normbench.engine.batches import Batches
+from normbench.engine.fast import threads, triangle
+from normbench.engine.fast.threaded_network import PARALLEL_ACTIVATIONS, ThreadedNetwork
+from normbench.engine.problem import SAMPLE_POINTS, ZERO_SCORE, bound_rounding, measure_length
+
+
+@pytest.fixture
+def rng():
+    return np.random.default_rng(1)
+
+
+def test_a_length_is_that_of_the_first_points_with_their_one(rng):
+    x = rng.standard_normal((SAMPLE_POINTS + 50, 3))
+    x[SAMPLE_POINTS:] *= 1e6
+    with_ones = np.column_stack([np.ones(SAMPLE_POINTS), x[:SAMPLE_POINTS]])
+    expected = np.sqrt(np.mean(np.sum(with_ones**2, axis=1)))
+    assert measure_length(x) == pytest.approx(expected, rel=1e-14)
+    assert measure_length(x[:7].astype(np.float32)) == pytest.approx(
+        np.sqrt(1 + np.mean(np.sum(x[:7] ** 2, axis=1))), rel=1e-6
+    )
+    assert measure_length(np.zeros((4, 2))) == 1
+
+
+@pytest.mark.parametrize(("dtype", "share"), [("float64", 1e-10), ("float32", 1e-6)])
+def test_a_bound_of_rounding_is_a_share_of_the_largest_score(rng, dtype, share):
+    weights = rng.standard_normal((3, 2, 4)).astype(dtype)
+    weights[1] *= -100
+    expected = [share * 2.5 * np.sqrt(8) * np.abs(run).max() for run in weights]
+    assert bound_rounding(weights, 2.5) == pytest.approx(expected, rel=1e-6)
+    assert ZERO_SCORE[dtype] == share
+
+
+@pytest.mark.parametrize(
+    ("more", "text"),
+    [
+        ({}, "32 shuffled 0 1 0"),
+        ({"stretch": 8}, "32 shuffled 0 1 0"),
+        ({"stretch": 8, "in_blocks": True}, "32 shuffled 0 1 8"),
+        ({"order": "cyclic", "seed": 5, "records": 3}, "32 cyclic 5 3 0"),
+    ],
+)
+def test_a_checkpoint_holds_what_the_order_of_batches_depends_on(more, text):
+    assert Batches(100, 32, **more).description == text
+
+
+@pytest.mark.parametrize(
+    ("joins_last", "updates", "before"),
+    [(False, 4, [0, 1, 2, 4, 5, 6, 8]), (True, 3, [0, 1, 2, 3, 4, 5, 6])],
+)
+def test_records_of_a_pass_are_at_equal_numbers_of_updates(joins_last, updates, before):
+    batches = Batches(97, 32, records=3, joins_last=joins_last)
+    assert batches.updates_per_pass == updates
+    assert [batches.updates_before(record) for record in range(7)] == before
+
+
+def test_a_number_whose_square_overflows_is_found_in_any_array():
+    most = triangle.MAX_SQUARABLE
+    fine, high = np.array([-0.9 * most, 0.9 * most]), np.array([0.0, 1.1 * most])
+    assert triangle.can_be_squared(fine)
+    assert triangle.can_be_squared(fine, fine)
+    for bad in (high, -high, np.array([most]), np.array([-most]), np.array([np.nan])):
+        assert not triangle.can_be_squared(fine, bad)
+        assert not triangle.can_be_squared(bad, fine)
+
+
+@pytest.fixture
+def limits(monkeypatch):
+    """Return what the library was limited to, one entry each time."""
+    asked = []
+
+    @contextmanager
+    def limit(**of):
+        asked.append(of)
+        yield
+
+    pools = [{"user_api": "blas", "num_threads": 6}]
+    controller = SimpleNamespace(limit=limit, info=lambda: pools)
+    monkeypatch.setattr(threads, "_controller", lambda: controller)
+    return asked
+
+
+@pytest.mark.parametrize("is_busy", [True, False])
+@pytest.mark.parametrize("is_large", [True, False])
+def test_the_library_is_limited_for_few_numbers_and_on_a_busy_machine(
+    limits, monkeypatch, is_busy, is_large
+):
+    looks = []
+    monkeypatch.setattr(threads, "is_busy", lambda: looks.append(1) or is_busy)
+    numbers = threads.MAX_ONE_THREAD_ENTRIES - (not is_large)
+    with threads.limit_threads(numbers):
+        assert limits == ([] if is_large and not is_busy else [{"limits": 1, "user_api": "blas"}])
+        # The library's own setting stays known: points are split as on an idle machine.
+        assert threads._unlimited == ([6] if is_large and is_busy else [])
+        assert threads.available_threads() == 6
+    assert threads._unlimited == []
+    assert len(looks) == is_large
+    with pytest.raises(ZeroDivisionError), threads.limit_threads(numbers):
+        raise ZeroDivisionError
+    assert threads._unlimited == []
+
+
+@pytest.mark.parametrize(
+    ("runs", "points", "safe", "spans"),
+    [
+        (7, 1, True, [(0, 2), (2, 4), (4, 7)]),
+        (7, 0, True, [(0, 7)]),
+        (7, 1, False, [(0, 7)]),
+        (2, 2, True, [(0, 1), (1, 2)]),
+    ],
+)
+def test_runs_of_a_network_are_shared_among_threads_where_there_are_many_activations(
+    limits, monkeypatch, runs, points, safe, spans
+):
+    monkeypatch.setattr(threads, "available_threads", lambda: 3)
+    monkeypatch.setattr(threads, "_pool", threads._pool.__wrapped__)
+    groups = [SimpleNamespace(shape=(units, 2)) for units in (3, 5)]
+    network = SimpleNamespace(layout=SimpleNamespace(groups=groups), is_thread_safe=safe)
+    activations = -(-PARALLEL_ACTIVATIONS // (5 * runs))  # points for which they are as many
+    workspace = {}
+    count = activations - 1 + points
+    found = ThreadedNetwork._share(
+        network, lambda span, memory: (span, id(memory)), runs, count, workspace
+    )
+    assert [(span.start, span.stop) for span, _ in found] == spans
+    assert [place for _, place in found] == [
+        id(workspace["thread", number]) for number in range(len(spans))
+    ]
+    (again, *_) = ThreadedNetwork._share(
+        network, lambda span, memory: id(memory), runs, count, workspace
+    )
+    assert again == found[0][1]
+    assert len(ThreadedNetwork._share(network, lambda *of: of, runs, count, None)) == len(spans)
