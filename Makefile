@@ -97,7 +97,7 @@ $(LOWEST)/.ready: pyproject.toml
 	@echo "$(LOWEST): installs the lowest versions that are allowed"
 	@python3 -m venv $(LOWEST)
 	@python3 -m tests.lowest > $(LOWEST)/constraints.txt
-	@$(LOWEST)/bin/python $(PIP) -c $(LOWEST)/constraints.txt -e '.[test]'
+	@$(LOWEST)/bin/python $(PIP) --no-compile -c $(LOWEST)/constraints.txt -e '.[test]'
 	@touch $@
 
 slow: $(TESTS) ## the tests that take minutes: whole commands, studies, faults, a browser

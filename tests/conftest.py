@@ -35,7 +35,11 @@ def pytest_unconfigure():
 
 
 def pytest_collection_modifyitems(items):
-    """With a server, leave out the tests of SQLite's own files; without one, those of servers."""
+    """With a server, leave out the tests of SQLite's own files; without one, those of servers.
+
+    The long ones come first.
+    """
+    items.sort(key=lambda item: item.get_closest_marker("long") is None)
     left_out, kind = ("sqlite", "SQLite") if stores.servers else ("server", "a server")
     for item in items:
         for mark in item.iter_markers(left_out):

@@ -76,6 +76,7 @@ def ran(files, folder, *more):
     return table, 1024 * int(done.stderr.rsplit("PEAK", 1)[1])
 
 
+@pytest.mark.long
 @pytest.mark.slow
 def test_points_beyond_the_limit_are_compared_within_it(files, tmp_path):
     table, peak = ran(files, tmp_path / "limited", f"memory={LIMIT}")

@@ -35,6 +35,7 @@ def server(tmp_path):
         yield found
 
 
+@pytest.mark.long
 def test_a_sweep_is_at_home_wherever_it_moves(command, server, tmp_path):
     first, second = stores.file(tmp_path / "first"), stores.file(tmp_path / "second")
     for store in (first, second):

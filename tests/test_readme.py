@@ -81,6 +81,7 @@ def test_the_readme_shows_what_the_first_command_prints(command):
     assert [line for line in shown.splitlines() if line not in printed] == []
 
 
+@pytest.mark.long
 @pytest.mark.slow
 def test_every_command_of_the_readme_and_the_pages_works(command, tmp_path):
     (tmp_path / "my.csv").write_text(re.sub(r"^[^,]*,", "", TABLE, flags=re.MULTILINE))

@@ -182,6 +182,7 @@ def test_an_options_entries_are_those_of_its_yaml(group):
         assert choices.entries(group, name) == list(choices.options(group, name)), name
 
 
+@pytest.mark.commands
 def test_help_alone_is_what_hydra_prints(command):
     assert command("--help").stdout == command("--help", "-m").stdout == f"{helping.text()}\n"
 

@@ -57,6 +57,7 @@ def laboratory(tmp_path, with_store):
     return place
 
 
+@pytest.mark.long
 def test_two_hundred_jobs_are_the_same_in_the_store_they_come_to(laboratory, tmp_path, capsys):
     (tmp_path / "new").mkdir()
     new = stores.file(tmp_path / "new")

@@ -62,6 +62,7 @@ def test_mnist_has_the_numbers_that_are_known(tmp_path):
     assert histories["pca_sphere", "10", "train/cost"][-1] == pytest.approx(0.137108, abs=5e-7)
 
 
+@pytest.mark.long
 @pytest.mark.slow
 def test_mnist_is_explained_by_the_curvature_along_the_way(tmp_path):
     """The best steps lie 6 to 60 times above 2/L, and near the 2/L of the weights they lead to."""

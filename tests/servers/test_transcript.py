@@ -13,6 +13,7 @@ FOUR = "normalizer=identity,standard,pca_sphere,minmax"
 COUNTED = "select count(*), (select count(*) from metrics) from runs where lifecycle_stage='active'"
 
 
+@pytest.mark.long
 def test_a_comparison_is_kept_on_a_server_and_taken_home(command, tmp_path):
     servers, lines = stores.Servers(), []
 

@@ -13,6 +13,7 @@ from tests.servers.network import delayed
 JOBS = 12
 
 
+@pytest.mark.long
 @pytest.mark.slow
 def test_four_processes_lose_and_double_nothing():
     done, refused = measured(Setting("server", JOBS, 4, workers=2))

@@ -127,6 +127,7 @@ def test_where_all_diverged_there_is_no_empty_figure(lost, name):
     assert drawing.figure(lost.sweep, lost.name, name) is None
 
 
+@pytest.mark.commands
 def test_many_schemes_have_panels_below_each_other_and_their_names_beside_them(twelve):
     cost, counts = draw(twelve, "histories").axes
     assert counts.get_position().y1 < cost.get_position().y0

@@ -290,6 +290,7 @@ def test_without_a_film_one_line_says_why(store, three, tmp_path, capsys):
     assert not list(tmp_path.iterdir())
 
 
+@pytest.mark.commands
 def test_a_report_shows_the_strip(store):
     page = report.render(store.sweep)
     assert "Raw to normalized" in page

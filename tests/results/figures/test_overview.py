@@ -160,6 +160,7 @@ def test_it_is_drawn_once_and_is_a_file_of_every_experiment(tmp_path):
     assert written == {name: [tmp_path / "overview.svg"] for name in "xy"}
 
 
+@pytest.mark.commands
 def test_a_report_of_several_begins_with_it_and_folds_each_away(three, tmp_path):
     again = three.sweep.runs.assign(experiment="again")
     made = Sweep(three.uri, "sweep-1", pd.concat([three.sweep.runs, again], ignore_index=True))

@@ -258,6 +258,7 @@ def test_names_from_data_are_never_markup(three):
     assert page.text.count(bad) >= 5
 
 
+@pytest.mark.commands
 def test_figures_draw_names_as_text(three):
     bad = "<script>$x$</script>"
     runs = three.sweep.runs.copy()
@@ -278,6 +279,7 @@ def test_a_figure_of_many_points_is_embedded_as_png(three, monkeypatch):
     assert image["alt"].startswith("Figure: ")
 
 
+@pytest.mark.commands
 def test_the_command_line_writes_it(three, images, tmp_path, capsys):
     assert main(["report", "--store", images.uri, "--out", str(tmp_path)]) == 0
     assert capsys.readouterr().out == f"{tmp_path / 'report.html'}\n"

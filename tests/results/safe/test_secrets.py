@@ -187,6 +187,7 @@ def test_a_password_that_is_an_ordinary_word_leaves_the_tables_whole(word):
     )
 
 
+@pytest.mark.commands
 def test_a_long_text_takes_no_time():
     secrets.learn(f"http://me:{SECRET}@h")
     for text in ("://a:" * 50_000, "%3A%2F%2F" * 50_000, "PWD=" * 50_000, "x" * 1_000_000):
@@ -231,6 +232,7 @@ def test_loggers_warnings_and_tracebacks_go_through_it():
         assert words in done.stderr
 
 
+@pytest.mark.commands
 def test_a_long_word_is_learnt_in_linear_time():
     """What took minutes of 100,000 digits: the words of a list of that length, or marks alone."""
     seconds = {}
