@@ -56,6 +56,12 @@ def test_what_numpy_takes_for_the_same_is_no_mutant():
     ]
 
 
+def test_copies_checks_and_imports_for_types_are_no_mutants():
+    types = "if TYPE_CHECKING:\n    import numpy\n"
+    assert of(f"{types}x.astype(y, copy=False)\neigh(x, check_finite=False)\n") == []
+    assert [mutant.after for mutant in of("sort(x, stable=False)\n")] == ["sort(x, stable=True)"]
+
+
 def test_numbers_are_broken_so_that_it_can_matter():
     after = [mutant.after for mutant in of("a = [3, 200, 0.5, 1e-8, 2e6, True]\n")]
     numbers = [ast.literal_eval(text.removeprefix("a = ")) for text in after]

@@ -107,7 +107,7 @@ def _code(tree: ast.AST) -> Iterator[ast.AST]:
                 continue
             if isinstance(node, (ast.JoinedStr, ast.Raise, ast.Import, ast.ImportFrom)):
                 continue
-            if _is_open_size(tree, node):
+            if _is_open_size(tree, node) or _is_idle(node):
                 continue
             yield node
             if not _is_last_axis(node):
@@ -131,6 +131,16 @@ def _is_last_axis(node: ast.AST) -> bool:
     """Return whether a node is `axis=-1`: -2 and 1 may well be the same axis, and 0 is not."""
     last = isinstance(node, ast.keyword) and isinstance(node.value, ast.UnaryOp)
     return last and node.arg == "axis"
+
+
+def _is_idle(node: ast.AST) -> bool:
+    """Return whether a node changes no number: copies, checks, and what types alone are read from.
+
+    `copy=` and `check_finite=` of numpy and scipy, and `if TYPE_CHECKING`.
+    """
+    if isinstance(node, ast.keyword):
+        return node.arg in ("copy", "check_finite")
+    return isinstance(node, ast.If) and getattr(node.test, "id", "") == "TYPE_CHECKING"
 
 
 def _is_open_size(call: ast.AST, node: ast.AST) -> bool:
