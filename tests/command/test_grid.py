@@ -6,6 +6,7 @@ from dataclasses import FrozenInstanceError
 import pytest
 from hydra._internal.config_loader_impl import ConfigLoaderImpl
 from hydra._internal.utils import create_config_search_path
+from hydra.core.override_parser.overrides_parser import OverridesParser
 from hydra.core.utils import setup_globals
 from hydra.types import RunMode
 from omegaconf import OmegaConf
@@ -13,7 +14,14 @@ from omegaconf import OmegaConf
 from normbench.choices import CONF
 from normbench.command.config import compose as configs
 from normbench.command.config import resolvers
-from normbench.command.config.grid import Grid, hold_back, overridden
+from normbench.command.config.grid import (
+    Grid,
+    _has,
+    _last_by_key,
+    _refuse_many,
+    hold_back,
+    overridden,
+)
 from normbench.command.sweep.specs import Specs
 from normbench.datasets import UserError
 from tests.conftest import ROOT
@@ -252,3 +260,43 @@ def test_a_job_is_read_once_and_what_cannot_be_resolved_stands_as_it_is_written(
 def test_hydras_own_state_is_read_in_one_place():
     texts = [file.read_text() for file in (ROOT / "harness").rglob("*.py")]
     assert sum(text.count("HydraConfig.get(") for text in texts) == 1
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("seed=range(0,100000)",),
+        ("seed=range(0,200000,2)",),
+        ("seed=range(100000,0,-1)",),
+        ("seed=range(0,1000)", "data_seed=range(0,100)"),
+        ("seed=1,2", "data_seed=range(0,50000)"),
+        ("cost.l2=interval(0,1)",),
+    ],
+)
+def test_as_many_jobs_as_there_may_be(words):
+    parser = OverridesParser.create()
+    if "interval" in words[0]:
+        with pytest.raises(UserError, match="is no list of values; separate them by commas"):
+            _last_by_key(parser.parse_overrides(list(words)))
+    else:
+        _refuse_many(parser.parse_overrides(list(words)))
+        with pytest.raises(UserError, match="makes more than 100,000 jobs; compare fewer values"):
+            _refuse_many(parser.parse_overrides([*words, "iterations=1,2"]))
+
+
+def test_settings_of_hydras_cannot_be_swept():
+    parser = OverridesParser.create()
+    with pytest.raises(UserError, match=r"^hydra\.verbose=1,2: of Hydra's settings none can be"):
+        _refuse_many(parser.parse_overrides(["seed=1", "hydra.verbose=1,2"]))
+    with pytest.raises(UserError, match="makes more than"):  # a step of 0 never ends
+        _refuse_many(parser.parse_overrides(["seed=range(0,3,0)"]))
+
+
+def test_a_config_has_a_key_whatever_its_value():
+    config = OmegaConf.create(
+        {"a": {"b": None, "c": "${missing}", "d": {"e": 0}}, "none": None, "list": [{"x": 1}]}
+    )
+    for key in ("a", "a.b", "a.c", "a.d.e", "none", "list"):
+        assert _has(config, key), key
+    for key in ("b", "a.x", "a.b.c", "none.x", "list.x", "a.d.e.f"):
+        assert not _has(config, key), key

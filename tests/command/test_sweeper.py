@@ -10,8 +10,9 @@ from normbench import names
 from normbench.command.config.compose import JobSpec
 from normbench.command.config.errors import SweepError
 from normbench.command.startup import kernels
-from normbench.command.sweep import provenance, sweeper
+from normbench.command.sweep import provenance, sweep_job, sweeper
 from normbench.engine.fast import packed
+from normbench.recording.store.connection import StoreLostError
 
 SCHEMES = """
 from sklearn.base import BaseEstimator, TransformerMixin
@@ -189,3 +190,103 @@ def test_the_commit_of_a_checkout_is_told_and_of_no_other(monkeypatch, state):
 def test_only_a_study_without_a_descent_has_no_cost_in_its_name(iterations, record, name):
     plain = {"dataset": {}, "iterations": iterations, "record": record}
     assert JobSpec(plain, {"dataset": "iris", "cost": "softmax"}).experiment == name
+
+
+class Asked:
+    """A store that is asked what it has of a descent and of a grid."""
+
+    def __init__(self, has_descent=False, has_grid=False, is_away=False):
+        self.has, self.is_away, self.questions = (has_descent, has_grid), is_away, []
+
+    def of_descent(self, *question):
+        self.questions.append(question)
+        if self.is_away:
+            raise StoreLostError("away")
+        return ["a run"] * self.has[0]
+
+    def has_grid(self, *question):
+        self.questions.append(question)
+        return self.has[1]
+
+
+@pytest.mark.parametrize("missing", [None, "reuse", names.GRID_DESCENT.key, names.DESCENT.key])
+@pytest.mark.parametrize("has_descent", [True, False])
+@pytest.mark.parametrize("has_grid", [True, False])
+def test_a_job_that_is_recorded_with_another_refine_is_told_of(missing, has_descent, has_grid):
+    tags = {names.GRID_DESCENT.key: "grid", names.DESCENT.key: "descent"}
+    tags.pop(missing, None)
+    spec = SimpleNamespace(plain={"reuse": missing != "reuse"}, experiment="iris-softmax")
+    header, writer = SimpleNamespace(tags=tags), Asked(has_descent, has_grid)
+    told = sweep_job._explain_rerun(spec, writer, header)
+    is_told = missing is None and has_grid and not has_descent
+    assert told == (sweep_job.NOT_REUSED_NOTE if is_told else "")
+    if missing is None:
+        questions = [("iris-softmax", "descent"), ("iris-softmax", "grid", "descent")]
+        assert writer.questions == questions[: 1 if has_descent else 2]
+        assert sweep_job._explain_rerun(spec, Asked(is_away=True), header) == ""
+    else:
+        assert writer.questions == []
+
+
+@pytest.mark.parametrize("written", [{}, {"failure": "store", "reason": "the disk is full"}])
+@pytest.mark.parametrize("failure", ["", "user", "bug"])
+def test_the_outcome_of_a_job_is_what_became_of_it_and_of_its_record(
+    tmp_path, monkeypatch, capsys, written, failure
+):
+    monkeypatch.setattr(sweep_job.resolvers, "register", lambda: None)
+    recovery = "normbench.recording.resume.recovery"
+    ledger = {"jobs": 4, "process": 1, "sweep_id": "s", "parents": {}}
+    monkeypatch.setattr(f"{recovery}.read_ledger", lambda file: ledger)
+    monkeypatch.setattr(f"{recovery}.stop_orphan", lambda folder, ledger: None)
+    stored = {"run_id": "" if written else "r7", **written}
+    monkeypatch.setattr(f"{recovery}.write_record", lambda *_: dict(stored))
+    removed = []
+    monkeypatch.setattr(sweep_job, "_locate", lambda *_: "header")
+    monkeypatch.setattr(sweep_job, "_explain_rerun", lambda *_: "; a note")
+    monkeypatch.setattr(sweep_job, "_remove_checkpoint", lambda *of: removed.append(of))
+    tags = {names.REASON.key: "it broke"} if failure else {}
+    record = SimpleNamespace(scheme=SimpleNamespace(tags=tags))
+    monkeypatch.setattr(sweep_job, "_compute", lambda *_: ("", failure, record))
+    spec = SimpleNamespace(
+        overrides=(), folder=tmp_path, experiment="iris-softmax", number=2, title="iris standard"
+    )
+    spec.writer = lambda: "writer"
+    outcome = sweep_job.run_spec(spec)
+    expected = written.get("failure", failure)
+    assert outcome == {
+        "experiment": "iris-softmax",
+        "reused": False,
+        "failure": expected,
+        **stored,
+    }
+    assert len(removed) == (expected == "")
+    said = {"": "done; a note", "store": "not recorded: the store is away"}
+    line = said.get(expected, "failed: it broke")
+    assert capsys.readouterr().err.startswith(f"job 3 of 4: iris standard: {line} (")
+
+
+def test_a_job_whose_folder_is_gone_or_whose_store_cannot_be_opened_is_not_run(
+    tmp_path, monkeypatch, capsys
+):
+    monkeypatch.setattr(sweep_job.resolvers, "register", lambda: None)
+    spec = SimpleNamespace(overrides=(), folder=tmp_path / "gone", experiment="e", number=0)
+    outcome = sweep_job.run_spec(spec)
+    assert outcome["failure"] == "store"
+    assert outcome["reason"].startswith(f"hydra.sweep.dir={tmp_path}/gone: was removed while")
+    recovery = "normbench.recording.resume.recovery"
+    monkeypatch.setattr(f"{recovery}.read_ledger", lambda file: {"jobs": 1, "process": 1})
+    monkeypatch.setattr(f"{recovery}.stop_orphan", lambda folder, ledger: None)
+    spec.title = "iris standard"
+
+    def writer():
+        raise ValueError("no such driver")
+
+    spec.writer = writer
+    outcome = sweep_job.run_spec(spec)
+    assert outcome == {
+        **{"experiment": "e", "reused": False, "failure": "store"},
+        **{"reason": "no such driver", "run_id": ""},
+    }
+    assert "job 1 of 1: iris standard: not run: the store cannot be opened (" in (
+        capsys.readouterr().err
+    )
