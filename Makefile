@@ -21,7 +21,8 @@ OF_RECORDS := tests/test_resume.py $(addprefix tests/recording/test_,tracking.py
 unexport PYTHONDONTWRITEBYTECODE
 # Two processes, a thread each: more threads than cores wait for each other. Where one has run its
 # tests, it takes some of the other's.
-PYTEST := OMP_NUM_THREADS=1 $(PYTHON) -m pytest -n 2 --dist worksteal
+PROCESSES := 2
+PYTEST := OMP_NUM_THREADS=1 $(PYTHON) -m pytest -n $(PROCESSES) --dist worksteal
 GALLERY := lecture notes exercises research
 
 .DEFAULT_GOAL := help

@@ -12,6 +12,7 @@ OURS = ("windows", "histories", "step_sizes", "phase_diagram", "contours", "data
 
 @pytest.mark.parametrize("shape", SHAPES)
 @pytest.mark.parametrize("name", OURS)
+@pytest.mark.commands
 def test_nothing_overlaps_and_nothing_is_cut(three, name, shape):
     wanted = style.FORMATS[shape]
     figure = drawing.figure(three.sweep, three.name, name, material.Options(shape=wanted))
