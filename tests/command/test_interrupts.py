@@ -127,3 +127,15 @@ def test_a_task_is_stopped_and_has_no_bug(monkeypatch, stopped):
     error = KeyboardInterrupt if stopped else ZeroDivisionError
     with pytest.raises(error):
         task.run(context, None, config, [(3, [])])
+
+
+@pytest.mark.parametrize("paths", [["/libraries"], ["", "/libraries"], ["/libraries", "{here}"]])
+def test_the_folder_of_a_command_is_looked_into_last(monkeypatch, tmp_path, paths):
+    monkeypatch.chdir(tmp_path)
+    before = [path.format(here=tmp_path) for path in paths]
+    monkeypatch.setattr(sys, "warnoptions", ["default"])
+    monkeypatch.setattr(sys, "path", list(before))
+    monkeypatch.setattr(entry, "collect_nothing_yet", lambda: None)
+    monkeypatch.setattr(entry, "run_printing", lambda command: 7)
+    assert entry.run([]) == 7
+    assert sys.path == before + [str(tmp_path)] * (len(paths) == 1)

@@ -7,6 +7,7 @@ import pytest
 from omegaconf import OmegaConf
 
 from normbench import names
+from normbench.command.config import compose
 from normbench.command.config.compose import JobSpec
 from normbench.command.config.errors import SweepError
 from normbench.command.startup import kernels
@@ -290,3 +291,16 @@ def test_a_job_whose_folder_is_gone_or_whose_store_cannot_be_opened_is_not_run(
     assert "job 1 of 1: iris standard: not run: the store cannot be opened (" in (
         capsys.readouterr().err
     )
+
+
+@pytest.mark.parametrize(("job", "number"), [({"num": 3}, 3), ({"num": None}, 0), ({}, 0)])
+def test_a_job_has_its_number_in_the_sweep(monkeypatch, job, number):
+    monkeypatch.setattr(compose, "_resolved", lambda config: ({"seed": config.seed}, None))
+    hydra = {"runtime": {"choices": {"dataset": "iris"}}, "overrides": {"task": ["seed=1"]}}
+    hydra |= {"sweep": {"dir": "outputs/here"}, "job": job}
+    spec = JobSpec.from_config(OmegaConf.create({"seed": 1, "hydra": hydra}))
+    assert spec.number == number
+    assert spec.overrides == ("seed=1",)
+    assert spec.folder == provenance.Path("outputs/here").absolute()
+    assert spec.choices == {"dataset": "iris"}
+    assert spec.plain == {"seed": 1}

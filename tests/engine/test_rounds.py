@@ -115,8 +115,10 @@ def test_every_run_of_a_rule_that_is_not_steady_has_a_shadow(problem):
     assert list(histories.shadows) == [0, 1]
 
 
-def test_a_shadow_starts_at_a_tiny_share_of_the_distance(problem, monkeypatch):
+@pytest.mark.parametrize("begin", [0.0, 0.5])
+def test_a_shadow_starts_at_a_tiny_share_of_the_distance(problem, monkeypatch, begin):
     rounds = rounds_of(problem)
+    rounds.start += begin
     starts = []
     own = Rounds._round
 
@@ -126,9 +128,9 @@ def test_a_shadow_starts_at_a_tiny_share_of_the_distance(problem, monkeypatch):
 
     monkeypatch.setattr(Rounds, "_round", noted)
     histories = rounds.descend([100.0])
-    travelled = np.linalg.norm(histories.weights[0])
-    moved = np.linalg.norm(starts[1].reshape(len(starts[1]), -1), axis=1)
-    np.testing.assert_allclose(moved, SHADOW_DISTANCE["float64"] * travelled, rtol=1e-9)
+    travelled = np.linalg.norm(histories.weights[0] - begin)
+    moved = np.linalg.norm((starts[1] - begin).reshape(len(starts[1]), -1), axis=1)
+    np.testing.assert_allclose(moved, SHADOW_DISTANCE["float64"] * travelled, rtol=1e-6)
     assert len(starts[1]) == 1
 
 

@@ -6,10 +6,17 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
+from normbench.costs import softmax
 from normbench.engine.batches import Batches
 from normbench.engine.fast import threads, triangle
 from normbench.engine.fast.threaded_network import PARALLEL_ACTIVATIONS, ThreadedNetwork
-from normbench.engine.problem import SAMPLE_POINTS, ZERO_SCORE, bound_rounding, measure_length
+from normbench.engine.problem import (
+    SAMPLE_POINTS,
+    ZERO_SCORE,
+    Objective,
+    bound_rounding,
+    measure_length,
+)
 
 
 @pytest.fixture
@@ -27,6 +34,12 @@ def test_a_length_is_that_of_the_first_points_with_their_one(rng):
         np.sqrt(1 + np.mean(np.sum(x[:7] ** 2, axis=1))), rel=1e-6
     )
     assert measure_length(np.zeros((4, 2))) == 1
+
+
+def test_scores_are_the_bias_and_the_weighted_features(rng):
+    problem = Objective(softmax, rng.standard_normal((5, 2)), np.ones(5), True)
+    scores = problem.scores(np.array([[10.0, 1.0, 2.0], [-3.0, 0.0, 4.0]]), np.eye(2))
+    assert scores.tolist() == [[11.0, 12.0], [-3.0, 1.0]]
 
 
 @pytest.mark.parametrize(("dtype", "share"), [("float64", 1e-10), ("float32", 1e-6)])
