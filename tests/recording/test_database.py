@@ -310,6 +310,8 @@ def test_a_locked_file_is_waited_for_as_long_as_the_store_says(tmp_path):
         'tags.a = "x"',
         "tags.a LIKE 'x%'",
         "attributes.run_name = 'x'",
+        "attributes.status LIKE '%'",
+        "tags.a = 'x'  and tags.b = 'y'",
         "metrics.`train/cost` < 1",
     ],
 )
@@ -323,6 +325,12 @@ def test_a_filter_of_this_project_is_read():
         ("tags", names.PARENT.key, "=", "a b and c"),
         ("tags", names.membership("s.1").key, "LIKE", "%"),
     ]
+
+
+def test_a_state_is_asked_for_by_equality_alone():
+    terms = [("attributes", "status", "=", "RUNNING"), ("attributes", "status", "!=", "KILLED")]
+    assert _terms("attributes.status = 'RUNNING' and attributes.status != 'KILLED'") == terms
+    assert _terms("") == []
 
 
 @pytest.mark.parametrize("at_rest", [True, False])
