@@ -281,9 +281,7 @@ def step_threshold(lipschitz: float) -> float:
     return 2 / lipschitz if lipschitz > 0 else float("inf")
 
 
-def eigenvectors(
-    hessian: Spectrum, x: NDArray[Any], l2: float | Array = 0.0
-) -> tuple[Array, Array]:
+def eigenvectors(hessian: Spectrum, x: NDArray[Any], l2: float | Array) -> tuple[Array, Array]:
     """Return a least-squares Hessian's nonzero eigenvalues and eigenvectors.
 
     Args:
@@ -303,7 +301,7 @@ def eigenvectors(
 
 
 def quadratic(
-    hessian: Spectrum, x: NDArray[Any], start: float, gradient: Array, l2: float | Array = 0.0
+    hessian: Spectrum, x: NDArray[Any], start: float, gradient: Array, l2: float | Array
 ) -> Quadratic:
     """Return least squares along its Hessian's eigenvectors.
 

@@ -13,7 +13,14 @@ from normbench.engine.descent import descend
 from normbench.engine.problem import Objective
 from normbench.optimizers import gradient_descent
 from normbench.theory import spectra
-from normbench.theory.analysis import NO_CURVATURE, _compute_spectrum, facts_work, theorize
+from normbench.theory.analysis import (
+    NO_CURVATURE,
+    _compute_spectrum,
+    _theorize_start,
+    curvature_work,
+    facts_work,
+    theorize,
+)
 from normbench.theory.budget import Budget, Work
 from normbench.theory.directions import AtStart
 from normbench.theory.shared import PointsCache
@@ -347,3 +354,21 @@ def test_the_effective_rank_counts_equal_directions():
 def test_a_ridge_holds_small_directions_down():
     found = spectra.variance_after(np.array([1.0, 1e-7, 0.0]), 1e-7)
     np.testing.assert_allclose(found, [1.0, 0.5, 0.0], rtol=1e-6)
+
+
+@pytest.mark.parametrize("share", [1.0, 0.99])
+def test_without_moments_the_curvature_at_the_start_is_all_that_is_asked_for(share):
+    x = points()
+    train = Objective(costs.softmax, x, np.where(x[:, 0] > 1, 1.0, -1.0), True)
+    start = np.full(train.shape, 0.1)
+    work = curvature_work(train)
+    budget = Budget(Work(share * work.passes, np.inf))
+    found = _theorize_start(train, start, budget)
+    assert not found.may_grow
+    assert found.spectrum is None
+    if share == 1:
+        assert found.at_start == pytest.approx(train.hessian(start).largest(), rel=1e-6)
+        assert (budget.passes_left, budget.too_long) == (0, [])
+    else:
+        assert found.at_start is None
+        assert budget.too_long == ["curvature at the start"]
