@@ -406,3 +406,22 @@ def test_where_the_grid_ends_for_the_slower_scheme_the_splits_do_not_decide(at_e
         )
     else:
         assert answer.startswith("Fastest on this grid: a.")
+
+
+def test_a_question_is_of_counts_where_any_scheme_is_compared_by_them():
+    sweep = table(("a", "converged", 0.1, "1"), ("b", "converged", 0.1, "1"))
+    compared = np.where(sweep.runs["label"] == "a", names.MISCLASSIFICATIONS, "")
+    mixed = sweep.runs.assign(**{names.COMPARED.column: compared, names.OPTIMIZER.column: ""})
+    said = answer.question(Sweep("-", "s", mixed), "e")
+    assert said == "Which of a and b leaves the fewest points of e misclassified?"
+
+
+def test_the_table_of_no_descent_lists_what_is_recorded_but_for_histories():
+    sweep = table(("a", "", None, None), ("b", "", None, None))
+    of_a = f"spectrum,{names.DESCENT_ARRAYS},points"
+    recorded = {
+        names.setting("iterations"): "0",
+        names.RECORDED.column: np.where(sweep.runs["label"] == "a", of_a, ""),
+    }
+    found = tables.summary(Sweep("-", "s", sweep.runs.assign(**recorded)))
+    assert found[names.RECORDED.key].dropna().tolist() == ["spectrum, points"]

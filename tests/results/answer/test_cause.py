@@ -167,3 +167,10 @@ def test_of_schemes_that_take_as_long_the_rounder_is_the_fastest():
     text = cause_of(fast=40.0, ends=ends)
     assert "other makes it round (1)" in text
     assert "whole cause" not in text
+
+
+def test_of_schemes_that_take_as_long_none_is_slower():
+    assert cause_of(ends=(FAST, FAST)) == ""
+    assert cause_of(ends=(FAST, FAST), curvature=(1e-3,)) == ""
+    arrived = (40, 0.001)
+    assert cause_of(ends=(arrived, arrived)) == ""

@@ -214,3 +214,10 @@ def test_several_problems_of_one_scheme_are_ranked_as_before():
 def test_without_a_descent_the_reason_is_said():
     sweep = runs(("x", "a", None), ("x", "b", None), iterations="0")
     assert headline(sweep).startswith("No descent was made (iterations=0): the figures show")
+
+
+def test_schemes_that_start_at_the_target_are_told_in_their_number():
+    there = {1.0: (0, 0.001)}
+    rest = "with no more than 1 % of "
+    assert f"a starts {rest}" in raced(there, {1.0: 9})
+    assert f"a and b start {rest}" in raced(there, there, {1.0: 9})
