@@ -189,7 +189,7 @@ class Checkout:
     def __init__(self, folder: Path) -> None:
         folder.mkdir()
         copy(folder)
-        for name in ("tests", "CONTRIBUTING.md", "Makefile"):
+        for name in ("tests", "docs", "CONTRIBUTING.md", "Makefile"):
             source = ROOT / name
             if source.is_dir():
                 ignore = shutil.ignore_patterns("__pycache__")

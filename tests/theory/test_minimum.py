@@ -305,3 +305,14 @@ def test_conjugate_gradients_take_a_product_for_each_different_eigenvalue():
     solution, products = _conjugate_gradients(lambda v: matrix @ v, right, 1e-8)
     assert products == 3
     np.testing.assert_allclose(matrix @ solution, right, atol=1e-7 * np.linalg.norm(right))
+
+
+def test_points_of_any_scale_have_the_basis_of_their_directions():
+    x, _ = points()
+    x[:, 3] = 2 * x[:, 0]  # three directions
+    basis, variances = sphere(x)
+    for scale in (1e-12, 1e12):
+        other, scaled = sphere(scale * x)
+        assert other.shape == basis.shape == (len(x), 3)
+        assert scaled == pytest.approx(scale**2 * variances, rel=1e-6)
+        assert np.abs(other) == pytest.approx(np.abs(basis), abs=1e-6)

@@ -372,3 +372,12 @@ def test_without_moments_the_curvature_at_the_start_is_all_that_is_asked_for(sha
     else:
         assert found.at_start is None
         assert budget.too_long == ["curvature at the start"]
+
+
+def test_live_eigenvalues_are_those_above_rounding_of_the_largest():
+    eps = np.finfo(np.float64).eps
+    assert spectra.live(np.array([]), 0).tolist() == []
+    assert spectra.live(np.array([-3.0, 0.0]), 2).tolist() == []
+    assert spectra.live(np.array([-3.0, -1.0]), 2).tolist() == []
+    values = np.array([0.0, 4.1 * 4 * eps, 4.0, 3.9 * 4 * eps, -1.0])
+    assert spectra.live(values, 4).tolist() == [4.0, 4.1 * 4 * eps]
