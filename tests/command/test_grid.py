@@ -111,6 +111,7 @@ def test_the_choices_that_have_an_option_are_named(grid, words, told):
         grid(*words)
 
 
+@pytest.mark.commands
 @pytest.mark.parametrize(
     "words",
     [

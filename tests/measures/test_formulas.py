@@ -119,3 +119,20 @@ def test_as_many_features_as_are_allowed_are_judged():
 def test_what_cannot_be_judged_is_refused(x, y, words):
     with pytest.raises(UserError, match=f"record=formulas: {words}"):
         found(make_dataset("made", x, y, source="-"))
+
+
+def test_a_scheme_that_does_not_centre_is_off_by_its_spread_alone():
+    rng = np.random.default_rng(0)
+    x = rng.standard_normal((40, 3)) @ np.diag([3.0, 1.0, 0.2]) + [5.0, 0.0, -2.0]
+    y = x[:, 0] - x[:, 0].mean()
+    centred = x - x.mean(axis=0)
+    sphered = np.linalg.svd(centred, full_matrices=False)[0] * np.sqrt(len(x))
+    shift = np.array([7.0, 0.0, 0.0])
+    finite, means, off, entry, _ = formulas._judge(x, sphered + shift, y, standard=False)
+    assert (finite, means) == (1, pytest.approx(7))
+    assert off < 1e-12  # covariances are of deviations
+    assert entry == pytest.approx(np.abs(sphered + shift).max())
+    assert formulas._judge(x, 2 * sphered + shift, y, standard=False)[2] == pytest.approx(3)
+    scaled = centred / x.std(axis=0)
+    assert formulas._judge(x, scaled + shift, y, standard=True)[2] < 1e-12
+    assert formulas._judge(x, 2 * scaled, y, standard=True)[2] == pytest.approx(3)

@@ -1,5 +1,6 @@
 """What measures make of what is already known: of judgements, of eigenvalues, of other findings."""
 
+from dataclasses import replace
 from types import SimpleNamespace
 
 import numpy as np
@@ -8,6 +9,7 @@ import pytest
 from normbench import names
 from normbench.datasets import make_dataset
 from normbench.measures import _merge_steps, contract, covariance
+from normbench.measures import folds as measure_folds
 from normbench.measures.contract import Findings, FinishedJob, OfStep
 from normbench.measures.grid import summarize_grid
 from normbench.measures.histories import rejudge_histories
@@ -224,3 +226,49 @@ def test_recorded_shadows_are_those_of_their_run_and_target():
         rejudge_histories(arrays, Rules())
     assert given["shadows"] is None
     assert given["bench"].tie is None
+
+
+@pytest.mark.parametrize("has_classes", [True, False])
+def test_each_seed_of_a_cross_validation_has_the_mean_over_its_held_out_points(has_classes):
+    """Fold f of seed s costs 10 s + f held out, 1 less in training; its first point is wrong."""
+    x = np.arange(14.0).reshape(7, 2)
+    kind = {"class_names": ["no", "yes"]} if has_classes else {}
+    data = make_dataset("few", x, np.arange(7) % 2 + 0.0 * (not has_classes), source="-", **kind)
+    folds = (np.array([0, 0, 0, 0, 1, 1, 1]), np.array([0, 1, 2, 0, 1, 2, 2]))
+    data = replace(data, folds=folds)
+    asked = []
+
+    def descend(fold_data, step_size):
+        held = sorted(fold_data.x_test[:, 0] / 2)
+        seed, fold = next(
+            (seed, number)
+            for seed, numbers in enumerate(folds)
+            for number in range(numbers.max() + 1)
+            if held == np.flatnonzero(numbers == number).tolist()
+        )
+        asked.append((seed, fold, step_size, len(fold_data.x)))
+        cost = 10.0 * seed + fold
+        two_starts = np.array([[99.0, cost - 0.5], [99.0, cost + 0.5]])  # last, about the mean
+        wrong = np.array([[9.0, 0.0], [9.0, 2.0]]) if has_classes else None
+        return SimpleNamespace(
+            cost=two_starts - 1, test_cost=two_starts, test_misclassifications=wrong
+        )
+
+    descent = SimpleNamespace(best_step=SimpleNamespace(step_size=0.5))
+    job = SimpleNamespace(descent=descent, descend_dataset=descend, dataset=data)
+    found = measure_folds.take(job)
+    assert asked == [(0, 0, 0.5, 3), (0, 1, 0.5, 4), (1, 0, 0.5, 5), (1, 1, 0.5, 5), (1, 2, 0.5, 4)]
+    expected = {
+        names.FOLDS_COST: [(4 * 0 + 3 * 1) / 7, (2 * 10 + 2 * 11 + 3 * 12) / 7],
+        names.FOLDS_TRAIN_COST: [-0.5, 10.0],
+    }
+    if has_classes:
+        expected[names.FOLDS_ERROR] = [2 / 7, 3 / 7]
+    assert found.metrics == pytest.approx(
+        {metric.key: np.mean(values) for metric, values in expected.items()}
+    )
+    assert set(found.series) == {names.of_seed(metric).key for metric in expected}
+    for metric, values in expected.items():
+        seeds, by_seed = found.series[names.of_seed(metric).key]
+        assert seeds.tolist() == [0, 1]
+        assert by_seed == pytest.approx(values)

@@ -145,6 +145,7 @@ def record():
     return json.loads(RECORD.read_text())
 
 
+@pytest.mark.commands
 @pytest.mark.parametrize("name", RECORDED)
 def test_a_figure_looks_as_it_is_recorded(name, record):
     if record["matplotlib"] != matplotlib.__version__:

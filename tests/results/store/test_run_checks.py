@@ -80,6 +80,7 @@ def change(store, query, value, run):
         connection.commit()
 
 
+@pytest.mark.commands
 @pytest.mark.parametrize("odd", ODD)
 def test_a_run_with_such_a_value_is_named_and_the_others_are_shown(odd, store, capsys):
     ((run,),) = store.ask(SCHEME)
