@@ -221,7 +221,9 @@ def test_a_study_of_the_textbook_comes_to_what_the_page_says(command, imported, 
     for row, before in zip(ours, known):
         assert NUMBER.sub("", row["measured"]) == NUMBER.sub("", before["measured"])
         numbers = [[float(each) for each in NUMBER.findall(r["measured"])] for r in (row, before)]
-        np.testing.assert_allclose(*numbers, rtol=0.1, atol=1e-6)  # rounding moves networks
+        # Rounding moves networks: of this one, 933 by one processor is 857 by another.
+        tolerance = 0.1 if name == "batch_normalization" else 5e-2
+        np.testing.assert_allclose(*numbers, rtol=tolerance, atol=1e-6)
 
 
 def is_built(folder):
