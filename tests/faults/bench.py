@@ -11,7 +11,7 @@ from functools import partial
 from pathlib import Path
 from typing import IO
 
-from tests import stores
+from tests import forks, stores
 
 ROOT = Path(__file__).resolve().parents[2]
 STEPS = "step_sizes=[0.1,1]"
@@ -19,6 +19,8 @@ JOBS = ("iterations=20", STEPS)  # three schemes, two step sizes
 PLACES = os.pathsep.join([str(ROOT), *filter(None, [os.environ.get("PYTHONPATH")])])
 ENVIRONMENT = {"PYTHONPATH": PLACES, "PATIENCE": "3"}
 HUNG = 124  # the code of a command that had to be ended
+SECONDS = 240  # after which it is
+CHILD = f"import sys; sys.path.insert(1, {str(ROOT)!r}); import tests.faults.child as c; c.main()"
 
 
 @dataclass(frozen=True)
@@ -69,7 +71,7 @@ def start(folder: Path, *words: str, module: str = "normbench", **options: str) 
     return Started(process, out, err)
 
 
-def end(started: Started, seconds: float = 240) -> Ended:
+def end(started: Started, seconds: float = SECONDS) -> Ended:
     """Wait for a command, and tell how it ended; one that does not end is killed."""
     try:
         code = started.process.wait(seconds)
@@ -87,7 +89,7 @@ def end(started: Started, seconds: float = 240) -> Ended:
 
 def run(folder: Path, *words: str, **options: str) -> Ended:
     """Run `normbench ...` in a folder."""
-    return end(start(folder, *words, **options))
+    return _ended(folder, words, options)
 
 
 def kept(folder: Path) -> int:
@@ -97,7 +99,23 @@ def kept(folder: Path) -> int:
 
 def struck(folder: Path, moment: str, action: str, *words: str, **options: str) -> Ended:
     """Run the same with a fault in it."""
-    return end(start(folder, moment, action, *words, module="tests.faults.child", **options))
+    return _ended(folder, (moment, action, *words), options, "tests.faults.child", CHILD)
+
+
+def _ended(
+    folder: Path,
+    words: tuple[str, ...],
+    options: dict[str, str],
+    module: str = "normbench",
+    program: str = "",
+) -> Ended:
+    """Run a command in a fork, or as a process of its own where it is to start others itself."""
+    if any("launcher" in word for word in words):
+        return end(start(folder, *words, module=module, **options))
+    words = stores.of(folder).named(words)
+    environment = {**os.environ, **ENVIRONMENT, **options}
+    ended = forks.run(words, folder, environment, patience=SECONDS, program=program)
+    return Ended(ended.returncode, ended.stdout, ended.stderr)
 
 
 def ask(folder: Path, query: str) -> list[tuple]:

@@ -18,7 +18,7 @@ SIZES = 8  # two of which diverge, under momentum, which keeps a state
 JOBS = 2
 # The first job is done when the second, the long one, is cut off.
 WORDS = (
-    "dataset=digits",
+    *("dataset=digits", "dataset.points=300"),
     "cost=multiclass_softmax",
     "optimizer=momentum",
     "normalizer=standard,identity",

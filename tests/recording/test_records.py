@@ -114,11 +114,13 @@ def test_a_job_without_a_descent_has_no_verdict():
     assert record.steps == []
 
 
-def test_the_ends_of_several_starts_are_written_by_their_numbers():
-    ends = {names.START_COST.key: np.array([0.1, np.nan, 0.3])}
-    (several,) = record_of([step(1.0, starts=3, of_starts=ends)], 0).steps
-    assert several.tags[names.START_VERDICTS.key] == "converged, converged, converged"
-    assert values(several, names.START_COST.key) == [(0.1, 0), (0.3, 2)]
+@pytest.mark.parametrize("starts", [2, 3])
+def test_the_ends_of_several_starts_are_written_by_their_numbers(starts):
+    ends = {names.START_COST.key: np.array([0.1, np.nan, 0.3][-starts:])}
+    (several,) = record_of([step(1.0, starts=starts, of_starts=ends)], 0).steps
+    assert several.tags[names.START_VERDICTS.key] == ", ".join(["converged"] * starts)
+    written = {2: [(0.3, 1)], 3: [(0.1, 0), (0.3, 2)]}  # what is finite
+    assert values(several, names.START_COST.key) == written[starts]
     (one,) = record_of([step(1.0, of_starts=ends)], 0).steps
     assert names.START_VERDICTS.key not in one.tags
     assert values(one, names.START_COST.key) == []

@@ -5,8 +5,10 @@ from types import SimpleNamespace
 
 import pytest
 
+from normbench import names
 from normbench.recording.resume import recovery
 from normbench.recording.store import connection, records, thinned
+from normbench.recording.transfer import copies
 
 SWEEP, HERE = 10, 20  # numbers of processes
 
@@ -63,3 +65,33 @@ def test_a_file_is_asked_by_itself_and_another_database_through_its_driver(tmp_p
     connection._knock("http://localhost:5000")
     connection._knock("postgresql://u@h/d")
     assert asked == ["knock http://localhost:5000", "postgresql://u@h/d", "tables", "disposed"]
+
+
+def test_what_waits_has_its_sweeps_ledger_beside_it_even_if_that_was_removed(tmp_path):
+    file = tmp_path / "sweep" / "pending" / "3.npz"
+    file.parent.mkdir(parents=True)
+    written = []
+    record = SimpleNamespace(save=written.append)
+    ledger = file.parents[1] / recovery.LEDGER
+    recovery._save(record, file, {"process": 7})
+    assert (written, ledger.read_text()) == ([file], '{"process": 7}')
+    recovery._save(record, file, {"process": 8})
+    assert ledger.read_text() == '{"process": 7}'  # that of the sweep is not written anew
+
+
+def a_copy(role, **tags):
+    own = {names.SWEEP_ID.key: "a", names.ROLE.key: role, **tags}
+    return copies.RunCopy("", "e", "n", "FINISHED", 0, 1, own, {}, {}, [], {})
+
+
+def test_a_job_without_the_sweep_that_made_it_belongs_to_the_first_that_reused_it():
+    members = {names.membership(sweep).key: str(n) for n, sweep in enumerate("acdb")}
+    scheme = a_copy(names.SCHEME, **members, **{names.JOB.key: "a/0"})
+    job = copies.JobCopy(scheme, [a_copy(names.STEP)])
+    moved = job.restricted_to(["c", "b"])
+    assert moved.scheme.members == {"c": "1", "b": "3"}
+    assert [run.sweep for run in moved.runs] == ["b", "b"]
+    assert moved.scheme.tags[names.JOB.key] == "b/3"
+    same = job.restricted_to(["a", "d"])
+    assert [run.sweep for run in same.runs] == ["a", "a"]
+    assert same.scheme.tags[names.JOB.key] == "a/0"
