@@ -9,6 +9,7 @@ import gc
 import importlib
 import json
 import os
+import pkgutil
 import resource
 import signal
 import subprocess
@@ -25,26 +26,13 @@ from typing import Any
 ROOT = Path(__file__).resolve().parent.parent
 PATIENCE = 120  # seconds after which a command is ended
 KEPT = {"MPLCONFIGDIR", "OPENBLAS_CORETYPE"}  # what the loaded libraries have read already
+# Modules, and packages with all that is below them.
 LOADED = (
-    "normbench.__main__",
-    *(
-        "normbench.command.sweep.line",
-        "normbench.command.sweep.sweep_job",
-        "normbench.command.results.commands",
-    ),
-    *(
-        "normbench.rehearsal",
-        "normbench.recording.store.connection",
-        "normbench.results.report.terminal",
-    ),
-    *(
-        f"normbench.command.{name}"
-        for name in ("entry", "config.help", "config.hydra_settings", "sweep.sweeper")
-    ),
-    *("normbench.command.sweep.slurm", "normbench.recording.resume.orphans"),
-    *("normbench.datasets.files", "normbench.datasets.parquet_table"),
-    *("normbench.datasets.sparse_files", "normbench.datasets.on_disk.row_groups"),
-    *("pandas", "pyarrow.parquet", "pyarrow.pandas_compat"),
+    *(f"normbench.{name}" for name in ("__main__", "command", "costs", "datasets", "measures")),
+    *(f"normbench.{name}" for name in ("normalizers", "optimizers", "recording", "rehearsal")),
+    *("normbench.results", "normbench.theory", "normbench.verdicts"),
+    *("matplotlib.backends.backend_agg", "matplotlib.backends.backend_svg", "contourpy", "jinja2"),
+    *("PIL.PngImagePlugin", "pandas", "pyarrow.parquet", "pyarrow.pandas_compat"),
     *("sklearn.decomposition", "sklearn.datasets"),
 )
 
@@ -112,7 +100,10 @@ def serve() -> None:
 
     kernels.choose()
     for name in LOADED:
-        importlib.import_module(name)
+        module = importlib.import_module(name)
+        below = pkgutil.walk_packages(getattr(module, "__path__", []), f"{name}.")
+        for found in below if name.startswith("normbench.") else []:
+            importlib.import_module(found.name)
     from normbench.recording.store.connection import Store
 
     with TemporaryDirectory() as place:
