@@ -1,13 +1,20 @@
 """Why one scheme is faster: said only where the curvature explains the slower one's run."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 import pytest
 
 from normbench import names
-from normbench.results.answer.cause import cause
+from normbench.results.answer.cause import (
+    RacedScheme,
+    _cause_sentence,
+    _is_explained,
+    cause,
+    explain_race,
+)
+from normbench.results.answer.race import races
 from normbench.results.store.runs import Sweep
 from tests.results.made import runs
 
@@ -173,3 +180,136 @@ def test_of_schemes_that_take_as_long_none_is_slower():
     late = (40, 0.001)  # which its curvature explains
     assert cause_of(curvature=(0.05, 0.05), ends=(late, late)) == ""
     assert cause_of(curvature=(0.05, 0.05), ends=(late, (39, 0.001))) != ""
+
+
+def with_numbers(jobs, numbers, iterations="50", curvature=SPREAD, **tags):
+    """Return a sweep of jobs whose schemes have these condition numbers."""
+    frame = runs(*jobs, iterations=iterations).runs
+    frame[names.CONDITION.column] = frame["normalizer"].map(numbers)
+    frame[names.CONDITION_LIMIT.column] = np.nan
+    for name, texts in tags.items():
+        frame[getattr(names, name).column] = frame["normalizer"].map(texts)
+    return Curved("-", "s", frame, curvature=curvature)
+
+
+PAIR = [("x", "slow", {1.0: SLOW}), ("x", "fast", {1.0: FAST})]
+NUMBERS = {"slow": 1e5, "fast": 1.14}
+
+
+def test_of_a_budget_that_is_not_known_nothing_is_concluded():
+    sweep = with_numbers(PAIR, {"slow": 1e5, "fast": 1.5})
+    (race,) = races(sweep, "x")
+    unknown = replace(race, budget=None)
+    assert len(explain_race(sweep, "x", race)) == 1
+    assert explain_race(sweep, "x", unknown) == []
+    rows = sweep.of_role("scheme").to_dict("records")
+    slow, fast = (RacedScheme(row["label"], row, 9.0, NUMBERS[row["label"]], False) for row in rows)
+    # No iteration removes anything, and no step size suits every direction.
+    assert _cause_sentence(race, slow, fast).values["suits"]
+    assert not _cause_sentence(unknown, slow, fast).values["suits"]
+    never = slow._replace(iterations=np.inf, row={**slow.row, names.FINAL_COST.column: 0.9})
+    curved = {"window_curvature": np.ones(1), "window_share": np.ones(1)}
+    assert not _is_explained(race, never, curved)
+    assert _is_explained(unknown, never, curved)
+
+
+def test_a_scheme_that_is_not_affine_or_changes_the_points_is_no_raw_one():
+    row = {names.AFFINE.column: "true"}
+    raw = RacedScheme("a", row, 3.0, 5.0, False)
+    assert raw.raw
+    assert not raw._replace(row={}).raw
+    for change in (names.CENTRES, names.SHIFTS, names.SCALES, names.ROTATES):
+        assert not raw._replace(row={**row, change.column: "true"}).raw
+        assert raw._replace(row={**row, change.column: "false"}).raw
+
+
+@pytest.mark.parametrize(
+    ("number", "bounded", "text"),
+    [
+        (9949.0, False, "9900"),
+        (9951.0, False, "1e4"),
+        (1e4, False, "1e4"),
+        (1.04, False, "1"),
+        (3.14159, False, "3.1"),
+        (1.26e15, False, "1.3e15"),
+        (1e30, True, "more than 1e30"),
+        (140.0, True, "more than 140"),
+    ],
+)
+def test_a_condition_number_has_two_digits(number, bounded, text):
+    assert RacedScheme("a", {}, 3.0, number, bounded).number == text
+
+
+def test_the_cause_of_several_problems_is_not_said():
+    jobs = [(*job, {"start_scale": scale}) for scale in "12" for job in PAIR]
+    assert cause(with_numbers(PAIR, NUMBERS), "x") != ""
+    assert cause(with_numbers(jobs, NUMBERS), "x") == ""
+
+
+def test_one_scheme_of_a_known_condition_number_has_no_cause():
+    assert cause(with_numbers(PAIR[1:], NUMBERS), "x") == ""
+    assert cause(with_numbers(PAIR, {"fast": 1.14}), "x") == ""
+
+
+@pytest.mark.parametrize("verdict", ["failed", "diverged"])
+def test_a_scheme_that_is_lost_is_no_slow_one(verdict):
+    sweep = with_numbers(PAIR, NUMBERS)
+    is_slow = (sweep.runs["role"] == "scheme") & (sweep.runs["normalizer"] == "slow")
+    sweep.runs.loc[is_slow, "verdict"] = verdict
+    assert cause(sweep, "x") == ""
+
+
+@pytest.mark.parametrize(("end", "said"), [(0.05, True), (0.001, False)])
+def test_a_scheme_that_may_miss_the_target_by_rounding_alone_is_no_slow_one(end, said):
+    """Of a run that rounding decides above the target it is certain that it missed."""
+    grid = {1.0: SLOW, 2.0: (np.inf, end)}
+    sweep = with_numbers([("x", "slow", grid), PAIR[1]], NUMBERS)
+    frame = sweep.runs
+    of_two = (frame["role"] == "step") & (frame[names.STEP_TAG.column] == "2")
+    frame.loc[of_two, "verdict"] = names.BY_ROUNDING
+    is_slow = (frame["role"] == "scheme") & (frame["normalizer"] == "slow")
+    frame.loc[is_slow, [names.STEP_TAG.column, names.FINAL_COST.column]] = ["1", 0.5]
+    assert bool(cause(sweep, "x")) == said
+
+
+def test_an_uncertain_scheme_that_arrives_by_another_step_size_may_be_the_slow_one():
+    grid = {1.0: (89, 0.002), 2.0: (np.inf, 0.001)}
+    sweep = with_numbers(
+        [("x", "slow", grid), PAIR[1]], NUMBERS, iterations="100", curvature=(0.05, 0.05)
+    )
+    frame = sweep.runs
+    of_two = (frame["role"] == "step") & (frame[names.STEP_TAG.column] == "2")
+    frame.loc[of_two, "verdict"] = names.BY_ROUNDING
+    assert cause(sweep, "x").startswith("Why: slow leaves")
+
+
+def test_the_slowest_scheme_that_is_explained_is_the_one_compared():
+    """Of two that do not arrive the one that leaves more is the slower."""
+    jobs = [("x", "less", {1.0: (np.inf, 0.4)}), ("x", "more", {1.0: (np.inf, 0.6)}), PAIR[1]]
+    numbers = {"less": 1e6, "more": 1e5, "fast": 1.14}
+    assert cause(with_numbers(jobs, numbers), "x").startswith("Why: more leaves")
+    # Of the slower one is not explained what it leaves: 0.5 are predicted.
+    jobs[1] = ("x", "more", {1.0: (np.inf, 0.9)})
+    assert cause(with_numbers(jobs, numbers), "x").startswith("Why: less leaves")
+    # Nor is one the cause that is not ten times less round.
+    jobs[1] = ("x", "more", {1.0: (np.inf, 0.6)})
+    assert cause(with_numbers(jobs, {**numbers, "more": 11.0}), "x").startswith("Why: less leaves")
+
+
+def test_a_rounder_cost_is_of_half_the_condition_number_or_less():
+    jobs = [*PAIR, ("x", "other", {1.0: (9, 0.001)})]
+    for number, admitted in ((20.0, True), (20.1, False)):
+        text = cause(with_numbers(jobs, {"slow": 1e5, "fast": 40.0, "other": number}), "x")
+        assert ("other makes it rounder still (20)" in text) == admitted
+
+
+def test_counts_of_misclassified_points_have_no_cause_in_the_curvature():
+    sweep = with_numbers(PAIR, NUMBERS)
+    frame = sweep.runs.assign(**{names.FINAL_MISCLASSIFICATIONS.column: 0.5})
+    assert cause(Curved("-", "s", frame, curvature=SPREAD), "x") != ""
+    frame[names.COMPARED.column] = names.MISCLASSIFICATIONS
+    assert cause(Curved("-", "s", frame.copy(), curvature=SPREAD), "x") == ""
+
+
+def test_without_a_known_condition_number_there_is_no_cause():
+    assert cause(with_numbers(PAIR, {}), "x") == ""

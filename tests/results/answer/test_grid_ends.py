@@ -82,3 +82,86 @@ def test_predictions_are_unknown_unless_one_scheme_is_cross_validated(folded, un
     sweep = Sweep("-", "s", frame.assign(**{names.FOLDS_COST.column: cost}))
     told = fastest.answers(sweep, "x", pd.DataFrame({"experiment": []}))
     assert (fastest.make_sentence("predicts_unknown").text in told) == unknown
+
+
+def test_schemes_at_one_end_are_on_some_splits_where_one_of_them_is(monkeypatch):
+    (text,) = remarks(monkeypatch, ("a", HIGH, 30.0), ("b", HIGH, 30.0), ("b", "", 1.0))
+    assert "The best step size of a and b is at the end of those tried on some splits: " in text
+    (text,) = remarks(monkeypatch, ("a", HIGH, 30.0), ("b", HIGH, 30.0), ("c", "", 1.0))
+    assert "The best step size of a and b is at the end of those tried: " in text
+
+
+def test_a_step_size_that_is_at_an_end_is_not_told_to_be_beyond_it_too(monkeypatch):
+    (text,) = remarks(monkeypatch, ("a", HIGH, 300.0), ("b", "", 1.0))
+    assert text.startswith("The best step size of a is at the end of those tried")
+
+
+def test_each_end_has_a_sentence_in_their_order(monkeypatch):
+    told = remarks(
+        monkeypatch, ("a", "", 50.0), ("b", ABOVE, 1.0), ("c", LOW, 0.1), ("d", HIGH, 30.0)
+    )
+    assert [text.partition(":")[0] for text in told] == [
+        "The best step size of d is at the end of those tried",
+        "The best step size of c is at the end of those tried",
+        "Every step size tried is above 2/L of b, so nothing is known of smaller ones",
+        "The best step size of a is beyond those of the grid, by less than a factor of ten.",
+    ]
+
+
+def of_tests(**rates):
+    """Return what `heldout.by_split` returns of one split: the test errors by scheme."""
+    rows = [
+        {"experiment": "x", "scheme": name, "split": 0, "cost": 0.1, "best cost": 0.1, "at": 3.0}
+        | {"rate": rate, "best rate": rate, "train rate": 0.1, "start": 0.7, "ratio": 1 / 3}
+        for name, rate in rates.items()
+    ]
+    return pd.DataFrame(rows)
+
+
+def test_schemes_that_predict_equally_well_are_named_together():
+    sweep = runs(("x", "a", GRID), ("x", "b", GRID), iterations="50")
+    told = fastest.answers(sweep, "x", of_tests(a=0.1, b=0.1))
+    assert told[1].startswith("Predicts best: a = b (10.0% of the test points misclassified)")
+    told = fastest.answers(sweep, "x", of_tests(a=0.1, b=0.2))
+    assert told[1].startswith("Predicts best: a (10.0% of the test points misclassified)")
+    assert fastest.make_sentence("predicts_unknown").text not in told
+
+
+def test_test_points_of_another_experiment_say_nothing():
+    sweep = runs(("x", "a", GRID), ("x", "b", GRID), iterations="50")
+    told = fastest.answers(sweep, "x", of_tests(a=0.1, b=0.1).assign(experiment="y"))
+    assert fastest.make_sentence("predicts_unknown").text in told
+
+
+@pytest.mark.parametrize(
+    "jobs",
+    [
+        [("x", "a", GRID)],
+        [("x", "a", None), ("x", "b", None)],
+        [("x", name, GRID, {"start_scale": scale}) for name in "ab" for scale in "12"],
+    ],
+)
+def test_one_scheme_several_problems_and_failures_have_no_answer(jobs):
+    no_splits = pd.DataFrame({"experiment": []})
+    assert fastest.answers(runs(*jobs, iterations="50"), "x", no_splits) == []
+    both = runs(("x", "a", GRID), ("x", "b", GRID), iterations="50")
+    assert fastest.answers(both, "x", no_splits) != []
+
+
+def test_where_one_scheme_has_no_descent_the_others_are_compared():
+    jobs = [("x", name, GRID, {"iterations": count}) for name, count in zip("abc", "099")]
+    told = fastest.answers(runs(*jobs), "x", pd.DataFrame({"experiment": []}))
+    assert told[0].startswith("Fastest on this grid: b and c.")
+
+
+@pytest.mark.parametrize(
+    ("splits", "pairs", "clause"),
+    [
+        (1, "none", "; 1 split shows no difference from b"),
+        (2, "none", "; 2 splits show no difference from b"),
+        (2, "faster", ""),
+    ],
+)
+def test_a_doubt_names_what_the_splits_do_not_tell_apart(splits, pairs, clause):
+    table = pd.DataFrame({"scheme": ["a"], "against": ["b"], "conclusion": [pairs]})
+    assert fastest._doubt_clause(table, ["a"], splits) == clause

@@ -1,10 +1,13 @@
 """The answer in a sentence for a person: who is fastest, in every case."""
 
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 
 from normbench import names
 from normbench.results.answer import closing, race
+from normbench.results.answer import headline as module
 from normbench.results.answer.headline import headline
 from normbench.results.compare.problems import scheme_runs
 from normbench.results.store.runs import Sweep
@@ -221,3 +224,151 @@ def test_schemes_that_start_at_the_target_are_told_in_their_number():
     rest = "with no more than 1 % of "
     assert f"a starts {rest}" in raced(there, {1.0: 9})
     assert f"a and b start {rest}" in raced(there, there, {1.0: 9})
+
+
+def test_a_problem_of_one_scheme_beside_one_of_two_is_counted():
+    jobs = [("x", "a", {1.0: 3}), ("x", "b", {1.0: 7}), ("y", "a", {1.0: 3})]
+    assert headline(runs(*jobs)) == "a is fastest on 1 of 2 problems; y shows no difference."
+
+
+def test_the_one_experiment_that_has_a_race_is_told():
+    jobs = [("x", "a", {1.0: 3}, {"iterations": "0"}), ("y", "a", {1.0: 3}), ("y", "b", {1.0: 7})]
+    assert headline(runs(*jobs)).startswith("Fastest on this grid: a. It removes 99 %")
+
+
+def test_the_most_wins_come_first_and_winners_of_one_problem_together():
+    assert problems("b", "a", "a") == "a is fastest on 2 of 3 data sets; b on iris."
+    jobs = [
+        (experiment, name, {1.0: 3 if name in fast else 7})
+        for experiment, fast in (("x", "ab"), ("y", "c"), ("z", "ab"))
+        for name in "abc"
+    ]
+    assert headline(runs(*jobs)) == "a and b are fastest on 2 of 3 problems; c on y."
+
+
+@pytest.mark.parametrize(("count", "named"), [(4, "x0, x1, x2 and x3"), (5, "5 of them")])
+def test_up_to_four_problems_without_a_difference_are_named(count, named):
+    jobs = [(f"x{number}", name, {1.0: 3}) for number in range(count) for name in "ab"]
+    assert headline(runs(*jobs)) == f"{named} show no difference."
+
+
+def test_problems_where_a_scheme_starts_at_the_target_show_no_difference():
+    jobs = [("x", "a", {1.0: 0}), ("x", "b", {1.0: 7}), ("y", "a", {1.0: 3}), ("y", "b", {1.0: 7})]
+    assert headline(runs(*jobs)) == "a is fastest on 1 of 2 problems; x shows no difference."
+
+
+def test_no_difference_is_shown_by_enough_splits_and_by_one():
+    enough = [
+        (
+            *("x", name, {1.0: (own[n % 2], 0.001 + n / 1e4)}),
+            {"dataset.split_seed": str(n), "data": f"{n}"},
+        )
+        for name, own in (("a", (3, 9)), ("b", (4, 4)))
+        for n in range(8)
+    ]
+    one = [("y", "a", {1.0: 3}, {"data": "y"}), ("y", "b", {1.0: 7}, {"data": "y"})]
+    assert headline(runs(*enough, *one)) == (
+        "a is fastest on 1 of 2 problems; x shows no difference."
+    )
+
+
+def test_what_no_scheme_reaches_is_grouped_by_the_goal():
+    jobs = [(experiment, name, {1.0: NEVER}) for experiment in "xyz" for name in "ab"]
+    jobs = [(*job, {"start": "normal"} if job[0] == "z" else {}) for job in jobs]
+    assert headline(runs(*jobs)) == (
+        "on x and y no scheme removes 90 % of the excess cost; on z no scheme brings the excess "
+        "cost down to 10 % of that of zero weights."
+    )
+
+
+def test_one_data_set_of_several_experiments_does_not_name_them():
+    sweep = runs(*((experiment, name, {1.0: 3}) for experiment in "xy" for name in "ab"))
+    frame = sweep.runs.assign(**{names.DATASET.column: sweep.runs["experiment"].str.upper()})
+    assert headline(Sweep("-", "s", frame)) == "X and Y show no difference."
+    frame.loc[frame["experiment"] == "y", names.DATASET.column] = None
+    assert headline(Sweep("-", "s", frame.copy())) == "x and y show no difference."
+
+
+def undecided(count, **known):
+    """Return who is said to be fastest of a scheme `a` and others that splits do not set apart."""
+    others = [f"s{number}" for number in range(count)]
+    fields = {"undecided_schemes": others, "boundary_schemes": frozenset(), "splits": 8}
+    fields |= {"sample": "splits", "enough_splits": True}
+    return module._undecided_sentence(SimpleNamespace(**fields | known), "a").text
+
+
+def test_up_to_four_candidates_are_named():
+    assert undecided(1) == "Fastest: a or s0; 8 splits show no difference."
+    assert undecided(3) == "Fastest: a or s0 or s1 or s2; 8 splits show no difference."
+    assert undecided(4) == "Fastest: a or one of 4 others; 8 splits show no difference."
+
+
+def test_the_end_of_a_grid_is_a_reason_for_those_alone_that_are_candidates():
+    beyond = undecided(2, boundary_schemes=frozenset({"s1", "other"}))
+    assert "do not decide, because the best step size of s1 may lie beyond the grid" in beyond
+    assert undecided(2, boundary_schemes=frozenset({"other"})).endswith("show no difference.")
+    few = undecided(2, boundary_schemes=frozenset({"s1"}), enough_splits=False, splits=2)
+    assert few.endswith("2 splits are too few to show a difference.")
+
+
+def test_an_excess_is_guessed_where_the_least_cost_of_one_scheme_is():
+    sweep = runs(("x", "a", {1.0: 3}), ("x", "b", {1.0: 5}))
+    frame = sweep.runs.assign(
+        **{names.MINIMUM_REACHED.column: np.where(sweep.runs["normalizer"] == "b", "false", "true")}
+    )
+    assert "of the excess over the lowest cost seen in 3" in headline(Sweep("-", "s", frame))
+
+
+def test_what_no_scheme_reaches_from_another_start_is_a_tenth_of_zero_weights():
+    assert raced({1.0: NEVER}, {1.0: (np.inf, 0.4)}, start="normal") == (
+        "No scheme brings the excess cost down to 10 % of that of zero weights in 100 iterations "
+        "on this grid: b comes closest and leaves 40% of it."
+    )
+    assert raced({1.0: NEVER}, {1.0: NEVER}, iterations="1").endswith(
+        " in 1 iteration on this grid: a and b come closest and leave 50% of it."
+    )
+
+
+def test_of_counts_the_points_are_what_is_left():
+    sweep = runs(("x", "a", {1.0: NEVER}), ("x", "b", {1.0: NEVER}), iterations="9")
+    wrong = sweep.runs["normalizer"].map({"a": 0.3, "b": 0.2})
+    columns = {names.COMPARED.column: names.MISCLASSIFICATIONS}
+    columns[names.FINAL_MISCLASSIFICATIONS.column] = wrong
+    assert headline(Sweep("-", "s", sweep.runs.assign(**columns))) == (
+        "No scheme brings the misclassified points down to 10 % of all in 9 iterations on this "
+        "grid: b comes closest and leaves 20% of the points."
+    )
+
+
+def test_who_comes_closest_is_not_told_where_the_excess_is_not_known():
+    sweep = runs(("x", "a", {1.0: NEVER}), ("x", "b", {1.0: NEVER}), iterations="9")
+    unknown = Sweep("-", "s", sweep.runs.assign(**{names.MINIMUM.column: np.nan}))
+    assert headline(unknown) == (
+        "No scheme removes 90 % of the excess cost in 9 iterations on this grid."
+    )
+
+
+def test_two_splits_have_a_median_and_one_has_none():
+    assert headline(over_splits({"a": [3], "b": [4]}, 2)).endswith(" (medians of 2 splits).")
+    assert "median" not in headline(over_splits({"a": [3], "b": [4]}, 1))
+
+
+def test_a_step_size_that_differs_between_splits_is_not_told():
+    jobs = [
+        (
+            "x",
+            name,
+            {size: (count, 0.001 + n / 1e4)},
+            {"dataset.split_seed": str(n), "data": f"{n}"},
+        )
+        for name, count, sizes in (("a", 3, (1.0, 2.0)), ("b", 4, (1.0, 1.0)))
+        for n, size in enumerate(sizes)
+    ]
+    assert "in 3 iterations; b needs 4 (step size 1) (medians" in headline(runs(*jobs))
+
+
+def test_equal_counts_of_a_grid_and_of_finer_step_sizes_have_a_clause_each():
+    jobs = [("x", "a", {1.0: 3}, FINER), ("x", "b", {1.0: 9}, FINER), ("x", "c", {1.0: 9})]
+    assert headline(runs(*jobs, iterations="20")).endswith(
+        "; b needs 9 (step size 1); c needs at most 9 (step size 1)."
+    )

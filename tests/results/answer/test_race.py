@@ -149,3 +149,51 @@ def test_a_race_is_by_count_where_one_scheme_is_compared_by_it():
         told = frame["normalizer"].isin([*schemes]).map({True: names.MISCLASSIFICATIONS})
         sweep = Sweep("-", "s", frame.assign(**{names.COMPARED.column: told}))
         assert race_of(sweep).by_count == by_count
+
+
+def test_schemes_that_tie_stay_in_the_order_of_their_jobs():
+    jobs = [("x", name, {1.0: count}) for name, count in (("c", 3.0), ("b", 9.0), ("a", 3.0))]
+    race = race_of(runs(*jobs, ("x", "A", {1.0: 9.0}), iterations="50"))
+    assert race.fastest_schemes == ["c", "a"]
+    assert [*race.other_iterations.index] == ["b", "A"]
+
+
+def test_the_race_of_each_setting_is_of_its_own_jobs():
+    jobs = [
+        ("x", name, {1.0: count}, {"start_scale": scale})
+        for scale, counts in (("9", (3.0, 4.0)), ("1", (8.0, 7.0)))
+        for name, count in zip("ab", counts)
+    ]
+    first, second = races(runs(*jobs, iterations="50"), "x")
+    assert (first.setting, first.iterations.to_dict()) == ("start_scale=9", {"a": 3.0, "b": 4.0})
+    assert (second.setting, second.iterations.to_dict()) == ("start_scale=1", {"a": 8.0, "b": 7.0})
+
+
+def test_a_scheme_is_lost_where_all_its_jobs_are_for_one_reason():
+    jobs = [("x", "a", {1.0: 3.0}), ("x", "a", {1.0: 4.0}), ("x", "b", None), ("x", "b", None)]
+    jobs = [(*job, {"dataset.seed": str(n % 2)}) for n, job in enumerate(jobs)]
+    frame = runs(*jobs, iterations="50").runs
+    for verdicts, lost in (
+        (["diverged", "failed"], {}),
+        (["diverged", "diverged"], {"b": "diverged"}),
+        (["failed", "not converged"], {}),
+    ):
+        is_of_b = (frame["role"] == "scheme") & (frame["normalizer"] == "b")
+        frame.loc[is_of_b, "verdict"] = verdicts
+        assert race_of(Sweep("-", "s", frame.copy())).lost_verdicts == lost
+
+
+def test_an_experiment_of_failed_jobs_has_a_race_without_a_winner_or_none():
+    assert races(runs(("x", "a", {1.0: 3.0}), iterations="0"), "x") == []
+    race = race_of(runs(("x", "a", None), ("x", "b", {1.0: (NEVER, 0.5)}), iterations="50"))
+    assert race.iterations.to_dict() == {"a": NEVER, "b": NEVER}
+    assert race.fewest_iterations == NEVER
+    assert race.fastest_schemes == []
+
+
+def test_only_runs_of_the_race_s_own_jobs_are_uncertain():
+    frame = runs(("x", "a", {1.0: 3.0}), ("x", "b", {1.0: (NEVER, 0.001)}), iterations="50").runs
+    steps = frame["role"] == "step"
+    frame.loc[steps & (frame["normalizer"] == "b"), "verdict"] = names.BY_ROUNDING
+    frame.loc[steps & (frame["normalizer"] == "b"), "parent"] = "of another"
+    assert race_of(Sweep("-", "s", frame)).uncertain_schemes == frozenset()

@@ -113,3 +113,45 @@ def test_the_share_of_another_start_is_of_zero_weights():
     for told in ({}, {start: "zeros"}, {start: "None"}, {start: None}):
         assert closing._excess_reference(told) == ""
     assert closing._excess_reference({start: "normal"}) == " of zero weights"
+
+
+def test_ranks_follow_the_order_of_the_jobs_within_a_rank():
+    tied = schemes(0.5, 0.1, 0.5).iloc[[2, 1, 0]]
+    assert labels(ranking.rank_rows(tied)) == ["b", "ac"]
+    assert ranking.with_final_cost(schemes(0.5, 0.1, 0.5))["label"].tolist() == ["b", "a", "c"]
+
+
+def test_counts_differ_by_one_and_by_less_of_several_starts():
+    compared = {names.COMPARED.column: names.MISCLASSIFICATIONS, COUNT: [3.0, 3.5, 3.0]}
+    assert labels(ranking.rank_rows(schemes(0.1, 0.1, 0.1, **compared))) == ["ac", "b"]
+    # One scheme that is compared by counts makes it a ranking of counts.
+    one = schemes(0.1, 0.2, **{COUNT: [3.0, 1.0]})
+    one[names.COMPARED.column] = [names.MISCLASSIFICATIONS, ""]
+    assert ranking.ranking_criterion(one) == "count"
+
+
+def test_own_excesses_differ_by_more_than_what_is_told_apart():
+    own = {names.setting("cost.l2"): "0.1", TENTH: [0.1, 0.2, 0.1]}
+    # Of starts at 1, 2 and 1: what is left is 0.2, a little more, and more than a little more.
+    tied = schemes(0.2, 0.4 + 1.8 * names.TIED, 0.2 + 2.5 * names.TIED, **own)
+    assert labels(ranking.rank_rows(tied)) == ["ab", "c"]
+
+
+def test_a_batch_and_its_order_are_told_apart_within_a_problem():
+    order = names.setting("batch_order")
+    rows = over_batches(("a", "8"), ("b", "8"), ("a", "8"), ("b", "8"))
+    rows[order] = ["once", "once", "cyclic", "cyclic"]
+    rows["label"] = rows["label"] + ", batch_order=" + rows[order]
+    grouped = ranking.by_problem(rows)
+    assert [group["label"].tolist() for group in grouped] == [["a, batch=8", "b, batch=8"]] * 2
+
+
+def test_seeds_are_no_problems_of_their_own():
+    rows = over_batches(("a", "8"), ("b", "8"), ("a", "8"), ("b", "8"))
+    rows[names.setting("seed")] = ["0", "0", "1", "1"]
+    assert len(ranking.by_problem(rows)) == 1
+
+
+@pytest.mark.parametrize(("count", "text"), [(1, "a"), (4, "a, b, c and d"), (5, "5 schemes")])
+def test_up_to_four_schemes_are_named(count, text):
+    assert ranking.names_or_count("abcde"[:count]) == text

@@ -352,3 +352,148 @@ def test_numbers_with_a_sign_before_them_are_no_words():
     assert [tables.is_words(name, table) for name in table] == [True, False, False, False]
     numeric = pd.DataFrame({"best step": [10.0], "step": ["1"], "why": [None]})
     assert [tables.is_words(name, numeric) for name in numeric] == [False, False, True]
+
+
+SMALL = pd.DataFrame({"scheme": ["a", "long"], "misclassified": [3.0, None]})
+
+
+def test_a_table_in_text_has_words_on_the_left_and_numbers_on_the_right():
+    assert (
+        tables.text(SMALL) == "scheme  misclassified\na                   3\nlong                -"
+    )
+    assert tables.text(pd.DataFrame({"scheme": ["a"]})) == "scheme\na"
+
+
+def test_a_table_in_markdown_and_latex_has_the_same_sides():
+    assert tables.markdown(SMALL).splitlines() == [
+        "| scheme | misclassified |",
+        "| :-- | --: |",
+        "| a | 3 |",
+        "| long | - |",
+    ]
+    assert tables.latex(SMALL).splitlines() == [
+        r"\begin{tabular}{lr}",
+        r"\hline",
+        r"scheme & misclassified \\",
+        r"\hline",
+        r"a & 3 \\",
+        r"long & - \\",
+        r"\hline",
+        r"\end{tabular}",
+    ]
+    assert tables.TABLE_FORMATS["csv"](SMALL) == "scheme,misclassified\na,3.0\nlong,"
+
+
+@pytest.mark.parametrize(
+    ("column", "value", "text"),
+    [
+        ("cost", 999999.0, "999999.000000"),
+        ("cost", 1e6, "1e+06"),
+        ("cost", -999999.0, "-999999.000000"),
+        ("cost q1", 0.25, "0.250000"),
+        ("best test cost", 2.0, "2.000000"),
+        ("excess cost left", 0.12345, "12.35%"),
+        ("excess cost left", 1e5, "10000000.00%"),
+        ("excess cost left", 1e6, "1e+08%"),
+        ("seconds", 1.234, "1.23"),
+        ("fit", 0.012345, "0.0123"),
+        ("an iteration", 1.2345e-5, "1.23e-05"),
+        ("seconds to target", 12.345, "12.3"),
+        ("fit in iterations", 12.6, "13"),
+        ("misclassified", 2.5, "2.5"),
+        ("test misclassified", 3.0, "3"),
+        ("steps", 7.0, "7"),
+        (names.DIVERGED, 2.0, "2"),
+        ("largest curvature L", 1.23456, "1.235"),
+        ("2/L", 0.123456, "0.1235"),
+        ("2/L at the end", 0.123456, "0.1235"),
+        ("ratio", 1.23456, "1.235"),
+        ("q3", 12345.6, "1.235e+04"),
+        ("low", 0.5, "0.5"),
+        ("step", 0.1, "0.1"),
+        ("difference", 0.123456789, "0.123457"),
+        ("at iteration", 12.0, "12"),
+        ("train error, %", 1.239, "1.24"),
+        ("best test error, %", 1.0, "1.00"),
+        ("rank", 1.5, "1.50"),
+        ("won", 0.333, "0.33"),
+        ("other", 0.123456789, "0.123457"),
+        ("other", 123456789, "123456789"),
+        ("other", "many words", "many words"),
+        ("other", None, "-"),
+    ],
+)
+def test_each_column_has_its_digits(column, value, text):
+    assert tables.cells(pd.DataFrame({column: [value]})) == {column: [text]}
+
+
+def test_a_summary_has_each_number_under_its_name():
+    frame = made.runs(("x", "a", {1.0: (3.0, 0.25)}), iterations="9").runs
+    numbers = {
+        names.quartile(names.TRAIN_COST, "q1"): 0.125,
+        names.quartile(names.TRAIN_COST, "q3"): 0.5,
+        names.FINAL_MISCLASSIFICATIONS: 3.0,
+        names.FINAL_TEST_COST: 0.75,
+        names.FINAL_TEST_MISCLASSIFICATIONS: 4.0,
+        names.STEPS_TRIED: 5.0,
+        names.STEPS_DIVERGED: 2.0,
+        names.FIT_SECONDS: 1.5,
+        names.DESCENT_SECONDS: 0.25,
+        names.OWN_TEST_ERROR: 6.0,
+    }
+    for metric, number in numbers.items():
+        frame.loc[frame["role"] == "scheme", metric.column] = number
+    (row,) = tables.summary(runs.Sweep("-", "s", frame)).to_dict("records")
+    assert row == {
+        "scheme": "a",
+        "verdict": "not converged",
+        "best step": "1",
+        "cost": 0.25,
+        "cost q1": 0.125,
+        "cost q3": 0.5,
+        "misclassified": 3.0,
+        "test cost": 0.75,
+        "test misclassified": 4.0,
+        names.OWN_TEST_ERROR.label: 6.0,
+        "steps": 5.0,
+        names.DIVERGED: 2.0,
+        "seconds": 1.75,
+    }
+
+
+def test_of_a_job_that_failed_no_steps_are_counted():
+    frame = made.runs(("x", "a", {1.0: 3.0}), ("x", "b", None), iterations="9").runs
+    schemes = frame["role"] == "scheme"
+    for metric in (names.STEPS_TRIED, names.STEPS_DIVERGED, names.LARGEST_CONVERGENT):
+        frame.loc[schemes, metric.column] = 4.0
+    table = tables.summary(runs.Sweep("-", "s", frame)).set_index("scheme")
+    for column in ("steps", names.DIVERGED, "converges up to"):
+        assert float(table.loc["a", column]) == 4.0
+        assert pd.isna(table.loc["b", column])
+    assert table.loc["b", "verdict"] == "failed"
+
+
+def test_of_a_job_without_a_descent_only_a_failure_is_a_verdict():
+    jobs = [("x", "a", {1.0: 3.0}), ("x", "b", None), ("x", "c", {1.0: 3.0}, {"iterations": "9"})]
+    frame = made.runs(*jobs, iterations="0").runs
+    schemes = frame["role"] == "scheme"
+    frame.loc[schemes, names.RECORDED.column] = "spectrum"
+    frame.loc[schemes, names.STEPS_TRIED.column] = 1.0
+    table = tables.summary(runs.Sweep("-", "s", frame)).set_index("scheme")
+    assert table["verdict"].fillna("").tolist() == ["", "failed", "not converged"]
+    assert table["best step"].fillna("").tolist() == ["", "", "1"]
+    assert table["steps"].fillna(0.0).tolist() == [0.0, 0.0, 1.0]
+    assert table[names.RECORDED.key].fillna("").tolist() == ["spectrum", "spectrum", ""]
+
+
+def test_a_summary_of_no_scheme_has_its_columns_and_no_row():
+    frame = made.runs(("x", "a", {1.0: 3.0})).runs
+    table = tables.summary(runs.Sweep("-", "s", frame[frame["role"] == "sweep"]))
+    assert list(table) == ["scheme", "seconds"]
+    assert table.empty
+
+
+def test_steps_have_their_columns_where_one_job_was_to_descend():
+    steps = {"best step", "cost", "steps", names.DIVERGED}
+    jobs = [("x", name, None, {"iterations": count}) for name, count in zip("ab", "09")]
+    assert steps <= set(tables.summary(made.runs(*jobs)))

@@ -137,3 +137,90 @@ def test_theory_is_explained_unless_no_job_has_a_descent():
     no_step = make_sentence("no_step").text
     assert theory_table.explanation(runs(*jobs), "x") != no_step
     assert theory_table.explanation(runs(jobs[0]), "x") == no_step
+
+
+def test_each_number_of_theory_is_under_its_name():
+    metrics = {names.LIPSCHITZ: 8.0, names.THRESHOLD: 0.25, names.THRESHOLD_BEST: 3.0}
+    metrics |= {names.LARGEST_FALLING: 0.5, names.LARGEST_CONVERGENT: 4.0, names.CRITICAL: 1.0}
+    metrics[names.CONDITION] = 16.0
+    (row,) = theory_table.predictions(sweep(metrics)).to_dict("records")
+    assert row == {
+        "scheme": "a",
+        "largest curvature L": 8.0,
+        "2/L": 0.25,
+        "2/L at the end": 3.0,
+        "always falls up to": "0.5",
+        "converges up to": "4",
+        "critical step": "1",
+        "seen / promised": "4",
+        "condition number": "16",
+    }
+
+
+def test_a_step_size_as_large_as_the_largest_falling_one_is_not_the_next():
+    """It is recorded to all digits, which may be one in a billion off."""
+    near = {**FALLING, names.LARGEST_FALLING: 1.0 - 1e-10}
+    assert cell("seen / promised", near) == "0.5 to 2"
+    assert cell("seen / promised", {**FALLING, names.LARGEST_FALLING: 0.99}) == "0.495 to 0.5"
+
+
+def test_steps_of_another_scheme_or_of_size_0_say_nothing_of_what_was_seen():
+    grids = {"a": {0.0: 3.0, 1.0: 5.0, 4.0: 3.0}, "b": {0.1: 9.0, 2.0: 9.0}}
+    frame = runs(*(("x", name, grid) for name, grid in grids.items()), iterations="50").runs
+    of_a = (frame["role"] == "scheme") & (frame["normalizer"] == "a")
+    frame.loc[of_a, names.THRESHOLD.column] = 2.0
+    assert theory_table.predictions(Sweep("-", "s", frame.copy()))["seen / promised"][0] == "<0.5"
+    frame.loc[of_a, names.LARGEST_FALLING.column] = 1.0
+    seen = theory_table.predictions(Sweep("-", "s", frame))["seen / promised"]
+    assert seen.fillna("").tolist() == ["0.5 to 2", ""]
+
+
+def test_where_no_step_size_is_above_0_nothing_was_seen():
+    frame = runs(("x", "a", {0.0: 3.0}), iterations="50").runs
+    frame.loc[frame["role"] == "scheme", names.THRESHOLD.column] = 2.0
+    assert "seen / promised" not in theory_table.predictions(Sweep("-", "s", frame))
+
+
+@pytest.mark.parametrize(
+    ("value", "censored", "text"),
+    [
+        (None, "true", None),
+        (np.nan, "true", None),
+        (0.0, None, "0"),
+        (0.123456, "false", "0.1235"),
+        (0.1, "true", ">=0.1"),
+        (12345.6, None, "1.235e+04"),
+    ],
+)
+def test_a_step_size_has_four_digits_and_a_sign_where_it_is_a_bound(value, censored, text):
+    assert theory_table.format_bound(value, censored) == text
+
+
+@pytest.mark.parametrize(("left", "shown"), [(1.0, None), (1.01, 9.0)])
+def test_a_curvature_vanishes_where_no_more_than_what_is_told_apart_is_left(left, shown):
+    frame = sweep({names.THRESHOLD_BEST: 9.0}, AT_INFINITY="true").runs
+    schemes = frame["role"] == "scheme"
+    # The excess at the start is 1.
+    frame.loc[schemes, names.FINAL_COST.column] = left * names.TIED
+    table = theory_table.predictions(Sweep("-", "s", frame))
+    assert table.to_dict("records")[0].get("2/L at the end") == shown
+
+
+def test_what_was_judged_again_is_named_in_words_once():
+    judged = sweep((), "a", "b", "c")
+    schemes = judged.runs["role"] == "scheme"
+    lost = "final/critical_step,contours"
+    judged.runs.loc[schemes, names.DESCEND_AGAIN.column] = [lost, None, "contours,contours"]
+    told = theory_table.notes(judged, "x")
+    whats = {text.partition(":")[0]: text for text in told}
+    assert set(whats) == {"a", "c"}
+    assert f"is left out ({names.CRITICAL.label}, contours);" in whats["a"]
+    assert "is left out (contours);" in whats["c"]
+
+
+def test_an_explanation_ends_with_its_notes():
+    text = theory_table.explanation(sweep(NOTE="it rains"), "x")
+    assert text.endswith(" Note: it rains.")
+    assert not text.startswith(" ")
+    some = runs(("x", "a", GRID, {"iterations": "0"}), ("x", "b", GRID, {"iterations": "9"}))
+    assert theory_table.explanation(some, "x") != make_sentence("no_step").text
