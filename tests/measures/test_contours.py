@@ -19,7 +19,8 @@ from normbench.measures.contours import (
     _window,
 )
 from normbench.normalizers import PCASphere
-from normbench.optimizers import gradient_descent, newton
+from normbench.optimizers import gradient_descent, momentum, newton
+from tests.measures.test_closed_forms import MOST_LEFT, Diagonal, contoured
 from tests.measures.test_record import job
 
 
@@ -198,14 +199,15 @@ def test_points_without_variance_have_contours_along_a_flat_direction(two_classe
     flat = np.full((60, 3), 2.0)
     parts = run(job(flat, two_classes[1], least_squares, record=("contours",))).arrays["contours"]
     assert parts["names"][1] == "a direction without curvature"
+    assert np.isnan(parts["condition"])
     np.testing.assert_allclose(parts["cost"], parts["cost"][:1].repeat(61, 0), rtol=1e-12)
 
 
 @pytest.mark.parametrize(
     ("reached", "end", "slopes", "done"),
     [
-        (True, 1e-10, (1, 1), True),
-        (True, 1e-8, (1, 0), False),
+        (True, 7e-10, (1, 1), True),
+        (True, 2e-9, (1, 0), False),
         (False, 0.1, (1, 1e-13), True),
         (False, 0.1, (1, 1e-11), False),
         (False, 0.1, (0, 0), True),
@@ -244,3 +246,172 @@ def test_a_cost_without_curvature_still_has_contours(two_classes):
     assert "path" in parts["names"][0]
     assert np.ptp(parts["path"], axis=0).argmax() == 0
     assert parts["path"][-1].tolist() == [0, 0]
+
+
+def test_the_cost_is_tried_at_the_models_step_and_at_its_halves(monkeypatch):
+    """From (5, 7), with slopes 6 and 8 and curvatures 3 and 2, the steps are -2 and -4."""
+    tried = []
+
+    def evaluate(descent, weights):
+        tried.append(weights)
+        return np.zeros(len(weights))
+
+    monkeypatch.setattr(contours, "_evaluate", evaluate)
+    values, slope, point = np.array([3.0, 2.0]), np.array([6.0, 8.0]), np.array([5.0, 7.0])
+    _direction_of_most_excess(None, np.eye(2), values, slope, point)
+    shares = [0.0, *(1 / 2**halvings for halvings in range(20))]
+    # The second has the larger share of the excess, 16, and comes first.
+    wanted = [[[5.0, 7 - 4 * share] for share in shares], [[5 - 2 * share, 7] for share in shares]]
+    np.testing.assert_allclose(tried, wanted, rtol=0, atol=1e-12)
+
+
+@pytest.mark.parametrize(
+    ("first", "second"),
+    [
+        ([10.0, 1000.0, 9.0], [10.0, 8.0, 10.0]),
+        ([10.0, np.nan, 9.5], [10.0, 9.0, 11.0]),
+        ([10.0, 11.0, 12.0], [10.0, np.nan, 9.9]),
+    ],
+)
+def test_the_direction_is_that_along_which_the_cost_falls_most(monkeypatch, first, second):
+    def evaluate(descent, weights):
+        (axis,) = np.flatnonzero(np.ptp(weights, axis=0))
+        return np.array([first, second][axis])
+
+    monkeypatch.setattr(contours, "_evaluate", evaluate)
+    found = _direction_of_most_excess(None, np.eye(2), np.ones(2), np.ones(2), np.zeros(2))
+    assert found.tolist() == [0, 1]
+
+
+def test_the_cost_is_tried_along_the_24_directions_with_the_most_excess(monkeypatch):
+    """The less excess the model sees along a direction, the more the cost falls there."""
+
+    def evaluate(descent, weights):
+        (axis,) = np.flatnonzero(np.ptp(weights, axis=0))
+        return np.array([0.0, -1.0 - axis])
+
+    monkeypatch.setattr(contours, "_evaluate", evaluate)
+    slope = np.arange(26.0, 0.0, -1.0)
+    found = _direction_of_most_excess(None, np.eye(26), np.ones(26), slope, np.zeros(26))
+    assert np.flatnonzero(found).tolist() == [23]
+
+
+@pytest.mark.parametrize(
+    ("second", "name"), [(3.997, "another direction, as stiff"), (3.994, MOST_LEFT)]
+)
+def test_curvatures_that_differ_by_a_thousandth_are_of_different_directions(second, name):
+    path = np.array([[1.0, 1.0, 1.0, 1.0], [1.0, 1.0, 0.5, 1.0]])
+    hessian = Diagonal(4.0, second, 0.0, 0.0)
+    descent = contoured([9.0, 1.0], reached=True)
+    _, told = contours._choose_directions(descent, hessian, path, np.zeros(4))
+    assert told == ("most curved direction", name)
+
+
+@pytest.mark.parametrize("axis", range(4))
+def test_of_directions_that_are_all_as_stiff_another_one_is_found_whatever_the_slope(axis):
+    path = np.array([[1.0, 1.0, 1.0, 1.0], np.eye(4)[axis]])
+    descent = contoured([9.0, 1.0], reached=True)
+    directions, _ = contours._choose_directions(
+        descent, Diagonal(4.0, 4.0, 4.0, 4.0), path, np.zeros(4)
+    )
+    assert np.abs(directions[0]) == pytest.approx(np.eye(4)[axis], abs=1e-12)
+    assert directions @ directions.T == pytest.approx(np.eye(2), abs=1e-12)
+
+
+def test_a_matrix_of_as_many_weights_as_may_be_is_decomposed(monkeypatch):
+    monkeypatch.setattr(contours, "MAX_DENSE_SIZE", 4)
+    monkeypatch.setattr(Diagonal, "near", None)
+    path = np.array([[1.0, 1.0, 1.0, 1.0], [0.1, 1.0, 3.0, 1.0]])
+    descent = contoured([9.0, 1.0], reached=True)
+    directions, _ = contours._choose_directions(
+        descent, Diagonal(4.0, 2.0, 1.0, 0.5), path, np.zeros(4)
+    )
+    assert directions.tolist() == [[1, 0, 0, 0], [0, 0, 1, 0]]
+
+
+@pytest.mark.parametrize("rests", [False, True])
+def test_without_a_least_cost_the_excess_is_that_of_the_end_or_where_it_rests_of_the_start(
+    monkeypatch, rests
+):
+    """The gradient is the weights themselves; where the end rests, next to nothing there."""
+    given = []
+    path = np.array([[1.0, 2.0, 3.0, 4.0], [9.0, 9.0, 9.0, 9.0], [0.5, 0.6, 0.7, 0.8]])
+
+    def evaluate(models):
+        share = 1e-13 if rests and models[0, 0, 0] == 0.5 else 1.0
+        return SimpleNamespace(gradient=share * models)
+
+    def choose(descent, directions, values, slope, point):
+        given.append((values.tolist(), slope.tolist(), point.tolist()))
+        return directions[0]
+
+    monkeypatch.setattr(contours, "_direction_of_most_excess", choose)
+    train = SimpleNamespace(shape=(1, 4), evaluate=evaluate)
+    descent = contoured([9.0, 5.0, 1.0], train=train)
+    directions, told = contours._choose_directions(
+        descent, Diagonal(4.0, 2.0, 1.0, 0.5), path, None
+    )
+    at = path[0 if rests else 2].tolist()
+    assert given == [([2, 1, 0.5], at, at)]
+    assert directions.tolist() == [[1, 0, 0, 0], [0, 1, 0, 0]]
+    assert told[1] == f"direction with most excess cost {'at the start' if rests else 'left'}"
+
+
+def test_without_curvature_the_plane_is_that_of_the_path_wherever_it_lies():
+    train = SimpleNamespace(shape=(1, 4), hessian=lambda at: SimpleNamespace(is_zero=True))
+    path = np.array([[0.0, 0.0, 5.0, 0.0], [3.0, 0.0, 5.0, 0.0], [3.0, 1.0, 5.0, 0.0]])
+    plane = contours._plane(SimpleNamespace(train=train), path, None, ())
+    assert plane.origin.tolist() == [3, 1, 5, 0]
+    assert plane.directions[:, 2:] == pytest.approx(np.zeros((2, 2)), abs=1e-12)
+    assert plane.directions @ plane.directions.T == pytest.approx(np.eye(2), abs=1e-12)
+
+
+def test_without_a_least_cost_the_condition_is_that_at_the_end_of_the_path():
+    x = np.arange(10.0)[:, None] - 4.3
+    arrays = run(
+        job(x, (x[:, 0] > 0).astype(int), iterations=3, record=("contours", "path"))
+    ).arrays
+    wide = np.column_stack([np.ones(10), (x - x.mean()) / x.std()])
+    share = 1 / (1 + np.exp(-wide @ arrays["path"]["weights"][-1, 0]))
+    hessian = (wide.T * (share * (1 - share))) @ wide / 10
+    values = np.linalg.eigvalsh(hessian)
+    assert arrays["contours"]["condition"] == pytest.approx(values[1] / values[0], rel=1e-9)
+
+
+@pytest.mark.parametrize(("side", "cells"), [(40, 40), (5, 21), (600, 61)])
+def test_a_grid_has_as_many_cells_as_may_be_computed(two_classes, monkeypatch, side, cells):
+    """60 points and 4 weights: so many products for each cell."""
+    monkeypatch.setattr(contours, "PRODUCT_BUDGET", 60 * 4 * (side + 0.5) ** 2)
+    parts = run(job(*two_classes, iterations=2, record=("contours",))).arrays["contours"]
+    assert parts["cost"].shape == (cells, cells)
+
+
+@pytest.mark.parametrize("rule", [gradient_descent(), momentum()])
+def test_paths_of_several_starts_are_those_of_the_first(rule):
+    x = np.random.default_rng(3).standard_normal((30, 2)) + 1
+    asked = job(
+        *(x, x @ [1.0, -2.0] + 0.5, least_squares, FunctionTransformer(), None),
+        **{"start": "normal", "starts": 2, "record": ("contours", "path")},
+    )
+    outcome = run(replace(asked, optimizer=rule))
+    parts, path = outcome.arrays["contours"], outcome.arrays["path"]
+    best = [step.step_size for step in outcome.steps].index(float(parts["step_size"]))
+    assert parts["paths"].shape == (2, len(parts["paths_at"]), 2)
+    np.testing.assert_allclose(
+        parts["paths"][best], path["weights"][parts["paths_at"], 0, 1:], atol=1e-12
+    )
+    # The sum along the directions of curvature is of plain descent alone.
+    assert ("swing" in parts) == rule.plain
+    if rule.plain:
+        away = parts["minimum"] + parts["swing"].sum(axis=0)
+        assert away == pytest.approx(parts["paths"][0, 0], abs=1e-9)
+
+
+def test_the_memory_of_eigenvectors_is_that_of_three_matrices():
+    def memory(size):
+        effort = Effort(setup=1, product=1, matrix=1, memory=100)
+        train = SimpleNamespace(effort=effort, shape=(size,))
+        return MEASURE.work(SimpleNamespace(descent=SimpleNamespace(train=train))).memory
+
+    assert memory(300) == 100 + 3 * 8 * 300**2
+    assert memory(3000) == 100 + 3 * 8 * 2000**2

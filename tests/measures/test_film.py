@@ -432,3 +432,95 @@ def test_the_film_is_plain_descent_whatever_the_job_descends_by():
     data, job, outcome = made(PCASphere(), softmax)
     other = run(Job(data, softmax, PCASphere(), momentum(), job.settings))
     assert np.array_equal(outcome.arrays["film"]["path"], other.arrays["film"]["path"])
+
+
+def test_the_path_is_kept_at_iterations_that_are_close_together_at_first():
+    iteration = filmed("standard", "softmax")[-1]["iteration"].tolist()
+    powers = [round(100 ** (number / 23)) for number in range(24)]
+    assert iteration == sorted({0, *powers})
+
+
+@pytest.mark.parametrize("cost", COSTS)
+def test_the_level_is_the_cost_of_the_starts_two_weights_at_the_bias_that_is_held(cost):
+    data, _, _, parts = filmed("pca", cost)
+    z = coordinates(parts, -1, data.x)
+    bias = _held(parts, [z], data.y, cost)
+    scores = bias + z @ parts["path"][-1, 0, 1:]
+    assert parts["level"] == pytest.approx(formula(cost, scores, data.y), rel=1e-9)
+
+
+def test_little_work_makes_a_small_film(monkeypatch):
+    assert filmed("standard", "softmax")[-1]["cost"].shape == (121, 121)
+    monkeypatch.setattr(film, "SCORE_BUDGET", 1.0)
+    few = made(StandardScaler(), softmax)[-1].arrays["film"]
+    assert few["cost"].shape == (31, 31)
+    assert few["most"] == 100
+
+
+def test_the_circle_around_the_origin_is_whole_and_its_points_are_equally_far_apart():
+    assert np.linalg.norm(film.UNIT_CIRCLE, axis=1) == pytest.approx(np.ones(32))
+    apart = np.linalg.norm(film.UNIT_CIRCLE - np.roll(film.UNIT_CIRCLE, 1, axis=0), axis=1)
+    assert apart == pytest.approx(np.full(32, 2 * np.sin(np.pi / 32)))
+
+
+class Falling:
+    """A cost that falls by 1 an iteration from the first weight on, whatever the frame."""
+
+    def evaluate(self, weights, workspace):
+        gradient = np.zeros_like(weights)
+        gradient[..., 0] = 1.0
+        return SimpleNamespace(costs=weights[:, 0, 0], gradient=gradient)
+
+
+@pytest.mark.parametrize(
+    ("target", "reached"),
+    [
+        (150.0, [0, 0]),  # from the start on
+        (145.0, [5, 3]),  # exactly there
+        (30.5, [120, 60]),
+        (30.0, [120, 60]),  # at the last iteration
+        (29.5, [-1, 61]),  # an iteration later
+        (-100.0, [-1, -1]),
+    ],
+)
+def test_a_frame_arrives_at_the_first_iteration_that_costs_no_more_than_the_target(
+    monkeypatch, target, reached
+):
+    """Two frames whose steps lower the cost by 1 and by 2, from 150 on, 120 times at most."""
+    monkeypatch.setattr(film, "_max_iterations", lambda scene: 120)
+    maps = np.array([np.eye(3), np.diag([2.0, 1.0, 1.0])])
+    start = np.array([150.0, 7.0, 8.0])
+    scene = SimpleNamespace(problem=Falling(), maps=maps, start=start)
+    steps = np.array([1.0, 0.5])  # times the square of the map's 2
+    iteration, path, cost, arrivals = film._descend_frames(scene, steps, target)
+    assert arrivals.tolist() == reached
+    np.testing.assert_array_equal(cost, 150 - np.outer([1, 2], iteration))
+    np.testing.assert_array_equal(path[..., 0], cost)
+    assert (path[..., 1:] == [7, 8]).all()
+
+
+@pytest.mark.parametrize("unit", [1e-6, 1e6])
+def test_a_film_is_made_whatever_the_unit_of_the_targets(unit):
+    x, _ = points()
+    data = make_dataset("two", x, unit * (x @ [1.0, 2.0] + np.sin(x[:, 0])), source="-")
+    settings = Settings((0.1,), iterations=5, record=("film",), refine=False)
+    outcome = run(Job(data, least_squares, StandardScaler(), gradient_descent(), settings))
+    assert outcome.arrays["film"]["iterations"][-1] > 0
+
+
+@pytest.mark.parametrize("unit", [1e-6, 1.0, 1e6])
+@pytest.mark.parametrize(("shrunk", "kept"), [(1.0, True), (1e-11, True), (1e-13, False)])
+def test_a_map_keeps_a_plane_by_what_it_makes_of_the_points(unit, shrunk, kept):
+    """The scales of the features and their unit under the map play no part."""
+    x = points()[0]
+    x = (x - x.mean(axis=0)) / x.std(axis=0) * [1e8, 1e-8]
+    matrix = unit * np.diag([1e-8, shrunk * 1e8])
+    assert film._is_plane(SimpleNamespace(matrix=matrix, centre=np.zeros(2)), x) == kept
+
+
+@pytest.mark.parametrize(("is_complete", "told"), [(True, 4.0), (False, np.nan)])
+def test_a_condition_is_told_of_a_complete_spectrum(is_complete, told):
+    spectrum = SimpleNamespace(is_complete=is_complete, condition_number=4.0)
+    found = film._condition(SimpleNamespace(spectrum=spectrum))
+    assert found == pytest.approx(told, nan_ok=True)
+    assert np.isnan(film._condition(SimpleNamespace(spectrum=None)))

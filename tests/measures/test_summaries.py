@@ -248,8 +248,9 @@ def test_each_seed_of_a_cross_validation_has_the_mean_over_its_held_out_points(h
         )
         asked.append((seed, fold, step_size, len(fold_data.x)))
         cost = 10.0 * seed + fold
-        two_starts = np.array([[99.0, cost - 0.5], [99.0, cost + 0.5]])  # last, about the mean
-        wrong = np.array([[9.0, 0.0], [9.0, 2.0]]) if has_classes else None
+        # At the last of three iterations, about the mean.
+        two_starts = np.array([[99.0, 50.0, cost - 0.5], [99.0, 50.0, cost + 0.5]])
+        wrong = np.array([[9.0, 5.0, 0.0], [9.0, 5.0, 2.0]]) if has_classes else None
         return SimpleNamespace(
             cost=two_starts - 1, test_cost=two_starts, test_misclassifications=wrong
         )

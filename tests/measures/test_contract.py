@@ -1,0 +1,285 @@
+"""What a job hands to its measures: further runs, the path, shadows, points, and refusals."""
+
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+
+from normbench import measures, names
+from normbench.datasets import UserError, make_dataset
+from normbench.datasets.values import FLOAT64_BYTES
+from normbench.engine.descent import Histories
+from normbench.measures import contract, inputs
+from normbench.measures.contract import (
+    LINEAR,
+    LINEAR_OR_CONVEX,
+    NETWORK,
+    Findings,
+    FinishedJob,
+    JudgedDescent,
+    Measure,
+)
+from normbench.theory.budget import Budget, Work
+
+
+def histories(cost, diverged_at, shadows=()):
+    """Return histories of costs alone."""
+    cost = np.array(cost, dtype=float)
+    weights = np.zeros((len(cost), 1, 2))
+    return Histories(cost, None, None, None, np.array(diverged_at), weights, dict(shadows))
+
+
+def test_further_runs_descend_the_starts_of_a_step_size_side_by_side(monkeypatch):
+    given = []
+    monkeypatch.setattr(contract, "descend", lambda *of, **more: given.append((of, more)))
+    settings = SimpleNamespace(records=7)
+    descent = SimpleNamespace(train="train", optimizer="rule", settings=settings)
+    start = np.array([[[1.0, 2.0]], [[3.0, 4.0]]])
+    JudgedDescent.descend_runs(descent, [0.1, 0.5, 2.0], start, "watch")
+    ((train, test, rule, starts, sizes, records), more) = given[0]
+    assert (train, test, rule, records, more) == ("train", None, "rule", 7, {"observe": "watch"})
+    assert starts.tolist() == start.tolist() * 3
+    assert sizes.tolist() == [0.1, 0.1, 0.5, 0.5, 2, 2]
+
+
+def test_a_finer_step_size_has_ended_unless_one_of_its_runs_left_early(monkeypatch):
+    """Of two starts each: both whole, one left early, one not finite, one so from the start on."""
+    nan = np.nan
+    cost = [[9, 8, 7], [9, 8, 6], [9, 8, nan], [9, 8, 5], [9, 8, 4], [9, nan, nan], [9, 8, 3]]
+    cost += [[nan, nan, nan]]
+    made = histories(cost, [-1, -1, -1, -1, -1, 1, -1, 0])
+    asked = []
+
+    def descend(sizes, tested, leave):
+        asked.append((sizes, tested, leave))
+        return made
+
+    def judge(by_key, diverged_at, sizes, bench, shadows):
+        assert list(by_key) == [names.TRAIN_COST.key]
+        assert (diverged_at is made.diverged_at, bench, shadows) == (True, "bench", None)
+        return sizes
+
+    monkeypatch.setattr(contract.judging, "steps", judge)
+    rounds = SimpleNamespace(descend=descend)
+    descent = SimpleNamespace(rounds=rounds, bench="bench", start=np.zeros((2, 1, 2)))
+    sizes = [1.0, 2.0, 3.0, 4.0]
+    steps, costs, ended = JudgedDescent.descend_finer(descent, sizes, "leave")
+    assert asked == [(sizes, False, "leave")]  # the test points are of no use there
+    assert steps == sizes
+    np.testing.assert_array_equal(costs, np.array(cost).reshape(4, 2, 3))
+    assert ended.tolist() == [True, False, True, True]
+
+
+@pytest.mark.parametrize(
+    ("numbers", "kept"),
+    [(4 * 11, range(11)), (4 * 6, [0, 2, 4, 6, 8, 10]), (4 * 3, [0, 5, 10]), (1, [0, 10])],
+)
+def test_the_path_is_thinned_to_so_many_numbers_but_has_both_ends(monkeypatch, numbers, kept):
+    """Weights (1, 4) that count the iterations; the run is observed until iteration 10."""
+    monkeypatch.setattr(contract, "MAX_PATH_NUMBERS", numbers)
+
+    def descend_runs(sizes, start, observe):
+        assert (sizes, start.shape) == ([0.5], (1, 1, 4))
+        for k in range(11):
+            observe(k, np.arange(1), np.full((1, 1, 4), float(k)))
+        return histories([np.arange(11) + 100], [-1])
+
+    descent = SimpleNamespace(
+        start=np.zeros((3, 1, 4)),
+        settings=SimpleNamespace(records=10),
+        best_step=SimpleNamespace(step_size=0.5),
+        descend_runs=descend_runs,
+    )
+    walk = JudgedDescent.walk.func(descent)
+    assert walk.iteration.tolist() == [*kept]
+    assert walk.weights[:, 0, 0].tolist() == [*kept]
+    assert walk.weights.shape == (len(kept), 1, 4)
+    assert walk.cost.tolist() == [100 + k for k in kept]
+
+
+def test_a_path_that_stops_being_finite_has_no_weights_from_there_on():
+    def descend_runs(sizes, start, observe):
+        for k in range(5):
+            alive = np.arange(1 if k < 3 else 0)
+            observe(k, alive, np.full((len(alive), 1, 2), float(k)))
+        return histories([[4, 3, 2, np.nan, np.nan]], [3])
+
+    descent = SimpleNamespace(
+        start=np.zeros((1, 1, 2)),
+        settings=SimpleNamespace(records=4),
+        best_step=SimpleNamespace(step_size=0.5),
+        descend_runs=descend_runs,
+    )
+    walk = JudgedDescent.walk.func(descent)
+    assert (walk.iteration.tolist(), walk.cost.tolist()) == ([0, 1, 2], [4, 3, 2])
+
+
+def test_the_best_weights_are_those_of_the_first_start():
+    weights = np.arange(12.0).reshape(6, 1, 2)  # of three step sizes and two starts
+    descent = SimpleNamespace(
+        best=2, start=np.zeros((2, 1, 2)), histories=SimpleNamespace(weights=weights)
+    )
+    assert JudgedDescent.best_weights.fget(descent).tolist() == [[8, 9]]
+
+
+@pytest.mark.parametrize(
+    ("plain", "full_batch", "told"), [(1, 1, True), (1, 0, False), (0, 1, False)]
+)
+def test_a_descent_is_plain_where_its_rule_is_and_it_sees_all_points(plain, full_batch, told):
+    descent = SimpleNamespace(
+        optimizer=SimpleNamespace(plain=bool(plain)),
+        train=SimpleNamespace(full_batch=bool(full_batch)),
+    )
+    assert JudgedDescent.plain.fget(descent) == told
+
+
+@pytest.mark.parametrize("points", [0, 40])
+def test_shadows_are_told_by_their_ends_and_the_iterations_to_each_target(points):
+    """Run 0 has two shadows, of which one diverges; run 2 has one; run 1 has none."""
+    nan, inf = np.nan, np.inf
+    shadows = {
+        0: np.array([[9.0, 5.0, 1.0], [9.0, nan, nan]]),
+        2: np.array([[9.0, 0.5, 3.0]]),  # it reaches 2 and leaves it again
+    }
+    bench = SimpleNamespace(targets={"near": 2.0, "far": 5.0}, points=points)
+    made = contract.shadows_of(histories(np.ones((3, 3)), [-1] * 3, shadows), bench)
+    np.testing.assert_array_equal(made.ends, [[1, inf], [nan, nan], [3, nan]])
+    near, far = [[2, inf], [nan, nan], [inf, nan]], [[1, inf], [nan, nan], [1, nan]]
+    if points:  # what shadows record is no count of points
+        near = far = [[inf, inf], [nan, nan], [inf, nan]]
+    np.testing.assert_array_equal(made.reached["near"], near)
+    np.testing.assert_array_equal(made.reached["far"], far)
+    assert contract.shadows_of(histories(np.ones((3, 3)), [-1] * 3), bench) is None
+
+
+def test_histories_that_there_are_not_have_no_name():
+    made = histories([[2.0, 1.0]], [-1])
+    assert contract.histories_by_key(made) == {names.TRAIN_COST.key: made.cost}
+
+
+def test_points_in_memory_stand_for_themselves():
+    x = np.array([[1.0, 2.0], [5.0, 6.0]])
+    job = FinishedJob(make_dataset("two", x, source="-"), None, 3 * x, None)
+    before, under = job.surrogates
+    assert before.holds_all_points
+    assert under.holds_all_points
+    assert before.moment_rows is job.dataset.x
+    assert under.moment_rows.tolist() == (3 * x).tolist()
+    assert job.shown_points is job
+
+
+def test_what_is_kept_is_as_large_as_it_is_said_to_be():
+    assert contract.MAX_SHOWN_POINTS == 20_000
+    assert contract.MAX_SHOWN_ENTRIES * FLOAT64_BYTES == 512 * 2**20
+    assert contract.MAX_PATH_NUMBERS * FLOAT64_BYTES == 4e6
+    assert inputs.MAX_DRAWN_POINTS == 2000
+
+
+@pytest.mark.parametrize(
+    ("model", "of"),
+    [
+        ("linear", {"": False, LINEAR: False, LINEAR_OR_CONVEX: False, NETWORK: True}),
+        ("convex", {"": False, LINEAR: True, LINEAR_OR_CONVEX: False, NETWORK: True}),
+        ("other", {"": False, LINEAR: True, LINEAR_OR_CONVEX: True, NETWORK: True}),
+        ("network", {"": False, LINEAR: True, LINEAR_OR_CONVEX: True, NETWORK: False}),
+        ("none", {"": False, LINEAR: False, LINEAR_OR_CONVEX: False, NETWORK: False}),
+    ],
+)
+def test_a_measure_is_of_its_own_model(monkeypatch, model, of):
+    monkeypatch.setattr(contract, "network_of", lambda train: train.network)
+    train = SimpleNamespace(
+        linear="scores" if model == "linear" else None,
+        convex=model in ("linear", "convex"),
+        network="layers" if model == "network" else None,
+    )
+    descent = None if model == "none" else SimpleNamespace(train=train)
+    job = SimpleNamespace(judged_descent=descent)
+    told = {word: Measure(None, of_model=word).is_of_another_model(job) for word in of}
+    assert told == of
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ({"most_features": 3}, ""),
+        ({"most_features": 2}, "is for 2 features at most; made has 3; leave it out$"),
+        ({"unfit": lambda dataset: "is odd"}, "record=it: is odd; leave it out$"),
+        (
+            {"inverse": " to look at"},
+            "has no inverse_transform to look at; leave it out or choose another scheme$",
+        ),
+        ({"inverse": "", "unfit": lambda dataset: "is odd"}, "record=it: is odd; leave it out$"),
+        ({"inverse": None}, ""),
+    ],
+)
+def test_a_measure_that_cannot_be_taken_says_why(options, words):
+    data = make_dataset("made", np.ones((4, 3)), source="-")
+    measure = Measure(None, record="it", **options)
+    if not words:
+        measure.check(data, object())
+        return
+    with pytest.raises(UserError, match=words):
+        measure.check(data, object())
+
+
+def test_a_scheme_that_has_an_inverse_will_do():
+    scheme = SimpleNamespace(inverse_transform=None)
+    data = make_dataset("made", np.ones((4, 3)), source="-")
+    Measure(None, record="it", inverse="").check(data, scheme)
+
+
+@pytest.mark.parametrize(
+    ("options", "is_asked_for"),
+    [({}, False), ({"record": "it"}, True), ({"has_setting": True}, True)],
+)
+def test_a_measure_is_asked_for_by_a_word_or_by_a_setting(options, is_asked_for):
+    assert Measure(None, **options).on_request == is_asked_for
+    # Without a budget, which is without theory, what is asked for is taken, and what is no work.
+    job = SimpleNamespace()
+    assert measures._affords(None, Measure(None, **options), job)
+    dear = Measure(None, budget_label="dear", work=lambda job: Work(9.0, 50.0), **options)
+    assert measures._affords(None, dear, job) == is_asked_for
+    left = Budget(Work(8.0, 50.0))
+    assert (
+        measures._affords(left, dear, job) == is_asked_for
+    )  # what is asked for needs memory alone
+    assert left.passes_left == 8
+    assert not measures._affords(Budget(Work(8.0, 49.0)), dear, job)
+
+
+@pytest.mark.parametrize(
+    ("record", "iterations", "told"),
+    [(("points",), 0, True), (("points",), 1, False), ((), 0, False)],
+)
+def test_a_job_is_without_a_descent_where_it_records_and_makes_no_step(record, iterations, told):
+    settings = SimpleNamespace(record=record, iterations=iterations)
+    assert measures.without_descent(settings) == told
+
+
+def test_arrays_are_kept_by_the_name_of_their_measure_and_others_with_the_descent():
+    """What is kept with the descent says which of it follows the judging."""
+    found = {
+        "alone": Findings({"a": 1.0}, arrays={"x": np.ones(1)}),
+        "": Findings({"b": 2.0}, {"t": "word"}, {"s": (np.ones(1), np.ones(1))}),
+    }
+    arrays = Findings(arrays={"y": np.zeros(1)})
+    taken = [
+        Measure(lambda job: found["alone"], record="alone", of_descent=False, follows="best"),
+        Measure(lambda job: found[""], of_descent=False, follows="rules"),
+        Measure(lambda job: arrays, of_descent=False, follows="verdicts"),
+        Measure(lambda job: Findings(arrays={"z": np.ones(2)}), of_descent=False),
+    ]
+    job = SimpleNamespace(judged_descent=None, shown_points=SimpleNamespace())
+    settings = SimpleNamespace(record=("alone",))
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(measures, "measures", lambda: taken)
+        merged, kept = measures.take(job, settings)
+    assert [*kept] == ["alone", names.DESCENT_ARRAYS]
+    assert [*kept["alone"]] == ["x"]
+    assert [*kept[names.DESCENT_ARRAYS]] == ["y", "z", measures.FOLLOWS]
+    follows = {"a": "best", "alone": "best", "b": "rules", "t": "rules", "s": "rules"}
+    assert merged.follows == follows | {"y": "verdicts"}  # nothing of z depends on the judging
+    assert kept[names.DESCENT_ARRAYS][measures.FOLLOWS].tolist() == [
+        [*row] for row in merged.follows.items()
+    ]
+    assert (merged.metrics, merged.tags) == ({"a": 1.0, "b": 2.0}, {"t": "word"})
