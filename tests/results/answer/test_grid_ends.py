@@ -165,3 +165,8 @@ def test_where_one_scheme_has_no_descent_the_others_are_compared():
 def test_a_doubt_names_what_the_splits_do_not_tell_apart(splits, pairs, clause):
     table = pd.DataFrame({"scheme": ["a"], "against": ["b"], "conclusion": [pairs]})
     assert fastest._doubt_clause(table, ["a"], splits) == clause
+
+
+def test_schemes_at_an_end_stand_in_the_order_of_their_jobs(monkeypatch):
+    (text,) = remarks(monkeypatch, ("b", LOW, 0.1), ("a", LOW, 0.1))
+    assert text.startswith("The best step size of b and a is at the end of those tried: ")

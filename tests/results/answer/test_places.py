@@ -98,6 +98,14 @@ def test_smaller_step_sizes_are_named_where_all_diverged_and_none_has_a_cost(
     assert any("begins below" in text for text in closing.remarks(sweep, "x")) == named
 
 
+@pytest.mark.parametrize("grid", [None, {1.0: NEVER}])
+def test_without_a_limit_or_a_step_size_no_smaller_ones_are_named(grid):
+    sweep = with_verdicts(runs(("x", "a", grid)), names.DIVERGED, "a")
+    if grid is None:  # nothing was tried
+        sweep.runs[names.THRESHOLD.column] = 0.5
+    assert closing.remarks(sweep, "x") == ["a diverged at every step size."]
+
+
 def test_of_several_experiments_no_smaller_step_sizes_are_named():
     sweep = with_verdicts(ended(x={"a": 0.1}, y={"a": 0.1}), names.DIVERGED, "a")
     sweep.runs[names.THRESHOLD.column] = 0.5

@@ -106,6 +106,7 @@ def test_medians_are_over_splits_and_starts():
         rows = pd.DataFrame({REPEATS: [repeats, repeats], starts: ["1", count]})
         assert closing.medians_note(rows) == note
     assert closing.medians_note(pd.DataFrame({"label": ["a"]})) == ""
+    assert closing.medians_note(pd.DataFrame({"label": []})) == ""
 
 
 def test_the_share_of_another_start_is_of_zero_weights():
