@@ -4,6 +4,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from normbench import names
 from normbench.results.compare import comparisons
 from normbench.results.report import profile
 from tests.results.made import runs
@@ -305,3 +306,77 @@ def test_holm_s_correction_is_named_from_two_pairs_on_and_one_scheme_has_a_profi
     assert "Holm" not in comparisons.assurance(pairs.iloc[:1])
     alone = comparisons.profile(table(a=[10.0, 30.0]))
     assert alone[["factor", "share"]].to_numpy().tolist() == [[1.0, pytest.approx(1.0)]]
+
+
+@pytest.mark.parametrize(
+    ("conclusion", "low", "high", "slower"),
+    [
+        ("none", 1.5, 2.0, {"b"}),
+        ("none", 1.0, 2.0, set()),
+        ("none", 0.5, 0.9, {"a"}),
+        ("none", 0.5, 1.0, set()),
+        ("none", np.nan, np.nan, set()),
+        ("faster", 1.5, 2.0, set()),
+    ],
+)
+def test_a_scheme_would_be_slower_where_the_interval_is_beside_1(conclusion, low, high, slower):
+    row = {"scheme": "a", "against": "b", "conclusion": conclusion, "low": low, "high": high}
+    assert comparisons.boundary_schemes(pd.DataFrame([row])) == slower
+
+
+@pytest.mark.parametrize(
+    ("excess", "words"),
+    [
+        ([], None),
+        ([[0.1, 0.2]], "a, 1 of 1"),
+        ([[0.2, 0.1]], "b, 1 of 1"),
+        ([[0.0, names.TIED]], "equal"),
+        ([[names.TIED, 0.0]], "equal"),
+        ([[0.0, 1.1 * names.TIED]], "a, 1 of 1"),
+        ([[0.1, 0.2], [0.2, 0.1]], "equal"),
+        ([[0.1, 0.2], [0.2, 0.1], [0.3, 0.1]], "b, 2 of 3"),
+        ([[0.1, np.inf], [np.inf, np.inf]], "a, 1 of 2"),
+    ],
+)
+def test_who_ends_lower_is_counted_by_what_is_told_apart(excess, words):
+    values = np.array(excess, dtype=float).reshape(-1, 2)
+    assert comparisons._lower_end({"scheme": "a", "against": "b"}, values) == words
+
+
+def test_schemes_with_a_pair_without_a_conclusion_are_not_told_apart():
+    rows = [("a", "b", "none"), ("a", "c", "faster"), ("b", "c", "none"), ("d", "a", "none")]
+    pairs = pd.DataFrame(rows, columns=["scheme", "against", "conclusion"])
+    assert comparisons.indistinguishable_schemes(pairs, ["a"]) == ["b", "d"]
+    assert comparisons.indistinguishable_schemes(pairs, ["a", "b"]) == ["c", "d"]
+    assert comparisons.indistinguishable_schemes(pairs, ["c"]) == ["b"]
+
+
+def test_equal_mean_ranks_stand_by_the_names_of_their_schemes():
+    board = comparisons.leaderboard(table(b=[1.0, 2.0], a=[2.0, 1.0], c=[9.0, 9.0]))
+    assert board[["scheme", "rank"]].to_numpy().tolist() == [["a", 1.5], ["b", 1.5], ["c", 3.0]]
+    assert board[["problems", "splits"]].to_numpy().tolist() == [[1, 2]] * 3
+
+
+def test_those_that_do_not_arrive_come_after_the_slowest_that_does():
+    keys = comparisons._sort_keys(np.array([np.inf, 5.0, np.inf, 7.0]), np.array([0.3, 0, 0.2, 0]))
+    assert np.argsort(keys).tolist() == [1, 3, 2, 0]
+    assert keys[[1, 3]].tolist() == [5.0, 7.0]
+    nobody = comparisons._sort_keys(np.full(3, np.inf), np.array([0.2, 0.2 + 1e-9, 0.1]))
+    assert nobody[0] == nobody[1] > nobody[2]
+
+
+def test_splits_on_which_nobody_arrives_are_counted():
+    lost = table(a=[np.inf, np.inf, 1.0], b=[np.inf, 2.0, np.inf])
+    assert comparisons.unsolved(lost) == (1, 3)
+    assert comparisons.unsolved(lost[lost["scheme"] == "a"]) == (2, 3)
+
+
+def test_problems_count_alike_in_a_profile_and_so_do_the_splits_of_each():
+    both = pd.concat(
+        [table(a=[1.0, 1.0], b=[4.0, 1.0]), table(a=[2.0], b=[2.0]).assign(setting="s=1")]
+    )
+    share = comparisons.profile(both).set_index(["scheme", "factor"])["share"]
+    assert share["a", 1.0] == pytest.approx(1.0)
+    assert share["b", 1.0] == pytest.approx(0.25 + 0.5)
+    assert share["b", 4.0] == pytest.approx(1.0)
+    assert sorted(set(share.index.get_level_values("factor"))) == [1.0, 4.0]

@@ -199,3 +199,48 @@ def test_an_interval_of_exactly_its_level_stands_and_a_table_s_rows_are_as_wide_
     low, high = evidence.interval(values)
     assert (low.tolist(), high.tolist()) == ([5, 25], [14, 196])  # the 6th and the 15th
     assert evidence.interval(values[0]) == (5, 14)
+
+
+@pytest.mark.parametrize(
+    ("values", "tolerance", "ranks"),
+    [
+        ([3.0, 1.0, 2.0], 0.0, [2, 0, 1]),
+        ([1.0, 1.5, 2.0], 0.5, [0, 0, 0]),  # each ties with the next lower one
+        ([1.0, 1.5, 2.25], 0.5, [0, 0, 1]),
+        ([np.inf, 1.0, np.inf], 0.5, [1, 0, 1]),
+        ([2.0, 2.0], 0.0, [0, 0]),
+        ([7.0], 0.0, [0]),
+        ([], 0.0, []),
+    ],
+)
+def test_ranks_are_dense_and_ties_reach_as_far_as_the_tolerance(values, tolerance, ranks):
+    assert evidence.tie_ranks(np.array(values), tolerance).tolist() == ranks
+
+
+@pytest.mark.parametrize(
+    ("differences", "share"),
+    [([1.0, -2.0], 0.5), ([0.0], 0.5), ([3.0, 0.0], 0.75), ([-1.0, -1.0], 0.0), ([5.0], 1.0)],
+)
+def test_a_tie_is_half_a_win(differences, share):
+    assert evidence.win_share(np.array(differences)) == share
+    assert np.isnan(evidence.win_share(np.array([])))
+
+
+def test_pairs_of_fewer_splits_are_padded():
+    padded = evidence.pad_pairs([np.array([1.0, 2.0, 3.0]), np.array([4.0])])
+    assert padded.shape == (2, 3)
+    np.testing.assert_array_equal(padded, [[1, 2, 3], [4, np.nan, np.nan]])
+
+
+def test_a_median_of_an_even_number_is_the_mean_of_the_two_in_the_middle():
+    assert evidence.median(np.array([1.0, 10.0, 3.0, 5.0])) == 4
+    assert evidence.median(np.array([[1.0, 2.0, np.nan], [5.0, 9.0, 7.0]])).tolist() == [1.5, 7]
+    assert evidence.median(np.array([1.0, np.inf])) == np.inf
+    assert evidence.median(np.array([np.inf, np.inf])) == np.inf
+    assert evidence.median(np.array([-np.inf, -np.inf])) == -np.inf
+
+
+def test_a_target_that_both_reach_at_the_start_is_reached_at_once_by_both():
+    assert evidence.log_ratios(np.zeros(1), np.zeros(1)).tolist() == [0.0]
+    assert evidence.log_ratios(np.zeros(1), np.array([3.0])) == pytest.approx(np.log(3))
+    assert evidence.log_ratios(np.array([0.0]), np.array([0.25])).tolist() == [0.0]

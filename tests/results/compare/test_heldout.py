@@ -230,3 +230,45 @@ def test_a_cross_validated_interval_is_of_the_error_in_percent_or_of_the_cost(mo
     assert ("error, %" in row) == (not real)
     assert real or row["error, %"] == pytest.approx(3)
     assert heldout.cross_validated(runs(("x", "a", {1.0: 3.0}))).empty
+
+
+@pytest.mark.parametrize(
+    ("rates", "column", "digits", "text"),
+    [
+        ([0.1234], "rate", 0, "12.3% of the test points misclassified"),
+        ([0.1234], "rate", 2, "12.340% of the test points misclassified"),
+        ([0.1, 0.3], "rate", 0, "20.0% of the test points misclassified"),
+        ([1.23456], "cost", 0, "test cost 1.235"),
+        ([1.23456], "cost", 1, "test cost 1.2346"),
+    ],
+)
+def test_a_prediction_has_so_many_digits(rates, column, digits, text):
+    table = splits(a=rates, b=[0.9])
+    if column == "cost":
+        table = table.assign(cost=table["rate"], rate=np.nan)
+    assert heldout.predictions_text(table, ["a"], digits) == text
+
+
+def test_medians_that_differ_by_a_millionth_are_equal():
+    costs = splits(a=[2.0], b=[2.0 + 1.9e-6], c=[2.0 + 2.1e-6])
+    assert heldout.best_predictors(costs) == ["a", "b"]
+    negative = splits(a=[-2.0], b=[-2.0 + 1.9e-6], c=[-2.0 + 2.1e-6])
+    assert heldout.best_predictors(negative) == ["a", "b"]
+
+
+def test_several_schemes_that_are_fast_and_worse_are_named_with_all_that_are_best():
+    table = splits(a=[0.3], b=[0.3], c=[0.1], d=[0.1])
+    said = heldout.worse_though_faster(table, ["a", "b", "untested"])
+    assert "under a = b, against 10.0% of the test points misclassified under c = d" in said
+    assert heldout.worse_though_faster(table, ["untested"]) == ""
+    assert heldout.worse_though_faster(table, []) == ""
+
+
+def test_a_table_of_real_targets_has_costs_and_no_errors():
+    table = splits(a=[0.1, 0.2]).assign(
+        **dict.fromkeys(("rate", "best rate", "train rate"), np.nan)
+    )
+    summary = heldout.summary(table)
+    assert list(summary) == [
+        *("experiment", "scheme", "splits", "test cost", "best test cost", "at iteration")
+    ]

@@ -329,3 +329,67 @@ def test_over_several_splits_the_split_is_the_sample():
     frame = sweep.runs.assign(data=data, **{names.setting("dataset.split_seed"): data})
     jobs = problems.scheme_runs([Sweep("-", "s", frame)])
     assert sorted(set(jobs["sample"])) == [0, 1]
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "equal"),
+    [
+        ({}, {}, False),
+        ({"a": 1.0}, {"a": 1.0}, True),
+        ({"a": 1.0}, {"a": 1.0, "b": 2.0}, False),
+        ({"a": 1.0}, {"b": 1.0}, False),
+        ({"a": 1.0}, {"a": 1.0 + 5e-10}, True),
+        ({"a": 1.0}, {"a": 1.0 + 5e-9}, False),
+        ({"a": 1.0, "b": 2.0}, {"a": 1.0, "b": 2.1}, False),
+        ({"a": np.inf}, {"a": np.inf}, True),
+    ],
+)
+def test_results_are_equal_where_all_their_numbers_are(first, second, equal):
+    assert problems.equal_results(first, second) == equal
+
+
+def test_a_setting_that_one_scheme_does_not_have_is_each_schemes_own():
+    schemes = pd.DataFrame(
+        {
+            "experiment": "x",
+            "sweep": [0, 0, 1, 1],
+            "normalizer": ["a", "b"] * 2,
+            "params.iterations": ["100", None, "50", "50"],
+        }
+    )
+    own, none, *same = problems.problems(schemes, "sweep")
+    assert own == {"iterations": problems.VALUE_PER_SCHEME}
+    assert none == {}
+    assert same == [{"iterations": "50"}] * 2
+
+
+@pytest.mark.parametrize(
+    ("argument", "drawn", "named"),
+    [
+        ("seed=0,1", "00", True),
+        ("+seed=0,1", "00", True),
+        ("seed=0,1;", "00", True),
+        ("seed=0", "00", False),
+        ("seed=range(0,1)", "00", False),
+        ("seed=0,1", "01", False),
+        ("iterations=1,2", "00", False),
+    ],
+)
+def test_a_seed_of_several_values_of_which_one_was_run_has_no_effect(argument, drawn, named):
+    jobs = [("x", s, grid, {"seed": n}) for s, grid, n in zip("ab", (GRID, OTHER), drawn)]
+    sweep = runs(*jobs)
+    sweep.runs.loc[sweep.runs["role"] == "sweep", names.COMMAND.column] = f"normbench {argument}"
+    assert bool(problems.idle_seeds([sweep])) == named
+
+
+def test_what_was_recorded_is_what_two_jobs_are_compared_by():
+    frame = runs(("x", "a", GRID), ("x", "b", None)).runs
+    frame.loc[frame["role"] == "scheme", names.LIPSCHITZ.column] = [2.0, np.nan]
+    sweep = Sweep("-", "s", frame)
+    found = problems.job_results([sweep], sweep.of_role("scheme"))
+    goal, cost = names.reached("1e-2").key, names.FINAL_COST.key
+    assert found["x1"] == {}
+    assert found["x0"] == {
+        **{names.LIPSCHITZ.key: 2.0, names.MINIMUM.key: 0.0},
+        **{f"0.1 {cost}": 0.001, f"0.1 {goal}": 5.0, f"1 {cost}": 0.001, f"1 {goal}": 2.0},
+    }
