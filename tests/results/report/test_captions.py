@@ -236,3 +236,36 @@ def test_a_figure_without_numbers_has_no_sentence():
     made = runs(("x", "a", {1.0: 3.0}))
     for figure in ("nothing", "film", "windows", "contours", "data", "sharpness", "landing"):
         assert captions.finding(made, "x", figure) == ""
+
+
+@pytest.mark.parametrize(("count", "shown"), [(49, 49), (50, 16)])
+def test_up_to_49_components_are_all_drawn(count, shown):
+    told = said("components", a=images([0], [0], shares=[1 / count] * count))
+    assert f"that {shown} components add is {shown / count:.4g} under a." in told
+
+
+def test_the_best_step_sizes_are_those_of_the_schemes_and_may_be_shown_ones():
+    made = runs(("x", "a", {0.1: 3.0}), ("x", "b", {10.0: 3.0}), ("x", "c", {0.1: 3.0}))
+    assert captions.finding(made, "x", "step_sizes") == (
+        "The best step size goes from 0.1 under a = c to 10 under b."
+    )
+    chosen = Sweep("-", "s", made.runs.assign(**{names.STEP_CHOSEN.column: "true"}))
+    assert captions.finding(chosen, "x", "step_sizes").startswith("The shown step size goes from")
+
+
+@pytest.mark.parametrize(
+    ("figure", "metric"),
+    [
+        ("contours", names.CONDITION),
+        ("data", names.COVARIANCE_CONDITION),
+        ("sharpness", names.SHARPNESS),
+        ("landing", names.LANDING_SOFT),
+    ],
+)
+def test_a_number_of_each_scheme_is_told_as_a_range(figure, metric):
+    made = runs(("x", "a", {1.0: 3.0}), ("x", "b", {1.0: 3.0}))
+    values = made.runs["normalizer"].map({"a": 4.0, "b": 0.5})
+    told = captions.finding(
+        Sweep("-", "s", made.runs.assign(**{metric.column: values})), "x", figure
+    )
+    assert told.endswith(" goes from 0.5 under b to 4 under a.")

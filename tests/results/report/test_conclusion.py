@@ -100,3 +100,65 @@ def test_test_points_are_told_by_scheme_and_in_pairs_of_several_splits(capsys, c
     for phrase in ("on new data: for other data", "Nadeau and Bengio 2003"):
         assert (phrase in text) == (count > 1)
     assert headings.PAIRS not in text
+
+
+@pytest.mark.parametrize(
+    ("settings", "budget", "network"),
+    [
+        ({"iterations": "50"}, "In 50 iterations of gradient descent:", False),
+        ({"iterations": "50", "starts": "3"}, "descent (medians of 3 starts):", False),
+        ({"iterations": "50", "model": "mlp"}, "In 50 iterations of gradient descent:", True),
+        ({"iterations": "0"}, "", False),
+    ],
+)
+def test_above_the_table_stands_the_budget_and_below_it_what_its_words_mean(
+    told, settings, budget, network
+):
+    text = told(runs(*TWO, **settings))
+    assert any(line.endswith(budget) for line in text.splitlines() if line[:3] == "In ") == bool(
+        budget
+    )
+    words = " ".join(text.split())
+    assert (headings.NETWORKS_GLOSSARY_LINE in words) == network
+    assert (headings.GLOSSARY_LINE in words) == (not network)
+
+
+def test_a_cause_takes_the_place_of_the_theory(told, monkeypatch):
+    known = {"x": "Why: it is rounder.", "y": ""}
+    monkeypatch.setattr(conclusion.cause, "cause", lambda sweep, name: known[name])
+    monkeypatch.setattr(conclusion.theory, "notes", lambda sweep, name: [f"Note: of {name}."])
+    monkeypatch.setattr(conclusion.theory, "explanation", lambda sweep, name: f"All of {name}.")
+    lines = told(runs(*TWO, ("y", "a", {1.0: 1.0}), ("y", "b", {1.0: 2.0}))).splitlines()
+    start = lines.index("Why: it is rounder.")
+    assert lines[start + 1] == "Note: of x."
+    assert "All of y." in lines[start:]
+    assert "All of x." not in lines
+    assert "Note: of y." not in lines
+
+
+def test_what_a_headline_has_said_is_not_said_again(told, monkeypatch):
+    headline = conclusion.headline.headline(runs(*TWO))
+    monkeypatch.setattr(
+        conclusion.fastest, "answers", lambda sweep, name, splits: [headline, "It predicts best."]
+    )
+    said = ["of the excess cost", "Another remark."]  # the first is a part of the headline
+    monkeypatch.setattr(conclusion.answer, "remarks", lambda sweep, name: said)
+    words = " ".join(told(runs(*TWO)).split())
+    assert words.count(headline) == 1
+    assert words.count("of the excess cost in") == 1
+    assert "It predicts best. Another remark." in words
+
+
+def test_what_is_asked_for_is_drawn_and_stands_in_the_report(tmp_path, monkeypatch):
+    from normbench.results.figures import drawing
+    from normbench.results.report import page
+
+    asked = []
+    monkeypatch.setattr(
+        drawing, "write", lambda *given: asked.append(given[2:]) or {"x": [Path("a.svg")]}
+    )
+    monkeypatch.setattr(page, "write", lambda sweep, folder, figures: folder / "report.html")
+    monkeypatch.setattr(conclusion, "_say_locations", lambda terminal, sweep, drawn: None)
+    found = conclusion.present(runs(*TWO), tmp_path, wanted=["melt"])
+    assert found == {"x": [Path("a.svg"), tmp_path / "report.html"]}
+    assert asked == [(["melt"], drawing.DEFAULT)]

@@ -13,6 +13,7 @@ from normbench import names
 from normbench.datasets.bundled import diabetes
 from normbench.results.report import explorer
 from normbench.results.report import page as report
+from tests.results.made import runs
 
 JSON = re.compile(r'<script type="application/json" class="explored">(.*?)</script>', re.DOTALL)
 
@@ -294,3 +295,56 @@ def test_a_plane_is_measured_from_its_lower_left_corner():
     plane = explorer._plane(arrays | more | {"minimum": np.array([])}, levels)
     assert "minimum" not in plane
     assert (plane["curvature"], plane["swing"]) == ([2, 1], [0.5, 0.5, 1, 0.25])
+
+
+def of_many(monkeypatch, count, **columns):
+    """Return the explorer's data of so many schemes, whose descents have five records each."""
+    sweep = runs(*((("x", f"s{n}", {1.0: 3.0, 2.0: 3.0})) for n in range(count)), **columns)
+    is_step = sweep.runs["role"] == names.STEP
+    sweep.runs.loc[is_step, "verdict"] = ["converged", "diverged"] * count
+    costs = {explorer.TRAIN_COST: np.full((2, 1, 5), 1.0), "minimum": 0.0}
+    costs["step_sizes"] = np.array([1.0, 2.0])
+    kept = {f"s{n}": costs for n in range(count)}
+
+    def fitting(sweep, rows, record, fits):
+        return kept if record == names.DESCENT_ARRAYS else {}
+
+    monkeypatch.setattr(explorer.material, "fitting", fitting)
+    monkeypatch.setattr(explorer.melt, "melts", lambda arrays, rows, steps: [])
+    return explorer.data(sweep, "x")
+
+
+def test_more_than_twelve_schemes_are_not_explored(monkeypatch):
+    assert len(json.loads(of_many(monkeypatch, 12))["schemes"]) == 12
+    assert of_many(monkeypatch, 13) == ""
+    assert of_many(monkeypatch, 1) != ""
+
+
+def test_a_scheme_is_explored_over_its_iterations_with_its_own_verdicts(monkeypatch):
+    data = json.loads(of_many(monkeypatch, 2))
+    assert (data["iterations"], data["which_step"]) == (4, "best")
+    first, second = data["schemes"]
+    assert (first["label"], second["label"]) == ("s0", "s1")
+    assert first["verdicts"] == second["verdicts"] == ["converged", "diverged"]
+    assert first["best"] == 1
+    assert not {"plane", "thickness", "fit"} & set(first)
+    batched = json.loads(of_many(monkeypatch, 1, batch="8", records_per_pass="2"))
+    assert batched["iterations"] == 2
+    assert batched["schemes"][0]["at"] == [0, 0.5, 1, 1.5, 2]
+
+
+def test_shares_have_five_digits_and_layers_up_to_fourteen():
+    assert steps_of([[3, 1, 2]])["left"] == [[1.0, 0.33333, 0.66667]]
+    layers = Measured(True)
+    layers.thickness, layers.share = np.array([1 / 3]), np.array([2 / 3])
+    shown = explorer._layers(layers, 1)
+    assert shown["thickness"] == [0.333333333]
+    assert shown["share"] == [0.66666666666667]
+
+
+@pytest.mark.parametrize(
+    ("color", "ink"),
+    [("#000000", "currentColor"), ("#000", "currentColor"), ("#000001", "#000001")],
+)
+def test_only_black_is_the_colour_of_the_text(color, ink):
+    assert explorer._ink(color) == ink

@@ -59,3 +59,39 @@ def test_each_name_is_used_and_a_pages_own(svg):
     assert all(name.startswith("f-") for name in named)
     assert "<style" not in small
     assert not re.search(r"<svg[^>]* (width|height)=", small)
+
+
+SVG = '<?xml version="1.0"?><svg width="3pt" height="4pt" viewBox="0 0 3 4">{}</svg>'
+
+
+@pytest.mark.parametrize(
+    ("inside", "small"),
+    [
+        ('<path d="M 1.23456 12.3456 L 0 1"/>', '<path d="M1.23 12.3L0 1"/>'),
+        ('<path d="M -1.23456 -12.3456 z"/>', '<path d="M-1.23 -12.3z"/>'),
+        ('<path d="M 10.049 9.999"/>', '<path d="M10 10"/>'),
+        ('<use x="12.5" y="0.001"/>', '<use x="12.5" y="0"/>'),
+        ('<image transform="matrix(0.12345 0)"/>', '<image transform="matrix(0.12345 0)"/>'),
+        ('<a transform="translate(0.12345 0)"/>', '<a transform="translate(0.12 0)"/>'),
+        ("<g><path/><use/></g>", "<path/><use/>"),
+        ("<g><g><g><path/></g></g></g>", "<path/>"),
+        ("<g><g><g><g><path/></g></g></g></g>", "<g><path/></g>"),
+        ("<g><text>1.23456</text></g>", "<text>1.23456</text>"),
+        ("<g><rect/></g>", "<g><rect/></g>"),
+        ("<g>\n  <rect/>\n</g>", "<g><rect/></g>"),
+        ('<a style="fill: #000000; stroke: red"/>', '<a style="fill:#000;stroke:red"/>'),
+        (
+            "<a style=\"font-family: 'A', 'B'; fill: red\"/>",
+            "<a style=\"font-family:'DejaVu Sans', sans-serif;fill:red\"/>",
+        ),
+        ("<style>a {\n}</style><metadata>b\nc</metadata><rect/>", "<rect/>"),
+        ('<svg width="1" height="2"/>', '<svg width="1" height="2"/>'),  # of one inside
+        ('<a id="one"/><a id="two"/><use xlink:href="#two"/>', '<a/><a id="p0"/><use href="#p0"/>'),
+        (
+            '<a id="b"/><a id="a"/><c clip="url(#b)"/><use href="#a"/>',
+            '<a id="p1"/><a id="p0"/><c clip="url(#p1)"/><use href="#p0"/>',
+        ),
+    ],
+)
+def test_each_part_of_a_figure_is_written_shortly(inside, small):
+    assert element(SVG.format(inside), "p") == f'<svg viewBox="0 0 3 4">{small}</svg>'

@@ -18,6 +18,7 @@ from normbench.results.report import notebook
 from normbench.results.store.errors import ResultsError
 from tests import forks
 from tests.conftest import ROOT
+from tests.results.made import runs
 
 GRID = {"step_sizes": [0.1, 1.0, 1e6], "iterations": 20}
 
@@ -162,3 +163,58 @@ def test_the_notebook_runs_in_an_empty_folder_and_has_no_output(tmp_path):
     assert "<svg" in shown[0]["text/html"]
     assert all("image/png" in data for data in shown[1:3])
     assert (tmp_path / "report.html").is_file()
+
+
+def test_a_table_in_a_notebook_has_four_digits_and_no_markup():
+    table = pd.DataFrame({"scheme": ["<b>"], "cost": [0.123456], "steps": [7.0], "test cost": None})
+    assert notebook._html(table) == (
+        '<table><thead><tr><th>scheme</th><th class="number">cost</th><th class="number">steps</th>'
+        "<th>test cost</th></tr></thead><tbody><tr><td>&lt;b&gt;</td>"
+        '<td class="number">0.1235</td><td class="number">7</td><td>-</td></tr></tbody></table>'
+    )
+
+
+@pytest.mark.parametrize(("left", "cell"), [(0.5, "50%"), (999999.0, "99999900%"), (1e6, "1e+08%")])
+def test_a_share_that_is_large_is_written_as_in_a_table(left, cell):
+    table = pd.DataFrame({"scheme": ["a"], EXCESS_LEFT: [left]})
+    assert f'<td class="number">{cell}</td>' in notebook._html(table)
+
+
+def made(*experiments, **more):
+    jobs = [
+        (name, s, {1.0: count}) for name in experiments for s, count in (("a", 3.0), ("b", 9.0))
+    ]
+    return notebook.Comparison(runs(*jobs), **more)
+
+
+def test_a_comparison_in_words_has_its_cause_where_it_is_one(monkeypatch):
+    monkeypatch.setattr(notebook.cause, "cause", lambda sweep, name: "Why: it is round.")
+    one, two = made("x").sentence, made("x", "y").sentence
+    assert one.startswith("Fastest on this grid: a. It removes 99 % of the excess cost in 3")
+    assert "Why: it is round. After gradient descent: a = b" in one
+    assert two.startswith("a is fastest on 2 of 2 problems. Of 2 problems, the lowest cost on how")
+    noted = repr(made("x", notes=["It still runs."]))
+    assert noted.startswith("It still runs.\n\nFastest on this grid: a.")
+    assert noted.endswith(repr(made("x")).split("\n\n")[-1])
+
+
+def test_a_comparison_in_a_notebook_has_its_cause_where_it_is_one(monkeypatch):
+    monkeypatch.setattr(notebook.cause, "cause", lambda sweep, name: "Why: it is round.")
+    monkeypatch.setattr(notebook.Comparison, "_pictures", lambda self, name: f"<svg>{name}</svg>")
+    one, two = made("x", notes=["It runs."])._repr_html_(), made("x", "y")._repr_html_()
+    assert "<h4>x</h4><p>It runs.</p><p>Fastest on this grid: a." in one
+    assert "</p><p>Why: it is round.</p><svg>melt</svg><table>" in one
+    assert one.endswith("</table><svg>histories</svg></div>")
+    assert "<h4>x, y</h4><p>a is fastest on 2 of 2 problems.</p><svg>melt</svg>" in two
+    assert "Why" not in two
+
+
+def test_what_is_no_method_of_a_frame_is_none_of_a_comparison():
+    comparison = made("x")
+    comparison.__dict__["frame"] = pd.DataFrame({"own": [1, 2], "more": [3, 4]})
+    assert comparison.own.tolist() == [1, 2]
+    assert comparison.shape == (2, 2)
+    assert comparison["more"].tolist() == [3, 4]
+    assert (len(comparison), list(comparison)) == (2, ["own", "more"])
+    for name in ("none", "_private", "_repr_latex_"):
+        assert not hasattr(comparison, name)

@@ -1,5 +1,7 @@
 """What is told of schemes over any set of sweeps, made by hand."""
 
+from dataclasses import replace
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -153,3 +155,59 @@ def test_a_leaderboard_is_over_the_most_problems_and_splits_of_a_scheme():
     assert profile._over(board.assign(problems=[2, 1])) == ", n = 2 problems, 6 splits"
     assert profile._over(board.assign(problems=[1, 2], splits=[2, 1])) == ", n = 2 problems"
     assert profile._over(board.assign(problems=1, splits=2)) == ", n = 1 problem, 2 splits"
+
+
+def test_refining_is_told_to_have_no_effect_on_networks_alone():
+    jobs = [("x", s, {1.0: 2.0}, {"refine": "True"}) for s in "ab"]
+    assert profile.notes([runs(*jobs)]) == []
+    assert profile.notes([runs(*jobs, model="mlp")]) == [
+        "refine=true has no effect on a network (x): its targets follow from the lowest cost of "
+        "the comparison, which is not known while a job runs."
+    ]
+    one = [jobs[0], ("x", "b", {1.0: 2.0}, {"refine": "auto"})]
+    assert len(profile.notes([runs(*one, model="mlp")])) == 1
+
+
+@pytest.mark.parametrize("ids", [["one"], ["one", "two"]])
+def test_what_is_left_out_of_several_sweeps_is_told_of_each(monkeypatch, told, ids):
+    found = {
+        name: replace(sweep(a=2.0, b=1.0), left_out=[f"{name} lacks a run."])
+        for name in ("one", "two")
+    }
+    monkeypatch.setattr(
+        profile.state, "read", lambda store, ids: (found[ids[0]], [f"{ids[0]} was read."])
+    )
+    monkeypatch.setattr(profile.state, "state_of", lambda sweep: sweep)
+    monkeypatch.setattr(profile.state, "sentences", lambda states: [f"{len(states)} have ended."])
+    text = told({"-": sweep(a=1.0)}, ids=ids)
+    several = ["one lacks a run.", "two lacks a run.", "2 have ended."]
+    for line in several:
+        assert (f"\n{line}\n" in text) == (len(ids) == 2)
+    assert ("one was read." in text) == (len(ids) == 1)
+
+
+def test_the_target_and_the_measure_are_told(told):
+    text = told({"s": sweep(a=2.0, b=1.0)}, "1e-1", "iterations")
+    assert text.startswith("iterations until 10 % of the excess cost is left, and no more later;")
+    text = told({"s": sweep(a=2.0, b=1.0)}, "1e-3", "iterations")
+    assert text.startswith("iterations until 0.1 % of the excess cost is left")
+
+
+def test_starts_of_one_choice_are_told_together():
+    jobs = [
+        (experiment, scheme, {1.0: 2.0}, {"start": start})
+        for experiment, start in (("x", "normal"), ("y", "same_function"), ("z", "normal"))
+        for scheme in "ab"
+    ]
+    first, second = profile.notes([runs(*jobs)])
+    assert first.startswith("The start differs between the schemes (x, z)")
+    assert second.startswith("The start is the same function of the training points under every")
+    assert "(y)" in second
+
+
+def test_predictions_of_several_sweeps_name_their_experiments_and_equal_rows_stand_once():
+    one, other = runs(("x", "a", {1.0: 2.0})), runs(("y", "a", {1.0: 2.0}), ("z", "a", {1.0: 2.0}))
+    table = profile._predictions([one, other, one])
+    assert table["experiment"].tolist() == ["x", "y", "z"]
+    assert table.columns[:2].tolist() == ["experiment", "scheme"]
+    assert table.index.tolist() == [0, 1, 2]

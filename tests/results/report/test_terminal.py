@@ -203,3 +203,88 @@ def test_each_step_size_has_its_row_without_the_cost_of_one_that_diverged():
     assert second[2:4] == ("diverged", "-")
     assert (first[-1], second[-1]) == ("7", "-")
     assert page._steps(runs(("x", "a", None))) is None
+
+
+def test_pairs_have_a_table_where_there_are_two_splits():
+    jobs = [
+        ("x", s, {1.0: (n + count, n / 1e3 + 1e-4)}, {"dataset.split_seed": str(n), "data": str(n)})
+        for s, count in (("a", 3.0), ("b", 5.0))
+        for n in range(2)
+    ]
+    table = page._pairs(runs(*jobs))
+    assert [row[:2] for row in table["rows"]] == [("x", "a")]
+    assert "1 pair of schemes needs at least 6 splits" in table["caption"]
+    assert page._pairs(runs(*jobs[::2])) is None
+
+
+def test_theory_has_a_table_where_it_promises_a_step_size():
+    made = runs(("x", "a", {1.0: 3.0}))
+    assert page._predictions(made) is None
+    promised = replace(made, runs=made.runs.assign(**{names.THRESHOLD.column: 2.0}))
+    table = page._predictions(promised)
+    assert table["caption"] == page.headings.PREDICTIONS
+    assert table["columns"][:2] == ["scheme", "2/L"]
+    assert table["words"][:2] == [True, False]
+    assert table["rows"][0][:2] == ("a", "2")
+
+
+def test_cross_validation_has_a_table_where_there_are_no_test_points():
+    without, folds = splits(a=[0.1]).iloc[:0], pd.DataFrame({"scheme": ["a"], "cost": [0.5]})
+    assert page._held_out(without, pd.DataFrame()) == []
+    (table,) = page._held_out(without, folds)
+    assert table["caption"] == page.headings.CROSS_VALIDATION
+    (table,) = page._held_out(splits(a=[0.1]), folds)
+    assert table["caption"] == page.headings.TEST_POINTS
+
+
+def test_schemes_without_an_explanation_have_none():
+    schemes = runs(("x", "a", {1.0: 3.0}), ("x", "b", {1.0: 3.0})).of_role(names.SCHEME)
+    assert page._explanations(schemes) == []
+    explained = schemes.assign(**{names.EXPLANATION.column: ["All of it.", None]})
+    assert [(label, whole) for label, _, whole in page._explanations(explained)] == [
+        ("a", "All of it.")
+    ]
+
+
+@pytest.mark.parametrize(
+    ("found", "caption", "words"),
+    [
+        ("It is 3.", "It is 3. ({}.)", "Figure: It is 3. The numbers stand in the tables."),
+        ("", "{}.", "Figure: {}, x. The numbers stand in the tables."),
+    ],
+)
+def test_a_picture_has_a_caption_and_words_in_its_place(
+    monkeypatch, tmp_path, found, caption, words
+):
+    monkeypatch.setattr(page.captions, "finding", lambda sweep, experiment, name: found)
+    monkeypatch.setattr(page, "_png", lambda sweep, experiment, name: "data:")
+    file = tmp_path / "melt-x.png"
+    text = "<svg><rect/></svg>"
+    file.with_suffix(".svg").write_text(text)
+    described = page.NAMES["melt"].split(" (")[0]
+    described = described[0].upper() + described[1:]
+    for most, kind in ((len(text), "svg"), (len(text) - 1, "png")):
+        monkeypatch.setattr(page, "MAX_SVG_LENGTH", most)
+        (drawn,) = page._pictures("s1", runs(("x", "a", {1.0: 3.0})), "x", [file], ["fit", "melt"])
+        assert drawn["caption"] == caption.format(described)
+        assert drawn["words"] == words.format(described)
+        assert drawn["plot"] is True
+        assert set(drawn) == {"caption", "words", "plot", kind}
+
+
+def test_only_texts_are_sanitized_on_a_page():
+    assert page._sanitize(3) == 3
+    assert page._sanitize(None) is None
+    assert "secret" not in page._sanitize("http://me:secret@host")
+
+
+def test_a_report_of_one_experiment_asks_its_question(monkeypatch):
+    monkeypatch.setattr(page.cause, "cause", lambda sweep, name: f"Why {name}?")
+    made = [runs(*((e, s, {1.0: 3.0}) for e in which for s in "ab")) for which in ("x", "xy")]
+    for sweep in made:
+        sweep.runs["started"], sweep.runs["status"], sweep.runs["reason"] = 0.0, "FINISHED", ""
+    one, two = (page.render(sweep, {}) for sweep in made)
+    assert "<title>Which of a and b lowers the cost of x" in one.replace("\n", "")
+    assert "<title>Which of 2 normalization schemes lowers" in two.replace("\n", "")
+    assert one.count("Why x?") >= 1
+    assert "Why y?" in two
