@@ -138,7 +138,7 @@ def test_shadows_are_told_by_their_ends_and_the_iterations_to_each_target(points
     """Run 0 has two shadows, of which one diverges; run 2 has one; run 1 has none."""
     nan, inf = np.nan, np.inf
     shadows = {
-        0: np.array([[9.0, 5.0, 1.0], [9.0, nan, nan]]),
+        0: np.array([[9.0, 5.0, 1.0], [9.0, 4.0, nan]]),
         2: np.array([[9.0, 0.5, 3.0]]),  # it reaches 2 and leaves it again
     }
     bench = SimpleNamespace(targets={"near": 2.0, "far": 5.0}, points=points)

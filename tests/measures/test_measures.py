@@ -373,6 +373,8 @@ def test_a_run_without_a_mistake_at_its_end_is_a_proof(data):
     assert np.array_equal(separating_weights(made), weights[1])
     assert separating_weights(replace(made, misclassifications=counts[:, :2] + 1)) is None
     assert separating_weights(replace(made, misclassifications=None)) is None
+    passing = np.array([[80.0, 0.0, 1.0], [0.0, 3.0, 2.0]])  # what was right is wrong at the end
+    assert separating_weights(replace(made, misclassifications=passing)) is None
     costs_of_both = np.array([[1.0, 0.9, 0.5], [1.0, 0.1, 0.7]])
     both = replace(made, cost=costs_of_both, misclassifications=np.zeros(shape))
     assert np.array_equal(separating_weights(both), weights[0])  # that of the lowest cost
