@@ -39,10 +39,11 @@ $(READY): pyproject.toml constraints.txt
 	@$(PYTHON) $(PIP) -c constraints.txt -e .
 	@touch $(READY)
 
-$(TESTS): $(READY)
-	@echo "$(VENV): adds what tests and checks need: 1.3 GB, 1 to 2 minutes"
+$(TESTS): pyproject.toml constraints.txt
+	@echo "$(VENV): installs what a comparison, tests and checks need: 2.2 GB, 1 to 3 minutes"
+	@python3 -m venv $(VENV)
 	@$(PYTHON) $(PIP) -c constraints.txt -e '.[test]'
-	@touch $(TESTS)
+	@touch $(READY) $(TESTS)
 
 $(DOCS): $(READY)
 	@echo "$(VENV): adds what the documentation needs: 75 MB, seconds"
@@ -98,7 +99,7 @@ $(LOWEST)/.ready: pyproject.toml
 	@echo "$(LOWEST): installs the lowest versions that are allowed"
 	@python3 -m venv $(LOWEST)
 	@python3 -m tests.lowest > $(LOWEST)/constraints.txt
-	@$(LOWEST)/bin/python $(PIP) --no-compile -c $(LOWEST)/constraints.txt -e '.[test]'
+	@$(LOWEST)/bin/python $(PIP) --no-compile -c $(LOWEST)/constraints.txt -e . pytest pytest-xdist
 	@touch $@
 
 slow: $(TESTS) ## the tests that take minutes: whole commands, studies, faults, a browser
