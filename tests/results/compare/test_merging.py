@@ -453,3 +453,34 @@ def test_of_step_sizes_that_no_split_reaches_the_one_that_leaves_least_stands_fo
     left = pd.Series([*excess, *excess])
     jobs = pd.DataFrame({"run_id": ["a", "b"]})
     assert merging._representative_size(steps, sizes, left, jobs) == step
+
+
+def test_of_a_scheme_all_of_whose_splits_failed_one_row_is_left():
+    jobs = [("x", name, None, {"dataset.seed": str(n)}) for name in "ab" for n in range(2)]
+    jobs[0] = ("x", "a", {1.0: (3.0, 0.1)}, {"dataset.seed": "0", "data": "0"})
+    rows = merging.merged(runs(*jobs)).of_role("scheme")
+    assert rows["normalizer"].tolist() == ["a", "b"]
+    assert rows["verdict"].tolist() == ["not converged", "failed"]
+    assert rows[merging.REPEATS].tolist() == ["", "2 splits"]
+
+
+def test_every_job_stands_under_the_label_of_its_merged_row():
+    jobs = [
+        ("x", "a", {1.0: (3.0, n + 0.1)}, {"dataset.seed": str(n), "data": str(n), "cost.k": k})
+        for n in range(2)
+        for k in "12"
+    ]
+    sweep = runs(*jobs)
+    labels = merging.merged(sweep).of_role("scheme")["label"].tolist()
+    assert labels == ["a, cost.k=1", "a, cost.k=2"]
+    assert merging.every_job(sweep)["label"].tolist() == labels * 2
+
+
+def test_quartiles_stand_beside_the_medians_of_the_last_costs():
+    jobs = [
+        ("x", "a", {1.0: (3.0, cost)}, {"dataset.seed": str(n), "data": str(n)})
+        for n, cost in enumerate((1.0, 2.0, 3.0, 4.0, 9.0))
+    ]
+    (row,) = merging.merged(runs(*jobs)).of_role("scheme").to_dict("records")
+    quartiles = [names.quartile(names.TRAIN_COST, name).column for name in names.QUARTILES]
+    assert [row[column] for column in (*quartiles, names.FINAL_COST.column)] == [2.0, 4.0, 3.0]

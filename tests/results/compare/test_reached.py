@@ -498,3 +498,61 @@ def test_a_lower_goal_is_held_from_a_record_on_and_records_are_parts_of_a_pass(m
     held = reached._iterations_held(Sweep("-", "s", sweep.runs), schemes.assign(verdict="-"))
     assert held["x0"][2.0] == INF
     assert reached._iterations_held(sweep, schemes.iloc[:0]) == {}
+
+
+def test_a_scheme_whose_jobs_all_failed_has_no_one_step_size_and_leaves_the_others_theirs():
+    jobs = [
+        ("x", name, grid, {"dataset.split_seed": str(n), "data": str(n)})
+        for name in "ab"
+        for n, grid in enumerate(GRIDS[:2])
+    ]
+    jobs[:2] = [(*job[:2], None, job[3]) for job in jobs[:2]]
+    (row,) = reached.tuned_once(runs(*jobs)).to_dict("records")
+    assert (row["scheme"], row["step"], row["reached"], row["splits"]) == ("b", 1.0, 2, 2)
+
+
+def test_splits_without_a_common_step_size_have_none_for_all():
+    assert reached.tuned_once(over_splits({0.1: 9.0}, {1.0: 3.0})).empty
+    assert [*reached.tuned_once(over_splits({0.1: 9.0}, {0.1: 3.0}))["step"]] == [0.1]
+    assert reached.tuned_once(runs(("x", "a", None), iterations="0")).empty
+
+
+def test_an_end_of_the_grid_at_one_seed_is_one_of_the_split():
+    grid = {0.1: 9.0, 1.0: 7.0, 10.0: 8.0}
+    jobs = [
+        ("x", "a", {size: (count, n / 1e4) for size, count in own.items()}, {"seed": str(n)})
+        for n, own in enumerate((grid, {**grid, 10.0: 3.0}, grid))
+    ]
+    (row,) = reached.reached([runs(*jobs)]).to_dict("records")
+    assert (row["end"], row["value"], row["step"]) == (reached.HIGH, 7, 1)
+    assert list(reached.reached([runs(*jobs)])) == reached.REACHED_COLUMNS
+
+
+def test_where_no_step_size_reaches_the_target_the_end_is_that_of_the_lowest_cost():
+    for best, end in ((0.1, reached.LOW), (1.0, ""), (10.0, reached.HIGH)):
+        grid = {size: (INF, 0.2 if size == best else 0.3) for size in (0.1, 1.0, 10.0)}
+        (row,) = reached.reached([runs(("x", "a", grid))]).to_dict("records")
+        assert (row["value"], row["end"]) == (INF, end)
+        # Where finer ones were tried, too, it is not known which is best.
+        finer = runs(("x", "a", grid, {"finer": {8: INF}}))
+        assert reached.reached([finer])["end"].tolist() == [""]
+
+
+@pytest.mark.parametrize(
+    ("setting", "left"),
+    [
+        ("batch=16", ""),
+        ("dataset.points=9, batch=16", "dataset.points=9"),
+        ("dataset.points=9, batch_order=once, records_per_pass=4", "dataset.points=9"),
+        ("my_batch=16", "my_batch=16"),
+        ("batch_seed=16", "batch_seed=16"),
+    ],
+)
+def test_how_steps_see_the_points_is_no_part_of_a_cost(setting, left):
+    table = pd.DataFrame({"experiment": ["x"], "setting": [setting], "split": 0, "data": "p"})
+    columns = reached._columns_of_one_cost(table)
+    if setting == left:
+        assert columns == ["experiment", "setting", "split"]
+    else:
+        assert columns[1].tolist() == [left]
+    assert reached._columns_of_one_cost(table.drop(columns="data"))[-1] == "split"
