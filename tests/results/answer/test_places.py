@@ -233,3 +233,8 @@ def test_least_costs_of_what_was_not_solved_do_not_differ():
     rows[1][names.MINIMUM_REACHED.column] = "false"
     assert not closing._minima_differ(pd.DataFrame(rows))
     assert not closing._minima_differ(pd.DataFrame(rows[1:]))
+
+
+def test_equal_least_costs_do_not_differ_however_large_they_are():
+    rows = [row(name, MINIMUM=0.05) for name in "ab"]
+    assert not closing._minima_differ(pd.DataFrame(rows))
