@@ -7,6 +7,8 @@ import pytest
 
 from normbench import costs, names, optimizers
 from normbench.datasets.bundled import breast_cancer
+from normbench.engine.batches import CYCLIC
+from normbench.engine.descent import Histories
 from normbench.engine.rounds import Rounds
 from normbench.engine.settings import Settings
 from normbench.job import run
@@ -21,15 +23,21 @@ from normbench.measures import (
     exemplars,
     formulas,
     hessian,
+    histories,
     inputs,
+    judged,
     layers,
+    least_cost,
     parts,
+    path,
     predictions,
     ridge,
     sharpness,
     spectrum,
     targets,
+    thresholds,
     weight_norms,
+    windows,
     windows_at_best,
 )
 from normbench.measures.contract import JudgedDescent
@@ -38,8 +46,10 @@ from normbench.models import Mlp
 from normbench.normalizers.decomposition import Surrogate
 from normbench.theory import batches as theory
 from normbench.theory import shared, spectra
+from normbench.theory.analysis import Theory
 from normbench.theory.budget import Work
 from normbench.verdicts.convergence import Rules
+from normbench.verdicts.convergence import targets as goals_between
 from normbench.verdicts.refinement import Fewest
 from normbench.verdicts.search import Critical, Search
 from tests.measures.test_closed_forms import finished
@@ -740,3 +750,156 @@ def test_measures_along_the_best_path_descend_the_first_start_alone(data, monkey
     starts.clear()
     outcome(Mlp([3], normalize="batch"), "by_layer", "curvature", "weight_norms", starts=2)
     assert starts == [1] * 3
+
+
+@pytest.mark.parametrize(("tie", "told"), [(0.5, 0.5), (None, np.nan), (0.0, np.nan)])
+def test_all_that_a_descent_is_judged_by_is_kept_by_step_size_and_start(tie, told):
+    """Of two step sizes from three starts; the first run has two shadows, the last one has one."""
+    cost = np.arange(24.0).reshape(6, 4)
+    diverged_at = np.array([-1, -1, -1, -1, 2, -1])
+    shadows = {0: np.array([[9.0, 5.0, 2.0, 1.0], [9.0, 8.0, 7.0, 6.0]]), 5: np.full((1, 4), 4.0)}
+    made = Histories(cost, None, None, None, diverged_at, np.zeros((6, 1)), shadows)
+    goals = dict(zip(names.TARGETS, (5.5, 2.5, 1.5)))
+    numbers = {name: 0.25 * n for n, name in enumerate(histories.BENCH)}
+    counts = {name: n for n, name in enumerate(histories.COUNT_FIELDS)}
+    descent = SimpleNamespace(
+        steps=[SimpleNamespace(step_size=size) for size in (0.1, 2.0)],
+        start=np.zeros((3, 1)),
+        histories=made,
+        bench=SimpleNamespace(targets=goals, tie=tie, **numbers, **counts),
+        optimizer=SimpleNamespace(gridless=tie is None),
+    )
+    found = histories.take(SimpleNamespace(judged_descent=descent))
+    assert found.tags == ({names.GRIDLESS.key: "true"} if tie is None else {})
+    kept_arrays = found.arrays
+    assert kept_arrays["step_sizes"].tolist() == [0.1, 2.0]
+    np.testing.assert_array_equal(kept_arrays[names.TRAIN_COST.key], cost.reshape(2, 3, 4))
+    assert kept_arrays["diverged_at"].tolist() == [[-1, -1, -1], [-1, 2, -1]]
+    nan, inf = np.nan, np.inf
+    ends = [[[1, 6], [nan, nan], [nan, nan]], [[nan, nan], [nan, nan], [4, nan]]]
+    np.testing.assert_array_equal(kept_arrays["shadows"], ends)
+    reached = kept_arrays["shadows_reached"]
+    assert reached.shape == (2, 3, 2, len(names.TARGETS))
+    np.testing.assert_array_equal(reached[0, 0], [[1, 2, 3], [inf] * 3])
+    np.testing.assert_array_equal(reached[1, 2], [[0, inf, inf], [nan] * 3])
+    assert kept_arrays["tie"] == pytest.approx(told, nan_ok=True)
+    assert {name: kept_arrays[name] for name in numbers | counts} == numbers | counts
+
+
+@pytest.mark.parametrize("points", [0, 40])
+def test_targets_follow_from_the_least_cost_or_are_counts_of_points(points):
+    least = SimpleNamespace(
+        value=1.0, gradient_norm=0.5, source="here", reached=True, at_infinity=False, case="case"
+    )
+    counts = dict.fromkeys(names.TARGETS, 7.0)
+    bench = SimpleNamespace(points=points, reference=11.0, targets=counts)
+    found = least_cost.take(SimpleNamespace(descent=SimpleNamespace(least=least, bench=bench)))
+    wanted = counts if points else goals_between(1.0, 11.0)
+    assert {name: found.metrics[names.target(name).key] for name in counts} == wanted
+    assert found.metrics[names.MINIMUM.key] == 1
+    assert found.metrics[names.MINIMUM_GRADIENT.key] == 0.5
+    assert (found.tags.get(names.COMPARED.key) == names.MISCLASSIFICATIONS) == bool(points)
+    told = [names.MINIMUM_SOURCE, names.MINIMUM_REACHED, names.AT_INFINITY, names.MINIMUM_CASE]
+    assert [found.tags[tag.key] for tag in told] == ["here", "true", "false", "case"]
+
+
+def test_without_a_best_step_size_there_is_no_path():
+    assert path.take(SimpleNamespace(descent=SimpleNamespace(best=None))).arrays == {}
+
+
+@pytest.mark.parametrize(
+    ("exact", "plain", "full_batch", "tie"),
+    [
+        (True, True, True, 0.5),
+        (False, True, True, None),
+        (True, False, True, None),
+        (True, True, False, None),
+    ],
+)
+def test_a_tie_is_of_plain_descent_on_a_quadratic(data, monkeypatch, exact, plain, full_batch, tie):
+    monkeypatch.setattr(judged, "theorize", lambda *of: Theory(lipschitz=4.0, exact=exact))
+    settings = Settings(step_sizes=(0.1,), iterations=2)
+    train, start = Bowl(), np.ones((1, 2, 3))
+    train.full_batch = full_batch
+    rule = optimizers.gradient_descent() if plain else optimizers.momentum()
+    rounds = Rounds(Bowl(), None, start, lambda weights: weights, rule, 2, True)
+    given = (settings, Rules(), Search(), start, rounds, rounds.descend([0.1]))
+    here, _ = judge_descent(train, rule, *given, shared.PointsCache(data.x), (3.0, 12.0))
+    assert here.bench.tie == tie
+
+
+@pytest.mark.parametrize("curved", [None, np.ones(0)])
+def test_without_directions_there_are_no_windows(curved):
+    directions = None if curved is None else SimpleNamespace(curvature=curved, times=1)
+    descent = SimpleNamespace(at_start=SimpleNamespace(directions=directions))
+    assert windows.take(SimpleNamespace(descent=descent)).arrays == {}
+
+
+def test_windows_of_equal_curvature_are_one():
+    values = np.array([4.0, 4.0 * (1 - 5e-10), 4.0 * (1 - 3e-9), 1.0, 1.0, 1.0])
+    shares = np.array([1.0, 2.0, 4.0, 8.0, 16.0, 32.0])
+    found = windows._grouped(values, shares, 3).arrays
+    assert found["window_curvature"].tolist() == [4.0, values[2], 1.0]
+    assert found["window_share"].tolist() == [3, 4, 56]
+    assert found["window_times"].tolist() == [6, 3, 9]
+
+
+@pytest.mark.parametrize(
+    ("changed", "notes", "tag"),
+    [
+        ({}, [thresholds.BATCHES], "true"),
+        ({"order": ""}, [], None),
+        ({"plain": False}, [thresholds.BATCHES], "false"),
+        ({"linear": False}, [thresholds.BATCHES], "true"),  # a convex cost of another model
+        ({"linear": False, "convex": False}, [thresholds.NETWORK_BATCHES], "true"),
+        ({"in_blocks": True}, [thresholds.BATCHES, thresholds.WITHIN_BLOCKS], "true"),
+        ({"in_blocks": True, "order": CYCLIC}, [thresholds.BATCHES], "true"),
+        ({"in_blocks": True, "linear": False}, [thresholds.BATCHES], "true"),
+        *(
+            (
+                {"statistics": kind},
+                [thresholds.BATCHES, thresholds.MOVING.format(statistics=kind)],
+                "true",
+            )
+            for kind in ("running", "window")
+        ),
+        ({"statistics": "batch"}, [thresholds.BATCHES], "true"),
+    ],
+)
+def test_notes_of_a_job_in_batches_say_what_a_step_sees(monkeypatch, changed, notes, tag):
+    given = {
+        **{"order": "shuffled", "plain": True, "linear": True, "convex": True},
+        **{"in_blocks": False, "statistics": "fitted", **changed},
+    }
+    monkeypatch.setattr(thresholds, "reads_blocks", lambda points: points == "blocks")
+    traits = SimpleNamespace(curvature=0.25)
+    linear = SimpleNamespace(traits=traits, points="blocks" if given["in_blocks"] else "array")
+    descent = SimpleNamespace(
+        theory=Theory(),
+        plain=False,
+        train=SimpleNamespace(
+            linear=linear if given["linear"] else None,
+            order=given["order"],
+            convex=given["convex"],
+        ),
+        optimizer=SimpleNamespace(note="", plain=given["plain"]),
+        settings=SimpleNamespace(batch_order=given["order"], statistics=given["statistics"]),
+    )
+    found = thresholds.take(SimpleNamespace(judged_descent=descent))
+    assert [*found.notes] == notes
+    assert found.tags.get(names.BATCHED.key) == tag
+    assert found.tags[names.BASIS.key] == "none"
+    assert found.metrics.get(names.COST_CURVATURE.key) == (0.25 if given["linear"] else None)
+    unknown = [found.metrics[metric.key] for metric in (names.LIPSCHITZ, names.THRESHOLD)]
+    assert np.isnan(unknown).all()
+    assert names.LIPSCHITZ_START.key not in found.metrics
+
+
+@pytest.mark.parametrize(("small", "rank"), [(500 * EPS, 1), (2000 * EPS, 2)])
+def test_a_direction_of_rounding_is_promised_nothing(small, rank):
+    """Of 1000 points the second feature is so much smaller than the first, at right angles."""
+    first, second = np.tile([1.0, -1.0], 500), np.tile([1.0, 1.0, -1.0, -1.0], 250)
+    x, y = np.column_stack([first, small * second]), first + second
+    whole = [np.column_stack([first, kept_of_it * second]) for kept_of_it in (0.0, 1.0)]
+    off = [formulas._judge(x, sphered, y, False)[2] for sphered in whole]
+    assert off == pytest.approx([1, 0] if rank == 2 else [0, 1], abs=1e-12)
