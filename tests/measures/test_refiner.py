@@ -228,3 +228,48 @@ def test_isolated_step_sizes_that_arrive_leave_the_number_to_the_grid():
     assert found.metrics[KEY] == 20
     assert found.metrics[names.own_step(TARGET).key] == 100
     assert '"targets": []' in found.tags[names.REFINED.key]
+
+
+@pytest.mark.parametrize(
+    ("decided", "is_whole"), [(None, False), (9, True), (10, True), (11, False), (40, False)]
+)
+def test_neighbours_that_left_early_are_descended_whole_where_the_number_was_not_kept(
+    decided, is_whole
+):
+    """The number is 11, a median of 12, 11 and 10; those of 17 to 19 leave at the decision."""
+    descent, calls = Descent(valley(22)), []
+    whole = descent.descend_finer
+
+    def descend_finer(sizes, leave):
+        steps, costs, _ = whole(sizes, leave)
+        numbers = descent.descended[-1]
+        calls.append((numbers, leave is None))
+        if leave is not None:
+            leave.decided = decided
+        return steps, costs, [leave is None or number >= 20 for number in numbers]
+
+    descent.descend_finer = descend_finer
+    one = refiner(descent)
+    assert one.window(TARGET) == [*range(17, 24)]
+    again = [([17, 18, 19], True)] if is_whole else []
+    assert calls == [([*range(17, 24)], False), *again]
+    assert sorted(one.added) == [*range(17 if is_whole else 20, 24)]
+
+
+def test_neighbours_that_all_leave_the_target_again_are_descended_whole():
+    """At the decision they had reached it; afterwards none of them has."""
+    descent, calls = Descent(valley(22)), []
+    law = descent.law
+
+    def descend_finer(sizes, leave):
+        numbers = [round(refinement.number_of(size)) for size in sizes]
+        calls.append((numbers, leave is None))
+        if leave is not None:
+            leave.decided = 12
+        descent.law = law if leave is None else lambda number: np.nan
+        steps = [descent.step(number) for number in numbers]
+        return steps, [np.zeros((1, 2)) for _ in numbers], [number != 17 for number in numbers]
+
+    descent.descend_finer = descend_finer
+    refiner(descent)._descend_neighbours([*range(17, 24)], TARGET)
+    assert calls == [([*range(17, 24)], False), ([17], True)]
