@@ -20,7 +20,7 @@ class Descent:
     """A judged descent whose step size `number` takes `law(number)` iterations to every target."""
 
     def __init__(self, law, starts=1, points=False, refine="auto", iterations=50, **bench):
-        self.law, self.descended, self.scouted = law, [], []
+        self.law, self.descended, self.scouted, self.leaves = law, [], [], []
         self.settings = SimpleNamespace(iterations=iterations, refine=refine, starts=starts)
         self.steps = [self.step(number) for number in GRID]
         cost = np.ones((len(GRID) * starts, iterations + 1))
@@ -44,6 +44,7 @@ class Descent:
     def descend_finer(self, sizes, leave):
         numbers = [round(refinement.number_of(size)) for size in sizes]
         self.descended.append(numbers)
+        self.leaves.append(leave)
         steps = [self.step(number) for number in numbers]
         return steps, [np.full((1, 2), number) for number in numbers], [True] * len(numbers)
 
@@ -173,6 +174,7 @@ def test_targets_that_count_points_are_descended_whole():
     assert refiner(descent).window(TARGET) == [*range(17, 24)]
     assert descent.scouted == []
     assert descent.descended == [[4, 8, 12, 20, 24, 28], [17, 18, 19, 21, 22, 23]]
+    assert descent.leaves == [None, None]
 
 
 def test_what_was_scouted_by_shadows_is_held_to_their_distance():
