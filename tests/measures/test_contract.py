@@ -168,11 +168,29 @@ def test_points_in_memory_stand_for_themselves():
     assert job.shown_points is job
 
 
-def test_what_is_kept_is_as_large_as_it_is_said_to_be():
+def test_the_path_of_a_thousand_weights_has_500_iterations_which_are_4_megabytes():
+    def descend_runs(sizes, start, observe):
+        for k in range(2001):
+            observe(k, np.arange(1), np.zeros((1, 1000)))
+        return histories([np.zeros(2001)], [-1])
+
+    descent = SimpleNamespace(
+        start=np.zeros((1, 1000)),
+        settings=SimpleNamespace(records=2000),
+        best_step=SimpleNamespace(step_size=0.5),
+        descend_runs=descend_runs,
+    )
+    walk = JudgedDescent.walk.func(descent)
+    assert walk.weights.shape == (500, 1000)
+    assert walk.weights.nbytes == 4e6
+
+
+def test_what_is_shown_is_as_large_as_it_is_said_to_be():
+    assert len(inputs.sample_indices(3000)) == inputs.MAX_DRAWN_POINTS == 2000
+    assert inputs.MOST_FEATURES == 4096
+    assert len(contract.repeat_starts(np.zeros((2, 1)), 3)) == 6
     assert contract.MAX_SHOWN_POINTS == 20_000
     assert contract.MAX_SHOWN_ENTRIES * FLOAT64_BYTES == 512 * 2**20
-    assert contract.MAX_PATH_NUMBERS * FLOAT64_BYTES == 4e6
-    assert inputs.MAX_DRAWN_POINTS == 2000
 
 
 @pytest.mark.parametrize(

@@ -457,10 +457,26 @@ def test_little_work_makes_a_small_film(monkeypatch):
     assert few["most"] == 100
 
 
-def test_the_circle_around_the_origin_is_whole_and_its_points_are_equally_far_apart():
-    assert np.linalg.norm(film.UNIT_CIRCLE, axis=1) == pytest.approx(np.ones(32))
-    apart = np.linalg.norm(film.UNIT_CIRCLE - np.roll(film.UNIT_CIRCLE, 1, axis=0), axis=1)
-    assert apart == pytest.approx(np.full(32, 2 * np.sin(np.pi / 32)))
+def test_the_border_of_the_grid_is_looked_at_all_around_the_origin():
+    """Of points whose Gram matrix is I, at weights equally far apart on a circle."""
+    asked = []
+
+    def costs(weights):
+        asked.append(weights)
+        return np.full(len(weights), 100.0)
+
+    points = np.array([[1.0, 1.0], [1.0, -1.0], [-1.0, 1.0], [-1.0, -1.0]])
+    scene = SimpleNamespace(
+        problem=SimpleNamespace(points=points), costs=costs, cost_range=lambda origin: (0.0, 1.0)
+    )
+    origin = np.array([5.0, 1.0, -2.0])
+    along, _, _ = film._plane(scene, np.array([[[5.0, 1.0, 0.0]]]), origin)
+    assert along[-1] == pytest.approx(1.6 * 2)  # the path is 2 away
+    circle = asked[0] - origin
+    assert circle[:, 0].tolist() == [0] * 32
+    assert np.linalg.norm(circle, axis=1) == pytest.approx(np.full(32, 3.2))
+    apart = np.linalg.norm(circle - np.roll(circle, 1, axis=0), axis=1)
+    assert apart == pytest.approx(np.full(32, 2 * 3.2 * np.sin(np.pi / 32)))
 
 
 class Falling:
