@@ -526,6 +526,7 @@ def test_many_iterations_have_layers_at_their_ends():
     assert layers._thinned_indices(most + 1).tolist() == list(range(most + 1))
     thinned = layers._thinned_indices(4 * most + 1)
     assert thinned.tolist() == list(range(0, 4 * most + 1, 4))
+    assert len(layers._thinned_indices(9999)) == 501
 
 
 def test_shares_of_layers_add_up_to_one_or_are_unknown():

@@ -661,3 +661,162 @@ def test_contents_that_the_disk_does_not_hold_are_refused(tmp_path, monkeypatch,
         return
     with pytest.raises(UserError, match=r"x\.zip: takes .* of the disk"):
         importing.Contents.refuse_full(contents, tmp_path)
+
+
+def stored(run_id, stage="active", status="FINISHED", **tags):
+    info = SimpleNamespace(run_id=run_id, lifecycle_stage=stage, status=status)
+    return SimpleNamespace(info=info, data=SimpleNamespace(tags=tags))
+
+
+def test_a_run_of_a_file_is_there_as_a_copy_or_as_the_original():
+    of_sweep = {names.SWEEP_ID.key: "s"}
+    there = {
+        "original": stored("original", **of_sweep),
+        "deleted": stored("deleted", "deleted", **of_sweep),
+        "foreign": stored("foreign"),  # no run of a comparison
+        "both": stored("both", **of_sweep),
+    }
+    copy = stored("new id", **of_sweep)
+    writer = SimpleNamespace(knows=lambda run: run in there, run=there.__getitem__)
+    here = SimpleNamespace(_imported={"copied": copy, "both": copy}, writer=writer)
+    found = {
+        origin: importing.Import._find(here, origin)
+        for origin in ("original", "deleted", "foreign", "copied", "both", "none")
+    }
+    assert found == {
+        **{"original": there["original"], "deleted": None, "foreign": None},
+        **{"copied": copy, "both": copy, "none": None},
+    }
+
+
+def a_run_of(sweep, role=names.SWEEP, origin="o", experiment="e", **tags):
+    own = {names.SWEEP_ID.key: sweep, names.ROLE.key: role, **tags}
+    return copies.RunCopy(origin, experiment, "n", "FINISHED", 1, 2, own, {}, {}, [], {})
+
+
+def test_a_sweep_keeps_the_id_that_it_has_in_the_store_or_gets_an_unused_one():
+    contents = SimpleNamespace(sweeps=[a_run_of("a", origin="1"), a_run_of("b", origin="2")])
+    there = {"2": stored("r", **{names.SWEEP_ID.key: "b.2"})}
+    writer = SimpleNamespace(unused_sweep_id=lambda sweep: f"{sweep} unused")
+    here = SimpleNamespace(contents=contents, writer=writer, _find=there.get)
+    ids = [importing.Import._sweep_id(here, sweep) for sweep in ("a", "b")]
+    assert ids == ["a unused", "b.2"]
+    here.sweeps = {"a": "a", "b": "b.2"}
+    assert importing.Import.new_ids.fget(here) == {"b": "b.2"}
+
+
+def test_an_import_begins_the_sweeps_that_are_missing_and_ends_those_that_were_cut_off():
+    """New tags of an experiment are set, and those that it has stay."""
+    sweeps = [a_run_of(name, origin=name) for name in ("new", "whole", "cut off")]
+    there = {
+        "whole": stored("r1", **{names.SWEEP_ID.key: "whole"}),
+        "cut off": stored("r2", status="RUNNING", **{names.SWEEP_ID.key: "cut off"}),
+    }
+    tagged, begun = [], []
+    writer = SimpleNamespace(
+        experiment_tags=lambda name: {"note": "mine"},
+        tag_experiment=lambda name, tags: tagged.append((name, tags)),
+    )
+
+    def begin(run, parent):
+        begun.append((run.sweep, parent))
+        return "r0"
+
+    here = SimpleNamespace(
+        contents=SimpleNamespace(experiments={"e": {"note": "theirs", "more": "1"}}, sweeps=sweeps),
+        writer=writer,
+        sweeps={"new": "new.2", "whole": "whole", "cut off": "cut off"},
+        _find=there.get,
+        _begin_run=begin,
+        parents={},
+        due=[],
+    )
+    importing.Import._begin(here)
+    assert tagged == [("e", {"more": "1"})]
+    assert begun == [("new.2", "")]
+    assert here.parents == {("new.2", "e"): "r0", ("whole", "e"): "r1", ("cut off", "e"): "r2"}
+    assert here.due == [sweeps[0], sweeps[2]]
+
+
+def import_of_a_job(present, is_copy):
+    """Return what importing a job of sweeps s and t does where the store has a run of it."""
+    did = []
+    members_of = {names.membership(sweep).key: "3" for sweep in "st"}
+    scheme = a_run_of("s", names.SCHEME, "o", **members_of)
+    steps = [a_run_of("s", names.STEP, origin) for origin in ("p", "q")]
+
+    def begin(run, parent):
+        did.append(f"begin {run.origin} below {parent}")
+        return f"new {run.origin}"
+
+    def compare(run, run_id, found):
+        did.append(f"compare {run_id} with {found.info.run_id}")
+
+    runs = {name: stored(f"new {name}") for name in "opq"}
+    writer = SimpleNamespace(
+        tag=lambda run, tags: did.append((run, tags)),
+        search_runs=lambda query: [runs["q"], runs["p"]] if "new o" in query else ["old step"],
+        remove=lambda removed: did.append(f"remove {len(removed)}"),
+        finish=lambda run, *how: did.append(f"finish {run}"),
+        store=SimpleNamespace(settle=lambda: did.append("settle")),
+    )
+    here = SimpleNamespace(
+        contents=SimpleNamespace(job=lambda name: copies.JobCopy(scheme, steps)),
+        sweeps={"s": "s", "t": "t"},
+        writer=writer,
+        reader=SimpleNamespace(get_run=lambda run: runs["o"]),
+        parents={("s", "e"): "sweep"},
+        jobs={},
+        counts=dict.fromkeys(copies.COUNT_NAMES, 0),
+        present_jobs=0,
+        _imported={"o": present} if is_copy else {},
+        _find=lambda origin: present,
+        _begin_run=begin,
+        _fill=lambda run, run_id: did.append(f"fill {run_id}"),
+        _compare=compare,
+    )
+    importing.Import._import_job(here, "jobs/o.json")
+    return did, here
+
+
+@pytest.mark.parametrize(
+    ("status", "is_copy"),
+    [("FINISHED", True), ("FAILED", True), ("FINISHED", False), ("RUNNING", False)],
+)
+@pytest.mark.parametrize("known", ["s", "st"])
+def test_a_job_that_the_store_has_joins_the_sweeps_of_the_file(status, is_copy, known):
+    own = {names.membership(sweep).key: "3" for sweep in known}
+    did, here = import_of_a_job(stored("there", status=status, **own), is_copy)
+    joined = [("there", {names.membership("t").key: "3"})]
+    assert did == (joined if known == "s" else [])
+    assert (here.jobs, here.present_jobs) == ({"o": "there"}, 1)
+    assert set(here.counts.values()) == {0}
+
+
+@pytest.mark.parametrize("present", [None, stored("there", status="RUNNING")])
+def test_a_job_that_is_missing_or_incomplete_is_written_and_its_scheme_ends_last(present):
+    did, here = import_of_a_job(present, present is not None)
+    assert did == [
+        *(["remove 2"] if present else []),  # its step and itself
+        *("begin o below sweep", "begin p below new o", "begin q below new o"),
+        *("fill new q", "finish new q", "fill new p", "finish new p"),
+        *("fill new o", "finish new o", "settle"),
+        *(f"compare new {name} with new {name}" for name in "opq"),
+    ]
+    assert (here.jobs, here.present_jobs) == ({"o": "new o"}, 0)
+    assert (here.counts[names.JOBS.key], here.counts["runs"]) == (1, 3)
+
+
+def test_a_run_that_is_begun_has_its_origin_and_its_parent():
+    begun = []
+
+    def begin(*of):
+        begun.append(of)
+        return f"r{len(begun)}"
+
+    here = SimpleNamespace(writer=SimpleNamespace(begin=begin), written=[])
+    for parent in ("", "p"):
+        importing.Import._begin_run(here, a_run_of("s"), parent)
+    own = a_run_of("s").tags | {names.ORIGIN.key: "o"}
+    assert begun == [("e", "n", own, 1), ("e", "n", own | {names.PARENT.key: "p"}, 1)]
+    assert here.written == ["r1", "r2"]
