@@ -311,6 +311,7 @@ def test_coordinates_are_pixels_where_the_scheme_mixes_them_alike_both_ways():
     assert not components._are_pixels(np.array([[1e5, 0.5], [0.0, 1.0]]))
     assert not components._are_pixels(np.array([[2.0, 1.0], [-1.0, 5.0]]))
     assert not components._are_pixels(np.ones((1, 2)))
+    assert not components._are_pixels(np.array([[1e-3, 5e-7], [0.0, 1e-3]]))
 
 
 def test_a_projection_loses_what_its_reconstruction_lacks():

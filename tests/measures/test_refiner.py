@@ -179,8 +179,19 @@ def test_targets_that_count_points_are_descended_whole():
 
 def test_what_was_scouted_by_shadows_is_held_to_their_distance():
     descent = Descent(valley(22), minimum=0.25, epsilon=1e-7)
+    descent.histories.cost[0, 0] = 9.0
     refiner(descent).window(TARGET)
-    assert descent.gap == targets.shadow_tolerance(1.0, 0.25, 1e-7)
+    assert descent.gap == targets.shadow_tolerance(9.0, 0.25, 1e-7)
+
+
+def test_a_scout_ends_where_the_best_of_what_is_known_has_arrived():
+    descent = Descent(valley(22))
+    one = refiner(descent)
+    for number in (12, 20):  # as those of an earlier target
+        one.tried[number] = descent.step(number)
+    one.window(TARGET)
+    assert descent.scouted == [[4, 8, 24, 28]]
+    assert descent.known_count == 12  # of number 20; the others take 16 and 20
 
 
 def test_targets_that_the_grid_reaches_come_first():

@@ -66,10 +66,14 @@ def test_arrays_of_a_size_that_can_be_read_again_are_written(
 ):
     monkeypatch.setattr(files, "MAX_ARRAY_BYTES", 8 * 13)
     monkeypatch.setattr(checkpoints.os, "fsync", lambda number: None)
-    DescentFile(tmp_path, DESCENT, 60).save({"a": np.zeros(numbers - 3), "b": np.zeros(3)})
-    assert len([*tmp_path.glob("*/*.npz")]) == is_written
+    place = tmp_path / "a" / "b"
+    file = DescentFile(place, DESCENT, 60)
+    file.save({"a": np.zeros(3), "b": np.array([{}], object)})  # as one of them takes pickle
+    assert not place.exists()
+    file.save({"a": np.zeros(numbers - 3), "b": np.zeros(3)})
+    assert len([*place.glob("*/*.npz")]) == is_written
     if is_written:
-        (folder,) = tmp_path.iterdir()
+        (folder,) = place.iterdir()
         assert stat.S_IMODE(folder.stat().st_mode) == 0o700  # of this user alone
 
 
@@ -435,6 +439,14 @@ def test_texts_are_cut_off_where_mlflow_cuts_them(own):
     assert (len(data.params["p"]), len(data.tags["t"])) == (6000, 8000)
 
 
+@pytest.mark.sqlite("of the file itself")
+def test_a_value_is_kept_as_json_that_one_can_read(own, tmp_path):
+    run_id = own.create_run("0", 5, {}, "one").info.run_id
+    own.log_dict(run_id, [{"a": Path("b")}], "jobs.json")
+    file = own.download_artifacts(run_id, "jobs.json", str(tmp_path))
+    assert Path(file).read_text() == '[\n  {\n    "a": "b"\n  }\n]'
+
+
 def test_an_artifact_of_no_folder_is_a_topmost_one():
     writer, client = writer_of()
     for folder in ("", "figures"):
@@ -456,7 +468,7 @@ def test_a_user_without_a_name_is_unknown(monkeypatch):
     ("code", "said", "reason"),
     [
         (0, "a warning", ""),
-        (1, "first\nlast words\n", "(last words)"),
+        (1, "first\nsecond\nlast words\n", "(last words)"),
         (1, "", "(no reason given)"),
     ],
 )
@@ -465,6 +477,7 @@ def test_runs_of_a_file_are_collected_by_thousands(monkeypatch, code, said, reas
     writer.store.uri, asked = "sqlite:////a.db", []
 
     def run(words, env, **more):
+        assert more == {"capture_output": True, "text": True}
         asked.append((words[3].split(","), env["STORE"]))
         return SimpleNamespace(returncode=code, stderr=said)
 

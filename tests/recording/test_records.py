@@ -98,6 +98,23 @@ def test_the_run_of_a_step_size_has_its_own_tags_and_not_those_of_the_job():
     assert values(lost, COST) == [(1.0, 0)]  # what is not finite is not written
 
 
+def test_the_last_value_of_a_history_is_its_final_one():
+    record = record_of([step(1.0, costs=(1.0, 0.5, 0.25, 0.1))], 0)
+    for run in (record.scheme, *record.steps):
+        assert values(run, names.FINAL_COST.key) == [(0.1, 0)]
+    assert values(record.scheme, names.grid(names.TRAIN_COST).key) == [(0.1, 0)]
+
+
+def test_long_quartiles_of_several_starts_are_written_whole():
+    count = thinned.MAX_POINTS + 50
+    quartiles = np.linspace([1.0, 2.0], [0.1, 0.2], count).T
+    several = replace(step(1.0, costs=np.ones(count), starts=2), quartiles={COST: quartiles})
+    (run,) = record_of([several], 0).steps
+    for number, quartile in enumerate(names.QUARTILES):
+        written = values(run, names.quartile(names.TRAIN_COST, quartile).key)
+        assert [value for value, _ in written] == quartiles[number].tolist()
+
+
 @pytest.mark.parametrize("verdicts", [["diverged", names.BY_ROUNDING], ["diverged"] * 2])
 def test_a_scheme_without_a_best_step_size_has_its_reason(verdicts):
     record = record_of([step(1.0, np.nan, verdict) for verdict in verdicts])
