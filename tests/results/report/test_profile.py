@@ -211,3 +211,17 @@ def test_predictions_of_several_sweeps_name_their_experiments_and_equal_rows_sta
     assert table["experiment"].tolist() == ["x", "y", "z"]
     assert table.columns[:2].tolist() == ["experiment", "scheme"]
     assert table.index.tolist() == [0, 1, 2]
+
+
+@pytest.mark.parametrize(
+    ("model", "words"),
+    [("mlp", "The weights at the start are drawn (x)"), ("linear", "The start differs between")],
+)
+def test_schemes_inside_a_network_are_no_other_schemes_of_the_points(model, words):
+    """Two labels of one normalizer: of a network it is one scheme, whose start is one function."""
+    jobs = [("x", "a", {1.0: n}, {"start": "normal"}) for n in (2.0, 3.0)]
+    sweep = runs(*jobs, model=model)
+    schemes = sweep.runs["role"] == "scheme"
+    sweep.runs.loc[schemes, "label"] = ["a, inside=none", "a, inside=batch"]
+    (note,) = profile.notes([sweep])
+    assert note.startswith(words)

@@ -231,3 +231,13 @@ def test_a_narrow_terminal_leaves_out_the_least_telling_columns_first(monkeypatc
         monkeypatch.setenv("COLUMNS", str(screen_table._table_width(rest)))
         screen_table.show(screen.console(Terminal()), made)
         assert shown[-1] == list(rest)
+
+
+def test_pictures_stand_to_the_left_as_texts_do(monkeypatch):
+    monkeypatch.setenv("TERM", "xterm")
+    monkeypatch.setenv("COLUMNS", "80")
+    stream = Terminal()
+    cells = {"scheme": [Text("a"), Text("b")], screen_table.HISTORY: [Text("█"), Text("█▁▁▁▁▁▁▁")]}
+    screen_table._print(screen.console(stream), cells, {"scheme": True})
+    lines = [ESCAPE.sub("", line).rstrip() for line in stream.getvalue().splitlines()]
+    assert lines == ["scheme  history", "a       █", "b       █▁▁▁▁▁▁▁"]
