@@ -15,6 +15,7 @@ from normbench.job import run
 from normbench.measures import (
     batch_limits,
     batches,
+    biplot,
     by_layer,
     components,
     covariance,
@@ -43,6 +44,7 @@ from normbench.measures import (
 from normbench.measures.contract import JudgedDescent
 from normbench.measures.judged import judge_descent
 from normbench.models import Mlp
+from normbench.names import ATTAINED
 from normbench.normalizers.decomposition import Surrogate
 from normbench.theory import batches as theory
 from normbench.theory import shared, spectra
@@ -903,3 +905,45 @@ def test_a_direction_of_rounding_is_promised_nothing(small, rank):
     whole = [np.column_stack([first, kept_of_it * second]) for kept_of_it in (0.0, 1.0)]
     off = [formulas._judge(x, sphered, y, False)[2] for sphered in whole]
     assert off == pytest.approx([1, 0] if rank == 2 else [0, 1], abs=1e-12)
+
+
+@pytest.mark.parametrize(
+    ("case", "has_scores", "is_linear", "known"),
+    [
+        (ATTAINED, True, True, True),
+        ("another", True, True, False),
+        (ATTAINED, False, True, False),
+        (ATTAINED, True, False, False),
+    ],
+)
+def test_weights_of_the_least_cost_are_those_of_its_scores(case, has_scores, is_linear, known):
+    x, weights = RNG.standard_normal((9, 2)), np.array([[0.5, 2.0, -1.0]])
+    scores = weights[:, :1] + weights[:, 1:] @ x.T
+    linear = SimpleNamespace(surrogate=Surrogate(x, holds_all_points=True))
+    descent = SimpleNamespace(
+        least=SimpleNamespace(case=case, scores=scores if has_scores else None),
+        train=SimpleNamespace(linear=linear if is_linear else None),
+    )
+    found = inputs.least_weights(descent)
+    assert (found is not None) == known
+    if known:
+        assert found == pytest.approx(weights[0], rel=1e-9)
+
+
+@pytest.mark.parametrize(("width", "has_two"), [(1, False), (2, True), (3, True)])
+def test_a_plane_takes_two_coordinates_and_a_biplot_two_features(width, has_two):
+    x = np.zeros((4, width))
+    assert inputs.has_plane(SimpleNamespace(z=x)) == has_two
+    told = biplot.MEASURE.unfit(SimpleNamespace(x=x, name="made"))
+    assert told == ("" if has_two else "is of two features and more; made has one")
+
+
+def test_points_of_a_biplot_that_do_not_vary_are_in_its_middle():
+    arrays = biplot.MEASURE.take(finished(np.full((5, 2), 3.0))).arrays
+    for name in ("points", "loadings", "shares", "correlation"):
+        assert not arrays[name].any()
+
+
+def test_points_are_drawn_alike_each_time():
+    drawn = np.random.default_rng(0).choice(3000, 2000, replace=False)
+    assert inputs.sample_indices(3000).tolist() == sorted(drawn.tolist())

@@ -228,6 +228,18 @@ def test_a_record_waits_on_disk_while_it_is_written_and_goes_then(tmp_path, ledg
     assert json.loads((tmp_path / recovery.LEDGER).read_text()) == ledger
 
 
+def test_a_record_that_the_disk_does_not_hold_is_written_to_the_store(
+    tmp_path, ledger, monkeypatch
+):
+    def fill(one, file):
+        raise OSError("no space")
+
+    monkeypatch.setattr(recovery.JobRecord, "save", fill)
+    outcome = recovery.write_record(Written(), HEADER, record(), tmp_path, ledger)
+    assert outcome == {"run_id": "new"}
+    assert [*tmp_path.iterdir()] == []
+
+
 def test_a_record_that_is_refused_is_kept_aside_and_its_job_has_failed(tmp_path, ledger):
     writer = Written(errors=[ValueError("too long")])
     outcome = recovery.write_record(writer, HEADER, record(), tmp_path, ledger)
@@ -262,12 +274,14 @@ def test_where_the_store_is_away_the_record_waits(tmp_path, ledger, errors, is_r
     assert [path.name for path in (tmp_path / "pending").iterdir()] == ["7.npz"]
 
 
-def test_a_record_that_the_disk_does_not_hold_leaves_no_draft(tmp_path):
+@pytest.mark.parametrize("is_begun", [True, False])
+def test_a_record_that_the_disk_does_not_hold_leaves_no_draft(tmp_path, is_begun):
     file = tmp_path / "s" / "pending" / "7.npz"
     file.parent.mkdir(parents=True)
 
     def fill(target):
-        target.with_suffix(".draft").write_text("half")
+        if is_begun:
+            target.with_suffix(".draft").write_text("half")
         raise OSError("no space")
 
     recovery._save(SimpleNamespace(save=fill), file, {})
