@@ -371,6 +371,23 @@ def test_what_is_recorded_without_a_descent_has_no_rules(params, is_judged):
     assert bool(found) == is_judged
 
 
+@pytest.mark.parametrize("has_batches", [True, False])
+@pytest.mark.parametrize("x", [np.ones((2, 2)), "a file"], ids=["in memory", "on disk"])
+def test_batches_of_points_on_disk_are_told_to_lie_within_blocks(monkeypatch, has_batches, x):
+    """Of any other job nothing is added, so that what was recorded of it is found."""
+    texts = []
+    monkeypatch.setattr(identity, "_digest", lambda text: texts.append(text) or "digest")
+    monkeypatch.setattr(identity, "of_identity", lambda part, params: params)
+    dataset = SimpleNamespace(x=x, fingerprint="f", task="binary", classes=2)
+    identity.identity({"batch_seed": "0"} if has_batches else {}, dataset, ())
+    descent, of_grid, _ = map(json.loads, texts)
+    wanted = ["f", "binary", 2]
+    if has_batches and isinstance(x, str):
+        wanted.append("batches within blocks")
+    assert descent[1] == of_grid[1] == wanted
+    assert descent[2:] == of_grid[2:] == [{}, identity.NUMBERS, []]
+
+
 def test_a_module_without_a_file_of_code_is_known_by_its_name():
     assert identity.code_of("sys") == "sys"
     assert identity.code_of("numpy._core._multiarray_umath") == "numpy._core._multiarray_umath"
