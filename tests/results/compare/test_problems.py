@@ -393,3 +393,11 @@ def test_what_was_recorded_is_what_two_jobs_are_compared_by():
         **{names.LIPSCHITZ.key: 2.0, names.MINIMUM.key: 0.0},
         **{f"0.1 {cost}": 0.001, f"0.1 {goal}": 5.0, f"1 {cost}": 0.001, f"1 {goal}": 2.0},
     }
+
+
+def test_what_is_made_of_several_sweeps_is_of_these_very_ones():
+    first, second, third = (runs(("x", name, GRID)) for name in "abc")
+    for ask in (problems.placed, reached.reached):
+        assert ask([first, second])["scheme"].tolist() == ["a", "b"]
+        assert ask([first, third])["scheme"].tolist() == ["a", "c"]
+        assert ask([first])["scheme"].tolist() == ["a"]
