@@ -16,6 +16,9 @@ CENTRED_POINTS_PER_BLOCK = 4096  # points centred at a time: 25 MB of float64 at
 # Features up to which one thread decomposes: the library's wait for each other at thousands of
 # short products, beside other programs 10 times as long (784 features: 1.2 to 3 s, and not 0.2).
 MAX_ONE_THREAD_SIZE = 1000
+LEADING_FEATURES = 2000  # from which a few eigenvectors are computed alone: all take a minute
+LEADING_SHARE = 1 / 20  # of all eigenvectors: more are not few
+LEADING_RANGE = 1e-6  # eigenvalues over the largest: smaller ones lose digits to it
 SMALL_BLOCK_ENTRIES = 1 << 19  # numbers of a block of a pass without products: 4 MB of float64
 QR_ROWS_PER_COLUMN = 8  # rows of a block, in columns: a ninth more work than all at once
 EPS = float(np.finfo(np.float64).eps)
@@ -25,8 +28,8 @@ class Decomposition(NamedTuple):
     """The second moments of points (P, N): `T^-1/2 S T^-1/2 = V D V'`, with T = I or diag(S).
 
     mean: (N,). scales: (N,), the roots of T's entries. values: (N,), the diagonal of D,
-    decreasing, not negative. vectors: (M, N), the eigenvectors as rows; M < N where only those of
-    values above rounding level were formed.
+    decreasing, not negative; NaN where only the largest were computed. vectors: (M, N), the
+    eigenvectors as rows; M < N where only those of values above rounding level were formed.
     """
 
     mean: Array
@@ -116,6 +119,52 @@ class Decompositions:
             array.flags.writeable = False  # several schemes hold it
         self._cache[key] = decomposition, time.perf_counter() - tick
         return decomposition
+
+    def leading(self, count: int) -> Decomposition:
+        """Return the covariance's decomposition, of `count` eigenvalues alone where these are few.
+
+        By Lanczos's method on the covariance, or on the Gram matrix of fewer points than features.
+        """
+        x = self.x
+        has_few_points = isinstance(x, np.ndarray) and len(x) < x.shape[1]
+        size = len(x) if has_few_points else x.shape[1]
+        if x.shape[1] >= LEADING_FEATURES and count <= LEADING_SHARE * size:
+            decomposition = (_lead_points if has_few_points else _lead)(x, count)
+            if decomposition.values[count - 1] > LEADING_RANGE * decomposition.values[0]:
+                return decomposition
+        return self.get(correlation=False, complete=False)
+
+
+def _lead(x: Any, count: int) -> Decomposition:
+    """Return the mean, the largest eigenvalues of points' covariance, and their eigenvectors."""
+    mean, covariance = mean_and_covariance(x)
+    is_constant = _find_deviations(len(x), mean, np.diag(covariance))[1]
+    covariance[is_constant] = covariance[:, is_constant] = 0.0
+    values, columns = _largest(covariance, count)
+    return _of_leading(mean, values, columns.T)
+
+
+def _lead_points(x: NDArray[Any], count: int) -> Decomposition:
+    """Return the same from the Gram matrix of fewer points than features."""
+    mean, centred, _ = _centre(x)
+    values, columns = _largest(centred @ centred.T / len(x), count)
+    rows = columns.T @ centred
+    return _of_leading(mean, values, rows / np.linalg.norm(rows, axis=1, keepdims=True))
+
+
+def _largest(matrix: Array, count: int) -> tuple[Array, Array]:
+    """Return the largest eigenvalues of a matrix, decreasing, and their vectors as columns."""
+    from scipy.sparse.linalg import eigsh
+
+    values, columns = eigsh(matrix, count, rng=np.random.default_rng(0))
+    return values[::-1], columns[:, ::-1]
+
+
+def _of_leading(mean: Array, values: Array, vectors: Array) -> Decomposition:
+    """Return the decomposition of which only the largest eigenvalues are known."""
+    padded = np.full(len(mean), np.nan)
+    padded[: len(values)] = values
+    return Decomposition(mean, np.ones_like(mean), padded, fix_signs(vectors))
 
 
 def _decompose(points: Decompositions, correlation: bool, complete: bool) -> Decomposition:
@@ -269,6 +318,16 @@ def _decompose_gram(rows: Array, complete: bool) -> tuple[Array, Array]:
 
 def _decompose_points(x: NDArray[Any], correlation: bool) -> Decomposition:
     """Return the decomposition from the singular values of the centred points."""
+    mean, centred, deviations = _centre(x)
+    scales = deviations if correlation else np.ones_like(mean)
+    centred /= scales * np.sqrt(len(x))
+    values, vectors = _decompose_gram(centred, complete=False)
+    above_rounding = values > rounding_share(x.shape[1]) * values[0]
+    return Decomposition(mean, scales, values, vectors[above_rounding[: len(vectors)]])
+
+
+def _centre(x: NDArray[Any]) -> tuple[Array, Array, Array]:
+    """Return the mean of points, a centred copy, and the deviations, 1 of constant features."""
     mean = x.mean(axis=0, dtype=np.float64)
     centred = x - mean
     mean_correction = centred.mean(axis=0)
@@ -276,9 +335,5 @@ def _decompose_points(x: NDArray[Any], correlation: bool) -> Decomposition:
     mean += mean_correction
     variance = np.einsum("pn,pn->n", centred, centred) / len(x)
     deviations, is_constant = _find_deviations(len(x), mean, variance)
-    scales = deviations if correlation else np.ones_like(mean)
     centred[:, is_constant] = 0.0
-    centred /= scales * np.sqrt(len(x))
-    values, vectors = _decompose_gram(centred, complete=False)
-    above_rounding = values > rounding_share(x.shape[1]) * values[0]
-    return Decomposition(mean, scales, values, vectors[above_rounding[: len(vectors)]])
+    return mean, centred, deviations

@@ -38,7 +38,7 @@ class Whitening(Scheme):
     Attributes:
         mean_: m `(N,)`.
         scale_: The roots of T's diagonal `(N,)`.
-        eigenvalues_: D's diagonal `(N,)`, decreasing.
+        eigenvalues_: D's diagonal `(N,)`, decreasing; NaN where few `components` were wanted.
         components_: V' `(M, N)`, one eigenvector a row; M < N where fewer points than features
             leave the others undetermined.
         dropped_: The mask `(N,)` of dropped directions.
@@ -260,6 +260,12 @@ class PCARotation(Whitening):
     def _divisors(self) -> Array:
         """Return ones `(k,)`: no direction is scaled."""
         return np.ones(np.count_nonzero(~self.dropped_))
+
+    def _decompose(self, decompositions: Decompositions) -> Decomposition:
+        """Return the decomposition, of as many components as are wanted where they are few."""
+        if self.components is None or self.components < 1:
+            return super()._decompose(decompositions)
+        return decompositions.leading(int(self.components))
 
     def _width(self) -> int:
         """Return how many components are kept, by the option and the variances."""
