@@ -478,6 +478,23 @@ def test_a_value_is_kept_as_json_that_one_can_read(own, tmp_path):
     assert Path(file).read_text() == '[\n  {\n    "a": "b"\n  }\n]'
 
 
+@pytest.mark.parametrize("folder", [None, Path("here")])
+def test_artifacts_that_are_not_in_a_folder_are_mlflows_to_write(monkeypatch, folder):
+    asked, wrote = [], []
+    mlflow = SimpleNamespace(
+        log_text=lambda *of: asked.append(of), log_artifact=lambda *of: asked.append(of)
+    )
+    monkeypatch.setattr(database.local_artifacts, "write", lambda *of: wrote.append(of))
+    monkeypatch.setattr(database.local_artifacts, "copy", lambda *of: wrote.append(of))
+    here = SimpleNamespace(_folder=lambda run_id: folder, _mlflow=mlflow)
+    database.WritableDatabase.log_text(here, "r", "words", "a.txt")
+    database.WritableDatabase.log_artifact(here, "r", "b.png", None)
+    if folder is None:
+        assert (asked, wrote) == ([("r", "words", "a.txt"), ("r", "b.png", None)], [])
+    else:
+        assert (asked, wrote) == ([], [(folder, "a.txt", "words"), (Path("b.png"), folder, "")])
+
+
 def test_an_artifact_of_no_folder_is_a_topmost_one():
     writer, client = writer_of()
     for folder in ("", "figures"):
