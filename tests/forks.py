@@ -146,6 +146,8 @@ def _be_the_command(order: dict[str, Any]) -> None:
     """Run the command of an order as its own process would, and end."""
     signal.alarm(order["patience"])
     os.setsid()
+    # A shell's background job, as these tests may be, ignores Ctrl-C, and so would its child.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
     for number, name in enumerate(order["files"]):
         file = os.open(name, os.O_RDWR | os.O_CREAT, 0o644)
         os.dup2(file, number)

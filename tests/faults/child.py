@@ -4,7 +4,6 @@ normbench knows nothing of it: methods are wrapped here before it starts.
 """
 
 import os
-import runpy
 import shutil
 import signal
 import sqlite3
@@ -144,8 +143,9 @@ def main() -> None:
         set_back(float(action))
     else:
         strike(moment, ACTIONS[action])
-    sys.argv = ["normbench", *arguments]
-    runpy.run_module("normbench", run_name="__main__", alter_sys=True)
+    from normbench.__main__ import main as be_the_command
+
+    be_the_command(arguments)
 
 
 if __name__ == "__main__":
