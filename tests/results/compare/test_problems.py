@@ -396,7 +396,7 @@ def test_what_was_recorded_is_what_two_jobs_are_compared_by():
 
 
 def test_what_is_made_of_several_sweeps_is_of_these_very_ones():
-    first, second, third = (runs(("x", name, GRID)) for name in "abc")
+    first, second, third = (runs((place, place, GRID)) for place in "abc")  # ids of their own
     for ask in (problems.placed, reached.reached):
         assert ask([first, second])["scheme"].tolist() == ["a", "b"]
         assert ask([first, third])["scheme"].tolist() == ["a", "c"]
