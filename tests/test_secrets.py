@@ -11,7 +11,7 @@ from tests.servers.mlflows import Server, serving
 pytestmark = pytest.mark.slow
 
 SECRET = "s3cret-W0rd"
-QUICK = ("normalizer=standard", "step_sizes=[1]", "iterations=2")
+QUICK = ("normalizer=standard", "step_sizes=[1]", "iterations=2", "figures=[histories]")
 URIS = {
     "password": f"postgresql://me:{SECRET}@127.0.0.1:1/db",
     "token": f"http://{SECRET}@127.0.0.1:1",

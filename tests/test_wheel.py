@@ -96,8 +96,9 @@ def test_a_wheel_and_a_checkout_give_a_job_one_identity(run, command, tmp_path):
     folders = [tmp_path / "wheel", tmp_path / "checkout"]
     for folder in folders:
         folder.mkdir()
-    run("normbench", *SMALL, "normalizer=pca_sphere", folder=folders[0])
-    done = command(*SMALL, "normalizer=pca_sphere", folder=folders[1])
+    words = (*SMALL, "normalizer=pca_sphere", "figures=[]")
+    run("normbench", *words, folder=folders[0])
+    done = command(*words, folder=folders[1])
     assert done.returncode == 0, done.stderr
     one, other = ({s.data.tags["fingerprint"] for s in runs(f, "scheme")} for f in folders)
     assert one == other
@@ -107,11 +108,13 @@ def test_a_wheel_and_a_checkout_give_a_job_one_identity(run, command, tmp_path):
 def test_side_by_side_with_a_package_of_the_users(run, tmp_path):
     (tmp_path / "mine.py").write_text(PACKAGE)
     words = ["packages=[mine]", "normalizer._target_=mine.Halve", "normalizer=identity"]
+    words += ["figures=[]"]
     run("normbench", *SMALL, *words)
     run("normbench", *SMALL, *words, "hydra/launcher=joblib", "hydra.launcher.n_jobs=2")
     many = ["hydra/launcher=joblib", "hydra.launcher.n_jobs=2", "iterations=6"]
     run(
-        "normbench", *SMALL, *many, "cost=softmax,squared_margin", "normalizer=identity", *words[:2]
+        *("normbench", *SMALL, *many, "cost=softmax,squared_margin", "normalizer=identity"),
+        *(*words[:2], "figures=[]"),
     )
     assert all(found.info.status == "FINISHED" for found in runs(tmp_path, "scheme"))
     assert len(runs(tmp_path, "scheme")) == 3
@@ -143,7 +146,7 @@ def test_a_checkout_runs_its_own_code_beside_an_installed_normbench(installed, t
     assert done.stdout.split() == [f"{ROOT}/harness/__init__.py", f"{ROOT}/costs/__init__.py"]
     words = ["hydra/launcher=joblib", "hydra.launcher.n_jobs=2", f"hydra.sweep.dir={tmp_path}/out"]
     place = [f"tracking.uri=sqlite:///{tmp_path}/mlflow.db", f"tracking.artifacts={tmp_path}/files"]
-    for module in (["harness", *SMALL, *words, *place], ["results", "list"]):
+    for module in (["harness", *SMALL, *words, *place, "figures=[]"], ["results", "list"]):
         store = ["--store", place[0].partition("=")[2]] if module[0] == "results" else []
         done = subprocess.run(
             [installed / "python", "-m", *module, *store],

@@ -27,6 +27,7 @@ with guarded_workers():
     os.kill(os.getpid(), signal.SIGKILL)
 """
 WORDS = ("normalizer=standard,identity", "iterations=5", "step_sizes=[1]", "hydra/launcher=joblib")
+WORDS += ("figures=[]",)
 
 
 def hears():

@@ -8,7 +8,7 @@ from tests.servers.mlflows import Server, serving
 pytestmark = pytest.mark.slow
 
 USER, SECRET = "admin", "s3cret-W0rd-0f-m1ne"
-QUICK = ("normalizer=standard", "step_sizes=[1]", "iterations=2")
+QUICK = ("normalizer=standard", "step_sizes=[1]", "iterations=2", "figures=[histories]")
 LETTERS = "of-a-server-on-this-machine"  # with which its pages are signed
 # MLflow's own, but for the last: a password is compared with its hash, 50 ms, once and not at each
 # of a sweep's requests.
