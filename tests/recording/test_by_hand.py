@@ -301,6 +301,7 @@ PLAIN = {
 def test_a_request_is_known_by_its_settings_its_choices_and_the_code(monkeypatch):
     monkeypatch.setattr(request, "_code", lambda: ["code"])
     known = request.digest(PLAIN, {"cost": "softmax"})
+    assert request.digest(dict(reversed(PLAIN.items())), {"cost": "softmax"}) == known
     assert len(known) == 64
     for word in request.UNRELATED_SETTINGS:
         if word != "packages":

@@ -107,7 +107,7 @@ def test_the_edge_of_stability_is_seen_in_the_second_half_of_the_iterations():
             a1=rising,
             a2={0: 0.5, 2: 0.75, 4: 0.6},
             a3={0: 0.9, 1: 0.99, 2: 0.7, 3: 0.1},
-            a4={0: 2.01, 1: 3.0},
+            a4={0: 2.01, 1: 1.5, 2: 1.5},
             b1=least,
             b2={},
             c1={0: 1.5, 5: 1.0, 10: 0.5},

@@ -136,3 +136,6 @@ def test_schemes_of_the_target_are_compared_with_the_raw_one():
             **{"adam_1e-1": 2, "adam_1e-2": 4 / 3, "adam_1e-3": 6 / 4},
         }
     )
+    rising = costs | {("gradient_descent", "identity"): [9.0, 45.0, 1.0, 1.004, 1.0]}
+    larger = scaling.target_scaling(target_records(rising, ones, own))
+    assert larger["scaled_gap"] == pytest.approx((45 / 9 - 0.4 / 8) / 5)  # of what it rises to
