@@ -115,6 +115,7 @@ def test_the_target_is_the_first_that_a_scheme_meets_or_else_the_last():
     both = runs(("x", "a", {1.0: (NEVER, 0.05)}), ("y", "a", {1.0: 3.0}))
     assert race_target(both) == RACE_TARGETS[0]
     assert race_target(Sweep("-", "s", frame.copy())) == RACE_TARGETS[-1]
+    assert race_target(Sweep("-", "s", frame[:0])) == RACE_TARGETS[0]  # without a race
 
 
 def test_an_optimizer_that_finds_its_step_sizes_has_none_in_a_race():

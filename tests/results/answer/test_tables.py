@@ -7,6 +7,7 @@ import sys
 import numpy as np
 import pandas as pd
 import pytest
+from pyarrow import parquet
 
 from normbench import names
 from normbench.command.results.commands import main
@@ -149,6 +150,8 @@ def test_formats_hold_the_same_table(three):
     assert np.array_equal(back["cost"], table["cost"])
     again = pd.read_parquet(io.BytesIO(tables.TABLE_FORMATS["parquet"](table)))
     pd.testing.assert_frame_equal(again, table)
+    written = parquet.read_schema(io.BytesIO(tables.TABLE_FORMATS["parquet"](table)))
+    assert written.names == list(table)  # and no column of numbers of rows
     lines = tables.latex(table).splitlines()
     assert lines[0].startswith(r"\begin{tabular}{ll")
     assert r"pca\_sphere" in lines[6]
