@@ -2,7 +2,7 @@
 
 import time
 from collections.abc import Iterator
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, suppress
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from typing import Any, NamedTuple
@@ -125,13 +125,16 @@ class Decompositions:
 
         By Lanczos's method on the covariance, or on the Gram matrix of fewer points than features.
         """
+        from scipy.sparse.linalg import ArpackError
+
         x = self.x
         has_few_points = isinstance(x, np.ndarray) and len(x) < x.shape[1]
         size = len(x) if has_few_points else x.shape[1]
         if x.shape[1] >= LEADING_FEATURES and count <= LEADING_SHARE * size:
-            decomposition = (_lead_points if has_few_points else _lead)(x, count)
-            if decomposition.values[count - 1] > LEADING_RANGE * decomposition.values[0]:
-                return decomposition
+            with suppress(ArpackError):  # of points that are all equal, or where it does not end
+                decomposition = (_lead_points if has_few_points else _lead)(x, count)
+                if decomposition.values[count - 1] > LEADING_RANGE * decomposition.values[0]:
+                    return decomposition
         return self.get(correlation=False, complete=False)
 
 

@@ -160,3 +160,20 @@ def test_all_are_computed_where_others_are_asked_for(
     fitted = PCARotation(components).fit(spread(300, 60, smallest))
     assert len(found) == 1
     assert np.isfinite(fitted.eigenvalues_).all()
+
+
+@pytest.mark.parametrize("shape", [(300, 60), (60, 300)], ids=["more points", "more features"])
+def test_points_that_are_all_equal_have_no_direction_left(monkeypatch, shape):
+    monkeypatch.setattr(decomposition, "LEADING_FEATURES", 60)
+    x = np.full(shape, 0.1)
+    fitted = PCARotation(3).fit(x)
+    assert fitted.dropped_.all()
+    assert (fitted.transform(x) == 0).all()
+
+
+def test_equal_variances_are_all_found(monkeypatch):
+    monkeypatch.setattr(decomposition, "LEADING_FEATURES", 60)
+    corners = np.vstack([np.eye(60), -np.eye(60)]) * np.where(np.arange(60) < 3, 2.0, 1.0)
+    fitted = PCARotation(3).fit(corners)
+    np.testing.assert_allclose(fitted.eigenvalues_[:3], 4 / 60, rtol=1e-12)
+    np.testing.assert_allclose(fitted.components_ @ fitted.components_.T, np.eye(3), atol=1e-12)
