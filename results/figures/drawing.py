@@ -6,7 +6,7 @@ experiment, or None if nothing was recorded for it. An optional function `moving
 
 from collections.abc import Sequence
 from importlib import import_module
-from itertools import chain
+from itertools import chain, islice
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +17,7 @@ from normbench import names
 from normbench.results.compare.merging import crowded, merged
 from normbench.results.figures import BY_DEFAULT, NAMES, SWEEP_FIGURES
 from normbench.results.figures.base import output
+from normbench.results.figures.base.forks import map_forked
 from normbench.results.figures.base.material import Options, gridless
 from normbench.results.safe import clean
 from normbench.results.store.errors import unwritable
@@ -103,7 +104,6 @@ def write(
     Raises:
         ResultsError: The folder cannot be written.
     """
-    files_by_experiment: dict[str, list[Path]] = {}
     provenance = {"sweep": sweep.sweep_id, "command": sweep.command}
     crowded_experiments = {
         name for name in sweep.experiments if len(figure_names) > 1 and crowded(sweep, name)
@@ -122,24 +122,26 @@ def write(
             )
         return files
 
+    several = len(sweep.experiments) > 1
+    orders = [
+        (sweep.experiments[0], name, name)
+        for name in figure_names
+        if name in SWEEP_FIGURES and not crowded_experiments
+    ]
+    sweep_orders = len(orders)
+    orders += [
+        (experiment, name, f"{name}-{clean.name(experiment)}" if several else name)
+        for experiment in sweep.experiments
+        for name in figure_names
+        if experiment not in crowded_experiments and name not in SWEEP_FIGURES
+    ]
     try:
-        first_experiment = sweep.experiments[0]
-        sweep_files = [
-            draw_files(first_experiment, name, name)
-            for name in figure_names
-            if name in SWEEP_FIGURES and not crowded_experiments
-        ]
-        for experiment in sweep.experiments:
-            files = files_by_experiment.setdefault(
-                experiment, [file for group in sweep_files for file in group]
-            )
-            for name in figure_names if experiment not in crowded_experiments else ():
-                file_stem = (
-                    name if len(sweep.experiments) == 1 else f"{name}-{clean.name(experiment)}"
-                )
-                files += (
-                    draw_files(experiment, name, file_stem) if name not in SWEEP_FIGURES else []
-                )
+        drawn_files = map_forked(lambda order: draw_files(*order), orders)
     except OSError as error:
         raise unwritable(folder, error) from error
+    sweep_files = [file for files in drawn_files[:sweep_orders] for file in files]
+    files_by_experiment = {experiment: [*sweep_files] for experiment in sweep.experiments}
+    own_orders = zip(orders, drawn_files, strict=True)
+    for (experiment, _, _), files in islice(own_orders, sweep_orders, None):
+        files_by_experiment[experiment] += files
     return files_by_experiment

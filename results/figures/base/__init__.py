@@ -1,3 +1,3 @@
-"""The parts that all figures share: style, labels, ticks, landmarks, inputs, output."""
+"""The parts that all figures share: style, labels, ticks, landmarks, inputs, output, processes."""
 
-__all__ = ["inline", "labels", "landmarks", "material", "output", "style", "ticks"]
+__all__ = ["forks", "inline", "labels", "landmarks", "material", "output", "style", "ticks"]

@@ -1,0 +1,140 @@
+"""Figures are drawn side by side, in forked processes, and are those of one process."""
+
+import os
+import signal
+import time
+from pathlib import Path
+
+import pytest
+
+from normbench.results.figures import drawing
+from normbench.results.figures.base import forks
+from normbench.results.store.errors import ResultsError
+
+PATIENCE = 30  # seconds
+
+
+@pytest.fixture
+def two_cores(monkeypatch):
+    monkeypatch.setattr(forks, "_cores", lambda: 2)
+
+
+def both(number):
+    """Return the square of a number and its process; slow enough for the other to take some."""
+    time.sleep(0.05)
+    return number**2, os.getpid()
+
+
+def test_values_are_in_order_and_two_processes_return_them(two_cores):
+    values = forks.map_forked(both, range(12))
+    assert [square for square, _ in values] == [number**2 for number in range(12)]
+    processes = {process for _, process in values}
+    assert os.getpid() in processes
+    assert len(processes) == 2
+
+
+@pytest.mark.parametrize(("cores", "arguments"), [(1, 5), (2, 1), (2, 0)])
+def test_one_core_or_argument_is_worked_on_here(cores, arguments, monkeypatch):
+    monkeypatch.setattr(forks, "_cores", lambda: cores)
+    values = forks.map_forked(lambda number: (number, os.getpid()), range(arguments))
+    assert values == [(number, os.getpid()) for number in range(arguments)]
+
+
+def test_there_are_no_more_processes_than_eight(monkeypatch):
+    monkeypatch.setattr(forks, "_cores", lambda: 64)
+    processes = {process for _, process in forks.map_forked(both, range(64))}
+    assert 2 < len(processes) <= forks.MAX_PROCESSES
+
+
+@pytest.mark.parametrize("way", ["fails", "is killed", "returns what cannot be sent"])
+def test_what_a_forked_process_fails_at_is_done_here(way, two_cores, capfd):
+    here = os.getpid()
+
+    def work(number):
+        time.sleep(0.05)
+        if os.getpid() == here:
+            return number
+        if way == "is killed":
+            os.kill(os.getpid(), signal.SIGKILL)
+        if way == "fails":
+            raise KeyError(number)
+        return lambda: number
+
+    assert forks.map_forked(work, range(6)) == list(range(6))
+    assert capfd.readouterr() == ("", "")
+
+
+def test_an_error_is_raised_and_ends_the_forked_process(two_cores, tmp_path):
+    here = os.getpid()
+
+    def work(number):
+        if os.getpid() != here:
+            (tmp_path / "child").write_text(str(os.getpid()))
+            time.sleep(PATIENCE)
+        await_file(tmp_path / "child")
+        raise OSError(number)
+
+    begun = time.monotonic()
+    with pytest.raises(OSError, match=r"\d"):
+        forks.map_forked(work, range(6))
+    assert time.monotonic() - begun < PATIENCE
+    assert not Path(f"/proc/{(tmp_path / 'child').read_text()}").exists()
+    assert signal.pthread_sigmask(signal.SIG_BLOCK, ()) == set()
+
+
+def test_a_forked_process_ends_after_the_one_that_was_killed(two_cores, tmp_path):
+    def work(number):
+        (tmp_path / str(number)).write_text(str(os.getpid()))
+        time.sleep(0.2)
+
+    parent = os.fork()
+    if parent == 0:
+        forks.map_forked(work, range(1000))
+        os._exit(0)
+    await_file(tmp_path / "1")
+    os.kill(parent, signal.SIGKILL)
+    os.waitpid(parent, 0)
+    time.sleep(1)
+    taken = len(list(tmp_path.iterdir()))
+    time.sleep(1)
+    assert len(list(tmp_path.iterdir())) == taken < 20
+
+
+def await_file(file):
+    until = time.monotonic() + PATIENCE
+    while not (file.exists() and file.read_text()):
+        assert time.monotonic() < until
+        time.sleep(0.01)
+
+
+@pytest.mark.parametrize(
+    ("limit", "cores"), [("", 3), ("2", 2), ("1", 1), ("8", 3), ("0", 3), ("4,2", 3)]
+)
+def test_cores_are_those_that_the_environment_grants(limit, cores, monkeypatch):
+    monkeypatch.setattr(os, "sched_getaffinity", lambda process: {0, 1, 5})
+    monkeypatch.setenv("OMP_NUM_THREADS", limit)
+    assert forks._cores() == cores
+    monkeypatch.setattr(forks.sys, "platform", "darwin")
+    assert forks._cores() == 1
+
+
+def test_figures_of_two_processes_are_those_of_one(three, tmp_path, monkeypatch):
+    files = {}
+    for cores in (1, 2):
+        monkeypatch.setattr(forks, "_cores", lambda cores=cores: cores)
+        written = drawing.write(three.sweep, tmp_path / str(cores))
+        files[cores] = {
+            name: {file.name: file.read_bytes() for file in files}
+            for name, files in written.items()
+        }
+        assert {file.name for file in (tmp_path / str(cores)).iterdir()} == set(
+            files[cores][three.name]
+        )
+    assert files[1] == files[2]
+    assert len(files[1][three.name]) > 3
+
+
+def test_a_folder_that_cannot_be_written_is_one_error(three, tmp_path, two_cores):
+    (tmp_path / "file").touch()
+    with pytest.raises(ResultsError, match="file"):
+        drawing.write(three.sweep, tmp_path / "file")
