@@ -83,6 +83,11 @@ def iterate_blocks(x: Rows) -> Iterator[tuple[slice, Array]]:
         yield rows, x[rows]
 
 
+def has_one_source(x: Rows, other: Rows) -> bool:
+    """Return whether the rows of both are read from the same points."""
+    return isinstance(x, Points) and isinstance(other, Points) and x.source is other.source
+
+
 def rows_per_block(x: Rows) -> int:
     """Return how many rows are read at once."""
     return max(1, BLOCK_BYTES // (x.shape[1] * x.itemsize))

@@ -98,14 +98,15 @@ def descend(
                     midway = _update(midway, gradient, optimizer, step_sizes_by_run)
                     continue
                 with_gradient = train.full_batch and k < iterations
-                recorded = train.at(midway.updates)
-                evaluation = recorded.evaluate(midway.weights, with_gradient, workspace)
+                evaluation, test_evaluation = histories.evaluate(midway, with_gradient, workspace)
                 finite = _find_finite(evaluation)
                 histories.diverged_at[midway.alive[~finite]] = k
                 remaining, evaluation, step_sizes_by_run = _select_runs(
                     finite, midway, evaluation, step_sizes_by_run
                 )
-                histories.write(remaining, evaluation)
+                if test_evaluation:
+                    test_evaluation = test_evaluation.of(finite)
+                histories.write(remaining, evaluation, test_evaluation)
                 if leave:
                     stays = ~leave(k, remaining.alive, evaluation.costs)
                     remaining, evaluation, step_sizes_by_run = _select_runs(
@@ -161,15 +162,9 @@ def _select_runs(
     """Return the state, the evaluation and the step sizes of the runs of a mask."""
     if mask.all():
         return midway, evaluation, step_sizes
-    gradient, counts = evaluation.gradient, evaluation.misclassifications
-    selected_evaluation = Evaluation(
-        evaluation.costs[mask],
-        None if gradient is None else gradient[mask],
-        None if counts is None else counts[mask],
-    )
     state = tuple(array[mask] for array in midway.state)
     selected = midway._replace(alive=midway.alive[mask], weights=midway.weights[mask], state=state)
-    return selected, selected_evaluation, step_sizes[mask]
+    return selected, evaluation.of(mask), step_sizes[mask]
 
 
 @dataclass(frozen=True)

@@ -67,19 +67,32 @@ class GrowingHistories:
         self.last = last
         self.memory: Workspace = {}  # of the test points' evaluation
 
-    def write(self, midway: Midway, evaluation: Evaluation) -> None:
+    def evaluate(
+        self, midway: Midway, with_gradient: bool, workspace: Workspace
+    ) -> tuple[Evaluation, Evaluation | None]:
+        """Return evaluations of the training and, where they are read together, the test points."""
+        problem, test_problem = self.problems
+        train = problem.at(midway.updates)
+        if test_problem is None:
+            return train.evaluate(midway.weights, with_gradient, workspace), None
+        test = test_problem.at(midway.updates)
+        return train.evaluate_parts(test, midway.weights, with_gradient, workspace, self.memory)
+
+    def write(
+        self, midway: Midway, evaluation: Evaluation, test_evaluation: Evaluation | None = None
+    ) -> None:
         """Record an iteration of the remaining runs, on the training and the test points.
 
         Args:
             midway: The state of the descent at iteration k, with the weights `(left, *shape)`.
             evaluation: Of the training points at these weights, for the remaining runs.
+            test_evaluation: Likewise of the test points, which are evaluated here where it is None.
         """
         k, alive, weights = midway.k, midway.alive, midway.weights
         self.final[alive] = weights
         test = self.problems[1].at(midway.updates) if self.problems[1] else None
-        test_evaluation = (
-            test.evaluate(weights, False, self.memory) if test and len(alive) else None
-        )
+        if test and len(alive) and test_evaluation is None:
+            test_evaluation = test.evaluate(weights, False, self.memory)
         for histories, evaluated in ((self.train, evaluation), (self.test, test_evaluation)):
             if evaluated is None:
                 continue

@@ -16,6 +16,7 @@ from normbench.engine.problem import (
     Cost,
     Evaluation,
     Linear,
+    PartsApart,
     Problem,
     Workspace,
 )
@@ -27,7 +28,7 @@ Read = Callable[[slice], Array]  # the points of a span of a batch (p, N)
 
 
 @dataclass(frozen=True)
-class Minibatch:
+class Minibatch(PartsApart):
     """A linear Problem that is stepped by batches of its points and evaluated on all of them.
 
     The gradient of a batch of m points is their sum over m, plus the penalty's; of a smaller last

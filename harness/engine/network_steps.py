@@ -10,7 +10,7 @@ from normbench.datasets.values import UserError
 from normbench.engine.batches import CYCLIC, Batches
 from normbench.engine.hessian import Effort, Hessian
 from normbench.engine.network import Model, Network
-from normbench.engine.problem import QUIET, Array, Evaluation, Problem, Workspace
+from normbench.engine.problem import QUIET, Array, Evaluation, PartsApart, Problem, Workspace
 from normbench.engine.settings import FITTED, Settings
 from normbench.models.layout import AFFINE_KINDS, Layout
 from normbench.models.network import ALL, BATCH, RUNNING
@@ -26,7 +26,7 @@ STATISTICS_NOTES = {
 
 
 @dataclass(frozen=True)
-class NetworkSteps:
+class NetworkSteps(PartsApart):
     """A `Network` that is stepped by batches, or whose record is not what is descended.
 
     The gradient of a batch of m points is their sum over m, plus the penalty's; see `Minibatch`.

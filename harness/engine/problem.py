@@ -44,6 +44,15 @@ class Evaluation(NamedTuple):
     gradient: Array | None
     misclassifications: Counts | None
 
+    def of(self, mask: NDArray[np.bool_]) -> "Evaluation":
+        """Return the evaluation of the runs of a mask (R,)."""
+        gradient, counts = self.gradient, self.misclassifications
+        return Evaluation(
+            self.costs[mask],
+            None if gradient is None else gradient[mask],
+            None if counts is None else counts[mask],
+        )
+
 
 class Problem(Protocol):
     """A cost of a model's weights on points, with traits that callers may rely on.
@@ -98,6 +107,28 @@ class Problem(Protocol):
         Returns:
             Costs `(R,)`, means over the points plus the penalty; gradient `(R, *shape)` or None;
             misclassifications `(R,)`, counts of points, or None for real targets.
+        """
+
+    def evaluate_parts(
+        self,
+        test: "Problem",
+        weights: Array,
+        with_gradient: bool,
+        workspace: Workspace,
+        test_workspace: Workspace,
+    ) -> tuple[Evaluation, Evaluation | None]:
+        """Return evaluations of the training and the test points, where they are read together.
+
+        Args:
+            test: The problem of the test points.
+            weights: Of R models, `(R, *shape)`.
+            with_gradient: Whether the gradient of the training points is computed.
+            workspace: Memory to work in, see `evaluate`.
+            test_workspace: Memory for the test points.
+
+        Returns:
+            The evaluation of this problem, and that of the test points without a gradient; None in
+            place of the second where nothing is gained by both at once.
         """
 
     def gradient(self, weights: Array, k: int, workspace: Workspace | None = None) -> Array:
@@ -171,7 +202,22 @@ class Linear(Problem, Protocol):
         """
 
 
-class FullBatch:
+class PartsApart:
+    """What a `Problem` answers that gains nothing by its test points beside it."""
+
+    def evaluate_parts(
+        self: "Problem",
+        test: "Problem",
+        weights: Array,
+        with_gradient: bool,
+        workspace: Workspace,
+        test_workspace: Workspace,
+    ) -> tuple[Evaluation, Evaluation | None]:
+        """Return this problem's evaluation alone; see `Problem.evaluate_parts`."""
+        return self.evaluate(weights, with_gradient, workspace), None
+
+
+class FullBatch(PartsApart):
     """What a `Problem` answers each of whose steps uses all points."""
 
     full_batch = True

@@ -6,7 +6,7 @@ that wraps such a Problem: it changes how the points are read or how rows of wei
 by methods that the loop calls.
 """
 
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator, Sequence
 from dataclasses import dataclass, fields, replace
 from itertools import pairwise
 from math import prod
@@ -16,7 +16,7 @@ import numpy as np
 from autograd.core import make_vjp
 
 from normbench.costs import count_misclassified
-from normbench.datasets.on_disk.points import Rows, rows_per_block
+from normbench.datasets.on_disk.points import Rows, has_one_source, rows_per_block
 from normbench.datasets.on_disk.sparse import find_sparse
 from normbench.datasets.values import ARRAY_SHARE, available_bytes
 from normbench.engine.fast import products, threads
@@ -32,6 +32,7 @@ from normbench.engine.problem import (
     Counts,
     Evaluation,
     Objective,
+    Problem,
     Workspace,
     bound_rounding,
     cast_targets,
@@ -67,6 +68,9 @@ class _Sums(NamedTuple):
     costs: Array
     gradient: Array
     counts: Counts
+
+
+Walk = Generator[float, None, _Sums]  # over some of the points: yields how far it is, from 0 to 1
 
 
 @dataclass(frozen=True)
@@ -125,33 +129,42 @@ class Blocked(Objective):
             the threads are added in the order of their points.
         """
         memory: Workspace = {} if workspace is None else workspace
-        runs = len(weights)
-        runs_per_pass = self._runs_per_pass(runs)
-        if runs_per_pass < runs:
+        runs_per_pass = self._runs_per_pass(len(weights))
+        if runs_per_pass < len(weights):
             return self._evaluate_in_turns(weights, runs_per_pass, with_gradient, memory)
-        rows = self.rows_in(weights)
-        bounds = None
-        if self.held_out and self.classify:
-            if "length" not in memory:
-                memory["length"] = np.array(measure_length(self.x))
-            bounds = bound_rounding(weights, float(memory["length"]))
-        sums = threads.map_parallel(
-            lambda sums_of_span: self._sum(
-                rows, weights.shape[:2], sums_of_span, with_gradient, memory, bounds
-            ),
-            self.thread_spans(runs),
+        walks = self._walks(weights, with_gradient, memory)
+        return self._add(weights, with_gradient, threads.map_parallel(_walk, walks))
+
+    def evaluate_parts(
+        self,
+        test: Problem,
+        weights: Array,
+        with_gradient: bool,
+        workspace: Workspace,
+        test_workspace: Workspace,
+    ) -> tuple[Evaluation, Evaluation | None]:
+        """Return evaluations of the training and the test points; see `Problem.evaluate_parts`.
+
+        Where both are read from one file, blocks of either are read in turns, so that the second to
+        need a stretch of the file finds it in the system's cache.
+        """
+        is_walk = (
+            isinstance(test, Blocked)
+            and has_one_source(self.multiplied, test.multiplied)
+            and self._runs_per_pass(len(weights)) >= len(weights)
         )
-        with QUIET():
-            costs, total, counts = sums[0]
-            for sums_of_span in sums[1:]:
-                costs += sums_of_span.costs
-                counts += sums_of_span.counts
-                if with_gradient:
-                    total += sums_of_span.gradient
-            gradient = None
-            if with_gradient:
-                gradient = self.gradient_out(total, runs).reshape(weights.shape)
-            return self.mean(weights, costs, gradient, counts if self.classify else None)
+        if is_walk:
+            assert isinstance(test, Blocked)
+            walks = self._walks(weights, with_gradient, workspace)
+            test_walks = test._walks(weights, False, test_workspace)
+            if len(walks) == len(test_walks):
+                pairs = threads.map_parallel(_walk_both, list(zip(walks, test_walks)))
+                sums, test_sums = zip(*pairs)
+                return (
+                    self._add(weights, with_gradient, sums),
+                    test._add(weights, False, test_sums),
+                )
+        return self.evaluate(weights, with_gradient, workspace), None
 
     # What a wrapper may change.
 
@@ -256,6 +269,33 @@ class Blocked(Objective):
         ]
         return Evaluation(*stacks)
 
+    def _walks(self, weights: Array, with_gradient: bool, memory: Workspace) -> list["Walk"]:
+        """Return the walks over the points of each thread."""
+        rows = self.rows_in(weights)
+        bounds = None
+        if self.held_out and self.classify:
+            if "length" not in memory:
+                memory["length"] = np.array(measure_length(self.x))
+            bounds = bound_rounding(weights, float(memory["length"]))
+        return [
+            self._sum(rows, weights.shape[:2], thread_span, with_gradient, memory, bounds)
+            for thread_span in self.thread_spans(len(weights))
+        ]
+
+    def _add(self, weights: Array, with_gradient: bool, sums: Sequence[_Sums]) -> Evaluation:
+        """Return costs, gradient and counts from the threads' sums; the first is overwritten."""
+        with QUIET():
+            costs, total, counts = sums[0]
+            for sums_of_span in sums[1:]:
+                costs += sums_of_span.costs
+                counts += sums_of_span.counts
+                if with_gradient:
+                    total += sums_of_span.gradient
+            gradient = None
+            if with_gradient:
+                gradient = self.gradient_out(total, len(weights)).reshape(weights.shape)
+            return self.mean(weights, costs, gradient, counts if self.classify else None)
+
     def _sum(
         self,
         rows: Array,
@@ -264,34 +304,34 @@ class Blocked(Objective):
         with_gradient: bool,
         memory: Workspace,
         bounds: Array | None,
-    ) -> _Sums:
-        """Return sums over a thread's points; models: runs and classes.
+    ) -> "Walk":
+        """Walk over a thread's points: yield after each block how far, from 0 to 1; return sums.
 
-        bounds: see `zero_rounded_scores`, None where all scores stay as they are.
+        models: runs and classes. bounds: see `zero_rounded_scores`, None where all scores stay as
+        they are.
         """
         runs, count, score_rows = models[0], len(rows), models[0] * models[1]
         costs, counts = np.zeros(runs), np.zeros(runs, dtype=np.int64)
         buffer = get_buffer(memory, ("gradient", thread_span[0]), 2 * rows.size, rows.dtype)
         gradient, scratch = buffer.reshape(2, *rows.shape)
         has_begun = False
-        with QUIET():  # a thread does not inherit the caller's setting
-            for span, block in self.factors(count, score_rows, thread_span, memory):
-                size = score_rows * (span.stop - span.start)
-                scores = get_buffer(memory, ("scores", thread_span[0]), size, rows.dtype)
-                scores = scores.reshape(score_rows, -1)
-                block.scores(rows, scores[:count])
-                scores[count:] = 0
-                scores_by_run = self.by_run(scores, runs)
-                if bounds is not None:
-                    zero_rounded_scores(scores_by_run, bounds)
-                values, misclassified = self._derive(
-                    scores_by_run, self.targets[span], with_gradient
-                )
-                costs += values
-                counts += misclassified
-                if with_gradient:
-                    block.gradient(scores[:count], gradient, scratch, has_begun)
-                    has_begun = True
+        first, last = thread_span[1].start, thread_span[1].stop
+        for span, block in self.factors(count, score_rows, thread_span, memory):
+            size = score_rows * (span.stop - span.start)
+            scores = get_buffer(memory, ("scores", thread_span[0]), size, rows.dtype)
+            scores = scores.reshape(score_rows, -1)
+            block.scores(rows, scores[:count])
+            scores[count:] = 0
+            scores_by_run = self.by_run(scores, runs)
+            if bounds is not None:
+                zero_rounded_scores(scores_by_run, bounds)
+            values, misclassified = self._derive(scores_by_run, self.targets[span], with_gradient)
+            costs += values
+            counts += misclassified
+            if with_gradient:
+                block.gradient(scores[:count], gradient, scratch, has_begun)
+                has_begun = True
+            yield (span.stop - first) / (last - first)
         return _Sums(costs, gradient, counts)
 
     @property
@@ -320,6 +360,32 @@ class Blocked(Objective):
         pull_back, values = make_vjp(lambda s: self.cost(s, targets), scores)
         scores[...] = pull_back(np.ones(len(scores), dtype=scores.dtype))
         return values, counts
+
+
+def _walk(walk: Walk) -> _Sums:
+    """Return the sums of a walk."""
+    with QUIET():  # a thread does not inherit the caller's setting
+        while True:
+            try:
+                next(walk)
+            except StopIteration as end:
+                sums: _Sums = end.value
+                return sums
+
+
+def _walk_both(walks: Sequence[Walk]) -> list[_Sums]:
+    """Return the sums of walks, block by block the one that is least far."""
+    progress = dict.fromkeys(range(len(walks)), 0.0)
+    sums: dict[int, _Sums] = {}
+    with QUIET():
+        while progress:
+            number = min(progress, key=lambda walk: progress[walk])
+            try:
+                progress[number] = next(walks[number])
+            except StopIteration as end:
+                sums[number] = end.value
+                del progress[number]
+    return [sums[number] for number in range(len(walks))]
 
 
 @dataclass(frozen=True, kw_only=True)

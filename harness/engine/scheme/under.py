@@ -43,6 +43,11 @@ class Under(Points):
 
         self.density = x.density if isinstance(x, Points) else 1.0
 
+    @property
+    def source(self) -> Points:
+        """The points that these are read from, itself where they are in memory."""
+        return self.x.source if isinstance(self.x, Points) else self
+
     def read_ahead(self, first: int, last: int) -> None:
         """Announce which rows are read next, see `Points.read_ahead`.
 
@@ -121,6 +126,11 @@ class Centred(Points):
         self.x, self.centre = x, centre
         self.shape, self.dtype = x.shape, np.dtype(dtype)
         self._moved = bool(np.any(centre))
+
+    @property
+    def source(self) -> Points:
+        """The points that these are read from, itself where they are in memory."""
+        return self.x.source if isinstance(self.x, Points) else self
 
     def read_ahead(self, first: int, last: int) -> None:
         """Announce which rows are read next, see `Points.read_ahead`.
