@@ -1,0 +1,127 @@
+"""Measures by layer of networks that are made by hand."""
+
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+
+from normbench import costs
+from normbench.datasets.bundled import breast_cancer
+from normbench.measures import (
+    by_layer,
+    layers,
+)
+from normbench.theory.budget import Work
+from tests.measures.test_layers import job as layered
+from tests.measures.test_layers import kept
+
+RNG = np.random.default_rng(21)
+
+
+COUPLED = np.array([[2.0, 0.3, 1.0], [0.3, 1.0, -1.0], [1.0, -1.0, 3.0]])
+
+
+class Quadratic:
+    """A network of two layers, of two weights and of one, with two running statistics."""
+
+    layout = SimpleNamespace(
+        groups=[SimpleNamespace(layer=n, size=size) for n, size in ((0, 2), (1, 1), (1, 2))],
+        trained=3,
+    )
+
+    def evaluate(self, weights):
+        gradient = np.column_stack([weights[:, :3] @ COUPLED, np.zeros((len(weights), 2))])
+        return SimpleNamespace(gradient=gradient)
+
+
+def test_a_layers_cosine_is_between_its_gradients_before_and_after_the_others_moved():
+    network = Quadratic()
+    assert by_layer.find_owners(network).tolist() == [0, 0, 1, -1, -1]
+    before, after = np.array([1.0, 2.0, 3.0, 0, 0]), np.array([3.0, -1.0, 0.5, 9, 9])
+    first = COUPLED @ before[:3]
+    others = [COUPLED @ [1.0, 2.0, 0.5], COUPLED @ [3.0, -1.0, 3.0]]
+    wanted = [
+        first[:2] @ others[0][:2] / np.linalg.norm(first[:2]) / np.linalg.norm(others[0][:2]),
+        np.sign(first[2] * others[1][2]),
+    ]
+    assert by_layer.measure_cosines(network, before, after) == pytest.approx(wanted)
+    assert np.isnan(by_layer.measure_cosines(network, np.zeros(5), after)).all()
+
+
+@pytest.mark.parametrize(("records", "measured"), [(9, 10), (59, 60), (900, 60)])
+def test_the_work_by_layer_of_no_network_has_no_cosines(monkeypatch, records, measured):
+    monkeypatch.setattr(by_layer, "network_of", lambda train: None)
+    settings = SimpleNamespace(iterations=records, records=records)
+    made = SimpleNamespace(descent=SimpleNamespace(settings=settings, train=None))
+    assert by_layer.MEASURE.work(made) == Work(records + 4 * measured)
+
+
+def layered_descent(**changed):
+    given = {
+        **{"gridless": False, "iterations": 5, "convex": True, "linear": "scores"},
+        **{"threshold": 0.5, "curvature": np.ones(2), "indefinite": False, **changed},
+    }
+    directions = SimpleNamespace(curvature=given["curvature"], indefinite=given["indefinite"])
+    return SimpleNamespace(
+        optimizer=SimpleNamespace(gridless=given["gridless"]),
+        settings=SimpleNamespace(iterations=given["iterations"]),
+        train=SimpleNamespace(convex=given["convex"], linear=given["linear"]),
+        theory=SimpleNamespace(threshold=given["threshold"]),
+        at_start=SimpleNamespace(
+            directions=None if given["curvature"] is None else directions,
+            work=lambda points: Work(9.0, 9.0),
+        ),
+    )
+
+
+@pytest.mark.parametrize(
+    ("changed", "reason"),
+    [
+        ({}, ""),
+        ({"gridless": True}, layers.NO_STEP_SIZES),
+        ({"iterations": 0}, layers.NO_ITERATIONS),
+        ({"convex": False}, layers.NOT_CONVEX),
+        ({"convex": False, "linear": None}, layers.NOT_LINEAR),
+        ({"threshold": None}, layers.NO_START_CURVATURE),
+        ({"curvature": None}, layers.TOO_MANY_WEIGHTS),
+        ({"curvature": np.ones(0)}, layers.NO_START_CURVATURE),
+        ({"indefinite": True}, layers.NOT_CONVEX),
+    ],
+)
+def test_a_descent_without_layers_has_a_reason(changed, reason):
+    assert layers.reason_against(layered_descent(**changed)) == reason
+
+
+@pytest.mark.parametrize("changed", [{"gridless": True}, {"threshold": None}, {"convex": False}])
+def test_where_there_are_no_layers_there_is_no_work(changed):
+    made = SimpleNamespace(descent=layered_descent(**changed), z=range(3))
+    assert layers.MEASURE.work(made) == Work()
+
+
+def test_layers_of_several_starts_are_those_of_the_first():
+    parts_of = kept(layered(breast_cancer(), costs.softmax, starts=2, start="normal"))
+    best = np.flatnonzero(parts_of["step_sizes"] == parts_of["layer_step"])[0]
+    np.testing.assert_allclose(parts_of["layer_ends"][best], parts_of["layer_path"][-1], atol=1e-6)
+
+
+@pytest.mark.parametrize(("most", "sizes"), [(1, [1] * 5), (24, [2, 2, 1]), (10**9, [5])])
+def test_layers_are_measured_of_so_many_weights_at_a_time(monkeypatch, most, sizes):
+    """Three scores of four points: 12 numbers for each of five models."""
+    evaluated = []
+    weights = RNG.standard_normal((5, 3, 2))
+
+    def evaluate(models):
+        evaluated.append(len(models))
+        return SimpleNamespace(gradient=models)
+
+    directions = SimpleNamespace(
+        along=lambda gradient: gradient[:, 0] ** 2, curvature=np.array([4.0, 0.5])
+    )
+    descent = SimpleNamespace(
+        train=SimpleNamespace(shape=(3, 2), evaluate=evaluate),
+        at_start=SimpleNamespace(directions=directions),
+    )
+    monkeypatch.setattr(layers, "MAX_SCORES", most)
+    found = layers._measure_layers(SimpleNamespace(descent=descent, z=range(4)), weights)
+    np.testing.assert_allclose(found, weights[:, 0] ** 2 / [8.0, 1.0])
+    assert evaluated == sizes

@@ -1,0 +1,310 @@
+"""Curvatures, sharpness, spectra, windows and critical steps of Hessians that are known."""
+
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+
+from normbench import names
+from normbench.measures import (
+    critical_step,
+    curvature,
+    formulas,
+    hessian,
+    inputs,
+    sharpness,
+    spectrum,
+    weight_norms,
+    windows,
+    windows_at_best,
+)
+from normbench.theory.budget import Work
+from normbench.verdicts.search import Critical
+from tests.measures.test_closed_forms import finished
+
+EPS = np.finfo(float).eps
+
+
+@pytest.mark.parametrize(
+    ("threshold", "first"), [(8.0, 4.0), (None, 0.15), (0.0, 0.15), (np.inf, 0.15)]
+)
+@pytest.mark.parametrize(
+    ("lower", "upper", "censored"), [(1.0, 2.0, "false"), (3.0, None, "true"), (None, 2.0, "false")]
+)
+def test_the_critical_step_is_looked_for_from_half_of_a_threshold_that_there_is(
+    monkeypatch, threshold, first, lower, upper, censored
+):
+    """Of two starts, judged together: each step size fails here by the first cost of the second."""
+    answers = []
+
+    def look(fails, start, width):
+        answers.append((fails([0.5, 2.0, 4.0]), start, width))
+        return Critical(lower, upper, 9)
+
+    def judge(costs_of_step, diverged_at, size):
+        assert costs_of_step.shape == (2, 3)
+        assert diverged_at.tolist() == [int(10 * size), int(10 * size) + 1]
+        return SimpleNamespace(fails=bool(costs_of_step[1, 0] > 3)), ("word", "word")
+
+    def descend_runs(sizes, start):
+        assert len(start) == 2
+        cost = np.arange(6.0)[:, None] + np.zeros(3)
+        diverged_at = [int(10 * size) + n for size in sizes for n in (0, 1)]
+        return SimpleNamespace(cost=cost, diverged_at=np.array(diverged_at))
+
+    monkeypatch.setattr(critical_step, "critical_step", look)
+    descent = SimpleNamespace(
+        descend_runs=descend_runs,
+        start=np.zeros((2, 1, 3)),
+        bench=SimpleNamespace(judge_starts=judge),
+        theory=SimpleNamespace(threshold=threshold),
+        settings=SimpleNamespace(step_sizes=(0.3, 0.7)),
+        search=SimpleNamespace(width=0.02),
+    )
+    found = critical_step.take(SimpleNamespace(descent=descent))
+    assert answers == [([False, False, True], first, 0.02)]
+    metrics = (names.CRITICAL, names.CRITICAL_UPPER, names.CRITICAL_DESCENTS)
+    wanted = [np.nan if bound is None else bound for bound in (lower, upper)]
+    told = [found.metrics[metric.key] for metric in metrics]
+    assert told == pytest.approx([*wanted, 9], nan_ok=True)
+    assert found.tags == {names.CENSORED_CRITICAL.key: censored}
+
+
+class Curved:
+    """A Hessian of given eigenvalues."""
+
+    def __init__(self, *values):
+        self.values, self.size = values, len(values)
+
+    def matrix(self):
+        return np.diag(np.array(self.values))
+
+
+def test_the_condition_of_a_curvature_is_of_its_live_part(monkeypatch):
+    nan = np.nan
+    for values, told in (
+        ((4.0, 2.0, -3.0), (4, -3, 2)),
+        ((4.0, 1e-17, 8.0), (8, 1e-17, 2)),
+        ((-1.0, -2.0), (-1, -2, nan)),
+        ((4.0, nan, 2.0), (nan, nan, nan)),
+    ):
+        found = curvature.measure_curvature(Curved(*values))
+        assert found == pytest.approx(told, nan_ok=True), values
+    monkeypatch.setattr(curvature, "extreme_curvatures", lambda hessian: (7.0, -1.0))
+    assert curvature.measure_curvature(Curved(*np.full(600, 3.0))) == (3, 3, 1)
+    found = curvature.measure_curvature(Curved(*np.full(601, 3.0)))
+    assert found == pytest.approx((7, -1, nan), nan_ok=True)
+
+
+@pytest.mark.parametrize(("size", "is_dense"), [(600, True), (601, False)])
+def test_curvatures_are_measured_at_25_iterations_and_series_have_the_finite_ones(size, is_dense):
+    """The eigenvalues at iteration k are k - 50 and -60; the run stops being finite at 90."""
+
+    def descend_runs(sizes, start, observe):
+        assert (sizes, len(start)) == ([0.5], 1)
+        for k in range(101):
+            observe(k, np.arange(k < 90), np.full((int(k < 90), 1, 2), float(k)))
+
+    descent = SimpleNamespace(
+        settings=SimpleNamespace(records=100),
+        train=SimpleNamespace(shape=(1, size), hessian=lambda w: Curved(w[0, 0] - 50, -60.0)),
+        best_step=SimpleNamespace(step_size=0.5),
+        start=np.zeros((3, 1, 2)),
+        descend_runs=descend_runs,
+    )
+    found = curvature.take(SimpleNamespace(descent=descent))
+    measured = [k for k in inputs.spread_iterations(100, 25).tolist() if k < 90]
+    assert found.arrays["iteration"].tolist() == measured
+    assert found.arrays["largest"].tolist() == [k - 50 for k in measured]
+    assert found.arrays["smallest"].tolist() == [-60] * len(measured)
+    above = [k for k in measured if k > 50]
+    told = found.series[names.CURVATURE_CONDITION.key]
+    assert (told[0].tolist(), told[1].tolist()) == (above, [1] * len(above))
+    assert np.isnan(found.arrays["condition"]).sum() == len(measured) - len(above) > 0
+    assert found.series[names.CURVATURE_LARGEST.key][0].tolist() == measured
+    assert found.notes == (() if is_dense else (curvature.ALL_EIGENVALUES,))
+
+
+def test_a_series_without_a_finite_number_is_left_out():
+    descent = SimpleNamespace(
+        settings=SimpleNamespace(records=0),
+        train=SimpleNamespace(shape=(2,), hessian=lambda w: Curved(-1.0, -2.0)),
+        best_step=SimpleNamespace(step_size=0.5),
+        start=np.zeros((1, 2)),
+        descend_runs=lambda sizes, start, observe: observe(0, np.arange(1), np.zeros((1, 2))),
+    )
+    found = curvature.take(SimpleNamespace(descent=descent))
+    assert {*found.series} == {names.CURVATURE_LARGEST.key, names.CURVATURE_SMALLEST.key}
+
+
+@pytest.mark.parametrize(
+    ("features", "classes", "size"),
+    [(1999, 0, None), (2000, 0, 2001), (999, 2, None), (1000, 2, 2002), (499, 4, None)],
+)
+def test_a_hessian_is_decomposed_of_2000_weights_at_most(features, classes, size):
+    x = np.broadcast_to(0.0, (3, features))
+    told = hessian.MEASURE.unfit(SimpleNamespace(x=x, classes=classes, name="made"))
+    assert told == (
+        f"made has up to {size} weights, and a matrix of more than 2000 takes minutes"
+        if size
+        else ""
+    )
+
+
+def sharp_descent(records, **more):
+    settings = SimpleNamespace(
+        **{"iterations": 50, "step_sizes": (1, 2, 3), "starts": 2, "theory": "auto"},
+        records=records,
+    )
+    train = SimpleNamespace(shape=(2, 4), effort=SimpleNamespace(largest=10.0))
+    return SimpleNamespace(settings=settings, train=train, **more)
+
+
+@pytest.mark.parametrize(
+    ("records", "allowed", "stretches"),
+    [
+        (29, 300.0, None),  # ten stretches of three iterations, each of ten passes
+        (30, 300.0, 10),
+        (30, 329.0, 10),
+        (32, 330.0, None),
+        (20, 0.0, None),  # seven at least
+        (21, 0.0, 7),
+        (1000, 0.0, 7),
+        (1000, 600.0, 20),
+    ],
+)
+def test_the_sharpness_is_taken_at_as_many_stretches_of_three_as_are_allowed(
+    monkeypatch, records, allowed, stretches
+):
+    asked = []
+    monkeypatch.setattr(sharpness, "allowance", lambda *of: asked.append(of) or Work(allowed, 1e9))
+    found = sharpness._sampled(sharp_descent(records), 77)
+    assert asked == [("auto", 50 * 3 * 2, 77, 8)]
+    if stretches is None:
+        assert found.tolist() == list(range(records + 1))
+        return
+    first = [round(n * (records - 2) / (stretches - 1)) for n in range(stretches)]
+    assert found.tolist() == sorted({k + n for k in first for n in range(3)})
+    assert found[-1] == records
+
+
+@pytest.mark.parametrize("plain", [True, False])
+def test_the_sharpness_is_half_of_the_step_times_the_curvature_where_there_is_one(
+    monkeypatch, plain
+):
+    monkeypatch.setattr(sharpness, "_sampled", lambda descent, points: np.array([0, 2, 3, 5]))
+    monkeypatch.setattr(
+        sharpness, "largest_curvature", lambda train, w: (None if w[0] == 2 else w[0] + 4, "why")
+    )
+
+    def descend_runs(sizes, start, observe):
+        assert (sizes, len(start)) == ([0.5], 1)
+        for k in range(6):
+            observe(k, np.arange(k < 5), np.full((int(k < 5), 1), float(k)))
+
+    descent = sharp_descent(5, plain=plain, best_step=SimpleNamespace(step_size=0.5))
+    descent.descend_runs, descent.start = descend_runs, np.zeros((2, 1))
+    found = sharpness.take(SimpleNamespace(descent=descent, z=range(9)))
+    iteration, values = found.series[names.SHARPNESS.key]
+    assert (iteration.tolist(), values.tolist()) == ([0, 3], [1.0, 1.75])
+    assert found.notes == (() if plain else (sharpness.OTHER_RULE,))
+    monkeypatch.setattr(sharpness, "largest_curvature", lambda train, w: (None, "why"))
+    nothing = sharpness.take(SimpleNamespace(descent=descent, z=range(9)))
+    assert (nothing.series, nothing.notes) == ({}, ())
+
+
+def test_dead_directions_of_a_spectrum_are_at_the_level_of_rounding(monkeypatch):
+    before = np.array([4.0, 1.0, 17 * EPS, 15 * EPS])  # four of 4: below 16 eps
+    monkeypatch.setattr(spectrum, "_eigenvalues", lambda surrogate: before)
+    made = finished(np.eye(2))
+    for scheme, told in ((SimpleNamespace(ridge=0.5), 0.5), (object(), np.nan)):
+        object.__setattr__(made, "scheme", scheme)
+        found = spectrum.take(made).arrays
+        assert found["dead"] == 1
+        assert found["ridge"] == pytest.approx(told, nan_ok=True)
+
+
+@pytest.mark.parametrize(
+    ("most", "sets", "records", "measured"),
+    [(200_000, 1, 600, 500), (40, 4, 600, 10), (40, 400, 600, 2), (40, 4, 9, 10)],
+)
+def test_norms_are_taken_at_so_many_iterations(monkeypatch, most, sets, records, measured):
+    monkeypatch.setattr(weight_norms, "MAX_NORMS", most)
+    pairs = [(n % 3, np.array([0, n % 2])) for n in range(sets)]
+    model = SimpleNamespace(scale_invariant_weights=lambda layout: pairs)
+    monkeypatch.setattr(
+        weight_norms, "network_of", lambda train: SimpleNamespace(model=model, layout=None)
+    )
+
+    def descend_runs(sizes, start, observe):
+        assert (sizes, len(start)) == ([0.5], 1)
+        for k in range(records + 1):
+            observe(k, np.arange(1), np.array([[3.0 + k, 4.0]]))
+
+    descent = SimpleNamespace(
+        train=None,
+        settings=SimpleNamespace(records=records, step_schedule=None, records_per_pass=1),
+        best_step=SimpleNamespace(step_size=0.5),
+        start=np.zeros((2, 2)),
+        descend_runs=descend_runs,
+    )
+    found = weight_norms.take(SimpleNamespace(descent=descent)).arrays
+    wanted = inputs.spread_iterations(records, measured)
+    assert found["iteration"].tolist() == wanted.tolist()
+    assert found["layer"].tolist() == [n % 3 for n in range(sets)]
+    lengths = found[names.WEIGHT_NORM.key]
+    np.testing.assert_allclose(lengths[:, 0], np.sqrt(2) * (3.0 + wanted))  # twice the first
+    np.testing.assert_allclose(found[names.EFFECTIVE_STEP.key], 0.5 / lengths**2)
+
+
+@pytest.mark.parametrize(
+    ("changed", "applies"),
+    [
+        ({}, True),
+        ({"plain": False}, False),
+        ({"best": None}, False),
+        ({"threshold": None}, False),
+        ({"exact": True}, False),
+        ({"shape": (2, 1001)}, False),
+    ],
+)
+def test_curvatures_at_the_best_weights_are_of_plain_descent_whose_curvature_moves(
+    changed, applies
+):
+    given = {
+        **{"plain": True, "best": 0, "threshold": 0.5, "exact": False, "shape": (2, 1000)},
+        **changed,
+    }
+    descent = SimpleNamespace(
+        plain=given["plain"],
+        best=given["best"],
+        theory=SimpleNamespace(threshold=given["threshold"], exact=given["exact"]),
+        train=SimpleNamespace(shape=given["shape"]),
+    )
+    assert windows_at_best.MEASURE.applies(SimpleNamespace(descent=descent)) == applies
+
+
+@pytest.mark.parametrize("curved", [None, np.ones(0)])
+def test_without_directions_there_are_no_windows(curved):
+    directions = None if curved is None else SimpleNamespace(curvature=curved, times=1)
+    descent = SimpleNamespace(at_start=SimpleNamespace(directions=directions))
+    assert windows.take(SimpleNamespace(descent=descent)).arrays == {}
+
+
+def test_windows_of_equal_curvature_are_one():
+    values = np.array([4.0, 4.0 * (1 - 5e-10), 4.0 * (1 - 3e-9), 1.0, 1.0, 1.0])
+    shares = np.array([1.0, 2.0, 4.0, 8.0, 16.0, 32.0])
+    found = windows._grouped(values, shares, 3).arrays
+    assert found["window_curvature"].tolist() == [4.0, values[2], 1.0]
+    assert found["window_share"].tolist() == [3, 4, 56]
+    assert found["window_times"].tolist() == [6, 3, 9]
+
+
+@pytest.mark.parametrize(("small", "rank"), [(500 * EPS, 1), (2000 * EPS, 2)])
+def test_a_direction_of_rounding_is_promised_nothing(small, rank):
+    """Of 1000 points the second feature is so much smaller than the first, at right angles."""
+    first, second = np.tile([1.0, -1.0], 500), np.tile([1.0, 1.0, -1.0, -1.0], 250)
+    x, y = np.column_stack([first, small * second]), first + second
+    whole = [np.column_stack([first, kept_of_it * second]) for kept_of_it in (0.0, 1.0)]
+    off = [formulas._judge(x, sphered, y, False)[2] for sphered in whole]
+    assert off == pytest.approx([1, 0] if rank == 2 else [0, 1], abs=1e-12)

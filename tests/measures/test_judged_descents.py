@@ -1,0 +1,280 @@
+"""What a descent is judged with: targets, step sizes, quartiles, predictions, seconds."""
+
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+
+from normbench import names, optimizers
+from normbench.engine.descent import Histories
+from normbench.engine.rounds import Rounds
+from normbench.engine.settings import Settings
+from normbench.job import run
+from normbench.measures import (
+    formulas,
+    histories,
+    inputs,
+    judged,
+    least_cost,
+    path,
+    predictions,
+    targets,
+    weight_norms,
+)
+from normbench.measures.contract import JudgedDescent
+from normbench.measures.judged import judge_descent
+from normbench.models import Mlp
+from normbench.names import ATTAINED
+from normbench.normalizers.decomposition import Surrogate
+from normbench.theory import shared, spectra
+from normbench.theory.analysis import Theory
+from normbench.verdicts.convergence import Rules
+from normbench.verdicts.convergence import targets as goals_between
+from normbench.verdicts.refinement import Fewest
+from normbench.verdicts.search import Search
+from tests.measures.test_measures import Bowl, data, job
+from tests.measures.test_network_measures import outcome
+
+RNG = np.random.default_rng(21)
+
+__all__ = ["data"]  # a fixture
+
+
+def test_a_descent_that_does_not_arrive_takes_as_many_iterations_as_are_made():
+    z = np.tile([1e-3, -1e-3], 10)[:, None]
+    y = 1e3 * z[:, 0]
+    # Beside the bias, of curvature 1, a step leaves all but a millionth of what y lacks.
+    assert formulas._iterations(z, y, float(np.sum(y**2))) == 1000
+    assert formulas._iterations(1e3 * z, y, float(np.sum(y**2))) == 1
+
+
+@pytest.mark.parametrize(
+    ("size", "options", "seconds", "batch"),
+    [
+        (0.1, {}, 12 / 2, 0),
+        (0.1, {"batch": 4, "records_per_pass": 3}, 12 * 3 / 6, 4),
+        (1e300, {}, 12.0, 0),  # no step was made
+    ],
+)
+def test_the_seconds_of_a_step_are_those_of_a_pass(data, size, options, seconds, batch):
+    settings = Settings(step_sizes=(size,), iterations=2, **options)
+    train, start = Bowl(), np.ones((1, 2, 3))
+    rule = optimizers.gradient_descent()
+    rounds = Rounds(train, None, start, lambda weights: weights, rule, settings.records, True)
+    given = (settings, Rules(), Search(), start, rounds, rounds.descend([size]))
+    here, _ = judge_descent(train, rule, *given, shared.PointsCache(data.x), (3.0, 12.0))
+    assert here.bench.seconds_a_step == seconds
+    assert here.bench.fit_seconds == 3
+    assert (here.bench.batch, here.bench.points) == (batch, 0)
+    assert here.bench.reference == 0  # the cost at zero weights
+
+
+@pytest.mark.parametrize(("schedule", "sizes"), [(None, [4.0] * 4), ((2, 0.5), [4, 4, 2, 1])])
+def test_a_step_size_shrinks_after_so_many_passes(schedule, sizes):
+    settings = SimpleNamespace(step_schedule=schedule, records_per_pass=3)
+    descent = SimpleNamespace(settings=settings, best_step=SimpleNamespace(step_size=4.0))
+    at = np.array([0, 5, 6, 13])
+    found = weight_norms._step_sizes(SimpleNamespace(descent=descent), at)
+    assert found.tolist() == sizes
+
+
+@pytest.mark.parametrize(
+    ("changed", "applies"),
+    [
+        ({}, True),
+        ({"exact": False}, False),
+        ({"plain": False}, False),
+        ({"threshold": None}, False),
+        ({"spectrum": False}, False),
+        ({"is_complete": False}, False),
+        ({"condition": 1.01 * spectra.MAX_PREDICTED_CONDITION}, False),
+        ({"condition": spectra.MAX_PREDICTED_CONDITION}, True),
+    ],
+)
+def test_a_history_is_predicted_of_plain_descent_on_a_quadratic_that_is_resolved(changed, applies):
+    given = {
+        **{"exact": True, "plain": True, "threshold": 0.5, "spectrum": True},
+        **{"is_complete": True, "condition": 9.0, **changed},
+    }
+    known = SimpleNamespace(is_complete=given["is_complete"], condition_number=given["condition"])
+    theory_of_scheme = SimpleNamespace(
+        exact=given["exact"],
+        threshold=given["threshold"],
+        spectrum=known if given["spectrum"] else None,
+    )
+    descent = SimpleNamespace(plain=given["plain"], theory=theory_of_scheme)
+    assert predictions.MEASURE.applies(SimpleNamespace(descent=descent)) == applies
+
+
+@pytest.mark.parametrize(
+    ("refine", "iterations", "gridless", "in_memory", "refines"),
+    [
+        ("auto", 5, False, True, True),
+        ("auto", 5, False, False, False),
+        (True, 5, False, False, True),
+        (False, 5, False, True, False),
+        (True, 0, False, True, False),
+        (True, 5, True, True, False),
+    ],
+)
+def test_finer_step_sizes_are_tried_where_there_are_some_and_the_points_are_near(
+    refine, iterations, gridless, in_memory, refines
+):
+    descent = SimpleNamespace(
+        settings=SimpleNamespace(refine=refine, iterations=iterations),
+        optimizer=SimpleNamespace(gridless=gridless),
+    )
+    dataset = SimpleNamespace(x=np.ones((2, 2)) if in_memory else "a file")
+    made = SimpleNamespace(judged_descent=descent, dataset=dataset)
+    assert targets._refines(made) == refines
+
+
+@pytest.mark.parametrize("starts", [1, 2])
+def test_a_target_that_is_not_reached_has_quartiles_of_several_starts_alone(starts):
+    bench = SimpleNamespace(fit_seconds=2.0, seconds_a_step=0.5)
+    descent = SimpleNamespace(bench=bench, start=np.zeros((starts, 1)))
+    found = targets._target_metrics(descent, {}, "1e-2", None)
+    quartiles = {
+        names.quartile(names.reached("1e-2", measure), quartile).key
+        for measure in names.MEASURES
+        for quartile in names.QUARTILES
+    }
+    plain = {
+        *(names.own_step("1e-2").key, names.least("1e-2").key),
+        *(names.reached("1e-2").key, names.reached("1e-2", "seconds").key),
+    }
+    assert {*found} == (plain | quartiles if starts > 1 else plain)
+    assert np.isnan([*found.values()]).all()
+
+
+def test_quartiles_of_a_target_are_those_of_its_step_size():
+    low = names.quartile(names.reached("1e-2"), names.QUARTILES[0]).key
+    tried = {16: SimpleNamespace(metrics={low: 7.0}), 32: SimpleNamespace(metrics={low: 9.0})}
+    bench = SimpleNamespace(fit_seconds=2.0, seconds_a_step=0.5)
+    descent = SimpleNamespace(bench=bench, start=np.zeros((1, 1)))
+    found = targets._target_metrics(descent, tried, "1e-2", Fewest(8.0, 100.0, 3.0))
+    assert found == {
+        names.own_step("1e-2").key: 100,
+        names.reached("1e-2").key: 8,
+        names.reached("1e-2", "seconds").key: 2 + 8 * 0.5,
+        names.least("1e-2").key: 3,
+        low: 9,
+    }
+
+
+def test_of_equal_counts_the_smallest_step_size_is_the_first():
+    assert targets._first({32: 5.0, 16: 4.0, 0: 4.0, 48: 9.0}) == 0
+    assert [targets._json_number(count) for count in (3.0, np.inf, np.nan)] == [3, None, None]
+
+
+def test_measures_along_the_best_path_descend_the_first_start_alone(data, monkeypatch):
+    starts, again = [], JudgedDescent.descend_runs
+    monkeypatch.setattr(
+        JudgedDescent, "descend_runs", lambda *of: starts.append(len(of[2])) or again(*of)
+    )
+    record = ("contours", "curvature", "landing")
+    made = run(job(data, start="normal", starts=3, record=record, iterations=3, refine=False))
+    assert {*record} <= {*made.arrays}
+    assert starts == [1] * 3  # the path of contours, and one each
+    starts.clear()
+    outcome(Mlp([3], normalize="batch"), "by_layer", "curvature", "weight_norms", starts=2)
+    assert starts == [1] * 3
+
+
+@pytest.mark.parametrize(("tie", "told"), [(0.5, 0.5), (None, np.nan), (0.0, np.nan)])
+def test_all_that_a_descent_is_judged_by_is_kept_by_step_size_and_start(tie, told):
+    """Of two step sizes from three starts; the first run has two shadows, the last one has one."""
+    cost = np.arange(24.0).reshape(6, 4)
+    diverged_at = np.array([-1, -1, -1, -1, 2, -1])
+    shadows = {0: np.array([[9.0, 5.0, 2.0, 1.0], [9.0, 8.0, 7.0, 6.0]]), 5: np.full((1, 4), 4.0)}
+    made = Histories(cost, None, None, None, diverged_at, np.zeros((6, 1)), shadows)
+    goals = dict(zip(names.TARGETS, (5.5, 2.5, 1.5)))
+    numbers = {name: 0.25 * n for n, name in enumerate(histories.BENCH)}
+    counts = {name: n for n, name in enumerate(histories.COUNT_FIELDS)}
+    descent = SimpleNamespace(
+        steps=[SimpleNamespace(step_size=size) for size in (0.1, 2.0)],
+        start=np.zeros((3, 1)),
+        histories=made,
+        bench=SimpleNamespace(targets=goals, tie=tie, **numbers, **counts),
+        optimizer=SimpleNamespace(gridless=tie is None),
+    )
+    found = histories.take(SimpleNamespace(judged_descent=descent))
+    assert found.tags == ({names.GRIDLESS.key: "true"} if tie is None else {})
+    kept_arrays = found.arrays
+    assert kept_arrays["step_sizes"].tolist() == [0.1, 2.0]
+    np.testing.assert_array_equal(kept_arrays[names.TRAIN_COST.key], cost.reshape(2, 3, 4))
+    assert kept_arrays["diverged_at"].tolist() == [[-1, -1, -1], [-1, 2, -1]]
+    nan, inf = np.nan, np.inf
+    ends = [[[1, 6], [nan, nan], [nan, nan]], [[nan, nan], [nan, nan], [4, nan]]]
+    np.testing.assert_array_equal(kept_arrays["shadows"], ends)
+    reached = kept_arrays["shadows_reached"]
+    assert reached.shape == (2, 3, 2, len(names.TARGETS))
+    np.testing.assert_array_equal(reached[0, 0], [[1, 2, 3], [inf] * 3])
+    np.testing.assert_array_equal(reached[1, 2], [[0, inf, inf], [nan] * 3])
+    assert kept_arrays["tie"] == pytest.approx(told, nan_ok=True)
+    assert {name: kept_arrays[name] for name in numbers | counts} == numbers | counts
+
+
+@pytest.mark.parametrize("points", [0, 40])
+def test_targets_follow_from_the_least_cost_or_are_counts_of_points(points):
+    least = SimpleNamespace(
+        value=1.0, gradient_norm=0.5, source="here", reached=True, at_infinity=False, case="case"
+    )
+    counts = dict.fromkeys(names.TARGETS, 7.0)
+    bench = SimpleNamespace(points=points, reference=11.0, targets=counts)
+    found = least_cost.take(SimpleNamespace(descent=SimpleNamespace(least=least, bench=bench)))
+    wanted = counts if points else goals_between(1.0, 11.0)
+    assert {name: found.metrics[names.target(name).key] for name in counts} == wanted
+    assert found.metrics[names.MINIMUM.key] == 1
+    assert found.metrics[names.MINIMUM_GRADIENT.key] == 0.5
+    assert (found.tags.get(names.COMPARED.key) == names.MISCLASSIFICATIONS) == bool(points)
+    told = [names.MINIMUM_SOURCE, names.MINIMUM_REACHED, names.AT_INFINITY, names.MINIMUM_CASE]
+    assert [found.tags[tag.key] for tag in told] == ["here", "true", "false", "case"]
+
+
+def test_without_a_best_step_size_there_is_no_path():
+    assert path.take(SimpleNamespace(descent=SimpleNamespace(best=None))).arrays == {}
+
+
+@pytest.mark.parametrize(
+    ("exact", "plain", "full_batch", "tie"),
+    [
+        (True, True, True, 0.5),
+        (False, True, True, None),
+        (True, False, True, None),
+        (True, True, False, None),
+    ],
+)
+def test_a_tie_is_of_plain_descent_on_a_quadratic(data, monkeypatch, exact, plain, full_batch, tie):
+    monkeypatch.setattr(judged, "theorize", lambda *of: Theory(lipschitz=4.0, exact=exact))
+    settings = Settings(step_sizes=(0.1,), iterations=2)
+    train, start = Bowl(), np.ones((1, 2, 3))
+    train.full_batch = full_batch
+    rule = optimizers.gradient_descent() if plain else optimizers.momentum()
+    rounds = Rounds(Bowl(), None, start, lambda weights: weights, rule, 2, True)
+    given = (settings, Rules(), Search(), start, rounds, rounds.descend([0.1]))
+    here, _ = judge_descent(train, rule, *given, shared.PointsCache(data.x), (3.0, 12.0))
+    assert here.bench.tie == tie
+
+
+@pytest.mark.parametrize(
+    ("case", "has_scores", "is_linear", "known"),
+    [
+        (ATTAINED, True, True, True),
+        ("another", True, True, False),
+        (ATTAINED, False, True, False),
+        (ATTAINED, True, False, False),
+    ],
+)
+def test_weights_of_the_least_cost_are_those_of_its_scores(case, has_scores, is_linear, known):
+    x, weights = RNG.standard_normal((9, 2)), np.array([[0.5, 2.0, -1.0]])
+    scores = weights[:, :1] + weights[:, 1:] @ x.T
+    linear = SimpleNamespace(surrogate=Surrogate(x, holds_all_points=True))
+    descent = SimpleNamespace(
+        least=SimpleNamespace(case=case, scores=scores if has_scores else None),
+        train=SimpleNamespace(linear=linear if is_linear else None),
+    )
+    found = inputs.least_weights(descent)
+    assert (found is not None) == known
+    if known:
+        assert found == pytest.approx(weights[0], rel=1e-9)
