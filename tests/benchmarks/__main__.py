@@ -10,7 +10,7 @@ import json
 import os
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +22,7 @@ OF_MACHINE = {name: value for name, value in os.environ.items() if name.startswi
 kernels.choose()
 
 import numpy as np  # noqa: E402  (after the kernels are chosen)
-from threadpoolctl import threadpool_info  # noqa: E402
+from threadpoolctl import threadpool_info, threadpool_limits  # noqa: E402
 
 from normbench.engine.fast import packed, products  # noqa: E402
 from tests.benchmarks import sides  # noqa: E402
@@ -81,6 +81,7 @@ def main() -> int:
     rows = []
     groups = (step_rows, combination_rows, framework_rows, small_rows, short_rows, size_rows)
     later = (
+        thread_rows,
         product_rows,
         batch_rows,
         fit_rows,
@@ -292,6 +293,27 @@ def size_rows(turns: int, only: str) -> Iterator[Row]:
         {"large": sides.unpacked(large), "small": sides.unpacked(small)}, max(3, turns // 3)
     )
     yield judged(name, ratio(found["large"], found["small"]), "at most", 6.6)
+
+
+def thread_rows(turns: int, only: str) -> Iterator[Row]:
+    """A descent on one thread over that on two, by the runs and the precision, on MNIST t10k.
+
+    What is left on one thread bounds what more cores gain: of a ratio r, the share 2 / r - 1.
+    """
+    for precision in PRECISIONS:
+        for runs in TARGETS:
+            name = f"one thread over two, {runs} runs, {precision}"
+            if only not in name:
+                continue
+            run = sides.unpacked(mnist_work(runs, precision))
+
+            def alone(run: Callable[[], sides.Histories] = run) -> sides.Histories:
+                with threadpool_limits(1, "blas"):
+                    return run()
+
+            check_same(alone(), run(), precision, name)
+            found = in_turns({"one": alone, "two": run}, turns)
+            yield judged(name, ratio(found["one"], found["two"]))
 
 
 def mnist_work(runs: int, precision: str, part: str = "t10k") -> sides.Work:
