@@ -148,13 +148,12 @@ class Blocked(Objective):
         Where both are read from one file, blocks of either are read in turns, so that the second to
         need a stretch of the file finds it in the system's cache.
         """
-        is_walk = (
+        if (
             isinstance(test, Blocked)
+            and type(self).evaluate is type(test).evaluate is Blocked.evaluate  # by walks
             and has_one_source(self.multiplied, test.multiplied)
             and self._runs_per_pass(len(weights)) >= len(weights)
-        )
-        if is_walk:
-            assert isinstance(test, Blocked)
+        ):
             walks = self._walks(weights, with_gradient, workspace)
             test_walks = test._walks(weights, False, test_workspace)
             if len(walks) == len(test_walks):

@@ -11,6 +11,7 @@ from normbench.datasets.on_disk.npy import npy
 from normbench.datasets.on_disk.row_selection import SelectedRows
 from normbench.engine.descent import descend
 from normbench.engine.fast import blocked
+from normbench.engine.fast.triangle import make_triangle
 from normbench.engine.scheme.applying import normalize
 from normbench.route import objective
 
@@ -116,6 +117,25 @@ def test_where_nothing_is_gained_the_test_points_are_left(
     evaluation, left = train.evaluate_parts(test, weights_of(), True, {}, {})
     assert left is None
     np.testing.assert_array_equal(evaluation.costs, train.evaluate(weights_of(), True).costs)
+
+
+def test_least_squares_that_read_no_points_stay_apart(data, threads):
+    """Whatever the test points are: those of a triangle are not read, others by themselves."""
+    x, targets, is_train = data
+    pair = [
+        objective("fast", costs.least_squares, SelectedRows(x, mask), targets[mask], False, 0.0, 1)
+        for mask in (is_train, ~is_train)
+    ]
+    triangles = [make_triangle(problem) for problem in pair]
+    for train, test in (
+        (triangles[0], triangles[1]),
+        (triangles[0], pair[1]),
+        (pair[0], triangles[1]),
+    ):
+        evaluation, left = train.evaluate_parts(test, weights_of(), True, {}, {})
+        assert left is None
+        np.testing.assert_array_equal(evaluation.costs, train.evaluate(weights_of(), True).costs)
+    assert pair[0].evaluate_parts(pair[1], weights_of(), True, {}, {})[1] is not None
 
 
 def test_histories_are_those_of_points_in_memory_where_a_run_diverges(data, threads, monkeypatch):
