@@ -10,7 +10,7 @@ import sys
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
-from multiprocessing import get_context
+from multiprocessing import current_process, get_context
 from multiprocessing.connection import Connection
 from typing import Any, TypeVar
 
@@ -97,8 +97,11 @@ def _send(take: Callable[[], Iterator[Any]], sender: Connection) -> None:
 
 
 def _cores() -> int:
-    """Return the cores that this process may use, fewer where OMP_NUM_THREADS says so."""
-    if sys.platform != "linux":
+    """Return the cores that this process may use, fewer where OMP_NUM_THREADS says so.
+
+    One in a process of a pool, which may start no others.
+    """
+    if sys.platform != "linux" or current_process().daemon:
         return 1
     cores = len(os.sched_getaffinity(0))
     limit = os.environ.get("OMP_NUM_THREADS", "")

@@ -3,6 +3,7 @@
 import os
 import signal
 import time
+from multiprocessing import get_context
 from pathlib import Path
 
 import pytest
@@ -116,6 +117,19 @@ def test_cores_are_those_that_the_environment_grants(limit, cores, monkeypatch):
     assert forks._cores() == cores
     monkeypatch.setattr(forks.sys, "platform", "darwin")
     assert forks._cores() == 1
+
+
+def test_a_process_of_a_pool_works_alone(monkeypatch):
+    monkeypatch.setattr(os, "sched_getaffinity", lambda process: {0, 1})
+    monkeypatch.setenv("OMP_NUM_THREADS", "")
+    with get_context("fork").Pool(1) as pool:
+        processes = pool.apply(forks.map_forked, (process_of, range(3)))
+    assert len(set(processes)) == 1
+    assert processes[0] != os.getpid()
+
+
+def process_of(_):
+    return os.getpid()
 
 
 def test_figures_of_two_processes_are_those_of_one(three, tmp_path, monkeypatch):
