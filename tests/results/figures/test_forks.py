@@ -83,6 +83,7 @@ def test_an_error_is_raised_and_ends_the_forked_process(two_cores, tmp_path):
     assert signal.pthread_sigmask(signal.SIG_BLOCK, ()) == set()
 
 
+@pytest.mark.slow
 def test_a_forked_process_ends_after_the_one_that_was_killed(two_cores, tmp_path):
     def work(number):
         (tmp_path / str(number)).write_text(str(os.getpid()))
