@@ -63,7 +63,7 @@ def compare_first_row(entries: Sequence[str], below: "pd.DataFrame") -> FirstRow
     compared_rows = compared_rows[~np.isin(np.arange(len(compared_rows)), repeats)]
     numbers = pd.to_numeric(pd.Series(entries, dtype=object), errors="coerce").to_numpy()
     numbered = np.flatnonzero(np.isfinite(numbers))
-    ignored_columns = set(numbered) if _name_columns(numbers, numbered, compared_rows) else set()
+    ignored_columns = set(numbered) if _are_names(numbers, numbered, compared_rows) else set()
     like: list[int] = []
     unlike: list[int] = []
     for column, (entry, dtype) in enumerate(zip(entries, compared_rows.dtypes)):
@@ -113,8 +113,11 @@ def _is_like(entry: str, is_number: bool, column: "pd.Series[Any]") -> bool | No
     return False if len(distinct_texts) <= len(texts) / 2 else None
 
 
-def _name_columns(numbers: Any, numbered: Any, below: "pd.DataFrame") -> bool:
-    """Return whether the numbers of a first row count the columns, or are years."""
+def _are_names(numbers: Any, numbered: Any, below: "pd.DataFrame") -> bool:
+    """Return whether the numbers of a first row name columns: they count them, or are years.
+
+    numbered: which of its cells hold numbers. below: the next rows, without years in these columns.
+    """
     import pandas as pd
 
     header_numbers = numbers[numbered]

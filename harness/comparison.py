@@ -252,8 +252,9 @@ def _descent(values: Mapping[str, Any], drawn: Sampling) -> Settings:
         field.name: values[field.name] for field in fields(Settings) if field.name in values
     }
     descent_values["start"] = "normal" if values["start"] is None else values["start"]
-    # The seed of the split draws other starts; no seed drew the points.
-    return Settings(**descent_values, draws=(drawn.split_seed if drawn.test_fraction else 0, 0))
+    split_seed = drawn.split_seed if drawn.test_fraction else 0
+    points_seed = 0  # the points are given
+    return Settings(**descent_values, draws=(split_seed, points_seed))
 
 
 def _signature() -> Signature:

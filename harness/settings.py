@@ -104,8 +104,9 @@ class Setting:
             self.group == "dataset" or self.name == "dataset"
         )
         part_of_role = {Role.JUDGING: JUDGING_PART, Role.DRAWING: REQUEST_PART, Role.LOCATION: ""}
-        own_part = "" if by_content else part_of_role.get(self.role, DESCENT_PART)
-        own_part = REQUEST_PART if self.folds else own_part
+        own_part = "" if by_content else part_of_role.get(self.role, DESCENT_PART)  # "": of none
+        if self.folds:  # cross-validation runs beside the descent, which stays the same
+            own_part = REQUEST_PART
         return self.recorded and own_part == identity_part and self.used(params)
 
 

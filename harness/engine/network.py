@@ -393,9 +393,9 @@ def differentiate_scores(cost: Cost, scores: Array, targets: Array) -> tuple[Arr
     """Return the costs `(R,)` of scores `(R, C, p)` and their derivatives."""
     fused = getattr(cost, "fused", None)
     if fused is not None:
-        derivative = np.ascontiguousarray(scores).copy()
-        costs, _ = fused(derivative, targets)
-        return costs, derivative
+        derivatives = np.ascontiguousarray(scores).copy()
+        costs, _ = fused(derivatives, targets)  # in place of the scores
+        return costs, derivatives
     pull_cost, costs = make_vjp(lambda s: cost(s, targets), scores)
     return costs, np.asarray(pull_cost(np.ones(len(scores), dtype=scores.dtype)))
 

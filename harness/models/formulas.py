@@ -228,7 +228,7 @@ class Fused(Formulas):
         variance = _mean_product(standardized, standardized, axis)
         inverse = 1 / self.deviation(variance, epsilon)
         standardized *= inverse
-        # The variance's derivative; under the textbook's rule that of the deviation below it.
+        # For the deviation's derivative: the textbook's rule divides by the root of the variance.
         slope = inverse if epsilon != TEXTBOOK_RULE else 1 / np.sqrt(np.maximum(variance, SMALLEST))
 
         def pull(g: Any) -> Any:

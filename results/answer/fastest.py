@@ -85,6 +85,7 @@ def _grid_edge_sentences(experiment_sweep: Sweep, target: str) -> list[str]:
         return []
     low, high = min(sizes), max(sizes)
     smallest_exponent, largest_exponent = int(np.floor(np.log10(low))), int(np.ceil(np.log10(high)))
+    # With the powers of ten that a wider grid would go from and to.
     grid_cases = [
         ("grid_end", HIGH, (smallest_exponent, largest_exponent + 2)),
         ("grid_end", LOW, (smallest_exponent - 2, largest_exponent)),
@@ -93,8 +94,9 @@ def _grid_edge_sentences(experiment_sweep: Sweep, target: str) -> list[str]:
     edges = []
     for name, end, (first, last) in grid_cases:
         is_at_end = (table["end"] == end).groupby(table["scheme"], sort=False)
-        on_splits = is_at_end.all() if end == ABOVE else is_at_end.any()
-        schemes = [*on_splits.index[on_splits]]
+        # A grid above 2/L is above it on every split.
+        is_concerned = is_at_end.all() if end == ABOVE else is_at_end.any()
+        schemes = [*is_concerned.index[is_concerned]]
         if not schemes:
             continue
         fields: dict[str, Any] = {"schemes": join_phrases(schemes), "first": first, "last": last}

@@ -150,7 +150,10 @@ def _draw_points(axis: Any, scheme_arrays: SchemeArrays, shape: Shape, units: st
 
 
 def _shows_circle(centre: Any, half_side: float) -> bool:
-    """Return whether a square panel shows some of the unit circle; half_side: of the panel."""
+    """Return whether a square panel shows some of the unit circle, and larger than a dot.
+
+    centre: of the panel. half_side: half of its side.
+    """
     distances = np.abs(centre)
     nearest, farthest = np.maximum(distances - half_side, 0), distances + half_side
     return bool(np.hypot(*nearest) <= 1 <= np.hypot(*farthest)) and MIN_CIRCLE * half_side <= 1

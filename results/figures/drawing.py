@@ -110,7 +110,7 @@ def write(
     }
 
     def draw_files(experiment: str, name: str, file_stem: str) -> list[Path]:
-        """Write one figure of an experiment; return its files."""
+        """Write one figure of an experiment, and its animation if it has one; return the files."""
         drawn_figure = figure(sweep, experiment, name, options)
         if drawn_figure is None:
             return []

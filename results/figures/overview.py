@@ -47,7 +47,7 @@ def table(sweep: Sweep) -> pd.DataFrame:
         spread = spread.assign(setting="")
     quartiles = spread[[*problems.SCHEME_COLUMNS, "median", "q1", "q3"]]
     rows = rows.merge(quartiles, on=problems.SCHEME_COLUMNS, how="left").assign(counted=counts)
-    has_excess = rows["counted"]
+    has_excess = rows["counted"]  # over 0 points; that of a cost is over a minimum that was found
     if names.MINIMUM_REACHED.column in rows:
         has_excess = has_excess | (rows[names.MINIMUM_REACHED.column] == "true")
     excess_shares = [excess_shown(row, row) for row in as_rows(rows)]

@@ -63,7 +63,7 @@ def search_filter(sweep_id: str, role: str = names.SCHEME) -> str:
 
 
 def sort_key(sweep_id: str) -> str:
-    """Return the column by which MLflow's page sorts a sweep's runs: the order of its jobs.
+    """Return the column by which MLflow's page sorts a sweep's runs: the tag of their places in it.
 
     A chart's legend shows two lines only. They are the schemes that come first in the command,
     which the others are compared with. Sorted by date, the schemes would be folded below their

@@ -125,13 +125,13 @@ def _counts(schemes: pd.DataFrame) -> list[Sentence]:
 
 
 def _starts(schemes: pd.DataFrame) -> list[Sentence]:
-    """Say whether the schemes of each experiment start at the same function."""
+    """Return sentences on whether the schemes of each experiment start at the same function."""
     start = names.setting("start")
     if start not in schemes:
         return []
-    experiments_by_choice: dict[tuple[str, ...], list[str]] = {}
+    experiments_by_choice: dict[tuple[str, ...], list[str]] = {}  # by template and labels
     for experiment, rows in schemes.groupby("experiment", sort=False):
-        # Of a network, schemes inside make several labels of one normalizer.
+        # A network has a label for each scheme inside it, under the same normalizer of its inputs.
         is_network = problems.has_networks(rows)
         has_several = rows["normalizer" if is_network else "label"].nunique() > 1
         if has_several or is_network:
@@ -149,7 +149,7 @@ def _starts(schemes: pd.DataFrame) -> list[Sentence]:
 
 
 def _networks(sweep: Sweep) -> list[Sentence]:
-    """Say what settings and verdicts mean otherwise for the networks of each experiment."""
+    """Return sentences on networks: they are not refined, and may rest above the lowest cost."""
     sentences, unrefined = [], []
     for experiment in sweep.experiments:
         rows = sweep.of_role(names.SCHEME, experiment)

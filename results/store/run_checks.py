@@ -210,7 +210,9 @@ def _texts(field: str, entries: Mapping[Any, Any]) -> Iterator[str]:
     for key, text in entries.items():
         if not isinstance(key, str) or not isinstance(text, str):
             yield f"its {field} {_abbreviate(key)} is no text"
-        elif max(len(key), len(text)) > MAX_LENGTHS[field]:
+        elif len(key) > MAX_LENGTHS[field]:
+            yield f"its {field} {_abbreviate(key)} has a name of {len(key)} characters"
+        elif len(text) > MAX_LENGTHS[field]:
             yield f"its {field} {_abbreviate(key)} has {len(text)} characters"
 
 

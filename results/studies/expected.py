@@ -153,10 +153,11 @@ def _value(key_path: str, value: Any) -> float | tuple[float, float]:
 
 def _within(key_path: str, within: Any) -> float | str:
     """Return the checked value of the key `within`: a number, or a share as text."""
-    text = within.rstrip("%") if isinstance(within, str) and within.endswith("%") else within
+    is_share = isinstance(within, str) and within.endswith("%")
+    number = within.rstrip("%") if is_share else within
     try:
-        is_wrong = isinstance(within, bool) or (text is within and isinstance(within, str))
-        is_wrong = is_wrong or not 0 <= float(text) < math.inf
+        is_wrong = isinstance(within, bool) or (isinstance(within, str) and not is_share)
+        is_wrong = is_wrong or not 0 <= float(number) < math.inf
     except (TypeError, ValueError):
         is_wrong = True
     if is_wrong:

@@ -202,7 +202,10 @@ def _plain(value: Any, resolve: bool) -> Any:
 
 
 def job(plain: Mapping[str, Any]) -> "Job":
-    """Return the job of plain settings; raise `UserError` on a mistake in them."""
+    """Return the job of plain settings, with their limit of memory set from now on.
+
+    Raises `UserError` on a mistake in them.
+    """
     check(plain)
     if plain["memory"] is not None:
         import normbench.job  # noqa: F401 - so that what the program itself takes is counted

@@ -51,9 +51,10 @@ class Triangle(Wrapper):
 def pays_off(points: Blocked, runs: int, iterations: int) -> bool:
     """Return whether a triangle has the same cost with less work than the points.
 
-    That is: squares of real targets, in float64; and its operations, some `2 P (N + 2)^2`, are
-    fewer than the `4 P R (N + 1)` a step that they save. For points on disk a triangle always pays
-    off, as far as it fits in memory: a step then reads no points.
+    Not for other costs than squares of one real target, in other types than float64, of sparse
+    points, or where squares overflow. In memory its decomposition, some `6 P (N + 2)^2` operations,
+    must take fewer than it saves: `4 (P - N - 2) R (N + 1)` at each iteration. For points on disk a
+    triangle always pays off, as far as it fits in memory: a step then reads no points.
 
     Args:
         points: The problem on points (P, N).

@@ -47,7 +47,9 @@ def _code() -> list[str]:
     code_hash = hashlib.sha256()
     for name in CODE_ROOMS:
         spec = find_spec(f"normbench.{name}" if name else "normbench")  # without importing it
-        folder = Path(spec.origin).parent if spec and spec.origin else Path()
+        assert spec
+        assert spec.origin
+        folder = Path(spec.origin).parent
         files = (file for file in folder.rglob("*") if file.suffix in (".py", ".yaml"))
         for file in sorted(files):
             code_hash.update(f"{name}/{file.relative_to(folder)}\n".encode() + file.read_bytes())

@@ -234,6 +234,7 @@ def maker_from_steps(
     """
 
     def make(sweep: Sweep, experiment: str, options: Options) -> Figure | None:
+        """Return the figure of an experiment, None without step sizes."""
         table, rows = steps(sweep, experiment), schemes(sweep, experiment)
         if gridless(rows).any():
             rows = rows[~gridless(rows)]

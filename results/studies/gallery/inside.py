@@ -36,7 +36,7 @@ def bn_any_step(sweep: Sweep) -> dict[str, float]:
     `infinite_AFFINE`: so many runs are not finite in the end. `up_AFFINE`: so many of all end above
     their start, or are not finite. `first_AFFINE`: the smallest step size of these.
     `least_left_AFFINE`, `most_left_AFFINE`: the share of the starting excess that runs of steps
-    from 1000 up end with; the excess is over the lowest cost of the model on its data.
+    from 1000 up end with, but for `shared`; the excess is over the lowest cost of the descent.
     """
     numbers: dict[str, float] = {}
     for descent in descents(sweep):

@@ -450,7 +450,7 @@ def statistics_before_the_split(sweep: Sweep) -> dict[str, float]:
 
 
 def where_a_step_lands(sweep: Sweep) -> dict[str, float]:
-    """Return `outside`: steps that land beyond every direction, of all schemes.
+    """Return `outside`: how many positions of steps are outside the range of the directions'.
 
     Of plain descent on a quadratic, a step's position is a mean of the directions' positions.
     """

@@ -54,7 +54,7 @@ TROUBLES = {
     "a text as end": ({"end_time": "x"}, "it has no time"),
     "a long parameter": ({"params": {"p": "x" * 6000}}, ""),
     "too long a parameter": ({"params": {"p": "x" * 6001}}, "its parameter 'p' has 6001 char"),
-    "too long a key": ({"params": {"x" * 6001: "p"}}, "has 1 characters"),
+    "too long a key": ({"params": {"x" * 6001: "p"}}, "has a name of 6001 characters"),
     "a long tag": ({"tags": {"t": "x" * 8000}}, ""),
     "too long a tag": ({"tags": {"t": "x" * 8001}}, "its tag 't' has 8001 characters"),
     "a number as tag": ({"tags": {"t": 3}}, "its tag 't' is no text"),
