@@ -80,8 +80,8 @@ def declare(
             a block swapped. From the same pass come the cost's sums over the points, added up in
             float64 whatever the scores' type, and the counts of `count_misclassified`, None without
             classes.
-        differentiate: The same derivative in place without the sums, for steps that need no more;
-            with `fused`, where it takes much less time.
+        differentiate: Turns scores into the same derivative in place, without the sums, for steps
+            that need no more. It is given beside `fused`, for costs where it saves much time.
         **declared: Other traits, by name.
 
     Returns:
@@ -89,6 +89,7 @@ def declare(
     """
 
     def attach_traits(formula: Formula) -> Formula:
+        """Return the cost with its traits, as a primitive if it has a fused derivative."""
         cost: Any = formula
         if fused is not None:
             cost = _attach_derivative(formula, fused, differentiate)
@@ -105,6 +106,7 @@ def _attach_derivative(formula: Formula, fused: Fused, differentiate: Differenti
     cost.fused, cost.differentiate = fused, differentiate or fused
 
     def pull_back(values: Any, scores: Any, targets: Any) -> Callable[[Any], Any]:
+        """Return the map from derivatives by the sums `(R,)` to those by the scores."""
         if isbox(scores):  # for a second derivative autograd must see the formula
             return make_vjp(lambda s: formula(s, targets), scores)[0]
         derivative = scores.copy()

@@ -55,12 +55,20 @@ class TargetScores(NamedTuple):
 
 
 def find_target_scores(scores: Array, targets: Array, largest: Array | None = None) -> TargetScores:
-    """Return the scores of the points' own classes in a block `(R, C, p)`, which stays unchanged.
+    """Return the scores of the points' own classes in a block, and count misclassified points.
 
-    scores: contiguous, or the first two axes of such a block `(C, R, p)` swapped. largest: of each
-    point, `(R, p)` or an array that broadcasts to it, if it is known. One comparison of the own
-    score with the largest finds the misclassified points unless another score is as large; `argmax`
-    over a short axis would take as long as the whole cost.
+    Comparing the own score with the largest finds the misclassified points, unless another score
+    is as large. This replaces `argmax`, which over a short axis takes as long as the whole cost.
+
+    Args:
+        scores: `(R, C, p)`, which stay unchanged: contiguous, or a contiguous block `(C, R, p)`
+            with its first two axes swapped.
+        targets: `(p,)`, class indices.
+        largest: The largest score of each point if it is known, `(R, p)` or an array that
+            broadcasts to it.
+
+    Returns:
+        The scores, where they lie in memory, and the counts.
     """
     runs, classes, points = scores.shape
     run_stride, class_stride = (stride // scores.itemsize for stride in scores.strides[:2])
@@ -72,7 +80,8 @@ def find_target_scores(scores: Array, targets: Array, largest: Array | None = No
     is_correct = target_scores == largest
     counts = count_false(is_correct)
     smaller = scores < largest[:, None]
-    if np.count_nonzero(smaller) < runs * (classes - 1) * points:  # the first of equal ones wins
+    # Where several scores are the largest, the point belongs to the first of their classes.
+    if np.count_nonzero(smaller) < runs * (classes - 1) * points:
         run, point = np.nonzero(is_correct & (np.count_nonzero(smaller, axis=1) < classes - 1))
         first = np.argmin(smaller[run, :, point], axis=1)
         counts += np.bincount(run[first != targets[point]], minlength=runs)

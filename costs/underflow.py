@@ -20,6 +20,7 @@ def exp_in_place(scores: Any) -> None:
         np.maximum(scores, log_floor, out=scores)
     np.exp(scores, out=scores)
     if has_underflow:
+        # The floor's power is computed as those above are, so that the difference is exactly 0.
         scores -= np.exp(np.full(1, log_floor, scores.dtype))
 
 

@@ -21,20 +21,22 @@ MAX_LISTED_ARRAYS = 12  # array names that an error message lists
 def read_header(stream: IO[bytes]) -> tuple[tuple[int, ...], bool, np.dtype[Any]]:
     """Return the shape of an array, whether it is stored column by column, and its type."""
     version = np.lib.format.read_magic(stream)
-    if version not in HEADER_READERS:
+    if version not in HEADER_READERS:  # version 3.0 is only written for records
         raise ValueError("it holds records")
     shape, fortran_order, dtype = HEADER_READERS[version](stream)
     return shape, fortran_order, dtype
 
 
 def read_npz(file: Path, names: Mapping[str, str]) -> dict[str, NDArray[Any]]:
-    """Return arrays of an npz file by their options, such as `{"x": "points"}`.
-
-    Nothing is unpickled.
+    """Read some arrays of an npz file; nothing is unpickled.
 
     Args:
         file: The file.
-        names: The names of arrays by their options.
+        names: The name of each array by the option that names it, such as `{"x": "points"}` for
+            `dataset.x=points`.
+
+    Returns:
+        The arrays by option.
 
     Raises:
         UserError: An array is missing, or the arrays take too much memory.

@@ -58,24 +58,30 @@ def add_noisy_copies(
         "choose fewer",
     )
     noise_factor = factor_noise(x, noise_shape)
-    rng = np.random.default_rng([seed, 2])
+    rng = np.random.default_rng([seed, 2])  # 2: other draws from this seed have other numbers
     noisy_copies = [x + noise * rng.standard_normal(x.shape) @ noise_factor for _ in range(copies)]
     x_augmented = np.concatenate([x, *noisy_copies]).astype(dataset.x.dtype)
     y = np.tile(dataset.y, copies + 1)
     fingerprint = digest(x_augmented, y, dataset.x_test, dataset.y_test)
 
+    # Starts from the points without copies, so that no copy of a held-out point is trained on.
     def hold_out_and_copy(test_mask: NDArray[np.bool_], repeat: int) -> Dataset:
         return add_noisy_copies(
             hold_out(dataset, test_mask), noise_shape, copies, noise, seed + repeat
         )
 
     augmented_dataset = replace(dataset, x=x_augmented, y=y, fingerprint=fingerprint)
+    # The table has no rows for the copies, so that it no longer describes the points.
     return replace(augmented_dataset, columns=None, hold_out_and_copy=hold_out_and_copy)
 
 
 def factor_noise(x: NDArray[np.float64], noise_shape: str) -> NDArray[np.float64]:
-    """Return the matrix (N, N) that maps a standard normal to noise with the size of the points."""
-    scale = float(np.abs(x).max()) or 1.0  # the squares of large points overflow
+    """Return the matrix (N, N) by which standard normal rows are multiplied to become the noise.
+
+    For `aligned` the noise has the covariance of the points; for `round` it has the same total
+    variance, equal in all directions.
+    """
+    scale = float(np.abs(x).max()) or 1.0  # unscaled, squares of large points overflow
     centred = (x - x.mean(axis=0)) / scale
     eigenvalues, eigenvectors = np.linalg.eigh(centred.T @ centred / len(x))
     deviations = np.sqrt(np.maximum(eigenvalues, 0.0))

@@ -8,12 +8,12 @@ from normbench.datasets.values import check_choice, check_number
 
 DEFECTS = ("sound", "constant", "duplicate", "few", "offset", "float32")
 POINT_COUNT, FEW_POINTS, FEATURE_COUNT = 200, 10, 20
-# Means, in largest standard deviations: half of the digits each.
+# Means, in largest standard deviations: each costs half of the digits of its type of number.
 FAR_MEAN, FAR_MEAN_FLOAT32 = (1e8, 1e3)
 
 
 def broken(kind: str = "constant", scale: float = 1.0, seed: int = 0) -> Dataset:
-    """Return two Gaussian classes, (200, 20), the variances of whose directions are 1 to 0.01.
+    """Return two Gaussian classes, (200, 20), with variances from 1 to 0.01 by direction.
 
     Args:
         kind: The defect. `sound`: none; `constant`: the last feature is 1 everywhere; `duplicate`:
@@ -26,7 +26,7 @@ def broken(kind: str = "constant", scale: float = 1.0, seed: int = 0) -> Dataset
         UserError: An option is out of its range.
     """
     kind = check_choice("dataset.kind", kind, DEFECTS)
-    largest_scale = 1e30 if kind == "float32" else 1e100  # which has no number above 3e38
+    largest_scale = 1e30 if kind == "float32" else 1e100  # float32 ends at 3e38
     scale = check_number("dataset.scale", scale, above=0, at_most=largest_scale)
     points = FEW_POINTS if kind == "few" else POINT_COUNT
     offset = {"offset": FAR_MEAN, "float32": FAR_MEAN_FLOAT32}.get(kind, 0.0)

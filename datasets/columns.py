@@ -140,7 +140,13 @@ class Columns:
 def _encode_categories(
     column: "pd.Series[Any]", label: str, train: NDArray[np.bool_]
 ) -> tuple[NDArray[np.float64], list[str]]:
-    """Return a column's categories among the training points, a feature of 1 and 0 for each."""
+    """Encode a column by its categories among the training points.
+
+    Two categories become one feature, which is 1 for the second of them.
+
+    Returns:
+        The features (P, C), each of 1 and 0 for one category, and their names.
+    """
     entries = (
         column.astype(object)
         .map(format_label)
@@ -254,12 +260,12 @@ def _diagnose_column(column: "pd.Series[Any]", label: str) -> Trouble:
         and len(text_entries) < len(entries) / 2
         and len(distinct_texts) <= MAX_ODD_ENTRIES
     ):
-        odd = column.map(
+        is_odd = column.map(
             lambda entry: entry in distinct_texts or strip_entry(entry) in marks
         ).to_numpy()
         reason = (
             f"is of numbers, but for {_list_entries([*marks, *distinct_texts])} in "
-            f"{int(odd.sum())} points, first in {int(np.flatnonzero(odd)[0])}"
+            f"{int(is_odd.sum())} points, first in {int(np.flatnonzero(is_odd)[0])}"
         )
         return Trouble(label, reason, "missing", (*marks, *map(strip_entry, distinct_texts)))
     if are_dates(entries):
@@ -292,6 +298,7 @@ def refuse_target_gaps(
     numbers = pd.to_numeric(other_texts, errors="coerce").to_numpy(dtype=np.float64)
     if not entries or other_texts.nunique() < 2:
         return
+    # Other words than gap marks may be classes, unless the rest are real numbers.
     if not all(map(is_gap_mark, entries)) and not is_regression(numbers):
         return
     missing = _spell_list("missing", [*user_lists.get("missing", ()), *entries])
@@ -363,7 +370,10 @@ def _refuse_identifiers(
 
 
 def find_index_column(frame: "pd.DataFrame") -> Trouble | None:
-    """Return the first column where it counts the points, as a saved frame's index does."""
+    """Return the trouble with the first column if it numbers the points from 0 or 1, else None.
+
+    Such a column often is the index of a saved frame.
+    """
     import pandas as pd
 
     if not frame.shape[1]:

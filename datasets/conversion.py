@@ -14,9 +14,9 @@ if TYPE_CHECKING:
 
 
 def mark_gaps(frame: "pd.DataFrame", missing: Sequence[Any]) -> "pd.DataFrame":
-    """Return a table in which the entries that stand for gaps are gaps.
+    """Return a table in which the entries that mark gaps are replaced by gaps.
 
-    A text column that then has numbers alone becomes numeric.
+    A text column that holds only numbers after that becomes numeric.
 
     Args:
         frame: The table.
@@ -40,9 +40,15 @@ def mark_gaps(frame: "pd.DataFrame", missing: Sequence[Any]) -> "pd.DataFrame":
 def convert_numbers(
     name: str, frame: "pd.DataFrame", positions: Sequence[int]
 ) -> tuple["pd.DataFrame", tuple[str, ...]]:
-    """Return a table whose columns of numbers stored as text or objects are numeric, and a note.
+    """Convert the columns that hold numbers as text or objects to numeric columns.
 
-    positions: the positions of the columns that must be numeric.
+    Args:
+        name: The name of the data set.
+        frame: The table.
+        positions: The positions of the columns that must be numeric; only these are converted.
+
+    Returns:
+        The table, and a note that names the converted columns; no note without any.
     """
     converted_labels = []
     for position in positions:
@@ -70,7 +76,7 @@ def convert_numbers(
 
 
 def _to_numbers(column: "pd.Series[Any]") -> "pd.Series[Any]":
-    """Return a column of numbers stored as text or objects as numeric, others unchanged."""
+    """Return a column as float64, or unchanged if an entry is not a number."""
     try:
         return column.astype(object).where(column.notna(), np.nan).astype(np.float64)
     except (TypeError, ValueError, OverflowError):

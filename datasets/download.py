@@ -92,7 +92,7 @@ def _check_sha256(path: Path, remote: RemoteFile) -> None:
         raise UserError(f"{path}: is a folder; it must be the file {remote.name}")
     refuse_silent(str(path), path)
     size = path.stat().st_size
-    if size > LARGEST_DOWNLOAD:  # which would be read for its SHA-256 to the end
+    if size > LARGEST_DOWNLOAD:  # the SHA-256 would take reading all of it
         raise UserError(
             f"{path}: has {format_gigabytes(size)}, and {remote.name} has less than "
             f"{format_gigabytes(LARGEST_DOWNLOAD)}; it is another file: remove it, and it is "
@@ -115,7 +115,7 @@ def _download(address: str, path: Path, sha256: str) -> str | None:
     import pooch
     import requests
 
-    pooch.get_logger().setLevel(logging.WARNING)  # the bar says the same
+    pooch.get_logger().setLevel(logging.WARNING)  # the bar shows the progress instead
     progress_bar = _Bar(path.name)
     downloader = pooch.HTTPDownloader(
         progressbar=progress_bar, chunk_size=1 << 16, timeout=CONNECT_AND_READ_SECONDS
@@ -154,6 +154,7 @@ class _Bar:
             TransferSpeedColumn,
         )
 
+        # A sanitizing stream holds incomplete lines back: draw on the stream that it wraps.
         screen = Console(file=getattr(sys.stderr, "wrapped", sys.stderr), stderr=True)
         columns = (TextColumn("{task.description}", markup=False), BarColumn(), DownloadColumn())
         self._progress = Progress(
@@ -177,7 +178,7 @@ class _Bar:
         self._progress.advance(self._task, size)
 
     def reset(self) -> None:
-        """Begin anew, as pooch does at the end, which then updates by the whole."""
+        """Set the bar to 0: at the end pooch resets it, then updates it by the whole size."""
         self._progress.update(self._task, completed=0)
 
     def close(self) -> None:

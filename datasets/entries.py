@@ -42,7 +42,10 @@ def is_gap_mark(entry: Any) -> bool:
 
 
 def gap_marks(entries: Any) -> list[str]:
-    """Return the gap marks among the entries of a column; beside a plus, a minus is none."""
+    """Return the distinct gap marks among the entries of a column.
+
+    A minus does not count as a gap mark where an entry is a plus: both are signs then.
+    """
     marks = list(dict.fromkeys(entry.strip() for entry in entries if is_gap_mark(entry)))
     if "-" in marks and any(isinstance(entry, str) and entry.strip() == "+" for entry in entries):
         marks.remove("-")
@@ -71,7 +74,8 @@ def format_label(label: Any) -> str:
 
 
 def strip_entry(entry: Any) -> str:
-    """Return an entry as text without blanks around it, empty for a gap."""
+    """Return an entry as text without blanks around it; empty for NaN."""
+    # Only NaN and NaT differ from themselves.
     return (
         entry.strip() if isinstance(entry, str) else format_label(entry) if entry == entry else ""
     )
@@ -86,7 +90,7 @@ def is_regression(y: NDArray[Any]) -> bool:
 
 
 def describe_unfit(targets: NDArray[Any]) -> str | None:
-    """Return what targets hold where it can be neither labels nor real targets, otherwise None."""
+    """Return the kind of entries, such as `dates`, that makes targets unusable; None if usable."""
     if targets.dtype.kind != "O":
         return UNFIT_DTYPE_NAMES.get(targets.dtype.kind)
     for entry_type in {type(target) for target in targets.flat}:
@@ -99,7 +103,7 @@ def describe_unfit(targets: NDArray[Any]) -> str | None:
 
 
 def row_blocks(labels: NDArray[Any]) -> list[slice]:
-    """Return slices of rows of labels: all rows at once would be copied several times."""
+    """Return the slices of consecutive rows in which labels are processed, to save memory."""
     return [
         slice(first, first + LABELS_PER_BLOCK) for first in range(0, len(labels), LABELS_PER_BLOCK)
     ]

@@ -120,6 +120,7 @@ def _read_text(
         cells = _read_csv(file, content, False, delimiter, dtype=str, keep_default_na=False)
     text.refuse_columns(file, len(cells))
     transposed = cells.T
+    # Written and read again, so that the types of the transposed columns are inferred.
     transposed_csv = io.StringIO(transposed.to_csv(header=False, index=False))
     return _read_csv(file, transposed_csv, header, "comma"), [
         str(name) for name in transposed.iloc[0]
@@ -154,7 +155,7 @@ def parquet(
 
 
 def _refuse_options(path: str | None, options: Options) -> None:
-    """Raise `UserError` for options that take columns in memory."""
+    """Raise `UserError` for options that apply only to columns in memory."""
     memory_options = ("encode", "fill", "missing")
     refused_options = [f"dataset.{name}" for name in memory_options if getattr(options, name)]
     if refused_options:
@@ -292,7 +293,10 @@ def table_dataset(
 def _drop_gaps(
     name: str, table: "pd.DataFrame", used: Sequence[int], options: Options
 ) -> tuple["pd.DataFrame", tuple[str, ...]]:
-    """Return a table without the points that have a gap, where that is asked for, and a note."""
+    """Return a table without the points that have a gap if `fill` is `drop`, and a note.
+
+    used: the positions of the columns whose gaps count, the features and the target.
+    """
     if options.fill != "drop":
         return table, ()
     has_no_gap = table.iloc[:, used].notna().all(axis=1).to_numpy()
@@ -373,7 +377,8 @@ def _refuse_first_row(
 
     names: the entries of the first row, as they stand in the file.
     """
-    if len(names) != table.shape[1]:  # quotes across blanks: pandas reads them otherwise
+    # Quoted names with blanks inside are split otherwise by pandas: take its names.
+    if len(names) != table.shape[1]:
         names = list(map(str, table.columns if header is not False else table.iloc[0]))
     rows_below = table if header is not False else table.iloc[1:]
     gap_texts = set(map(str, options.missing)) if not isinstance(options.missing, str) else set()

@@ -38,13 +38,13 @@ def gaussian(
     task: str = CLASSES,
     noise: float = 0.0,
 ) -> Dataset:
-    """Return Gaussian classes, of equal size to one point, or a linear target, (points, features).
+    """Return Gaussian points (points, features) with classes or with a linear target.
 
-    Their covariance (over all points, divided by P) is exactly `Q D Q'` with more points than
-    features: D runs from 1 down to 1 / condition_number, in equal ratios. A single class is
-    unlabelled, around one centre. The points of a regression are around one centre m, too, with
-    targets `(x - m) w / s + noise e`: w and e are standard normal, and s makes the variance of the
-    first term 1.
+    The sizes of the classes differ by one point at most. The covariance (over all points, divided
+    by P) is exactly `Q D Q'` with more points than features: D runs from 1 down to
+    1 / condition_number, in equal ratios. A single class is unlabelled, around one centre. The
+    points of a regression are around one centre m, too, with targets `(x - m) w / s + noise e`: w
+    and e are standard normal, and s makes the variance of the first term 1.
 
     Args:
         points: The number of points.
@@ -132,6 +132,7 @@ def gaussian(
         )
         x = _whiten(latent) @ np.linalg.cholesky(equicorrelation).T + offset
     for position, share in zip(range(features - len(shares), features), shares):
+        # The second argsort turns the order of the points into the rank of each point.
         ranks = np.argsort(np.argsort(x[:, position], kind="stable"), kind="stable")
         x[:, position] = ranks >= points - round(share * points)
     if is_regression:
@@ -165,7 +166,7 @@ def _check_eigenvalues(values: Any) -> NDArray[np.float64]:
 
 
 def _check_dummies(values: Any, features: int) -> list[float]:
-    """Return the setting `dataset.dummies`: shares of the last of some features."""
+    """Return the checked setting `dataset.dummies`: the shares of ones of the last features."""
     name = "dataset.dummies"
     shares = check_list(name, values, f"a list of shares, such as {name}=[0.5,0.1]")
     if len(shares) > features:
@@ -176,14 +177,20 @@ def _check_dummies(values: Any, features: int) -> list[float]:
 
 
 def _draw_directions(rng: np.random.Generator, classes: int, features: int) -> NDArray[np.float64]:
-    """Return random unit vectors (C, N) about their centre; two of them are opposite."""
+    """Return unit vectors (C, N) from the mean of C random points to each of them.
+
+    Those of two classes are opposite.
+    """
     directions = rng.standard_normal((classes, features))
     directions -= directions.mean(axis=0)
     return directions / np.linalg.norm(directions, axis=1, keepdims=True)
 
 
 def _whiten(points: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Return the nearest points (P, N) of mean 0 and covariance I (a projection where P <= N)."""
+    """Return the points (P, N) of mean 0 and covariance I that are nearest to the given ones.
+
+    With P <= N the covariance is a projection instead of I.
+    """
     left_vectors, singular_values, right_vectors = np.linalg.svd(
         points - points.mean(axis=0), full_matrices=False
     )
@@ -197,6 +204,7 @@ def _draw_rotation(rng: np.random.Generator, features: int, share: float) -> NDA
 
     orthogonal, triangular = np.linalg.qr(rng.standard_normal((features, features)))
     orthogonal *= np.sign(np.diag(triangular))  # makes it uniform (Mezzadri 2007)
+    # A reflection becomes a rotation.
     if np.linalg.det(orthogonal) < 0:
         orthogonal[:, 0] *= -1
     block_diagonal, planes = schur(orthogonal, output="complex")

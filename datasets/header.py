@@ -81,7 +81,10 @@ def compare_first_row(entries: Sequence[str], below: "pd.DataFrame") -> FirstRow
 
 
 def _find_repeats(entries: Sequence[str], below: "pd.DataFrame") -> list[int]:
-    """Return the rows (P, N) that hold the same words, as in files that were joined."""
+    """Return the indices of the rows (P, N) with the same entries, as in files that were joined.
+
+    The entries are names, so that a table with a column of numbers has no such row.
+    """
     if any(is_of_numbers(dtype) for dtype in below.dtypes):
         return []
     is_repeat = np.ones(len(below), dtype=bool)

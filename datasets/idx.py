@@ -60,15 +60,22 @@ class Images:
     ) -> Dataset:
         """Return the images, P x 784, from the four files of their publisher.
 
-        subset: `test10k`, the 10,000 of the textbook's comparison; `train60k`; `train_test`, the
-        60,000 as training points and the 10,000 as test points; `all70k`, the 60,000 and then the
-        10,000, all training points. contrast_normalize: each image minus its own mean, over its own
-        standard deviation (divided by 784; a constant image becomes 0). digits: the classes to
-        keep, all by default; points of a single one are unlabelled. points: how many training
-        points to keep, drawn without replacement by a generator of its own seed, in their order;
-        all by default. precision: the type of the pixels: float32 halves the memory, and their mean
-        is so small that no digits are lost.
-        Raises `UserError` on an option out of its range and on a missing or damaged file.
+        Args:
+            data_dir: The folder of downloaded data.
+            subset: `test10k`, the 10,000 of the textbook's comparison; `train60k`; `train_test`,
+                the 60,000 as training points and the 10,000 as test points; `all70k`, the 60,000
+                and then the 10,000, all training points.
+            contrast_normalize: Whether each image is centred by its own mean and divided by its own
+                standard deviation (with the divisor 784; a constant image becomes 0).
+            digits: The classes to keep, all by default; points of a single one are unlabelled.
+            points: How many training points to keep, drawn without replacement, in their order; all
+                by default.
+            seed: The seed of that draw.
+            precision: The type of the pixels. float32 halves the memory, and their mean is so small
+                that no digits are lost.
+
+        Raises:
+            UserError: An option is out of its range, or a file is missing or damaged.
         """
         check_choice("precision", precision, ("float64", "float32"))
         check_choice("dataset.subset", subset, SUBSETS)
@@ -126,6 +133,7 @@ class Images:
         images, labels = read_idx(paths[0], "images"), read_idx(paths[1], "labels")
         if len(images) != len(labels):
             raise UserError(f"{paths[0]}: has {len(images)} images for {len(labels)} labels")
+        # One entry for each value of a byte; -1 stands for digits that are not kept.
         class_of_digit = np.full(256, -1, dtype=np.intp)
         class_of_digit[kept_digits] = np.arange(len(kept_digits))
         classes = class_of_digit[labels]
@@ -178,8 +186,7 @@ def read_idx(path: Path, array_kind: str) -> NDArray[np.uint8]:
 
     Raises:
         UserError: The file is truncated, is no such IDX file, or has another number of bytes than
-        it
-            announces.
+            it announces.
     """
     remedy = "remove it, and it is downloaded again"
     try:
@@ -190,11 +197,12 @@ def read_idx(path: Path, array_kind: str) -> NDArray[np.uint8]:
                     f"{path}: starts with {magic}, an IDX file of {array_kind} with "
                     f"{MAGIC_NUMBERS[array_kind]}; {remedy}"
                 )
+            # The last byte of the magic number counts the dimensions; each size takes 4 bytes.
             header = file.read(4 * (magic % 256))
             shape = tuple(map(int, np.frombuffer(header[: len(header) // 4 * 4], ">u4")))
             expected = math.prod(shape)
             refuse_larger(f"{path}", expected, remedy)
-            content = file.read(expected + 1)  # however much it unpacks to
+            content = file.read(expected + 1)  # one more byte shows that the file holds more
     except (OSError, EOFError, zlib.error) as error:
         raise UserError(f"{path}: is no whole gzip file ({error}); {remedy}") from error
     if len(shape) != magic % 256 or not expected or len(content) != expected:

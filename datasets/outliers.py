@@ -50,8 +50,9 @@ def with_outliers(dataset: Dataset, unit: Any, share: Any, size: Any, seed: int)
         "choose fewer points (dataset.points), or leave it out",
     )
     x = dataset.x.astype(np.float64)
-    rng = np.random.default_rng([seed, 3])
+    rng = np.random.default_rng([seed, 3])  # 3: other draws from this seed have other numbers
     drawn = np.zeros(x.shape, bool)
+    # A view of the mask, whose rows are what is drawn: single cells, or whole points.
     rows = drawn.reshape(-1, 1) if unit == "cells" else drawn
     _refuse_none(dataset, unit, share, len(rows))
     rows[rng.permutation(len(rows))[: round(share * len(rows))]] = True
@@ -75,7 +76,16 @@ def with_outliers(dataset: Dataset, unit: Any, share: Any, size: Any, seed: int)
 
 
 def _refuse_none(dataset: Dataset, unit: str, share: float, count: int) -> None:
-    """Raise `UserError` where a share of the cells or points, or of those outside a fold, is 0."""
+    """Raise `UserError` if a share of the cells or points rounds to no outlier.
+
+    In a cross-validation only the cells or points outside the largest fold count.
+
+    Args:
+        dataset: The data set.
+        unit: `cells` or `points`.
+        share: The share.
+        count: The number of cells or points in the data set.
+    """
     where = f"of {dataset.name}"
     if dataset.folds:
         held_out = max(int(np.bincount(numbers).max()) for numbers in dataset.folds)

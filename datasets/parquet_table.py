@@ -22,7 +22,7 @@ COLUMN_REMEDY = "name another column, or write its numbers as columns"
 
 
 def read_table(file: Path, target: Any, drop: Any) -> "pd.DataFrame":
-    """Return a Parquet file as a frame; dropped columns are not read, and have gaps only.
+    """Return a Parquet file as a frame; dropped columns are not read, and hold only gaps.
 
     Args:
         file: The file.
@@ -68,6 +68,7 @@ def read_table(file: Path, target: Any, drop: Any) -> "pd.DataFrame":
         return frame
     gaps = pd.DataFrame(np.nan, frame.index, [names[n] for n in dropped])
     used = [n for n, name in enumerate(names) if name in used_names]
+    # The argsort puts the columns back into the order of the file.
     return pd.concat([frame, gaps], axis=1).iloc[:, np.argsort([*used, *dropped])]
 
 
@@ -140,7 +141,7 @@ def _is_of_words(arrow_type: "pa.DataType") -> bool:
 
 
 def _fixed_bytes(field: "pa.Field") -> int:
-    """Return the bytes of an entry of a column whose entries are all of one size; else 0."""
+    """Return the bytes of an entry of a column of bytes of a fixed length; 0 for other columns."""
     from pyarrow import types
 
     return field.type.byte_width if types.is_fixed_size_binary(field.type) else 0

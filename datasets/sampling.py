@@ -71,8 +71,9 @@ class Sampling:
         seed = self.split_seed
         data = split(draw_subset(dataset, self.points, seed), self.test_fraction, seed)
         data = set_fit_points(assign_folds(data, self.folds, self.repeats, seed), self.fit_on)
-        columns = data.columns
+        columns = data.columns  # outliers and copies drop the table, which the fingerprint needs
         data = with_outliers(data, self.outliers, self.outlier_share, self.outlier_size, seed)
         data = add_noisy_copies(data, self.augment, self.augment_copies, self.augment_noise, seed)
+        # A copy, since the scheme is fitted.
         data = with_target_scheme(data, self.target_scheme and deepcopy(self.target_scheme))
         return fingerprint_folds(data, columns)

@@ -36,12 +36,14 @@ def svmlight(path: str | None, features: int | None = None, task: str | None = N
 
 
 def read_csr(file: Path, path: str | None, x: str) -> Any:
-    """Return the CSR array of an archive that holds the arrays `CSR_ARRAYS`; None of another one.
+    """Return the CSR array of an archive, or None if the archive does not hold one.
+
+    It does if it holds the arrays `CSR_ARRAYS`, and no array of dense points.
 
     Args:
         file: The archive.
         path: The file as the user typed it.
-        x: The name of the array of dense points, which then is not there.
+        x: The name of the array of dense points.
 
     Raises:
         UserError: The arrays do not make up a CSR array.

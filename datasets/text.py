@@ -68,7 +68,7 @@ def refuse_columns(file: Path, count: int) -> None:
 
 
 def _split_row(line: str, delimiter: str) -> list[str]:
-    """Return the entries of a row, and of a truncated row those that are complete."""
+    """Return the entries of a row; where the row is truncated, the last one is, too."""
     if len(delimiter) > 1:
         return line.split()
     try:

@@ -84,7 +84,7 @@ def in_python() -> bool:
 
 
 def name_source() -> str:
-    """Return what a table of the user is called: a frame in Python, a file on the command line."""
+    """Return the word for a user's table: `frame` in Python, `file` on the command line."""
     return "frame" if in_python() else "file"
 
 
@@ -96,6 +96,7 @@ def quote_value(value: Any) -> str:
         return format_value(value)
     if re.fullmatch(r"[A-Za-z_]\w*", value, re.ASCII) and value.lower() not in RESERVED:
         return value
+    # Within quotes, Hydra takes doubled backslashes only before a quote and at the end.
     return '"' + re.sub(r'(\\*)("|$)', r"\1\1\2", value).replace('"', '\\"') + '"'
 
 
@@ -109,6 +110,7 @@ def format_value(value: Any) -> str:
 def check_integer(name: str, value: Any, at_least: int, at_most: int | None = None) -> int:
     """Return value as an int; raise `UserError` unless it is an integer within the bounds."""
     rule = f"{at_least} or more" if at_most is None else f"from {at_least} to {at_most}"
+    # The last condition also holds for infinite numbers and NaN.
     if isinstance(value, bool) or not isinstance(value, Real) or value != value // 1:
         raise UserError(f"{spell_setting(name, value)}: must be a whole number, {rule}")
     count = int(value if isinstance(value, int) else float(value))
@@ -148,7 +150,7 @@ def check_number(
 def did_you_mean(text: Any, choices: Iterable[str], prefix: str = "") -> str:
     """Return `; did you mean X` where a choice resembles the text, otherwise an empty text.
 
-    prefix: what all choices begin with, left out of the comparison.
+    prefix: a text that X begins with, and that neither the text nor the choices contain.
     """
     matches = get_close_matches(str(text), list(choices), 1)
     return f"; did you mean {prefix}{matches[0]}" if matches else ""

@@ -28,7 +28,7 @@ from normbench.optimizers import preconditioned as _preconditioned
 from normbench.synonyms import remedy
 
 CONF = Path(str(files("normbench.conf")))
-OF_STATISTICS = ("statistics", "window")  # settings beside the options of a scheme
+OF_STATISTICS = ("statistics", "window")  # settings of the engine, not arguments of a scheme
 COLUMN_TRANSFORMER = "sklearn.compose.ColumnTransformer"
 ENTRY = re.compile(r"^(\w+):", re.MULTILINE)  # the key of an entry in the file of an option
 TARGET_LINE = re.compile(r"^_target_: *(\S+)", re.MULTILINE)
@@ -144,7 +144,7 @@ def locate(group: str, target: Any, setting: str = "") -> Any:
     Raises:
         UserError: The path is not allowed, cannot be imported, or breaks the contract of the group.
     """
-    typed = "the name of" if setting else f"{group}= and"
+    typed = "the name of" if setting else f"{group}= and"  # in a message, before the choices
     setting = setting or f"{group}._target_"
     if not target:
         raise UserError(
@@ -224,7 +224,9 @@ def build(group: str, choice: Mapping[str, Any], link: tuple[str, str] | None = 
     Args:
         group: The group.
         choice: The `_target_`, and the arguments of its call.
-        link: The setting that names a scheme beside the group itself, and its name there.
+        link: The setting that names a scheme as a part of something else, such as
+            `normalizer.schemes`, and the name of the scheme in it; None where the group itself
+            names the object. For messages.
 
     Raises:
         UserError: The function refuses an argument, or returns an object of another kind.
@@ -234,7 +236,7 @@ def build(group: str, choice: Mapping[str, Any], link: tuple[str, str] | None = 
     if group == "normalizer":
         arguments = {key: _range(value) for key, value in arguments.items()}
     columns = arguments.pop("columns", None) if group == "normalizer" else None
-    if group == "normalizer":  # what the engine fits the scheme on
+    if group == "normalizer":  # the engine reads these settings, the scheme does not take them
         arguments = {key: value for key, value in arguments.items() if key not in OF_STATISTICS}
     target = choice.get("_target_")
     factory = locate(group, target, setting)
@@ -292,7 +294,7 @@ def _build_transformers(arguments: Mapping[str, Any], setting: str) -> dict[str,
 
 
 def _link_or_word(entry: Any, setting: str) -> Any:
-    """Return the scheme of an entry; the words of a `ColumnTransformer` are unchanged."""
+    """Return the scheme of an entry; `drop` and `passthrough` of scikit-learn are unchanged."""
     return entry if entry in ("drop", "passthrough") else _link(entry, setting)
 
 
@@ -346,7 +348,13 @@ def sampling(values: Mapping[str, Any]) -> Sampling:
 
 
 def _link(entry: Any, setting: str = "normalizer.schemes") -> Any:
-    """Return the scheme of an entry of a setting: a name, or a name with settings."""
+    """Build the scheme that an entry names.
+
+    Args:
+        entry: A name under `conf/normalizer` or a dotted path, or a mapping of one such name to the
+            settings of the scheme.
+        setting: The setting that the entry stands in, for messages.
+    """
     settings_by_name = {entry: {}} if isinstance(entry, str) else entry
     is_single = isinstance(settings_by_name, Mapping) and len(settings_by_name) == 1
     if not is_single or not isinstance(next(iter(settings_by_name.values())), Mapping):

@@ -118,7 +118,7 @@ def compare(  # noqa: D417 (settings are added to `Args` below)
                     engine=values["engine"],
                 )
                 job = with_default_start(job) if split_values["start"] is None else job
-                if not records and not isinstance(cost, str):
+                if not records and not isinstance(cost, str):  # the first job tries a user's cost
                     rehearse(job)
                 choices = {
                     "dataset": data.name,
@@ -247,10 +247,16 @@ def _rules(rules: Any) -> Rules:
 
 
 def _descent(values: Mapping[str, Any], drawn: Sampling) -> Settings:
-    """Return the settings of the descent of a job."""
+    """Return the settings of the descent of a job.
+
+    Args:
+        values: The values of all settings, by the names of arguments.
+        drawn: How the points are sampled; its seed counts only where points are held out.
+    """
     descent_values = {
         field.name: values[field.name] for field in fields(Settings) if field.name in values
     }
+    # None may become a random start; `normal` is one, so that `starts` may be several.
     descent_values["start"] = "normal" if values["start"] is None else values["start"]
     split_seed = drawn.split_seed if drawn.test_fraction else 0
     points_seed = 0  # the points are given
@@ -273,6 +279,7 @@ def _signature() -> Signature:
     return compare_signature.replace(parameters=[*parameters, *setting_parameters])
 
 
+# Help and editors show every setting as an argument, though `compare` takes them by `**`.
 compare.__signature__ = _signature()  # type: ignore[attr-defined]
 compare.__doc__ = (compare.__doc__ or "").replace(
     "\n\n    Returns:",
@@ -288,7 +295,15 @@ compare.__doc__ = (compare.__doc__ or "").replace(
 def _header(
     job: Job, scheme: Any, number: int, values: Mapping[str, Any], choices: Mapping[str, str]
 ) -> RecordHeader:
-    """Return the header of the record of a job, with the names of the command line."""
+    """Return the header of the record of a job, with the names of the command line.
+
+    Args:
+        job: The job.
+        scheme: Its scheme as the user gave it, whose plain parameters are recorded.
+        number: The number of the job in the comparison, from 0.
+        values: The values of the settings, by the names of arguments.
+        choices: The name of the choice in each group.
+    """
     scheme_params = scheme.get_params() if hasattr(scheme, "get_params") else {}
     params = {
         **choices,
@@ -323,7 +338,7 @@ def _describe_model(model: Any) -> dict[str, Any]:
 
 
 def _clone(normalizer: Any) -> Any:
-    """Return an unfitted copy of a scheme, which stays unchanged."""
+    """Return a copy of a scheme: unfitted where scikit-learn can clone it, a deep one otherwise."""
     from sklearn.base import clone
 
     return clone(normalizer) if hasattr(normalizer, "get_params") else deepcopy(normalizer)
@@ -338,7 +353,8 @@ def _dataset(name: str, x: Any, y: Any, cost: Any, columns: Options) -> Dataset:
     task = "regression" if real else "classes"
     if isinstance(x, pd.DataFrame) and targets.shape == (len(x),):
         table = pd.concat([x.reset_index(drop=True), pd.Series(targets, name="y")], axis=1)
-        return table_dataset(name, table, -1, task, columns, source="arrays")
+        last_column = -1  # the targets
+        return table_dataset(name, table, last_column, task, columns, source="arrays")
     if columns != Options():
         raise UserError("drop, encode, fill, missing: are for the columns of a pandas frame")
     return label_dataset(name, x, targets, task, source="arrays")

@@ -77,6 +77,7 @@ GROUP_CONTRACTS = {
         "model: a class or a function that gives one, as normbench.models.Mlp does",
         "normbench.models.Mlp",
         callable,
+        # None is the linear model.
         lambda result: result is None or all(map(partial(hasattr, result), MODEL_METHODS)),
     ),
     "optimizer": GroupContract(

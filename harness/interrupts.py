@@ -26,6 +26,6 @@ def raise_again(error: BaseException) -> None:
 
 
 def _interrupt(number: int, frame: FrameType | None) -> None:
-    """Handle a signal."""
+    """Record a signal for `raise_again`, and raise `KeyboardInterrupt`."""
     _received.append(number)
     raise KeyboardInterrupt

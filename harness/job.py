@@ -83,10 +83,12 @@ class Job:
     engine: str = "fast"
 
     def __post_init__(self) -> None:
+        # Such an optimizer finds its own step sizes: a grid would repeat one run.
         if getattr(self.optimizer, "gridless", False):
             single_step = replace(self.settings, step_sizes=(1.0,), shown_step=None)
             object.__setattr__(self, "settings", single_step)
-        if self.model is not None:  # whose least cost, and so its targets, no job knows
+        # Finer step sizes serve targets, which need the least cost: that of a network is unknown.
+        if self.model is not None:
             object.__setattr__(self, "settings", replace(self.settings, refine=False))
         for scheme in (self.normalizer, getattr(self.optimizer, "scheme", None)):
             select_columns(scheme, self.dataset.feature_names, partial(find_features, self.dataset))
@@ -155,7 +157,7 @@ def first_start(cost: Any, model: Model | None = None) -> str:
 
 
 def _fit_copy(job: Job) -> tuple[Any, Rows]:
-    """Return a fitted copy of the scheme of a job, and the training points under it."""
+    """Return a fitted copy of the scheme of a job, and the training points under it in float64."""
     scheme = deepcopy(job.normalizer)
     settings = replace(job.settings, precision="float64")
     return scheme, _normalized(replace(job, normalizer=scheme, settings=settings))[0]
@@ -303,7 +305,8 @@ def _rounds(
     work = (len(settings.step_sizes) * settings.starts, settings.iterations)
     route = quickest(job.engine, train, test, start, optimizer, work)
     descent_arguments = (*route, optimizer, settings.records, settings.shadows, checkpoint)
-    # By the default rules: the choice of shadows is part of the descent, which is judged again.
+    # The default rules, and not those of the job: which runs get shadows must not depend on the
+    # rules, since a recorded descent can be judged again by others.
     far = np.inf if traits(job.cost).positively_homogeneous else SHADOW_LIMIT * Rules().diverged
     return Rounds(*descent_arguments, far=far)
 
@@ -321,7 +324,7 @@ def _descend_dataset(job: Job, data: Dataset, step_size: float) -> Histories:
 
 
 def _starts(job: Job, train: Problem, z: Rows) -> Array:
-    """Return the starting weights of the runs; job: its scheme is fitted."""
+    """Return the starting weights of the runs of a job whose scheme is fitted already."""
     if job.settings.start == SAME_FUNCTION:
         return same_function(job.settings, train.shape[0], job.normalizer, *_start_points(job, z))
     start = draw_start(job.settings, train)
@@ -329,10 +332,18 @@ def _starts(job: Job, train: Problem, z: Rows) -> Array:
 
 
 def _start_points(job: Job, z: Rows) -> tuple[Array, Array]:
-    """Return points before and under a scheme on which a start is checked to be one function."""
+    """Return the points from which `same_function` finds the map of a scheme.
+
+    Args:
+        job: The job, whose data set has the points before the scheme.
+        z: The training points under the scheme.
+
+    Returns:
+        Points before the scheme, and the same points under it.
+    """
     if not isinstance(z, Under):
         return job.dataset.x, z
-    if z.map is None:
+    if z.map is None:  # not an affine scheme: two points are enough to refuse it
         return z.x[:2], z[:2]
     if find_sparse(z.x) is not None:
         raise UserError(
@@ -344,7 +355,17 @@ def _start_points(job: Job, z: Rows) -> tuple[Array, Array]:
 
 
 def _problems(job: Job, z: Rows, z_test: Rows) -> tuple[Problem, Problem | None]:
-    """Return the problem on normalized points z (P, M), and on z_test where there are any."""
+    """Return the training problem on points z (P, M), and the test problem on those of z_test.
+
+    Args:
+        job: The job, whose scheme is fitted.
+        z: The training points under the scheme.
+        z_test: The test points under the scheme.
+
+    Returns:
+        The training problem, whose steps see batches where the job has them, and the test problem;
+        None without test points.
+    """
     data = job.dataset
     scores = scores_of(traits(job.cost), data.classes)
     l2 = penalty_of(job.l2, job.l2_in, job.normalizer, z.dtype)
@@ -359,6 +380,7 @@ def _problems(job: Job, z: Rows, z_test: Rows) -> tuple[Problem, Problem | None]
         return in_steps(network, batches), hold_out(network, z_test, test_targets)
 
     def build_problem(points: Rows, y: Array, held_out: bool) -> Linear:
+        """Return the linear problem of all given points."""
         targets = encode_targets(y, scores, data.classes, z.dtype)
         arguments = points, targets, data.classes > 0, l2, scores, held_out
         return objective(job.engine, job.cost, *arguments)
@@ -370,6 +392,7 @@ def _problems(job: Job, z: Rows, z_test: Rows) -> tuple[Problem, Problem | None]
     train = in_batches(job.engine, whole, batches)
     if job.settings.statistics == FITTED:
         return train, test
+    # The scheme learns from other points at each step: both problems need the points before it.
     moving = job.settings.statistics, job.settings.window, deepcopy(job.normalizer)
     statistics = Statistics(*moving, data.x, train.batches, z.dtype, z.shape[1])
     train = replace(train, statistics=statistics, raw=data.x)

@@ -36,7 +36,7 @@ def rehearse(job: Job) -> None:
         try:
             outcome = run(replace(short, dataset=_sample_points(job.dataset)))
         except UserError:
-            if len(_sample_points(job.dataset).x) == len(job.dataset.x):
+            if len(_sample_points(job.dataset).x) == len(job.dataset.x):  # all points were tried
                 raise
             outcome = run(short)
     except UserError:
@@ -55,7 +55,11 @@ def rehearse(job: Job) -> None:
 
 
 def _short(job: Job) -> Job:
-    """Return a job that ends where its descent would begin; one without a descent is unchanged."""
+    """Return a job that ends where its descent would begin.
+
+    A job without a descent keeps its settings, except that it shows the first point: a sample of
+    the points may lack the one that was chosen.
+    """
     if not job.settings.iterations and job.settings.record:
         return replace(job, settings=replace(job.settings, shown_point=0))
     settings = replace(
@@ -76,7 +80,10 @@ def _short(job: Job) -> Job:
 
 
 def _sample_points(data: Dataset) -> Dataset:
-    """Return a data set of evenly spaced points, or all points of a small one."""
+    """Return a data set of evenly spaced training points, with the first test points.
+
+    A small data set is returned unchanged.
+    """
     if data.x.size <= SMALL_SIZE:
         return data
     indices = np.unique(np.linspace(0, len(data.x) - 1, REHEARSED_POINTS).astype(int))

@@ -110,7 +110,7 @@ class Route(NamedTuple):
         train: The training problem that is descended.
         test: The test problem in the same coordinates.
         start: The starting weights of that problem, `(A, *shape)`.
-        outward: Maps its weights to those of the original problem.
+        outward: Maps the weights of the descended problem to those of the original one.
     """
 
     train: Problem
@@ -148,7 +148,7 @@ def quickest(
         axes = span.find_span(linear.points, start)
     if axes:
         linear, linear_test = axes.train(linear), axes.test(linear_test) if linear_test else None
-    # A rule that does not turn with the axes may amplify rounding.
+    # An optimizer that is not rotation equivariant may amplify the rounding of a dropped class.
     quick = _fastest(linear, work, True, drops=optimizer.rotation_equivariant)
     quick_test = _fastest(linear_test, work, False, drops=True) if linear_test else None
     if axes:
@@ -157,7 +157,15 @@ def quickest(
 
 
 def _fastest(problem: Linear, work: tuple[int, int], trains: bool, drops: bool) -> Problem:
-    """Return the fastest `Problem` of a linear one; drops: whether it may drop the last class."""
+    """Return the fastest problem that has the costs of a linear one.
+
+    Args:
+        problem: The linear problem.
+        work: The numbers of runs and of iterations.
+        trains: Whether the problem is descended; otherwise its points are held out, and no gradient
+            is computed.
+        drops: Whether the weights of the last class may be left out, see `drop_last_class`.
+    """
     fast_objective = on_points(
         *(problem.cost, problem.points, problem.targets),
         *(problem.classify, problem.l2, problem.shape[0], not trains),

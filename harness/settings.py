@@ -252,7 +252,7 @@ def _step_sizes(name: str, values: Any) -> tuple[float, ...]:
 
 
 def _start(name: str, value: Any) -> Any:
-    """Return the name of a start, or its weights as tuples."""
+    """Return a start: None, a name, or given weights, each row of them as a tuple."""
     if value is None or (isinstance(value, str) and value in NAMED_STARTS):
         return value
     remedy = f"must be null, {', '.join(NAMED_STARTS)}, or a list of weights with the bias first"
@@ -307,7 +307,7 @@ def _checkpoint(name: str, value: Any) -> Any:
 
 
 def _refine(name: str, value: Any) -> Any:
-    """Return auto, True or False; a value of a command line is a text."""
+    """Return `auto`, True or False, from one of these or from the text of one."""
     choices = {"auto": "auto", "true": True, "false": False}
     return value if isinstance(value, bool) else choices[check_choice(name, value, tuple(choices))]
 
@@ -329,7 +329,7 @@ def _is_drawn(params: Mapping[str, Any]) -> bool:
 
 
 def _has_model(params: Mapping[str, Any]) -> bool:
-    """Return whether scores are other than linear in the weights."""
+    """Return whether a model has an effect: it is not the linear one, or it normalizes."""
     is_normalized = str(params.get("model.normalize", "none")) != "none"
     return params.get("model", "linear") != "linear" or is_normalized
 

@@ -99,7 +99,7 @@ OPTIONS: dict[str, dict[str, str]] = {
 # Notes on an option that was named by a synonym.
 NOTES = {
     "softmax": " for two classes, and multiclass_softmax for more",
-    "gradient_descent": ": every step takes all points, in no batches",
+    "gradient_descent": ": every step takes all points, or batch=32 of them",
     "pca_sphere": ", or zca_sphere, which turns the axes back",
 }
 # The dataset option that reads a file, by its ending, and the setting of its targets.

@@ -40,10 +40,10 @@ class Optimizer(NamedTuple):
         plain: It keeps no state and steps to `w - a g`, so that the theory of gradient descent
             holds.
         curved: It divides by second derivatives, and so needs a cost that has some.
-        gridless: It chooses its own step sizes, so that a job makes one run of each start, whatever
-            the grid, called step size 1.
-        steady: Rounding decides where a run ends only where its cost sometimes rises; under other
-            rules it may decide any run.
+        gridless: It chooses its own step sizes, so that a job makes one run from each start,
+            whatever the grid of step sizes; that run is recorded under step size 1.
+        steady: Rounding can decide where a run ends only if the run's cost rises at some iteration;
+            under a rule that is not steady it can decide that of any run.
         needs_full_batch: Its steps need the objective of all points, so that it takes no batches.
         scheme: A scheme that is fitted on the points of the problem before the descent, for
             `under`; None without one.

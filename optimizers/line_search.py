@@ -44,14 +44,14 @@ def line_search(decrease: float = 1e-4, shrink: float = 0.5, trials: int = 50) -
     ) -> tuple[Array, State]:
         costs = objective.costs(weights)
         flat = gradient.reshape(len(gradient), -1)
-        slope = np.einsum("rd,rd->r", flat, flat, dtype=np.float64)
+        squared_norms = np.einsum("rd,rd->r", flat, flat, dtype=np.float64)
         next_weights, t = weights.copy(), step_size.copy()
         searching_runs = np.arange(len(weights))
         for _ in range(max_trials):
             trial_weights = weights[searching_runs] - t[searching_runs] * gradient[searching_runs]
             cost_bounds = (
                 costs[searching_runs]
-                - decrease_factor * t[searching_runs].ravel() * slope[searching_runs]
+                - decrease_factor * t[searching_runs].ravel() * squared_norms[searching_runs]
             )
             accepted = objective.costs(trial_weights) <= cost_bounds
             next_weights[searching_runs[accepted]] = trial_weights[accepted]

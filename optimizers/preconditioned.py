@@ -16,10 +16,12 @@ def preconditioned(scheme: Any) -> Optimizer:
     is right only where the points are centred.
 
     Args:
-        scheme: a scikit-learn transformer that is affine. It is fitted on the points of the
-            problem before the descent, see `Optimizer.scheme`.
+        scheme: An affine scikit-learn transformer. It is fitted on the points of the problem before
+            the descent, see `Optimizer.scheme`.
 
-    Until then the rule is plain gradient descent: T is the identity.
+    Returns:
+        A rule that is plain gradient descent (T is the identity) until its `under` is called with
+        the map of the fitted scheme.
 
     References:
         Amari, "Natural gradient works efficiently in learning", Neural Computation 10 (1998).
@@ -29,6 +31,8 @@ def preconditioned(scheme: Any) -> Optimizer:
         return weights - step_size * gradient, state
 
     def under(matrix: Array) -> Optimizer:
+        """Return the rule for the map T, `(N + 1, M + 1)`."""
+
         def move(weights: Array, gradient: Array, state: State, step_size: Array) -> Update:
             direction = gradient.astype(np.float64, copy=False) @ matrix @ matrix.T
             return (weights - step_size * direction).astype(weights.dtype, copy=False), state

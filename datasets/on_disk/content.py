@@ -49,7 +49,7 @@ class Content:
         return self._hasher.hexdigest()
 
     def add(self, x: Rows) -> "Content":
-        """Add an array of any shape, or points."""
+        """Add an array of any shape, or points; return this object."""
         for _ in self._hash_blocks(x):
             pass
         return self
@@ -76,7 +76,10 @@ class Content:
             _refuse_entries(name, prefix, *first_bad, bad_count)
 
     def _hash_blocks(self, x: Rows) -> Iterator[tuple[int, Array]]:
-        """Hash rows block by block; yield the index of each block's first row, and the block."""
+        """Hash rows block by block; yield the index of each block's first row, and the block.
+
+        An array in memory is one block. Sparse points are hashed without a block.
+        """
         self._hasher.update(f"{x.shape}{x.dtype}".encode())
         sparse = find_sparse(x)
         if sparse is not None:

@@ -43,9 +43,9 @@ def find_file(option: str, path: Any, example: str = "my.csv") -> Path:
 
 
 def refuse_silent(setting: str, file: Path) -> None:
-    """Raise `UserError` for a system file, and for one whose first byte does not arrive.
+    """Raise `UserError` for a system file, and for a file whose first byte does not arrive.
 
-    They look like regular files, and reading them may never end.
+    Such files look like regular ones, but reading them may never end.
     """
     real_path = Path(os.path.realpath(file))
     if any(map(real_path.is_relative_to, SYSTEM_FOLDERS)) and not real_path.is_relative_to(
@@ -57,11 +57,12 @@ def refuse_silent(setting: str, file: Path) -> None:
         )
     first_byte_read = threading.Event()
 
+    # In a thread of its own, since the call may block for ever.
     def read() -> None:
         with (
-            suppress(OSError),
+            suppress(OSError),  # the caller reads the file next, and reports the error
             file.open("rb", buffering=0) as stream,
-        ):  # whoever reads the file reports the error
+        ):
             stream.read(1)
         first_byte_read.set()
 
@@ -74,7 +75,7 @@ def refuse_silent(setting: str, file: Path) -> None:
 
 
 def first_line(error: BaseException) -> str:
-    """Return an error's first sentence, short."""
+    """Return the first line of an error's message, shortened; its type if there is no message."""
     lines = str(error).strip().splitlines() or [type(error).__name__]
     return lines[0].removeprefix("Error tokenizing data. C error: ")[:160]
 
@@ -115,7 +116,10 @@ class File:
 
     @classmethod
     def open_path(cls, path: Path) -> Self:
-        """Open a file until nothing refers to it; raise OSError where that fails."""
+        """Open a file for reading; raise OSError where that fails.
+
+        The file is closed when the returned object is no longer referred to.
+        """
         number = os.open(path, os.O_RDONLY)
         file = cls(number, read_stamp(os.fstat(number)))
         weakref.finalize(file, os.close, number)
@@ -150,7 +154,7 @@ class FilePoints(Points):
 
     @abstractmethod
     def open(self) -> Any:
-        """Open the file as it is now, set shape and dtype, return the open file."""
+        """Open the file as it is now, set `shape` and `dtype`, and return what `opened` holds."""
 
     def check(self) -> None:
         """Raise `UserError` where the points in the file have changed.
@@ -198,10 +202,19 @@ open_points: weakref.WeakSet[FilePoints] = weakref.WeakSet()
 
 
 def load_if_small(points: Points, in_blocks: bool | None, share: float = ARRAY_SHARE) -> Rows:
-    """Return points in memory where they take at most a share of it, otherwise as they are.
+    """Load points into memory if they are small enough, otherwise leave them in their file.
 
-    in_blocks: True leaves them on disk, False loads them, with a `UserError` where they are too
-    large.
+    Args:
+        points: The points.
+        in_blocks: True leaves them in the file, False loads them; None loads them if they take at
+            most `share` of the available memory.
+        share: That share, for None.
+
+    Returns:
+        The points as an array, or `points` itself.
+
+    Raises:
+        UserError: The points have to be loaded and are too large.
     """
     size = points.size * points.itemsize
     if in_blocks is not None and not check_switch("dataset.in_blocks", in_blocks):

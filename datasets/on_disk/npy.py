@@ -65,7 +65,10 @@ class NpyPoints(FilePoints):
     def _refuse(
         self, shape: tuple[int, ...], fortran_order: bool, dtype: np.dtype[Any], size: int
     ) -> None:
-        """Raise `UserError` for an array that is no points, or that the file does not hold."""
+        """Raise `UserError` for an array that is no points, or that the file does not hold.
+
+        size: the number of bytes that follow the header.
+        """
         if dtype.kind not in "biuf":
             raise UserError(
                 f"{self.setting}: holds an array of type {dtype}; every feature must be a number"
@@ -91,6 +94,8 @@ class NpyPoints(FilePoints):
         if out.dtype == opened.dtype and out.flags.c_contiguous:
             self._fill(opened, first, out)
             return out
+        # The file has another type of number, or out is not contiguous: a few rows at a time are
+        # read into an array of their own, then copied.
         size = max(1, CACHE_BYTES // (self.shape[1] * opened.dtype.itemsize))
         chunk = np.empty((min(size, count), self.shape[1]), opened.dtype)
         for row in range(0, count, size):
@@ -161,7 +166,7 @@ def npy(
         test_points = _open_test_points(test_path, points.dtype)
         x_test = load_if_small(
             test_points,
-            None if in_blocks else in_blocks,
+            None if in_blocks else in_blocks,  # True leaves the test part to its own share
             TEST_PART_SHARE if x is points else ARRAY_SHARE,
         )
     return label_dataset(

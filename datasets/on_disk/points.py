@@ -76,7 +76,10 @@ class Points(ABC):
 
 
 def iterate_blocks(x: Rows) -> Iterator[tuple[slice, Array]]:
-    """Yield all rows of points, one block after the other; an array is one block."""
+    """Yield the blocks of points in order, each as a slice of rows and an array of them.
+
+    An array is one block.
+    """
     size = len(x) if isinstance(x, np.ndarray) else rows_per_block(x)
     for first in range(0, len(x), max(1, size)):
         rows = slice(first, min(first + size, len(x)))

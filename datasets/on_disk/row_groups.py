@@ -90,7 +90,7 @@ class RowGroups(FilePoints):
     def _read_group(self, opened: Opened, number: int) -> Array:
         """Return the points of a row group, from this thread's memory or decoded."""
         if getattr(self._last, "key", None) != (opened.stamp, number):
-            self._last.key = self._last.rows = None  # before the next one needs the memory
+            self._last.key = self._last.rows = None  # frees the memory for the next group
             with self._decoding:
                 self._last.rows = self._decode_group(opened, number)
             self._last.key = opened.stamp, number
@@ -151,13 +151,13 @@ class RowGroups(FilePoints):
         )
 
     def _damage_refused(self, extent: str) -> AbstractContextManager[None]:
-        """Raise `UserError` for whatever pyarrow raises on an extent of a damaged file."""
+        """Return a context that turns pyarrow's errors on a part of the file into `UserError`."""
         rule = f"{extent} cannot be read as Parquet"
         return damage_refused(self.setting, rule, "check the file")
 
 
 def needs_blocks(file: Path, in_blocks: bool | None) -> bool:
-    """Return whether to read a Parquet file by row groups, since it takes too much memory.
+    """Return whether to read a Parquet file by row groups, instead of into memory.
 
     in_blocks: True for any file, False for none; None for a file of more than a quarter of the
     memory.
@@ -189,7 +189,7 @@ def load_row_groups(
 
 
 def _refuse_large_groups(points: RowGroups) -> None:
-    """Raise `UserError` for row groups of which memory does not hold one for each thread."""
+    """Raise `UserError` if memory does not hold one row group for each thread."""
     largest_group, row_bytes = (
         int(np.diff(points.opened.starts).max(initial=0)),
         FLOAT64_BYTES * len(points.features),
@@ -205,7 +205,7 @@ def _refuse_large_groups(points: RowGroups) -> None:
 
 
 def _read_target(points: RowGroups, name: str) -> Array:
-    """Return a column of a Parquet file as targets (P,), text by distinct values."""
+    """Return a column of a Parquet file as targets (P,)."""
     from pyarrow import types
 
     refuse_larger(
@@ -216,5 +216,5 @@ def _read_target(points: RowGroups, name: str) -> Array:
     parquet_table.refuse_large_words(points.setting, points.path, [field])
     column = points.opened.file.read([name]).column(name)
     if types.is_string(column.type) or types.is_large_string(column.type):
-        column = column.dictionary_encode()
+        column = column.dictionary_encode()  # so that each distinct text is in memory once
     return extract_targets(name, column.to_pandas())

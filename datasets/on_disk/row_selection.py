@@ -17,7 +17,10 @@ class SelectedRows(Points):
     mask: NDArray[np.bool_]
 
     def __init__(self, source: Points, mask: NDArray[np.bool_]) -> None:
-        """Select the rows where the mask is true, of a selection those of its source."""
+        """Select the rows where the mask is true.
+
+        The rows of another selection are selected directly from the source of that selection.
+        """
         if isinstance(source, SelectedRows):
             mask = _combine_masks(source.mask, mask)
             source = source.source
@@ -46,21 +49,22 @@ class SelectedRows(Points):
         count = last - first
         out = np.empty((count, self.shape[1]), self.dtype) if out is None else out[:count]
         size = max(1, CACHE_BYTES // (self.shape[1] * self.itemsize))
-        row, read_rows = self._row(first) if count else 0, 0
+        row, read_rows = self._row(first) if count else 0, 0  # row: of the source
         while read_rows < count:
             selected = np.flatnonzero(self.mask[row : row + size])[: count - read_rows]
             if len(selected):
-                first, last = row + int(selected[0]), row + int(selected[-1]) + 1
+                source_first, source_last = row + int(selected[0]), row + int(selected[-1]) + 1
                 out_rows = out[read_rows : read_rows + len(selected)]
-                if last - first == len(selected):
-                    self.source.read(first, last, out_rows)
+                if source_last - source_first == len(selected):
+                    self.source.read(source_first, source_last, out_rows)
                 else:
-                    out_rows[:] = self.source.read(first, last)[selected - selected[0]]
+                    source_rows = self.source.read(source_first, source_last)
+                    out_rows[:] = source_rows[selected - selected[0]]
             row, read_rows = row + size, read_rows + len(selected)
         return out
 
     def _row(self, number: int) -> int:
-        """Return the row of the source that a row of the selection is."""
+        """Return the index in the source of a row of the selection, given by its number."""
         stride = int(np.searchsorted(self._rows_before, number, side="right")) - 1
         rows = np.flatnonzero(self.mask[stride * STRIDE : (stride + 1) * STRIDE])
         return stride * STRIDE + int(rows[number - self._rows_before[stride]])
@@ -69,8 +73,9 @@ class SelectedRows(Points):
 def select_rows(x: Rows, mask: NDArray[np.bool_], is_test_part: bool = False) -> Rows:
     """Return the rows of points that a mask (P,) selects, in their order.
 
-    Points on disk become an array where the selection takes at most a quarter of the memory, unless
-    they are always read by blocks. is_test_part: at most a sixteenth.
+    The selection of points on disk becomes an array if it is small: a training part if it takes at
+    most a quarter of the memory and the points are not always read by blocks, a test part
+    (`is_test_part`) if it takes at most a sixteenth.
     """
     if not isinstance(x, Points):
         return x[mask]
@@ -87,7 +92,12 @@ def select_rows(x: Rows, mask: NDArray[np.bool_], is_test_part: bool = False) ->
 
 
 def _combine_masks(mask: NDArray[np.bool_], inner: NDArray[np.bool_]) -> NDArray[np.bool_]:
-    """Return the mask of all rows that an inner mask, of the rows of an outer mask, selects."""
+    """Return the mask (P,) of two selections, the second one among the rows of the first.
+
+    Args:
+        mask: The first mask (P,), which selects p rows.
+        inner: The second mask (p,).
+    """
     combined = mask.copy()
     combined[mask] = inner
     return combined

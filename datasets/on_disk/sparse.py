@@ -24,7 +24,10 @@ class SparsePoints(Points):
 
     @classmethod
     def of_matrix(cls, matrix: Any, dtype: Any) -> Self:
-        """Return any sparse matrix as points of a type; what it holds is shared where it fits."""
+        """Return any sparse matrix as points of a type.
+
+        Its memory is shared where it already has the format and the type; it is never changed.
+        """
         from scipy import sparse
 
         csr = sparse.csr_array(matrix)
@@ -64,5 +67,5 @@ class SparsePoints(Points):
 
 
 def find_sparse(x: Rows) -> SparsePoints | None:
-    """Return points as sparse ones, None where they are not."""
+    """Return the points themselves if they are sparse, else None."""
     return x if isinstance(x, SparsePoints) else None

@@ -47,6 +47,8 @@ def draw_subset(dataset: Dataset, points: Any, seed: int) -> Dataset:
         return dataset
     count = check_integer("dataset.points", points, 2, len(dataset.x))
     rows = _order_by_class(dataset, seed)
+    # Equally spaced positions from a random start give each class its share of the points. The 1
+    # makes the start independent of other draws from this seed.
     offset = np.random.default_rng([seed, 1]).random()
     positions = (offset + np.arange(count)) * len(rows) / count
     chosen = np.zeros(len(rows), dtype=bool)
@@ -117,6 +119,7 @@ def assign_folds(dataset: Dataset, folds: Any, repeats: Any, seed: int) -> Datas
         FLOAT64_BYTES * len(dataset.x) * repeats,
         "choose fewer",
     )
+    # Along the order by class, folds are dealt in turn; argsort gives each point its position.
     orders = [_order_by_class(dataset, seed + repeat) for repeat in range(repeats)]
     return replace(dataset, folds=tuple(np.argsort(order) % count for order in orders))
 
@@ -141,10 +144,13 @@ def hold_out_fold(dataset: Dataset, repeat: int, number: int) -> Dataset:
 
 
 def fingerprint_folds(dataset: Dataset, columns: "Columns | None") -> Dataset:
-    """Return the data set with a fingerprint from which the points of its folds follow, too.
+    """Return the data set with a fingerprint that covers the table of its features, too.
 
-    columns: the table that the folds are encoded from, whose gaps and categories are others in each
-    fold; None without a table.
+    With folds, the features are computed again from the table for each fold, with other medians and
+    categories, so that the points alone do not determine the points of the folds. A data set
+    without folds or without a table is returned unchanged.
+
+    columns: the table; None without one.
     """
     if not dataset.folds or columns is None:
         return dataset
@@ -181,7 +187,7 @@ def set_fit_points(dataset: Dataset, fit_on: Any) -> Dataset:
 
 
 def _count_classes(dataset: Dataset, rows: Any) -> NDArray[np.intp]:
-    """Return how many of some points each class has (C,); empty without classes."""
+    """Return the number of points of each class (C,) among some rows; empty without classes."""
     if not dataset.classes:
         return np.empty(0, dtype=np.intp)
     return np.bincount(dataset.y[rows], minlength=dataset.classes)

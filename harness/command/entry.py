@@ -19,7 +19,7 @@ def run(arguments: Sequence[str]) -> int:
     """
     clean.guard(*arguments)
     collect_nothing_yet()
-    if not sys.warnoptions:  # of libraries; where one matters, a line of ours says so
+    if not sys.warnoptions:  # hide warnings of libraries; those that matter are printed as lines
         warnings.simplefilter("ignore")
         os.environ["PYTHONWARNINGS"] = "ignore"  # for the processes of a launcher
     folder = os.getcwd()
@@ -62,7 +62,10 @@ def _run(arguments: Sequence[str]) -> int:
 
 
 def _describe_error(error: Exception) -> tuple[str | None, int]:
-    """Return an error in one line, None for a bug (it keeps its traceback), and the exit code."""
+    """Return the message of an error in one line, and the exit code.
+
+    The message is None for a bug, which is raised with its traceback.
+    """
     from normbench.command.config.errors import SweepError, one_line
     from normbench.recording.store.connection import StoreLostError
 

@@ -79,14 +79,19 @@ class Batches:
         return Stretch(begin + first, drawn[first * self.size : end])
 
     def points_of(self, update: int) -> Indices:
-        """Return the indices of the points of an update."""
+        """Return the indices of the points of an update, for batches without `joins_last`."""
         stretch = self.stretch_of(update)
         begin = (update - stretch.first) * self.size
         return stretch.points[begin : begin + self.size]
 
     def _block_of(self, begin: int, number: int, position: int) -> Stretch:
-        """Return the block at a position of a pass."""
+        """Return the block at a position of a pass.
+
+        begin: the number of the pass's first update. number: of the pass. position: of the update
+        in the pass, from 0.
+        """
         blocks = -(-self.updates_per_pass // self.stretch)
+        # Every block is visited once; `replacement` draws points within a block.
         order_of_blocks = SHUFFLED if self.order == REPLACEMENT else self.order
         visited = draw_order(blocks, order_of_blocks, self.seed, number)
         lengths = np.minimum(self.stretch, self.updates_per_pass - visited * self.stretch)

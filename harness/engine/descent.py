@@ -92,7 +92,7 @@ def descend(
             while True:
                 if checkpoint and midway.k and checkpoint.due():
                     checkpoint.save(histories.to_arrays(midway))
-                k = midway.k  # what it holds is saved on Ctrl-C: it stays until the step is made
+                k = midway.k  # Ctrl-C saves `midway`, so it is replaced only after a whole step
                 if midway.updates < train.updates_before(k):
                     gradient = train.gradient(midway.weights, midway.updates, workspace)
                     midway = _update(midway, gradient, optimizer, step_sizes_by_run)

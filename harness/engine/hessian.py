@@ -147,20 +147,27 @@ class Hessian(ABC):
         return float(np.linalg.eigvalsh(self.matrix())[-1]) if self.is_small else self.lanczos()
 
     def near(self, start: Array) -> tuple[Array, Array]:
-        """Return eigenvalues (k,), increasing, and unit eigenvectors (D, k), by 40 products.
+        """Return approximate eigenvalues and eigenvectors from the Krylov space of a start.
 
-        Those of the Hessian on the Krylov space of a start (D,): `start, H start, H^2 start ..` The
-        largest are accurate to a few digits, and so is the start's component along small ones.
+        They are those of the Hessian restricted to the space of `start, H start, H^2 start, ..`.
+        The largest eigenvalues are accurate to a few digits, and so is the component of the start
+        along the eigenvectors of small ones.
+
+        Args:
+            start: (D,).
+
+        Returns:
+            Eigenvalues (k,), increasing, and unit eigenvectors (D, k); k is at most `KRYLOV_SIZE`.
         """
         basis = np.zeros((self.size, min(KRYLOV_SIZE, self.size)))
         products = np.zeros_like(basis)
         vector = start
         for k in range(basis.shape[1]):
-            for _ in range(2):  # once leaves rounding, which products amplify
+            for _ in range(2):  # one pass leaves rounding errors, which products amplify
                 vector = vector - basis @ (basis.T @ vector)
             length = float(np.linalg.norm(vector))
             if length <= 1e-10 * np.linalg.norm(products[:, k - 1] if k else start):
-                basis, products = basis[:, :k], products[:, :k]  # the space is whole
+                basis, products = basis[:, :k], products[:, :k]  # products stay in the space
                 break
             basis[:, k] = vector / length
             products[:, k] = vector = self.times(basis[:, k].reshape(self.shape)).ravel()
@@ -197,7 +204,10 @@ class Hessian(ABC):
         return largest, smallest
 
     def _scale(self) -> float:
-        """Return about the largest magnitude of an eigenvalue, at most that."""
+        """Return an estimate, from below, of the largest magnitude of an eigenvalue.
+
+        By a few steps of power iteration. 0, infinity or NaN of a product is returned as it is.
+        """
         vector, scale = np.random.default_rng(0).standard_normal(self.size), 0.0
         vector /= np.linalg.norm(vector)
         for _ in range(SCALE_PRODUCTS):
@@ -209,7 +219,11 @@ class Hessian(ABC):
         return scale
 
     def _eigsh(self, which: str, tolerance: float, restarts: int, shift: float = 0) -> list[float]:
-        """Return extreme eigenvalues by ARPACK, increasing: the largest, or both by `BE`."""
+        """Return extreme eigenvalues by ARPACK, in increasing order.
+
+        which: `LA` for the largest, `BE` for the smallest and the largest. tolerance: relative, of
+        the shifted eigenvalues. shift: ARPACK gets the Hessian minus this multiple of the identity.
+        """
         from scipy.sparse.linalg import LinearOperator, eigsh
 
         operator = LinearOperator(
@@ -270,8 +284,8 @@ class LinearHessian(Hessian):
             points = np.insert(self.x[block], 0, 1, axis=1)
             for c in range(classes):
                 for d in range(c + 1):
-                    weights = self.second[c, d, block][:, None]
-                    hessian[c, :, d] += (points * weights).T @ points
+                    curvatures = self.second[c, d, block][:, None]
+                    hessian[c, :, d] += (points * curvatures).T @ points
         hessian /= len(self.x)
         for c in range(classes):
             for d in range(c):

@@ -51,12 +51,14 @@ class Midway(NamedTuple):
 class GrowingHistories:
     """The histories of R runs while they descend.
 
-    cost, misclassifications: each `(R, K + 1)` or None, of the training and of the test points.
-    diverged_at: `(R,)`. final: the last finite weights, `(R, *shape)`.
+    problems: of the training and of the test points. train, test: the histories of cost and of
+    misclassifications on these points, each `(R, K + 1)` or None. diverged_at: `(R,)`. final: the
+    last finite weights, `(R, *shape)`. last: the number K of the last iteration.
     """
 
     def __init__(self, train: Problem, test: Problem | None, start: Array, last: int) -> None:
         def empty(wanted: bool) -> NDArray[np.float64] | None:
+            """Return a history without entries; None where none is wanted."""
             return np.full((len(start), last + 1), np.nan) if wanted else None
 
         self.problems: tuple[Problem, Problem | None] = (train, test)
@@ -70,7 +72,11 @@ class GrowingHistories:
     def evaluate(
         self, midway: Midway, with_gradient: bool, workspace: Workspace
     ) -> tuple[Evaluation, Evaluation | None]:
-        """Return evaluations of the training and, where they are read together, the test points."""
+        """Return the evaluations of the training and of the test points.
+
+        The second is None where there are no test points, or where they are not evaluated together
+        with the training points: then `write` evaluates them.
+        """
         problem, test_problem = self.problems
         train = problem.at(midway.updates)
         if test_problem is None:
@@ -141,10 +147,8 @@ class GrowingHistories:
         alive_arrays = {name: arrays[name][alive] for name, _ in self._histories()}
         alive_arrays |= {"final": arrays["final"], "weights": arrays["weights"]}
         alive_arrays |= {f"state/{number}": array for number, array in enumerate(state)}
-        for (
-            name,
-            array,
-        ) in alive_arrays.items():  # of runs that are left: a descent retires the others
+        # Numbers of remaining runs are finite: a descent retires the others.
+        for name, array in alive_arrays.items():
             _check(name, bool(np.isfinite(array).all()))
         for name, history in self._histories():
             history[:, :k] = arrays[name]

@@ -31,10 +31,12 @@ Read = Callable[[slice], Array]  # the points of a span of a batch (p, N)
 class Minibatch(PartsApart):
     """A linear Problem that is stepped by batches of its points and evaluated on all of them.
 
-    The gradient of a batch of m points is their sum over m, plus the penalty's; of a smaller last
-    batch it is the sum over m as well, so that all points of a pass count alike, and the penalty's
-    is m'/m of it. inner: the Problem of all points. statistics: those of the scheme where they
-    move with the batches; raw: the points before the scheme `(P, N)` then.
+    The gradient of a batch is the sum of its points' gradients divided by the size m of a full
+    batch, plus the penalty's gradient. A last batch of m' < m points is divided by m too, so that
+    all points of a pass count alike, and its penalty's gradient is multiplied by m'/m.
+
+    inner: the Problem of all points. statistics: those of the scheme where they move with the
+    batches, else None. raw: the points `(P, N)` before the scheme where there are such statistics.
     """
 
     inner: Linear
@@ -44,15 +46,15 @@ class Minibatch(PartsApart):
 
     @classmethod
     def around(cls, inner: Linear, batches: Batches) -> Self:
-        """Return the Problem with stretches of its points that suit where they are read from.
+        """Return the Problem, with as many batches copied together as suits its points.
 
         Args:
             inner: The Problem of all points (P, N).
-            batches: Of these points; their stretch is chosen here.
+            batches: Of these points; their `stretch` and `in_blocks` are replaced.
 
         Returns:
-            The Problem. Points in memory are copied about a megabyte at a time, larger batches
-            alone, points of a file block by block.
+            The Problem. Of points in memory, batches are copied together up to `STRETCH_BYTES`, and
+            a larger batch by itself; points of a file are copied block by block.
         """
         x = inner.points
         count = rows_per_block(x) if reads_blocks(x) else STRETCH_BYTES // (x.itemsize * x.shape[1])
@@ -151,9 +153,9 @@ class Minibatch(PartsApart):
 
         Args:
             weights: `(R, C, N + 1)`, bias first.
-            read: Of the points of the batch.
+            read: Returns the points of a span of the batch.
             targets: Of the batch (m,).
-            span: Of the batch's points that are summed.
+            span: The span of the batch whose points are summed; all of them by default.
 
         Returns:
             `(R, C, N + 1)`.
@@ -165,7 +167,8 @@ class Minibatch(PartsApart):
             scores += rows[:, :1]
             by_run = scores.reshape(*weights.shape[:2], -1)
             derivative = _differentiate(self.inner.cost, by_run, targets[span])
-            np.divide(derivative, self.batches.size, out=by_run)  # fewer numbers than the gradient
+            # Fewer numbers than the gradient. `by_run` is a view: `scores` becomes the derivative.
+            np.divide(derivative, self.batches.size, out=by_run)
             np.add.reduce(scores, axis=1, out=gradient[:, 0])
             np.matmul(scores, points, out=gradient[:, 1:])
         return gradient.reshape(weights.shape)
@@ -179,7 +182,10 @@ class Minibatch(PartsApart):
         return self.inner.scores(weights, x)
 
     def _batch(self, update: int, memory: Workspace) -> tuple[Read, Array]:
-        """Return what reads the points of an update, and their targets (m,)."""
+        """Return a function that reads the points of an update, and their targets (m,).
+
+        The stretch that was copied last stays in memory, for the updates that follow in it.
+        """
         x = self.inner.points
         if isinstance(x, np.ndarray) and self.batches.stretch == 1 and not self.statistics:
             indices = self.batches.points_of(update)
@@ -197,7 +203,7 @@ class Minibatch(PartsApart):
     def _read(self, update: int, memory: Workspace) -> int:
         """Copy the stretch of an update to the workspace; return the stretch's first update."""
         x, stretch = self.inner.points, self.batches.stretch_of(update)
-        end = stretch.first + -(-len(stretch.points) // self.batches.size)
+        end = stretch.first + -(-len(stretch.points) // self.batches.size)  # rounded up
         memory["stretch"] = np.array([stretch.first, end])
         memory["stretch/points"] = _take(x, stretch.points, memory)
         memory["stretch/targets"] = self.inner.targets[stretch.points]
@@ -210,8 +216,11 @@ def reads_blocks(x: Rows) -> bool:
 
 
 def _reader(x: Array, points: Indices, memory: Workspace) -> Read:
-    """Return what copies spans of some points to a workspace; threads may copy different spans."""
-    rows = memory.get("stretch/rows")  # whose pages are not asked of the system at each batch
+    """Return a function that copies spans of some points of x to the workspace and returns them.
+
+    points: the indices of these points. Threads may copy different spans at the same time.
+    """
+    rows = memory.get("stretch/rows")  # reused: new memory at each batch would take time
     if rows is None or len(rows) < len(points):
         memory["stretch/rows"] = rows = np.empty((len(points), x.shape[1]), x.dtype)
     rows = rows[: len(points)]
@@ -220,7 +229,7 @@ def _reader(x: Array, points: Indices, memory: Workspace) -> Read:
 
 
 def _take(x: Any, points: Indices, memory: Workspace) -> Array:
-    """Return points of x by their indices; those of a block of a file by one read."""
+    """Return points of x by their indices; points of a file by one read of all rows between."""
     if isinstance(x, np.ndarray):
         return _reader(x, points, memory)(slice(None))
     if isinstance(x, Under) and isinstance(x.x, np.ndarray):

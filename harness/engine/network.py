@@ -172,7 +172,8 @@ class Network(FullBatch):
     ) -> Array:
         """Return the sum of the gradients `(R, D)` of points, by their indices, as one batch.
 
-        is_recorded: the entries of running statistics are how far these are from the batch's.
+        is_recorded: whether the entries of running statistics become their distance from the
+        batch's statistics, see `with_running`.
         """
         gradient, formulas = np.empty_like(weights), Fused(workspace)
         for runs in self._runs(len(weights), len(points)):
@@ -206,8 +207,8 @@ class Network(FullBatch):
 
     @property
     def effort(self) -> Effort:
-        """The work of `hessian` and of its products: a product takes two gradients."""
-        small = self.layout.size <= 200
+        """The work of `hessian` and of its products: a product counts as three gradients."""
+        small = self.layout.size <= 200  # as `hessian.MAX_MATRIX_WEIGHTS`
         return Effort(0, 3, 3 * self.layout.size if small else None, 8.0 * self.x.size)
 
     def hessian(self, weights: Array) -> "NetworkHessian":
@@ -237,8 +238,9 @@ class Network(FullBatch):
     ) -> "Sums":
         """Return costs, counts and gradient of points x (p, N), sums over them.
 
-        collected: where the moments of the points are appended; the entries of running statistics
-        in the gradient are then how far these are from the moments.
+        moments: what the model normalizes by; None for the moments of x. collected: a list that the
+        moments of x are appended to; None for none. With a list, the gradient's entries of running
+        statistics are their distance from these moments.
         """
         formulas.begin()
         arrays = self.layout.split(weights)
@@ -259,7 +261,11 @@ class Network(FullBatch):
         return Sums(costs, counts, self.with_running(weights, slopes, collected))
 
     def with_running(self, weights: Array, gradient: Array, collected: list[Any] | None) -> Array:
-        """Return a gradient `(R, D)` whose running statistics are their distance to a batch's."""
+        """Return a gradient `(R, D)` with the distances of running statistics from a batch's.
+
+        The distances replace the entries of the running statistics, which are the last ones.
+        collected: the moments of the batch; without them the gradient is returned unchanged.
+        """
         trained = self.layout.trained
         if not collected or trained == self.layout.size:
             return gradient
@@ -320,9 +326,13 @@ class Network(FullBatch):
         return GROUP_BYTES
 
     def _runs(self, count: int, points: int | None = None) -> Iterator[slice]:
-        """Yield groups of runs whose activations fit into memory together."""
+        """Yield groups of runs whose activations fit into memory together.
+
+        count: the number of runs. points: how many points a batch has; None for all of the problem.
+        """
         at_once = points if points and self.model.needs_all_points else self._points_per_block()
-        if points is None and self._has_reference_moments:  # of all points of the reference
+        if points is None and self._has_reference_moments:
+            # Their moments are computed on all points of the reference at once.
             assert self.reference is not None
             at_once = max(at_once, len(self.reference.x))
         size = max(1, self.group_bytes // self._activation_bytes(at_once))
@@ -332,7 +342,7 @@ class Network(FullBatch):
     def _points_per_block(self, is_apart: bool = False) -> int:
         """Return how many points are evaluated at once: all, where a score depends on all.
 
-        is_apart: the moments of the points are given.
+        is_apart: the moments are given, so that a score does not depend on the other points.
         """
         if self.model.needs_all_points and not is_apart:
             is_batched = self.batch is not None and self.model.statistics == BATCH
@@ -340,7 +350,10 @@ class Network(FullBatch):
         return min(len(self.x), max(1, self.block_bytes // self._activation_bytes(1)))
 
     def _blocks(self, is_apart: bool) -> Iterator[slice]:
-        """Yield the blocks of the points; a last one of a single point joins the one before."""
+        """Yield the blocks of the points; a last one of a single point joins the one before.
+
+        is_apart: see `_points_per_block`.
+        """
         size, count = self._points_per_block(is_apart), len(self.x)
         last = count - 1 if count % size == 1 and count > size else count
         for first in range(0, last, size):
@@ -355,16 +368,24 @@ class Network(FullBatch):
 def _trace(
     function: Callable[[Any], Any], arrays: Sequence[Array]
 ) -> tuple[Callable[[Array], list[Array]], Array]:
-    """Return the derivatives of a function of arrays, as `make_vjp` does, and its value.
+    """Return a function that computes derivatives, as `make_vjp` does, and the function's value.
 
-    Unlike that, it changes no state that threads share; no other trace may be on its way here. And
-    each array is traced by itself: the derivative of an entry of a traced tuple has zeros for all
-    its other arrays, so that the work would grow with the square of their number.
+    Unlike `make_vjp`, it changes no state that threads share; the calling thread must not be inside
+    another trace. Each array is traced by itself: if a tuple were traced, the derivative of each
+    entry would have zeros for all the others, and the work would grow with their number squared.
+
+    Args:
+        function: Of a list of arrays.
+        arrays: Where it is evaluated.
+
+    Returns:
+        From derivatives by the value to derivatives by each array; and the value.
     """
     roots = [VJPNode.new_root() for _ in arrays]
     traced = function([new_box(array, 0, root) for array, root in zip(arrays, roots)])
 
     def pull_back(slopes: Array) -> list[Array]:
+        """Return the derivatives by each array; zeros for one that the value does not use."""
         derivatives = {traced._node: (slopes, False)}
         of_roots = dict.fromkeys(roots)
         for node in toposort(traced._node):

@@ -29,8 +29,9 @@ STATISTICS_NOTES = {
 class NetworkSteps(PartsApart):
     """A `Network` that is stepped by batches, or whose record is not what is descended.
 
-    The gradient of a batch of m points is their sum over m, plus the penalty's; see `Minibatch`.
-    Where statistics are running ones, their entries are how far they are from the batch's.
+    The gradient of a batch is the sum of its points' gradients divided by the size of a full batch,
+    plus the penalty's gradient; see `Minibatch`. Its entries of running statistics are the distance
+    of these from the batch's statistics.
     """
 
     inner: Network
@@ -123,13 +124,14 @@ class NetworkSteps(PartsApart):
             workspace: Memory to work in.
 
         Returns:
-            `(R, D)`, with the penalty's. The entries of running statistics are how far they are
-            from those of the batch.
+            `(R, D)`, with the penalty's gradient. The entries of running statistics are their
+            distance from the batch's statistics.
         """
         points = self.batches.stretch_of(k).points
         is_running = self.inner.model.statistics == RUNNING
         with QUIET():
             gradient = self.inner.sum_gradients(weights, points, is_running, workspace)
+            # A view: the entries of running statistics, behind it, are no sums and stay.
             trained = gradient[:, : self.inner.layout.trained]
             trained /= self.batches.size
             if self.inner.l2 > 0:
@@ -147,17 +149,19 @@ class NetworkSteps(PartsApart):
 
 
 def with_rates(optimizer: Optimizer, train: Problem) -> Optimizer:
-    """Return a step rule that steps gains and shifts by their own size, and running statistics.
+    """Return a step rule that treats gains, shifts and running statistics of a network apart.
 
-    Running statistics r become `r - share (r - s)`, of the statistics s of the batch and the share
+    Gains and shifts have the model's `affine_step` as their step size, where it has one. Running
+    statistics r become `r - share (r - s)`, with the statistics s of the batch and the share
     `RUNNING_SHARE`.
 
     Args:
-        optimizer: The step rule of the other weights.
+        optimizer: The step rule of the weights.
         train: The problem, of any kind.
 
     Returns:
-        The step rule; the given one where a problem has no such weights.
+        The step rule, with the problem's note added to its own; otherwise unchanged where a problem
+        has no such weights.
     """
     if not isinstance(train, (Network, NetworkSteps)):
         return optimizer

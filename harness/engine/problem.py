@@ -203,7 +203,7 @@ class Linear(Problem, Protocol):
 
 
 class PartsApart:
-    """What a `Problem` answers that gains nothing by its test points beside it."""
+    """Methods of a `Problem` that gains nothing by evaluating its test points together with it."""
 
     def evaluate_parts(
         self: "Problem",
@@ -218,7 +218,7 @@ class PartsApart:
 
 
 class FullBatch(PartsApart):
-    """What a `Problem` answers each of whose steps uses all points."""
+    """Attributes and methods of a `Problem` whose every step uses all points."""
 
     full_batch = True
     order = ""

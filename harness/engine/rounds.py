@@ -92,8 +92,16 @@ class Rounds:
     ) -> dict[int, Array]:
         """Return the costs of the shadows of those runs that may be chaotic.
 
-        Each has one shadow; and more, where that one separates from its run on the way and meets it
-        at the end.
+        Each of these runs has one shadow. Where the shadow parts from its run on the way and ends
+        close to it, the run gets `EXTRA_SHADOWS` more.
+
+        Args:
+            histories: Of the runs R.
+            start: The weights that they started from, `(R, *shape)`.
+            sizes: Their step sizes, `(R,)`.
+
+        Returns:
+            By the index of a run, the costs of its shadows `(shadows, K + 1)`.
         """
         epsilon, cost = float(np.finfo(start.dtype).eps), histories.cost
         steady = self.optimizer.steady
@@ -103,8 +111,8 @@ class Rounds:
             return {}
         first_costs = self._descend_shadows_of(runs, [0], histories, start, sizes)
         distances, excess = np.abs(first_costs[:, 0] - cost[runs]), cost[runs, 0] - np.nanmin(cost)
-        meets_again = np.nanmax(distances, axis=1) > SEPARATION * excess
-        meets_again &= distances[:, -1] <= sensitivity(epsilon) * excess
+        has_parted = np.nanmax(distances, axis=1) > SEPARATION * excess
+        meets_again = has_parted & (distances[:, -1] <= sensitivity(epsilon) * excess)
         shadows = dict(zip(runs.tolist(), first_costs))
         if meets_again.any():
             extra_numbers = range(1, 1 + EXTRA_SHADOWS)
@@ -118,7 +126,11 @@ class Rounds:
     def _descend_shadows_of(
         self, runs: Array, numbers: Sequence[int], histories: Histories, start: Array, sizes: Array
     ) -> Array:
-        """Return the costs `(runs, numbers, K + 1)` of some shadows of some runs."""
+        """Return the costs `(runs, numbers, K + 1)` of some shadows of some runs.
+
+        runs: indices. numbers: which shadows of each run, 0 for its first. Others: see
+        `_descend_shadows`.
+        """
         seeds = [
             _seed(sizes[run], run % len(self.start), number) for run in runs for number in numbers
         ]
@@ -128,14 +140,17 @@ class Rounds:
         return cost.reshape(-1, len(numbers), cost.shape[1])
 
     def scout(self, step_sizes: Sequence[float], leave: Leave) -> None:
-        """Descend other step sizes, each run's shadow beside it, until the caller has seen enough.
+        """Descend other step sizes, together with a shadow of each run.
 
-        A shadow's start is moved by a share of the run's first step.
+        The runs end when `leave` returns them; the caller collects what it needs there.
+
+        A shadow's start is moved by a share of the run's first step, since the distance that the
+        run will travel is not known.
 
         Args:
             step_sizes: `(S,)`.
-            leave: See `engine.descent.descend`. All runs are followed by their shadows, in the same
-                order.
+            leave: See `engine.descent.descend`. The first half of the indices are the runs, the
+                second half their shadows in the same order.
         """
         starts, count = len(self.start), len(step_sizes)
         start = np.concatenate([self.start] * count)
@@ -185,7 +200,10 @@ class Rounds:
         progress: Progress | None,
         leave: Leave | None,
     ) -> Histories:
-        """Descend runs with the job's checkpoint."""
+        """Descend runs with the job's checkpoint.
+
+        A round whose runs may leave is not saved on its way: Ctrl-C saves finished rounds alone.
+        """
         file = _RoundFile(self, len(self.finished)) if self.checkpoint and not leave else None
         descent_arguments = (
             self.train,
@@ -204,7 +222,11 @@ class Rounds:
             raise
 
     def _load_round(self, number: int, sizes: Array, weights: tuple[int, ...]) -> Histories | None:
-        """Return a finished round from the checkpoint; None where it is not there."""
+        """Return a finished round from the checkpoint; None where it is not there.
+
+        number: of the round, from 0. sizes: the step sizes of its runs. weights: the SHAPE of the
+        weights of its runs, `(R, *shape)`.
+        """
         if self.checkpoint and self.saved_arrays is None:
             self.saved_arrays = self.checkpoint.resume(dict) or {}
         if not self.saved_arrays or number >= int(self.saved_arrays.get(ROUND, 0)):
@@ -270,7 +292,10 @@ def _perturb(start: Array, distance: Array, seeds: Sequence[tuple[int, int, int]
 
 
 def _replay(cost: Array, leave: Leave) -> None:
-    """Call `leave` for every iteration of a round that was finished before."""
+    """Call `leave` for every iteration of a round that was finished before.
+
+    What it returns is not needed: the costs `(R, K + 1)` of runs that left are NaN from there.
+    """
     for k in range(cost.shape[1]):
         alive = np.flatnonzero(np.isfinite(cost[:, k]))
         if not len(alive):

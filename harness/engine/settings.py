@@ -92,7 +92,13 @@ class Settings:
             )
 
     def _check_statistics(self) -> None:
-        """Raise `UserError` for moving statistics without a batch, and for a window apart."""
+        """Check the statistics of a scheme against the batch, the start and the window.
+
+        Raises:
+            UserError: The statistics move with the batches and there is no batch, or the start is
+                `same_function`; or a window is given for statistics other than `window`, or is
+                missing for these.
+        """
         for name in ("statistics", "window"):
             settings.check(f"normalizer.{name}", getattr(self, name))
         if self.statistics != FITTED and self.batch is None:

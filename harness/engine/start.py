@@ -51,10 +51,11 @@ def starts(settings: Settings, shape: tuple[int, ...]) -> Array:
 def same_function(settings: Settings, classes: int, scheme: Any, x: Array, z: Array) -> Array:
     """Return weights of one function of the inputs, the same for every scheme.
 
-    It is drawn as start_scale times a standard normal, on the features standardized: `s = w0 + W
-    T^-1/2 (x - m)`. Under a map `z = A (x - m) + b` its weights are `V A T^1/2 = W`, of least
-    length, and `v0 = w0 - V b`. On test points the functions may differ along directions that a
-    scheme dropped.
+    The function is `s = w0 + W T^-1/2 (x - m)`: m is the points' mean, T the diagonal matrix of
+    the features' variances, and w0 and W are start_scale times a standard normal. Under a scheme
+    `z = A (x - m) + b` the same function is `v0 + V z`: V is the shortest solution of `V A T^1/2 =
+    W`, and `v0 = w0 - V b`. On test points the functions may differ along directions that a scheme
+    dropped.
 
     Args:
         settings: Of the engine, with the scale, the seed and the number of starts.
@@ -79,6 +80,7 @@ def same_function(settings: Settings, classes: int, scheme: Any, x: Array, z: Ar
             f"weights make the same function under it; {remedy}"
         )
     deviations = compute_deviations(x, scheme_map.centre)
+    # A constant feature has the deviation 0: what is computed for it is rounding.
     deviations = np.where(
         deviations > len(x) * np.finfo(np.float64).eps * np.abs(scheme_map.centre), deviations, 0.0
     )

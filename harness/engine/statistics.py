@@ -73,10 +73,11 @@ class Statistics:
     """The scheme of each update, fitted on points that its kind selects.
 
     kind: `batch`: the points of the update; `running`: all points seen so far, each once; `window`:
-    the last `window` points of the order. A pass that has seen every point has the statistics of
-    all points, which the kinds `fitted` and, where the cost is recorded, `batch` have throughout.
-    scheme: is copied, and not fitted itself. x: the points before the scheme, `(P, N)`. features:
-    how many it gives.
+    the last `window` points of the order. Once every point has been seen, `running` has the
+    statistics of all points. Records under `batch` always use those.
+
+    scheme: not fitted itself; copies of it are. x: the points before the scheme, `(P, N)`. dtype:
+    the type of the transformed points. features: how many features the scheme gives on all points.
     """
 
     kind: str
@@ -163,7 +164,7 @@ class Statistics:
         return seen.scheme
 
     def _fit(self, x: Array, scheme: Any = None) -> Any:
-        """Return a scheme fitted on points, or one that also learns from them."""
+        """Return a new scheme fitted on points; a given one learns from them in addition."""
         if scheme is not None:
             self._checked(lambda: scheme.partial_fit(x.astype(np.float64, copy=False)))
             return scheme

@@ -132,7 +132,11 @@ def _wanted(job: FinishedJob, settings: Settings, budget: Budget | None) -> Iter
 
 
 def _affords(budget: Budget | None, measure: Measure, job: FinishedJob) -> bool:
-    """Return whether the budget affords a measure; a requested measure needs its memory alone."""
+    """Return whether the budget affords a measure; of a requested one only the memory counts.
+
+    Measures without a budget label are always affordable. Without a budget (no theory), the others
+    are taken on request only.
+    """
     if not measure.budget_label or budget is None:
         return measure.on_request or not measure.budget_label
     work = measure.work(job)

@@ -18,6 +18,7 @@ def take(job: FinishedJob) -> Findings:
     assert batch is not None
     extended = np.column_stack([np.ones(len(linear.targets)), linear.points])
     limits = batches.mean_square_steps(extended, batch)
+    # The first limit is that of draws without replacement, the second (True) of draws with it.
     limit = limits[descent.settings.batch_order == "replacement"]
     trace = gram_trace(linear)
     floors = {

@@ -26,7 +26,11 @@ def take(job: FinishedJob) -> Findings:
 
 
 def gram_largest(job: FinishedJob) -> float:
-    """Return the largest eigenvalue of the Gram matrix of points `[1 x]`."""
+    """Return the largest eigenvalue of the Gram matrix of points `[1 x]`.
+
+    The spectrum of theory is that of the Gram matrix times the bound of the cost's curvature, where
+    the cost has a bound.
+    """
     linear, spectrum = job.descent.train.linear, job.descent.theory.spectrum
     assert linear is not None
     assert spectrum is not None

@@ -47,6 +47,7 @@ def take(job: FinishedJob) -> Findings:
     has_cosines = _has_cosines(network)
 
     def observe(k: int, alive: NDArray[np.int64], weights: Array) -> None:
+        """Measure the layers at a wanted iteration, and their cosines at the record after it."""
         if not len(alive):
             return
         if before:
@@ -134,7 +135,10 @@ def _gradient(network: Network, weights: Array) -> Array:
 
 
 def _work(job: FinishedJob) -> Work:
-    """Return the passes of a descent and of two gradients a layer at each measured iteration."""
+    """Return the passes of a descent, and of the measured iterations.
+
+    Each measured iteration takes a gradient a layer for the cosines, and four passes for the rest.
+    """
     settings, network = job.descent.settings, network_of(job.descent.train)
     gradients = 0 if network is None or not _has_cosines(network) else _count_layers(network)
     measured = min(settings.records + 1, LAYERS_ITERATIONS)

@@ -19,11 +19,12 @@ def take(job: FinishedJob) -> Findings:
     `components` (m, N): the point of the inputs that a unit along a coordinate adds, scaled to
     length 1; m at most 64. `variance` (m,): the share of the variance that it adds, all together 1.
     `origin` (N,): the point without coordinates, a mean; `weights` (m,): how much of each component
-    the training point has that `shown_point` names. `count` (K,) numbers of coordinates, all of
-    64 at most; `built` (K, N) that point from so many of them, `original` (N,); `share` (K,): what
-    they add of the variance of the inputs. `points` (p, N) the first 8 training points, `under`
-    (p, M) the same under the scheme, its coordinates in its own order; `pixels` (): whether those
-    are pixels, as under a scheme that scales features or mixes them symmetrically.
+    the training point has that `shown_point` names. `count` (K,): numbers of coordinates, each from
+    0 on where there are at most 64, else some of them; `built` (K, N): that point from so many
+    coordinates, `original` (N,); `share` (K,): what they add of the variance of the inputs.
+    `points` (p, N): the first 8 training points, `under` (p, M): the same under the scheme, its
+    coordinates in its own order; `pixels` (): whether those are pixels, as under a
+    scheme that scales features or mixes them symmetrically.
     """
     width = job.z.shape[1]
     origin = _inverse_transform(job.scheme, np.zeros((1, width)))

@@ -130,6 +130,7 @@ def _trace_paths(descent: JudgedDescent, plane: Plane, minimum: Array | None) ->
     paths = np.full((len(descent.steps), len(at), 2), np.nan)
 
     def observe(k: int, alive: Array, weights: Array) -> None:
+        """Project the weights of the remaining runs on the plane, at the iterations of a path."""
         if k in rows:
             flat = weights.reshape(len(weights), -1).astype(np.float64)
             paths[alive, rows[k]] = (flat - plane.origin) @ plane.directions.T
@@ -185,10 +186,12 @@ def _choose_directions(
         values, vectors = hessian.near(slope)
     count = len(spectra.live(values, hessian.size))
     values, vectors = values[::-1][:count], vectors[:, ::-1][:, :count]
+    # Directions of about equal curvature span one eigenspace: `first` is where each space begins.
     first = np.flatnonzero(np.r_[True, values[1:] < values[:-1] * (1 - CURVATURE_TOLERANCE)])
     spaces = np.split(vectors, first[1:], axis=1)
     stiffest = _project_slope(spaces[0], slope)
     if len(spaces) == 1:
+        # Any direction across the stiffest: the first of these that is not nearly parallel to it.
         across = np.vstack([vectors.T, np.eye(2, len(stiffest))])
         across = across - np.outer(across @ stiffest, stiffest)
         second = across[np.argmax(np.linalg.norm(across, axis=1) > 0.5)]
@@ -217,12 +220,22 @@ def _is_at_least_cost(descent: JudgedDescent, slopes: list[Array]) -> bool:
 def _direction_of_most_excess(
     descent: JudgedDescent, directions: Array, values: Array, slope: Array, point: Array | None
 ) -> Array:
-    """Return the eigendirection (n,) with most excess, of k directions (k, n), eigenvalues (k,).
+    """Return the eigendirection (n,) along which most excess remains.
 
-    The excess is `g^2 / (2 h)` in the quadratic model. With a point (n,), it is the largest fall of
-    the cost from there along the directions that the model ranks first: a cost may grow no faster
-    than a line, and the least cost of the model is then too far away. The step is halved
-    repeatedly.
+    Without a point, the excess is `g^2 / (2 h)` of the quadratic model. With a point, it is the
+    largest fall of the cost from there along each of the directions that the model ranks first, by
+    the model's step to its minimum or that step halved repeatedly: where a cost grows no faster
+    than a line, the minimum of the model is too far away.
+
+    Args:
+        descent: The descent.
+        directions: The k eigendirections, `(k, n)`.
+        values: Their eigenvalues h, `(k,)`.
+        slope: The gradient g, `(n,)`.
+        point: The weights `(n,)` from which the cost falls; None for the model's excess.
+
+    Returns:
+        One of the directions.
     """
     along = directions @ slope
     shares = along**2 / (2 * values)
@@ -241,7 +254,10 @@ def _direction_of_most_excess(
 def _slope(
     descent: JudgedDescent, hessian: Hessian, weights: Array, minimum: Array | None
 ) -> Array:
-    """Return the gradient `(n,)` at weights: of the quadratic model at the minimum, if known."""
+    """Return the gradient `(n,)` of the cost at weights `(n,)`.
+
+    Where the minimum is known, it is the gradient of the quadratic model around the minimum.
+    """
     if minimum is not None:
         return hessian.times((weights - minimum).reshape(hessian.shape)).ravel()
     model = weights.reshape(1, *descent.train.shape).astype(descent.start.dtype)
@@ -276,8 +292,10 @@ def _window(inside: Array, plane_hessian: Array, side: int) -> tuple[Array, Arra
     extent = high - low
     values = spectra.live(np.linalg.eigvalsh(plane_hessian), 2)
     if len(values) == 2 and values[0] > MAX_SQUARE_CONDITION * values[1]:
-        across = np.sqrt(plane_hessian[0, 0] / plane_hessian[1, 1])
-        half = HALF_WIDTH * np.maximum(extent, 0.1 * extent[::-1] * [1 / across, across])
+        # Of equal cost, a move along b is `ratio` times one along a. An axis on which the path is
+        # short shows at least a tenth of what the other axis shows, so converted.
+        ratio = np.sqrt(plane_hessian[0, 0] / plane_hessian[1, 1])
+        half = HALF_WIDTH * np.maximum(extent, 0.1 * extent[::-1] * [1 / ratio, ratio])
     else:
         half = np.full(2, HALF_WIDTH * extent.max())
     half = np.where(half > 0, half, half.max() or 1.0)  # a path of one point has no extent

@@ -182,12 +182,12 @@ class JudgedDescent:
         )
         shape = len(step_sizes), len(self.start)
         unfinished = np.isnan(histories.cost[:, -1]) & (histories.diverged_at < 0)
-        ended: NDArray[np.bool_] = np.asarray(~unfinished.reshape(shape).any(axis=1))
-        return steps, histories.cost.reshape(*shape, -1), ended
+        complete: NDArray[np.bool_] = np.asarray(~unfinished.reshape(shape).any(axis=1))
+        return steps, histories.cost.reshape(*shape, -1), complete
 
     @cached_property
     def at_start(self) -> AtStart:
-        """The eigendirections of the Hessian at the first start."""
+        """The problem at the first start, with the eigendirections of its Hessian."""
         return AtStart(self.train, self.start[0], self.theory.spectrum)
 
     @cached_property
@@ -203,6 +203,7 @@ class JudgedDescent:
         wanted, snapshots = set(thinned.tolist()), []
 
         def observe(k: int, alive: NDArray[np.int64], weights: Array) -> None:
+            """Keep the weights at a wanted iteration, while the run is finite."""
             if k in wanted and len(alive):
                 snapshots.append((k, weights[0].copy()))
 

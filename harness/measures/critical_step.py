@@ -14,6 +14,7 @@ def take(job: FinishedJob) -> Findings:
     descent = job.descent
 
     def fails(step_sizes: Sequence[float]) -> list[bool]:
+        """Descend step sizes from all starts; return which of them were too large."""
         histories = descent.descend_runs(step_sizes, descent.start)
         runs_shape = (len(step_sizes), len(descent.start))
         costs = histories.cost.reshape(*runs_shape, -1)
@@ -24,6 +25,7 @@ def take(job: FinishedJob) -> Findings:
         ]
 
     threshold = descent.theory.threshold
+    # Without a finite threshold 2/L the search starts from the first step size of the grid.
     theory_applies = threshold and np.isfinite(threshold)
     first = threshold if threshold and theory_applies else descent.settings.step_sizes[0]
     bracket = critical_step(fails, first / 2, descent.search.width)

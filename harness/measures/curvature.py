@@ -34,6 +34,7 @@ def take(job: FinishedJob) -> Findings:
     rows: dict[int, tuple[float, float, float]] = {}
 
     def observe(k: int, alive: NDArray[np.int64], weights: Array) -> None:
+        """Measure the curvature at a wanted iteration, while the run is finite."""
         if k in wanted and len(alive):
             rows[k] = measure_curvature(descent.train.hessian(weights[0]))
 
@@ -60,9 +61,11 @@ def take(job: FinishedJob) -> Findings:
 
 
 def measure_curvature(hessian: Hessian) -> tuple[float, float, float]:
-    """Return the largest and the smallest eigenvalue, and the condition number of the live part.
+    """Return the largest and the smallest eigenvalue of a Hessian, and its condition number.
 
-    NaN for eigenvalues where a second derivative overflows.
+    The condition number is that of the eigenvalues that are positive and above rounding; NaN where
+    there are none, and for Hessians that are too large for a matrix. All three are NaN where a
+    second derivative overflows.
     """
     if hessian.size > MAX_DENSE_CURVATURE:
         return *extreme_curvatures(hessian), float("nan")

@@ -11,9 +11,11 @@ MAX_BATCHES = 50  # of the first pass
 
 
 def take(job: FinishedJob) -> Findings:
-    """Return the mean squared distance of a point under the two schemes, over its mean square.
+    """Return how far the statistics of a batch move its points, relative to the points' size.
 
-    The mean is over the points of the first batches, and over the features.
+    It is the mean squared distance between the points under the statistics of their batch and under
+    those of all points, over the mean square of the latter. The means are over the points of the
+    first batches, and over the features.
     """
     train = job.descent.train
     assert isinstance(train, Minibatch)

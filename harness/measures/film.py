@@ -171,6 +171,7 @@ def _is_plane(affine: Probed, x: Array) -> bool:
     """Return whether a map keeps two coordinates of points that do not lie on a line."""
     if affine.matrix.shape != (2, 2):
         return False
+    # Deviations are roots of eigenvalues, whose rounding is LINE_TOLERANCE at most.
     deviations, _ = principal((x - affine.centre) / (x.std(axis=0) + np.finfo(float).tiny))
     lengths = np.linalg.svd(affine.matrix * x.std(axis=0), compute_uv=False)
     return bool(
@@ -193,7 +194,14 @@ def _maps(film: Frames, affine: Probed) -> Array:
 
 
 def _theory(problem: Linear, frame_map: Array, x: Array, start: Array) -> Theory:
-    """Return the theory of a frame: its points x (P, 2), its map, the start of the scheme."""
+    """Return the theory of a frame.
+
+    Args:
+        problem: The cost in the coordinates of the scheme.
+        frame_map: The map T `(3, 3)` from the weights of the frame to those of the scheme.
+        x: The points in the coordinates of the frame (P, 2).
+        start: The start in the weights of the scheme `(3,)`.
+    """
     l2 = problem.l2
     if np.any(l2):
         slopes = frame_map[1:, 1:]

@@ -21,11 +21,12 @@ def _unfit(dataset: Dataset) -> str:
 def take(job: FinishedJob) -> Findings:
     """Return the quality of each formula on the training points: arrays (5,), one entry a formula.
 
-    `formula`: its name. `finite`: 1 where all numbers are, else 0, and NaN for the rest; 0 where
-    its decomposition fails, too. `mean`: the largest `|mean|` of its features. `off`: how far
-    it is from what it promises: of a standardization, variance 1 of a feature that varies and 0 of
-    the others; of a sphering, eigenvalue 1 of the covariance on the r largest, r the rank of the
-    centred points, and 0 on the others; the largest difference. `entry`: the largest in size.
+    `formula`: its name. `finite`: 1 where all numbers are finite; 0 where some are not, or where
+    its decomposition fails: the other quantities are then NaN. `mean`: the largest `|mean|` of its
+    features. `off`: how far it is from what it promises: of a standardization, variance 1 of a
+    feature that varies and 0 of the others; of a sphering, eigenvalue 1 of the covariance on the r
+    largest, r the rank of the centred points, and 0 on the others; the largest difference. `entry`:
+    the largest in size.
     `iterations`: of gradient descent on least squares at the step 1/L, until 1 percent is left of
     the excess over the least cost on the points themselves; 1000 where it never is. The job's own
     scheme plays no part.

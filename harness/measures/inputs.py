@@ -43,9 +43,15 @@ def targets_of(dataset: Dataset, indices: Array) -> dict[str, Array]:
 
 
 def principal(points: Array | Surrogate) -> tuple[Array, Array]:
-    """Return the standard deviations (N,), decreasing, along the principal directions (N, N), rows.
+    """Return the standard deviations along the principal directions, and these directions.
 
     The points are scaled first, so that large ones do not overflow.
+
+    Args:
+        points: Points (P, N), or a surrogate of them.
+
+    Returns:
+        The standard deviations `(N,)`, decreasing, and the directions `(N, N)`, one a row.
     """
     x = points.moment_rows if isinstance(points, Surrogate) else points
     scale = float(np.abs(x).max()) or 1.0

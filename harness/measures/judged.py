@@ -57,6 +57,7 @@ def judge_descent(
     lowest = _lowest(histories, float(np.finfo(start.dtype).eps))
     proof = _separating_weights(histories)
     least = find_least_cost(train, points_cache, lowest, settings.theory, passes, proof)
+    # Every finite cost but the start's took a step.
     steps_made = int(np.isfinite(histories.cost).sum()) - len(histories.cost)
     zero = train.evaluate(np.zeros_like(start[:1]), with_gradient=False)
     bench = Bench(
@@ -82,7 +83,11 @@ def judge_descent(
 
 
 def _lowest(histories: Histories, epsilon: float) -> float:
-    """Return the lowest recorded cost, of runs whose end rounding does not decide, if any."""
+    """Return the lowest recorded cost.
+
+    Runs whose end is decided by rounding, which end elsewhere than their shadows, are left out,
+    unless all runs are such runs. epsilon: machine epsilon of the runs' type.
+    """
     cost = histories.cost
     with np.errstate(all="ignore"):
         lowest = np.nanmin(cost, axis=1, initial=np.inf)
@@ -107,7 +112,10 @@ def _points(train: Problem) -> int:
 
 
 def _separating_weights(histories: Histories) -> Array | None:
-    """Return the last weights of a run that misclassifies no point; None without one."""
+    """Return the last weights of the run of lowest cost among those that misclassify no point.
+
+    None where every run misclassifies some point at its end.
+    """
     counts = histories.misclassifications
     if counts is None or not np.any(counts[:, -1] == 0):
         return None

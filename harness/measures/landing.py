@@ -58,6 +58,10 @@ def _positions(descent: JudgedDescent) -> tuple[NDArray[np.int64], NDArray[np.fl
     lowest_length = 0.0
 
     def observe(k: int, alive: NDArray[np.int64], weights: Array) -> None:
+        """Find the position of the step that led to these weights, from the gradients around it.
+
+        At the first call, the start, there is none: its gradient tells which ones are rounding.
+        """
         nonlocal lowest_length
         if not len(alive):
             return

@@ -31,7 +31,7 @@ def take(job: FinishedJob) -> Findings:
         surrogate = Surrogate(flat)
         labels += ["target" if len(dataset.y) else ""]
     elif z.shape[1] == 2:
-        flat, surrogate = z.astype(np.float64), surrogate.mapped(np.eye(2))
+        flat, surrogate = z.astype(np.float64), surrogate.mapped(np.eye(2))  # both in float64
     else:
         # Not centred: where the points lie is part of what a scheme does.
         flat, surrogate = z @ axes_of_all[:2].T, surrogate.mapped(axes_of_all[:2])

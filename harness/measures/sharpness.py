@@ -34,6 +34,7 @@ def take(job: FinishedJob) -> Findings:
     path: dict[int, float] = {}
 
     def observe(k: int, alive: NDArray[np.int64], weights: Array) -> None:
+        """Measure the sharpness at a wanted iteration, while the run is finite."""
         if k in wanted and len(alive):
             lipschitz, _ = largest_curvature(descent.train, weights[0])
             if lipschitz is not None:

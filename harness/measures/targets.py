@@ -45,7 +45,9 @@ def take(job: FinishedJob) -> Findings:
         fewest = refinement.fewest(counts, windows[target]) if windows.get(target) else None
         if fewest is None:
             fewest = _on_grid(grid, counts)
-            if fewest or windows.get(target):  # isolated step sizes reach it
+            # Not refined: only isolated step sizes reach it. An empty window is kept, since it says
+            # that finer step sizes do not reach the target, either.
+            if fewest or windows.get(target):
                 windows.pop(target, None)
         metrics |= _target_metrics(descent, tried, target, fewest)
     if not windows and not refiner.added:
@@ -77,14 +79,16 @@ class _Refiner:
         self.added: dict[int, np.ndarray] = {}  # their training costs, (A, K + 1)
         settings = descent.settings
         self.max_grid_passes = settings.iterations * len(descent.steps) * settings.starts
+        # Those that the grid made: its runs may have diverged before the last iteration.
         self.grid_passes = int(np.isfinite(descent.histories.cost[:, 1:]).sum())
         missed = {t: fastest(descent.steps, names.reached(t)) is None for t in REFINEMENT_ORDER}
         self.order = sorted(REFINEMENT_ORDER, key=lambda target: missed[target])
 
     def window(self, target: str) -> list[int] | None:
-        """Return the numbers of the finest step sizes for a target; empty where none reaches it.
+        """Descend finer step sizes for a target; return the lattice numbers of the finest.
 
-        Return None where they would take more passes than allowed.
+        The list is empty where no finer step size reaches the target. Return None where no step
+        size of the grid stays finite, or where the descents would take more passes than allowed.
         """
         descent, grid_fastest = self.descent, fastest(self.descent.steps, names.reached(target))
         best = fastest(descent.steps, names.TO_LOWEST) if grid_fastest is None else grid_fastest
@@ -120,7 +124,17 @@ class _Refiner:
         return refinement.hopeless(history, descent.bench.minimum, descent.bench.targets[target])
 
     def _work(self, coarse: list[int], grid_fastest: int | None, target: str) -> float:
-        """Return the passes of all descents beside the grid, with those of a further window."""
+        """Return the passes of all descents beside the grid, with those of a further window.
+
+        Those of the window are estimated: the missing coarse step sizes and their shadows descend
+        until the target is reached, as do six neighbours of the best one; of these four go on.
+
+        Args:
+            coarse: The lattice numbers of the coarse step sizes.
+            grid_fastest: The index of the grid's step size that reaches the target first; None
+                where none does.
+            target: The name of the target.
+        """
         iterations = self.descent.settings.iterations
         first = float(iterations)
         if grid_fastest is not None and not self.descent.bench.points:
@@ -144,9 +158,10 @@ class _Refiner:
         )
 
     def _arrivals(self, coarse: list[int], target: str) -> dict[float, float]:
-        """Return the iterations to a target by number; infinite for those later than the first.
+        """Return the iterations of coarse step sizes to a target, by lattice number.
 
-        Descents beside the grid end there.
+        Descents beside the grid end when the first run arrives, so that all later ones count as
+        infinite.
         """
         descent, counts = self.descent, self._counts(coarse, target)
         missing = [number for number in coarse if number not in counts]
@@ -183,7 +198,7 @@ class _Refiner:
             self._descend(missing)  # those that had reached the target left it again
 
     def _counts(self, numbers: list[int], target: str) -> dict[float, float]:
-        """Return the iterations to a target of those of some numbers that were tried."""
+        """Return the iterations to a target by number, of the given numbers that were tried."""
         return _counts({n: self.tried[n] for n in numbers if n in self.tried}, target)
 
     def _arrival_arguments(self, step_sizes: int, target: str) -> tuple[int, int, float]:
@@ -196,8 +211,8 @@ class _Refiner:
         if not missing:
             return
         sizes = [refinement.step_size_of(number) for number in missing]
-        for number, step, cost, ended in zip(missing, *self.descent.descend_finer(sizes, leave)):
-            if ended:
+        for number, step, cost, complete in zip(missing, *self.descent.descend_finer(sizes, leave)):
+            if complete:
                 self.tried[number], self.added[number] = step, cost
 
 

@@ -41,6 +41,7 @@ def take(job: FinishedJob) -> Findings:
     norms: dict[int, list[float]] = {}
 
     def observe(k: int, alive: NDArray[np.int64], weights: Array) -> None:
+        """Measure the norms at a wanted iteration, while the run is finite."""
         if k in wanted and len(alive):
             model = weights[0].astype(np.float64)
             norms[k] = [float(np.linalg.norm(model[indices])) for _, indices in sets]

@@ -18,7 +18,7 @@ def take(job: FinishedJob) -> Findings:
 
 
 def _applies(job: FinishedJob) -> bool:
-    """Return whether windows at the best weights differ from the first; few weights only."""
+    """Return whether windows at the best weights differ from those at the start; few weights."""
     descent = job.descent
     return (
         descent.plain

@@ -81,7 +81,7 @@ class Formulas:
     def rescale(
         self, h: Any, mean: Any, variance: Any, epsilon: float | str, affine: Sequence[Any] = ()
     ) -> Any:
-        """Return h under a mean and a variance."""
+        """Return h minus a given mean, over the deviation of a variance; affine: gain and shift."""
         standardized = (h - mean) / self.deviation(variance, epsilon)
         return standardized * affine[0] + affine[1] if affine else standardized
 
@@ -129,9 +129,9 @@ class Formulas:
 
     def _newton(self, matrix: Any, iterations: int) -> Any:
         """Return the inverse root of matrices by Newton's iteration, from the identity."""
-        size = np.eye(matrix.shape[-1])
-        trace = self.numpy.sum(matrix * size, axis=(-1, -2), keepdims=True)
-        root = size + 0 * matrix
+        identity = np.eye(matrix.shape[-1])
+        trace = self.numpy.sum(matrix * identity, axis=(-1, -2), keepdims=True)
+        root = identity + 0 * matrix  # one identity for each matrix
         for _ in range(iterations):
             cube = self.numpy.matmul(self.numpy.matmul(root, root), root)
             root = 1.5 * root - 0.5 * self.numpy.matmul(cube, matrix / trace)
@@ -160,7 +160,10 @@ class Fused(Formulas):
         self.position = 0
 
     def take(self, shape: tuple[int, ...], dtype: Any) -> Any:
-        """Return an array of undefined entries: memory that a system maps anew is slow."""
+        """Return an array of undefined entries, from the memory of earlier evaluations if it fits.
+
+        Memory is kept since pages that the system maps anew are slow.
+        """
         size, key = math.prod(shape), ("layers", self.position)
         self.position += 1
         array = self.memory.get(key)
@@ -169,7 +172,7 @@ class Fused(Formulas):
         return array[:size].reshape(shape)
 
     def combine(self, operation: Callable[..., Any], first: Any, second: Any) -> Any:
-        """Return a product, a difference or the like of arrays, of the first one's shape."""
+        """Return a numpy operation on two arrays, with the shape and the type of the first."""
         return operation(first, second, out=self.take(first.shape, first.dtype))
 
     def multiply(self, weight: Any, bias: Any, h: Any) -> Any:
@@ -185,6 +188,7 @@ class Fused(Formulas):
         product += getval(bias)
 
         def pull(g: Any) -> Any:
+            """Return the derivatives by weight, bias and h, given that by the product, g."""
             if is_shared:
                 of_weight = (g.reshape(-1, g.shape[-1]) @ values.T).reshape(matrices.shape)
             else:
@@ -206,6 +210,7 @@ class Fused(Formulas):
             np.tanh(curve, out=curve)
 
             def pull(g: Any) -> Any:
+                """Return the derivative by h, given that by the value, g."""
                 derivative = self.combine(np.multiply, curve, curve)
                 np.subtract(1.0, derivative, out=derivative)
                 derivative *= g
@@ -232,6 +237,7 @@ class Fused(Formulas):
         slope = inverse if epsilon != TEXTBOOK_RULE else 1 / np.sqrt(np.maximum(variance, SMALLEST))
 
         def pull(g: Any) -> Any:
+            """Return the derivative by h, given that by the standardized values, g."""
             pulled = self.combine(np.subtract, g, np.mean(g, axis=axis, keepdims=True))
             pulled *= inverse
             factor = slope * _mean_product(g, standardized, axis)
@@ -245,6 +251,7 @@ class Fused(Formulas):
         value += getval(affine[1])
 
         def pull_affine(g: Any) -> Any:
+            """Return the derivatives by h, gain and shift, given that by the value, g."""
             of_gain = g.shape[2] * _mean_product(g, standardized, 2)
             scaled = self.combine(np.multiply, g, gain)
             return (*pull(scaled), of_gain, g.sum(axis=2, keepdims=True))
@@ -264,10 +271,15 @@ def _mean_product(first: Any, second: Any, axis: int) -> Any:
 
 @primitive  # type: ignore[untyped-decorator]
 def _with_derivatives(*arguments: Any, value: Any, pull: Callable[[Any], Any]) -> Any:
-    """Return a value that was computed of arguments, by which `pull` returns derivatives."""
+    """Return a value, and make `pull` its derivative for autograd.
+
+    arguments: what the value was computed from. pull: returns the derivatives by all arguments,
+    given the derivative by the value.
+    """
     return value
 
 
+# autograd asks for the derivatives by those arguments alone that it traces, by their positions.
 defvjp_argnums(
     _with_derivatives,
     lambda argnums, answer, arguments, keywords: lambda g: _choose(keywords["pull"](g), argnums),
@@ -275,7 +287,7 @@ defvjp_argnums(
 
 
 def _choose(derivatives: Sequence[Any], argnums: Sequence[int]) -> tuple[Any, ...]:
-    """Return the derivatives by some arguments."""
+    """Return the derivatives by the arguments at some positions."""
     return tuple(derivatives[number] for number in argnums)
 
 

@@ -69,14 +69,17 @@ class NormalizedScores(Mlp):
         if moments is None:
             gain, shift = _fit_line(formulas.numpy, scores, targets)
         else:
-            gain, shift = moments[-1]
+            gain, shift = moments[-1]  # collected last, below
         if collected is not None:
             collected.append((gain, shift))
         return gain * scores + shift
 
 
 def _fit_line(numpy: Any, scores: Any, targets: Any) -> Moments:
-    """Return the gain and shift `(R, 1, 1)` of scores `(R, 1, p)` of least squares."""
+    """Return the gain and shift `(R, 1, 1)` that fit scores `(R, 1, p)` to targets `(p,)` best.
+
+    The fit is in the sense of least squares.
+    """
     mean = numpy.mean(scores, axis=2, keepdims=True)
     centred = scores - mean
     gain = numpy.sum(centred * targets, axis=2, keepdims=True)
@@ -92,11 +95,13 @@ def linear(
     affine_step: float | None = None,
     statistics: str = ALL,
 ) -> NormalizedScores | None:
-    """Return None: scores linear in the weights; or the model that normalizes them.
+    """Return the model of normalized scores; None for scores that are linear in the weights.
+
+    All arguments but the first are of normalized scores alone.
 
     Args:
         normalize: `none`, or `batch`: scores are normalized over the points.
-        start_scale: See `Mlp`; of normalized scores alone, as are the others.
+        start_scale: See `Mlp`.
         epsilon: See `Mlp`.
         affine: See `NormalizedScores`.
         affine_step: See `Mlp`.

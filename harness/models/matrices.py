@@ -52,7 +52,10 @@ def _transpose(matrix: Any) -> Any:
 
 
 def _pull_inverse_root(answer: Any, matrix: Any) -> Any:
-    """Return the derivative of `inverse_root`: `dW A + A dW = - W dS W`, `A = S W`."""
+    """Return the function that pulls a derivative by `W = inverse_root(S)` back to S.
+
+    From `dW A + A dW = - W dS W` with `A = S W`, the root of S. answer: W; matrix: S.
+    """
     root = anp.matmul(matrix, answer)
     root = (root + _transpose(root)) / 2
 
@@ -64,7 +67,10 @@ def _pull_inverse_root(answer: Any, matrix: Any) -> Any:
 
 
 def _pull_lyapunov_root(answer: Any, root: Any, matrix: Any) -> Any:
-    """Return the derivative of `lyapunov` in A: `A dX + dX A = - (dA X + X dA)`."""
+    """Return the function that pulls a derivative by `X = lyapunov(A, C)` back to A.
+
+    From `A dX + dX A = - (dA X + X dA)`. answer: X; root: A; matrix: C.
+    """
 
     def pull(g: Any) -> Any:
         solved = lyapunov(root, (g + _transpose(g)) / 2)
@@ -74,7 +80,10 @@ def _pull_lyapunov_root(answer: Any, root: Any, matrix: Any) -> Any:
 
 
 def _pull_eigh(answer: Any, matrix: Any) -> Any:
-    """Return the derivative of `eigh`."""
+    """Return the function that pulls derivatives by eigenvalues and eigenvectors back to a matrix.
+
+    answer: the eigenvalues and eigenvectors of the matrix.
+    """
     eigenvalues, vectors = answer
     differences = eigenvalues[..., None, :] - eigenvalues[..., :, None]
     largest = anp.max(anp.abs(eigenvalues), axis=-1)[..., None, None]
@@ -91,6 +100,7 @@ def _pull_eigh(answer: Any, matrix: Any) -> Any:
 
 
 defvjp(inverse_root, _pull_inverse_root)
+# In C the map is linear, and its own adjoint on symmetric matrices.
 defvjp(
     lyapunov,
     _pull_lyapunov_root,

@@ -208,7 +208,7 @@ class Mlp:
         return layer < len(self.hidden)
 
     def _value_counts(self) -> list[int]:
-        """Return how many values each hidden layer has where it is normalized."""
+        """Return how many values each hidden layer has at the place where they are normalized."""
         maps = MAXOUT_MAPS if self.place == BEFORE and self.activation == MAXOUT else 1
         return [maps * units for units in self.hidden]
 
@@ -300,6 +300,7 @@ class Mlp:
         h: Any = x.T
         for layer in range(len(self.hidden) + 1):
             h = self._multiply(groups, layer, h, formulas)
+            # Moments are of the normalized layers only, which are the first layers.
             is_given = moments is not None and layer in self.normalized_layers
             given = moments[layer] if moments is not None and is_given else None
             normalize = partial(self._normalize, groups, layer, given, collected, formulas)
@@ -309,12 +310,19 @@ class Mlp:
             yield h
 
     def scale_invariant_weights(self, layout: Layout) -> list[tuple[int, Array]]:
-        """Return sets of weights whose multiples are one function, but for epsilon.
+        """Return the sets of weights that can be multiplied by c > 0 without changing the scores.
 
-        Each is its layer and the indices of its weights in the flat array: a unit's weights where
-        units are normalized alone, those of a layer or of a group of units where they are
-        normalized together. Those of a bias are among them where it is not subtracted again. After
-        an activation they are such sets only where the activation scales with its inputs.
+        Epsilon is neglected. A set holds the weights of one unit where each unit is normalized by
+        itself, those of a layer or of a group of units where these are normalized together. Biases
+        are included unless the normalization subtracts them or is of the weights alone. Where
+        values are normalized after an activation, there are such sets only if the activation scales
+        with its inputs.
+
+        Args:
+            layout: Of the weights.
+
+        Returns:
+            For each set, its layer and the indices of its weights in the flat array.
         """
         if self.place == AFTER and self.activation not in HOMOGENEOUS_ACTIVATIONS:
             return []
@@ -329,7 +337,10 @@ class Mlp:
         return sets
 
     def _split_rows(self, rows: Array) -> list[Array]:
-        """Return the rows `(units, weights)` of a layer that are normalized together."""
+        """Return the rows `(units, weights)` of a layer, split into those normalized together.
+
+        The maps of a maxout unit are one value after the activation, and stay together.
+        """
         maps = MAXOUT_MAPS if self.place == AFTER and self.activation == MAXOUT else 1
         by_value = rows.reshape(maps, len(rows) // maps, -1).swapaxes(0, 1)
         counts = {LAYER: 1, **dict.fromkeys(WHITENINGS, self.groups)}
@@ -399,6 +410,7 @@ class Mlp:
             collected.append((mean, covariance))
 
         def whiten(matrices: Any) -> Any:
+            """Return the whitening matrices of covariances, with the settings of this model."""
             is_fixed = self.signs == FIXED
             options = self.normalize, self.epsilon, is_fixed, self.newton_iterations
             return formulas.whitening(matrices, *options)

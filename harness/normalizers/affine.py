@@ -106,7 +106,15 @@ def pass_through(features: int) -> Affine:
 
 
 def join_maps(maps: Sequence[tuple[Affine, NDArray[np.intp]]], features: int) -> Affine:
-    """Return maps side by side, each of the features at some positions, out of all features."""
+    """Return one map of all features that gives the outputs of several maps, side by side.
+
+    Args:
+        maps: Each map, with the positions of the features that it takes.
+        features: The number of all features N.
+
+    Returns:
+        The map, whose outputs are those of the first map, then of the second, and so on.
+    """
     rows = []
     for affine_map, positions in maps:
         own_matrix = affine_map.matrix
@@ -153,7 +161,10 @@ def _compose(links: list[Link | None]) -> Link | None:
 
 
 def _describe_sklearn(scheme: Any) -> tuple[AffineTraits, Callable[[Any], Affine]] | None:
-    """Return the traits of a scheme of scikit-learn, and a function that returns its map."""
+    """Return the traits of a scheme of scikit-learn, and a function from it to its map.
+
+    None where the scheme is not known to be affine. The function is for a fitted scheme.
+    """
     scheme_type = type(scheme)  # a subclass may do anything
     if scheme_type is preprocessing.FunctionTransformer:
         return (AffineTraits(False, False, False), _identity) if scheme.func is None else None

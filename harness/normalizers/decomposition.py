@@ -102,11 +102,21 @@ class Decompositions:
     def get(self, correlation: bool, complete: bool) -> Decomposition:
         """Return the decomposition of the points' covariance, or of their correlation.
 
-        In float64 whatever the type of x. The covariance's is computed from the correlation's, `R =
-        G Q G'`: singular values of `Q^1/2 G' T^1/2` keep the digits of small eigenvalues, which an
-        eigendecomposition of S loses. With fewer points than features it is computed from the
-        singular values of the centred points, unless `complete` asks for the eigenvectors of zero
-        eigenvalues, too. Raises ValueError where squares overflow.
+        It is in float64 whatever the type of x. The decomposition of the covariance S is computed
+        from that of the correlation, `R = G Q G'`: the singular values of `Q^1/2 G' T^1/2` keep the
+        digits of small eigenvalues, which an eigendecomposition of S loses. With fewer points than
+        features, and unless `complete`, either is computed from the singular values of the centred
+        points.
+
+        Args:
+            correlation: Whether to decompose the correlation and not the covariance.
+            complete: Whether the eigenvectors of zero eigenvalues are needed, too.
+
+        Returns:
+            The decomposition; its arrays are shared and cannot be written to.
+
+        Raises:
+            ValueError: The squares of the features overflow.
         """
         key = (correlation, complete)
         if key in self._cache:
@@ -148,7 +158,7 @@ def _lead(x: Any, count: int) -> Decomposition:
 
 
 def _lead_points(x: NDArray[Any], count: int) -> Decomposition:
-    """Return the same from the Gram matrix of fewer points than features."""
+    """Return what `_lead` returns, from the Gram matrix of fewer points than features."""
     mean, centred, _ = _centre(x)
     values, columns = _largest(centred @ centred.T / len(x), count)
     rows = columns.T @ centred
@@ -197,7 +207,11 @@ def rounding_share(features: int) -> float:
 
 
 def compute_mean(x: Any) -> Array:
-    """Return the mean `(N,)` of points in float64: the first point plus mean differences."""
+    """Return the mean `(N,)` of points in float64.
+
+    For points that are read by blocks: the first point plus the mean difference from it, which
+    loses no digits to a large offset.
+    """
     if isinstance(x, np.ndarray):
         return np.asarray(x.mean(axis=0, dtype=np.float64))
     first = x[:1][0].astype(np.float64)
@@ -234,9 +248,9 @@ def surrogate_rows(x: Any, mean: Array) -> Array:
 def mean_and_covariance(x: Any, known_mean: Array | None = None) -> tuple[Array, Array]:
     """Return the mean `(N,)` and the covariance `Xc'Xc / P` `(N, N)` of points, in float64.
 
-    known_mean: the mean up to rounding, if it is known; it saves a pass over the points. Computed
-    from centred points, since the one-pass formula loses directions of small variance. The rounding
-    error of the first mean is subtracted at the end.
+    They are computed from centred points, since the one-pass formula loses directions of small
+    variance. The rounding error of the first mean is subtracted at the end. known_mean: the mean up
+    to rounding, which saves a pass over the points; None to compute it.
     """
     mean = compute_mean(x) if known_mean is None else known_mean
     mean_correction, covariance = np.zeros_like(mean), np.zeros((len(mean), len(mean)))
@@ -299,6 +313,7 @@ def _find_deviations(points: int, mean: Array, variance: Array) -> tuple[Array, 
     """
     if not np.isfinite(variance).all():
         raise ValueError("the squares of the features overflow; divide them by a constant first")
+    # The bound of rounding errors: of the sum of squares, and of the mean, squared.
     is_constant = variance <= points * EPS * variance + (points * mean * EPS) ** 2
     return np.sqrt(np.where(is_constant, 1.0, variance)), is_constant
 
@@ -330,7 +345,10 @@ def _decompose_points(x: NDArray[Any], correlation: bool) -> Decomposition:
 
 
 def _centre(x: NDArray[Any]) -> tuple[Array, Array, Array]:
-    """Return the mean of points, a centred copy, and the deviations, 1 of constant features."""
+    """Return the mean of points, a centred copy, and the standard deviations.
+
+    Constant features have deviation 1, and are exactly 0 in the copy.
+    """
     mean = x.mean(axis=0, dtype=np.float64)
     centred = x - mean
     mean_correction = centred.mean(axis=0)

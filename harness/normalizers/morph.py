@@ -60,6 +60,10 @@ def make_frames(matrix: Array, centre: Array, image: Array, spread: Array) -> Fr
     def add_frames(
         label: str, at: Callable[[float], tuple[Array, Array]], turns: bool = True
     ) -> None:
+        """Append the frames of a part; at: its matrix and image at a time from 0 to 1.
+
+        turns: whether the part, or one before it, may turn or mirror the plane.
+        """
         signs = factors.signs if turns else np.ones(2)
         film.extend((*at(t), signs) for t in np.arange(1, FRAMES_PER_PART + 1) / FRAMES_PER_PART)
         keys.append(len(film) - 1)
@@ -69,6 +73,7 @@ def make_frames(matrix: Array, centre: Array, image: Array, spread: Array) -> Fr
     def about_moved_centre(
         matrix_at: Callable[[float], Array],
     ) -> Callable[[float], tuple[Array, Array]]:
+        """Return a part that maps the moved points by a matrix: its matrix and image by time."""
         return lambda t: (matrix_at(t), matrix_at(t) @ moved_centre)
 
     mirror = np.diag(factors.signs)
@@ -112,6 +117,7 @@ def factor_map(matrix: Array) -> Factors:
     if abs(matrix[0] @ matrix[1]) <= ROUNDING_TOLERANCE * lengths[0] * lengths[1]:
         turn, signs = _factor_orthogonal(matrix / lengths[:, None])
         return Factors(turn, signs, lengths, 0.0)
+    # All singular value decompositions of the matrix whose left factor is a rotation.
     left_vectors, scales, right_vectors = np.linalg.svd(matrix)
     candidates = []
     for order, first_sign, second_sign in product(([0, 1], [1, 0]), (1.0, -1.0), (1.0, -1.0)):

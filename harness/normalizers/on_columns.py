@@ -20,7 +20,7 @@ from normbench.normalizers.rotation import POINT_DTYPES
 
 
 def name_scheme(scheme: Any) -> str:
-    """Return the name of a scheme as errors mention it: of one on some columns its own."""
+    """Return the name of a scheme for error messages; of `OnColumns`, the scheme inside it."""
     return type(scheme.scheme if isinstance(scheme, OnColumns) else scheme).__name__
 
 
@@ -137,7 +137,7 @@ class OnColumns(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         return mapped
 
     def _transform_selected(self, X: NDArray[Any]) -> NDArray[Any]:
-        """Return the scheme's features of points X (P, N) under it."""
+        """Return the features that the scheme gives for points X (P, N), `(P, width)`."""
         selected = X[:, self.positions_]
         return np.asarray(self.scheme.transform(selected)) if selected.shape[1] else selected
 
@@ -176,6 +176,7 @@ class OnColumns(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         joined = join_maps(maps, size)
         if not self.keeps_places:
             return joined.matrix, joined.offset
+        # The rows of the joined map are those of the scheme, then the others: back to their places.
         order = np.argsort(np.r_[self.positions_, self.passed_])
         return joined.matrix[order], joined.offset[order]
 

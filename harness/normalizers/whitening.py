@@ -107,6 +107,7 @@ class Whitening(Scheme):
                 f"X has {X.shape[1]} features, but {type(self).__name__} gives and takes back "
                 f"{self._n_features_out}"
             )
+        # A is a rotation times the half B: `half_inverse` undoes B on the live directions.
         half_inverse = self.scale_[:, None] * self._live_vectors().T * self._divisors()
         rotation = self.matrix_ @ half_inverse
         x = (X[:, : len(rotation)] @ rotation) @ half_inverse.T + self.mean_
@@ -279,6 +280,7 @@ class PCARotation(Whitening):
                 f"components={self.components} is more than the {features} features of the data; "
                 f"choose {features} or fewer, or null for all"
             )
+        # The fewest components that together hold at least the share of the variance.
         cumulative_variance = np.cumsum(self.eigenvalues_)
         return min(
             int(np.searchsorted(cumulative_variance, self.components * cumulative_variance[-1]))
@@ -335,7 +337,7 @@ def row_echelon_form(rows: Array) -> Array:
 
 
 def _echelon(rows: Array) -> Array:
-    """Reduce rows (k, N) in place by reflections; return them."""
+    """Reduce rows (k, N) to row echelon form in place, by Householder reflections; return them."""
     column_norms = np.linalg.norm(rows, axis=0)
     row = 0
     for column in range(rows.shape[1]):
@@ -343,10 +345,11 @@ def _echelon(rows: Array) -> Array:
             break
         reflector = rows[row:, column].copy()
         norm = np.linalg.norm(reflector)
-        if norm <= 1e-9 * column_norms[column]:
+        if norm <= 1e-9 * column_norms[column]:  # it depends on the columns before it
             rows[row:, column] = 0.0
             continue
         reflector[0] += np.copysign(norm, reflector[0])
+        # Of length sqrt(2), so that the reflection is `I - v v'`.
         reflector *= np.sqrt(2) / np.linalg.norm(reflector)
         rows[row:, column:] -= np.outer(reflector, reflector @ rows[row:, column:])
         rows[row + 1 :, column] = 0.0

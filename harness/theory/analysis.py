@@ -69,8 +69,8 @@ class Theory:
 def theorize(train: Problem, start: NDArray[Any], budget: Budget | None) -> Theory:
     """Return the theory of descending a problem from the weights of one model.
 
-    The bound is computed first, then the curvature at the start, as far as the budget allows. The
-    bound is that of a model whose scores are linear in its weights.
+    The global bound is computed first, then the curvature at the start, as far as the budget
+    allows. Only a model whose scores are linear in its weights has a global bound.
 
     Args:
         train: The problem of the training points.
@@ -113,9 +113,10 @@ def theorize(train: Problem, start: NDArray[Any], budget: Budget | None) -> Theo
 
 
 def _has_moments(train: Linear, budget: Budget) -> bool:
-    """Return whether the points are in memory, or the budget allows few rows with the same moments.
+    """Return whether the points' moments can be computed within the budget.
 
-    These are computed by a decomposition that does not copy the points: three times the work of a
+    Points in memory are their own moment rows. For points on disk, few rows with the same moments
+    are computed by a decomposition that does not copy the points: three times the work of a
     product.
     """
     width, classes = train.shape[1], train.shape[0]
@@ -169,10 +170,12 @@ def _compute_spectrum(x: NDArray[Any], classes: int, budget: Budget) -> spectra.
     cubes = size**3 / (4 * x.size)
     memory = 8.0 * x.size + 36.0 * size * (x.shape[1] + 1)
     singular_work = Work((2 * size + 20 * cubes) / classes, memory)
+    # `allows` first: `affords` would note as skipped what the eigenvalues below can replace.
     if size <= spectra.MAX_SPECTRUM_FEATURES and budget.allows(singular_work):
         budget.affords("singular values", singular_work)
         return spectra.spectrum(x)
-    copies = 24.0 * x.size if x.shape[1] >= len(x) else 0.0  # of few points, products of their own
+    # With no more points than features `gram_spectrum` forms products of points, from three copies.
+    copies = 24.0 * x.size if x.shape[1] >= len(x) else 0.0
     eigen_work = Work((size + 30 * cubes) / classes, copies + 48.0 * size**2)
     if size <= spectra.MAX_SPECTRUM_FEATURES and budget.affords(
         "rank and condition number", eigen_work
@@ -193,9 +196,9 @@ def facts_work(train: Problem, x: NDArray[Any]) -> Work:
         x: Points (P, N) before any scheme.
 
     Returns:
-        Passes over the points of the work of one run's gradient, and bytes.
+        Passes over the points, each of the work of one run's gradient, and bytes.
     """
-    width = x.shape[1] + 1  # a scheme may keep few of the features
+    width = x.shape[1] + 1  # of the data: the problem may have fewer features, under its scheme
     passes = width * (width + 30 * width**2 / (2 * len(x))) / np.prod(train.shape)
     return Work(
         float(passes), 8.0 * (min(len(x), CENTRED_POINTS_PER_BLOCK) * x.shape[1] + 4 * width**2)
@@ -221,7 +224,7 @@ def largest_curvature(train: Problem, weights: NDArray[Any]) -> tuple[float | No
 
     try:
         curvature = train.hessian(weights).largest()
-    except ArpackError as error:  # of which one is that it does not converge
+    except ArpackError as error:  # includes ArpackNoConvergence
         return None, f"Lanczos did not converge ({error})"
     except (ValueError, TypeError, NotImplementedError) as error:
         return None, f"autograd has no second derivative of the cost ({error})"
@@ -229,9 +232,9 @@ def largest_curvature(train: Problem, weights: NDArray[Any]) -> tuple[float | No
 
 
 def extreme_curvatures(hessian: Hessian) -> tuple[float, float]:
-    """Return the largest and the smallest eigenvalue of a Hessian by Lanczos.
+    """Return the largest and the smallest eigenvalue of a Hessian by Lanczos's method.
 
-    NaN where that does not converge.
+    Both are NaN where the method does not converge.
     """
     from scipy.sparse.linalg import ArpackError
 
@@ -251,17 +254,18 @@ def find_least_cost(
 ) -> Minimum:
     """Return the least cost of a job, and whether some weights attain it.
 
-    Solved once for a data set and a cost under all invertible affine schemes; for other schemes,
-    and with an l2 (whose weights are the scheme's), once for each scheme.
+    All invertible affine schemes have the same least cost, so it is solved for once for a data set
+    and a cost. For other schemes, and with an l2 penalty, which is on the weights of the scheme, it
+    is solved for once for each scheme.
 
     Args:
         train: The problem of the training points.
         points_cache: Of the data set, before any scheme.
         lowest: The lowest cost that the job's own runs saw, used where the least cost is not found.
         theory_setting: As in `allowance`, or `none`.
-        passes: Of the descent.
-        proof: Weights of the descent that leave no point misclassified, of one model; None without
-            any.
+        passes: The number of passes of the descent, all runs counted.
+        proof: Weights of one model, from the descent, that misclassify no point; None where there
+            are none.
 
     Returns:
         The least cost, with its source and the norm of its gradient.
@@ -279,7 +283,8 @@ def find_least_cost(
     density = _density(linear)
     size = int(np.prod(linear.shape))
     filled = allowance(theory_setting, passes, len(linear.targets), size).passes * density
-    can_read = density == 1 or filled >= 1  # a pass over filled points
+    # To check the proof takes a pass over all entries of the points, those that are 0 included.
+    can_read = density == 1 or filled >= 1
     if proof is not None and not penalized and can_read and separates(linear, proof):
         return zero_at_infinity()
     try:
@@ -296,8 +301,9 @@ def find_least_cost(
 
 
 def _allowed(train: Linear, points_cache: PointsCache, theory_setting: str, passes: int) -> Work:
-    """Return the work that solving for the least cost may take, beside sphering the points."""
-    features = max(train.shape[1] - 1, points_cache.x.shape[1])  # a scheme may keep few of them
+    """Return the work allowed for solving for the least cost, less that of sphering the points."""
+    # The data may be sphered, too, of which a scheme may keep only few features.
+    features = max(train.shape[1] - 1, points_cache.x.shape[1])
     if features > spectra.MAX_SPECTRUM_FEATURES:
         return Work()
     classes = train.shape[0]
@@ -352,7 +358,21 @@ def _solve_once(
     find: Callable[[Linear], Any],
     *key_values: float,
 ) -> Any:
-    """Return a quantity of sphered points, computed once for schemes of the same affine scores."""
+    """Return what `find` returns for a problem on sphered points.
+
+    Schemes whose points have the same affine scores as the data set share one result, which is kept
+    in the cache of the data set. Every other scheme has its own.
+
+    Args:
+        quantity: The name of the result in the cache.
+        train: The problem of the training points under the scheme.
+        points_cache: Of the data set, before any scheme.
+        find: Computes the result from the problem on sphered points.
+        *key_values: What else the result depends on, for the key of the cache.
+
+    Returns:
+        The result.
+    """
     surrogate = train.surrogate
     key = (quantity, train.cost, train.shape[0], len(surrogate), *key_values)
     if not surrogate.holds_all_points:

@@ -85,14 +85,14 @@ def mean_square_steps(x: Array, batch: int) -> tuple[float, float]:
     roots = np.sqrt(values[row] + values[column])
     fourth = 4 * (squares.T @ squares) / count / roots / roots[:, None]
     full = np.diag(values[row] * values[column] / roots**2)
-    shares = [(1 / batch, (batch - 1) / batch)]
-    if count > 1:
+    shares = [(1 / batch, (batch - 1) / batch)]  # (c1, c2) of draws with replacement
+    if count > 1:  # draws without replacement come first; of a single point both are the same
         pairs = batch * (count - 1)
         shares.insert(0, ((count - batch) / pairs, count * (batch - 1) / pairs))
     last = len(roots) - 1
     limits = [
-        1 / linalg.eigvalsh(one * fourth + two * full, subset_by_index=[last, last])[0]
-        for one, two in shares
+        1 / linalg.eigvalsh(c1 * fourth + c2 * full, subset_by_index=[last, last])[0]
+        for c1, c2 in shares
     ]
     return float(limits[0]), float(limits[-1])
 
@@ -100,10 +100,11 @@ def mean_square_steps(x: Array, batch: int) -> tuple[float, float]:
 def noise_floor(
     step_size: float, noise_variance: float, trace: float, batch: int, largest_step: float
 ) -> float:
-    """Return the excess at which a constant step hovers: draws with replacement.
+    """Return the excess around which descent with a constant step size settles.
 
-    `a s^2 tr(Gram) / m / (1 - a / a*)`, a* the largest stable step of the batch. Shuffled passes
-    that are read at their ends lie far below it, 4 to 500 times at small steps.
+    For batches drawn with replacement it is `a s^2 tr(Gram) / m / (1 - a / a*)`, with a* the
+    largest stable step size of the batch. For shuffled passes, the excess at the end of a pass is
+    far below it, by a factor of 4 to 500 at small steps.
 
     Args:
         step_size: a.

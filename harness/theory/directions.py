@@ -69,6 +69,8 @@ class AtStart:
         if linear is None or not linear.traits.curvature:
             return None
         curvature = find_uniform_curvature(linear, self.start)
+        # `directions` rescales the spectrum of the bound by the ratio of both curvatures, which
+        # would rescale the penalty, too: with a penalty the ratio must be 1.
         is_uniform = curvature and (
             curvature.curvature == linear.traits.curvature or not np.any(linear.l2)
         )
@@ -76,12 +78,17 @@ class AtStart:
 
     @cached_property
     def directions(self) -> Directions | None:
-        """From the points' singular values, else from the matrix; None where that is too large."""
+        """The eigendirections; None where the Hessian is too large a matrix to decompose.
+
+        With a uniform curvature they follow from the spectrum that theory computed; otherwise from
+        the Hessian as a matrix.
+        """
         linear = self.train.linear
         if self.uniform_curvature and linear and linear.traits.curvature and self.spectrum:
             rows = linear.surrogate.moment_rows
-            values, vectors = spectra.eigenvectors(self.spectrum, rows, linear.l2)
-            values = values * (self.uniform_curvature.curvature / linear.traits.curvature)
+            bound = linear.traits.curvature
+            values, vectors = spectra.eigenvectors(self.spectrum, rows, linear.l2, bound)
+            values = values * (self.uniform_curvature.curvature / bound)
             return Directions(values, vectors, self.uniform_curvature.times, 0.0)
         if self.size > MAX_DENSE_WEIGHTS:
             return None
@@ -90,7 +97,10 @@ class AtStart:
         return Directions(values[::-1][:live], vectors[:, ::-1][:, :live], 1, float(values[0]))
 
     def work(self, points: int) -> Work:
-        """Return the work of `directions`, 0 where they are computed already or are too large."""
+        """Return the work of `directions`, 0 where they are computed already or are too large.
+
+        points: the number of points P.
+        """
         if "directions" in vars(self):
             return Work()
         if self.uniform_curvature is not None:
@@ -140,6 +150,7 @@ def find_uniform_curvature(train: Linear, weights: Array) -> UniformCurvature | 
     quadratic = train.traits.quadratic
     if not quadratic and (np.any(weights) or train.shape[0] > FEW_CLASSES):
         return None
+    # A quadratic cost has the same second derivatives at all targets, of which there may be many.
     classes = np.unique(train.targets)[: 2 if quadratic else None]
     second_derivatives = blocks(train.cost, np.zeros((train.shape[0], len(classes))), classes)
     values = np.linalg.eigvalsh(second_derivatives[:, :, 0])

@@ -55,9 +55,14 @@ def zero_at_infinity(gradient_norm: float = float("nan")) -> Minimum:
 
 
 def sphere(x: Array) -> tuple[Array, Array]:
-    """Return points `(P, r)` of variance 1 that span the same as centred x (P, N); and d.
+    """Return sphered points, and their variances d before the sphering.
 
-    d `(r,)`: the variances of the directions above rounding, decreasing.
+    Args:
+        x: Points (P, N).
+
+    Returns:
+        Uncorrelated points `(P, r)` of mean 0 and variance 1, whose columns span the same space as
+        those of centred x; and d `(r,)`, decreasing, of the r directions above rounding.
     """
     mean, covariance = mean_and_covariance(x)
     values, vectors = linalg.eigh(covariance, driver="evd")
@@ -93,6 +98,7 @@ def penalty_of_basis(l2: float | Array, x: Array, basis: Array, variances: Array
     )  # the points' axes, (N, r)
     penalty = np.diag(l2) if np.ndim(l2) == 1 else np.asarray(l2, dtype=np.float64)
     reduced = span_axes.T @ penalty @ span_axes
+    # Weights outside the span change no score: minimize the penalty over them (Schur complement).
     null_axes = linalg.null_space(span_axes.T)
     if null_axes.shape[1]:
         coupling = span_axes.T @ penalty @ null_axes
@@ -111,6 +117,7 @@ def sphered(problem: Linear) -> Linear:
     if problem.surrogate.holds_all_points:
         return problem.on(basis, l2)
     mean = rows.mean(axis=0)
+    # The unit vectors (N, r) of `sphere`: the sphered points are `(x - mean) axes / sqrt(d)`.
     axes = _products(basis, rows, mean).T / np.sqrt(variances)
     return problem.on(problem.points.mapped((axes / np.sqrt(variances)).T, mean), l2)
 
@@ -205,6 +212,7 @@ def _newton(problem: Linear, classes: int, allowance: float) -> tuple[Minimum, A
         if passes + effort.setup > allowance:
             return Minimum(cost, norm / first_norm, STOPPED, False), weights
         step, products = _newton_step(problem.hessian(weights), gradient, norm / first_norm)
+        # 2: the gradient at the new weights, and the costs of the step's trial lengths.
         passes += 2 + effort.setup + (effort.matrix or products * effort.product)
         step_length = _backtrack(problem, weights, step, cost, float(np.sum(step * gradient)))
         if step_length == 0:
@@ -240,9 +248,10 @@ def _stalled_minimum(cost: float, norm: float, relative_step: float) -> Minimum:
 
 
 def _newton_step(hessian: Hessian, gradient: Array, relative: float) -> tuple[Array, int]:
-    """Return `-H^-1 g`, exactly where the matrix is small, else to a relative residual.
+    """Return the step `-H^-1 g`, and the number of Hessian-vector products that it took.
 
-    And the number of Hessian-vector products. relative: the gradient's norm relative to the first
+    The step is exact, but for damping, where the matrix is small; otherwise conjugate gradients
+    solve for it to a relative residual. relative: the norm of the gradient, over that of the first
     one; the residual falls with it, so that the steps approach Newton's.
     """
     if hessian.is_small:
@@ -267,8 +276,9 @@ def _conjugate_gradients(
 ) -> tuple[Array, int]:
     """Return an approximate solution of `H s = right_side`, and the number of products.
 
-    The residual is at most a share of the right side. It starts at 0, so that directions without
-    curvature stay untouched, and ends early where a curvature is not positive.
+    The norm of the residual is at most `share` times that of the right side. The solution starts at
+    0, so that it has no part along directions without curvature. The iteration ends early where a
+    curvature is not positive, or after `MAX_PRODUCTS` products.
     """
     solution = np.zeros_like(right_side)
     residual, direction = right_side.copy(), right_side.copy()

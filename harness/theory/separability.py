@@ -37,7 +37,8 @@ PROGRAM_TOLERANCE = 1e-3
 def by_rule(problem: Linear) -> str:
     """Return the case where the cost or its penalty decides it for any points; else UNDECIDED.
 
-    With a penalty the cost grows along every slope, and every class in the data along its bias.
+    A penalty on all slopes makes the cost grow along every slope. Along the biases the cost grows
+    if every class occurs in the data. So the least cost is then attained.
     """
     declared = problem.traits
     if declared.quadratic or declared.piecewise:
@@ -97,6 +98,7 @@ def by_program(problem: Linear) -> str:
     from scipy.optimize import linprog
     from scipy.sparse import eye_array, hstack
 
+    # The unknowns are W, flat, and t; the constraints `t - rows W <= 0` are `margins >= t`.
     rows = _margins(problem)
     count, width = rows.shape
     solution = linprog(
@@ -136,5 +138,6 @@ def _margins(problem: Linear) -> Any:
     )  # (P, C - 1)
     own_class, other_class = np.repeat(targets, classes - 1), other_classes.ravel()
     x = np.repeat(x, classes - 1, axis=0)
+    # A row has the point in the columns of its own class, and its negative in those of the other.
     signs = ((own_class == k).astype(float) - (other_class == k) for k in range(1, classes))
     return hstack([csr_array(x * sign[:, None]) for sign in signs], format="csr")

@@ -98,8 +98,8 @@ class Shared:
             x: Points (P, N).
 
         Returns:
-            The cache. The least recently used ones are dropped, and their sphered points before
-            them.
+            The cache. Only the most recently used caches are kept, and of fewer of them the sphered
+            points.
         """
         points_cache = self._by_fingerprint.pop(fingerprint, None) or PointsCache(x)
         self._by_fingerprint[fingerprint] = points_cache
@@ -120,6 +120,7 @@ def _facts(points: Surrogate) -> Facts:
     rounding_level = len(x) * np.finfo(np.float64).eps * (np.abs(mean) + scale)
     scale = np.where(scale > rounding_level, scale, 1.0)
     correlation = np.linalg.eigvalsh(covariance / np.outer(scale, scale))
+    # Of centred points, the Gram matrix has the eigenvalue 1 of the bias beside the covariance's.
     return Facts(
         raw=float(np.linalg.eigvalsh(gram)[-1]),
         centred=max(1.0, float(variances[0])),

@@ -135,6 +135,7 @@ def _of_root(root: Array, rank: int, variances: Array | None) -> Spectrum:
     values = linalg.svdvals(root)[:rank]
     is_resolved = values > SINGULAR_RESOLUTION * values[0]
     if not is_resolved.all() and rank == len(root) == root.shape[1]:
+        # 1 over the norm of the inverse is the smallest singular value, to full precision.
         inverse = linalg.solve_triangular(root, np.eye(rank))
         values = np.maximum(values, 1 / np.linalg.norm(inverse, 2))
         is_resolved[:] = True
@@ -162,9 +163,15 @@ def _centred(x: NDArray[Any]) -> tuple[Array, Array]:
 
 
 def _rank(half: Array, points: int, mean: Array) -> int:
-    """Return the rank of `half` (k, N) with each column scaled; half'half is a covariance.
+    """Return the rank of `half` (k, N) with each column scaled to length 1.
 
-    The computed variance of a constant feature can be its mean's rounding.
+    half'half is the covariance of points. Constant features are left out: their computed variance
+    may be the rounding of their mean, and not 0.
+
+    Args:
+        half: A root of the covariance.
+        points: The number of points P.
+        mean: The mean of the points `(N,)`.
     """
     column_norms = np.linalg.norm(half, axis=0)
     is_varying = column_norms > points * np.finfo(np.float64).eps * np.abs(mean)
@@ -240,26 +247,25 @@ def penalize(
     root = None if spectrum_of_gram.root is None else np.sqrt(factor) * spectrum_of_gram.root
     if not np.any(l2):
         return spectrum_of_gram._replace(values=factor * spectrum_of_gram.values, root=root)
-    if (
-        not spectrum_of_gram.is_complete
-    ):  # the penalty as if it were on the bias too: at most 2 l2 too large
+    if not spectrum_of_gram.is_complete:
+        # As if the penalty were on the bias, too: at most 2 l2 too large.
         largest = np.linalg.norm(l2, 2) if np.ndim(l2) == 2 else np.max(l2)
         return spectrum_of_gram._replace(values=factor * spectrum_of_gram.values[:1] + 2 * largest)
     width = x.shape[1] + 1
-    rows = penalty_root(l2, width)
-    penalizes_all = np.count_nonzero(rows.any(axis=1)) == width - 1
+    penalty_rows = penalty_root(l2, width)
+    penalizes_all = np.count_nonzero(penalty_rows.any(axis=1)) == width - 1
     if root is None:
         values = live(linalg.eigvalsh(with_penalty(factor * gram(x), l2, (1, width))), width)
         return spectrum_of_gram._replace(
             values=values, lost=bool(spectrum_of_gram.lost and not penalizes_all)
         )
     rank = width if penalizes_all else spectrum_of_gram.rank
-    stacked = np.asarray(np.linalg.qr(np.vstack([root, rows]), mode="r"))
+    stacked = np.asarray(np.linalg.qr(np.vstack([root, penalty_rows]), mode="r"))
     return _of_root(stacked, rank, spectrum_of_gram.variances)
 
 
 def penalty_root(l2: float | Array, width: int) -> Array:
-    """Return rows whose products are the Hessian of a penalty, `2 l2`.
+    """Return a matrix R whose product `R'R` is the Hessian of a penalty, `2 l2`.
 
     Args:
         l2: One number, one for each feature `(N,)`, or a matrix `(N, N)`.
@@ -281,13 +287,16 @@ def step_threshold(lipschitz: float) -> float:
     return 2 / lipschitz if lipschitz > 0 else float("inf")
 
 
-def eigenvectors(hessian: Spectrum, x: NDArray[Any], l2: float | Array) -> tuple[Array, Array]:
-    """Return a least-squares Hessian's nonzero eigenvalues and eigenvectors.
+def eigenvectors(
+    hessian: Spectrum, x: NDArray[Any], l2: float | Array, curvature: float
+) -> tuple[Array, Array]:
+    """Return the nonzero eigenvalues and the eigenvectors of a Hessian of uniform curvature.
 
     Args:
         hessian: Its spectrum.
         x: Points (P, N).
         l2: One number, one for each feature `(N,)`, or a matrix `(N, N)`.
+        curvature: The cost's second derivative in its scores that the spectrum has.
 
     Returns:
         Eigenvalues `(n,)`, decreasing, and unit vectors as columns `(N + 1, n)`, bias first.
@@ -296,17 +305,17 @@ def eigenvectors(hessian: Spectrum, x: NDArray[Any], l2: float | Array) -> tuple
         _, roots, rows = linalg.svd(hessian.root, full_matrices=False)
         nonzero = slice(hessian.rank)
         return roots[nonzero] ** 2, rows[nonzero].T
-    values, vectors = linalg.eigh(with_penalty(2 * gram(x), l2, (1, x.shape[1] + 1)))
+    values, vectors = linalg.eigh(with_penalty(curvature * gram(x), l2, (1, x.shape[1] + 1)))
     return values[::-1][: hessian.rank], vectors[:, ::-1][:, : hessian.rank]
 
 
 def quadratic(
     hessian: Spectrum, x: NDArray[Any], start: float, gradient: Array, l2: float | Array
 ) -> Quadratic:
-    """Return least squares along its Hessian's eigenvectors.
+    """Return a least-squares cost along the eigenvectors of its Hessian.
 
-    The prediction is computed from the cost and the gradient at the start and not from the minimum,
-    which would lose half of its digits.
+    Predictions are computed from the cost and the gradient at the start. Computed from the minimum,
+    they would lose half of their digits.
 
     Args:
         hessian: Its spectrum.
@@ -318,7 +327,7 @@ def quadratic(
     Returns:
         The cost at the start, eigenvalues, and squared gradients along them, summed over C.
     """
-    values, vectors = eigenvectors(hessian, x, l2)
+    values, vectors = eigenvectors(hessian, x, l2, 2.0)
     along = (gradient @ vectors) ** 2
     return Quadratic(start, values, along.sum(axis=0))
 
@@ -347,6 +356,7 @@ def predicted_history(problem: Quadratic, step_size: float, iterations: int) -> 
 def _logarithms(problem: Quadratic, step_size: float) -> Array:
     """Return `log |1 - a h|` `(n,)`, accurate also where a h is near 0 or 2."""
     product = step_size * problem.values
+    # log1p takes `|1 - a h| - 1`, which is -a h up to a h = 1 and a h - 2 above.
     with np.errstate(divide="ignore"):
         return np.asarray(np.log1p(np.maximum(-product, product - 2)))
 
@@ -366,14 +376,15 @@ def predicted_iterations(problem: Quadratic, step_size: float, gap: float) -> fl
     """
     rates = _logarithms(problem, step_size)
 
-    def is_left(k: int) -> bool:
+    def is_within_gap(k: int) -> bool:
+        """Return whether at most the given gap remains after k steps."""
         return bool(problem.shares @ np.exp(2 * k * rates) <= gap)
 
     if problem.shares.sum() <= gap:
         return 0.0
     if rates.max() >= 0:
         return float("inf")
-    first = bisect_left(range(MAX_COUNTED_ITERATIONS), True, lo=1, key=is_left)
+    first = bisect_left(range(MAX_COUNTED_ITERATIONS), True, lo=1, key=is_within_gap)
     return float(first) if first < MAX_COUNTED_ITERATIONS else float("inf")
 
 

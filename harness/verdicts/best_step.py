@@ -46,6 +46,8 @@ def best_step(
         return int(candidates[np.nanargmin(candidate_counts)])
     if excess is None:
         return None
+    # No step size reaches the goal: the smallest whose final excess is tied with the lowest, or
+    # the smallest of all where no final excess is finite.
     final_excess = np.asarray(excess, dtype=float)[candidates]
     lowest = np.nanmin(final_excess) if np.isfinite(final_excess).any() else np.inf
     return int(candidates[((final_excess <= lowest + names.TIED) | ~np.isfinite(lowest)).argmax()])

@@ -112,10 +112,10 @@ def judge(
         rules: The thresholds.
         epsilon: Machine epsilon of the run's type, which defines rounding.
         shadows: The last costs of its shadows, NaN for none.
-        scaled: The cost is measured against the start's excess, unless it grows with the weights
-            whatever they classify.
-        noisy: Its steps see batches, and the history is the running median; where the tail covers
-            it, nothing says whether the cost is at rest.
+        scaled: Whether a run has diverged that ends far above the start's excess. False for a cost
+            that grows with the length of the weights, even if the weights classify as well.
+        noisy: Whether steps see batches, so that the history is a running median. If its tail then
+            covers the whole history, the history is too short to tell whether the cost is at rest.
 
     Returns:
         The first verdict that holds, of diverged, decided by rounding, a tie, converged, cycling,
@@ -163,7 +163,9 @@ def judge(
 
 
 def shadow_tolerance(first: float, minimum: float, epsilon: float) -> float:
-    """Return how far apart the costs of a run and its shadow may be: more is chaos.
+    """Return how far apart the costs of a run and of its shadow may be.
+
+    If they are further apart, rounding decides where the run ends.
 
     Args:
         first: The cost at the start.
@@ -179,8 +181,8 @@ def shadow_tolerance(first: float, minimum: float, epsilon: float) -> float:
 def starting_excess(first: float, minimum: float, epsilon: float) -> float:
     """Return the excess of the start's cost, against which costs are compared.
 
-    Where no run goes below the start, and no lower cost is known, the start's own is the lowest
-    that was seen, and its excess is rounding.
+    Where no run goes below the start, and no lower cost is known, the start's cost is itself the
+    lowest that was seen. Its excess is then only rounding, and the cost stands in for it.
 
     Args:
         first: The cost at the start.
@@ -188,7 +190,7 @@ def starting_excess(first: float, minimum: float, epsilon: float) -> float:
         epsilon: Machine epsilon of the run's type.
 
     Returns:
-        The excess; the cost itself, where it equals the minimum to rounding.
+        The excess; the size of the cost itself, where it equals the minimum up to rounding.
     """
     excess = first - minimum
     return excess if excess > ROUNDING_EPSILONS * epsilon * abs(first) else abs(first)
@@ -197,8 +199,11 @@ def starting_excess(first: float, minimum: float, epsilon: float) -> float:
 def sensitivity(epsilon: float) -> float:
     """Return how far apart a run and its shadow may end, as a share of the start's excess.
 
-    A tenth of the difference that distinguishes final costs (`names.TIED`), so that rounding moves
-    no compared run across it. epsilon: of the type of the run.
+    In float64 it is a tenth of the difference that distinguishes final costs (`names.TIED`), so
+    that rounding moves no compared run across it; in float32, which rounds more, it is 1e-5.
+
+    Args:
+        epsilon: Machine epsilon of the run's type.
     """
     return 1e-7 if epsilon < 1e-10 else 1e-5
 
@@ -206,12 +211,14 @@ def sensitivity(epsilon: float) -> float:
 def may_be_chaotic(
     history: History, steady: bool, epsilon: float, diverged_factor: float = float("inf")
 ) -> bool:
-    """Return whether rounding may decide where a run ends: it is finite, and its cost may rise.
+    """Return whether a run stays finite and rounding may decide where it ends.
+
+    Rounding may decide where the cost rises, or where the step rule is not steady.
 
     Args:
         history: Its costs `(K + 1,)`, NaN after a divergence.
-        steady: The step rule never separates two runs whose costs do not rise; under others any run
-            may be chaotic.
+        steady: Whether the step rule never separates two runs whose costs do not rise. If it may,
+            every finite run may be chaotic.
         epsilon: Machine epsilon of the run's type.
         diverged_factor: In multiples of the start's cost; a run whose later half is above it has
             diverged.
@@ -353,7 +360,8 @@ def sinks(history: History, rules: Rules, rounding: float) -> bool:
 def judge_starts(judgements: Sequence[Judgement]) -> Judgement:
     """Return the judgement on one step size from those of its starts: the worst of them.
 
-    So that `converged` holds for every start; the reason counts the others.
+    A step size that has `converged` thus did so from every start. The reason counts the verdicts
+    where they differ.
     """
     if len(judgements) == 1:
         return judgements[0]
@@ -394,8 +402,8 @@ def to_lowest(histories: Sequence[History | None], minimum: float) -> list[float
 def largest_convergent(step_sizes: Sequence[float], judgements: Sequence[Judgement]) -> Largest:
     """Return the largest converged step size from the smallest that converges up to one that fails.
 
-    Contiguous from below: a larger one that happens to converge above a failure does not count.
-    What is smaller than the smallest that converges was not too large.
+    A step size that converges above one that fails does not count. Failures below the smallest step
+    size that converges are ignored, since those step sizes were not too large.
 
     Args:
         step_sizes: `(S,)`, in any order.
@@ -443,9 +451,10 @@ def largest_falling(step_sizes: Sequence[float], judgements: Sequence[Judgement]
 def _drop_leading_ties(
     step_sizes: Sequence[float], judgements: Sequence[Judgement]
 ) -> list[tuple[float, Judgement]]:
-    """Return step sizes, increasing, and judgements, without ties below the first that moves.
+    """Return step sizes, increasing, with their judgements, without the ties at the small end.
 
-    Those move the cost by less than rounding; a tie above runs that fall is one at `2/L`.
+    Step sizes that are tied below the first that is not are so small that they move the cost by
+    less than rounding. A tie above a step size that moves the cost is kept: it is one at `2/L`.
     """
     pairs = sorted(zip(step_sizes, judgements), key=lambda pair: pair[0])
     moving = [number for number, (_, judgement) in enumerate(pairs) if not judgement.tied]

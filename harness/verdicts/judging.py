@@ -298,7 +298,10 @@ def _reached(values: Array, bench: Bench) -> dict[str, Array]:
 
 
 def _drop_unsure(counts: Array, of_shadows: Array) -> Array:
-    """Return iterations `(starts,)`, NaN where a shadow of the run takes others `(starts, M)`."""
+    """Return iterations `(starts,)`, NaN where a shadow takes another number of them.
+
+    of_shadows: the iterations of the shadows `(starts, M)`, NaN where a run has no such shadow.
+    """
     agrees = (of_shadows == counts[:, None]) | np.isnan(of_shadows)
     return np.where(agrees.all(axis=1), counts, np.nan)
 

@@ -57,11 +57,11 @@ class Arrivals:
 
 
 class FirstArrival(Arrivals):
-    """All runs end when the first step size has arrived, or once a known step size has.
+    """A rule that ends all runs when a step size has arrived, or a known one would have.
 
-    Every run has a shadow beside it, in the second half of the runs; a run that separates from its
-    shadow before it arrives is not relied on. allowed: how far apart they may be. known_count: the
-    iterations of the best of the step sizes that are not descended again.
+    Every run has a shadow, in the second half of the runs. A run that separates from its shadow
+    before it arrives does not count as arrived. allowed: how far apart their costs may be.
+    known_count: the iterations of the best of the step sizes that are not descended again.
     """
 
     def __init__(
@@ -73,6 +73,7 @@ class FirstArrival(Arrivals):
 
     def __call__(self, k: int, alive: NDArray[np.int64], costs: History) -> NDArray[np.bool_]:
         """Return which of the remaining runs end at iteration k."""
+        # NaN for a run or a shadow that is not finite; a run without its shadow does not count.
         costs_by_run = np.full(2 * len(self.arrival), np.nan)
         costs_by_run[alive] = costs
         runs, shadows = costs_by_run.reshape(2, -1)
@@ -86,13 +87,15 @@ class FirstArrival(Arrivals):
 
 
 class Neighbours(Arrivals):
-    """Smaller step sizes end that have not arrived when two of three neighbours have.
+    """A rule that ends smaller step sizes once two of three neighbours have reached the target.
 
-    Those three decide the number, see `fewest`; they continue, to show whether they stay, and so do
-    larger step sizes: whether they miss the target decides the number's range. known_counts:
-    iterations by lattice number, of the neighbours that are not descended again. numbers: of all
-    neighbours; missing: of those that are descended. decided: the iteration of the decision, None
-    before.
+    The smaller step sizes that have not reached it end. The three neighbours, which decide the
+    number of iterations (see `fewest`), continue, to show whether they stay at the target. Larger
+    step sizes continue, too: the range of the number depends on whether they miss the target.
+
+    known_counts: iterations by lattice number, of the neighbours that are not descended again.
+    numbers: the lattice numbers of all neighbours; missing: of those that are descended.
+    starts_and_goal: see `Arrivals`. decided: the iteration of the decision, None before.
     """
 
     def __init__(
@@ -109,14 +112,14 @@ class Neighbours(Arrivals):
     def __call__(self, k: int, alive: NDArray[np.int64], costs: History) -> NDArray[np.bool_]:
         """Return which of the remaining runs end at iteration k."""
         self.note(k, alive, costs)
-        stays = np.zeros(len(alive), bool)
+        none_ends = np.zeros(len(alive), bool)
         if self.decided is not None:
-            return stays
+            return none_ends
         arrived = {number: count for number, count in self.known_counts.items() if count <= k}
         arrived |= dict(zip(map(float, self.missing), self.counts().tolist()))
         reaches = np.isfinite(smooth_counts(arrived, self.numbers))
         if not reaches.any():
-            return stays
+            return none_ends
         self.decided = k
         late = np.isinf(self.counts()) & (self.missing < np.array(self.numbers)[reaches].min())
         return np.asarray(np.repeat(late, self.starts)[alive])
@@ -125,8 +128,9 @@ class Neighbours(Arrivals):
 def hopeless(history: History, minimum: float, goal: float) -> bool:
     """Return whether no step size within a decade brings plain descent on a quadratic to a goal.
 
-    In each direction a step of ten times its size does in K iterations at most what it does in 10
-    K, and the remaining ones are no faster than its last iteration.
+    Along each eigendirection, K iterations with a step ten times as large reduce the excess by at
+    most as much as 10 K iterations with this one. And each of the 9 K iterations after this history
+    would reduce the excess by no larger a factor than its last iteration did.
 
     Args:
         history: `(K + 1,)`, of the step size with the lowest cost, K at least 1.

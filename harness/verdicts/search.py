@@ -67,6 +67,7 @@ def critical_step(
         lower, upper = _bracket(sizes, answers, lower, upper)
         if lower is not None and upper is not None:
             break
+        # Continue above the largest size, or below the smallest, in increasing order.
         sizes = sizes[-1] * 2 * powers if upper is None else sizes[0] / 2 / powers[::-1]
     if lower is None or upper is None:
         return Critical(lower, upper, descents)

@@ -73,16 +73,20 @@ def cause(sweep: Sweep, experiment: str) -> str:
 def explain_race(sweep: Sweep, experiment: str, race: Race) -> list[Sentence]:
     """Return the cause, with a reservation where a scheme with a rounder cost is slower.
 
+    The fastest scheme is compared with the slowest one that has a much larger condition number and
+    whose recorded descent the curvature explains.
+
     Args:
         sweep: The sweep, merged over its splits and seeds.
         experiment: The name of the experiment.
-        race: Of the experiment's only problem.
+        race: The race of the experiment's only problem.
 
     Returns:
         The sentences; none where curvature does not explain the difference.
     """
     rows = sweep.of_role(names.SCHEME, experiment)
     raced_schemes = _raced_schemes(race, as_rows(rows))
+    # Curvature explains a cost, not a count, and only descents of one known number of iterations.
     if (
         len(raced_schemes) < 2
         or race.by_count
@@ -113,7 +117,11 @@ def explain_race(sweep: Sweep, experiment: str, race: Race) -> list[Sentence]:
 
 
 def _raced_schemes(race: Race, rows: list[dict[Any, Any]]) -> list[RacedScheme]:
-    """Return the schemes of a race whose condition number describes their descent."""
+    """Return the schemes of a race whose condition number describes their descent.
+
+    Left out are schemes whose jobs failed or diverged, whose place in the race is uncertain, which
+    were not run by plain gradient descent, or whose condition number is unknown.
+    """
     raced_schemes = []
     for row in rows:
         label = row["label"]
@@ -179,7 +187,8 @@ def _cause_sentence(race: Race, slower_scheme: RacedScheme, fastest: RacedScheme
     shape_of_slow = f"{'raw' if slower_scheme.raw else 'scheme'}_{shape}"
     is_round = fastest.condition <= ROUND_CONDITION
     shape_of_fast = f"{'raw' if fastest.raw else 'scheme'}_{'round' if is_round else 'rounder'}"
-    # Per iteration, at the step size that is best for this condition number.
+    # The factor per iteration of the slowest direction, at the step size that is best for this
+    # condition number. The step size suits every direction if the budget shrinks that one by 1 / e.
     contraction = (fastest.condition - 1) / (fastest.condition + 1)
     suits_all = is_round and contraction ** (race.budget or 0) <= np.exp(-1)
     return make_sentence(

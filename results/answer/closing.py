@@ -119,9 +119,10 @@ def remarks(sweep: Sweep, experiment: str) -> list[str]:
 
 
 def _batches(sweep: Sweep, experiment: str) -> list[Sentence]:
-    """Return the sentence on the batches beyond which larger ones gain little; none for one size.
+    """Return a sentence on the batch of each scheme beyond which larger batches gain little.
 
-    Over several problems beside the batch nothing is said.
+    There is none where no scheme has such a batch, and where the experiment has several problems
+    that differ in more than the batch.
     """
     table = batch_gains.batch_table(sweep, experiment)
     if table.duplicated(["scheme", "batch"]).any():
@@ -157,6 +158,7 @@ def _count_wins(groups: Sequence[pd.DataFrame], sweep: Sweep, experiment: str | 
         labels_by_rank = [labels_of(tied) for tied in rank_rows(finite_schemes)]
         for label in labels_by_rank[0]:
             wins[label] += 1
+        # Tied schemes share the mean of their ranks; schemes without a final cost tie for the last.
         better_count = 0
         for tied in (*labels_by_rank, {*rows["label"]} - {*finite_schemes["label"]}):
             for label in tied:
@@ -164,6 +166,7 @@ def _count_wins(groups: Sequence[pd.DataFrame], sweep: Sweep, experiment: str | 
             better_count += len(tied)
     if not problem_count:
         return _no_answer(sweep, experiment)
+    # Rounded, so that equal means are grouped as equal.
     means = {
         label: round(float(np.mean(label_ranks)), 9)
         for label, label_ranks in ranks.items()
@@ -206,7 +209,10 @@ def _no_answer(sweep: Sweep, experiment: str | None) -> str:
 
 
 def _all_above(sweep: Sweep, experiment: str | None) -> list[Sentence]:
-    """Return a sentence on smaller step sizes where all that were tried are above every 2/L."""
+    """Return a sentence on the schemes whose 2/L is below all step sizes that were tried.
+
+    It proposes a grid of smaller step sizes. There is none for several experiments.
+    """
     jobs = thresholds_that_hold(every_job(sweep, experiment))
     sizes = [step_size(step) for step in as_rows(unmerged(sweep).of_role(names.STEP, experiment))]
     if names.THRESHOLD.column not in jobs or not sizes or jobs["experiment"].nunique() > 1:
@@ -216,12 +222,17 @@ def _all_above(sweep: Sweep, experiment: str | None) -> list[Sentence]:
     if limits.empty:
         return []
     labels, powers = [str(label) for label in limits.index], np.log10(limits)
+    # The grid proposed goes from two decades below the smallest 2/L to a decade above the largest.
     decades = {"first": int(np.floor(powers.min())) - 2, "last": int(np.ceil(powers.max())) + 1}
     return [make_sentence("grid_above", schemes=join_phrases(labels), **decades)]
 
 
 def _exclusions(sweep: Sweep, experiment: str | None) -> list[Sentence]:
-    """Return sentences on schemes that diverged at all steps of all splits, and on failed jobs."""
+    """Return sentences on jobs that diverged at all step sizes or failed, and on rounding.
+
+    Diverged schemes are named if they are few, of one experiment, and diverged on all splits;
+    otherwise their jobs are counted.
+    """
     jobs = every_job(sweep, experiment)
     schemes = merged(sweep).of_role(names.SCHEME, experiment)
     has_diverged = jobs["verdict"] == names.DIVERGED
@@ -252,7 +263,10 @@ def _by_rounding(sweep: Sweep, experiment: str | None) -> list[Sentence]:
 
 
 def _minima_differ(schemes: pd.DataFrame) -> bool:
-    """Return whether least costs differ between schemes, as with a scheme that drops directions."""
+    """Return whether least costs differ between schemes, as with a scheme that drops directions.
+
+    They differ if they are apart by more than a thousandth of the largest starting excess.
+    """
     rows = as_rows(schemes)
     solved_rows = [row for row in rows if row.get(names.MINIMUM_REACHED.column) == "true"]
     minima = [row[names.MINIMUM.column] for row in solved_rows]
@@ -264,7 +278,7 @@ def _minima_differ(schemes: pd.DataFrame) -> bool:
 def _rank_text(rows: Sequence[Mapping[Any, Any]], criterion: str, excess_owner: str) -> str:
     """Return the text on the schemes of one rank: labels, value, step sizes, verdicts and excess.
 
-    excess_owner: the word before `excess cost`, `its own` or `the`.
+    excess_owner: the words before `excess cost`: `its own` or `the`.
     """
     no_descent = rows[0].get(names.setting("iterations")) == "0"
     tags = [] if no_descent else [row.get(names.STEP_TAG.column) for row in rows]
@@ -289,12 +303,13 @@ def _rank_text(rows: Sequence[Mapping[Any, Any]], criterion: str, excess_owner: 
     if is_solved:
         fields["told"] = f"{verdicts}, {format_share(remaining_excess)} of {excess_owner} {excess}"
     cost, tied_cost = rows[0][FINAL_COST], names.TIED * start_excess(rows[0])
+    # A cost that is 0 up to rounding is only bounded.
     name = "low" if abs(cost) < tied_cost else criterion
     return CLAUSES[name].format(**fields, cost=tied_cost if name == "low" else cost)
 
 
 def _excess_reference(scheme: Mapping[Any, Any]) -> str:
-    """Return what the excess is a share of, where runs do not start at zero weights."""
+    """Return whose excess the remaining one is a share of; empty if runs start at zero weights."""
     start = scheme.get(names.setting("start"), "zeros")
     return "" if start in ("zeros", "None", None) else " of zero weights"
 

@@ -77,7 +77,7 @@ def answers(sweep: Sweep, experiment: str, splits: pd.DataFrame) -> list[str]:
 def _grid_edge_sentences(experiment_sweep: Sweep, target: str) -> list[str]:
     """Return sentences on schemes whose best step size is at an end of the grid, or beyond it.
 
-    A grid that lies above 2/L has its own sentence. target: that of the race.
+    A grid that lies above 2/L as a whole has its own sentence. target: the target of the race.
     """
     table = reached([experiment_sweep], target)
     sizes = {step_size(step) for step in as_rows(experiment_sweep.of_role(names.STEP))}
@@ -85,7 +85,7 @@ def _grid_edge_sentences(experiment_sweep: Sweep, target: str) -> list[str]:
         return []
     low, high = min(sizes), max(sizes)
     smallest_exponent, largest_exponent = int(np.floor(np.log10(low))), int(np.ceil(np.log10(high)))
-    # With the powers of ten that a wider grid would go from and to.
+    # Name of the sentence, end of the grid, and the first and last power of ten of a wider grid.
     grid_cases = [
         ("grid_end", HIGH, (smallest_exponent, largest_exponent + 2)),
         ("grid_end", LOW, (smallest_exponent - 2, largest_exponent)),

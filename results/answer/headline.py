@@ -71,12 +71,12 @@ def headline(sweep: Sweep, experiment: str | None = None) -> str:
 
 
 def describe_race(sweep: Sweep, experiment: str, race: Race) -> list[Sentence]:
-    """Return the answer for an experiment of one problem: the fastest, and all iterations.
+    """Return the answer for an experiment of one problem: the fastest scheme, and all iterations.
 
     Args:
         sweep: The sweep.
         experiment: The name of the experiment.
-        race: Of its problem: iterations to the target by scheme, and which differences are certain.
+        race: The race of its problem.
 
     Returns:
         One or two sentences.
@@ -86,7 +86,7 @@ def describe_race(sweep: Sweep, experiment: str, race: Race) -> list[Sentence]:
     if not race.fastest_schemes:
         return [_unmet_target(race, achievement, with_final_cost(schemes), is_alone)]
     fastest_text, is_single = join_phrases(race.fastest_schemes), len(race.fastest_schemes) == 1
-    if race.fewest_iterations == 0:  # its own start is so low: this is not descent
+    if race.fewest_iterations == 0:  # a start that meets the target says nothing of the descent
         starts = "starts" if is_single else "start"
         share = f"{100 * float(race.target):g} %"
         return [
@@ -220,10 +220,12 @@ def _other_schemes(race: Race) -> Iterable[str]:
     for scheme, count in race.other_iterations.items():
         name = str(scheme)
         step = race.steps[name]
+        # A verdict, or whether the scheme may miss the target by rounding alone.
         reason = race.lost_verdicts.get(name) or (
             name in race.uncertain_schemes and not np.isfinite(count)
         )
         key = (count, reason, bool(race.refined[name]), None if np.isnan(step) else f"{step:.3g}")
+        # Schemes that do not meet the target share a clause whatever their step sizes.
         schemes_by_outcome.setdefault(key if np.isfinite(count) else key[:3], []).append(name)
     for (count, reason, *_), schemes in schemes_by_outcome.items():
         labels = join_phrases(schemes)
@@ -281,7 +283,8 @@ def _medians_note(race: Race) -> str:
 def compare_problems(sweep: Sweep, by_experiment: Mapping[str, Sequence[Race]]) -> Sentence:
     """Return on how many problems each scheme is the fastest, and which show no difference.
 
-    Problems whose splits or orders are too few to show one are told apart from those.
+    Problems with too few splits, or orders of batches, to show a difference are listed separately,
+    and so are problems on which no scheme meets the target.
 
     Args:
         sweep: The sweep.
@@ -338,7 +341,11 @@ def compare_problems(sweep: Sweep, by_experiment: Mapping[str, Sequence[Race]]) 
 def _races_by_problem(
     sweep: Sweep, by_experiment: Mapping[str, Sequence[Race]]
 ) -> dict[str, tuple[str, Race]]:
-    """Return races by the name of their problem: its data set, or experiment, and setting."""
+    """Return the experiment and the race of each problem, by the problem's name.
+
+    The name is the data set and the setting; the experiment takes the place of the data set where
+    data sets do not distinguish the experiments.
+    """
     data_sets = [_data_set(sweep, name) for name in by_experiment]
     distinct_data = all(data_sets) and len(set(data_sets)) == len(by_experiment)
     return {

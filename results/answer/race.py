@@ -91,7 +91,7 @@ def race_target(sweep: Sweep) -> str:
 
 
 def _races(experiment_sweep: Sweep) -> list[Race]:
-    """Return `races` of the part of a sweep that belongs to one experiment."""
+    """Compute the races that `races` caches, from the part of a sweep of one experiment."""
     jobs = problems.scheme_runs([unmerged(experiment_sweep)])
     if jobs.empty:
         return []
@@ -119,6 +119,7 @@ def _race(
     by_scheme = table.groupby("scheme", sort=False)
     iterations = by_scheme["value"].quantile(0.5, interpolation="higher")
     steps = by_scheme["step"].agg(lambda sizes: sizes.iloc[0] if sizes.nunique() == 1 else np.nan)
+    # An optimizer that finds its own step sizes has none to report, and no grid to refine.
     has_own_steps = jobs.get(names.GRIDLESS.column, pd.Series("", jobs.index)) == "true"
     gridless = set(jobs.loc[has_own_steps, "scheme"])
     steps[steps.index.isin(gridless)] = np.nan

@@ -42,8 +42,8 @@ def rank_rows(schemes: pd.DataFrame, criterion: str = "") -> list[list[Mapping[A
 
     Args:
         schemes: The scheme runs, with a final cost each.
-        criterion: By default that of `ranking_criterion`. Where the remaining excess of a scheme is
-            unknown, the ranking is by cost.
+        criterion: `cost`, `excess` or `count`; by default that of `ranking_criterion`. If the
+            remaining excess of a scheme is unknown, `excess` ranks by cost instead.
 
     Returns:
         A list of rows for each rank.
@@ -57,6 +57,7 @@ def rank_rows(schemes: pd.DataFrame, criterion: str = "") -> list[list[Mapping[A
     elif criterion == "excess" and np.isfinite(remaining_excess).all():
         rank_numbers = evidence.tie_ranks(remaining_excess, names.TIED)
     else:
+        # Costs tie relative to the smallest starting excess; to the lowest cost if it is unknown.
         start = float(np.nanmin([start_excess(row) for row in rows] + [np.inf]))
         scale = start if np.isfinite(start) else abs(float(costs.min()))
         rank_numbers = evidence.tie_ranks(costs, names.TIED * scale)
@@ -74,9 +75,9 @@ def labels_of(rows: Sequence[Mapping[Any, Any]]) -> list[str]:
 def by_problem(schemes: pd.DataFrame) -> list[pd.DataFrame]:
     """Return the scheme runs of one experiment, grouped by problem.
 
-    Costs are comparable if the settings of the problem are equal; the optimizer may differ. Each
-    size of the batch is a problem of its own where that leaves several schemes in one. Seeds are
-    repetitions.
+    Costs are comparable if the settings of the problem are equal; the optimizer may differ. Runs
+    with different `BATCH_SETTINGS` belong to different problems, unless each problem would then
+    have one scheme. Seeds are repetitions.
 
     Args:
         schemes: The scheme runs of a merged sweep.
@@ -96,7 +97,16 @@ def _grouped(
     settings_by_run: Sequence[Mapping[str, str]],
     descent_settings: Sequence[str],
 ) -> list[pd.DataFrame]:
-    """Return scheme runs grouped by the settings of the problem and the named ones of descent."""
+    """Return scheme runs grouped by the settings of the problem and some settings of the descent.
+
+    Args:
+        schemes: The scheme runs.
+        settings_by_run: The varied settings of each run, from `problems.problems`.
+        descent_settings: The names of the settings of the descent that distinguish groups too.
+
+    Returns:
+        The groups, in whose labels those settings are left out.
+    """
     labels = schemes["label"].copy()
     indexes_by_problem: dict[tuple[tuple[str, str], ...], list[Any]] = {}
     for index, settings in zip(schemes.index, settings_by_run):

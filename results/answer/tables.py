@@ -185,6 +185,7 @@ def cells(table: pd.DataFrame) -> dict[str, list[str]]:
     }
 
     def written(name: str, value: Any) -> str:
+        """Return a value of a column as text."""
         if pd.isna(value):
             return "-"
         if not isinstance(value, (int, float)):
@@ -204,11 +205,11 @@ def is_words(name: str, table: pd.DataFrame) -> bool:
     """Return whether a column holds text, which is left-aligned; numbers are right-aligned.
 
     Args:
-        name: Of the column.
-        table: With that column.
+        name: The name of the column.
+        table: A table with that column.
 
     Returns:
-        False also for the columns of numbers that are formatted as text.
+        False also for `NUMBER_COLUMNS`, whose numbers are formatted as text.
     """
     return name not in NUMBER_COLUMNS and not pd.api.types.is_numeric_dtype(table[name])
 

@@ -21,8 +21,9 @@ def predictions(sweep: Sweep) -> pd.DataFrame:
         sweep: The sweep.
 
     Returns:
-        One row a scheme. Columns that are empty for all schemes are left out.
+        One row a scheme that did not fail. Columns that are empty for all schemes are left out.
 
+        - largest curvature L: the curvature from which 2/L is computed;
         - 2/L: from the global bound of the curvature; from the curvature at the start where the
           cost has no bound;
         - 2/L at the end: from the curvature at the last weights of the best step size, unless the
@@ -32,7 +33,8 @@ def predictions(sweep: Sweep) -> pd.DataFrame:
         - converges up to: the largest step size that converges, `>=` where no larger one failed;
         - critical step: where it was searched for;
         - seen / promised: for plain gradient descent, the critical step over 2/L; where it was not
-          searched for, the interval over 2/L between the last step size that falls and the next.
+          searched for, the interval over 2/L between the last step size that falls and the next;
+        - condition number: `>` and a lower bound where rounding hides the exact value.
     """
     rows = []
     runs = merged(sweep)
@@ -65,9 +67,10 @@ def predictions(sweep: Sweep) -> pd.DataFrame:
 
 
 def _is_vanishing(row: Mapping[Any, Any]) -> bool:
-    """Return whether the least cost is at infinity and the final cost equals it up to `names.TIED`.
+    """Return whether the final cost equals, up to `names.TIED`, a least cost at infinity.
 
-    The curvature then goes to 0 with the cost, and its value is decided by rounding.
+    No weights attain such a least cost; it is approached as they go to infinity. The curvature
+    then goes to 0 with the cost, and its value is decided by rounding.
     """
     return row.get(names.AT_INFINITY.column) == "true" and excess_left(row, row) <= names.TIED
 
@@ -91,6 +94,7 @@ def _seen_ratio(runs: Sweep, row: Mapping[Any, Any]) -> str | None:
         return f"<{nonzero_sizes[0] / threshold:.3g}" if nonzero_sizes else None
     if row.get(names.CENSORED_FALLING.column) == "true":
         return f">={largest_falling / threshold:.3g}"
+    # The factor leaves out the largest falling step size itself, which may differ by rounding.
     larger_sizes = [size for size in sizes if size > largest_falling * (1 + 1e-9)]
     return (
         f"{largest_falling / threshold:.3g} to {larger_sizes[0] / threshold:.3g}"
@@ -119,7 +123,8 @@ def format_bound(value: float | None, censored: str | None) -> str | None:
 
     Args:
         value: The step size; None or NaN for none.
-        censored: `true` where no larger step size was tried that fails, as it is recorded.
+        censored: The recorded tag: `true` where no larger step size that was tried fails, so that
+            the value is a lower bound.
 
     Returns:
         Four digits, such as `0.1`, or `>=0.1` for a lower bound; None for none.

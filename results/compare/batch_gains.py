@@ -25,14 +25,18 @@ FEWEST_RECORDS = 3  # to the target: after fewer, nobody knows how many updates 
 def batch_table(sweep: Sweep, experiment: str) -> pd.DataFrame:
     """Return the passes and updates to 1e-2 of the excess, by scheme and batch.
 
+    The batch of a job without the setting `batch` is all points.
+
     Args:
-        sweep: The sweep. A job without a batch counts as one whose batch is all points.
-        experiment: One of its experiments.
+        sweep: The sweep.
+        experiment: The name of the experiment.
 
     Returns:
-        `BATCH_COLUMNS`: stable is the largest step size that converged, knee that of theory, NaN
-        where it is not known, records those until the target, grid_end whether the grid has no
-        larger step size than stable; empty where no job has a batch.
+        One row a scheme and batch, with the columns `BATCH_COLUMNS`; empty where no job has a
+        batch. `passes`, `updates` and `records` are what the target takes, each NaN where it is
+        not reached. `stable` is the largest step size that converged; `grid_end` says that no
+        larger one failed, so that `stable` is a lower bound. `knee` is the batch beyond which
+        theory predicts little gain, NaN where it is unknown.
     """
     schemes = merged(sweep).of_role(names.SCHEME, experiment)
     if (
@@ -49,7 +53,7 @@ def batch_table(sweep: Sweep, experiment: str) -> pd.DataFrame:
         count = float(counts[row["run_id"]])
         stable = row.get(names.LARGEST_CONVERGENT.column, float("nan"))
         knee = row.get(names.KNEE.column, float("nan"))
-        updates = count * -(-points // batch)
+        updates = count * -(-points // batch)  # a pass has ceil(points / batch) updates
         records = count * records_per_pass(row)
         grid_end = row.get(names.CENSORED.column) == "true"
         sizes = batch, count, updates, stable, knee, records, grid_end
@@ -61,9 +65,10 @@ def batch_table(sweep: Sweep, experiment: str) -> pd.DataFrame:
 def saturated_batches(table: pd.DataFrame) -> dict[str, float]:
     """Return, by scheme, the smallest batch that takes at most twice the updates of the largest.
 
-    Beyond it no batch saves more than half of the updates. A batch whose first records reach the
-    target is left out, and a scheme that does not reach it with the largest batch, has fewer than
-    three sizes, or gains up to its largest batch.
+    Larger batches than that save at most half of the updates. A batch that reaches the target in
+    fewer than `FEWEST_RECORDS` records is left out. A scheme is left out if its largest batch is,
+    or does not reach the target; if it has fewer than `FEWEST_BATCH_SIZES` sizes; or if only its
+    largest batch takes so few updates.
     """
     batches = {}
     for scheme, rows in table.groupby("scheme", sort=False):

@@ -35,9 +35,10 @@ def spread(table: pd.DataFrame) -> pd.DataFrame:
 
     Returns:
         One row an experiment, setting and scheme. `step` is the best step size for the target, the
-        median over the splits that reach it. `range` goes from the least value that a step size
-        between those tried might have to the value of `step`, both medians; it is None where the
-        least value of a split is unknown. `setting` is only there where settings were varied.
+        median over the splits that reach it. `range` is a text, from the least value that a step
+        size between those tried might have to the value at the best step size tried, both medians;
+        it is None where the least value of a split is unknown or no lower. The column `setting` is
+        left out where no settings were varied.
     """
     rows = []
     for (*problem, scheme), split_rows in table.groupby([*PROBLEM_COLUMNS, "scheme"], sort=False):
@@ -45,7 +46,7 @@ def spread(table: pd.DataFrame) -> pd.DataFrame:
         row = {**dict(zip(PROBLEM_COLUMNS, problem)), "scheme": scheme, "splits": len(split_rows)}
         step = split_rows["step"].quantile(0.5, interpolation="higher")
         bounds = split_rows["least"].where(np.isfinite(split_rows["value"]), np.inf)
-        least = np.quantile(bounds, 0.5, method="higher")  # NaN where one of them is
+        least = np.quantile(bounds, 0.5, method="higher")  # NaN if a bound is NaN
         row |= {"step": step, "median": median, "q1": q1, "q3": q3}
         rows.append({**row, "range": f"{least:.3g} to {median:.4g}" if least < median else None})
     columns = [*PROBLEM_COLUMNS, "scheme", "splits", "step", "median", "q1", "q3", "range"]
@@ -60,8 +61,8 @@ def with_settings(table: pd.DataFrame) -> pd.DataFrame:
 def paired(table: pd.DataFrame, least: int = 1) -> pd.DataFrame:
     """Return who is faster: one row a pair of schemes, experiment and setting.
 
-    The conclusions of a table hold together, see `evidence.judge`. A scheme whose best step size
-    is at an end of the step sizes tried has no conclusion but `neither reached it`.
+    The conclusions of a table hold together, see `evidence.judge`. No pair has the conclusion that
+    a scheme is slower if the best step size of that scheme is at an end of the step sizes tried.
 
     Args:
         table: One row a problem, split and scheme, from `reached`.
@@ -77,8 +78,9 @@ def paired(table: pd.DataFrame, least: int = 1) -> pd.DataFrame:
         - wins: the share of splits on which the first scheme is faster; a tie is half a win;
         - ratio: the median of the second scheme's value over the first's, with the confidence
           interval `low` to `high`;
-        - conclusion: `faster`, `slower`, `none` where the interval holds 1 or there are too few
-          splits for an interval, or `neither reached it`;
+        - conclusion: on the first scheme, `faster` or `slower`; `none` where the interval holds 1,
+          there are too few splits for an interval, or the slower scheme's grid ends too early; or
+          `neither reached it`;
         - ends lower: which scheme ends with less of the excess, and on how many of the splits
           that neither reaches.
     """
@@ -90,7 +92,7 @@ def paired(table: pd.DataFrame, least: int = 1) -> pd.DataFrame:
     log_ratios = [evidence.log_ratios(*values.T) for _, values, _ in pairs]
     conclusions = evidence.judge(evidence.pad_pairs(log_ratios))
     at_grid_end = table.loc[table["end"] != "", [*PROBLEM_COLUMNS, "scheme"]]
-    boundary_schemes = set(at_grid_end.itertuples(index=False))
+    schemes_at_grid_end = set(at_grid_end.itertuples(index=False))
     rows = []
     for index, (row, _, excess) in enumerate(pairs):
         pair_ratios = log_ratios[index]
@@ -100,7 +102,7 @@ def paired(table: pd.DataFrame, least: int = 1) -> pd.DataFrame:
         problem = tuple(row[name] for name in PROBLEM_COLUMNS)
         slower_schemes = {FASTER: row["against"], SLOWER: row["scheme"]}
         # Beyond the end of its grid the slower scheme may be the faster one.
-        if (*problem, slower_schemes.get(conclusion)) in boundary_schemes:
+        if (*problem, slower_schemes.get(conclusion)) in schemes_at_grid_end:
             conclusion = OPEN
         rows.append(
             {
@@ -121,7 +123,11 @@ def paired(table: pd.DataFrame, least: int = 1) -> pd.DataFrame:
 
 
 def _pairs(table: pd.DataFrame, least: int) -> Iterator[tuple[dict[str, Any], Array, Array]]:
-    """Yield each pair's problem and schemes, its values and its excesses `(splits, 2)`."""
+    """Yield each pair's problem and schemes, its values and its excesses `(splits, 2)`.
+
+    A pair has the splits that both schemes were run on; it is left out if they are fewer than
+    `least`.
+    """
     for problem, problem_rows in table.groupby(PROBLEM_COLUMNS, sort=False):
         values, excess = (_pivot_schemes(problem_rows, column) for column in ("value", "excess"))
         for first, second in combinations(values.columns, 2):
@@ -173,14 +179,14 @@ def boundary_schemes(pairs: pd.DataFrame) -> frozenset[str]:
 
 
 def indistinguishable_schemes(pairs: pd.DataFrame, best: Sequence[str]) -> list[str]:
-    """Return the other schemes that differ significantly from not every one of the best.
+    """Return the schemes that are not shown to differ from every one of the best schemes.
 
     Args:
         pairs: One row a pair of schemes, from `paired` here or in `heldout`.
         best: The schemes with the best value.
 
     Returns:
-        The schemes outside `best` that have a pair with one of them without a conclusion.
+        The schemes outside `best` for which some pair with a scheme of `best` has no conclusion.
     """
     schemes = pairs[["scheme", "against"]].to_numpy()
     is_best = np.isin(schemes, list(best))
@@ -246,6 +252,7 @@ def profile(table: pd.DataFrame) -> pd.DataFrame:
     if not np.isfinite(values_by_scheme.to_numpy(dtype=float)).any():
         return pd.DataFrame(columns=["scheme", "factor", "share"])
     values = values_by_scheme.to_numpy()
+    # A value of 0 has no ratio: it counts as the smallest positive value, or 1 if that is smaller.
     smallest_value = values[values > 0].min(initial=1.0)
     values = np.maximum(values, smallest_value)
     best_values = values.min(axis=1, keepdims=True)
@@ -305,7 +312,10 @@ def ranked(table: pd.DataFrame) -> pd.DataFrame:
 
 
 def _sort_keys(values: Array, excess: Array) -> Array:
-    """Return finite sort keys `(n,)`: the values, with infinite ones ordered by their excess."""
+    """Return finite sort keys `(n,)`: the values, then the infinite ones ordered by their excess.
+
+    Infinite values whose excesses are equal up to `names.TIED` have equal keys.
+    """
     unreached = np.isinf(values)
     sort_keys = np.empty(len(values))
     sort_keys[~unreached] = values[~unreached]
@@ -332,7 +342,8 @@ def leaderboard(table: pd.DataFrame) -> pd.DataFrame:
         One row a scheme: the mean `rank`; the `median` rank with its confidence interval `low` to
         `high`, at the level of 5 percent for all schemes together and NaN where the experiments
         are too few; `solved`, the share of problems brought to the target; `won`, the share of
-        problems on which no scheme was faster.
+        problems on which no scheme was faster; and, equal in all rows, the numbers of `problems`
+        and `splits` that count.
     """
     rank_table = ranked(table)
     if rank_table.empty:

@@ -13,8 +13,8 @@ EXPLANATION_TOLERANCE = 0.25  # of the excess: a prediction further off than tha
 def predicted_excess(arrays: WindowArrays, step: float, iterations: float) -> float:
     """Return the share of the starting excess that the quadratic model predicts to remain.
 
-    Each direction of curvature h contracts by `(1 - step * h) ** 2` an iteration; the share of a
-    direction along which the cost would grow is 1.
+    The excess along a direction of curvature h is multiplied by `(1 - step * h) ** 2` in each
+    iteration. A direction along which it would grow keeps its starting excess.
 
     Args:
         arrays: The arrays of a scheme run: `WINDOW_CURVATURE` `(n,)` and `WINDOW_SHARE` `(n,)`.
@@ -22,7 +22,7 @@ def predicted_excess(arrays: WindowArrays, step: float, iterations: float) -> fl
         iterations: The number of iterations.
 
     Returns:
-        The remaining share, at most 1; 1 where no direction has a share.
+        The remaining share, at most 1; 1 where no direction has any of the starting excess.
     """
     with np.errstate(over="ignore"):
         remaining_shares = np.minimum(

@@ -51,11 +51,11 @@ def log_ratios(first: Array, second: Array) -> Array:
 
 
 def median(values: Array) -> Array:
-    """Return the median along the last axis, without NaN; infinite values are allowed.
+    """Return the median along the last axis; NaN is left out, infinite values are allowed.
 
     The median between minus and plus infinity is 0; the median of no values is NaN.
     """
-    ordered = np.sort(values, axis=-1)
+    ordered = np.sort(values, axis=-1)  # NaN comes last
     size = np.sum(~np.isnan(values), axis=-1, keepdims=True)
     sample_size = np.maximum(size, 1)
     low = np.take_along_axis(ordered, (sample_size - 1) // 2, axis=-1)[..., 0]
@@ -175,16 +175,16 @@ def interval(values: Array, level: Array | float = LEVEL) -> tuple[Array, Array]
     count = np.sum(~np.isnan(values), axis=-1, keepdims=True)
     below = np.arange(values.shape[-1])
     half_level = np.broadcast_to(np.asarray(level, dtype=float), count.shape[:-1])[..., None] / 2
-    tail_count = np.sum((bdtr(below, count, 0.5) <= half_level) & (below < count), axis=-1)
-    ordered = np.sort(values, axis=-1)
+    # The k of the docstring; 0 where the values are too few.
+    k = np.sum((bdtr(below, count, 0.5) <= half_level) & (below < count), axis=-1)
+    ordered = np.sort(values, axis=-1)  # NaN comes last
 
     def value_at(index: NDArray[np.int64]) -> Array:
+        """Return the value at an index of each sorted sample; NaN where k is 0."""
         bounds = np.take_along_axis(ordered, np.maximum(index, 0)[..., None], axis=-1)[..., 0]
-        return np.where(tail_count > 0, bounds, np.nan)
+        return np.where(k > 0, bounds, np.nan)
 
-    return value_at(tail_count - 1), value_at(
-        np.minimum(count[..., 0] - tail_count, values.shape[-1] - 1)
-    )
+    return value_at(k - 1), value_at(np.minimum(count[..., 0] - k, values.shape[-1] - 1))
 
 
 def judge(logs: Array) -> Conclusions:

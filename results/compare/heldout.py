@@ -38,9 +38,10 @@ def by_split(sweep: Sweep) -> pd.DataFrame:
     Returns:
         One row a scheme and split, the median over its seeds; empty without test points. `cost`
         and `rate` are the values at the end; `best cost` and `best rate` are the lowest over the
-        iterations, and `at` is the iteration of the lowest cost. `start` is the test cost at the
-        start. Rates are shares of misclassified points, NaN for real targets. `ratio` is the
-        number of test points per training point, without noisy copies.
+        iterations, and `at` is the iteration of the lowest cost. `train rate` is that of the
+        training points at the end. `start` is the test cost at the start. Rates are shares of
+        misclassified points, NaN for real targets. `ratio` is the number of test points per
+        training point, without noisy copies.
     """
     return sweep.get_or_compute("by_split", lambda: _by_split(sweep))
 
@@ -169,12 +170,13 @@ def paired(splits: pd.DataFrame) -> pd.DataFrame:
         splits: One row a scheme and split, from `by_split`.
 
     Returns:
-        A table of pairs. `difference` is the median over the splits of the test error (in percent
-        of the points; for real targets the test cost) of the second scheme minus that of the
-        first, with the confidence interval `low` to `high`. `conclusion` is `better` or `worse`
-        for the first scheme, or `none`, about splits of this data set. `on new data` is the
-        conclusion about other data from the same source, by `evidence.resampled_t_test` of the
-        mean difference and Holm's correction.
+        A table of pairs. `splits` is the number of splits that both schemes were run on, `wins` the
+        share of them on which the first scheme is better; a tie is half a win. `difference` is
+        the median over the splits of the test error (in percent of the points; for real targets
+        the test cost) of the second scheme minus that of the first, with the confidence interval
+        `low` to `high`. `conclusion` is `better` or `worse` for the first scheme, or `none`, about
+        splits of this data set. `on new data` is the conclusion about other data from the same
+        source, by `evidence.resampled_t_test` of the mean difference and Holm's correction.
     """
     rows, differences, p_values = [], [], []
     for experiment, experiment_rows in splits.groupby("experiment", sort=False):
@@ -326,7 +328,10 @@ def describe_rises(splits: pd.DataFrame) -> str:
 
 
 def _describe_rise(scheme_splits: pd.DataFrame) -> str:
-    """Return the rise of a scheme's test cost from its minimum; empty if most splits have none."""
+    """Return in words how much a scheme's test cost rises from its minimum.
+
+    The text is empty unless the cost rises on more than half of the splits.
+    """
     rise = scheme_splits["cost"] - scheme_splits["best cost"]
     fall = (scheme_splits["start"] - scheme_splits["best cost"]).clip(lower=0)
     is_rising = rise > RISE_TOLERANCE * fall

@@ -41,7 +41,10 @@ class Merged(Sweep):
     members: Mapping[str, Sequence[str]] = field(repr=False)
 
     def histories(self, runs: pd.DataFrame, metrics: Sequence[str] = HISTORY_KEYS) -> pd.DataFrame:
-        """Return one row a run and iteration, as `Sweep.histories`, over each run's members."""
+        """Return the histories of merged runs, in the form of `Sweep.histories`.
+
+        The history of a run is that of its members' medians, with quartiles.
+        """
         scheme_histories = []
         runs_by_id = self.source.runs.set_index("run_id", drop=False)
         for row in as_rows(runs):
@@ -69,7 +72,11 @@ class Merged(Sweep):
 
 
 def merged(sweep: Sweep) -> Sweep:
-    """Return the sweep with one run a scheme and setting; the sweep itself if it has no more."""
+    """Return the sweep with the runs of each scheme and setting merged into one.
+
+    Where each scheme and setting has one job, nothing is merged: the result is the sweep, without
+    the earlier runs of jobs that were run twice.
+    """
     return sweep.get_or_compute("merged", lambda: _merged(sweep))
 
 
@@ -81,6 +88,7 @@ def _merged(sweep: Sweep) -> Sweep:
     if not jobs.duplicated(problems.SCHEME_COLUMNS).any():
         return _without_reruns(sweep, jobs)
     jobs = _without_copies(jobs, problems.job_results([sweep], jobs))
+    # A failed job counts only where every job of its scheme failed.
     jobs = jobs[(jobs["verdict"] != names.FAILED) | ~_scheme_has_run(jobs)]
     jobs["group"] = jobs.groupby(problems.SCHEME_COLUMNS, sort=False).ngroup()
     steps = sweep.of_role(names.STEP)
@@ -101,7 +109,11 @@ def _merged(sweep: Sweep) -> Sweep:
 
 
 def _without_reruns(sweep: Sweep, jobs: pd.DataFrame) -> Sweep:
-    """Return a sweep with the placed jobs alone; itself where no job was run twice."""
+    """Return a sweep without the scheme runs that are not among `jobs`, and without their steps.
+
+    jobs: from `problems.placed`, which keeps the last run of a job that was run twice. The result
+    is the sweep itself where no job was.
+    """
     schemes = sweep.of_role(names.SCHEME)["run_id"]
     earlier = set(schemes) - set(jobs["run_id"])
     if not earlier:
@@ -135,12 +147,13 @@ def counts_to_target(sweep: Sweep, target: str, measure: str = "iterations") -> 
 
     Args:
         sweep: The sweep.
-        target: The target, a key of `names.TARGETS`; it is that of `reached`, common to all.
+        target: The target, a key of `names.TARGETS`; as in `reached`, schemes share its goal.
         measure: `iterations` or `seconds`.
 
     Returns:
         The upper medians over the splits, or over the orders of the batches, of each scheme; NaN
-        where the median does not get there, and where a scheme has no row in `reached`.
+        where the median is infinite, since the target is not reached, and where a scheme has no row
+        in `reached`.
     """
     jobs = unmerged(sweep)
     table = reached([jobs], target, measure)
@@ -156,7 +169,7 @@ def counts_to_target(sweep: Sweep, target: str, measure: str = "iterations") -> 
 def _without_copies(
     jobs: pd.DataFrame, results_by_job: Mapping[str, Mapping[str, float]]
 ) -> pd.DataFrame:
-    """Return the first job of those of one scheme and split that have equal results."""
+    """Return jobs without those whose results equal an earlier job's of their scheme and split."""
     kept_indexes: list[Any] = []
     for _, split_jobs in jobs.groupby([*problems.SCHEME_COLUMNS, "split"], sort=False):
         distinct_results: list[Mapping[str, float]] = []
@@ -193,7 +206,7 @@ def _labels(rows: pd.DataFrame) -> "pd.Series[str]":
 def repeats(jobs: pd.DataFrame) -> str:
     """Return the numbers of splits and seeds of a scheme's jobs, such as `4 splits x 3 seeds`."""
     splits = jobs["split"].nunique()
-    seeds = -(-len(jobs) // max(splits, 1))
+    seeds = -(-len(jobs) // max(splits, 1))  # rounded up: a split may lack a seed
     counts = [f"{splits} splits" if splits > 1 else "", f"{seeds} seeds" if seeds > 1 else ""]
     return " x ".join(count for count in counts if count)
 
@@ -206,13 +219,23 @@ def repeated_over(rows: pd.DataFrame) -> list[str]:
 def _merge_steps(
     steps: pd.DataFrame, jobs: pd.DataFrame, schemes: pd.DataFrame
 ) -> tuple[pd.DataFrame, pd.DataFrame]:
-    """Return one row a scheme and step size, and the rows that represent their scheme."""
+    """Return the merged step rows, and those of them that represent their scheme.
+
+    Args:
+        steps: The step runs of the jobs.
+        jobs: The scheme runs, whose column `group` numbers the scheme on its problem.
+        schemes: The merged scheme rows, one a group.
+
+    Returns:
+        One row a scheme and step size, and one row a scheme: that of its best or chosen step size.
+    """
     if steps.empty:
         return steps.assign(group=0, members=None), steps.assign(group=0, members=None)
     jobs_by_id = jobs.set_index("run_id")
     group = steps["parent"].map(jobs_by_id["group"])
     rows = as_rows(steps)
     sizes = pd.Series([step_size(row) for row in rows], index=steps.index)
+    # The runs of one cell, a group and a step size, are merged into one row.
     cells = pd.Series(list(zip(group, sizes)), index=steps.index)
     grid_rows = _merge_rows(steps.assign(cell=cells), "cell")
     grid_rows[["group", "size"]] = grid_rows["cell"].tolist()
@@ -240,7 +263,10 @@ def _merge_steps(
 
 
 def _with_representatives(schemes: pd.DataFrame, step_rows: pd.DataFrame) -> pd.DataFrame:
-    """Return scheme rows with the outcome of the step size that represents each scheme."""
+    """Return scheme rows with the outcome of the step size that represents each scheme.
+
+    A scheme without a step run keeps its own values.
+    """
     families = tuple(
         names.METRICS + family
         for family in (names.TRAIN_PREFIX, names.TEST_PREFIX, names.OWN_UNITS)
@@ -276,9 +302,10 @@ def _with_columns(rows: pd.DataFrame, columns: Mapping[str, Any]) -> pd.DataFram
 def _merge_rows(rows: pd.DataFrame, group_column: str) -> pd.DataFrame:
     """Return one row a group of runs: the first run, with medians of its metrics.
 
-    Of a parameter that varies the row lists all values; a tag that varies is None. Quartiles stand
-    beside the final values of histories. A largest step size is the smallest of the group. The
-    column `members` has the ids of the runs of the group.
+    A parameter that varies within the group becomes the list of its values; a tag that varies
+    becomes None. The final values of histories have quartiles too. The metrics of
+    `LOWER_BOUND_TAGS` are the smallest of the group instead of the median. The column `members`
+    has the ids of the runs of the group. group_column: the column with the key of each run's group.
     """
     groups = rows.groupby(group_column, sort=False)
     merged_rows = rows.drop_duplicates(group_column).set_index(group_column)
@@ -314,9 +341,10 @@ def _merge_rows(rows: pd.DataFrame, group_column: str) -> pd.DataFrame:
 
 
 def _smallest_step_size(rows: pd.DataFrame, name: str) -> tuple[float, str]:
-    """Return the smallest of the splits' largest step sizes, and whether it is a lower bound.
+    """Return the smallest of the jobs' largest step sizes, and whether it is a lower bound.
 
-    It holds on every split, as the worst verdict does. It is NaN where one split has none.
+    Step sizes up to the smallest one work in every job. It is NaN where one job has none. Whether
+    it is a lower bound is `true` or `false` as text. name: a key of `LOWER_BOUND_TAGS`.
     """
     if rows[name].isna().any():
         return float("nan"), "false"
@@ -329,7 +357,11 @@ def _smallest_step_size(rows: pd.DataFrame, name: str) -> tuple[float, str]:
 def _verdicts(
     steps: pd.DataFrame, cells: "pd.Series[Any]", grid_rows: pd.DataFrame
 ) -> dict[str, list[str]]:
-    """Return the worst verdict on the runs of each step size, and the count of each verdict."""
+    """Return the columns of the verdict and the reason for merged step rows.
+
+    The verdict is the worst of the runs of a step size; the reason counts the verdicts where they
+    differ. cells: the group and step size of each of `steps`.
+    """
     order = list(names.VERDICTS)
     worst_verdicts, reasons = [], []
     verdicts_by_cell = dict(list(steps["verdict"].groupby(cells)))
@@ -348,15 +380,23 @@ def _representative_size(
     remaining_excess: "pd.Series[float]",
     jobs: pd.DataFrame,
 ) -> float:
-    """Return the step size that represents a scheme on all splits: the chosen or the best one."""
+    """Return the step size that represents a scheme on all splits: the chosen or the best one.
+
+    Args:
+        steps: The step runs of the scheme.
+        sizes: The step size of each step run, by index; those of other schemes are ignored.
+        remaining_excess: The share of the excess that each leaves, likewise.
+        jobs: The scheme runs of the scheme.
+    """
     first = jobs.iloc[0]
     if first.get(names.STEP_CHOSEN.column) == "true":
-        chosen_size = step_size(first)  # perhaps of six digits
+        chosen_size = step_size(first)  # perhaps rounded to six digits, so the nearest is taken
         return float(min(sizes[steps.index], key=lambda size: abs(size - chosen_size)))
     iterations_to_lowest = pd.to_numeric(
         steps.get(names.TO_LOWEST.column, pd.Series(np.nan, index=steps.index))
     )
     run_sizes = sizes[steps.index]
+    # A job that did not run a step size counts as one that does not get to the lowest cost with it.
     iterations_by_size = iterations_to_lowest.fillna(np.inf).groupby(run_sizes)
     unreached_counts = (
         iterations_by_size.agg(lambda iterations: np.isinf(iterations).sum())

@@ -37,7 +37,7 @@ def is_batched(job: Mapping[Any, Any]) -> bool:
 
 
 def records_per_pass(job: Mapping[Any, Any]) -> int:
-    """Return the number of records of an iteration."""
+    """Return how often an iteration records the metrics: once, except for passes with batches."""
     records = pd.to_numeric(job.get(RECORDS), errors="coerce")
     return int(records) if is_batched(job) and pd.notna(records) else 1
 
@@ -48,7 +48,8 @@ def batch_size(job: Mapping[Any, Any]) -> float:
 
 
 def updates_per_pass(job: Mapping[Any, Any]) -> int:
-    """Return the number of updates of an iteration."""
+    """Return the number of updates of an iteration: one, except for passes with batches."""
+    # Rounded up: the last batch of a pass may be smaller.
     return (
         -(-int(number_in(job, TRAIN_POINTS)) // int(job[BATCH_SETTING])) if is_batched(job) else 1
     )
@@ -62,10 +63,8 @@ def count_text(count: float) -> str:
 def budget(schemes: pd.DataFrame) -> str:
     """Return the iterations and optimizer of scheme runs as `in 100 iterations of adam`.
 
-    With a batch these are `passes in batches of 200`.
-
-    A number or optimizer that differs between runs is left out. The text is empty where there was
-    no descent.
+    With batches it is such as `in 100 passes in batches of 200 of adam`. A number or optimizer that
+    differs between runs is left out. The text is empty where there was no descent.
     """
     optimizer = shared_value(schemes, names.OPTIMIZER.column, "gradient_descent").replace("_", " ")
     iterations_setting = shared_value(schemes, names.setting("iterations"))

@@ -103,7 +103,11 @@ def _placed(sweeps: Sequence[Sweep]) -> pd.DataFrame:
 
 
 def _samples(runs: pd.DataFrame) -> "pd.Series[int]":
-    """Return the column `sample` of `placed`."""
+    """Return the column `sample` of `placed`: the split, or the number of the order of batches.
+
+    Orders count in problems of one split, for runs whose seed draws the batches; a cyclic order
+    is not drawn.
+    """
     if BATCH_SEED not in runs or runs.empty:
         return runs["split"]
     by_problem = runs.groupby(PROBLEM_COLUMNS, sort=False)
@@ -115,7 +119,7 @@ def _samples(runs: pd.DataFrame) -> "pd.Series[int]":
 
 
 def sample_name(jobs: pd.DataFrame) -> str:
-    """Return what is repeated to compare schemes, in the plural; jobs: as of `placed`."""
+    """Return what is repeated to compare schemes, in the plural; jobs: rows of `placed`."""
     return "splits" if jobs["sample"].equals(jobs["split"]) else "orders of the batches"
 
 
@@ -157,17 +161,17 @@ def own_functions(schemes: pd.DataFrame) -> bool:
 def problems(schemes: pd.DataFrame, sweep: str | None = None) -> list[dict[str, str]]:
     """Return, by run, the varied settings that identify its problem.
 
-    A setting that takes several values under one scheme of an experiment makes several problems. A
-    setting with one value per scheme (`${per_scheme:...}`) belongs to the scheme, and is
-    `VALUE_PER_SCHEME` for all of them. A setting with one value per optimizer, or other choice,
-    belongs to that choice and is left out.
+    A setting that takes several values under one scheme of an experiment makes several problems.
+    Within a sweep where it has one value per scheme (`${per_scheme:...}`), its value is
+    `VALUE_PER_SCHEME` for all schemes. A setting with one value per scheme in all sweeps, or one
+    value per optimizer or other choice, belongs to that and is left out.
 
     Args:
         schemes: One row a scheme run.
         sweep: The column with the number of each run's sweep; None where there is one sweep.
 
     Returns:
-        For each run its settings, values by names.
+        For each run, in the order of the rows, its settings: values by names.
     """
     schemes = as_set(schemes)
     settings_by_run: dict[Any, dict[str, str]] = {index: {} for index in schemes.index}
@@ -281,8 +285,8 @@ def equal_results(first: Mapping[str, float], second: Mapping[str, float]) -> bo
         second: Numbers by name.
 
     Returns:
-        Whether names and numbers agree, these to `RESULT_TOLERANCE`, relative; empty results never
-        do.
+        Whether the names are the same and the numbers agree to a relative `RESULT_TOLERANCE`; False
+        if there are no numbers.
     """
     return (
         bool(first)
@@ -298,6 +302,7 @@ def _splits(schemes: pd.DataFrame, results_by_job: Mapping[str, Mapping[str, flo
     throughout. A failed job has no fingerprint; it belongs to the split of the jobs with its seeds.
     """
     rows = as_rows(schemes)
+    # Keys begin with experiment and setting. The first two of `SEEDS` are those of the data.
     seeds = [
         (row["experiment"], row["setting"], *draws[:2])
         for row, draws in zip(rows, _seed_values(schemes))
@@ -367,7 +372,10 @@ def idle_seeds(sweeps: Sequence[Sweep]) -> list[str]:
 
 
 def _idle_seed_counts(sweeps: Sequence[Sweep]) -> dict[str, int]:
-    """Return the number of values that a command gives a seed if all its runs have one of them."""
+    """Return, by seed, how many values a command gives it where all its runs have the same value.
+
+    Only seeds with several values in the command of a sweep are included.
+    """
     idle_counts = {}
     for sweep in sweeps:
         runs = sweep.of_role(names.SCHEME)

@@ -91,6 +91,7 @@ def _sweep_rows(sweep: Sweep, schemes: pd.DataFrame, target: str, measure: str) 
         excess = _remaining_excess(scheme, scheme, scheme["minimum"], scheme["start"])
         if scheme["lowered"]:
             by_size = sorted(iterations_by_run.get(scheme["run_id"], {}).items())
+            # The fewest iterations; of equal ones, the smallest step size.
             size, iterations = min(by_size, key=lambda pair: pair[1], default=(np.nan, np.inf))
             value, least, finer = _in_measure(scheme, iterations, measure), np.nan, False
             if problems.starts_of(scheme) > 1:  # only the costs of the median are recorded
@@ -101,6 +102,7 @@ def _sweep_rows(sweep: Sweep, schemes: pd.DataFrame, target: str, measure: str) 
             least = _in_measure(scheme, number_in(scheme, names.least(target).column), measure)
             finer = target in parse_refinement(scheme).get("targets", ())
         scheme_and_split = [scheme[column] for column in (*problems.SCHEME_COLUMNS, "sample")]
+        # Where no step size reaches the target, the best one is that of the lowest final cost.
         best_size = size if np.isfinite(value) or finer else _lowest_step_size(scheme)
         end = _grid_end(scheme, sizes_by_run.get(scheme["run_id"], []), best_size, finer)
         rows.append([*scheme_and_split, size, value, excess, least, finer, end])
@@ -115,13 +117,18 @@ def _lowest_step_size(scheme: Mapping[Any, Any]) -> float:
 
 
 def _grid_end(scheme: Mapping[Any, Any], sizes: Sequence[float], best: float, finer: bool) -> str:
-    """Return at which end of the grid the best step size is, as the column `end` of `reached`."""
+    """Return at which end of the grid the best step size is, as the column `end` of `reached`.
+
+    sizes: the step sizes of the grid. best: the best step size, NaN for none. finer: whether step
+    sizes between those of the grid were tried.
+    """
     if len(sizes) < FEWEST_STEP_SIZES:
         return ""
     threshold = scheme.get(names.THRESHOLD.column)
     if threshold is not None and threshold < min(sizes):
         return ABOVE
-    # The finer step sizes reach a decade beyond the ends of the grid.
+    # The finer step sizes reach a decade beyond the ends of the grid: the best one is at an end if
+    # it lies at most `FINE_RADIUS` step sizes short of the end of that decade.
     reach_factor = 10 ** (1 - FINE_RADIUS / SIZES_PER_DECADE) if finer else 1.0
     return (
         HIGH
@@ -211,7 +218,14 @@ def _iterations_by_size(
     iterations_by_run: Mapping[str, Mapping[float, float]],
     target: str,
 ) -> Mapping[float, float]:
-    """Return a job's iterations to a target by step size, those between the grid's included."""
+    """Return a job's iterations to a target by step size, on the grid and between its step sizes.
+
+    Args:
+        scheme: The scheme run of the job, joined with `goals`.
+        steps: The step runs of each scheme run, by its id.
+        iterations_by_run: From `_iterations_held`, for the jobs whose goal is lowered.
+        target: The target, a key of `names.TARGETS`.
+    """
     if scheme["lowered"]:
         return iterations_by_run.get(scheme["run_id"], {})
     tag = parse_refinement(scheme)
@@ -240,6 +254,7 @@ def goals(schemes: pd.DataFrame, target: str) -> pd.DataFrame:
     )
     is_counted = counts(schemes)
     minimum = minimum.mask(is_counted, 0.0)
+    # The target 1e-1 is the minimum plus a tenth of the starting excess.
     goal_table = pd.DataFrame(
         {"goal": targets, "minimum": minimum, "start": (tenth_target - minimum) * 10}
     )
@@ -257,10 +272,11 @@ def goals(schemes: pd.DataFrame, target: str) -> pd.DataFrame:
 
 
 def _columns_of_one_cost(schemes: pd.DataFrame) -> list[Any]:
-    """Return what runs of one cost on the same points share: problem and split.
+    """Return the keys by which runs of the same cost on the same points are grouped.
 
-    The size of the batch changes no cost: where it varies, runs of all sizes share a goal, and the
-    content of the data takes the place of the number of a split, which counts within a problem.
+    They are the problem and the split. The size of the batch changes no cost, so runs of all sizes
+    share a goal: where it varies, it is removed from the settings, and the content of the data
+    replaces the number of the split, since splits are numbered within a problem.
     """
     settings = schemes["setting"].str.replace(SETTINGS_OF_ORDER, "", regex=True)
     if "data" not in schemes or settings.eq(schemes["setting"]).all():
@@ -269,7 +285,12 @@ def _columns_of_one_cost(schemes: pd.DataFrame) -> list[Any]:
 
 
 def _upper_medians(groups: Any) -> pd.DataFrame:
-    """Return upper medians, which are order statistics: infinite values have no mean."""
+    """Return one row of `reached` a group: upper medians, whether all are finer, and one end.
+
+    Upper medians are order statistics, because infinite values have no mean. If ends differ, the
+    last in alphabetical order is returned, which is never the empty one. groups: rows of `reached`,
+    grouped by problem, scheme and split.
+    """
     numbers = [column for column in REACHED_VALUES if column not in ("finer", "end")]
     medians: pd.DataFrame = groups[numbers].quantile(0.5, interpolation="higher")
     return medians.assign(finer=groups["finer"].all(), end=groups["end"].max())
@@ -307,10 +328,11 @@ def excess_left(run: Mapping[Any, Any], scheme: Mapping[Any, Any]) -> float:
 
 
 def with_lowest_seen(schemes: pd.DataFrame) -> pd.DataFrame:
-    """Return scheme runs of an experiment with one least cost where none of them solved for it.
+    """Return scheme runs with a shared least cost for those whose job did not solve for one.
 
-    Each job records the lowest cost that it saw itself: over that, the best step size of even the
-    slowest scheme would leave nothing. Here it is the lowest that any scheme of the problem saw.
+    A job that does not solve for the least cost records the lowest cost that it saw itself, over
+    which the best step size of even the slowest scheme would leave nothing. The shared least cost
+    is the lowest that any of these jobs saw on the problem.
     """
     goal, minimum = names.target("1e-1").column, names.MINIMUM.column
     guessed = schemes.get(names.MINIMUM_REACHED.column, pd.Series(index=schemes.index)) == "false"
@@ -329,10 +351,17 @@ def with_lowest_seen(schemes: pd.DataFrame) -> pd.DataFrame:
 
 
 def resting_above_lowest(sweep: Sweep, schemes: pd.DataFrame) -> pd.DataFrame:
-    """Return the schemes whose best run converged by the lowest cost of its own job alone.
+    """Return the schemes whose best run counts as converged only over its own job's lowest cost.
 
-    Over the lowest cost that any scheme of the problem saw, which is the least cost of the returned
-    rows, that run leaves more of its starting excess than a converged run may.
+    Over the lowest cost that any scheme of the problem saw, that run leaves at least the share of
+    its starting excess below which a run converges (`rules.excess`).
+
+    Args:
+        sweep: The sweep.
+        schemes: The scheme runs of an experiment.
+
+    Returns:
+        The rows of these schemes; their least cost is the lowest that any scheme saw.
     """
     key, rule = names.TRAIN_COST.key, names.setting("rules.excess")
     schemes = with_lowest_seen(schemes[schemes["verdict"] != names.FAILED])
@@ -352,6 +381,7 @@ def start_excess(scheme: Mapping[Any, Any]) -> float:
     minimum, tenth_target = (
         scheme.get(metric.column, np.nan) for metric in (names.MINIMUM, names.target("1e-1"))
     )
+    # The target 1e-1 is the minimum plus a tenth of the starting excess.
     return float((tenth_target - minimum) * 10)
 
 
@@ -403,7 +433,11 @@ def _in_measure(scheme: Mapping[Any, Any], iterations: float, measure: str) -> f
 
 
 def _iterations_held(sweep: Sweep, schemes: pd.DataFrame) -> dict[str, dict[float, float]]:
-    """Return, by scheme run and step size, the iteration from which the costs stay at its goal."""
+    """Return, by scheme run and step size, the iteration from which the costs meet the goal.
+
+    It is infinite where they do not stay there, and where rounding decides the run. schemes: the
+    scheme runs, joined with `goals`.
+    """
     goal_by_run = dict(zip(schemes["run_id"], schemes["goal"]))
     records_by_run = {job["run_id"]: passes.records_per_pass(job) for job in as_rows(schemes)}
     steps = sweep.of_role(names.STEP)
@@ -435,13 +469,14 @@ def first_iteration_below(costs: Mapping[int, float], goal: float) -> float:
     Returns:
         The iteration as a float.
     """
+    # `not <=` instead of `>`, so that NaN counts as above.
     iterations_above = [step for step, cost in costs.items() if not cost <= goal]
     first = max(iterations_above, default=-1) + 1
     return float(first) if first in costs else float("inf")
 
 
 def thresholds_that_hold(schemes: pd.DataFrame, of_full_batch: bool = False) -> pd.DataFrame:
-    """Return scheme rows with 2/L only where it holds: for plain gradient descent.
+    """Return scheme rows with 2/L only where it holds, for plain gradient descent; else NaN.
 
     Args:
         schemes: The scheme rows.

@@ -61,7 +61,14 @@ def draw(table: pd.DataFrame, title: str, *, shape: Shape = SCREEN) -> Figure:
 
 
 def _draw_scheme(axis: Any, rows: pd.DataFrame, name: str, look: style.Look) -> None:
-    """Draw the curve of a scheme, bounds hollow, and its knee where theory has one."""
+    """Draw the curve of a scheme, and the knee that theory predicts, if any.
+
+    Args:
+        axis: the panel.
+        rows: the rows of the scheme, one for each size of the batch.
+        name: the column that the panel shows, a key of `BATCH_PANELS`; bounds are hollow.
+        look: the look of the scheme.
+    """
     label = style.escape_dollars(str(rows["scheme"].iloc[0]))
     positive = rows[rows[name] > 0]
     axis.plot(
@@ -91,12 +98,19 @@ def _draw_scheme(axis: Any, rows: pd.DataFrame, name: str, look: style.Look) -> 
 
 
 def _are_upper_bounds(table: pd.DataFrame) -> "pd.Series[bool]":
-    """Return, by row, whether few records reach the target, each of them of several updates."""
+    """Return, by row, whether the passes and updates to the target are only upper bounds.
+
+    They are if one of the first records reaches the target and stands for several updates.
+    """
     return (table["records"] < FEWEST_RECORDS) & (table["updates"] > table["records"])
 
 
 def make(sweep: Sweep, experiment: str, options: material.Options) -> Figure | None:
-    """Return the figure of an experiment; None with fewer than three sizes of a batch."""
+    """Return the figure of an experiment; None if it cannot be drawn.
+
+    It needs at least `FEWEST_BATCH_SIZES` sizes of the batch, a number to draw, and one row for
+    each scheme and size: nothing else may vary.
+    """
     rows = material.schemes(sweep, experiment)
     table = batch_table(sweep, experiment)
     has_curves = bool((table[[*BATCH_PANELS]] > 0).any(axis=None))

@@ -59,7 +59,10 @@ def draw(
 def _draw_panel(
     axis: Any, scheme_arrays: SchemeArrays, landmark_indices: Sequence[int], shape: Shape
 ) -> None:
-    """Draw one scheme's points, and its features as arrows; no name covers a landmark's letter."""
+    """Draw one scheme's points, and its longest features as arrows with names.
+
+    The landmarks are not drawn: names are placed where their letters will not be covered.
+    """
     points, dot_area = scheme_arrays["points"], (0.3 * shape.font) ** 2
     for class_mask, (color, marker) in style.class_masks(scheme_arrays, "0.5"):
         axis.scatter(*points[class_mask].T, s=dot_area, color=color, marker=marker, alpha=0.6, lw=0)
@@ -70,7 +73,8 @@ def _draw_panel(
     for feature in named_features:
         arrow_style = {"arrowstyle": "->", "color": "black", "lw": 1}
         axis.annotate("", arrows[feature], (0, 0), arrowprops=arrow_style, zorder=4)
-    width, height = np.abs(points).max(axis=0)  # the panel is wider than high
+    width, height = np.abs(points).max(axis=0)
+    # The panel, wider than high, contains the arrows, and the points unless they are far.
     half_height = min(
         max(1.15 * ARROW_REACH, 1.1 * float(max(height, PANEL_RATIO * width))), MAX_REACH
     )
@@ -98,21 +102,28 @@ def _draw_panel(
 def _write_names(
     axis: Any, tips: Any, names: Any, letter_positions: Any, font: float, half_height: float
 ) -> None:
-    """Write names beside the tips of arrows, moved apart on each side, with a line to the tip.
+    """Write names in a column on each side of the arrows, with a line from each name to its tip.
 
-    letter_positions: (f, 2), of the landmarks. half_height: of the panel, in axis units.
+    Args:
+        axis: the panel.
+        tips: the tips of the arrows (n, 2).
+        names: the names of the arrows (n,).
+        letter_positions: the positions of the landmarks (f, 2), which the names avoid.
+        font: the font size in points.
+        half_height: half the height of the panel in axis units.
     """
     for side in (-1, 1):
         side_arrows = [n for n in np.argsort(tips[:, 1]) if (tips[n, 0] >= 0) == (side > 0)]
         if not side_arrows:
             continue
         text_x = max(abs(tips[n, 0]) for n in side_arrows) + 0.12 * half_height
+        # The heights of the letters that stand where the names begin, or farther out.
         occupied = letter_positions[
             side * letter_positions[:, 0] > text_x - LETTER_CLEARANCE * half_height, 1
         ]
         heights = spread_beside(
             [(tips[n, 1] / half_height + 1) / 2 for n in side_arrows],
-            0.06,
+            0.06,  # of the panel's height, between two names
             (occupied / half_height + 1) / 2,
             LETTER_CLEARANCE,
         )

@@ -60,6 +60,7 @@ def _draw_regions(axis: Any, scheme_arrays: SchemeArrays) -> None:
     colors = ListedColormap([color for color, _ in style.class_looks(count)])
     limits = {"vmin": -0.5, "vmax": count - 0.5}
     axis.pcolormesh(a, b, predicted, cmap=colors, alpha=0.45, rasterized=True, **limits)
+    # The lines around the classes from each number up separate any two classes.
     for number in np.unique(predicted)[1:]:
         is_above = (predicted >= number).astype(float)
         axis.contour(a, b, is_above, levels=[0.5], colors="black", linewidths=0.9)

@@ -65,7 +65,17 @@ def draw(
 def _draw_curves(
     axis: Any, metric: names.Metric, scheme_arrays: SchemeArrays, look: style.Look, phase: float
 ) -> None:
-    """Draw a scheme's values over the layers, at the start and at the end."""
+    """Draw a scheme's values over the layers, at the start and at the end.
+
+    The cosines, which need steps, are drawn once, as their medians over the iterations.
+
+    Args:
+        axis: the panel.
+        metric: the quantity of the panel.
+        scheme_arrays: the recorded arrays, with the values (k, L) at k iterations.
+        look: the look of the scheme.
+        phase: the position of the first marker, see `style.marked_curve`.
+    """
     values = np.asarray(scheme_arrays[metric.key], dtype=float)
     layers = np.arange(1, values.shape[1] + 1)
     if metric is names.LAYER_COSINE:
@@ -78,7 +88,7 @@ def _draw_curves(
 
 
 def _median_over_iterations(values: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Return the median of each layer (k, L) over the iterations that have one, NaN for none."""
+    """Return the median (L,) of the finite values (k, L) of each layer; NaN for a layer without."""
     medians = np.full(values.shape[1], np.nan)
     for layer, column in enumerate(values.T):
         finite = column[np.isfinite(column)]

@@ -14,8 +14,12 @@ CLOSER_SCHEMES = names.setting("study.closer")
 
 
 def make(sweep: Sweep, experiment: str, options: material.Options) -> Figure | None:
-    """Return the histories of the schemes in the setting `study.closer`, without the start."""
+    """Return the histories of the schemes in the setting `study.closer`, without the start.
+
+    The figure is None if there is nothing to draw, as without this setting.
+    """
     rows = material.schemes(sweep, experiment)
+    # The setting is recorded as the text of a list, "['a', 'b']", and is the same for all schemes.
     settings = rows.get(CLOSER_SCHEMES, pd.Series(dtype=str)).dropna()
     normalizers = [
         normalizer

@@ -42,8 +42,9 @@ def draw(
     Red adds to a pixel, blue subtracts. Each image has its own scale.
 
     Args:
-        arrays: by label, `components` (m, N) with N a square number, optionally `points` (p, N)
-            and `under` (p, M).
+        arrays: by label, `components` (m, N) with N a square number, `points` (p, N), optionally
+            `pixels` (), whether a scheme's coordinates are pixels, and then `under` (p, N), the
+            points under the scheme.
         schemes: one row for each scheme in order (`label`, `normalizer`).
         title: the title of the figure.
         component_count: the number of components of each scheme.
@@ -67,7 +68,7 @@ def draw(
 
 
 def _draw_point_images(axis: Any, scheme_arrays: SchemeArrays) -> None:
-    """Draw points, and below each the same point under the scheme."""
+    """Draw points, and below each the same point under the scheme if that is an image."""
     images = [scheme_arrays["points"]]
     if bool(scheme_arrays.get("pixels", False)):  # other coordinates are not images
         images.append(scheme_arrays["under"])
@@ -113,7 +114,7 @@ def mosaic(images: Any, columns: int = 0) -> Any:
 
 
 def is_image(scheme_arrays: SchemeArrays) -> bool:
-    """Return whether a scheme's points can be square images."""
+    """Return whether the features of a scheme's points can be the pixels of square images."""
     return is_square(len(scheme_arrays["original"]))
 
 

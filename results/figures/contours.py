@@ -96,7 +96,10 @@ def _panels(
 
 
 def _slice_text(scheme_arrays: SchemeArrays) -> str:
-    """Return the text on a scheme's slice: condition number, aspect ratio, fixed weights."""
+    """Return the text on a scheme's slice: condition number, aspect ratio, fixed weights.
+
+    A slice is the plane of two weights in which the cost is drawn, with the other weights fixed.
+    """
     condition = float(scheme_arrays["condition"])
     text = "" if np.isnan(condition) else f", slice's condition {ticks.short_text(condition)}"
     width, height = np.ptp(scheme_arrays["a"]), np.ptp(scheme_arrays["b"])
@@ -110,7 +113,7 @@ def _slice_text(scheme_arrays: SchemeArrays) -> str:
 
 
 def levels(all_arrays: Sequence[SchemeArrays]) -> tuple[Any, int]:
-    """Return the costs of the contours of all panels, and how many levels a usual panel skips.
+    """Return the costs of the contours of all panels, and the refinement of these levels.
 
     The levels are the least cost plus squares of evenly spaced numbers, so that a quadratic cost
     has evenly spaced contours. Well above the start's cost, the excess of the levels doubles.
@@ -132,6 +135,8 @@ def levels(all_arrays: Sequence[SchemeArrays]) -> tuple[Any, int]:
     )
     if start_excess <= 0:
         start_excess = highest_cost - least_cost or 1.0
+    # The least refinement that gives each panel enough contours; a panel whose costs are all above
+    # these levels does not count.
     for refinement in (1, 2, 4, 8, 16):
         count = LEVEL_COUNT * refinement
         near_levels = (
@@ -156,11 +161,11 @@ def levels_within(cost_levels: Any, cost: Any) -> Any:
 
 
 def lines(shared_levels: Any, refinement: int, cost: Any) -> Any:
-    """Return the levels of a panel's contours.
+    """Return the levels of a panel's contours: every nth level within its range of costs.
 
     Args:
         shared_levels: the levels of all panels.
-        refinement: n, to take every nth level; smaller where this gives too few contours.
+        refinement: n; it is halved until the panel has `MIN_CONTOURS` contours, or n is 1.
         cost: the costs on the panel's grid.
     """
     stride = refinement
@@ -178,7 +183,17 @@ def _draw_cost(
     last_iteration: int,
     shape: Shape,
 ) -> Any:
-    """Draw one scheme's contours and path; return the dots of the iterations."""
+    """Draw one scheme's contours and path; return the dots of the iterations.
+
+    A quadratic cost is drawn as ellipses, other costs as contours that matplotlib interpolates.
+
+    Args:
+        axis: the panel.
+        scheme_arrays: the arrays of `record=[contours]`.
+        shared_levels: the levels of all panels and their refinement, from `levels`.
+        last_iteration: the iteration of the brightest dot, the same in all panels.
+        shape: the format of the figure.
+    """
     a, b, cost = scheme_arrays["a"], scheme_arrays["b"], scheme_arrays["cost"]
     panel_levels = lines(*shared_levels, cost)
     greys = matplotlib.colormaps["Greys"](np.linspace(0, 0.4, len(shared_levels[0]) + 1))
@@ -186,6 +201,8 @@ def _draw_cost(
     if bowl is not None:
         face_shade = int(np.searchsorted(shared_levels[0], np.nanmax(cost)))
         axis.set_facecolor(greys[face_shade])
+        # From the highest level down, because each ellipse covers a part of the one before; at
+        # most `MAX_SHADES` of them.
         shaded_levels = np.flatnonzero(
             (shared_levels[0] > bowl.least) & (shared_levels[0] < np.nanmax(cost))
         )[::-1]
@@ -227,9 +244,12 @@ def _draw_cost(
 
 
 class Bowl(NamedTuple):
-    """A quadratic cost on a panel: its minimum, its minimizer (2,), its elliptic contours.
+    """A quadratic cost on a panel, whose contours are ellipses.
 
-    axes (2, 2): a column times the square root of the excess is a half axis of a contour.
+    Attributes:
+        least: the minimum of the cost.
+        minimizer: `(2,)`, the weights at the minimum.
+        axes: `(2, 2)`; each column times the square root of the excess is a half axis of a contour.
     """
 
     least: float
@@ -237,7 +257,7 @@ class Bowl(NamedTuple):
     axes: Any
 
     def ellipse(self, level: float) -> Any:
-        """Return the vertices (n, 2) of a contour; the last vertex is the first one."""
+        """Return the vertices (n, 2) of the contour of a cost; the last one repeats the first."""
         angles = np.linspace(0, 2 * np.pi, ELLIPSE_POINTS)
         circle = np.stack([np.cos(angles), np.sin(angles)], axis=1)
         return self.minimizer + np.sqrt(level - self.least) * circle @ self.axes.T
@@ -248,6 +268,7 @@ def fit_bowl(scheme_arrays: SchemeArrays) -> Bowl | None:
 
     Ellipses are exact; contours interpolated on the grid would break a long valley into islands.
     """
+    # Fit in coordinates u, v from -1 to 1 on the panel, so that the fit is well conditioned.
     scale = np.array([np.ptp(scheme_arrays["a"]), np.ptp(scheme_arrays["b"])]) / 2
     centre = np.array([scheme_arrays["a"][0], scheme_arrays["b"][0]]) + scale
     u, v = np.meshgrid(

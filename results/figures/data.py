@@ -75,7 +75,7 @@ def draw(
 
 
 def _condition_text(row: Mapping[Any, Any]) -> str:
-    """Return the text on the covariance's condition number, 1 for sphered points, if recorded."""
+    """Return the text on the condition number of the covariance; empty if it was not recorded."""
     condition = number_in(row, COVARIANCE_CONDITION)
     return "" if np.isnan(condition) else f", condition {ticks.short_text(condition)}"
 
@@ -83,7 +83,8 @@ def _condition_text(row: Mapping[Any, Any]) -> str:
 def _align_signs(first_arrays: SchemeArrays, scheme_arrays: SchemeArrays) -> dict[str, Any]:
     """Return a scheme's arrays with the signs of principal directions as in the first panel.
 
-    The sign of an eigenvector is arbitrary; equal signs make the panels comparable.
+    The sign of an eigenvector is arbitrary; equal signs make the panels comparable. Arrays on other
+    coordinates than principal components are returned unchanged.
     """
     aligned_arrays, reference_points = dict(scheme_arrays), first_arrays["points"]
     if (
@@ -99,9 +100,17 @@ def _align_signs(first_arrays: SchemeArrays, scheme_arrays: SchemeArrays) -> dic
 
 
 def _draw_points(axis: Any, scheme_arrays: SchemeArrays, shape: Shape, units: str) -> Any:
-    """Draw one scheme's points; return the coloured dots of regression targets, else None.
+    """Draw one scheme's points with their principal axes.
 
-    units: the suffix of the axis labels, on units that the scheme changed.
+    Args:
+        axis: the panel.
+        scheme_arrays: as for `draw`, of one scheme.
+        shape: the format of the figure.
+        units: the suffix of the axis labels, `, scaled` if the scheme scales the features.
+
+    Returns:
+        The dots, coloured by target, for the colour bar of a regression; None for classes, and for
+        points without a target.
     """
     points, target = scheme_arrays["points"], scheme_arrays["target"]
     dot_style: Any = {
@@ -150,17 +159,20 @@ def _draw_points(axis: Any, scheme_arrays: SchemeArrays, shape: Shape, units: st
 
 
 def _shows_circle(centre: Any, half_side: float) -> bool:
-    """Return whether a square panel shows some of the unit circle, and larger than a dot.
+    """Return whether a square panel shows a part of the unit circle that is larger than a dot.
 
-    centre: of the panel. half_side: half of its side.
+    Args:
+        centre: the centre of the panel (2,).
+        half_side: half the length of the panel's side.
     """
+    # The panel shows some of the circle if its nearest point to 0 is inside, its farthest outside.
     distances = np.abs(centre)
     nearest, farthest = np.maximum(distances - half_side, 0), distances + half_side
     return bool(np.hypot(*nearest) <= 1 <= np.hypot(*farthest)) and MIN_CIRCLE * half_side <= 1
 
 
 def _covariance_ellipse(mean: Any, axes: Any) -> Any:
-    """Return the ellipse whose half axes are the rows of axes (2, 2)."""
+    """Return the ellipse around a mean (2,) whose half axes are the rows of `axes` (2, 2)."""
     width, height = 2 * np.linalg.norm(axes, axis=1)
     angle = float(np.degrees(np.arctan2(axes[0, 1], axes[0, 0])))
     return Ellipse(mean, width, height, angle=angle, fill=False, lw=1, ec="0.25", zorder=4)

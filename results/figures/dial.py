@@ -29,9 +29,10 @@ POINT_TEXTS = {
 
 
 def find_varied_setting(rows: pd.DataFrame) -> str:
-    """Return the column of the only varied numeric setting; empty if there is none.
+    """Return the column of the only setting that varies within a scheme; empty if it does not fit.
 
-    Seeds and output locations do not count.
+    The setting must be numeric, with `MIN_VALUES` values or more, and one row for each scheme and
+    value. Seeds and output locations do not count.
 
     Args:
         rows: one row for each scheme and value, with the scheme's name in `scheme`.
@@ -39,6 +40,7 @@ def find_varied_setting(rows: pd.DataFrame) -> str:
     varied_columns = []
     for column in rows:
         name = column.removeprefix(names.PARAMS)
+        # A column without the prefix is not a setting.
         if name == column or has_role(name, Role.REPETITION, Role.LOCATION):
             continue
         if (rows.groupby(SCHEME_COLUMN)[column].nunique(dropna=False) > 1).any():
@@ -69,6 +71,7 @@ def draw(rows: pd.DataFrame, column: str, title: str, *, shape: Shape = SCREEN) 
     if error in rows and rows[error].max() > 0:
         panels.append((error, "misclassified points, percent"))
     values = pd.to_numeric(rows[column])
+    # Counts become percentages of these points; the error of cross-validation is a rate already.
     count_columns = {TEST_COLUMNS[1]: "test_points", TRAIN_COLUMNS[1]: "train_points"}
     looks = style.looks_by_scheme(rows)
     with style.figure_style(shape):
@@ -95,7 +98,15 @@ def _is_recorded(rows: pd.DataFrame, columns: tuple[str, str]) -> bool:
 
 
 def _draw_curves(axis: Any, schemes: Any, values: Any, heights: Any, looks: Any) -> None:
-    """Draw a curve for each scheme over the values of the setting."""
+    """Draw a curve for each scheme over the values of the setting.
+
+    Args:
+        axis: the panel.
+        schemes: the name of the scheme of each row.
+        values: the value of the setting of each row.
+        heights: the cost or error of each row.
+        looks: the look of each scheme, by name.
+    """
     for name, look in looks.items():
         scheme_values = values[schemes == name].sort_values(kind="stable")
         line_style = {"color": look.color, "ls": look.line, "marker": look.marker}
@@ -113,7 +124,7 @@ def _draw_curves(axis: Any, schemes: Any, values: Any, heights: Any, looks: Any)
 
 
 def make(sweep: Sweep, experiment: str, options: material.Options) -> Figure | None:
-    """Return the figure of an experiment; None unless one setting has three values or more."""
+    """Return the figure of an experiment; None if `find_varied_setting` finds no setting."""
     rows = material.schemes(sweep, experiment)
     rows = rows[~rows["verdict"].isin(names.UNRANKED)]
     if rows.empty or not _is_recorded(rows, TRAIN_COLUMNS):

@@ -41,11 +41,17 @@ def figure(sweep: Sweep, experiment: str, name: str, options: Options = DEFAULT)
 
 
 def lacking(sweep: Sweep, name: str) -> str:
-    """Return the message that a sweep lacks a figure, with the reason and the available figures."""
+    """Return the message that a sweep lacks a figure, with the reason and the available figures.
+
+    Args:
+        sweep: the sweep that holds the runs.
+        name: a key of `NAMES`.
+    """
     verdicts = set(sweep.of_role(names.SCHEME)["verdict"])
     explanation = ", and every scheme diverged" if verdicts == {names.DIVERGED} else ""
     explanation = ", for it has one problem" if name in SWEEP_FIGURES else explanation
     notes = sweep.of_role(names.SCHEME).get(names.NOTE.column, pd.Series(dtype=str)).dropna()
+    # The parts of a note are joined by `; `; one on this figure is `name: reason`.
     skip_reasons = {
         skip_reason
         for note in notes
@@ -90,8 +96,8 @@ def write(
     """Draw figures of every experiment into a folder; return the files by experiment.
 
     A figure of the whole sweep is drawn once, and is among the files of each experiment. Figures
-    for which nothing was recorded are left out. An experiment with too many schemes is left out,
-    unless a single figure is requested.
+    for which nothing was recorded are left out. Unless a single figure is requested, an experiment
+    with too many schemes is left out, and with it the figures of the whole sweep.
 
     Args:
         sweep: the sweep that holds the runs.
@@ -128,7 +134,7 @@ def write(
         for name in figure_names
         if name in SWEEP_FIGURES and not crowded_experiments
     ]
-    sweep_orders = len(orders)
+    sweep_orders = len(orders)  # their files belong to all experiments, those of the rest to one
     orders += [
         (experiment, name, f"{name}-{clean.name(experiment)}" if several else name)
         for experiment in sweep.experiments

@@ -27,12 +27,14 @@ def with_quartiles(metric: names.Metric) -> list[str]:
 def histories(sweep: Sweep, runs: pd.DataFrame) -> pd.DataFrame:
     """Return histories as `material.histories` does, with training costs as excess.
 
-    Test costs are left out. Each split has its own least cost. An excess at the level of rounding
+    Test costs are left out. Each split or seed has its own least cost: the excess of a merged run
+    is computed for each of its members before these are merged. An excess at the level of rounding
     is NaN.
     """
     whole_sweep = merging.unmerged(sweep)
     all_runs = whole_sweep.runs.set_index("run_id", drop=False)
     least_costs = all_runs.get(names.MINIMUM.column, pd.Series(np.nan, index=all_runs.index))
+    # The least cost is recorded for a scheme; runs of single step sizes have that of their parent.
     own_least_costs = least_costs.where(least_costs.notna(), all_runs["parent"].map(least_costs))
     run_histories = []
     for row in as_rows(runs):
@@ -55,7 +57,12 @@ def histories(sweep: Sweep, runs: pd.DataFrame) -> pd.DataFrame:
 def _subtract_least_cost(
     cost_histories: pd.DataFrame, least_costs: "pd.Series[float]"
 ) -> pd.DataFrame:
-    """Return histories with the run's least cost subtracted from its training costs."""
+    """Return histories without test costs, and with training costs as excess.
+
+    Args:
+        cost_histories: one row for each run and iteration.
+        least_costs: for each row the least cost of its run.
+    """
     cost_columns = [
         column for column in with_quartiles(names.TRAIN_COST) if column in cost_histories
     ]
@@ -110,7 +117,11 @@ def _slope(
 
 
 def _quadratic_slope(scheme_arrays: Mapping[str, Any], step_size: float, iterations: int) -> float:
-    """Return the slope of the direction with most excess at the end, or before rounding begins."""
+    """Return the slope of the direction with the most excess at the last iteration.
+
+    If all excess falls to the level of rounding before, the slope is that at this iteration. It is
+    NaN if the step size does not shrink the excess along every direction.
+    """
     factors = np.abs(1 - step_size * scheme_arrays[START_CURVATURES])
     if factors.max() >= 1:
         return float("nan")
@@ -119,6 +130,7 @@ def _quadratic_slope(scheme_arrays: Mapping[str, Any], step_size: float, iterati
             np.log(scheme_arrays[EXCESS_SHARES] / np.sum(scheme_arrays[EXCESS_SHARES])),
             -2 * np.log(factors),
         )
+        # The iteration at which the last direction reaches the level of rounding.
         last_iteration = min(
             iterations, float(np.max((log_shares - np.log(EXCESS_ROUNDING)) / log_decay))
         )

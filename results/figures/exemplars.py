@@ -66,7 +66,7 @@ def _draw_plane(axis: Any, scheme_arrays: SchemeArrays, shape: Shape) -> None:
 
 
 def _are_images(scheme_arrays: SchemeArrays) -> bool:
-    """Return whether the exemplars can be square images."""
+    """Return whether the features of the exemplars can be the pixels of square images."""
     return is_square(scheme_arrays["images"].shape[1])
 
 

@@ -28,7 +28,8 @@ def draw(
     The box spans the quartiles, its line is the median, the whiskers span all points.
 
     Args:
-        arrays: by label, `values` (p, m), `names` (m,), the number `all` () of features.
+        arrays: by label, `values` (p, m) and `names` (m,) of the drawn features, the number `all`
+            () of features in total.
         schemes: one row for each scheme in order (`label`, `normalizer`).
         title: the title of the figure.
         shape: the format of the figure.

@@ -23,9 +23,9 @@ CAPTION = (
 def draw(
     arrays: ArraysByLabel, schemes: pd.DataFrame, title: str, *, shape: Shape = SCREEN
 ) -> Figure:
-    """Return the figure: one row for jobs on the same points, one column for each formula.
+    """Return the figure: a table with one column for each formula; red cells have large errors.
 
-    Red cells have large errors.
+    Formulas are applied to the points before the scheme: schemes with equal numbers share a row.
 
     Args:
         arrays: by label, `formula`, `finite`, `mean`, `off`, `iterations` (F,).
@@ -79,7 +79,7 @@ def draw(
 
 
 def _have_equal_numbers(first_arrays: SchemeArrays, second_arrays: SchemeArrays) -> bool:
-    """Return whether two jobs recorded equal numbers, which do not depend on the scheme."""
+    """Return whether two schemes have equal errors and iterations of all formulas."""
     number_keys = ("mean", "off", "iterations")
     return all(
         np.array_equal(first_arrays[key], second_arrays[key], equal_nan=True) for key in number_keys
@@ -87,7 +87,7 @@ def _have_equal_numbers(first_arrays: SchemeArrays, second_arrays: SchemeArrays)
 
 
 def _cell_text(error: float, iterations: float) -> str:
-    """Return the text of a cell: the error, and the iterations."""
+    """Return the text of a cell: the error, and the iterations of gradient descent."""
     if not np.isfinite(error):
         return "not finite"
     iterations_text = (

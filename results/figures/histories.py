@@ -62,8 +62,8 @@ def draw(
         scale: `linear` or `log`; `excess` if the costs are excess, from `excess.histories`, and
             the runs have slopes; None chooses by the range.
         shape: the format of the figure.
-        by: the horizontal axis, a key of `transforms.HISTORY_AXES`; of seconds, the runs have
-            those of the fit and of an iteration. With a batch, iterations are passes.
+        by: the horizontal axis, a key of `transforms.HISTORY_AXES`; for `seconds`, the runs have
+            the seconds of the fit and of an iteration. With a batch, iterations are passes.
     """
     drawn_histories = transforms.place_across(histories, runs, by, first)
     is_of_passes = by == "iterations" and passes.unit(runs) is passes.PASS_UNIT
@@ -129,7 +129,19 @@ def _draw_panel(
     all_diverged: bool,
     by: str,
 ) -> None:
-    """Draw the curves of one panel with their labels."""
+    """Draw the curves of one panel with their labels.
+
+    Args:
+        axis: the panel.
+        histories: the histories, with the column `ACROSS`.
+        runs: as for `draw`.
+        panel: the metric of the training points, and that of the test points.
+        scale: as for `draw`.
+        shape: the format of the figure.
+        height: inches of the panel with its title, labels and ticks.
+        all_diverged: whether all runs diverged, so that costs are in decades.
+        by: as for `draw`.
+    """
     by_run = dict(list(histories.groupby("run_id")))
     curve_ends = []
     looks = style.looks(list(runs["normalizer"]))
@@ -172,7 +184,10 @@ def _draw_panel(
 def _divergence_text(
     rows: pd.DataFrame, run: Mapping[Any, Any], metric: names.Metric, in_decades: bool
 ) -> str:
-    """Return the text on when a run overflowed, if it did, and how many decades its cost rose."""
+    """Return the text that a run diverged, and if it overflowed, at which iteration or pass.
+
+    With `in_decades`, the values are decades, and the text tells how many the cost rose.
+    """
     costs = rows[metric.key].dropna()
     stop = (int(rows.loc[costs.index[-1], "iteration"]) + 1) / passes.records_per_pass(run)
     overflowed = "stopped being finite" in str(run.get(names.REASON.column))
@@ -190,7 +205,7 @@ def _mark_divergence(axis: Any, rows: pd.DataFrame, metric: names.Metric, look: 
 
 
 def _draw_slope(axis: Any, rows: pd.DataFrame, run: Mapping[Any, Any], look: Look) -> None:
-    """Draw the slope that theory predicts beside the second half of a curve."""
+    """Draw the slope that theory predicts beside the second half of a curve, if it predicts one."""
     cost = rows[names.TRAIN_COST.key].to_numpy(dtype=float)
     iterations, factor = rows["iteration"].to_numpy(), run.get(excess.SLOPE, float("nan"))
     finite_indices = np.flatnonzero(np.isfinite(cost))
@@ -198,6 +213,7 @@ def _draw_slope(axis: Any, rows: pd.DataFrame, run: Mapping[Any, Any], look: Loo
         return
     last_index = finite_indices[-1]
     end_iterations = iterations[[last_index - max(1, last_index // 2), last_index]]
+    # The line runs through the last value times 1.6, so that it does not cover the curve.
     slope_costs = (
         1.6 * cost[last_index] * factor ** (end_iterations - end_iterations[-1]).astype(float)
     )
@@ -232,7 +248,10 @@ def _set_iteration_ticks(axis: Any, last_iteration: float) -> None:
 
 
 def _lead_to_labels(axis: Any, last_iteration: float) -> None:
-    """Mark the end of a curve that ends before the others; a hairline leads to its label."""
+    """Mark the ends of curves that end before the last iteration; draw a hairline to their labels.
+
+    Curves of runs that diverged are left out: they have a mark of their own.
+    """
     for line in list(axis.lines):
         x, y = (np.asarray(data, dtype=float) for data in line.get_data())
         is_curve = line.get_label()[0] != "_" and line.get_gid() != DIVERGED_GID
@@ -257,7 +276,14 @@ def _draw_curve(axis: Any, rows: pd.DataFrame, panel: Panel, look: Look) -> None
 
 
 def _set_scale(axis: Any, end_values: list[float], metric: names.Metric, scale: str | None) -> None:
-    """Choose the vertical scale and limits, so that no curve makes the others unreadable."""
+    """Choose the vertical scale and limits, so that no curve makes the others unreadable.
+
+    Args:
+        axis: the panel, with its curves.
+        end_values: the last value of each curve.
+        metric: the metric of the panel, the cost or the misclassified points.
+        scale: as for `draw`.
+    """
     values = np.concatenate([np.asarray(line.get_ydata(), dtype=float) for line in axis.lines])
     values = values[np.isfinite(values)]
     curves = [line.get_ydata() for line in axis.lines if line.get_label() not in ANNOTATION_LABELS]
@@ -307,7 +333,7 @@ def _notes(histories: pd.DataFrame, runs: pd.DataFrame, scale: str | None) -> st
 
 
 def _repeats_text(runs: pd.DataFrame) -> str:
-    """Return the text on the repeats over which medians and quartiles are computed."""
+    """Return what medians and quartiles are computed over: splits, seeds or starts."""
     repeats = repeated_over(runs)
     column = names.setting("starts")
     starts = pd.to_numeric(runs[column], errors="coerce").max() if column in runs else float("nan")
@@ -319,7 +345,7 @@ def _repeats_text(runs: pd.DataFrame) -> str:
 
 
 def _excess_notes(runs: pd.DataFrame) -> list[str]:
-    """Return the notes on dotted slopes, and on a least cost that was not solved for."""
+    """Return the notes on dotted slopes, and on a least cost that is not known."""
     notes = []
     if (pd.to_numeric(runs.get(excess.SLOPE), errors="coerce") > 0).any():
         notes.append("dotted: the slope that theory predicts")
@@ -364,7 +390,16 @@ def draw_runs(
 
 
 def _select_runs(sweep: Sweep, experiment: str, step_sizes: tuple[float, ...]) -> pd.DataFrame:
-    """Return the runs to draw: the best run of each scheme, or the runs of chosen step sizes."""
+    """Return the runs to draw: the best run of each scheme, or the runs of chosen step sizes.
+
+    Args:
+        sweep: the sweep that holds the runs.
+        experiment: the experiment's name.
+        step_sizes: the chosen step sizes; if empty, the best run of each scheme is returned.
+
+    Raises:
+        ResultsError: A chosen step size was not tried.
+    """
     all_steps = material.steps(sweep, experiment)
     if step_sizes:
         recorded_sizes = all_steps[STEP_SIZE].astype(float)

@@ -59,7 +59,7 @@ def _draw_landings(axis: Any, scheme_arrays: SchemeArrays, look: Look) -> None:
 
 
 def _clipped(positions: Any) -> NDArray[np.float64]:
-    """Return positions within the panel: those beyond it at its edge."""
+    """Return positions, with those beyond the panel moved to its edge."""
     return np.clip(positions, *LIMITS)
 
 

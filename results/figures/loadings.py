@@ -28,7 +28,8 @@ def draw(
     Of many features, those with the longest arrows in the biplot are drawn.
 
     Args:
-        arrays: by label, `entries` (m, K), `deviations` (K,), `names` (m,), `shares` (2,).
+        arrays: by label, `entries` (m, K), `deviations` (K,), `names` (m,), `loadings` (m, 2),
+            `shares` (2,).
         schemes: one row for each scheme in order (`label`, `normalizer`).
         title: the title of the figure.
         shape: the format of the figure.
@@ -52,7 +53,7 @@ def draw(
 
 
 def _mixes_features(scheme_arrays: SchemeArrays) -> bool:
-    """Return whether the drawn components mix features; those of a sphered scheme do not."""
+    """Return whether some drawn component mixes features; otherwise the table says nothing."""
     entries = np.abs(scheme_arrays["entries"][:, :MAX_COMPONENTS])
     return not bool((entries.max(axis=0) > SINGLE_FEATURE).all())
 
@@ -62,6 +63,7 @@ def _draw_table(axis: Any, scheme_arrays: SchemeArrays, shape: Shape) -> None:
     lengths = np.hypot(*scheme_arrays["loadings"].T)
     feature_indices = np.sort(np.argsort(-lengths, kind="stable")[:MAX_LOADING_FEATURES])
     entries = scheme_arrays["entries"][feature_indices, :MAX_COMPONENTS]
+    # `shares` has the first two components only; the first gives the total.
     total_variance = scheme_arrays["deviations"][0] ** 2 / (scheme_arrays["shares"][0] or 1.0)
     shares = scheme_arrays["deviations"][:MAX_COMPONENTS] ** 2 / (total_variance or 1.0)
     axis.imshow(entries, cmap="RdBu_r", vmin=-1, vmax=1, aspect="auto")

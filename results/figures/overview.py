@@ -47,7 +47,9 @@ def table(sweep: Sweep) -> pd.DataFrame:
         spread = spread.assign(setting="")
     quartiles = spread[[*problems.SCHEME_COLUMNS, "median", "q1", "q3"]]
     rows = rows.merge(quartiles, on=problems.SCHEME_COLUMNS, how="left").assign(counted=counts)
-    has_excess = rows["counted"]  # over 0 points; that of a cost is over a minimum that was found
+    # The excess is known if points are counted, because their minimum is 0, or if the minimum of
+    # the cost was found.
+    has_excess = rows["counted"]
     if names.MINIMUM_REACHED.column in rows:
         has_excess = has_excess | (rows[names.MINIMUM_REACHED.column] == "true")
     excess_shares = [excess_shown(row, row) for row in as_rows(rows)]
@@ -135,7 +137,13 @@ def _draw_panel(
 ) -> None:
     """Draw one number of every problem and scheme, with its quartiles where they are known.
 
-    columns: of the number and its quartiles. Numbers up to `floor` are not distinguished.
+    Args:
+        axis: the panel.
+        bands: the name and the rows of each problem.
+        looks: the look of each scheme, by name.
+        columns: the column of the number, and those of its quartiles, if any.
+        floor: numbers up to this one are not distinguished; they share a column at the left.
+        shape: the format of the figure.
     """
     rows = pd.concat([problem_rows for _, problem_rows in bands])
     outcomes = [outcome_text(row, column, floor) for row in as_rows(rows) for column in columns]
@@ -164,7 +172,13 @@ def _draw_panel(
 
 
 def outcome_text(row: Mapping[Any, Any], column: str, floor: float) -> str:
-    """Return the text for a number that a logarithmic axis cannot show; empty for others."""
+    """Return the text for a number that a logarithmic axis cannot show; empty for others.
+
+    Args:
+        row: the row of a problem and scheme.
+        column: the column of the number; NaN is not known, infinity not reached.
+        floor: numbers up to this one, 0 or more, cannot be shown.
+    """
     value = float(row[column])
     if not np.isfinite(value) and row["verdict"] in (names.DIVERGED, names.FAILED):
         return str(row["verdict"])
@@ -174,7 +188,15 @@ def outcome_text(row: Mapping[Any, Any], column: str, floor: float) -> str:
 
 
 def _set_log_scale(axis: Any, values: Any, outcomes: Sequence[str]) -> list[float]:
-    """Set a log axis with a column for each outcome; return the position of each value."""
+    """Set a logarithmic axis with a column for each outcome; return the position of each value.
+
+    Small numbers have their column at the left, the outcomes of `OUTCOME_TEXTS` at the right.
+
+    Args:
+        axis: the panel.
+        values: the numbers (n,).
+        outcomes: for each number its `outcome_text`.
+    """
     finite_values = [value for value, outcome in zip(values, outcomes) if not outcome]
     low, high = (min(finite_values), max(finite_values)) if finite_values else (1.0, 1.0)
     margin = 1.3 * (high / low) ** 0.04

@@ -119,7 +119,7 @@ def split_label(label: str) -> tuple[str, str]:
 
 
 def row_label(label: str) -> str:
-    """Return the label of a row: of a network, what is done to the inputs, and inside."""
+    """Return the label of a row; for a network the two parts of `split_label`, separated."""
     return INSIDE_SEPARATOR.join(filter(None, split_label(label)))
 
 
@@ -167,10 +167,10 @@ def classify_steps(scheme_steps: pd.DataFrame, scheme: Row) -> list[str]:
 
 
 def group_equal_schemes(steps: pd.DataFrame, schemes: pd.DataFrame) -> list[list[Row]]:
-    """Return groups of equal schemes, by increasing 2/L; of several batches, by scheme and batch.
+    """Return groups of equal schemes, in the order of the rows of the figure, see `draw`.
 
-    Equal schemes agree in all drawn values, and in the final cost of each step size up to 2/L that
-    rounding does not decide. Above 2/L a descent amplifies its rounding errors.
+    Equal schemes agree in all drawn values, and in the final costs of all step sizes up to 2/L,
+    except where rounding decides the end. Above 2/L a descent amplifies its rounding errors.
 
     Args:
         steps: as for `step_sizes.draw`.
@@ -210,16 +210,23 @@ def group_equal_schemes(steps: pd.DataFrame, schemes: pd.DataFrame) -> list[list
 
 
 def _ordered(schemes: pd.DataFrame) -> list[Row]:
-    """Return the rows of schemes in the order in which they are drawn."""
+    """Return the rows of schemes in the order in which they are drawn.
+
+    They are sorted by 2/L. Then, of networks, the rows with one scheme of the inputs are moved up
+    to the first of them; with batches, the rows of one scheme, which are sorted by the batch.
+    """
     by_threshold = THRESHOLD in schemes
     rows = as_rows(schemes.sort_values(THRESHOLD, kind="stable") if by_threshold else schemes)
     if any(split_label(str(row["label"]))[1] for row in rows):
         inputs = [split_label(str(row["label"]))[0] for row in rows]
+        # The position of each name's first row: in a dictionary the last entry stays, so that the
+        # rows are numbered from the last one, and the numbers negated.
         first_rows = {name: -number for number, name in enumerate(reversed(inputs))}
         # Stable: within a scheme of the inputs, rows keep their order.
         return sorted(rows, key=lambda row: first_rows[split_label(str(row["label"]))[0]])
     if not any(map(passes.is_batched, rows)):
         return rows
+    # The position of each scheme's first row, as above.
     first = {row["normalizer"]: -number for number, row in enumerate(reversed(rows))}
     return sorted(rows, key=lambda row: (first[row["normalizer"]], passes.batch_size(row)))
 
@@ -238,7 +245,12 @@ def _cell_edges(step_sizes: Any) -> Any:
 
 
 def band_label(step: Row, scheme: Row) -> str:
-    """Return the legend's label for the colour of a step size's cell."""
+    """Return the legend's label for the colour of a step size's cell, a key of `CELL_COLORS`.
+
+    Args:
+        step: the row of the step size.
+        scheme: the row of its scheme.
+    """
     if step["verdict"] in (*names.UNRANKED, names.FAILED):
         return str(step["verdict"])
     excess_share = excess_left(step, scheme)
@@ -309,7 +321,16 @@ def _draw_cells(
 def _draw_spans(
     axis: Any, step_marks: Sequence[tuple[float, str]], row_index: int
 ) -> list[tuple[float, str]]:
-    """Draw a line over neighbours with equal marks; return the middle step size of each line."""
+    """Draw a line over each run of neighbours with equal marks; return where the marks stand.
+
+    Args:
+        axis: the panel.
+        step_marks: each step size of a row with its mark, by increasing step size.
+        row_index: the number of the row.
+
+    Returns:
+        The middle step size and the mark of each run; a single step size gets no line.
+    """
     middle_marks = []
     for step_mark, group in groupby(step_marks, key=lambda pair: pair[1]):
         step_sizes = [step_size for step_size, _ in group]
@@ -324,8 +345,11 @@ def _draw_spans(
 def _draw_limits(axis: Any, row_index: int, scheme: Row, steps: pd.DataFrame) -> set[str]:
     """Draw 2/L in the upper half of a scheme's row, the largest converged step in the lower half.
 
-    Separate halves keep close limits distinct. With several splits, the largest converged step may
-    fail on some of them; then it is not drawn.
+    Separate halves keep close limits distinct. If 2/L is beyond the axis, an arrow points to it.
+    With several splits, the largest converged step may fail on some of them; then it is not drawn.
+
+    Returns:
+        The names of the drawn limits, for the legend.
     """
     upper_half, lower_half, drawn_limits = (
         [row_index - 0.46, row_index],
@@ -370,7 +394,16 @@ def _draw_limits(axis: Any, row_index: int, scheme: Row, steps: pd.DataFrame) ->
 def _write_in_row(
     axis: Any, text: str, x: float, row_index: int, alignment: str = "left", **position_options: Any
 ) -> None:
-    """Write a text at the lower edge of a row; alignment: the side of the text that is at x."""
+    """Write a text at the lower edge of a row.
+
+    Args:
+        axis: the panel.
+        text: the text.
+        x: the horizontal position.
+        row_index: the number of the row.
+        alignment: the side of the text that is at x, `left` or `right`.
+        **position_options: more arguments of `annotate`, such as the coordinates of x.
+    """
     axis.annotate(
         text,
         (x, row_index + 0.46),

@@ -93,7 +93,7 @@ def _image_directions(scheme_arrays: SchemeArrays) -> Any:
 
 
 def _draw_plane(axis: Any, scheme_arrays: SchemeArrays) -> None:
-    """Draw the plane of the first two components."""
+    """Draw the part of the plane of the images that contains them, with a margin."""
     from mpl_toolkits.mplot3d.art3d import Poly3DCollection
 
     centre, directions = scheme_arrays["back"].mean(axis=0), _image_directions(scheme_arrays)[:2]
@@ -107,7 +107,8 @@ def _draw_plane(axis: Any, scheme_arrays: SchemeArrays) -> None:
 def _view_angles(scheme_arrays: SchemeArrays) -> tuple[float, float]:
     """Return elevation and azimuth of the camera in degrees, for an oblique view of the images.
 
-    The camera looks along the second direction of the plane, from `ELEVATION` degrees above it.
+    If the images lie in a plane, the camera looks along the second direction of the plane, from
+    `ELEVATION` degrees above it.
     """
     if int(scheme_arrays["kept"]) != 2:
         return 25.0, -60.0
@@ -115,13 +116,14 @@ def _view_angles(scheme_arrays: SchemeArrays) -> tuple[float, float]:
     view_direction = (
         np.cos(np.radians(ELEVATION)) * second_direction + np.sin(np.radians(ELEVATION)) * normal
     )
+    # The sign of a principal direction is arbitrary: take the camera that is above the points.
     view_direction = view_direction if view_direction[2] > 0 else -view_direction
     elevation = float(np.degrees(np.arcsin(np.clip(view_direction[2], -1, 1))))
     return elevation, float(np.degrees(np.arctan2(view_direction[1], view_direction[0])))
 
 
 def _height(points: Any, panels: int) -> float:
-    """Return the height of a panel over its width."""
+    """Return the height of a panel over its width, including its title."""
     if points.shape[1] == 3:
         return 1.0 if panels > 1 else 0.6
     width, height = np.ptp(points, axis=0)

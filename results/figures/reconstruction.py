@@ -22,7 +22,7 @@ LAYOUT_PASSES = 3  # layout passes until the positions of images and titles are 
 def draw(
     arrays: ArraysByLabel, schemes: pd.DataFrame, title: str, *, shape: Shape = SCREEN
 ) -> Figure:
-    """Return the figure: for each scheme, the image from more and more coordinates, the original.
+    """Return the figure: a row for each scheme, from few coordinates to many, then the original.
 
     Args:
         arrays: by label, `count` (K,), `built` (K, N), `original` (N,), N a square number.
@@ -59,7 +59,7 @@ def draw(
 
 
 def stages(count: Any) -> Any:
-    """Return evenly spaced indices into the recorded numbers of coordinates (K,)."""
+    """Return at most `STAGE_COUNT` evenly spaced indices into the array `count` (K,)."""
     return np.unique(np.linspace(0, len(count) - 1, STAGE_COUNT).round().astype(int))
 
 
@@ -118,7 +118,12 @@ def moving(
 
 
 def _caption(scheme: DrawnScheme, stage: int) -> str:
-    """Return the scheme's label, the number of coordinates, and their share of the variance."""
+    """Return the title of a scheme's image: label, number of coordinates, share of the variance.
+
+    Args:
+        scheme: the scheme.
+        stage: the index into the recorded numbers of coordinates.
+    """
     count, share = scheme.arrays["count"][stage], scheme.arrays["share"][stage]
     return f"{style.escape_dollars(scheme.label)}\nk = {count}, {share:.0%}"
 

@@ -30,15 +30,22 @@ def draw(
     scale: str | None = None,
     shape: Shape = SCREEN,
 ) -> Figure:
-    """Return the figure: a curve a scheme, of `step x L / 2` at each iteration, and a line at 1.
+    """Return the figure: one curve of `step x L / 2` for each scheme, and a line at 1.
 
-    A run may jump to and fro: each curve is the middle between the lowest and the highest of three
-    consecutive iterations, with a band between them.
-
-    histories: one row a run and iteration (`run_id`, `iteration`, `theory/sharpness`: the scheme's
-    step size times L / 2, L the largest eigenvalue of the cost's Hessian at the weights). runs: one
-    row a scheme (`run_id`, `label`, `normalizer`, `tags.step_size`). Below 1 a step of plain
+    L is the largest eigenvalue of the cost's Hessian at the weights. Below 1 a step of plain
     gradient descent lowers a quadratic cost; above 1 the stiffest direction overshoots.
+
+    The values may alternate between iterations. Each curve is the middle between the lowest and
+    the highest of three consecutive iterations, with a band between them.
+
+    Args:
+        histories: one row for each run and iteration (`run_id`, `iteration`, `theory/sharpness`:
+            the scheme's step size times L / 2).
+        runs: one row for each scheme (`run_id`, `label`, `normalizer`, `tags.step_size`).
+        title: the title of the figure.
+        first: the first iteration.
+        scale: the vertical scale, `linear` or `log`; None chooses by the range of the values.
+        shape: the format of the figure.
     """
     height = max(0.5 * shape.width, (len(runs) + 2) * 1.25 * shape.font / 72)
     drawn_histories = histories[histories["iteration"] >= first]
@@ -62,6 +69,7 @@ def draw(
             curve_ends.append(End(curve_label, float(axis.lines[-1].get_ydata()[-1]), look))
         _set_axes(axis, scale)
         axis.set_xlabel(material.iteration_label(runs))
+        # A band whose vertices all have the same height cannot be seen.
         if any(np.diff(band.get_paths()[0].vertices[:, 1]).any() for band in axis.collections):
             style.add_note(figure, shape, BAND_NOTE)
         end_labels(axis, curve_ends, shape, height)
@@ -69,7 +77,9 @@ def draw(
 
 
 def bands(iteration: Any, values: Any) -> tuple[Any, Any]:
-    """Return the minimum and maximum over each iteration and its recorded neighbours, `(k,)`.
+    """Return the minimum and the maximum over each iteration and its neighbours, each `(k,)`.
+
+    Neighbours are the iterations directly before and after; those not recorded are left out.
 
     Args:
         iteration: `(k,)`, the recorded iterations.

@@ -47,18 +47,25 @@ def draw(
 def _draw_eigenvalues(
     axis: Any, spectra: Any, ridges: set[float], shape: Shape, height: float
 ) -> None:
-    """Draw the eigenvalues; those at the level of rounding are drawn on the lower edge."""
+    """Draw the eigenvalues and the ridges; eigenvalues at the level of rounding are at the edge.
+
+    Args:
+        axis: the panel.
+        spectra: the name, the eigenvalues and the look of each curve.
+        ridges: the ridges of the schemes; one far below the eigenvalues is written, not drawn.
+        shape: the format of the figure.
+        height: inches of the panel with its title, labels and ticks.
+    """
     largest = max(float(values.max()) for _, values, _ in spectra) or 1.0
+    # The eigenvalues above the level of rounding.
     live_spectra = [values[values > len(values) * EPS * values.max()] for _, values, _ in spectra]
     floor = (
         min([float(values.min()) for values in live_spectra if len(values)], default=largest) / 10
     )
     curve_ends = []
-    for number, ((text, values, text_style), live_values) in enumerate(zip(spectra, live_spectra)):
-        _draw_line(axis, np.maximum(values, floor), text, text_style, number / len(spectra))
-        curve_ends.append(
-            End(text, float(live_values[-1]) if len(live_values) else floor, text_style)
-        )
+    for number, ((text, values, look), live_values) in enumerate(zip(spectra, live_spectra)):
+        _draw_line(axis, np.maximum(values, floor), text, look, number / len(spectra))
+        curve_ends.append(End(text, float(live_values[-1]) if len(live_values) else floor, look))
     axis.set_yscale("log")
     for ridge in sorted(ridge for ridge in ridges if ridge > 0):
         if ridge > floor / RIDGE_RATIO:
@@ -74,7 +81,7 @@ def _draw_eigenvalues(
 
 
 def _draw_shares(axis: Any, spectra: Any) -> None:
-    """Draw the cumulative shares of each spectrum; the other panel has the names of the curves."""
+    """Draw the cumulative shares of each spectrum, without names: the other panel has them."""
     for number, (text, values, look) in enumerate(spectra):
         total = float(values.sum())
         shares = np.cumsum(values) / total if total > 0 else np.zeros(len(values))

@@ -102,12 +102,14 @@ ARROW_STYLE: Any = {"marker": UP_ARROW, "ls": "", "color": "black", "ms": 8, "cl
 def typical_ends(
     rows: pd.DataFrame, scheme_arrays: SchemeArrays
 ) -> dict[float, tuple[float, float]]:
-    """Return the range of final costs of each run whose end rounding decides, with its shadows.
+    """Return the range of the final costs of each run whose end rounding decides.
+
+    The range contains the final costs of the run and of its shadows, runs from perturbed starts.
 
     Args:
         rows: the step rows of one scheme.
         scheme_arrays: the recorded arrays, optionally with `step_sizes` (S,) and the final costs
-            `shadows` (S, n) of runs from perturbed starts.
+            `shadows` (S, n), NaN where a step size has fewer shadows.
 
     Returns:
         The lowest and the highest final cost, by step size.
@@ -130,7 +132,15 @@ def typical_ends(
 
 
 def _draw_ends(axis: Any, ends: Mapping[float, tuple[float, float]]) -> set[str]:
-    """Draw a band over the range of final costs; an infinite one reaches the top."""
+    """Draw a band over each range of final costs, up to the top of the panel at most.
+
+    Args:
+        axis: the panel, with its limits set.
+        ends: the lowest and the highest final cost, by step size.
+
+    Returns:
+        The name of the legend entry, if any band is drawn.
+    """
     top = axis.get_ylim()[1]
     for step_size, (least, greatest) in ends.items():
         low, high = (min(end, top) for end in (least, greatest))
@@ -139,7 +149,10 @@ def _draw_ends(axis: Any, ends: Mapping[float, tuple[float, float]]) -> set[str]
 
 
 def finer_ends(scheme_arrays: SchemeArrays) -> list[tuple[float, float]]:
-    """Return the refined step sizes with finite runs, and their final costs (median of starts)."""
+    """Return pairs of a refined step size and its final cost, the median over the starts.
+
+    Step sizes whose final cost is not finite are left out.
+    """
     if "refined_cost" not in scheme_arrays:
         return []
     end_costs = np.median(np.asarray(scheme_arrays["refined_cost"])[:, :, -1], axis=1)
@@ -149,7 +162,11 @@ def finer_ends(scheme_arrays: SchemeArrays) -> list[tuple[float, float]]:
 
 
 def _draw_finer_ends(axis: Any, scheme_arrays: SchemeArrays, look: style.Look) -> set[str]:
-    """Draw the final costs of refined step sizes, which lie between those of the grid."""
+    """Draw the final costs of refined step sizes, which lie between those of the grid.
+
+    Returns:
+        The name of the legend entry, if any cost is drawn.
+    """
     top = axis.get_ylim()[1]
     ends = [pair for pair in finer_ends(scheme_arrays) if pair[1] <= top]
     axis.plot(
@@ -162,9 +179,15 @@ def _draw_finer_ends(axis: Any, scheme_arrays: SchemeArrays, look: style.Look) -
 
 
 def _set_limits(axis: Any, steps: pd.DataFrame, other_costs: Sequence[float]) -> float:
-    """Limit the axes to ten times the start's cost; return the height of marks of higher costs.
+    """Set the limits and ticks of the axes; return the ceiling, at which higher costs are drawn.
 
-    other_costs: more costs that must be visible.
+    The ceiling is the highest cost, or ten times the cost at the start if that is lower. The panel
+    has room for marks above it.
+
+    Args:
+        axis: a panel, with its scales set; all panels share its limits.
+        steps: as for `draw`.
+        other_costs: more costs that should be visible; those not finite are ignored.
     """
     finite_steps = steps[(steps["verdict"] != names.DIVERGED) & steps[FINAL_COST].notna()]
     costs = finite_steps[FINAL_COST]
@@ -172,6 +195,7 @@ def _set_limits(axis: Any, steps: pd.DataFrame, other_costs: Sequence[float]) ->
     start = float(costs[finite_steps[STEP_SIZE] == finite_steps[STEP_SIZE].min()].median())
     costs = np.array([*costs, *filter(np.isfinite, other_costs)])
     low, high = (float(costs.min()), float(costs.max())) if len(costs) else (0.1, 1.0)
+    # NaN, which differs from itself, is a start that is not known.
     ceiling = min(high, 10 * start) if start == start else high
     if axis.get_yscale() == "log":
         extent = max(np.log10(ceiling / low), 0.1) if ceiling > low else 0.1
@@ -196,7 +220,15 @@ def _draw_panel(
     look: style.Look,
     ceiling: float,
 ) -> set[str]:
-    """Draw one scheme; return the names of the drawn legend entries."""
+    """Draw one scheme in colour over the others in grey; return the names of its legend entries.
+
+    Args:
+        axis: the panel of the scheme.
+        steps_by_label: the rows of step sizes of all schemes, by label.
+        scheme: the row of the scheme.
+        look: the look of the scheme.
+        ceiling: the height of marks of higher costs, from `_set_limits`.
+    """
     other_curves = [
         scheme_rows.loc[~scheme_rows["verdict"].isin(names.UNRANKED), [STEP_SIZE, FINAL_COST]]
         .dropna()
@@ -267,7 +299,11 @@ def _draw_panel(
 
 
 def _draw_limits(axis: Any, scheme: Any, look: style.Look) -> set[str]:
-    """Draw 2/L and the largest step that converges, and write the scheme's name."""
+    """Draw 2/L and the largest step that converges, and write the scheme's name.
+
+    Returns:
+        The names of the drawn legend entries.
+    """
     drawn_names = set()
     threshold, largest_step = number_in(scheme, THRESHOLD), number_in(scheme, LARGEST_CONVERGENT)
     lower_limit, upper_limit = axis.get_xlim()
@@ -275,6 +311,7 @@ def _draw_limits(axis: Any, scheme: Any, look: style.Look) -> set[str]:
         axis.axvline(threshold, color="black", ls=":", lw=1.2, label="_threshold", zorder=3)
         drawn_names.add(THRESHOLD)
     if not np.isnan(largest_step):
+        # Censored: no larger step size was tried, so that larger ones may converge as well.
         is_censored = scheme.get(names.CENSORED.column) == "true"
         marker_style = {
             "marker": RIGHT_ARROW if is_censored else "^",

@@ -30,9 +30,10 @@ def place_across(
 ) -> pd.DataFrame:
     """Return histories with a column `ACROSS`: iterations, updates, or seconds of one run.
 
-    With a batch an iteration is a pass, and its records are fractions of it. A run's seconds are
-    those of the scheme's fit, and for each iteration its share of the descent of the whole grid.
-    Runs without recorded seconds are left out.
+    With a batch an iteration is a pass over the points, and `iteration` counts records, of which a
+    pass has several: `ACROSS` has fractions of a pass. The seconds of a run are those of the
+    scheme's fit plus, for each iteration, its part of the seconds of the whole grid's descent. By
+    seconds, runs without recorded seconds are left out.
 
     Args:
         histories: one row for each run and record.
@@ -48,6 +49,7 @@ def place_across(
         histories["iteration"] if (records == 1).all() else histories["iteration"] / records
     )
     if by == "updates":
+        # The updates of a pass, and those until a record within a pass, rounded down.
         updates = histories["run_id"].map(
             {run["run_id"]: passes.updates_per_pass(run) for run in rows}
         )
@@ -64,11 +66,11 @@ def place_across(
 
 
 def with_job_columns(schemes: pd.DataFrame, runs: pd.DataFrame) -> pd.DataFrame:
-    """Return runs with the seconds and the batches of their jobs; NaN where none are recorded.
+    """Return runs with the columns `JOB_COLUMNS` of their schemes; NaN where none are recorded.
 
     Args:
-        schemes: the scheme runs.
-        runs: scheme runs, or runs of their step sizes.
+        schemes: the scheme runs, which have these columns.
+        runs: scheme runs, or runs of single step sizes, whose `parent` is a scheme run.
     """
     jobs = runs["run_id"].where(runs["run_id"].isin(schemes["run_id"]), runs.get("parent"))
     by_job = schemes.set_index("run_id")
@@ -82,7 +84,10 @@ def has_metric(histories: pd.DataFrame, metric: names.Metric) -> bool:
 
 
 def shares_an_axis(histories: pd.DataFrame, runs: pd.DataFrame) -> bool:
-    """Return whether training and test misclassifications share an axis, with known sizes."""
+    """Return whether test misclassifications are recorded, and the numbers of all points known.
+
+    Training and test misclassifications then share an axis, in percent.
+    """
     counts_known = all(column in runs and runs[column].notna().all() for column in POINT_COUNTS)
     return counts_known and has_metric(histories, names.TEST_MISCLASSIFICATIONS)
 
@@ -110,7 +115,10 @@ def to_decades(histories: pd.DataFrame) -> pd.DataFrame:
 
 
 def equal_run_labels(histories: pd.DataFrame, runs: pd.DataFrame) -> list[list[str]]:
-    """Return groups of labels of runs whose training costs agree to a relative 1e-8."""
+    """Return groups of two or more labels of runs whose training costs agree.
+
+    Costs agree up to the relative difference `EQUALITY_TOLERANCE`.
+    """
     cost = names.TRAIN_COST.key
     if cost not in histories:
         return []

@@ -26,7 +26,7 @@ def draw(
 
     Args:
         arrays: by label, `origin` (N,), `components` (m, N), `weights` (m,), `count` (K,),
-            `built` (K, N), `original` (N,), N a square number.
+            `share` (K,), `built` (K, N), `original` (N,), N a square number.
         schemes: one row for each scheme (`label`, `normalizer`).
         title: the title of the figure.
         shape: the format of the figure.
@@ -49,7 +49,11 @@ def draw(
 
 
 def _terms(scheme_arrays: SchemeArrays, label: str) -> list[tuple[str, Any, bool]]:
-    """Return the terms of the sum: title, pixels, and whether the pixels are signed."""
+    """Return the images of a row: the mean, the weighted components, their sum, the point.
+
+    Returns:
+        For each image its title, its pixels, and whether these are signed and need two colours.
+    """
     component_count = min(TERM_COUNT, len(scheme_arrays["weights"]))
     terms = [(f"{style.escape_dollars(label)}\nmean", scheme_arrays["origin"], False)]
     for component in range(component_count):

@@ -47,7 +47,7 @@ class Bars(NamedTuple):
 
     Attributes:
         low: `(n,)`, the smallest step size that trains each direction within the iterations.
-        high: `(n,)`, the largest one.
+        high: `(n,)`, the largest step size that does.
         share: `(n,)`, the share of the start's excess along each direction.
         times: `(n,)`, the number of directions that each bar represents.
     """
@@ -88,7 +88,10 @@ def bars(scheme_arrays: SchemeArrays, iterations: int) -> Bars:
 
 
 def best_step_bars(scheme_arrays: SchemeArrays, iterations: int) -> Bars | None:
-    """Return the windows at the best step's last weights; None if these were not recorded."""
+    """Return the windows at the best step's last weights; None if these were not recorded.
+
+    The shares of the excess along these directions are not known; all directions count alike.
+    """
     curvature = scheme_arrays.get(BEST_CURVATURES)
     if curvature is None or not len(curvature):
         return None
@@ -107,6 +110,7 @@ def group_bars(all_bars: Bars) -> Bars:
     count = len(all_bars.low)
     if count <= MAX_BARS:
         return all_bars
+    # All groups have about the same sum of shares and of 1 / count for each direction.
     cumulative_weight = np.cumsum(all_bars.share + 1 / count)
     group_indices = np.minimum(
         (
@@ -206,7 +210,11 @@ def _panels(count: int, shape: Shape, title: str) -> tuple[Figure, list[tuple[An
 def _step_limits(
     start_bars: list[Bars], steps: pd.DataFrame, rows: list[Row]
 ) -> tuple[float, float]:
-    """Return the limits of the step sizes: the grid, 2/L, and the windows with excess."""
+    """Return the limits of the axis of step sizes.
+
+    They contain the tried step sizes, 2/L, and the windows of directions that hold more than a
+    hundredth of the excess, but at most three decades beyond the tried step sizes.
+    """
     low, high = steps[STEP_SIZE].min(), steps[STEP_SIZE].max()
     candidates = [low, high, *(number_in(row, THRESHOLD) for row in rows)]
     for scheme_bars in start_bars:
@@ -219,7 +227,11 @@ def _step_limits(
 def _draw_bars(axis: Any, start_bars: Bars, end_bars: Bars | None, color: str) -> None:
     """Draw the windows, the stiffest direction on top; dark ones hold much of the excess.
 
-    end_bars: the windows at the best step's last weights, which are outlined in the colour.
+    Args:
+        axis: the upper panel of a scheme.
+        start_bars: the windows at the start.
+        end_bars: the windows at the best step's last weights, drawn as outlines, or None.
+        color: the colour of the outlines.
     """
     drawn_bars = group_bars(start_bars)
     count, largest_share = len(drawn_bars.low), max(float(drawn_bars.share.max()), 1e-300)
@@ -227,6 +239,7 @@ def _draw_bars(axis: Any, start_bars: Bars, end_bars: Bars | None, color: str) -
     patch_style: Any = {"facecolors": greys, "edgecolors": "0.6", "linewidths": 0.4}
     axis.add_collection(PatchCollection(_rectangles(drawn_bars, 1.0), zorder=2, **patch_style))
     if end_bars is not None:
+        # The outlines fill the same height as the bars, whatever their number.
         outlines = _rectangles(group_bars(end_bars), count / len(group_bars(end_bars).low))
         patch_style = {"facecolors": "none", "edgecolors": color, "linewidths": 0.6}
         axis.add_collection(PatchCollection(outlines, zorder=3, **patch_style))
@@ -235,7 +248,7 @@ def _draw_bars(axis: Any, start_bars: Bars, end_bars: Bars | None, color: str) -
 
 
 def _rectangles(bar_limits: Bars, height: float) -> list[Rectangle]:
-    """Return the rectangles of bars from top to bottom."""
+    """Return the rectangles of bars from top to bottom, each of a height in axis units."""
     return [
         Rectangle((low, bar_index * height - 0.5), high - low, height)
         for bar_index, (low, high) in enumerate(zip(bar_limits.low, bar_limits.high))
@@ -281,7 +294,15 @@ def _draw_step_lines(panels: tuple[Any, Any], row: Row, look: style.Look) -> Non
 def _name_panels(
     axis: Any, row: Row, start_bars: Bars, end_bars: Bars | None, look: style.Look
 ) -> None:
-    """Write above a scheme's panels how many directions its best step size trains."""
+    """Write above a scheme's panels its name and how many directions its best step size trains.
+
+    Args:
+        axis: the upper panel of the scheme.
+        row: the row of the scheme.
+        start_bars: the windows at the start.
+        end_bars: the windows at the best step's last weights, or None.
+        look: the look of the scheme.
+    """
     style.name_panel(axis, row["label"], look)
     best_step = number_in(row, names.STEP_TAG.column)
     if np.isnan(best_step):

@@ -32,7 +32,7 @@ class RecordedFigures:
     Args:
         writer: The writer of MLflow.
         folder: The folder of this sweep.
-        parents: The sweep run of each experiment.
+        parents: The id of the sweep run by experiment.
         outcomes: The jobs in order, each with `experiment`, `run_id` and `reused`.
         wanted: The names of the figures.
     """
@@ -95,6 +95,7 @@ class RecordedFigures:
         record = _record(sweep, self.drawing) if sweep else ""
         for experiment, parent in self.parents.items():
             files = {file.name: _digest_of_file(file) for file in written.get(experiment, ())}
+            # Reused figures may lie in the folder of the sweep that drew them.
             other_folders = {file.parent for file in written.get(experiment, ())} - {self.folder}
             serialized = json.dumps(files)
             if len(serialized) < 5000:  # MLflow's limit of a tag
@@ -177,9 +178,15 @@ def _code_digests() -> list[str]:
 def _copies(drawn: Path, folder: Path, names: Mapping[str, str]) -> list[Path]:
     """Copy a sweep's figures into a folder, unless they are there, and return the files.
 
-    drawn: the folder of the figures, which must have the same parent. names: the digest of each
-    file by its name; since they come from the store, they may name any file. Raises ValueError for
-    a file that is no figure of that sweep.
+    Args:
+        drawn: The folder of the figures, which must have the same parent as `folder`.
+        folder: The folder into which they are copied.
+        names: The digest of each file by its name. The names come from the store, so they are not
+            trusted to be those of figures.
+
+    Raises:
+        ValueError: The parents differ, or a file is no figure or was changed since.
+        OSError: A file cannot be read or written.
     """
     if drawn.parent != folder.parent:
         raise ValueError(drawn)

@@ -68,10 +68,11 @@ def attach(
 
 
 def _color(writer: Writer, sweep: "Sweep", experiment: str) -> None:
-    """Set the figures' colours on the runs that have another."""
+    """Set the figures' colours on the runs that have another colour or none."""
     from normbench.results.pages import view
 
     rows = sweep.only(experiment).runs.set_index("run_id")
+    # Without recorded colours, the roles stand for colours that equal none.
     recorded_colors = rows.get(names.COLOR.column, rows[names.ROLE.column])
     for run_id, color in view.colors(sweep, experiment).items():
         if recorded_colors[run_id] != color:

@@ -41,7 +41,7 @@ def view_id(sweep_id: str, role: str = names.SCHEME) -> str:
 
     Args:
         sweep_id: The id of the sweep.
-        role: Of the runs that the view shows: schemes or steps.
+        role: `scheme` or `step`: the runs that the view shows.
 
     Returns:
         An id that is distinct for each role.
@@ -54,7 +54,7 @@ def search_filter(sweep_id: str, role: str = names.SCHEME) -> str:
 
     Args:
         sweep_id: The id of the sweep.
-        role: Of the runs.
+        role: The role of the runs, `scheme` or `step`.
 
     Returns:
         A filter in the language of MLflow's search.
@@ -65,9 +65,9 @@ def search_filter(sweep_id: str, role: str = names.SCHEME) -> str:
 def sort_key(sweep_id: str) -> str:
     """Return the column by which MLflow's page sorts a sweep's runs: the tag of their places in it.
 
-    A chart's legend shows two lines only. They are the schemes that come first in the command,
-    which the others are compared with. Sorted by date, the schemes would be folded below their
-    sweep.
+    A chart's legend shows only two lines. In this order they are those of the schemes that come
+    first in the command, with which the others are compared. In the order of dates, MLflow would
+    fold the schemes below their sweep run.
     """
     return f"{names.TAGS}`{names.membership(sweep_id).key}`"
 
@@ -114,6 +114,7 @@ def state(sweep: Sweep, experiment: str, role: str = names.SCHEME) -> dict[str, 
             step_choice = sweep.which_step(experiment)
             name = "every step size" if role == names.STEP else f"{step_choice} step sizes"
         tall = title in OPEN_SECTIONS[:2]
+        # The height of a chart is in pixels.
         sections.append(
             saved_views.section(title, name, title in OPEN_SECTIONS, 400 if tall else 320)
         )

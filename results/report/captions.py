@@ -67,7 +67,10 @@ def _overview(merged_sweep: Sweep, experiment: str) -> list[Sentence]:
 
 
 def _windows(merged_sweep: Sweep, experiment: str) -> list[Sentence]:
-    """Say how many directions each scheme's step size serves, and their share of the excess."""
+    """Say how many directions each scheme's step size trains, and their share of the excess.
+
+    Where the curvature at the start does not predict the observed excess, say that instead.
+    """
     rows = material.schemes(merged_sweep, experiment)
     arrays = material.fitting(
         merged_sweep,
@@ -75,7 +78,7 @@ def _windows(merged_sweep: Sweep, experiment: str) -> list[Sentence]:
         names.DESCENT_ARRAYS,
         lambda scheme_arrays: directions.WINDOW_CURVATURE in scheme_arrays,
     )
-    sentences = []
+    sentences = []  # each with its number of directions, by which the extremes are chosen
     for row in as_rows(rows):
         step_size = pd.to_numeric(row[names.STEP_TAG.column])
         if row["label"] not in arrays or pd.isna(step_size):
@@ -140,7 +143,7 @@ def _by_remaining_excess(scheme_melt: melt.Melt) -> float:
 
 
 def _film(merged_sweep: Sweep, experiment: str) -> list[Sentence]:
-    """Say the numbers of the film's first and last frames."""
+    """Say the condition numbers of the cost in the film's first and last frames."""
     rows = material.schemes(merged_sweep, experiment)
     arrays = material.fitting(merged_sweep, rows, "film", lambda scheme_arrays: True)
     if not arrays:
@@ -172,9 +175,13 @@ def _converging(merged_sweep: Sweep, experiment: str) -> list[Sentence]:
 
 
 def _range_of_metric(quantity: str, metric: names.Metric) -> Callable[[Sweep, str], list[Sentence]]:
-    """Return a function that says the range of a metric over the schemes."""
+    """Return a function that says the range of a metric over the schemes.
+
+    quantity: the name of the metric in the sentence.
+    """
 
     def describe(merged_sweep: Sweep, experiment: str) -> list[Sentence]:
+        """Say the range of the metric; nothing where it is not recorded."""
         rows = material.schemes(merged_sweep, experiment)
         return _range(quantity, rows["label"], rows[metric.column]) if metric.column in rows else []
 
@@ -191,6 +198,7 @@ def _range_of_arrays(
     """
 
     def describe(merged_sweep: Sweep, experiment: str) -> list[Sentence]:
+        """Say one range for each name that `measure` returns, since names may hold counts."""
         arrays = material.fitting(
             merged_sweep, material.schemes(merged_sweep, experiment), record, fits
         )
@@ -208,7 +216,7 @@ def _range_of_arrays(
 
 
 def _direction_count(arrays: Arrays) -> tuple[str, float]:
-    """Return the number of directions that hold most of the variance under a scheme."""
+    """Return the name and value of the number of directions that hold most of the variance."""
     variances = np.sort(np.maximum(arrays["after"], 0.0))[::-1]
     is_enough = np.cumsum(variances) >= VARIANCE_SHARE * (1 - EQUAL_TOLERANCE) * variances.sum()
     direction_count = len(arrays["before"])
@@ -220,7 +228,10 @@ def _direction_count(arrays: Arrays) -> tuple[str, float]:
 
 
 def _widths(arrays: Arrays) -> tuple[str, float]:
-    """Return the ratio of the largest to the smallest standard deviation of drawn coordinates."""
+    """Return the name and value of the ratio of the largest to the smallest standard deviation.
+
+    The ratio is over the drawn coordinates that are not constant.
+    """
     values = np.asarray(arrays["values"], dtype=float)
     widths = values.std(axis=0)
     widths = widths[widths > CONSTANT_SPREAD * np.maximum(np.abs(values).max(axis=0), widths.max())]
@@ -235,7 +246,7 @@ def _widths(arrays: Arrays) -> tuple[str, float]:
 
 
 def _variance_of_components(arrays: Arrays) -> tuple[str, float]:
-    """Return the share of the variance of the drawn components."""
+    """Return the name and value of the share of the variance of the drawn components."""
     component_count = len(arrays["components"])
     shown_count = (
         component_count
@@ -247,7 +258,7 @@ def _variance_of_components(arrays: Arrays) -> tuple[str, float]:
 
 
 def _reconstruction_error(arrays: Arrays) -> tuple[str, float]:
-    """Return the relative error of the image halfway through its reconstruction."""
+    """Return the name and value of the image's relative error halfway through reconstruction."""
     stages = reconstruction.stages(arrays["count"])
     middle_stage = stages[len(stages) // 2]
     norm = float(np.linalg.norm(arrays["original"]))
@@ -258,7 +269,7 @@ def _reconstruction_error(arrays: Arrays) -> tuple[str, float]:
 
 
 def _variance_of_plane(arrays: Arrays) -> tuple[str, float]:
-    """Return the share of the variance of the two components that span the drawn plane."""
+    """Return the name and value of the share of the variance in the plane that is drawn."""
     return "The share of the variance in the plane that is drawn", float(arrays["shares"].sum())
 
 

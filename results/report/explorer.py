@@ -79,19 +79,26 @@ def _ink(color: str) -> str:
 def _steps(
     arrays: Mapping[str, Any], verdicts: Mapping[float, str], records: int
 ) -> dict[str, Any]:
-    """Return the step sizes, their verdicts and their histories of the excess.
+    """Return the S step sizes, their verdicts and their histories of the excess.
 
-    records: how many an iteration has.
+    A history of more than `MAX_HISTORY_ITERATIONS` is reduced to the minimum and the maximum of
+    each bin of iterations, so that a zigzag keeps its width.
 
-    `at` (k,) are the iterations and `left` (S, k) the excess there as a share of the start's. A
-    long history is reduced to the minimum and the maximum of each bin, so that a zigzag keeps its
-    width.
+    Args:
+        arrays: The scheme's arrays of the descents.
+        verdicts: The verdict by step size.
+        records: The number of records of an iteration.
+
+    Returns:
+        `sizes` and `verdicts` (S,); `at` (k,), the iterations; and `left` (S, k), the excess there
+        as a share of the excess at the start.
     """
     costs = np.asarray(arrays[TRAIN_COST][:, 0], dtype=float)
     minimum = float(arrays["minimum"])
     excess = (costs - minimum) / (costs[0, 0] - minimum) if costs[0, 0] > minimum else costs * 0
     iterations = np.arange(excess.shape[1])
     if len(iterations) > MAX_HISTORY_ITERATIONS + 1:
+        # The bins begin at record 1: the start and the last record are kept as they are.
         edges = np.linspace(1, len(iterations), MAX_HISTORY_ITERATIONS // 2 + 1).round().astype(int)
         bins = np.split(excess, edges[:-1], axis=1)[1:]
         extremes = [
@@ -101,6 +108,7 @@ def _steps(
         last = excess[:, -1:]  # the page prints the excess left at the last iteration
         excess = np.concatenate([excess[:, :1], *extremes, last], axis=1)
         iterations = np.r_[0, np.repeat(edges[:-1], 2), len(iterations) - 1]
+    # Verdicts are recorded by step sizes of six digits.
     rounded_verdicts = {float(f"{size:.6g}"): verdict for size, verdict in verdicts.items()}
     sizes = [float(f"{size:.6g}") for size in arrays["step_sizes"]]
     return {
@@ -112,7 +120,7 @@ def _steps(
 
 
 def _in_iterations(numbers: Any, records: int) -> list[float]:
-    """Return the numbers of records as iterations of so many records each."""
+    """Convert numbers of records `(k,)` to iterations, each of which has `records` records."""
     return list((numbers / records if records > 1 else numbers).tolist())
 
 
@@ -132,11 +140,17 @@ def _seconds(row: Mapping[Any, Any]) -> dict[str, float]:
 
 
 def _layers(layers: melt.Layers, records: int) -> dict[str, Any]:
-    """Return a scheme's layers: for least squares the terms of the closed form, else measurements.
+    """Return a scheme's g drawn layers: for least squares a closed form, else measurements.
 
-    `thickness` (g,) is that of each drawn layer, `first` (g,) the direction where it begins. `ends`
-    (S, g) is the share of each layer that each run leaves. `path` (k, g) is that share along the
-    best run, at the iterations `path_at` (k,). records: how many an iteration has.
+    Args:
+        layers: The layers.
+        records: The number of records of an iteration.
+
+    Returns:
+        `thickness` (g,) of each layer. For least squares also the `curvature` and `share` of each
+        direction, and `first` (g,), the direction where each layer begins. Otherwise `ends` (S, g),
+        the share of each layer that each of the S runs leaves; and, if recorded, `path` (k, g),
+        that share along the run of step size `path_step`, at the iterations `path_at` (k,).
     """
     described: dict[str, Any] = {"thickness": _short(layers.thickness, 9)}
     if layers.exact:
@@ -155,10 +169,10 @@ def _layers(layers: melt.Layers, records: int) -> dict[str, Any]:
 
 
 def _plane(arrays: Mapping[str, Any], levels: tuple[Any, int]) -> dict[str, Any]:
-    """Return a scheme's plane of weights: contours, the paths, and the terms that predict others.
+    """Return a scheme's plane of weights: contours, paths, and the terms that predict more paths.
 
     Points are flat lists of coordinate pairs, measured from the lower left corner in units of the
-    window's sides.
+    window's sides. levels: from `contours.levels`.
     """
     corner = np.array([arrays["a"][0], arrays["b"][0]])
     sides = np.array([np.ptp(arrays["a"]), np.ptp(arrays["b"])])

@@ -38,7 +38,7 @@ def element(svg: str, prefix: str) -> str:
 def _small(svg: str) -> str:
     """Return an element without blanks between tags, needless digits and needless groups.
 
-    It names one font family, where matplotlib names ten for each text.
+    Of the ten font families that matplotlib names for each text, the result names one.
     """
     svg = re.sub(r">\s*\n\s*<", "><", svg)
     svg = re.sub(
@@ -59,7 +59,7 @@ def _rounded(attribute: re.Match[str]) -> str:
 
 
 def _short(number: re.Match[str]) -> str:
-    """Return a number with one or two decimals."""
+    """Return a number with at most one decimal from 10 on, else with at most two."""
     value = float(number[0])
     digits = (
         1 if abs(value) >= 10 else 2

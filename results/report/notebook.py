@@ -65,7 +65,7 @@ STYLE = f"""
 
 
 def _html(table: pd.DataFrame) -> str:
-    """Return a table as HTML, with numbers of at most four digits aligned to the right."""
+    """Return a table as HTML, with costs of four digits and numbers aligned to the right."""
     cells = tables.cells(table)
     for name in (name for name in tables.COST_COLUMNS if name in table):
         cells[name] = [f"{value:.4g}" if pd.notna(value) else "-" for value in table[name]]
@@ -78,6 +78,7 @@ def _html(table: pd.DataFrame) -> str:
     attributes = ["" if tables.is_words(name, table) else ' class="number"' for name in cells]
 
     def row(tag: str, values: Sequence[str]) -> str:
+        """Return a row of the table, with each value in an element `tag`."""
         pairs = zip(values, attributes)
         inside = "".join(f"<{tag}{look}>{escape(value)}</{tag}>" for value, look in pairs)
         return f"<tr>{inside}</tr>"
@@ -140,8 +141,9 @@ class Comparison:
     def sentence(self) -> str:
         """Which scheme is fastest, why, and how all of them end."""
         first, overall = headline.headline(self.sweep), answer.overall(self.sweep)
-        if overall.startswith(first):  # without a race
+        if overall.startswith(first):  # without a race, the headline is the overall answer
             return overall
+        # The cause is explained for a single experiment only.
         causes = [cause.cause(self.sweep, name) for name in self.sweep.experiments[:1]]
         sentences = [first, *causes * (len(self.sweep.experiments) == 1), overall]
         return " ".join(filter(None, sentences))
@@ -219,6 +221,7 @@ class Comparison:
         return "".join(inline.element(text, f"{clean.name(stem)}-") for stem, text in texts)
 
     def __getattr__(self, name: str) -> Any:
+        # Private names are refused first: notebooks ask for many, and `frame` reads every history.
         if name.startswith("_") or (not hasattr(pd.DataFrame, name) and name not in self.frame):
             raise AttributeError(f"a Comparison has no {name}; its table of all runs is .frame")
         return getattr(self.frame, name)

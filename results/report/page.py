@@ -112,7 +112,7 @@ def render(sweep: Sweep, drawn: Files | None = None) -> str:
 
 
 def _sanitize(value: Any) -> Any:
-    """Sanitize a value that the template prints."""
+    """Sanitize a value that the template prints; text marked as safe markup is left as it is."""
     return clean.sanitize(value) if type(value) is str else value
 
 
@@ -218,7 +218,11 @@ def _predictions(experiment_sweep: Sweep) -> Table | None:
 
 
 def _held_out(splits: pd.DataFrame, folds: pd.DataFrame) -> list[Table]:
-    """Return the tables of points held out: of the schemes, and of pairs if there are splits."""
+    """Return the tables of held-out points: of the schemes, and of pairs if there are splits.
+
+    Without test points it is the table of cross-validation, if there is one. splits: from
+    `heldout.by_split`. folds: from `heldout.cross_validated`.
+    """
     if splits.empty:
         caption = headings.CROSS_VALIDATION
         return [] if folds.empty else [_table(caption, folds)]
@@ -245,7 +249,7 @@ def _explanations(schemes: pd.DataFrame) -> list[tuple[str, str, str]]:
 
 
 def _settings(schemes: pd.DataFrame) -> tuple[list[tuple[str, str]], Table | None]:
-    """Return the settings that all schemes share, and a table of those that differ."""
+    """Return the settings that all schemes share, and a table of the others; None for no others."""
     frame = schemes[[name for name in schemes if name.startswith(names.PARAMS)]]
     frame = frame.rename(columns=lambda name: name.removeprefix(names.PARAMS))
     frame = frame.dropna(axis="columns", how="all").astype(object)
@@ -338,7 +342,10 @@ def _pictures(
     files: Sequence[Path],
     figure_names: Sequence[str],
 ) -> list[dict[str, Any]]:
-    """Return the template's pictures of those named figures that have a file."""
+    """Return, for the template, those of the named figures that have a file.
+
+    section: the id of the section, from which the ids of the figures are made.
+    """
     by_name = {file.stem.removesuffix(f"-{clean.name(experiment)}"): file for file in files}
     return [
         _picture(section, experiment_sweep, experiment, name, by_name[name])

@@ -123,7 +123,15 @@ def _with_pictures(
     rows: Sequence[Mapping[Any, Any]],
     colors: Sequence[str],
 ) -> dict[str, list[RenderableType]]:
-    """Return the columns with a bar and a sparkline after the number of the excess left."""
+    """Return the columns with those of bars and sparklines after that of the excess left.
+
+    Args:
+        cells: The cells by column.
+        summary: The table of the cells' values.
+        sweep: The runs.
+        rows: The scheme runs, in the order of the table.
+        colors: The colour of each.
+    """
     bars: list[RenderableType] = [
         Bar(1.0, 0.0, min(float(remaining), 1.0), width=PICTURE_WIDTH, color=color)
         if pd.notna(remaining)
@@ -141,7 +149,7 @@ def _with_pictures(
 
 
 def _histories(sweep: Sweep, rows: Sequence[Mapping[Any, Any]]) -> list[str]:
-    """Return the sparkline of each row's best run."""
+    """Return the sparkline of each row's best run, all on one scale."""
     table = tables.histories(sweep)
     histories = []
     for row in rows:
@@ -155,6 +163,7 @@ def _histories(sweep: Sweep, rows: Sequence[Mapping[Any, Any]]) -> list[str]:
         )
         histories.append(shares.to_numpy(dtype=float))
     complete = [shares for shares in histories if np.isfinite(shares).all() and len(shares) > 1]
+    # All scales end at the lowest share that any complete history reaches, within bounds.
     foot = float(np.clip(min((shares.min() for shares in complete), default=1.0), *FOOT_RANGE))
     return [sparkline(shares, foot) for shares in histories]
 

@@ -184,7 +184,11 @@ def print_theory(sweep: Sweep) -> None:
 
 
 def _print_held_out(terminal: Console, sweep: Sweep) -> None:
-    """Print the tables of points held out, and pairs of schemes where there are splits."""
+    """Print the tables of held-out points and of repetitions, where there are any.
+
+    They are of test points, of cross-validation, of the best single step size for all splits, and
+    of pairs of schemes: by iterations, and by predictions on the test points.
+    """
     target = race_target(sweep)
     pairs, splits = comparisons.repeated(sweep, target), heldout.by_split(sweep)
     if not splits.empty:

@@ -76,7 +76,8 @@ def open_stored_arrays(path: Path) -> Iterator[IO[bytes]]:
 
     Raises:
         OSError: It is no regular file.
-        ValueError: It is compressed, or its members are larger than it.
+        ValueError: It is compressed or larger than `MAX_ARRAY_BYTES`, or its members are larger
+            than it.
     """
     with os.fdopen(open_descriptor(path), "rb") as stream:
         size = os.fstat(stream.fileno()).st_size

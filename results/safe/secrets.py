@@ -38,10 +38,12 @@ SECRET_KEYS = (
 SECRET_VARIABLES = re.compile(rf"(?i)(?:{SECRET_KEYS})$|_(?:dsn|connection_string)$")
 CREDENTIALS_FILE = "~/.mlflow/credentials"  # MLflow's own file of a user's name and password
 HARMLESS_VARIABLES = ("PWD", "OLDPWD")  # the working folder
+# Matches after a colon unless a port follows: at most five digits, then the end of the address.
 NO_PORT = r"(?!\d{0,5}(?:[/?#\s'\"),;\]<>`|}&\\*]|[.:!](?=\s|$)|$))"
 HTTP_SCHEMES = ("http", "https", "git", "ftp")  # schemes where a user without a password is a token
 NO_PASSWORD = ("", "x-oauth-basic")
 MIN_TOKEN_LENGTH = 20  # a user name of as many characters is a token
+# A value in quotes or braces, one with blanks up to a semicolon, or one word.
 VALUE_PATTERN = (
     r"'(?:[^'\\]|\\.){0,500}'|\"(?:[^\"\\]|\\.){0,500}\"|\{(?:[^}]|\}\}){0,500}\}"
     r"|(?=[^\s&;'\"])[^&;'\"\n]{1,200}?(?=;)|[^\s&;,'\")\]}]+"
@@ -49,7 +51,10 @@ VALUE_PATTERN = (
 
 
 def _blot_uri(match: re.Match[str]) -> str:
-    """Return a matched URI up to its host, its password and a token as its user blotted."""
+    """Return the beginning of a matched URI, up to its host, with its secrets blotted.
+
+    The password is a secret; the user is one if it is a token.
+    """
     user, password = match["user"], match["password"]
     scheme = match["scheme"] or ""
     token = _is_http(scheme) and (password in NO_PASSWORD or len(user) >= MIN_TOKEN_LENGTH)
@@ -57,7 +62,7 @@ def _blot_uri(match: re.Match[str]) -> str:
 
 
 def _is_http(scheme: str) -> bool:
-    """Return whether a URL's scheme is HTTP, such as `git+https`."""
+    """Return whether `HTTP_SCHEMES` has a scheme, or its part after a `+`, as in `git+https`."""
     return scheme.lower().rpartition("+")[2] in HTTP_SCHEMES
 
 
@@ -78,7 +83,9 @@ SECRET_PATTERNS: tuple[tuple[re.Pattern[str], str | Callable[[re.Match[str]], st
         re.compile(rf"((?<![\w/])//[^\s/:@\[]{{1,200}}:){NO_PORT}[^\s@/'\"),;\]]{{1,500}}+(?!@)"),
         rf"\1{BLOT}",
     ),
+    # https://token@host
     (re.compile(rf"((?:{'|'.join(HTTP_SCHEMES)})://)[^\s/:@]{{1,500}}@", re.I), rf"\1{BLOT}@"),
+    # user:password@host without a scheme
     (
         re.compile(r"(?<![\w/:.*%+-])([\w.%+-]{1,200}):[^\s:@/'\"*]{1,500}@(?=[\w\[])"),
         rf"\1:{BLOT}@",
@@ -145,13 +152,14 @@ def blot_setting(name: str, text: str) -> str:
 
 
 def _is_number_or_path(value: str) -> bool:
-    """Return whether a value is a number or a path."""
+    """Return whether a value is a number, or a path that exists or is in an existing folder."""
     try:
         float(value)
         return True
     except ValueError:
         path = os.path.expanduser(value)
         above = os.path.dirname(path)
+        # A new file in the root folder does not count: a secret may begin with a slash.
         return os.path.exists(path) or (above not in ("", os.sep) and os.path.isdir(above))
 
 
@@ -185,9 +193,16 @@ def blot_places(text: str) -> str:
 
 
 def _blot(text: str, secret_pattern: re.Pattern[str] | None, depth: int) -> str:
-    """Return a text with its secrets blotted; a word with a percent-encoded one is decoded."""
+    """Return a text with its secrets blotted; a word with a percent-encoded one is decoded.
+
+    Args:
+        text: The text.
+        secret_pattern: The pattern of the learned secrets; None to find secrets by place alone.
+        depth: How many times a word may still be decoded.
+    """
 
     def blot_decoded(match: re.Match[str]) -> str:
+        """Return a word as it is, or decoded and blotted if a secret is in the decoded word."""
         plain = unquote_plus(match[0])
         blotted = _blot(plain, secret_pattern, depth - 1) if plain != match[0] else plain
         return match[0] if blotted == plain else blotted
@@ -217,6 +232,7 @@ def _learn_secrets(candidates: set[str]) -> None:
 
 def _secrets_in(argument: str) -> Iterator[str]:
     """Yield the secrets of an argument, plain and decoded, and the parts that libraries print."""
+    # Without the backslashes by which a shell or a config escapes characters.
     texts = {argument, argument.replace("\\", "")}
     for _ in range(2):
         texts |= {decoded for text in texts for decoded in (unquote(text), unquote_plus(text))}
@@ -232,6 +248,8 @@ def _secrets_by_place(text: str) -> Iterator[str]:
     """Yield the texts at the places of a secret: in URIs, and after keys such as `password=`."""
     for start in re.finditer(r"(?:([\w+.-]{0,40}):)?//", text):
         following = text[start.end() : start.end() + MAX_SECRET_LENGTH]
+        # `//user:password` without a host looks like a server and a port, but a port is a number.
+        # An IPv6 address, in brackets, has colons of its own.
         server, _, port = re.split(r"[/?#\s]", following, maxsplit=1)[0].partition(":")
         if server and "@" not in following and not port.isdigit() and server[0] != "[":
             yield port
@@ -247,6 +265,7 @@ def _secrets_by_place(text: str) -> Iterator[str]:
     for start in re.finditer(rf"(?:{SECRET_KEYS})['\"]?\s*[=:]\s*", text, re.I):
         following = text[start.end() : start.end() + MAX_SECRET_LENGTH]
         value_match = re.match(VALUE_PATTERN, following)
+        # Formats differ in what ends a value, so the text up to each possible end is learned.
         values = [re.split(end, following)[0] for end in (r"[&;]", r"[&;\s]", r"[;]")]
         yield from (
             value.strip("'\"{}") for value in [*values, value_match[0] if value_match else ""]
@@ -255,7 +274,10 @@ def _secrets_by_place(text: str) -> Iterator[str]:
 
 @lru_cache(maxsize=1)
 def _learned_pattern() -> re.Pattern[str] | None:
-    """Return the pattern of all learned secrets, the longest first; None where there are none."""
+    """Return the pattern of all learned settings and secrets; None where there are none.
+
+    Longer secrets come first, because a secret may be a part of another.
+    """
     alternatives = [_assignment_pattern(name, value) for name, value in sorted(_settings)]
     alternatives += [
         _quoted_forms_pattern(text) for text in sorted(_secrets, key=len, reverse=True)
@@ -277,8 +299,8 @@ def _quoted_forms_pattern(secret: str) -> str:
     forms = {
         secret,
         " ".join(secret.split()),
-        secret.replace("'", "'\"'\"'"),
-    }  # as a shell quotes it
+        secret.replace("'", "'\"'\"'"),  # as a shell quotes it
+    }
     forms |= {quote(text)[1:-1] for text in forms for quote in (repr, json.dumps)}
     forms |= {form.replace("\\'", "'").replace("'", "\\'") for form in forms}
     forms |= {html.escape(form) for form in forms}
@@ -290,6 +312,7 @@ def _quoted_forms_pattern(secret: str) -> str:
         return rf"(?<=[:'\"])(?:{body})(?=[@'\"])"
     if len(secret) >= MIN_LENGTH_INSIDE_WORDS:
         return body
+    # The second alternative: the n of an escaped newline, for example, is no part of a word.
     before = r"(?:(?<!\w)|(?<=\\[nrt]))" if secret[0].isalnum() else ""
     after = r"(?!\w)" if secret[-1].isalnum() else ""
     return f"{before}(?:{body}){after}"

@@ -166,7 +166,7 @@ class Database:
         MLflow's client answers a filter that this class does not understand.
 
         Args:
-            experiment_ids: Of the experiments to search.
+            experiment_ids: The ids of the experiments to search.
             filter_string: In the language of MLflow's search; empty for all runs.
             max_results: The largest number of runs of a page.
             page_token: The token of the page before; None for the first page.
@@ -185,6 +185,7 @@ class Database:
                 conditions.append(f"{key} {operator} ?")
                 values.append(text)
                 continue
+            # `_terms` accepts LIKE with `%` only, which asks whether the tag exists.
             value_condition = "value is not null" if operator == "LIKE" else f"value {operator} ?"
             conditions.append(
                 f"run_uuid in (select run_uuid from tags where key = ? and {value_condition})"
@@ -243,7 +244,10 @@ class Database:
         ]
 
     def _inputs(self, run_ids: Sequence[str]) -> Iterator[tuple[str, str, Dataset, list[Param]]]:
-        """Yield the data sets of runs: run id, data set id, data set, tags; one a tag."""
+        """Yield the data sets of runs, each as run id, data set id, data set and a list of tags.
+
+        A data set with several tags is yielded once for each tag; each list has one tag or none.
+        """
         query = (
             "select i.destination_id, d.dataset_uuid, d.name, d.digest, d.dataset_source_type, "
             "d.dataset_source, d.dataset_schema, d.dataset_profile, t.name, t.value from inputs i "
@@ -259,7 +263,7 @@ class Database:
 
         Args:
             run_id: The id of the run.
-            key: Of the metric.
+            key: The key of the metric.
 
         Returns:
             The points by time, step and value; empty where the run has no such metric.
@@ -282,7 +286,7 @@ class Database:
 
         Args:
             run_id: The id of the run.
-            path: Of the artifact.
+            path: The path of the artifact.
             dst_path: The folder that a download goes to; None for a new one.
 
         Returns:
@@ -298,7 +302,7 @@ class Database:
 
         Args:
             run_id: The id of the run.
-            path: Of the folder; None for the topmost.
+            path: The path of the folder; None for the topmost.
 
         Returns:
             Entries with a path, and whether it is a folder, as MLflow's client returns them.

@@ -78,9 +78,16 @@ def looks(normalizers: Sequence[str]) -> list[Look]:
 
 
 def _shade(base: Look, number: int, used_markers: set[str]) -> Look:
-    """Return a variant of a look: a lighter or darker colour, an unused marker, another line."""
+    """Return a variant of a look: a lighter or darker colour, an unused marker, another line.
+
+    Args:
+        base: The look.
+        number: Which variant, from 1 on: odd ones are lighter, even ones darker, and the colour
+            changes more with every second one.
+        used_markers: The markers that the variant should not have.
+    """
     mixing_share = 0.22 * ((number + 1) // 2)
-    target = 0.85 if number % 2 else 0.0  # lighter, darker, lighter ...
+    target = 0.85 if number % 2 else 0.0  # light grey, or black
     mixing_share = min(mixing_share, 0.8)
     channels = (int(base.color[n : n + 2], 16) / 255 for n in (1, 3, 5))
     shades = (

@@ -41,7 +41,7 @@ class MemoryClient:
     def _add(
         self, run: RunRecord, role: str, parent: str = "", job: JobRecord | None = None
     ) -> str:
-        """Add a run and return its id."""
+        """Add a run and return its id; job: the record of a scheme's job, None for other roles."""
         run_id = str(len(self.runs))
         last: dict[str, float] = {}
         for key, value, step in run.metrics:
@@ -77,7 +77,7 @@ class MemoryClient:
 
         Args:
             run_id: The id of the run.
-            key: Of the metric.
+            key: The key of the metric.
 
         Returns:
             The points by step; empty where the run has no such metric.
@@ -89,7 +89,7 @@ class MemoryClient:
 
         Args:
             run_id: The id of the run.
-            path: Of the artifact, `arrays/<record>.npz`.
+            path: The path of the artifact, `arrays/<record>.npz`.
             folder: An existing folder.
 
         Returns:

@@ -119,7 +119,7 @@ def append_to_uri(uri: str, *segments: str) -> str:
 
     Args:
         uri: The URI; what follows a `?` or `#` stays at its end.
-        *segments: Of a path.
+        *segments: The segments of a path.
 
     Returns:
         The URI, without a slash at its end.

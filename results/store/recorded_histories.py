@@ -77,8 +77,10 @@ def _archived_histories(
     if row.get(names.THINNED.column) != "true":
         return {}
     descent_arrays = load_descent(row["run_id"] if row["role"] == names.SCHEME else row["parent"])
-    step_size = float(row[names.STEP_TAG.column])  # rounded to six digits
+    # The tag is rounded to six digits, so the nearest step size of the grid is taken.
+    step_size = float(row[names.STEP_TAG.column])
     grid_index = int(np.argmin(np.abs(np.log(descent_arrays["step_sizes"] / step_size))))
+    # Histories are thinned only if there is one start, which has the index 0.
     arrays = {
         name: descent_arrays[name][grid_index, 0] for name in metrics if name in descent_arrays
     }

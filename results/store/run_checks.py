@@ -256,9 +256,9 @@ def _is_size(text: str | None) -> bool:
 
 def _check_of(key: str) -> Callable[[str, Any], Any] | None:
     """Return the check of a setting that is always a number; None for any other."""
-    row = settings.find_setting(key)
+    row = settings.find_setting(key)  # may be the row of the whole group
     check = row.check if row and row.name == key and type(row.default) in (int, float) else None
-    return check if isinstance(check, partial) else None
+    return check if isinstance(check, partial) else None  # checks with bounds are partials
 
 
 def _holds(check: Callable[[str, Any], Any], key: str, text: str) -> bool:

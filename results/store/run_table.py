@@ -59,7 +59,10 @@ def _row(run: Any, experiment: str, line: Callable[[str], str]) -> dict[str, Any
 
 
 def add_labels(table: pd.DataFrame) -> pd.DataFrame:
-    """Add each run's label; a step run gets the label and the data's sizes of its scheme's run."""
+    """Add each run's label to a table of runs, in place, and return the table.
+
+    A step run gets the label and the data's sizes of its scheme's run.
+    """
     table["label"] = labels(table)
     if names.STEP_SIZE.column not in table:  # every job failed, or its step runs were deleted
         table[names.STEP_SIZE.column] = np.nan

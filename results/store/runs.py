@@ -428,7 +428,10 @@ def _status(sweep: Any) -> str:
 
 
 def _lacks(client: Any, sweep: Any) -> str:
-    """Return how many jobs of an interrupted sweep are not recorded in any experiment."""
+    """Return how many jobs of an interrupted sweep are not recorded in any experiment.
+
+    The number is a text; it is empty for a finished sweep, or if the number of jobs is not known.
+    """
     jobs = sweep.data.tags.get(names.JOBS.key, "")
     if sweep.info.status == "FINISHED" or not jobs.isdigit():
         return ""

@@ -85,7 +85,7 @@ def section(key: str, name: str, is_open: bool, height: int) -> dict[str, Any]:
         key: The id of the section, which its charts name.
         name: Its heading.
         is_open: Whether the section is unfolded at first.
-        height: Of a chart, in pixels.
+        height: The height of a chart, in pixels.
 
     Returns:
         The section as MLflow's page stores it.

@@ -101,7 +101,7 @@ def state_of(sweep: Sweep, sweep_id: str = "") -> State:
 def _phase(tags: dict[str, str], status: str, done: int, jobs: int | None) -> Phase:
     """Return the phase of a sweep in one experiment from its own run's tags and MLflow status."""
     if status == "RUNNING":
-        if owner.is_this_process(tags):  # it is at its end: every job is done
+        if owner.is_this_process(tags):  # a sweep reads its own state only after its last job
             return Phase.ENDED
         alive = owner.is_alive(tags)
         if alive is None:

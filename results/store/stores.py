@@ -137,8 +137,9 @@ def artifacts(client: Any, store: str, run: Any) -> list[str]:
     """Return the sorted names of a run's artifacts.
 
     Args:
-        client: Of the store.
-        store: The URI of the store; where its folder was moved, artifacts are looked for beside it.
+        client: The client of the store.
+        store: The URI of the store. If a database was moved with its artifacts, they are looked
+            for beside it.
         run: The run as MLflow gives it.
 
     Returns:

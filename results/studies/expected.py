@@ -97,7 +97,7 @@ def parse(entries: Any) -> list[Expected]:
 
 
 def _entry(number: int, entry: Any) -> Expected:
-    """Return one checked number of `study.expected`; number: its index, from 0."""
+    """Return one checked item of `study.expected`; number: its index, from 0."""
     key_path = f"study.expected[{number}]"
     if not isinstance(entry, dict):
         raise ResultsError(
@@ -184,9 +184,9 @@ def checked(sweep: Sweep, study: str) -> list[dict[str, Any]]:
         study: The study's name, such as `notes/iris_pca`.
 
     Returns:
-        One row an expected number, with the columns `study`, `what`, `the source says`, `measured`,
-        `verdict` and `why`. Where the settings `of` pick several runs, each of them must agree.
-        `why` is empty for numbers that agree.
+        One row for each expected number, with the columns `study`, `what`, `the source says`,
+        `measured`, `verdict` and `why`. Where the settings `of` pick several runs, each of them
+        must agree. `why` is empty for numbers that agree.
     """
     expected_numbers = recorded(sweep)
     has_names = any(expected.name for expected in expected_numbers)
@@ -244,6 +244,7 @@ def _measured(sweep: Sweep, expected: Expected) -> list[float]:
     column = _column(rows, expected.metric, METRIC_COLUMNS)
     if column is not None:
         return [float(number) for number in rows[column].dropna()]
+    # The metric is no column: an element of an array, as `spectrum/before/0`.
     array_file, name, index = (*expected.metric.split("/"), "", "")[:3]
     if not index.isdigit():
         return []
@@ -255,7 +256,10 @@ def _measured(sweep: Sweep, expected: Expected) -> list[float]:
 
 
 def _column(rows: pd.DataFrame, key: str, forms: Sequence[str]) -> str | None:
-    """Return the first of the columns that a key may refer to which the table has."""
+    """Return the first column of the table that a key may refer to; None if there is none.
+
+    forms: the formats of such columns, to be filled with the key.
+    """
     return next((form.format(key) for form in forms if form.format(key) in rows), None)
 
 
@@ -291,6 +295,8 @@ def narrow_table(table: pd.DataFrame) -> pd.DataFrame:
     narrowed = table.drop(columns="why")
     widths = {name: max(map(len, [name, *narrowed[name]])) for name in narrowed}
     quantity, source = "what", "the source says"
+    # Columns are two blanks apart. The source's text gets what the description leaves, or at least
+    # 45 percent of the room; the description gets the rest.
     fixed_width = sum(widths.values()) - widths[quantity] - widths[source] + 2 * (len(widths) - 1)
     room = WIDTH - fixed_width
     widest = max(len(source), room - widths[quantity], int(0.45 * room))

@@ -57,12 +57,18 @@ def last_sweeps(store: str, folder: str = "textbook") -> tuple[dict[str, Sweep],
 
 
 def _last_complete(store: str, sweep_ids: Sequence[str]) -> tuple[Sweep | None, list[State]]:
-    """Return the latest complete sweep, or the latest with jobs, and the states of later ones.
+    """Find the latest complete sweep of a study.
 
-    sweep_ids: the ids of the sweeps, the latest first.
+    Args:
+        store: The URI of the store.
+        sweep_ids: The ids of the sweeps, the latest first.
+
+    Returns:
+        The latest complete sweep, and the states of the later ones. Where none is complete: the
+        latest sweep with a finished job, None without one, and the states of all sweeps.
     """
     unfinished: list[State] = []
-    first_started = None
+    latest_with_jobs = None
     for sweep_id in sweep_ids:
         sweep = runs.load(store, sweep_id)
         sweep_state = state.state_of(sweep)
@@ -71,8 +77,9 @@ def _last_complete(store: str, sweep_ids: Sequence[str]) -> tuple[Sweep | None, 
         ):
             return sweep, unfinished
         unfinished.append(sweep_state)
-        first_started = sweep if first_started is None and sweep_state.done else first_started
-    return first_started, unfinished
+        if latest_with_jobs is None and sweep_state.done:
+            latest_with_jobs = sweep
+    return latest_with_jobs, unfinished
 
 
 def _study(command: str) -> str:
@@ -86,10 +93,10 @@ def _study(command: str) -> str:
 
 
 def checked(sweeps: Mapping[str, Sweep], folder: str) -> pd.DataFrame:
-    """Return one row a number that studies expect, as `expected.checked`.
+    """Return one row for each number that studies expect, with the columns of `expected.checked`.
 
     Args:
-        sweeps: The sweeps by the study's name, from `last`.
+        sweeps: The sweeps by the study's name, from `last_sweeps`.
         folder: The folder of the studies.
 
     Returns:
@@ -100,9 +107,11 @@ def checked(sweeps: Mapping[str, Sweep], folder: str) -> pd.DataFrame:
 
 
 def table(sweeps: Mapping[str, Sweep]) -> pd.DataFrame:
-    """Return one row a study and scheme: `study`, `scheme`, `the source says`, `measured`.
+    """Return a table with a row for each scheme of each study.
 
-    sweeps: by the study's name, from `last`.
+    Its columns are `study`, `scheme`, `the source says` and `measured`.
+
+    sweeps: the sweeps by the study's name, from `last_sweeps`.
     """
     rows = []
     for name, sweep in sweeps.items():
@@ -147,7 +156,7 @@ METRIC_TEXTS = {
 
 
 def _descent(row: dict[Any, Any]) -> list[str]:
-    """Return phrases on the best run of a scheme, and on the largest step sizes of the grid."""
+    """Return phrases on a scheme's best run, and on its largest falling and convergent steps."""
     iterations = row.get(names.setting("iterations"))
     phrases = [f"step {row.get(names.STEP_TAG.column)}, {iterations} iterations"]
     if row["verdict"] == names.DIVERGED:

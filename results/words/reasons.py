@@ -26,6 +26,7 @@ class SchemeRecord(NamedTuple):
         """Return the metrics and tags of a row of the table of runs."""
 
         def columns(prefix: str, value_type: type) -> dict[str, Any]:
+            """Return the values of a type in the columns with a prefix, by key without it."""
             return {
                 str(key).removeprefix(prefix): value
                 for key, value in row.items()
@@ -128,7 +129,7 @@ def _transformation(record: SchemeRecord) -> list[Sentence]:
     actions = [action for action, applies in is_done.items() if applies]
     if not actions:
         return [make_sentence("untouched")]
-    if not actions[0].endswith("the features"):
+    if not actions[0].endswith("the features"):  # the first phrase names what "them" stands for
         actions[0] = actions[0].replace("them", "the features")
     return [make_sentence("parts", parts=join_phrases(actions)), *_largest_curvature(record)]
 
@@ -140,6 +141,7 @@ def _largest_curvature(record: SchemeRecord) -> list[Sentence]:
     standard = record.number(names.LARGEST_STANDARD)
     if not curvature or raw is None or centred is None or standard is None:
         return []
+    # The Gram matrix's eigenvalues times this factor bound the cost's curvatures.
     factor = record.number(names.COST_CURVATURE) or 1.0
     has_bound = record.number(names.LIPSCHITZ) is not None
     quantity = "L" if has_bound else "the Gram matrix's largest eigenvalue"
@@ -244,6 +246,7 @@ def least_cost(record: SchemeRecord) -> list[Sentence]:
         return [make_sentence("lowest_of_scheme", minimum=value)]
     if case == names.UNDECIDED:
         return [make_sentence("undecided", minimum=value)]
+    # At this cost a tenth of the excess at the start is left: ten times its excess is that excess.
     tenth_target = record.number(names.target("1e-1"))
     if (
         case == names.ATTAINED

@@ -226,7 +226,10 @@ def make_sentence(name: str, /, **values: Any) -> Sentence:
 
 
 def join_phrases(phrases: Sequence[str]) -> str:
-    """Join phrases into a list of a sentence: a, b and c; with commas of their own, a, x; b, y."""
+    """Join phrases as a list within a sentence, such as `a, b and c`.
+
+    Phrases are separated by semicolons if one of them contains a comma: `a, x; b, y`.
+    """
     if any(", " in phrase for phrase in phrases):
         return "; ".join(phrases)
     return " and ".join([", ".join(phrases[:-1]), phrases[-1]] if len(phrases) > 1 else phrases)

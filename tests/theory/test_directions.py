@@ -33,6 +33,21 @@ def softmax(x, classes=1, l2=0.0):
     return Objective(cost, x, targets, True, l2, classes)
 
 
+@pytest.mark.parametrize("way", [spectra.spectrum, spectra.gram_spectrum])
+@pytest.mark.parametrize("classes", [1, 3])
+def test_directions_have_the_curvature_of_the_start_whichever_way_their_spectrum_was_found(
+    classes, way
+):
+    x = np.random.default_rng(3).standard_normal((60, 5)) * np.arange(1, 6)
+    train = softmax(x, classes)
+    start = np.zeros((classes, 6))
+    bound = train.traits.curvature
+    found = AtStart(train, start, spectra.penalize(way(x), bound, 0.0, x)).directions
+    values = np.linalg.eigvalsh(train.hessian(start).matrix())[::-1]
+    assert found.times == max(classes - 1, 1)
+    assert np.repeat(found.curvature, found.times) == pytest.approx(values[: 6 * found.times])
+
+
 # Work
 
 

@@ -45,9 +45,13 @@ MAX_DATASET_NAME_LENGTH = 100  # characters of a data set's name, in the names o
 class JobSpec:
     """One job as its config describes it, read once.
 
-    plain: the settings; one that cannot be resolved stays as written, and mistake has the reason.
-    choices: the option's name of each group. number, overrides, folder: the job's number in its
-    sweep, its overrides on the command line, and the folder of the sweep.
+    Attributes:
+        plain: The settings as plain values; one that cannot be resolved stays as written.
+        choices: The name of the chosen option of each group.
+        mistake: Why a setting could not be resolved; None where all were.
+        number: The number of the job in its sweep.
+        overrides: The overrides of the job on the command line.
+        folder: The folder of the sweep.
     """
 
     plain: Mapping[str, Any]
@@ -59,7 +63,11 @@ class JobSpec:
 
     @classmethod
     def from_config(cls, config: DictConfig) -> "JobSpec":
-        """Return the job of a composed config, with Hydra's section or, in a job, without it."""
+        """Return the job of a composed config.
+
+        Args:
+            config: The config; a running job gets it without the section `hydra`.
+        """
         hydra = hydra_of(config)
         overrides = OmegaConf.to_container(hydra.overrides.task, resolve=False)
         plain, mistake = _resolved(config)
@@ -82,7 +90,8 @@ class JobSpec:
     def dataset(self) -> str:
         """The name of the data set in folders, experiments and figures.
 
-        A user's own file, or OpenML, gives its name.
+        That is the name of the file for a user's own file, the option with the id for a data set
+        of OpenML, and otherwise the name in the settings or that of the option.
         """
         dataset = self.plain["dataset"]
         path, number = dataset.get("path"), dataset.get("id")
@@ -96,8 +105,8 @@ class JobSpec:
     @property
     def experiment(self) -> str:
         """`<dataset>-<cost>`; for a study without a descent, which has no cost, the data set."""
-        still = self.plain["iterations"] == 0 and self.plain["record"]
-        return self.dataset if still else f"{self.dataset}-{self.choices['cost']}"
+        without_descent = self.plain["iterations"] == 0 and self.plain["record"]
+        return self.dataset if without_descent else f"{self.dataset}-{self.choices['cost']}"
 
     @property
     def title(self) -> str:
@@ -135,11 +144,11 @@ class JobSpec:
         `start=null` is recorded as the start that it stands for before a scheme is known: see
         `settle`.
         """
-        every = {**self.tags, **flatten(self.plain)}
-        if every["start"] is None:
-            every["start"] = _first_start(self.plain)
-        rows = {name: settings.find_setting(name) for name in every}
-        return {name: every[name] for name, row in rows.items() if row and row.recorded}
+        values = {**self.tags, **flatten(self.plain)}
+        if values["start"] is None:
+            values["start"] = _first_start(self.plain)
+        rows = {name: settings.find_setting(name) for name in values}
+        return {name: values[name] for name, row in rows.items() if row and row.recorded}
 
     def settle(self, params: dict[str, Any], tags: dict[str, str], built_job: "Job") -> None:
         """Add to parameters and tags what a built job determines: its start, and its identity.
@@ -226,6 +235,7 @@ def wrong_settings(grid: Grid) -> set[str]:
     plain = first.plain
     for override, key, value in grid.settings():
         mistake = _mistake(plain, {key: value})
+        # Another swept setting may make the value valid, so each combination with it is tried.
         if mistake and all(_mistake(plain, changes) for changes in grid.beside(override)):
             raise mistake
         if mistake:
@@ -235,7 +245,7 @@ def wrong_settings(grid: Grid) -> set[str]:
 
 def _mistake(plain: Mapping[str, Any], changes: Mapping[str, Any]) -> UserError | None:
     """Return how changed settings break their rules, None if they do not."""
-    if "${" not in str(changes):  # else checked with the job itself
+    if "${" not in str(changes):  # a reference is resolved, and checked, with the job itself
         changed = replace_settings(plain, changes)
         try:
             check(changed)
@@ -262,6 +272,7 @@ def replace_settings(plain: Mapping[str, Any], changes: Mapping[str, Any]) -> di
         section = changed
         *folders, name = key.split(".")
         for folder in folders:
+            # Copies the inner section into the outer one, then descends into the copy.
             section[folder] = section = dict(section[folder])
         section[name] = value
     return changed
@@ -281,7 +292,7 @@ def check(plain: Mapping[str, Any]) -> None:
 
 
 def flatten(plain: Mapping[str, Any]) -> dict[str, Any]:
-    """Return settings by their full names: `cost.l2`."""
+    """Return settings by their full names, such as `cost.l2`."""
     flat: dict[str, Any] = {}
     for key, value in plain.items():
         inside = isinstance(value, Mapping) and key in settings.SETTING_GROUPS
@@ -298,7 +309,8 @@ def _settings(plain: Mapping[str, Any]) -> tuple[Settings, Rules, Search]:
     }
     descent_settings |= {name: plain["normalizer"][name] for name in ("statistics", "window")}
     if descent_settings["start"] is None:
-        descent_settings["start"] = "normal"  # null may become several starts
+        # null may become a random start; `normal` is one, so that `starts` may be several.
+        descent_settings["start"] = "normal"
     descent = Settings(**descent_settings, draws=_draws(plain["dataset"]))
     return descent, Rules(**plain["rules"]), Search(**plain["search"])
 
@@ -351,7 +363,12 @@ def figures(config: Mapping[str, Any]) -> tuple[str, ...]:
 
 
 def _dataset(choice_json: str, packages: str) -> Dataset:
-    """Return a data set, loaded once in a process; a mistake in it is cached too."""
+    """Return a data set, loaded once in a process; a mistake in it is cached too.
+
+    Args:
+        choice_json: The settings of the data set as JSON, which the cache can compare.
+        packages: The allowed packages as JSON; another list is another entry of the cache.
+    """
     dataset_or_error = _load(choice_json, packages)
     if isinstance(dataset_or_error, ValueError):
         raise dataset_or_error
@@ -367,7 +384,8 @@ def _load(choice_json: str, packages: str) -> Dataset | ValueError:
         del choice[field.name]
     try:
         loader = locate("dataset", choice.get("_target_"))
-        if "points" in inspect.signature(loader).parameters:  # it draws them itself
+        # A loader with this parameter draws the points itself, and sampling draws none.
+        if "points" in inspect.signature(loader).parameters:
             choice["points"], drawn = drawn.points, replace(drawn, points=None)
         return drawn.apply(build("dataset", choice))
     except UserError as error:

@@ -57,7 +57,7 @@ def _explain_unread(override: str, reason: str) -> str:
     if override.strip(",") != override:
         return "begins or ends with a comma; write no space beside a comma, as in NAME=A,B"
     if "=" not in override:
-        name, _, option = override.rpartition(":")
+        name, _, option = override.rpartition(":")  # `iris` alone, or `dataset:iris`
         groups = [
             group for group in GROUP_CONTRACTS if option in names(group) and name in ("", group)
         ]
@@ -96,7 +96,7 @@ def setting_names() -> list[str]:
 
 
 def no_setting(name: str) -> str:
-    """Return what is said of a name that is no setting's."""
+    """Return the message that no setting has a name, with a similar setting where there is one."""
     return (
         f"{name}: no such setting; normbench --cfg job lists them, "
         f"normbench --help the choices{did_you_mean(name, setting_names())}"
@@ -116,7 +116,7 @@ def one_line(error: BaseException) -> str | None:
     missing = re.search(r"Could not (?:find|load) '(.+?)/([^']*)'", text)
     if missing:
         group, option = missing.groups()
-        if group == "hydra":  # which is no group: hydra/launcher is one
+        if group == "hydra":  # the group has two parts, such as hydra/launcher
             group, _, option = f"{group}/{option}".rpartition("/")
         listed = [line.strip() for line in text.splitlines() if re.match(r"^\t\S+$", line)]
         return _plain(no_option(group, option, listed or names(group)))  # Hydra lists no folders
@@ -135,7 +135,7 @@ def one_line(error: BaseException) -> str | None:
 
 
 def _plain(text: str) -> str:
-    """Return a text as one line with its longest words truncated, so that all is seen."""
+    """Return a text as one line, with very long words cut to `MAX_WORD_LENGTH` characters."""
     return re.sub(
         rf"(\S{{{MAX_WORD_LENGTH}}})\S{{{MAX_WORD_LENGTH},}}", r"\1...", " ".join(text.split())
     )

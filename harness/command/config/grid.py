@@ -27,9 +27,10 @@ Job = tuple[str, ...]
 
 
 def hold_back(overrides: Sequence[str]) -> tuple[list[str], list[str]]:
-    """Return a command line without the options of choices, and these: `normalizer.ridge=0`.
+    """Split a command line into the overrides for Hydra, and those of options of choices.
 
-    Hydra would look for them in the default choice, before it knows the choice that is swept.
+    An option of a choice is, for example, `normalizer.ridge=0`. Hydra would look for it in the
+    default choice, before it knows the choice that is swept.
     """
     option_overrides = [
         override
@@ -77,9 +78,14 @@ class GridEntry:
 class Grid:
     """The jobs of a sweep, in order: the overrides of each, and its config.
 
-    master: the config that Hydra composed without the swept values. arguments: the command line
-    without the options of choices; held: those options. Raises `UserError` for a sweep of no jobs
-    and for an option that none of the swept choices has.
+    Args:
+        loader: Hydra's loader of configs.
+        master: The config that Hydra composed without the swept values.
+        arguments: The command line without the options of choices, see `hold_back`.
+        held: The options of choices.
+
+    Raises:
+        UserError: The sweep has no jobs, or none of the swept choices has an option.
     """
 
     def __init__(
@@ -109,7 +115,8 @@ class Grid:
             ):
                 raise UserError(f"{entry.key}: one choice holds for a whole comparison; name one")
         self._fixed = [single.overrides[0] for single in self.entries if len(single.values) == 1]
-        # What several choices of a group begin with is replaced in every job but the first.
+        # The first of the swept choices of each group: a job's config is a copy of the config with
+        # these choices, in which the choices of the job replace them.
         self._first = tuple(
             entry.overrides[0]
             for entry in self.entries
@@ -131,7 +138,14 @@ class Grid:
                 )
 
     def beside(self, override: str) -> Iterator[dict[str, Any]]:
-        """Yield the swept settings of the jobs that have an override, each combination once."""
+        """Yield the swept settings of the jobs that have an override, each combination once.
+
+        Args:
+            override: One value of a swept setting, such as `cost.l2=0.1`.
+
+        Yields:
+            The values of all swept settings of such a job, by their keys.
+        """
         swept = {swept_override: (key, value) for swept_override, key, value in self.settings()}
         having = (job for job in self.jobs if override in job)
         for job in dict.fromkeys(
@@ -143,7 +157,13 @@ class Grid:
         """Return a job of each combination of choices, if possible one without wrong overrides.
 
         Jobs have the same combination where they differ only in settings that are checked by
-        themselves.
+        themselves, and either both or neither have a descent.
+
+        Args:
+            wrong_overrides: The overrides to avoid, from `wrong_settings`.
+
+        Returns:
+            The jobs, by those of their overrides that make the combination.
         """
         job_by_choices: dict[Job, Job] = {}
         for job in self.jobs:
@@ -151,7 +171,7 @@ class Grid:
                 override
                 for override in job
                 if not _is_setting(override.split("=")[0])
-                or override in ("iterations=0", "record=[]")
+                or override in ("iterations=0", "record=[]")  # decide whether there is a descent
             )
             if choices_key not in job_by_choices or wrong_overrides.intersection(
                 job_by_choices[choices_key]
@@ -220,6 +240,7 @@ class Grid:
     def _exchanged(self, choices: Job) -> DictConfig | None:
         """Return the master config with other options; None where Hydra has to compose them."""
         master_overrides = self._parser.parse_overrides(_plain(self._master.hydra.overrides.task))
+        # The master config must have all that is fixed, so that only options are to be exchanged.
         master_entries = _last_by_key(master_overrides)
         if not set(self._fixed).issubset(o for entry in master_entries for o in entry.overrides):
             return None
@@ -234,7 +255,10 @@ class Grid:
         return config
 
     def _is_of_files(self, group: str) -> bool:
-        """Return whether the options of a group are those of their files, without a study's."""
+        """Return whether no study or other override changes the options of a group.
+
+        The option in the master config must then equal that of its file.
+        """
         if group not in self._of_files:
             chosen_names = self._master.hydra.runtime.choices
             option = self._read(group, chosen_names.get(group))
@@ -243,7 +267,10 @@ class Grid:
         return self._of_files[group]
 
     def _read(self, group: str, name: str | None) -> DictConfig | None:
-        """Return an option as its file and that of every command have it, None where others do."""
+        """Return an option as Hydra would compose it, read from its file and the main config.
+
+        None where the option's file has a defaults list or a header: Hydra has to compose it then.
+        """
         if (group, name) not in self._files:
             loader: Any = self._loader
             load = loader.repository.load_config
@@ -281,7 +308,7 @@ class Grid:
         return has
 
     def _option(self, group: str, name: str) -> DictConfig:
-        """Return an option of a group."""
+        """Return the config of an option of a group, from its file or from a composed config."""
         overrides = next((entry.overrides for entry in self.entries if entry.key == group), [])
         if (
             len(overrides) > 1
@@ -289,12 +316,17 @@ class Grid:
             and (file_option := self._read(group, name))
         ):
             return file_option
+        # The one option of a group that is not swept is in every composed config.
         chosen = (f"{group}={name}",) if len(overrides) > 1 else self._first
         option: DictConfig = self._compose(chosen)[group]
         return option
 
     def _jobs(self) -> Iterator[Job]:
-        """Yield the overrides of every job, in order; options go to the choices that have them."""
+        """Yield the overrides of every job, in order.
+
+        A job gets an option of a choice, such as `normalizer.ridge=0`, only where its choice has
+        that option.
+        """
         having = {entry.key: self._having(entry) for entry in self.options}
         for job in product(*(entry.overrides for entry in self.entries)):
             chosen = dict(override.split("=", 1) for override in job)
@@ -360,7 +392,10 @@ def _remedy(key: str, valid_keys: set[str]) -> str:
 
 
 def _is_setting(key: str) -> bool:
-    """Return whether a key is checked by itself, as it is no choice and no unchecked option."""
+    """Return whether the value of a key is checked on its own, whatever is chosen.
+
+    A choice is not, nor is an option of a choice without a check in the table of settings.
+    """
     row = ROWS.get(key)
     return key.split(".")[0] not in CHOICES or (row is not None and row.check is not None)
 

@@ -51,8 +51,10 @@ def refuse_foreign(config: DictConfig) -> None:
     for name, fixed in FIXED_SETTINGS.items():
         value = OmegaConf.select(config.hydra, name, default=None)
         plain = OmegaConf.to_container(value) if OmegaConf.is_config(value) else value
-        if fixed is None and plain is False:
+        if fixed is None and plain is False:  # switched off, as null is
             continue
+        # An enumerated value is compared by its name; null, an empty list and an empty mapping are
+        # equal.
         if (getattr(plain, "name", plain) or None) != (fixed or None):
             raise UserError(
                 f"hydra.{name}={_format(plain)}: cannot be set; of Hydra's settings a comparison "

@@ -21,7 +21,6 @@ RESULTS_COMMANDS = (
 )
 RUN_WORDS = ("run", "compare", "start", "train", "fit", "bench", "benchmark", "go")
 FLAG_OF_WORD = {"help": "--help", "version": "--version"}
-BATCH_SYNONYMS = ("batch", "batch_size", "batchsize", "minibatch")
 NUMBER_PATTERN = re.compile(r"[-+]?\d*\.?\d+(e[-+]?\d+)?", re.ASCII | re.IGNORECASE)
 THOUSANDS_PATTERN = re.compile(r"[1-9]\d{0,2}(,\d{3})+", re.ASCII)
 
@@ -101,11 +100,6 @@ def _refuse_synonym(key: str, value: str) -> None:
     """Raise `UserError` for a setting with another name here."""
     if settings.find_setting(key) or key == "experiment" or key.startswith("hydra"):
         return
-    if key in BATCH_SYNONYMS:
-        raise UserError(
-            f"{key}={value}: there are no batches, every step takes all points; leave it out, or "
-            "take fewer points with dataset.points=200"
-        )
     setting = _find_setting(key)
     if setting:
         try:
@@ -135,16 +129,18 @@ def _refuse_commas(key: str, value: str) -> None:
     groups = value.split(",")
     if not all(group.isdecimal() for group in groups) or len(groups) < 2:
         return
-    default = _find_default(key)
+    default = _find_default(key)  # its type tells how the value was meant
     rule = f"{key}={value}: a comma separates alternatives, and a point stands in a number"
     if isinstance(default, float) and len(groups) == 2:
         first, second = groups
         point = f"{rule}; type {key}={first}.{second}"
-        if second.startswith("0") and second != "0":
+        if second.startswith("0") and second != "0":  # such as 0,05: no number of its own
             raise UserError(point)
         raise UserError(f"{point}, or {key}={first}.0,{second} to compare {first} and {second}")
+    # A default of null tells no type, but 0 is hardly the first of two alternatives.
     if default is None and len(groups) == 2 and groups[0] == "0":
         raise UserError(f"{rule}; type {key}=0.{groups[1]}")
+    # Thousands: a list of alternatives has no group with a zero in front, such as 1,000.
     if THOUSANDS_PATTERN.fullmatch(value) and any(group.startswith("0") for group in groups):
         raise UserError(f"{rule}; type {key}={''.join(groups)}")
 
@@ -166,7 +162,8 @@ def _refuse_step_sizes(value: str) -> None:
             f"step_sizes=0.{numbers[1]}"
         )
     powers = ""
-    if all(number.isdecimal() for number in numbers):  # a shell's default for what is not set
+    # A shell reads an unquoted ${decades:-7,2} as a variable with the default 7,2.
+    if all(number.isdecimal() for number in numbers):
         powers = f", or, for powers of ten, 'step_sizes=${{decades:-{value}}}' in single quotes"
     raise UserError(
         f"step_sizes={value}: step sizes are a list; type 'step_sizes=[{value}]'{powers}"

@@ -17,9 +17,10 @@ PER_CHOICE = {"per_scheme": "normalizer", "per_optimizer": "optimizer"}
 
 
 def register() -> None:
-    """Register `${decades:first,last}`, `${per_scheme:{name:value}}`, `${per_optimizer:...}`.
+    """Register the resolvers of this project with OmegaConf.
 
-    And `${oc.env:NAME}`, whose value is treated as a secret.
+    They are `${decades:first,last}`, `${per_scheme:{name:value}}`, `${per_optimizer:...}`, and
+    `${oc.env:NAME}`, whose value is treated as a secret.
     """
     OmegaConf.register_new_resolver("oc.env", _environment, replace=True)
     OmegaConf.register_new_resolver("decades", settings.decades, replace=True)
@@ -30,7 +31,10 @@ def register() -> None:
 
 
 def _environment(name: str, default: Any = ..., *, _node_: Node) -> str | None:
-    """Return the value of an environment variable, or the default, as OmegaConf does."""
+    """Return the value of an environment variable, or the default, as OmegaConf does.
+
+    The setting that has the value is treated as a secret, except for `PLAIN_VARIABLES`.
+    """
     value = oc.env(name) if default is ... else oc.env(name, default)
     if name in os.environ and name not in PLAIN_VARIABLES:
         setting = str(_node_._get_full_key(None)).partition("[")[0]  # of a list's entry, the list

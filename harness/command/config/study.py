@@ -41,9 +41,14 @@ def expected(config: DictConfig) -> dict[str, str]:
 
 
 def stand_in(overrides: Sequence[str]) -> tuple[str, ...]:
-    """Return overrides that let a study run without its source's file; none for most studies.
+    """Return the overrides by which a study runs on other data than those of its source.
 
-    overrides: of the command line. None, too, where they choose the data.
+    Args:
+        overrides: Those of the command line.
+
+    Returns:
+        The overrides that the study's file names; empty for most studies, and where the command
+        line chooses the data set.
     """
     values = dict(override.partition("=")[::2] for override in overrides)
     study = values.get(EXPERIMENT)

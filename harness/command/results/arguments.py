@@ -36,9 +36,10 @@ normbench results alone, or with a comparison's id, is normbench results show.""
 
 
 def parse(arguments: Sequence[str]) -> argparse.Namespace:
-    """Return the parsed options. Raises ResultsError for arguments that are none.
+    """Return the parsed options; raise `ResultsError` for arguments that do not exist.
 
-    argparse reports a sweep that follows an option, as in `table --format csv SWEEP`, as unknown.
+    argparse reports a sweep that follows an option, as in `table --format csv SWEEP`, as unknown:
+    it is added to the sweeps here.
     """
     parser = _parser()
     options, trailing = parser.parse_known_args(arguments)

@@ -43,7 +43,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             command_words.insert(0, "show")
         options = parse(command_words)
         options.store = stores.absolute(options.store)
-        if options.command not in OF_RUNS:
+        if options.command not in OF_RUNS:  # the others enable it in `_sweep`, after heavy imports
             collect_seldom()
         options.left_out = []
         code = int(COMMANDS[options.command](options))
@@ -95,7 +95,7 @@ def _tell(notes: Sequence[str]) -> None:
 
 
 def _has_default_drawing(options: argparse.Namespace) -> bool:
-    """Return whether figures are drawn with the options of a comparison."""
+    """Return whether the options of drawing are the defaults, by which a comparison draws."""
     drawing_settings = options.first_iteration, options.scale, options.steps, options.components
     is_default = options.components is None and options.by == "iterations"
     return options.format == "screen" and not any(drawing_settings) and is_default
@@ -123,7 +123,10 @@ def _options(options: argparse.Namespace) -> "Options":
 
 
 def _folder(options: argparse.Namespace, sweep: "Sweep") -> Path:
-    """Return the folder of the files; one of another format is apart from the comparison's."""
+    """Return the folder of the files: `--out`, or by default `outputs/ID`.
+
+    The default of a figure's format other than the screen's is `outputs/ID/FORMAT`.
+    """
     shape = getattr(options, "format", SCREEN_FORMAT)
     default_folder = Path("outputs") / clean.name(sweep.sweep_id)
     default_folder = (
@@ -286,11 +289,11 @@ def _report(options: argparse.Namespace) -> int:
 
 
 def _rejudge(options: argparse.Namespace) -> int:
-    """Judge recorded sweeps again by other rules."""
+    """Judge a recorded sweep again by other rules."""
     from normbench.command.results import rejudge
 
     sweep, rules = options.sweep, options.rules
-    if sweep and "=" in sweep:
+    if sweep and "=" in sweep:  # no id: argparse took the first of several rules for it
         sweep, rules = None, [sweep, *rules]
     folder = Path(options.out).absolute() if options.out else None
     rule_values = rejudge.parse_rules(rules)
@@ -299,7 +302,7 @@ def _rejudge(options: argparse.Namespace) -> int:
 
 
 def _delete(options: argparse.Namespace) -> int:
-    """Delete sweeps from the store, after a question."""
+    """Delete sweeps from the store, once the user has confirmed or with `--yes`."""
     from normbench.command.results import delete
 
     return delete.run(options.store, options.sweep, options.yes)
@@ -328,7 +331,7 @@ def _import(options: argparse.Namespace) -> int:
 
 
 def _profile(options: argparse.Namespace) -> int:
-    """Print and draw the performance profile of schemes over several sweeps."""
+    """Print the performance profile of schemes over sweeps; draw it where `--out` is given."""
     from normbench.results.figures.base.style import FORMATS
     from normbench.results.report.profile import tell
 

@@ -26,8 +26,14 @@ MEMBER = names.membership("").key
 class Selection:
     """The runs of some sweeps in MLflow: what goes, and what stays.
 
-    heirs: of a job that another sweep shares, by its id, that sweep and its run. guests: jobs of
-    other sweeps that these took in. cut_off: runs that a deletion which was cut off has left.
+    Attributes:
+        sweeps: The runs of the sweeps themselves.
+        jobs: The runs of their jobs.
+        steps: The runs of the step sizes of these jobs.
+        heirs: For each of the jobs that another sweep shares, by the id of its run: the id of that
+            sweep, and of that sweep's run, which becomes the parent.
+        guests: The runs of jobs of other sweeps that these sweeps share.
+        cut_off: The runs that an interrupted deletion has left.
     """
 
     sweeps: list[Any]
@@ -59,7 +65,7 @@ def run(store: str, sweeps: Sequence[str], yes: bool) -> int:
 
     Raises ResultsError for a sweep that does not exist or is running, and where nobody can confirm.
     """
-    stores.connect(store)  # a writer would make a store that is not there
+    stores.connect(store)  # refuses a store that does not exist, which a writer would create
     writer = Writer(Store.at(store, None, Path.cwd()))
     sweeps = list(dict.fromkeys(sweeps))
     selection = _select_runs(writer, sweeps)
@@ -72,7 +78,7 @@ def run(store: str, sweeps: Sequence[str], yes: bool) -> int:
     for run in (*selection.guests, *selection.jobs, *selection.steps):
         if run.info.run_id not in deleted_ids:
             writer.untag(run.info.run_id, membership_tags & set(run.data.tags))
-    for job, (sweep, run) in selection.heirs.items():  # with its step sizes it is the heir's
+    for job, (sweep, run) in selection.heirs.items():  # each job becomes its heir's
         writer.tag(job, {names.SWEEP_ID.key: sweep, names.PARENT.key: run})
     for step in selection.steps:
         heir = selection.heirs.get(step.data.tags[names.PARENT.key])
@@ -80,7 +86,7 @@ def run(store: str, sweeps: Sequence[str], yes: bool) -> int:
             writer.tag(step.info.run_id, {names.SWEEP_ID.key: heir[0]})
     all_sweeps = writer.search_runs(names.ROLE.equals(names.SWEEP))
     other_tags = [run.data.tags for run in all_sweeps if run.info.run_id not in deleted_ids]
-    for sweep in selection.sweeps:  # before what says which files are theirs
+    for sweep in selection.sweeps:  # before their tags, which name the files, are deleted
         _remove_drawn(sweep.data.tags, other_tags)
     note = writer.remove(selection.runs_to_delete, selection.cut_off)
     print(f"deleted {sweep_names}: {selection.summary}")

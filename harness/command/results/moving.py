@@ -57,7 +57,7 @@ def import_sweeps(store: str, artifacts: str | None, name: str) -> int:
         contents = Contents(file)
         if database:
             contents.refuse_full(database.parent)
-        try:  # the store is made last: of a file that is refused nothing is there
+        try:  # the store is created last: a file that is refused leaves nothing behind
             writer = Writer(Store.at(store, artifacts, Path.cwd()))
             done = Import(contents, writer)
         except UserError as error:

@@ -100,7 +100,7 @@ class _Rejudgement:
         return f"{self.old.sweep_id}.{hashlib.sha256(self.rules_text.encode()).hexdigest()[:8]}"
 
     def start(self, folder: Path) -> dict[str, str]:
-        """Return the new sweep's run in each experiment, an earlier call's or a new one.
+        """Return the id of the new sweep's run by experiment, an earlier call's or a new one.
 
         Runs that the earlier call left unfinished are ended.
         """
@@ -130,9 +130,15 @@ class _Rejudgement:
         }
 
     def take_in(self, number: int, row: Mapping[str, Any], parent: str) -> None:
-        """Make a job one of the new sweep's: a run that the rules have judged, where there can be.
+        """Add a job of the old sweep to the new one, judged by the rules.
 
-        Otherwise as it was judged then. One whose arrays are damaged is named and left out.
+        A run that these rules have judged already is shared, and so is the old run of a job that
+        failed or had no descent. A job whose arrays are damaged is reported and left out.
+
+        Args:
+            number: The number of the job in the new sweep.
+            row: The row of the job's run in the table of the old sweep.
+            parent: The id of the new sweep's run in the experiment of the job.
         """
         if self.writer.ended_member(row["experiment"], self.sweep_id, number):
             return
@@ -149,6 +155,7 @@ class _Rejudgement:
             self.writer.adopt(known_run or run.run_id, header.tags[names.JOB.key])
             return
         lacks_theory = len(run.steps) < len(record.steps)  # runs of steps were deleted
+        # Without a fingerprint, an incomplete run is not reused for an equal job.
         if lacks_theory or reuse.lost_request(record.scheme.tags, header.params):
             record.scheme.tags.pop(names.FINGERPRINT.key, None)
         self.writer.write(record)

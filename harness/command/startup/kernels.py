@@ -35,9 +35,9 @@ def choose() -> None:
 
 
 def in_use() -> str:
-    """Return the library of matrix products, such as `openblas 0.3.31 SkylakeX, 2 threads`.
+    """Return the libraries of matrix products, such as `openblas 0.3.31 SkylakeX, 2 threads`.
 
-    And `mkl 2026.2.0 for packed points` where that is used.
+    Where MKL multiplies packed points, `mkl 2026.2.0 for packed points` is added.
     """
     from threadpoolctl import threadpool_info
 
@@ -61,7 +61,7 @@ def _has_avx512() -> bool:
 def _find_default_kernels() -> str | None:
     """Return the kernels that numpy's OpenBLAS chooses by default; None where they are unknown.
 
-    Asked in a forked child: the choice is made once in a process, when the library is loaded.
+    A forked child loads the library, because the choice is made once in a process, at that moment.
     """
     spec = importlib.util.find_spec("numpy")
     if spec is None or spec.origin is None:

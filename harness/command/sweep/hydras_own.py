@@ -31,8 +31,8 @@ from normbench.command.config.hydra_settings import refuse_foreign
 def begin() -> None:
     """Let Hydra find its plugins: without them it cannot search for options.
 
-    Another project's launcher, where it is installed, has options that are not accepted here; one
-    has the name of ours, which would then have to fit it.
+    The launcher of submitit's own plugin, where it is installed, registers options that are not
+    accepted here, one of them under a name of this project's; they are removed.
     """
     setbase("1.3")
     Plugins.instance()

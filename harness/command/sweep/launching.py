@@ -59,7 +59,7 @@ class Workers:
     def end(self) -> None:
         """End the processes at once, whatever they are at."""
         while not all(future.running() or future.done() for future in self._futures):
-            time.sleep(0.01)  # the pool's thread fails where one is not yet in the queue
+            time.sleep(0.01)  # the pool's thread would fail on one that is not yet in its queue
         self._pool.shutdown(kill_workers=True)
 
     def _submit(self, *call: Any) -> Any:
@@ -74,7 +74,10 @@ class Workers:
 def run_in_queue(queue: Queue, jobs: Sequence[JobSpec], take: Take) -> list[Outcome]:
     """Return the outcome of each job; a queue gets only jobs that are not recorded.
 
-    take: adds a recorded job to the sweep.
+    Args:
+        queue: The launcher of the queue.
+        jobs: The jobs of the sweep.
+        take: Adds a recorded job to the sweep, and returns its outcome.
     """
     runs = {job.number: recorded.run_of(job) for job in jobs}
     unrecorded = [(job.number, list(job.overrides)) for job in jobs if runs[job.number] is None]
@@ -126,6 +129,7 @@ def guarded_workers() -> Iterator[None]:
     start_process = loky.fork_exec
 
     def masked(command: list[str], *arguments: Any, **named: Any) -> Any:
+        """Start a process, which inherits the blocked Ctrl-C and is watched by `orphans`."""
         previous_mask = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
         try:
             return start_process(orphans.watched(command), *arguments, **named)

@@ -33,11 +33,11 @@ INFO_TOPICS = ("all", "config", "defaults", "defaults-tree", "plugins", "searchp
 
 
 def run(arguments: Sequence[str]) -> None:
-    """Do what the words ask for: a comparison, or to show help, a config, how it is composed.
+    """Run a comparison, or print what a flag asks for: the help, a config, how it is composed.
 
-    Raises `UserError` on a flag or a setting that there is not.
+    Raises `UserError` on a flag or a setting that does not exist.
     """
-    parser = _parser()
+    parser = _parser()  # registers the flags that `_refuse_flags` knows
     _refuse_flags(arguments)
     options = parser.parse_intermixed_args(list(arguments))
     if options.version:
@@ -158,7 +158,7 @@ def _check_completion(overrides: Sequence[str]) -> None:
 
 
 def _folder(config_dir: str | None) -> Path | None:
-    """Return the folder of the user's own options."""
+    """Return the folder of the user's own options, once their files are checked; None without."""
     if config_dir is None:
         return None
     folder = Path(config_dir).absolute()
@@ -190,9 +190,12 @@ def _refuse_bomb(file: Path) -> None:
 
 
 def _check(overrides: Sequence[str], of_files: bool) -> None:
-    """Raise `UserError` for words that mean nothing to a comparison.
+    """Raise `UserError` for overrides that mean nothing to a comparison.
 
-    of_files: all settings are ours, so that Hydra need not compose them to refuse another.
+    Args:
+        overrides: The overrides on the command line.
+        of_files: Whether all settings are of this project's own files. An unknown one is then
+            refused at once; with a folder of the user's options, Hydra has to compose them first.
     """
     for override_text in overrides:
         with user_errors(override_text):

@@ -37,6 +37,7 @@ def describe_output_error(error: OSError) -> str | None:
 
     The message is empty where the reader has left. Later output is discarded.
     """
+    # The error is of the standard output if that still fails, or if its reader has left.
     try:
         _check_output()
         if not (isinstance(error, BrokenPipeError) and _reader_left()):
@@ -54,7 +55,7 @@ def describe_output_error(error: OSError) -> str | None:
 
 def _reader_left() -> bool:
     """Return whether the standard output is a pipe without a reader."""
-    poll = select.poll()  # to write nothing into such a pipe is no error
+    poll = select.poll()  # an empty write, as in `_check_output`, succeeds on such a pipe
     poll.register(sys.stdout.fileno(), select.POLLOUT)
     return any(event & select.POLLERR for _, event in poll.poll(0))
 

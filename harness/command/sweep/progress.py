@@ -37,12 +37,14 @@ class Pace:
             iteration: Its number.
             seconds: The time, by `time.monotonic`.
         """
-        if not self._warm:
+        if not self._warm:  # the slow first interval is left out: the pace begins at its end
             self._marks.clear()
             self._warm = True
+        # The last mark is replaced while it is close to the one before it.
         if len(self._marks) > MIN_MARKS and seconds - self._marks[-2][1] < MARK_SECONDS:
             self._marks.pop()
         self._marks.append((iteration, seconds))
+        # The first mark is dropped once the second one alone covers the time of a pace.
         while len(self._marks) > MIN_MARKS and seconds - self._marks[1][1] > PACE_SECONDS:
             self._marks.popleft()
 
@@ -59,8 +61,12 @@ class Pace:
 class Progress:
     """Reports one job on the standard error; call it with each finished iteration.
 
-    unit: what is counted, where it is not iterations. total_seconds_left: returns the seconds left
-    of the whole command, None as long as they are unknown.
+    Args:
+        title: What the lines begin with.
+        bar: Whether a terminal shows a bar instead of lines.
+        unit: What is counted, where it is not iterations.
+        total_seconds_left: Returns the seconds left of the whole command, None as long as they are
+            unknown.
     """
 
     def __init__(
@@ -247,6 +253,7 @@ def estimate_seconds_left(started: float, number: int, jobs: int) -> Callable[[]
     job_started = time.time()
 
     def seconds_left() -> float | None:
+        """Return the seconds left if the remaining jobs take the mean of the finished ones."""
         if not number or jobs < 2:
             return None
         job_seconds = (job_started - started) / number * (jobs - number)
@@ -256,9 +263,9 @@ def estimate_seconds_left(started: float, number: int, jobs: int) -> Callable[[]
 
 
 def describe_reading(dataset: Dataset) -> Callable[[], str] | None:
-    """Return a function that describes how much of a data set's files was read since, and how fast.
+    """Return a function that describes how much of a data set's files is read from now on.
 
-    None where all points are in memory.
+    It returns a text with the amount and the speed. None where all points are in memory.
     """
     sources_of_dataset = [
         points.source for points in (dataset.x, dataset.x_test) if isinstance(points, Points)
@@ -268,11 +275,13 @@ def describe_reading(dataset: Dataset) -> Callable[[], str] | None:
     }.values()  # both parts may be of one file
 
     def read() -> int:
+        """Return the bytes that were read of all files so far."""
         return sum(source.bytes_read for source in sources)
 
     started, before = time.monotonic(), read()
 
     def describe() -> str:
+        """Return what was read since `describe_reading` was called, and how fast."""
         size = read() - before
         rate = size / max(1e-9, time.monotonic() - started)
         return f"{format_gigabytes(size)} read at {format_gigabytes(rate)}/s"

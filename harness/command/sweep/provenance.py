@@ -36,6 +36,7 @@ def _commit() -> dict[str, str]:
     """Return the commit of the code and whether the tree was dirty; empty outside a checkout."""
 
     def git(*arguments: str) -> str:
+        """Return what a command of git prints in the checkout."""
         command, quiet = ["git", *arguments], subprocess.DEVNULL
         return subprocess.check_output(command, cwd=CHECKOUT, stderr=quiet, text=True).strip()
 

@@ -73,7 +73,7 @@ class Queue(Launcher):
                 )
 
     def launch(self, jobs: task.Batch) -> list[JobReturn]:  # type: ignore[override]
-        """Return what became of each job; of one whose task left no result, that it is `LOST`."""
+        """Return the outcome of each job; one whose task left no result has the failure `LOST`."""
         size = self.jobs_per_task
         batches = [jobs[first : first + size] for first in range(0, len(jobs), size)]
         # A folder that nobody else can write to: what is in it is unpickled.
@@ -94,7 +94,17 @@ class Queue(Launcher):
     def _run(
         self, batches: list[task.Batch], folder: Path, at_work: "dict[Job[Any], task.Batch]"
     ) -> "Iterator[tuple[Job[Any], str]]":
-        """Yield each task as it ends, and how, if without a result; at_work: the others."""
+        """Submit tasks, and yield each one as it ends.
+
+        Args:
+            batches: The jobs of each task.
+            folder: Where the tasks leave their results and logs.
+            at_work: The tasks that were submitted, with their jobs. Submitted tasks are added here;
+                the caller removes each task that is yielded.
+
+        Yields:
+            The task, and how it ended; that is empty where it left a result.
+        """
         executor = self._executor(folder)
         capacity = len(batches) if self.queue == "slurm" else self.parallel
         slurm_tasks, submitted, last_line_time = slurm.Tasks(), 0, time.monotonic()
@@ -104,7 +114,7 @@ class Queue(Launcher):
             if new_batches:
                 at_work |= zip(self._submitted(executor, new_batches), new_batches)
                 submitted += len(new_batches)
-            # Asked first: what ends after that is seen at the next look.
+            # Before the files are listed: else a task that ends in between would seem lost.
             ends = {queue_task: self._ended(queue_task, slurm_tasks) for queue_task in at_work}
             result_files = set(os.listdir(folder))
             for queue_task in list(at_work):
@@ -141,13 +151,14 @@ class Queue(Launcher):
             slurm_array_parallelism=self.parallel,
             # Since Slurm 22.05 srun does not take it from sbatch.
             slurm_srun_args=[f"--cpus-per-task={self.resources['cpus_per_task']}"],
-            # submitit has a task told near its end, and then begun again: this signal says nothing.
+            # submitit has Slurm send a task a signal near its time limit, to start it again later;
+            # CONT has no effect on a running task.
             slurm_additional_parameters={"signal": "CONT", **requeue_parameters},
         )
         return executor
 
     def _submitted(self, executor: "Executor", batches: Sequence[task.Batch]) -> "list[Job[Any]]":
-        """Return new tasks. Raises `SweepError` where the queue does not take them."""
+        """Submit a task for each batch and return them; raise `SweepError` if they are refused."""
         from submitit.core.utils import FailedJobError, FailedSubmissionError
 
         rows = [(self.context, self.function, self.config, batch) for batch in batches]
@@ -183,7 +194,10 @@ class Queue(Launcher):
 
 
 def describe_lost(outcomes: Sequence[dict[str, Any]]) -> str:
-    """Return which of a sweep's jobs are lost, how, and where their logs are; empty for none."""
+    """Return which of a sweep's jobs are lost, how, and where their logs are; empty for none.
+
+    Jobs are numbered from 1, and listed by the task that was lost with them.
+    """
     tasks: dict[str, list[str]] = {}
     lost_jobs = [
         (n, outcome) for n, outcome in enumerate(outcomes, 1) if outcome["failure"] == LOST
@@ -207,7 +221,13 @@ def describe_lost(outcomes: Sequence[dict[str, Any]]) -> str:
 
 
 def _collect_returns(ended: "Job[Any]", end: str, batch: task.Batch) -> dict[int, JobReturn]:
-    """Return the outcome of each job of a task; end: how it ended, where it left no result."""
+    """Return the outcome of each job of a task that has ended, by the number of the job.
+
+    Args:
+        ended: The task.
+        end: How it ended without a result; empty where it left one.
+        batch: The jobs of the task.
+    """
     from submitit.core.utils import UncompletedJobError
 
     numbers = [number for number, _ in batch]

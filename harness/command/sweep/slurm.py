@@ -61,15 +61,18 @@ class Tasks:
     def __init__(self) -> None:
         self._states: dict[str, tuple[str, str]] = {}  # state and reason
         self._asked_at = self._answered_at = float("-inf")
-        self._over: dict[str, float] = {}  # since when
+        self._over: dict[str, float] = {}  # when a task was first seen to have ended
         self._silence_reported = False
 
     def ended(self, task: str) -> str:
-        """Return how a task ended, in a word; empty as long as it has not, or may have a result."""
+        """Return how a task ended, in a word; empty while it runs, or its result may still appear.
+
+        squeue forgets a task some time after its end: one that it does not list has ended.
+        """
         time_now = time.monotonic()
         if time_now - self._asked_at > ASK_SECONDS:
             self._ask()
-        if self._answered_at != self._asked_at:
+        if self._answered_at != self._asked_at:  # squeue did not answer: nothing is known
             return ""
         state = self._states.get(task, ("ENDED", ""))[0]
         if state not in ENDED_STATES | {"ENDED"}:

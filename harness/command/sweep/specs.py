@@ -21,7 +21,7 @@ class Specs:
         self.composed: dict[tuple[str, ...], tuple[JobSpec, str]] = {}
 
     def get(self, grid: Grid, job: tuple[str, ...]) -> JobSpec:
-        """Return a job as its config describes it.
+        """Return a job as its config describes it, from the config of a similar job if possible.
 
         Raises `UserError` where a setting cannot be resolved.
         """
@@ -48,6 +48,12 @@ class Specs:
 
 
 def _refers(written: str, key: str) -> bool:
-    """Return whether a setting refers to another, as `seed=${dataset.split_seed}` does."""
+    """Return whether any setting may refer to another, as `seed: ${dataset.split_seed}` does.
+
+    Args:
+        written: All settings of a job as YAML, with their references unresolved.
+        key: The setting that may be referred to. Its last part decides, since a relative reference
+            does not name the group.
+    """
     name = re.escape(key.rpartition(".")[2])
     return re.search(rf"\$\{{[^}}]*\b{name}\b", written) is not None

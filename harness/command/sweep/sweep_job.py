@@ -101,7 +101,7 @@ def _explain_rerun(spec: JobSpec, writer: Writer, header: "RecordHeader") -> str
         return ""
     try:
         if writer.of_descent(spec.experiment, descent):
-            return ""  # of which less was asked
+            return ""  # the descent is the same: that job requested fewer measures
         return NOT_REUSED_NOTE if writer.has_grid(spec.experiment, grid, descent) else ""
     except (StoreLostError, ResultsError):
         return ""
@@ -132,6 +132,7 @@ def _compute(
 ) -> tuple[str, str, JobRecord | None]:
     """Return the id of a recorded job that covers this one, the kind of failure, the new record.
 
+    The record is None, and only then is there an id, where the recorded job is reused as it is.
     While `exclusive` is open, a job of the same descent in another process waits, to reuse this
     one.
     """
@@ -178,10 +179,14 @@ def _shared() -> "Shared":
 
 
 def _find_recorded(writer: Writer, header: "RecordHeader") -> tuple[str, JobRecord | None]:
-    """Return the id of a finished job that covers this one, now of the sweep, or a record.
+    """Look for a recorded job that makes this one unnecessary.
 
-    That record is of a recorded descent, judged by the job's own rules. Both are empty without a
-    store: the job's outcome is then kept on disk.
+    An equal job is added to the sweep.
+
+    Returns:
+        The id of the run of the equal job, or else an empty text; and the record of a recorded
+        descent that is judged by this job's rules, or None. Neither is found while the store is
+        away, or where recorded arrays are gone.
     """
     from normbench.recording.reuse import lookup as reuse
 
@@ -194,5 +199,5 @@ def _find_recorded(writer: Writer, header: "RecordHeader") -> tuple[str, JobReco
                 writer.tag(known_run, {names.REQUEST.key: header.tags[names.REQUEST.key]})
             return known_run, None
         return "", reuse.rejudge_recorded(writer, descent_runs, header)
-    except (StoreLostError, ResultsError):  # or with arrays that are gone
+    except (StoreLostError, ResultsError):
         return "", None

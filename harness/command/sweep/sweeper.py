@@ -101,8 +101,8 @@ class Sweep(Sweeper):
                 outcomes = self._launch(grid)
             else:
                 self._tell(grid)
-                names_of = dict.fromkeys(spec.experiment for spec, _ in recorded_runs)
-                self._start(list(names_of), len(grid.jobs))
+                experiments = list(dict.fromkeys(spec.experiment for spec, _ in recorded_runs))
+                self._start(experiments, len(grid.jobs))
                 outcomes = [self._take(grid, spec, run) for spec, run in recorded_runs]
             code = self._conclude(outcomes)
         except BaseException as error:
@@ -114,9 +114,10 @@ class Sweep(Sweeper):
     def _check(self, grid: Grid) -> list[str]:
         """Return the names of the sweep's experiments, once every override can run in some job.
 
-        Every swept setting is checked by its own rule, and every combination of choices. An
-        override that is a mistake in all of its jobs is raised, and nothing is recorded. Where
-        overrides only do not fit one another those jobs fail, and the others run.
+        Every swept setting is checked by its own rule, and one job of every combination of choices
+        is built. Where an override is a mistake in all of its jobs, the mistake is raised, and
+        nothing is recorded. Where overrides are only a mistake together, the jobs that have them
+        fail, and the others run.
         """
         experiments: dict[str, None] = {}
         notes: dict[str, None] = {}
@@ -128,7 +129,7 @@ class Sweep(Sweeper):
                 experiments[spec.experiment] = None
                 built_job = spec.job()
                 notes.update(dict.fromkeys(built_job.dataset.notes))
-                if not fitting:
+                if not fitting:  # only the first job that can be built
                     from normbench.rehearsal import rehearse
 
                     rehearse(built_job)
@@ -142,7 +143,7 @@ class Sweep(Sweeper):
         return list(experiments)
 
     def _tell(self, grid: Grid, notes: Iterable[str] = ()) -> None:
-        """Print notes on a command's overrides. notes: of the data."""
+        """Print notes on the overrides of the command, and the given notes on the data."""
         for note in (*overridden(self.arguments), *grid.notes(), *notes):
             print(note, file=sys.stderr)
 
@@ -153,11 +154,11 @@ class Sweep(Sweeper):
             self.new_folders = [
                 folder for folder in (self.folder, *self.folder.parents) if not folder.exists()
             ]
-            leftovers.hold(self.folder).close()  # before a store is made
+            leftovers.hold(self.folder).close()  # fails before a store is made
             self.writer = self.spec.writer()
             written = leftovers.tidy(self.writer, self.folder.parent)
             with leftovers.only_one(leftovers.NO_JOB, self.folder.parent):
-                pass  # its file can be used
+                pass  # checks that the file of this lock can be written
             self.lock = leftovers.hold(self.folder)
         except OSError as error:
             raise UserError(
@@ -199,9 +200,10 @@ class Sweep(Sweeper):
             self.workers = launching.Workers(beside, jobs)
 
     def _launch(self, grid: Grid) -> list[dict[str, Any]]:
-        """Return what became of every job. An error that is not a job's own is raised at the end.
+        """Return the outcome of every job, as `run_spec` does.
 
-        Raises `SweepError` where a launcher's process was killed.
+        A bug outside a job's own work is raised once all jobs have ended, and `SweepError` where a
+        launcher's process was killed.
         """
         collect_seldom()
         try:
@@ -223,12 +225,12 @@ class Sweep(Sweeper):
         for number, outcome in enumerate(outcomes):
             if outcome["failure"] == LOST:
                 outcome |= self._find_ended(number)
-        with suppress(OSError):  # not empty: what waits there is the next command's
+        with suppress(OSError):  # not empty: the next command writes these jobs to the store
             (self.folder / leftovers.PENDING).rmdir()
         return outcomes
 
     def _launched(self, grid: Grid) -> list[launching.Outcome]:
-        """Return what became of every job, in order."""
+        """Return the outcome of every job, or the bug that it raised, in order."""
         assert self.config is not None
         jobs = self._numbered(grid)
         if isinstance(self.launcher, Queue):
@@ -337,7 +339,7 @@ class Sweep(Sweeper):
             self.writer.finish(parent, status)
         self.writer.end_abandoned(self._is_mine)  # what a call repeated in vain has left
         self._check_stands(outcomes)
-        if files is not None and not has_own_folder:  # nothing of this sweep's is in its folder
+        if files is not None and not has_own_folder:  # an equal sweep's are shown, none are here
             leftovers.remove_ledger(self.folder, self.sweep_id, self.lock)
         if output_error:
             raise SweepError(f"{output_error}; every job is recorded: normbench results draws them")
@@ -347,8 +349,8 @@ class Sweep(Sweeper):
 
     def _check_stands(self, outcomes: Sequence[dict[str, Any]]) -> None:
         """Raise `SweepError`, with the state of every job, unless all are in the store."""
-        runs = [outcome["run_id"] for outcome in outcomes if outcome["run_id"]]
-        standing = self.writer.store.statuses(list(dict.fromkeys(runs)))
+        run_ids = [outcome["run_id"] for outcome in outcomes if outcome["run_id"]]
+        standing = self.writer.store.statuses(list(dict.fromkeys(run_ids)))
         missing = [
             number for number, outcome in enumerate(outcomes) if outcome["run_id"] not in standing
         ]
@@ -381,7 +383,10 @@ class Sweep(Sweeper):
 def register(arguments: Sequence[str], option_overrides: Sequence[str]) -> None:
     """Register the sweeper of a command line and the resolvers with Hydra.
 
-    arguments: the command line as typed; option_overrides: those that Hydra does not see.
+    Args:
+        arguments: The command line as typed.
+        option_overrides: The overrides of options of choices, which Hydra does not get, see
+            `grid.hold_back`.
     """
     Sweep.arguments, Sweep.option_overrides = arguments, option_overrides
     hydras_own.register(Sweep, Queue)
@@ -389,7 +394,10 @@ def register(arguments: Sequence[str], option_overrides: Sequence[str]) -> None:
 
 
 def _share_threads(config: DictConfig) -> None:
-    """Divide the cores among jobs that a launcher runs in parallel, for processes to come."""
+    """Limit the threads of later processes, so that jobs in parallel share the cores.
+
+    Joblib's jobs divide the cores of this machine; a task of a queue has `cpus_per_task`.
+    """
     side_by_side, threads = (config.hydra.launcher.get(k) for k in ("n_jobs", "cpus_per_task"))
     if side_by_side is not None:
         cores = available_cores()

@@ -269,7 +269,7 @@ class Blocked(Objective):
         return Evaluation(*stacks)
 
     def _walks(self, weights: Array, with_gradient: bool, memory: Workspace) -> list["Walk"]:
-        """Return the walks over the points of each thread."""
+        """Return the walk over the points of each thread, not begun."""
         rows = self.rows_in(weights)
         bounds = None
         if self.held_out and self.classify:
@@ -306,8 +306,8 @@ class Blocked(Objective):
     ) -> "Walk":
         """Walk over a thread's points: yield after each block how far, from 0 to 1; return sums.
 
-        models: runs and classes. bounds: see `zero_rounded_scores`, None where all scores stay as
-        they are.
+        rows: of weights that are multiplied, see `rows_in`. models: the numbers of runs and of
+        classes. bounds: see `zero_rounded_scores`, None where all scores stay as they are.
         """
         runs, count, score_rows = models[0], len(rows), models[0] * models[1]
         costs, counts = np.zeros(runs), np.zeros(runs, dtype=np.int64)
@@ -320,7 +320,7 @@ class Blocked(Objective):
             scores = get_buffer(memory, ("scores", thread_span[0]), size, rows.dtype)
             scores = scores.reshape(score_rows, -1)
             block.scores(rows, scores[:count])
-            scores[count:] = 0
+            scores[count:] = 0  # of a class that has no rows of weights, see `WithoutLastClass`
             scores_by_run = self.by_run(scores, runs)
             if bounds is not None:
                 zero_rounded_scores(scores_by_run, bounds)
@@ -373,7 +373,7 @@ def _walk(walk: Walk) -> _Sums:
 
 
 def _walk_both(walks: Sequence[Walk]) -> list[_Sums]:
-    """Return the sums of walks, block by block the one that is least far."""
+    """Return the sums of walks; each time, the walk that is least far goes one block further."""
     progress = dict.fromkeys(range(len(walks)), 0.0)
     sums: dict[int, _Sums] = {}
     with QUIET():
@@ -444,19 +444,18 @@ class Wrapper(Blocked):
 
 @dataclass(frozen=True, kw_only=True)
 class Folded(Wrapper):
-    """Weights of the features of x as weights of the inner Problem's columns.
+    """A Problem of the features of x, computed by an inner Problem of other columns.
 
-    inner: without a penalty, since that belongs to the features of x.
+    inner: without a penalty, since that belongs to the features of x. columns: maps weights of
+    these features to weights of the inner Problem's columns, and derivatives back.
     """
 
     columns: WeightMap
 
     def rows_in(self, weights: Array) -> Array:
         """See `Blocked.rows_in`."""
-        with (
-            QUIET(),
-            threads.limit_threads(0),
-        ):  # the library's own would still wait for work in the pass
+        # The library's own threads would still wait for work during the pass over the points.
+        with QUIET(), threads.limit_threads(0):
             folded = self.columns.fold(weights)
         return self.inner.rows_in(folded)
 
@@ -474,12 +473,12 @@ class Folded(Wrapper):
 
 
 def on_points(cost: Cost, points: Rows, *objective_fields: Any) -> Blocked:
-    """Return the Problem on points; where a scheme can be folded, it reads the points before it.
+    """Return the Problem on points; where their scheme can be folded, it reads those before it.
 
     Args:
         cost: Of scores and targets.
         points: (P, N), in memory, on disk, or `Under` a scheme.
-        *objective_fields: Targets (P,) and what follows them, as of `Objective`.
+        *objective_fields: The fields of `Objective` from `targets` (P,) on, in their order.
 
     Returns:
         The problem, of weights of the features of `points`.
@@ -512,7 +511,9 @@ def split_span(thread_span: ThreadSpan, max_points: int) -> list[slice]:
     """
     number, span = thread_span
     points = span.stop - span.start
+    # Divisions are rounded up.
     size = -(-points // -(-points // max(1, max_points)))
     first = span.start - (size // 2 if number % 2 else 0)
+    # The first block may begin before the span, and the last one end behind it: both are cut.
     ends = range(first + size, span.stop + size, size)
     return [slice(max(end - size, span.start), min(end, span.stop)) for end in ends]

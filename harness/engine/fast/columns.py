@@ -36,7 +36,11 @@ class Columns:
 
     @cached_property
     def _copies(self) -> tuple[Indices, Indices, Indices]:
-        """The copies' indices, by column; where each column's copies begin; the columns."""
+        """The features that repeat an earlier one: how `fold` sums their weights.
+
+        The indices of their weights, sorted by column; where each column's begin among these; and
+        the indices of these columns among the folded weights. The bias has index 0.
+        """
         copies = np.setdiff1d(np.arange(len(self.column_of_feature)), self.first)
         copies = copies[np.argsort(self.column_of_feature[copies], kind="stable")]
         columns, begin = np.unique(self.column_of_feature[copies], return_index=True)
@@ -65,7 +69,10 @@ class Columns:
         return rows.take(self._column_with_bias, axis=-1)
 
     def spread(self, hessian: Array, classes: int) -> Array:
-        """Return second derivatives `(D, D)` in the columns as those in the features."""
+        """Return second derivatives in the columns as those in the features, both square.
+
+        hessian: the weights of each class together, bias first. classes: the scores of a point C.
+        """
         width = len(hessian) // classes
         rows = (np.arange(classes)[:, None] * width + self._column_with_bias).ravel()
         return hessian[np.ix_(rows, rows)]

@@ -99,7 +99,10 @@ class ReadHessian(Hessian):
         )
 
     def _mean(self, product: Callable[[LinearHessian], Array]) -> Array:
-        """Return the mean over points of a product with each block's Hessian."""
+        """Return the mean over all points of what `product` returns for each block's Hessian.
+
+        A block's Hessian is a mean over its points, so that blocks count by their points.
+        """
         total: Any = 0.0
         for block_hessian in self._block_hessians():
             total = total + len(block_hessian.x) * product(block_hessian)
@@ -124,7 +127,10 @@ def fits_cache(points: int, classes: int) -> bool:
 
 
 def read_effort(points: int, rows: int, classes: int, width: int) -> Effort:
-    """Return the effort of a `ReadHessian`, `rows` points of which are in memory at a time."""
+    """Return the effort of a `ReadHessian`.
+
+    points: P. rows: how many points are in memory at a time. classes: C. width: N + 1.
+    """
     full_effort = linear_effort(points, classes, width)
     memory = linear_effort(min(rows, points), classes, width).memory
     if fits_cache(points, classes):

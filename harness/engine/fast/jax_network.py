@@ -23,8 +23,9 @@ JAX_BLOCK_BYTES = 1 << 28
 class _Compiled(NamedTuple):
     """Compiled functions of weights `(R, D)`, points, targets and moments.
 
-    sums: returns the total cost, `Sums` without a gradient, and collected moments. gradient:
-    returns that, and the gradient.
+    sums: returns `total, (sums, collected)`: the cost of all runs together, `Sums` without a
+    gradient, and the moments of the points, none where moments are given. gradient: returns that
+    and the gradient `(R, D)`.
     """
 
     sums: Callable[..., Any]
@@ -41,7 +42,7 @@ class JaxNetwork(ThreadedNetwork):
 
     @property
     def group_bytes(self) -> int:
-        """See `Network.group_bytes`: of one run."""
+        """See `Network.group_bytes`; so few that a group is one run."""
         return 1
 
     @property
@@ -102,6 +103,7 @@ def check_traceable(cost: Cost, scores: int) -> None:
         scores: The number of scores of a point C.
     """
     jax = _import_jax()
+    # One run and two points: JAX traces shapes alone.
     shapes = jax.ShapeDtypeStruct((1, scores, 2), float), jax.ShapeDtypeStruct((2,), int)
     try:
         jax.eval_shape(translate(cost), *shapes)
@@ -154,12 +156,13 @@ def _import_jax_numpy() -> Any:
 
 @lru_cache(maxsize=8)
 def _compile(model: Model, layout: Layout, cost: Cost, classify: bool) -> _Compiled:
-    """Return the functions of a model, which JAX compiles anew for another number of points."""
+    """Return the compiled functions of a model; JAX compiles them again for other shapes."""
     jax = _import_jax()
     formulas, formula = Formulas(_import_jax_numpy()), translate(cost)
     find_correct = translate(mark_correct)
 
     def sum_up(weights: Any, x: Any, targets: Any, moments: Any) -> Any:
+        """Return what `_Compiled.sums` returns."""
         collected: list[Any] = []
         arrays, wanted = layout.split(weights), None if moments else collected
         scores = model.scores(layout, arrays, x, moments, wanted, formulas, targets)

@@ -19,7 +19,8 @@ def __getattr__(name: str) -> Any:
 
 def maximum(first: Any, second: Any) -> Any:
     """Return the larger of two arrays' entries."""
-    middle = 0.5 * first + 0.5 * second  # of equal ones, and NaN of NaN
+    # For equal entries, which share the derivative, and for NaN, which stays NaN.
+    middle = 0.5 * first + 0.5 * second
     return jnp.where(first > second, first, jnp.where(first < second, second, middle))
 
 

@@ -54,8 +54,13 @@ class Packed:
         )
 
     def _pack(self, points: Array, orientation: int, rows: int, columns: int, inner: int) -> Array:
-        """Return the points, packed, at an address that is a multiple of a cache line."""
+        """Return the points, packed, at an address that is a multiple of a cache line.
+
+        orientation: `TURNED` or `AS_IS`. rows, columns: of the product that the points are packed
+        for. inner: the length that it sums over.
+        """
         shape = SECOND, rows, columns, inner
+        # With a cache line to spare, for the bytes before the first multiple.
         buffer = np.empty(self._calls.size(*shape) + CACHE_LINE_BYTES, np.uint8)
         packed = buffer[-buffer.ctypes.data % CACHE_LINE_BYTES :]
         self._calls.pack(
@@ -96,12 +101,13 @@ class Packed:
     def _multiply(
         self, shape: tuple[int, int, int], first: Array, packed: Array, out: Array, add: bool
     ) -> None:
-        """Write the product of a factor with the packed one to out; shape: rows, columns, inner.
+        """Write the product of `first` with packed points to `out`, or add it.
 
-        Both are contiguous, so that their inner and outer sizes are the lengths of their rows.
+        shape: the product's rows and columns, and the inner length that it sums over. `first` and
+        `out` are contiguous: their rows of `inner` and of `columns` numbers follow each other.
         """
         rows, columns, inner = shape
-        # The library reads and writes memory as it is told to.
+        # The library gets addresses alone, and checks neither shapes nor types.
         for array, length in ((first, inner), (out, columns)):
             assert array.shape == (rows, length)
             assert array.flags.c_contiguous
@@ -219,7 +225,7 @@ def _library() -> ctypes.CDLL | None:
         library.MKL_Set_Interface_Layer(LP64)
         library.MKL_Set_Threading_Layer(ONE_THREAD)
         library.MKL_CBWR_Set(SAME_BITS)  # wherever the factors lie in memory
-        _Calls(library, "d", c_double)  # which old ones do not have
+        _Calls(library, "d", c_double)  # raises for an old version, which lacks these calls
     except (OSError, AttributeError):
         return None
     return library

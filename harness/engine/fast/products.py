@@ -42,7 +42,10 @@ class Plain(NamedTuple):
 
 
 def scores_piece_size(rows: int, features: int, itemsize: int) -> int:
-    """Return the points of a piece for `scores`, 0 where one product is quicker."""
+    """Return the number of points of a piece for `scores`; 0 where one product is quicker.
+
+    rows: of weights. features: N. itemsize: the bytes of a number. The bounds are measured ones.
+    """
     max_rows = 16 if itemsize > 4 else 32
     if not (1 < rows <= max_rows and features >= 64 and _has_small_kernels()):
         return 0  # one row is a product with a vector
@@ -51,7 +54,10 @@ def scores_piece_size(rows: int, features: int, itemsize: int) -> int:
 
 
 def slopes_piece_size(rows: int, features: int) -> int:
-    """Return the points of a piece for `slopes`, 0 where one product is quicker."""
+    """Return the number of points of a piece for `slopes`; 0 where one product is quicker.
+
+    rows: of derivatives. features: N. The bounds are measured ones.
+    """
     if not (
         rows > 1
         and rows * features >= 250
@@ -64,7 +70,11 @@ def slopes_piece_size(rows: int, features: int) -> int:
 
 
 def scores(weights: Array, x: Array, out: Array, points: int = 0) -> None:
-    """Write to out `(rows, p)` the products of weights `(rows, N)` with x `(p, N)`."""
+    """Write to out `(rows, p)` the products of weights `(rows, N)` with x `(p, N)`.
+
+    points: how many a piece has; 0 for one product. Those behind the last whole piece are
+    multiplied by themselves.
+    """
     piece_points = _points_in_pieces(x, points)
     if piece_points:
         np.matmul(
@@ -77,7 +87,10 @@ def scores(weights: Array, x: Array, out: Array, points: int = 0) -> None:
 
 
 def slopes(derivative: Array, x: Array, out: Array, points: int = 0) -> Array:
-    """Return the products of a derivative `(rows, p)` with x `(p, N)`, in out `(rows, N)`."""
+    """Write to out `(rows, N)` the products of a derivative `(rows, p)` with x `(p, N)`; return it.
+
+    points: see `scores`.
+    """
     piece_points = _points_in_pieces(x, points)
     if piece_points == 0:
         return np.matmul(derivative, x, out=out)
@@ -91,17 +104,17 @@ def slopes(derivative: Array, x: Array, out: Array, points: int = 0) -> Array:
 
 
 def _points_in_pieces(x: Array, points: int) -> int:
-    """Return the number of points in complete pieces."""
+    """Return how many points of x whole pieces hold together; points: of one piece, 0 for none."""
     return len(x) // points * points if points else 0
 
 
 def _split_points(x: Array, piece_points: int, points: int) -> Array:
-    """Return points `(p, N)` as `(pieces, points, N)`, a view."""
+    """Return the first `piece_points` of points `(p, N)` as `(pieces, points, N)`, a view."""
     return x[:piece_points].reshape(-1, points, x.shape[1])
 
 
 def _split_scores(scores: Array, piece_points: int, points: int) -> Array:
-    """Return scores `(rows, p)` as `(pieces, rows, points)`, a view."""
+    """Return scores `(rows, p)` of the same points as `(pieces, rows, points)`, a view."""
     return scores[:, :piece_points].reshape(len(scores), -1, points).swapaxes(0, 1)
 
 

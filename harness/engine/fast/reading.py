@@ -34,6 +34,6 @@ def read_spans(
     buffer = get_buffer(memory, ("rows", number), size * x.shape[1], x.dtype)
     buffer = buffer.reshape(size, x.shape[1])
     for index, span in enumerate(spans):
-        for following in spans[index + 1 : index + 2]:
+        for following in spans[index + 1 : index + 2]:  # the next one, if there is one
             x.read_ahead(following.start, following.stop)
         yield span, x.read(span.start, span.stop, buffer)

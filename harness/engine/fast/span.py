@@ -31,7 +31,8 @@ DEPENDENCE = 1e-12  # of its length: what of a dependent row may lie beside the 
 class Span:
     """Coordinates of weights in a basis: orthonormal columns Q `(N, K)`.
 
-    rows `(K, N)`, triangle `(K, K)`: B and T. points: `(P, K)`, the points in these coordinates.
+    rows: `(K, N)`, B of the module. triangle: `(K, K)`, T, lower. points: `(P, K)`, the points in
+    these coordinates.
     """
 
     rows: Array
@@ -43,7 +44,10 @@ class Span:
         return problem.on(self.points, problem.l2)
 
     def test(self, problem: Linear) -> Linear:
-        """Return the problem on other points; their components outside the span meet no weights."""
+        """Return the problem on other points in these coordinates, with the same costs.
+
+        Their components outside the span are dropped: weights have none that they would meet.
+        """
         return problem.on(self._project(problem.points), problem.l2)
 
     def inward(self, weights: Array) -> Array:
@@ -63,7 +67,7 @@ class Span:
         return self._solve(rows.T, "T").T @ self.rows
 
     def _solve(self, right_side: Array, trans: str) -> Array:
-        """Return the solution of a triangular system with T or T'."""
+        """Return the solution of a triangular system with T (trans `N`) or T' (trans `T`)."""
         with threads.limit_threads(self.triangle.size):
             return np.asarray(
                 linalg.solve_triangular(self.triangle, right_side, lower=True, trans=trans)
@@ -126,6 +130,7 @@ def find_span(x: Array, start: Array) -> Span | None:
     lengths = np.sqrt(products.diagonal())
     scale = np.where(lengths > 0, lengths, 1.0)
     products /= scale * scale[:, None]
+    # Cholesky with pivots of the rows at unit length; it ends where the rest is dependent.
     with threads.limit_threads(products.size):
         factor, order, rank, _ = linalg.lapack.dpstrf(products, lower=1, tol=INDEPENDENCE)
     order = order - 1  # Fortran counts from 1
@@ -145,9 +150,17 @@ def _rows(start: Array) -> Array:
 
 
 def _change_coordinates(weights: Array, change: Callable[[Array], Array], size: int) -> Array:
-    """Return weights with unchanged biases, the other weights in coordinates of this size.
+    """Return weights with unchanged biases and the other weights in other coordinates.
 
     Rows of zeros stay zeros.
+
+    Args:
+        weights: `(R, C, n + 1)`, bias first.
+        change: From rows `(r, n)` to rows `(r, size)`.
+        size: The number of the other coordinates.
+
+    Returns:
+        `(R, C, size + 1)`.
     """
     rows = weights.reshape(-1, weights.shape[2])
     changed = np.zeros((len(rows), 1 + size))

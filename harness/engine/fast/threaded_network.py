@@ -29,6 +29,7 @@ class ThreadedNetwork(Network):
         evaluate = super().evaluate
 
         def evaluate_some(runs: slice, memory: Workspace) -> Evaluation:
+            """Return the evaluation of a span of runs."""
             return evaluate(weights[runs], with_gradient, memory)
 
         fields = zip(*self._share(evaluate_some, len(weights), len(self.x), workspace))
@@ -41,6 +42,7 @@ class ThreadedNetwork(Network):
         sum_gradients = super().sum_gradients
 
         def sum_some(runs: slice, memory: Workspace) -> Array:
+            """Return the sum of the gradients of a span of runs."""
             return sum_gradients(weights[runs], points, is_recorded, memory)
 
         return _concatenate(self._share(sum_some, len(weights), len(points), workspace))
@@ -52,7 +54,11 @@ class ThreadedNetwork(Network):
         points: int,
         workspace: Workspace | None,
     ) -> list[Any]:
-        """Return what `work` returns for spans of runs, each on its own thread."""
+        """Return what `work` returns for spans of runs, each on its own thread.
+
+        work: of a span of runs and the memory of its thread. runs: how many are shared. points: how
+        many each run is evaluated on. workspace: holds the memory of each thread.
+        """
         workspace = {} if workspace is None else workspace
         units = max(group.shape[0] for group in self.layout.groups)
         is_parallel = runs * points * units >= PARALLEL_ACTIVATIONS and self.is_thread_safe

@@ -41,6 +41,9 @@ def limit_threads(numbers: int) -> Iterator[None]:
     """Limit the library to one thread for matrices of few entries, and on a busy machine.
 
     Where other programs use the cores, waiting for a second thread took 50 ms a product of 1 ms.
+
+    Args:
+        numbers: The entries of the matrices that are multiplied; 0 limits in any case.
     """
     is_large = numbers >= MAX_ONE_THREAD_ENTRIES
     if is_large and not is_busy():
@@ -69,7 +72,7 @@ def is_busy() -> bool:
             running.append(int(LOADAVG.read_text().split()[3].partition("/")[0]))
         except (OSError, ValueError, IndexError):
             return False
-    other_programs = min(running) - 1  # but for the one that looks
+    other_programs = min(running) - 1  # without this one
     return (os.cpu_count() or 1) - other_programs < available_threads()
 
 

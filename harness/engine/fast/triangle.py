@@ -23,7 +23,10 @@ MAX_SQUARABLE = 1e150  # of points: beyond, squares overflow that the points' ow
 
 @dataclass(frozen=True, kw_only=True)
 class Triangle(Wrapper):
-    """Squares of real targets, evaluated on rows `(n, N + 1)` and ends `(n,)`, not points."""
+    """The least-squares cost of real targets, evaluated on the rows of R in place of points.
+
+    rows: `(n, N + 1)`, the columns of R that belong to `[1 X]`. ends: `(n,)`, the one of y.
+    """
 
     rows: Array
     ends: Array
@@ -51,10 +54,11 @@ class Triangle(Wrapper):
 def pays_off(points: Blocked, runs: int, iterations: int) -> bool:
     """Return whether a triangle has the same cost with less work than the points.
 
-    Not for other costs than squares of one real target, in other types than float64, of sparse
-    points, or where squares overflow. In memory its decomposition, some `6 P (N + 2)^2` operations,
-    must take fewer than it saves: `4 (P - N - 2) R (N + 1)` at each iteration. For points on disk a
-    triangle always pays off, as far as it fits in memory: a step then reads no points.
+    The cost must be the squares of one real target, in float64, on points that are not sparse and
+    where no square overflows. Of points in memory the decomposition takes some `6 P (N + 2)^2`
+    operations, which must be fewer than it saves: `4 (P - N - 2) R (N + 1)` at each iteration. For
+    points on disk a triangle with at most `MAX_READ_FEATURES` columns always pays off: a step then
+    reads no points.
 
     Args:
         points: The problem on points (P, N).
@@ -98,5 +102,6 @@ def make_triangle(points: Blocked) -> Triangle:
         x = points_multiplied[block]
         rows = np.column_stack([np.ones(len(x)), x, points.targets[block]])
         upper = np.asarray(np.linalg.qr(np.vstack([upper, rows]), mode="r"))
-    rows = points.gradient_out(upper[:, :-1], len(upper))  # as if of the scores' derivatives
+    # Rows of R are combinations of the rows `[1 x]`, as gradients are, and are mapped as these are.
+    rows = points.gradient_out(upper[:, :-1], len(upper))
     return Triangle.around(points, rows=np.ascontiguousarray(rows), ends=upper[:, -1])

@@ -53,7 +53,7 @@ class WithoutLastClass(Wrapper):
 
     def rows_in(self, weights: Array) -> Array:
         """See `Blocked.rows_in`."""
-        by_class = weights.swapaxes(0, 1)
+        by_class = weights.swapaxes(0, 1)  # so that the last class's scores are the last rows
         with QUIET():
             return self.inner.rows_in(np.subtract(by_class[:-1], by_class[-1], order="C"))
 
@@ -75,9 +75,10 @@ class WithoutLastClass(Wrapper):
 
 
 def drop_last_class(problem: Blocked) -> Blocked:
-    """Return the Problem that multiplies C - 1 rows of weights a run; itself under another cost.
+    """Return the Problem that multiplies C - 1 rows of weights for each run.
 
-    That is: of a smooth, shift-invariant cost.
+    The problem itself is returned unless its cost is shift-invariant, smooth and fused, with a
+    score for each class.
     """
     smooth = problem.traits.shift_invariant and not problem.traits.piecewise
     if smooth and problem.own_threads and problem.classes > 1:
@@ -92,7 +93,7 @@ class PackedPoints(Wrapper):
     blocks: tuple[Packed, ...]
 
     def thread_spans(self, runs: int) -> list[ThreadSpan]:
-        """Return the inner Problem's spans, moved to where blocks begin."""
+        """Return the inner Problem's spans, each end moved on to where the next block begins."""
         begins = [*(block.span.start for block in self.blocks), len(self.targets)]
         ends = (span.stop for _, span in self.inner.thread_spans(runs))
         block_ends = sorted({0, *(begins[bisect_left(begins, end)] for end in ends)})
@@ -121,7 +122,7 @@ def pack(problem: Blocked, runs: int, steps: int, with_gradient: bool = True) ->
         A problem with the same numbers, to rounding.
     """
     x, rows = problem.multiplied, runs * problem.rows_per_run
-    # Whoever folds a scheme wants the memory.
+    # Of a folded scheme the points are no array: folding saves memory that copies would take.
     is_suitable = isinstance(problem.points, np.ndarray) and problem.own_threads
     if not (
         is_suitable

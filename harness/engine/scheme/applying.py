@@ -177,6 +177,7 @@ def _normalize_on_demand(
     name = name_scheme(scheme)
 
     def transform(rows: Array) -> Array:
+        """Return points under the scheme, checked, of points before it."""
         output = scheme.transform(rows.astype(np.float64, copy=False))
         return _check_output(name, output, len(rows), dtype)
 
@@ -205,9 +206,15 @@ def _normalize_on_demand(
 def _find_map(
     scheme: Any, x: Array, z: Array, points_decompositions: Decompositions
 ) -> Probed | None:
-    """Return a fitted scheme's map where it is affine; x, z: a few points.
+    """Return a fitted scheme's map; None where the scheme is not affine.
 
-    About 0 where the scheme does not centre, else about the points' mean.
+    The centre of the map is 0 where the scheme does not centre, else the mean of the points.
+
+    Args:
+        scheme: The fitted normalizer.
+        x: A few points before the scheme (p, N).
+        z: The same points under it (p, M).
+        points_decompositions: Of all points, for their mean.
     """
     declared_map, traits = find_affine_map(scheme), find_affine_traits(scheme)
     centre = np.zeros(x.shape[1])
@@ -236,13 +243,14 @@ def transform_points(scheme: Any, x: Array, dtype: Any) -> Array:
             width.
     """
     name = name_scheme(scheme)
+    # A scheme that returns its input, such as the identity, needs no copy by blocks.
     if x.dtype == np.dtype(dtype) == np.float64 and np.shares_memory(scheme.transform(x[:1]), x):
         return _check_output(name, scheme.transform(x), len(x), dtype)
     z = np.empty((0, 0))
     for block in blocks(len(x), CONVERTED_POINTS_PER_BLOCK):
         z_block = scheme.transform(x[block].astype(np.float64, copy=False))
         z_block = _check_output(name, z_block, block.stop - block.start, dtype)
-        if not len(z):
+        if not len(z):  # the first block tells the number of features
             shape = (len(x), z_block.shape[1])
             size = np.dtype(dtype).itemsize * shape[0] * shape[1]
             refuse_larger(f"normalizer {name}", size, FEWER_FEATURES)

@@ -13,15 +13,16 @@ FindFeatures = Callable[[Any, str], list[int]]
 
 
 def select_columns(scheme: Any, feature_names: tuple[str, ...], find: FindFeatures) -> None:
-    """Select the features that the parts of a scheme are on, out of those of a data set.
+    """Select, for each part of a scheme, the features of a data set that it is on.
 
-    Where they have been selected of another part of the same data, with other categories, the
-    features of the same names are.
+    A selection that was made on another part of the same data, whose categories gave other
+    features, is made again by the names of its features.
 
     Args:
         scheme: The normalizer, whose selections are changed in place.
-        feature_names: N names.
-        find: Returns the positions of columns, by columns and by the setting that names these.
+        feature_names: The names of the N features.
+        find: `find(columns, setting)` returns the positions of the features that belong to columns;
+            the setting is the one that names the columns, for messages.
     """
     for selection in _selections(scheme):
         if not selection.feature_names:
@@ -31,7 +32,10 @@ def select_columns(scheme: Any, feature_names: tuple[str, ...], find: FindFeatur
 
 
 def _selections(scheme: Any) -> Iterator[FeatureSelection]:
-    """Yield the selections of a scheme and of its parts; columns by name become selections."""
+    """Yield the selections of a scheme and of its parts.
+
+    Columns that a `ColumnTransformer` has by their names are replaced by selections, in place.
+    """
     if isinstance(scheme, OnColumns):
         yield scheme.columns
         yield from _selections(scheme.scheme)

@@ -31,6 +31,7 @@ def learn(scheme: Any, x: Rows, decompositions: Decompositions) -> None:
     elif hasattr(scheme, "learn"):
         scheme.learn(decompositions)
     elif isinstance(scheme, RandomRotation) or not get_tags(scheme).requires_fit:
+        # Such a scheme learns the number of features alone: two points are enough.
         scheme.fit(_float64(x[:2]))
     elif hasattr(scheme, "partial_fit"):
         for block in blocks(len(x), rows_per_block(x)):
@@ -38,6 +39,7 @@ def learn(scheme: Any, x: Rows, decompositions: Decompositions) -> None:
     elif type(scheme) is RobustScaler:
         _learn_by_columns(scheme, x)
     elif isinstance(scheme, QuantileTransformer) and scheme.subsample < len(x):
+        # The sample that scikit-learn would draw, in the order of the file.
         rng = check_random_state(scheme.random_state)
         rows = resample(
             np.arange(len(x)), replace=False, n_samples=scheme.subsample, random_state=rng

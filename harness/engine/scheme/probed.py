@@ -17,10 +17,12 @@ MAP_TOLERANCE = 1e-9  # of the largest coordinate: the error that the map may ha
 
 
 class Probed(NamedTuple):
-    """The map `z = A (x - centre) + image`. matrix: A `(M, N)`; centre `(N,)`; image `(M,)`.
+    """The affine map `z = A (x - centre) + image` of a fitted scheme.
 
-    Or one factor for each feature, `(N,)`. The centre is the points' mean, so that an offset costs
-    no digits. Weights on z are folded into those on `x - centre`, both with the bias first.
+    matrix: A `(M, N)`, or `(N,)`, one factor for each feature, where A is diagonal. centre: `(N,)`,
+    the points' mean where an offset would otherwise cost digits, else any point, such as 0. image:
+    `(M,)`, the centre under the scheme. Weights on z are folded into weights on `x - centre`, both
+    with the bias first.
     """
 
     matrix: Array
@@ -94,9 +96,9 @@ def sample_rows(count: int) -> NDArray[np.intp]:
 def probe(scheme: Any, x: NDArray[Any], z: Rows) -> Probed | None:
     """Return a fitted scheme's map, found by a few transformed points.
 
-    Points that are transformed on demand know their map. Otherwise the scheme transforms the mean,
-    and the mean moved along each feature by that feature's standard deviation. The resulting map
-    must then give z for some of the points.
+    Points that are transformed on demand have their map with them, which is returned. Otherwise the
+    scheme transforms the mean, and the mean moved along each feature by that feature's standard
+    deviation. The resulting map must then give z for some of the points.
 
     Args:
         scheme: The fitted normalizer.
@@ -104,7 +106,8 @@ def probe(scheme: Any, x: NDArray[Any], z: Rows) -> Probed | None:
         z: The same points under it (P, M).
 
     Returns:
-        The map about the points' mean; None where the scheme is not affine.
+        The map, about the points' mean unless the points had it; None where the scheme is not
+        affine.
     """
     if not isinstance(z, np.ndarray):
         known_map: Probed | None = z.map
@@ -133,9 +136,8 @@ def fit_map(
         The map; None where it does not give z to `MAP_TOLERANCE`, or where the scheme refuses the
         steps.
     """
-    varies = steps > MAP_TOLERANCE * np.abs(
-        centre
-    )  # the deviation of a constant feature is rounding
+    # The deviation of a constant feature is rounding.
+    varies = steps > MAP_TOLERANCE * np.abs(centre)
     steps = np.where(varies, steps, np.maximum(np.abs(centre), 1.0))
     with np.errstate(all="ignore"):
         try:
@@ -145,7 +147,7 @@ def fit_map(
             return None
         if images.shape != (len(probes), z.shape[1]) or not np.isfinite(images).all():
             return None
-        moves = (probes[1:] - centre).diagonal()  # the moves, with their rounding
+        moves = (probes[1:] - centre).diagonal()  # the steps, as rounding left them
         matrix = (images[1:] - images[0]).T / moves
         expected = (x - centre) @ matrix.T + images[0]
         tolerance = max(MAP_TOLERANCE, 100 * float(np.finfo(z.dtype).eps))
@@ -181,7 +183,8 @@ def find_effects(scheme_map: Probed, z: Rows) -> Effects:
     else:
         factors = np.where(is_used, scheme_map.matrix, 0.0).sum(axis=1)
         scales = bool(np.abs(factors - 1).max(initial=0.0) > 1e-6)
-    origin = scheme_map.image - scheme_map.matrix @ scheme_map.centre
+    origin = scheme_map.image - scheme_map.matrix @ scheme_map.centre  # the image of x = 0
+    # What counts as 0 is compared with the points' deviations and with the terms of `origin`.
     spread = compute_deviations(z, compute_mean(z))
     reach = np.abs(scheme_map.matrix) @ np.abs(scheme_map.centre)
     shifts = bool(np.any(np.abs(origin) > 1e-6 * np.maximum(spread, reach)))

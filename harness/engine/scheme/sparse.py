@@ -83,9 +83,11 @@ def normalize_sparse(
     scheme_map = Probed(affine.matrix, np.zeros(x.shape[1]), affine.offset)
 
     def transform(rows: Array) -> Array:
+        """Return points under the scheme, of dense points before it."""
         return np.ascontiguousarray(affine(rows), dtype=dtype)
 
     def pair() -> tuple[Surrogate, Surrogate]:
+        """Return the surrogates of the points before the scheme and under it."""
         before = decompositions.surrogate
         return before, Surrogate(affine(before.moment_rows))
 
@@ -96,7 +98,11 @@ def normalize_sparse(
 
 
 def _fit(scheme: Any, x: SparsePoints) -> None:
-    """Fit one of `SPARSE_SCHEMES` in float64; one that centres gets its mean beside the rest."""
+    """Fit one of `SPARSE_SCHEMES` in float64.
+
+    scikit-learn refuses to centre sparse points: a scheme that centres is fitted without its mean,
+    which is then added to it.
+    """
     csr = x.astype(np.float64).csr
     if not getattr(scheme, "with_mean", False):
         scheme.fit(csr)

@@ -23,9 +23,9 @@ MAX_DIGIT_LOSS = {np.dtype(np.float64): 1e-9, np.dtype(np.float32): 1e-5}
 class Under(Points):
     """Points z (P, M) under a fitted scheme: rows are transformed when they are read.
 
-    x: before the scheme (P, N). transform: from rows of x to rows of z. map: of an affine scheme.
-    fold: the same map in the form that can be folded into weights, None where that loses digits.
-    pair: see `pair`.
+    x: before the scheme (P, N). transform: from rows of x to rows of z. width: M. map: of an affine
+    scheme, else None. fold: the same map in the form that can be folded into weights, None where
+    that loses digits. pair: returns what the property `pair` holds.
     """
 
     def __init__(
@@ -79,8 +79,7 @@ class Under(Points):
     def pair(self) -> tuple[Surrogate, Surrogate]:
         """The surrogates of x and of z, in float64.
 
-        Under an affine scheme the rows of the second are the images of those of the first, for
-        every scheme.
+        Under any affine scheme the rows of the second are the images of the rows of the first.
         """
         return self._pair()
 
@@ -156,8 +155,8 @@ class Centred(Points):
         if out is None:
             out = np.empty((last - first, self.shape[1]), self.dtype)
         out = out[: last - first]
-        into = isinstance(self.x, Points) and self.x.dtype == self.dtype
-        rows = self.x.read(first, last, out) if into else self.x[first:last]
+        reads_into_out = isinstance(self.x, Points) and self.x.dtype == self.dtype
+        rows = self.x.read(first, last, out) if reads_into_out else self.x[first:last]
         if self._moved:
             np.subtract(rows, self.centre, out=out, casting="same_kind")
         elif rows is not out:
@@ -191,7 +190,11 @@ def choose_fold(scheme_map: Probed, x: Array, dtype: Any) -> Probed | None:
 
 
 def _measure_amplification(scheme_map: Probed, x: Array) -> float:
-    """Return the largest ratio of the terms of a coordinate to the coordinate; 0 without terms."""
+    """Return by how much the terms of a coordinate exceed the coordinate, at the worst coordinate.
+
+    The ratio is of root mean squares over the points x (p, N); see `choose_fold` for the terms.
+    Where all terms are 0, it counts as 0.
+    """
     centred = x - scheme_map.centre
     products, squares = (
         scheme_map.apply(centred),

@@ -57,7 +57,10 @@ class DescentFile:
         return time.monotonic() >= self._next
 
     def save(self, arrays: Mapping[str, Array]) -> None:
-        """Save the state of a descent; a failure is printed once, and the descent goes on."""
+        """Save the state of a descent, unless no later command could read it.
+
+        A failure to write is printed once, and the descent goes on.
+        """
         tick = time.monotonic()
         header = {names.DESCENT.key: np.array(self.descent), "code": np.array(code())}
         header["seconds"] = np.array(self.spent + tick - self._began)
@@ -77,7 +80,10 @@ class DescentFile:
         self._next = saved_at + max(self.seconds, SAVING_INTERVAL * (saved_at - tick))
 
     def resume(self, restore: Callable[[Mapping[str, Array]], T]) -> T | None:
-        """Return the state that `restore` builds from the arrays; None without a valid file."""
+        """Return the state that `restore` builds from the saved arrays; None without a valid file.
+
+        The clock starts anew, and the time that earlier commands spent is taken from the file.
+        """
         self._begin()
         try:
             with (
@@ -105,7 +111,7 @@ class DescentFile:
         return state
 
     def _begin(self) -> None:
-        """Start the clock of the savings."""
+        """Start the clock of this command's time and of the next saving."""
         self._began = time.monotonic()
         self._next = self._began + self.seconds
 
@@ -129,7 +135,7 @@ def remove(folders: Path, descent: str) -> None:
 
 
 def tidy(folders: Path) -> None:
-    """Remove checkpoints that are too old to be resumed."""
+    """Remove the checkpoints and drafts of this user that are older than `MAX_AGE`."""
     for file in _checkpoint_file(folders, "").parent.glob("*"):
         with suppress(OSError):
             age = time.time() - file.lstat().st_mtime

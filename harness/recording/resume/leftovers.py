@@ -101,7 +101,8 @@ def remove_ledger(folder: Path, sweep_id: str, lock: IO[str] | None) -> None:
     Args:
         folder: The folder of the sweep. The ledger of another sweep stays.
         sweep_id: The id of the sweep.
-        lock: The lock file of the folder, which is removed with the ledger.
+        lock: The open lock file of the folder, which is removed with the ledger; None if
+            there is none.
     """
     with suppress(OSError, ValueError, KeyError, TypeError):
         if json.loads(files.read_bounded(folder / LEDGER, MAX_LEDGER))["sweep_id"] == sweep_id:
@@ -132,9 +133,9 @@ def owner_tags(folder: Path) -> dict[str, str]:
 
 @contextmanager
 def only_one(descent: str, folders: Path, wait: bool = True) -> Iterator[bool]:
-    """Let one process at a time run a job of a descent, of all processes in a folder.
+    """Let only one of the processes that share a folder run a job of a descent at a time.
 
-    All jobs lock one file, each descent its own byte of it.
+    All jobs lock one file, and each descent locks its own byte of that file.
 
     Args:
         descent: The digest of the job's descent.
@@ -142,9 +143,10 @@ def only_one(descent: str, folders: Path, wait: bool = True) -> Iterator[bool]:
         wait: Whether to wait for another process that has the descent.
 
     Yields:
-        Whether this process has the descent; False without wait where another process has it.
+        True while this process has the descent; False if another process has it and `wait` is
+        false.
     """
-    offset = int(descent[:15], 16)
+    offset = int(descent[:15], 16)  # 15 hexadecimal digits have 60 bits; a file offset has 63
     folders.mkdir(parents=True, exist_ok=True)
     lock_file = files.open_descriptor(
         folders / f".jobs.{os.getuid()}", os.O_RDWR | os.O_CREAT, mode=0o600
@@ -159,7 +161,7 @@ def only_one(descent: str, folders: Path, wait: bool = True) -> Iterator[bool]:
 
 
 def tidy(writer: Writer, folders: Path) -> int:
-    """End the running runs of dead sweeps, then write the records that wait on disk.
+    """Remove old checkpoints, end the running runs of dead sweeps, and write waiting records.
 
     A record that cannot be read, or that the store refuses, is set aside with a message.
 
@@ -175,7 +177,8 @@ def tidy(writer: Writer, folders: Path) -> int:
     """
     folders.mkdir(parents=True, exist_ok=True)
     checkpoints.tidy(folders)
-    writer.end_abandoned(lambda tags: owner.is_alive(tags) is False)  # finished or not
+    # None means that it is unknown whether a sweep is alive; its runs are left as they are.
+    writer.end_abandoned(lambda tags: owner.is_alive(tags) is False)
     written = 0
     for folder in sorted(entry for entry in folders.iterdir() if _has_records(entry)):
         try:
@@ -219,6 +222,7 @@ def _recover(writer: Writer, file: Path, folders: Path) -> bool:
                 return False
             done = _is_written(writer, record)
             if not done:
+                # The run of the sweep may have been deleted in the meantime.
                 parent = record.parent if writer.knows(record.parent) else ""
                 writer.write(JobRecord(**{**vars(record), "parent": parent}))
     except StoreLostError:
@@ -236,7 +240,9 @@ def _recover(writer: Writer, file: Path, folders: Path) -> bool:
 
 
 def _is_written(writer: Writer, record: JobRecord) -> bool:
-    """Return whether the store has a job, or an equal job, which then belongs to its sweep too.
+    """Return whether the store has the job of a record, or an equal job.
+
+    An equal job is also made a member of the sweep of the record.
 
     The process may have ended between writing the job and removing its file, or another process may
     have run the same job first.

@@ -16,15 +16,16 @@ WATCH_INTERVAL = 1.0  # seconds between two checks of the parent
 
 @lru_cache(maxsize=1)
 def end_with(parent: int) -> None:
-    """Start a thread that ends this process soon after its parent.
+    """Start a thread that ends this process soon after its parent; only once for a parent.
 
-    The next command ends the runs that it was writing, and writes them again.
+    The next command ends the runs that this process was writing, and writes them again.
 
     Args:
         parent: The id of the parent process.
     """
 
     def watch() -> None:
+        # The system gives this process another parent when the first one has ended.
         while os.getppid() == parent:
             time.sleep(WATCH_INTERVAL)
         os._exit(1)
@@ -33,12 +34,16 @@ def end_with(parent: int) -> None:
 
 
 def watched(command: list[str]) -> list[str]:
-    """Return the command `python -m MODULE WORDS` of a child that ends with this process."""
+    """Return a command that runs `command` in a process that ends soon after this process.
+
+    Args:
+        command: `[python, "-m", MODULE, *WORDS]`.
+    """
     return [command[0], "-P", __file__, str(os.getpid()), *command[1:]]
 
 
 def main() -> None:
-    """Run the module that follows `-m`."""
+    """Run the module that follows `-m`, and watch the parent whose id is the first argument."""
     end_with(int(sys.argv[1]))
     sys.argv[:] = sys.argv[sys.argv.index("-m") + 1 :]
     runpy.run_module(sys.argv[0], run_name="__main__", alter_sys=True)

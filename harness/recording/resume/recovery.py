@@ -19,9 +19,10 @@ _last_ledger: dict[Path, tuple[int, dict[str, Any]]] = {}  # with the time at wh
 
 
 def read_ledger(file: Path) -> dict[str, Any]:
-    """Return the ledger of a sweep; one that was read may be removed.
+    """Return the ledger of a sweep.
 
-    It is read again where another sweep of this process has written it. Raises OSError.
+    The last ledger is kept in memory: it is read again if its file has changed, and returned as it
+    was if its file has been removed. Raises OSError where there is no file and no such ledger.
     """
     try:
         written_at = file.stat().st_mtime_ns
@@ -51,7 +52,7 @@ def write_record(
     Returns:
         The `run_id` of the job; and its `failure` and `reason`, if it could not be written.
     """
-    number = record.scheme.tags[names.JOB.key].rpartition("/")[2]
+    number = record.scheme.tags[names.JOB.key].rpartition("/")[2]  # the tag is `<sweep>/<number>`
     file = folder / PENDING / f"{number}.npz"
     _save(record, file, ledger)
     stop_orphan(folder, ledger)
@@ -88,9 +89,11 @@ def _save(record: JobRecord, file: Path, ledger: dict[str, Any]) -> None:
 
 
 def stop_orphan(folder: Path, ledger: dict[str, Any]) -> None:
-    """End the process of a launcher whose sweep was killed.
+    """End this process if it belongs to a launcher and its sweep was killed.
 
-    The next command writes the records that it saved, and runs its other jobs again.
+    A child of the sweep's process is watched from now on, and ends soon after that process. Any
+    other process ends at once, if the sweep is not alive. The next command writes the records that
+    this process saved, and runs its other jobs again.
 
     Args:
         folder: The folder of the sweep.

@@ -32,7 +32,7 @@ from normbench.settings import DESCENT_PART, JUDGING_PART, REQUEST_PART, of_iden
 # Raise it with any change that moves the numbers of a descent by more than rounding, in the engine
 # or in code that a cost, scheme or optimizer calls, and with any other rule of the verdicts:
 # recorded jobs are then descended again. A test with recorded numbers fails if it was forgotten.
-NUMBERS = 7
+NUMBERS = 8
 BESIDE_GRID = ("refine", "shadows")  # settings of descents beside the grid
 LIST_MARKS = str.maketrans("", "", "[]()' \"")  # removed from the text of a list
 
@@ -41,9 +41,9 @@ class Identity(NamedTuple):
     """The digests of a job, 64 hexadecimal digits each.
 
     Attributes:
-        descent: Of the settings, data and code that change the descent.
-        job: Of the descent, and of what was requested of it.
-        grid: Of the descent without the settings of descents beside its grid.
+        descent: The digest of the settings, data and code that change the descent.
+        job: The digest of the descent, and of what was requested of it.
+        grid: The digest of the descent without the settings of descents beside its grid.
     """
 
     descent: str
@@ -68,6 +68,7 @@ def identity(params: Mapping[str, Any], dataset: Dataset, components: tuple[Any,
         data.append("batches within blocks")  # another order than that of points in memory
     members = [member for component in components for member in _members(component)]
     code = {name: code_of(name) for name in sorted({_module_of(member) for member in members})}
+    # The settings of schemes inside other schemes are not, or only in part, among the parameters.
     is_composed = [*map(id, members)] != [*map(id, components)]
     links = [_settings(member) for member in members] if is_composed else []
     descent = _digest(json.dumps([descent_settings, data, code, NUMBERS, links]))
@@ -102,11 +103,11 @@ def job_digest(descent: str, params: Mapping[str, Any]) -> str:
 
 
 def covers(recorded: Mapping[str, Any], wanted: Mapping[str, Any]) -> bool:
-    """Return whether a recorded job has all that another requests, beside its judging.
+    """Return whether a recorded job has all that another job requests, except for its judging.
 
     Args:
         recorded: The parameters of the recorded job, texts or values.
-        wanted: Those of the other job, of the same descent.
+        wanted: The parameters of the other job, which has the same descent.
     """
     return requested_arrays(recorded) >= requested_arrays(wanted) and _requested_settings(
         recorded
@@ -115,6 +116,7 @@ def covers(recorded: Mapping[str, Any], wanted: Mapping[str, Any]) -> bool:
 
 def judging_settings(params: Mapping[str, Any]) -> dict[str, str]:
     """Return the settings by which the histories of a job are judged; none without a descent."""
+    # A job that records arrays with `iterations=0` makes no descent; see `measures`.
     if requested_arrays(params) and str(params.get("iterations")) == "0":
         return {}
     return of_identity(JUDGING_PART, params)
@@ -154,10 +156,11 @@ def code_of(module: str) -> str:
 
 
 def _members(component: Any) -> Iterator[Any]:
-    """Yield the schemes of a pipeline, or a component and the schemes that it holds.
+    """Yield a component and all schemes that it holds; a pipeline yields only its steps.
 
-    These are the schemes of an optimizer, of a `ColumnTransformer`, and the one that is on some
-    columns. The settings of those schemes are no parameters, or only a part of them is.
+    A component holds schemes in its attribute `scheme` (an optimizer, or a scheme for some columns)
+    or in its `transformers` (a `ColumnTransformer`). Their settings are not, or only in part, among
+    the parameters of the job.
     """
     if steps := _entries(component, "steps"):
         for _, step in steps:
@@ -178,7 +181,10 @@ def _entries(component: Any, attribute: str) -> list[Any]:
 
 
 def _settings(component: Any) -> list[str]:
-    """Return the settings of a scheme that are numbers or texts; a function has no text."""
+    """Return the class name of a scheme, its settings of plain types, and its selected columns.
+
+    Other settings, such as functions, are left out: they have no text that identifies them.
+    """
     params = component.get_params() if hasattr(component, "get_params") else {}
     plain = (bool, int, float, str, tuple, type(None))
     assignments = [f"{key}={value!r}" for key, value in params.items() if isinstance(value, plain)]

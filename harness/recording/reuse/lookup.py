@@ -75,12 +75,13 @@ def lost_request(tags: Mapping[str, str], wanted: Mapping[str, Any]) -> bool:
     """Return whether a run that was judged again has lost arrays or numbers that are requested.
 
     Args:
-        tags: Of the run.
+        tags: The tags of the run.
         wanted: The parameters of the job that might reuse it.
 
     Returns:
-        True where only a new descent can give these.
+        True where only a new descent can give these arrays or numbers.
     """
     lost_names = set(tags.get(names.DESCEND_AGAIN.key, "").split(","))
+    # Settings of their own request these numbers, not the setting `record`.
     searched = (names.CRITICAL, *names.CROSS_VALIDATED)
     return bool(lost_names & {*requested_arrays(wanted), *(metric.key for metric in searched)})

@@ -64,7 +64,7 @@ class RecordedRun:
         return {key.removeprefix(names.PARAMS): value for key, value in params.items()}
 
     def series(self, key: str) -> Series:
-        """Return the values of a metric by the step of MLflow."""
+        """Return two arrays: the steps of a metric in MLflow, and its values at these steps."""
         values = self.sweep.series(self.run_id, key)
         return np.array([*values]), np.array([*values.values()])
 

@@ -65,14 +65,18 @@ def rejudge_run(
 
 
 def _check(histories: Mapping[str, NDArray[Any]]) -> None:
-    """Raise ValueError unless there is a history (A, K + 1) for each of S step sizes, S above 0."""
-    sizes, runs = histories["step_sizes"], histories["diverged_at"].shape
+    """Raise ValueError unless the arrays of a descent have positive step sizes and fitting shapes.
+
+    With S > 0 step sizes, A > 0 starts and K iterations, the shapes are `step_sizes` (S,),
+    `diverged_at` (S, A) and each history (S, A, K + 1).
+    """
+    sizes, run_shape = histories["step_sizes"], histories["diverged_at"].shape
     shapes = {histories[metric.key].shape for metric in names.HISTORIES if metric.key in histories}
     if not (sizes.ndim == 1 and len(sizes) and np.all((sizes > 0) & np.isfinite(sizes))):
         raise ValueError("its step sizes are none")
-    if len(shapes) != 1 or len(runs) != 2 or runs[0] != len(sizes) or 0 in runs:
+    if len(shapes) != 1 or len(run_shape) != 2 or run_shape[0] != len(sizes) or 0 in run_shape:
         raise ValueError("its histories are not one for each step size and start")
-    if (shape := shapes.pop())[:-1] != runs or not shape[-1]:
+    if (shape := shapes.pop())[:-1] != run_shape or not shape[-1]:
         raise ValueError("its histories are not one for each step size and start")
 
 
@@ -96,7 +100,7 @@ def _rejudge_histories(
     }
     findings = _findings(run, valid, steps, best, chosen)
     invalid = sorted(dependencies.keys() - valid.keys())
-    if invalid:  # they take another descent
+    if invalid:  # only another descent can give these findings
         findings = replace(
             findings, tags={**findings.tags, names.DESCEND_AGAIN.key: ",".join(invalid)}
         )
@@ -110,7 +114,7 @@ def _rejudge_histories(
     outcome = Outcome(
         steps=steps,
         best=best,
-        scheme=None,
+        scheme=None,  # `build_record` uses neither the scheme nor the features
         features=0,
         fit_seconds=run.row[names.FIT_SECONDS.column],
         descent_seconds=run.row[names.DESCENT_SECONDS.column],
@@ -151,7 +155,16 @@ def _findings(
     best: int | None,
     chosen: bool,
 ) -> Findings:
-    """Return the valid findings of a run, with new findings of the grid."""
+    """Return the findings of a run that are still valid, with new findings of the grid.
+
+    Args:
+        run: The recorded run.
+        valid: What each valid finding depends on, by its name. Those that depend on the verdicts of
+            step sizes are not taken over, because they are found anew.
+        steps: The step sizes, judged again.
+        best: The index of the shown step size; None without one.
+        chosen: Whether the setting `shown_step` chose it.
+    """
     row = run.row
     grid_findings = summarize_grid(steps, chosen)
     recorded_names = [name for name, dependency in valid.items() if dependency != STEP_VERDICTS]
@@ -189,6 +202,6 @@ def _with_theory(run: RecordedRun, step: Step) -> Step:
     for name in [name for name in predictions if names.axis_of(name)]:
         del predictions[name]
         values = run.sweep.series(row["run_id"], name)
-        series[name] = np.full(max(values) + 1, np.nan)
+        series[name] = np.full(max(values) + 1, np.nan)  # steps that are not recorded stay NaN
         series[name][[*values]] = [*values.values()]
     return replace(step, metrics={**step.metrics, **predictions}, series=series)

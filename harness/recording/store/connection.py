@@ -92,6 +92,7 @@ def retry_call(
 
     Raises:
         StoreLostError: The store stays away, or waiting cannot help.
+        Exception: Any other error of the call, at once.
     """
     started, pause, warned, tries = time.monotonic(), 0.1, False, 0
     setting = f"tracking.uri={secrets.blot_places(uri)}"
@@ -110,6 +111,7 @@ def retry_call(
                 raise StoreLostError(
                     f"{setting}: the store cannot be written ({reason})"
                 ) from error
+        # A store that is being opened is retried for a short time only, without a message.
         if waited > SILENT_SECONDS and not warned and seconds > OPENING_PATIENCE:
             print(f"{setting}: {reason}; trying for {seconds:.0f} s", file=sys.stderr, flush=True)
             warned = True
@@ -174,7 +176,8 @@ class Store:
 
     def settle(self) -> None:
         """Wait until the writes of a job are on the disk; see `mlflows_own.mind_connections`."""
-        with suppress(OSError), open(f"{self.database}-wal", "rb+") as log:  # none: no log, no wait
+        # Without a write-ahead log there is nothing to wait for.
+        with suppress(OSError), open(f"{self.database}-wal", "rb+") as log:
             os.fsync(log.fileno())
 
     def statuses(self, runs: Sequence[str]) -> dict[str, str]:
@@ -242,13 +245,14 @@ class Store:
         try:
             if self.database:
                 _initialize(self.database, self.artifacts)
-                followed = partial(mlflows_own.follow, self.database)
-                retry_call(followed, self.uri, OPENING_PATIENCE)
+                update_locations = partial(mlflows_own.follow, self.database)
+                retry_call(update_locations, self.uri, OPENING_PATIENCE)
             retry_call(lambda: _knock(self.uri), self.uri, KNOCK_PATIENCE, min_calls=1)
             return RetryingClient(
                 retry_call(self._open, self.uri, OPENING_PATIENCE, RACES), self.uri
             )
         except Exception as error:  # of any class: each database driver has its own
+            # A StoreLostError hides the error of the store, by which the remedy is chosen.
             cause = (isinstance(error, StoreLostError) and error.__cause__) or error
             suggestion = f"tracking.uri={uris.of_file(suggested_path('mlflow.db'))}"
             why, remedy = (
@@ -284,7 +288,7 @@ def _knock(uri: str) -> None:
 
 
 def _initialize(file: Path, artifacts: str | None) -> None:
-    """Create the database under a temporary name, and link it to its final name.
+    """Check an existing database, or create one under a temporary name and link it to its name.
 
     Many processes may start on a new folder, and one may be interrupted. No process ever opens a
     database with a part of its tables.

@@ -79,7 +79,10 @@ class WritableDatabase(database.Database):
         self._connection.executemany(query, rows)
 
     def create_experiment(self, name: str, artifact_location: str | None = None) -> str:
-        """Create an experiment and return its id; MLflow chooses a missing artifact location."""
+        """Create an experiment and return its id.
+
+        MLflow itself chooses a missing artifact location and refuses an invalid name.
+        """
         if not artifact_location or not name or len(name) > 250:
             return str(self._mlflow.create_experiment(name, artifact_location))
         created, columns = (
@@ -162,6 +165,7 @@ class WritableDatabase(database.Database):
             key, value, _, when, step, _ = row
             if key not in latest_points or (step, when, value) > latest_points[key][0]:
                 latest_points[key] = (step, when, value), row
+        # In the order of `UPSERT_LATEST`: key, value, timestamp, step, is_nan, run.
         latest = (
             (row[0], row[1], row[3], row[4], row[2], run_id) for _, row in latest_points.values()
         )
@@ -220,7 +224,7 @@ class WritableDatabase(database.Database):
                     self._insert("input_tags", "input_uuid, name, value", tags, "abort")
 
     def _dataset(self, experiment: int, data: Dataset) -> str:
-        """Return the id of a data set, and write a new one."""
+        """Return the id of a data set, which is written if the store does not have it."""
         columns = (
             "dataset_uuid, experiment_id, name, digest, dataset_source_type, dataset_source, "
             "dataset_schema, dataset_profile"

@@ -147,13 +147,17 @@ def of_failure(header: RecordHeader, error: BaseException) -> JobRecord:
 
 
 def _user_code_line(error: BaseException) -> str:
-    """Return the last line of user code in the traceback of an error; empty without one."""
+    """Return where an error last passed through user code, as the beginning of a reason.
+
+    Returns:
+        `<file>, line <number>: `; empty where the traceback has no user code.
+    """
     location = ""
     for frame, line in traceback.walk_tb(error.__traceback__):
         file = Path(frame.f_code.co_filename)
         module = str(frame.f_globals.get("__name__", "")).split(".")[0]
-        theirs = "site-packages" in file.parts or module in sys.stdlib_module_names
-        if module != "normbench" and not theirs and file.suffix == ".py":
+        is_library = "site-packages" in file.parts or module in sys.stdlib_module_names
+        if module != "normbench" and not is_library and file.suffix == ".py":
             location = f"{file.name}, line {line}: "
     return location
 
@@ -193,7 +197,8 @@ def _step(name: str, tags: Mapping[str, str], step: Step, best: bool) -> RunReco
     scheme_keys = [tag.key for tag in (*digests, names.JOB)]
     shared = {key: text for key, text in tags.items() if key not in scheme_keys}
     metrics = [(names.STEP_SIZE.key, step.step_size, 0), *_metrics(step)]
-    metrics += _points(step.starts) if len(step.verdicts) > 1 else []  # by the number of the start
+    # The values of the single starts, with the number of the start as the step of MLflow.
+    metrics += _points(step.starts) if len(step.verdicts) > 1 else []
     return RunRecord(f"{name}, step {size}", {**shared, **step_tags}, metrics)
 
 
@@ -222,7 +227,7 @@ def _dataset(dataset: Dataset) -> dict[str, str]:
 
 
 def _metrics(step: Step) -> list[Entry]:
-    """Return all metrics of a step size: histories, quartiles and final values."""
+    """Return all metrics of a step size: histories, quartiles, final values and series."""
     entries: list[Entry] = []
     thin = _is_thinned(step)
     for metric in names.HISTORIES:
@@ -239,9 +244,10 @@ def _metrics(step: Step) -> list[Entry]:
 
 
 def _grid(steps: Sequence[Step]) -> list[Entry]:
-    """Return the final cost and count of each finite step size, for charts over the grid.
+    """Return each ranked step size with its final cost and misclassifications, for charts.
 
-    Step sizes are recorded as powers of ten, because MLflow has no logarithmic axis of a metric.
+    The logarithms of the step sizes are recorded, because MLflow has no logarithmic axis of a
+    metric. The step of MLflow is the index of the step size in the grid.
     """
     entries: list[Entry] = []
     for number, step in enumerate(steps):
@@ -259,7 +265,7 @@ def _findings(findings: Findings) -> list[Entry]:
     for key, (steps, values) in findings.series.items():
         entries += [(key, float(value), int(k)) for k, value in zip(steps, values)]
     entries.append((names.THEORY_SECONDS.key, findings.seconds, 0))
-    if findings.search_seconds > 1e-3:
+    if findings.search_seconds > 1e-3:  # less is as good as no search
         entries.append((names.SEARCH_SECONDS.key, findings.search_seconds, 0))
     return _finite(entries)
 
@@ -270,7 +276,7 @@ def _finite(entries: list[Entry]) -> list[Entry]:
 
 
 def _points(histories: Mapping[str, Any], thin: bool = False) -> Iterator[Entry]:
-    """Yield the finite points of histories, thinned if asked."""
+    """Yield the finite points of histories by key; `thin` leaves out points of long ones."""
     for key, history in histories.items():
         finite = np.flatnonzero(np.isfinite(history))
         iterations = (

@@ -49,7 +49,7 @@ class Writer:
         Args:
             experiment: The name of the experiment, which is created if there is none.
             sweep_id: The id of the sweep.
-            tags: Of the run.
+            tags: The tags of the run.
 
         Returns:
             The id of the run.
@@ -72,9 +72,9 @@ class Writer:
 
         Args:
             experiment: The name of the experiment, which is created if there is none.
-            name: Of the run.
-            tags: Of the run, any number of them.
-            started: Its start, in ms since 1970; now if None.
+            name: The name of the run.
+            tags: The tags of the run, any number of them.
+            started: The start of the run, in ms since 1970; now if None.
 
         Returns:
             The id of the run.
@@ -91,7 +91,7 @@ class Writer:
         Args:
             run_id: The id of the run.
             status: `FINISHED`, `FAILED` or `KILLED`.
-            ended: Its end, in ms since 1970; now if None.
+            ended: The end of the run, in ms since 1970; now if None.
         """
         self.client.set_terminated(run_id, status, ended)
 
@@ -109,7 +109,7 @@ class Writer:
         Raises:
             StoreLostError: The runs cannot be written, or not read back.
         """
-        self._experiment(record.experiment)
+        self._experiment(record.experiment)  # a missing one is created before the transaction
         scheme, steps = self._at_once(lambda writer: writer._write_runs(record))
         written = dict.fromkeys(steps, "FINISHED")
         self._log_arrays(scheme, record.arrays)
@@ -141,6 +141,7 @@ class Writer:
             return write(self)
 
         def write_in_transaction(client: Any) -> Written:
+            # The client of the transaction does not retry single calls: the whole is retried.
             writer = copy(self)
             writer.client = client
             return write(writer)
@@ -164,7 +165,7 @@ class Writer:
 
         Args:
             experiment: The name of the experiment.
-            fingerprint: Of the job.
+            fingerprint: The fingerprint of the job.
 
         Returns:
             The id of the latest such run; None without one.
@@ -248,7 +249,7 @@ class Writer:
         Args:
             experiment: The name of the experiment.
             sweep_id: The id of the sweep.
-            number: Of the job in that sweep.
+            number: The number of the job in that sweep.
 
         Returns:
             The run as MLflow gives it; None unless it has ended, finished or failed.
@@ -293,10 +294,10 @@ class Writer:
     def end_abandoned(
         self, abandoned: Callable[[Mapping[str, str]], bool], status: str = "KILLED"
     ) -> int:
-        """End the running runs of sweeps that have ended.
+        """End the runs that are marked as running although their sweep has ended.
 
         Args:
-            abandoned: Whether a sweep has ended, from the tags of its run.
+            abandoned: Returns whether a sweep has ended, from the tags of its run.
             status: The final status of the run of the sweep. An incomplete run of a job is KILLED,
                 so that it does not pass for a recorded job.
 
@@ -326,7 +327,7 @@ class Writer:
         Args:
             run_id: The id of the run.
             path: The file.
-            folder: Of the artifacts; empty for the topmost.
+            folder: The folder among the artifacts; empty for the topmost.
         """
         self.client.log_artifact(run_id, str(path), folder or None)
 
@@ -383,7 +384,7 @@ class Writer:
 
         Args:
             run_id: The id of the run.
-            keys: Of tags that it has.
+            keys: The keys of tags that the run has.
         """
         for key in keys:
             self.client.delete_tag(run_id, key)
@@ -402,11 +403,13 @@ class Writer:
         served = uris.is_server(self.store.uri)
         ids = [run.info.run_id for run in (*runs, *deleted)]
         for run in runs:
-            if served and run.data.tags.get(names.ROLE.key) != names.STEP:  # which has no artifacts
+            # `mlflow gc` removes the artifacts of the runs of any other store.
+            if served and run.data.tags.get(names.ROLE.key) != names.STEP:  # steps have none
                 self._remove_artifacts(run)
             self.client.delete_run(run.info.run_id)
         if served:
             return "the server keeps them as deleted runs, until mlflow gc is run there"
+        # The ids are arguments, and a command line has a limited length.
         for first in range(0, len(ids), METRICS_PER_CALL):
             process = subprocess.run(
                 [
@@ -429,7 +432,7 @@ class Writer:
         return ""
 
     def _remove_artifacts(self, run: Any) -> None:
-        """Remove the artifacts of a run through the server; `mlflow gc` removes the others."""
+        """Remove the artifacts of a run of a server; errors are ignored."""
         from mlflow.store.artifact.artifact_repository_registry import get_artifact_repository
 
         with suppress(Exception):  # of any class: each artifact library has its own
@@ -484,7 +487,8 @@ class Writer:
 
         Args:
             run_id: The id of the run.
-            points: Of each the metric's name, the value, the time in ms since 1970, and the step.
+            points: Each with the name of the metric, its value, the time in ms since 1970, and the
+                step.
         """
         for first in range(0, len(points), METRICS_PER_CALL):
             entries = [
@@ -518,7 +522,7 @@ class Writer:
         Args:
             run_id: The id of the run.
             dataset: The fields of a data set in MLflow.
-            tags: Of the input.
+            tags: The tags of the input.
         """
         entities = self._entities
         input_tags = [entities.InputTag(*tag) for tag in tags.items()]

@@ -90,7 +90,8 @@ def packed(file: Path, overwrite: bool, header_fields: Mapping[str, Any]) -> Ite
     Args:
         file: The file.
         overwrite: Whether an existing file is replaced.
-        header_fields: The fields of the manifest beside its members, read at the end.
+        header_fields: The fields of the manifest beside its members. They are read after the last
+            member is added, so that they may change until then.
 
     Yields:
         The `Pack` that takes the members.
@@ -208,7 +209,7 @@ def unpacked(file: Path) -> Iterator[Unpacked]:
 
 @contextmanager
 def user_errors(file: Path) -> Iterator[None]:
-    """Turn errors over a file that is no export into a `UserError`."""
+    """Turn the errors of reading a file that is no export into a `UserError`."""
     try:
         yield
     except UserError:
@@ -260,6 +261,7 @@ def _check(archive: ZipFile, members: Members, size: int) -> None:
 
 def _check_member(member: ZipInfo) -> None:
     """Raise ValueError for a link, a folder, an encrypted member, or an unsafe name."""
+    # The upper 16 bits are the Unix mode of the file; 0 where the writer set none.
     file_type = stat.S_IFMT(member.external_attr >> 16)
     plain = member.compress_type in (ZIP_STORED, ZIP_DEFLATED) and not member.flag_bits & ENCRYPTED
     if not (plain and file_type in (0, stat.S_IFREG)):

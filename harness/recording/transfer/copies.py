@@ -83,7 +83,7 @@ class RunCopy:
 
     @property
     def digest(self) -> str:
-        """A text of its content, equal for equal runs, also with NaN."""
+        """Its content as JSON text: equal runs have equal texts, even if they hold NaN."""
         inputs = [
             [dataset_input["input"]["name"], dataset_input["input"]["digest"]]
             for dataset_input in self.inputs
@@ -134,7 +134,11 @@ class JobCopy:
         return [self.scheme, *self.steps]
 
     def restricted_to(self, sweeps: Sequence[str]) -> "JobCopy":
-        """Return a copy without other sweeps; the first sweep takes over a job of another."""
+        """Return a copy without its memberships in other sweeps.
+
+        A job that none of the sweeps ran itself becomes the job of the first one, by id, that
+        reused it.
+        """
         runs = [run.restricted_to(sweeps) for run in self.runs]
         if self.scheme.sweep not in sweeps:
             members = runs[0].members
@@ -157,7 +161,7 @@ def job_of(content: bytes) -> JobCopy:
         content: The text.
 
     Raises:
-        ValueError: The text is no job, or one of `archive.FILE_ERRORS`.
+        ValueError: The text is no job. Other errors are among `archive.FILE_ERRORS`.
     """
     job: JobCopy = _parsed(JobCopy, content)
     scheme = _checked(job.scheme, names.SCHEME)
@@ -212,11 +216,14 @@ def _texts(value: Any) -> Iterator[str]:
 
 
 def _checked(run: RunCopy, role: str) -> RunCopy:
-    """Return a run without the tags of its store; raise ValueError if it is no run of the role."""
+    """Return a run without the tags of its store; raise ValueError if it is not a valid run.
+
+    A valid run has the role, and a store would return all of its values unchanged.
+    """
     tags = {key: text for key, text in run.tags.items() if key not in STORE_TAGS}
     if tags.setdefault(names.RUN_NAME.key, run.name) != run.name:
         raise ValueError("a run has two names")
-    # SQLite stores -0.0 as 0.0.
+    # SQLite stores -0.0 as 0.0, and -0.0 + 0.0 is 0.0.
     metrics = {
         key: [(step, value + 0.0, logged) for step, value, logged in points]
         for key, points in run.metrics.items()

@@ -69,7 +69,7 @@ class Export:
         self.jobs = [run for run in complete_runs if _role(run) == names.SCHEME]
         self.steps: dict[str, list[Any]] = {run.info.run_id: [] for run in self.jobs}
         for run in complete_runs:
-            if _role(run) == names.STEP:
+            if _role(run) == names.STEP:  # without its job, a step is dropped
                 self.steps.get(run.data.tags.get(names.PARENT.key, ""), []).append(run)
         self.experiments = {
             key: experiments[key] for key in {run.info.experiment_id for run in complete_runs}
@@ -115,6 +115,7 @@ class Export:
         folder = f"{ARTIFACTS}{origin(run)}/"
 
         def keep(name: str, file: Path) -> str:
+            """Pack an artifact and return its SHA-256; ids in `JOBS_FILE` become origins."""
             if name == copies.JOBS_FILE and _role(run) == names.SWEEP:
                 origins = {job.info.run_id: origin(job) for job in self.jobs}
                 return pack.add(
@@ -128,6 +129,7 @@ class Export:
             for array_name in array_names
             if array_name and _role(run) == names.SCHEME
         ]
+        # Recorded arrays are named too, so that a missing file is an error.
         artifact_names = dict.fromkeys(
             [*stores.artifacts(self.client, self.store, run), *array_files]
         )
@@ -225,7 +227,7 @@ def digest(name: str, file: Path) -> str:
     """Return the SHA-256 of an artifact, without keeping it.
 
     Args:
-        name: The path of the artifact, not used: this has the arguments of `Pack.add_file`.
+        name: The path of the artifact, not used: this function is a `KeepArtifact`.
         file: The downloaded artifact.
 
     Returns:

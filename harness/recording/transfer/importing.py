@@ -84,7 +84,12 @@ class Contents:
         return copies.job_of(self.file.content(name))
 
     def _register(self, name: str, runs: set[str]) -> None:
-        """Register a sweep or a job, whose runs must be in no other; runs: the origins so far."""
+        """Register the sweep or job of a member, and check that no run is in another member.
+
+        Args:
+            name: The name of the member.
+            runs: The origins of the runs of all members so far, extended by those of this one.
+        """
         size = MEMORY_FACTOR * self.file.members[name]["bytes"]
         refuse_larger(f"{self.file.file}", size, "import it on a machine with more")
         if name.startswith(SWEEPS):
@@ -198,6 +203,7 @@ class Import:
         runs = [run.with_sweep_ids(self.sweeps) for run in self.contents.job(name).runs]
         origin = runs[0].origin
         present = self._find(origin)
+        # An original run is never replaced; a copy is, if its import was interrupted.
         if present and (present.info.status in ENDED_STATUSES or origin not in self._imported):
             members = {
                 f"{copies.MEMBERSHIP_PREFIX}{key}": text for key, text in runs[0].members.items()
@@ -243,7 +249,10 @@ class Import:
         return run_id
 
     def _fill(self, run: RunCopy, run_id: str) -> RunCopy:
-        """Write the content of a run beside its tags; return it with its artifacts in the store."""
+        """Write the content of a run beside its tags; return the run as it is then stored.
+
+        Its artifacts may differ from those of the file, because ids of runs are replaced in them.
+        """
         artifacts, entries = {}, list[tuple[str, float, int, int]]()
         self.writer.log_params(run_id, run.params)
         for key, points in run.metrics.items():
@@ -283,10 +292,10 @@ class Import:
         """Fill the run of a sweep, create its pages if it was concluded, and end it."""
         renamed = sweep.with_sweep_ids(self.sweeps)
         run_id = self.parents[renamed.sweep, sweep.experiment]
-        renamed, note = self._fill(renamed, run_id), names.DESCRIPTION.key
-        if description.SIGNED in renamed.tags.get(note, ""):
+        renamed, note_key = self._fill(renamed, run_id), names.DESCRIPTION.key
+        if description.SIGNED in renamed.tags.get(note_key, ""):
             self._describe(renamed, run_id)
-            renamed.tags[note] = self.writer.run(run_id).data.tags[note]
+            renamed.tags[note_key] = self.writer.run(run_id).data.tags[note_key]
         self.writer.finish(run_id, renamed.status, renamed.ended)
         self.writer.store.settle()
         self._compare(renamed, run_id, self.reader.get_run(run_id))

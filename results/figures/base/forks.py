@@ -20,9 +20,9 @@ MAX_PROCESSES = 8  # each copies the memory that it writes to
 
 
 def map_forked(work: Callable[[Argument], Value], arguments: Sequence[Argument]) -> list[Value]:
-    """Return what `work` returns for each argument; forked processes take their share.
+    """Return what `work` returns for each argument, computed by this process and forked ones.
 
-    What a forked process fails at, this one does again, and raises its error.
+    If a forked process fails at an argument, this process repeats the work and raises the error.
 
     Args:
         work: A function of one argument, whose values can be pickled.
@@ -37,7 +37,7 @@ def map_forked(work: Callable[[Argument], Value], arguments: Sequence[Argument])
     taken = get_context("fork").Value("i", 0)
 
     def take() -> Iterator[tuple[int, Value]]:
-        """Yield the values of the arguments that no other process has taken, with their places."""
+        """Take one argument after another that no process has taken; yield its place and value."""
         while True:
             with taken.get_lock():
                 place = taken.value
@@ -49,7 +49,7 @@ def map_forked(work: Callable[[Argument], Value], arguments: Sequence[Argument])
     with _forked(take, processes - 1) as receivers:
         values = dict(take())
         for receiver in receivers:
-            with suppress(EOFError):  # it has ended
+            with suppress(EOFError):  # raised when the forked process has ended
                 while True:
                     place, value = receiver.recv()
                     values[place] = value
@@ -61,10 +61,19 @@ def map_forked(work: Callable[[Argument], Value], arguments: Sequence[Argument])
 
 @contextmanager
 def _forked(take: Callable[[], Iterator[Any]], processes: int) -> Iterator[list[Connection]]:
-    """Fork processes that send what they take; end those that are left."""
+    """Fork processes that work on arguments; kill those that still run when the context ends.
+
+    Args:
+        take: takes arguments until none is left, and yields each one's place and value.
+        processes: the number of processes.
+
+    Yields:
+        For each process, the connection from which its places and values are received.
+    """
     context = get_context("fork")
     receivers, children = [], []
-    # Ctrl-C reaches all processes of a terminal: this one ends the others.
+    # Ctrl-C reaches all processes of a terminal. The forked ones inherit the blocked signals and
+    # ignore it; this one ends them.
     signals = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT, signal.SIGTERM})
     try:
         for _ in range(processes):
@@ -86,20 +95,23 @@ def _forked(take: Callable[[], Iterator[Any]], processes: int) -> Iterator[list[
 
 
 def _send(take: Callable[[], Iterator[Any]], sender: Connection) -> None:
-    """Send what a forked process takes, until something fails: the other process does it again."""
+    """Send all that `take` yields, as the work of a forked process, and end the process.
+
+    An error ends the process silently: the parent repeats the work and raises the error.
+    """
     parent = os.getppid()
     with suppress(BaseException):
         for item in take():
             sender.send(item)
-            if os.getppid() != parent:
+            if os.getppid() != parent:  # the parent has ended
                 break
     os._exit(0)
 
 
 def _cores() -> int:
-    """Return the cores that this process may use, fewer where OMP_NUM_THREADS says so.
+    """Return the number of cores that this process may use, at most OMP_NUM_THREADS if it is set.
 
-    One in a process of a pool, which may start no others.
+    The number is 1 in a process of a pool, which may not start others, and outside of Linux.
     """
     if sys.platform != "linux" or current_process().daemon:
         return 1

@@ -105,9 +105,10 @@ def spread_apart(
     """
     from scipy.optimize import isotonic_regression
 
+    # Without the smallest distances, positions need only be in order.
     shifts = np.append(0.0, np.cumsum(np.broadcast_to(gap, len(fractions) - 1)))
     positions = isotonic_regression(np.asarray(fractions) - shifts).x
-    slack = top - bottom - shifts[-1]
+    slack = top - bottom - shifts[-1]  # negative if the positions do not fit
     low, high = (0.0, slack) if slack >= 0 else (slack / 2, slack / 2)
     return [
         float(position) for position in np.clip(positions, bottom + low, bottom + high) + shifts
@@ -117,16 +118,17 @@ def spread_apart(
 def spread_beside(
     fractions: Sequence[float], gap: float, occupied: Sequence[float], clearance: float
 ) -> list[float]:
-    """Return positions as `spread_apart` does, also with a clearance from occupied positions.
+    """Return positions as `spread_apart` does, but at some distance from occupied positions.
 
     Args:
-        fractions: Wanted positions, as fractions of the axis, increasing.
-        gap: The least distance between two positions.
-        occupied: Positions that other labels have.
-        clearance: The least distance from those.
+        fractions: The wanted positions in increasing order, as fractions of the panel's height.
+        gap: The smallest distance between two positions.
+        occupied: The positions of other labels.
+        clearance: The smallest distance from an occupied position.
 
     Returns:
-        The positions, in the order of the fractions.
+        The positions, in the order of the fractions. Each stays between the same two occupied
+        positions as its fraction.
     """
     boundaries = [-np.inf, *sorted(occupied), np.inf]
     positions: list[float] = []
@@ -140,7 +142,10 @@ def spread_beside(
 
 
 def _fractions(axis: Any, values: Sequence[float]) -> list[float]:
-    """Return the heights of values in a panel, as fractions of the panel's height, 0 to 1."""
+    """Return the heights of values in a panel, as fractions of the panel's height, 0 to 1.
+
+    A value beyond the panel has the height of the nearest edge, NaN that of the lower edge.
+    """
     bottom = axis.get_ylim()[0]
     left_edge = axis.get_xlim()[0]
     panel_positions = axis.transLimits.transform(

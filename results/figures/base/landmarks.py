@@ -16,17 +16,24 @@ def choose_for_panels(schemes: Sequence[DrawnScheme], points: Any) -> list[int]:
 
     Args:
         schemes: The schemes of the panels.
-        points: Of the first panel (p, N), which decide.
+        points: The points of the first panel (p, N), from which the landmarks are chosen.
 
     Returns:
-        Indices of points; none in a single panel, and none where the panels show several data sets.
+        Indices of points; none for a single panel, and none if the panels show several data sets.
     """
     data_sets = {scheme.row.get("data") for scheme in schemes}
     return choose(points) if len(schemes) > 1 and len(data_sets) == 1 else []
 
 
 def choose(points: Any) -> list[int]:
-    """Return the indices of the outermost of points (p, N) along their first two principal axes."""
+    """Return the indices of the outermost points along the first two principal axes.
+
+    Args:
+        points: (p, N).
+
+    Returns:
+        For each axis the index of the lowest and of the highest point, each index once.
+    """
     centred = points - points.mean(axis=0)
     directions = np.linalg.svd(centred, full_matrices=False)[2][:2]
     # The sign of an eigenvector is arbitrary: make its largest entry positive.
@@ -40,9 +47,9 @@ def mark_points(axis: Any, points: Any, landmark_indices: Sequence[int], shape: 
     """Write the landmarks' letters on points in a panel.
 
     Args:
-        axis: The panel, with N axes.
-        points: (p, N).
-        landmark_indices: Of the landmarks among the points, in the order of the letters.
+        axis: The panel, plane or spatial, with N axes.
+        points: The points in the panel (p, N).
+        landmark_indices: The indices of the landmarks, in the order of the letters.
         shape: The format of the figure.
     """
     box_style = {"boxstyle": "circle,pad=0.15", "fc": "white", "ec": "black", "lw": 0.8}

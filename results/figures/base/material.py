@@ -32,7 +32,7 @@ class Options:
         scale: `linear`, `log`, `excess`, or None to choose the scale by the range of the values.
         steps: the step sizes whose histories are drawn; if empty, the best one of each scheme.
         components: the number of components that are drawn of a scheme; None for the default.
-        by: what histories are drawn over, a key of `transforms.AXES`.
+        by: the horizontal axis of histories, a key of `transforms.HISTORY_AXES`.
     """
 
     shape: style.Shape = style.SCREEN
@@ -75,8 +75,8 @@ FigureMaker = Callable[[Sweep, str, Options], Figure | None]
 def schemes(sweep: Sweep, experiment: str) -> pd.DataFrame:
     """Return one row for each scheme that did not fail, with the columns that figures need.
 
-    The threshold 2/L is missing for optimizers to which it does not apply; where a step sees a
-    batch, it is that of the full batch, see `threshold_label`.
+    The threshold 2/L is missing for optimizers to which it does not apply. If each step sees a
+    batch of the points, the threshold is that of all points, see `threshold_label`.
 
     Args:
         sweep: The sweep.
@@ -98,13 +98,13 @@ def threshold_label(schemes: pd.DataFrame, plain_label: str = "2/L, predicted") 
         plain_label: The label where each step sees all points.
 
     Returns:
-        The given label; with batches, that the threshold is the full batch's.
+        `plain_label`; with batches, a text that the threshold is that of the full batch.
     """
     return "the full batch's 2/L" if passes.unit(schemes) is passes.PASS_UNIT else plain_label
 
 
 def iteration_label(schemes: pd.DataFrame) -> str:
-    """Return the label of an axis of iterations; with several records a pass it counts them."""
+    """Return the label of an axis of iterations, or of records if there are several in a pass."""
     records = max(map(passes.records_per_pass, as_rows(schemes)), default=1)
     return f"record, {records} a pass" if records > 1 else passes.unit(schemes).one
 
@@ -128,19 +128,20 @@ def gridless(rows: pd.DataFrame) -> "pd.Series[bool]":
 
 
 def _with_needed_columns(rows: pd.DataFrame) -> pd.DataFrame:
-    """Return rows with empty columns for those that figures need but nothing recorded."""
+    """Return rows with all columns that figures need; those that were not recorded are empty."""
     return rows.assign(**{name: None for name in NEEDED_COLUMNS if name not in rows})
 
 
 def improves_on_start(scheme: Mapping[Any, Any], cost: float) -> bool:
-    """Return whether a final cost is at most the start's.
+    """Return whether a final cost is at most the cost at the start.
 
     Args:
-        scheme: A row of schemes, with the cost at the start.
+        scheme: The row of a scheme, with the cost at the start.
         cost: The final cost.
 
     Returns:
-        True also where the cost at the start is not known, and where counts are compared.
+        True also if the cost at the start is not known, and if misclassified points are compared
+        instead of costs.
     """
     counted = scheme.get(names.COMPARED.column) == names.MISCLASSIFICATIONS
     start = pd.to_numeric(scheme.get(START_COST_COLUMN), errors="coerce")
@@ -205,10 +206,10 @@ def title_with_budget(experiment: str, rows: pd.DataFrame) -> str:
 
     Args:
         experiment: The name of the experiment.
-        rows: Of its schemes.
+        rows: The scheme runs of the experiment.
 
     Returns:
-        The title, see `title`; the number is left out where the schemes differ in it.
+        The title, see `title`; the number is left out if the schemes differ in it.
     """
     return ", ".join(filter(None, [title(experiment, rows), passes.budget(rows)]))
 
@@ -224,7 +225,7 @@ def best_step_label(schemes: pd.DataFrame) -> str:
 def maker_from_steps(
     draw: Callable[..., Figure], is_drawable: Callable[[pd.DataFrame], bool] = lambda steps: True
 ) -> FigureMaker:
-    """Return the function `make` of a figure of step sizes; the figure is None without any.
+    """Return the function `make` of a figure of step sizes; it returns None without step sizes.
 
     Schemes whose optimizer chooses its own step sizes are left out.
 
@@ -252,7 +253,7 @@ def maker_from_arrays(
     draw: Callable[..., Figure],
     is_drawable: Callable[[SchemeArrays], bool] = lambda scheme_arrays: True,
 ) -> FigureMaker:
-    """Return the function `make` of a figure of recorded arrays; the figure is None without any.
+    """Return the function `make` of a figure of recorded arrays; it returns None without arrays.
 
     Args:
         record_name: the name in the setting `record=[...]` that records the arrays.
@@ -261,6 +262,7 @@ def maker_from_arrays(
     """
 
     def make(sweep: Sweep, experiment: str, options: Options) -> Figure | None:
+        """Return the figure of an experiment, None if no recorded arrays can be drawn."""
         rows = schemes(sweep, experiment)
         arrays = fitting(sweep, rows, record_name, is_drawable)
         figure_title = title_of_first_repeat(experiment, rows)
@@ -270,11 +272,11 @@ def maker_from_arrays(
 
 
 def title_of_first_repeat(experiment: str, rows: pd.DataFrame) -> str:
-    """Return a title; of several splits or seeds, it says that the first one is shown.
+    """Return a title; if there are several splits or seeds, it says that the first one is shown.
 
     Args:
         experiment: The name of the experiment.
-        rows: Of its schemes, over all splits and seeds.
+        rows: The scheme runs of the experiment, over all splits and seeds.
 
     Returns:
         The title, see `title`.

@@ -52,7 +52,7 @@ def save(
 
 
 def has_dark(file: Path) -> bool:
-    """Return whether a file can have a version for dark pages: PNG or SVG, and no film."""
+    """Return whether a file can have a version for dark pages: a PNG or SVG, but not a film."""
     return file.suffix in (".png", ".svg") and not file.stem.endswith("-playing")
 
 
@@ -79,7 +79,15 @@ def write_dark(file: Path) -> Path:
 
 
 def _invert(pixels: Any) -> Any:
-    """Return pixels (h, w, 3) of a figure on white as those (h, w, 4) of one without a ground."""
+    """Return the pixels of a figure on white with inverted lightness, on a transparent ground.
+
+    Args:
+        pixels: (h, w, 3), red, green and blue from 0 to 255.
+
+    Returns:
+        (h, w, 4), with the opacity as fourth channel. White becomes transparent. On black, the
+        result is the figure with inverted lightness and the same hues.
+    """
     inverted = 1 - pixels / 255
     rotated = np.clip(inverted @ (2 * LUMINANCE - np.eye(3)).T, 0, 1)  # hues, by 180 degrees
     opacity = rotated.max(axis=2, keepdims=True)
@@ -99,7 +107,10 @@ def script_data(payload: Any) -> str:
 
 
 def _lay_out(figure: Figure) -> None:
-    """Compute a figure's layout once for all files, without rendering: rendering takes as long."""
+    """Compute a figure's layout once and keep it for all files.
+
+    The figure is not rendered for this, because rendering takes as long as the layout.
+    """
     layout_engine = figure.get_layout_engine()
     if layout_engine is not None:
         FigureCanvasAgg(figure)  # caches text sizes for the layout and for the PNG

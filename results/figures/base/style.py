@@ -82,17 +82,22 @@ def looks_by_scheme(rows: pd.DataFrame) -> dict[str, Look]:
 
 def class_looks(count: int) -> list[tuple[str, str]]:
     """Return a colour and a marker for each class; up to 100 classes differ."""
+    # After each ten colours the markers are shifted by one, so that no pair occurs twice.
     return [(CLASS_COLORS[n % 10], CLASS_MARKERS[(n + n // 10) % 10]) for n in range(count)]
 
 
 def class_masks(
     scheme_arrays: Mapping[str, Any], unclassed: str
 ) -> list[tuple[Any, tuple[str, str]]]:
-    """Return a mask of the points of each class, with the class's colour and marker.
+    """Return an index of the points of each class, with the class's colour and marker.
 
     Args:
         scheme_arrays: the recorded arrays, with `target` (p,) and `class_names` (C,).
         unclassed: the colour of all points where there are no classes.
+
+    Returns:
+        For each class, a mask (p,), and a colour and a marker; without classes, a single slice of
+        all points.
     """
     looks = class_looks(len(scheme_arrays["class_names"]))
     groups = [
@@ -130,9 +135,9 @@ def draw_verdict(axis: Any, verdict: str, sizes: Any, heights: Any, *, scale: fl
     Args:
         axis: The panel.
         verdict: One of `names.VERDICTS`; an unknown one is a grey circle.
-        sizes: Step sizes (S,).
-        heights: Of the markers (S,).
-        scale: Of the size of a marker.
+        sizes: The step sizes (S,).
+        heights: The vertical positions of the markers (S,).
+        scale: The size of a marker as a multiple of the usual size.
     """
     color, marker = VERDICT_LOOKS.get(verdict, ("0.5", "o"))
     marker_style: Any = {"ls": "", "marker": marker, "color": color, "mec": "black"}
@@ -141,7 +146,7 @@ def draw_verdict(axis: Any, verdict: str, sizes: Any, heights: Any, *, scale: fl
 
 
 def unmarked_curve(look: Look) -> dict[str, Any]:
-    """Return the line properties of a curve without markers, which would hide a zigzag."""
+    """Return the line properties of a curve without markers; markers would hide a zigzag."""
     return {"color": look.color, "ls": look.line}
 
 
@@ -209,8 +214,8 @@ def blank_figure(shape: Shape, height: float, title: str) -> Figure:
 
     Args:
         shape: The format of the figure.
-        height: In inches.
-        title: Of the figure, with dollar signs escaped.
+        height: The height of the figure in inches.
+        title: The title of the figure, with dollar signs escaped.
 
     Returns:
         The figure, as wide as its format.
@@ -243,8 +248,8 @@ def panel_pairs(
     Args:
         count: The number of pairs.
         shape: The format of the figure.
-        title: Of the figure.
-        height: Of a panel over its width, the mean of an upper and a lower one.
+        title: The title of the figure.
+        height: The height of a panel over its width, as the mean of an upper and a lower panel.
         ratio: The height of a lower panel over that of an upper one.
 
     Returns:
@@ -262,9 +267,9 @@ def pair_panels(axes: Any, count: int, columns: int) -> list[tuple[Any, Any]]:
     """Return the pairs of upper and lower panels of a grid, and remove the spare panels.
 
     Args:
-        axes: All panels of the grid, row by row; the rows are upper and lower ones in turn.
+        axes: All panels of the grid, row by row; rows of upper and of lower panels alternate.
         count: The number of pairs that are kept.
-        columns: Of the grid.
+        columns: The number of columns of the grid.
 
     Returns:
         The pairs, row by row.
@@ -281,11 +286,11 @@ def rows_of_images(
     """Return a figure with a grid of panels for images.
 
     Args:
-        rows: Of the grid.
-        columns: Of the grid.
+        rows: The number of rows of the grid.
+        columns: The number of columns of the grid.
         shape: The format of the figure.
-        title: Of the figure.
-        height: Of a row, in inches.
+        title: The title of the figure.
+        height: The height of a row in inches.
 
     Returns:
         The figure, and its panels `(rows, columns)` without axes.
@@ -301,9 +306,9 @@ def set_padding(figure: Figure, width: float, height: float) -> None:
     """Set the padding around each panel.
 
     Args:
-        figure: With a constrained layout.
-        width: In inches, at the left and at the right.
-        height: In inches, above and below.
+        figure: A figure with a constrained layout.
+        width: The padding at the left and at the right, in inches.
+        height: The padding above and below, in inches.
     """
     engine: Any = figure.get_layout_engine()
     engine.set(w_pad=width, h_pad=height)
@@ -348,7 +353,7 @@ def wrap_text(text: str, width: float, font: float) -> str:
         width: inches.
         font: the font size in points.
     """
-    max_letters = int(width * 72 / (0.58 * font))
+    max_letters = int(width * 72 / (0.58 * font))  # a letter is about 0.58 font sizes wide
     first_clause, *later_clauses = re.split(r"(?<=[,;:]) ", text)
     lines = [first_clause]
     for clause in later_clauses:
@@ -356,7 +361,7 @@ def wrap_text(text: str, width: float, font: float) -> str:
             lines[-1] += f" {clause}"
         else:
             lines.append(clause)
-    return "\n".join(line.rstrip(",") for line in lines)
+    return "\n".join(line.rstrip(",") for line in lines)  # a line break replaces a comma
 
 
 def add_note(figure: Figure, shape: Shape, text: str) -> None:
@@ -367,7 +372,7 @@ def add_note(figure: Figure, shape: Shape, text: str) -> None:
         shape: The format of the figure.
         text: The note; each of its lines is wrapped.
     """
-    small_font = 0.833 * shape.font
+    small_font = 0.833 * shape.font  # "small"
     wrapped_text = "\n".join(wrap_text(line, shape.width, small_font) for line in text.split("\n"))
     if not figure.legends:
         figure.supxlabel(wrapped_text, fontsize="small", x=0.01, ha="left")
@@ -382,7 +387,7 @@ def add_note(figure: Figure, shape: Shape, text: str) -> None:
 def add_legend(
     figure: Figure, shape: Shape, handles: Sequence[Any], labels: Sequence[str] = ()
 ) -> None:
-    """Put a legend below a figure; the figure grows by each row of the legend but the first.
+    """Put a legend below a figure, and make the figure higher for all rows but the first.
 
     Args:
         figure: the figure.
@@ -422,8 +427,8 @@ def label_outer_axes(axes: Sequence[Any], x_label: str, y_label: str) -> None:
 
     Args:
         axes: The panels, row by row; the last row may have empty places.
-        x_label: Of the lowest panel in each column.
-        y_label: Of the first panel in each row.
+        x_label: The label of the horizontal axis, for the lowest panel of each column.
+        y_label: The label of the vertical axis, for the first panel of each row.
     """
     for axis in axes:
         grid_position = axis.get_subplotspec()
@@ -444,7 +449,7 @@ def label_plane(axis: Any, axis_names: Sequence[Any], line_letters: int) -> None
 
     Args:
         axis: The panel.
-        axis_names: Of the horizontal and the vertical axis.
+        axis_names: The names of the horizontal and the vertical axis.
         line_letters: The largest number of letters in a line of the vertical label.
     """
     axis.set_xlabel(escape_dollars(str(axis_names[0])), fontsize="small")

@@ -26,17 +26,22 @@ def set_log_ticks(axis: Any, max_powers: int = 8) -> None:
 
 
 def log_tick_values(low: float, high: float, max_powers: int) -> list[float]:
-    """Return evenly spaced powers of ten within limits; if these are few, with values between.
+    """Return the ticks of a logarithmic axis: powers of ten, or closer values on a short axis.
+
+    If fewer than three evenly spaced powers lie within the limits, the ticks are the multiples by
+    1 and 3, or by 1, 2 and 5; if these are too few as well, they are evenly spaced.
 
     Args:
         low: The lower limit of the axis, above 0.
         high: The upper limit.
-        max_powers: About as many powers of ten at most.
+        max_powers: The approximate largest number of powers of ten.
 
     Returns:
         Increasing values, three or more where the limits allow it.
     """
+    # The tolerance keeps a power of ten that is a limit in spite of rounding.
     first_power, last_power = math.ceil(math.log10(low) - 1e-9), math.floor(math.log10(high) + 1e-9)
+    # The smallest stride that does not give too many powers; smaller ones if these are too few.
     for stride in range(max(1, -(-(last_power - first_power) // max_powers)), 0, -1):
         powers = [
             10.0**power for power in range(first_power, last_power + 1) if power % stride == 0
@@ -65,7 +70,11 @@ def set_even_ticks(axis: Any, max_steps: int = 5) -> None:
 
 
 def power_text(value: float) -> str:
-    """Return the label of a tick on an axis of powers of ten: 10⁻⁵, 2·10⁶, 10⁰."""
+    """Return the label of a tick on an axis of powers of ten: 10⁻⁵, 2·10⁶, 10⁰.
+
+    A number that is not positive, or has several significant digits, is written as `:g` does.
+    """
+    # With one significant digit, as in 2e+06, all further digits are 0.
     if value <= 0 or f"{value:.0e}" != f"{value:.4e}".replace(".0000", ""):
         return f"{value:g}"
     power = math.floor(math.log10(value) + 1e-9)

@@ -58,7 +58,11 @@ def last(arrays: ArraysByLabel, schemes: pd.DataFrame) -> tuple[str, Reel, style
 
 
 def _panels(count: int, shape: Shape, title: str) -> tuple[Figure, list[tuple[Any, Any]]]:
-    """Return a figure and a pair of panels for each key frame."""
+    """Return a figure and a pair of panels for each key frame.
+
+    The panels of a pair stand one above the other, and the pairs side by side. If the panels would
+    be too narrow for that, the panels of a pair stand side by side, and each pair is a row.
+    """
     in_one_row = shape.width / count >= MIN_PANEL_WIDTH
     text_height = 4.5 * 1.25 * shape.font / 72  # the height of a panel's text, in inches
     width = shape.width / (count if in_one_row else 2)
@@ -76,7 +80,7 @@ def moving(
     provenance: Mapping[str, str],
     file_formats: Sequence[str],
 ) -> list[Path]:
-    """Write the film beside the strip; return the files.
+    """Write the film of the last scheme beside the strip; return the files.
 
     Args:
         sweep: the sweep that holds the runs.

@@ -55,13 +55,23 @@ def draw_cost(axis: Any, reel: Reel, frame: int, shape: Shape) -> None:
 
 
 def dot_brightness(reel: Reel) -> Any:
-    """Return the brightness of each dot of a path, (n,), with more contrast early."""
+    """Return the brightness of each dot of a path (n,), from 0 to 1 over the iterations.
+
+    Early iterations, which change the weights most, differ most in brightness.
+    """
     iteration = reel.arrays["iteration"]
     return PowerNorm(0.5, 0, iteration[-1])(iteration).data
 
 
 def _set_view(axis: Any, view: View, signs: Any, axis_names: Sequence[str]) -> None:
-    """Set the limits, the directions and the names of a panel's axes."""
+    """Set the limits, the directions and the names of a panel's axes.
+
+    Args:
+        axis: the panel.
+        view: the square that the panel shows.
+        signs: for each axis 1, or -1 if it is drawn backwards.
+        axis_names: the name of each axis.
+    """
     axis.set_box_aspect(1)
     limits = (axis.set_xlim, axis.set_ylim)
     for set_limits, centre, sign in zip(limits, view.centre, signs):
@@ -70,7 +80,7 @@ def _set_view(axis: Any, view: View, signs: Any, axis_names: Sequence[str]) -> N
 
 
 def legend_lines(reel: Reel) -> list[str]:
-    """Return the lines that explain the marks."""
+    """Return the lines of the legend that explain the marks in both panels."""
     last_iteration = int(reel.arrays["iteration"][-1])
     class_labels = [f"{mark} {name}" for mark, name in zip("●▲", reel.arrays["class_names"])]
     return [
@@ -83,7 +93,7 @@ def legend_lines(reel: Reel) -> list[str]:
 
 
 def note_text(reel: Reel) -> str:
-    """Return the lines that explain the panels."""
+    """Return the note that explains the panels, as lines in one text."""
     lines = [
         "one cost in every frame, descended at step 1/L from one start",
         f"contours through {reel.arrays['through']}: the bias is held in the scheme's coordinates, "

@@ -86,7 +86,7 @@ def _palette() -> Any:
 
 
 class _GifStage:
-    """The panels and texts of a GIF's frames; only moving artists are drawn again."""
+    """The panels and texts of a GIF's frames; only what differs between frames is replaced."""
 
     def __init__(self, figure: Figure, reel: Reel, title: str) -> None:
         self.reel = reel
@@ -127,7 +127,7 @@ class _GifStage:
             self.counter_texts.append(figure.text(*position, "", size=1.7 * font, weight="bold"))
 
     def show(self, frame: int) -> None:
-        """Draw one frame."""
+        """Replace the contents of both panels, the highlighted label, and the counters."""
         for axis in (self.upper, self.lower):
             for artist in [*axis.collections, *axis.lines, *axis.texts]:
                 artist.remove()
@@ -177,7 +177,7 @@ def write_svg(reel: Reel, title: str, file: Path, provenance: Mapping[str, str])
 
 
 def _film_data(reel: Reel) -> str:
-    """Return the input of the script, as JSON that is safe inside XML."""
+    """Return the data that the SVG's script draws the film from, as JSON that is safe in XML."""
     film_arrays = reel.arrays
     looks = style.class_looks(len(film_arrays["class_names"])) or [("#999999", "o")]
     target = (
@@ -201,7 +201,7 @@ def _film_data(reel: Reel) -> str:
 
 
 def _frame_data(reel: Reel, frame: int) -> dict[str, Any]:
-    """Return the numbers and names of one frame."""
+    """Return the numbers and names of one frame; `about` and `around` are the panels' views."""
     film_arrays = reel.arrays
     return {
         "key": reel.key_index(frame),

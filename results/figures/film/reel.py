@@ -53,12 +53,13 @@ class Reel:
         points = self.points(frame)
         centre = self.arrays["image"][frame]
         radius = float(np.linalg.norm(points - centre, axis=1).max()) or 1.0
+        # Extend the square around the points to 0, by at most `ORIGIN_REACH` radii.
         low = np.minimum(centre - radius, np.maximum(0.0, centre - radius - ORIGIN_REACH * radius))
         high = np.maximum(centre + radius, np.minimum(0.0, centre + radius + ORIGIN_REACH * radius))
         return View((low + high) / 2, VIEW_MARGIN * float((high - low).max()) / 2)
 
     def path(self, frame: int) -> Array:
-        """Return the weights along the descent (n, 2), without the bias."""
+        """Return the weights along the descent (n, 2), without the bias, which comes first."""
         return np.asarray(self.arrays["path"][frame, :, 1:])
 
     @cached_property
@@ -72,6 +73,7 @@ class Reel:
 
         film_arrays = self.arrays
         lowest, start_level = float(film_arrays["lowest"]), float(film_arrays["level"])
+        # Of the start's excess, up to `DOUBLING_START`; that of level `LEVEL_COUNT - 1` is 1.
         shares = (np.arange(1, round(LEVEL_COUNT * DOUBLING_START**0.5) + 1) / LEVEL_COUNT) ** 2
         generator: Any = contour_generator(
             film_arrays["along"], film_arrays["along"], film_arrays["cost"]
@@ -98,15 +100,18 @@ class Reel:
         return landmarks.choose(self.points(0))
 
     def key_index(self, frame: int) -> int:
-        """Return the number of a frame's key frame, or of the next one."""
+        """Return the position, among the key frames, of the first one at or after a frame."""
         return int(np.searchsorted(self.arrays["keys"], frame))
 
     def names(self, frame: int) -> list[str]:
-        """Return the names of the coordinates."""
+        """Return the names of a frame's coordinates: those of the key frame at or after it."""
         return [str(name) for name in self.arrays["names"][self.key_index(frame)]]
 
     def counters(self, frame: int) -> tuple[str, str, str]:
-        """Return L, the condition number, and the iterations to one percent, as texts."""
+        """Return the texts of L, the condition number, and the iterations to one percent.
+
+        A recorded number of iterations below 0 means that the descent did not get there.
+        """
         iteration_count = int(self.arrays["iterations"][frame])
         condition = float(self.arrays["condition"][frame])
         return (

@@ -61,7 +61,7 @@ HATCH_STYLE: Any = {"edgecolor": "#b23a2b", "linewidth": 0, "hatch": "////"}
 
 
 def make(sweep: Sweep, experiment: str, options: material.Options) -> Figure | None:
-    """Return the figure of an experiment; None if no scheme has layers.
+    """Return the figure of an experiment; None if no scheme can be drawn.
 
     Args:
         sweep: the sweep that holds the runs.
@@ -102,7 +102,9 @@ def draw(
     *,
     shape: Shape = SCREEN,
 ) -> Figure:
-    """Return the figure: two panels for each scheme.
+    """Return the figure: two panels for each scheme, of as many schemes as fit on the page.
+
+    Notes name the other schemes.
 
     Args:
         arrays: by label, the recorded arrays of the descent.
@@ -133,6 +135,7 @@ def _step_limits(drawn_melts: Sequence[Melt]) -> tuple[float, float]:
 
     For exact layers, they reach from where the stiffest layer begins to melt to where the layers
     that hold 97 percent of the excess diverge. For measured layers, they contain the tried steps.
+    In both cases they contain the step size of the right panel.
     """
     low, high = [], []
     for melt in drawn_melts:
@@ -151,12 +154,20 @@ def _step_limits(drawn_melts: Sequence[Melt]) -> tuple[float, float]:
 
 
 def _draw_steps(axis: Any, melt: Melt, step_limits: tuple[float, float], shape: Shape) -> None:
-    """Draw a scheme's layers over the step size."""
+    """Draw a scheme's layers over the step size, as an image.
+
+    Args:
+        axis: the left panel of the scheme.
+        melt: the scheme.
+        step_limits: the decimal logarithms of the limits of the axis.
+        shape: the format of the figure.
+    """
     layers, (low, high) = melt.layers, step_limits
     log_steps = np.linspace(low, high, IMAGE_COLUMNS)
     if layers.exact:
         ratios = layers.ratios(10**log_steps)
     else:
+        # Each column shows the nearest run; -1 and NaN are the codes of `_ratio_colors`.
         log_tried = np.log10(layers.sizes)
         nearest_run = np.abs(log_steps[:, None] - log_tried).argmin(axis=1)
         run_ratios = layers.ratios(layers.sizes)
@@ -185,7 +196,15 @@ def _draw_steps(axis: Any, melt: Melt, step_limits: tuple[float, float], shape: 
 
 
 def _ratio_colors(ratios: Array) -> Picture:
-    """Return a colour for each ratio, `(.., 3)`; white where no step size was tried."""
+    """Return a colour for each ratio of the excess left to the excess at the start.
+
+    Args:
+        ratios: any shape; above 1 the layer grows, a negative number means that rounding decides,
+            and NaN that no step size was tried, which is white.
+
+    Returns:
+        Red, green and blue from 0 to 255, in a last dimension of their own.
+    """
     colors = MELT_COLOR_MAP(np.clip(np.nan_to_num(ratios), 0, 1), bytes=True)[..., :3]
     colors[ratios > 1 + TIED_EXCESS] = GROWING_BYTES
     colors[ratios < 0] = ROUNDING_BYTES
@@ -196,7 +215,16 @@ def _ratio_colors(ratios: Array) -> Picture:
 def _hatch_growing(
     axis: Any, log_steps: Array, layer_edges: Array, grows: NDArray[np.bool_]
 ) -> None:
-    """Hatch growing layers for colour-blind readers; layer_edges: `(g + 1,)`, from the top down."""
+    """Hatch growing layers for colour-blind readers.
+
+    Args:
+        axis: the left panel of a scheme.
+        log_steps: `(s,)`, the decimal logarithms of evenly spaced step sizes.
+        layer_edges: `(g + 1,)`, the heights of the edges of the layers, from the top down.
+        grows: `(g, s)`, whether each layer grows at each step size.
+    """
+    # One rectangle for each block of neighbouring layers that grow, over the step sizes between two
+    # changes. A layer that does not grow is added at the top and bottom to find the blocks' ends.
     outlines: list[Path] = []
     padded_grows = np.r_[
         np.zeros((1, grows.shape[1]), bool), grows, np.zeros((1, grows.shape[1]), bool)
@@ -227,7 +255,13 @@ def _hatch_growing(
 
 
 def _draw_history(axis: Any, melt: Melt, page: Page) -> None:
-    """Draw the layers over the iterations at one step size, and the excess history."""
+    """Draw the layers over the iterations at one step size, and the excess history.
+
+    Args:
+        axis: the right panel of the scheme.
+        melt: the scheme.
+        page: the page of the panel.
+    """
     layers, excess_history = melt.layers, melt.edge
     last_iteration = layers.iterations
     history = layers.history(melt.step)
@@ -245,6 +279,7 @@ def _draw_history(axis: Any, melt: Melt, page: Page) -> None:
         stacked_shares = np.cumsum(shares_by_column[::-1], axis=0)
         heights = (IMAGE_ROWS - np.arange(IMAGE_ROWS) - 0.5) / IMAGE_ROWS
         end_ratios = layers.ratios(np.array([melt.step]))[0]
+        # The last colour is for pixels above all layers.
         layer_colors = np.concatenate([_ratio_colors(end_ratios)[::-1], WHITE_PIXEL])
         layer_indices = np.stack(
             [np.searchsorted(stacked_shares[:, n], heights) for n in range(IMAGE_COLUMNS)], axis=1

@@ -23,6 +23,7 @@ LegendEntry = tuple[str, dict[str, Any]]  # label, rectangle style
 def max_schemes(shape: Shape) -> int:
     """Return how many schemes fit on a page; large letters leave room for fewer."""
     line_height = 1.3 * shape.font / 72
+    # About 15.5 lines of text stand outside of the panels, and 3.7 above each scheme's panels.
     return max(
         1,
         min(
@@ -33,7 +34,15 @@ def max_schemes(shape: Shape) -> int:
 
 
 class Page:
-    """The page of the figure; texts and panels are positioned in inches from the top down."""
+    """The page of the figure; texts and panels are positioned in inches from the top down.
+
+    Args:
+        shape: the format of the figure.
+        title: the title below the heading.
+        rows: the schemes, one row of panels for each.
+        step_name: the step size of the right panels, `best` or `shown`.
+        notes: the notes at the foot of the page.
+    """
 
     def __init__(
         self, shape: Shape, title: str, rows: Sequence[Melt], step_name: str, notes: Sequence[str]
@@ -113,23 +122,37 @@ class Page:
         return self.panel_widths[0], self.panel_widths[1] + self.right_margin
 
     def _wrap(self, text: str, width: float, size: float) -> str:
-        """Return a text wrapped to a width in inches; size: the font size over the page's."""
+        """Return a text with escaped dollars, wrapped to a width.
+
+        Args:
+            text: the text.
+            width: inches.
+            size: the font size as a multiple of the page's.
+        """
         return style.escape_dollars(
             fill(text, max(12, int(width * 72 / (0.52 * size * self.font))))
         )
 
     def _text_height(self, text: str, size: float) -> float:
-        """Return the height of a text in inches; size: the font size over the page's."""
+        """Return the height of a text in inches; `size` is a multiple of the page's font size."""
         return (text.count("\n") + 1) * size * self.line_height
 
     def _write(self, x: float, y: float, text: str, size: float, **text_style: Any) -> None:
-        """Write a text; x, y: inches from the page's lower left to the text's upper left corner."""
+        """Write a text on the page.
+
+        Args:
+            x: inches from the left edge of the page to that of the text.
+            y: inches from the lower edge of the page to the upper edge of the text.
+            text: the text.
+            size: the font size as a multiple of the page's.
+            **text_style: more properties of the text, or others than these.
+        """
         width = self.shape.width
         text_style = {"ha": "left", "va": "top", "fontsize": size * self.font, **text_style}
         self.figure.text(x / width, y / self.page_height, text, linespacing=1.12, **text_style)
 
     def panels(self, number: int) -> tuple[Any, Any]:
-        """Add and return the two panels of a row."""
+        """Add and return the left and the right panel of a scheme, given by its number."""
         y, width = self.panel_bottoms[number], self.shape.width
         left_edges = (self.left_margin, self.left_margin + self.panel_widths[0] + self.panel_gap)
         axes = [
@@ -151,7 +174,11 @@ class Page:
         return axes[0], axes[1]
 
     def write_remaining(self, axis: Any, share: float) -> None:
-        """Write the share of the excess left in large letters beside a panel."""
+        """Write the share of the excess left, and the word `left`, beside a panel.
+
+        The number stands at the height of the share, in letters as large as the margin allows. The
+        word is below the number in the upper half of the panel, above it in the lower half.
+        """
         panel_points = self.panel_height * 72
         half_text = min(0.5, (1.0 * self.font) / panel_points)
         text_height = float(np.clip(np.nan_to_num(share, posinf=1.0), half_text, 1 - half_text))
@@ -182,7 +209,12 @@ class Page:
         )
 
     def finish(self, entries: Sequence[LegendEntry], iteration_label: str) -> None:
-        """Write the axis labels, the legend and the notes."""
+        """Write the axis labels, the legend and the notes, after all panels are drawn.
+
+        Args:
+            entries: the label and the rectangle style of each colour.
+            iteration_label: the label of the horizontal axis of the right panels.
+        """
         for step_axis, history_axis in self.axes:
             low, high = step_axis.get_xlim()
             max_ticks = int(self.panel_widths[0] / (4.2 * self.line_height))  # numbers side by side
@@ -218,7 +250,7 @@ class Page:
         )
 
     def _draw_legend(self, y: float, entries: Sequence[LegendEntry]) -> None:
-        """Draw a square and a label for each colour."""
+        """Draw a square and a label for each colour in one row, y inches above the page's foot."""
         x, square_side = self.left_margin, 0.85 * self.line_height
         for label, look in entries:
             corner = (x / self.shape.width, (y - square_side) / self.page_height)

@@ -88,7 +88,7 @@ def melts(arrays: ArraysByLabel, schemes: pd.DataFrame, steps: pd.DataFrame) -> 
 
 
 def missing_reasons(schemes: pd.DataFrame, drawn_labels: Sequence[str]) -> dict[str, str]:
-    """Return the reason why each other scheme is not drawn, by its label.
+    """Return the reason why each scheme without a drawing has none, by its label.
 
     Args:
         schemes: the rows of all schemes.
@@ -120,7 +120,7 @@ def _missing_reason(row: Mapping[Any, Any]) -> str:
 
 
 def merge_equal(all_melts: Sequence[Melt]) -> list[Melt]:
-    """Return schemes; those with equal drawings become one, with all labels."""
+    """Return one scheme for each distinct drawing, with the labels of all schemes that have it."""
     distinct_melts: list[Melt] = []
     for melt in all_melts:
         for index, distinct_melt in enumerate(distinct_melts):
@@ -135,7 +135,7 @@ def merge_equal(all_melts: Sequence[Melt]) -> list[Melt]:
 
 
 def _look_equal(first_melt: Melt, second_melt: Melt) -> bool:
-    """Return whether the drawings of two schemes are equal, where rounding does not decide."""
+    """Return whether two schemes have equal drawings, except where rounding decides the end."""
     tolerances: Any = {"rtol": 0, "atol": TIED_EXCESS, "equal_nan": True}
     array_pairs = (
         (first_melt.edge, second_melt.edge),
@@ -151,10 +151,10 @@ def _look_equal(first_melt: Melt, second_melt: Melt) -> bool:
 def choose_melts(
     all_melts: Sequence[Melt], max_count: int = MAX_MELT_SCHEMES
 ) -> tuple[list[Melt], list[Melt]]:
-    """Return a number of schemes, and the others.
+    """Return the schemes that are drawn, `max_count` at most, and those that are left out.
 
-    The first scheme is chosen, because the others are compared with it. The others are chosen
-    evenly by rank of the excess left.
+    The first scheme is drawn, because the others are compared with it. The others are chosen at
+    even distances in the order of the excess left.
 
     Args:
         all_melts: the schemes, in order.
@@ -193,7 +193,15 @@ def _short_step(value: float) -> str:
 
 
 def summary_sentence(melt: Melt, step_name: str) -> str:
-    """Return the sentence above a scheme's panels; step_name: `best` or `shown`."""
+    """Return the sentence above a scheme's panels.
+
+    It tells up to which step size the scheme converges or ends below its start, and how many layers
+    the step size of the right panel removes.
+
+    Args:
+        melt: the scheme.
+        step_name: the step size of the right panel, `best` or `shown`.
+    """
     layers = melt.layers
     count, gone_count = len(layers.distinct), layers.gone(melt.step)
     end_text = (
@@ -213,6 +221,7 @@ def summary_sentence(melt: Melt, step_name: str) -> str:
     ends_below = layers.excess[ranked_runs, -1] <= 1
     if ends_below.all() and not melt.decided_by_rounding.any():
         return f"ends below its start at every step size tried; {end_text}"
+    # The number of runs, by increasing step size, before the first that ends above its start.
     count = len(ranked_runs) if ends_below.all() else int(np.argmin(ends_below))
     if not count:
         return f"ends above its start from the smallest step size tried on; {end_text}"
@@ -237,9 +246,9 @@ def notes(
 
     Args:
         drawn_melts: the schemes that are drawn.
-        omitted_melts: the schemes for which there is no room.
-        reasons_by_label: the reason why each other scheme cannot be drawn.
-        step_name: `best` or `shown`.
+        omitted_melts: the schemes that are left out because there is no room.
+        reasons_by_label: for each scheme that cannot be drawn, by label, the reason.
+        step_name: the step size of the right panels, `best` or `shown`.
     """
     caption = (
         "Each layer is a direction of the cost (an eigenvector of its Hessian at the start), the "

@@ -50,7 +50,7 @@ def at_cost(sweep: Sweep, cost: float) -> pd.DataFrame:
             history[names.TRAIN_COST.key].to_numpy(),
             history[columns].to_numpy(dtype=float),
         )
-        first = int(np.argmax(costs <= cost))
+        first = int(np.argmax(costs <= cost))  # 0 where no cost is that low, too
         if costs[first] <= cost:
             previous = max(first - 1, 0)
             fall = costs[previous] - costs[first]

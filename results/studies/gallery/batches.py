@@ -13,7 +13,7 @@ from normbench.results.store.rows import as_rows, number_in
 from normbench.results.store.runs import Sweep
 
 Array = NDArray[np.float64]
-ROUNDED_SHARE = 1e-12  # of the starting excess: below, an excess is of rounding
+ROUNDED_SHARE = 1e-12  # of the starting excess: a smaller excess is rounding error
 
 
 class Descent(NamedTuple):
@@ -35,9 +35,9 @@ class Descent(NamedTuple):
 
 
 def descents(sweep: Sweep) -> list[Descent]:
-    """Return the descents of a sweep's jobs."""
+    """Return the descents of a sweep's jobs; a job without recorded arrays is left out."""
     jobs = []
-    for experiment in sweep.experiments:  # of which each has labels of its own
+    for experiment in sweep.experiments:  # labels are unique only within an experiment
         rows = sweep.of_role(names.SCHEME, experiment)
         arrays = sweep.arrays(rows, names.DESCENT_ARRAYS)
         for row in as_rows(rows):
@@ -48,7 +48,9 @@ def descents(sweep: Sweep) -> list[Descent]:
 
 
 def passes_to(descent: Descent, share: float, least_cost: float | None = None) -> float:
-    """Return the fewest passes, of all step sizes, to a share of the starting excess.
+    """Return the fewest passes over all step sizes until a share of the starting excess is left.
+
+    It is infinite where no step size gets there.
 
     Args:
         descent: The descent.
@@ -64,10 +66,12 @@ def passes_to(descent: Descent, share: float, least_cost: float | None = None) -
 
 
 def critical_batch(sweep: Sweep) -> dict[str, float]:
-    """Return the knee of the largest stable step over the batch, by scheme and features.
+    """Return the batch at which the largest stable step size bends, by scheme and features.
 
-    `SCHEME_FEATURES`: see `knees`. `worst`: the largest ratio of that to theory's, or of theory's
-    to that. `equal`: the ratio of the knee of standard to that of identity, the farthest from 1.
+    `SCHEME_FEATURES` and `theory_SCHEME_FEATURES`: the measured knee and theory's, see `knees`.
+    `worst`: the largest factor between a measured knee and theory's, 1 or more. `equal`: the ratio
+    of the knee of standard to that of identity, for the number of features at which it is farthest
+    from 1.
     """
     measured, theory = knees(sweep)
     ratios = [knee / theory[key] for key, knee in measured.items()]
@@ -107,7 +111,7 @@ def knees(sweep: Sweep) -> tuple[dict[str, float], dict[str, float]]:
 
 
 def _standard_over_identity(measured: Mapping[str, float]) -> list[float]:
-    """Return the ratios of the knee of standard to that of identity, one a number of features."""
+    """Return the ratio of the knee of standard to that of identity for each number of features."""
     return [
         knee / measured[key.replace("standard", "identity")]
         for key, knee in measured.items()
@@ -116,13 +120,14 @@ def _standard_over_identity(measured: Mapping[str, float]) -> list[float]:
 
 
 def stable_runs(excess: Array) -> NDArray[np.bool_]:
-    """Return which runs end below their start, and not above their lowest by over ten times.
+    """Return which runs end below their start and below ten times their lowest excess.
 
     Args:
         excess: The excess of each run, (S, K + 1), NaN where it diverged.
 
     Returns:
-        A mask (S,). An excess of rounding level is not compared.
+        A mask (S,). The lowest excess counts as at least the rounding error, `ROUNDED_SHARE` of the
+        starting excess.
     """
     rounding = ROUNDED_SHARE * excess[:, 0]
     lowest = np.maximum(np.fmin.reduce(excess, axis=1), rounding)
@@ -144,6 +149,7 @@ def fit_knee(steps: Mapping[int, float]) -> float:
     batches = np.array(sorted(steps), dtype=float)
     logs = np.log([steps[int(batch)] for batch in batches])
 
+    # The sum of squares over the logarithms, by the logarithm of k.
     def misfit(log_knee: float) -> float:
         return float(
             np.sum((logs - logs[-1] - np.log(batches / (np.exp(log_knee) + batches - 1))) ** 2)
@@ -160,11 +166,11 @@ BOUGHT_SHARES = {"1e-3": 1e-3, "1e-4": 1e-4}  # of the starting excess, by their
 def what_batches_buy(sweep: Sweep) -> dict[str, float]:
     """Return how many times fewer passes a batch takes than all points, at the best step sizes.
 
-    `gain_SCHEME_BATCH_SHARE`: the ratio of passes to that share of the starting excess.
-    `law_SHARE`: the ratio of the gain to `P / (m + k)`, k the knee of theory, that is farthest from
-    1, of the batches 16 and 256 and the schemes that do not sphere. `fewest_SCHEME`: the fewest
-    passes of a batch to 1e-4; the gain is more than the iterations of the full batch where it is
-    less than 1.
+    `gain_SCHEME_BATCH_SHARE`: that gain, the passes of the full batch over those of the batch until
+    that share of the starting excess is left. `law_SHARE`: the ratio of the gain to `P / (m + k)`
+    that is farthest from 1, where k is the knee of theory, over the batches m of more than one
+    point and the schemes other than pca_sphere. `fewest_SCHEME`: the fewest passes of a batch to
+    1e-4; if they are less than 1, the gain is larger than the iterations of the full batch.
     """
     gains: dict[tuple[str, int, str], float] = {}
     laws: dict[str, list[float]] = {share: [] for share in BOUGHT_SHARES}
@@ -202,9 +208,9 @@ def what_batches_buy_classes(sweep: Sweep) -> dict[str, float]:
     """Return how many times fewer passes the best batch takes than all points, by data set.
 
     `gain_DATA_SCHEME`: the ratio of passes to 1e-1 of the starting excess above the lowest cost
-    seen, 0 where no batch gets there; all points that do not take one more than there are.
-    `leads_DATA_SCHEME`: see `pass_of_lead`. `standard_over_sphered`: the smallest ratio of two
-    gains.
+    seen, 0 where no batch gets there. Where all points do not get there, they count as one pass
+    more than the descent has. `leads_DATA_SCHEME`: see `pass_of_lead`. `standard_over_sphered`: the
+    smallest ratio, over the data sets, of the gain of standard to that of pca_sphere.
     """
     jobs = descents(sweep)
     gains: dict[str, float] = {}
@@ -239,7 +245,7 @@ def pass_of_lead(jobs: Sequence[Descent]) -> float:
 
 
 def noise_floor(sweep: Sweep) -> dict[str, float]:
-    """Return how far above the formula's noise floor constant steps hover, by order and step.
+    """Return the excess of constant steps over the predicted noise floor, by order and step size.
 
     `ORDER_STEP`: the ratio of the mean excess, over the last 200 records and the seeds of the
     order, to the predicted `theory/noise_floor`.
@@ -280,10 +286,12 @@ def batch_statistics_width(sweep: Sweep) -> dict[str, float]:
 
 
 def disturbances(sweep: Sweep) -> dict[str, float]:
-    """Return recorded disturbances over their laws, by `SCHEME_FEATURES`: the farthest from 1.
+    """Return the ratio of a recorded disturbance to its law, by `SCHEME_FEATURES`.
 
-    The law is `N / (3 m)` of zca_sphere, of batches from 2 N on, and `1.5 / m` of standard. Batches
-    of more than P / 16 points are left out: so few of them have all points' own statistics.
+    Of the ratios over the batches, the one that is farthest from 1. The law for a batch of m of the
+    P points with N features is `N / (3 m)` for zca_sphere, if m is 2 N or more, and `1.5 / m` for
+    standard. Batches of more than P / 16 points are left out, because their statistics are nearly
+    those of all points.
     """
     ratios: dict[str, list[float]] = {}
     for row in as_rows(sweep.of_role(names.SCHEME)):
@@ -301,11 +309,12 @@ def disturbances(sweep: Sweep) -> dict[str, float]:
 
 
 def online_scaling(sweep: Sweep) -> dict[str, float]:
-    """Return three times the slope of the fitted line over that of the targets.
+    """Return the slope of the fitted line relative to the least-squares slope, times 3.
 
-    `slope_POINTS`: of the recorded descent. `loop_POINTS`, `slow_POINTS`: of `online_line` over the
-    recorded points, with the same step size for both weights, and with a tenth of it for the
-    intercept; where all points are recorded, up to 2,000.
+    The source's line has the slope 3. `slope_POINTS`: of the recorded descent. `loop_POINTS`,
+    `slow_POINTS`: of `online_line` over the recorded points, with the same step size for slope and
+    intercept, and with a tenth of it for the intercept; only where all points are recorded, that
+    is for up to 2,000 points.
     """
     rows = sweep.of_role(names.SCHEME)
     fits = sweep.arrays(rows, "fit")

@@ -46,13 +46,13 @@ def pca_basis(sweep: Sweep) -> dict[str, float]:
     }
 
 
-# What of scikit-learn, the cost, the scheme, and its step size.
+# The model of scikit-learn, our cost of the same kind, the scheme, and scikit-learn's step size.
 SAME_SCHEDULES = (
     ("classifier", "softmax", "identity", 0.01),
     ("classifier", "softmax", "standard", 0.01),
     ("regressor", "least_squares", "standard", 0.001),
 )
-TARGET_COST = 0.3  # of the training cost
+TARGET_COST = 0.3  # a training cost
 
 
 def standard_against_sphering(sweep: Sweep) -> dict[str, float]:
@@ -82,7 +82,7 @@ def standard_against_sphering(sweep: Sweep) -> dict[str, float]:
 def scaling_sgd(sweep: Sweep) -> dict[str, float]:
     """Return how scikit-learn's stochastic gradient descent compares with ours, and by scheme.
 
-    `classifier_SCHEME`, `regressor_SCHEME`: the relative difference of the costs after as many
+    `classifier_SCHEME`, `regressor_SCHEME`: the relative difference of the costs after equally many
     passes with the same constant step, order and start. `default_SCHEME`: misclassified points of
     an `SGDClassifier` with its defaults, in the order of its seed 0. `default_decades`: the decimal
     logarithm of the mean squared errors of an `SGDRegressor` with its defaults, raw over
@@ -110,7 +110,7 @@ def scaling_sgd(sweep: Sweep) -> dict[str, float]:
         else:
             theirs = SGDRegressor(**options).fit(points[scheme], y)
             costs = (theirs.predict(points[scheme]) - y) ** 2
-            step_size /= 2  # its squared error has a factor 1/2
+            step_size /= 2  # ours: scikit-learn's squared error has a factor 1/2, ours has none
         row = int(np.argmin(np.abs(ours.step_sizes - step_size)))
         numbers[f"{name}_{scheme}"] = abs(float(costs.mean() / ours.costs[row, -1]) - 1)
     errors = {}
@@ -123,10 +123,11 @@ def scaling_sgd(sweep: Sweep) -> dict[str, float]:
 
 
 def two_moons_deep(sweep: Sweep) -> dict[str, float]:
-    """Return `accuracy_INSIDE`, percent of the held-out points, and `cost_INSIDE`.
+    """Return `accuracy_INSIDE` and `cost_INSIDE` by the normalization inside the network.
 
-    Each at the step size with the lowest training cost; `cost_INSIDE` is that cost over that of the
-    plain network.
+    Both are at the step size with the lowest final training cost. `accuracy_INSIDE`: the percentage
+    of the held-out points that are classified correctly. `cost_INSIDE`: that training cost over the
+    one of the plain network.
     """
     rows = sweep.of_role(names.SCHEME).set_index(INSIDE)
     missed = rows[names.FINAL_TEST_MISCLASSIFICATIONS.column] / rows["test_points"].astype(float)

@@ -30,13 +30,15 @@ SHARED_STEP = "shared"  # gain and shift have the run's step size
 
 
 def bn_any_step(sweep: Sweep) -> dict[str, float]:
-    """Return what the steps of a normalized linear model end in, by how gain and shift are made.
+    """Return how the descents of a normalized linear model end, by the treatment of gain and shift.
 
-    AFFINE is `solved`, `absent`, `own` (a step size of their own) or `shared` (the run's).
-    `infinite_AFFINE`: so many runs are not finite in the end. `up_AFFINE`: so many of all end above
-    their start, or are not finite. `first_AFFINE`: the smallest step size of these.
-    `least_left_AFFINE`, `most_left_AFFINE`: the share of the starting excess that runs of steps
-    from 1000 up end with, but for `shared`; the excess is over the lowest cost of the descent.
+    AFFINE is the treatment: `solved`, `absent`, `own` (gain and shift have their own step size) or
+    `shared` (they have the run's). `infinite_AFFINE`: the number of runs with a final cost that is
+    not finite. `up_AFFINE`: the number of runs that do not end below their start, including those.
+    `first_AFFINE`: the smallest step size of the runs counted by `up_AFFINE`. `least_left_AFFINE`,
+    `most_left_AFFINE`: the smallest and the largest share of the starting excess that is left at
+    step sizes of 1000 or more, not for `shared`; the excess is above the lowest cost of the
+    descent.
     """
     numbers: dict[str, float] = {}
     for descent in descents(sweep):
@@ -44,7 +46,7 @@ def bn_any_step(sweep: Sweep) -> dict[str, float]:
         if affine is None:
             continue
         ends, starts = descent.costs[:, -1], descent.costs[:, 0]
-        is_up, is_infinite = ~(ends < starts), ~np.isfinite(ends)
+        is_up, is_infinite = ~(ends < starts), ~np.isfinite(ends)  # NaN counts as up
         infinite = f"infinite_{affine}"
         numbers[infinite] = numbers.get(infinite, 0.0) + float(is_infinite.sum())
         numbers[f"up_{affine}"] = numbers.get(f"up_{affine}", 0.0) + float(is_up.sum())
@@ -66,9 +68,10 @@ def bn_any_step_diabetes(sweep: Sweep) -> dict[str, float]:
 
 
 def _affine(descent: Descent) -> str | None:
-    """Return how gain and shift of a job are made, a word of `bn_any_step`.
+    """Return the treatment of gain and shift in a job, a word of `bn_any_step`.
 
-    None for a step size of their own where there is nothing to step: the job is another's double.
+    None where a job sets a step size of their own although they take no steps: it repeats the job
+    without that step size.
     """
     has_own_step = str(descent.job[AFFINE_STEP]) != "None"
     if str(descent.job[MODEL_AFFINE]) == "True":
@@ -79,11 +82,12 @@ def _affine(descent: Descent) -> str | None:
 
 
 def scale_invariance(sweep: Sweep) -> dict[str, float]:
-    """Return how far the histories from c times a start, with c^2 times the step, are from its own.
+    """Return how descents change if the start is scaled by c and the step size by c^2.
 
-    `OPTIMIZER_CHANGE_c`: the largest relative difference of the costs, of all records. CHANGE is
-    `none`, `epsilon`, `l2` or `both`. `norms_OPTIMIZER_CHANGE`: the smallest ratio of the lengths
-    of the weights of an iteration and the one before, at the best step size, of all c.
+    `OPTIMIZER_CHANGE_c`: the largest relative difference of the costs to those of the unscaled
+    descent, over all records. CHANGE is `none`, `epsilon`, `l2` or `both`.
+    `norms_OPTIMIZER_CHANGE`: the smallest ratio of the length of the weights in a record to that in
+    the record before, at the best step size, over all c.
     """
     runs: dict[tuple[str, str], dict[float, Descent]] = {}
     numbers: dict[str, float] = {}
@@ -91,8 +95,9 @@ def scale_invariance(sweep: Sweep) -> dict[str, float]:
         key = str(descent.job[OPTIMIZER_SETTING]), _change(descent.job)
         runs.setdefault(key, {})[float(descent.job[START_SCALE_SETTING])] = descent
     for (optimizer, change), of_scale in runs.items():
-        for scale in sorted(of_scale)[1:]:
+        for scale in sorted(of_scale)[1:]:  # the first is 1, the unscaled start
             scaled, own = of_scale[scale], of_scale[1.0]
+            # The one pair of step sizes, of the unscaled and of the scaled start, that correspond.
             (pair,) = (
                 (i, j)
                 for i, size in enumerate(own.step_sizes)
@@ -123,12 +128,14 @@ def _change(job: Any) -> str:
 
 
 def edge_of_stability(sweep: Sweep) -> dict[str, float]:
-    """Return the sharpness times half the step size, s, along descents at one step size each.
+    """Return statistics of s, the sharpness times half the step size, along descents by scheme.
 
-    Of the step size at which s is from 1 to 2 at the start, by scheme, over the second half of the
-    iterations: `median_SCHEME`, and `low_SCHEME` and `high_SCHEME`, 5 and 95 percent.
-    `arrival_SCHEME`: from which recorded iteration on s stays above 0.95; `arrivals_apart`: the
-    last of these less the first. `small_SCHEME`: the largest s of the second half at smaller steps.
+    Each descent has one step size. At the step size for which s is from 1 to 2 at the start:
+    `median_SCHEME`, `low_SCHEME` and `high_SCHEME` are the median and the 5 and 95 percent
+    quantiles over the second half of the iterations, and `arrival_SCHEME` is the recorded iteration
+    from which s stays at 0.95 or above, infinite if there is none. `arrivals_apart`: the latest
+    arrival minus the earliest. `small_SCHEME`: the largest s in the second half of the iterations
+    at smaller step sizes.
     """
     numbers: dict[str, float] = {}
     for row in as_rows(sweep.of_role(names.SCHEME)):
@@ -144,7 +151,7 @@ def edge_of_stability(sweep: Sweep) -> dict[str, float]:
             numbers[f"median_{scheme}"] = float(np.median(tail))
             numbers[f"low_{scheme}"], numbers[f"high_{scheme}"] = np.quantile(tail, [0.05, 0.95])
             below = np.flatnonzero(values < STABLE)
-            after = int(below[-1]) + 1 if len(below) else 0
+            after = int(below[-1]) + 1 if len(below) else 0  # past the end if the last is below
             numbers[f"arrival_{scheme}"] = float([*iterations, np.inf][after])
     arrivals = [number for name, number in numbers.items() if name.startswith("arrival_")]
     return numbers | {"arrivals_apart": max(arrivals) - min(arrivals)}
@@ -153,9 +160,10 @@ def edge_of_stability(sweep: Sweep) -> dict[str, float]:
 def rank_and_gradients(sweep: Sweep) -> dict[str, float]:
     """Return ranks and gradients of the layers at the start, as `QUANTITY_INSIDE_START_LAYERS`.
 
-    `rank`: the participation ratio of the last hidden layer's values. `root`: that over the root of
-    its units. `growth`: the geometric mean over the hidden layers, but for the first and the last,
-    of the squared gradient of a layer over that of the next one.
+    START is the scale of the start, LAYERS the number of hidden layers. `rank`: the participation
+    ratio of the last hidden layer's values. `root`: that over the root of its number of units.
+    `growth`: the geometric mean of the squared gradient of a layer over that of the next one, over
+    the hidden layers without the first and the last.
     """
     numbers: dict[str, float] = {}
     for experiment in sweep.experiments:
@@ -177,10 +185,11 @@ def rank_and_gradients(sweep: Sweep) -> dict[str, float]:
 
 
 def small_batches(sweep: Sweep) -> dict[str, float]:
-    """Return the training cost after equal updates over that of the plain network, by batch.
+    """Return the training cost over that of the plain network after equally many updates, by batch.
 
-    `INSIDE_BATCH`, of the lowest cost of all step sizes, each the median over the starts.
-    `loss_of_small`: of batch normalization, that of the smallest batch over that of the largest.
+    `INSIDE_BATCH`: that ratio of the lowest final costs over the step sizes, where a final cost is
+    the median over the starts. `loss_of_small`: for batch normalization, the ratio at the smallest
+    batch over the ratio at the largest.
     """
     lowest = {}
     for row, costs in _last_costs(sweep):
@@ -194,11 +203,12 @@ def small_batches(sweep: Sweep) -> dict[str, float]:
 
 
 def whitening_inside(sweep: Sweep) -> dict[str, float]:
-    """Return costs after the last iteration over that of ZCA, for the methods of whitening.
+    """Return final costs of the methods of whitening relative to ZCA.
 
-    `METHOD_SIGNS`: the lowest of all step sizes over the lowest of ZCA. `stalls`: the smallest over
-    the step sizes of the ratio of PCA with free signs. `newton_T`: the lowest cost with T
-    iterations of Newton's, over that with the most.
+    `METHOD_SIGNS`: the lowest final cost over the step sizes, over that of ZCA. `stalls`: the
+    smallest ratio, over the step sizes, of the final cost of PCA with free signs to that of ZCA at
+    the same step size. `newton_T`: the lowest final cost with T iterations of Newton's method, over
+    that with the most iterations.
     """
     costs: dict[tuple[str, str, int], Array] = {}
     for row, last in _last_costs(sweep):
@@ -219,9 +229,10 @@ def whitening_inside(sweep: Sweep) -> dict[str, float]:
 
 
 def whitened_networks(sweep: Sweep) -> dict[str, float]:
-    """Return `FITTED_POINTS`: the share of misclassified test points, over all splits.
+    """Return `FITTED_POINTS`, the share of misclassified test points over all splits.
 
-    `train_most`: of all splits with 50 training points or more, sphered by these.
+    FITTED: the points that the scheme was fitted on, `train` or `all`. POINTS: the number of
+    training points, or `most` for all splits with 50 training points or more.
     """
     missed: dict[str, list[Any]] = {}
     for row in as_rows(sweep.of_role(names.SCHEME)):
@@ -229,6 +240,7 @@ def whitened_networks(sweep: Sweep) -> dict[str, float]:
         pair = row[names.FINAL_TEST_MISCLASSIFICATIONS.column], row["test_points"]
         for size in [str(points), *(["most"] if points >= MOST_POINTS else [])]:
             missed.setdefault(f"{row[FIT_ON_SETTING]}_{size}", []).append(pair)
+    # All misclassified test points over all test points.
     return {key: float(np.divide(*np.sum(pairs, axis=0))) for key, pairs in missed.items()}
 
 

@@ -17,9 +17,11 @@ LEARNED_COST = 0.23  # a tenth of the logarithm of ten classes
 
 
 def inputs_or_inside(sweep: Sweep) -> dict[str, float]:
-    """Return `DATA_SCHEME_INSIDE`: iterations to 10 % of the zero weights' excess over the lowest.
+    """Return `DATA_SCHEME_INSIDE`, the iterations until a tenth of the excess is left.
 
-    The median over the starts, at the best step size; `NEVER` where none gets there.
+    The whole excess is that of the cost of zero weights over the lowest cost on the data set. The
+    iterations are those of the median over the starts, at the best step size; `NEVER` where no step
+    size gets there.
     """
     counts = _step_counts(sweep, 0.1)
     best = counts.groupby(["data", "normalizer", "inside"])["iterations"].min()
@@ -34,11 +36,12 @@ def inputs_or_inside_mnist(sweep: Sweep) -> dict[str, float]:
 def larger_steps(sweep: Sweep) -> dict[str, float]:
     """Return what batch normalization changes, by the number of hidden layers.
 
-    `steps_LAYERS`: the largest step size whose cost ends below its start, over that of the plain
-    network. `low_LAYERS` and `tenth_LAYERS`: at the smallest step size and at a tenth of the plain
-    network's largest one, iterations to the higher of both last costs, over those of the plain
-    network. `equal_LAYERS`: iterations to a tenth of log 10, over those of the plain network, at
-    the plain network's best step size. `own_LAYERS`: likewise, each at its best step size.
+    Each number is that with batch normalization over that of the plain network. `steps_LAYERS`: the
+    largest step size whose cost ends below its start. `low_LAYERS`: the iterations to the higher of
+    both last costs, at the smallest step size. `tenth_LAYERS`: the same at a tenth of the plain
+    network's largest step size of `steps`. `equal_LAYERS`: the iterations to the cost
+    `LEARNED_COST`, at the step size that is best for the plain network. `own_LAYERS`: the same,
+    each at its own best step size.
     """
     counts = _step_counts(sweep)
     numbers: dict[str, float] = {}
@@ -58,9 +61,15 @@ def larger_steps(sweep: Sweep) -> dict[str, float]:
 
 
 def _slowness(plain: pd.DataFrame, batch: pd.DataFrame, step_size: float) -> float:
-    """Return iterations under batch normalization over the plain network's, near a step size.
+    """Return the iterations with batch normalization over those of the plain network.
 
-    They count to the higher of both last costs. Both tables have a row a step size.
+    They are counted until the higher of both last costs, at the recorded step size that is nearest
+    to a given one on a logarithmic scale.
+
+    Args:
+        plain: The rows of the plain network, indexed by step size.
+        batch: The rows with batch normalization, indexed by step size.
+        step_size: The step size.
     """
     nearest = plain.index[np.abs(np.log(plain.index / step_size)).argmin()]
     histories = [each.loc[nearest, "costs"] for each in (plain, batch)]
@@ -70,17 +79,23 @@ def _slowness(plain: pd.DataFrame, batch: pd.DataFrame, step_size: float) -> flo
 
 
 def initial_scale(sweep: Sweep) -> dict[str, float]:
-    """Return `RULE_LAYERS`: the lowest cost that a step size ends at, over log 10."""
+    """Return `RULE_LAYERS`, the lowest final cost of all step sizes, over log 10."""
     counts = _step_counts(sweep)
     lowest = counts.groupby(["rule", "layers"])["final"].min() / np.log(10)
     return {f"{rule}_{layers}": float(value) for (rule, layers), value in lowest.items()}
 
 
 def _step_counts(sweep: Sweep, share: float | None = None) -> pd.DataFrame:
-    """Return one row a job and step size: whether it `falls`, `final` cost, and `iterations`.
+    """Return a table with a row for each job and step size.
 
-    share: of the excess over the lowest cost of a data set, to which iterations count, `NEVER`
-    where a run does not get there; None: they count to `LEARNED_COST`.
+    Args:
+        sweep: The sweep.
+        share: The share of the excess of zero weights over the lowest cost on the data set, until
+            which iterations are counted; None to count until the cost `LEARNED_COST`.
+
+    Returns:
+        The settings of the job, its `costs`, the `final` cost, whether that is below the first one
+        (`falls`), and the `iterations`, `NEVER` for a run that does not get there.
     """
     schemes = sweep.of_role(names.SCHEME).set_index("run_id")
     steps = sweep.of_role(names.STEP)

@@ -88,11 +88,12 @@ CRITERIA = {"descent_": names.FOLDS_TRAIN_COST, "error_": names.FOLDS_ERROR}
 
 
 def does_the_choice_matter(sweep: Sweep) -> dict[str, float]:
-    """Return positions and ranks by `descent` and by `error`, and the effect of the choice.
+    """Return how schemes rank by two criteria, and how much the choice among them matters.
 
-    `BY_place_SCHEME`, `BY_rank_SCHEME`, `BY_low_SCHEME`, `BY_high_SCHEME`: a position,
-    a mean rank and its confidence interval, see `ranks`. `BY_lead`: the low end of the second
-    minus the high end of the first, above 0 where the intervals are disjoint. `agreement`: the rank
+    BY is `descent` or `error`, see `CRITERIA`. `BY_place_SCHEME`, `BY_rank_SCHEME`,
+    `BY_low_SCHEME`, `BY_high_SCHEME`: the position in the ranking, the mean rank and its confidence
+    interval, see `ranks`. `BY_lead`: the low end of the second scheme's interval minus the high end
+    of the first one's, above 0 where the intervals are disjoint. `agreement`: the rank
     correlation of both mean ranks. `spread`: the largest difference, over the data sets, of the
     worst scheme's error minus the best scheme's. `harm`: the same of the worst scheme's error minus
     the error without a scheme.
@@ -105,8 +106,8 @@ def does_the_choice_matter(sweep: Sweep) -> dict[str, float]:
             numbers[f"{prefix}place_{name}"] = float(position)
             numbers |= {f"{prefix}{key}_{name}": float(value) for key, value in row.items()}
         numbers[f"{prefix}lead"] = float(table["low"].iloc[1] - table["high"].iloc[0])
-    first, second = (tables[prefix]["rank"] for prefix in CRITERIA)
-    numbers["agreement"] = float(first.corr(second, method="spearman"))
+    by_descent, by_error = (tables[prefix]["rank"] for prefix in CRITERIA)
+    numbers["agreement"] = float(by_descent.corr(by_error, method="spearman"))
     rows = sweep.of_role(names.SCHEME)
     errors = rows.pivot(
         index=names.DATASET.column, columns="normalizer", values=names.FOLDS_ERROR.column
@@ -153,8 +154,8 @@ STEP_SIZES_BY_BUDGET = {100: 25, 200: 50, 400: 100}
 def large_steps(sweep: Sweep) -> dict[str, float]:
     """Return `bound`, and `cost_K`, the cost after K iterations of step size K / 4.
 
-    bound: the largest `margin^2 step (k - s) cost(k)` over all step sizes and k > s, where s is the
-    first iteration from which the cost stays below 1 / step.
+    `bound`: the largest `margin^2 step (k - s) cost(k)` over all step sizes and k > s, where s is
+    the first iteration from which the cost stays below 1 / step.
     """
     points = arrays_of_only_scheme(sweep, "points")
     size = margin(points["points"], points["target"])
@@ -169,7 +170,13 @@ def large_steps(sweep: Sweep) -> dict[str, float]:
 
 
 def _largest(step: float, cost: Array, size: float) -> float:
-    """Return the largest `size^2 step (k - s) cost(k)` of one descent, see `large_steps`."""
+    """Return the `bound` of `large_steps` for one descent.
+
+    Args:
+        step: The step size.
+        cost: The cost at each iteration (K + 1,).
+        size: The margin of the points.
+    """
     iterations_above = np.flatnonzero(cost >= 1 / step)
     first = int(iterations_above[-1]) + 1 if len(iterations_above) else 0
     k = np.arange(first + 1, len(cost))
@@ -192,6 +199,7 @@ def margin(x: Array, y: Array) -> float:
     from scipy.optimize import minimize
 
     signed = np.where(y == y.max(), 1.0, -1.0)[:, None] * np.c_[np.ones(len(x)), x]
+    # The search for the shortest v starts where all products are nearest to 1.
     constraint = {"type": "ineq", "fun": lambda v: signed @ v - 1, "jac": lambda v: signed}
     start = np.linalg.lstsq(signed, np.ones(len(x)), rcond=None)[0]
     options = {"ftol": 1e-14, "maxiter": 1000}
@@ -207,7 +215,7 @@ def margin(x: Array, y: Array) -> float:
 
 
 def large_steps_ridge(sweep: Sweep) -> dict[str, float]:
-    """Return the exponents `small` and `large` of the iterations as a power of kappa.
+    """Return `small` and `large`, the exponents a for which the iterations grow as kappa^a.
 
     kappa is `L / (2 l2)`. The iterations are counted until `cost - least cost <= l2` holds for
     good: `small` at the smallest step size, `large` at the step size with the fewest iterations. An
@@ -255,11 +263,12 @@ LBFGS_TARGET = 1e-4  # share of the starting excess
 
 
 def lbfgs_and_scaling(sweep: Sweep) -> dict[str, float]:
-    """Return the evaluations of L-BFGS to 1e-4 of the excess, the sum over the tables.
+    """Return the evaluations that L-BFGS takes to 1e-4 of the excess, summed over the tables.
 
-    `L2IN_SCHEME`: that sum, where the penalty is on the weights L2IN; a run that does not reach the
-    target counts with all its evaluations. `L2IN_gain`: identity over standard. `L2IN_saved`: the
-    share of the evaluations of standard that pca_sphere saves.
+    L2IN says which weights are penalized, `transformed` or `features`. `L2IN_SCHEME`: that sum; a
+    run that does not reach the target counts with all its evaluations. `L2IN_gain`: the sum of
+    identity over that of standard. `L2IN_saved`: the share of the evaluations of standard that
+    pca_sphere saves.
     """
     numbers: dict[str, float] = {}
     for job in as_rows(sweep.of_role(names.SCHEME)):
@@ -278,7 +287,7 @@ def lbfgs_and_scaling(sweep: Sweep) -> dict[str, float]:
     return numbers
 
 
-GOAL_COST = 0.104  # cost
+GOAL_COST = 0.104  # the training cost to which `rotations` counts
 
 
 def penalty_and_scaling(sweep: Sweep) -> dict[str, float]:
@@ -333,7 +342,7 @@ def per_image_or_per_pixel(sweep: Sweep) -> dict[str, float]:
 
 
 def _excess_shares(scheme: "pd.Series[Any]") -> tuple[list[float], list[float]]:
-    """Return the shares of the excess that are targets, rising, and the costs at them."""
+    """Return the shares of the excess in `names.TARGETS`, rising, and the costs at them."""
     shares = sorted(names.TARGETS.items(), key=lambda item: item[1])
     return [share for _, share in shares], [
         float(scheme[names.target(name).column]) for name, _ in shares
@@ -450,9 +459,10 @@ def statistics_before_the_split(sweep: Sweep) -> dict[str, float]:
 
 
 def where_a_step_lands(sweep: Sweep) -> dict[str, float]:
-    """Return `outside`: how many positions of steps are outside the range of the directions'.
+    """Return `outside`, the number of steps with a position outside the range of the directions.
 
-    Of plain descent on a quadratic, a step's position is a mean of the directions' positions.
+    In plain descent on a quadratic, the position of a step is a mean of the positions of the
+    directions, so that it is in their range but for rounding.
     """
     outside = 0.0
     for landing in sweep.arrays(sweep.of_role(names.SCHEME), "landing").values():
@@ -490,18 +500,22 @@ def whitening_and_generalization(sweep: Sweep) -> dict[str, float]:
     """
     numbers: dict[str, float] = {}
     largest: dict[str, float] = {}
-    for row in as_rows(at_cost(sweep, 0.1).dropna(subset="missed")):  # of equal ones the first
+    for row in as_rows(at_cost(sweep, 0.1).dropna(subset="missed")):
         scheme_name = f"{row['normalizer']}_{row[names.FIT_ON]}"
         points = TRAINING_SIZES[np.abs(np.subtract(TRAINING_SIZES, row["train_points"])).argmin()]
         numbers[f"{scheme_name}_cost_{points}"] = float(row["test_cost"])
         numbers[f"{scheme_name}_error_{points}"] = float(row["missed"])
-        if row["missed"] > largest.get(scheme_name, -1.0):
+        if row["missed"] > largest.get(scheme_name, -1.0):  # the first of equal errors
             largest[scheme_name], numbers[f"{scheme_name}_peak"] = row["missed"], float(points)
     return numbers
 
 
 def whitening_in_seconds(sweep: Sweep) -> dict[str, float]:
-    """Return `fit_in_iterations`: the fit's excess over standard's, in its iterations."""
+    """Return `fit_in_iterations`, the additional time that fitting pca_sphere takes.
+
+    It is the seconds of its fit minus those of standard's, over the seconds of an iteration under
+    standard.
+    """
     rows = sweep.of_role(names.SCHEME).set_index("normalizer")
     fits = rows[names.FIT_SECONDS.column].astype(float)
     iteration = float(rows[names.SECONDS_A_STEP.column]["standard"])

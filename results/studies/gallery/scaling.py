@@ -10,16 +10,18 @@ from normbench.results.store.runs import Sweep
 
 Array = NDArray[np.float64]
 EPSILON, TARGET_SCHEME = names.setting("optimizer.epsilon"), names.setting("dataset.target_scheme")
-OVER_64 = "{'minmax': {'feature_range': [0.390625, 5.40625]}}"  # of targets from 25 to 346
+# The scheme that divides targets from 25 to 346 by 64, as it is recorded.
+OVER_64 = "{'minmax': {'feature_range': [0.390625, 5.40625]}}"
 
 
 def dummies(sweep: Sweep) -> dict[str, float]:
-    """Return what three treatments of dummies come to, by the setting cost.l2.
+    """Return the results of three treatments of dummies, by the setting cost.l2.
 
-    TREATMENT: `none`, `centred` or `standardized`. `iterations_TREATMENT_L2`: to 1e-2 of the
-    excess, the median over the tables. `errors_TREATMENT_L2`: misclassified test points, the sum
-    over the tables. `spread_L2`, `centring_L2`: the largest relative difference of the least costs
-    of all treatments, and of the first two.
+    TREATMENT: `none`, `centred` or `standardized`. `iterations_TREATMENT_L2`: the iterations to
+    1e-2 of the excess, the median over the tables. `errors_TREATMENT_L2`: the misclassified test
+    points, the sum over the tables. `spread_L2`: the relative difference of the least costs between
+    the treatments, the largest over the tables. `centring_L2`: the same of `none` and `centred`
+    alone.
     """
     rows = sweep.of_role(names.SCHEME)
     schemes = rows[names.setting("normalizer.schemes")].astype(str)
@@ -27,7 +29,7 @@ def dummies(sweep: Sweep) -> dict[str, float]:
     rows = rows.assign(
         treatment=np.select(
             [schemes.str.contains("centre"), schemes.str.contains("numeric")],
-            treatments[::-1],
+            treatments[::-1],  # `centred` for the first condition, else `none` for the second
             "standardized",
         ),
         l2=rows[names.setting("cost.l2")].astype(float).map("{:g}".format),
@@ -49,15 +51,15 @@ UNIT, OUTLIER_SHARE = names.setting("dataset.outliers"), names.setting("dataset.
 
 
 def outliers(sweep: Sweep) -> dict[str, float]:
-    """Return what schemes come to by unit and share of the outliers, medians over the tables.
+    """Return the results of schemes by unit and share of the outliers, medians over the tables.
 
     Keys end in `UNIT_SHARE_SCHEME`, such as `cells_0.03_robust`. `condition_`: the condition
     number. `test_error_`: the share of test points that are misclassified. `cost_`: the final
     training cost, `least_` the least one. `iterations_`: to 1e-1 of the excess, which is one
     absolute cost under standard and robust, infinite where it is not reached.
-    `larger_condition_UNIT_SHARE`, `fewer_iterations_UNIT_SHARE`: in how many tables
-    robust has more than standard, and fewer.
-    `lower_error_UNIT_SHARE`: in how many quantile has a lower error than both.
+    `larger_condition_UNIT_SHARE`: the number of tables in which robust has a larger condition
+    number than standard; `fewer_iterations_UNIT_SHARE`: in which it takes fewer iterations.
+    `lower_error_UNIT_SHARE`: in which quantile has a lower error than robust and than standard.
     `overtaking_UNIT_SHARE`: the iterations after which quantile is below the least cost of
     standard.
     """
@@ -106,12 +108,15 @@ def outliers(sweep: Sweep) -> dict[str, float]:
 def target_scaling(sweep: Sweep) -> dict[str, float]:
     """Return what schemes of the target change, from the costs of every iteration.
 
-    `scaled_gap`: the largest difference of the shares of the excess, of a target over its maximum.
-    `bias_share`: the share of the starting excess that centring removes. `iterations_SCHEME`: to
-    1e-3 of the excess; `iterations_absolute`: of the centred target to 1e-3 of the excess of the
-    raw one. `own_units_gap`: the relative spread of the final costs in own units. `adam_gap`: the
-    largest `|4096 cost / other cost - 1|` of Adam, of a target over 64 against 64 times its step
-    size and epsilon. `adam_TARGET`: how many times fewer iterations it takes, at equal settings.
+    `scaled_gap`: the largest difference, between the raw target and the target over its maximum, of
+    the share of the excess that is left. `bias_share`: the share of the starting excess that
+    centring removes. `iterations_SCHEME`: the iterations to 1e-3 of the excess.
+    `iterations_absolute`: the iterations of the centred target to 1e-3 of the excess of the raw
+    one. `own_units_gap`: the relative spread of the final costs in the target's own units.
+    `adam_gap`: the largest `|4096 cost / other cost - 1|` under Adam, where `cost` is that of the
+    target over 64, and `other cost` that of the raw target with 64 times the step size and epsilon.
+    `adam_TARGET`: how many times fewer iterations Adam takes to a share TARGET of the excess for
+    the target over 64 than for the raw one, at equal settings.
     """
     jobs = sweep.of_role(names.SCHEME).set_index("run_id")
     costs = _costs(sweep, jobs)

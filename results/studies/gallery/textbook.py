@@ -11,11 +11,12 @@ TEXTBOOK_STEP = 0.1  # of section 7.8
 
 
 def batch_normalization(sweep: Sweep) -> dict[str, float]:
-    """Return `cost_START_INSIDE_STEP` and `missed_START_INSIDE_STEP`: after the last iteration.
+    """Return final costs and misclassified points of plain and normalized networks.
 
-    `lowest_START_INSIDE`: the lowest of the costs of all step sizes. `share_of_the_start`: of the
-    difference between the plain network's lowest cost from the source's start and the normalized
-    network's, the share that is gone from He's start. Costs and counts are medians over the starts.
+    `cost_START_INSIDE_STEP`, `missed_START_INSIDE_STEP`: the cost and the misclassified points
+    after the last iteration, medians over the starts. `lowest_START_INSIDE`: the lowest of these
+    costs over the step sizes. `share_of_the_start`: how much He's start lowers the plain network's
+    lowest cost from the source's start, as a share of how much normalization lowers it.
     """
     numbers = _last_by_start(sweep)
     plain, batch, he = (numbers[f"lowest_{key}"] for key in ("0.1_none", "0.1_batch", "he_none"))
@@ -23,14 +24,15 @@ def batch_normalization(sweep: Sweep) -> dict[str, float]:
 
 
 def batch_normalization_2d(sweep: Sweep) -> dict[str, float]:
-    """Return `ratio_START_STEP` and `ratio_START_best`: normalized over plain, of the last costs.
+    """Return `ratio_START_STEP`, the normalized network's last cost over the plain network's.
 
-    These are medians over the starts; `best` is of the lowest one of all step sizes.
+    The last costs are medians over the starts. `ratio_START_best`: the same ratio of the lowest
+    last costs over the step sizes.
     """
     numbers = _last_by_start(sweep)
     ratios: dict[str, float] = {}
     for key, cost in numbers.items():
-        quantity, start, inside, *step = key.split("_")
+        quantity, start, inside, *step = key.split("_")  # the lowest costs have no step
         if inside == "batch" and quantity != "missed":
             plain = numbers["_".join([quantity, start, "none", *step])]
             ratios["_".join(["ratio", start, *(step or ["best"])])] = cost / plain
@@ -38,7 +40,7 @@ def batch_normalization_2d(sweep: Sweep) -> dict[str, float]:
 
 
 def _last_by_start(sweep: Sweep) -> dict[str, float]:
-    """Return the numbers of `batch_normalization` without the last one."""
+    """Return the numbers of `batch_normalization` without `share_of_the_start`."""
     numbers: dict[str, float] = {}
     rows = sweep.of_role(names.SCHEME).set_index("label")
     for label, arrays in sweep.arrays(sweep.of_role(names.SCHEME), names.DESCENT_ARRAYS).items():
@@ -57,9 +59,9 @@ def _last_by_start(sweep: Sweep) -> dict[str, float]:
 def minibatch(sweep: Sweep) -> dict[str, float]:
     """Return how batches of 200 compare with all points, by scheme.
 
-    `cost_SCHEME`, `missed_SCHEME`: after how many passes they have the lower cost, and fewer
-    misclassified points, at the step size of the source. `best_SCHEME`: their lowest last cost of
-    all step sizes over that of all points.
+    `cost_SCHEME`, `missed_SCHEME`: the number of passes after which the batches have the lower
+    cost, and fewer misclassified points, at the step size of the source. `best_SCHEME`: the lowest
+    last cost of the batches over the step sizes, over that of all points.
     """
     numbers: dict[str, float] = {}
     rows = sweep.of_role(names.SCHEME)
@@ -71,6 +73,7 @@ def minibatch(sweep: Sweep) -> dict[str, float]:
         of_scheme[descent.batch] = descent.costs, missed
         source = int(np.argmin(np.abs(descent.step_sizes - TEXTBOOK_STEP)))
     for scheme, of_scheme in by_scheme.items():
+        # The costs and counts of batches of 200, and of the larger batch of all points.
         batches, points = (of_scheme[batch] for batch in sorted(of_scheme))
         for name, ours, theirs in zip(("cost", "missed"), batches, points):
             numbers[f"{name}_{scheme}"] = float(np.sum(ours[source, 1:] < theirs[source, 1:]))
