@@ -146,7 +146,7 @@ class Blocked(Objective):
         """Return evaluations of the training and the test points; see `Problem.evaluate_parts`.
 
         Where both are read from one file, blocks of either are read in turns, so that the second to
-        need a stretch of the file finds it in the system's cache.
+        need a stretch of the file may find it in the system's cache.
         """
         if (
             isinstance(test, Blocked)
