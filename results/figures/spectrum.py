@@ -13,7 +13,7 @@ from normbench.results.figures.base.material import ArraysByLabel, maker_from_ar
 from normbench.results.figures.base.style import SCREEN, Look, Shape
 
 BEFORE_LOOK = Look("#000000", "", "-")
-RIDGE_RATIO = 1e3  # a ridge this factor below the lowest eigenvalue is written, not drawn
+RIDGE_RATIO = 1e4  # a ridge this factor below the lowest eigenvalue is written, not drawn
 EPS = float(np.finfo(np.float64).eps)
 
 
@@ -59,19 +59,21 @@ def _draw_eigenvalues(
     largest = max(float(values.max()) for _, values, _ in spectra) or 1.0
     # The eigenvalues above the level of rounding.
     live_spectra = [values[values > len(values) * EPS * values.max()] for _, values, _ in spectra]
-    floor = (
-        min([float(values.min()) for values in live_spectra if len(values)], default=largest) / 10
-    )
+    lowest = min([float(values.min()) for values in live_spectra if len(values)], default=largest)
+    positive_ridges = sorted(ridge for ridge in ridges if ridge > 0)
+    drawn_ridges = [ridge for ridge in positive_ridges if ridge > lowest / RIDGE_RATIO]
+    floor = min([lowest / 10, *(ridge / 3 for ridge in drawn_ridges)])  # the panel's lower edge
     curve_ends = []
     for number, ((text, values, look), live_values) in enumerate(zip(spectra, live_spectra)):
         _draw_line(axis, np.maximum(values, floor), text, look, number / len(spectra))
         curve_ends.append(End(text, float(live_values[-1]) if len(live_values) else floor, look))
     axis.set_yscale("log")
-    for ridge in sorted(ridge for ridge in ridges if ridge > 0):
-        if ridge > floor / RIDGE_RATIO:
-            floor = min(floor, ridge / 3)
+    for ridge in positive_ridges:
+        ridge_label = f"ridge {ridge:g}"
+        if ridge in drawn_ridges:
             axis.axhline(ridge, color="0.3", ls=(0, (1, 2)), lw=1.2, label="_ridge")
-        ridge_label = f"ridge {ridge:g}" + ("" if ridge > floor else ", far below")
+        else:
+            ridge_label += ", far below"
         text_style = {"va": "bottom", "fontsize": "small", "color": "0.3"}
         transform = axis.get_yaxis_transform()
         axis.text(0.02, max(ridge, floor), ridge_label, transform=transform, **text_style)

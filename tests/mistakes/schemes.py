@@ -22,12 +22,12 @@ class Tanh(TransformerMixin, BaseEstimator):
 BESIDE = ("normalizer=standard,tanh", "iterations=5")
 
 
-def scheme(text: str, *words: str) -> Callable[[Path], list[str]]:
-    """Return words for a folder of options in which a text is a scheme called tanh."""
+def scheme(text: str, *words: str, name: str = "tanh") -> Callable[[Path], list[str]]:
+    """Return words for a folder of options in which a text is a scheme."""
 
     def made(folder: Path) -> list[str]:
         (folder / "normalizer").mkdir()
-        (folder / "normalizer" / "tanh.yaml").write_text(text)
+        (folder / "normalizer" / f"{name}.yaml").write_text(text)
         (folder.parent / "work" / "mylab.py").write_text(SCHEME)
         return ["--config-dir", str(folder), *words]
 
@@ -53,6 +53,11 @@ CASES = (
         "no scheme in its module",
         scheme("_target_: mylab.schemes.Tanh", *ALLOWED),
         ("cannot be imported", "such as sklearn.preprocessing.StandardScaler"),
+    ),
+    Case(
+        "a scheme with a name of ours",
+        scheme(MINE, *ALLOWED, name="standard"),
+        ("normalizer/standard is the name of an option of normbench",),
     ),
     Case("a scheme of no class", scheme("width: 2", *BESIDE), ("_target_: is missing",)),
     Case(

@@ -42,7 +42,7 @@ def begin() -> None:
 
 @contextmanager
 def started(folder: Path | None) -> Iterator[Hydra]:
-    """Yield Hydra on this project's options; those of a user's folder come first."""
+    """Yield Hydra on this project's options; those of a user's folder have other names."""
     begin()
     path = ConfigSearchPathImpl()
     path.append("hydra", "pkg://hydra.conf")

@@ -14,7 +14,7 @@ from hydra._internal.hydra import Hydra
 from hydra.core.override_parser.overrides_parser import OverridesParser
 from hydra.core.override_parser.types import ChoiceSweep, Override
 
-from normbench.choices import names
+from normbench.choices import CONF, names
 from normbench.command.config import study
 from normbench.command.config.errors import HELP, no_setting, user_errors
 from normbench.command.config.grid import hold_back
@@ -168,7 +168,18 @@ def _folder(config_dir: str | None) -> Path | None:
         for file in (folder / group).rglob("*.yaml"):
             if file.is_file():
                 _refuse_bomb(file)
+                _refuse_name_of_ours(file, folder)
     return folder
+
+
+def _refuse_name_of_ours(file: Path, folder: Path) -> None:
+    """Raise `UserError` for a user's option with the name of ours, which Hydra takes instead."""
+    name = file.relative_to(folder)
+    if (CONF / name).is_file():
+        raise UserError(
+            f"{file}: {name.with_suffix('')} is the name of an option of normbench, which would be "
+            "taken instead; give yours another name"
+        )
 
 
 def _refuse_bomb(file: Path) -> None:

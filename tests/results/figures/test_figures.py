@@ -551,18 +551,20 @@ def test_spectrum_before_and_after_with_the_dead_and_the_ridge(images):
     assert np.allclose(after[:-1], 1, atol=1e-4)  # the ridge of 1e-7 against 0.02, the smallest
 
 
-def test_spectrum_draws_a_ridge_that_is_near():
-    arrays = {
-        "s": {
-            "before": np.array([1.0, 0.1]),
-            "after": np.array([1.0, 0.9]),
-            "dead": np.array(0),
-            "ridge": np.array(0.01),
-        }
-    }
-    figure = spectrum.draw(arrays, pd.DataFrame({"label": ["s"], "normalizer": ["s"]}), "")
-    (line,) = marked(figure.axes[0], "ridge")
-    assert line.get_ydata()[0] == 0.01
+def test_spectrum_draws_a_ridge_that_is_near_and_the_dead_below_it():
+    arrays = {"before": np.array([1.0, 0.1, 0.0]), "dead": np.array(1)}
+    schemes = pd.DataFrame({"label": ["s", "t"], "normalizer": ["s", "t"]})
+    of_near = arrays | {"after": np.array([1.0, 0.9, 0.0]), "ridge": np.array(0.001)}
+    of_far = arrays | {"after": np.array([1.0, 0.9, 0.0]), "ridge": np.array(1e-9)}
+    axis = spectrum.draw({"s": of_near, "t": of_far}, schemes, "").axes[0]
+    (line,) = marked(axis, "ridge")
+    assert line.get_ydata()[0] == 0.001
+    edge = axis.get_ylim()[0]
+    assert edge < 0.001
+    for curve in named(axis).values():
+        assert curve.get_ydata()[-1] == edge
+    (note,) = (text for text in axis.texts if "1e-09, far below" in text.get_text())
+    assert note.get_position()[1] == edge
 
 
 def test_sharpness_against_one(three):
