@@ -392,9 +392,9 @@ def _solve_once(
     return points_cache.get_or_compute(key, lambda: find(shared))
 
 
-def _lowest_seen(value: float, why: str, norm: float = float("nan")) -> Minimum:
+def _lowest_seen(value: float, why: str) -> Minimum:
     """Return the lowest cost that the job's runs saw, in place of the least cost."""
-    return Minimum(value, norm, f"the lowest cost seen in this job; {why}", False)
+    return Minimum(value, float("nan"), f"the lowest cost seen in this job; {why}", False)
 
 
 def _piecewise_linear(cost: Cost, classes: int) -> bool:

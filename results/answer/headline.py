@@ -294,7 +294,7 @@ def compare_problems(sweep: Sweep, by_experiment: Mapping[str, Sequence[Race]]) 
         One sentence; the scheme with the most problems comes first.
     """
     races_by_problem = _races_by_problem(sweep, by_experiment)
-    wins: dict[str, list[str]] = {}
+    wins: dict[tuple[str, ...], list[str]] = {}
     undecided: list[str] = []
     too_few: dict[str, list[str]] = {}
     unmet_goals: dict[str, list[str]] = {}
@@ -312,7 +312,7 @@ def compare_problems(sweep: Sweep, by_experiment: Mapping[str, Sequence[Race]]) 
         ):
             undecided.append(problem_name)
         else:
-            wins.setdefault(join_phrases(race.fastest_schemes), []).append(problem_name)
+            wins.setdefault(tuple(race.fastest_schemes), []).append(problem_name)
     by_data = all(
         problem_name == _data_set(sweep, name)
         for problem_name, (name, _) in races_by_problem.items()
@@ -320,10 +320,10 @@ def compare_problems(sweep: Sweep, by_experiment: Mapping[str, Sequence[Race]]) 
     problem_count = f"{len(races_by_problem)} {'data sets' if by_data else 'problems'}"
     clauses: list[str] = []
     for winners, problem_names in sorted(wins.items(), key=lambda pair: -len(pair[1])):
-        verb = "are" if " and " in winners else "is"
+        verb = "are" if len(winners) > 1 else "is"
         first = f"{verb} fastest on {len(problem_names)} of {problem_count}"
         predicate = f"on {_listed_problems(problem_names)}" if clauses else first
-        clauses.append(f"{winners} {predicate}")
+        clauses.append(f"{join_phrases(winners)} {predicate}")
     if undecided:
         verb = "shows" if len(undecided) == 1 else "show"
         clauses.append(f"{_listed_problems(undecided)} {verb} no difference")

@@ -262,13 +262,43 @@ def goals(schemes: pd.DataFrame, target: str) -> pd.DataFrame:
     for _, rows in schemes[~is_counted].groupby(_columns_of_one_cost(schemes), sort=False):
         if problems.own_functions(rows):
             continue
-        group_targets = targets[rows.index]
-        lowest = group_targets.min()
-        if np.isfinite(lowest):
-            goal_table.loc[rows.index] = goal_table.loc[group_targets.idxmin()].to_numpy()
-            is_lowered = group_targets - lowest > 1e-6 * abs(lowest)
+        group_targets, group_minima = targets[rows.index], minimum[rows.index]
+        if group_targets.notna().any():
+            row = goal_table.loc[group_targets.idxmin()]
+            lowest_seen, lowest = _lower_target(
+                *(row["minimum"], row["goal"], names.TARGETS[target], group_minima, group_targets)
+            )
+            start = row["start"] + row["minimum"] - lowest_seen
+            goal_table.loc[rows.index, ["goal", "minimum", "start"]] = lowest, lowest_seen, start
+            has_no_target = group_targets.isna() & group_minima.notna()
+            is_lowered = has_no_target | (group_targets - lowest > 1e-6 * abs(lowest))
             goal_table.loc[rows.index, "lowered"] = is_lowered
     return goal_table
+
+
+def _lower_target(
+    minimum: float,
+    target: float,
+    share: float,
+    minima: "pd.Series[float]",
+    targets: "pd.Series[float]",
+) -> tuple[float, float]:
+    """Return a least cost and target, lower where a job without a target saw a lower cost.
+
+    A job whose cost at zero weights is not finite has no target of its own, such as that of scores
+    that are normalized without an epsilon.
+
+    Args:
+        minimum: The least cost.
+        target: The target over it.
+        share: The share of the excess of zero weights that the target leaves.
+        minima: The least cost of each job, NaN for a job that failed.
+        targets: The target of each job.
+    """
+    lowest = minima[targets.isna()].min()
+    if not lowest < minimum:
+        return minimum, target
+    return lowest, target + (1 - share) * (lowest - minimum)
 
 
 def _columns_of_one_cost(schemes: pd.DataFrame) -> list[Any]:
@@ -343,10 +373,12 @@ def with_lowest_seen(schemes: pd.DataFrame) -> pd.DataFrame:
     for _, rows in schemes[guessed & ~counts(schemes)].groupby(
         pd.Series(settings, schemes.index), sort=False
     ):
-        lowest = rows[goal].astype(float)
-        if lowest.notna().any():
-            of_lowest = rows.loc[lowest.idxmin(), [minimum, goal]].to_numpy()
-            shared.loc[rows.index, [minimum, goal]] = of_lowest
+        minima, targets = (rows[column].astype(float) for column in (minimum, goal))
+        if targets.notna().any():
+            own = minima[targets.idxmin()], targets.min()
+            shared.loc[rows.index, [minimum, goal]] = _lower_target(
+                *own, names.TARGETS["1e-1"], minima, targets
+            )
     return shared
 
 

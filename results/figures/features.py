@@ -71,7 +71,7 @@ def _draw_panel(axis: Any, scheme_arrays: SchemeArrays, look: Look, shape: Shape
         medianprops={**line_style, "linewidth": 2},
     )
     axis.axvline(0, color="0.4", lw=0.8, ls=":", label="_zero")
-    names = [style.escape_dollars(str(name))[:MAX_NAME_LETTERS] for name in scheme_arrays["names"]]
+    names = [style.escape_dollars(str(name)[:MAX_NAME_LETTERS]) for name in scheme_arrays["names"]]
     axis.set_yticks(row_positions, names)
     axis.set_ylim(count + 0.6, 0.4)
     axis.tick_params(labelsize="small")

@@ -8,7 +8,7 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
 from normbench import names
-from normbench.results.compare import merging
+from normbench.results.compare import merging, passes
 from normbench.results.figures.base import material, style, ticks
 from normbench.results.figures.base.labels import End, end_labels
 from normbench.results.figures.base.style import SCREEN, Shape
@@ -39,16 +39,18 @@ def draw(
     the highest of three consecutive iterations, with a band between them.
 
     Args:
-        histories: one row for each run and iteration (`run_id`, `iteration`, `theory/sharpness`:
-            the scheme's step size times L / 2).
+        histories: one row for each run and record (`run_id`, `iteration`, `theory/sharpness`: the
+            scheme's step size times L / 2).
         runs: one row for each scheme (`run_id`, `label`, `normalizer`, `tags.step_size`).
         title: the title of the figure.
-        first: the first iteration.
+        first: the first iteration; with batches the first pass, which has several records.
         scale: the vertical scale, `linear` or `log`; None chooses by the range of the values.
         shape: the format of the figure.
     """
     height = max(0.5 * shape.width, (len(runs) + 2) * 1.25 * shape.font / 72)
-    drawn_histories = histories[histories["iteration"] >= first]
+    records = {run["run_id"]: passes.records_per_pass(run) for run in as_rows(runs)}
+    is_drawn = histories["iteration"] >= first * histories["run_id"].map(records)
+    drawn_histories = histories[is_drawn]
     is_recorded = SHARPNESS in drawn_histories and drawn_histories[SHARPNESS].notna().any()
     with style.figure_style(shape):
         figure, (axis,) = style.panels(1, shape, title, height / shape.width)

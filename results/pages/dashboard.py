@@ -6,7 +6,7 @@ import socket
 import subprocess
 import sys
 import time
-from contextlib import suppress
+from contextlib import closing, suppress
 from http import HTTPStatus
 from http.client import HTTPConnection, HTTPException
 from threading import Thread
@@ -121,8 +121,10 @@ def serve(store: str, host: str = LOOPBACK_HOST, port: int = PORT) -> int:
 def _announce(server: "subprocess.Popen[str]", host: str, port: int, links: list[str]) -> None:
     """Print the links once the server answers."""
     while server.poll() is None:
-        with suppress(OSError, HTTPException):
-            connection = HTTPConnection(host, port, timeout=ANSWER_TIMEOUT)
+        with (
+            suppress(OSError, HTTPException),
+            closing(HTTPConnection(host, port, timeout=ANSWER_TIMEOUT)) as connection,
+        ):
             connection.request("GET", "/health")
             if connection.getresponse().status == HTTPStatus.OK:
                 print(*links, sep="\n", flush=True)

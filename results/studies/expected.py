@@ -229,7 +229,7 @@ def numbers(sweep: Sweep, study: str) -> dict[str, float]:
     make = getattr(import_module(f"{GALLERY_PACKAGE}.{folder}"), name, None)
     try:
         return dict(make(sweep)) if make else {}
-    except (LookupError, ValueError):
+    except (LookupError, ValueError, ZeroDivisionError):
         return {}
 
 

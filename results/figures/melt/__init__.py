@@ -78,7 +78,8 @@ def make(sweep: Sweep, experiment: str, options: material.Options) -> Figure | N
     steps = material.steps(sweep, experiment)
     if not melts(arrays, rows, steps):
         return None
-    title = f"{material.title_of_first_repeat(experiment, rows)}, {passes.budget(rows)}"
+    title_parts = [material.title_of_first_repeat(experiment, rows), passes.budget(rows)]
+    title = ", ".join(filter(None, title_parts))
     starts = max(scheme_arrays[names.TRAIN_COST.key].shape[1] for scheme_arrays in arrays.values())
     title += f", the first of {starts} starts" if starts > 1 else ""
     return draw(arrays, rows, steps, title, shape=options.shape)

@@ -204,13 +204,17 @@ def what_batches_buy(sweep: Sweep) -> dict[str, float]:
     }
 
 
+RATIO_SCHEMES = ("standard", "pca_sphere")
+
+
 def what_batches_buy_classes(sweep: Sweep) -> dict[str, float]:
     """Return how many times fewer passes the best batch takes than all points, by data set.
 
     `gain_DATA_SCHEME`: the ratio of passes to 1e-1 of the starting excess above the lowest cost
     seen, 0 where no batch gets there. Where all points do not get there, they count as one pass
     more than the descent has. `leads_DATA_SCHEME`: see `pass_of_lead`. `standard_over_sphered`: the
-    smallest ratio, over the data sets, of the gain of standard to that of pca_sphere.
+    smallest ratio, over the data sets, of the gain of standard to that of pca_sphere; NaN where
+    both are 0 on a data set.
     """
     jobs = descents(sweep)
     gains: dict[str, float] = {}
@@ -225,9 +229,11 @@ def what_batches_buy_classes(sweep: Sweep) -> dict[str, float]:
             leads[f"leads_{data}_{scheme}"] = pass_of_lead(of_scheme)
             full = min(counts.pop(max(counts)), of_data[0].costs.shape[1])
             gains[f"{data}_{scheme}"] = full / min(counts.values())
-    ratios = [gains[f"{data}_standard"] / gains[f"{data}_pca_sphere"] for data in data_sets]
+    of_schemes = ([gains[f"{data}_{name}"] for data in data_sets] for name in RATIO_SCHEMES)
+    with np.errstate(divide="ignore", invalid="ignore"):  # the gain is 0 where no batch gets there
+        ratio = float(np.min(np.divide(*of_schemes)))
     numbers = {f"gain_{key}": gain for key, gain in gains.items()} | leads
-    return numbers | {"standard_over_sphered": min(ratios)}
+    return numbers | {"standard_over_sphered": ratio}
 
 
 def pass_of_lead(jobs: Sequence[Descent]) -> float:

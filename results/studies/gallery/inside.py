@@ -178,8 +178,8 @@ def rank_and_gradients(sweep: Sweep) -> dict[str, float]:
             squares = records[row["label"]][names.LAYER_GRADIENT.key][0, 1 : len(units) - 1] ** 2
             numbers[f"rank_{key}"] = rank
             numbers[f"root_{key}"] = rank / math.sqrt(units[-1])
-            if squares.min() > 0:
-                steps = len(squares) - 1
+            steps = len(squares) - 1
+            if steps > 0 and squares.min() > 0:
                 numbers[f"growth_{key}"] = float((squares[0] / squares[-1]) ** (1 / steps))
     return numbers
 

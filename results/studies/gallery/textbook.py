@@ -66,17 +66,20 @@ def minibatch(sweep: Sweep) -> dict[str, float]:
     numbers: dict[str, float] = {}
     rows = sweep.of_role(names.SCHEME)
     arrays = sweep.arrays(rows, names.DESCENT_ARRAYS)
-    by_scheme: dict[str, dict[int, tuple[np.ndarray, np.ndarray]]] = {}
+    by_scheme: dict[str, dict[int, tuple[np.ndarray, ...]]] = {}
+    lowest: dict[tuple[str, int], float] = {}
     for descent in descents(sweep):
         missed = arrays[descent.job["label"]][names.TRAIN_MISCLASSIFICATIONS.key][:, 0]
         of_scheme = by_scheme.setdefault(str(descent.job["normalizer"]), {})
-        of_scheme[descent.batch] = descent.costs, missed
         source = int(np.argmin(np.abs(descent.step_sizes - TEXTBOOK_STEP)))
+        of_scheme[descent.batch] = descent.costs[source, 1:], missed[source, 1:]
+        lowest[str(descent.job["normalizer"]), descent.batch] = float(
+            np.nanmin(descent.costs[:, -1])
+        )
     for scheme, of_scheme in by_scheme.items():
         # The costs and counts of batches of 200, and of the larger batch of all points.
-        batches, points = (of_scheme[batch] for batch in sorted(of_scheme))
-        for name, ours, theirs in zip(("cost", "missed"), batches, points):
-            numbers[f"{name}_{scheme}"] = float(np.sum(ours[source, 1:] < theirs[source, 1:]))
-        lowest = [float(np.nanmin(costs[:, -1])) for costs, _ in (batches, points)]
-        numbers[f"best_{scheme}"] = lowest[0] / lowest[1]
+        batch, all_points = sorted(of_scheme)
+        for name, ours, theirs in zip(("cost", "missed"), of_scheme[batch], of_scheme[all_points]):
+            numbers[f"{name}_{scheme}"] = float(np.sum(ours < theirs))
+        numbers[f"best_{scheme}"] = lowest[scheme, batch] / lowest[scheme, all_points]
     return numbers

@@ -372,3 +372,21 @@ def test_equal_counts_of_a_grid_and_of_finer_step_sizes_have_a_clause_each():
     assert headline(runs(*jobs, iterations="20")).endswith(
         "; b needs 9 (step size 1); c needs at most 9 (step size 1)."
     )
+
+
+@pytest.mark.parametrize(
+    ("winners", "told"),
+    [
+        (["on ['height and weight']"], "on ['height and weight'] is"),
+        (["pca, ridge=0", "zca, ridge=0"], "pca, ridge=0; zca, ridge=0 are"),
+    ],
+)
+def test_one_scheme_is_and_several_are_whatever_their_names(winners, told):
+    jobs = [
+        (data, name, {1.0: 3 if name in winners else 7})
+        for data in ("iris", "wine")
+        for name in (*winners, "b")
+    ]
+    frame = runs(*jobs).runs
+    frame[names.DATASET.column] = frame["experiment"]
+    assert headline(Sweep("-", "s", frame)) == f"{told} fastest on 2 of 2 data sets."

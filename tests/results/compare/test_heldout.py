@@ -272,3 +272,11 @@ def test_a_table_of_real_targets_has_costs_and_no_errors():
     assert list(summary) == [
         *("experiment", "scheme", "splits", "test cost", "best test cost", "at iteration")
     ]
+
+
+def test_pairs_without_a_split_in_common_have_no_conclusion():
+    table = splits(a=[0.1, 0.2], b=[0.3, 0.4])
+    apart = table[(table["scheme"] == "a") == (table["split"] == 0)]
+    (pair,) = heldout.paired(apart).to_dict("records")
+    assert (pair["splits"], pair["conclusion"], pair[heldout.NEW_DATA]) == (0, "none", "none")
+    assert np.isnan([pair["difference"], pair["low"], pair["wins"]]).all()

@@ -556,3 +556,23 @@ def test_how_steps_see_the_points_is_no_part_of_a_cost(setting, left):
     else:
         assert columns[1].tolist() == [left]
     assert reached._columns_of_one_cost(table.drop(columns="data"))[-1] == "split"
+
+
+@pytest.mark.parametrize("lowest", [0.5, 2.0])
+def test_a_job_without_a_target_of_its_own_shares_that_of_the_others(lowest):
+    """Its cost at zero weights is not finite, as that of scores normalized without an epsilon."""
+    minimum, targets = names.MINIMUM.column, [names.target(key).column for key in ("1e-1", "1e-2")]
+    rows = guessed(1.0, lowest)
+    rows.loc[1, targets[0]] = np.nan
+    shared = reached.with_lowest_seen(rows)
+    least = min(1.0, lowest)
+    assert shared[minimum].tolist() == [least] * 2
+    assert shared[targets[0]].tolist() == pytest.approx([least + 0.1 * (11 - least)] * 2)
+    rows = rows.assign(setting="", split=0, **{targets[1]: [1 + 0.01 * 10, np.nan]})
+    found = reached.goals(rows, "1e-2")
+    assert found["goal"].tolist() == pytest.approx([least + 0.01 * (11 - least)] * 2)
+    assert found["minimum"].tolist() == [least] * 2
+    assert found["start"].tolist() == pytest.approx([11 - least] * 2)
+    assert found["lowered"].tolist() == [lowest < 1, True]
+    failed = rows.assign(**{minimum: [1.0, np.nan]})
+    assert reached.goals(failed, "1e-2")["lowered"].tolist() == [False, False]

@@ -15,13 +15,14 @@ from PIL import Image
 
 from normbench import names
 from normbench.command.results.commands import main
-from normbench.results.compare import comparisons
+from normbench.results.compare import comparisons, passes
 from normbench.results.figures import (
     NAMES,
     components,
     contours,
     data,
     drawing,
+    features,
     histories,
     phase_diagram,
     profiles,
@@ -745,3 +746,22 @@ def test_a_long_name_is_broken_between_its_settings(twelve):
     page = style.FORMATS["page"]
     titles = [axis.get_title() for axis in draw(twelve, "contours", shape=page).axes]
     assert any(title.startswith("pca_sphere, ridge=0.0001\nstep 1") for title in titles)
+
+
+def test_a_sharpness_begins_at_a_pass_and_not_at_a_record():
+    table = pd.DataFrame({"run_id": "a", "iteration": range(9), sharpness.SHARPNESS: 0.5})
+    runs = pd.DataFrame({"run_id": ["a"], "label": ["a"], "normalizer": ["a"]})
+    batched = runs.assign(**{passes.BATCH_SETTING: "32", passes.RECORDS: "4"})
+    (axis,) = sharpness.draw(table, batched, "", first=2).axes
+    assert axis.lines[0].get_xdata()[0] == 8
+    (axis,) = sharpness.draw(table, runs, "", first=2).axes
+    assert axis.lines[0].get_xdata()[0] == 2
+
+
+@pytest.mark.parametrize("name", ["abcdefghijklmnopq$ a year", "income in US$, a year"])
+def test_a_long_name_of_a_feature_is_cut_before_its_dollars_are_escaped(name):
+    arrays = {"a": {"values": np.arange(6.0)[:, None], "names": np.array([name]), "all": 1}}
+    schemes = pd.DataFrame({"label": ["a"], "normalizer": ["standard"]})
+    figure = features.draw(arrays, schemes, "")
+    (label,) = figure.axes[0].get_yticklabels()
+    assert label.get_text() == name[:18].replace("$", r"\$")

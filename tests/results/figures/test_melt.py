@@ -1,6 +1,7 @@
 """The picture of layers: what is merged, said and drawn, and that it can be read."""
 
 import itertools
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
@@ -10,6 +11,7 @@ from matplotlib.colors import to_rgb
 from normbench import names
 from normbench.results.figures import drawing, melt
 from normbench.results.figures.base import style
+from normbench.results.figures.base.material import Options
 from normbench.results.figures.melt import schemes
 from normbench.results.figures.melt.layers import GONE_RATIO, THIN_SHARE, Layers, layers_from_arrays
 from tests.results.figures.shapes import SHAPES
@@ -314,3 +316,14 @@ def test_a_measured_run_that_ends_as_high_as_it_began_ends_below_its_start():
     assert one.layers.excess[:, -1].tolist()[1] == 1
     text = schemes.summary_sentence(one, "best")
     assert text.startswith("ends below its start up to step 2; ")
+
+
+def test_a_title_has_no_budget_where_jobs_differ_in_it(three):
+    frame = three.sweep.runs.copy()
+    is_scheme = frame["role"] == "scheme"
+    frame.loc[is_scheme, names.setting("iterations")] = ["5", "10", "10"]
+    frame.loc[is_scheme, names.OPTIMIZER.column] = ["adam", "gradient_descent", "adam"]
+    figure = melt.make(replace(three.sweep, runs=frame), three.name, Options())
+    title = " ".join(text.get_text() for text in figure.texts)
+    assert ", ," not in title
+    assert ", the first of 2 starts, each at" in title

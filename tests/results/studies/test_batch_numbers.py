@@ -272,3 +272,21 @@ def test_a_slope_is_over_that_of_the_targets_and_online_where_all_points_are_rec
     assert numbers == pytest.approx(
         {"slope_6": 0.75, "slope_7": 4.5, "loop_6": 3 * loop / 2, "slow_6": 3 * slow / 2}
     )
+
+
+@pytest.mark.parametrize(("first", "ratio"), [(3, np.inf), (12, np.nan)])
+def test_a_gain_over_none_is_infinite(first, ratio):
+    """No batch of the sphered points gets there; nor, of the second case, of the others."""
+    pairs = []
+    for scheme, batch, count in (
+        ("standard", None, 6),
+        ("standard", 5, first),
+        ("pca_sphere", None, 6),
+        ("pca_sphere", 5, 12),
+    ):
+        row = job(f"{scheme} {batch}", batch=str(batch), normalizer=scheme)
+        excess = np.where(np.arange(12) < count, 1.0, 0.0)
+        pairs.append((row | {names.DATASET.column: "x"}, [1.0], [4 + excess]))
+    numbers = batches.what_batches_buy_classes(recorded(*pairs))
+    assert numbers["gain_x_pca_sphere"] == 0
+    assert numbers["standard_over_sphered"] == pytest.approx(ratio, nan_ok=True)

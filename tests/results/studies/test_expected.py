@@ -309,7 +309,8 @@ def test_a_sweep_of_no_study_expects_nothing():
     assert expected.recorded(empty) == []
 
 
-def test_numbers_of_a_study_are_those_of_its_function(monkeypatch):
+@pytest.mark.parametrize("error", [ValueError, KeyError, ZeroDivisionError])
+def test_numbers_of_a_study_are_those_of_its_function(monkeypatch, error):
     from normbench.results.studies.gallery import notes
 
     made = sweep([], [])
@@ -317,7 +318,7 @@ def test_numbers_of_a_study_are_those_of_its_function(monkeypatch):
     assert expected.numbers(made, "notes/iris_pca") == {"gap": 1}
 
     def fails(sweep):
-        raise ValueError
+        raise error
 
     monkeypatch.setattr(notes, "iris_pca", fails)
     assert expected.numbers(made, "notes/iris_pca") == {}

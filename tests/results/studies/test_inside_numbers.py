@@ -243,3 +243,15 @@ def test_misclassified_points_of_all_splits_are_shared_by_training_points():
         **{"train_50": 0.25, "train_most": 6 / 25, "train_55": 0.2, "train_49": 0.5},
         "all_20": 0.025,
     }
+
+
+@pytest.mark.parametrize("layers", [1, 2, 3])
+def test_too_few_hidden_layers_have_no_growth(layers):
+    row = {"run_id": 1, "label": "a", "experiment": "x"}
+    row |= setting(model__hidden=str([9] * layers), model__normalize="none", model__start_scale="1")
+    record = {
+        names.LAYER_RANK.key: np.ones((1, layers + 1)),
+        names.LAYER_GRADIENT.key: np.ones((1, layers + 1)),
+    }
+    numbers = inside.rank_and_gradients(Records([row], arrays={"by_layer": {"a": record}}))
+    assert numbers == {f"rank_none_1_{layers}": 1, f"root_none_1_{layers}": 1 / 3}

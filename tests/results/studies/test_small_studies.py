@@ -366,3 +366,20 @@ def test_larger_steps_of_batch_normalization_are_compared_with_the_plain_network
         }
     )
     assert (numbers["steps_4"], numbers["equal_4"], numbers["own_4"]) == (20, 1000, 1)
+
+
+def test_each_scheme_has_its_own_step_nearest_to_that_of_the_source():
+    grids, costs = {"a": [0.1, 1.0], "b": [0.01, 0.1]}, {"200": [9, 1, 1], "None": [9, 2, 2]}
+    jobs, arrays = [], {}
+    for scheme, sizes in grids.items():
+        for batch, history in costs.items():
+            (row,) = labelled(f"{scheme} {batch}")
+            row |= {"normalizer": scheme, passes.BATCH_SETTING: batch, passes.TRAIN_POINTS: 900}
+            jobs.append(row)
+            of_sizes = [history if size == 0.1 else [9, 9, 9] for size in sizes]
+            of_starts = np.array(of_sizes, dtype=float)[:, None]
+            arrays[row["label"]] = {COST: of_starts, MISSED: of_starts}
+            arrays[row["label"]]["step_sizes"] = np.array(sizes)
+    numbers = textbook.minibatch(Records(jobs, arrays={names.DESCENT_ARRAYS: arrays}))
+    assert [numbers["cost_a"], numbers["cost_b"]] == [2, 2]
+    assert [numbers["missed_a"], numbers["missed_b"]] == [2, 2]
