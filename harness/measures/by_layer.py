@@ -148,7 +148,7 @@ def _work(job: FinishedJob) -> Work:
 MEASURE = Measure(
     take,
     record="by_layer",
-    budget_label="layers",
+    budget_label="by_layer",
     work=_work,
     of_model=NETWORK,
     applies=has_best,

@@ -292,7 +292,8 @@ class Measure:
         record: Its name in the setting `record`, which requests it; without one it is always taken.
         has_setting: Whether a setting of its own requests it. Its seconds are counted apart.
         of_descent: Whether it needs a descent, and so `job.descent`.
-        budget_label: Its name in the notes of theory; without one its work is negligible.
+        budget_label: Its name in the notes of theory, that of its figure if it has one; without one
+            its work is negligible.
         work: Its work, which the budget of theory must allow (only its memory, where a setting
             requests the measure).
         follows: What its findings depend on. When a recorded job is judged by other rules,

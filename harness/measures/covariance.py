@@ -75,4 +75,4 @@ def _work(job: FinishedJob) -> Work:
     return facts_work(job.descent.train, job.dataset.x)
 
 
-MEASURE = Measure(take, budget_label="the covariance's spectrum", work=_work, applies=_applies)
+MEASURE = Measure(take, budget_label="spectrum", work=_work, applies=_applies)

@@ -53,4 +53,4 @@ def _work(job: FinishedJob) -> Work:
     return job.descent.at_start.work(len(job.z))
 
 
-MEASURE = Measure(take, budget_label="step-size windows", work=_work, applies=_applies)
+MEASURE = Measure(take, budget_label="windows", work=_work, applies=_applies)

@@ -25,7 +25,7 @@ BOUND_NOTE = (
     "hollow: passes and updates of a batch whose first records reach the target are upper bounds; "
     "a larger records_per_pass tells more"
 )
-GRID_END_NOTE = "hollow: no larger step size was tried, so that this one is a lower bound"
+GRID_END_NOTE = "hollow: no larger step size failed, so that this one is a lower bound"
 
 
 def draw(table: pd.DataFrame, title: str, *, shape: Shape = SCREEN) -> Figure:

@@ -18,7 +18,7 @@ from normbench.results.compare.merging import crowded, merged
 from normbench.results.figures import BY_DEFAULT, NAMES, SWEEP_FIGURES
 from normbench.results.figures.base import output
 from normbench.results.figures.base.forks import map_forked
-from normbench.results.figures.base.material import Options, gridless
+from normbench.results.figures.base.material import Options, gridless, skip_reasons
 from normbench.results.safe import clean
 from normbench.results.store.errors import unwritable
 from normbench.results.store.runs import Sweep
@@ -51,16 +51,8 @@ def lacking(sweep: Sweep, name: str) -> str:
     explanation = ", and every scheme diverged" if verdicts == {names.DIVERGED} else ""
     explanation = ", for it has one problem" if name in SWEEP_FIGURES else explanation
     notes = sweep.of_role(names.SCHEME).get(names.NOTE.column, pd.Series(dtype=str)).dropna()
-    # The parts of a note are joined by `; `; one on this figure is `name: reason`.
-    skip_reasons = {
-        skip_reason
-        for note in notes
-        for skip_reason in note.split("; ")
-        if skip_reason.startswith(f"{name}: ")
-    }
-    explanation += "".join(
-        f", {skip_reason.removeprefix(f'{name}: ')}" for skip_reason in sorted(skip_reasons)
-    )
+    reasons_by_note = (skip_reasons(note, name) for note in notes)
+    explanation += "".join(f", {reason}" for reason in sorted({*chain(*reasons_by_note)}))
     if hasattr(_module(name), "why_not") and verdicts != {names.DIVERGED}:
         reasons = [
             _module(name).why_not(merged(sweep), experiment) for experiment in sweep.experiments

@@ -311,7 +311,7 @@ def _draw_limits(axis: Any, scheme: Any, look: style.Look) -> set[str]:
         axis.axvline(threshold, color="black", ls=":", lw=1.2, label="_threshold", zorder=3)
         drawn_names.add(THRESHOLD)
     if not np.isnan(largest_step):
-        # Censored: no larger step size was tried, so that larger ones may converge as well.
+        # Censored: no larger step size failed, so that larger ones may converge as well.
         is_censored = scheme.get(names.CENSORED.column) == "true"
         marker_style = {
             "marker": RIGHT_ARROW if is_censored else "^",
@@ -345,7 +345,7 @@ def _add_legend(figure: Figure, drawn_names: set[str], schemes: pd.DataFrame, sh
             {"marker": "^", "color": "black", "ls": ""},
         ),
         LARGEST_TRIED: (
-            "converges, the largest tried",
+            "converges, and no larger one failed",
             {"marker": RIGHT_ARROW, "color": "black", "ls": ""},
         ),
     }

@@ -130,4 +130,4 @@ def test_where_one_gram_matrix_gives_them_they_are_within_the_budget_of_a_descen
     drawn = {"start": "normal", "start_scale": 0.1, **steps}
     made, (elsewhere, _, _) = found(digits(), costs.multiclass_softmax, "standard", **drawn)
     assert elsewhere is None
-    assert "step-size windows" in made.findings.tags[names.NOTE.key]
+    assert "windows" in made.findings.tags[names.NOTE.key]

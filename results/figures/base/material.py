@@ -127,6 +127,24 @@ def gridless(rows: pd.DataFrame) -> "pd.Series[bool]":
     return rows.get(names.GRIDLESS.column, pd.Series("", index=rows.index)) == "true"
 
 
+def skip_reasons(note: object, task: str) -> list[str]:
+    """Return why a task was skipped, as a scheme's note says it (`Budget.note`).
+
+    Args:
+        note: The note, whose parts are joined by `; `; not a text where there is none.
+        task: A figure or a measure. A part on it is `task: reason`, or `task, other skipped:
+            reason`.
+    """
+    reasons = []
+    for part in str(note).split("; "):
+        skipped_tasks, _, reason = part.partition(" skipped: ")
+        if reason and task in skipped_tasks.split(", "):
+            reasons.append(f"{reason} (theory=full asks for it)")
+        elif part.startswith(f"{task}: "):
+            reasons.append(part.removeprefix(f"{task}: "))
+    return reasons
+
+
 def _with_needed_columns(rows: pd.DataFrame) -> pd.DataFrame:
     """Return rows with all columns that figures need; those that were not recorded are empty."""
     return rows.assign(**{name: None for name in NEEDED_COLUMNS if name not in rows})

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from normbench import names
 from normbench.results.figures.base import ticks
-from normbench.results.figures.base.material import ArraysByLabel
+from normbench.results.figures.base.material import ArraysByLabel, skip_reasons
 from normbench.results.figures.melt.layers import (
     SEPARATED_SHARE,
     THIN_SHARE,
@@ -112,11 +112,7 @@ def _missing_reason(row: Mapping[Any, Any]) -> str:
         return "it has no best step size"
     if row.get(names.setting("theory")) == "none":
         return "theory=none"
-    for skip_note in str(note).split("; "):
-        skipped_figures, _, reason = skip_note.partition(" skipped: ")
-        if reason and "melt" in skipped_figures.split(", "):
-            return f"{reason} (theory=full asks for it)"
-    return NO_LAYERS_REASON
+    return next(iter(skip_reasons(note, "melt")), NO_LAYERS_REASON)
 
 
 def merge_equal(all_melts: Sequence[Melt]) -> list[Melt]:

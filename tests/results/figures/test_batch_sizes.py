@@ -70,7 +70,7 @@ def test_bounds_are_hollow():
     stable = {names.LARGEST_CONVERGENT.column: 1.0, names.CENSORED.column: "true"}
     ended = Sweep("-", "s", sweep(3, 4, 30).runs.assign(**stable))
     note = drawing.figure(ended, "x", "batch_sizes").legends[0].get_title().get_text()
-    assert "no larger step size was tried" in note.replace("\n", " ")
+    assert "no larger step size failed" in note.replace("\n", " ")
 
 
 def in_passes(*counts, records="8"):

@@ -199,7 +199,7 @@ def test_shares_of_another_start_are_called_so(start, own):
 
 def test_why_a_scheme_has_no_picture():
     rows, _ = table(["a"])
-    note = "step-size windows, melt skipped: more work than the descent; theory=full asks for it"
+    note = "windows, melt skipped: more work than the descent; theory=full asks for it"
     for column, value, reason in [
         ("verdict", "diverged", "it diverged at every step size"),
         (names.NO_LAYERS.column, "because", "because"),

@@ -192,3 +192,19 @@ def test_the_points_of_a_sphered_scheme_are_not_drawn_as_pixels():
     below = ((x - x.mean(axis=0)) / x.std(axis=0))[0].reshape(side, side)
     below = 2 * (below - below.min()) / np.ptp(below) - 1
     np.testing.assert_allclose(pictures["standard"][side + 1 :, :side], below, atol=1e-5)
+
+
+@pytest.mark.parametrize(
+    ("note", "name", "told"),
+    [
+        ("contours, film skipped: too much work; theory=full asks for it", "film", "too much work"),
+        ("contours, film skipped: too much work; theory=full asks for it", "melt", ""),
+        ("x; film: each class has a score", "film", "it, each class has a score; it shows"),
+    ],
+)
+def test_what_is_lacking_has_the_reason_of_its_note(three, note, name, told, monkeypatch):
+    runs = three.sweep.runs.assign(**{names.NOTE.column: note})
+    monkeypatch.setattr(drawing, "figure", lambda *_: None)
+    message = drawing.lacking(Sweep(three.uri, "sweep-1", runs), name)
+    assert told in message
+    assert ("theory=full" in message) == (told == "too much work")

@@ -271,7 +271,7 @@ def test_an_arrow_marks_the_largest_step_size_where_no_larger_one_was_tried(cens
     is_triangle = isinstance(mark.get_marker(), str)  # the arrow is a path
     assert is_triangle == (censored == "false")
     texts_by_bound = {
-        "true": "converges, the largest tried",
+        "true": "converges, and no larger one failed",
         "false": "largest step that converges",
     }
     legend = [text.get_text() for text in figure.legends[0].get_texts()]
