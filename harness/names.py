@@ -220,7 +220,7 @@ def reached(name: str, measure: str = "iterations") -> Metric:
 
 
 def own_step(name: str) -> Metric:
-    """Return the metric of the step size of the fewest iterations to a target; name: of `TARGETS`."""
+    """Return the metric of the step size that takes the fewest iterations to a target."""
     return Metric(f"{FINAL_PREFIX}step_to_{name}", f"step size for {name} of the excess")
 
 
