@@ -14,6 +14,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
+from normbench import optimizers
 from normbench.contracts import GROUP_CONTRACTS, is_transformer
 from normbench.datasets.sampling import Sampling
 from normbench.datasets.values import (
@@ -24,7 +25,6 @@ from normbench.datasets.values import (
     spell_setting,
 )
 from normbench.optimizers import Optimizer
-from normbench.optimizers import preconditioned as _preconditioned
 from normbench.synonyms import remedy
 
 CONF = Path(str(files("normbench.conf")))
@@ -41,8 +41,8 @@ _allowed_packages: ContextVar[tuple[str, ...]] = ContextVar("packages", default=
 def names(group: str) -> list[str]:
     """Return the names of the options of a group: the files under `conf/<group>`."""
     folder = CONF / group
-    files = folder.rglob("*.yaml")
-    return sorted(file.relative_to(folder).with_suffix("").as_posix() for file in files)
+    option_files = folder.rglob("*.yaml")
+    return sorted(file.relative_to(folder).with_suffix("").as_posix() for file in option_files)
 
 
 def describe_options(group: str) -> str:
@@ -60,24 +60,29 @@ def no_option(group: str, name: str, group_options: Sequence[str], typed_in: str
     Args:
         group: The group.
         name: The name that was typed.
-        group_options: The options of the group.
-        typed_in: The setting that names the option, if it is not the group itself.
+        group_options: The names of the options of the group.
+        typed_in: The setting that names the option, such as `normalizer.schemes`; empty where the
+            group itself names it.
     """
     setting = spell_setting(typed_in or group, name)
-    near_option = remedy(group, name, group_options, typed_in)
-    if near_option:
-        return f"{setting}: {near_option}"
+    synonym_remedy = remedy(group, name, group_options, typed_in)
+    if synonym_remedy:
+        return f"{setting}: {synonym_remedy}"
     choices = ", ".join(group_options)
     return f"{setting}: no such option; choose one of {choices}{did_you_mean(name, group_options)}"
 
 
 def options(group: str, name: str, typed_in: str = "") -> dict[str, Any]:
-    """Return the entries of `conf/<group>/<name>.yaml`.
+    """Return the entries of `conf/<group>/<name>.yaml`: the option's `_target_` and settings.
 
     Args:
         group: The group.
         name: The name of the option.
-        typed_in: The setting that names the option, if it is not the group itself.
+        typed_in: The setting that names the option, for messages; empty where the group itself
+            names it.
+
+    Returns:
+        The entries; references such as `${seed}` are not resolved. The caller may change them.
 
     Raises:
         UserError: There is no such option; the message lists the choices.
@@ -89,7 +94,10 @@ def options(group: str, name: str, typed_in: str = "") -> dict[str, Any]:
 
 @cache
 def _parse(text: str) -> dict[str, Any]:
-    """Return the entries of an option's file; to parse YAML takes 4 ms, so each text is kept."""
+    """Return the entries of the text of an option's file.
+
+    Parsing YAML takes 4 ms, so the result is cached by text: a caller must not change it.
+    """
     from omegaconf import OmegaConf
 
     content = OmegaConf.to_container(OmegaConf.create(text), resolve=False)
@@ -107,23 +115,24 @@ def allowing(packages: Any) -> Iterator[None]:
     """Allow a `_target_` in further packages within a context.
 
     Args:
-        packages: A list of top-level names.
+        packages: The value of the setting `packages`: a list of names of top-level packages or
+            modules.
 
     Raises:
-        UserError: It is no such list, or a package does not exist.
+        UserError: The value is no such list, or a package does not exist.
     """
     rule = "a list of packages' names, such as packages=[mypackage]"
-    names = check_list("packages", packages, rule)
-    if not all(isinstance(name, str) and name.isidentifier() for name in names):
+    package_names = check_list("packages", packages, rule)
+    if not all(isinstance(name, str) and name.isidentifier() for name in package_names):
         raise UserError(f"packages={packages}: must be {rule}")
-    for name in names:
+    for name in package_names:
         if name not in sys.modules and find_spec(name) is None:
             raise UserError(
                 f"packages=[{name}]: there is no package or module {name} in the working folder "
                 f"({Path.cwd()}) or in this environment; work in the folder that holds it, or "
                 "install it"
             )
-    token = _allowed_packages.set(tuple(names))
+    token = _allowed_packages.set(tuple(package_names))
     try:
         yield
     finally:
@@ -133,18 +142,23 @@ def allowing(packages: Any) -> Iterator[None]:
 def locate(group: str, target: Any, setting: str = "") -> Any:
     """Return the object of a dotted path such as `normbench.costs.softmax`, without calling it.
 
-    A path may name a target of an option of this project, a public transformer of scikit-learn, or
-    an object of a package that the user has allowed.
+    A path may name the `_target_` of an option of this project, a public transformer of
+    scikit-learn, or an object of a package that the user has allowed, see `allowing`.
 
     Args:
-        group: The group.
-        target: The dotted path.
-        setting: The setting that names it, if it is not the `_target_` of the group.
+        group: The group whose contract the object must meet.
+        target: The dotted path; a false value is refused as missing.
+        setting: The setting that holds the path, for messages; empty for the `_target_` of the
+            group.
+
+    Returns:
+        The function or class.
 
     Raises:
         UserError: The path is not allowed, cannot be imported, or breaks the contract of the group.
     """
-    typed = "the name of" if setting else f"{group}= and"  # in a message, before the choices
+    # The start of a remedy: "write <typed> one of <names>".
+    typed = "the name of" if setting else f"{group}= and"
     setting = setting or f"{group}._target_"
     if not target:
         raise UserError(
@@ -186,12 +200,18 @@ def locate(group: str, target: Any, setting: str = "") -> Any:
 @cache
 def _declared(group: str) -> frozenset[str]:
     """Return the `_target_` of each option of a group; files are read once a process."""
-    files = (file.read_text() for file in (CONF / group).glob("*.yaml"))
-    return frozenset(name for text in files for name in TARGET_LINE.findall(text))
+    texts = (file.read_text() for file in (CONF / group).glob("*.yaml"))
+    return frozenset(target for text in texts for target in TARGET_LINE.findall(text))
 
 
 def _refuse_private(group: str, target: str, setting: str) -> None:
-    """Raise `UserError` unless a target is a scheme `sklearn.MODULE.NAME` of a public module."""
+    """Raise `UserError` unless a target is a scheme `sklearn.MODULE.NAME` of a public module.
+
+    Args:
+        group: The group that the target is for; only `normalizer` accepts scikit-learn.
+        target: The dotted path, which begins with `sklearn.`.
+        setting: The setting that holds the path, for messages.
+    """
     import sklearn
 
     segments = target.split(".")
@@ -223,14 +243,19 @@ def build(group: str, choice: Mapping[str, Any], link: tuple[str, str] | None = 
 
     Args:
         group: The group.
-        choice: The `_target_`, and the arguments of its call.
-        link: The setting that names a scheme as a part of something else, such as
-            `normalizer.schemes`, and the name of the scheme in it; None where the group itself
-            names the object. For messages.
+        choice: The `_target_`, and the arguments of its call. For a normalizer it may also hold
+            settings that the scheme itself does not take: `columns`, `statistics`, `window`.
+        link: For messages, where the object is a part of another: the setting that names it, such
+            as `normalizer.schemes`, and its name there, such as `pca`. None where the group itself
+            names the object.
+
+    Returns:
+        The object; a scheme with `columns` is restricted to them by `on_columns`.
 
     Raises:
         UserError: The function refuses an argument, or returns an object of another kind.
     """
+    # within: what stands before the name of an argument in a message.
     setting, within = (link[0], ".".join(link)) if link else ("", group)
     arguments = {key: value for key, value in choice.items() if key != "_target_"}
     if group == "normalizer":
@@ -270,7 +295,7 @@ def on_columns(scheme: Any, columns: Any) -> Any:
         columns: `numeric`, or a column or a list of columns, by name or position.
 
     Returns:
-        The scheme, whose columns are found where a job has a data set.
+        The scheme; its columns are looked up once a job gives it a data set.
     """
     from normbench.normalizers import FeatureSelection, OnColumns  # late: they load scikit-learn
 
@@ -278,7 +303,15 @@ def on_columns(scheme: Any, columns: Any) -> Any:
 
 
 def _build_transformers(arguments: Mapping[str, Any], setting: str) -> dict[str, Any]:
-    """Return the arguments of a `ColumnTransformer` whose schemes are named, with these built."""
+    """Build the schemes that the arguments of a `ColumnTransformer` name.
+
+    Args:
+        arguments: The arguments as typed: `transformers`, and maybe `remainder`.
+        setting: The full name of the setting `transformers`, for messages.
+
+    Returns:
+        The arguments `transformers` and `remainder`, with schemes in place of their names.
+    """
     transformers = arguments.get("transformers")
     rule = "a list of [name,scheme,columns], such as [[scaled,standard,[0,1]]]"
     triples = check_list(setting, transformers, rule)
@@ -287,15 +320,16 @@ def _build_transformers(arguments: Mapping[str, Any], setting: str) -> dict[str,
     remainder = arguments.get("remainder", "drop")
     return {
         "transformers": [
-            (name, _link_or_word(scheme, setting), columns) for name, scheme, columns in triples
+            (name, _build_scheme_or_keep(scheme, setting), columns)
+            for name, scheme, columns in triples
         ],
-        "remainder": _link_or_word(remainder, setting.replace("transformers", "remainder")),
+        "remainder": _build_scheme_or_keep(remainder, setting.replace("transformers", "remainder")),
     }
 
 
-def _link_or_word(entry: Any, setting: str) -> Any:
-    """Return the scheme of an entry; `drop` and `passthrough` of scikit-learn are unchanged."""
-    return entry if entry in ("drop", "passthrough") else _link(entry, setting)
+def _build_scheme_or_keep(entry: Any, setting: str) -> Any:
+    """Return the scheme that an entry names; scikit-learn's `drop` and `passthrough` unchanged."""
+    return entry if entry in ("drop", "passthrough") else _build_scheme(entry, setting)
 
 
 def chain(schemes: Any) -> Any:
@@ -315,27 +349,30 @@ def chain(schemes: Any) -> Any:
             f"normalizer.schemes={schemes}: must be a list of one scheme or more, "
             "such as [standard,pca]"
         )
-    return make_pipeline(*(_link(entry) for entry in schemes))
+    return make_pipeline(*(_build_scheme(entry) for entry in schemes))
 
 
 def preconditioned(scheme: Any = "pca_sphere") -> Optimizer:
     """Return gradient descent preconditioned by a named scheme, see `optimizers.preconditioned`.
 
     Args:
-        scheme: A scheme, as an entry of `chain`.
+        scheme: The name of a scheme, or a mapping of its name to its settings, as in `chain`.
 
     Raises:
         UserError: A name or a setting does not exist.
     """
-    return _preconditioned(_link(scheme, "optimizer.scheme"))
+    return optimizers.preconditioned(_build_scheme(scheme, "optimizer.scheme"))
 
 
 def sampling(values: Mapping[str, Any]) -> Sampling:
     """Return the settings that every data set has, with the scheme of the targets built.
 
     Args:
-        values: The values of those settings, and maybe others, by name. `target_scheme` is an entry
-            of `chain`, or a transformer.
+        values: The values of those settings, and maybe others, by name without the group.
+            `target_scheme` is a transformer, or the name of a scheme as in `chain`.
+
+    Returns:
+        The settings of `Sampling`, whose `target_scheme` is a transformer or None.
 
     Raises:
         UserError: A name or a setting does not exist.
@@ -343,17 +380,20 @@ def sampling(values: Mapping[str, Any]) -> Sampling:
     chosen = {field.name: values[field.name] for field in fields(Sampling)}
     scheme = chosen["target_scheme"]
     if scheme is not None and not is_transformer(scheme):
-        chosen["target_scheme"] = _link(scheme, "dataset.target_scheme")
+        chosen["target_scheme"] = _build_scheme(scheme, "dataset.target_scheme")
     return Sampling(**chosen)
 
 
-def _link(entry: Any, setting: str = "normalizer.schemes") -> Any:
+def _build_scheme(entry: Any, setting: str = "normalizer.schemes") -> Any:
     """Build the scheme that an entry names.
 
     Args:
         entry: A name under `conf/normalizer` or a dotted path, or a mapping of one such name to the
             settings of the scheme.
         setting: The setting that the entry stands in, for messages.
+
+    Returns:
+        The scheme, not fitted.
     """
     settings_by_name = {entry: {}} if isinstance(entry, str) else entry
     is_single = isinstance(settings_by_name, Mapping) and len(settings_by_name) == 1
@@ -369,6 +409,11 @@ def _link(entry: Any, setting: str = "normalizer.schemes") -> Any:
 
 
 def _range(value: Any) -> Any:
-    """Return a list of numbers as a tuple, which scikit-learn requires for a range."""
-    numbers = isinstance(value, list) and all(isinstance(entry, (int, float)) for entry in value)
-    return tuple(value) if numbers and value else value
+    """Return a list of numbers as a tuple, any other value unchanged.
+
+    scikit-learn requires a tuple for a range, such as `feature_range`; YAML has only lists.
+    """
+    has_only_numbers = isinstance(value, list) and all(
+        isinstance(entry, (int, float)) for entry in value
+    )
+    return tuple(value) if has_only_numbers and value else value

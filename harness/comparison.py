@@ -61,8 +61,9 @@ def compare(  # noqa: D417 (settings are added to `Args` below)
 
     Args:
         x: Points (P, N), an array or a pandas frame, one point per row.
-        y: Targets (P,): labels of any kind for a cost of classes, numbers for `least_squares` on
-            more than two distinct values.
+        y: Targets (P,): labels of any kind for a cost of classes, numbers for one of regression.
+            `least_squares` takes numbers of two distinct values for labels, and a function of your
+            own without declared tasks takes integers for labels.
         cost: A name under `conf/cost`, or a function of scores (R, C, p) and targets (p,) that
             returns the sum over points, (R,).
         normalizers: Names under `conf/normalizer`, or scikit-learn transformers, pipelines among
@@ -108,7 +109,7 @@ def compare(  # noqa: D417 (settings are added to `Args` below)
                 job = Job(
                     dataset=points,
                     cost=function,
-                    normalizer=_on_columns(_clone(scheme), split_values["columns"]),
+                    normalizer=_restrict_to_columns(_clone(scheme), split_values["columns"]),
                     optimizer=build("optimizer", options("optimizer", optimizer)),
                     settings=descent,
                     l2=split_values["l2"],
@@ -133,23 +134,31 @@ def compare(  # noqa: D417 (settings are added to `Args` below)
 
 
 def _refuse_unknown(other_settings: Mapping[str, Any]) -> None:
-    """Raise TypeError for an argument that `compare` does not take, and name a near one."""
+    """Raise TypeError for an argument that `compare` does not take, and name a near one.
+
+    A known synonym, such as `lr`, is answered with the argument here; any other name with a
+    similar one, or with all arguments.
+    """
     parameters = signature(compare).parameters
     for key in other_settings:
         if key not in ARGUMENTS:
             setting = key if key in ARGUMENT_NAMES else setting_of(key)
             near_name = ARGUMENT_NAMES.get(setting, setting.rpartition(".")[2])
-            near = (
+            remedy = (
                 f"; it is called {near_name} here"
                 if near_name in parameters
                 else did_you_mean(key, parameters)
             )
-            near = near or f"; it takes {', '.join(parameters)}"
-            raise TypeError(f"compare() takes no {key}{near}")
+            remedy = remedy or f"; it takes {', '.join(parameters)}"
+            raise TypeError(f"compare() takes no {key}{remedy}")
 
 
 def _seeds(value: Any) -> list[int]:
-    """Return the seeds of the splits, one or several."""
+    """Return the checked seeds of the splits as a list, each seed once.
+
+    Args:
+        value: The argument `split_seed`: one seed, or several.
+    """
     seeds = list(value) if hasattr(value, "__iter__") and not isinstance(value, str) else [value]
     if not seeds:
         raise UserError("split_seed=[]: is empty; give a whole number, or several as [0, 1, 2]")
@@ -157,7 +166,10 @@ def _seeds(value: Any) -> list[int]:
 
 
 def _listed(normalizers: Any) -> list[Any]:
-    """Return the normalizers as a list, one or several."""
+    """Return the argument `normalizers` as a list; a single one becomes a list of one.
+
+    The entries are not checked: `_scheme` refuses what is no scheme.
+    """
     is_single = isinstance(normalizers, str) or hasattr(normalizers, "fit")
     schemes = (
         [normalizers] if is_single or not hasattr(normalizers, "__iter__") else list(normalizers)
@@ -168,7 +180,15 @@ def _listed(normalizers: Any) -> list[Any]:
 
 
 def _scheme(normalizer: Any) -> tuple[str, Any]:
-    """Return the name of a scheme and the scheme; a composed scheme has the names of its parts."""
+    """Return the name of a scheme, and the scheme.
+
+    Args:
+        normalizer: A name under `conf/normalizer`, or a transformer. A pipeline is called by the
+            names of its steps, joined by ` + `.
+
+    Raises:
+        UserError: It is no scheme.
+    """
     if isinstance(normalizer, str):
         return normalizer, build("normalizer", options("normalizer", normalizer))
     if isinstance(normalizer, type):
@@ -188,7 +208,11 @@ def _scheme(normalizer: Any) -> tuple[str, Any]:
 
 
 def _name(scheme: Any) -> str:
-    """Return the name of a scheme; of a `ColumnTransformer` those of its schemes and columns."""
+    """Return the name of a scheme: its class, or for a `ColumnTransformer` its schemes and columns.
+
+    Args:
+        scheme: A transformer, or a text that scikit-learn takes in place of one, such as `drop`.
+    """
     if isinstance(scheme, str):
         return scheme
     transformers = getattr(scheme, "transformers", None)
@@ -201,13 +225,20 @@ def _name(scheme: Any) -> str:
     return ", ".join([*names_on_columns, f"{_name(scheme.remainder)} on the rest"])
 
 
-def _on_columns(scheme: Any, columns: Any) -> Any:
+def _restrict_to_columns(scheme: Any, columns: Any) -> Any:
     """Return a scheme on some columns, on all where none are given."""
     return scheme if columns is None else on_columns(scheme, columns)
 
 
 def _model(model: Any) -> tuple[str, Any]:
-    """Return the name of a model and the model, None for the linear one."""
+    """Return the name of a model, and the model: None for the linear one.
+
+    Args:
+        model: A name under `conf/model`, or a model.
+
+    Raises:
+        UserError: It is no model.
+    """
     if isinstance(model, str):
         return model, build("model", options("model", model))
     if not GROUP_CONTRACTS["model"].accepts_result(model) or model is None:
@@ -219,7 +250,14 @@ def _model(model: Any) -> tuple[str, Any]:
 
 
 def _cost(cost: Any) -> tuple[Any, str]:
-    """Return the function of a cost and its name."""
+    """Return the function of a cost, and its name.
+
+    Args:
+        cost: A name under `conf/cost`, or a function of scores and targets.
+
+    Raises:
+        UserError: It is neither.
+    """
     if isinstance(cost, str):
         return locate("cost", options("cost", cost)["_target_"]), cost
     if not callable(cost):
@@ -231,16 +269,20 @@ def _cost(cost: Any) -> tuple[Any, str]:
 
 
 def _rules(rules: Any) -> Rules:
-    """Return the rules of the verdicts; raise `UserError` for one that does not exist."""
+    """Return the rules of the verdicts; raise `UserError` for one that does not exist.
+
+    Args:
+        rules: `Rules`, a mapping of some of its fields, or None for the defaults.
+    """
     if rules is None or isinstance(rules, Rules):
         return rules or Rules()
     rule_names = [field.name for field in fields(Rules)]
-    wrong = (
+    unknown = (
         [key for key in rules if key not in rule_names] if isinstance(rules, Mapping) else [rules]
     )
-    if wrong:
+    if unknown:
         raise UserError(
-            f"rules: there is no {wrong[0]}; give some of {', '.join(rule_names)}, such as "
+            f"rules: there is no {unknown[0]}; give some of {', '.join(rule_names)}, such as "
             "rules={'tail': 0.2}"
         )
     return Rules(**rules)
@@ -252,6 +294,9 @@ def _descent(values: Mapping[str, Any], drawn: Sampling) -> Settings:
     Args:
         values: The values of all settings, by the names of arguments.
         drawn: How the points are sampled; its seed counts only where points are held out.
+
+    Returns:
+        The settings; `draws` are the seeds that drew the points: of the split, and of the data.
     """
     descent_values = {
         field.name: values[field.name] for field in fields(Settings) if field.name in values
@@ -295,16 +340,18 @@ compare.__doc__ = (compare.__doc__ or "").replace(
 def _header(
     job: Job, scheme: Any, number: int, values: Mapping[str, Any], choices: Mapping[str, str]
 ) -> RecordHeader:
-    """Return the header of the record of a job, with the names of the command line.
+    """Return the header of the record of a job, with the keys that the command line records.
 
     Args:
         job: The job.
-        scheme: Its scheme as the user gave it, whose plain parameters are recorded.
+        scheme: The scheme as the user gave it; those of its parameters that are plain values are
+            recorded.
         number: The number of the job in the comparison, from 0.
         values: The values of the settings, by the names of arguments.
         choices: The name of the choice in each group.
     """
     scheme_params = scheme.get_params() if hasattr(scheme, "get_params") else {}
+    # Later entries replace earlier ones of the same key.
     params = {
         **choices,
         **{
@@ -331,7 +378,7 @@ def _header(
 
 
 def _describe_model(model: Any) -> dict[str, Any]:
-    """Return the class and the settings of a model, none of the linear one."""
+    """Return the class of a model as `_target_`, and its settings; empty for the linear model."""
     if model is None:
         return {}
     return {"_target_": f"{type(model).__module__}.{type(model).__qualname__}", **vars(model)}
@@ -345,12 +392,31 @@ def _clone(normalizer: Any) -> Any:
 
 
 def _dataset(name: str, x: Any, y: Any, cost: Any, columns: Options) -> Dataset:
-    """Return arrays or frames as a data set, with encoded labels or targets of regression."""
+    """Return arrays or a frame as a data set, with encoded labels or targets of regression.
+
+    Numbers are targets of regression where the cost has no other task, or where they have more than
+    two distinct values and the cost accepts regression; of a cost without declared traits, where
+    some are no integers. All other targets are labels of classes.
+
+    Args:
+        name: What the data are called.
+        x: The points (P, N), an array or a pandas frame.
+        y: The targets (P,).
+        cost: The function of the cost.
+        columns: How the columns of a frame are read; of an array only the default is accepted.
+
+    Raises:
+        UserError: The points or targets cannot be used, or `columns` is set for an array.
+    """
     targets = np.asarray(y)
-    tasks = getattr(cost, "traits", Traits(tasks=())).tasks
-    numeric = np.issubdtype(targets.dtype, np.number)
-    real = numeric and "regression" in tasks and (len(tasks) == 1 or len(np.unique(targets)) > 2)
-    task = "regression" if real else "classes"
+    if not np.issubdtype(targets.dtype, np.number):
+        is_regression = False
+    elif isinstance(declared_traits := getattr(cost, "traits", None), Traits):
+        tasks = declared_traits.tasks
+        is_regression = "regression" in tasks and (len(tasks) == 1 or len(np.unique(targets)) > 2)
+    else:
+        is_regression = bool((targets != np.round(targets)).any())
+    task = "regression" if is_regression else "classes"
     if isinstance(x, pd.DataFrame) and targets.shape == (len(x),):
         table = pd.concat([x.reset_index(drop=True), pd.Series(targets, name="y")], axis=1)
         last_column = -1  # the targets

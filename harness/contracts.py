@@ -36,7 +36,7 @@ def _is_cost(candidate: Any) -> bool:
     if isinstance(candidate, type) or not callable(candidate):
         return False
     try:
-        inspect.signature(candidate).bind("scores", "targets")
+        inspect.signature(candidate).bind("scores", "targets")  # any two positional arguments
     except TypeError:
         return False
     except ValueError:  # a function in C has no signature
@@ -45,14 +45,17 @@ def _is_cost(candidate: Any) -> bool:
 
 
 def is_transformer(candidate: Any) -> bool:
-    """Return whether an object has the methods of a scheme."""
+    """Return whether an object, or a class, has the methods of a scheme: `fit`, `transform`."""
     return callable(getattr(candidate, "fit", None)) and callable(
         getattr(candidate, "transform", None)
     )
 
 
 def _makes_a_scheme(candidate: Any) -> bool:
-    """Return whether calling an object may return a scheme."""
+    """Return whether calling an object may return a scheme.
+
+    A class must have a scheme's methods; what a function returns shows only when it is called.
+    """
     return is_transformer(candidate) if isinstance(candidate, type) else callable(candidate)
 
 

@@ -12,7 +12,10 @@ _received: list[int] = []  # signals
 
 
 def handle(*signals: int) -> None:
-    """Raise `KeyboardInterrupt` at these signals from now on, unless this process ignores them."""
+    """Raise `KeyboardInterrupt` at these signals from now on, unless this process ignores them.
+
+    Signals that were received before, by an earlier command of the process, are forgotten.
+    """
     _received.clear()
     for number in signals:
         if signal.getsignal(number) is not signal.SIG_IGN:

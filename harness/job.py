@@ -123,11 +123,16 @@ class Outcome:
 
 
 def check(job: Job) -> None:
-    """Raise `UserError` for a cost, a scheme, a start or a record that does not fit the job."""
-    _check(job)
+    """Raise `UserError` for a cost, a scheme, a start or a record that does not fit the job.
+
+    The start `same_function` is tried on a fitted copy of the scheme: not every scheme has weights
+    of the same function.
+    """
+    _check_parts(job)
     if job.settings.start == SAME_FUNCTION:
         scheme, z = _fit_copy(job)
-        same_function(job.settings, 1, scheme, *_start_points(job, z))
+        classes = 1  # one score a point is enough to see whether the scheme has such weights
+        same_function(job.settings, classes, scheme, *_start_points(job, z))
 
 
 def with_default_start(job: Job) -> Job:
@@ -139,8 +144,9 @@ def with_default_start(job: Job) -> Job:
     start = first_start(job.cost, job.model)
     if start == SAME_FUNCTION and not measures.without_descent(job.settings):
         scheme, z = _fit_copy(job)
+        classes = 1  # as in `check`
         try:
-            same_function(job.settings, 1, scheme, *_start_points(job, z))
+            same_function(job.settings, classes, scheme, *_start_points(job, z))
         except UserError:
             start = "normal"
     return replace(job, settings=replace(job.settings, start=start))
@@ -149,7 +155,14 @@ def with_default_start(job: Job) -> Job:
 def first_start(cost: Any, model: Model | None = None) -> str:
     """Return the start that `start=null` means for a cost, before the scheme is consulted.
 
-    Zero weights of a network are a stationary point.
+    Zero weights of a network are a stationary point, so that its weights start at random.
+
+    Args:
+        cost: The cost.
+        model: The model; None for the linear one.
+
+    Returns:
+        One of `settings.NAMED_STARTS`.
     """
     if model is not None:
         return "normal"
@@ -157,14 +170,21 @@ def first_start(cost: Any, model: Model | None = None) -> str:
 
 
 def _fit_copy(job: Job) -> tuple[Any, Rows]:
-    """Return a fitted copy of the scheme of a job, and the training points under it in float64."""
+    """Return a fitted copy of the scheme of a job, and the training points (P, M) under it.
+
+    The points are in float64 whatever the precision of the job, so that the scheme's map can be
+    found from them.
+    """
     scheme = deepcopy(job.normalizer)
     settings = replace(job.settings, precision="float64")
     return scheme, _normalized(replace(job, normalizer=scheme, settings=settings))[0]
 
 
-def _check(job: Job) -> None:
-    """Raise `UserError` for a cost, a scheme or a record that does not fit the job."""
+def _check_parts(job: Job) -> None:
+    """Raise `UserError` for a cost, a scheme or a record that does not fit the job.
+
+    Nothing is fitted, so that the start is not checked: see `check`.
+    """
     data = job.dataset
     if not measures.without_descent(job.settings):
         rows_shape = data.x.shape if data.read_from_rows else None
@@ -196,11 +216,11 @@ def run(
     """Run a job: fit the scheme, descend, judge, and take measures.
 
     Args:
-        job: The job.
+        job: The job; its scheme is fitted in place.
         progress: Called at every iteration of the descent of the grid.
-        shared: Caches that the jobs of one comparison share.
-        checkpoint: Saves the state of the descent, and resumes it.
-        phase: Called with a text on each phase of the job.
+        shared: Caches that the jobs of one comparison share; new ones if None.
+        checkpoint: Saves the state of the descent, and resumes it; None for no checkpoints.
+        phase: Called at the beginning of each phase of the job, with a text such as `descends`.
 
     Returns:
         The outcome.
@@ -208,16 +228,16 @@ def run(
     Raises:
         UserError: The scheme refuses the points, or a part of the job does not fit another.
     """
-    _check(job)
+    _check_parts(job)
     data, settings = job.dataset, job.settings
     _check_sources(data)
     points_cache = (shared or Shared()).get(data.fingerprint, data.x)
     phase("fits the scheme")
     shared_fits = points_cache.decompositions
-    tick, saved = time.perf_counter(), shared_fits.saved
+    tick, saved_before = time.perf_counter(), shared_fits.saved
     z, z_test = _normalized(job, points_cache)
     # The seconds of this job alone: those of decompositions that an earlier job cached count, too.
-    fit_seconds = time.perf_counter() - tick + shared_fits.saved - saved
+    fit_seconds = time.perf_counter() - tick + shared_fits.saved - saved_before
     finished = FinishedJob(
         data,
         job.normalizer,
@@ -235,7 +255,7 @@ def run(
     phase("descends")
     tick = time.perf_counter()
     optimizer = _step_rule(job, train, test)
-    fit_seconds += time.perf_counter() - tick
+    fit_seconds += time.perf_counter() - tick  # a preconditioner fits a scheme, too
     rounds = _rounds(job, train, test, start, optimizer, checkpoint)
     histories = rounds.descend(settings.step_sizes, progress)
     seconds = rounds.seconds  # of the grid alone
@@ -274,21 +294,34 @@ def _check_sources(data: Dataset) -> None:
 
 
 def _normalized(job: Job, points_cache: PointsCache | None = None) -> tuple[Any, Any]:
-    """Return training and test points under the scheme, fitted on the points that `fit_on` says."""
+    """Fit the scheme on the points that `fit_on` names; return all points under it.
+
+    Args:
+        job: The job; its scheme is fitted in place.
+        points_cache: The cache of the data set, whose decompositions the schemes share; None for
+            none.
+
+    Returns:
+        The training points (P, M) and the test points (Q, M) under the scheme.
+    """
     data, precision, fold = job.dataset, job.settings.precision, job.settings.fold
     if data.fit_on == "all" and len(data.x_test):
         both = np.concatenate([data.x, data.x_test])
-        z, _ = normalize(job.normalizer, both, both[:0], precision)
+        no_test_points = both[:0]
+        z, _ = normalize(job.normalizer, both, no_test_points, precision)
         return z[: len(data.x)], z[len(data.x) :]
     fits = points_cache.decompositions if points_cache else None
     return normalize(job.normalizer, data.x, data.x_test, precision, fits, fold)
 
 
 def _step_rule(job: Job, train: Problem, test: Problem | None) -> Optimizer:
-    """Return the optimizer of a job, with its scheme, if any, fitted on the points of `fit_on`."""
-    optimizer = with_map(
-        job.optimizer, train, *([test] if test and job.dataset.fit_on == "all" else [])
-    )
+    """Return the optimizer of a job, made ready for its problem.
+
+    The scheme of a preconditioner is fitted on the points that `fit_on` names. The schedule of the
+    step size and a model's rates are added where the job has them.
+    """
+    further_problems = [test] if test and job.dataset.fit_on == "all" else []
+    optimizer = with_map(job.optimizer, train, *further_problems)
     return with_rates(with_schedule(optimizer, job.settings, train), train)
 
 
@@ -300,35 +333,63 @@ def _rounds(
     optimizer: Optimizer,
     checkpoint: Checkpoint | None = None,
 ) -> Rounds:
-    """Return the `Rounds` of a job, on the fastest equivalent of its problem."""
+    """Return the `Rounds` of a job, which descend the fastest equivalent of its problem.
+
+    Args:
+        job: The job.
+        train: The training problem.
+        test: The test problem, if any.
+        start: The starting weights, `(starts, *shape)`.
+        optimizer: The optimizer, from `_step_rule`.
+        checkpoint: Saves the state of the descent, and resumes it; None for no checkpoints.
+    """
     settings = job.settings
-    work = (len(settings.step_sizes) * settings.starts, settings.iterations)
+    runs = len(settings.step_sizes) * settings.starts
+    work = (runs, settings.iterations)
     route = quickest(job.engine, train, test, start, optimizer, work)
     descent_arguments = (*route, optimizer, settings.records, settings.shadows, checkpoint)
-    # The default rules, and not those of the job: which runs get shadows must not depend on the
-    # rules, since a recorded descent can be judged again by others.
+    # The default rules, and not those of the job: which runs get shadows (are repeated from a start
+    # perturbed by rounding) must not depend on the rules, since a recorded descent can be judged
+    # again by others. Beyond `far` times the start's cost a run gets none.
     far = np.inf if traits(job.cost).positively_homogeneous else SHADOW_LIMIT * Rules().diverged
     return Rounds(*descent_arguments, far=far)
 
 
 def _descend_dataset(job: Job, data: Dataset, step_size: float) -> Histories:
-    """Return the histories of a job on another data set at one step size, with a new scheme."""
+    """Return the histories of a job on another data set at one step size.
+
+    A copy of the scheme is fitted to that data set, without shadows and without the job's caches.
+
+    Args:
+        job: The job.
+        data: The data set in place of the job's, such as a fold of a cross-validation.
+        step_size: The only step size.
+    """
     settings = replace(job.settings, step_sizes=(step_size,), shown_step=None, shadows=False)
     scheme = deepcopy(job.normalizer)
-    moved_job = replace(job, dataset=data, normalizer=scheme, settings=settings)
-    z, z_test = _normalized(moved_job)
-    train, test = _problems(moved_job, z, z_test)
-    start = _starts(moved_job, train, z).astype(z.dtype)
-    optimizer = _step_rule(moved_job, train, test)
-    return _rounds(moved_job, train, test, start, optimizer).descend([step_size])
+    other_job = replace(job, dataset=data, normalizer=scheme, settings=settings)
+    z, z_test = _normalized(other_job)
+    train, test = _problems(other_job, z, z_test)
+    start = _starts(other_job, train, z).astype(z.dtype)
+    optimizer = _step_rule(other_job, train, test)
+    return _rounds(other_job, train, test, start, optimizer).descend([step_size])
 
 
 def _starts(job: Job, train: Problem, z: Rows) -> Array:
-    """Return the starting weights of the runs of a job whose scheme is fitted already."""
+    """Return the starting weights `(starts, *shape)` of the runs of a job.
+
+    Args:
+        job: The job, whose scheme is fitted already.
+        train: The training problem, which gives the shape of the weights.
+        z: The training points (P, M) under the scheme.
+
+    Raises:
+        UserError: The start is `same_function`, and the scheme has no such weights.
+    """
     if job.settings.start == SAME_FUNCTION:
         return same_function(job.settings, train.shape[0], job.normalizer, *_start_points(job, z))
-    start = draw_start(job.settings, train)
-    return starts(job.settings, train.shape) if start is None else start
+    network_start = draw_start(job.settings, train)  # None for starts that no model draws
+    return starts(job.settings, train.shape) if network_start is None else network_start
 
 
 def _start_points(job: Job, z: Rows) -> tuple[Array, Array]:
@@ -350,8 +411,9 @@ def _start_points(job: Job, z: Rows) -> tuple[Array, Array]:
             f"start=same_function: takes dense points, and those of {job.dataset.name} are sparse; "
             "use start=zeros, or start=normal"
         )
-    before, under = z.pair  # of an affine map, which is the same on the rows of the surrogate
-    return before.moment_rows, under.moment_rows
+    # A few rows with the means and covariances of the points: the map on them is the same.
+    surrogate, surrogate_under_scheme = z.pair
+    return surrogate.moment_rows, surrogate_under_scheme.moment_rows
 
 
 def _problems(job: Job, z: Rows, z_test: Rows) -> tuple[Problem, Problem | None]:
@@ -360,7 +422,7 @@ def _problems(job: Job, z: Rows, z_test: Rows) -> tuple[Problem, Problem | None]
     Args:
         job: The job, whose scheme is fitted.
         z: The training points under the scheme.
-        z_test: The test points under the scheme.
+        z_test: The test points (Q, M) under the scheme; Q may be 0.
 
     Returns:
         The training problem, whose steps see batches where the job has them, and the test problem;
@@ -393,14 +455,21 @@ def _problems(job: Job, z: Rows, z_test: Rows) -> tuple[Problem, Problem | None]
     if job.settings.statistics == FITTED:
         return train, test
     # The scheme learns from other points at each step: both problems need the points before it.
-    moving = job.settings.statistics, job.settings.window, deepcopy(job.normalizer)
-    statistics = Statistics(*moving, data.x, train.batches, z.dtype, z.shape[1])
+    kind, window, scheme = job.settings.statistics, job.settings.window, deepcopy(job.normalizer)
+    statistics = Statistics(kind, window, scheme, data.x, train.batches, z.dtype, z.shape[1])
     train = replace(train, statistics=statistics, raw=data.x)
-    return train, replace(train, inner=test, raw=data.x_test) if test else None
+    moving_test = replace(train, inner=test, raw=data.x_test) if test else None
+    return train, moving_test
 
 
 def _with_findings(step: Step, findings: Findings, number: int) -> Step:
-    """Return a step size with the findings of measures about it."""
+    """Return a step size with the findings of measures about it added.
+
+    Args:
+        step: The judged step size.
+        findings: The findings of all measures.
+        number: The index of the step size in the grid.
+    """
     step_findings = findings.of_steps.get(number)
     if step_findings is None:
         return step

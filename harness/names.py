@@ -144,7 +144,12 @@ FAMILIES = (
 
 
 def quartile(metric: Metric, quartile_name: str) -> Metric:
-    """Return the quartile of a metric over the starts; quartile_name: one of `QUARTILES`."""
+    """Return the metric of a quartile, over the starts, of another metric.
+
+    Args:
+        metric: The metric that has a value for each start.
+        quartile_name: One of `QUARTILES`.
+    """
     return Metric(
         f"{metric.key}_{quartile_name}",
         f"{metric.label}, {quartile_name}",
@@ -159,7 +164,7 @@ def final_metric(history: Metric) -> Metric:
 
 
 def grid(history: Metric) -> Metric:
-    """Return the metric of the last value of a history, by the index of the step size."""
+    """Return the series of the last values of a history: one for each step size of the grid."""
     return Metric(
         f"{GRID_PREFIX}{_flat(history)}", f"final {history.label}", history.unit, STEP_SIZE_NUMBER
     )
@@ -203,26 +208,35 @@ def target(name: str) -> Metric:
 
 
 def reached(name: str, measure: str = "iterations") -> Metric:
-    """Return the iterations, or seconds, from which on the cost is at most a target."""
+    """Return the metric of the time from which on the cost is at most a target.
+
+    Args:
+        name: One of `TARGETS`.
+        measure: What the time is counted in: one of `MEASURES`.
+    """
     return Metric(
         f"{FINAL_PREFIX}{measure}_to_{name}", f"{measure} to {name} of the excess", measure
     )
 
 
 def own_step(name: str) -> Metric:
-    """Return the step size at which a scheme takes the fewest iterations to a target."""
+    """Return the metric of the step size that takes the fewest iterations to a target."""
     return Metric(f"{FINAL_PREFIX}step_to_{name}", f"step size for {name} of the excess")
 
 
 def least(name: str) -> Metric:
-    """Return the least iterations to a target of any step size between those tried."""
+    """Return the metric of the fewest iterations to a target, of any step size between those tried.
+
+    Args:
+        name: One of `TARGETS`.
+    """
     return Metric(
         f"{FINAL_PREFIX}least_iterations_to_{name}", f"least iterations to {name}", "iterations"
     )
 
 
 def predicted(name: str) -> Metric:
-    """Return the iterations to a target that theory predicts."""
+    """Return the metric of the iterations that theory predicts to a target; name: of `TARGETS`."""
     return Metric(
         f"{THEORY_PREFIX}predicted_iterations_to_{name}",
         f"predicted iterations to {name} of the excess",
@@ -235,7 +249,7 @@ START_COST = Metric(f"{START_PREFIX}final_cost", "final cost", "mean over points
 
 
 def start_reached(name: str) -> Metric:
-    """Return the iterations of each start to a target."""
+    """Return the series of the iterations to a target, one for each start; name: of `TARGETS`."""
     return Metric(
         f"{START_PREFIX}iterations_to_{name}",
         f"iterations to {name} of the excess",

@@ -22,11 +22,11 @@ ARRAYS_PER_STEP = 4  # of the size of all weights, in memory during a step
 def rehearse(job: Job) -> None:
     """Check that the scheme, start and cost of a job accept its points.
 
-    A few points decide, without a step; if they fail, all points decide. Any other error, such as
-    a bug in the code of the user, is left to the job itself.
+    The job is run without a step, on a few points; if these are refused, on all points. Any error
+    but a `UserError`, such as a bug in the code of the user, is left to the job itself.
 
     Args:
-        job: The job.
+        job: The job, which stays as it is.
 
     Raises:
         UserError: The scheme, start or cost refuses the points, or the weights exceed the memory.
@@ -41,11 +41,11 @@ def rehearse(job: Job) -> None:
             outcome = run(short)
     except UserError:
         raise
-    except Exception:
+    except Exception:  # the job will fail by it, and record it
         return
     settings = job.settings
     runs = len(settings.step_sizes) * settings.starts
-    weights = runs * max(1, job.dataset.classes) * (outcome.features + 1)
+    weights = runs * max(1, job.dataset.classes) * (outcome.features + 1)  # with the bias
     refuse_larger(
         f"starts={settings.starts}, {len(settings.step_sizes)} step_sizes, "
         f"{outcome.features} features",
@@ -80,9 +80,9 @@ def _short(job: Job) -> Job:
 
 
 def _sample_points(data: Dataset) -> Dataset:
-    """Return a data set of evenly spaced training points, with the first test points.
+    """Return a data set of `REHEARSED_POINTS` evenly spaced training and first test points.
 
-    A small data set is returned unchanged.
+    A data set of at most `SMALL_SIZE` numbers is returned unchanged.
     """
     if data.x.size <= SMALL_SIZE:
         return data
@@ -100,7 +100,10 @@ def _sample_points(data: Dataset) -> Dataset:
 
 
 def _watched(cost: Any) -> Any:
-    """Return a cost of the user wrapped to report its errors; a built-in cost is unchanged."""
+    """Return a cost of the user, wrapped so that its errors become `UserError`.
+
+    A cost with a fused derivative, as all built-in ones have, is returned unchanged.
+    """
     if hasattr(cost, "fused"):
         return cost
     name = getattr(cost, "__name__", type(cost).__name__)

@@ -34,8 +34,9 @@ def objective(engine: str, cost: Cost, points: Rows, *arguments: Any) -> Objecti
     Args:
         engine: One of `ENGINES`.
         cost: The cost.
-        points: The points under the scheme.
-        arguments: The remaining arguments of `Objective`.
+        points: The points (P, M) under the scheme.
+        arguments: The remaining arguments of `Objective`, in order: targets, classify, l2, classes
+            and held_out.
 
     Returns:
         The objective, or its faster equivalent.
@@ -55,10 +56,10 @@ def network(engine: str, problem: Network) -> Network:
 
     Args:
         engine: One of `ENGINES`.
-        problem: The problem.
+        problem: The problem, in the reference implementation.
 
     Returns:
-        The problem.
+        A problem of the same costs, to rounding.
     """
     equivalents = {FAST: ThreadedNetwork, PLAIN_ENGINE: Network, JAX: JaxNetwork}
     return equivalents[check_choice("engine", engine, ENGINES)].around(problem)
@@ -95,10 +96,10 @@ def in_batches(engine: str, whole: Linear, batches: Batches) -> Minibatch:
     Args:
         engine: One of `ENGINES`.
         whole: The problem of all points.
-        batches: The batches.
+        batches: The batches of these points.
 
     Returns:
-        The problem.
+        The problem: its gradient is of one batch, and its recorded costs are of all points.
     """
     return (Minibatch if engine == PLAIN_ENGINE else ThreadedMinibatch).around(whole, batches)
 
@@ -131,10 +132,10 @@ def quickest(
 
     Args:
         engine: One of `ENGINES`; `plain` returns the given problems.
-        train: The training problem.
+        train: The training problem; one that is not linear, or has batches, is returned as it is.
         test: The test problem, if any.
-        start: The starting weights, `(A, *shape)`.
-        optimizer: The optimizer.
+        start: The starting weights of A starts, `(A, *shape)`.
+        optimizer: The optimizer, which decides what is equivalent: some depend on the coordinates.
         work: The numbers of runs and of iterations.
 
     Returns:
@@ -143,14 +144,15 @@ def quickest(
     linear, linear_test = train.linear, test.linear if test else None
     if engine == PLAIN_ENGINE or linear is None or not train.full_batch:
         return Route(train, test, start)
+    # Coordinates of the span of the points, in which there are fewer weights; None: unchanged.
     axes = None
     if isinstance(linear.points, np.ndarray) and span.pays_off(linear, optimizer, start, *work):
         axes = span.find_span(linear.points, start)
     if axes:
         linear, linear_test = axes.train(linear), axes.test(linear_test) if linear_test else None
     # An optimizer that is not rotation equivariant may amplify the rounding of a dropped class.
-    quick = _fastest(linear, work, True, drops=optimizer.rotation_equivariant)
-    quick_test = _fastest(linear_test, work, False, drops=True) if linear_test else None
+    quick = _fastest(linear, work, trains=True, drops=optimizer.rotation_equivariant)
+    quick_test = _fastest(linear_test, work, trains=False, drops=True) if linear_test else None
     if axes:
         return Route(quick, quick_test, axes.inward(start), axes.outward)
     return Route(quick, quick_test, start)
@@ -165,6 +167,9 @@ def _fastest(problem: Linear, work: tuple[int, int], trains: bool, drops: bool) 
         trains: Whether the problem is descended; otherwise its points are held out, and no gradient
             is computed.
         drops: Whether the weights of the last class may be left out, see `drop_last_class`.
+
+    Returns:
+        The problem; its costs are equal to rounding.
     """
     fast_objective = on_points(
         *(problem.cost, problem.points, problem.targets),

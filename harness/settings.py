@@ -35,6 +35,8 @@ BATCH_ORDERS = (SHUFFLED, ONCE, CYCLIC, REPLACEMENT)
 MAX_STEP_SIZES = 1000
 # The parts of the identity of a job: its descent, its requested measures, its rules of judging.
 DESCENT_PART, REQUEST_PART, JUDGING_PART = "descent", "asked", "judged"
+# Takes the name of a setting, for messages, and a value; returns the value in its canonical type,
+# or raises `UserError`.
 Check = Callable[[str, Any], Any]
 
 
@@ -59,9 +61,10 @@ class Setting:
         role: The role.
         default: The default.
         help: One line of help.
-        check: Returns the value, or raises `UserError`; None where only the data decide.
-        used: Whether the value has an effect beyond the content of the data, from the parameters of
-            a job (texts or values).
+        check: Returns the value in its canonical type, or raises `UserError`; None where only the
+            data decide.
+        used: Returns whether the value has an effect beyond the content of the data, from the
+            parameters of a job (texts or values).
         folds: Whether it is of a cross-validation, which runs beside the descent.
         same_problem: Whether other values leave the problem as it is, because an experiment has one
             value, or each scheme its own.
@@ -103,8 +106,9 @@ class Setting:
         by_content = self.role in (Role.PROBLEM, Role.REPETITION) and (
             self.group == "dataset" or self.name == "dataset"
         )
+        # The part that the value belongs to; empty for none.
         part_of_role = {Role.JUDGING: JUDGING_PART, Role.DRAWING: REQUEST_PART, Role.LOCATION: ""}
-        own_part = "" if by_content else part_of_role.get(self.role, DESCENT_PART)  # "": of none
+        own_part = "" if by_content else part_of_role.get(self.role, DESCENT_PART)
         if self.folds:  # cross-validation runs beside the descent, which stays the same
             own_part = REQUEST_PART
         return self.recorded and own_part == identity_part and self.used(params)
@@ -140,7 +144,13 @@ def check(name: str, value: Any) -> Any:
 
 
 def of_identity(identity_part: str, params: Mapping[str, Any]) -> dict[str, str]:
-    """Return the parameters that enter a part of the identity of a job, as texts."""
+    """Return the parameters that enter a part of the identity of a job, as texts by their names.
+
+    Args:
+        identity_part: A part, such as `DESCENT_PART`.
+        params: The parameters of the job, by their full names. Those that are no setting are left
+            out.
+    """
     rows = ((key, find_setting(key)) for key in sorted(params))
     return {key: str(params[key]) for key, row in rows if row and row.enters(identity_part, params)}
 
@@ -162,7 +172,11 @@ def makes_problem(name: str) -> bool:
 
 
 def arguments() -> Iterator[tuple[str, Setting]]:
-    """Yield the settings that `compare()` takes, each with the name of its argument."""
+    """Yield the settings that `compare()` takes, each with the name of its argument.
+
+    The name has no group: `cost.l2` is `l2`. Of groups, only those of `dataset`, `cost` and
+    `normalizer` are among them.
+    """
     for row in TABLE:
         if (
             row.python
@@ -173,7 +187,10 @@ def arguments() -> Iterator[tuple[str, Setting]]:
 
 
 def describe_settings() -> str:
-    """Return the settings with default and help, as `--help` lists them."""
+    """Return the settings with default and help, as `--help` lists them.
+
+    A row that only some options of a group have is listed without a default.
+    """
     rows = [row for row in TABLE if row.default is not OF_OPTIONS or row.listed]
     defaults = ["" if row.listed else f"={format_value(row.default)}" for row in rows]
     return "".join(
@@ -225,12 +242,13 @@ def decades(first: Any, last: Any, per_decade: Any = 1) -> list[float]:
     count = (last - first) * per_decade + 1
     if count > MAX_STEP_SIZES:
         raise UserError(f"{name}: makes {count} step sizes; {MAX_STEP_SIZES} at most")
+    # Each exponent as a fraction: numerator and denominator.
     exponents = [(first * per_decade + i, per_decade) for i in range(count)]
     return [float(f"1e{n // d}") if n % d == 0 else 10.0 ** (n / d) for n, d in exponents]
 
 
 def _step_sizes(name: str, values: Any) -> tuple[float, ...]:
-    """Return distinct positive step sizes."""
+    """Return distinct positive step sizes as floats, from a list of numbers or a single number."""
     remedy = "give a list of distinct positive numbers, such as step_sizes=[0.01,0.1,1]"
     if isinstance(values, (str, bytes)) or not (
         hasattr(values, "__iter__") or hasattr(values, "__float__")
@@ -269,7 +287,7 @@ def _start(name: str, value: Any) -> Any:
 
 
 def _step_schedule(name: str, value: Any) -> tuple[int, float] | None:
-    """Return the passes and the factor of a schedule, or None."""
+    """Return the passes between two changes of the step size, and the factor of each; or None."""
     if value is None:
         return None
     rule = "null, or passes and a factor, such as step_schedule=[40,0.5]"
@@ -286,7 +304,7 @@ def _record(name: str, values: Any) -> tuple[str, ...]:
 
 
 def _batch(name: str, value: Any) -> int | None:
-    """Return a positive number of points, or None."""
+    """Return the positive number of points that a step sees, or None for all."""
     try:
         return value if value is None else check_integer(name, value, at_least=1)
     except UserError as error:
@@ -299,7 +317,7 @@ def _window(name: str, value: Any) -> int | None:
 
 
 def _checkpoint(name: str, value: Any) -> Any:
-    """Return positive seconds, or None."""
+    """Return the positive seconds between two checkpoints, or None for no checkpoints."""
     try:
         return value if value is None else check_number(name, value, above=0)
     except UserError as error:

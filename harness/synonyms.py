@@ -122,14 +122,18 @@ def setting_of(name: str) -> str:
 def remedy(group: str, name: str, options: Sequence[str], typed_in: str = "") -> str:
     """Return what to type instead of an option that does not exist.
 
+    An option is meant if it has the same letters and digits, or the name as a synonym.
+
     Args:
         group: The group.
         name: The name that was typed.
-        options: The options of the group.
-        typed_in: The setting that names the option, if it is not the group itself.
+        options: The names of the options of the group.
+        typed_in: The setting that names the option, such as `normalizer.schemes`; empty where the
+            group itself names it.
 
     Returns:
-        The remedy; empty where no option is near.
+        The end of a message whose subject is the name, such as `is called pca_sphere here; type
+        normalizer=pca_sphere`; empty where nothing is meant.
     """
     plain = _plain(name)
     equal_options = [option for option in options if _plain(option) == plain]
@@ -142,7 +146,10 @@ def remedy(group: str, name: str, options: Sequence[str], typed_in: str = "") ->
 
 
 def _user_code_remedy(group: str, name: str) -> str:
-    """Return how to type a file or a class of the user; empty for any other name."""
+    """Return how to type a file or a class of the user, in the form of `remedy`.
+
+    It is empty for a name that is neither a file of points nor the dotted path of a scheme.
+    """
     ending = name.rpartition(".")[2].lower()
     if group == "dataset" and "." in name and ending in FILES:
         option = FILES[ending]

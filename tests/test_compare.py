@@ -67,6 +67,19 @@ def test_regression_has_no_misclassifications():
     assert frame.misclassifications.isna().all()
 
 
+@pytest.mark.parametrize(("offset", "task"), [(0.5, "regression"), (0, "classes")])
+def test_a_cost_without_traits_takes_numbers_that_are_no_integers_as_they_are(offset, task):
+    def logcosh(scores, targets):
+        return anp.sum(anp.log(anp.cosh(scores[:, 0] - targets)), axis=-1)
+
+    targets = np.arange(10.0) % 2 + offset
+    frame = compare(np.arange(10.0)[:, None], targets, logcosh, ["identity"], [1e-9], 1)
+    # Labels are -1 and 1 where the scores are one of two classes.
+    used = targets if task == "regression" else np.where(targets > 0, 1, -1)
+    assert frame.cost.iloc[0] == pytest.approx(np.log(np.cosh(used)).mean())
+    assert frame.misclassifications.isna().all() == (task == "regression")
+
+
 def test_starts_of_their_own_seed_repeat(two_classes):
     given = {"start": "normal", "starts": 3, "step_sizes": [1], "iterations": 5}
     first = compare(*two_classes, seed=1, **given)

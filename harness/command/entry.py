@@ -15,7 +15,11 @@ from normbench.results.safe import clean
 def run(arguments: Sequence[str]) -> int:
     """Run the command after `normbench`; return the exit code.
 
-    That is 0, 1 where a job failed, 2 on a user's mistake, 130 on Ctrl-C.
+    The code is 0, 1 where a job failed, 2 on a user's mistake, 130 on Ctrl-C, and 141 where the
+    reader of the output has left (see `run_printing`).
+
+    Args:
+        arguments: The arguments after `normbench`.
     """
     clean.guard(*arguments)
     collect_nothing_yet()
@@ -27,14 +31,27 @@ def run(arguments: Sequence[str]) -> int:
         sys.path.append(folder)  # last: a user's own package is found, and hides nothing
     try:
         interrupts.handle(signal.SIGINT, signal.SIGTERM)
-        return run_printing(lambda: _run(arguments))
+        return run_printing(lambda: _dispatch(arguments))
     except KeyboardInterrupt:
         print("normbench: stopped; the same command runs what is not recorded", file=sys.stderr)
         return 130
 
 
-def _run(arguments: Sequence[str]) -> int:
-    """Run a command line; return its exit code."""
+def _dispatch(arguments: Sequence[str]) -> int:
+    """Run the command that the first argument names, by default a comparison.
+
+    An error of a comparison is printed in one line.
+
+    Args:
+        arguments: The arguments after `normbench`.
+
+    Returns:
+        The exit code.
+
+    Raises:
+        Exception: A bug, so that its traceback is seen; or `KeyboardInterrupt`, where a library
+            made another error of a signal.
+    """
     if arguments and arguments[0] in ("results", "dashboard"):
         from normbench.command.results import commands as results
 
@@ -64,12 +81,13 @@ def _run(arguments: Sequence[str]) -> int:
 def _describe_error(error: Exception) -> tuple[str | None, int]:
     """Return the message of an error in one line, and the exit code.
 
-    The message is None for a bug, which is raised with its traceback.
+    The message is None for a bug, which the caller raises again for its traceback.
     """
     from normbench.command.config.errors import SweepError, one_line
     from normbench.recording.store.connection import StoreLostError
 
     if isinstance(error, (SweepError, StoreLostError)):
         return " ".join(str(error).split()), 1
-    line = one_line(error)
-    return line, 1 if line is None else 2
+    message = one_line(error)
+    exit_code = 1 if message is None else 2
+    return message, exit_code

@@ -53,22 +53,25 @@ class Batches:
     @property
     def updates_per_pass(self) -> int:
         """The number of updates of a pass."""
-        return -(-self.points // self.size) - self.joins_last
+        return -(-self.points // self.size) - self.joins_last  # the division is rounded up
 
     @property
     def description(self) -> str:
-        """The fields that determine the order, as a checkpoint holds them."""
+        """The fields that determine the order, as a checkpoint holds them.
+
+        The stretch is one of them only in blocks: elsewhere it changes no order.
+        """
         block = self.stretch if self.in_blocks else 0
         return f"{self.size} {self.order} {self.seed} {self.records} {block}"
 
     def updates_before(self, record: int) -> int:
-        """Return the number of updates before a record."""
+        """Return the number of updates before a record; record 0 is the start."""
         passes, part = divmod(record, self.records)
         return passes * self.updates_per_pass + part * self.updates_per_pass // self.records
 
     def stretch_of(self, update: int) -> Stretch:
-        """Return the stretch that an update is in."""
-        number, position = divmod(update, self.updates_per_pass)
+        """Return the stretch that an update, counted from 0 over all passes, is in."""
+        number, position = divmod(update, self.updates_per_pass)  # of the pass, and in the pass
         begin = number * self.updates_per_pass
         if self.in_blocks:
             return self._block_of(begin, number, position)
@@ -87,13 +90,19 @@ class Batches:
     def _block_of(self, begin: int, number: int, position: int) -> Stretch:
         """Return the block at a position of a pass.
 
-        begin: the number of the pass's first update. number: of the pass. position: of the update
-        in the pass, from 0.
+        Args:
+            begin: The number of the first update of the pass.
+            number: The number of the pass.
+            position: The position of the update in the pass, from 0.
+
+        Returns:
+            All updates of the block, with its points in the order in which they are seen.
         """
-        blocks = -(-self.updates_per_pass // self.stretch)
+        blocks = -(-self.updates_per_pass // self.stretch)  # rounded up
         # Every block is visited once; `replacement` draws points within a block.
         order_of_blocks = SHUFFLED if self.order == REPLACEMENT else self.order
         visited = draw_order(blocks, order_of_blocks, self.seed, number)
+        # Of each visited block, the number of its updates; and the position where the next begins.
         lengths = np.minimum(self.stretch, self.updates_per_pass - visited * self.stretch)
         ends = np.cumsum(lengths)
         visit = int(np.searchsorted(ends, position, side="right"))
@@ -108,10 +117,12 @@ class Batches:
 def draw_order(count: int, order: str, seed: int, *numbers: int) -> Indices:
     """Return the order of `count` points: indices, with repetitions under `replacement`.
 
+    The array is cached and must not be changed.
+
     Args:
         count: The number of points, or of blocks.
         order: One of `settings.BATCH_ORDERS`.
-        seed: Of the order.
+        seed: The seed of the order.
         *numbers: The number of the pass and, where points are read by blocks, one more than the
             number of the block.
 
@@ -131,9 +142,9 @@ def batches_of(settings: Settings, points: int) -> Batches | None:
     """Return the batches of a descent on so many points.
 
     Args:
-        settings: Of the engine, with the size, order and seed of the batches.
-        points: The number of points P. Those of a fold may be fewer than a batch: then all of them
-            are one batch.
+        settings: The engine's, with the size, order and seed of the batches.
+        points: The number of points P. A fold of cross-validation may have fewer than a batch: then
+            all of them are one batch.
 
     Returns:
         The batches; None where a step sees all points.
@@ -148,8 +159,8 @@ def check_batch(settings: Settings, name: str, points: int, optimizer: Optimizer
     """Check a batch against the points, the records and the optimizer.
 
     Args:
-        settings: Of the engine.
-        name: Of the data set, for the message.
+        settings: The engine's.
+        name: The name of the data set, for the message.
         points: The number of training points P.
         optimizer: The step rule.
 

@@ -12,6 +12,7 @@ from normbench.engine.problem import Evaluation, Problem, Workspace
 from normbench.optimizers import Optimizer
 
 Array = NDArray[Any]
+# The callbacks of `descend`, see its arguments `progress`, `observe` and `leave`.
 Progress = Callable[[int], None]
 Observe = Callable[[int, NDArray[np.int64], Array], None]
 Leave = Callable[[int, NDArray[np.int64], NDArray[np.float64]], NDArray[np.bool_]]
@@ -24,8 +25,8 @@ class Histories:
     Each history is `(R, K + 1)`, NaN from the iteration at which a run stopped being finite; the
     misclassifications are None for real targets, the test histories without test points.
     diverged_at: `(R,)`, the iteration at which a run stopped being finite, -1 for never. weights:
-    `(R, *shape)`, of the last finite iteration. shadows: the costs of the shadows of those runs
-    that have some, by the runs' indices, `(M, K + 1)` each: see `engine.rounds`.
+    `(R, *shape)`, of the last finite iteration. shadows: by the index of a run, the costs `(M, K +
+    1)` of its M shadows: repetitions from a slightly moved start, see `engine.rounds`.
     """
 
     cost: NDArray[np.float64]
@@ -69,7 +70,7 @@ def descend(
         checkpoint: Saves the descent from time to time, and on Ctrl-C. A saved descent resumes, and
             progress and observe are not called for the iterations that it has made.
         leave: Called with k, the indices of the remaining runs and their costs `(left,)`. It
-            returns which of them leave the stack, their histories ending there.
+            returns a mask `(left,)` of the runs that leave the stack; their histories end at k.
 
     Returns:
         The histories `(R, K + 1)`, the iterations of divergence and the last finite weights.
@@ -85,6 +86,7 @@ def descend(
         midway.alive
     ]
     workspace: Workspace = {}
+    # Rules that use the objective need full batches: the updates between records do not pass it.
     extra = (_ProblemObjective(train, workspace),) if optimizer.uses_objective else ()
     try:
         # Overflow is what a diverging run does; it is recorded, not warned of. So are its NaNs.
@@ -93,7 +95,7 @@ def descend(
                 if checkpoint and midway.k and checkpoint.due():
                     checkpoint.save(histories.to_arrays(midway))
                 k = midway.k  # Ctrl-C saves `midway`, so it is replaced only after a whole step
-                if midway.updates < train.updates_before(k):
+                if midway.updates < train.updates_before(k):  # an update between two records
                     gradient = train.gradient(midway.weights, midway.updates, workspace)
                     midway = _update(midway, gradient, optimizer, step_sizes_by_run)
                     continue
@@ -119,7 +121,7 @@ def descend(
                 if k == iterations or not len(remaining.alive):
                     return _finish(histories)
                 following = remaining._replace(k=k + 1)
-                if evaluation.gradient is None:
+                if evaluation.gradient is None:  # the steps to the next record see batches
                     midway = following
                 else:
                     midway = _update(
@@ -134,13 +136,21 @@ def descend(
 def _update(
     midway: Midway, gradient: Array, optimizer: Optimizer, step_sizes: Array, *objective: Any
 ) -> Midway:
-    """Return the state after one step of all remaining runs along their gradients."""
+    """Return the state after one step of all remaining runs.
+
+    Args:
+        midway: The state before the step, of `left` runs.
+        gradient: `(left, *shape)`, at the weights of `midway`.
+        optimizer: The step rule.
+        step_sizes: `(left, 1, ..)`, with as many axes as the weights.
+        *objective: The objective, for rules that use it.
+    """
     weights, state = optimizer.step(midway.weights, gradient, midway.state, step_sizes, *objective)
     return midway._replace(weights=weights, state=state, updates=midway.updates + 1)
 
 
 def _find_finite(evaluation: Evaluation) -> NDArray[np.bool_]:
-    """Return for each run whether its cost and its gradient are finite."""
+    """Return for each run whether its cost and its gradient, if there is one, are finite."""
     finite: NDArray[np.bool_] = np.isfinite(evaluation.costs)
     if evaluation.gradient is not None:
         finite &= np.isfinite(evaluation.gradient.reshape(len(finite), -1)).all(axis=1)
@@ -148,7 +158,7 @@ def _find_finite(evaluation: Evaluation) -> NDArray[np.bool_]:
 
 
 def _finish(histories: GrowingHistories) -> Histories:
-    """Return the histories of a finished descent."""
+    """Return the histories of a finished descent, as frozen values."""
     cost, misclassifications = histories.train
     assert cost is not None
     return Histories(
@@ -159,7 +169,7 @@ def _finish(histories: GrowingHistories) -> Histories:
 def _select_runs(
     mask: NDArray[np.bool_], midway: Midway, evaluation: Evaluation, step_sizes: Array
 ) -> tuple[Midway, Evaluation, Array]:
-    """Return the state, the evaluation and the step sizes of the runs of a mask."""
+    """Return the state, the evaluation and the step sizes of those runs whose mask is true."""
     if mask.all():
         return midway, evaluation, step_sizes
     state = tuple(array[mask] for array in midway.state)
@@ -169,7 +179,10 @@ def _select_runs(
 
 @dataclass(frozen=True)
 class _ProblemObjective:
-    """The objective that a step rule may ask, in the descent's workspace."""
+    """The objective that a step rule may ask, see `optimizers.contract.Objective`.
+
+    problem: of all points. workspace: the descent's memory, which each evaluation overwrites.
+    """
 
     problem: Problem
     workspace: Workspace
@@ -179,7 +192,10 @@ class _ProblemObjective:
         return self.problem.evaluate(weights, False, self.workspace).costs
 
     def gradient(self, weights: Array) -> Array:
-        """Return the gradient `(R, *shape)` at weights of that shape, in memory of its own."""
+        """Return the gradient `(R, *shape)` at weights of that shape.
+
+        It is a copy, because the next evaluation overwrites the workspace.
+        """
         gradient_of_cost = self.problem.evaluate(weights, True, self.workspace).gradient
         assert gradient_of_cost is not None
         return gradient_of_cost.copy()

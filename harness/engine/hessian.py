@@ -22,11 +22,15 @@ Array = NDArray[np.float64]
 # 5,901 products on the digits, and did not end on MNIST. A few restarts with 40 vectors bound the
 # work.
 FINE_TOLERANCE, COARSE_TOLERANCE, KRYLOV_SIZE, RESTARTS = 1e-8, 1e-4, 40, 4
-# Products: 41 on MNIST under three schemes, 160 where eigenvalues crowd together. Both extreme
-# eigenvalues of networks on the digits took 45 to 82, of linear scores on raw ones 208.
+# The products that an estimate of work counts for the largest eigenvalue. Measured: 41 on MNIST
+# under three schemes, 160 where eigenvalues crowd together. Both extreme eigenvalues of networks on
+# the digits took 45 to 82, of linear scores on raw ones 208.
 LANCZOS_PRODUCTS = 80
-# Of both extreme eigenvalues, in the larger one's magnitude, and products that estimate that.
+# The error of both extreme eigenvalues, as a share of the larger magnitude; and the steps of power
+# iteration that estimate that magnitude.
 EXTREMES_TOLERANCE, SCALE_PRODUCTS = 1e-5, 4
+# A product lies in the Krylov space if its component outside is at most this share of its length.
+NEGLIGIBLE_COMPONENT = 1e-10
 MAX_MATRIX_WEIGHTS = 200  # weights; beyond, Lanczos is quicker and needs less memory
 
 
@@ -35,13 +39,13 @@ def blocks(cost: Callable[[Any, Any], Any], scores: Array, targets: NDArray[Any]
 
     Args:
         cost: A function of scores `(1, C, P)` and targets; its plain `formula` is differentiated
-            where it has a fused derivative.
+            where it has a fused derivative, which autograd cannot differentiate again.
         scores: (C, P).
         targets: (P,).
 
     Returns:
-        `(C, C, P)`, sums and not means. Row c is the derivative of every point's slope in its score
-        c: one backward pass for each.
+        `(C, C, P)`: entry `[c, d, p]` is the second derivative of point p's cost in its scores c
+        and d, not divided by P. Each c takes one backward pass.
 
     Raises:
         ValueError, TypeError, NotImplementedError: Autograd has no second derivative of the cost.
@@ -73,7 +77,7 @@ class Effort(NamedTuple):
 
     @property
     def largest(self) -> float:
-        """The passes for the largest eigenvalue."""
+        """The passes for the largest eigenvalue: by the matrix if it is quicker, else Lanczos."""
         return self.setup + (
             LANCZOS_PRODUCTS * self.product if self.matrix is None else self.matrix
         )
@@ -84,16 +88,18 @@ def linear_effort(points: int, classes: int, width: int) -> Effort:
 
     Counted in multiplications for each score. A gradient: two products with the points, and about
     100 for elementwise work. The blocks: about 500 a class, by autograd. A Hessian-vector product:
-    two products with the points, and about 25 a class for the blocks. Measured on one thread, with
-    10 to 300 classes and 20 to 784 features: accurate within a factor of 2.
+    two products with the points, and about 25 a class for the blocks. The matrix: `C (C + 1) / 2`
+    products of the points with themselves, which are divided by the two products of a gradient with
+    C rows. The memory: the blocks, about 20 arrays as large as the scores, and the points. Measured
+    on one thread, with 10 to 300 classes and 20 to 784 features: accurate within a factor of 2.
 
     Args:
         points: The number of points P.
         classes: The number of scores of a point C.
-        width: The weights of a score, N + 1.
+        width: The number of weights of a score, N + 1.
 
     Returns:
-        The effort, in passes over the points of the work of a gradient, and the memory in bytes.
+        The effort: one pass is the work of one run's gradient; the memory is in bytes.
     """
     gradient = 2 * width + 100
     small = classes * width <= MAX_MATRIX_WEIGHTS
@@ -136,13 +142,13 @@ class Hessian(ABC):
 
     @property
     def is_small(self) -> bool:
-        """Whether the matrix is quicker than products."""
+        """Whether the matrix is quicker than Hessian-vector products."""
         return self.size <= MAX_MATRIX_WEIGHTS
 
     def largest(self) -> float:
         """Return the largest eigenvalue: of the matrix where it is small, else by Lanczos.
 
-        Lanczos starts from a vector of a fixed seed, so that the number repeats.
+        Lanczos starts from a vector of a fixed seed, so that equal Hessians give the same number.
         """
         return float(np.linalg.eigvalsh(self.matrix())[-1]) if self.is_small else self.lanczos()
 
@@ -154,7 +160,7 @@ class Hessian(ABC):
         along the eigenvectors of small ones.
 
         Args:
-            start: (D,).
+            start: The vector that spans the space with its products, (D,), such as a gradient.
 
         Returns:
             Eigenvalues (k,), increasing, and unit eigenvectors (D, k); k is at most `KRYLOV_SIZE`.
@@ -166,8 +172,8 @@ class Hessian(ABC):
             for _ in range(2):  # one pass leaves rounding errors, which products amplify
                 vector = vector - basis @ (basis.T @ vector)
             length = float(np.linalg.norm(vector))
-            if length <= 1e-10 * np.linalg.norm(products[:, k - 1] if k else start):
-                basis, products = basis[:, :k], products[:, :k]  # products stay in the space
+            if length <= NEGLIGIBLE_COMPONENT * np.linalg.norm(products[:, k - 1] if k else start):
+                basis, products = basis[:, :k], products[:, :k]  # the space is complete
                 break
             basis[:, k] = vector / length
             products[:, k] = vector = self.times(basis[:, k].reshape(self.shape)).ravel()
@@ -177,36 +183,43 @@ class Hessian(ABC):
     def lanczos(self) -> float:
         """Return the largest eigenvalue from Hessian-vector products alone.
 
-        To 1e-8 where some 160 products suffice, else to 1e-4: eigenvalues that crowd together at
-        the top, as those of sphered points do, are not distinguished, and need not be.
+        Its relative error is 1e-8 where some 160 products suffice, else 1e-4: eigenvalues that
+        crowd together at the top, as those of sphered points do, need not be distinguished.
+
+        Raises:
+            scipy.sparse.linalg.ArpackError: Lanczos's method does not converge to 1e-4 either.
         """
         from scipy.sparse.linalg import ArpackNoConvergence
 
         if self.is_zero:
             return 0.0
         try:
-            return self._eigsh("LA", FINE_TOLERANCE, RESTARTS)[0]
+            return self._find_extremes("LA", FINE_TOLERANCE, RESTARTS)[0]
         except ArpackNoConvergence:
-            return self._eigsh("LA", COARSE_TOLERANCE, 4 * RESTARTS)[0]
+            return self._find_extremes("LA", COARSE_TOLERANCE, 4 * RESTARTS)[0]
 
     def extremes(self) -> tuple[float, float]:
         """Return the largest and the smallest eigenvalue, from one Krylov space.
 
-        To 1e-5 of the larger magnitude at worst, and NaN where a product overflows. ARPACK's
-        tolerance is relative to an eigenvalue, and one near 0 took 700 products or did not
+        The error is at most 1e-5 of the larger magnitude; both are NaN where a product overflows.
+        ARPACK's tolerance is relative to an eigenvalue, and one near 0 took 700 products or did not
         converge: the eigenvalues are shifted by half of the largest, so that both ends lie far
         from 0.
+
+        Raises:
+            scipy.sparse.linalg.ArpackError: Lanczos's method does not converge.
         """
-        scale = self._scale()
+        scale = self._estimate_scale()
         if not 0 < scale < np.inf:
             return (scale, scale) if scale == 0 else (float("nan"), float("nan"))
-        smallest, largest = self._eigsh("BE", EXTREMES_TOLERANCE, 4 * RESTARTS, scale / 2)
+        smallest, largest = self._find_extremes("BE", EXTREMES_TOLERANCE, 4 * RESTARTS, scale / 2)
         return largest, smallest
 
-    def _scale(self) -> float:
+    def _estimate_scale(self) -> float:
         """Return an estimate, from below, of the largest magnitude of an eigenvalue.
 
-        By a few steps of power iteration. 0, infinity or NaN of a product is returned as it is.
+        It comes from a few steps of power iteration. Where the length of a product is 0, infinite
+        or NaN, that length is returned.
         """
         vector, scale = np.random.default_rng(0).standard_normal(self.size), 0.0
         vector /= np.linalg.norm(vector)
@@ -218,11 +231,16 @@ class Hessian(ABC):
             vector = vector / scale
         return scale
 
-    def _eigsh(self, which: str, tolerance: float, restarts: int, shift: float = 0) -> list[float]:
+    def _find_extremes(
+        self, which: str, tolerance: float, restarts: int, shift: float = 0
+    ) -> list[float]:
         """Return extreme eigenvalues by ARPACK, in increasing order.
 
-        which: `LA` for the largest, `BE` for the smallest and the largest. tolerance: relative, of
-        the shifted eigenvalues. shift: ARPACK gets the Hessian minus this multiple of the identity.
+        Args:
+            which: `LA` for the largest, `BE` for the smallest and the largest.
+            tolerance: The relative error of the shifted eigenvalues.
+            restarts: The largest number of restarts.
+            shift: ARPACK gets the Hessian minus this multiple of the identity.
         """
         from scipy.sparse.linalg import LinearOperator, eigsh
 
@@ -249,8 +267,9 @@ class Hessian(ABC):
 class LinearHessian(Hessian):
     """The Hessian of a cost of linear scores, as an operator on weights `(C, N + 1)`.
 
-    x: points (P, N). second: `(C, C, P)`, from `blocks`. l2 adds `2 l2`: one number, one for each
-    feature `(N,)` or a matrix `(N, N)`, not on the bias.
+    x: points (P, N). second: `(C, C, P)`, the points' second derivatives in their scores, from
+    `blocks`. l2: adds `2 l2`, not on the bias: one number, one for each feature `(N,)` or a matrix
+    `(N, N)`.
     """
 
     x: NDArray[Any]
@@ -277,7 +296,11 @@ class LinearHessian(Hessian):
         return product
 
     def matrix(self) -> Array:
-        """Return `mean h_cd [1 x]'[1 x]` for all classes c, d, and the penalty, `(D, D)`."""
+        """Return the Hessian as a matrix `(D, D)`.
+
+        Its block of classes c and d is the mean over points of `h_cd [1 x]'[1 x]`, with h of
+        `second`; the penalty is added.
+        """
         classes, width = self.shape
         hessian = np.zeros((classes, width, classes, width))
         for block in blocks_of(len(self.x)):
@@ -287,14 +310,14 @@ class LinearHessian(Hessian):
                     curvatures = self.second[c, d, block][:, None]
                     hessian[c, :, d] += (points * curvatures).T @ points
         hessian /= len(self.x)
-        for c in range(classes):
+        for c in range(classes):  # the upper blocks, by symmetry
             for d in range(c):
                 hessian[d, :, c] = hessian[c, :, d]
         return with_penalty(hessian.reshape(self.size, -1), self.l2, self.shape)
 
 
 def weighted(l2: float | Array, slopes: NDArray[Any]) -> NDArray[Any]:
-    """Return slopes times an l2: half of the gradient of `sum l2 w^2`.
+    """Return slopes times an l2: half of the gradient of the penalty `sum l2 w^2`, or `w l2 w'`.
 
     Args:
         l2: One number, one for each feature `(N,)`, or a symmetric matrix `(N, N)`.
@@ -312,7 +335,7 @@ def with_penalty(matrix: Array, l2: float | Array, shape: tuple[int, ...]) -> Ar
     Args:
         matrix: `(D, D)`, D = C (N + 1), the weights of each class together, bias first.
         l2: One number, one for each feature `(N,)`, or a matrix `(N, N)`, the same for every class.
-        shape: Of one model's weights, `(C, N + 1)`.
+        shape: The shape of one model's weights, `(C, N + 1)`.
 
     Returns:
         The same matrix.
@@ -321,7 +344,7 @@ def with_penalty(matrix: Array, l2: float | Array, shape: tuple[int, ...]) -> Ar
     penalty = 2 * np.asarray(l2, dtype=np.float64)
     if penalty.ndim < 2:
         penalty = np.diag(np.broadcast_to(penalty, (width - 1,)))
-    for first in range(1, classes * width, width):
+    for first in range(1, classes * width, width):  # the first weight of a class after its bias
         slopes = slice(first, first + width - 1)
         matrix[slopes, slopes] += penalty
     return matrix

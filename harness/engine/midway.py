@@ -36,9 +36,9 @@ class Checkpoint(Protocol):
 class Midway(NamedTuple):
     """The state of a descent before it evaluates iteration k, or on its way there.
 
-    alive: `(left,)`, the indices of the remaining runs; weights: theirs, `(left, *shape)`; state:
-    the step rule's. updates: how many were made, of which several lie between two records where a
-    step sees a batch of the points.
+    alive: `(left,)`, the indices of the remaining runs. weights: `(left, *shape)`, of the remaining
+    runs. state: the arrays of the step rule. updates: how many were made since the start; where a
+    step sees a batch of the points, several lie between two records.
     """
 
     k: int
@@ -58,7 +58,7 @@ class GrowingHistories:
 
     def __init__(self, train: Problem, test: Problem | None, start: Array, last: int) -> None:
         def empty(wanted: bool) -> NDArray[np.float64] | None:
-            """Return a history without entries; None where none is wanted."""
+            """Return a history `(R, K + 1)` of NaN; None where none is wanted."""
             return np.full((len(start), last + 1), np.nan) if wanted else None
 
         self.problems: tuple[Problem, Problem | None] = (train, test)
@@ -76,6 +76,11 @@ class GrowingHistories:
 
         The second is None where there are no test points, or where they are not evaluated together
         with the training points: then `write` evaluates them.
+
+        Args:
+            midway: The state of the descent at iteration k.
+            with_gradient: Whether the gradient of the training points is computed.
+            workspace: Memory to work in; the test points have their own.
         """
         problem, test_problem = self.problems
         train = problem.at(midway.updates)
@@ -91,8 +96,8 @@ class GrowingHistories:
 
         Args:
             midway: The state of the descent at iteration k, with the weights `(left, *shape)`.
-            evaluation: Of the training points at these weights, for the remaining runs.
-            test_evaluation: Likewise of the test points, which are evaluated here where it is None.
+            evaluation: The evaluation of the training points at these weights.
+            test_evaluation: The same of the test points, which are evaluated here if it is None.
         """
         k, alive, weights = midway.k, midway.alive, midway.weights
         self.final[alive] = weights
@@ -107,9 +112,13 @@ class GrowingHistories:
                     history[alive, k] = values
 
     def to_arrays(self, midway: Midway) -> dict[str, Array]:
-        """Return all that the descent resumes from, however much of iteration k is recorded."""
+        """Return all that the descent resumes from, however much of iteration k is recorded.
+
+        Iteration k is evaluated again after resuming: its entries of the histories and runs that
+        diverged at k are left out.
+        """
         return {
-            "problems": np.array(self._problems),
+            "problems": np.array(self._type_names),
             "order": np.array(self.problems[0].order),
             "iteration": np.array(midway.k),
             "updates": np.array(midway.updates),
@@ -123,10 +132,11 @@ class GrowingHistories:
     def read(self, arrays: Mapping[str, Array]) -> Midway:
         """Restore the arrays that `to_arrays` returned; return where the descent resumes.
 
-        Raises ValueError or KeyError, with nothing restored, for those of another descent.
+        Raises:
+            ValueError, KeyError: The arrays are those of another descent; nothing is restored.
         """
         k, diverged_at = int(arrays["iteration"]), arrays["diverged_at"]
-        _check("problems", str(arrays["problems"]) == self._problems)
+        _check("problems", str(arrays["problems"]) == self._type_names)
         _check("iteration", 0 < k <= self.last)
         train, updates = self.problems[0], int(arrays["updates"])
         _check("order", str(arrays["order"]) == train.order)
@@ -156,8 +166,8 @@ class GrowingHistories:
         return Midway(k, alive, arrays["weights"], state, updates)
 
     @property
-    def _problems(self) -> str:
-        """The names of the problems' types: the weights of one mean nothing to another."""
+    def _type_names(self) -> str:
+        """The names of the problems' types: weights of one type mean nothing to another."""
         return " ".join(type(_innermost(problem)).__name__ for problem in self.problems)
 
     def _histories(self) -> Iterator[tuple[str, NDArray[np.float64]]]:

@@ -35,8 +35,9 @@ class Minibatch(PartsApart):
     batch, plus the penalty's gradient. A last batch of m' < m points is divided by m too, so that
     all points of a pass count alike, and its penalty's gradient is multiplied by m'/m.
 
-    inner: the Problem of all points. statistics: those of the scheme where they move with the
-    batches, else None. raw: the points `(P, N)` before the scheme where there are such statistics.
+    inner: the Problem of all points. batches: which points each update sees. statistics: those of
+    the scheme where they move with the batches, else None. raw: the points `(P, N)` before the
+    scheme where there are such statistics, else None.
     """
 
     inner: Linear
@@ -46,20 +47,22 @@ class Minibatch(PartsApart):
 
     @classmethod
     def around(cls, inner: Linear, batches: Batches) -> Self:
-        """Return the Problem, with as many batches copied together as suits its points.
+        """Return the Problem, with the number of batches that are copied together chosen for it.
 
         Args:
             inner: The Problem of all points (P, N).
-            batches: Of these points; their `stretch` and `in_blocks` are replaced.
+            batches: The batches of these points; their `stretch` and `in_blocks` are replaced.
 
         Returns:
             The Problem. Of points in memory, batches are copied together up to `STRETCH_BYTES`, and
             a larger batch by itself; points of a file are copied block by block.
         """
-        x = inner.points
-        count = rows_per_block(x) if reads_blocks(x) else STRETCH_BYTES // (x.itemsize * x.shape[1])
-        stretch = max(1, count // batches.size)
-        return cls(inner, replace(batches, stretch=stretch, in_blocks=reads_blocks(x)))
+        x, in_blocks = inner.points, reads_blocks(inner.points)
+        copied_points = (
+            rows_per_block(x) if in_blocks else STRETCH_BYTES // (x.itemsize * x.shape[1])
+        )
+        stretch = max(1, copied_points // batches.size)
+        return cls(inner, replace(batches, stretch=stretch, in_blocks=in_blocks))
 
     @property
     def classify(self) -> bool:
@@ -102,7 +105,10 @@ class Minibatch(PartsApart):
         return self.batches.updates_before(record)
 
     def at(self, updates: int) -> Problem:
-        """Return the problem of all points under the scheme of the latest update."""
+        """Return the problem of all points under the scheme of the latest update.
+
+        It is `inner` itself where that scheme is the one fitted on all points.
+        """
         scheme = self.statistics.scheme_after(updates) if self.statistics else None
         if scheme is None:
             return self.inner
@@ -134,10 +140,10 @@ class Minibatch(PartsApart):
             workspace: Memory to work in, which holds the stretch of points that was copied last.
 
         Returns:
-            `(R, C, N + 1)`, with the penalty's `2 l2 w`; of m' points in a batch of m, m'/m of
-            that.
+            `(R, C, N + 1)`, with the penalty's gradient `2 l2 w`. A last batch of m' < m points has
+            the share m'/m of the penalty's gradient.
         """
-        read, targets = self._batch(k, {} if workspace is None else workspace)
+        read, targets = self._prepare_batch(k, {} if workspace is None else workspace)
         gradient = self.sum_gradients(weights, read, targets)
         l2 = self.inner.l2
         if isinstance(l2, np.ndarray) or l2 > 0:
@@ -149,12 +155,14 @@ class Minibatch(PartsApart):
     def sum_gradients(
         self, weights: Array, read: Read, targets: Array, span: slice = slice(None)
     ) -> Array:
-        """Return the sum of some points' gradients over a batch's size, without the penalty's.
+        """Return the sum of the gradients of some points, divided by the size of a full batch.
+
+        The penalty's gradient is not included.
 
         Args:
             weights: `(R, C, N + 1)`, bias first.
-            read: Returns the points of a span of the batch.
-            targets: Of the batch (m,).
+            read: A function that returns the points `(p, N)` of a span of the batch.
+            targets: The targets of the batch, (m,).
             span: The span of the batch whose points are summed; all of them by default.
 
         Returns:
@@ -166,8 +174,9 @@ class Minibatch(PartsApart):
             scores = rows[:, 1:] @ points.T
             scores += rows[:, :1]
             by_run = scores.reshape(*weights.shape[:2], -1)
-            derivative = _differentiate(self.inner.cost, by_run, targets[span])
-            # Fewer numbers than the gradient. `by_run` is a view: `scores` becomes the derivative.
+            derivative = _differentiate_cost(self.inner.cost, by_run, targets[span])
+            # Dividing the derivative takes fewer divisions than dividing the gradient. `by_run` is
+            # a view of `scores`, which from here on holds the derivative by the scores.
             np.divide(derivative, self.batches.size, out=by_run)
             np.add.reduce(scores, axis=1, out=gradient[:, 0])
             np.matmul(scores, points, out=gradient[:, 1:])
@@ -181,31 +190,38 @@ class Minibatch(PartsApart):
         """See `Problem.scores`."""
         return self.inner.scores(weights, x)
 
-    def _batch(self, update: int, memory: Workspace) -> tuple[Read, Array]:
+    def _prepare_batch(self, update: int, memory: Workspace) -> tuple[Read, Array]:
         """Return a function that reads the points of an update, and their targets (m,).
 
-        The stretch that was copied last stays in memory, for the updates that follow in it.
+        Args:
+            update: The number of the update.
+            memory: Holds the stretch that was copied last, for the following updates in it.
+
+        Returns:
+            The function, which takes a span of the batch; and the targets.
         """
         x = self.inner.points
         if isinstance(x, np.ndarray) and self.batches.stretch == 1 and not self.statistics:
+            # A large batch is copied span by span, so that each thread copies its own points.
             indices = self.batches.points_of(update)
-            return _reader(x, indices, memory), self.inner.targets[indices]
+            return _make_reader(x, indices, memory), self.inner.targets[indices]
         first, end = memory["stretch"].tolist() if "stretch" in memory else (0, 0)
         if not first <= update < end:
-            first = self._read(update, memory)
+            first = self._copy_stretch(update, memory)
         size = self.batches.size
         begin = (update - first) * size
         span = slice(begin, begin + size)
         points, targets = memory["stretch/points"][span], memory["stretch/targets"][span]
+        # None: the scheme of this update is that of all points, under which x already is.
         z = self.statistics.of_batch(update) if self.statistics else None
         return (points if z is None else z).__getitem__, targets
 
-    def _read(self, update: int, memory: Workspace) -> int:
+    def _copy_stretch(self, update: int, memory: Workspace) -> int:
         """Copy the stretch of an update to the workspace; return the stretch's first update."""
         x, stretch = self.inner.points, self.batches.stretch_of(update)
         end = stretch.first + -(-len(stretch.points) // self.batches.size)  # rounded up
         memory["stretch"] = np.array([stretch.first, end])
-        memory["stretch/points"] = _take(x, stretch.points, memory)
+        memory["stretch/points"] = _take_points(x, stretch.points, memory)
         memory["stretch/targets"] = self.inner.targets[stretch.points]
         return stretch.first
 
@@ -215,31 +231,44 @@ def reads_blocks(x: Rows) -> bool:
     return not isinstance(x.x if isinstance(x, Under) else x, np.ndarray)
 
 
-def _reader(x: Array, points: Indices, memory: Workspace) -> Read:
-    """Return a function that copies spans of some points of x to the workspace and returns them.
+def _make_reader(x: Array, points: Indices, memory: Workspace) -> Read:
+    """Return a function that copies a span of chosen points to the workspace and returns it.
 
-    points: the indices of these points. Threads may copy different spans at the same time.
+    Threads may copy different spans at the same time.
+
+    Args:
+        x: All points, (P, N).
+        points: The indices of the chosen points; a span is a slice of these.
+        memory: The workspace.
     """
     rows = memory.get("stretch/rows")  # reused: new memory at each batch would take time
     if rows is None or len(rows) < len(points):
         memory["stretch/rows"] = rows = np.empty((len(points), x.shape[1]), x.dtype)
     rows = rows[: len(points)]
-    # With mode="clip" numpy makes no copy of its own.
+    # With mode="clip" numpy writes to `out` without a buffer in between.
     return lambda span: np.take(x, points[span], axis=0, out=rows[span], mode="clip")
 
 
-def _take(x: Any, points: Indices, memory: Workspace) -> Array:
-    """Return points of x by their indices; points of a file by one read of all rows between."""
+def _take_points(x: Any, points: Indices, memory: Workspace) -> Array:
+    """Return points of x by their indices.
+
+    Of a file, all rows from the first to the last of these points are read at once: a stretch is
+    then a block of consecutive rows.
+    """
     if isinstance(x, np.ndarray):
-        return _reader(x, points, memory)(slice(None))
+        return _make_reader(x, points, memory)(slice(None))
     if isinstance(x, Under) and isinstance(x.x, np.ndarray):
         return np.asarray(x.transform(x.x[points]))
     first, last = int(points.min()), int(points.max()) + 1
     return np.asarray(x.read(first, last)[points - first])
 
 
-def _differentiate(cost: Cost, scores: Array, targets: Array) -> Array:
-    """Return the derivatives of a cost by its scores `(R, C, p)`, which may be overwritten."""
+def _differentiate_cost(cost: Cost, scores: Array, targets: Array) -> Array:
+    """Return the derivatives of a cost by its scores, both `(R, C, p)`.
+
+    Where the cost declares `differentiate`, the scores are overwritten and returned; otherwise
+    autograd computes the derivatives.
+    """
     in_place = getattr(cost, "differentiate", None)
     if in_place is not None:
         in_place(scores, targets)

@@ -25,11 +25,11 @@ from normbench.models.formulas import AUTOGRAD, Formulas, Fused
 from normbench.models.layout import WEIGHT, Layout
 from normbench.models.network import BATCH, RUNNING
 
-# The activations of a block of points and a group of runs, in bytes: they stay in a cache.
+# The activations of one run and a block of points, in bytes: they stay in a cache.
 CACHED_BYTES = 1 << 22
-# Of a group of runs whose scores need all points at once.
+# The activations of a group of runs that are evaluated together, in bytes.
 GROUP_BYTES = 1 << 24
-# As large as the activations, that a gradient holds at once.
+# Arrays as large as the activations that a gradient holds at once.
 ARRAYS_PER_ACTIVATION = 12
 
 
@@ -45,7 +45,7 @@ class Model(Protocol):
 
     @property
     def statistics(self) -> str:
-        """Whose statistics normalize evaluated points: `all`, `batch` or `running`."""
+        """Whose statistics normalize evaluated points: `all`, `batch` or `running`; see `Mlp`."""
 
     @property
     def solves_scores(self) -> bool:
@@ -53,20 +53,35 @@ class Model(Protocol):
 
     @property
     def normalize(self) -> str:
-        """What is normalized."""
+        """What is normalized: a choice of `model.normalize`, such as `batch`; see `Mlp`."""
 
     @property
     def affine_step(self) -> float | None:
         """The step size of gains and shifts; None for the run's."""
 
     def start(self, layout: Layout, count: int, rng: np.random.Generator) -> Array:
-        """Return the weights of `count` models at the start, `(count, D)`."""
+        """Return the weights of `count` models at the start, `(count, D)`.
+
+        Args:
+            layout: The layout of the weights, of D numbers.
+            count: The number of models.
+            rng: The generator that draws them.
+        """
 
     def layout(self, features: int, scores: int) -> Layout:
-        """Return the layout of the weights."""
+        """Return the layout of the weights for N features and C scores of a point."""
 
     def running_moments(self, layout: Layout, arrays: Sequence[Any]) -> Sequence[Any]:
-        """Return the running moments that are among the weights."""
+        """Return the running moments that are among the weights.
+
+        Args:
+            layout: The layout of the weights.
+            arrays: One array `(R, *shape)` for each group of the layout.
+
+        Returns:
+            A mean and a variance, or covariance, for each normalized layer; empty where none are
+            kept.
+        """
 
     def layer_outputs(
         self,
@@ -77,10 +92,20 @@ class Model(Protocol):
         collected: list[Any] | None = None,
         formulas: Formulas = AUTOGRAD,
     ) -> Iterator[Any]:
-        """Yield the values `(R, H, p)` of each layer, the scores last."""
+        """Yield the values `(R, H, p)` of each layer, the scores last.
+
+        The arguments are those of `scores`.
+        """
 
     def scale_invariant_weights(self, layout: Layout) -> list[tuple[int, Array]]:
-        """Return sets of weights whose multiples are one function: a layer, and their indices."""
+        """Return sets of weights that can be multiplied by c > 0 without changing the scores.
+
+        Args:
+            layout: The layout of the weights.
+
+        Returns:
+            For each set, its layer and the indices of its weights in the flat array.
+        """
 
     def scores(
         self,
@@ -92,7 +117,19 @@ class Model(Protocol):
         formulas: Formulas = AUTOGRAD,
         targets: Array | None = None,
     ) -> Any:
-        """Return the scores `(R, C, p)` of points (p, N)."""
+        """Return the scores `(R, C, p)` of points.
+
+        Args:
+            layout: The layout of the weights.
+            arrays: One array `(R, *shape)` for each group of the layout; autograd may trace them.
+            x: Points (p, N).
+            moments: For each normalized layer, what its values are normalized by; None for the
+                moments of x.
+            collected: A list to which the moments of each normalized layer are appended; None for
+                none.
+            formulas: The implementation of the layers: autograd's, JAX's or fused ones.
+            targets: The targets of x, (p,), for models that solve for gain and shift.
+        """
 
 
 @dataclass(frozen=True)
@@ -146,15 +183,24 @@ class Network(FullBatch):
     def evaluate(
         self, weights: Array, with_gradient: bool = True, workspace: Workspace | None = None
     ) -> Evaluation:
-        """Return costs, gradient and misclassifications at weights `(R, D)`."""
+        """Return costs, gradient and misclassifications; see `Problem.evaluate`.
+
+        Args:
+            weights: `(R, D)`.
+            with_gradient: Whether the gradient is computed.
+            workspace: Memory for the layers' values.
+
+        Returns:
+            Costs `(R,)`, gradient `(R, D)` or None, and counts `(R,)` or None.
+        """
         costs = np.zeros(len(weights))
         counts = np.zeros(len(weights), dtype=np.int64)
         gradient = np.zeros_like(weights) if with_gradient else None
         formulas = Fused(workspace)
         with QUIET():
-            for runs in self._runs(len(weights)):
-                moments = self._moments(self.layout.split(weights[runs]))
-                for block in self._blocks(moments is not None):
+            for runs in self._group_runs(len(weights)):
+                moments = self._given_moments(self.layout.split(weights[runs]))
+                for block in self._point_blocks(moments is not None):
                     points = self.take_points(block)
                     sums = self.sum_up(weights[runs], *points, formulas, moments, with_gradient)
                     costs[runs] += sums.costs
@@ -168,17 +214,24 @@ class Network(FullBatch):
         return Evaluation(costs, gradient, counts if self.classify else None)
 
     def sum_gradients(
-        self, weights: Array, points: Array, is_recorded: bool, workspace: Workspace | None
+        self, weights: Array, points: Array, is_running: bool, workspace: Workspace | None
     ) -> Array:
-        """Return the sum of the gradients `(R, D)` of points, by their indices, as one batch.
+        """Return the sum of the gradients of a batch of points, without the penalty's.
 
-        is_recorded: whether the entries of running statistics become their distance from the
-        batch's statistics, see `with_running`.
+        Args:
+            weights: `(R, D)`.
+            points: The indices of the points of the batch, (m,).
+            is_running: Whether running statistics are kept. Their entries of the gradient are then
+                their differences from the batch's statistics, see `with_running`.
+            workspace: Memory for the layers' values.
+
+        Returns:
+            `(R, D)`, not divided by the number of points.
         """
         gradient, formulas = np.empty_like(weights), Fused(workspace)
-        for runs in self._runs(len(weights), len(points)):
-            collected: list[Any] | None = [] if is_recorded else None
-            blocks = [points] if self.model.needs_all_points else self._split(points)
+        for runs in self._group_runs(len(weights), len(points)):
+            collected: list[Any] | None = [] if is_running else None
+            blocks = [points] if self.model.needs_all_points else self._split_indices(points)
             for number, block in enumerate(blocks):
                 arguments = *self.take_points(block), formulas, None, True, collected
                 slopes = self.sum_up(weights[runs], *arguments).gradient
@@ -192,15 +245,19 @@ class Network(FullBatch):
     def layer_outputs(self, weights: Array) -> Iterator[Array]:
         """Yield the values `(H, P)` of each layer on all points, of one model's weights `(D,)`."""
         arrays = self.layout.split(weights[None])
-        arguments = self.layout, arrays, self.x, self._moments(arrays)
+        arguments = self.layout, arrays, self.x, self._given_moments(arrays)
         with QUIET():
             for values in self.model.layer_outputs(*arguments):
                 yield np.asarray(values[0])
 
     def scores(self, weights: Array, x: Array) -> Array:
-        """Return the scores (C, p) of points x (p, N) under the weights of one model `(D,)`."""
+        """Return the scores (C, p) of points x (p, N) under the weights of one model `(D,)`.
+
+        A model that normalizes over points normalizes x by the moments of this problem's points,
+        not of x, unless other moments are given.
+        """
         arrays = self.layout.split(weights[None])
-        moments = self._moments(arrays)
+        moments = self._given_moments(arrays)
         if moments is None and self.model.needs_all_points:
             moments = self.collect(arrays)
         return np.asarray(self.model.scores(self.layout, arrays, x, moments)[0])
@@ -209,14 +266,24 @@ class Network(FullBatch):
     def effort(self) -> Effort:
         """The work of `hessian` and of its products: a product counts as three gradients."""
         small = self.layout.size <= 200  # as `hessian.MAX_MATRIX_WEIGHTS`
-        return Effort(0, 3, 3 * self.layout.size if small else None, 8.0 * self.x.size)
+        matrix = 3 * self.layout.size if small else None  # a product for each column
+        return Effort(setup=0, product=3, matrix=matrix, memory=8.0 * self.x.size)
 
     def hessian(self, weights: Array) -> "NetworkHessian":
         """Return the second derivatives at weights `(D,)`, in float64."""
         return NetworkHessian(self, weights.astype(np.float64))
 
     def mean_cost(self, arrays: Sequence[Any]) -> Any:
-        """Return the cost of one model, for autograd, with the cost's plain formula."""
+        """Return the cost of one model, as a function that autograd can differentiate twice.
+
+        It uses the cost's plain formula and the moments of all points x, in float64.
+
+        Args:
+            arrays: One array `(1, *shape)` for each group of the layout, which autograd may trace.
+
+        Returns:
+            The mean over the points plus the penalty.
+        """
         cost = getattr(self.cost, "formula", self.cost)
         x = self.x.astype(np.float64, copy=False)
         scores = self.model.scores(self.layout, arrays, x, targets=self.targets)
@@ -236,11 +303,18 @@ class Network(FullBatch):
         with_gradient: bool,
         collected: list[Any] | None = None,
     ) -> "Sums":
-        """Return costs, counts and gradient of points x (p, N), sums over them.
+        """Return costs, counts and gradient of points x, sums over them.
 
-        moments: what the model normalizes by; None for the moments of x. collected: a list that the
-        moments of x are appended to; None for none. With a list, the gradient's entries of running
-        statistics are their distance from these moments.
+        Args:
+            weights: `(R, D)`.
+            x: Points (p, N).
+            targets: (p,).
+            formulas: The implementation of the layers, whose memory is used from its beginning.
+            moments: What the model normalizes by; None for the moments of x.
+            with_gradient: Whether the gradient is computed.
+            collected: A list to which the moments of x are appended; None for none. With a list,
+                the gradient's entries of running statistics are their differences from these
+                moments.
         """
         formulas.begin()
         arrays = self.layout.split(weights)
@@ -261,24 +335,29 @@ class Network(FullBatch):
         return Sums(costs, counts, self.with_running(weights, slopes, collected))
 
     def with_running(self, weights: Array, gradient: Array, collected: list[Any] | None) -> Array:
-        """Return a gradient `(R, D)` with the distances of running statistics from a batch's.
+        """Return a gradient with the differences of running statistics from a batch's.
 
-        The distances replace the entries of the running statistics, which are the last ones.
-        collected: the moments of the batch; without them the gradient is returned unchanged.
+        These replace the entries of the running statistics, which are the last ones: a step along
+        them moves the running statistics towards the batch's.
+
+        Args:
+            weights: `(R, D)`.
+            gradient: `(R, D)`.
+            collected: The moments of the batch; without them the gradient is returned unchanged.
         """
         trained = self.layout.trained
         if not collected or trained == self.layout.size:
             return gradient
         moments = [getval(array).reshape(len(weights), -1) for pair in collected for array in pair]
-        distance = weights[:, trained:] - np.concatenate(moments, axis=1)
-        return np.concatenate([gradient[:, :trained], distance], axis=1)
+        differences = weights[:, trained:] - np.concatenate(moments, axis=1)
+        return np.concatenate([gradient[:, :trained], differences], axis=1)
 
     def penalized(self, weights: Array) -> Array:
         """Return weights `(R, D)` with 0 in place of those without a penalty."""
         return np.where(self.layout.mark(WEIGHT), weights, 0)
 
     def _penalize(self, weights: Array, costs: Array, gradient: Array | None) -> None:
-        """Add the penalty to costs and gradient, in place."""
+        """Add the penalty at weights `(R, D)` to costs `(R,)` and gradient `(R, D)`, in place."""
         if self.l2 <= 0:
             return
         penalized = self.penalized(weights)
@@ -286,8 +365,12 @@ class Network(FullBatch):
         if gradient is not None:
             gradient += 2 * self.l2 * penalized
 
-    def _moments(self, arrays: Sequence[Array]) -> Sequence[Any] | None:
-        """Return the moments that normalize evaluated points, None for those of the points."""
+    def _given_moments(self, arrays: Sequence[Array]) -> Sequence[Any] | None:
+        """Return the moments that normalize evaluated points.
+
+        These are the running moments or those of the reference's points; None for the moments of
+        the evaluated points themselves, or of a model that normalizes over no points.
+        """
         if not self.model.needs_all_points:
             return None
         if self.model.statistics == RUNNING:
@@ -304,7 +387,10 @@ class Network(FullBatch):
         return is_coupled and self.reference is not None
 
     def collect(self, arrays: Sequence[Array]) -> Sequence[Any]:
-        """Return the moments of the points x under the weights of some runs."""
+        """Return the moments of all points x under the weights of some runs, layer by layer.
+
+        arrays: one array `(R, *shape)` for each group of the layout.
+        """
         collected: list[Any] = []
         arguments = None, collected, AUTOGRAD, self.targets
         self.model.scores(self.layout, arrays, self.x, *arguments)
@@ -325,42 +411,47 @@ class Network(FullBatch):
         """The activations of a group of runs and a block of points, in bytes."""
         return GROUP_BYTES
 
-    def _runs(self, count: int, points: int | None = None) -> Iterator[slice]:
-        """Yield groups of runs whose activations fit into memory together.
+    def _group_runs(self, count: int, points: int | None = None) -> Iterator[slice]:
+        """Yield groups of runs whose activations together fit into `group_bytes`.
 
         count: the number of runs. points: how many points a batch has; None for all of the problem.
         """
         at_once = points if points and self.model.needs_all_points else self._points_per_block()
         if points is None and self._has_reference_moments:
-            # Their moments are computed on all points of the reference at once.
+            # The moments of the reference are computed on all its points at once.
             assert self.reference is not None
             at_once = max(at_once, len(self.reference.x))
         size = max(1, self.group_bytes // self._activation_bytes(at_once))
         for first in range(0, count, size):
             yield slice(first, first + size)
 
-    def _points_per_block(self, is_apart: bool = False) -> int:
-        """Return how many points are evaluated at once: all, where a score depends on all.
+    def _points_per_block(self, has_given_moments: bool = False) -> int:
+        """Return how many points are evaluated at once.
 
-        is_apart: the moments are given, so that a score does not depend on the other points.
+        Points that are normalized together are evaluated together: a batch, or all points.
+
+        has_given_moments: the moments are given, so that no score depends on other points.
         """
-        if self.model.needs_all_points and not is_apart:
-            is_batched = self.batch is not None and self.model.statistics == BATCH
-            return min(len(self.x), self.batch) if is_batched and self.batch else len(self.x)
+        if self.model.needs_all_points and not has_given_moments:
+            if self.batch and self.model.statistics == BATCH:
+                return min(len(self.x), self.batch)
+            return len(self.x)
         return min(len(self.x), max(1, self.block_bytes // self._activation_bytes(1)))
 
-    def _blocks(self, is_apart: bool) -> Iterator[slice]:
+    def _point_blocks(self, has_given_moments: bool) -> Iterator[slice]:
         """Yield the blocks of the points; a last one of a single point joins the one before.
 
-        is_apart: see `_points_per_block`.
+        A point by itself has no variance to be normalized by.
+
+        has_given_moments: see `_points_per_block`.
         """
-        size, count = self._points_per_block(is_apart), len(self.x)
+        size, count = self._points_per_block(has_given_moments), len(self.x)
         last = count - 1 if count % size == 1 and count > size else count
         for first in range(0, last, size):
             yield slice(first, count if first + size >= last else first + size)
 
-    def _split(self, points: Array) -> list[Array]:
-        """Return the indices of points in blocks."""
+    def _split_indices(self, points: Array) -> list[Array]:
+        """Return indices of points `(m,)` split into blocks that are evaluated at once."""
         size = self._points_per_block()
         return [points[first : first + size] for first in range(0, len(points), size)]
 
@@ -368,18 +459,19 @@ class Network(FullBatch):
 def _trace(
     function: Callable[[Any], Any], arrays: Sequence[Array]
 ) -> tuple[Callable[[Array], list[Array]], Array]:
-    """Return a function that computes derivatives, as `make_vjp` does, and the function's value.
+    """Return a function that computes derivatives, as `make_vjp` does, and the value of `function`.
 
     Unlike `make_vjp`, it changes no state that threads share; the calling thread must not be inside
     another trace. Each array is traced by itself: if a tuple were traced, the derivative of each
     entry would have zeros for all the others, and the work would grow with their number squared.
 
     Args:
-        function: Of a list of arrays.
-        arrays: Where it is evaluated.
+        function: A function of a list of arrays.
+        arrays: The arrays at which it is evaluated.
 
     Returns:
-        From derivatives by the value to derivatives by each array; and the value.
+        A function that maps the derivative by the value to the derivatives by each array; and the
+        value.
     """
     roots = [VJPNode.new_root() for _ in arrays]
     traced = function([new_box(array, 0, root) for array, root in zip(arrays, roots)])
@@ -387,16 +479,17 @@ def _trace(
     def pull_back(slopes: Array) -> list[Array]:
         """Return the derivatives by each array; zeros for one that the value does not use."""
         derivatives = {traced._node: (slopes, False)}
-        of_roots = dict.fromkeys(roots)
+        root_derivatives = dict.fromkeys(roots)
+        # From the value back to the arrays, as autograd's own backward pass does.
         for node in toposort(traced._node):
             derivative = derivatives.pop(node)
-            if node in of_roots:
-                of_roots[node] = derivative[0]
+            if node in root_derivatives:
+                root_derivatives[node] = derivative[0]
             for parent, share in zip(node.parents, node.vjp(derivative[0])):
                 derivatives[parent] = add_outgrads(derivatives.get(parent), share)
         return [
             np.zeros_like(array) if derivative is None else derivative
-            for array, derivative in zip(arrays, of_roots.values())
+            for array, derivative in zip(arrays, root_derivatives.values())
         ]
 
     return pull_back, traced._value
@@ -411,7 +504,16 @@ class Sums(NamedTuple):
 
 
 def differentiate_scores(cost: Cost, scores: Array, targets: Array) -> tuple[Array, Array]:
-    """Return the costs `(R,)` of scores `(R, C, p)` and their derivatives."""
+    """Return the costs of scores, sums over points, and their derivatives by the scores.
+
+    Args:
+        cost: A function of scores and targets.
+        scores: `(R, C, p)`, which are not changed.
+        targets: (p,).
+
+    Returns:
+        Costs `(R,)` and derivatives `(R, C, p)`.
+    """
     fused = getattr(cost, "fused", None)
     if fused is not None:
         derivatives = np.ascontiguousarray(scores).copy()
@@ -446,18 +548,28 @@ class NetworkHessian(Hessian):
 
     @cached_property
     def _pull_back(self) -> Callable[[Sequence[Array]], Sequence[Array]]:
-        """The derivative of the gradient at the weights, which every product uses."""
+        """A function from a direction to the Hessian times it, at the weights.
+
+        It is traced once: every product uses it. Direction and product are one array `(1, *shape)`
+        for each group of the layout.
+        """
         slopes = grad(self.problem.mean_cost)
         with QUIET():
             pull_back, _ = make_vjp(slopes, self.problem.layout.split(self.weights[None]))
         return pull_back
 
     def lanczos(self) -> float:
-        """Return the largest eigenvalue, see `Hessian.lanczos`; NaN where a product overflows."""
+        """Return the largest eigenvalue, see `Hessian.lanczos`; NaN where a product overflows.
+
+        ARPACK is not called with products that are not finite.
+        """
         is_finite = np.isfinite(self.times(np.ones_like(self.weights))).all()
         return super().lanczos() if is_finite else float("nan")
 
     def matrix(self) -> Array:
-        """Return the Hessian as a matrix `(D, D)`."""
+        """Return the Hessian as a matrix `(D, D)`, from one product a column.
+
+        It is averaged with its transpose, from which rounding alone makes it differ.
+        """
         columns = np.stack([self.times(unit) for unit in np.eye(len(self.weights))])
         return np.asarray((columns + columns.T) / 2)

@@ -27,11 +27,13 @@ STATISTICS_NOTES = {
 
 @dataclass(frozen=True)
 class NetworkSteps(PartsApart):
-    """A `Network` that is stepped by batches, or whose record is not what is descended.
+    """A `Network` that is stepped by batches, or whose recorded cost is not the one descended.
 
     The gradient of a batch is the sum of its points' gradients divided by the size of a full batch,
-    plus the penalty's gradient; see `Minibatch`. Its entries of running statistics are the distance
-    of these from the batch's statistics.
+    plus the penalty's gradient; see `Minibatch`. In place of derivatives by running statistics it
+    has the differences between these and the batch's statistics.
+
+    inner: the network on all points. batches: which points each update sees.
     """
 
     inner: Network
@@ -79,7 +81,7 @@ class NetworkSteps(PartsApart):
 
     @property
     def note(self) -> str:
-        """What the steps and the record do otherwise than their names say; empty for nothing."""
+        """A note for the user where steps or records differ from what their names say; or empty."""
         notes = []
         if self.model.needs_all_points and self.model.statistics in STATISTICS_NOTES:
             notes.append(STATISTICS_NOTES[self.model.statistics])
@@ -124,14 +126,14 @@ class NetworkSteps(PartsApart):
             workspace: Memory to work in.
 
         Returns:
-            `(R, D)`, with the penalty's gradient. The entries of running statistics are their
-            distance from the batch's statistics.
+            `(R, D)`, with the penalty's gradient, of which a last batch of m' < m points has the
+            share m'/m. The entries of running statistics are these minus the batch's statistics.
         """
         points = self.batches.stretch_of(k).points
         is_running = self.inner.model.statistics == RUNNING
         with QUIET():
             gradient = self.inner.sum_gradients(weights, points, is_running, workspace)
-            # A view: the entries of running statistics, behind it, are no sums and stay.
+            # A view. The entries of running statistics, after it, are no sums: they stay undivided.
             trained = gradient[:, : self.inner.layout.trained]
             trained /= self.batches.size
             if self.inner.l2 > 0:
@@ -149,7 +151,7 @@ class NetworkSteps(PartsApart):
 
 
 def with_rates(optimizer: Optimizer, train: Problem) -> Optimizer:
-    """Return a step rule that treats gains, shifts and running statistics of a network apart.
+    """Return a step rule that steps gains, shifts and running statistics of a network separately.
 
     Gains and shifts have the model's `affine_step` as their step size, where it has one. Running
     statistics r become `r - share (r - s)`, with the statistics s of the batch and the share
@@ -160,8 +162,8 @@ def with_rates(optimizer: Optimizer, train: Problem) -> Optimizer:
         train: The problem, of any kind.
 
     Returns:
-        The step rule, with the problem's note added to its own; otherwise unchanged where a problem
-        has no such weights.
+        The step rule, with the problem's note added to its own. Its steps are unchanged where
+        gains and shifts have the run's step size and there are no running statistics.
     """
     if not isinstance(train, (Network, NetworkSteps)):
         return optimizer
@@ -188,7 +190,7 @@ def with_rates(optimizer: Optimizer, train: Problem) -> Optimizer:
 
 
 def network_of(problem: Problem) -> Network | None:
-    """Return the network of a problem on all points; None for linear scores."""
+    """Return the network on all points that a problem is or wraps; None for linear scores."""
     if isinstance(problem, NetworkSteps):
         return problem.inner
     return problem if isinstance(problem, Network) else None
@@ -199,8 +201,8 @@ def in_steps(whole: Network, batches: Batches | None) -> Network | NetworkSteps:
 
     Args:
         whole: The network on all points (P, N).
-        batches: Of these points; None for steps on all of them. A last batch of one point joins the
-            one before, where points are normalized together.
+        batches: The batches of these points; None for steps on all of them. A last batch of one
+            point joins the one before, where points are normalized together.
 
     Returns:
         A wrapper of the network; the network itself where each step sees all points and no running
@@ -210,6 +212,7 @@ def in_steps(whole: Network, batches: Batches | None) -> Network | NetworkSteps:
     if batches is None:
         if not (is_coupled and whole.model.statistics == RUNNING):
             return whole
+        # One batch of all points: its statistics move the running ones at each step.
         batches = Batches(len(whole.x), len(whole.x), CYCLIC)
     joins_last = is_coupled and batches.points % batches.size == 1
     return NetworkSteps(whole, replace(batches, joins_last=joins_last))
@@ -221,7 +224,7 @@ def hold_out(whole: Network, x: Array, targets: Array) -> Network | None:
     Args:
         whole: The network on the training points, whose statistics held-out points may be under.
         x: Held-out points (p, N).
-        targets: (p,).
+        targets: The targets of these points, (p,).
 
     Returns:
         The problem; None where there are no such points.
@@ -233,7 +236,7 @@ def draw_start(settings: Settings, train: Problem) -> Array | None:
     """Return the weights that a network's runs start from, as its model draws them.
 
     Args:
-        settings: Of the engine, with the seed and the number of starts.
+        settings: The engine's, with the seed and the number of starts.
         train: The problem of the training points.
 
     Returns:
@@ -257,16 +260,17 @@ def check_model(
 
     Args:
         model: The model.
-        settings: Of the engine.
-        points: For training (P, N), and held out (Q, N).
+        settings: The engine's.
+        points: The training points (P, N) and the held-out points (Q, N).
         optimizer: The step rule.
-        l2_in: The weights that the penalty is on.
-        cost_traits: Those that the cost declares.
+        l2_in: The weights that the penalty is on, `transformed` or `features`.
+        cost_traits: The traits that the cost declares.
 
     Raises:
         UserError: A setting is for the linear model alone, the optimizer does not take the model,
             or a batch or part has one point, which would be normalized by itself.
     """
+    # Whether a setting is one that networks refuse, the setting, and the remedy.
     remedies = [
         (settings.start == "same_function", "start=same_function", "start=null"),
         (settings.fold, "fold=true", "fold=false"),
@@ -307,7 +311,11 @@ def check_model(
 
 
 def _check_counts(model: Model, settings: Settings, train: int, test: int) -> None:
-    """Raise `UserError` where a point would be normalized by itself alone."""
+    """Raise `UserError` where a point would be normalized by itself alone.
+
+    train, test: the numbers of training and of held-out points. Held-out points are normalized by
+    themselves only under the statistics of a batch.
+    """
     counts = [(settings.batch, f"batch={settings.batch}", "batch=2 or more")]
     counts.append((train, "the data have 1 training point", "more points"))
     if model.statistics == BATCH:

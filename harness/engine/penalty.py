@@ -46,11 +46,11 @@ def penalty_of(l2: float, l2_in: str, scheme: Any, dtype: Any) -> float | NDArra
         l2: The penalty's factor in `l2 sum w^2`, without 1/2.
         l2_in: `transformed` or `features`.
         scheme: The fitted normalizer, `z = A x + b`, from N features to M.
-        dtype: The type of the result.
+        dtype: The type of an array that is returned.
 
     Returns:
-        `l2` itself for transformed weights. For features `l2 A A'`, `(M, M)`, or its diagonal
-        `(M,)` where A is diagonal.
+        `l2` itself for transformed weights, or if it is 0. For features `l2 A A'`, `(M, M)`, or its
+        diagonal `(M,)` where A is diagonal.
     """
     if not l2 or l2_in == TRANSFORMED:
         return l2

@@ -15,7 +15,9 @@ from normbench.optimizers import Optimizer
 
 
 def with_map(optimizer: Optimizer, *problems: Problem) -> Optimizer:
-    """Return an optimizer with its scheme's map, fitted on the points of all these problems.
+    """Return an optimizer whose scheme is fitted on the points of all these problems.
+
+    Its steps are then preconditioned by the scheme's map.
 
     Args:
         optimizer: The step rule; one without a scheme is returned unchanged.
@@ -31,7 +33,7 @@ def with_map(optimizer: Optimizer, *problems: Problem) -> Optimizer:
         return optimizer
     assert optimizer.under is not None
     name = name_scheme(optimizer.scheme)
-    parts = []
+    points_of_problems = []
     for problem in problems:
         points = problem.linear.points if problem.linear else None
         if not isinstance(points, np.ndarray):
@@ -41,13 +43,25 @@ def with_map(optimizer: Optimizer, *problems: Problem) -> Optimizer:
                 f"optimizer.scheme={name}: is fitted on points in memory, under the scheme of "
                 f"normalizer; {remedy}"
             )
-        parts.append(points.astype(np.float64, copy=False))
-    points = np.concatenate(parts) if len(parts) > 1 else parts[0]
-    return optimizer.under(_map_on_ones_and(points, optimizer))
+        points_of_problems.append(points.astype(np.float64, copy=False))
+    one_problem = len(points_of_problems) == 1  # whose points need no copy
+    points = points_of_problems[0] if one_problem else np.concatenate(points_of_problems)
+    return optimizer.under(_fit_extended_map(points, optimizer))
 
 
-def _map_on_ones_and(points: Array, optimizer: Optimizer) -> Array:
-    """Return T, `(N + 1, M + 1)`, of the scheme fitted on points (P, N): `[1 z] = [1 x] T`."""
+def _fit_extended_map(points: Array, optimizer: Optimizer) -> Array:
+    """Return the affine map of the optimizer's scheme as one matrix, which includes the offset.
+
+    Args:
+        points: The points x that the scheme is fitted on, (P, N).
+        optimizer: The step rule, with a scheme, of which a copy is fitted.
+
+    Returns:
+        T, `(N + 1, M + 1)`, with `[1 z] = [1 x] T` for the points z under the scheme.
+
+    Raises:
+        UserError: The scheme is not affine, or its map is not finite.
+    """
     scheme = deepcopy(optimizer.scheme)
     z, _ = normalize(scheme, points, points[:0], "float64")
     declared = find_affine_map(scheme)

@@ -45,7 +45,7 @@ class Evaluation(NamedTuple):
     misclassifications: Counts | None
 
     def of(self, mask: NDArray[np.bool_]) -> "Evaluation":
-        """Return the evaluation of the runs of a mask (R,)."""
+        """Return the evaluation of those runs whose mask `(R,)` is true."""
         gradient, counts = self.gradient, self.misclassifications
         return Evaluation(
             self.costs[mask],
@@ -58,9 +58,9 @@ class Problem(Protocol):
     """A cost of a model's weights on points, with traits that callers may rely on.
 
     convex: the cost is convex in the weights. linear: this problem as a `Linear`, where scores are
-    linear in the weights, else None. full_batch: each step sees all points, along the gradient of
-    the cost that `evaluate` returns; otherwise it follows that of `gradient`. order: which points
-    the updates see, as a text that a checkpoint holds; empty where all of them do.
+    linear in the weights, else None. full_batch: each step sees all points and follows the gradient
+    that `evaluate` returns; otherwise it follows the one that `gradient` returns. order: which
+    points each update sees, as a text that a checkpoint holds; empty where each sees all points.
     """
 
     @property
@@ -85,10 +85,13 @@ class Problem(Protocol):
 
     @property
     def order(self) -> str:
-        """The order of the points that the updates see."""
+        """Which points each update sees, as a text; empty where each sees all points."""
 
     def updates_before(self, record: int) -> int:
-        """Return the number of updates before record k; in full batches there are k."""
+        """Return the number of updates before a record: `record` itself in full batches.
+
+        Record 0 is the start.
+        """
 
     def at(self, updates: int) -> "Problem":
         """Return the problem that is recorded after so many updates; in full batches itself."""
@@ -144,7 +147,7 @@ class Problem(Protocol):
         """
 
     def hessian(self, weights: Array) -> Hessian:
-        """Return the second derivatives at the weights of one model, `shape`."""
+        """Return the second derivatives at the weights of one model, of the shape `shape`."""
 
     @property
     def effort(self) -> Effort:
@@ -154,7 +157,7 @@ class Problem(Protocol):
         """Return the scores of points under the weights of one model.
 
         Args:
-            weights: Of one model, `shape`.
+            weights: The weights of one model, of the shape `shape`.
             x: Points (p, N).
 
         Returns:
@@ -255,9 +258,10 @@ class Objective(FullBatch):
 
     The weights of a model are `(C, N + 1)`, bias first. `classify`: misclassified points are
     counted. `l2` adds `sum l2 w^2`, not on the bias: one number, or one for each feature `(N,)`; a
-    matrix `(N, N)` adds `w l2 w'`. `held_out`: no step follows these points, and scores that are 0
-    but for rounding count as 0, see `zero_rounded_scores`. This is the reference implementation, on
-    all points at once; `engine.fast` has quicker ones.
+    matrix `(N, N)` adds `w l2 w'`. `classes`: C, the number of scores of a point. `held_out`: no
+    step follows these points, and scores that are 0 but for rounding count as 0, see
+    `zero_rounded_scores`. This is the reference implementation, on all points at once;
+    `engine.fast` has quicker ones.
     """
 
     cost: Cost
@@ -333,10 +337,10 @@ class Objective(FullBatch):
                 return self.mean(weights, values, None, counts)
             pull_back, values = make_vjp(lambda s: self.cost(s, self.targets), scores)
             derivative = pull_back(np.ones(len(scores), dtype=scores.dtype))
-            slopes = np.empty(weights.shape, weights.dtype)
-            slopes[:, :, 0] = derivative.sum(axis=2)
-            slopes[:, :, 1:] = derivative @ self.x
-            return self.mean(weights, values, slopes, counts)
+            gradient = np.empty(weights.shape, weights.dtype)
+            gradient[:, :, 0] = derivative.sum(axis=2)
+            gradient[:, :, 1:] = derivative @ self.x
+            return self.mean(weights, values, gradient, counts)
 
     def mean(
         self, weights: Array, costs: Array, gradient: Array | None, counts: Counts | None
@@ -391,7 +395,7 @@ class Objective(FullBatch):
 
 
 def measure_length(x: Rows) -> float:
-    """Return the root mean square of the lengths of `[1 x]`, of the first points x (P, N)."""
+    """Return the root mean square of the lengths of `[1 x]`, over the first points of x (P, N)."""
     in_memory = isinstance(x, np.ndarray)
     sample = x[: SAMPLE_POINTS if in_memory else min(SAMPLE_POINTS, rows_per_block(x))]
     return float(np.sqrt(1 + np.mean(np.einsum("pn,pn->p", sample, sample, dtype=np.float64))))
@@ -402,11 +406,12 @@ def bound_rounding(weights: Array, length: float) -> Array:
 
     Args:
         weights: `(R, C, N + 1)`.
-        length: Of the points, see `measure_length`.
+        length: The length of a point `[1 x]`, see `measure_length`.
 
     Returns:
-        A bound for each run `(R,)`, a share of the largest score that such weights could give a
-        point.
+        A bound for each run `(R,)`: the share `ZERO_SCORE` of the length of a point times that of
+        the weights, if all D = C (N + 1) of them were as large as the largest one. No score of such
+        a point exceeds this product.
     """
     share = ZERO_SCORE[weights.dtype.name] * length * weights[0].size ** 0.5
     return np.asarray(share * np.abs(weights).max(axis=(1, 2)))
@@ -420,7 +425,7 @@ def zero_rounded_scores(scores: Array, bounds: Array) -> None:
 
     Args:
         scores: `(R, C, p)`, changed in place.
-        bounds: `(R,)`, see `bound_rounding`.
+        bounds: One for each run, `(R,)`, see `bound_rounding`.
     """
     rounded = np.abs(scores) < bounds[:, None, None]
     if rounded.any():  # else the assignment would take as long as the comparison
@@ -450,10 +455,10 @@ def linear_hessian(
     """Return the second derivatives of a cost of linear scores, in float64.
 
     Args:
-        cost: Of scores and targets, a sum over points.
+        cost: A function of scores and targets, a sum over points.
         x: Points (P, N).
         targets: (P,).
-        weights: Of one model, `(C, N + 1)`, bias first.
+        weights: The weights of one model, `(C, N + 1)`, bias first.
         l2: One number, one for each feature `(N,)`, or a matrix `(N, N)`.
 
     Returns:

@@ -25,18 +25,23 @@ T = TypeVar("T")
 # How far a shadow's start is from the run's, as a share of the distance that the run travelled.
 SHADOW_DISTANCE = {"float64": 1e-10, "float32": 1e-6}
 EXTRA_SHADOWS = 2  # shadows of a run whose first one parts from it and ends by chance where it does
-SEPARATION = 1e-3  # of the start's excess: a run and its shadow that are so far apart have parted
+# A run and its shadow have parted if their costs differ by more than this share of the excess of
+# the start, above the lowest cost of the grid.
+SEPARATION = 1e-3
 
 
 @dataclass
 class Rounds:
-    """The descents of one job on one problem, see the module.
+    """The descents of one job on one problem, one after another; each of them is a round.
 
-    start: `(starts, *shape)`. outward: from the problem's weights to those that are returned.
-    shadows: whether runs get shadows. checkpoint: saves the current round, and those that are
-    finished. seconds: that the first round took, those of an earlier command included. far: in
-    multiples of the start's cost, above which a run needs no shadow, since it has diverged whatever
-    its shadow does.
+    A round descends a grid of step sizes, or the shadows of a grid's runs (see the module).
+
+    start: `(starts, *shape)`. outward: maps weights of the problem to those that are returned.
+    shadows: whether runs get shadows. checkpoint: saves the current round and the finished ones.
+    finished: the histories of the finished rounds. saved_arrays: what the checkpoint held when it
+    was first read. far: a cost, in multiples of the start's, above which a run has diverged
+    whatever its shadow does, so that it needs none. seconds: the time of the first round, with
+    that of an earlier command that it resumes.
     """
 
     train: Problem
@@ -49,14 +54,14 @@ class Rounds:
     checkpoint: Checkpoint | None = None
     finished: list[Histories] = field(default_factory=list)
     sizes: list[Array] = field(default_factory=list)  # the step sizes of the finished rounds
-    # What the checkpoint holds; None: not looked at.
+    # None until the checkpoint is read; empty where it holds nothing for this descent.
     saved_arrays: Mapping[str, Array] | None = None
     far: float = np.inf
     seconds: float = 0.0
 
     @property
     def passes(self) -> int:
-        """The iterations that the runs of all finished rounds have made."""
+        """The number of iterations of all runs of the finished rounds, shadows included."""
         return sum(int(np.isfinite(histories.cost[:, 1:]).sum()) for histories in self.finished)
 
     def descend(
@@ -69,8 +74,8 @@ class Rounds:
         """Descend every step size from every start, then the shadows of these runs.
 
         Args:
-            step_sizes: Of the round, `(S,)`.
-            progress: Called at every iteration.
+            step_sizes: The step sizes of the round, `(S,)`.
+            progress: Called at every iteration of the runs, not of their shadows.
             tested: Whether the test points are evaluated too, if there are any.
             leave: See `engine.descent.descend`; runs that leave get no shadow.
 
@@ -81,7 +86,7 @@ class Rounds:
         start = np.concatenate([self.start] * len(step_sizes))
         sizes = np.repeat(np.array(step_sizes), len(self.start))
         test = self.test if tested else None
-        histories = self._round(test, start, sizes, progress, leave)
+        histories = self._run_round(test, start, sizes, progress, leave)
         if self.shadows and len(histories.cost):
             shadows = self._descend_shadows(histories, start, sizes)
             histories = replace(histories, shadows=shadows)
@@ -96,12 +101,13 @@ class Rounds:
         close to it, the run gets `EXTRA_SHADOWS` more.
 
         Args:
-            histories: Of the runs R.
-            start: The weights that they started from, `(R, *shape)`.
-            sizes: Their step sizes, `(R,)`.
+            histories: The histories of R runs.
+            start: The weights that the runs started from, `(R, *shape)`.
+            sizes: The step sizes of the runs, `(R,)`.
 
         Returns:
-            By the index of a run, the costs of its shadows `(shadows, K + 1)`.
+            By the index of a run, the costs of its shadows `(shadows, K + 1)`. Runs without a
+            shadow are left out.
         """
         epsilon, cost = float(np.finfo(start.dtype).eps), histories.cost
         steady = self.optimizer.steady
@@ -110,7 +116,8 @@ class Rounds:
         if not len(runs):
             return {}
         first_costs = self._descend_shadows_of(runs, [0], histories, start, sizes)
-        distances, excess = np.abs(first_costs[:, 0] - cost[runs]), cost[runs, 0] - np.nanmin(cost)
+        distances = np.abs(first_costs[:, 0] - cost[runs])
+        excess = cost[runs, 0] - np.nanmin(cost)  # of the start, above the lowest cost of the grid
         has_parted = np.nanmax(distances, axis=1) > SEPARATION * excess
         meets_again = has_parted & (distances[:, -1] <= sensitivity(epsilon) * excess)
         shadows = dict(zip(runs.tolist(), first_costs))
@@ -128,27 +135,33 @@ class Rounds:
     ) -> Array:
         """Return the costs `(runs, numbers, K + 1)` of some shadows of some runs.
 
-        runs: indices. numbers: which shadows of each run, 0 for its first. Others: see
-        `_descend_shadows`.
+        Args:
+            runs: The indices of the runs among R.
+            numbers: Which shadows of each run, 0 for its first; they differ in their directions.
+            histories: The histories of R runs.
+            start: The weights that these started from, `(R, *shape)`.
+            sizes: Their step sizes, `(R,)`.
         """
         seeds = [
-            _seed(sizes[run], run % len(self.start), number) for run in runs for number in numbers
+            # The runs of one step size stand together, one for each start.
+            _make_seed(sizes[run], run % len(self.start), number)
+            for run in runs
+            for number in numbers
         ]
         runs = np.repeat(runs, len(numbers))
         distance = _measure_lengths(histories.weights[runs] - start[runs])
-        cost = self._round(None, _perturb(start[runs], distance, seeds), sizes[runs]).cost
+        cost = self._run_round(None, _perturb(start[runs], distance, seeds), sizes[runs]).cost
         return cost.reshape(-1, len(numbers), cost.shape[1])
 
     def scout(self, step_sizes: Sequence[float], leave: Leave) -> None:
         """Descend other step sizes, together with a shadow of each run.
 
-        The runs end when `leave` returns them; the caller collects what it needs there.
-
+        Nothing is returned: `leave` sees the costs, collects what the caller needs, and ends runs.
         A shadow's start is moved by a share of the run's first step, since the distance that the
         run will travel is not known.
 
         Args:
-            step_sizes: `(S,)`.
+            step_sizes: The step sizes, `(S,)`.
             leave: See `engine.descent.descend`. The first half of the indices are the runs, the
                 second half their shadows in the same order.
         """
@@ -157,17 +170,15 @@ class Rounds:
         sizes = np.repeat(np.array(step_sizes), starts)
         gradient = self.train.evaluate(self.start).gradient
         assert gradient is not None
+        # The length of a first step along the gradient.
         distance = np.concatenate([_measure_lengths(gradient)] * count) * sizes.reshape(
             -1, *[1] * (start.ndim - 1)
         )
-        seeds = [_seed(size, run % starts, 0) for run, size in enumerate(sizes)]
-        start_and_sizes = (
-            np.concatenate([start, _perturb(start, distance, seeds)]),
-            np.concatenate([sizes, sizes]),
-        )
-        self._round(None, *start_and_sizes, leave=leave)
+        seeds = [_make_seed(size, run % starts, 0) for run, size in enumerate(sizes)]
+        start_with_shadows = np.concatenate([start, _perturb(start, distance, seeds)])
+        self._run_round(None, start_with_shadows, np.concatenate([sizes, sizes]), leave=leave)
 
-    def _round(
+    def _run_round(
         self,
         test: Problem | None,
         start: Array,
@@ -175,9 +186,17 @@ class Rounds:
         progress: Progress | None = None,
         leave: Leave | None = None,
     ) -> Histories:
-        """Descend runs, or load them from the checkpoint, where they were finished before.
+        """Return the histories of a round: descended, or from the checkpoint if it was finished.
 
-        A round whose runs leave is short, and restarts where it was interrupted.
+        The round is added to `finished`. In a round from the checkpoint `leave` is called for all
+        iterations again, because the caller collects from its calls.
+
+        Args:
+            test: The problem of the test points; None to leave them out.
+            start: `(R, *shape)`.
+            sizes: The step sizes, `(R,)`.
+            progress: Called at every iteration.
+            leave: See `engine.descent.descend`.
         """
         number, tick = len(self.finished), time.perf_counter()
         histories = self._load_round(number, sizes, start.shape)
@@ -200,11 +219,13 @@ class Rounds:
         progress: Progress | None,
         leave: Leave | None,
     ) -> Histories:
-        """Descend runs with the job's checkpoint.
+        """Descend runs with the job's checkpoint, see `_run_round` for the arguments.
 
-        A round whose runs may leave is not saved on its way: Ctrl-C saves finished rounds alone.
+        A round whose runs may leave is short. It is not saved on its way: Ctrl-C saves the finished
+        rounds alone, and the round restarts from its first iteration.
         """
-        file = _RoundFile(self, len(self.finished)) if self.checkpoint and not leave else None
+        is_saved = self.checkpoint and not leave
+        checkpoint = _RoundCheckpoint(self, len(self.finished)) if is_saved else None
         descent_arguments = (
             self.train,
             test,
@@ -215,17 +236,21 @@ class Rounds:
             progress,
         )
         try:
-            return descend(*descent_arguments, checkpoint=file, leave=leave)
+            return descend(*descent_arguments, checkpoint=checkpoint, leave=leave)
         except KeyboardInterrupt:
             if self.checkpoint and leave and self.finished:
                 self.checkpoint.save(self.to_arrays())
             raise
 
-    def _load_round(self, number: int, sizes: Array, weights: tuple[int, ...]) -> Histories | None:
+    def _load_round(
+        self, number: int, sizes: Array, weights_shape: tuple[int, ...]
+    ) -> Histories | None:
         """Return a finished round from the checkpoint; None where it is not there.
 
-        number: of the round, from 0. sizes: the step sizes of its runs. weights: the SHAPE of the
-        weights of its runs, `(R, *shape)`.
+        Args:
+            number: The number of the round, from 0.
+            sizes: The step sizes of its runs, `(R,)`.
+            weights_shape: The shape of the weights of its runs, `(R, *shape)`.
         """
         if self.checkpoint and self.saved_arrays is None:
             self.saved_arrays = self.checkpoint.resume(dict) or {}
@@ -239,22 +264,25 @@ class Rounds:
         }
         arrays = {name: round_arrays.get(name) for name in HISTORY_FIELDS}
         cost, final_weights = arrays["cost"], arrays["weights"]
-        shape = len(sizes), self.iterations + 1
-        is_same = np.array_equal(round_arrays.get(STEP_SIZES, ()), sizes)
+        cost_shape = len(sizes), self.iterations + 1
+        has_same_sizes = np.array_equal(round_arrays.get(STEP_SIZES, ()), sizes)
         if (
-            not is_same
+            not has_same_sizes
             or cost is None
             or final_weights is None
-            or (cost.shape, final_weights.shape) != (shape, weights)
+            or (cost.shape, final_weights.shape) != (cost_shape, weights_shape)
         ):
-            self.saved_arrays = {}  # of another descent: all is made again
+            self.saved_arrays = {}  # of another descent: every round is descended again
             return None
         if number == 0:
             self.seconds = float(self.saved_arrays.get(ROUND_SECONDS, 0.0))
         return Histories(**arrays)  # type: ignore[arg-type]
 
     def to_arrays(self) -> dict[str, Array]:
-        """Return the finished rounds as arrays."""
+        """Return the finished rounds as named arrays, as `_load_round` reads them.
+
+        Arrays of round n are named `round/n/..`; `round` is the number of finished rounds.
+        """
         arrays = {ROUND: np.array(len(self.finished)), ROUND_SECONDS: np.array(self.seconds)}
         for number, (histories, sizes) in enumerate(zip(self.finished, self.sizes)):
             round_arrays = {
@@ -269,13 +297,19 @@ class Rounds:
         return arrays
 
 
-def _seed(step_size: float, start: int, shadow: int) -> tuple[int, int, int]:
-    """Return the seed of a shadow's direction, independent of the other step sizes."""
+def _make_seed(step_size: float, start: int, shadow: int) -> tuple[int, int, int]:
+    """Return the seed of a shadow's direction, independent of the other step sizes.
+
+    Args:
+        step_size: The step size, of which all 64 bits count.
+        start: The index of the start.
+        shadow: The number of the shadow among those of its run, from 0.
+    """
     return int(np.float64(step_size).view(np.uint64)), int(start), shadow
 
 
 def _measure_lengths(vectors: Array) -> Array:
-    """Return the lengths of vectors `(R, *shape)`, with axes of length one, in float64."""
+    """Return the lengths `(R, 1, ..)` of vectors `(R, *shape)`, in float64."""
     inner = tuple(range(1, vectors.ndim))
     vectors = vectors.astype(np.float64)
     largest = np.abs(vectors).max(axis=inner, keepdims=True)  # whose square may overflow
@@ -284,7 +318,16 @@ def _measure_lengths(vectors: Array) -> Array:
 
 
 def _perturb(start: Array, distance: Array, seeds: Sequence[tuple[int, int, int]]) -> Array:
-    """Return starts moved by a tiny share of a distance, each in a direction of its own seed."""
+    """Return starts moved by a tiny share of a distance, each in a direction of its own seed.
+
+    Args:
+        start: `(R, *shape)`.
+        distance: `(R, 1, ..)`, of which `SHADOW_DISTANCE` is the share.
+        seeds: R seeds, see `_make_seed`.
+
+    Returns:
+        `(R, *shape)`, in the type of `start`.
+    """
     draws = [np.random.default_rng(seed).standard_normal(start.shape[1:]) for seed in seeds]
     directions = np.stack(draws)
     directions /= _measure_lengths(directions)
@@ -294,7 +337,7 @@ def _perturb(start: Array, distance: Array, seeds: Sequence[tuple[int, int, int]
 def _replay(cost: Array, leave: Leave) -> None:
     """Call `leave` for every iteration of a round that was finished before.
 
-    What it returns is not needed: the costs `(R, K + 1)` of runs that left are NaN from there.
+    Its return value is not needed: the costs `(R, K + 1)` of a run that left are NaN after that.
     """
     for k in range(cost.shape[1]):
         alive = np.flatnonzero(np.isfinite(cost[:, k]))
@@ -307,8 +350,11 @@ ROUND, STEP_SIZES, ROUND_SECONDS = "round", "step_sizes", "round_seconds"
 HISTORY_FIELDS = tuple(name for name in Histories.__dataclass_fields__ if name != "shadows")
 
 
-class _RoundFile:
-    """The checkpoint of a job, as the descent of one of its rounds sees it."""
+class _RoundCheckpoint:
+    """The `Checkpoint` of one round, inside the checkpoint of its job.
+
+    It saves the state of the round beside all finished rounds.
+    """
 
     def __init__(self, rounds: Rounds, number: int) -> None:
         assert rounds.checkpoint is not None
@@ -326,6 +372,7 @@ class _RoundFile:
     def resume(self, read: Callable[[Mapping[str, Array]], T]) -> T | None:
         """Return the saved state of this round; None where the checkpoint holds another round."""
         saved_arrays = self.rounds.saved_arrays
+        # Without "iteration" the checkpoint holds finished rounds alone.
         if (
             not saved_arrays
             or int(saved_arrays.get(ROUND, 0)) != self.number

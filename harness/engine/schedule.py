@@ -14,20 +14,21 @@ from normbench.optimizers.contract import State, Update, zero_per_run
 def with_schedule(optimizer: Optimizer, settings: Settings, train: Problem) -> Optimizer:
     """Return a step rule whose step size is `a factor^floor(k / n)` at pass k = 0, 1, ...
 
-    In full batches an iteration is a pass. The state counts the updates, behind the rule's own.
+    In full batches an iteration is a pass. The rule's state gets one more entry, the number of
+    updates.
 
     Args:
         optimizer: The step rule.
-        settings: Of the engine; its `step_schedule` is n, in passes, and the factor.
-        train: The problem, which knows the updates of a pass.
+        settings: The engine's; its `step_schedule` is n, in passes, and the factor.
+        train: The problem, which knows the number of updates of a pass.
 
     Returns:
-        The step rule; the given one without a schedule.
+        The step rule; without a schedule the given one.
     """
     if settings.step_schedule is None:
         return optimizer
     passes, factor = settings.step_schedule
-    period = train.updates_before(int(passes) * settings.records_per_pass)
+    period = train.updates_before(int(passes) * settings.records_per_pass)  # n, in updates
 
     def init(weights: Array) -> State:
         return (*optimizer.init(weights), zero_per_run(weights))
@@ -49,7 +50,7 @@ def check_schedule(settings: Settings, optimizer: Optimizer) -> None:
     """Check that a schedule of step sizes has step sizes to change.
 
     Args:
-        settings: Of the engine.
+        settings: The engine's.
         optimizer: The step rule.
 
     Raises:

@@ -99,7 +99,7 @@ class Settings:
                 `same_function`; or a window is given for statistics other than `window`, or is
                 missing for these.
         """
-        for name in ("statistics", "window"):
+        for name in ("statistics", "window"):  # named after the normalizer in the table of settings
             settings.check(f"normalizer.{name}", getattr(self, name))
         if self.statistics != FITTED and self.batch is None:
             raise UserError(
@@ -120,5 +120,8 @@ class Settings:
 
     @property
     def records(self) -> int:
-        """The records of a run after its start: of each update, or of each part of a pass."""
+        """The number of records of a run after its start: iterations times records per pass.
+
+        Without a batch a record is an update, with one it is a part of a pass.
+        """
         return self.iterations * self.records_per_pass

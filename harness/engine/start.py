@@ -12,7 +12,7 @@ from normbench.normalizers.decomposition import compute_deviations, small_blocks
 from normbench.normalizers.on_columns import name_scheme
 
 Array = NDArray[Any]
-# Of the largest score: beyond, it is another function.
+# Two functions are equal if their scores differ by at most this share of the largest score.
 SAME_SCORE_TOLERANCE = {"float64": 1e-10, "float32": 1e-4}
 
 
@@ -20,14 +20,16 @@ def starts(settings: Settings, shape: tuple[int, ...]) -> Array:
     """Return the weights that the runs start from.
 
     Args:
-        settings: Of the engine: zeros, a normal draw of deviation `start_scale`, or given weights.
-        shape: Of one model's weights.
+        settings: The engine's. Its `start` is `zeros`, `normal` (a draw of standard deviation
+            `start_scale`), or the weights themselves.
+        shape: The shape of one model's weights, `(C, N + 1)`.
 
     Returns:
         `(starts, *shape)`, in float64.
 
     Raises:
-        UserError: Given weights are of another shape.
+        UserError: The given weights are not as many as the model has, or their rows differ in
+            length.
     """
     stacked_shape = (settings.starts, *shape)
     if settings.start == "zeros":
@@ -58,7 +60,7 @@ def same_function(settings: Settings, classes: int, scheme: Any, x: Array, z: Ar
     dropped.
 
     Args:
-        settings: Of the engine, with the scale, the seed and the number of starts.
+        settings: The engine's, with the scale, the seed and the number of starts.
         classes: The number of scores of a point C.
         scheme: The fitted normalizer.
         x: Training points before the scheme (P, N).
@@ -80,7 +82,7 @@ def same_function(settings: Settings, classes: int, scheme: Any, x: Array, z: Ar
             f"weights make the same function under it; {remedy}"
         )
     deviations = compute_deviations(x, scheme_map.centre)
-    # A constant feature has the deviation 0: what is computed for it is rounding.
+    # A constant feature has the deviation 0; a smaller computed one is rounding.
     deviations = np.where(
         deviations > len(x) * np.finfo(np.float64).eps * np.abs(scheme_map.centre), deviations, 0.0
     )
@@ -92,15 +94,15 @@ def same_function(settings: Settings, classes: int, scheme: Any, x: Array, z: Ar
     slopes = drawn_weights[:, :, 1:] @ inverse
     bias = drawn_weights[:, :, 0] - slopes @ scheme_map.image
     weights = np.concatenate([bias[:, :, None], slopes], axis=2)
-    scale, largest_gap, largest_score = np.where(deviations > 0, deviations, np.inf), 0.0, 0.0
+    # The shortest solution misses points that the scheme does not keep apart: compare all scores.
+    scale = np.where(deviations > 0, deviations, np.inf)  # a constant feature has no part in scores
+    largest_gap, largest_score = 0.0, 0.0
     for block in small_blocks(x):
         scaled = (x[block] - scheme_map.centre) / scale
         expected_scores = drawn_weights[:, :, 1:] @ scaled.T + drawn_weights[:, :, :1]
         scores = slopes @ z[block].T.astype(np.float64) + bias[:, :, None]
-        largest_gap, largest_score = (
-            max(largest_gap, np.abs(scores - expected_scores).max()),
-            max(largest_score, np.abs(expected_scores).max()),
-        )
+        largest_gap = max(largest_gap, np.abs(scores - expected_scores).max())
+        largest_score = max(largest_score, np.abs(expected_scores).max())
     if largest_gap > SAME_SCORE_TOLERANCE[settings.precision] * largest_score:
         raise UserError(
             f"start=same_function: normalizer {name} does not keep all training points apart, so "

@@ -30,15 +30,16 @@ def check_statistics(kind: str, x: Rows, fold: bool, l2_in: str, fit_on: str) ->
     """Check moving statistics of a scheme against the points, the penalty and `fit_on`.
 
     Args:
-        kind: One of `settings.SCHEME_STATISTICS`; `fitted` always passes.
+        kind: What the scheme is fitted on, one of `settings.SCHEME_STATISTICS`; `fitted` always
+            passes.
         x: The training points (P, N).
         fold: Whether the scheme is folded into the weights.
         l2_in: The weights that a penalty is on; empty without one.
         fit_on: The points that schemes are fitted on, `train` or `all`.
 
     Raises:
-        UserError: The points are sparse or on disk, or one of the others needs the same scheme at
-            every step.
+        UserError: The points are sparse or on disk; or `fold`, the penalty or `fit_on` needs the
+            same scheme at every step.
     """
     if kind == FITTED:
         return
@@ -61,7 +62,11 @@ def check_statistics(kind: str, x: Rows, fold: bool, l2_in: str, fit_on: str) ->
 
 @dataclass
 class SeenPoints:
-    """The points seen up to an update, and the scheme that has learned from them."""
+    """The points seen up to an update, and the scheme that has learned from them.
+
+    update: the latest update, -1 for none. is_seen: mask of the points, `(P,)`. scheme: fitted on
+    the seen points, None before any.
+    """
 
     update: int
     is_seen: Array
@@ -74,10 +79,12 @@ class Statistics:
 
     kind: `batch`: the points of the update; `running`: all points seen so far, each once; `window`:
     the last `window` points of the order. Once every point has been seen, `running` has the
-    statistics of all points. Records under `batch` always use those.
+    statistics of all points. Records under `batch` always use the statistics of all points.
 
-    scheme: not fitted itself; copies of it are. x: the points before the scheme, `(P, N)`. dtype:
-    the type of the transformed points. features: how many features the scheme gives on all points.
+    scheme: not fitted itself; copies of it are. x: the points before the scheme, `(P, N)`. batches:
+    which points each update sees. dtype: the type of the transformed points. features: how many
+    features the scheme gives on all points. memory: under `running`, the state after the update
+    that was asked for last, from which the next one goes on.
     """
 
     kind: str
@@ -103,27 +110,30 @@ class Statistics:
         return self.transform(scheme, self.x[self.batches.points_of(update)])
 
     def scheme_of(self, update: int) -> Any:
-        """Return the scheme of an update; None for the scheme of all points."""
+        """Return the fitted scheme of an update; None for the scheme of all points."""
         if self.kind == RUNNING_STATISTICS:
             return self._running_scheme(update)
         if self.kind == BATCH_STATISTICS:
             return self._fit(self.x[self.batches.points_of(update)])
         assert self.window is not None
-        rows = [self.batches.points_of(update)]
-        while sum(map(len, rows)) < self.window and update > 0:
-            update -= 1
-            rows.insert(0, self.batches.points_of(update))
+        earliest, rows = update, [self.batches.points_of(update)]
+        while sum(map(len, rows)) < self.window and earliest > 0:
+            earliest -= 1
+            rows.insert(0, self.batches.points_of(earliest))
         return self._fit(self.x[np.concatenate(rows)[-self.window :]])
 
     def scheme_after(self, updates: int) -> Any:
-        """Return the scheme of a record after so many updates; None for that of all points."""
+        """Return the scheme of a record after so many updates; None for that of all points.
+
+        It is the scheme of the latest update; before the first update, that of the first one.
+        """
         return None if self.kind == BATCH_STATISTICS else self.scheme_of(max(updates - 1, 0))
 
     def transform(self, scheme: Any, x: Array) -> Array:
         """Return points under one of the schemes.
 
         Args:
-            scheme: Fitted, see `scheme_of`.
+            scheme: A fitted scheme, from `scheme_of`.
             x: Points before the scheme (p, N).
 
         Returns:
@@ -133,7 +143,7 @@ class Statistics:
             UserError: The scheme fails on these points, or gives another number of features than on
                 all points.
         """
-        z: Array = self._checked(lambda: transform_points(scheme, x, self.dtype))
+        z: Array = self._call_checked(lambda: transform_points(scheme, x, self.dtype))
         if z.shape[1] != self.features:
             raise UserError(
                 f"normalizer.statistics={self.kind}: {name_scheme(self.scheme)} gives "
@@ -143,14 +153,18 @@ class Statistics:
         return z
 
     def _running_scheme(self, update: int) -> Any:
-        """Return the scheme of all points seen up to an update; None where these are all."""
+        """Return the scheme of all points seen up to an update; None where these are all.
+
+        It goes on from the update that was asked for last. A scheme that learns by blocks learns
+        from the new points of each update; another one is fitted on all seen points again.
+        """
         seen = self.memory.get(RUNNING_STATISTICS)
-        if seen is None or seen.update > update:
+        if seen is None or seen.update > update:  # an earlier update: begin again
             seen = SeenPoints(-1, np.zeros(len(self.x), dtype=bool), None)
             self.memory[RUNNING_STATISTICS] = seen
         by_blocks = learns_by_blocks(self.scheme)
-        is_new = seen.update < update and not seen.is_seen.all()
-        for number in range(seen.update + 1, update + 1) if is_new else ():
+        has_new_points = seen.update < update and not seen.is_seen.all()
+        for number in range(seen.update + 1, update + 1) if has_new_points else ():
             rows = self.batches.points_of(number)
             rows = np.unique(rows[~seen.is_seen[rows]])
             seen.is_seen[rows] = True
@@ -159,21 +173,28 @@ class Statistics:
         seen.update = update
         if seen.is_seen.all():
             return None
-        if is_new and not by_blocks:
+        if has_new_points and not by_blocks:
             seen.scheme = self._fit(self.x[seen.is_seen])
         return seen.scheme
 
     def _fit(self, x: Array, scheme: Any = None) -> Any:
-        """Return a new scheme fitted on points; a given one learns from them in addition."""
+        """Return a scheme fitted on points x (p, N).
+
+        It is a new copy of the normalizer; a given scheme learns from x in addition, in place.
+        """
         if scheme is not None:
-            self._checked(lambda: scheme.partial_fit(x.astype(np.float64, copy=False)))
+            self._call_checked(lambda: scheme.partial_fit(x.astype(np.float64, copy=False)))
             return scheme
         scheme = deepcopy(self.scheme)
-        self._checked(lambda: fit_scheme(scheme, x, None))
+        self._call_checked(lambda: fit_scheme(scheme, x, None))
         return scheme
 
-    def _checked(self, action: Any) -> Any:
-        """Return the result of an action; a scheme's error names the setting and the remedy."""
+    def _call_checked(self, action: Any) -> Any:
+        """Return what `action()` returns, with numerical warnings off.
+
+        A `ValueError` of the scheme is raised again as a `UserError` that names the setting and the
+        remedy.
+        """
         try:
             with warnings.catch_warnings(), np.errstate(all="ignore"):
                 warnings.simplefilter("ignore", RuntimeWarning)

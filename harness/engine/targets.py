@@ -8,6 +8,7 @@ from normbench.costs.declaration import Traits, traits
 from normbench.datasets.values import UserError
 
 Array = NDArray[Any]
+# What an error message proposes, by the task of the data set.
 REMEDIES = {
     "binary": "cost=softmax or cost=multiclass_softmax",
     "multiclass": "cost=multiclass_softmax",
@@ -24,8 +25,8 @@ def check_cost(
 
     Args:
         cost: The cost, with its declared tasks.
-        name: Of the data set, for the message.
-        task: Of the data set.
+        name: The name of the data set, for the message.
+        task: What the targets of the data set are: a key of `REMEDIES`.
         classes: The number of classes; 0 for real targets.
         rows_shape: (P, N) of points that were read from the rows of a file, which may have one
             point per column; None for other data.
@@ -54,7 +55,10 @@ def check_cost(
 
 
 def check_curvature(cost: Any) -> None:
-    """Raise `UserError` for a cost without second derivatives, which some optimizers divide by."""
+    """Raise `UserError` for a cost whose second derivatives are all 0.
+
+    It is called for optimizers that divide by second derivatives (`Optimizer.curved`).
+    """
     if traits(cost).piecewise == "linear":
         raise UserError(
             f"cost={getattr(cost, '__name__', cost)}: is made of linear pieces, whose second "
@@ -67,11 +71,12 @@ def scores_of(traits: Traits, classes: int) -> int:
     """Return the number C of scores of a point that a cost takes.
 
     Args:
-        traits: Those that the cost declares.
+        traits: The traits that the cost declares.
         classes: The number of classes; 0 for real targets.
 
     Returns:
-        `classes`, where the cost takes a score for each of them; otherwise 1.
+        `classes`, where the cost takes a score for each of them; otherwise 1. A cost that takes
+        either (`score_per_class` is None) gets a score for each class from three classes on.
     """
     per_class = traits.score_per_class
     if classes and (per_class or (per_class is None and classes > 2)):
@@ -89,7 +94,8 @@ def encode_targets(y: Array, scores: int, classes: int, dtype: Any) -> Array:
         dtype: The type of the points.
 
     Returns:
-        Real numbers (P,), or class indices where each class has a score, otherwise -1 and +1.
+        (P,): real targets as they are; class indices where each class has a score; otherwise -1 for
+        class 0 and +1 for class 1.
     """
     if not classes:
         return y.astype(dtype)

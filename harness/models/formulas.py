@@ -1,5 +1,7 @@
 """What the layers of a network compute, on arrays `(R, H, p)` of R runs, H units and p points.
 
+Axis 1 is the units of a layer, axis 2 the points.
+
 `Formulas` are written on numpy's functions: autograd's for derivatives of any order, or JAX's.
 `Fused` has the same values and first derivatives in fewer passes over the arrays.
 """
@@ -17,7 +19,7 @@ from numpy.typing import NDArray
 from normbench.models.matrices import eigh, inverse_root
 
 TEXTBOOK_RULE = "textbook"
-# Under the textbook's rule a deviation below the first number gets the second one added.
+# Under the textbook's rule a standard deviation below the first number gets the second one added.
 SMALL_DEVIATION, ADDED_DEVIATION = 0.01, 1.0
 SMALLEST = 1e-30  # of a variance whose root is differentiated
 TANH, RELU, SIGMOID, IDENTITY, LECUN_TANH = "tanh", "relu", "sigmoid", "identity", "lecun_tanh"
@@ -37,21 +39,33 @@ defvjp(_tanh, lambda answer, h: lambda g: g * (1.0 - answer * answer))
 
 
 class Formulas:
-    """The formulas as they are written down; numpy: the module of numpy's functions."""
+    """The formulas as they are written down.
+
+    numpy: the module of numpy's functions that they call: autograd's or JAX's.
+    """
 
     def __init__(self, numpy: Any) -> None:
         self.numpy = numpy
         self.tanh = _tanh if numpy is anp else numpy.tanh
 
     def multiply(self, weight: Any, bias: Any, h: Any) -> Any:
-        """Return `W h + b`; weight: `(R, H', H)`; bias: `(R, H', 1)`; h: `(H, p)` if shared."""
+        """Return the linear map of a layer, `W h + b`, `(R, H', p)`.
+
+        Args:
+            weight: `(R, H', H)`.
+            bias: `(R, H', 1)`.
+            h: `(R, H, p)`; `(H, p)` for the points, which all runs share.
+        """
         if h.ndim == 2:  # the points, which all runs share: one product
             rows = self.numpy.reshape(weight, (-1, weight.shape[-1]))
             return self.numpy.reshape(self.numpy.dot(rows, h), (*weight.shape[:2], -1)) + bias
         return self.numpy.matmul(weight, h) + bias
 
     def activate(self, name: str, h: Any) -> Any:
-        """Return the activation of a name of `ACTIVATIONS`."""
+        """Return the activation of h: its name is one of `ACTIVATIONS`.
+
+        The shape is that of h, with half as many units under `maxout`.
+        """
         if name == TANH:
             return self.tanh(h)
         if name == RELU:
@@ -69,38 +83,64 @@ class Formulas:
     def standardize(
         self, h: Any, axis: int, epsilon: float | str, affine: Sequence[Any] = ()
     ) -> Any:
-        """Return h minus its mean over an axis, over its deviation; affine: gain and shift."""
+        """Return h minus its mean over an axis, divided by its standard deviation over that axis.
+
+        Args:
+            h: `(R, H, p)`.
+            axis: 1 for the units of each point, 2 for the points of each unit.
+            epsilon: See `deviation`.
+            affine: Gain and shift, each `(R, H, 1)`, by which the values are then multiplied and
+                moved; empty for none.
+        """
         mean, variance = self.moments(h, axis)
         return self.rescale(h, mean, variance, epsilon, affine)
 
     def moments(self, h: Any, axis: int) -> tuple[Any, Any]:
-        """Return mean and variance over an axis, which is kept."""
+        """Return mean and variance of h over an axis, which is kept with length 1."""
         mean = self.numpy.mean(h, axis=axis, keepdims=True)
         return mean, self.numpy.mean((h - mean) ** 2, axis=axis, keepdims=True)
 
     def rescale(
         self, h: Any, mean: Any, variance: Any, epsilon: float | str, affine: Sequence[Any] = ()
     ) -> Any:
-        """Return h minus a given mean, over the deviation of a variance; affine: gain and shift."""
+        """Return h minus a given mean, divided by the deviation of a given variance.
+
+        The mean and the variance have the shape that `moments` returns; see `standardize` for the
+        other arguments.
+        """
         standardized = (h - mean) / self.deviation(variance, epsilon)
         return standardized * affine[0] + affine[1] if affine else standardized
 
     def deviation(self, variance: Any, epsilon: float | str) -> Any:
-        """Return the root of a variance plus epsilon, or by the textbook's rule."""
+        """Return the root of a variance plus epsilon.
+
+        Under `TEXTBOOK_RULE` in place of a number nothing is added to the variance; 1 is added to a
+        standard deviation below 0.01.
+        """
         if epsilon != TEXTBOOK_RULE:
             return self.numpy.sqrt(variance + epsilon)
         deviation = self.numpy.sqrt(self.numpy.maximum(variance, SMALLEST))
         return deviation + ADDED_DEVIATION * (deviation < SMALL_DEVIATION)
 
     def covariance(self, h: Any, groups: int) -> tuple[Any, Any]:
-        """Return the mean `(R, H, 1)` and the covariance `(R, G, H / G, H / G)` of groups."""
+        """Return the means of units, `(R, H, 1)`, and the covariances in G groups of units.
+
+        The covariances are `(R, G, H / G, H / G)`, of h `(R, H, p)` over its points.
+        """
         mean = self.numpy.mean(h, axis=2, keepdims=True)
         centred = _split_units(self.numpy, h - mean, groups)
         product = self.numpy.matmul(centred, self.numpy.swapaxes(centred, -1, -2))
         return mean, product / h.shape[-1]
 
     def decorrelate(self, h: Any, mean: Any, covariance: Any, whiten: Callable[[Any], Any]) -> Any:
-        """Return h minus its mean, times the matrix that `whiten` returns for its covariance."""
+        """Return h minus a mean, multiplied in each group by a whitening matrix.
+
+        Args:
+            h: `(R, H, p)`.
+            mean: `(R, H, 1)`, see `covariance`.
+            covariance: `(R, G, H / G, H / G)`.
+            whiten: A function that returns the whitening matrices of covariances, in their shape.
+        """
         centred = _split_units(self.numpy, h - mean, covariance.shape[1])
         whitened = self.numpy.matmul(whiten(covariance), centred)
         return self.numpy.reshape(whitened, h.shape)
@@ -108,11 +148,16 @@ class Formulas:
     def whitening(
         self, covariance: Any, kind: str, epsilon: Any, is_fixed: bool, iterations: int
     ) -> Any:
-        """Return the whitening matrices of covariances `(.., H, H)`.
+        """Return the whitening matrices of covariances, `(.., H, H)`.
 
-        kind: `pca` (the rows are eigenvectors over deviations), `zca` (the inverse root) or
-        `newton` (its approximation by so many iterations). is_fixed: the largest entry of each
-        eigenvector is positive; otherwise its sign is the eigenvalue solver's.
+        Args:
+            covariance: `(.., H, H)`.
+            kind: `pca` (rows are eigenvectors divided by standard deviations), `zca` (the inverse
+                root) or `newton` (an approximation of the inverse root).
+            epsilon: The number that is added to the variances.
+            is_fixed: Under `pca`, whether the largest entry of each eigenvector is made positive;
+                otherwise its sign is the eigenvalue solver's.
+            iterations: Under `newton`, the number of iterations.
         """
         ridged = covariance + epsilon * np.eye(covariance.shape[-1])
         if kind == ZCA:
@@ -128,7 +173,11 @@ class Formulas:
         return rows / self.numpy.sqrt(eigenvalues)[..., None]
 
     def _newton(self, matrix: Any, iterations: int) -> Any:
-        """Return the inverse root of matrices by Newton's iteration, from the identity."""
+        """Return the inverse root of matrices `(.., H, H)` by Newton's iteration.
+
+        It starts from the identity. Matrices are divided by their traces, without which the
+        iteration may diverge.
+        """
         identity = np.eye(matrix.shape[-1])
         trace = self.numpy.sum(matrix * identity, axis=(-1, -2), keepdims=True)
         root = identity + 0 * matrix  # one identity for each matrix
@@ -144,10 +193,10 @@ def _split_units(numpy: Any, h: Any, groups: int) -> Any:
 
 
 class Fused(Formulas):
-    """The formulas with first derivatives in fewer passes; those have no derivatives again.
+    """The formulas with first derivatives in fewer passes; second derivatives are not available.
 
-    memory: arrays to work in, by their numbers. What an evaluation returns is in them, until
-    `begin` starts the next one.
+    memory: arrays to work in, by the order in which `take` hands them out. Values that an
+    evaluation returns lie in this memory, until `begin` starts the next evaluation.
     """
 
     def __init__(self, memory: dict[Any, NDArray[Any]] | None = None) -> None:
@@ -172,7 +221,10 @@ class Fused(Formulas):
         return array[:size].reshape(shape)
 
     def combine(self, operation: Callable[..., Any], first: Any, second: Any) -> Any:
-        """Return a numpy operation on two arrays, with the shape and the type of the first."""
+        """Return the result of a numpy operation on two arrays, in memory of `take`.
+
+        Its shape and type are those of the first array.
+        """
         return operation(first, second, out=self.take(first.shape, first.dtype))
 
     def multiply(self, weight: Any, bias: Any, h: Any) -> Any:
@@ -202,7 +254,7 @@ class Fused(Formulas):
         return _with_derivatives(weight, bias, h, value=product, pull=pull)
 
     def activate(self, name: str, h: Any) -> Any:
-        """See `Formulas.activate`; autograd's derivative of tanh takes a cosh."""
+        """See `Formulas.activate`; the derivative of tanh is computed from its value."""
         values = getval(h)
         if name in SCALED_TANH:
             shift, height, slope = SCALED_TANH[name]
@@ -252,7 +304,7 @@ class Fused(Formulas):
 
         def pull_affine(g: Any) -> Any:
             """Return the derivatives by h, gain and shift, given that by the value, g."""
-            of_gain = g.shape[2] * _mean_product(g, standardized, 2)
+            of_gain = g.shape[2] * _mean_product(g, standardized, 2)  # a sum over points
             scaled = self.combine(np.multiply, g, gain)
             return (*pull(scaled), of_gain, g.sum(axis=2, keepdims=True))
 
@@ -264,17 +316,19 @@ SCALED_TANH = {TANH: (0.0, 1.0, 1.0), SIGMOID: (1.0, 0.5, 0.5), LECUN_TANH: (0.0
 
 
 def _mean_product(first: Any, second: Any, axis: int) -> Any:
-    """Return the mean of a product over an axis, which is kept."""
+    """Return the mean of a product of arrays `(R, H, p)` over axis 1 or 2, which is kept."""
     sums = np.einsum("rhp,rhp->rh" if axis == 2 else "rhp,rhp->rp", first, second)
     return np.expand_dims(sums, axis) / first.shape[axis]
 
 
 @primitive  # type: ignore[untyped-decorator]
 def _with_derivatives(*arguments: Any, value: Any, pull: Callable[[Any], Any]) -> Any:
-    """Return a value, and make `pull` its derivative for autograd.
+    """Return a value that was computed without autograd, and declare its derivative to autograd.
 
-    arguments: what the value was computed from. pull: returns the derivatives by all arguments,
-    given the derivative by the value.
+    Args:
+        *arguments: The arrays that the value was computed from, as autograd traces them.
+        value: The value.
+        pull: A function that returns the derivatives by all arguments, given that by the value.
     """
     return value
 

@@ -50,13 +50,16 @@ class Layout:
         return sum(group.size for group in self.groups if group.kind not in RUNNING_KINDS)
 
     def mark(self, *kinds: str) -> Array:
-        """Return which weights `(D,)` are of some kinds."""
+        """Return a mask `(D,)` of the weights that are of one of these kinds."""
         return np.repeat(
             [group.kind in kinds for group in self.groups], [group.size for group in self.groups]
         )
 
     def positions(self) -> dict[tuple[int, str], Array]:
-        """Return the indices of each group in the flat weights, in the group's shape."""
+        """Return, by layer and kind, the indices of a group's numbers in the flat weights.
+
+        They are in the group's shape.
+        """
         arrays = self.split(np.arange(self.size)[None])
         return {(group.layer, group.kind): array[0] for group, array in zip(self.groups, arrays)}
 

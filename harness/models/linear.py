@@ -43,7 +43,10 @@ class NormalizedScores(Mlp):
         return self.affine == SOLVED
 
     def _check_affine(self) -> None:
-        """Raise `UserError` for another `affine` than true, false or solved."""
+        """Raise `UserError` for another `affine` than true, false or solved.
+
+        Solved gain and shift have no running means, and are refused under running statistics.
+        """
         if self.affine != SOLVED:
             check_switch("model.affine", self.affine)
         elif self.statistics == RUNNING:
@@ -62,7 +65,11 @@ class NormalizedScores(Mlp):
         formulas: Formulas = AUTOGRAD,
         targets: Array | None = None,
     ) -> Any:
-        """See `Mlp.scores`; targets: (p,), for which gain and shift are solved."""
+        """See `Mlp.scores`; targets: (p,), to which solved gain and shift are fitted.
+
+        Solved gain and shift count as the last moments: they are taken from `moments` where these
+        are given, and are appended to `collected`.
+        """
         scores = super().scores(layout, arrays, x, moments, collected, formulas)
         if self.affine != SOLVED:
             return scores

@@ -13,7 +13,7 @@ EQUAL_EIGENVALUES = 1e-14
 
 @primitive  # type: ignore[untyped-decorator]
 def inverse_root(matrix: Any) -> Any:
-    """Return the symmetric `S^(-1/2)`."""
+    """Return the symmetric inverse roots `S^(-1/2)` of positive definite matrices."""
     eigenvalues, vectors = _solve(matrix)
     return (vectors / np.sqrt(eigenvalues)[..., None, :]) @ np.swapaxes(vectors, -1, -2)
 
@@ -36,7 +36,7 @@ def eigh(matrix: Any) -> Any:
 def _solve(matrix: Any) -> tuple[Any, Any]:
     """Return `numpy.linalg.eigh`, with NaN for matrices that are not finite, which it refuses.
 
-    Those are of runs that diverge; the others of the stack go on.
+    Such matrices are those of runs that diverge; the other runs of the stack are unaffected.
     """
     is_finite = np.isfinite(matrix).all(axis=(-1, -2), keepdims=True)
     if is_finite.all():
@@ -82,7 +82,8 @@ def _pull_lyapunov_root(answer: Any, root: Any, matrix: Any) -> Any:
 def _pull_eigh(answer: Any, matrix: Any) -> Any:
     """Return the function that pulls derivatives by eigenvalues and eigenvectors back to a matrix.
 
-    answer: the eigenvalues and eigenvectors of the matrix.
+    answer: the eigenvalues and eigenvectors of the matrix. The derivative g has these two parts,
+    too.
     """
     eigenvalues, vectors = answer
     differences = eigenvalues[..., None, :] - eigenvalues[..., :, None]

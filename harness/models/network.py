@@ -82,10 +82,10 @@ class Mlp:
         affine_step: The step size of gains and shifts; None for the run's.
         statistics: Whose statistics normalize evaluated points: those of all training points
             (`all`), of the points' own batch (`batch`), or running means over steps (`running`).
-        groups: So many groups of units are whitened each for itself.
+        groups: The number of groups of units that are whitened separately.
         signs: Of eigenvectors under `pca`: `free`, as they are solved, or `fixed`, their largest
             entry positive.
-        newton_iterations: Under `newton`.
+        newton_iterations: The number of Newton's iterations under `newton`.
 
     Raises:
         UserError: A value is out of range.
@@ -208,12 +208,15 @@ class Mlp:
         return layer < len(self.hidden)
 
     def _value_counts(self) -> list[int]:
-        """Return how many values each hidden layer has at the place where they are normalized."""
+        """Return how many values each hidden layer has where they are normalized.
+
+        A unit of `maxout` has several values before the activation, and one after it.
+        """
         maps = MAXOUT_MAPS if self.place == BEFORE and self.activation == MAXOUT else 1
         return [maps * units for units in self.hidden]
 
     def _affine_groups(self, layer: int, values: int) -> list[Group]:
-        """Return the groups of gains and shifts of a layer."""
+        """Return the groups of gains and shifts of a layer with so many values."""
         if self.affine is not True:
             return []
         gain, shift = Group(layer, GAIN, (values, 1)), Group(layer, SHIFT, (values, 1))
@@ -221,7 +224,11 @@ class Mlp:
         return [gain] if self.normalize == WEIGHT_NORMALIZATION else [gain, shift]
 
     def _running_groups(self, layer: int, values: int) -> list[Group]:
-        """Return the groups of running statistics of a layer."""
+        """Return the groups of running statistics of a layer with so many values.
+
+        The spread is a variance for each value, or a covariance matrix for each group of values
+        that are whitened together.
+        """
         if self.statistics != RUNNING or not self.needs_all_points:
             return []
         size = values // self.groups
@@ -232,7 +239,7 @@ class Mlp:
         """Return the weights of models at the start.
 
         Args:
-            layout: Of the weights, D numbers.
+            layout: The layout of the weights, of D numbers.
             count: The number of models.
             rng: Draws the weight matrices, normal; biases and shifts are 0, gains 1.
 
@@ -246,7 +253,7 @@ class Mlp:
                 array = self._deviation(group) * rng.standard_normal(array.shape)
             elif group.kind == GAIN:
                 array += 1
-            elif group.kind == RUNNING_SPREAD:
+            elif group.kind == RUNNING_SPREAD:  # variances 1, or identity matrices
                 array += np.eye(group.shape[-1]) if len(group.shape) == 3 else 1
             arrays.append(array)
         return layout.join(arrays)
@@ -271,17 +278,18 @@ class Mlp:
         """Return the scores `(R, C, p)` of points.
 
         Args:
-            layout: Of the weights.
+            layout: The layout of the weights.
             arrays: The weights, as `Layout.split` returns them; autograd may trace them.
             x: The points, (p, N).
-            moments: Of each layer that is normalized over points, in place of those of the points;
-                None for the points' own.
-            collected: Where the moments of each layer are appended.
+            moments: What each layer that is normalized over points is normalized by; None for the
+                moments of x.
+            collected: A list to which the moments of each normalized layer are appended; None for
+                none.
             formulas: The implementation of the layers.
-            targets: Of the points, for models that solve for weights.
+            targets: The targets of x, (p,), for models that solve for gain and shift.
         """
         outputs = self.layer_outputs(layout, arrays, x, moments, collected, formulas)
-        return deque(outputs, maxlen=1).pop()  # which keeps no other layer's values
+        return deque(outputs, maxlen=1).pop()  # keeps the values of one layer at a time
 
     def layer_outputs(
         self,
@@ -301,8 +309,8 @@ class Mlp:
         for layer in range(len(self.hidden) + 1):
             h = self._multiply(groups, layer, h, formulas)
             # Moments are of the normalized layers only, which are the first layers.
-            is_given = moments is not None and layer in self.normalized_layers
-            given = moments[layer] if moments is not None and is_given else None
+            is_normalized = layer in self.normalized_layers
+            given = moments[layer] if moments is not None and is_normalized else None
             normalize = partial(self._normalize, groups, layer, given, collected, formulas)
             h = normalize(h) if self.place == BEFORE else h
             h = formulas.activate(self.activation, h) if self._is_hidden(layer) else h
@@ -319,7 +327,7 @@ class Mlp:
         with its inputs.
 
         Args:
-            layout: Of the weights.
+            layout: The layout of the weights.
 
         Returns:
             For each set, its layer and the indices of its weights in the flat array.
@@ -350,7 +358,7 @@ class Mlp:
         """Return the running moments that are among the weights.
 
         Args:
-            layout: Of the weights.
+            layout: The layout of the weights.
             arrays: The groups of the layout, in its order, each `(R, *shape)`.
 
         Returns:
@@ -365,7 +373,14 @@ class Mlp:
     def _multiply(
         self, groups: dict[tuple[int, str], Any], layer: int, h: Any, formulas: Formulas
     ) -> Any:
-        """Return the linear map of a layer."""
+        """Return the linear map of a layer, `(R, H', p)`; its weights are normalized if asked for.
+
+        Args:
+            groups: The weights by layer and kind, each `(R, *shape)`.
+            layer: The number of the layer.
+            h: The values of the layer before, `(R, H, p)`; for the first layer the points `(N, p)`.
+            formulas: The implementation.
+        """
         weight = groups[layer, WEIGHT]
         if self.normalize == WEIGHT_NORMALIZATION and layer in self.normalized_layers:
             squares = formulas.numpy.sum(weight**2, axis=2, keepdims=True)
@@ -383,7 +398,16 @@ class Mlp:
         formulas: Formulas,
         h: Any,
     ) -> Any:
-        """Return values `(R, H, p)` normalized over points or units."""
+        """Return values normalized over points or units; unchanged in a layer that is not.
+
+        Args:
+            groups: The weights by layer and kind, each `(R, *shape)`.
+            layer: The number of the layer.
+            moments: What the values are normalized by; None for their own moments.
+            collected: A list to which the values' own moments are appended; None for none.
+            formulas: The implementation.
+            h: The values of the layer, `(R, H, p)`.
+        """
         if self.normalize in (NONE, WEIGHT_NORMALIZATION) or layer not in self.normalized_layers:
             return h
         affine = (groups[layer, GAIN], groups[layer, SHIFT]) if self.affine is True else ()
@@ -404,7 +428,10 @@ class Mlp:
         formulas: Formulas,
         h: Any,
     ) -> Any:
-        """Return values `(R, H, p)` whitened over points."""
+        """Return values `(R, H, p)` whitened over points; see `_normalize` for the arguments.
+
+        The moments that are appended to `collected` are those that the values are whitened by.
+        """
         mean, covariance = formulas.covariance(h, self.groups) if moments is None else moments
         if collected is not None:
             collected.append((mean, covariance))

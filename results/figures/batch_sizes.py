@@ -31,8 +31,11 @@ GRID_END_NOTE = "hollow: no larger step size failed, so that this one is a lower
 def draw(table: pd.DataFrame, title: str, *, shape: Shape = SCREEN) -> Figure:
     """Return the figure: a curve for each scheme, and its knee as a dotted line.
 
+    The knee is the batch beyond which theory predicts little gain. A quantity without any number
+    above 0 has no panel.
+
     Args:
-        table: the table of `batch_table`.
+        table: from `batch_table`, one row for each scheme and size of the batch.
         title: the title of the figure.
         shape: the format of the figure.
     """
@@ -100,7 +103,9 @@ def _draw_scheme(axis: Any, rows: pd.DataFrame, name: str, look: style.Look) -> 
 def _are_upper_bounds(table: pd.DataFrame) -> "pd.Series[bool]":
     """Return, by row, whether the passes and updates to the target are only upper bounds.
 
-    They are if one of the first records reaches the target and stands for several updates.
+    A record is an evaluation of the cost after some updates. If one of the first
+    `FEWEST_RECORDS - 1` records reaches the target, and stands for several updates, the target was
+    perhaps reached much earlier.
     """
     return (table["records"] < FEWEST_RECORDS) & (table["updates"] > table["records"])
 

@@ -31,8 +31,9 @@ def draw(
     """Return the figure: one panel for each scheme, with pale points and named arrows.
 
     Args:
-        arrays: by label, `points` (p, 2), `loadings` (m, 2), `names` (m,), `shares` (2,),
-            `target` (p,), `class_names` (C,).
+        arrays: by label, `points` (p, 2), the coordinates in the two components in standard
+            deviations; `loadings` (m, 2), the arrow of each feature, and `names` (m,) of the
+            features; `shares` (2,) of the variance; `target` (p,), `class_names` (C,).
         schemes: one row for each scheme in order (`label`, `normalizer`).
         title: the title of the figure.
         shape: the format of the figure.
@@ -43,6 +44,8 @@ def draw(
         figure, axes = style.panels(
             len(drawn_schemes), shape, title, PANEL_RATIO, columns=min(2, shape.columns)
         )
+        # The outermost points are chosen at the true spread of the components: in standard
+        # deviations both have the same, and the principal axes would be arbitrary.
         landmark_indices = landmarks.choose_for_panels(
             drawn_schemes, first_arrays["points"] * first_arrays["shares"] ** 0.5
         )
@@ -61,7 +64,11 @@ def _draw_panel(
 ) -> None:
     """Draw one scheme's points, and its longest features as arrows with names.
 
-    The landmarks are not drawn: names are placed where their letters will not be covered.
+    Args:
+        axis: the panel.
+        scheme_arrays: as for `draw`, of one scheme.
+        landmark_indices: the points on which the caller writes letters; names avoid these.
+        shape: the format of the figure.
     """
     points, dot_area = scheme_arrays["points"], (0.3 * shape.font) ** 2
     for class_mask, (color, marker) in style.class_masks(scheme_arrays, "0.5"):
@@ -121,6 +128,7 @@ def _write_names(
         occupied = letter_positions[
             side * letter_positions[:, 0] > text_x - LETTER_CLEARANCE * half_height, 1
         ]
+        # As fractions of the panel's height, which spans -half_height to half_height.
         heights = spread_beside(
             [(tips[n, 1] / half_height + 1) / 2 for n in side_arrows],
             0.06,  # of the panel's height, between two names

@@ -30,7 +30,9 @@ def draw(
     All panels show the raw features, whatever the scheme makes of them.
 
     Args:
-        arrays: by label, what `record=[boundary]` records.
+        arrays: by label, the grid `a`, `b` (G,) of values of the two features, and the class index
+            `predicted` (G, G) there, with b along the rows; `points` (p, 2), `target` (p,),
+            `class_names` (C,), `names` (2,) of the features.
         schemes: one row for each scheme in order (`label`, `normalizer`, `tags.step_size`).
         title: the title of the figure.
         shape: the format of the figure.
@@ -60,9 +62,9 @@ def _draw_regions(axis: Any, scheme_arrays: SchemeArrays) -> None:
     colors = ListedColormap([color for color, _ in style.class_looks(count)])
     limits = {"vmin": -0.5, "vmax": count - 0.5}
     axis.pcolormesh(a, b, predicted, cmap=colors, alpha=0.45, rasterized=True, **limits)
-    # The lines around the classes from each number up separate any two classes.
-    for number in np.unique(predicted)[1:]:
-        is_above = (predicted >= number).astype(float)
+    # Any two classes are separated by the edge of the region of all classes from some index on.
+    for class_index in np.unique(predicted)[1:]:
+        is_above = (predicted >= class_index).astype(float)
         axis.contour(a, b, is_above, levels=[0.5], colors="black", linewidths=0.9)
     axis.set(xlim=(a[0], a[-1]), ylim=(b[0], b[-1]))
 

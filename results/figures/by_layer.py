@@ -34,7 +34,8 @@ def draw(
     """Return the figure: one panel for each quantity, over the layers, a curve for each scheme.
 
     Args:
-        arrays: by label, what `record=[by_layer]` records.
+        arrays: by label, the quantities of `PANELS` by their keys, (k, L) each, for L layers at k
+            iterations, the first at the start and the last at the end.
         schemes: one row for each scheme in order (`label`, `normalizer`).
         title: the title of the figure.
         shape: the format of the figure.
@@ -67,7 +68,8 @@ def _draw_curves(
 ) -> None:
     """Draw a scheme's values over the layers, at the start and at the end.
 
-    The cosines, which need steps, are drawn once, as their medians over the iterations.
+    The cosine of a layer compares its gradients before and after the step of the other layers, so
+    that there is none at the end: the median over the iterations is drawn instead, as one curve.
 
     Args:
         axis: the panel.
@@ -88,7 +90,7 @@ def _draw_curves(
 
 
 def _median_over_iterations(values: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Return the median (L,) of the finite values (k, L) of each layer; NaN for a layer without."""
+    """Return for each layer the median (L,) of its finite values (k, L), NaN if it has none."""
     medians = np.full(values.shape[1], np.nan)
     for layer, column in enumerate(values.T):
         finite = column[np.isfinite(column)]

@@ -14,9 +14,11 @@ CLOSER_SCHEMES = names.setting("study.closer")
 
 
 def make(sweep: Sweep, experiment: str, options: material.Options) -> Figure | None:
-    """Return the histories of the schemes in the setting `study.closer`, without the start.
+    """Return the figure of the histories of the normalizers in the setting `study.closer`.
 
-    The figure is None if there is nothing to draw, as without this setting.
+    The histories begin at iteration 1, or later if `options.first` says so: without the start,
+    the scale is that of the later costs. The figure is None if there is nothing to draw, as without
+    this setting.
     """
     rows = material.schemes(sweep, experiment)
     # The setting is recorded as the text of a list, "['a', 'b']", and is the same for all schemes.

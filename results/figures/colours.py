@@ -21,7 +21,8 @@ def draw(
     """Return the figure: one row for each noise, with the picture left, copies beside it.
 
     Args:
-        arrays: by label, `picture` (h, w, 3), the colour shifts `aligned` and `round` (c, 3).
+        arrays: by label, `picture` (h, w, 3), from 0 to 255, and for each noise in `NOISE_TEXTS`
+            its colour shifts `aligned` and `round` (c, 3), one for each copy.
         schemes: one row for each scheme (`label`); all have the same picture.
         title: the title of the figure.
         shape: the format of the figure.

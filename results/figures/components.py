@@ -42,7 +42,8 @@ def draw(
     Red adds to a pixel, blue subtracts. Each image has its own scale.
 
     Args:
-        arrays: by label, `components` (m, N) with N a square number, `points` (p, N), optionally
+        arrays: by label, `components` (m, N) with N a square number, what a unit along each
+            coordinate adds to a point, by decreasing variance; `points` (p, N), optionally
             `pixels` (), whether a scheme's coordinates are pixels, and then `under` (p, N), the
             points under the scheme.
         schemes: one row for each scheme in order (`label`, `normalizer`).
@@ -77,7 +78,7 @@ def _draw_point_images(axis: Any, scheme_arrays: SchemeArrays) -> None:
 
 
 def _stretch(images: Any) -> Any:
-    """Return images (m, N), each scaled to the range -1 to 1."""
+    """Return images (m, N), each scaled to the range -1 to 1; one of equal pixels becomes -1."""
     low, high = (edge(axis=1, keepdims=True) for edge in (images.min, images.max))
     return 2 * (images - low) / np.where(high > low, high - low, 1.0) - 1
 
@@ -94,6 +95,9 @@ def mosaic(images: Any, columns: int = 0) -> Any:
     Args:
         images: (m, N), N a square number.
         columns: the number of images side by side; 0 for a square arrangement.
+
+    Returns:
+        The image (height, width), with NaN in the gaps of `PIXEL_GAP` pixels and in empty places.
     """
     squares = square(images)
     column_count = columns or int(np.ceil(np.sqrt(len(images))))
@@ -120,6 +124,9 @@ def is_image(scheme_arrays: SchemeArrays) -> bool:
 
 def make(sweep: Sweep, experiment: str, options: material.Options) -> Figure | None:
     """Return the figure of an experiment; None where no images are recorded.
+
+    Without the option `components`, all components are drawn if there are at most `MAX_COMPLETE`,
+    otherwise `DEFAULT_COMPONENTS`.
 
     Raises:
         ResultsError: More components are requested than recorded.

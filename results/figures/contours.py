@@ -42,7 +42,13 @@ def draw(
     """Return the figure: contours of the cost for each scheme, and the path from dark to bright.
 
     Args:
-        arrays: by label, the arrays of `record=[contours]`.
+        arrays: by label, the arrays of `record=[contours]`. The grid `a`, `b` (G,) of two weights
+            and the `cost` (G, G) there, with b along the rows; the `path` (k, 2) of the descent
+            with `step_size` () at `iteration` (k,), and `path_cost` (k,); `minimum` (2,), or (0,)
+            if no weights are known to attain it, and the least cost `least` (); the `condition`
+            () of the Hessian on the plane, NaN without curvature; texts: `names` (2,) of the
+            weights, `held` () on a constant weight, `through` () on a point of the plane. If the
+            scheme has two features, also `points` (p, 2), `target` (p,), `class_names` (C,).
         schemes: one row for each scheme in order (`label`, `normalizer`, optionally
             `tags.minimum_case`).
         title: the title of the figure.
@@ -82,7 +88,14 @@ def draw(
 def _panels(
     count: int, shape: Shape, title: str, has_points: bool
 ) -> tuple[Figure, list[Any], list[Any]]:
-    """Return a figure, its panels of points (none without points), its panels of contours."""
+    """Return a figure, its panels of points (none without points), its panels of contours.
+
+    Args:
+        count: the number of schemes, each with a panel of contours.
+        shape: the format of the figure.
+        title: the title of the figure.
+        has_points: whether each scheme has a panel of points above that of its contours.
+    """
     row_count, column_count = style.rows_and_columns(count, shape.columns)
     panel_rows = row_count * (2 if has_points else 1)
     # The height of text outside of the square panels: names, titles, the colour bar, notes.
@@ -115,15 +128,16 @@ def _slice_text(scheme_arrays: SchemeArrays) -> str:
 def levels(all_arrays: Sequence[SchemeArrays]) -> tuple[Any, int]:
     """Return the costs of the contours of all panels, and the refinement of these levels.
 
-    The levels are the least cost plus squares of evenly spaced numbers, so that a quadratic cost
-    has evenly spaced contours. Well above the start's cost, the excess of the levels doubles.
+    Up to `DOUBLING_START` times the start's excess, the levels are the least cost plus squares of
+    evenly spaced numbers, so that a quadratic cost has evenly spaced contours. Above, the excess of
+    every nth level doubles.
 
     Args:
         all_arrays: the recorded arrays of each scheme.
 
     Returns:
-        The levels in increasing order, as many as the flattest panel needs, and the refinement n:
-        the other panels show every nth level.
+        The levels in increasing order, as many as the panel with the smallest range of costs
+        needs, and the refinement n, a power of two: panels show every nth level, see `lines`.
     """
     costs = [
         scheme_arrays["cost"][np.isfinite(scheme_arrays["cost"])] for scheme_arrays in all_arrays
@@ -156,7 +170,7 @@ def levels(all_arrays: Sequence[SchemeArrays]) -> tuple[Any, int]:
 
 
 def levels_within(cost_levels: Any, cost: Any) -> Any:
-    """Return the levels that lie within a panel's range of costs."""
+    """Return the levels strictly within a panel's range of costs, which have contours in it."""
     return cost_levels[(cost_levels > np.nanmin(cost)) & (cost_levels < np.nanmax(cost))]
 
 
@@ -165,7 +179,7 @@ def lines(shared_levels: Any, refinement: int, cost: Any) -> Any:
 
     Args:
         shared_levels: the levels of all panels.
-        refinement: n; it is halved until the panel has `MIN_CONTOURS` contours, or n is 1.
+        refinement: n; it is halved until the panel has `MIN_CONTOURS` contours, or is 1.
         cost: the costs on the panel's grid.
     """
     stride = refinement
@@ -196,13 +210,14 @@ def _draw_cost(
     """
     a, b, cost = scheme_arrays["a"], scheme_arrays["b"], scheme_arrays["cost"]
     panel_levels = lines(*shared_levels, cost)
+    # The nth colour is that of costs below the nth level; the last one, of those above all levels.
     greys = matplotlib.colormaps["Greys"](np.linspace(0, 0.4, len(shared_levels[0]) + 1))
     bowl = fit_bowl(scheme_arrays)
     if bowl is not None:
         face_shade = int(np.searchsorted(shared_levels[0], np.nanmax(cost)))
         axis.set_facecolor(greys[face_shade])
-        # From the highest level down, because each ellipse covers a part of the one before; at
-        # most `MAX_SHADES` of them.
+        # From the highest level down, because each ellipse covers a part of the one before. At most
+        # `MAX_SHADES` of them: every level, every second one, and so on.
         shaded_levels = np.flatnonzero(
             (shared_levels[0] > bowl.least) & (shared_levels[0] < np.nanmax(cost))
         )[::-1]
@@ -267,6 +282,9 @@ def fit_bowl(scheme_arrays: SchemeArrays) -> Bowl | None:
     """Return the quadratic cost of a panel; None if the cost is not strictly convex quadratic.
 
     Ellipses are exact; contours interpolated on the grid would break a long valley into islands.
+
+    Args:
+        scheme_arrays: with the grid `a`, `b` (G,) and the `cost` (G, G), b along the rows.
     """
     # Fit in coordinates u, v from -1 to 1 on the panel, so that the fit is well conditioned.
     scale = np.array([np.ptp(scheme_arrays["a"]), np.ptp(scheme_arrays["b"])]) / 2
@@ -278,7 +296,7 @@ def fit_bowl(scheme_arrays: SchemeArrays) -> Bowl | None:
     cost = np.asarray(scheme_arrays["cost"], dtype=float).ravel()
     if not np.isfinite(cost).all():
         return None
-    coefficients = np.linalg.lstsq(terms, cost)[0]
+    coefficients = np.linalg.lstsq(terms, cost)[0]  # of 1, u, v, u^2, u v, v^2
     if np.abs(terms @ coefficients - cost).max() > FIT_TOLERANCE * np.ptp(cost):
         return None
     hessian = np.array(
@@ -289,6 +307,7 @@ def fit_bowl(scheme_arrays: SchemeArrays) -> Bowl | None:
         return None
     minimizer = -np.linalg.solve(hessian, coefficients[1:3])
     least = float(coefficients[0] + coefficients[1:3] @ minimizer / 2)
+    # A half axis of the contour of excess e along a direction of curvature h is sqrt(2 e / h).
     return Bowl(
         least, centre + scale * minimizer, scale[:, None] * directions * np.sqrt(2 / curvatures)
     )
@@ -315,7 +334,10 @@ def _draw_points(axis: Any, scheme_arrays: SchemeArrays, shape: Shape) -> None:
 
 
 def _notes(drawn_schemes: Sequence[DrawnScheme]) -> str:
-    """Return the notes that explain the marks and the slices."""
+    """Return the notes that explain the marks and the slices, as lines in one text.
+
+    A slice is the plane of two weights that a panel shows.
+    """
     all_arrays = [scheme.arrays for scheme in drawn_schemes]
     mark_texts = ["circle: the start", "star: the end"]
     if any(len(scheme_arrays["minimum"]) for scheme_arrays in all_arrays):

@@ -35,8 +35,11 @@ def draw(
     """Return the figure: one panel for each scheme, with principal axes and covariance ellipse.
 
     Args:
-        arrays: by label, `points` (p, 2), `names` (2,), `mean` (2,), `axes` (2, 2), or (0, 2) for
-            a single feature, `target` (p,), `class_names` (C,).
+        arrays: by label, `points` (p, 2) in the scheme's two features or two leading principal
+            components; `names` (2,) of these coordinates; `mean` (2,); `axes` (2, 2), a principal
+            axis in each row, one standard deviation long, or (0, 2) for a single feature, which is
+            drawn against the target; `target` (p,), class indices or real targets; `class_names`
+            (C,), empty without classes.
         schemes: one row for each scheme in order (`label`, `normalizer`, optionally
             `metrics.theory/covariance_condition`).
         title: the title of the figure.
@@ -83,8 +86,13 @@ def _condition_text(row: Mapping[Any, Any]) -> str:
 def _align_signs(first_arrays: SchemeArrays, scheme_arrays: SchemeArrays) -> dict[str, Any]:
     """Return a scheme's arrays with the signs of principal directions as in the first panel.
 
-    The sign of an eigenvector is arbitrary; equal signs make the panels comparable. Arrays on other
-    coordinates than principal components are returned unchanged.
+    The sign of an eigenvector is arbitrary; equal signs make the panels comparable. A coordinate is
+    negated if it correlates negatively with that of the first panel. Arrays on other coordinates
+    than principal components are returned unchanged.
+
+    Args:
+        first_arrays: the arrays of the first panel.
+        scheme_arrays: the arrays of the scheme, of the same points.
     """
     aligned_arrays, reference_points = dict(scheme_arrays), first_arrays["points"]
     if (
@@ -100,7 +108,7 @@ def _align_signs(first_arrays: SchemeArrays, scheme_arrays: SchemeArrays) -> dic
 
 
 def _draw_points(axis: Any, scheme_arrays: SchemeArrays, shape: Shape, units: str) -> Any:
-    """Draw one scheme's points with their principal axes.
+    """Draw one scheme's points with their principal axes, covariance ellipse and unit circle.
 
     Args:
         axis: the panel.

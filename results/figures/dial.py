@@ -32,7 +32,7 @@ def find_varied_setting(rows: pd.DataFrame) -> str:
     """Return the column of the only setting that varies within a scheme; empty if it does not fit.
 
     The setting must be numeric, with `MIN_VALUES` values or more, and one row for each scheme and
-    value. Seeds and output locations do not count.
+    value. Seeds and output locations may vary as well: they do not count.
 
     Args:
         rows: one row for each scheme and value, with the scheme's name in `scheme`.
@@ -55,7 +55,7 @@ def draw(rows: pd.DataFrame, column: str, title: str, *, shape: Shape = SCREEN) 
     """Return the figure: cost left, misclassified points right, one curve for each scheme.
 
     Both are of points that cross-validation held out, else of test points, else of training
-    points.
+    points. If no point is misclassified, only the cost is drawn.
 
     Args:
         rows: one row for each `scheme` and value of the setting.
@@ -93,7 +93,7 @@ def draw(rows: pd.DataFrame, column: str, title: str, *, shape: Shape = SCREEN) 
 
 
 def _is_recorded(rows: pd.DataFrame, columns: tuple[str, str]) -> bool:
-    """Return whether the cost of a pair of columns was recorded."""
+    """Return whether the cost, the first of a pair of columns, was recorded in any row."""
     return columns[0] in rows and bool(rows[columns[0]].notna().any())
 
 

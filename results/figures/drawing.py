@@ -41,7 +41,9 @@ def figure(sweep: Sweep, experiment: str, name: str, options: Options = DEFAULT)
 
 
 def lacking(sweep: Sweep, name: str) -> str:
-    """Return the message that a sweep lacks a figure, with the reason and the available figures.
+    """Return the error message that a sweep lacks a figure, with the reason and other figures.
+
+    To find the figures that it can name instead, all figures of the sweep are drawn.
 
     Args:
         sweep: the sweep that holds the runs.
@@ -99,6 +101,9 @@ def write(
         file_formats: names from `style.FILE_FORMATS`. With `png`, animations are written as GIF;
             with `svg`, the film is written as an SVG that plays; `pdf` doubles the time.
 
+    Returns:
+        For each experiment the files that exist for it; empty where there are none.
+
     Raises:
         ResultsError: The folder cannot be written.
     """
@@ -108,7 +113,10 @@ def write(
     }
 
     def draw_files(experiment: str, name: str, file_stem: str) -> list[Path]:
-        """Write one figure of an experiment, and its animation if it has one; return the files."""
+        """Write one figure of an experiment, and its animation if it has one; return the files.
+
+        No files are written where nothing was recorded for the figure.
+        """
         drawn_figure = figure(sweep, experiment, name, options)
         if drawn_figure is None:
             return []
@@ -120,26 +128,27 @@ def write(
             )
         return files
 
-    several = len(sweep.experiments) > 1
-    orders = [
+    has_several = len(sweep.experiments) > 1
+    # The arguments of `draw_files`. A figure of the sweep is drawn with any experiment.
+    tasks = [
         (sweep.experiments[0], name, name)
         for name in figure_names
         if name in SWEEP_FIGURES and not crowded_experiments
     ]
-    sweep_orders = len(orders)  # their files belong to all experiments, those of the rest to one
-    orders += [
-        (experiment, name, f"{name}-{clean.name(experiment)}" if several else name)
+    sweep_task_count = len(tasks)  # their files belong to all experiments, later ones to one
+    tasks += [
+        (experiment, name, f"{name}-{clean.name(experiment)}" if has_several else name)
         for experiment in sweep.experiments
         for name in figure_names
         if experiment not in crowded_experiments and name not in SWEEP_FIGURES
     ]
     try:
-        drawn_files = map_forked(lambda order: draw_files(*order), orders)
+        files_by_task = map_forked(lambda task: draw_files(*task), tasks)
     except OSError as error:
         raise unwritable(folder, error) from error
-    sweep_files = [file for files in drawn_files[:sweep_orders] for file in files]
+    sweep_files = [file for files in files_by_task[:sweep_task_count] for file in files]
     files_by_experiment = {experiment: [*sweep_files] for experiment in sweep.experiments}
-    own_orders = zip(orders, drawn_files, strict=True)
-    for (experiment, _, _), files in islice(own_orders, sweep_orders, None):
+    tasks_with_files = zip(tasks, files_by_task, strict=True)
+    for (experiment, _, _), files in islice(tasks_with_files, sweep_task_count, None):
         files_by_experiment[experiment] += files
     return files_by_experiment

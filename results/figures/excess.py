@@ -30,6 +30,13 @@ def histories(sweep: Sweep, runs: pd.DataFrame) -> pd.DataFrame:
     Test costs are left out. Each split or seed has its own least cost: the excess of a merged run
     is computed for each of its members before these are merged. An excess at the level of rounding
     is NaN.
+
+    Args:
+        sweep: the sweep, of which a run may be merged from the runs of several splits or seeds.
+        runs: one row for each run.
+
+    Returns:
+        One row for each run and iteration; without rows, only the column `iteration`.
     """
     whole_sweep = merging.unmerged(sweep)
     all_runs = whole_sweep.runs.set_index("run_id", drop=False)
@@ -57,11 +64,14 @@ def histories(sweep: Sweep, runs: pd.DataFrame) -> pd.DataFrame:
 def _subtract_least_cost(
     cost_histories: pd.DataFrame, least_costs: "pd.Series[float]"
 ) -> pd.DataFrame:
-    """Return histories without test costs, and with training costs as excess.
+    """Return histories without test costs, and with training costs and quartiles as excess.
 
     Args:
-        cost_histories: one row for each run and iteration.
+        cost_histories: one row for each run and iteration, that of the start first.
         least_costs: for each row the least cost of its run.
+
+    Returns:
+        The histories; an excess below `EXCESS_ROUNDING` of the start's cost is NaN.
     """
     cost_columns = [
         column for column in with_quartiles(names.TRAIN_COST) if column in cost_histories
@@ -76,13 +86,19 @@ def _subtract_least_cost(
 
 
 def with_slopes(sweep: Sweep, schemes: pd.DataFrame, runs: pd.DataFrame) -> pd.DataFrame:
-    """Return runs with a column of the slope that theory predicts; NaN where it predicts none.
+    """Return runs with the column `SLOPE`, which theory predicts; NaN where it predicts none.
 
+    The slope of a run is the factor by which each iteration multiplies its excess in the end.
     Plain gradient descent with step size a multiplies the excess along a direction of curvature h
-    by `(1 - a h)^2` at each iteration. For a quadratic cost the slope is that of the direction
-    with most of the excess at the last iteration. For other costs, at the best step size, it is
-    that of the slowest direction at the last weights. Theory predicts no slope if no weights attain
-    the least cost, and none over several splits or seeds.
+    by `(1 - a h)^2`. For a quadratic cost the slope is that of the direction with most of the
+    excess at the last iteration. For other costs, at the best step size, it is that of the slowest
+    direction at the last weights; there is none if no weights attain the least cost. Runs merged
+    over several splits or seeds have none.
+
+    Args:
+        sweep: the sweep that holds the runs.
+        schemes: one row for each scheme, with the tags of theory.
+        runs: one row for each run (`label`, `tags.step_size`); the label is that of its scheme.
     """
     arrays = sweep.arrays(schemes, names.DESCENT_ARRAYS)
     rows_by_label = {row["label"]: row for row in as_rows(schemes)}
@@ -99,15 +115,20 @@ def with_slopes(sweep: Sweep, schemes: pd.DataFrame, runs: pd.DataFrame) -> pd.D
 def _slope(
     run: Mapping[Any, Any], scheme: Mapping[Any, Any], scheme_arrays: Mapping[str, Any] | None
 ) -> float:
-    """Return the slope that theory predicts of one run; NaN if it predicts none."""
+    """Return the slope that theory predicts of one run, see `with_slopes`; NaN if it predicts none.
+
+    Args:
+        run: the row of the run.
+        scheme: the row of its scheme.
+        scheme_arrays: the recorded arrays of the scheme's descent, None if there are none.
+    """
     step_size = pd.to_numeric(run.get(names.STEP_TAG.column), errors="coerce")
     is_plain = scheme.get(names.PLAIN.column) != "false"
     if scheme_arrays is None or pd.isna(step_size) or not is_plain:
         return float("nan")
-    if (
-        str(scheme.get(names.BASIS.column, "")).startswith(names.EXACT)
-        and START_CURVATURES in scheme_arrays
-    ):
+    # Exact: the curvature is the same everywhere, as of a quadratic cost.
+    is_quadratic = str(scheme.get(names.BASIS.column, "")).startswith(names.EXACT)
+    if is_quadratic and START_CURVATURES in scheme_arrays:
         return _quadratic_slope(scheme_arrays, step_size, int(scheme[names.setting("iterations")]))
     has_minimum = scheme.get(names.MINIMUM_CASE.column) == names.ATTAINED
     is_shown_step = scheme.get(names.STEP_TAG.column) == run.get(names.STEP_TAG.column)
@@ -119,8 +140,14 @@ def _slope(
 def _quadratic_slope(scheme_arrays: Mapping[str, Any], step_size: float, iterations: int) -> float:
     """Return the slope of the direction with the most excess at the last iteration.
 
-    If all excess falls to the level of rounding before, the slope is that at this iteration. It is
-    NaN if the step size does not shrink the excess along every direction.
+    If all excess falls to the level of rounding earlier, the slope is that at the iteration where
+    it does. It is NaN if the step size does not shrink the excess along every direction.
+
+    Args:
+        scheme_arrays: the curvatures `window_curvature` (n,) and the excess `window_share` (n,)
+            along each direction at the start.
+        step_size: the step size.
+        iterations: the number of iterations.
     """
     factors = np.abs(1 - step_size * scheme_arrays[START_CURVATURES])
     if factors.max() >= 1:
@@ -130,7 +157,7 @@ def _quadratic_slope(scheme_arrays: Mapping[str, Any], step_size: float, iterati
             np.log(scheme_arrays[EXCESS_SHARES] / np.sum(scheme_arrays[EXCESS_SHARES])),
             -2 * np.log(factors),
         )
-        # The iteration at which the last direction reaches the level of rounding.
+        # At most the iteration at which the last direction reaches the level of rounding.
         last_iteration = min(
             iterations, float(np.max((log_shares - np.log(EXCESS_ROUNDING)) / log_decay))
         )

@@ -22,8 +22,9 @@ def draw(
     """Return the figure: one row for each scheme, with the plane left, the images right.
 
     Args:
-        arrays: by label, all points `cloud` (p, 2), the grid `wanted` (25, 2), the exemplars `at`
-            (25, 2), their `images` (25, N), N a square number.
+        arrays: by label, in the plane of two components: the points `cloud` (p, 2), the grid of
+            quantiles `wanted` (25, 2), row by row, the exemplars `at` (25, 2) next to these; and
+            the exemplars as `images` (25, N), N a square number.
         schemes: one row for each scheme in order (`label`, `normalizer`).
         title: the title of the figure.
         shape: the format of the figure.
@@ -49,15 +50,19 @@ def draw(
 
 
 def _draw_plane(axis: Any, scheme_arrays: SchemeArrays, shape: Shape) -> None:
-    """Draw all points, the lines of the grid, and the exemplars."""
-    size = (0.25 * shape.font) ** 2
-    axis.scatter(*scheme_arrays["cloud"].T, s=size, color="0.7", lw=0)
+    """Draw all points, the lines of the grid, and the exemplars as circles.
+
+    Points far beyond the grid are not shown.
+    """
+    dot_area = (0.25 * shape.font) ** 2
+    axis.scatter(*scheme_arrays["cloud"].T, s=dot_area, color="0.7", lw=0)
     grid = scheme_arrays["wanted"].reshape(5, 5, 2)  # row, column, coordinate
     for column_position in grid[0, :, 0]:
         axis.axvline(column_position, color="0.4", lw=0.8)
     for row_position in grid[:, 0, 1]:
         axis.axhline(row_position, color="0.4", lw=0.8)
-    axis.scatter(*scheme_arrays["at"].T, s=6 * size, facecolors="none", edgecolors="black", lw=1.2)
+    circle_style = {"facecolors": "none", "edgecolors": "black", "lw": 1.2}
+    axis.scatter(*scheme_arrays["at"].T, s=6 * dot_area, **circle_style)
     axis_names = ("coordinate of the largest variance", "coordinate of the second largest")
     axis.set(xlabel=axis_names[0], ylabel=axis_names[1])
     for set_limits, values in zip((axis.set_xlim, axis.set_ylim), scheme_arrays["wanted"].T):

@@ -28,8 +28,8 @@ def draw(
     The box spans the quartiles, its line is the median, the whiskers span all points.
 
     Args:
-        arrays: by label, `values` (p, m) and `names` (m,) of the drawn features, the number `all`
-            () of features in total.
+        arrays: by label, `values` (p, m) and `names` (m,) of the first m features under the scheme,
+            which are drawn, and the number `all` () of features in total.
         schemes: one row for each scheme in order (`label`, `normalizer`).
         title: the title of the figure.
         shape: the format of the figure.
@@ -50,7 +50,10 @@ def draw(
 
 
 def _draw_panel(axis: Any, scheme_arrays: SchemeArrays, look: Look, shape: Shape) -> None:
-    """Draw the points and the box plot of each feature."""
+    """Draw the points and the box plot of each feature, the first feature on top.
+
+    The seed of the vertical jitter is fixed, so that equal arrays give equal figures.
+    """
     values = scheme_arrays["values"]
     count = values.shape[1]
     row_positions = np.arange(1, count + 1)

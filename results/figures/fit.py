@@ -16,7 +16,8 @@ def draw(
     """Return the figure: the points, and one curve for each scheme with its name.
 
     Args:
-        arrays: by label, `x` (G,), `prediction` (G,), `points` (p, 2).
+        arrays: by label, `x` (G,), increasing values of the raw feature, and the `prediction` (G,)
+            there; `points` (p, 2), feature and target, the same for all schemes.
         schemes: one row for each scheme in order (`label`, `normalizer`, `tags.step_size`).
         title: the title of the figure.
         shape: the format of the figure.

@@ -28,7 +28,10 @@ def draw(
     Formulas are applied to the points before the scheme: schemes with equal numbers share a row.
 
     Args:
-        arrays: by label, `formula`, `finite`, `mean`, `off`, `iterations` (F,).
+        arrays: by label, with one entry for each of F formulas: its name `formula`; the errors
+            `mean`, the largest mean of a feature, and `off`, the largest error of a variance, NaN
+            if the results are not finite; `iterations` of gradient descent to one percent of the
+            excess, `ITERATION_LIMIT` if it does not get there.
         schemes: one row for each scheme in order (`label`).
         title: the title of the figure.
         shape: the format of the figure.
@@ -42,6 +45,7 @@ def draw(
     with style.figure_style(shape):
         height = (len(labels) + 2) * FORMULA_ROW_LINES * shape.font / 72 / shape.width
         figure, (axis,) = style.panels(1, shape, title, height)
+        # (rows, F): the larger of both errors.
         errors = np.array(
             [
                 np.fmax(arrays[listed_label]["off"], arrays[listed_label]["mean"])
@@ -87,7 +91,12 @@ def _have_equal_numbers(first_arrays: SchemeArrays, second_arrays: SchemeArrays)
 
 
 def _cell_text(error: float, iterations: float) -> str:
-    """Return the text of a cell: the error, and the iterations of gradient descent."""
+    """Return the text of a cell: the error, and the iterations of gradient descent.
+
+    Args:
+        error: the largest error of the means and variances, infinite if one is not finite.
+        iterations: the iterations to one percent of the excess, at most `ITERATION_LIMIT`.
+    """
     if not np.isfinite(error):
         return "not finite"
     iterations_text = (
@@ -97,7 +106,10 @@ def _cell_text(error: float, iterations: float) -> str:
 
 
 def shorten_labels(labels: Sequence[str]) -> list[str]:
-    """Return labels without the options that all labels share; a single label becomes `points`."""
+    """Return labels without the options that all labels share; a single label becomes `points`.
+
+    Options are the parts of a label between commas, the scheme's name among them.
+    """
     if len(labels) == 1:
         return ["points"]
     options_by_label = [label.split(", ") for label in labels]

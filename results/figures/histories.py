@@ -54,9 +54,9 @@ def draw(
     Misclassified points of training and test sets, which differ in size, are shown in percent.
 
     Args:
-        histories: one row for each run and iteration (`run_id`, `iteration`, `train/cost` ...).
+        histories: one row for each run and record (`run_id`, `iteration`, `train/cost` ...).
         runs: one row for each curve (`run_id`, `label`, `normalizer`, `tags.step_size`,
-            `verdict`).
+            `verdict`, optionally the columns of `transforms.with_job_columns`).
         title: the title of the figure.
         first: the first iteration.
         scale: `linear` or `log`; `excess` if the costs are excess, from `excess.histories`, and
@@ -110,7 +110,14 @@ def draw(
 def _vertical_label(
     metric: names.Metric, scale: str | None, in_percent: bool, all_diverged: bool
 ) -> str:
-    """Return the label of the vertical axis of a panel."""
+    """Return the label of the vertical axis of a panel.
+
+    Args:
+        metric: the metric of the training points.
+        scale: as for `draw`.
+        in_percent: whether misclassified points are in percent.
+        all_diverged: whether all runs diverged, so that costs are in decades.
+    """
     if metric == names.TRAIN_MISCLASSIFICATIONS:
         return RATE_LABEL if in_percent else metric.heading
     if scale == EXCESS_SCALE:
@@ -129,11 +136,12 @@ def _draw_panel(
     all_diverged: bool,
     by: str,
 ) -> None:
-    """Draw the curves of one panel with their labels.
+    """Draw the curves of one panel with their labels; set its scales, limits and ticks.
 
     Args:
         axis: the panel.
-        histories: the histories, with the column `ACROSS`.
+        histories: the histories, with the column `ACROSS`; costs are in decades if all runs
+            diverged.
         runs: as for `draw`.
         panel: the metric of the training points, and that of the test points.
         scale: as for `draw`.
@@ -145,14 +153,14 @@ def _draw_panel(
     by_run = dict(list(histories.groupby("run_id")))
     curve_ends = []
     looks = style.looks(list(runs["normalizer"]))
-    groups = transforms.equal_run_labels(histories, runs)
+    groups = transforms.equal_run_labels(histories, runs)  # of curves that coincide
     for run, look in zip(as_rows(runs), looks):
         run_rows = by_run.get(run["run_id"])
         if run_rows is None or run_rows[panel[0].key].isna().all():
             continue
         _draw_curve(axis, run_rows, panel, look)
-        gridless = run.get(GRIDLESS) == "true"
-        step_label = "" if gridless else style.step_text(run.get(names.STEP_TAG.column))
+        is_gridless = run.get(GRIDLESS) == "true"
+        step_label = "" if is_gridless else style.step_text(run.get(names.STEP_TAG.column))
         curve_label = f"{run['label']}{step_label}"
         axis.lines[-1].set_label(curve_label)
         metric_values = run_rows[panel[0].key].dropna()
@@ -164,7 +172,8 @@ def _draw_panel(
         elif panel[0] == names.TRAIN_COST and scale == EXCESS_SCALE:
             _draw_slope(axis, run_rows, run, look)
         equal_labels = next((group for group in groups if run["label"] in group), [])
-        if equal_labels[:1] == [run["label"]]:  # curves that coincide have one label
+        # Curves that coincide have one label, at the first of them, with the names of all.
+        if equal_labels[:1] == [run["label"]]:
             curve_label = (
                 f"{style.join_names(equal_labels)}{curve_label.removeprefix(run['label'])}"
             )
@@ -186,7 +195,12 @@ def _divergence_text(
 ) -> str:
     """Return the text that a run diverged, and if it overflowed, at which iteration or pass.
 
-    With `in_decades`, the values are decades, and the text tells how many the cost rose.
+    Args:
+        rows: the history of the run.
+        run: the row of the run, with the reason of its verdict.
+        metric: the metric of the panel; the run diverged after its last value that is not NaN.
+        in_decades: whether the values are decades above the first cost; the text then tells how
+            many the cost rose.
     """
     costs = rows[metric.key].dropna()
     stop = (int(rows.loc[costs.index[-1], "iteration"]) + 1) / passes.records_per_pass(run)
@@ -196,7 +210,10 @@ def _divergence_text(
 
 
 def _mark_divergence(axis: Any, rows: pd.DataFrame, metric: names.Metric, look: Look) -> None:
-    """Mark the last finite iteration of a run that diverged."""
+    """Mark the last finite iteration of a run that diverged, whose curve was drawn last.
+
+    The curve gets the id `DIVERGED_GID`, by which later functions tell it from others.
+    """
     axis.lines[-1].set_gid(DIVERGED_GID)
     last_index = rows[metric.key].dropna().index[-1]
     position = rows.loc[last_index, transforms.ACROSS], rows.loc[last_index, metric.key]
@@ -205,21 +222,29 @@ def _mark_divergence(axis: Any, rows: pd.DataFrame, metric: names.Metric, look: 
 
 
 def _draw_slope(axis: Any, rows: pd.DataFrame, run: Mapping[Any, Any], look: Look) -> None:
-    """Draw the slope that theory predicts beside the second half of a curve, if it predicts one."""
+    """Draw the slope that theory predicts beside the second half of a curve, if it predicts one.
+
+    Args:
+        axis: the panel of the cost, on the scale `excess`.
+        rows: the history of the run.
+        run: the row of the run; `excess.SLOPE` is the factor of the excess at each iteration.
+        look: the look of the run's scheme.
+    """
     cost = rows[names.TRAIN_COST.key].to_numpy(dtype=float)
     iterations, factor = rows["iteration"].to_numpy(), run.get(excess.SLOPE, float("nan"))
     finite_indices = np.flatnonzero(np.isfinite(cost))
     if len(finite_indices) < 2 or not 0 < factor < 1:
         return
     last_index = finite_indices[-1]
-    end_iterations = iterations[[last_index - max(1, last_index // 2), last_index]]
+    line_ends = [last_index - max(1, last_index // 2), last_index]
+    end_iterations = iterations[line_ends]
     # The line runs through the last value times 1.6, so that it does not cover the curve.
     slope_costs = (
         1.6 * cost[last_index] * factor ** (end_iterations - end_iterations[-1]).astype(float)
     )
     across = rows[transforms.ACROSS].to_numpy()
     axis.plot(
-        across[[last_index - max(1, last_index // 2), last_index]],
+        across[line_ends],
         slope_costs,
         color=style.text_color(look.color),
         ls=(0, (1, 1)),
@@ -232,6 +257,10 @@ def _set_iteration_ticks(axis: Any, last_iteration: float) -> None:
     """Set the ticks of the iterations; the axis is logarithmic if a short curve looks vertical.
 
     Runs that diverged are short, too, but do not count: they have a mark.
+
+    Args:
+        axis: the panel, with its curves.
+        last_iteration: the upper limit of the horizontal axis.
     """
     finite_curves = [
         line for line in axis.lines if line.get_label()[0] != "_" and line.get_gid() != DIVERGED_GID
@@ -251,6 +280,10 @@ def _lead_to_labels(axis: Any, last_iteration: float) -> None:
     """Mark the ends of curves that end before the last iteration; draw a hairline to their labels.
 
     Curves of runs that diverged are left out: they have a mark of their own.
+
+    Args:
+        axis: the panel, with its curves.
+        last_iteration: the upper limit of the horizontal axis, where the labels stand.
     """
     for line in list(axis.lines):
         x, y = (np.asarray(data, dtype=float) for data in line.get_data())
@@ -262,7 +295,16 @@ def _lead_to_labels(axis: Any, last_iteration: float) -> None:
 
 
 def _draw_curve(axis: Any, rows: pd.DataFrame, panel: Panel, look: Look) -> None:
-    """Draw one run: a band of quartiles, a dashed test history, a solid training history."""
+    """Draw one run: a band of quartiles, a dashed test history, a solid training history.
+
+    The training history is drawn last, so that it is the last of the panel's lines.
+
+    Args:
+        axis: the panel.
+        rows: the history of the run, with the column `ACROSS`.
+        panel: the metric of the training points, and that of the test points.
+        look: the look of the run's scheme.
+    """
     across = rows[transforms.ACROSS]
     train, test = panel
     curve_style = style.unmarked_curve(look)
@@ -302,15 +344,15 @@ def _set_scale(axis: Any, end_values: list[float], metric: names.Metric, scale: 
             low, high = min(float(values.min()), highest_start), 1.5 * highest_start
             axis.set_ylim(low - 0.05 * (high - low), high)
         return
-    scale = None if scale == EXCESS_SCALE else scale
+    # Misclassified points have no excess scale: there, the range decides.
     is_squashed = max(end_values) > SQUASHING_RATIO * max(float(np.median(end_values)), 1.0) or max(
         values
     ) > 10 * max(end_values)
-    if scale == "log" or (scale is None and is_squashed):
+    if scale == "log" or (scale in (None, EXCESS_SCALE) and is_squashed):
         axis.set_yscale("symlog", linthresh=1, linscale=0.5)
         axis.set_ylim(bottom=0)
-        steps = [unit * 10**power for power in range(7) for unit in (1, 2, 5)]
-        axis.set_yticks([0, *(step for step in steps if step <= values.max())])
+        ticks_above_zero = [unit * 10**power for power in range(7) for unit in (1, 2, 5)]
+        axis.set_yticks([0, *(tick for tick in ticks_above_zero if tick <= values.max())])
         axis.yaxis.set_minor_locator(NullLocator())
         axis.yaxis.set_major_formatter("{x:.0f}")
     else:
@@ -319,7 +361,7 @@ def _set_scale(axis: Any, end_values: list[float], metric: names.Metric, scale: 
 
 
 def _notes(histories: pd.DataFrame, runs: pd.DataFrame, scale: str | None) -> str:
-    """Return the notes that explain dashed lines, bands and slopes."""
+    """Return the notes that explain dashed lines, bands and slopes, as lines in one text."""
     notes = []
     if transforms.has_metric(histories, names.TEST_COST) or transforms.has_metric(
         histories, names.TEST_MISCLASSIFICATIONS
@@ -333,11 +375,11 @@ def _notes(histories: pd.DataFrame, runs: pd.DataFrame, scale: str | None) -> st
 
 
 def _repeats_text(runs: pd.DataFrame) -> str:
-    """Return what medians and quartiles are computed over: splits, seeds or starts."""
+    """Return what medians and quartiles are computed over, such as `4 splits` or `3 starts`."""
     repeats = repeated_over(runs)
     column = names.setting("starts")
     starts = pd.to_numeric(runs[column], errors="coerce").max() if column in runs else float("nan")
-    if not starts > 1:
+    if not starts > 1:  # also if the number is NaN
         return ", ".join(repeats) or "the starts"
     # The value of a split is the median over its starts.
     prefix = f"{repeats[0]}, each the median of " if repeats else ""
@@ -356,7 +398,13 @@ def _excess_notes(runs: pd.DataFrame) -> list[str]:
 
 
 def make(sweep: Sweep, experiment: str, options: material.Options) -> Figure | None:
-    """Return the figure of an experiment; None without a descent."""
+    """Return the figure of an experiment; None if there are no histories to draw.
+
+    By seconds, it is None also if no run has recorded seconds.
+
+    Raises:
+        ResultsError: A step size in `options.steps` was not tried.
+    """
     runs = _select_runs(sweep, experiment, options.steps)
     figure_title = material.title(experiment, material.schemes(sweep, experiment))
     return draw_runs(sweep, experiment, runs, figure_title, options)
@@ -367,10 +415,12 @@ def draw_runs(
 ) -> Figure | None:
     """Return the figure of runs of an experiment; with the scale `excess`, it has slopes.
 
+    The figure is None if there are no histories, or by seconds, if no run has recorded seconds.
+
     Args:
         sweep: the sweep that holds the runs.
         experiment: the experiment's name.
-        runs: as for `draw`.
+        runs: one row for each curve: scheme runs, or runs of single step sizes.
         title: the title of the figure.
         options: the options of drawing.
     """
@@ -391,6 +441,9 @@ def draw_runs(
 
 def _select_runs(sweep: Sweep, experiment: str, step_sizes: tuple[float, ...]) -> pd.DataFrame:
     """Return the runs to draw: the best run of each scheme, or the runs of chosen step sizes.
+
+    A scheme that diverged or has no best step size is represented by the run of its smallest step
+    size, or left out if it has no run.
 
     Args:
         sweep: the sweep that holds the runs.
@@ -425,13 +478,10 @@ def _select_runs(sweep: Sweep, experiment: str, step_sizes: tuple[float, ...]) -
     without_best = (best_runs["verdict"] == names.DIVERGED) | best_runs[
         names.STEP_TAG.column
     ].isna()
-    # Schemes without a best step size show their smallest step size.
-    smallest_steps = [
-        rows.sort_values(STEP_SIZE).head(1).assign(**{GRIDLESS: gridless})
-        for rows, gridless in (
-            (all_steps[all_steps["parent"] == row["run_id"]], row.get(GRIDLESS))
-            for row in as_rows(best_runs[without_best])
-        )
-        if len(rows)
-    ]
+    smallest_steps = []
+    for row in as_rows(best_runs[without_best]):
+        scheme_steps = all_steps[all_steps["parent"] == row["run_id"]]
+        if len(scheme_steps):
+            smallest_step = scheme_steps.sort_values(STEP_SIZE).head(1)
+            smallest_steps.append(smallest_step.assign(**{GRIDLESS: row.get(GRIDLESS)}))
     return pd.concat([best_runs[~without_best], *smallest_steps])

@@ -28,8 +28,10 @@ def draw(
     """Return the figure: one panel for each scheme, with a parabola and the landings on it.
 
     Args:
-        arrays: by label, `position` (k,) of the steps; of plain descent also `direction` (n,), the
-            positions along eigendirections.
+        arrays: by label, `position` (k,), where each step lands on the parabola along the step: 0
+            at its start, 1 at its minimum, 2 as high as at the start; for plain descent also
+            `direction` (n,), where a step lands along each eigendirection of the Hessian at the
+            start: step size times curvature.
         schemes: one row for each scheme in order (`label`, `normalizer`).
         title: the title of the figure.
         shape: the format of the figure.
@@ -45,7 +47,10 @@ def draw(
 
 
 def _draw_landings(axis: Any, scheme_arrays: SchemeArrays, look: Look) -> None:
-    """Draw a parabola, circles on it for the directions, and ticks below it for the steps."""
+    """Draw a parabola, circles on it for the directions, and ticks below it for the steps.
+
+    The parabola is `(position - 1)^2`, which is as high at position 2 as at the start, 0.
+    """
     along = np.linspace(*LIMITS, 100)
     axis.plot(along, (along - 1) ** 2, color="#b0b0b0", zorder=1)
     directions = _clipped(scheme_arrays.get("direction", np.empty(0)))

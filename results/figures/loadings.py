@@ -28,8 +28,9 @@ def draw(
     Of many features, those with the longest arrows in the biplot are drawn.
 
     Args:
-        arrays: by label, `entries` (m, K), `deviations` (K,), `names` (m,), `loadings` (m, 2),
-            `shares` (2,).
+        arrays: by label, the `entries` (m, K) of m features in K components and the standard
+            `deviations` (K,) along these; `names` (m,) of the features; `loadings` (m, 2), their
+            arrows in the biplot; `shares` (2,) of the variance along the first two components.
         schemes: one row for each scheme in order (`label`, `normalizer`).
         title: the title of the figure.
         shape: the format of the figure.
@@ -59,11 +60,14 @@ def _mixes_features(scheme_arrays: SchemeArrays) -> bool:
 
 
 def _draw_table(axis: Any, scheme_arrays: SchemeArrays, shape: Shape) -> None:
-    """Draw the table of a scheme's components."""
+    """Draw the table of a scheme's components: red entries are positive, blue ones negative.
+
+    At most `MAX_LOADING_FEATURES` rows and `MAX_COMPONENTS` columns are drawn.
+    """
     lengths = np.hypot(*scheme_arrays["loadings"].T)
     feature_indices = np.sort(np.argsort(-lengths, kind="stable")[:MAX_LOADING_FEATURES])
     entries = scheme_arrays["entries"][feature_indices, :MAX_COMPONENTS]
-    # `shares` has the first two components only; the first gives the total.
+    # `shares` has the first two components only: the total follows from the first.
     total_variance = scheme_arrays["deviations"][0] ** 2 / (scheme_arrays["shares"][0] or 1.0)
     shares = scheme_arrays["deviations"][:MAX_COMPONENTS] ** 2 / (total_variance or 1.0)
     axis.imshow(entries, cmap="RdBu_r", vmin=-1, vmax=1, aspect="auto")

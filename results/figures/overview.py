@@ -32,9 +32,10 @@ def table(sweep: Sweep) -> pd.DataFrame:
 
     Returns:
         The scheme rows with these columns. `excess`: the share of the excess left at the step size
-        that represents the scheme, as in `tables.summary`; NaN where it is not known. `median`,
-        `q1`, `q3`: iterations to the target, as in `comparisons.spread`; infinite for never.
-        `counted`: whether misclassified points are compared instead of costs.
+        that represents the scheme, as in `tables.summary`; NaN where it is not known, and where the
+        run diverged, failed, or ends as rounding decides. `median`, `q1`, `q3`: iterations to
+        `OVERVIEW_TARGET`, as in `comparisons.spread`; infinite for never. `counted`: whether
+        misclassified points are compared instead of costs.
     """
     problem_runs = problems.scheme_runs([unmerged(sweep)])[["run_id", *problems.SCHEME_COLUMNS]]
     scheme_rows = merged(sweep).of_role(names.SCHEME)
@@ -70,7 +71,8 @@ def draw(
     columns of their own beside the numbers.
 
     Args:
-        rows: from `table`, with the column `problem`, the label of each problem.
+        rows: from `table`, one row for each problem and scheme, with the label of the problem in
+            the column `problem`.
         title: the title of the figure.
         step_name: the step size of each scheme, `best` or `shown`.
         notes: lines below the figure.
@@ -88,6 +90,7 @@ def draw(
     height = line_height * line_count + AXIS_TEXT_LINES * shape.font / 72
     with style.figure_style(shape):
         figure, axes = style.panels(2, shape, title, height / panel_width, sharey=True)
+        # Excess below `TIED` is not distinguished; of the iterations, only 0 has no place.
         _draw_panel(axes[0], bands, looks, ("excess",), names.TIED, shape)
         _draw_panel(axes[1], bands, looks, ("median", "q1", "q3"), 0.0, shape)
         axes[0].set_ylim(line_count - 0.5, -1)
@@ -112,7 +115,13 @@ def draw(
 
 
 def _line_heights(bands: Sequence[tuple[str, pd.DataFrame]]) -> list[Any]:
-    """Return the heights of the lines of each band; one line between two bands stays empty."""
+    """Return the vertical positions of the lines of each band: 0, 1, 2 ... from the top down.
+
+    One position between two bands stays empty.
+
+    Args:
+        bands: the name and the rows of each problem; each row has a line.
+    """
     row_counts = [len(problem_rows) for _, problem_rows in bands]
     first_heights = np.cumsum([0, *(row_count + 1 for row_count in row_counts)])
     return [
@@ -141,12 +150,13 @@ def _draw_panel(
         axis: the panel.
         bands: the name and the rows of each problem.
         looks: the look of each scheme, by name.
-        columns: the column of the number, and those of its quartiles, if any.
+        columns: the column of the number, or three columns: of the number and of its quartiles.
         floor: numbers up to this one are not distinguished; they share a column at the left.
         shape: the format of the figure.
     """
     rows = pd.concat([problem_rows for _, problem_rows in bands])
     outcomes = [outcome_text(row, column, floor) for row in as_rows(rows) for column in columns]
+    # Row by row: the number, then its quartiles.
     all_positions = np.array(
         _set_log_scale(axis, rows[list(columns)].to_numpy(dtype=float).ravel(), outcomes)
     )
@@ -154,7 +164,7 @@ def _draw_panel(
     for row, positions, outcome, height in zip(
         as_rows(rows),
         all_positions.reshape(len(rows), -1),
-        outcomes[:: len(columns)],
+        outcomes[:: len(columns)],  # of the numbers, without those of the quartiles
         heights,
     ):
         look = looks[row["scheme"]]
@@ -178,6 +188,9 @@ def outcome_text(row: Mapping[Any, Any], column: str, floor: float) -> str:
         row: the row of a problem and scheme.
         column: the column of the number; NaN is not known, infinity not reached.
         floor: numbers up to this one, 0 or more, cannot be shown.
+
+    Returns:
+        One of `OUTCOME_TEXTS`, or a text on the number such as `under 10⁻⁶`.
     """
     value = float(row[column])
     if not np.isfinite(value) and row["verdict"] in (names.DIVERGED, names.FAILED):
@@ -195,18 +208,21 @@ def _set_log_scale(axis: Any, values: Any, outcomes: Sequence[str]) -> list[floa
     Args:
         axis: the panel.
         values: the numbers (n,).
-        outcomes: for each number its `outcome_text`.
+        outcomes: for each number its `outcome_text`, empty if the axis can show the number.
+
+    Returns:
+        For each number the number itself, or the middle of the column of its outcome.
     """
     finite_values = [value for value, outcome in zip(values, outcomes) if not outcome]
     low, high = (min(finite_values), max(finite_values)) if finite_values else (1.0, 1.0)
-    margin = 1.3 * (high / low) ** 0.04
+    margin = 1.3 * (high / low) ** 0.04  # a factor, and 4 percent of the axis
     low, high = low / margin, high * margin
     axis.set_xscale("log")
     axis.set_xlim(low, high)
     ticks.set_log_ticks(axis.xaxis, max_powers=5)
     tick_values = list(axis.get_xticks()) if finite_values else []
     tick_labels = [label.get_text() for label in axis.get_xticklabels()] if finite_values else []
-    column_width = max(high / low, 10.0) ** 0.17
+    column_width = max(high / low, 10.0) ** 0.17  # a factor: 17 percent of the numbers' axis
     right_outcomes = [outcome for outcome in OUTCOME_TEXTS if outcome in outcomes]
     left_outcomes = [
         outcome for outcome in dict.fromkeys(outcomes) if outcome and outcome not in OUTCOME_TEXTS
@@ -238,7 +254,10 @@ def _set_log_scale(axis: Any, values: Any, outcomes: Sequence[str]) -> list[floa
 
 
 def make(sweep: Sweep, experiment: str, options: material.Options) -> Figure | None:
-    """Return the figure of a whole sweep; None for a single problem. The experiment is ignored."""
+    """Return the figure of a whole sweep; None for fewer than two problems.
+
+    The experiment is ignored: all figures have the same arguments.
+    """
     rows = table(sweep)
     count = len(rows[problems.PROBLEM_COLUMNS].drop_duplicates())
     if count < 2:
@@ -247,6 +266,7 @@ def make(sweep: Sweep, experiment: str, options: material.Options) -> Figure | N
         name: material.title(str(name), experiment_rows)
         for name, experiment_rows in rows.groupby("experiment")
     }
+    # An asterisk marks problems whose misclassified points are compared, see `COUNTED_NOTE`.
     rows["problem"] = [
         ", ".join(filter(None, [titles[experiment], setting])) + "*" * counted
         for experiment, setting, counted in zip(
@@ -259,7 +279,7 @@ def make(sweep: Sweep, experiment: str, options: material.Options) -> Figure | N
 
 
 def _notes(rows: pd.DataFrame) -> list[str]:
-    """Return the notes that explain the numbers."""
+    """Return the notes on counted points, penalties and quartiles that apply to the rows."""
     has_quartiles = (rows["q1"] < rows["q3"]).any()
     candidates = (
         (COUNTED_NOTE, rows["counted"].any()),

@@ -65,9 +65,11 @@ def draw(
     one row. Of networks, rows with one scheme of the inputs stand together.
 
     Args:
-        steps: as for `step_sizes.draw`.
-        schemes: as for `step_sizes.draw`; `tags.step_size` of a scheme is its best step size, or
-            the one that its study shows.
+        steps: one row for each scheme and step size (`label`, `verdict`, `metrics.step_size`,
+            `metrics.final/train_cost`).
+        schemes: one row for each scheme (`label`, `normalizer`, `start_cost`, optionally
+            `metrics.theory/step_threshold` and `metrics.final/largest_convergent_step`);
+            `tags.step_size` is the best step size, or the one that the scheme's study shows.
         title: the title of the figure.
         shape: the format of the figure.
     """
@@ -107,10 +109,10 @@ def draw(
 
 
 def split_label(label: str) -> tuple[str, str]:
-    """Return the scheme of the inputs in a label, and what is normalized inside a network, if any.
+    """Return the parts of a label: the scheme of the inputs, the normalization inside a network.
 
-    Of `standard, model.normalize=batch, model.place=after` these are `standard` and `batch,
-    place=after`.
+    The label `standard, model.normalize=batch, model.place=after` has the parts `standard` and
+    `batch, place=after`. The second part is empty for a label without settings of the model.
     """
     parts = label.split(", ")
     inside = [part.removeprefix(MODEL_PREFIX) for part in parts if part.startswith(MODEL_PREFIX)]
@@ -124,15 +126,20 @@ def row_label(label: str) -> str:
 
 
 def _separate_inputs(axis: Any, scheme_groups: Sequence[list[Row]]) -> None:
-    """Draw a line between the rows of one scheme of the inputs and those of the next one."""
-    inputs = [split_label(str(row["label"]))[0] for row, *_ in scheme_groups]
-    for number, (above, below) in enumerate(pairwise(inputs)):
+    """Draw a line between the rows of one scheme of the inputs and those of the next one.
+
+    Args:
+        axis: the panel.
+        scheme_groups: for each row of the figure, the schemes that share it.
+    """
+    input_schemes = [split_label(str(row["label"]))[0] for row, *_ in scheme_groups]
+    for row_index, (above, below) in enumerate(pairwise(input_schemes)):
         if above != below:
-            axis.axhline(number + 0.5, color="black", lw=1.2, label="_inputs", zorder=3)
+            axis.axhline(row_index + 0.5, color="black", lw=1.2, label="_inputs", zorder=3)
 
 
 def classify_steps(scheme_steps: pd.DataFrame, scheme: Row) -> list[str]:
-    """Return the class of each step size of a scheme: its verdict, too small, or too large.
+    """Return the mark of each step size of a scheme: its verdict, `TOO_SMALL`, or `TOO_LARGE`.
 
     A step size is too large if its run stays finite and ends above the start. It is too small if
     its run has not converged and it lies below all step sizes that converge; if none converges,
@@ -173,8 +180,11 @@ def group_equal_schemes(steps: pd.DataFrame, schemes: pd.DataFrame) -> list[list
     except where rounding decides the end. Above 2/L a descent amplifies its rounding errors.
 
     Args:
-        steps: as for `step_sizes.draw`.
-        schemes: as for `step_sizes.draw`.
+        steps: the step rows of all schemes.
+        schemes: the scheme rows. Without 2/L, the costs of all step sizes are compared.
+
+    Returns:
+        For each row of the figure, the rows of the schemes that share it.
     """
     groups: list[tuple[Any, list[Row]]] = []
     for row in _ordered(schemes):
@@ -212,27 +222,31 @@ def group_equal_schemes(steps: pd.DataFrame, schemes: pd.DataFrame) -> list[list
 def _ordered(schemes: pd.DataFrame) -> list[Row]:
     """Return the rows of schemes in the order in which they are drawn.
 
-    They are sorted by 2/L. Then, of networks, the rows with one scheme of the inputs are moved up
-    to the first of them; with batches, the rows of one scheme, which are sorted by the batch.
+    Rows are sorted by 2/L. For networks, rows that have the same scheme of the inputs then follow
+    the first of them. With batches, rows of the same normalizer follow the first of them, sorted by
+    the size of the batch.
     """
     by_threshold = THRESHOLD in schemes
     rows = as_rows(schemes.sort_values(THRESHOLD, kind="stable") if by_threshold else schemes)
     if any(split_label(str(row["label"]))[1] for row in rows):
         inputs = [split_label(str(row["label"]))[0] for row in rows]
-        # The position of each name's first row: in a dictionary the last entry stays, so that the
-        # rows are numbered from the last one, and the numbers negated.
+        # For each name, minus the number of rows below its first row: it increases downwards. From
+        # the last row up, because in a dictionary the latest entry of a key stays.
         first_rows = {name: -number for number, name in enumerate(reversed(inputs))}
         # Stable: within a scheme of the inputs, rows keep their order.
         return sorted(rows, key=lambda row: first_rows[split_label(str(row["label"]))[0]])
     if not any(map(passes.is_batched, rows)):
         return rows
-    # The position of each scheme's first row, as above.
-    first = {row["normalizer"]: -number for number, row in enumerate(reversed(rows))}
-    return sorted(rows, key=lambda row: (first[row["normalizer"]], passes.batch_size(row)))
+    # The position of each normalizer's first row, as above.
+    first_rows = {row["normalizer"]: -number for number, row in enumerate(reversed(rows))}
+    return sorted(rows, key=lambda row: (first_rows[row["normalizer"]], passes.batch_size(row)))
 
 
 def _cell_edges(step_sizes: Any) -> Any:
-    """Return the edges of cells whose centres on a logarithmic axis are the step sizes."""
+    """Return the edges (S + 1,) of cells on a logarithmic axis, each around one of S step sizes.
+
+    An inner edge is the geometric mean of two neighbours. A single cell spans a factor of 9.
+    """
     log_sizes = np.log10(step_sizes)
     if len(log_sizes) == 1:
         return np.array([step_sizes[0] / 3, step_sizes[0] * 3])
@@ -268,8 +282,20 @@ def _draw_cells(
     step_sizes: Any,
     shape: Shape,
 ) -> set[str]:
-    """Draw the cells and their marks; return the names of the drawn colours and marks."""
+    """Draw the cells and their marks.
+
+    Args:
+        axis: the panel, with the limits of the step sizes set.
+        steps: the step rows of all schemes.
+        scheme_groups: for each row of the figure, the schemes that share it.
+        step_sizes: all step sizes (S,), increasing.
+        shape: the format of the figure.
+
+    Returns:
+        The names of the drawn colours and marks, keys of `CELL_COLORS` and `CELL_MARKS`.
+    """
     cell_labels = list(CELL_COLORS)
+    # The index in `cell_labels` of each cell's colour; NaN for a step size that was not tried.
     color_codes = np.full((len(scheme_groups), len(step_sizes)), np.nan)
     marked_cells: dict[str, list[tuple[float, int]]] = {}
     for row_index, (scheme, *_) in enumerate(scheme_groups):
@@ -287,11 +313,9 @@ def _draw_cells(
             is_best = np.isclose(best_step, step_size, rtol=1e-5) and verdict not in names.UNRANKED
             is_best = is_best and material.improves_on_start(scheme, row[FINAL_COST])
             step_marks.append((step_size, "best" if is_best else step_mark))
-        for step_size, step_mark in (
-            step_marks
-            if len(step_sizes) <= MAX_MARKED_CELLS
-            else _draw_spans(axis, step_marks, row_index)
-        ):
+        if len(step_sizes) > MAX_MARKED_CELLS:
+            step_marks = _draw_spans(axis, step_marks, row_index)
+        for step_size, step_mark in step_marks:
             marked_cells.setdefault(step_mark, []).append((step_size, row_index))
     axis.pcolormesh(
         _cell_edges(step_sizes),
@@ -321,7 +345,7 @@ def _draw_cells(
 def _draw_spans(
     axis: Any, step_marks: Sequence[tuple[float, str]], row_index: int
 ) -> list[tuple[float, str]]:
-    """Draw a line over each run of neighbours with equal marks; return where the marks stand.
+    """Draw a line over each sequence of step sizes with equal marks; return one mark for each.
 
     Args:
         axis: the panel.
@@ -329,7 +353,7 @@ def _draw_spans(
         row_index: the number of the row.
 
     Returns:
-        The middle step size and the mark of each run; a single step size gets no line.
+        The middle step size and the mark of each sequence; a single step size gets no line.
     """
     middle_marks = []
     for step_mark, group in groupby(step_marks, key=lambda pair: pair[1]):
@@ -348,8 +372,14 @@ def _draw_limits(axis: Any, row_index: int, scheme: Row, steps: pd.DataFrame) ->
     Separate halves keep close limits distinct. If 2/L is beyond the axis, an arrow points to it.
     With several splits, the largest converged step may fail on some of them; then it is not drawn.
 
+    Args:
+        axis: the panel, with the limits of the step sizes set.
+        row_index: the number of the row.
+        scheme: the row of the scheme.
+        steps: the step rows of all schemes.
+
     Returns:
-        The names of the drawn limits, for the legend.
+        The names of the drawn limits for the legend, `THRESHOLD` and `LARGEST_CONVERGENT`.
     """
     upper_half, lower_half, drawn_limits = (
         [row_index - 0.46, row_index],
@@ -386,6 +416,7 @@ def _draw_limits(axis: Any, row_index: int, scheme: Row, steps: pd.DataFrame) ->
                 [largest_step] * 2, lower_half, color=color, ls=line, lw=width, label="_largest"
             )
         drawn_limits.add(LARGEST_CONVERGENT)
+        # Censored: no larger step size failed, so that this one is a lower bound.
         if scheme.get(names.CENSORED.column) == "true":
             _write_in_row(axis, ">=", largest_step, row_index)
     return drawn_limits
@@ -418,7 +449,14 @@ def _write_in_row(
 
 
 def _add_legend(figure: Figure, drawn_names: set[str], schemes: pd.DataFrame, shape: Shape) -> None:
-    """Add a legend of the drawn colours and marks."""
+    """Add a legend of the drawn colours and marks.
+
+    Args:
+        figure: the figure.
+        drawn_names: from `_draw_cells` and `_draw_limits`.
+        schemes: the scheme rows, which decide how the best step size and 2/L are called.
+        shape: the format of the figure.
+    """
     handles: list[Any] = []
     labels = [label for label in CELL_COLORS if label in drawn_names and label not in VERDICT_LOOKS]
     for label in labels:

@@ -13,6 +13,8 @@ from normbench.results.figures.base.style import SCREEN, Shape
 def draw(table: pd.DataFrame, title: str, *, shape: Shape = SCREEN) -> Figure:
     """Return the figure: one staircase for each scheme; higher and further left is better.
 
+    Markers show the steps at which a staircase rises.
+
     Args:
         table: from `comparisons.profile`, one row for each step of a staircase: `scheme`, the
             `factor` over the best scheme's value on each problem, 1 or more, and the `share` of

@@ -50,6 +50,7 @@ def draw(
         for axis, (label, _, scheme_arrays, look) in zip(axes, drawn_schemes):
             _draw_panel(axis, scheme_arrays, shape)
             landmarks.mark_points(axis, scheme_arrays["back"], landmark_indices, shape)
+            # Rounded, so that a loss that is only rounding error is written as 0.
             lost_percent = round(100 * float(scheme_arrays["lost"]), 6)
             style.name_panel(axis, f"{label}, {lost_percent:.3g} % of the variance lost", look)
         legend_labels = [style.escape_dollars(str(name)) for name in first_arrays["class_names"]]
@@ -65,7 +66,10 @@ def draw(
 
 
 def _draw_panel(axis: Any, scheme_arrays: SchemeArrays, shape: Shape) -> None:
-    """Draw points, their images, and lines between them."""
+    """Draw points, their images, and lines between them.
+
+    Images of points with three features have a grey plane if the scheme keeps two components.
+    """
     points, images = scheme_arrays["points"], scheme_arrays["back"]
     for point, image in list(zip(points, images))[:MAX_THREADS]:
         axis.plot(*np.stack([point, image]).T, color="0.75", lw=0.6, label="_thread", zorder=1)
@@ -108,7 +112,7 @@ def _view_angles(scheme_arrays: SchemeArrays) -> tuple[float, float]:
     """Return elevation and azimuth of the camera in degrees, for an oblique view of the images.
 
     If the images lie in a plane, the camera looks along the second direction of the plane, from
-    `ELEVATION` degrees above it.
+    `ELEVATION` degrees above it. Otherwise the view is a usual one that depends on nothing.
     """
     if int(scheme_arrays["kept"]) != 2:
         return 25.0, -60.0
@@ -123,7 +127,12 @@ def _view_angles(scheme_arrays: SchemeArrays) -> tuple[float, float]:
 
 
 def _height(points: Any, panels: int) -> float:
-    """Return the height of a panel over its width, including its title."""
+    """Return the height of a panel over its width, including its title.
+
+    Args:
+        points: the points (p, N), N 2 or 3; in a plane, the panel is as high as their extent needs.
+        panels: the number of panels; one spatial panel alone is wide.
+    """
     if points.shape[1] == 3:
         return 1.0 if panels > 1 else 0.6
     width, height = np.ptp(points, axis=0)

@@ -25,7 +25,8 @@ def draw(
     """Return the figure: a row for each scheme, from few coordinates to many, then the original.
 
     Args:
-        arrays: by label, `count` (K,), `built` (K, N), `original` (N,), N a square number.
+        arrays: by label, an image `original` (N,), N a square number, and its reconstructions
+            `built` (K, N) from the first `count` (K,) coordinates.
         schemes: one row for each scheme in order (`label`, `normalizer`).
         title: the title of the figure.
         shape: the format of the figure.
@@ -70,7 +71,9 @@ def moving(
     provenance: Mapping[str, str],
     file_formats: Sequence[str],
 ) -> list[Path]:
-    """Write the reconstruction of up to 8 schemes as a GIF; return the files.
+    """Write the reconstruction of up to 8 schemes as a GIF; return its file in a list.
+
+    Each frame adds coordinates; the last panel shows the original.
 
     Args:
         sweep: the sweep that holds the runs.
@@ -129,7 +132,10 @@ def _caption(scheme: DrawnScheme, stage: int) -> str:
 
 
 def _show_image(axis: Any, pixels: Any, original: Any) -> Any:
-    """Show pixels as an image on the grey scale of the original; return the artist."""
+    """Show pixels (N,) as an image on the grey scale of the original; return the artist.
+
+    The grey scale goes from the lowest to the highest pixel of `original` (N,).
+    """
     color_limits = {"vmin": original.min(), "vmax": original.max()}
     return axis.imshow(square(pixels), cmap="gray", interpolation="nearest", **color_limits)
 

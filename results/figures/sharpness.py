@@ -96,7 +96,13 @@ def bands(iteration: Any, values: Any) -> tuple[Any, Any]:
 
 
 def _set_axes(axis: Any, scale: str | None) -> None:
-    """Set the scale, limits and labels of the axes; draw the edge of stability."""
+    """Set the scale, limits and labels of the axes; draw the edge of stability, the line at 1.
+
+    Args:
+        axis: the panel, with all curves drawn and nothing else.
+        scale: the vertical scale, `linear` or `log`; None chooses `log` if the positive values and
+            1 span more than a factor of 20.
+    """
     values = np.concatenate([np.asarray(line.get_ydata(), dtype=float) for line in axis.lines])
     # Far from the minimum, where the cost is linear, the sharpness is 0.
     positive_values = values[values > MIN_SHARPNESS]
@@ -117,7 +123,7 @@ def _set_axes(axis: Any, scale: str | None) -> None:
     if axis.get_yscale() == "log":
         ticks.set_log_ticks(axis.yaxis)
     axis.axhline(1.0, color="black", lw=1.2, label="_one", zorder=1)
-    style.limit_to_iterations(axis, axis.lines[:-1])
+    style.limit_to_iterations(axis, axis.lines[:-1])  # without the line at 1
     axis.annotate(
         "edge of stability of plain gradient descent",
         (0.01, 1.0),
@@ -134,7 +140,10 @@ def _set_axes(axis: Any, scale: str | None) -> None:
 
 
 def make(sweep: Sweep, experiment: str, options: material.Options) -> Figure | None:
-    """Return the figure of an experiment; None where no sharpness is recorded."""
+    """Return the figure of an experiment; None where no sharpness is recorded.
+
+    Sharpness is recorded only if the setting `record` contains `sharpness`.
+    """
     runs = material.schemes(sweep, experiment)
     # Of several splits, the figure shows the first, with its path and step size.
     first_repeat = merging.unmerged(sweep)

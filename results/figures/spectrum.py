@@ -23,8 +23,10 @@ def draw(
     """Return the figure: eigenvalues left, cumulative shares right, dead directions shaded.
 
     Args:
-        arrays: by label, `before` (N,), the same for all schemes, `after` (M,), `dead` (),
-            `ridge` ().
+        arrays: by label, the eigenvalues of the covariance, decreasing: `before` (N,) the scheme,
+            the same for all schemes, and `after` (M,); `dead` (), the number of directions whose
+            eigenvalue before the scheme is only rounding error; `ridge` (), the constant that the
+            scheme adds to each eigenvalue, NaN without one.
         schemes: one row for each scheme in order (`label`, `normalizer`).
         title: the title of the figure.
         shape: the format of the figure.
@@ -47,7 +49,9 @@ def draw(
 def _draw_eigenvalues(
     axis: Any, spectra: Any, ridges: set[float], shape: Shape, height: float
 ) -> None:
-    """Draw the eigenvalues and the ridges; eigenvalues at the level of rounding are at the edge.
+    """Draw the eigenvalues and the ridges.
+
+    Eigenvalues at the level of rounding are drawn at the lower edge of the panel.
 
     Args:
         axis: the panel.
@@ -62,11 +66,12 @@ def _draw_eigenvalues(
     lowest = min([float(values.min()) for values in live_spectra if len(values)], default=largest)
     positive_ridges = sorted(ridge for ridge in ridges if ridge > 0)
     drawn_ridges = [ridge for ridge in positive_ridges if ridge > lowest / RIDGE_RATIO]
-    floor = min([lowest / 10, *(ridge / 3 for ridge in drawn_ridges)])  # the panel's lower edge
+    lower_edge = min([lowest / 10, *(ridge / 3 for ridge in drawn_ridges)])  # of the panel
     curve_ends = []
     for number, ((text, values, look), live_values) in enumerate(zip(spectra, live_spectra)):
-        _draw_line(axis, np.maximum(values, floor), text, look, number / len(spectra))
-        curve_ends.append(End(text, float(live_values[-1]) if len(live_values) else floor, look))
+        _draw_line(axis, np.maximum(values, lower_edge), text, look, number / len(spectra))
+        end_value = float(live_values[-1]) if len(live_values) else lower_edge
+        curve_ends.append(End(text, end_value, look))
     axis.set_yscale("log")
     for ridge in positive_ridges:
         ridge_label = f"ridge {ridge:g}"
@@ -76,8 +81,8 @@ def _draw_eigenvalues(
             ridge_label += ", far below"
         text_style = {"va": "bottom", "fontsize": "small", "color": "0.3"}
         transform = axis.get_yaxis_transform()
-        axis.text(0.02, max(ridge, floor), ridge_label, transform=transform, **text_style)
-    axis.set(ylim=(floor, 5 * largest), ylabel="eigenvalue")
+        axis.text(0.02, max(ridge, lower_edge), ridge_label, transform=transform, **text_style)
+    axis.set(ylim=(lower_edge, 5 * largest), ylabel="eigenvalue")
     ticks.set_log_ticks(axis.yaxis)
     end_labels(axis, curve_ends, shape, height)
 
@@ -92,7 +97,15 @@ def _draw_shares(axis: Any, spectra: Any) -> None:
 
 
 def _draw_line(axis: Any, values: Any, text: str, look: Look, phase: float) -> None:
-    """Draw the values of a spectrum by direction."""
+    """Draw the values of a spectrum by direction.
+
+    Args:
+        axis: the panel.
+        values: the values (N,).
+        text: the label of the curve.
+        look: the look of the curve; without a marker, the line is thick.
+        phase: the position of the first marker, see `style.marked_curve`.
+    """
     curve_style = style.marked_curve(look, len(values), phase) | {
         "lw": None if look.marker else 2.5
     }
@@ -100,7 +113,13 @@ def _draw_line(axis: Any, values: Any, text: str, look: Look, phase: float) -> N
 
 
 def _mark_dead_directions(axes: Any, count: int, dead_count: int) -> None:
-    """Label the axes and shade the directions that have no variance before any scheme."""
+    """Label the axes and shade the dead directions, those without variance before any scheme.
+
+    Args:
+        axes: both panels; the number of dead directions is written in the first.
+        count: the number of directions.
+        dead_count: how many of these, the last ones, are dead.
+    """
     for axis in axes:
         axis.set(xlabel="direction, by decreasing variance", xlim=(1, max(count, 2)))
         axis.xaxis.set_major_locator(MaxNLocator(6, integer=True))

@@ -43,11 +43,12 @@ def draw(
     Args:
         steps: one row for each scheme and step size (`label`, `verdict`, `metrics.step_size`,
             `metrics.final/train_cost`).
-        schemes: one row for each panel (`label`, `normalizer`, optionally
-            `metrics.theory/step_threshold` and `metrics.final/largest_convergent_step`).
+        schemes: one row for each panel (`label`, `normalizer`, optionally `tags.step_size`,
+            `start_cost`, `metrics.theory/step_threshold` and
+            `metrics.final/largest_convergent_step`).
         title: the title of the figure.
-        arrays: by label, optionally `step_sizes` with `shadows`, and `refined_step_sizes` with
-            `refined_cost`.
+        arrays: by label, optionally `step_sizes` with `shadows`, see `typical_ends`, and
+            `refined_step_sizes` with `refined_cost`, see `finer_ends`.
         shape: the format of the figure.
     """
     with style.figure_style(shape):
@@ -62,6 +63,7 @@ def draw(
             label: typical_ends(rows, arrays.get(label, {}))
             for label, rows in steps_by_label.items()
         }
+        # The limits of the panels contain these costs beside those of the step rows.
         other_costs = [
             end
             for scheme_ends in ends_by_label.values()
@@ -104,7 +106,8 @@ def typical_ends(
 ) -> dict[float, tuple[float, float]]:
     """Return the range of the final costs of each run whose end rounding decides.
 
-    The range contains the final costs of the run and of its shadows, runs from perturbed starts.
+    The range contains the final costs of the run and of its shadows, repetitions from starts
+    perturbed by rounding.
 
     Args:
         rows: the step rows of one scheme.
@@ -112,7 +115,8 @@ def typical_ends(
             `shadows` (S, n), NaN where a step size has fewer shadows.
 
     Returns:
-        The lowest and the highest final cost, by step size.
+        The lowest and the highest final cost, by step size; without step sizes that have no
+        shadow.
     """
     if "shadows" not in scheme_arrays:
         return {}
@@ -152,6 +156,10 @@ def finer_ends(scheme_arrays: SchemeArrays) -> list[tuple[float, float]]:
     """Return pairs of a refined step size and its final cost, the median over the starts.
 
     Step sizes whose final cost is not finite are left out.
+
+    Args:
+        scheme_arrays: the recorded arrays, optionally with `refined_step_sizes` (s,), step sizes
+            between those of the grid, and the cost histories `refined_cost` (s, starts, K + 1).
     """
     if "refined_cost" not in scheme_arrays:
         return []
@@ -163,6 +171,13 @@ def finer_ends(scheme_arrays: SchemeArrays) -> list[tuple[float, float]]:
 
 def _draw_finer_ends(axis: Any, scheme_arrays: SchemeArrays, look: style.Look) -> set[str]:
     """Draw the final costs of refined step sizes, which lie between those of the grid.
+
+    Costs above the panel are left out.
+
+    Args:
+        axis: the panel, with its limits set.
+        scheme_arrays: as for `finer_ends`.
+        look: the look of the scheme.
 
     Returns:
         The name of the legend entry, if any cost is drawn.
@@ -181,8 +196,9 @@ def _draw_finer_ends(axis: Any, scheme_arrays: SchemeArrays, look: style.Look) -
 def _set_limits(axis: Any, steps: pd.DataFrame, other_costs: Sequence[float]) -> float:
     """Set the limits and ticks of the axes; return the ceiling, at which higher costs are drawn.
 
-    The ceiling is the highest cost, or ten times the cost at the start if that is lower. The panel
-    has room for marks above it.
+    The ceiling is the highest cost, or ten times the cost at the start if that is lower. The cost
+    at the start is estimated: it is the median, over schemes, of the final cost of the smallest
+    step size. The panel has room for marks above the ceiling.
 
     Args:
         axis: a panel, with its scales set; all panels share its limits.
@@ -191,12 +207,12 @@ def _set_limits(axis: Any, steps: pd.DataFrame, other_costs: Sequence[float]) ->
     """
     finite_steps = steps[(steps["verdict"] != names.DIVERGED) & steps[FINAL_COST].notna()]
     costs = finite_steps[FINAL_COST]
-    # The final cost of the smallest step size is close to the start's cost.
-    start = float(costs[finite_steps[STEP_SIZE] == finite_steps[STEP_SIZE].min()].median())
+    # A small step size leaves about the cost at the start.
+    start_cost = float(costs[finite_steps[STEP_SIZE] == finite_steps[STEP_SIZE].min()].median())
     costs = np.array([*costs, *filter(np.isfinite, other_costs)])
     low, high = (float(costs.min()), float(costs.max())) if len(costs) else (0.1, 1.0)
-    # NaN, which differs from itself, is a start that is not known.
-    ceiling = min(high, 10 * start) if start == start else high
+    # NaN, which differs from itself, means that no step size stayed finite.
+    ceiling = min(high, 10 * start_cost) if start_cost == start_cost else high
     if axis.get_yscale() == "log":
         extent = max(np.log10(ceiling / low), 0.1) if ceiling > low else 0.1
         axis.set_ylim(low / 10 ** (0.08 * extent), ceiling * 10 ** (HEADROOM * extent))
@@ -221,6 +237,9 @@ def _draw_panel(
     ceiling: float,
 ) -> set[str]:
     """Draw one scheme in colour over the others in grey; return the names of its legend entries.
+
+    A mark for each step size shows the verdict. Marks of costs above the ceiling stand at the
+    ceiling with an arrow, those of runs that diverged above it. A star marks the best step size.
 
     Args:
         axis: the panel of the scheme.
@@ -263,8 +282,8 @@ def _draw_panel(
     mark_scale = min(1.0, MAX_LARGE_MARKS / max(1, len(scheme_rows)))
     drawn_names = set(scheme_rows["verdict"])
     for verdict, verdict_rows in scheme_rows.groupby("verdict"):
-        places = verdict_rows[STEP_SIZE], verdict_rows["shown"]
-        style.draw_verdict(axis, str(verdict), *places, scale=mark_scale)
+        positions = verdict_rows[STEP_SIZE], verdict_rows["shown"]
+        style.draw_verdict(axis, str(verdict), *positions, scale=mark_scale)
     clipped_steps = finite_rows.loc[finite_rows[FINAL_COST] > ceiling, STEP_SIZE]
     if len(clipped_steps):
         axis_transform = axis.get_xaxis_transform()
@@ -301,6 +320,13 @@ def _draw_panel(
 def _draw_limits(axis: Any, scheme: Any, look: style.Look) -> set[str]:
     """Draw 2/L and the largest step that converges, and write the scheme's name.
 
+    2/L beyond the limits of the axis is not drawn.
+
+    Args:
+        axis: the panel, with its limits set.
+        scheme: the row of the scheme.
+        look: the look of the scheme.
+
     Returns:
         The names of the drawn legend entries.
     """
@@ -311,7 +337,7 @@ def _draw_limits(axis: Any, scheme: Any, look: style.Look) -> set[str]:
         axis.axvline(threshold, color="black", ls=":", lw=1.2, label="_threshold", zorder=3)
         drawn_names.add(THRESHOLD)
     if not np.isnan(largest_step):
-        # Censored: no larger step size failed, so that larger ones may converge as well.
+        # Censored: no larger step size that was tried failed, so that larger ones may converge.
         is_censored = scheme.get(names.CENSORED.column) == "true"
         marker_style = {
             "marker": RIGHT_ARROW if is_censored else "^",
@@ -333,7 +359,14 @@ def _draw_limits(axis: Any, scheme: Any, look: style.Look) -> set[str]:
 
 
 def _add_legend(figure: Figure, drawn_names: set[str], schemes: pd.DataFrame, shape: Shape) -> None:
-    """Add a legend of the drawn marks."""
+    """Add a legend of the drawn marks.
+
+    Args:
+        figure: the figure.
+        drawn_names: the verdicts that occur, and keys of the legend's other entries.
+        schemes: the scheme rows, which decide how the best step size and 2/L are called.
+        shape: the format of the figure.
+    """
     entries_by_name: dict[str, tuple[str, Any]] = {
         "best": (material.best_step_label(schemes), STAR_STYLE),
         "ends": ("typical ends", BAND_STYLE),

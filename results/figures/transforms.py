@@ -28,28 +28,35 @@ EQUALITY_TOLERANCE = 1e-8  # relative: full whitenings have the same costs up to
 def place_across(
     histories: pd.DataFrame, runs: pd.DataFrame, by: str, first: int = 0
 ) -> pd.DataFrame:
-    """Return histories with a column `ACROSS`: iterations, updates, or seconds of one run.
+    """Return histories with the positions on the horizontal axis, in a column `ACROSS`.
 
-    With a batch an iteration is a pass over the points, and `iteration` counts records, of which a
-    pass has several: `ACROSS` has fractions of a pass. The seconds of a run are those of the
-    scheme's fit plus, for each iteration, its part of the seconds of the whole grid's descent. By
-    seconds, runs without recorded seconds are left out.
+    With batches, an iteration is a pass over the points that may have several records, which the
+    column `iteration` of the histories counts. `ACROSS` then has fractions of a pass.
 
     Args:
-        histories: one row for each run and record.
-        runs: the runs; with the settings of batches, and by seconds with both recorded seconds.
-        by: a key of `HISTORY_AXES`.
+        histories: one row for each run and record (`run_id`, `iteration`).
+        runs: one row for each run, with the settings of batches; for `seconds` also with the
+            columns `SECONDS_COLUMNS`, see `with_job_columns`.
+        by: a key of `HISTORY_AXES`, the unit of the axis. `iterations` and `passes` give the same
+            numbers. The `seconds` of a run are those of the scheme's fit plus, for each
+            iteration, the mean seconds of a step of one run.
         first: the first iteration that is returned.
+
+    Returns:
+        The rows from iteration `first` on; for `seconds`, without runs that have no recorded
+        seconds.
     """
     rows = as_rows(runs)
+    # For each row of the histories.
     records = histories["run_id"].map({run["run_id"]: passes.records_per_pass(run) for run in rows})
     is_drawn = histories["iteration"] >= first * records
     histories, records = histories[is_drawn], records[is_drawn]
+    # Without batches, iterations remain integers.
     iterations = (
         histories["iteration"] if (records == 1).all() else histories["iteration"] / records
     )
     if by == "updates":
-        # The updates of a pass, and those until a record within a pass, rounded down.
+        # The updates of whole passes, and those until a record within a pass, rounded down.
         updates = histories["run_id"].map(
             {run["run_id"]: passes.updates_per_pass(run) for run in rows}
         )
@@ -57,25 +64,27 @@ def place_across(
         return histories.assign(**{ACROSS: whole_passes * updates + record * updates // records})
     if by != "seconds":
         return histories.assign(**{ACROSS: iterations})
-    fit, step = (
+    fit_seconds, step_seconds = (
         histories["run_id"].map(runs.set_index("run_id")[metric.column].astype(float))
         for metric in (names.FIT_SECONDS, names.SECONDS_A_STEP)
     )
-    timed = histories.assign(**{ACROSS: fit + step * iterations})
+    timed = histories.assign(**{ACROSS: fit_seconds + step_seconds * iterations})
     return timed.dropna(subset=ACROSS, ignore_index=True)
 
 
 def with_job_columns(schemes: pd.DataFrame, runs: pd.DataFrame) -> pd.DataFrame:
-    """Return runs with the columns `JOB_COLUMNS` of their schemes; NaN where none are recorded.
+    """Return runs with the columns `JOB_COLUMNS`, copied from the scheme run of each one's job.
+
+    A value is NaN where it is not recorded.
 
     Args:
         schemes: the scheme runs, which have these columns.
         runs: scheme runs, or runs of single step sizes, whose `parent` is a scheme run.
     """
-    jobs = runs["run_id"].where(runs["run_id"].isin(schemes["run_id"]), runs.get("parent"))
+    job_ids = runs["run_id"].where(runs["run_id"].isin(schemes["run_id"]), runs.get("parent"))
     by_job = schemes.set_index("run_id")
     columns = {name: by_job.get(name, pd.Series(dtype=float)) for name in JOB_COLUMNS}
-    return runs.assign(**{name: jobs.map(column) for name, column in columns.items()})
+    return runs.assign(**{name: job_ids.map(column) for name, column in columns.items()})
 
 
 def has_metric(histories: pd.DataFrame, metric: names.Metric) -> bool:
@@ -93,7 +102,12 @@ def shares_an_axis(histories: pd.DataFrame, runs: pd.DataFrame) -> bool:
 
 
 def to_percent(histories: pd.DataFrame, runs: pd.DataFrame) -> pd.DataFrame:
-    """Return histories with misclassified points in percent of the training or test points."""
+    """Return histories with misclassified points in percent of the training or test points.
+
+    Args:
+        histories: one row for each run and record, with counts of misclassified points.
+        runs: one row for each run, with the columns `POINT_COUNTS`.
+    """
     rates = histories.copy()
     runs_by_id = runs.set_index("run_id")
     for metric, count_column in zip(HISTORY_PAIRS[1], POINT_COUNTS):
@@ -104,7 +118,11 @@ def to_percent(histories: pd.DataFrame, runs: pd.DataFrame) -> pd.DataFrame:
 
 
 def to_decades(histories: pd.DataFrame) -> pd.DataFrame:
-    """Return histories with costs as decimal logarithms of their ratio to the run's first cost."""
+    """Return histories with costs as decimal logarithms of their ratio to the run's first cost.
+
+    The first cost is that of the first row of the run, which is not the start if earlier iterations
+    were removed. A cost of 0 becomes NaN.
+    """
     decades = histories.copy()
     cost_key = names.TRAIN_COST.key
     start_costs = histories.groupby("run_id")[cost_key].transform("first")
@@ -115,9 +133,10 @@ def to_decades(histories: pd.DataFrame) -> pd.DataFrame:
 
 
 def equal_run_labels(histories: pd.DataFrame, runs: pd.DataFrame) -> list[list[str]]:
-    """Return groups of two or more labels of runs whose training costs agree.
+    """Return groups of two or more labels of runs whose training costs agree at every record.
 
-    Costs agree up to the relative difference `EQUALITY_TOLERANCE`.
+    Costs agree up to the relative difference `EQUALITY_TOLERANCE`. The labels of a group have the
+    order of the runs.
     """
     cost = names.TRAIN_COST.key
     if cost not in histories:

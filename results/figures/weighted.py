@@ -24,9 +24,13 @@ def draw(
 ) -> Figure:
     """Return the figure: for each scheme, the mean, weighted components, their sum, the point.
 
+    Each image has its own scale of greys or colours.
+
     Args:
-        arrays: by label, `origin` (N,), `components` (m, N), `weights` (m,), `count` (K,),
-            `share` (K,), `built` (K, N), `original` (N,), N a square number.
+        arrays: by label, all of one point with N features, N a square number: the mean `origin`
+            (N,), the `components` (m, N) that the point is a sum of, and their `weights` (m,); the
+            sums `built` (K, N) from the first `count` (K,) components, and the `share` (K,) of
+            the variance that these have; the point itself, `original` (N,).
         schemes: one row for each scheme (`label`, `normalizer`).
         title: the title of the figure.
         shape: the format of the figure.
@@ -49,10 +53,13 @@ def draw(
 
 
 def _terms(scheme_arrays: SchemeArrays, label: str) -> list[tuple[str, Any, bool]]:
-    """Return the images of a row: the mean, the weighted components, their sum, the point.
+    """Return the images of a row: the mean, `TERM_COUNT` components, their sum, the point.
+
+    The sum is that of all components, not only of those that are drawn.
 
     Returns:
-        For each image its title, its pixels, and whether these are signed and need two colours.
+        For each image its title, its pixels (N,), and whether these are signed and need two
+        colours.
     """
     component_count = min(TERM_COUNT, len(scheme_arrays["weights"]))
     terms = [(f"{style.escape_dollars(label)}\nmean", scheme_arrays["origin"], False)]

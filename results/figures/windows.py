@@ -43,7 +43,10 @@ Row = Mapping[Any, Any]
 
 
 class Bars(NamedTuple):
-    """The directions of a scheme, or groups of neighbouring directions, the stiffest first.
+    """The windows of a scheme's directions, or of groups of neighbours, the stiffest first.
+
+    The window of a direction is the range of step sizes that train it: they shrink the distance to
+    the minimum along the direction to 1/e or less within the iterations.
 
     Attributes:
         low: `(n,)`, the smallest step size that trains each direction within the iterations.
@@ -58,7 +61,10 @@ class Bars(NamedTuple):
     times: NDArray[np.int64]
 
     def served(self, step: float) -> tuple[int, float]:
-        """Return the number of directions that a step size trains, and their excess share."""
+        """Return the number of directions that a step size trains, and their excess share.
+
+        A group counts with all its directions if the step size lies within the group's window.
+        """
         inside = (self.low <= step) & (step <= self.high)
         return int(self.times[inside].sum()), float(self.share[inside].sum())
 
@@ -66,11 +72,13 @@ class Bars(NamedTuple):
 def bars(scheme_arrays: SchemeArrays, iterations: int) -> Bars:
     """Return the windows of a scheme's directions.
 
-    The window of a direction of curvature h and K iterations is `(1 - e^(-1/K)) / h` to
-    `(1 + e^(-1/K)) / h`.
+    K iterations with step size a multiply the distance along a direction of curvature h by
+    `|1 - a h|^K`. This is 1/e or less for a from `(1 - e^(-1/K)) / h` to `(1 + e^(-1/K)) / h`.
 
     Args:
-        scheme_arrays: the recorded arrays, with the curvatures, shares and counts of directions.
+        scheme_arrays: `window_curvature` (n,), decreasing; `window_share` (n,), the start's excess
+            along each direction, on any scale; `window_times` (n,), the number of directions that
+            each entry represents.
         iterations: K.
     """
     curvature, share = (
@@ -91,26 +99,31 @@ def best_step_bars(scheme_arrays: SchemeArrays, iterations: int) -> Bars | None:
     """Return the windows at the best step's last weights; None if these were not recorded.
 
     The shares of the excess along these directions are not known; all directions count alike.
+
+    Args:
+        scheme_arrays: the recorded arrays, optionally with the curvatures `BEST_CURVATURES` (n,).
+        iterations: the number of iterations.
     """
     curvature = scheme_arrays.get(BEST_CURVATURES)
     if curvature is None or not len(curvature):
         return None
-    unit_shares = np.ones(len(curvature), int)
+    ones = np.ones(len(curvature), int)  # equal shares, and one direction for each entry
     return bars(
-        {WINDOW_CURVATURE: curvature, WINDOW_SHARE: unit_shares, WINDOW_TIMES: unit_shares},
+        {WINDOW_CURVATURE: curvature, WINDOW_SHARE: ones, WINDOW_TIMES: ones},
         iterations,
     )
 
 
 def group_bars(all_bars: Bars) -> Bars:
-    """Return at most `MAX_BARS` bars; a group of neighbours spans all its windows.
+    """Return at most `MAX_BARS` bars, each a direction or a group of neighbouring directions.
 
+    A group's window spans those of its directions; its share and its count are their sums.
     Neighbours with small shares are grouped first.
     """
     count = len(all_bars.low)
     if count <= MAX_BARS:
         return all_bars
-    # All groups have about the same sum of shares and of 1 / count for each direction.
+    # A direction weighs its share plus 1 / count; all groups have about the same total weight.
     cumulative_weight = np.cumsum(all_bars.share + 1 / count)
     group_indices = np.minimum(
         (
@@ -143,7 +156,10 @@ def make(sweep: Sweep, experiment: str, options: material.Options) -> Figure | N
 
 
 def why_not(sweep: Sweep, experiment: str) -> list[str]:
-    """Return the reason why an experiment of networks has no windows; empty for others."""
+    """Return the reason why an experiment of networks has no windows, as a list of one sentence.
+
+    The list is empty for experiments of linear models.
+    """
     return [OF_LINEAR] if has_networks(material.schemes(sweep, experiment)) else []
 
 
@@ -158,9 +174,12 @@ def draw(
     """Return the figure: two panels for each scheme on one axis of step sizes.
 
     Args:
-        arrays: by label, with `window_curvature`, `window_share` and `window_times`.
-        schemes: as for `step_sizes.draw`.
-        steps: as for `step_sizes.draw`.
+        arrays: by label, the arrays that `bars` takes, optionally with `BEST_CURVATURES`.
+        schemes: one row for each scheme in order (`label`, `normalizer`, `params.iterations`, the
+            columns that `excess_left` reads, optionally `tags.step_size` and
+            `metrics.theory/step_threshold`).
+        steps: one row for each scheme and step size (`label`, `verdict`, `metrics.step_size`,
+            `metrics.final/train_cost`).
         title: the title of the figure.
         shape: the format of the figure.
     """
@@ -194,11 +213,12 @@ def draw(
 
 
 def _panels(count: int, shape: Shape, title: str) -> tuple[Figure, list[tuple[Any, Any]]]:
-    """Return a figure with an upper and a lower panel for each scheme."""
+    """Return a figure, and for each scheme its upper and its lower panel."""
     # A title needs a third of the width.
     row_count, column_count = style.rows_and_columns(count, min(shape.columns, 3))
-    height = min(1.25, 2.6 / column_count * 1.25) * shape.width / column_count
-    figure_height = row_count * max(height, 3.2) + 6 * shape.font / 72
+    # The height of a scheme's two panels together, in inches.
+    pair_height = min(1.25, 2.6 / column_count * 1.25) * shape.width / column_count
+    figure_height = row_count * max(pair_height, 3.2) + 6 * shape.font / 72
     figure = style.blank_figure(shape, figure_height, style.wrap_title(title, shape))
     style.set_padding(figure, 0.06, 0.05)
     grid = figure.subplots(
@@ -213,7 +233,12 @@ def _step_limits(
     """Return the limits of the axis of step sizes.
 
     They contain the tried step sizes, 2/L, and the windows of directions that hold more than a
-    hundredth of the excess, but at most three decades beyond the tried step sizes.
+    hundredth of the excess, but reach at most three decades beyond the tried step sizes.
+
+    Args:
+        start_bars: for each scheme, the windows at the start.
+        steps: the rows of all step sizes.
+        rows: the rows of the schemes.
     """
     low, high = steps[STEP_SIZE].min(), steps[STEP_SIZE].max()
     candidates = [low, high, *(number_in(row, THRESHOLD) for row in rows)]
@@ -234,6 +259,7 @@ def _draw_bars(axis: Any, start_bars: Bars, end_bars: Bars | None, color: str) -
         color: the colour of the outlines.
     """
     drawn_bars = group_bars(start_bars)
+    # The share is kept above 0, because greys are relative to it.
     count, largest_share = len(drawn_bars.low), max(float(drawn_bars.share.max()), 1e-300)
     greys = [str(LIGHTEST_GREY * (1 - share / largest_share)) for share in drawn_bars.share]
     patch_style: Any = {"facecolors": greys, "edgecolors": "0.6", "linewidths": 0.4}
@@ -248,7 +274,12 @@ def _draw_bars(axis: Any, start_bars: Bars, end_bars: Bars | None, color: str) -
 
 
 def _rectangles(bar_limits: Bars, height: float) -> list[Rectangle]:
-    """Return the rectangles of bars from top to bottom, each of a height in axis units."""
+    """Return a rectangle for each bar, from top to bottom, as wide as the bar's window.
+
+    Args:
+        bar_limits: the bars, of which only the windows are used.
+        height: the height of each rectangle, in units of the vertical axis, where 1 is one bar.
+    """
     return [
         Rectangle((low, bar_index * height - 0.5), high - low, height)
         for bar_index, (low, high) in enumerate(zip(bar_limits.low, bar_limits.high))
@@ -258,8 +289,14 @@ def _rectangles(bar_limits: Bars, height: float) -> list[Rectangle]:
 def _draw_excess(axis: Any, scheme_steps: pd.DataFrame, row: Row) -> None:
     """Draw the share of the start's excess that each step size left, with its verdict.
 
+    Shares are drawn from `MIN_EXCESS` to `MAX_EXCESS`, those that are not finite at `MAX_EXCESS`.
     The mark of a run whose end rounding decides stands on the axis, because its value means
     nothing.
+
+    Args:
+        axis: the lower panel of the scheme.
+        scheme_steps: the step rows of the scheme, by increasing step size.
+        row: the row of the scheme.
     """
     excess_shares = np.array([excess_left(step, row) for step in as_rows(scheme_steps)])
     step_sizes = scheme_steps[STEP_SIZE].to_numpy(dtype=float)
@@ -308,6 +345,7 @@ def _name_panels(
     if np.isnan(best_step):
         return
     count, share = start_bars.served(best_step)
+    # Exact: the curvature is the same everywhere, so that the windows hold for the whole descent.
     is_exact = str(row.get(names.BASIS.column, "")).startswith(names.EXACT)
     step_label, direction_count = f"step {row[names.STEP_TAG.column]}", start_bars.times.sum()
     # A larger step trains directions flatter than any at the start.
@@ -328,7 +366,11 @@ def _name_panels(
 
 
 def _label_panels(panel_pairs: list[tuple[Any, Any]]) -> None:
-    """Label the axes of the grid of panels."""
+    """Label the axes: the vertical ones in the first column only, step sizes in each lower panel.
+
+    Args:
+        panel_pairs: for each scheme, its upper and its lower panel.
+    """
     for upper, lower in panel_pairs:
         grid_position = lower.get_subplotspec()
         upper.tick_params(labelbottom=False)
@@ -344,7 +386,15 @@ def _label_panels(panel_pairs: list[tuple[Any, Any]]) -> None:
 def _add_legend(
     figure: Figure, shape: Shape, steps: pd.DataFrame, rows: list[Row], has_outlines: bool
 ) -> None:
-    """Add a legend of the lines, bars and verdicts."""
+    """Add a legend of the lines, bars and verdicts.
+
+    Args:
+        figure: the figure.
+        shape: the format of the figure.
+        steps: the step rows, of whose verdicts the legend explains the marks.
+        rows: the rows of the drawn schemes.
+        has_outlines: whether any panel has windows at the best step's last weights.
+    """
     line_styles: dict[str, Any] = {}
     if any(pd.notna(row[names.STEP_TAG.column]) for row in rows):
         line_styles[f"{which_step(pd.DataFrame(rows))} step"] = {"color": "0.3", "lw": 1.8}

@@ -67,7 +67,7 @@ def launch(tmp_path, monkeypatch):
         def executor(folder):
             launcher.folder = folder
 
-        monkeypatch.setattr(launcher, "_submitted", submitted)
+        monkeypatch.setattr(launcher, "_submit", submitted)
         monkeypatch.setattr(launcher, "_executor", executor)
         launcher.config = OmegaConf.create({"hydra": {"sweep": {"dir": str(tmp_path)}}})
         words = [[f"seed={n}"] for n in range(jobs)]
@@ -218,7 +218,7 @@ def test_what_a_queue_refuses_is_told_in_one_line():
     launcher = queues.Queue("slurm", 1, 2, cpus_per_task=1)
     launcher.context = launcher.function = launcher.config = None
     with pytest.raises(SweepError, match="sbatch: error: no more jobs"):
-        launcher._submitted(Refuses(), [[(0, ["seed=1"])]])
+        launcher._submit(Refuses(), [[(0, ["seed=1"])]])
 
 
 # Slurm's answers.

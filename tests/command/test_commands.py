@@ -338,14 +338,14 @@ def test_a_command_line_goes_to_the_results_or_to_a_comparison(monkeypatch, caps
     monkeypatch.setattr(commands, "main", lambda words: given.append(words) or 5)
     monkeypatch.setattr(kernels, "choose", lambda: given.append("kernels"))
     monkeypatch.setattr(line, "run", given.append)
-    assert entry._run(["results", "list"]) == 5
-    assert entry._run(["dashboard", "--port", "1"]) == 5
-    assert entry._run(["seed=1"]) == entry._run([]) == 0
+    assert entry._dispatch(["results", "list"]) == 5
+    assert entry._dispatch(["dashboard", "--port", "1"]) == 5
+    assert entry._dispatch(["seed=1"]) == entry._dispatch([]) == 0
     assert given == [
         *(["list"], ["dashboard", "--port", "1"], "kernels", ["seed=1"], "kernels", [])
     ]
     for words in (["--help"], ["-h"]):
-        assert entry._run(words) == 0
+        assert entry._dispatch(words) == 0
         assert "normbench" in capsys.readouterr().out
     assert len(given) == 6
 
@@ -353,7 +353,7 @@ def test_a_command_line_goes_to_the_results_or_to_a_comparison(monkeypatch, caps
         raise UserError("seed=x: wrong") if words else KeyError("a bug")
 
     monkeypatch.setattr(line, "run", fails)
-    assert entry._run(["seed=x"]) == 2
+    assert entry._dispatch(["seed=x"]) == 2
     assert capsys.readouterr().err == "normbench: seed=x: wrong\n"
     with pytest.raises(KeyError):
-        entry._run([])
+        entry._dispatch([])

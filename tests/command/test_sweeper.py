@@ -113,7 +113,7 @@ def test_jobs_that_no_store_has_are_told_with_where_they_are(tmp_path, kept, tol
         )
     ]
     with pytest.raises(SweepError) as error:
-        sweep._check_stands(outcomes)
+        sweep._check_recorded(outcomes)
     assert str(error.value) == told.format(folder=tmp_path)
 
 
@@ -125,12 +125,12 @@ def test_a_run_that_is_deleted_meanwhile_is_told(tmp_path):
     sweep.writer = SimpleNamespace(store=store)
     outcomes = [{"run_id": run, "failure": "", "reason": ""} for run in ("r1", "r2", "r1")]
     with pytest.raises(SweepError) as error:
-        sweep._check_stands(outcomes)
+        sweep._check_recorded(outcomes)
     assert str(error.value) == (
         "tracking.uri=sqlite:///a.db: what was recorded is there no more; 1 of 3 jobs are neither "
         "recorded nor kept: the same command runs them again"
     )
-    sweep._check_stands(outcomes[::2])
+    sweep._check_recorded(outcomes[::2])
 
 
 def pool(library, file, threads, **more):
@@ -242,7 +242,7 @@ def test_the_outcome_of_a_job_is_what_became_of_it_and_of_its_record(
     stored = {"run_id": "" if written else "r7", **written}
     monkeypatch.setattr(f"{recovery}.write_record", lambda *_: dict(stored))
     removed = []
-    monkeypatch.setattr(sweep_job, "_locate", lambda *_: "header")
+    monkeypatch.setattr(sweep_job, "_make_header", lambda *_: "header")
     monkeypatch.setattr(sweep_job, "_explain_rerun", lambda *_: "; a note")
     monkeypatch.setattr(sweep_job, "_remove_checkpoint", lambda *of: removed.append(of))
     tags = {names.REASON.key: "it broke"} if failure else {}
@@ -283,6 +283,10 @@ def test_a_job_whose_folder_is_gone_or_whose_store_cannot_be_opened_is_not_run(
         raise ValueError("no such driver")
 
     spec.writer = writer
+    done = []  # how many jobs are taken to be finished
+    monkeypatch.setattr(
+        sweep_job, "estimate_seconds_left", lambda _, jobs_done, jobs: done.append(jobs_done)
+    )
     outcome = sweep_job.run_spec(spec)
     assert outcome == {
         **{"experiment": "e", "reused": False, "failure": "store"},
@@ -291,11 +295,17 @@ def test_a_job_whose_folder_is_gone_or_whose_store_cannot_be_opened_is_not_run(
     assert "job 1 of 1: iris standard: not run: the store cannot be opened (" in (
         capsys.readouterr().err
     )
+    spec.number = 2
+    sweep_job.run_spec(spec)  # beside other jobs, in a process of its own
+    ledger = {"jobs": 4, "process": os.getpid()}
+    monkeypatch.setattr(f"{recovery}.read_ledger", lambda file: ledger)
+    sweep_job.run_spec(spec)
+    assert done == [0, 0, 2]
 
 
 @pytest.mark.parametrize(("job", "number"), [({"num": 3}, 3), ({"num": None}, 0), ({}, 0)])
 def test_a_job_has_its_number_in_the_sweep(monkeypatch, job, number):
-    monkeypatch.setattr(compose, "_resolved", lambda config: ({"seed": config.seed}, None))
+    monkeypatch.setattr(compose, "_resolve", lambda config: ({"seed": config.seed}, None))
     hydra = {"runtime": {"choices": {"dataset": "iris"}}, "overrides": {"task": ["seed=1"]}}
     hydra |= {"sweep": {"dir": "outputs/here"}, "job": job}
     spec = JobSpec.from_config(OmegaConf.create({"seed": 1, "hydra": hydra}))

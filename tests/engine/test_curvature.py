@@ -279,7 +279,7 @@ def test_the_scale_of_a_hessian_is_its_largest_magnitude_or_a_little_less():
         second = (3 * values)[None, None]
         here = LinearHessian(np.eye(3), second)
         largest = np.abs(np.linalg.eigvalsh(here.matrix())).max()
-        assert 0.5 * largest < here._scale() <= largest * (1 + 1e-12)
+        assert 0.5 * largest < here._estimate_scale() <= largest * (1 + 1e-12)
 
 
 @pytest.mark.parametrize(("classes", "width"), [(3, 50), (10, 20), (10, 21)])

@@ -133,10 +133,10 @@ def test_blocks_of_points_and_groups_of_runs_change_no_number(normalize, monkeyp
 def test_a_last_block_of_one_point_joins_the_one_before(points, size, sizes, monkeypatch):
     network = problem(points=points)
     monkeypatch.setattr("normbench.engine.network.CACHED_BYTES", network._activation_bytes(size))
-    blocks = [range(points)[block] for block in network._blocks(False)]
+    blocks = [range(points)[block] for block in network._point_blocks(False)]
     assert [*map(len, blocks)] == sizes
     assert [point for block in blocks for point in block] == [*range(points)]
-    split = [len(block) for block in network._split(np.arange(points))]
+    split = [len(block) for block in network._split_indices(np.arange(points))]
     assert split == [min(size, points - first) for first in range(0, points, size)]
 
 

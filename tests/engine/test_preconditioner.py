@@ -77,7 +77,7 @@ def test_the_seconds_of_its_fit_are_those_of_fitting(data, monkeypatch):
         return np.eye(5)
 
     monkeypatch.setattr("normbench.job.time", Clock)
-    monkeypatch.setattr("normbench.engine.preconditioner._map_on_ones_and", fit)
+    monkeypatch.setattr("normbench.engine.preconditioner._fit_extended_map", fit)
     settings = Settings((0.01,), 2, refine=False, shadows=False, theory="none")
     scheme = FunctionTransformer()
     made = run(Job(data, multiclass_softmax, scheme, preconditioned(), settings))

@@ -57,13 +57,13 @@ def test_only_a_run_that_rises_has_shadows(problem):
 def test_a_shadow_is_moved_by_its_step_size_and_start_alone(problem, monkeypatch):
     starts = np.zeros((2, *problem.shape))
     starts[1] = 0.1
-    own, noted = Rounds._round, []
+    own, noted = Rounds._run_round, []
 
     def note(self, test, start, *parts, **more):
         noted.append(start)
         return own(self, test, start, *parts, **more)
 
-    monkeypatch.setattr(Rounds, "_round", note)
+    monkeypatch.setattr(Rounds, "_run_round", note)
 
     def directions(sizes):
         """Return where the first shadows of the last step size's two runs are moved to."""
@@ -120,13 +120,13 @@ def test_a_shadow_starts_at_a_tiny_share_of_the_distance(problem, monkeypatch, b
     rounds = rounds_of(problem)
     rounds.start += begin
     starts = []
-    own = Rounds._round
+    own = Rounds._run_round
 
     def noted(self, test, start, *parts, **more):
         starts.append(start)
         return own(self, test, start, *parts, **more)
 
-    monkeypatch.setattr(Rounds, "_round", noted)
+    monkeypatch.setattr(Rounds, "_run_round", noted)
     histories = rounds.descend([100.0])
     travelled = np.linalg.norm(histories.weights[0] - begin)
     moved = np.linalg.norm((starts[1] - begin).reshape(len(starts[1]), -1), axis=1)

@@ -8,7 +8,7 @@ import pytest
 from sklearn.preprocessing import FunctionTransformer, StandardScaler
 
 from normbench import names
-from normbench.command.sweep.sweep_job import _find_recorded
+from normbench.command.sweep.sweep_job import _reuse_recorded
 from normbench.costs import least_squares, perceptron, softmax
 from normbench.datasets import make_dataset
 from normbench.datasets.dataset import OwnTargets
@@ -211,5 +211,5 @@ def test_a_job_asks_the_store_for_its_descent_once():
             return []
 
     tags = {names.DESCENT.key: "d", names.FINGERPRINT.key: "f"}
-    assert _find_recorded(Empty(), records.RecordHeader("", "x", "", {}, tags)) == ("", None)
+    assert _reuse_recorded(Empty(), records.RecordHeader("", "x", "", {}, tags)) == ("", None)
     assert asked == [("x", "d")]

@@ -63,14 +63,15 @@ class JobSpec:
 
     @classmethod
     def from_config(cls, config: DictConfig) -> "JobSpec":
-        """Return the job of a composed config.
+        """Return the job of a composed config; its number is 0 outside a sweep.
 
         Args:
-            config: The config; a running job gets it without the section `hydra`.
+            config: The config; a running job gets it without the section `hydra`, which is then
+                taken from Hydra's own state.
         """
         hydra = hydra_of(config)
         overrides = OmegaConf.to_container(hydra.overrides.task, resolve=False)
-        plain, mistake = _resolved(config)
+        plain, mistake = _resolve(config)
         return cls(
             plain,
             {str(group): str(name) for group, name in hydra.runtime.choices.items()},
@@ -81,7 +82,10 @@ class JobSpec:
         )
 
     def job(self) -> "Job":
-        """Return the job to run; raise `UserError` on a mistake in a setting."""
+        """Build the job to run, and limit the memory of the process as its settings say.
+
+        Raises `UserError` on a mistake in a setting.
+        """
         if self.mistake:
             raise self.mistake
         return job(self.plain)
@@ -94,17 +98,20 @@ class JobSpec:
         of OpenML, and otherwise the name in the settings or that of the option.
         """
         dataset = self.plain["dataset"]
-        path, number = dataset.get("path"), dataset.get("id")
+        path, openml_id = dataset.get("path"), dataset.get("id")
         name = str(dataset.get("name") or self.choices["dataset"])
         if path:
             name = Path(str(path)).stem
-        elif number is not None:
-            name = f"{self.choices['dataset']}_{number}"
+        elif openml_id is not None:
+            name = f"{self.choices['dataset']}_{openml_id}"
         return clean.name(secrets.blot(name), MAX_DATASET_NAME_LENGTH)
 
     @property
     def experiment(self) -> str:
-        """`<dataset>-<cost>`; for a study without a descent, which has no cost, the data set."""
+        """The name of MLflow's experiment: `<dataset>-<cost>`.
+
+        It is the data set alone for a study without a descent, where the cost has no effect.
+        """
         without_descent = self.plain["iterations"] == 0 and self.plain["record"]
         return self.dataset if without_descent else f"{self.dataset}-{self.choices['cost']}"
 
@@ -126,24 +133,29 @@ class JobSpec:
 
     @property
     def request(self) -> str | None:
-        """What its identity depends on, see `reuse.request`; None where reuse is off."""
+        """The digest of all that determines the job's record, by which an equal job is found.
+
+        None where `reuse` is off, where a setting is mistaken, and for data or code of the user's,
+        which may have changed (see `reuse.request.digest`).
+        """
         if self.mistake or not self.plain["reuse"]:
             return None
         return request.digest(self.plain, self.tags)
 
     def has_file(self) -> bool:
-        """Return whether its store is a file that exists."""
+        """Return whether the job's store is a database file that exists; False for a server."""
         try:
             return bool(self._store.database and self._store.database.is_file())
-        except ValueError:  # told where it is opened
+        except ValueError:  # a mistaken URI is reported where the store is opened
             return False
 
     def parameters(self) -> dict[str, Any]:
-        """Return the choices and settings that are recorded, flat.
+        """Return the choices and settings that are recorded, by their full names.
 
-        `start=null` is recorded as the start that it stands for before a scheme is known: see
-        `settle`.
+        `start=null` is recorded as the start that it stands for before a scheme is known; once the
+        job is built, `settle` replaces it.
         """
+        # The tags hold the name of each choice; `flatten` gives only the settings inside a choice.
         values = {**self.tags, **flatten(self.plain)}
         if values["start"] is None:
             values["start"] = _first_start(self.plain)
@@ -154,9 +166,9 @@ class JobSpec:
         """Add to parameters and tags what a built job determines: its start, and its identity.
 
         Args:
-            params: The parameters of the job, changed in place.
-            tags: The tags of the job, changed in place.
-            built_job: The job, whose components are part of its fingerprint.
+            params: The parameters of the job, from `parameters`; changed in place.
+            tags: The tags of the job; the digests of its identity are added in place.
+            built_job: The job; the code of its components is part of the identity.
         """
         if self.plain["start"] is None:
             params["start"] = built_job.settings.start
@@ -173,7 +185,7 @@ class JobSpec:
 
     def writer(self) -> Writer:
         """Return the writer to the store, opened once in a process."""
-        return _open(self._store)
+        return _open_writer(self._store)
 
     @cached_property
     def _store(self) -> Store:
@@ -183,73 +195,99 @@ class JobSpec:
 
 
 def hydra_of(config: DictConfig) -> Any:
-    """Return Hydra's section of a config; for a job's, which has none, Hydra's own state."""
+    """Return the section `hydra` of a config, or Hydra's own state for a config without it."""
     return config.hydra if "hydra" in config else HydraConfig.get()
 
 
-def _resolved(config: DictConfig) -> tuple[dict[str, Any], ValueError | None]:
-    """Return settings as plain values, and the first mistake in one that cannot be resolved."""
+def _resolve(config: DictConfig) -> tuple[dict[str, Any], ValueError | None]:
+    """Return the settings as plain values, and the first mistake among them.
+
+    Args:
+        config: A composed config, whose section `hydra` is left out.
+
+    Returns:
+        The settings by key, with their interpolations resolved; one that cannot be resolved stays
+        as written. And the error of the first such setting; None without one.
+    """
     mistake: ValueError | None = None
     plain: dict[str, Any] = {}
     for key in [str(key) for key in config if key != "hydra"]:
         try:
             with user_errors():
-                plain[key] = _plain(config[key], resolve=True)
+                plain[key] = _to_plain(config[key], resolve=True)
         except ValueError as error:
             mistake = mistake or error
-            plain[key] = _plain(config._get_node(key), resolve=False)
-    if isinstance(plain["step_sizes"], (int, float)):  # one is recorded as a list of one
+            plain[key] = _to_plain(config._get_node(key), resolve=False)
+    if isinstance(plain["step_sizes"], (int, float)):  # a single one is recorded as a list
         plain["step_sizes"] = [plain["step_sizes"]]
     return plain, mistake
 
 
-def _plain(value: Any, resolve: bool) -> Any:
-    """Return a value of a config as plain Python."""
+def _to_plain(value: Any, resolve: bool) -> Any:
+    """Return a value of a config, a container or a node among them, as plain Python.
+
+    Args:
+        value: The value.
+        resolve: Whether the interpolations in a container are resolved.
+    """
     if OmegaConf.is_config(value):
         return OmegaConf.to_container(value, resolve=resolve)
     return value._value() if isinstance(value, Node) else value
 
 
 def job(plain: Mapping[str, Any]) -> "Job":
-    """Return the job of plain settings, with their limit of memory set from now on.
+    """Check plain settings, limit the memory of the process as they say, and build their job.
 
-    Raises `UserError` on a mistake in them.
+    Raises `UserError` on a mistake in the settings.
     """
     check(plain)
     if plain["memory"] is not None:
         import normbench.job  # noqa: F401 - so that what the program itself takes is counted
     limit_memory(plain["memory"])
     with allowing(plain["packages"]):
-        return _job(plain)
+        return _build_job(plain)
 
 
 def wrong_settings(grid: Grid) -> set[str]:
-    """Return the overrides of swept settings that do not fit the first job.
+    """Check each value of the swept settings by itself, in the settings of the first job.
 
-    Raises `UserError` for an override that is a mistake in every job that has it.
+    Args:
+        grid: The jobs of the sweep.
+
+    Returns:
+        The overrides that break a rule there, but not together with some values of the other
+        swept settings.
+
+    Raises:
+        UserError: An override is a mistake in every job that has it.
     """
     wrong: set[str] = set()
     first = JobSpec.from_config(grid.config(grid.jobs[0]))
-    if first.mistake:  # told with the job itself
+    if first.mistake:  # it is raised when that job is built
         return wrong
     plain = first.plain
     for override, key, value in grid.settings():
-        mistake = _mistake(plain, {key: value})
+        mistake = _find_mistake(plain, {key: value})
         # Another swept setting may make the value valid, so each combination with it is tried.
-        if mistake and all(_mistake(plain, changes) for changes in grid.beside(override)):
+        if mistake and all(_find_mistake(plain, changes) for changes in grid.beside(override)):
             raise mistake
         if mistake:
             wrong.add(override)
     return wrong
 
 
-def _mistake(plain: Mapping[str, Any], changes: Mapping[str, Any]) -> UserError | None:
-    """Return how changed settings break their rules, None if they do not."""
-    if "${" not in str(changes):  # a reference is resolved, and checked, with the job itself
+def _find_mistake(plain: Mapping[str, Any], changes: Mapping[str, Any]) -> UserError | None:
+    """Return the error of settings in which some are changed; None if they keep their rules.
+
+    Args:
+        plain: Nested settings.
+        changes: The new values by their keys, such as `cost.l2`.
+    """
+    if "${" not in str(changes):  # an interpolation is resolved, and checked, with its own job
         changed = replace_settings(plain, changes)
         try:
             check(changed)
-            _settings(changed)
+            _build_settings(changed)
         except UserError as error:
             return error
     return None
@@ -272,14 +310,18 @@ def replace_settings(plain: Mapping[str, Any], changes: Mapping[str, Any]) -> di
         section = changed
         *folders, name = key.split(".")
         for folder in folders:
-            # Copies the inner section into the outer one, then descends into the copy.
+            # Puts a copy of the inner section into the outer one, then goes into the copy.
             section[folder] = section = dict(section[folder])
         section[name] = value
     return changed
 
 
 def check(plain: Mapping[str, Any]) -> None:
-    """Raise `UserError` where a setting breaks its own rule, or does not exist."""
+    """Raise `UserError` where a setting breaks its own rule, or does not exist.
+
+    Args:
+        plain: Nested settings. Rules between settings are checked by the job.
+    """
     for section in (*CHOICES, "tracking", "rules", "search"):
         if not isinstance(plain[section], dict):
             raise UserError(
@@ -288,22 +330,25 @@ def check(plain: Mapping[str, Any]) -> None:
             )
     for name, value in flatten(plain).items():
         settings.check(name, value)
-    figures(plain)
+    figures(plain)  # raises for unknown names
 
 
 def flatten(plain: Mapping[str, Any]) -> dict[str, Any]:
-    """Return settings by their full names, such as `cost.l2`."""
+    """Return settings by their full names, such as `cost.l2`.
+
+    Only groups of settings are taken apart; any other mapping is a value.
+    """
     flat: dict[str, Any] = {}
     for key, value in plain.items():
-        inside = isinstance(value, Mapping) and key in settings.SETTING_GROUPS
-        flat |= (
-            {f"{key}.{name}": entry for name, entry in value.items()} if inside else {key: value}
-        )
+        if isinstance(value, Mapping) and key in settings.SETTING_GROUPS:
+            flat |= {f"{key}.{name}": entry for name, entry in value.items()}
+        else:
+            flat[key] = value
     return flat
 
 
-def _settings(plain: Mapping[str, Any]) -> tuple[Settings, Rules, Search]:
-    """Return the settings of the descent, of the verdicts and of the search."""
+def _build_settings(plain: Mapping[str, Any]) -> tuple[Settings, Rules, Search]:
+    """Return the checked settings of the descent, of the verdicts and of the search."""
     descent_settings = {
         field.name: plain[field.name] for field in fields(Settings) if field.name in plain
     }
@@ -311,23 +356,32 @@ def _settings(plain: Mapping[str, Any]) -> tuple[Settings, Rules, Search]:
     if descent_settings["start"] is None:
         # null may become a random start; `normal` is one, so that `starts` may be several.
         descent_settings["start"] = "normal"
-    descent = Settings(**descent_settings, draws=_draws(plain["dataset"]))
+    descent = Settings(**descent_settings, draws=_data_seeds(plain["dataset"]))
     return descent, Rules(**plain["rules"]), Search(**plain["search"])
 
 
-def _draws(dataset: Mapping[str, Any]) -> tuple[int, ...]:
-    """Return the seeds that drew a job's data: of held-out points, and of generated points."""
+def _data_seeds(dataset: Mapping[str, Any]) -> tuple[int, ...]:
+    """Return the seeds that drew a job's data: of held-out points, and of generated points.
+
+    A seed that draws nothing is 0. Raises `UserError` for one that is no natural number.
+
+    Args:
+        dataset: The settings of the data set.
+    """
     split = dataset["split_seed"] if dataset["test_fraction"] else 0
     seeds = {"dataset.split_seed": split, "dataset.seed": dataset.get("seed", 0)}
     return tuple(check_integer(name, seed, 0) for name, seed in seeds.items())
 
 
-def _job(plain: Mapping[str, Any]) -> "Job":
-    """Return the job of checked plain settings."""
-    descent, rules, search = _settings(plain)
+def _build_job(plain: Mapping[str, Any]) -> "Job":
+    """Build the job of plain settings that `check` accepts.
+
+    Raises `UserError` where the data cannot be loaded, or where settings do not fit each other.
+    """
+    descent, rules, search = _build_settings(plain)
     cost = dict(plain["cost"])
     l2, l2_in = (settings.check(f"cost.{name}", cost.pop(name)) for name in ("l2", "l2_in"))
-    dataset = _dataset(json.dumps(plain["dataset"]), json.dumps(plain["packages"]))
+    dataset = _load_dataset(json.dumps(plain["dataset"]), json.dumps(plain["packages"]))
     # Late: a mistake in a number or a file is told before all of scikit-learn is loaded.
     from normbench.job import Job, check, with_default_start
 
@@ -351,35 +405,52 @@ def _job(plain: Mapping[str, Any]) -> "Job":
 
 
 def figures(config: Mapping[str, Any]) -> tuple[str, ...]:
-    """Return the figures that a sweep draws, in their order; raise `UserError` on a mistake."""
+    """Return the names of the figures that a sweep draws, in the order of `NAMES`.
+
+    Args:
+        config: The settings; `figures` is a list of names, or None for those drawn by default.
+
+    Raises:
+        UserError: It is no list, or a name is unknown.
+    """
     wanted = config["figures"]
     if wanted is None:
         return BY_DEFAULT
     rule = "a list, such as figures=[histories], or null"
-    named = [
+    checked_names = [
         check_choice("figures", name, tuple(NAMES)) for name in check_list("figures", wanted, rule)
     ]
-    return tuple(name for name in NAMES if name in named)
+    return tuple(name for name in NAMES if name in checked_names)
 
 
-def _dataset(choice_json: str, packages: str) -> Dataset:
-    """Return a data set, loaded once in a process; a mistake in it is cached too.
+def _load_dataset(choice_json: str, packages: str) -> Dataset:
+    """Return a data set; the last few are cached, and so is a mistake that a loader reports.
 
     Args:
         choice_json: The settings of the data set as JSON, which the cache can compare.
-        packages: The allowed packages as JSON; another list is another entry of the cache.
+        packages: The allowed packages as JSON; a part of the cache's key.
+
+    Raises:
+        UserError: The data set cannot be loaded as the settings say.
     """
-    dataset_or_error = _load(choice_json, packages)
+    dataset_or_error = _load_or_mistake(choice_json, packages)
     if isinstance(dataset_or_error, ValueError):
         raise dataset_or_error
     return dataset_or_error
 
 
 @lru_cache(maxsize=4)
-def _load(choice_json: str, packages: str) -> Dataset | ValueError:
-    """Return a data set, or the mistake in its settings."""
+def _load_or_mistake(choice_json: str, packages: str) -> Dataset | ValueError:
+    """Return a data set, or the mistake in its settings: the cache does not keep what is raised.
+
+    Args:
+        choice_json: The settings of the data set as JSON: `_target_`, arguments of the loader, and
+            those of `Sampling`.
+        packages: Not read here: with other allowed packages (see `allowing`), which `locate` does
+            read, a cached result may be wrong.
+    """
     choice = json.loads(choice_json)
-    drawn = sampling(choice)
+    drawn = sampling(choice)  # how points are drawn and held out, once they are loaded
     for field in fields(Sampling):
         del choice[field.name]
     try:
@@ -393,18 +464,18 @@ def _load(choice_json: str, packages: str) -> Dataset | ValueError:
 
 
 @lru_cache(maxsize=4)
-def _open(store: Store) -> Writer:
+def _open_writer(store: Store) -> Writer:
     """Return a writer to a store; later jobs of the process get the same one."""
     return Writer(store)
 
 
 def _first_start(plain: Mapping[str, Any]) -> str:
-    """Return the start that `start=null` stands for before a scheme is known."""
+    """Return the name of the start that `start=null` stands for before a scheme is known."""
     from normbench.job import first_start
 
     try:
         with allowing(plain["packages"]):
             model = build("model", plain["model"])
             return first_start(locate("cost", plain["cost"].get("_target_")), model)
-    except UserError:  # told with the job itself
+    except UserError:  # it is raised again when the job is built
         return "zeros"

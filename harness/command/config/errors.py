@@ -27,7 +27,10 @@ class SweepError(RuntimeError):
 def user_errors(override: str = "the command") -> Iterator[None]:
     """Turn whatever Hydra and OmegaConf raise on the command line into a `UserError`.
 
-    They have their own errors for most mistakes, and errors of any kind for the rest.
+    Both have errors of their own for most mistakes, and raise any kind of error for the rest.
+
+    Args:
+        override: The override that is read, with which a message begins.
     """
     try:
         yield
@@ -46,7 +49,15 @@ def user_errors(override: str = "the command") -> Iterator[None]:
 
 
 def _explain_unread(override: str, reason: str) -> str:
-    """Return why an override cannot be parsed, and how to write it."""
+    """Return why an override cannot be parsed, and how to write it.
+
+    Args:
+        override: The override as typed.
+        reason: The message of Hydra's parser, for a mistake that is not recognized here.
+
+    Returns:
+        The end of a message that begins with the override.
+    """
     quoted = "a value with brackets, spaces or a dollar is quoted: 'NAME=VALUE'"
     if override.count("[") != override.count("]") or override.count("{") != override.count("}"):
         name = override.partition("=")[0] if "=" in override else "NAME"
@@ -64,11 +75,11 @@ def _explain_unread(override: str, reason: str) -> str:
         if groups:
             return f"is no setting; write {groups[0]}={option}"
         remedies = [remedy(group, override, names(group)) for group in OPTIONS]
-        called = next(filter(None, remedies), "")
+        synonym_remedy = next(filter(None, remedies), "")
         if setting := setting_of(override):
-            called = f"is called {setting} here; type {setting}=VALUE"
-        if called:
-            return f"is no setting, which is written NAME=VALUE, and {called}"
+            synonym_remedy = f"is called {setting} here; type {setting}=VALUE"
+        if synonym_remedy:
+            return f"is no setting, which is written NAME=VALUE, and {synonym_remedy}"
         suggestion = did_you_mean(override, ("results", "dashboard", *setting_names()))
         return f"is no setting, which is written NAME=VALUE; {HELP}{suggestion}"
     name, _, value = override.partition("=")
@@ -104,8 +115,13 @@ def no_setting(name: str) -> str:
 
 
 def one_line(error: BaseException) -> str | None:
-    """Return the user's mistake in one line; None for an error that is a bug."""
-    link: BaseException | None = error
+    """Return the user's mistake in one line; None for an error that is a bug.
+
+    Args:
+        error: Any error. A `UserError` that it was raised from counts as the mistake. Errors of
+            Hydra and OmegaConf are mistakes, too; their known messages are put into words here.
+    """
+    link: BaseException | None = error  # of the chain of errors
     while link is not None:
         if isinstance(link, UserError):
             return _plain(str(link))
@@ -119,7 +135,8 @@ def one_line(error: BaseException) -> str | None:
         if group == "hydra":  # the group has two parts, such as hydra/launcher
             group, _, option = f"{group}/{option}".rpartition("/")
         listed = [line.strip() for line in text.splitlines() if re.match(r"^\t\S+$", line)]
-        return _plain(no_option(group, option, listed or names(group)))  # Hydra lists no folders
+        # Hydra lists only the options in the group's own folder.
+        return _plain(no_option(group, option, listed or names(group)))
     unknown = re.search(r"Could not override '([^']+)'", text)
     if unknown:
         return _plain(no_setting(unknown[1]))

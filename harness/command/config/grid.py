@@ -22,8 +22,9 @@ from normbench.datasets.values import UserError, did_you_mean
 from normbench.settings import CHOICES, ROWS
 
 MAX_JOBS = 100_000
+# A number that needs no parser of Hydra's; group 1, its fraction, tells a float from an integer.
 PLAIN_NUMBER = re.compile(r"-?(?:0|[1-9]\d*)(\.\d+(?:e-?\d+)?)?", re.ASCII)
-Job = tuple[str, ...]
+Job = tuple[str, ...]  # the overrides of a job, such as ("cost=softmax", "seed=1")
 
 
 def hold_back(overrides: Sequence[str]) -> tuple[list[str], list[str]]:
@@ -31,6 +32,12 @@ def hold_back(overrides: Sequence[str]) -> tuple[list[str], list[str]]:
 
     An option of a choice is, for example, `normalizer.ridge=0`. Hydra would look for it in the
     default choice, before it knows the choice that is swept.
+
+    Args:
+        overrides: The overrides on the command line.
+
+    Returns:
+        The overrides for Hydra, and the options, each in their order.
     """
     option_overrides = [
         override
@@ -43,7 +50,7 @@ def hold_back(overrides: Sequence[str]) -> tuple[list[str], list[str]]:
 
 
 def overridden(overrides: Sequence[str]) -> list[str]:
-    """Return a line for each override that a later one with the same key replaces."""
+    """Return a note for each override that a later one with the same key replaces."""
     last_by_key = {override.partition("=")[0]: override for override in overrides}
     pairs = (
         (override, last_by_key[override.partition("=")[0]])
@@ -59,14 +66,19 @@ def overridden(overrides: Sequence[str]) -> list[str]:
 
 @dataclass(frozen=True)
 class GridEntry:
-    """One key of the command line with its values, as Hydra writes them."""
+    """One key of the command line with its values, as Hydra writes them.
+
+    Attributes:
+        key: A choice or a setting, such as `normalizer` or `cost.l2`.
+        values: Its values; the key is swept where there are several.
+    """
 
     key: str
-    values: Job
+    values: tuple[str, ...]
 
     @property
     def group(self) -> str:
-        """The group of an option, or the key itself."""
+        """The group of an option, such as `cost` of `cost.l2`, or the key itself."""
         return self.key.split(".")[0]
 
     @property
@@ -81,11 +93,17 @@ class Grid:
     Args:
         loader: Hydra's loader of configs.
         master: The config that Hydra composed without the swept values.
-        arguments: The command line without the options of choices, see `hold_back`.
-        held: The options of choices.
+        arguments: The overrides without the options of choices, see `hold_back`.
+        held: The options of choices, such as `normalizer.ridge=0,1`.
+
+    Attributes:
+        entries: The keys of `arguments` with their values.
+        options: The keys of `held` with their values.
+        jobs: The overrides of each job.
 
     Raises:
-        UserError: The sweep has no jobs, or none of the swept choices has an option.
+        UserError: The sweep has no jobs or too many, something is swept that cannot be, or no
+            chosen option of a group has a setting.
     """
 
     def __init__(
@@ -114,6 +132,7 @@ class Grid:
                 and entry.key in loader.list_groups("")
             ):
                 raise UserError(f"{entry.key}: one choice holds for a whole comparison; name one")
+        # The overrides of all that is not swept.
         self._fixed = [single.overrides[0] for single in self.entries if len(single.values) == 1]
         # The first of the swept choices of each group: a job's config is a copy of the config with
         # these choices, in which the choices of the job replace them.
@@ -122,17 +141,22 @@ class Grid:
             for entry in self.entries
             if len(entry.values) > 1 and entry.key in CHOICES
         )
+        # Caches of `_compose`, `_read`, `_is_of_files` and `_parse`, by their arguments.
         self._composed: dict[Job, DictConfig] = {}
         self._files: dict[tuple[str, str | None], DictConfig | None] = {}
         self._of_files: dict[str, bool] = {}
         self._parsed: dict[str, Any] = {}
         self._parser = parser
-        self.jobs = list(dict.fromkeys(self._jobs()))
+        self.jobs = list(dict.fromkeys(self._generate_jobs()))
 
     def settings(self) -> Iterator[tuple[str, str, Any]]:
-        """Yield each value of the swept settings: its override, its key, and the value itself."""
+        """Yield each value of the swept settings that are checked on their own.
+
+        Yields:
+            The override, such as `cost.l2=0.1`, its key, and the value itself.
+        """
         for entry in [*self.entries, *self.options]:
-            if len(entry.values) > 1 and _is_setting(entry.key):
+            if len(entry.values) > 1 and _is_checked_alone(entry.key):
                 yield from (
                     (override, entry.key, self._parse(override)) for override in entry.overrides
                 )
@@ -147,11 +171,12 @@ class Grid:
             The values of all swept settings of such a job, by their keys.
         """
         swept = {swept_override: (key, value) for swept_override, key, value in self.settings()}
-        having = (job for job in self.jobs if override in job)
-        for job in dict.fromkeys(
-            tuple(filter(swept.__contains__, swept_part)) for swept_part in having
-        ):
-            yield dict(swept[swept_override] for swept_override in job)
+        jobs_with_override = (job for job in self.jobs if override in job)
+        combinations = dict.fromkeys(
+            tuple(filter(swept.__contains__, job)) for job in jobs_with_override
+        )
+        for combination in combinations:
+            yield dict(swept[swept_override] for swept_override in combination)
 
     def representatives(self, wrong_overrides: set[str]) -> dict[Job, Job]:
         """Return a job of each combination of choices, if possible one without wrong overrides.
@@ -163,14 +188,15 @@ class Grid:
             wrong_overrides: The overrides to avoid, from `wrong_settings`.
 
         Returns:
-            The jobs, by those of their overrides that make the combination.
+            The jobs, by those of their overrides that make the combination. Where each job of a
+            combination has wrong overrides, the last one.
         """
         job_by_choices: dict[Job, Job] = {}
         for job in self.jobs:
             choices_key = tuple(
                 override
                 for override in job
-                if not _is_setting(override.split("=")[0])
+                if not _is_checked_alone(override.split("=")[0])
                 or override in ("iterations=0", "record=[]")  # decide whether there is a descent
             )
             if choices_key not in job_by_choices or wrong_overrides.intersection(
@@ -180,23 +206,38 @@ class Grid:
         return job_by_choices
 
     def options_of(self, job: Job) -> dict[str, Any]:
-        """Return the options of a job's choices that the command line sets, by their keys."""
-        keys = {entry.key for entry in self.options}
-        named = {override: override.split("=")[0] for override in job}
-        return {key: self._parse(override) for override, key in named.items() if key in keys}
+        """Return the options of a job's choices that the command line sets.
+
+        Args:
+            job: The overrides of the job.
+
+        Returns:
+            The values by their keys, such as `{"normalizer.ridge": 0}`.
+        """
+        option_keys = {entry.key for entry in self.options}
+        key_by_override = {override: override.split("=")[0] for override in job}
+        return {
+            key: self._parse(override)
+            for override, key in key_by_override.items()
+            if key in option_keys
+        }
 
     def notes(self) -> list[str]:
-        """Return a line for each option that some of the choices have and others lack."""
+        """Return a note for each option that some of the choices have and others lack."""
         lines = []
         for entry in self.options:
-            has = self._having(entry)
-            lacking = [name for name in self._names(entry.group) if name not in has]
+            having = self._having(entry)
+            lacking = [name for name in self._names(entry.group) if name not in having]
             if lacking:
-                lines.append(f"{entry.key}: for {', '.join(has)}; not for {', '.join(lacking)}")
+                lines.append(f"{entry.key}: for {', '.join(having)}; not for {', '.join(lacking)}")
         return lines
 
     def config(self, job: Job) -> DictConfig:
-        """Return a new config of a job."""
+        """Return a new config of a job: the config of the first swept choices, changed.
+
+        Args:
+            job: The overrides of the job, one of `jobs`.
+        """
         swept = {
             override
             for entry in self.entries
@@ -204,49 +245,66 @@ class Grid:
             for override in entry.overrides
         }
         config = copy.deepcopy(self._compose(self._first))
-        chosen = [
+        swept_choices = [
             override for override in job if override.split("=")[0] in CHOICES and override in swept
         ]
-        for override in chosen:
+        for override in swept_choices:
             group, name = override.split("=", 1)
             _exchange(config, group, name, self._option(group, name))
         for override in job:
-            if override not in chosen and override not in self._fixed:
+            if override not in swept_choices and override not in self._fixed:
                 OmegaConf.update(config, override.split("=")[0], self._parse(override))
         with open_dict(config):
             config.hydra.overrides.task = list(job)
         return config
 
     def _parse(self, override: str) -> Any:
-        """Return an override's value; plain numbers are parsed here: Hydra's parser takes 1 ms."""
+        """Return the value of an override; the result is cached.
+
+        A plain number is parsed without Hydra's parser, which takes 1 ms.
+        """
         if override not in self._parsed:
-            plain = PLAIN_NUMBER.fullmatch(override.partition("=")[2])
-            if plain:
-                self._parsed[override] = (float if plain[1] else int)(plain[0])
+            number = PLAIN_NUMBER.fullmatch(override.partition("=")[2])
+            if number:
+                self._parsed[override] = (float if number[1] else int)(number[0])
             else:
                 self._parsed[override] = self._parser.parse_override(override).value()
         return self._parsed[override]
 
-    def _compose(self, choices: Job) -> DictConfig:
-        """Return the config of some options, with all that is not swept; composed once."""
-        if choices not in self._composed:
-            exchanged = self._exchanged(choices)
-            overrides = [*self._fixed, *choices]
-            self._composed[choices] = exchanged or self._loader.load_sweep_config(
+    def _compose(self, chosen: Job) -> DictConfig:
+        """Return the config of some choices with all that is not swept; the result is cached.
+
+        Args:
+            chosen: The overrides of the choices, such as `normalizer=pca`.
+        """
+        if chosen not in self._composed:
+            exchanged = self._exchange_options(chosen)
+            overrides = [*self._fixed, *chosen]
+            self._composed[chosen] = exchanged or self._loader.load_sweep_config(
                 self._master, overrides
             )
-        return self._composed[choices]
+        return self._composed[chosen]
 
-    def _exchanged(self, choices: Job) -> DictConfig | None:
-        """Return the master config with other options; None where Hydra has to compose them."""
-        master_overrides = self._parser.parse_overrides(_plain(self._master.hydra.overrides.task))
+    def _exchange_options(self, chosen: Job) -> DictConfig | None:
+        """Return a copy of the master config with the options of some choices in place of its own.
+
+        Args:
+            chosen: The overrides of the choices.
+
+        Returns:
+            The config; None where it would differ from what Hydra composes, so that Hydra has to.
+        """
+        master_overrides = self._parser.parse_overrides(
+            _to_containers(self._master.hydra.overrides.task)
+        )
         # The master config must have all that is fixed, so that only options are to be exchanged.
         master_entries = _last_by_key(master_overrides)
-        if not set(self._fixed).issubset(o for entry in master_entries for o in entry.overrides):
+        in_master = (override for entry in master_entries for override in entry.overrides)
+        if not set(self._fixed).issubset(in_master):
             return None
         config = copy.deepcopy(self._master)
         OmegaConf.set_readonly(config.hydra, False)  # as Hydra leaves what it composes
-        for override in choices:
+        for override in chosen:
             group, name = override.split("=", 1)
             option = self._read(group, name) if self._is_of_files(group) else None
             if option is None:
@@ -255,21 +313,30 @@ class Grid:
         return config
 
     def _is_of_files(self, group: str) -> bool:
-        """Return whether no study or other override changes the options of a group.
+        """Return whether the options of a group are as in their files; the result is cached.
 
-        The option in the master config must then equal that of its file.
+        They are, if no study is chosen, which may change options, and if the option in the master
+        config equals its file, so that no override has changed it.
         """
         if group not in self._of_files:
             chosen_names = self._master.hydra.runtime.choices
             option = self._read(group, chosen_names.get(group))
-            is_unchanged = option is not None and _plain(option) == _plain(self._master[group])
+            is_unchanged = option is not None and _to_containers(option) == _to_containers(
+                self._master[group]
+            )
             self._of_files[group] = is_unchanged and not chosen_names.get("experiment")
         return self._of_files[group]
 
     def _read(self, group: str, name: str | None) -> DictConfig | None:
         """Return an option as Hydra would compose it, read from its file and the main config.
 
-        None where the option's file has a defaults list or a header: Hydra has to compose it then.
+        Args:
+            group: The group.
+            name: The option.
+
+        Returns:
+            The config of the option, which is cached: do not change it. None where the file is
+            missing, or has a defaults list or a header: Hydra has to compose it then.
         """
         if (group, name) not in self._files:
             loader: Any = self._loader
@@ -285,18 +352,25 @@ class Grid:
         return self._files[group, name]
 
     def _names(self, group: str) -> list[str]:
-        """Return the swept options of a group, in order."""
+        """Return the names of the chosen options of a group, in order; one if it is not swept."""
         for entry in self.entries:
             if entry.key == group:
                 return list(entry.values)
         return [str(self._compose(self._first).hydra.runtime.choices[group])]
 
     def _having(self, entry: GridEntry) -> list[str]:
-        """Return the swept options that have a key; raise `UserError` where none has it."""
+        """Return the names of the chosen options of a group that have a setting.
+
+        Args:
+            entry: The setting with its values, such as `normalizer.ridge`.
+
+        Raises:
+            UserError: No chosen option has the setting.
+        """
         group, names = entry.group, self._names(entry.group)
         key = entry.key.removeprefix(f"{group}.")
-        has = [name for name in names if _has(self._option(group, name), key)]
-        if not has:
+        having = [name for name in names if _has(self._option(group, name), key)]
+        if not having:
             options = [self._option(group, name) for name in names]
             valid_keys = {f"{group}.{key!s}" for option in options for key in option} - {
                 f"{group}._target_"
@@ -305,10 +379,15 @@ class Grid:
                 f"{entry.key}: no such setting of "
                 f"{', '.join(names)}{_remedy(entry.key, valid_keys)}"
             )
-        return has
+        return having
 
     def _option(self, group: str, name: str) -> DictConfig:
-        """Return the config of an option of a group, from its file or from a composed config."""
+        """Return the config of an option of a group, from its file or from a composed config.
+
+        Args:
+            group: The group.
+            name: The option: a swept one, or the only one of a group that is not swept.
+        """
         overrides = next((entry.overrides for entry in self.entries if entry.key == group), [])
         if (
             len(overrides) > 1
@@ -321,7 +400,7 @@ class Grid:
         option: DictConfig = self._compose(chosen)[group]
         return option
 
-    def _jobs(self) -> Iterator[Job]:
+    def _generate_jobs(self) -> Iterator[Job]:
         """Yield the overrides of every job, in order.
 
         A job gets an option of a choice, such as `normalizer.ridge=0`, only where its choice has
@@ -340,7 +419,10 @@ class Grid:
 
 
 def _last_by_key(overrides: Sequence[Override]) -> list[GridEntry]:
-    """Return an entry for each key, in order; the last value on the command line counts."""
+    """Return an entry for each key, in order; the last override of a key counts.
+
+    Raises `UserError` for a sweep over something else than a list of values.
+    """
     entries: dict[str, GridEntry] = {}
     for override in overrides:
         key = override.get_key_element()
@@ -354,18 +436,22 @@ def _last_by_key(overrides: Sequence[Override]) -> list[GridEntry]:
 
 
 def _refuse_many(overrides: Sequence[Override]) -> None:
-    """Raise `UserError` where Hydra's own settings are swept, or there are too many jobs."""
-    jobs = 1.0
+    """Raise `UserError` for an override of Hydra's own settings, or for too many jobs.
+
+    The number of jobs is estimated before any range is expanded, which could take all memory.
+    """
+    job_count = 1.0
     for override in overrides:
         if override.is_hydra_override():
             raise UserError(f"{override.input_line}: of Hydra's settings none can be swept")
         value = override.value()
         if isinstance(value, RangeSweep):
             step = abs(float(value.step or 0))
-            jobs *= abs(float(value.stop or 0) - float(value.start or 0)) / step if step else inf
+            length = abs(float(value.stop or 0) - float(value.start or 0))
+            job_count *= length / step if step else inf
         elif isinstance(value, ChoiceSweep):
-            jobs *= len(value.list)
-        if not jobs <= MAX_JOBS:
+            job_count *= len(value.list)
+        if not job_count <= MAX_JOBS:  # NaN is refused, too
             raise UserError(
                 f"{override.input_line}: makes more than {MAX_JOBS:,} jobs; compare fewer "
                 "values at a time"
@@ -373,7 +459,14 @@ def _refuse_many(overrides: Sequence[Override]) -> None:
 
 
 def _remedy(key: str, valid_keys: set[str]) -> str:
-    """Return the remedy for an option that no swept choice has: another choice or option."""
+    """Return the end of a message on a setting that no chosen option has.
+
+    It names the options of the group that have the setting, a similar setting, or all valid ones.
+
+    Args:
+        key: The setting as typed, such as `normalizer.ridge`.
+        valid_keys: The settings of the chosen options, with their group.
+    """
     group, option = key.split(".")[:2]
     other_choices = [
         name for name in choices.names(group) if option in choices.options(group, name)
@@ -391,29 +484,37 @@ def _remedy(key: str, valid_keys: set[str]) -> str:
     )
 
 
-def _is_setting(key: str) -> bool:
+def _is_checked_alone(key: str) -> bool:
     """Return whether the value of a key is checked on its own, whatever is chosen.
 
-    A choice is not, nor is an option of a choice without a check in the table of settings.
+    False for a choice, and for an option of a choice without a check in the table of settings:
+    their values show a mistake only when a job is built.
     """
     row = ROWS.get(key)
     return key.split(".")[0] not in CHOICES or (row is not None and row.check is not None)
 
 
 def _exchange(config: DictConfig, group: str, name: str, option: DictConfig) -> None:
-    """Put a copy of an option into a config in place of another of its group."""
+    """Put a copy of an option into a config in place of the option of its group.
+
+    Args:
+        config: The config, changed in place, with the name of the choice in its section `hydra`.
+        group: The group.
+        name: The name of the option.
+        option: The settings of the option.
+    """
     with open_dict(config):
         config[group] = copy.deepcopy(option)
         config.hydra.runtime.choices[group] = name
 
 
-def _plain(config: DictConfig) -> Any:
+def _to_containers(config: DictConfig) -> Any:
     """Return a config as plain containers, with its interpolations unresolved."""
     return OmegaConf.to_container(config, resolve=False)
 
 
 def _has(config: DictConfig, key: str) -> bool:
-    """Return whether a config has a key, whatever its value, unresolved."""
+    """Return whether a config has a dotted key; its value is not resolved and may be missing."""
     node: Any = config
     for name in key.split("."):
         if not isinstance(node, DictConfig) or node._is_none() or name not in node.keys():  # noqa: SIM118

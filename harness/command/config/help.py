@@ -9,11 +9,11 @@ from omegaconf import OmegaConf
 from normbench import choices, settings
 
 CONF = Path(str(files("normbench.conf")))
-NO_CHOICE_GROUPS = (".", "hydra")  # which are no choices of a comparison
+NO_CHOICE_GROUPS = (".", "hydra")  # folders of `conf` without choices of a comparison
 
 
 def text() -> str:
-    """Return the help as Hydra would fill it in: groups of options, and table of settings."""
+    """Return the text of `--help` as Hydra would print it: choices, schemes and settings."""
     template = OmegaConf.load(CONF / "config.yaml").hydra.help.template
     filled = Template(template).substitute(APP_CONFIG_GROUPS=_groups())
     return described(filled)
@@ -26,13 +26,17 @@ def described(text: str) -> str:
 
 
 def _groups() -> str:
-    """Return a line for each group, with its options; Hydra's own groups are left out."""
-    all_options: dict[str, list[str]] = {}
+    """Return a line for each group, with its options; Hydra's own groups are left out.
+
+    The groups are the folders under `conf/`, and the options are the files in them.
+    """
+    files_by_folder: dict[str, list[str]] = {}
     for file in sorted(CONF.rglob("*.yaml")):
-        all_options.setdefault(file.parent.relative_to(CONF).as_posix(), []).append(file.stem)
+        folder = file.parent.relative_to(CONF).as_posix()
+        files_by_folder.setdefault(folder, []).append(file.stem)
     options_by_group = {
         name: options
-        for name, options in all_options.items()
+        for name, options in files_by_folder.items()
         if name.partition("/")[0] not in NO_CHOICE_GROUPS
     }
     return "".join(

@@ -47,11 +47,16 @@ FIXED_SETTINGS: dict[str, Any] = {
 
 
 def refuse_foreign(config: DictConfig) -> None:
-    """Raise `UserError` where a composed config has Hydra do more than a sweep."""
+    """Raise `UserError` where the section `hydra` of a composed config does more than a sweep.
+
+    Args:
+        config: The config. Accepted are the values of `FIXED_SETTINGS`, a launcher of this
+            project's with its settings, and a folder of the sweep.
+    """
     for name, fixed in FIXED_SETTINGS.items():
         value = OmegaConf.select(config.hydra, name, default=None)
         plain = OmegaConf.to_container(value) if OmegaConf.is_config(value) else value
-        if fixed is None and plain is False:  # switched off, as null is
+        if fixed is None and plain is False:  # false switches a log off, as null does
             continue
         # An enumerated value is compared by its name; null, an empty list and an empty mapping are
         # equal.
@@ -77,7 +82,14 @@ def refuse_foreign(config: DictConfig) -> None:
 
 
 def _check_launcher(launcher: Any) -> None:
-    """Raise `UserError` unless jobs run in sequence, in parallel by joblib, or in a queue."""
+    """Raise `UserError` unless jobs run in sequence, in parallel by joblib, or in a queue.
+
+    Of joblib's settings, `n_jobs` can be set and the others must keep their defaults. The settings
+    of a queue are left to `_check_queue`.
+
+    Args:
+        launcher: The section `hydra.launcher` as plain values; anything but a mapping is refused.
+    """
     target = launcher.get("_target_") if isinstance(launcher, dict) else launcher
     if target not in (BASIC, JOBLIB, QUEUE):
         raise UserError(
@@ -107,6 +119,11 @@ def _check_queue(launcher: Mapping[Any, Any], folder: str) -> None:
     """Raise `UserError` unless the settings of a queue are numbers and plain names.
 
     They are written into a script that the cluster runs, and so is the name of the folder.
+
+    Args:
+        launcher: The settings of the launcher. Each setting of the queue has to be there, and no
+            other.
+        folder: The folder of the sweep.
     """
     queue = launcher.get("queue")
     if queue not in QUEUE_SETTINGS:
@@ -138,10 +155,17 @@ def _check_queue(launcher: Mapping[Any, Any], folder: str) -> None:
 
 
 def _check_queue_setting(name: str, value: Any, maximum: int | None) -> None:
-    """Raise `UserError` unless a setting is an integer up to a maximum or, without one, a name."""
+    """Raise `UserError` unless a setting is an integer up to a maximum or, without one, a name.
+
+    Args:
+        name: The full name of the setting.
+        value: The value; None is accepted for `NULLABLE` settings.
+        maximum: The largest integer; None for a setting that is a name.
+    """
     if value is None and name.endswith(NULLABLE):
         return
     if maximum is not None:
+        # None is refused as `null`, which is how it was typed.
         check_integer(name, _format(value) if value is None else value, 1, maximum)
     elif not re.fullmatch(r"[\w.+@-]+", str(value), re.ASCII) or str(value).startswith("-"):
         raise UserError(

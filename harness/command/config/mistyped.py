@@ -59,7 +59,7 @@ def suggest_setting(flag: str, value: str | None) -> str:
         A clause for an error's message; empty where no setting has a similar name.
     """
     bare = flag.lstrip("-").replace("-", "_")
-    name = bare if bare in (*settings.ROWS, "experiment") else _find_setting(bare)
+    name = bare if bare in (*settings.ROWS, "experiment") else _setting_meant(bare)
     if not name:
         return ""
     typed = f"{name}={value or 'VALUE'}"
@@ -67,12 +67,17 @@ def suggest_setting(flag: str, value: str | None) -> str:
 
 
 def _refuse_spaces(arguments: Sequence[str]) -> None:
-    """Raise `UserError` where arguments begin with a setting with spaces beside its equals sign."""
+    """Raise `UserError` where arguments begin with a setting with spaces beside its equals sign.
+
+    Args:
+        arguments: The arguments of the command line from the one in question on, at least one.
+    """
     argument, *following = arguments[:3]
     if not following:
         return
-    if "=" not in argument and following[0].startswith("="):
+    if "=" not in argument and following[0].startswith("="):  # `seed = 1`, or `seed =1`
         joined_arguments = [argument, *(following if following[0] == "=" else following[:1])]
+    # `seed= 1`
     elif argument.endswith("=") and argument.strip("=") and "=" not in following[0]:
         joined_arguments = [argument, following[0]]
     else:
@@ -84,7 +89,7 @@ def _refuse_spaces(arguments: Sequence[str]) -> None:
 
 
 def _refuse_bare(argument: str) -> None:
-    """Raise `UserError` for an argument without a value that is a command elsewhere."""
+    """Raise `UserError` for a bare word that is a command or a flag, or that needs no word."""
     if argument in RESULTS_COMMANDS:
         raise UserError(f"{argument}: is about what is recorded; type normbench results {argument}")
     if argument in RUN_WORDS:
@@ -97,12 +102,17 @@ def _refuse_bare(argument: str) -> None:
 
 
 def _refuse_synonym(key: str, value: str) -> None:
-    """Raise `UserError` for a setting with another name here."""
+    """Raise `UserError` for a key that is a synonym of a setting, or the name of an option.
+
+    Args:
+        key: What stands before the equals sign; a setting of this project is accepted.
+        value: What stands after it.
+    """
     if settings.find_setting(key) or key == "experiment" or key.startswith("hydra"):
         return
-    setting = _find_setting(key)
+    setting = _setting_meant(key)
     if setting:
-        try:
+        try:  # a value with a comma is a second mistake: the message has the remedy for both
             _refuse_commas(setting, value)
         except UserError as error:
             remedy = str(error).partition(": ")[2]
@@ -116,37 +126,50 @@ def _refuse_synonym(key: str, value: str) -> None:
         raise UserError(f"{key}={value}: {key} is an option; type {groups[0]}={key}")
 
 
-def _find_setting(key: str) -> str:
-    """Return the setting that a name stands for, as a synonym or without its group."""
-    alone = (name for name in setting_names() if name.endswith(f".{key}"))
-    return setting_of(key) or next(alone, "")
+def _setting_meant(key: str) -> str:
+    """Return the setting that a name stands for, as a synonym or without its group.
+
+    Empty where there is none; the first one where several groups have such a setting.
+    """
+    in_groups = (name for name in setting_names() if name.endswith(f".{key}"))
+    return setting_of(key) or next(in_groups, "")
 
 
 def _refuse_commas(key: str, value: str) -> None:
-    """Raise `UserError` where a comma seems to be a decimal point, or groups a number's digits."""
+    """Raise `UserError` where a comma seems to be a decimal point, or groups a number's digits.
+
+    Args:
+        key: The setting.
+        value: The value as typed; commas between numbers without points may be such a mistake.
+    """
     if key == "step_sizes":
         _refuse_step_sizes(value)
-    groups = value.split(",")
-    if not all(group.isdecimal() for group in groups) or len(groups) < 2:
+    digit_groups = value.split(",")
+    if not all(group.isdecimal() for group in digit_groups) or len(digit_groups) < 2:
         return
     default = _find_default(key)  # its type tells how the value was meant
     rule = f"{key}={value}: a comma separates alternatives, and a point stands in a number"
-    if isinstance(default, float) and len(groups) == 2:
-        first, second = groups
+    if isinstance(default, float) and len(digit_groups) == 2:
+        first, second = digit_groups
         point = f"{rule}; type {key}={first}.{second}"
         if second.startswith("0") and second != "0":  # such as 0,05: no number of its own
             raise UserError(point)
         raise UserError(f"{point}, or {key}={first}.0,{second} to compare {first} and {second}")
     # A default of null tells no type, but 0 is hardly the first of two alternatives.
-    if default is None and len(groups) == 2 and groups[0] == "0":
-        raise UserError(f"{rule}; type {key}=0.{groups[1]}")
+    if default is None and len(digit_groups) == 2 and digit_groups[0] == "0":
+        raise UserError(f"{rule}; type {key}=0.{digit_groups[1]}")
     # Thousands: a list of alternatives has no group with a zero in front, such as 1,000.
-    if THOUSANDS_PATTERN.fullmatch(value) and any(group.startswith("0") for group in groups):
-        raise UserError(f"{rule}; type {key}={''.join(groups)}")
+    if THOUSANDS_PATTERN.fullmatch(value) and any(group.startswith("0") for group in digit_groups):
+        raise UserError(f"{rule}; type {key}={''.join(digit_groups)}")
 
 
 def _refuse_step_sizes(value: str) -> None:
-    """Raise `UserError` for step sizes that are no list, or whose numbers have commas."""
+    """Raise `UserError` for step sizes that are no list, or whose numbers have commas.
+
+    Args:
+        value: The value of `step_sizes` as typed, such as `0.1,1`. A single number and a list in
+            brackets are accepted.
+    """
     if ";" in value:
         numbers = [entry.strip().replace(",", ".") for entry in value.strip("[]").split(";")]
         raise UserError(
@@ -161,7 +184,7 @@ def _refuse_step_sizes(value: str) -> None:
             f"step_sizes={value}: a comma separates numbers, and a point stands in a number; type "
             f"step_sizes=0.{numbers[1]}"
         )
-    powers = ""
+    powers = ""  # a second remedy
     # A shell reads an unquoted ${decades:-7,2} as a variable with the default 7,2.
     if all(number.isdecimal() for number in numbers):
         powers = f", or, for powers of ten, 'step_sizes=${{decades:-{value}}}' in single quotes"
@@ -171,7 +194,12 @@ def _refuse_step_sizes(value: str) -> None:
 
 
 def _find_default(key: str) -> object:
-    """Return the default of a setting or of an option; `...` where it is unknown."""
+    """Return the default of a setting; `...` where it is unknown.
+
+    Args:
+        key: The setting. The default of an option of a group, such as `normalizer.ridge`, is that
+            of the first option with such a key.
+    """
     row = settings.ROWS.get(key)
     if row is not None and row.default is not settings.OF_OPTIONS:
         return row.default

@@ -34,16 +34,32 @@ def _environment(name: str, default: Any = ..., *, _node_: Node) -> str | None:
     """Return the value of an environment variable, or the default, as OmegaConf does.
 
     The setting that has the value is treated as a secret, except for `PLAIN_VARIABLES`.
+
+    Args:
+        name: The name of the variable.
+        default: The value where the variable is not set; `...` where that is an error.
+        _node_: The node of the setting that refers to the variable, which OmegaConf passes.
     """
     value = oc.env(name) if default is ... else oc.env(name, default)
     if name in os.environ and name not in PLAIN_VARIABLES:
-        setting = str(_node_._get_full_key(None)).partition("[")[0]  # of a list's entry, the list
+        # The setting of an entry of a list is the list.
+        setting = str(_node_._get_full_key(None)).partition("[")[0]
         secrets.learn_setting(setting, str(value))
     return value
 
 
 def _per_choice(resolver: str, group: str, values: Any, *, _root_: DictConfig) -> Any:
-    """Return the value of the job's choice: `${per_scheme:{identity:1,standard:2}}`."""
+    """Return the value of the job's choice: `${per_scheme:{identity:1,standard:2}}`.
+
+    Args:
+        resolver: The name of the resolver, for messages.
+        group: The group whose choice selects the value, such as `normalizer`.
+        values: The values by the names of options.
+        _root_: The whole config, which OmegaConf passes.
+
+    Raises:
+        UserError: The choice has no value.
+    """
     name = str(hydra_of(_root_).runtime.choices[group])
     if name not in values:
         raise UserError(

@@ -15,9 +15,16 @@ MAX_EXPECTED_LENGTH = 7900  # characters: MLflow keeps 8,000 of a tag
 
 
 def expected(config: DictConfig) -> dict[str, str]:
-    """Return the tag with the expected numbers of a study's source, empty without any.
+    """Return the tag with the expected numbers of a study's source, checked and as JSON.
 
-    Raises `UserError` on a mistake in them.
+    Args:
+        config: A composed config; `study.expected` holds the numbers.
+
+    Returns:
+        The tag's text by its key; empty for a config without such numbers.
+
+    Raises:
+        UserError: The numbers have a mistake, or their text is too long for a tag.
     """
     with user_errors():
         entries = OmegaConf.select(config, "study.expected")
@@ -44,7 +51,7 @@ def stand_in(overrides: Sequence[str]) -> tuple[str, ...]:
     """Return the overrides by which a study runs on other data than those of its source.
 
     Args:
-        overrides: Those of the command line.
+        overrides: The overrides on the command line.
 
     Returns:
         The overrides that the study's file names; empty for most studies, and where the command

@@ -40,6 +40,9 @@ def parse(arguments: Sequence[str]) -> argparse.Namespace:
 
     argparse reports a sweep that follows an option, as in `table --format csv SWEEP`, as unknown:
     it is added to the sweeps here.
+
+    Args:
+        arguments: The words after `normbench results`, the name of a command first.
     """
     parser = _parser()
     options, trailing = parser.parse_known_args(arguments)
@@ -52,7 +55,7 @@ def parse(arguments: Sequence[str]) -> argparse.Namespace:
 
 
 def suggest(text: str, choices: Iterable[str]) -> str:
-    """Return a question whether one of the choices is meant; empty where none is similar."""
+    """Return `; did you mean X`, with the choice that is most similar; empty where none is."""
     from normbench.datasets.values import did_you_mean
 
     return did_you_mean(text, choices)
@@ -76,7 +79,7 @@ class _Parser(argparse.ArgumentParser):
 
 
 def _parser() -> argparse.ArgumentParser:
-    """Return the parser of all commands."""
+    """Return the parser of all commands; the option `command` has the name of the typed one."""
     store = _Parser(add_help=False)
     store.add_argument(
         "--store",
@@ -238,7 +241,12 @@ def _parser() -> argparse.ArgumentParser:
 
 
 def _add_moving(commands: Any, store: _Parser) -> None:
-    """Add the commands `export` and `import`."""
+    """Add the commands `export` and `import`.
+
+    Args:
+        commands: argparse's subparsers of all commands.
+        store: The parser of `--store`, which both take.
+    """
     export = commands.add_parser(
         "export",
         parents=[store],
@@ -275,7 +283,7 @@ def _add_moving(commands: Any, store: _Parser) -> None:
 
 
 def _drawing_options() -> _Parser:
-    """Return a parser of the options of drawing."""
+    """Return a parser of the options of drawing, for commands to take it as a parent."""
     drawing_options = _Parser(add_help=False)
     drawing_options.add_argument(
         "--format",

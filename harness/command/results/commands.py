@@ -29,7 +29,15 @@ SUFFIXES = {"text": "txt", "markdown": "md", "latex": "tex"}
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run the command; exit 0, or 2 with one line on a user's mistake."""
+    """Run a command of `normbench results`; return its exit code.
+
+    The code is 0, 1 for some commands (such as `studies`), 2 on a user's mistake, which is printed
+    in one line, and 130 on Ctrl-C.
+
+    Args:
+        arguments: The words after `normbench results`; those of the process if None. Without the
+            name of a command they are those of `show`.
+    """
     command_words = list(sys.argv[1:] if arguments is None else arguments)
     try:
         if not command_words or (
@@ -45,9 +53,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
         options.store = stores.absolute(options.store)
         if options.command not in OF_RUNS:  # the others enable it in `_sweep`, after heavy imports
             collect_seldom()
-        options.left_out = []
+        options.left_out = []  # `_sweep` puts the notes of the sweep here
         code = int(COMMANDS[options.command](options))
-        _tell(options.left_out)  # what was found only while histories were read
+        # Notes on histories that could not be read: these are read while the command runs.
+        _print_notes(options.left_out)
         return code
     except (LookupError, ValueError) as error:
         from normbench.datasets.values import UserError  # it loads numpy
@@ -61,7 +70,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _sweep(options: argparse.Namespace) -> "Sweep":
-    """Return the sweep that the options choose; print notes on it beside the output."""
+    """Return the sweep that the options choose; print notes on it to the error output.
+
+    Args:
+        options: The options `store`, `sweep` and `where`. `left_out` becomes the list to which the
+            sweep will add notes on what it cannot read.
+    """
     from normbench.results.store import runs
 
     if options.where and options.sweep:
@@ -70,39 +84,45 @@ def _sweep(options: argparse.Namespace) -> "Sweep":
         )
     if options.where:
         sweep = runs.query(options.store, options.where)
-        _tell(sweep.left_out)
+        _print_notes(sweep.left_out)
     else:
         sweep = _read(options.store, options.sweep or ())
-    sweep.left_out.clear()
+    sweep.left_out.clear()  # these notes are printed by now
     options.left_out = sweep.left_out
     collect_seldom()  # the libraries are there by now: of their objects none is garbage
     return sweep
 
 
 def _read(store: str, sweep_ids: Sequence[str]) -> "Sweep":
-    """Return sweeps that hold a job; print their state beside the output."""
+    """Return sweeps as one, and print notes on their state to the error output.
+
+    Args:
+        store: The URI of the store.
+        sweep_ids: The ids of the sweeps; the last sweep if empty.
+    """
     from normbench.results.store import state
 
     sweep, notes = state.read(store, sweep_ids)
-    _tell(notes)
+    _print_notes(notes)
     return sweep
 
 
-def _tell(notes: Sequence[str]) -> None:
-    """Print sentences beside the output."""
+def _print_notes(notes: Sequence[str]) -> None:
+    """Print sentences to the error output, a line each."""
     for note in notes:
         print(note, file=sys.stderr)
 
 
 def _has_default_drawing(options: argparse.Namespace) -> bool:
     """Return whether the options of drawing are the defaults, by which a comparison draws."""
+    # Their defaults are 0, None or empty. That of `components` is None, and 0 is a mistake.
     drawing_settings = options.first_iteration, options.scale, options.steps, options.components
     is_default = options.components is None and options.by == "iterations"
     return options.format == "screen" and not any(drawing_settings) and is_default
 
 
 def _options(options: argparse.Namespace) -> "Options":
-    """Return the options of drawing, checked."""
+    """Return the options of drawing; raise `ResultsError` for one that is out of its range."""
     from normbench.results.figures.base.material import Options
     from normbench.results.figures.base.style import FORMATS
 
@@ -129,17 +149,14 @@ def _folder(options: argparse.Namespace, sweep: "Sweep") -> Path:
     """
     shape = getattr(options, "format", SCREEN_FORMAT)
     default_folder = Path("outputs") / clean.name(sweep.sweep_id)
-    default_folder = (
-        default_folder / shape
-        if shape in FIGURE_FORMATS and shape != SCREEN_FORMAT
-        else default_folder
-    )
+    if shape in FIGURE_FORMATS and shape != SCREEN_FORMAT:  # `shape` may be a table's format
+        default_folder /= shape
     return Path(options.out or default_folder).absolute()
 
 
 def _show(options: argparse.Namespace) -> int:
     """Print a sweep's comparison and draw its figures; figures that are up to date are reused."""
-    drawing = None if _has_default_drawing(options) else _options(options)
+    drawing = None if _has_default_drawing(options) else _options(options)  # None: reuse figures
     from normbench.results.pages import drawn
     from normbench.results.report.terminal import present
 
@@ -158,7 +175,7 @@ def _list(options: argparse.Namespace) -> int:
 
 
 def _print_table(table: Any) -> None:
-    """Print a table, on a terminal in blocks that fit; rich is loaded for those alone."""
+    """Print a pandas table: on a terminal in blocks that fit, by rich; elsewhere as text."""
     if _columns():
         from normbench.results.report import screen, screen_table
 
@@ -175,7 +192,10 @@ def _columns() -> int:
 
 
 def _studies(options: argparse.Namespace) -> int:
-    """Print the studies' numbers beside the expected ones; return 1 if some are unexplained."""
+    """Print the studies' numbers beside the expected ones.
+
+    Return 1 if some differ without an explanation, else 0.
+    """
     from normbench.results.answer import tables
     from normbench.results.studies import expected
     from normbench.results.studies import study_table as studies
@@ -185,17 +205,21 @@ def _studies(options: argparse.Namespace) -> int:
     for note in notes:
         print(note, file=sys.stderr)
     checked = studies.checked(last, options.folder)
-    if checked.empty:  # studies that say no numbers
+    if checked.empty:  # studies without expected numbers
         print(write(studies.table(last)))
         return 0
-    below = expected.reasons(checked) if options.format == "text" else []
-    print(write(expected.narrow_table(checked) if options.format == "text" else checked))
-    print("".join(f"\n{line}" for line in below), end="\n" if below else "")
+    is_text = options.format == "text"  # whose table is narrow, with the reasons below it
+    reasons = expected.reasons(checked) if is_text else []
+    print(write(expected.narrow_table(checked) if is_text else checked))
+    print("".join(f"\n{line}" for line in reasons), end="\n" if reasons else "")
     return 1 if expected.unexplained(checked) else 0
 
 
 def _table(options: argparse.Namespace) -> int:
-    """Print a table of schemes, or write it or the histories to a file."""
+    """Print a table of schemes or of histories, or write it to a file and print its path.
+
+    A format that is no text, such as Parquet, is always written.
+    """
     from normbench.results.answer import tables
 
     sweep = _sweep(options)
@@ -243,7 +267,10 @@ def _glossary(options: argparse.Namespace) -> int:
 
 
 def _figure(options: argparse.Namespace) -> int:
-    """Write one figure of a sweep in every file format, and print the files' paths."""
+    """Write one figure of a sweep in every file format, and print the files' paths.
+
+    Options that the figure does not take are refused before anything is loaded.
+    """
     drawing_options = _options(options)
     if options.name not in NAMES:
         raise ResultsError(
@@ -289,7 +316,7 @@ def _report(options: argparse.Namespace) -> int:
 
 
 def _rejudge(options: argparse.Namespace) -> int:
-    """Judge a recorded sweep again by other rules."""
+    """Judge a recorded sweep again by other rules, as a new sweep."""
     from normbench.command.results import rejudge
 
     sweep, rules = options.sweep, options.rules
@@ -348,7 +375,7 @@ def _dashboard(options: argparse.Namespace) -> int:
 
     database = uris.database(options.store)
     if database and database.is_file():
-        with suppress(sqlite3.Error):  # told of by the server's own reader
+        with suppress(sqlite3.Error):  # the server reports it when it reads the file
             mlflows_own.follow(database)
     return serve(options.store, options.host, options.port)
 

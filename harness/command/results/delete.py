@@ -30,10 +30,10 @@ class Selection:
         sweeps: The runs of the sweeps themselves.
         jobs: The runs of their jobs.
         steps: The runs of the step sizes of these jobs.
-        heirs: For each of the jobs that another sweep shares, by the id of its run: the id of that
-            sweep, and of that sweep's run, which becomes the parent.
+        heirs: For each of the jobs that another sweep shares, by the id of the job's run: the id of
+            that sweep, and the id of that sweep's run, which becomes the parent.
         guests: The runs of jobs of other sweeps that these sweeps share.
-        cut_off: The runs that an interrupted deletion has left.
+        cut_off: The runs that an interrupted deletion has marked as deleted, but not removed.
     """
 
     sweeps: list[Any]
@@ -61,9 +61,15 @@ class Selection:
 
 
 def run(store: str, sweeps: Sequence[str], yes: bool) -> int:
-    """Delete sweeps once the user has confirmed; return the exit code.
+    """Delete sweeps once the user has confirmed; return the exit code 0.
 
-    Raises ResultsError for a sweep that does not exist or is running, and where nobody can confirm.
+    Args:
+        store: The URI of the store.
+        sweeps: The ids of the sweeps.
+        yes: Whether the user has confirmed already.
+
+    Raises:
+        ResultsError: A sweep does not exist or is running, or nobody can confirm.
     """
     stores.connect(store)  # refuses a store that does not exist, which a writer would create
     writer = Writer(Store.at(store, None, Path.cwd()))
@@ -76,7 +82,7 @@ def run(store: str, sweeps: Sequence[str], yes: bool) -> int:
     deleted_ids = {run.info.run_id for run in selection.runs_to_delete}
     membership_tags = {names.membership(sweep).key for sweep in sweeps}
     for run in (*selection.guests, *selection.jobs, *selection.steps):
-        if run.info.run_id not in deleted_ids:
+        if run.info.run_id not in deleted_ids:  # it stays, and leaves these sweeps
             writer.untag(run.info.run_id, membership_tags & set(run.data.tags))
     for job, (sweep, run) in selection.heirs.items():  # each job becomes its heir's
         writer.tag(job, {names.SWEEP_ID.key: sweep, names.PARENT.key: run})
@@ -96,7 +102,17 @@ def run(store: str, sweeps: Sequence[str], yes: bool) -> int:
 
 
 def _select_runs(writer: Writer, sweeps: Sequence[str]) -> Selection:
-    """Return the runs of sweeps, with those that other sweeps share."""
+    """Return the runs of sweeps, with those that other sweeps share.
+
+    Of several other sweeps that share a job, the first id is the heir.
+
+    Args:
+        writer: The writer to the store.
+        sweeps: The ids of the sweeps.
+
+    Raises:
+        ResultsError: A sweep does not exist, or is running.
+    """
     runs: dict[str, list[Any]] = {role: [] for role in (names.SWEEP, names.SCHEME, names.STEP)}
     guests, cut_off = [], []
     for sweep in sweeps:
@@ -128,7 +144,7 @@ def _select_runs(writer: Writer, sweeps: Sequence[str]) -> Selection:
 
 
 def _confirm(question: str) -> bool:
-    """Return whether the user confirms."""
+    """Return whether the user confirms; raise ResultsError where there is no terminal."""
     if not sys.stdin.isatty():
         raise ResultsError(f"{question}: nobody can be asked here; add --yes")
     return input(f"{question}? [y/N] ").strip().lower() in ("y", "yes")
@@ -137,14 +153,18 @@ def _confirm(question: str) -> bool:
 def _remove_drawn(tags: Mapping[str, str], other_tags: Sequence[Mapping[str, str]]) -> None:
     """Remove the files that a sweep drew, and its folder where nothing else is in it.
 
-    other_tags: the tags of all other sweeps.
+    They stay if they are on another machine, or if another sweep is at work in the folder.
+
+    Args:
+        tags: The tags of the sweep's run, with the host, the folder and the files.
+        other_tags: The tags of the runs of all other sweeps.
     """
     if tags.get(names.HOST.key) != owner.host() or names.FOLDER.key not in tags:
         return
     folder, lock = Path(tags[names.FOLDER.key]), None
     try:
         lock = leftovers.lock(folder)
-    except FileNotFoundError:
+    except FileNotFoundError:  # no folder, or none that a sweep has locked: nobody is at work there
         pass
     except (OSError, ValueError):
         print(f"{clean.line(str(folder))}: its files stay; another comparison is at work there")

@@ -22,10 +22,17 @@ EXPORT_EXAMPLE = "normbench results export SWEEP FILE"
 
 
 def export_sweeps(store: str, arguments: Sequence[str], all_of_store: bool, overwrite: bool) -> int:
-    """Write sweeps into a file; return 0.
+    """Write sweeps into a file, and print its path; return 0.
 
-    arguments: the sweeps' ids, then the file. all_of_store: all sweeps; arguments are the file
-    alone. Raises ResultsError, `UserError`.
+    Args:
+        store: The URI of the store.
+        arguments: The ids of the sweeps, then the file; the file alone with `all_of_store`.
+        all_of_store: Whether all sweeps of the store are written.
+        overwrite: Whether an existing file is replaced.
+
+    Raises:
+        ResultsError: The arguments are mistaken, or a sweep cannot be exported.
+        UserError: A value is mistaken.
     """
     *sweeps, name = arguments
     if bool(sweeps) == all_of_store:
@@ -45,10 +52,18 @@ def export_sweeps(store: str, arguments: Sequence[str], all_of_store: bool, over
 
 
 def import_sweeps(store: str, artifacts: str | None, name: str) -> int:
-    """Write the sweeps of a file that are not in a store into it; return 0.
+    """Write the sweeps of a file into a store, unless it has them; return 0.
 
-    artifacts: where those of new experiments go, beside a database by default. Raises ResultsError,
-    `UserError`, `StoreLostError`.
+    Args:
+        store: The URI of the store, which is created if missing.
+        artifacts: Where the artifacts of new experiments go; None for `mlartifacts` beside a
+            database, or for the place of a server.
+        name: The file that `export` wrote.
+
+    Raises:
+        ResultsError: The file or the store cannot be used.
+        UserError: A value is mistaken.
+        StoreLostError: The store does not answer any more.
     """
     database = uris.database(store)
     if artifacts is None and database:
@@ -80,6 +95,10 @@ def import_sweeps(store: str, artifacts: str | None, name: str) -> int:
 
 
 def _describe_counts(counts: Mapping[str, int]) -> str:
-    """Return counts as text."""
+    """Return counts as text, such as `1 sweep, 3 jobs and 40 runs`.
+
+    Args:
+        counts: The counts by what is counted, a plural.
+    """
     texts = [f"{count} {key[:-1] if count == 1 else key}" for key, count in counts.items()]
     return f"{', '.join(texts[:-1])} and {texts[-1]}"

@@ -37,10 +37,17 @@ SWEEP_TAGS = (names.COMMIT, names.GIT_DIRTY, names.BLAS)
 
 
 def run(store: str, old: Sweep, rules: Mapping[str, Any], folder: Path | None) -> int:
-    """Judge a sweep's jobs by rules, from `parse_rules`, and conclude as a sweep does; return 0.
+    """Judge a sweep's jobs by rules as a new sweep, and conclude as a sweep does; return 0.
 
-    folder: where figures and report go. Raises ResultsError where the sweep is still running,
-    `StoreLostError`.
+    Args:
+        store: The URI of the store.
+        old: The recorded sweep.
+        rules: The rules by their settings, from `parse_rules`.
+        folder: Where figures and report go; None for `outputs/ID`.
+
+    Raises:
+        ResultsError: The sweep is still running, or its own run was deleted.
+        StoreLostError: The store does not answer any more.
     """
     if (store_state := state.state_of(old)).phase is state.Phase.RUNNING:
         raise ResultsError(
@@ -64,9 +71,13 @@ def run(store: str, old: Sweep, rules: Mapping[str, Any], folder: Path | None) -
 
 
 def parse_rules(assignments: Sequence[str]) -> dict[str, Any]:
-    """Return rules by their settings.
+    """Return rules by their settings, sorted: the new sweep's id depends on their order.
 
-    assignments: such as `rules.tail=0.2`. Raises `UserError` for arguments that are no rules.
+    Args:
+        assignments: The rules as typed, such as `rules.tail=0.2`.
+
+    Raises:
+        UserError: An argument is no rule, or a value is out of its range.
     """
     rules = {}
     for assignment in assignments:
@@ -83,7 +94,13 @@ def parse_rules(assignments: Sequence[str]) -> dict[str, Any]:
 
 @dataclass(frozen=True)
 class _Rejudgement:
-    """The jobs of an old sweep, judged by rules, as a new sweep."""
+    """The jobs of an old sweep, judged by rules, as a new sweep.
+
+    Attributes:
+        writer: The writer to the store.
+        old: The old sweep, which stays unchanged.
+        rules: The rules by their settings, such as `rules.tail`.
+    """
 
     writer: Writer
     old: Sweep
@@ -100,9 +117,12 @@ class _Rejudgement:
         return f"{self.old.sweep_id}.{hashlib.sha256(self.rules_text.encode()).hexdigest()[:8]}"
 
     def start(self, folder: Path) -> dict[str, str]:
-        """Return the id of the new sweep's run by experiment, an earlier call's or a new one.
+        """Return the id of the new sweep's run in each experiment, an earlier call's or a new one.
 
         Runs that the earlier call left unfinished are ended.
+
+        Args:
+            folder: The folder of the new sweep.
         """
         self.writer.end_abandoned(lambda tags: tags.get(names.FOLDER.key) == str(folder))
         started_runs = self.writer.sweep_runs(self.sweep_id)
@@ -117,7 +137,12 @@ class _Rejudgement:
         return parents
 
     def _tags(self, row: Mapping[str, Any]) -> dict[str, str]:
-        """Return the tags of a new sweep's run, from the row of the old one."""
+        """Return the tags of a new sweep's run.
+
+        Args:
+            row: The row of the old sweep's run, whose commit and versions are copied: the descents
+                were made with those.
+        """
         versions = names.version("").column
         columns = [tag.column for tag in SWEEP_TAGS if tag.column in row]
         columns += [str(key) for key in row if str(key).startswith(versions)]
@@ -143,7 +168,7 @@ class _Rejudgement:
         if self.writer.ended_member(row["experiment"], self.sweep_id, number):
             return
         run = RecordedRun(self.old, row["run_id"])
-        header = self._locate(run, number, parent)
+        header = self._make_header(run, number, parent)
         known_run, record = self._find_known(run, header), None
         if not known_run:
             try:
@@ -161,13 +186,27 @@ class _Rejudgement:
         self.writer.write(record)
 
     def _find_known(self, run: RecordedRun, header: RecordHeader) -> str | None:
-        """Return the id of a run that needs no judging: failed, or judged by these rules."""
+        """Return the id of a run that needs no judging: failed, or judged by these rules.
+
+        Args:
+            run: The old run of the job, which is returned where it failed.
+            header: The header of the job's new record.
+
+        Returns:
+            The id; None where the job has to be judged.
+        """
         if run.row["verdict"] == names.FAILED:
             return run.run_id
         return reuse.find_equal_run(reuse.find_runs_of_descent(self.writer, header), header)
 
-    def _locate(self, run: RecordedRun, number: int, parent: str) -> RecordHeader:
-        """Return where a job's new run belongs, with the rules among its parameters."""
+    def _make_header(self, run: RecordedRun, number: int, parent: str) -> RecordHeader:
+        """Return the header of a job's new record, with the rules among its parameters.
+
+        Args:
+            run: The old run of the job.
+            number: The number of the job in the new sweep.
+            parent: The id of the new sweep's run in the experiment of the job.
+        """
         params = {**run.params, **self.rules}
         tags = {tag.key: run.row[tag.column] for tag in JOB_TAGS if tag.column in run.row}
         if names.DESCENT.key in tags:  # a job that failed early has none

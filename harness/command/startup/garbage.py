@@ -13,7 +13,10 @@ COLLECTION_THRESHOLD = 50_000
 
 
 def collect_nothing_yet() -> None:
-    """Disable garbage collection while libraries load, and at the end of the process."""
+    """Disable garbage collection from now on, and skip the collection at the end of the process.
+
+    `collect_seldom` enables collection again, once the libraries are loaded.
+    """
     gc.disable()
     atexit.register(_end)
 
@@ -25,15 +28,15 @@ def collect_seldom() -> None:
     """
     if gc.isenabled():
         return
-    gc.freeze()
+    gc.freeze()  # the objects of the libraries are not scanned any more
     gc.set_threshold(COLLECTION_THRESHOLD)
     gc.enable()
 
 
 def _end() -> None:
-    """Close the databases, which the last collection would have done, and skip that collection."""
+    """Close MLflow's databases, and skip the last collection, which would have closed them."""
     if "normbench.results.store.mlflows_own" in sys.modules:
         from normbench.results.store import mlflows_own
 
         mlflows_own.close_connections()
-    gc.freeze()
+    gc.freeze()  # frozen objects are not scanned

@@ -59,18 +59,19 @@ def _has_avx512() -> bool:
 
 
 def _find_default_kernels() -> str | None:
-    """Return the kernels that numpy's OpenBLAS chooses by default; None where they are unknown.
+    """Return the kernels that numpy's OpenBLAS chooses by default, such as `Haswell`.
 
-    A forked child loads the library, because the choice is made once in a process, at that moment.
+    None where they are unknown. A forked child loads the library, because OpenBLAS chooses once in
+    a process, when it is loaded.
     """
     spec = importlib.util.find_spec("numpy")
     if spec is None or spec.origin is None:
         return None
-    folder = Path(spec.origin).parent.parent / "numpy.libs"
+    folder = Path(spec.origin).parent.parent / "numpy.libs"  # where numpy's wheels keep libraries
     library = next(iter(sorted(folder.glob("libscipy_openblas64_*.so"))), None)
     if library is None:
         return None
-    reading, writing = os.pipe()
+    reading, writing = os.pipe()  # file descriptors of the two ends
     child = os.fork()
     if child == 0:
         try:
@@ -78,7 +79,7 @@ def _find_default_kernels() -> str | None:
             name.restype = ctypes.c_char_p
             os.write(writing, name())
         finally:
-            os._exit(0)
+            os._exit(0)  # without the parent's cleanup
     os.close(writing)
     with os.fdopen(reading, "rb") as pipe:
         core_name = pipe.read().decode(errors="replace")

@@ -29,20 +29,25 @@ from normbench.command.config.hydra_settings import refuse_foreign
 
 
 def begin() -> None:
-    """Let Hydra find its plugins: without them it cannot search for options.
+    """Load Hydra's plugins, without which it cannot search for options.
 
-    The launcher of submitit's own plugin, where it is installed, registers options that are not
+    Hydra's own plugin for submitit, where it is installed, registers launchers that are not
     accepted here, one of them under a name of this project's; they are removed.
     """
     setbase("1.3")
     Plugins.instance()
-    for theirs in ("submitit_local.yaml", "submitit_slurm.yaml"):
-        ConfigStore.instance().repo["hydra"]["launcher"].pop(theirs, None)
+    for plugin_option in ("submitit_local.yaml", "submitit_slurm.yaml"):
+        ConfigStore.instance().repo["hydra"]["launcher"].pop(plugin_option, None)
 
 
 @contextmanager
 def started(folder: Path | None) -> Iterator[Hydra]:
-    """Yield Hydra on this project's options; those of a user's folder have other names."""
+    """Yield Hydra on this project's options, and clear its global state at the end.
+
+    Args:
+        folder: A folder of the user's options, under names that this project's have not; None for
+            none.
+    """
     begin()
     path = ConfigSearchPathImpl()
     path.append("hydra", "pkg://hydra.conf")
@@ -60,13 +65,14 @@ class _Careful(Hydra):
     """Hydra, which starts nothing that a config names before it is checked."""
 
     def get_help(self, *arguments: Any, **named: Any) -> str:
-        """Return the text of `--help`, with a line for each scheme and the table of settings."""
+        """Return Hydra's text of `--help`, with the schemes and the table of settings filled in."""
         return helping.described(super().get_help(*arguments, **named))
 
     def compose_config(self, *arguments: Any, **named: Any) -> DictConfig:
-        """Return the config of the words; raise `UserError` where it reaches beyond a comparison.
+        """Return the composed config; raise `UserError` where it does more than a comparison.
 
-        Hydra's logs stay as they are: a config of them can name any program.
+        The arguments are those of Hydra's method. Logging is not configured: such a config can
+        name any program.
         """
         named["with_log_configuration"] = False
         with user_errors():
@@ -76,7 +82,11 @@ class _Careful(Hydra):
 
 
 def register(*plugins: type[Plugin]) -> None:
-    """Register a sweeper and launchers with Hydra, as `hydra_plugins.normbench.NAME`."""
+    """Register a sweeper and launchers with Hydra, as `hydra_plugins.normbench.NAME`.
+
+    Hydra accepts plugins of the package `hydra_plugins` alone, and loads them by that path: a
+    module of that name is created.
+    """
     home = ModuleType("hydra_plugins.normbench")
     sys.modules[home.__name__] = home
     for plugin in plugins:

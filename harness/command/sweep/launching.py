@@ -19,9 +19,10 @@ from normbench.command.sweep import recorded
 from normbench.command.sweep.queues import Queue
 from normbench.recording.resume import orphans
 
-Take = Callable[[JobSpec, Any], dict[str, Any]]  # of a job, and the run that holds it
-Run = Callable[[JobSpec], dict[str, Any]]
-Outcome = dict[str, Any] | Exception  # of a job, or a bug
+# Adds a recorded job to the sweep, given the job and MLflow's run of it; returns its outcome.
+Take = Callable[[JobSpec, Any], dict[str, Any]]
+Run = Callable[[JobSpec], dict[str, Any]]  # runs a job and returns its outcome, as `run_spec` does
+Outcome = dict[str, Any] | Exception  # the outcome of a job, or the bug that it raised
 IDLE_SECONDS = 300  # after which a process of joblib's ends
 
 
@@ -34,8 +35,8 @@ class Workers:
     """Joblib's processes, which load what jobs need while the command checks its settings.
 
     Args:
-        processes: How many; -1: one for each core.
-        jobs: How many jobs there are for them.
+        processes: The number of processes; -1: one for each core.
+        jobs: The number of jobs of the sweep; no more processes than jobs are prepared.
     """
 
     def __init__(self, processes: int, jobs: int) -> None:
@@ -44,26 +45,32 @@ class Workers:
 
         count = int(effective_n_jobs(processes))
         self._pool = get_reusable_executor(count, timeout=IDLE_SECONDS)
-        self._places = Semaphore(2 * count)  # fewer than the queue of the processes holds
+        # Limits the submitted calls that are not done, to fewer than the pool's queue holds.
+        self._places = Semaphore(2 * count)
         self._futures: list[Any] = []
         with guarded_workers():
             for _ in range(min(count, jobs)):
                 self._submit(_begin)
 
     def run(self, run: Run, jobs: Iterable[JobSpec]) -> list[Outcome]:
-        """Return the outcome of each job."""
+        """Return the outcome of each job, in order; raise BrokenProcessPool if a process dies."""
         with guarded_workers():
             futures = [self._submit(_run_in_worker, run, job) for job in jobs]
             return [future.result() for future in futures]
 
     def end(self) -> None:
-        """End the processes at once, whatever they are at."""
+        """Kill the processes, with the jobs that they run."""
+        # The pool's thread would fail on a call that is not yet in its queue.
         while not all(future.running() or future.done() for future in self._futures):
-            time.sleep(0.01)  # the pool's thread would fail on one that is not yet in its queue
+            time.sleep(0.01)
         self._pool.shutdown(kill_workers=True)
 
     def _submit(self, *call: Any) -> Any:
-        """Return the future of a function and its arguments, once there is a place for it."""
+        """Submit a call, and return its future; wait while too many calls are submitted.
+
+        Args:
+            call: The function, then its arguments.
+        """
         self._places.acquire()
         future = self._pool.submit(*call)
         future.add_done_callback(lambda _: self._places.release())
@@ -78,6 +85,9 @@ def run_in_queue(queue: Queue, jobs: Sequence[JobSpec], take: Take) -> list[Outc
         queue: The launcher of the queue.
         jobs: The jobs of the sweep.
         take: Adds a recorded job to the sweep, and returns its outcome.
+
+    Returns:
+        The outcomes in the order of the jobs.
     """
     runs = {job.number: recorded.run_of(job) for job in jobs}
     unrecorded = [(job.number, list(job.overrides)) for job in jobs if runs[job.number] is None]
@@ -103,7 +113,10 @@ def _outcome(run: Run, job: JobSpec) -> Outcome:
 
 
 def _run_in_worker(run: Run, job: JobSpec) -> Outcome:
-    """Run a job in a process of joblib's, with the garbage collection of the command."""
+    """Run a job in a process of joblib's; return its outcome, or the bug that it raised.
+
+    Garbage is not collected before the first job of the process has loaded its libraries.
+    """
     _begin()
     outcome = _outcome(run, job)
     collect_seldom()
@@ -122,7 +135,8 @@ def _begin() -> None:
 def guarded_workers() -> Iterator[None]:
     """Make joblib's processes ignore Ctrl-C and end with this process, from their first moment.
 
-    The sweep handles Ctrl-C, and ends them; while they start, they would print a traceback.
+    It holds for processes that start in the context. The sweep handles Ctrl-C, and ends them;
+    while they start, they would print a traceback.
     """
     from joblib.externals.loky.backend import fork_exec as loky
 

@@ -25,7 +25,7 @@ from normbench.settings import CHOICES, ROWS
 
 MAIN_CONFIG = "config"  # the file that every command starts from
 MAX_OPTION_BYTES = 100_000  # bytes of an option's file
-# Of such a file; three may triple it.
+# Aliases (*name) of an option's file, at most: each repeats its anchor, which may hold aliases.
 MAX_ALIASES, ALIAS_PATTERN = (20, re.compile(rb"(?<![\w*])\*\w"))
 COMPLETION, SHELLS = ("install", "uninstall", "query"), ("bash", "fish", "zsh")
 KEYS = {"hydra", "experiment", *(row.partition(".")[0] for row in ROWS)}
@@ -35,7 +35,12 @@ INFO_TOPICS = ("all", "config", "defaults", "defaults-tree", "plugins", "searchp
 def run(arguments: Sequence[str]) -> None:
     """Run a comparison, or print what a flag asks for: the help, a config, how it is composed.
 
-    Raises `UserError` on a flag or a setting that does not exist.
+    Args:
+        arguments: The arguments after `normbench`: flags and overrides.
+
+    Raises:
+        UserError: A flag or a setting does not exist, or a value is mistaken.
+        SystemExit: Some jobs of the comparison failed.
     """
     parser = _parser()  # registers the flags that `_refuse_flags` knows
     _refuse_flags(arguments)
@@ -46,7 +51,7 @@ def run(arguments: Sequence[str]) -> None:
     refuse_mistyped(options.overrides)
     if not (options.help or options.cfg or options.info or options.shell_completion):
         _check(options.overrides, of_files=options.config_dir is None)
-    from normbench.command.sweep import hydras_own  # late: a mistake in a name is told before
+    from normbench.command.sweep import hydras_own  # late: a mistake in a name is found without it
 
     with hydras_own.started(_folder(options.config_dir)) as hydra:
         if options.help:
@@ -65,7 +70,10 @@ def run(arguments: Sequence[str]) -> None:
 def _compare(hydra: Hydra, arguments: Sequence[str], overrides: Sequence[str]) -> None:
     """Run a comparison; a study whose data are unavailable runs on other data, and says so.
 
-    arguments: the command line as typed; overrides: the settings among them.
+    Args:
+        hydra: Hydra, started.
+        arguments: The command line as typed, for the record.
+        overrides: The overrides among the arguments.
     """
     from normbench.command.sweep import sweeper as sweep
     from normbench.command.sweep.sweep_job import run_job
@@ -83,13 +91,14 @@ def _compare(hydra: Hydra, arguments: Sequence[str], overrides: Sequence[str]) -
             f"its source: {shlex.join(stand_in)}",
             file=sys.stderr,
         )
+        # Its overrides choose a data set, for which nothing stands in: this is done once.
         _compare(hydra, [*arguments, *stand_in], [*overrides, *stand_in])
 
 
 class _Parser(argparse.ArgumentParser):
     """A parser whose errors are one line, as every other mistake's."""
 
-    flags: ClassVar[set[str]] = set()
+    flags: ClassVar[set[str]] = set()  # all that were added, such as `--help` and `-h`
 
     def add_argument(self, *names: Any, **options: Any) -> argparse.Action:
         """Add an argument, and remember how it is written."""
@@ -102,7 +111,10 @@ class _Parser(argparse.ArgumentParser):
 
 
 def _refuse_flags(arguments: Sequence[str]) -> None:
-    """Raise `UserError` for an unknown flag; argparse would take `-cn` for `-c n`."""
+    """Raise `UserError` for an unknown flag, with a similar one or the setting that is meant.
+
+    argparse would take `-cn` for `-c n`. The known flags are those that `_parser` has added.
+    """
     for argument, following in zip(arguments, [*arguments[1:], None]):
         flag, _, value = argument.partition("=")
         if flag.startswith("-") and flag.strip("-") and flag not in _Parser.flags:
@@ -141,7 +153,12 @@ def _parser() -> _Parser:
 
 
 def _check_completion(overrides: Sequence[str]) -> None:
-    """Raise `UserError` unless a shell's completion is to be installed, removed or queried."""
+    """Raise `UserError` unless a shell's completion is to be installed, removed or queried.
+
+    Args:
+        overrides: What stands beside `--shell-completion`: one word, such as `install=bash`. A
+            query is for an installed completion, whose shell sets COMP_LINE.
+    """
     requests = [override.partition("=")[::2] for override in overrides]
     valid_requests = [(action, shell) for action in COMPLETION for shell in SHELLS]
     if len(requests) != 1 or requests[0] not in valid_requests:
@@ -158,7 +175,17 @@ def _check_completion(overrides: Sequence[str]) -> None:
 
 
 def _folder(config_dir: str | None) -> Path | None:
-    """Return the folder of the user's own options, once their files are checked; None without."""
+    """Return the folder of the user's own options, after a check of the size of their files.
+
+    Args:
+        config_dir: The folder as typed after `--config-dir`; None without that flag.
+
+    Returns:
+        The absolute path; None without a folder.
+
+    Raises:
+        UserError: It is no folder, or a file in it would take minutes to parse.
+    """
     if config_dir is None:
         return None
     folder = Path(config_dir).absolute()
@@ -183,7 +210,7 @@ def _refuse_name_of_ours(file: Path, folder: Path) -> None:
 
 
 def _refuse_bomb(file: Path) -> None:
-    """Raise `UserError` for options that would take minutes to parse: long, many aliases."""
+    """Raise `UserError` for a YAML file that would take minutes to parse: long, or many aliases."""
     size = os.stat(file).st_size
     if size > MAX_OPTION_BYTES:
         raise UserError(
@@ -192,6 +219,7 @@ def _refuse_bomb(file: Path) -> None:
         )
     with file.open("rb") as stream:
         content = stream.read(MAX_OPTION_BYTES)
+    # Without an anchor (&name) there are no aliases: a star is then a part of a value.
     aliases = len(ALIAS_PATTERN.findall(content)) if b"&" in content else 0
     if aliases > MAX_ALIASES:
         raise UserError(
@@ -235,7 +263,12 @@ def _check(overrides: Sequence[str], of_files: bool) -> None:
 
 
 def _check_choice(override_text: str, override: Override) -> None:
-    """Raise `UserError` where a group is set to anything but names of its options."""
+    """Raise `UserError` where a group is set to something that cannot be the name of an option.
+
+    Args:
+        override_text: The override as typed.
+        override: The same override, parsed.
+    """
     value = override.value()
     chosen = value.list if isinstance(value, ChoiceSweep) else [value]
     if any(choice is None or isinstance(choice, (list, dict, bool)) for choice in chosen):

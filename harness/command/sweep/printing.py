@@ -10,10 +10,14 @@ READER_LEFT_CODE = 141
 
 
 def run_printing(command: Callable[[], int]) -> int:
-    """Return the exit code of a command; 2 and one line where nothing can be printed.
+    """Run a command and return its exit code; 2 and one line where nothing can be printed.
 
-    That is checked before the command starts. Where the reader of a pipe has left, as in `normbench
-    results list | head`, nothing is printed, and the code is that of other commands: 141.
+    The output is checked before the command starts, and after it. Where the reader of a pipe has
+    left, as in `normbench results list | head`, nothing is printed, and the code is the usual one
+    of a shell: 141.
+
+    Args:
+        command: Prints, and returns its exit code or raises SystemExit.
     """
     try:
         _check_output()
@@ -35,7 +39,13 @@ def run_printing(command: Callable[[], int]) -> int:
 def describe_output_error(error: OSError) -> str | None:
     """Return a message on an error of the standard output, None for any other error.
 
-    The message is empty where the reader has left. Later output is discarded.
+    Where it is an error of the standard output, later output is discarded.
+
+    Args:
+        error: An error that a command raised while it printed.
+
+    Returns:
+        The message; empty where the reader of a pipe has left, which is no mistake.
     """
     # The error is of the standard output if that still fails, or if its reader has left.
     try:

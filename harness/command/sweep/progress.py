@@ -14,19 +14,32 @@ from normbench.datasets.values import format_gigabytes
 from normbench.results.safe import clean
 
 QUIET_SECONDS = 10.0  # between two lines in a pipe
-CHECK_SECONDS = 1.0  # seconds: between two looks whether a phase has taken long enough for a line
+CHECK_SECONDS = 1.0  # between two checks whether a phase has taken long enough for a line
 MINUTE, HOUR = 60, 3600
 ITERATION = "iteration"
 SHADOWS_PHASE = "descends again what rounding may decide"  # after the last iteration
-PACE_SECONDS, MARK_SECONDS, MIN_MARKS = 20.0, 0.2, 3  # of a pace, between marks; marks of a pace
-REFRESHES = 2  # of a bar, in a second
+# The seconds that a pace is measured over, the seconds between two marks of it, and the fewest
+# marks that are kept.
+PACE_SECONDS, MARK_SECONDS, MIN_MARKS = 20.0, 0.2, 3
+REFRESHES = 2  # of a bar, per second
 
 
 class Pace:
-    """The present pace of iterations: the first one may be slow, and ended runs take no time."""
+    """The present pace of iterations, from the marks of the last `PACE_SECONDS`.
+
+    The mean over all iterations would mislead: the first one may be slow, and ended runs take no
+    more time. A mark is an iteration with the time at which it was done.
+    """
 
     def __init__(self, iteration: int, seconds: float, warm: bool) -> None:
-        """Begin at an iteration; warm: whether the first interval is typical of later ones."""
+        """Begin at an iteration.
+
+        Args:
+            iteration: The number of the iteration.
+            seconds: The time, by `time.monotonic`.
+            warm: Whether the interval up to the next mark is typical of later ones; otherwise it is
+                left out.
+        """
         self._marks = deque([(iteration, seconds)])
         self._warm = warm
 
@@ -34,7 +47,7 @@ class Pace:
         """Record that an iteration is done at a time.
 
         Args:
-            iteration: Its number.
+            iteration: The number of the iteration.
             seconds: The time, by `time.monotonic`.
         """
         if not self._warm:  # the slow first interval is left out: the pace begins at its end
@@ -49,13 +62,15 @@ class Pace:
             self._marks.popleft()
 
     def seconds_left(self, iterations: int) -> float | None:
-        """Return the seconds up to the last iteration; None where they are unknown."""
+        """Return the estimated seconds until all iterations are done; None where unknown.
+
+        Args:
+            iterations: The number of the last iteration.
+        """
         (first, first_seconds), (last, last_seconds) = self._marks[0], self._marks[-1]
-        return (
-            (last_seconds - first_seconds) / (last - first) * (iterations - last)
-            if last > first
-            else None
-        )
+        if last <= first:
+            return None
+        return (last_seconds - first_seconds) / (last - first) * (iterations - last)
 
 
 class Progress:
@@ -76,24 +91,25 @@ class Progress:
         unit: str = ITERATION,
         total_seconds_left: Callable[[], float | None] = lambda: None,
     ) -> None:
-        self.title, self.wanted, self.unit, self.total_seconds_left = (
-            clean.line(title),
-            bar,
-            unit,
-            total_seconds_left,
-        )
+        self.title, self.unit = clean.line(title), unit
+        self.wanted = bar
+        self.total_seconds_left = total_seconds_left
         self.stopped = Event()
         self.doing: tuple[str, float] | None = None  # what the job does, and since when
         self.started = self.last_line_time = time.monotonic()
         self.iterations = 0
         self.pace: Pace | None = None  # from the first iteration on
-        self.bar: Any = None
-        self.last_refresh = 0.0  # of the bar
-        self.read: Callable[[], str] | None = None
+        self.bar: Any = None  # the bar on the terminal, once there is one
+        self.last_refresh = 0.0  # when the bar was changed last
+        self.read: Callable[[], str] | None = None  # see `begin`
         self.first_done: Callable[[], None] = lambda: None  # called at the first iteration
 
     def phase(self, doing: str) -> None:
-        """Set what the job does from now on; a line reports it where it takes long."""
+        """Set what the job does from now on; a line reports it where it takes long.
+
+        Args:
+            doing: A phrase whose subject is the job, such as `reads the data`.
+        """
         if self.doing is None:
             Thread(target=self._watch, daemon=True).start()
         self.doing = doing, time.monotonic()
@@ -103,8 +119,8 @@ class Progress:
         """Start counting iterations, of which an earlier command may have done some.
 
         Args:
-            iterations: The number of the last one.
-            read: Returns how much of a file was read since, as a text; None for points in memory.
+            iterations: The number of the last iteration.
+            read: Returns how much of a file was read so far, as a text; None for points in memory.
         """
         self.iterations, self.read = iterations, read
         self.pace = None if self.unit == ITERATION else Pace(0, time.monotonic(), warm=True)
@@ -113,7 +129,12 @@ class Progress:
             self.bar.start()
 
     def __call__(self, iteration: int) -> None:
-        """Report a finished iteration; the first reported one need not be the start."""
+        """Report a finished iteration.
+
+        Args:
+            iteration: The number of the iteration. The first reported one is 0, or that from which
+                a descent resumes.
+        """
         seconds = time.monotonic()
         if self.doing and iteration == self.iterations:
             self.doing = SHADOWS_PHASE, seconds
@@ -139,7 +160,7 @@ class Progress:
             self._say(f"{', '.join([done_iterations, *facts])}{self._of_all()}")
 
     def _facts(self) -> list[str]:
-        """Return what is known beside the iteration: how much was read, and how long it takes."""
+        """Return what is known beside the iteration: how much was read, and the time left."""
         assert self.pace is not None
         seconds_left = self.pace.seconds_left(self.iterations)
         facts = [self.read()] if self.read else []
@@ -159,12 +180,15 @@ class Progress:
             self.bar = None
 
     def end(self, outcome: str) -> None:
-        """Print the outcome of the job."""
+        """Stop reporting, and print the outcome of the job with the seconds that it took."""
         self.stop()
         self._say(f"{outcome} ({time.monotonic() - self.started:.1f} s)")
 
     def _watch(self) -> None:
-        """Say what the job does whenever nothing was said for long."""
+        """Print the present phase whenever nothing was printed for `QUIET_SECONDS`, until stopped.
+
+        It runs in a thread of its own, and prints nothing while there is a bar.
+        """
         while not self.stopped.wait(CHECK_SECONDS):
             seconds = time.monotonic()
             if (
@@ -196,7 +220,12 @@ class Progress:
 
 
 def _bar(title: str, iterations: int) -> Any:
-    """Return a bar on the terminal: what is done, how much of it, and what else is known."""
+    """Return rich's bar for the terminal, not started: title, bar, count, and what else is known.
+
+    Args:
+        title: The text before the bar.
+        iterations: The count at which the bar is full.
+    """
     from rich import progress
     from rich.table import Column
 
@@ -222,14 +251,11 @@ def _bar(title: str, iterations: int) -> Any:
 
 @contextmanager
 def telling_phase(title: str, doing: str) -> Iterator[None]:
-    """Report something that may take long, as long as the context lasts.
+    """Print a line about the content of the context whenever it takes long.
 
     Args:
         title: The beginning of the line that is printed.
         doing: What is done, such as `reads the points`.
-
-    Yields:
-        Nothing.
     """
     progress = Progress(title, bar=False)
     progress.phase(doing)
@@ -239,25 +265,27 @@ def telling_phase(title: str, doing: str) -> Iterator[None]:
         progress.stop()
 
 
-def estimate_seconds_left(started: float, number: int, jobs: int) -> Callable[[], float | None]:
+def estimate_seconds_left(started: float, jobs_done: int, jobs: int) -> Callable[[], float | None]:
     """Return a function that estimates the seconds left of a sweep from its finished jobs.
 
     Args:
         started: When the sweep started, by `time.time`.
-        number: Of the current job, from 0.
+        jobs_done: The number of jobs that are known to be finished.
         jobs: The number of jobs of the sweep.
 
     Returns:
-        A function of no arguments; it returns None while no job is finished, and of a single job.
+        A function of no arguments. It returns None while no job is known to be finished, and for a
+        single one.
     """
     job_started = time.time()
 
     def seconds_left() -> float | None:
         """Return the seconds left if the remaining jobs take the mean of the finished ones."""
-        if not number or jobs < 2:
+        if not jobs_done or jobs < 2:
             return None
-        job_seconds = (job_started - started) / number * (jobs - number)
-        return max(0.0, job_seconds - (time.time() - job_started))
+        seconds_per_job = (job_started - started) / jobs_done
+        remaining_seconds = seconds_per_job * (jobs - jobs_done)  # this job's, too
+        return max(0.0, remaining_seconds - (time.time() - job_started))
 
     return seconds_left
 
@@ -265,14 +293,13 @@ def estimate_seconds_left(started: float, number: int, jobs: int) -> Callable[[]
 def describe_reading(dataset: Dataset) -> Callable[[], str] | None:
     """Return a function that describes how much of a data set's files is read from now on.
 
-    It returns a text with the amount and the speed. None where all points are in memory.
+    The function returns a text with the amount and the speed. None where all points are in memory.
     """
     sources_of_dataset = [
         points.source for points in (dataset.x, dataset.x_test) if isinstance(points, Points)
     ]
-    sources = {
-        id(source): source for source in sources_of_dataset
-    }.values()  # both parts may be of one file
+    # Each file once: training and test points may be of the same.
+    sources = {id(source): source for source in sources_of_dataset}.values()
 
     def read() -> int:
         """Return the bytes that were read of all files so far."""

@@ -26,14 +26,17 @@ def tags() -> dict[str, str]:
 
 
 def _versions() -> dict[str, str]:
-    """Return the versions of Python and the libraries as tags."""
+    """Return the versions of Python and the libraries as tags, with the linear algebra in use."""
     versions = {names.version(name).key: version(name) for name in RECORDED_LIBRARIES}
     python = {names.version("python").key: sys.version.split()[0]}
     return {**python, **versions, names.BLAS.key: in_use()}
 
 
 def _commit() -> dict[str, str]:
-    """Return the commit of the code and whether the tree was dirty; empty outside a checkout."""
+    """Return as tags the commit of the code, and whether the tree was changed since.
+
+    Empty outside a checkout, and where git cannot be run.
+    """
 
     def git(*arguments: str) -> str:
         """Return what a command of git prints in the checkout."""

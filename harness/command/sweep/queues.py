@@ -35,15 +35,18 @@ REMEDY_OF_END = {  # the remedy for tasks with this end
     "out_of_memory": "hydra.launcher.mem_gb gives a task more memory",
 }
 CANCEL_SECONDS = 30.0  # that cancelled tasks have to end
-# Seconds between two looks, and between two lines about them.
+# Seconds between two checks of the tasks, and between two lines about their states.
 POLL_SECONDS, LINE_SECONDS = (0.5, 10.0)
 
 
 class Queue(Launcher):
     """Submits the jobs of a sweep to a queue, and waits for them.
 
-    queue: `slurm` or `local`. jobs_per_task: jobs that one task runs, in sequence.
-    array_parallelism: tasks at once. resources: of a task, by submitit's names.
+    Args:
+        queue: `slurm`, or `local` for processes of this machine.
+        jobs_per_task: The number of jobs that one task runs, in sequence.
+        array_parallelism: The number of tasks that may run at once.
+        resources: The resources of a task, by submitit's names; None leaves one to the cluster.
     """
 
     def __init__(
@@ -60,7 +63,10 @@ class Queue(Launcher):
     def setup(
         self, *, hydra_context: HydraContext, task_function: TaskFunction, config: DictConfig
     ) -> None:
-        """Store what every job needs. Raises `UserError` where Slurm would not run such a task."""
+        """Store what every task needs, and check the resources; Hydra calls it before `launch`.
+
+        Raises `UserError` where Slurm would not run such a task.
+        """
         self.context, self.function, self.config = hydra_context, task_function, config
         if self.queue == "slurm":
             slurm.check(self.resources)
@@ -73,7 +79,14 @@ class Queue(Launcher):
                 )
 
     def launch(self, jobs: task.Batch) -> list[JobReturn]:  # type: ignore[override]
-        """Return the outcome of each job; one whose task left no result has the failure `LOST`."""
+        """Run jobs in tasks of the queue, and wait for them; where that stops, cancel the tasks.
+
+        Args:
+            jobs: The number and the overrides of each job.
+
+        Returns:
+            The outcome of each job, in order; one whose task left no result has the failure `LOST`.
+        """
         size = self.jobs_per_task
         batches = [jobs[first : first + size] for first in range(0, len(jobs), size)]
         # A folder that nobody else can write to: what is in it is unpickled.
@@ -106,13 +119,14 @@ class Queue(Launcher):
             The task, and how it ended; that is empty where it left a result.
         """
         executor = self._executor(folder)
+        # Tasks in the queue at once: Slurm itself limits those that run.
         capacity = len(batches) if self.queue == "slurm" else self.parallel
         slurm_tasks, submitted, last_line_time = slurm.Tasks(), 0, time.monotonic()
         print(f"{len(batches)} tasks for {self.queue}; their logs: {folder}", file=sys.stderr)
         while submitted < len(batches) or at_work:
             new_batches = batches[submitted : submitted + capacity - len(at_work)]
             if new_batches:
-                at_work |= zip(self._submitted(executor, new_batches), new_batches)
+                at_work |= zip(self._submit(executor, new_batches), new_batches)
                 submitted += len(new_batches)
             # Before the files are listed: else a task that ends in between would seem lost.
             ends = {queue_task: self._ended(queue_task, slurm_tasks) for queue_task in at_work}
@@ -132,7 +146,11 @@ class Queue(Launcher):
             time.sleep(POLL_SECONDS if at_work else 0)
 
     def _executor(self, folder: Path) -> "Executor":
-        """Return submitit's executor, with the resources of a task."""
+        """Return submitit's executor, with the resources of a task.
+
+        Args:
+            folder: Where the tasks leave their results and logs.
+        """
         from submitit import AutoExecutor
 
         python = f"{shlex.quote(sys.executable)} -u -m {task.__name__}"
@@ -157,10 +175,11 @@ class Queue(Launcher):
         )
         return executor
 
-    def _submitted(self, executor: "Executor", batches: Sequence[task.Batch]) -> "list[Job[Any]]":
+    def _submit(self, executor: "Executor", batches: Sequence[task.Batch]) -> "list[Job[Any]]":
         """Submit a task for each batch and return them; raise `SweepError` if they are refused."""
         from submitit.core.utils import FailedJobError, FailedSubmissionError
 
+        # The arguments of `task.run` for each task; `map_array` takes them argument by argument.
         rows = [(self.context, self.function, self.config, batch) for batch in batches]
         try:
             with _task_environment():
@@ -172,13 +191,13 @@ class Queue(Launcher):
             ) from error
 
     def _ended(self, queue_task: "Job[Any]", slurm_tasks: slurm.Tasks) -> str:
-        """Return how a task has ended, empty as long as it has not."""
+        """Return how a task has ended, such as `timeout`; empty as long as it has not."""
         if self.queue == "slurm":
             return slurm_tasks.ended(queue_task.job_id)
         return "ended" if queue_task.done() else ""
 
     def _cancel(self, tasks: "Iterable[Job[Any]]") -> None:
-        """End running and pending tasks; wait for those of this machine."""
+        """End running and pending tasks; wait up to `CANCEL_SECONDS` for those of this machine."""
         remaining = list(tasks)
         if self.queue == "slurm":
             slurm.cancel(queue_task.job_id for queue_task in remaining)
@@ -186,8 +205,10 @@ class Queue(Launcher):
         for queue_task in remaining:
             with suppress(ProcessLookupError):
                 if not queue_task.done():
-                    os.kill(int(queue_task.job_id), signal.SIGTERM)  # which it hands on to its job
-        deadline = time.monotonic() + CANCEL_SECONDS  # each keeps what it has, and leaves a file
+                    # submitit's process, which passes the signal on to the job.
+                    os.kill(int(queue_task.job_id), signal.SIGTERM)
+        # Each task saves its descent and leaves a result file before it ends.
+        deadline = time.monotonic() + CANCEL_SECONDS
         while remaining and time.monotonic() < deadline:
             time.sleep(POLL_SECONDS)
             remaining = [queue_task for queue_task in remaining if not queue_task.done()]
@@ -197,8 +218,11 @@ def describe_lost(outcomes: Sequence[dict[str, Any]]) -> str:
     """Return which of a sweep's jobs are lost, how, and where their logs are; empty for none.
 
     Jobs are numbered from 1, and listed by the task that was lost with them.
+
+    Args:
+        outcomes: The outcomes of all jobs of the sweep, in order.
     """
-    tasks: dict[str, list[str]] = {}
+    tasks: dict[str, list[str]] = {}  # the numbers of jobs by `reason`, which names the task
     lost_jobs = [
         (n, outcome) for n, outcome in enumerate(outcomes, 1) if outcome["failure"] == LOST
     ]
@@ -225,8 +249,8 @@ def _collect_returns(ended: "Job[Any]", end: str, batch: task.Batch) -> dict[int
 
     Args:
         ended: The task.
-        end: How it ended without a result; empty where it left one.
-        batch: The jobs of the task.
+        end: How the task ended without a result; empty where it left one.
+        batch: The number and the overrides of each job of the task.
     """
     from submitit.core.utils import UncompletedJobError
 
@@ -237,7 +261,7 @@ def _collect_returns(ended: "Job[Any]", end: str, batch: task.Batch) -> dict[int
         return {number: _completed(dict(lost_outcome)) for number in numbers}
     try:
         outcomes = ended.result()
-    except UncompletedJobError as bug:
+    except UncompletedJobError as bug:  # the caller raises it where it reads the outcome
         return {
             number: JobReturn(overrides=overrides, status=JobStatus.FAILED, _return_value=bug)
             for number, overrides in batch
@@ -252,9 +276,9 @@ def _completed(outcome: dict[str, Any]) -> JobReturn:
 
 @contextmanager
 def _task_environment() -> Iterator[None]:
-    """Let new tasks import the modules that this process imports, and no others.
+    """Let tasks that are submitted in the context import the modules that this process imports.
 
-    Ctrl-C is handled by the command alone, which ends its tasks.
+    They inherit that Ctrl-C is ignored: the command alone handles it, and ends its tasks.
     """
     paths = os.pathsep.join(path or os.getcwd() for path in sys.path)
     variables = {"PYTHONPATH": paths, "PYTHONSAFEPATH": "1"}

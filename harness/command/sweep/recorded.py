@@ -14,9 +14,17 @@ MAX_LOOKUPS = 1000  # jobs that are looked for one by one
 
 
 def find_recorded(specs: Iterable[JobSpec]) -> list[tuple[JobSpec, Any]] | None:
-    """Return each job with the run that its request is recorded in; None unless all have one.
+    """Look up the recorded runs of jobs; None unless every job has one.
 
-    No store is made. Raises `UserError` on a mistake in a setting.
+    Args:
+        specs: The jobs. The search stops at the first job that is not recorded, at `MAX_LOOKUPS`
+            jobs, and where the store is no existing file: none is created.
+
+    Returns:
+        Each job with MLflow's run of its scheme.
+
+    Raises:
+        UserError: A setting is mistaken.
     """
     specs_and_runs: list[tuple[JobSpec, Any]] = []
     for spec in specs:
@@ -30,9 +38,10 @@ def find_recorded(specs: Iterable[JobSpec]) -> list[tuple[JobSpec, Any]] | None:
 
 
 def run_of(spec: JobSpec) -> Any:
-    """Return the run that a job's request is recorded in, None where there is none.
+    """Return MLflow's run of an equal recorded job, found by its request; None without one.
 
-    Raises `UserError` on a mistake in a setting.
+    A request is the digest of all that determines a job's record, see `JobSpec.request`. Raises
+    `UserError` on a mistake in a setting.
     """
     request = spec.request
     if request is None:
@@ -44,9 +53,18 @@ def run_of(spec: JobSpec) -> Any:
 def adopt_recorded(
     spec: JobSpec, run: Any, writer: Writer, sweep_id: str, folder: Path, jobs: int
 ) -> dict[str, Any]:
-    """Make a recorded job a member of a sweep; return its outcome.
+    """Make a recorded job a member of a sweep, and print so; return its outcome.
 
-    folder, jobs: of the sweep.
+    Args:
+        spec: The job as the sweep has it.
+        run: MLflow's run of the recorded job.
+        writer: The writer to the store.
+        sweep_id: The id of the sweep.
+        folder: The folder of the sweep.
+        jobs: The number of jobs of the sweep.
+
+    Returns:
+        The outcome, as `run_spec` returns it.
     """
     progress = Progress(f"job {spec.number + 1} of {jobs}: {spec.title}")
     writer.adopt(run.info.run_id, f"{sweep_id}/{spec.number}")

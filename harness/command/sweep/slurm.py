@@ -34,7 +34,12 @@ RESULT_SECONDS = 15.0  # until a result is visible here: a shared folder may be 
 
 
 def check(resources: Mapping[str, Any]) -> None:
-    """Raise `UserError` where Slurm is missing, or would never run such a task."""
+    """Raise `UserError` where Slurm is missing, or would never run such a task.
+
+    Args:
+        resources: The settings of the launcher that are resources of a task; None leaves one to
+            the cluster.
+    """
     missing = [name for name in SLURM_COMMANDS if not shutil.which(name)]
     if missing:
         raise UserError(
@@ -43,7 +48,7 @@ def check(resources: Mapping[str, Any]) -> None:
         )
     options = {key: value for key, value in resources.items() if value is not None}
     flags = [
-        f"--{SBATCH_OPTIONS[key]}={value}{'G' * (key == 'mem_gb')}"
+        f"--{SBATCH_OPTIONS[key]}={value}{'G' if key == 'mem_gb' else ''}"
         for key, value in options.items()
     ]
     answer = _run_slurm("sbatch", "--test-only", *flags, "--wrap=true")
@@ -59,15 +64,18 @@ class Tasks:
     """The states of this user's tasks in Slurm, queried at intervals."""
 
     def __init__(self) -> None:
-        self._states: dict[str, tuple[str, str]] = {}  # state and reason
-        self._asked_at = self._answered_at = float("-inf")
-        self._over: dict[str, float] = {}  # when a task was first seen to have ended
+        self._states: dict[str, tuple[str, str]] = {}  # by task: its state, and why it waits
+        self._asked_at = self._answered_at = float("-inf")  # equal if squeue answered last time
+        self._ended_at: dict[str, float] = {}  # when a task was first seen to have ended
         self._silence_reported = False
 
     def ended(self, task: str) -> str:
         """Return how a task ended, in a word; empty while it runs, or its result may still appear.
 
         squeue forgets a task some time after its end: one that it does not list has ended.
+
+        Args:
+            task: Slurm's id of the task.
         """
         time_now = time.monotonic()
         if time_now - self._asked_at > ASK_SECONDS:
@@ -76,13 +84,17 @@ class Tasks:
             return ""
         state = self._states.get(task, ("ENDED", ""))[0]
         if state not in ENDED_STATES | {"ENDED"}:
-            self._over.pop(task, None)
+            self._ended_at.pop(task, None)  # Slurm has begun it again
             return ""
-        since = self._over.setdefault(task, time_now)
+        since = self._ended_at.setdefault(task, time_now)
         return state.lower() if time_now - since > RESULT_SECONDS else ""
 
     def describe_states(self, tasks: Iterable[str]) -> str:
-        """Return how many tasks are in which state, and why pending ones wait."""
+        """Return how many tasks are in which state, and why pending ones wait.
+
+        Args:
+            tasks: Slurm's ids of the tasks; those of unknown state are left out.
+        """
         states = (self._states.get(task, ("", "")) for task in tasks)
         state_texts = (
             f"{state.lower()} ({reason})" if reason else state.lower() for state, reason in states
@@ -113,13 +125,13 @@ class Tasks:
 
 def cancel(tasks: Iterable[str]) -> None:
     """Cancel tasks, pending ones too: each array as a whole."""
-    arrays = sorted({task.partition("_")[0] for task in tasks})
+    arrays = sorted({task.partition("_")[0] for task in tasks})  # an id is ARRAY_NUMBER
     if arrays:
         _run_slurm("scancel", *arrays)
 
 
 def _run_slurm(*command: str) -> "subprocess.CompletedProcess[str]":
-    """Run a command of Slurm's; return its outcome."""
+    """Run a command of Slurm's; return its outcome, a failure if it takes too long."""
     try:
         return subprocess.run(command, capture_output=True, text=True, timeout=60)
     except subprocess.TimeoutExpired:

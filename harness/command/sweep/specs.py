@@ -17,13 +17,21 @@ class Specs:
     """The specifications of a command's jobs, by their overrides."""
 
     def __init__(self) -> None:
-        # By the words that jobs share, one such job, and its settings as they are written.
+        # By the overrides that jobs share: one of these jobs, and its settings as YAML.
         self.composed: dict[tuple[str, ...], tuple[JobSpec, str]] = {}
 
     def get(self, grid: Grid, job: tuple[str, ...]) -> JobSpec:
         """Return a job as its config describes it, from the config of a similar job if possible.
 
-        Raises `UserError` where a setting cannot be resolved.
+        That is one which differs only in options of choices that are numbers here, and to which no
+        other setting refers: composing a config takes much longer.
+
+        Args:
+            grid: The jobs of the sweep.
+            job: The overrides of the job.
+
+        Raises:
+            UserError: The config cannot be composed.
         """
         options = grid.options_of(job)
         shared_overrides = tuple(

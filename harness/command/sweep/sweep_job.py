@@ -40,8 +40,13 @@ def run_job(config: DictConfig) -> dict[str, Any]:
 def run_spec(spec: JobSpec) -> dict[str, Any]:
     """Run and record one job, or reuse a recorded one; return its outcome.
 
-    `failure` is empty, `user` (a mistake), `bug`, or `store` (not written, with its `reason`);
-    `run_id` and `experiment` are those of the scheme's run; `reused`: it was recorded already.
+    Args:
+        spec: The job, with its number in the sweep and the sweep's folder, which has the ledger.
+
+    Returns:
+        `failure` is empty, `user` (a mistake), `bug`, or `store` (not written, with its `reason`).
+        `run_id` and `experiment` are those of the scheme's run. `reused` is whether it was recorded
+        already.
     """
     from normbench.recording.resume import recovery
 
@@ -56,18 +61,20 @@ def run_spec(spec: JobSpec) -> dict[str, Any]:
         return outcome | {"failure": "store", "reason": reason, "run_id": ""}
     recovery.stop_orphan(folder, ledger)
     title = f"job {spec.number + 1} of {ledger['jobs']}: {spec.title}"
+    is_sweeps_process = os.getpid() == ledger["process"]
+    # Of jobs side by side, those before this one are not finished.
+    jobs_done = spec.number if is_sweeps_process else 0
     sweep_seconds_left = estimate_seconds_left(
-        ledger.get("started", time.time()), spec.number, ledger["jobs"]
+        ledger.get("started", time.time()), jobs_done, ledger["jobs"]
     )
-    progress = Progress(
-        title, bar=os.getpid() == ledger["process"], total_seconds_left=sweep_seconds_left
-    )
+    progress = Progress(title, bar=is_sweeps_process, total_seconds_left=sweep_seconds_left)
     try:
         writer = spec.writer()
     except ValueError as error:  # the sweep's own process could open it
         progress.end("not run: the store cannot be opened")
         return outcome | {"failure": "store", "reason": str(error), "run_id": ""}
-    header = _locate(spec, writer, ledger)
+    header = _make_header(spec, writer, ledger)
+    # `exclusive` keeps the lock of `_compute` until the record is written.
     with ExitStack() as exclusive, FileReading(title) as file_reading, progress:
         progress.first_done = file_reading.stop
         known_run, failure, record = _compute(spec, writer, header, progress, exclusive)
@@ -78,11 +85,12 @@ def run_spec(spec: JobSpec) -> dict[str, Any]:
         rerun_note = _explain_rerun(spec, writer, header)
         progress.phase("writes the record")
         written = recovery.write_record(writer, header, record, folder, ledger)
+    # A failure of the writing counts more than one of the job.
     reason = written.get("reason") or record.scheme.tags.get(names.REASON.key, "")
     failure = written.get("failure", failure)
     if not failure:
         _remove_checkpoint(header, folder)
-    if failure == "store":  # whose reason the sweep tells once, at its end
+    if failure == "store":  # the sweep prints the reason once, at its end
         progress.end("not recorded: the store is away")
     else:
         progress.end(f"failed: {reason}" if failure else f"done{rerun_note}")
@@ -95,7 +103,13 @@ def _remove_checkpoint(header: "RecordHeader", folder: Path) -> None:
 
 
 def _explain_rerun(spec: JobSpec, writer: Writer, header: "RecordHeader") -> str:
-    """Return a note where the same job is recorded with another refine or shadows."""
+    """Return a note where the same job is recorded with another refine or shadows, else nothing.
+
+    Args:
+        spec: The job, which was not reused.
+        writer: The writer to the store.
+        header: The header of the job's record; it lacks the digests of a job that failed early.
+    """
     grid, descent = (header.tags.get(tag.key) for tag in (names.GRID_DESCENT, names.DESCENT))
     if not spec.plain["reuse"] or grid is None or descent is None:
         return ""
@@ -107,8 +121,14 @@ def _explain_rerun(spec: JobSpec, writer: Writer, header: "RecordHeader") -> str
         return ""
 
 
-def _locate(spec: JobSpec, writer: Writer, ledger: dict[str, Any]) -> "RecordHeader":
-    """Return where a job's runs belong, and the tags that they share."""
+def _make_header(spec: JobSpec, writer: Writer, ledger: dict[str, Any]) -> "RecordHeader":
+    """Return the header of a job's record: where its runs belong, parameters, and shared tags.
+
+    Args:
+        spec: The job.
+        writer: The writer to the store.
+        ledger: The ledger of the sweep, with its id and the ids of its runs in MLflow.
+    """
     from normbench.recording.store.records import RecordHeader
 
     sweep_id = ledger["sweep_id"]
@@ -130,11 +150,20 @@ def _compute(
     progress: Progress,
     exclusive: ExitStack,
 ) -> tuple[str, str, JobRecord | None]:
-    """Return the id of a recorded job that covers this one, the kind of failure, the new record.
+    """Build and run a job, or reuse a recorded one, whatever happens.
 
-    The record is None, and only then is there an id, where the recorded job is reused as it is.
-    While `exclusive` is open, a job of the same descent in another process waits, to reuse this
-    one.
+    Args:
+        spec: The job.
+        writer: The writer to the store.
+        header: The header of the job's record; the job's identity is added to its tags in place.
+        progress: Reports the phases and iterations of the job.
+        exclusive: Gets a lock: while it is open, a job of the same descent in another process
+            waits, to reuse this one.
+
+    Returns:
+        The id of the run of a recorded job that is reused as it is, otherwise an empty text; the
+        kind of failure, `user` or `bug`, or an empty text; and the new record, which is None only
+        where there is such an id.
     """
     from normbench.job import run
     from normbench.recording.store import records
@@ -150,7 +179,7 @@ def _compute(
         descent = header.tags[names.DESCENT.key]
         if spec.plain["reuse"]:
             exclusive.enter_context(leftovers.only_one(descent, folders))
-            known_run, judged_record = _find_recorded(writer, header)
+            known_run, judged_record = _reuse_recorded(writer, header)
             if known_run or judged_record:
                 return known_run, "", judged_record
         progress.begin(job.settings.records, describe_reading(job.dataset))
@@ -178,10 +207,12 @@ def _shared() -> "Shared":
     return Shared()
 
 
-def _find_recorded(writer: Writer, header: "RecordHeader") -> tuple[str, JobRecord | None]:
-    """Look for a recorded job that makes this one unnecessary.
+def _reuse_recorded(writer: Writer, header: "RecordHeader") -> tuple[str, JobRecord | None]:
+    """Look for a recorded job that makes this one unnecessary, and add an equal one to the sweep.
 
-    An equal job is added to the sweep.
+    Args:
+        writer: The writer to the store.
+        header: The header of this job's record, with the digests of its identity.
 
     Returns:
         The id of the run of the equal job, or else an empty text; and the record of a recorded

@@ -1,7 +1,7 @@
 """A sweep: its jobs are checked before any starts, share one parent run, and end in one table.
 
-With `__main__`, `config` and `job`, the only place that knows Hydra. Heavy libraries are imported
-where they are needed, so that `--help` and `--cfg job` do without them.
+Heavy libraries are imported where they are needed, so that `--help` and `--cfg job` do without
+them.
 """
 
 import json
@@ -51,8 +51,9 @@ THREADS = ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS")
 class Sweep(Sweeper):
     """Checks the jobs of a sweep before it launches them, and concludes with one comparison."""
 
+    # Set by `register` before Hydra creates the sweeper.
     arguments: Sequence[str] = ()  # the command line as it was typed
-    option_overrides: Sequence[str] = ()  # what of it are options of choices, see `grid.hold_back`
+    option_overrides: Sequence[str] = ()  # its options of choices, see `grid.hold_back`
 
     def __init__(
         self, params: dict[str, Any] | None = None, max_batch_size: int | None = None
@@ -62,7 +63,7 @@ class Sweep(Sweeper):
     def setup(
         self, *, hydra_context: HydraContext, task_function: TaskFunction, config: DictConfig
     ) -> None:
-        """Store what Hydra composed, and the launcher that the config names."""
+        """Store what Hydra composed, and create the launcher of a queue if the config names it."""
         self.loader, self.config = hydra_context.config_loader, config
         self.launcher = None
         if config.hydra.launcher.get("_target_") == hydra_settings.QUEUE:
@@ -71,27 +72,35 @@ class Sweep(Sweeper):
             )
 
     def sweep(self, arguments: list[str]) -> Any:
-        """Check, run and conclude a sweep; exit with code 1 or 2 where jobs failed."""
+        """Check, run and conclude a sweep; Hydra calls it after `setup`.
+
+        Args:
+            arguments: The overrides that Hydra got, without the options of choices.
+
+        Raises:
+            SystemExit: Jobs failed; the code is that of `_conclude`.
+            UserError: A setting is mistaken. Nothing is recorded.
+            SweepError: Jobs are neither recorded nor failed.
+        """
         assert self.config is not None
         HydraConfig.instance().set_config(self.config)
         self.folder = Path(self.config.hydra.sweep.dir).absolute()
-        self.parents: dict[str, str] = {}
-        self.lock: IO[str] | None = None
-        self.new_folders: list[Path] = []  # folders that were not there
-        self.workers: launching.Workers | None = None
+        self.parents: dict[str, str] = {}  # the id of the sweep's run in each experiment
+        self.lock: IO[str] | None = None  # of the folder
+        self.new_folders: list[Path] = []  # created by this sweep, the innermost first
+        self.workers: launching.Workers | None = None  # the processes of joblib
         self.specs = Specs()
-        self.spec = JobSpec.from_config(self.config)
+        self.spec = JobSpec.from_config(self.config)  # what is not swept holds for every job
         try:
             self.expected = study.expected(self.config)
             self.figures = compose.figures(self.spec.plain)
-            params, options = hold_back(self.params)  # the command line comes last, and counts
+            params, options = hold_back(self.params)
             with user_errors():
-                overrides, option_overrides = (
-                    [*params, *arguments],
-                    [*options, *self.option_overrides],
-                )
+                # Of equal keys the last one counts: the command line replaces `self.params`.
+                overrides = [*params, *arguments]
+                option_overrides = [*options, *self.option_overrides]
                 grid = Grid(self.loader, self.config, overrides, option_overrides)
-            recorded_runs = recorded.find_recorded(self._numbered(grid))
+            recorded_runs = recorded.find_recorded(self._numbered_specs(grid))
             if recorded_runs is None:
                 self._prepare_processes(len(grid.jobs))
                 phase = telling_phase("before the first job", "reads data and checks settings")
@@ -100,10 +109,10 @@ class Sweep(Sweeper):
                 self._start(experiments, len(grid.jobs))
                 outcomes = self._launch(grid)
             else:
-                self._tell(grid)
+                self._print_notes(grid)
                 experiments = list(dict.fromkeys(spec.experiment for spec, _ in recorded_runs))
                 self._start(experiments, len(grid.jobs))
-                outcomes = [self._take(grid, spec, run) for spec, run in recorded_runs]
+                outcomes = [self._adopt(grid, spec, run) for spec, run in recorded_runs]
             code = self._conclude(outcomes)
         except BaseException as error:
             self._stop(error)
@@ -119,10 +128,10 @@ class Sweep(Sweeper):
         nothing is recorded. Where overrides are only a mistake together, the jobs that have them
         fail, and the others run.
         """
-        experiments: dict[str, None] = {}
-        notes: dict[str, None] = {}
-        fitting: set[str] = set()
-        mistakes: dict[tuple[str, ...], UserError] = {}
+        experiments: dict[str, None] = {}  # the keys, in order and each once
+        notes: dict[str, None] = {}  # likewise, on the data sets
+        fitting: set[str] = set()  # overrides of jobs that can be built
+        mistakes: dict[tuple[str, ...], UserError] = {}  # by the overrides of a combination
         for choices, job_overrides in grid.representatives(compose.wrong_settings(grid)).items():
             try:
                 spec = self.specs.get(grid, job_overrides)
@@ -139,16 +148,27 @@ class Sweep(Sweeper):
         for choices, mistake in mistakes.items():
             if not fitting or not fitting.issuperset(choices):
                 raise mistake
-        self._tell(grid, notes)
+        self._print_notes(grid, notes)
         return list(experiments)
 
-    def _tell(self, grid: Grid, notes: Iterable[str] = ()) -> None:
+    def _print_notes(self, grid: Grid, notes: Iterable[str] = ()) -> None:
         """Print notes on the overrides of the command, and the given notes on the data."""
         for note in (*overridden(self.arguments), *grid.notes(), *notes):
             print(note, file=sys.stderr)
 
     def _start(self, experiments: Sequence[str], jobs: int) -> None:
-        """Open the store, create a sweep run in each experiment, and write the ledger."""
+        """Open the store, create a sweep run in each experiment, and write the ledger.
+
+        The ledger is a file in the sweep's folder with what its jobs have to know of the sweep.
+
+        Args:
+            experiments: The names of the experiments.
+            jobs: The number of jobs.
+
+        Raises:
+            UserError: The folder cannot be written.
+            SweepError: It cannot be written any more, after the store was opened.
+        """
         assert self.config is not None
         try:
             self.new_folders = [
@@ -156,7 +176,7 @@ class Sweep(Sweeper):
             ]
             leftovers.hold(self.folder).close()  # fails before a store is made
             self.writer = self.spec.writer()
-            written = leftovers.tidy(self.writer, self.folder.parent)
+            recovered = leftovers.tidy(self.writer, self.folder.parent)
             with leftovers.only_one(leftovers.NO_JOB, self.folder.parent):
                 pass  # checks that the file of this lock can be written
             self.lock = leftovers.hold(self.folder)
@@ -166,8 +186,8 @@ class Sweep(Sweeper):
                 f"({error.filename}: {error.strerror}); "
                 f"name a folder that can, such as hydra.sweep.dir={suggested_path('sweep')}"
             ) from error
-        if written:
-            print(f"logged {written} jobs that an earlier command had kept", file=sys.stderr)
+        if recovered:
+            print(f"logged {recovered} jobs that an earlier command had kept", file=sys.stderr)
         # The id stands in MLflow's tags and queries: letters and digits, dots and dashes alone.
         self.sweep_id = self.writer.unused_sweep_id(
             re.sub(r"[^\w.-]", "_", self.folder.name, flags=re.A)
@@ -195,19 +215,20 @@ class Sweep(Sweeper):
         """Divide the cores among the processes of a launcher, and start those of joblib."""
         assert self.config is not None
         _share_threads(self.config)
-        beside = self.config.hydra.launcher.get("n_jobs")
-        if beside is not None and not isinstance(self.launcher, Queue):
-            self.workers = launching.Workers(beside, jobs)
+        processes = self.config.hydra.launcher.get("n_jobs")  # only joblib's launcher has it
+        if processes is not None and not isinstance(self.launcher, Queue):
+            self.workers = launching.Workers(processes, jobs)
 
     def _launch(self, grid: Grid) -> list[dict[str, Any]]:
-        """Return the outcome of every job, as `run_spec` does.
+        """Run every job; return the outcomes in order, as `run_spec` does.
 
-        A bug outside a job's own work is raised once all jobs have ended, and `SweepError` where a
+        A job whose task of a queue was lost gets its outcome from the store, if it had ended. A bug
+        outside a job's own work is raised once all jobs have ended, and `SweepError` where a
         launcher's process was killed.
         """
         collect_seldom()
         try:
-            job_returns = self._launched(grid)
+            job_returns = self._run_jobs(grid)
         except BrokenProcessPool as error:
             raise SweepError(
                 "a job's process was killed, perhaps for want of memory; the same command runs "
@@ -229,28 +250,37 @@ class Sweep(Sweeper):
             (self.folder / leftovers.PENDING).rmdir()
         return outcomes
 
-    def _launched(self, grid: Grid) -> list[launching.Outcome]:
-        """Return the outcome of every job, or the bug that it raised, in order."""
+    def _run_jobs(self, grid: Grid) -> list[launching.Outcome]:
+        """Run every job by the launcher; return its outcome or the bug that it raised, in order."""
         assert self.config is not None
-        jobs = self._numbered(grid)
+        jobs = self._numbered_specs(grid)
         if isinstance(self.launcher, Queue):
-            return launching.run_in_queue(self.launcher, list(jobs), partial(self._take, grid))
+            return launching.run_in_queue(self.launcher, list(jobs), partial(self._adopt, grid))
         if self.workers is None:
             return launching.run_in_sequence(run_spec, jobs)
         return self.workers.run(run_spec, jobs)
 
-    def _numbered(self, grid: Grid) -> Iterator[JobSpec]:
-        """Yield the jobs of a grid, with their numbers."""
+    def _numbered_specs(self, grid: Grid) -> Iterator[JobSpec]:
+        """Yield the jobs of a grid, each with its number and the folder of this sweep."""
         for number, job_overrides in enumerate(grid.jobs):
             yield replace(self.specs.get(grid, job_overrides), number=number, folder=self.folder)
 
-    def _take(self, grid: Grid, spec: JobSpec, run: Any) -> dict[str, Any]:
-        """Add a recorded job to this sweep; return its outcome."""
+    def _adopt(self, grid: Grid, spec: JobSpec, run: Any) -> dict[str, Any]:
+        """Add a recorded job to this sweep; return its outcome.
+
+        Args:
+            grid: The jobs of the sweep.
+            spec: The job.
+            run: MLflow's run of the recorded job.
+        """
         writer, jobs = self.writer, len(grid.jobs)
         return recorded.adopt_recorded(spec, run, writer, self.sweep_id, self.folder, jobs)
 
     def _find_ended(self, number: int) -> dict[str, Any]:
-        """Return the outcome of a job that ended before its task was lost, or an empty one."""
+        """Return the outcome of a job that ended before its task was lost, from the store.
+
+        It is empty for a job that had not ended.
+        """
         for experiment in self.parents:
             run = self.writer.ended_member(experiment, self.sweep_id, number)
             if run is not None:
@@ -267,14 +297,20 @@ class Sweep(Sweeper):
         return {}
 
     def _stop(self, error: BaseException) -> None:
-        """End the processes and runs of a sweep that stops early; its jobs stay recorded."""
+        """End the processes and runs of a sweep that stops early; its jobs stay recorded.
+
+        New folders are removed if nothing was recorded.
+
+        Args:
+            error: What stops the sweep.
+        """
         if self.workers is not None:
             self.workers.end()
         if not self.parents:  # nothing is recorded: nothing stays
             with suppress(OSError):
                 if self.new_folders:
                     (self.folder / LOCK).unlink(missing_ok=True)
-                for folder in self.new_folders:  # from within outwards; one that is not empty stays
+                for folder in self.new_folders:  # the first that is not empty ends the loop
                     folder.rmdir()
             return
         status = "KILLED" if isinstance(error, (KeyboardInterrupt, SystemExit)) else "FAILED"
@@ -286,7 +322,17 @@ class Sweep(Sweeper):
         return bool(tags.get(names.FOLDER.key) == str(self.folder))
 
     def _conclude(self, outcomes: list[dict[str, Any]]) -> int:
-        """Draw and print the comparison, end the sweep's runs; return the exit code."""
+        """Draw and print the comparison, end the sweep's runs; return the exit code.
+
+        Args:
+            outcomes: The outcome of every job, in order.
+
+        Returns:
+            0; 2 if jobs failed, all by a user's mistake; 1 if some failed otherwise.
+
+        Raises:
+            SweepError: Jobs are neither recorded nor failed, or the results cannot be written.
+        """
         from normbench.results.pages.drawn import RecordedFigures
         from normbench.results.pages.publishing import attach, publish
         from normbench.results.report.terminal import present
@@ -294,7 +340,7 @@ class Sweep(Sweeper):
 
         if self.lock and not leftovers.is_held(self.lock, self.folder):
             print(f"{self.folder}: was removed while the comparison was at work", file=sys.stderr)
-        self._check_stands(outcomes)
+        self._check_recorded(outcomes)
         failures = [outcome for outcome in outcomes if outcome["failure"]]
         reused = sum(outcome["reused"] for outcome in outcomes)
         if reused:
@@ -311,7 +357,7 @@ class Sweep(Sweeper):
         )
         # A folder that the user names gets its files, whoever drew them first.
         has_own_folder = any(argument.startswith("hydra.sweep.dir=") for argument in self.arguments)
-        files = figure_cache.files(copy=has_own_folder)
+        files = figure_cache.files(copy=has_own_folder)  # drawn by an equal sweep; None without one
         output_error: str | None = None
         try:
             with telling_phase("all jobs are done", "writes tables, figures and the report"):
@@ -321,13 +367,14 @@ class Sweep(Sweeper):
                 try:
                     written = show()
                     print(end="", flush=True)
-                except OSError as error:  # as in `normbench | head`: the figures are still due
+                except OSError as error:
                     output_error = output.describe_output_error(error)
                     if output_error is None:
                         raise
+                    # As in `normbench | head`: the output is lost, but the figures are drawn.
                     written = show()
         except ResultsError as error:
-            self._check_stands(outcomes)
+            self._check_recorded(outcomes)
             message = str(error.args[0]).removeprefix("--out ")
             raise SweepError(
                 f"{message}; every job is recorded: normbench results draws them"
@@ -337,9 +384,10 @@ class Sweep(Sweeper):
         status = "FAILED" if len(failures) == len(outcomes) else "FINISHED"
         for parent in self.parents.values():
             self.writer.finish(parent, status)
-        self.writer.end_abandoned(self._is_mine)  # what a call repeated in vain has left
-        self._check_stands(outcomes)
-        if files is not None and not has_own_folder:  # an equal sweep's are shown, none are here
+        # What a repeated call has left: the first one may have reached the server.
+        self.writer.end_abandoned(self._is_mine)
+        self._check_recorded(outcomes)
+        if files is not None and not has_own_folder:  # the figures are in an equal sweep's folder
             leftovers.remove_ledger(self.folder, self.sweep_id, self.lock)
         if output_error:
             raise SweepError(f"{output_error}; every job is recorded: normbench results draws them")
@@ -347,12 +395,17 @@ class Sweep(Sweeper):
             return 0
         return 2 if all(outcome["failure"] == "user" for outcome in failures) else 1
 
-    def _check_stands(self, outcomes: Sequence[dict[str, Any]]) -> None:
-        """Raise `SweepError`, with the state of every job, unless all are in the store."""
+    def _check_recorded(self, outcomes: Sequence[dict[str, Any]]) -> None:
+        """Raise `SweepError` unless the runs of all jobs are in the store.
+
+        The message has the reason, and how many of the missing jobs are kept in the folder.
+        """
         run_ids = [outcome["run_id"] for outcome in outcomes if outcome["run_id"]]
-        standing = self.writer.store.statuses(list(dict.fromkeys(run_ids)))
+        recorded_ids = self.writer.store.statuses(list(dict.fromkeys(run_ids)))
         missing = [
-            number for number, outcome in enumerate(outcomes) if outcome["run_id"] not in standing
+            number
+            for number, outcome in enumerate(outcomes)
+            if outcome["run_id"] not in recorded_ids
         ]
         if not missing:
             return
@@ -360,10 +413,8 @@ class Sweep(Sweeper):
         store_note = (
             f"tracking.uri={self.writer.store.safe_uri}: what was recorded is there no more"
         )
-        jobs, reports = (
-            len(outcomes),
-            [describe_lost(outcomes) or (reasons[0] if reasons else store_note)],
-        )
+        jobs = len(outcomes)
+        reports = [describe_lost(outcomes) or (reasons[0] if reasons else store_note)]
         pending_count = sum(
             (self.folder / leftovers.PENDING / f"{number}.npz").is_file() for number in missing
         )
@@ -394,15 +445,17 @@ def register(arguments: Sequence[str], option_overrides: Sequence[str]) -> None:
 
 
 def _share_threads(config: DictConfig) -> None:
-    """Limit the threads of later processes, so that jobs in parallel share the cores.
+    """Limit the threads of processes that start later, so that jobs in parallel share the cores.
 
-    Joblib's jobs divide the cores of this machine; a task of a queue has `cpus_per_task`.
+    Joblib's jobs divide the cores of this machine; a task of a queue has `cpus_per_task`. Limits
+    that the user has set in the environment stay.
     """
-    side_by_side, threads = (config.hydra.launcher.get(k) for k in ("n_jobs", "cpus_per_task"))
-    if side_by_side is not None:
+    launcher = config.hydra.launcher
+    processes, threads = (launcher.get(key) for key in ("n_jobs", "cpus_per_task"))
+    if processes is not None:
         cores = available_cores()
-        jobs = cores if side_by_side < 0 else max(1, side_by_side)
-        threads = max(1, cores // jobs)
+        parallel_jobs = cores if processes < 0 else max(1, processes)
+        threads = max(1, cores // parallel_jobs)
     if threads is not None:
         for name in THREADS:
             os.environ.setdefault(name, str(threads))

@@ -18,16 +18,22 @@ if TYPE_CHECKING:
     from hydra.types import HydraContext, TaskFunction
     from omegaconf import DictConfig
 
-Batch = list[tuple[int, list[str]]]  # numbers and words of the jobs of a task
+Batch = list[tuple[int, list[str]]]  # the jobs of a task: the number and the overrides of each
 
 
 def run(
     context: "HydraContext", function: "TaskFunction", config: "DictConfig", batch: Batch
 ) -> list[dict[str, Any]]:
-    """Run the jobs of a task in sequence; return the outcome of each.
+    """Run the jobs of a task in sequence; return the outcome of each, as `function` does.
 
     A task that is stopped ends as on Ctrl-C, with its descent saved; submitit would let it continue
     until it is killed. Its finished jobs are recorded.
+
+    Args:
+        context: Hydra's context, with the loader of configs.
+        function: Runs a job from its composed config.
+        config: The config of the sweep, without the overrides of a job.
+        batch: The jobs.
     """
     from hydra.core.utils import run_job, setup_globals
     from omegaconf import open_dict
@@ -52,7 +58,10 @@ def run(
 
 
 def find_log_tags() -> dict[str, str]:
-    """Return the tags by which the log of a job is found from its run; empty outside a queue."""
+    """Return the tags by which the log of a job is found from its run; empty outside a queue.
+
+    Slurm's id of the job is among them; a process of this machine has none.
+    """
     if not {"SUBMITIT_EXECUTOR", "SUBMITIT_FOLDER"} <= set(os.environ):
         return {}
     from submitit import JobEnvironment
@@ -67,7 +76,7 @@ def find_log_tags() -> dict[str, str]:
 
 
 def main() -> None:
-    """Run the module that follows `-m`."""
+    """Choose the kernels, then run the module that follows `-m` on the command line."""
     kernels.choose()
     sys.argv[:] = sys.argv[sys.argv.index("-m") + 1 :]
     try:

@@ -46,17 +46,16 @@ from normbench.normalizers.decomposition import Surrogate
 # The points and scores of a block, in bytes. Measured at 784 features: smaller blocks slow the
 # products down by more than a second trip to memory takes; larger ones gain nothing.
 BLOCK_BYTES = 1 << 23
-# Scores times (features and what a score costs elementwise) from which a second thread pays.
+# Scores times (features plus the elementwise work of a score) from which a second thread pays.
 PARALLEL_WORK = 20_000_000
 ELEMENTWISE = 50  # a score's elementwise work, in multiplications of its product
-# As large as a run's weights, that a pass over the points works in, threads counted.
+# Arrays as large as a run's weights that a pass over the points works in, those of all threads.
 ARRAYS_PER_RUN = 8
-SMALL_STACK_BYTES = 1 << 26  # bytes of them: more are compared with the memory that is free
+SMALL_STACK_BYTES = 1 << 26  # bytes of these arrays; more are compared with the free memory
 
-ThreadSpan = tuple[int, slice]  # of the points: its number, and where they are
-Factors = (
-    products.Plain | Packed | SparseBlock
-)  # a block of points, as the two products of a step take it
+ThreadSpan = tuple[int, slice]  # the number of a thread, and the span of its points
+# A block of points, with the methods `scores` and `gradient`: the two products of a step.
+Factors = products.Plain | Packed | SparseBlock
 
 
 class _Sums(NamedTuple):
@@ -70,7 +69,9 @@ class _Sums(NamedTuple):
     counts: Counts
 
 
-Walk = Generator[float, None, _Sums]  # over some of the points: yields how far it is, from 0 to 1
+# A generator that sums over a thread's points. After each block it yields the share of the points
+# that is done, from 0 to 1; at the end it returns the sums.
+Walk = Generator[float, None, _Sums]
 
 
 @dataclass(frozen=True)
@@ -112,7 +113,8 @@ class Blocked(Objective):
         arguments = self.cost, self.x, self.targets, weights, self.l2
         if isinstance(self.x, np.ndarray):
             return linear_hessian(*arguments)
-        return (ReadHessian if find_sparse(self.x) is None else SparseHessian)(*arguments)
+        kind = ReadHessian if find_sparse(self.x) is None else SparseHessian
+        return kind(*arguments)
 
     def evaluate(
         self, weights: Array, with_gradient: bool = True, workspace: Workspace | None = None
@@ -132,8 +134,8 @@ class Blocked(Objective):
         runs_per_pass = self._runs_per_pass(len(weights))
         if runs_per_pass < len(weights):
             return self._evaluate_in_turns(weights, runs_per_pass, with_gradient, memory)
-        walks = self._walks(weights, with_gradient, memory)
-        return self._add(weights, with_gradient, threads.map_parallel(_walk, walks))
+        walks = self._make_walks(weights, with_gradient, memory)
+        return self._combine(weights, with_gradient, threads.map_parallel(_finish_walk, walks))
 
     def evaluate_parts(
         self,
@@ -145,23 +147,24 @@ class Blocked(Objective):
     ) -> tuple[Evaluation, Evaluation | None]:
         """Return evaluations of the training and the test points; see `Problem.evaluate_parts`.
 
-        Where both are read from one file, blocks of either are read in turns, so that the second to
-        need a stretch of the file may find it in the system's cache.
+        Where both are read from one file, each thread reads their blocks in turns, so that the
+        second to need a stretch of the file may find it in the system's cache. Otherwise the test
+        points are not evaluated.
         """
         if (
             isinstance(test, Blocked)
-            and type(self).evaluate is type(test).evaluate is Blocked.evaluate  # by walks
+            and type(self).evaluate is type(test).evaluate is Blocked.evaluate  # not overridden
             and has_one_source(self.multiplied, test.multiplied)
             and self._runs_per_pass(len(weights)) >= len(weights)
         ):
-            walks = self._walks(weights, with_gradient, workspace)
-            test_walks = test._walks(weights, False, test_workspace)
+            walks = self._make_walks(weights, with_gradient, workspace)
+            test_walks = test._make_walks(weights, False, test_workspace)
             if len(walks) == len(test_walks):
-                pairs = threads.map_parallel(_walk_both, list(zip(walks, test_walks)))
+                pairs = threads.map_parallel(_finish_in_turns, list(zip(walks, test_walks)))
                 sums, test_sums = zip(*pairs)
                 return (
-                    self._add(weights, with_gradient, sums),
-                    test._add(weights, False, test_sums),
+                    self._combine(weights, with_gradient, sums),
+                    test._combine(weights, False, test_sums),
                 )
         return self.evaluate(weights, with_gradient, workspace), None
 
@@ -169,7 +172,7 @@ class Blocked(Objective):
 
     @property
     def multiplied(self) -> Rows:
-        """The points (P, M) that are multiplied."""
+        """The points (P, M) that weights are multiplied with; without a wrapper x itself."""
         return self.x
 
     @property
@@ -178,14 +181,15 @@ class Blocked(Objective):
         return self.classes
 
     def rows_in(self, weights: Array) -> Array:
-        """Return the rows that are multiplied, `(k, M + 1)`, of weights `(.., N + 1)`."""
+        """Return the rows that are multiplied, `(k, M + 1)`, from weights `(.., N + 1)`."""
         return np.ascontiguousarray(weights, self.x.dtype).reshape(-1, weights.shape[-1])
 
     def by_run(self, scores: Array, runs: int) -> Array:
         """Return a block of scores by run, as a view.
 
         Args:
-            scores: Of p points, `(R C, p)`, in the order of the rows that are multiplied.
+            scores: The scores of p points, `(R C, p)`, in the order of the rows that are
+                multiplied.
             runs: The number of runs R.
 
         Returns:
@@ -197,22 +201,25 @@ class Blocked(Objective):
         """Return the gradient of all weights from that of the rows that are multiplied.
 
         Args:
-            rows: `(k, M + 1)`, see `rows_in`.
+            rows: The gradient of the rows of `rows_in`, `(k, M + 1)`.
             runs: The number of runs R.
 
         Returns:
-            As many numbers as weights `(R, C, N + 1)`, which the caller brings into that shape.
+            As many numbers as weights `(R, C, N + 1)`, which the caller reshapes to that.
         """
         return rows
 
     def thread_spans(self, runs: int) -> list[ThreadSpan]:
-        """Return numbered spans of the points, one a thread; one span where work is small."""
+        """Return numbered spans of the points, one a thread; one span where work is small.
+
+        runs: the number of runs R.
+        """
         points = len(self.x)
         rows, features = runs * self.classes, self.x.shape[1] + 1
         is_parallel = rows * points * (features + ELEMENTWISE) >= PARALLEL_WORK and self.own_threads
         count = min(threads.available_threads(), points) if is_parallel else 1
-        ends = [points * number // count for number in range(count + 1)]
-        return [(number, slice(*span)) for number, span in enumerate(pairwise(ends))]
+        bounds = [points * number // count for number in range(count + 1)]
+        return [(number, slice(*span)) for number, span in enumerate(pairwise(bounds))]
 
     def factors(
         self, count: int, score_rows: int, thread_span: ThreadSpan, memory: Workspace
@@ -220,14 +227,15 @@ class Blocked(Objective):
         """Yield the blocks of a thread's points.
 
         Args:
-            count: Rows of weights that are multiplied.
-            score_rows: Rows of scores, more than those of weights where some stay 0.
+            count: The number of rows of weights that are multiplied.
+            score_rows: The number of rows of scores; larger than `count` where some scores stay 0.
             thread_span: The thread's number, and the span of its points.
-            memory: To read blocks into.
+            memory: Holds the buffer that blocks are read into.
 
         Yields:
             The span of a block among the points, and the block as the two products of a step take
-            it. About `BLOCK_BYTES` of points and scores, so that both stay in the cache.
+            it. A block has about `BLOCK_BYTES` of points and scores, so that both stay in the
+            cache.
         """
         number, _ = thread_span
         sparse = find_sparse(self.x)
@@ -248,7 +256,7 @@ class Blocked(Objective):
     # The loop.
 
     def _runs_per_pass(self, runs: int) -> int:
-        """Return how many runs a pass over the points takes: all, where they fit in memory."""
+        """Return how many runs a pass over the points takes: all where they fit, at least one."""
         size = ARRAYS_PER_RUN * self.x.itemsize * prod(self.shape)
         if runs * size <= SMALL_STACK_BYTES:
             return runs
@@ -268,8 +276,14 @@ class Blocked(Objective):
         ]
         return Evaluation(*stacks)
 
-    def _walks(self, weights: Array, with_gradient: bool, memory: Workspace) -> list["Walk"]:
-        """Return the walk over the points of each thread, not begun."""
+    def _make_walks(self, weights: Array, with_gradient: bool, memory: Workspace) -> list["Walk"]:
+        """Return one generator a thread, not begun, that sums over the thread's points.
+
+        Args:
+            weights: `(R, C, N + 1)`.
+            with_gradient: Whether the gradient is summed.
+            memory: The workspace, which holds each thread's arrays.
+        """
         rows = self.rows_in(weights)
         bounds = None
         if self.held_out and self.classify:
@@ -277,12 +291,15 @@ class Blocked(Objective):
                 memory["length"] = np.array(measure_length(self.x))
             bounds = bound_rounding(weights, float(memory["length"]))
         return [
-            self._sum(rows, weights.shape[:2], thread_span, with_gradient, memory, bounds)
+            self._walk_points(rows, weights.shape[:2], thread_span, with_gradient, memory, bounds)
             for thread_span in self.thread_spans(len(weights))
         ]
 
-    def _add(self, weights: Array, with_gradient: bool, sums: Sequence[_Sums]) -> Evaluation:
-        """Return costs, gradient and counts from the threads' sums; the first is overwritten."""
+    def _combine(self, weights: Array, with_gradient: bool, sums: Sequence[_Sums]) -> Evaluation:
+        """Return costs, gradient and counts from the threads' sums, the first of which is changed.
+
+        Costs and gradient are means over the points plus the penalty at the weights.
+        """
         with QUIET():
             costs, total, counts = sums[0]
             for sums_of_span in sums[1:]:
@@ -295,7 +312,7 @@ class Blocked(Objective):
                 gradient = self.gradient_out(total, len(weights)).reshape(weights.shape)
             return self.mean(weights, costs, gradient, counts if self.classify else None)
 
-    def _sum(
+    def _walk_points(
         self,
         rows: Array,
         models: tuple[int, int],
@@ -304,10 +321,21 @@ class Blocked(Objective):
         memory: Workspace,
         bounds: Array | None,
     ) -> "Walk":
-        """Walk over a thread's points: yield after each block how far, from 0 to 1; return sums.
+        """Sum costs, gradient and counts over a thread's points, block after block.
 
-        rows: of weights that are multiplied, see `rows_in`. models: the numbers of runs and of
-        classes. bounds: see `zero_rounded_scores`, None where all scores stay as they are.
+        Args:
+            rows: The k rows of weights that are multiplied, from `rows_in`.
+            models: The numbers of runs R and of classes C.
+            thread_span: The thread's number, and the span of its points.
+            with_gradient: Whether the gradient is summed; otherwise that of the sums is undefined.
+            memory: The workspace, which holds the thread's arrays.
+            bounds: See `zero_rounded_scores`; None where all scores stay as they are.
+
+        Yields:
+            After each block, the share of the thread's points that is done, from 0 to 1.
+
+        Returns:
+            The sums.
         """
         runs, count, score_rows = models[0], len(rows), models[0] * models[1]
         costs, counts = np.zeros(runs), np.zeros(runs, dtype=np.int64)
@@ -320,10 +348,11 @@ class Blocked(Objective):
             scores = get_buffer(memory, ("scores", thread_span[0]), size, rows.dtype)
             scores = scores.reshape(score_rows, -1)
             block.scores(rows, scores[:count])
-            scores[count:] = 0  # of a class that has no rows of weights, see `WithoutLastClass`
+            scores[count:] = 0  # of a class without rows of weights, see `WithoutLastClass`
             scores_by_run = self.by_run(scores, runs)
             if bounds is not None:
                 zero_rounded_scores(scores_by_run, bounds)
+            # A view of `scores`, which from here on holds the derivative by the scores.
             values, misclassified = self._derive(scores_by_run, self.targets[span], with_gradient)
             costs += values
             counts += misclassified
@@ -345,9 +374,16 @@ class Blocked(Objective):
     def _derive(
         self, scores: Array, targets: Array, with_gradient: bool
     ) -> tuple[Array, Counts | int]:
-        """Turn scores into the cost's derivative in place; return sums and counts, each `(R,)`.
+        """Return costs and misclassifications, sums over points; replace scores by the derivative.
 
-        Without a gradient, scores may keep any value.
+        Args:
+            scores: `(R, C, p)`. The derivative of the cost by them is written in their place;
+                without a gradient they are undefined afterwards.
+            targets: (p,).
+            with_gradient: Whether the derivative is needed.
+
+        Returns:
+            Costs `(R,)`, and counts `(R,)`, or 0 where misclassifications are not counted.
         """
         fused = getattr(self.cost, "fused", None)
         if fused is not None:
@@ -361,8 +397,8 @@ class Blocked(Objective):
         return values, counts
 
 
-def _walk(walk: Walk) -> _Sums:
-    """Return the sums of a walk."""
+def _finish_walk(walk: Walk) -> _Sums:
+    """Run a walk to its end; return its sums."""
     with QUIET():  # a thread does not inherit the caller's setting
         while True:
             try:
@@ -372,8 +408,11 @@ def _walk(walk: Walk) -> _Sums:
                 return sums
 
 
-def _walk_both(walks: Sequence[Walk]) -> list[_Sums]:
-    """Return the sums of walks; each time, the walk that is least far goes one block further."""
+def _finish_in_turns(walks: Sequence[Walk]) -> list[_Sums]:
+    """Run walks to their ends in turns; return the sums of each.
+
+    The walk that has done the smallest share of its points goes on by one block.
+    """
     progress = dict.fromkeys(range(len(walks)), 0.0)
     sums: dict[int, _Sums] = {}
     with QUIET():
@@ -389,16 +428,22 @@ def _walk_both(walks: Sequence[Walk]) -> list[_Sums]:
 
 @dataclass(frozen=True, kw_only=True)
 class Wrapper(Blocked):
-    """A Problem with the numbers of another, to rounding, that reads points or weights otherwise.
+    """A Problem with the costs of another, to rounding, that reads points or weights otherwise.
 
-    inner: the Problem that it wraps, of which it uses no more than `Blocked`.
+    inner: the Problem that it wraps, of which it uses the methods of `Blocked` alone. Each method
+    passes on what that of the inner Problem returns; a subclass overrides those that it changes.
     """
 
     inner: Blocked
 
     @classmethod
     def around(cls, inner: Blocked, **changes: Any) -> Self:
-        """Return this wrapper around a Problem, with its fields but for the changes."""
+        """Return this wrapper around a Problem.
+
+        Args:
+            inner: The Problem, whose fields of `Objective` the wrapper copies.
+            **changes: Fields with other values, and the fields of the wrapper's own.
+        """
         fields_of_inner = {
             field_of_objective.name: getattr(inner, field_of_objective.name)
             for field_of_objective in fields(Objective)
@@ -476,7 +521,7 @@ def on_points(cost: Cost, points: Rows, *objective_fields: Any) -> Blocked:
     """Return the Problem on points; where their scheme can be folded, it reads those before it.
 
     Args:
-        cost: Of scores and targets.
+        cost: A function of scores and targets.
         points: (P, N), in memory, on disk, or `Under` a scheme.
         *objective_fields: The fields of `Objective` from `targets` (P,) on, in their order.
 
@@ -487,6 +532,7 @@ def on_points(cost: Cost, points: Rows, *objective_fields: Any) -> Blocked:
     if not isinstance(points, Under) or points.fold is None:
         return problem
     x, centre = points.x, points.fold.centre
+    # Sparse points stay as they are: the centre of their fold is 0.
     sparse = find_sparse(x)
     if sparse is not None:
         x = sparse.astype(points.dtype)
@@ -511,7 +557,7 @@ def split_span(thread_span: ThreadSpan, max_points: int) -> list[slice]:
     """
     number, span = thread_span
     points = span.stop - span.start
-    # Divisions are rounded up.
+    # As few blocks as fit, of equal size; both divisions are rounded up.
     size = -(-points // -(-points // max(1, max_points)))
     first = span.start - (size // 2 if number % 2 else 0)
     # The first block may begin before the span, and the last one end behind it: both are cut.

@@ -23,28 +23,31 @@ FIRST_BLOCK_POINTS = 64  # points that tell most columns apart
 class Columns:
     """N features as M <= N distinct columns.
 
-    first: `(M,)`, the first feature of each column. column_of_feature: `(N,)`.
+    first: `(M,)`, the index of the first feature of each column. column_of_feature: `(N,)`, the
+    index of each feature's column. Weights of features are folded into weights of columns, both
+    with the bias first.
     """
 
     first: Indices
     column_of_feature: Indices
 
     @cached_property
-    def _with_bias(self) -> Indices:
+    def _first_with_bias(self) -> Indices:
         """The indices of the bias and of each column's first feature among the weights."""
         return np.insert(self.first + 1, 0, 0)
 
     @cached_property
-    def _copies(self) -> tuple[Indices, Indices, Indices]:
-        """The features that repeat an earlier one: how `fold` sums their weights.
+    def _duplicates(self) -> tuple[Indices, Indices, Indices]:
+        """The features that repeat an earlier one, as `fold` sums their weights.
 
-        The indices of their weights, sorted by column; where each column's begin among these; and
-        the indices of these columns among the folded weights. The bias has index 0.
+        Three arrays: the indices of the duplicates' weights, sorted by column; where the duplicates
+        of each column begin in that array; and the indices of these columns among the folded
+        weights. The bias has index 0.
         """
-        copies = np.setdiff1d(np.arange(len(self.column_of_feature)), self.first)
-        copies = copies[np.argsort(self.column_of_feature[copies], kind="stable")]
-        columns, begin = np.unique(self.column_of_feature[copies], return_index=True)
-        return copies + 1, begin, columns + 1
+        duplicates = np.setdiff1d(np.arange(len(self.column_of_feature)), self.first)
+        duplicates = duplicates[np.argsort(self.column_of_feature[duplicates], kind="stable")]
+        columns, begin = np.unique(self.column_of_feature[duplicates], return_index=True)
+        return duplicates + 1, begin, columns + 1
 
     @property
     def features(self) -> int:
@@ -52,11 +55,15 @@ class Columns:
         return len(self.column_of_feature)
 
     def fold(self, weights: Array) -> Array:
-        """Return weights `(.., N + 1)`, bias first, as `(.., M + 1)`: sums over features."""
-        folded = weights.take(self._with_bias, axis=-1)
-        copies, begin, columns = self._copies
-        if len(copies):
-            folded[..., columns] += np.add.reduceat(weights.take(copies, axis=-1), begin, axis=-1)
+        """Return weights `(.., N + 1)` of features as weights `(.., M + 1)` of columns.
+
+        The weight of a column is the sum of the weights of its features.
+        """
+        folded = weights.take(self._first_with_bias, axis=-1)
+        duplicates, begin, columns = self._duplicates
+        if len(duplicates):
+            duplicate_weights = weights.take(duplicates, axis=-1)
+            folded[..., columns] += np.add.reduceat(duplicate_weights, begin, axis=-1)
         return folded
 
     @cached_property
@@ -69,9 +76,14 @@ class Columns:
         return rows.take(self._column_with_bias, axis=-1)
 
     def spread(self, hessian: Array, classes: int) -> Array:
-        """Return second derivatives in the columns as those in the features, both square.
+        """Return second derivatives in weights of columns as those in weights of features.
 
-        hessian: the weights of each class together, bias first. classes: the scores of a point C.
+        Args:
+            hessian: `(C (M + 1), C (M + 1))`, the weights of each class together, bias first.
+            classes: The number of scores of a point C.
+
+        Returns:
+            `(C (N + 1), C (N + 1))`, in the same order.
         """
         width = len(hessian) // classes
         rows = (np.arange(classes)[:, None] * width + self._column_with_bias).ravel()
@@ -79,10 +91,14 @@ class Columns:
 
 
 def find_distinct_columns(x: Array) -> Columns:
-    """Return the distinct columns of points x (P, N); equal ones agree in every bit."""
+    """Return the distinct columns of points x (P, N); equal ones agree in every bit.
+
+    Features that are equal on all blocks so far are compared on the next block, until all differ.
+    """
     features = x.shape[1]
     equal_to = np.zeros(features, dtype=np.intp)  # the first feature that is so far the same
     for block in (slice(0, FIRST_BLOCK_POINTS), *blocks(len(x))):  # a short one first
+        # The features that equal another one so far; a key holds that one and the block's bytes.
         shared = np.bincount(equal_to, minlength=features)[equal_to] > 1
         if not shared.any():
             break

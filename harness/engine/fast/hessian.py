@@ -30,7 +30,9 @@ WeightMap = Columns | Probed
 class FoldedHessian(Hessian):
     """The Hessian in all features `(C, N + 1)`, from that in the columns that they fold to.
 
-    inner: in the columns, without a penalty. l2: of the features, one number, `(N,)` or `(N, N)`.
+    inner: the Hessian in the columns, without a penalty. columns: maps weights of the features to
+    weights of the columns, and derivatives back. l2: the penalty on the features' weights, one
+    number, `(N,)` or `(N, N)`.
     """
 
     inner: Hessian
@@ -63,8 +65,9 @@ class FoldedHessian(Hessian):
 class ReadHessian(Hessian):
     """The Hessian of a cost on points x (P, N) that are read by blocks.
 
-    l2: as of `LinearHessian`. Each product and each matrix is a pass over the points. The points'
-    second derivatives are cached where they are small, else computed in each pass.
+    weights: of one model, `(C, N + 1)`, where the derivatives are taken. l2: see `LinearHessian`.
+    Each product and each matrix is a pass over the points. The points' second derivatives are
+    cached, by the first row of their block, where they are small; else each pass computes them.
     """
 
     cost: Callable[[Any, Any], Any]
@@ -101,7 +104,8 @@ class ReadHessian(Hessian):
     def _mean(self, product: Callable[[LinearHessian], Array]) -> Array:
         """Return the mean over all points of what `product` returns for each block's Hessian.
 
-        A block's Hessian is a mean over its points, so that blocks count by their points.
+        A block's Hessian is a mean over its points, so each block is weighted by its number of
+        points.
         """
         total: Any = 0.0
         for block_hessian in self._block_hessians():
@@ -122,18 +126,29 @@ class ReadHessian(Hessian):
 
 
 def fits_cache(points: int, classes: int) -> bool:
-    """Return whether the second derivatives of all points in their scores fit the cache."""
+    """Return whether the points' second derivatives in their scores, `(C, C, P)`, fit the cache.
+
+    points: P. classes: C.
+    """
     return 8 * classes**2 * points <= MAX_CACHE_BYTES
 
 
 def read_effort(points: int, rows: int, classes: int, width: int) -> Effort:
     """Return the effort of a `ReadHessian`.
 
-    points: P. rows: how many points are in memory at a time. classes: C. width: N + 1.
+    Without a cache there is no setup: each product and each matrix computes the points' second
+    derivatives again.
+
+    Args:
+        points: The number of points P.
+        rows: The number of points that are in memory at a time.
+        classes: The number of scores of a point C.
+        width: The number of weights of a score, N + 1.
     """
     full_effort = linear_effort(points, classes, width)
     memory = linear_effort(min(rows, points), classes, width).memory
     if fits_cache(points, classes):
         return full_effort._replace(memory=memory + MAX_CACHE_BYTES)
     matrix = None if full_effort.matrix is None else full_effort.setup + full_effort.matrix
-    return Effort(0.0, full_effort.setup + full_effort.product, matrix, memory)
+    product = full_effort.setup + full_effort.product
+    return Effort(setup=0.0, product=product, matrix=matrix, memory=memory)

@@ -23,9 +23,9 @@ JAX_BLOCK_BYTES = 1 << 28
 class _Compiled(NamedTuple):
     """Compiled functions of weights `(R, D)`, points, targets and moments.
 
-    sums: returns `total, (sums, collected)`: the cost of all runs together, `Sums` without a
-    gradient, and the moments of the points, none where moments are given. gradient: returns that
-    and the gradient `(R, D)`.
+    sums: returns `total, (sums, collected)`: the cost of all runs together, which JAX
+    differentiates; `Sums` without a gradient; and the moments of the points, none where moments are
+    given. gradient: returns the result of `sums` and the gradient `(R, D)`.
     """
 
     sums: Callable[..., Any]
@@ -42,7 +42,7 @@ class JaxNetwork(ThreadedNetwork):
 
     @property
     def group_bytes(self) -> int:
-        """See `Network.group_bytes`; so few that a group is one run."""
+        """See `Network.group_bytes`; 1 byte, so that each group is one run."""
         return 1
 
     @property
@@ -56,7 +56,7 @@ class JaxNetwork(ThreadedNetwork):
         return {}
 
     def take_points(self, block: slice | Array) -> tuple[Any, Any]:
-        """See `Network.take_points`."""
+        """See `Network.take_points`; those of a slice are moved to the device once."""
         points = super().take_points(block)
         if not isinstance(block, slice):
             return points
@@ -75,7 +75,7 @@ class JaxNetwork(ThreadedNetwork):
         with_gradient: bool,
         collected: list[Any] | None = None,
     ) -> Sums:
-        """See `Network.sum_up`."""
+        """See `Network.sum_up`; `formulas` are not used, since the compiled program has its own."""
         compiled = _compile(self.model, self.layout, self.cost, self.classify)
         gradient, arguments = None, (weights, x, targets, moments)
         if with_gradient:
@@ -91,16 +91,20 @@ class JaxNetwork(ThreadedNetwork):
         """See `Network.collect`."""
         compiled = _compile(self.model, self.layout, self.cost, self.classify)
         points = self.take_points(slice(0, len(self.x)))
+        # Without given moments the program returns those of the points.
         _, (_, collected) = compiled.sums(self.layout.join(arrays), *points, None)
         return [tuple(map(np.asarray, pair)) for pair in collected]
 
 
 def check_traceable(cost: Cost, scores: int) -> None:
-    """Raise `UserError` for a cost that JAX cannot compile.
+    """Check that JAX can compile a cost.
 
     Args:
-        cost: The cost.
+        cost: The cost, a function of scores and targets.
         scores: The number of scores of a point C.
+
+    Raises:
+        UserError: JAX cannot trace the cost.
     """
     jax = _import_jax()
     # One run and two points: JAX traces shapes alone.
@@ -117,11 +121,11 @@ def check_traceable(cost: Cost, scores: int) -> None:
 
 
 def translate(function: Any) -> Any:
-    """Return a function written for numpy with JAX's functions in place of numpy's.
+    """Return a copy of a function that uses JAX's functions in place of numpy's.
 
-    They are put in place of the modules `numpy` and `autograd.numpy` among the variables of the
-    function's own module, also for functions there that it calls. Of a cost with a fused
-    derivative, the plain formula is translated.
+    In the copy's global variables the modules `numpy` and `autograd.numpy` are replaced by JAX's.
+    Functions that it calls by a global name are translated, too. Of a cost with a fused derivative,
+    the plain formula is translated. Anything but a Python function is returned unchanged.
     """
     plain = getattr(function, "formula", function)
     if not isinstance(plain, FunctionType):
@@ -148,7 +152,7 @@ def _import_jax() -> Any:
 
 
 def _import_jax_numpy() -> Any:
-    """Return JAX's functions of numpy, see `jax_numpy`."""
+    """Return the module `jax_numpy`, which imports JAX."""
     from normbench.engine.fast import jax_numpy
 
     return jax_numpy
@@ -156,7 +160,11 @@ def _import_jax_numpy() -> Any:
 
 @lru_cache(maxsize=8)
 def _compile(model: Model, layout: Layout, cost: Cost, classify: bool) -> _Compiled:
-    """Return the compiled functions of a model; JAX compiles them again for other shapes."""
+    """Return the compiled functions of a model and a cost.
+
+    The arguments are the key of the cache. JAX compiles the functions again for other shapes of
+    their arrays.
+    """
     jax = _import_jax()
     formulas, formula = Formulas(_import_jax_numpy()), translate(cost)
     find_correct = translate(mark_correct)

@@ -18,14 +18,14 @@ def __getattr__(name: str) -> Any:
 
 
 def maximum(first: Any, second: Any) -> Any:
-    """Return the larger of two arrays' entries."""
+    """Return the larger of two arrays' entries; equal ones share the derivative."""
     # For equal entries, which share the derivative, and for NaN, which stays NaN.
     middle = 0.5 * first + 0.5 * second
     return jnp.where(first > second, first, jnp.where(first < second, second, middle))
 
 
 def minimum(first: Any, second: Any) -> Any:
-    """Return the smaller of two arrays' entries."""
+    """Return the smaller of two arrays' entries; equal ones share the derivative."""
     return -maximum(-first, -second)
 
 
@@ -43,12 +43,22 @@ def min(array: Any, axis: int | None = None, keepdims: bool = False) -> Any:
 
 
 def _compute_largest(axis: int, array: Any) -> Any:
-    """Return the largest entries along an axis, which is kept."""
+    """Return the largest entries along an axis, which stays with length 1."""
     return jnp.max(array, axis=axis, keepdims=True)
 
 
 def _differentiate_largest(axis: int, arrays: Any, tangents: Any) -> Any:
-    """Return the largest entries and their derivative: the mean over those that are largest."""
+    """Return the largest entries along an axis, and their derivative along a direction.
+
+    That derivative is the mean of the direction over the entries that are largest. The position of
+    the largest entry counts, too: rounding may leave no entry that equals the value (see the
+    module).
+
+    Args:
+        axis: The axis, which is kept.
+        arrays: The array, in a tuple, as `jax.custom_jvp` passes it.
+        tangents: The direction, of the array's shape, in a tuple.
+    """
     (array,), (tangent,) = arrays, tangents
     value = _largest(axis, array)
     entries = jax.lax.broadcasted_iota(int, array.shape, axis % array.ndim)

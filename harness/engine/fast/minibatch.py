@@ -7,8 +7,9 @@ from normbench.engine.fast import threads
 from normbench.engine.minibatch import Minibatch, Read
 from normbench.engine.problem import Array
 
-# Multiplications of weights with the points of a batch: from the first number on the library would
-# use its own threads, which wait for one another; from the second on a second thread pays.
+# Multiplications of weights with the points of a batch. From the first number on, the library of
+# the matrix products would use its own threads, which wait for one another; from the second number
+# on, a second thread of this program saves time.
 LIBRARY_WORK, PARALLEL_BATCH_WORK = 250_000, 4_000_000
 
 
@@ -18,7 +19,11 @@ class ThreadedMinibatch(Minibatch):
     def sum_gradients(
         self, weights: Array, read: Read, targets: Array, span: slice = slice(None)
     ) -> Array:
-        """See `Minibatch.sum_gradients`; each thread reads its own points."""
+        """See `Minibatch.sum_gradients`; each thread reads and sums its own points of the batch.
+
+        The sums of the threads are added in the order of their points. `span` is for one thread:
+        large batches, which are shared among threads, are summed as a whole.
+        """
         work = weights.size * len(targets)
         if work < LIBRARY_WORK:
             return super().sum_gradients(weights, read, targets, span)
@@ -28,8 +33,8 @@ class ThreadedMinibatch(Minibatch):
         if count == 1:
             with threads.limit_threads(0):
                 return super().sum_gradients(weights, read, targets, span)
-        ends = [len(targets) * number // count for number in range(count + 1)]
-        spans = [slice(*ends_of_span) for ends_of_span in pairwise(ends)]
+        bounds = [len(targets) * number // count for number in range(count + 1)]
+        spans = [slice(*bounds_of_span) for bounds_of_span in pairwise(bounds)]
         sums = threads.map_parallel(partial(super().sum_gradients, weights, read, targets), spans)
         total = sums[0]
         for other in sums[1:]:

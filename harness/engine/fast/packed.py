@@ -26,10 +26,12 @@ from normbench.engine.fast import processor, threads
 Array = NDArray[Any]
 PACKAGE = "mkl"
 VENDOR = "GenuineIntel"  # of the processors that packed points are quicker on
-# What the C interface calls them: rows after rows, a factor as it is, turned, packed; the second.
-BY_ROWS, AS_IS, TURNED, PACKED, SECOND = 101, 111, 112, 151, 162
+# Constants of the C interface: CblasRowMajor; of a factor CblasNoTrans, CblasTrans and CblasPacked;
+# and CblasBMatrix, the second factor.
+BY_ROWS, AS_IS, TRANSPOSED, PACKED, SECOND = 101, 111, 112, 151, 162
+# MKL_INTERFACE_LP64, MKL_THREADING_SEQUENTIAL and MKL_CBWR_AUTO.
 LP64, ONE_THREAD, SAME_BITS = 0, 1, 2
-CACHE_LINE_BYTES = 64  # bytes, of which the packed points' place is a multiple
+CACHE_LINE_BYTES = 64  # bytes: the address of packed points is a multiple of them
 SCORES_BYTES = 1 << 22  # of a block's scores: the passes over them go through the cache
 POINTS_BYTES = 1 << 26  # of a block's points, which are copied in between
 MAX_COPIES_BYTES = 1 << 28  # at most: of larger points the memory is worth more
@@ -40,15 +42,16 @@ MIN_STEPS = 20  # at least: packing takes as long as several
 class Packed:
     """A span of points as `[1 x]`, `(p, N + 1)`, packed for the two products of a step.
 
-    rows: of weights, approximately. with_gradient: False packs for the scores alone.
+    x: all points (P, N). span: those that are packed. rows: the number of rows of weights that will
+    multiply the points; an estimate suffices. with_gradient: False packs for the scores alone.
     """
 
     def __init__(self, x: Array, span: slice, rows: int, with_gradient: bool) -> None:
         self.span, self.size, self.width = span, span.stop - span.start, x.shape[1] + 1
-        self._dtype, self._calls = x.dtype, _calls(x.dtype.str)
+        self._dtype, self._calls = x.dtype, _find_calls(x.dtype.str)
         points = np.ones((self.size, self.width), x.dtype)
         points[:, 1:] = x[span]
-        self._turned = self._pack(points, TURNED, rows, self.size, self.width)
+        self._transposed = self._pack(points, TRANSPOSED, rows, self.size, self.width)
         self._as_is = (
             self._pack(points, AS_IS, rows, self.width, self.size) if with_gradient else None
         )
@@ -56,11 +59,18 @@ class Packed:
     def _pack(self, points: Array, orientation: int, rows: int, columns: int, inner: int) -> Array:
         """Return the points, packed, at an address that is a multiple of a cache line.
 
-        orientation: `TURNED` or `AS_IS`. rows, columns: of the product that the points are packed
-        for. inner: the length that it sums over.
+        Args:
+            points: `[1 x]`, `(p, N + 1)`.
+            orientation: `TRANSPOSED` to multiply weights, `AS_IS` to multiply derivatives.
+            rows: The number of rows of the product that the points are packed for.
+            columns: The number of columns of that product.
+            inner: The length that the product sums over.
+
+        Returns:
+            Bytes in the library's own format.
         """
         shape = SECOND, rows, columns, inner
-        # With a cache line to spare, for the bytes before the first multiple.
+        # A cache line to spare, for the bytes before the first address that is a multiple.
         buffer = np.empty(self._calls.size(*shape) + CACHE_LINE_BYTES, np.uint8)
         packed = buffer[-buffer.ctypes.data % CACHE_LINE_BYTES :]
         self._calls.pack(
@@ -83,7 +93,7 @@ class Packed:
             out: `(k, p)`, contiguous, which is overwritten.
         """
         shape = len(weights), self.size, self.width
-        self._multiply(shape, weights, self._turned, out, False)
+        self._multiply(shape, weights, self._transposed, out, False)
 
     def gradient(self, derivative: Array, out: Array, scratch: Array, has_begun: bool) -> None:
         """Write, or add, a derivative times the points.
@@ -103,8 +113,12 @@ class Packed:
     ) -> None:
         """Write the product of `first` with packed points to `out`, or add it.
 
-        shape: the product's rows and columns, and the inner length that it sums over. `first` and
-        `out` are contiguous: their rows of `inner` and of `columns` numbers follow each other.
+        Args:
+            shape: The product's rows and columns, and the inner length that it sums over.
+            first: `(rows, inner)`, contiguous.
+            packed: From `_pack`.
+            out: `(rows, columns)`, contiguous.
+            add: Whether the product is added to `out`; otherwise it replaces it.
         """
         rows, columns, inner = shape
         # The library gets addresses alone, and checks neither shapes nor types.
@@ -112,6 +126,7 @@ class Packed:
             assert array.shape == (rows, length)
             assert array.flags.c_contiguous
             assert array.dtype == self._dtype
+        # `add` is the factor of `out` before the product is added, 0 or 1.
         self._calls.compute(
             *(BY_ROWS, AS_IS, PACKED, *shape),
             *(_address(first), inner, _address(packed), columns, add, _address(out), columns),
@@ -123,8 +138,8 @@ def blocks(x: Array, spans: list[slice], rows: int, with_gradient: bool) -> tupl
 
     Args:
         x: Points (P, N).
-        spans: Of the points, one a block.
-        rows: Of weights, approximately: packing depends on them.
+        spans: The spans of the points, one a block.
+        rows: The number of rows of weights, approximately: packing depends on it.
         with_gradient: False packs for the scores alone, in half the memory.
 
     Returns:
@@ -137,7 +152,7 @@ def points_per_block(rows: int, features: int, itemsize: int) -> int:
     """Return the largest number of points of a block.
 
     Args:
-        rows: Of scores.
+        rows: The number of rows of scores.
         features: The number of features N.
         itemsize: Bytes of a number.
 
@@ -157,14 +172,15 @@ def pays_off(x: Array, rows: int, steps: int, with_gradient: bool) -> bool:
 
     Args:
         x: Points (P, N).
-        rows: Of weights.
-        steps: Products that the packed points are used for, approximately.
+        rows: The number of rows of weights.
+        steps: The number of steps that the packed points are used for, approximately.
         with_gradient: Whether both products of a step are packed for.
 
     Returns:
         True where the library packs, the copies fit, and there are enough rows, features and steps.
     """
     share = ARRAY_SHARE * min(1, threads.available_threads() / available_cores())
+    # One copy of the points for each product.
     fits = (1 + with_gradient) * x.nbytes <= min(MAX_COPIES_BYTES, share * available_bytes())
     return rows > 1 and x.shape[1] >= MIN_FEATURES and steps >= MIN_STEPS and fits and is_used()
 
@@ -185,8 +201,12 @@ def _address(array: Array) -> int:
     return int(array.ctypes.data)
 
 
-class _Calls:
-    """The three calls of the C interface, for one floating-point type."""
+class _GemmCalls:
+    """The three calls of the C interface, for one floating-point type.
+
+    size: returns the bytes of a packed factor. pack: packs a factor. compute: multiplies by it.
+    letter: of the type in the calls' names, `s` or `d`. number: the type of C.
+    """
 
     def __init__(self, library: ctypes.CDLL, letter: str, number: Any) -> None:
         self.size = getattr(library, f"cblas_{letter}gemm_pack_get_size")
@@ -204,15 +224,15 @@ class _Calls:
 
 
 @lru_cache
-def _calls(dtype: str) -> _Calls:
-    """Return the calls for a floating-point type."""
+def _find_calls(dtype: str) -> _GemmCalls:
+    """Return the calls for a floating-point type, by its numpy name such as `<f8`."""
     library = _library()
     assert library is not None
     letter_and_type = {
         np.dtype(np.float32).str: ("s", c_float),
         np.dtype(np.float64).str: ("d", c_double),
     }
-    return _Calls(library, *letter_and_type[dtype])
+    return _GemmCalls(library, *letter_and_type[dtype])
 
 
 @lru_cache(maxsize=1)
@@ -225,7 +245,7 @@ def _library() -> ctypes.CDLL | None:
         library.MKL_Set_Interface_Layer(LP64)
         library.MKL_Set_Threading_Layer(ONE_THREAD)
         library.MKL_CBWR_Set(SAME_BITS)  # wherever the factors lie in memory
-        _Calls(library, "d", c_double)  # raises for an old version, which lacks these calls
+        _GemmCalls(library, "d", c_double)  # raises for an old version, which lacks these calls
     except (OSError, AttributeError):
         return None
     return library

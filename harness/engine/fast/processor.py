@@ -6,7 +6,10 @@ CPUINFO = Path("/proc/cpuinfo")
 
 
 def read_field(field: str) -> str:
-    """Return a field of the processor's description, such as `vendor_id`; empty without it."""
+    """Return a field of the processor's description, such as `vendor_id`.
+
+    It is empty where there is no such field, or no description, as outside Linux.
+    """
     try:
         for line in CPUINFO.read_text().splitlines():
             name, _, value = line.partition(":")

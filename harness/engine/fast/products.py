@@ -15,25 +15,35 @@ from numpy.typing import NDArray
 
 Array = NDArray[Any]
 MAX_SMALL_PRODUCT = 800_000  # multiplications: larger products do not count as small
-MAX_SMALL_SCORES = 1200  # and of weights with points: scores, at most
-MAX_NARROW_FEATURES = 80  # features: of more, it takes longer to keep and sum what the pieces give
-KERNELS = {"SkylakeX", "Cooperlake", "SapphireRapids"}  # those of AVX-512
+MAX_SMALL_SCORES = 1200  # scores of a small product of weights with points, at most
+MAX_NARROW_FEATURES = 80  # features: with more, to keep and sum the pieces' products takes longer
+KERNELS = {"SkylakeX", "Cooperlake", "SapphireRapids"}  # OpenBLAS's names of those of AVX-512
 
 
 class Plain(NamedTuple):
-    """A block of points x `(p, N)`, unpacked, and the points of a piece for either product."""
+    """A block of points x `(p, N)` as an array, with the piece sizes of the two products of a step.
+
+    scores_piece_size, slopes_piece_size: see the functions of these names; 0 for one product.
+    """
 
     x: Array
     scores_piece_size: int
     slopes_piece_size: int
 
     def scores(self, weights: Array, out: Array) -> None:
-        """Write the scores under weights `(k, N + 1)` to out `(k, p)`."""
+        """Write the scores under k rows of weights `(k, N + 1)`, bias first, to out `(k, p)`."""
         scores(weights[:, 1:], self.x, out, self.scores_piece_size)
         out += weights[:, :1]
 
     def gradient(self, derivative: Array, out: Array, scratch: Array, has_begun: bool) -> None:
-        """Write a derivative `(k, p)` times [1 x] to out `(k, N + 1)`, or add it."""
+        """Write, or add, a derivative times the points [1 x].
+
+        Args:
+            derivative: The derivative by the scores, `(k, p)`.
+            out: `(k, N + 1)`.
+            scratch: `(k, N + 1)`, overwritten where the product is added.
+            has_begun: Whether the product is added to `out`; otherwise it replaces it.
+        """
         target = scratch if has_begun else out
         np.matmul(derivative, np.ones(len(self.x), self.x.dtype), out=target[:, 0])
         slopes(derivative, self.x, target[:, 1:], self.slopes_piece_size)
@@ -44,7 +54,12 @@ class Plain(NamedTuple):
 def scores_piece_size(rows: int, features: int, itemsize: int) -> int:
     """Return the number of points of a piece for `scores`; 0 where one product is quicker.
 
-    rows: of weights. features: N. itemsize: the bytes of a number. The bounds are measured ones.
+    The bounds are measured ones.
+
+    Args:
+        rows: The number of rows of weights.
+        features: The number of features N.
+        itemsize: The bytes of a number.
     """
     max_rows = 16 if itemsize > 4 else 32
     if not (1 < rows <= max_rows and features >= 64 and _has_small_kernels()):
@@ -56,7 +71,11 @@ def scores_piece_size(rows: int, features: int, itemsize: int) -> int:
 def slopes_piece_size(rows: int, features: int) -> int:
     """Return the number of points of a piece for `slopes`; 0 where one product is quicker.
 
-    rows: of derivatives. features: N. The bounds are measured ones.
+    The bounds are measured ones.
+
+    Args:
+        rows: The number of rows of the derivative.
+        features: The number of features N.
     """
     if not (
         rows > 1
@@ -69,53 +88,53 @@ def slopes_piece_size(rows: int, features: int) -> int:
     return points if points >= max(50, rows) else 0
 
 
-def scores(weights: Array, x: Array, out: Array, points: int = 0) -> None:
-    """Write to out `(rows, p)` the products of weights `(rows, N)` with x `(p, N)`.
+def scores(weights: Array, x: Array, out: Array, piece_size: int = 0) -> None:
+    """Write to out `(rows, p)` the product of weights `(rows, N)` with points x `(p, N)`.
 
-    points: how many a piece has; 0 for one product. Those behind the last whole piece are
-    multiplied by themselves.
+    piece_size: the number of points of a piece; 0 for one product. Points after the last whole
+    piece are a product of their own.
     """
-    piece_points = _points_in_pieces(x, points)
-    if piece_points:
+    covered = _count_covered_points(x, piece_size)
+    if covered:
         np.matmul(
             weights,
-            _split_points(x, piece_points, points).swapaxes(1, 2),
-            out=_split_scores(out, piece_points, points),
+            _split_points(x, covered, piece_size).swapaxes(1, 2),
+            out=_split_scores(out, covered, piece_size),
         )
-    if piece_points < len(x):
-        np.matmul(weights, x[piece_points:].T, out=out[:, piece_points:])
+    if covered < len(x):
+        np.matmul(weights, x[covered:].T, out=out[:, covered:])
 
 
-def slopes(derivative: Array, x: Array, out: Array, points: int = 0) -> Array:
-    """Write to out `(rows, N)` the products of a derivative `(rows, p)` with x `(p, N)`; return it.
+def slopes(derivative: Array, x: Array, out: Array, piece_size: int = 0) -> Array:
+    """Write to out `(rows, N)` the product of a derivative `(rows, p)` with x `(p, N)`; return out.
 
-    points: see `scores`.
+    piece_size: see `scores`. The products of the pieces are summed.
     """
-    piece_points = _points_in_pieces(x, points)
-    if piece_points == 0:
+    covered = _count_covered_points(x, piece_size)
+    if covered == 0:
         return np.matmul(derivative, x, out=out)
     piece_products = np.matmul(
-        _split_scores(derivative, piece_points, points), _split_points(x, piece_points, points)
+        _split_scores(derivative, covered, piece_size), _split_points(x, covered, piece_size)
     )
     np.sum(piece_products, axis=0, out=out)
-    if piece_points < len(x):
-        out += derivative[:, piece_points:] @ x[piece_points:]
+    if covered < len(x):
+        out += derivative[:, covered:] @ x[covered:]
     return out
 
 
-def _points_in_pieces(x: Array, points: int) -> int:
-    """Return how many points of x whole pieces hold together; points: of one piece, 0 for none."""
-    return len(x) // points * points if points else 0
+def _count_covered_points(x: Array, piece_size: int) -> int:
+    """Return the number of points of x in whole pieces; 0 for the piece size 0, without pieces."""
+    return len(x) // piece_size * piece_size if piece_size else 0
 
 
-def _split_points(x: Array, piece_points: int, points: int) -> Array:
-    """Return the first `piece_points` of points `(p, N)` as `(pieces, points, N)`, a view."""
-    return x[:piece_points].reshape(-1, points, x.shape[1])
+def _split_points(x: Array, covered: int, piece_size: int) -> Array:
+    """Return the first `covered` of points `(p, N)` as `(pieces, piece_size, N)`, a view."""
+    return x[:covered].reshape(-1, piece_size, x.shape[1])
 
 
-def _split_scores(scores: Array, piece_points: int, points: int) -> Array:
-    """Return scores `(rows, p)` of the same points as `(pieces, rows, points)`, a view."""
-    return scores[:, :piece_points].reshape(len(scores), -1, points).swapaxes(0, 1)
+def _split_scores(scores: Array, covered: int, piece_size: int) -> Array:
+    """Return scores `(rows, p)` of the same points as `(pieces, rows, piece_size)`, a view."""
+    return scores[:, :covered].reshape(len(scores), -1, piece_size).swapaxes(0, 1)
 
 
 @lru_cache(maxsize=1)

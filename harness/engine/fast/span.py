@@ -20,11 +20,11 @@ from normbench.engine.problem import Array, Linear
 from normbench.optimizers import Optimizer
 
 MIN_FEATURE_RATIO = 2  # times as many features as coordinates, at least
-# Products of all rows with all: the coordinates, measured: 0.9 at 200 and 1,000 rows.
+# The work of `find_span`, in products of all rows with all; measured: 0.9 at 200 and 1,000 rows.
 SETUP_PRODUCTS = 1.5
-# Of its squared length: what of an independent row lies beside the others, at least.
+# An independent row has at least this share of its squared length outside the span of the others.
 INDEPENDENCE = 1e-6
-DEPENDENCE = 1e-12  # of its length: what of a dependent row may lie beside the others
+DEPENDENCE = 1e-12  # a dependent row has at most this share of its length outside that span
 
 
 @dataclass(frozen=True)
@@ -46,7 +46,8 @@ class Span:
     def test(self, problem: Linear) -> Linear:
         """Return the problem on other points in these coordinates, with the same costs.
 
-        Their components outside the span are dropped: weights have none that they would meet.
+        Components of the points outside the span are dropped: the weights lie in the span, so that
+        these components change no score.
         """
         return problem.on(self._project(problem.points), problem.l2)
 
@@ -59,15 +60,15 @@ class Span:
         return _change_coordinates(weights, self._lift, self.rows.shape[1])
 
     def _project(self, rows: Array) -> Array:
-        """Return `rows Q`, `(r, K)`, of rows `(r, N)`."""
+        """Return rows `(r, N)` in the coordinates of the span: `rows Q`, `(r, K)`."""
         return np.ascontiguousarray(self._solve(self.rows @ rows.T, "N").T)
 
     def _lift(self, rows: Array) -> Array:
-        """Return `rows Q'`, `(r, N)`, of rows `(r, K)`."""
+        """Return rows `(r, K)` of coordinates as rows of features: `rows Q'`, `(r, N)`."""
         return self._solve(rows.T, "T").T @ self.rows
 
     def _solve(self, right_side: Array, trans: str) -> Array:
-        """Return the solution of a triangular system with T (trans `N`) or T' (trans `T`)."""
+        """Return the solution `(K, r)` of a system with T (trans `N`) or its transpose (`T`)."""
         with threads.limit_threads(self.triangle.size):
             return np.asarray(
                 linalg.solve_triangular(self.triangle, right_side, lower=True, trans=trans)
@@ -79,16 +80,17 @@ def pays_off(
 ) -> bool:
     """Return whether coordinates of the span give the same descent with less work.
 
-    The same: under a rotation-equivariant rule that needs only gradients, with a penalty that
-    treats all features equally, in float64. Less: there are at least twice as many features, and
-    the setup of some `3 N K^2` operations is less than the saving of `4 P N R C` a step.
+    The descent is the same under a rotation-equivariant rule that needs only gradients, with a
+    penalty that treats all features equally, in float64. It is less work if there are at least
+    twice as many features as coordinates K, and the setup of some `3 N K^2` operations is less than
+    the saving of `4 P (N - K) R C` operations a step.
 
     Args:
-        problem: On points (P, N) in memory.
+        problem: A problem on points (P, N) in memory.
         optimizer: The step rule.
         start: Distinct starts `(A, C, N + 1)`.
         runs: The number of runs R.
-        iterations: Of the descent.
+        iterations: The number of iterations of the descent.
 
     Returns:
         Whether `find_span` is worth its work.
@@ -97,11 +99,11 @@ def pays_off(
     if not is_equivariant or np.ndim(problem.l2) or problem.points.dtype != np.float64:
         return False
     points, features = problem.points.shape
-    count = points + len(_rows(start))
-    setup_work = SETUP_PRODUCTS * 2 * features * count**2
-    saved_work = 4.0 * points * (features - count) * runs * problem.shape[0] * iterations
+    coordinates = points + len(_nonzero_rows(start))  # K, at most
+    setup_work = SETUP_PRODUCTS * 2 * features * coordinates**2
+    saved_work = 4.0 * points * (features - coordinates) * runs * problem.shape[0] * iterations
     return (
-        MIN_FEATURE_RATIO * count <= features
+        MIN_FEATURE_RATIO * coordinates <= features
         and setup_work < saved_work
         and can_be_squared(problem.points, start)
     )
@@ -118,11 +120,12 @@ def find_span(x: Array, start: Array) -> Span | None:
         The coordinates; None where some rows are nearly dependent, neither independent nor
         dependent to rounding.
     """
-    rows = np.concatenate([x, _rows(start)])
-    # The library's own threads wait for one another at length where others use the cores.
+    rows = np.concatenate([x, _nonzero_rows(start)])
+    # The products of all rows with all, on this program's threads: the library's own threads wait
+    # for one another at length where other programs use the cores.
     count = threads.available_threads()
-    ends = [rows.shape[1] * column_block // count for column_block in range(count + 1)]
-    column_blocks = [rows[:, slice(*both)] for both in pairwise(ends)]
+    bounds = [rows.shape[1] * number // count for number in range(count + 1)]
+    column_blocks = [rows[:, slice(*both)] for both in pairwise(bounds)]
     products = np.sum(
         threads.map_parallel(lambda column_block: column_block @ column_block.T, column_blocks),
         axis=0,
@@ -130,7 +133,7 @@ def find_span(x: Array, start: Array) -> Span | None:
     lengths = np.sqrt(products.diagonal())
     scale = np.where(lengths > 0, lengths, 1.0)
     products /= scale * scale[:, None]
-    # Cholesky with pivots of the rows at unit length; it ends where the rest is dependent.
+    # Pivoted Cholesky decomposition of the rows at unit length; it ends where the rest depends.
     with threads.limit_threads(products.size):
         factor, order, rank, _ = linalg.lapack.dpstrf(products, lower=1, tol=INDEPENDENCE)
     order = order - 1  # Fortran counts from 1
@@ -143,8 +146,11 @@ def find_span(x: Array, start: Array) -> Span | None:
     return span if np.all(residuals <= DEPENDENCE * lengths[dependent]) else None
 
 
-def _rows(start: Array) -> Array:
-    """Return the starts' weights without biases, one row for each score, without rows of zeros."""
+def _nonzero_rows(start: Array) -> Array:
+    """Return the rows `(r, N)` of starts `(A, C, N + 1)`, one a score, without biases.
+
+    Rows of zeros are left out.
+    """
     rows = start[:, :, 1:].reshape(-1, start.shape[2] - 1)
     return rows[rows.any(axis=1)]
 
@@ -156,7 +162,7 @@ def _change_coordinates(weights: Array, change: Callable[[Array], Array], size: 
 
     Args:
         weights: `(R, C, n + 1)`, bias first.
-        change: From rows `(r, n)` to rows `(r, size)`.
+        change: A function from rows `(r, n)` to rows `(r, size)`.
         size: The number of the other coordinates.
 
     Returns:

@@ -19,7 +19,10 @@ class ThreadedNetwork(Network):
 
     @property
     def is_thread_safe(self) -> bool:
-        """Whether threads can share runs: autograd traces a cost of the user's own in one."""
+        """Whether threads can share runs.
+
+        Autograd traces a cost without a fused derivative (one of the user's own) in one thread.
+        """
         return hasattr(self.cost, "fused")
 
     def evaluate(
@@ -36,14 +39,14 @@ class ThreadedNetwork(Network):
         return Evaluation(*map(_concatenate, fields))
 
     def sum_gradients(
-        self, weights: Array, points: Array, is_recorded: bool, workspace: Workspace | None
+        self, weights: Array, points: Array, is_running: bool, workspace: Workspace | None
     ) -> Array:
         """See `Network.sum_gradients`."""
         sum_gradients = super().sum_gradients
 
         def sum_some(runs: slice, memory: Workspace) -> Array:
             """Return the sum of the gradients of a span of runs."""
-            return sum_gradients(weights[runs], points, is_recorded, memory)
+            return sum_gradients(weights[runs], points, is_running, memory)
 
         return _concatenate(self._share(sum_some, len(weights), len(points), workspace))
 
@@ -56,21 +59,28 @@ class ThreadedNetwork(Network):
     ) -> list[Any]:
         """Return what `work` returns for spans of runs, each on its own thread.
 
-        work: of a span of runs and the memory of its thread. runs: how many are shared. points: how
-        many each run is evaluated on. workspace: holds the memory of each thread.
+        Args:
+            work: A function of a span of runs and of the memory of its thread.
+            runs: The number of runs that are shared.
+            points: The number of points that each run is evaluated on.
+            workspace: Holds the memory of each thread, by `("thread", number)`.
+
+        Returns:
+            The values of `work`, in the order of the runs; one value where a single thread is
+            quicker.
         """
         workspace = {} if workspace is None else workspace
-        units = max(group.shape[0] for group in self.layout.groups)
+        units = max(group.shape[0] for group in self.layout.groups)  # of the widest layer
         is_parallel = runs * points * units >= PARALLEL_ACTIVATIONS and self.is_thread_safe
         count = min(threads.available_threads(), runs) if is_parallel else 1
-        ends = [runs * number // count for number in range(count + 1)]
+        bounds = [runs * number // count for number in range(count + 1)]
         spans: list[tuple[slice, Any]] = [
             (slice(*span), workspace.setdefault(("thread", number), {}))  # type: ignore[arg-type]
-            for number, span in enumerate(pairwise(ends))
+            for number, span in enumerate(pairwise(bounds))
         ]
         return threads.map_parallel(lambda span: work(*span), spans)
 
 
 def _concatenate(arrays: Any) -> Any:
-    """Return arrays `(runs, ..)` as one; None for None."""
+    """Return arrays `(runs, ..)`, one a thread, as one array; None where each of them is None."""
     return None if arrays[0] is None else np.concatenate(arrays)

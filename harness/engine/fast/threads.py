@@ -1,9 +1,9 @@
 """Threads of this program over spans of points, each with its matrix products on one thread.
 
-The library would run only the products on its own threads, and all elementwise work between them on
-one thread. With half of the points on each of two threads, both take half the time. Where other
-programs use the cores, these threads get their share of them; the library's threads wait for each
-other at every product.
+The library of the matrix products (BLAS) would run only the products on its own threads, and all
+elementwise work between them on one thread. With half of the points on each of two threads, both
+take half the time. Where other programs use the cores, these threads get their share of them; the
+library's threads wait for each other at every product.
 """
 
 import os
@@ -19,14 +19,17 @@ Argument = TypeVar("Argument")
 Value = TypeVar("Value")
 MAX_ONE_THREAD_ENTRIES = 1_000_000  # numbers: below, linear algebra is as quick on one thread
 LOADAVG = Path("/proc/loadavg")
-_unlimited: list[int] = []  # the library's own setting, while a busy machine overrules it
-LOAD_SAMPLES, SAMPLE_SECONDS = 5, 0.02  # looks at the load, and the seconds between two of them
+# The library's own number of threads, once for each `limit_threads` in which a busy machine
+# overrules it.
+_unlimited: list[int] = []
+LOAD_SAMPLES, SAMPLE_SECONDS = 5, 0.02  # samples of the load, and the seconds between two of them
 
 
 def available_threads() -> int:
-    """Return the threads that the matrix products may use: the library's own setting.
+    """Return the number of threads that the matrix products may use: the library's own setting.
 
-    The same on a busy machine, so that points are split equally and numbers are the same.
+    It is the same while a busy machine overrules that setting, so that points are always split
+    equally and costs have the same rounding.
     """
     if _unlimited:
         return _unlimited[-1]
@@ -37,19 +40,19 @@ def available_threads() -> int:
 
 
 @contextmanager
-def limit_threads(numbers: int) -> Iterator[None]:
+def limit_threads(entries: int) -> Iterator[None]:
     """Limit the library to one thread for matrices of few entries, and on a busy machine.
 
     Where other programs use the cores, waiting for a second thread took 50 ms a product of 1 ms.
 
     Args:
-        numbers: The entries of the matrices that are multiplied; 0 limits in any case.
+        entries: The number of entries of the matrices that are multiplied; 0 limits in any case.
     """
-    is_large = numbers >= MAX_ONE_THREAD_ENTRIES
+    is_large = entries >= MAX_ONE_THREAD_ENTRIES
     if is_large and not is_busy():
         yield
         return
-    if is_large:
+    if is_large:  # limited for the machine's sake alone: see `available_threads`
         _unlimited.append(available_threads())
     try:
         with _controller().limit(limits=1, user_api="blas"):
@@ -103,7 +106,7 @@ def map_parallel(work: Callable[[Argument], Value], arguments: Sequence[Argument
 
 @lru_cache(maxsize=1)
 def _controller() -> Any:
-    """Return the controller of the library's threads."""
+    """Return the controller of the library's threads, made once: it searches loaded libraries."""
     from threadpoolctl import ThreadpoolController
 
     return ThreadpoolController()
@@ -111,5 +114,5 @@ def _controller() -> Any:
 
 @lru_cache(maxsize=4)
 def _pool(threads: int) -> ThreadPoolExecutor:
-    """Return a pool of threads."""
+    """Return a pool of so many threads, which is kept for later calls."""
     return ThreadPoolExecutor(threads, thread_name_prefix="points")

@@ -17,15 +17,18 @@ BLOCK_ROWS_PER_COLUMN = 8
 MIN_BLOCK_ROWS = 4096
 # How much longer an operation of a decomposition takes than one of a product.
 DECOMPOSITION_FACTOR = 3.0
-MAX_READ_FEATURES = 2000  # of a triangle of points that are read
-MAX_SQUARABLE = 1e150  # of points: beyond, squares overflow that the points' own costs do without
+MAX_READ_FEATURES = 2000  # columns of a triangle of points that are read from disk
+# The largest point or target: squares of larger ones overflow, without which the points' own costs
+# can be computed.
+MAX_SQUARABLE = 1e150
 
 
 @dataclass(frozen=True, kw_only=True)
 class Triangle(Wrapper):
     """The least-squares cost of real targets, evaluated on the rows of R in place of points.
 
-    rows: `(n, N + 1)`, the columns of R that belong to `[1 X]`. ends: `(n,)`, the one of y.
+    rows: `(n, N + 1)`, the columns of R that belong to `[1 X]`. ends: `(n,)`, the column of R that
+    belongs to the targets y.
     """
 
     rows: Array
@@ -51,7 +54,7 @@ class Triangle(Wrapper):
             return self.mean(weights, costs, gradient, None)
 
 
-def pays_off(points: Blocked, runs: int, iterations: int) -> bool:
+def pays_off(problem: Blocked, runs: int, iterations: int) -> bool:
     """Return whether a triangle has the same cost with less work than the points.
 
     The cost must be the squares of one real target, in float64, on points that are not sparse and
@@ -61,17 +64,17 @@ def pays_off(points: Blocked, runs: int, iterations: int) -> bool:
     reads no points.
 
     Args:
-        points: The problem on points (P, N).
+        problem: The problem on points (P, N).
         runs: The number of runs R.
-        iterations: Of the descent.
+        iterations: The number of iterations of the descent.
 
     Returns:
         Whether `make_triangle` is worth its work.
     """
-    if not points.traits.squares or points.classify or points.classes > 1:
+    if not problem.traits.squares or problem.classify or problem.classes > 1:
         return False
-    x = points.multiplied
-    if x.dtype != np.float64 or not can_be_squared(points.targets):
+    x = problem.multiplied
+    if x.dtype != np.float64 or not can_be_squared(problem.targets):
         return False
     count, width = len(x), x.shape[1] + 2
     if find_sparse(x) is not None:
@@ -80,7 +83,7 @@ def pays_off(points: Blocked, runs: int, iterations: int) -> bool:
         return width <= MAX_READ_FEATURES
     setup_work = DECOMPOSITION_FACTOR * 2 * count * width**2 * (1 + 1 / BLOCK_ROWS_PER_COLUMN)
     saved_work = 4.0 * (count - width) * (width - 1) * runs * iterations
-    return setup_work < saved_work and can_be_squared(points.surrogate.moment_rows)
+    return setup_work < saved_work and can_be_squared(problem.surrogate.moment_rows)
 
 
 def can_be_squared(*arrays: Array) -> bool:
@@ -88,20 +91,22 @@ def can_be_squared(*arrays: Array) -> bool:
     return all(array.min() > -MAX_SQUARABLE and array.max() < MAX_SQUARABLE for array in arrays)
 
 
-def make_triangle(points: Blocked) -> Triangle:
+def make_triangle(problem: Blocked) -> Triangle:
     """Return the problem on its triangle, computed in one pass over blocks of the points.
 
-    For folded points the rows are those before the scheme, mapped like derivatives of the weights.
+    The rows of R of the blocks so far are decomposed together with the next block. Where a scheme
+    is folded into the weights, the points that are decomposed are those before the scheme, and the
+    rows of R are mapped to its features like derivatives of the weights.
     """
-    points_multiplied = points.multiplied
-    width = points_multiplied.shape[1] + 2
+    x = problem.multiplied
+    width = x.shape[1] + 2
     size = max(MIN_BLOCK_ROWS, BLOCK_ROWS_PER_COLUMN * width)
     upper = np.zeros((0, width))
-    for first in range(0, len(points_multiplied), size):
+    for first in range(0, len(x), size):
         block = slice(first, first + size)
-        x = points_multiplied[block]
-        rows = np.column_stack([np.ones(len(x)), x, points.targets[block]])
-        upper = np.asarray(np.linalg.qr(np.vstack([upper, rows]), mode="r"))
+        x_block = x[block]
+        block_rows = np.column_stack([np.ones(len(x_block)), x_block, problem.targets[block]])
+        upper = np.asarray(np.linalg.qr(np.vstack([upper, block_rows]), mode="r"))
     # Rows of R are combinations of the rows `[1 x]`, as gradients are, and are mapped as these are.
-    rows = points.gradient_out(upper[:, :-1], len(upper))
-    return Triangle.around(points, rows=np.ascontiguousarray(rows), ends=upper[:, -1])
+    rows = problem.gradient_out(upper[:, :-1], len(upper))
+    return Triangle.around(problem, rows=np.ascontiguousarray(rows), ends=upper[:, -1])

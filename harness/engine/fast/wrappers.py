@@ -24,9 +24,10 @@ MAX_DISTINCT_SHARE = 0.95  # of the columns: where more are different, merging g
 
 
 def merge(problem: Blocked) -> Blocked:
-    """Return the Problem that multiplies equal columns once; itself where that gains nothing.
+    """Return the Problem that multiplies equal columns once.
 
-    The points that are multiplied are a copy, which must fit the free memory.
+    The given problem is returned where that gains nothing, or where the copy of the distinct
+    columns does not fit the free memory.
     """
     x = problem.x
     if not isinstance(x, np.ndarray) or x.size < MIN_POINT_ENTRIES:
@@ -41,9 +42,10 @@ def merge(problem: Blocked) -> Blocked:
 
 
 class WithoutLastClass(Wrapper):
-    """Rows of weights of C - 1 classes, from which the last class's weights are subtracted.
+    """A Problem that multiplies C - 1 rows of weights for each run, of a shift-invariant cost.
 
-    Its scores are 0, and its derivative is minus the sum of the others'.
+    The last class's weights are subtracted from those of the other classes, so that its scores are
+    0. Its derivative is minus the sum of the others. The rows are ordered by class, then by run.
     """
 
     @property
@@ -58,11 +60,11 @@ class WithoutLastClass(Wrapper):
             return self.inner.rows_in(np.subtract(by_class[:-1], by_class[-1], order="C"))
 
     def by_run(self, scores: Array, runs: int) -> Array:
-        """See `Blocked.by_run`."""
+        """See `Blocked.by_run`; the rows of scores are ordered by class, then by run."""
         return scores.reshape(-1, runs, scores.shape[1]).swapaxes(0, 1)
 
     def gradient_out(self, rows: Array, runs: int) -> Array:
-        """See `Blocked.gradient_out`."""
+        """See `Blocked.gradient_out`; the rows are those of the other classes."""
         other_classes = self.inner.gradient_out(rows, runs)
         other_classes = other_classes.reshape(-1, runs, other_classes.shape[-1])
         gradient = np.empty(
@@ -88,12 +90,18 @@ def drop_last_class(problem: Blocked) -> Blocked:
 
 @dataclass(frozen=True, kw_only=True)
 class PackedPoints(Wrapper):
-    """Points in blocks that are packed for their products."""
+    """A Problem whose points are packed for their products.
+
+    blocks: all points, packed, in their order.
+    """
 
     blocks: tuple[Packed, ...]
 
     def thread_spans(self, runs: int) -> list[ThreadSpan]:
-        """Return the inner Problem's spans, each end moved on to where the next block begins."""
+        """Return the inner Problem's spans, each end moved on to where the next block begins.
+
+        Spans that become empty are left out.
+        """
         begins = [*(block.span.start for block in self.blocks), len(self.targets)]
         ends = (span.stop for _, span in self.inner.thread_spans(runs))
         block_ends = sorted({0, *(begins[bisect_left(begins, end)] for end in ends)})
@@ -113,13 +121,13 @@ def pack(problem: Blocked, runs: int, steps: int, with_gradient: bool = True) ->
     """Return the Problem on packed points; itself where that does not pay off.
 
     Args:
-        problem: In blocks of points (P, N).
+        problem: The problem in blocks of points (P, N).
         runs: The number of runs R, approximately.
         steps: The number of steps, approximately.
         with_gradient: False packs for costs alone.
 
     Returns:
-        A problem with the same numbers, to rounding.
+        A problem with the same costs and gradients to rounding.
     """
     x, rows = problem.multiplied, runs * problem.rows_per_run
     # Of a folded scheme the points are no array: folding saves memory that copies would take.
@@ -137,12 +145,12 @@ def with_packed_points(problem: Blocked, runs: int, with_gradient: bool = True) 
     """Return the Problem on packed points, whether that pays off or not.
 
     Args:
-        problem: In blocks of points (P, N) in memory.
+        problem: The problem in blocks of points (P, N) in memory.
         runs: The number of runs R, approximately.
         with_gradient: False packs for costs alone.
 
     Returns:
-        A problem with the same numbers, to rounding.
+        A problem with the same costs and gradients to rounding.
     """
     x = problem.multiplied
     max_points = packed.points_per_block(runs * problem.classes, x.shape[1], x.itemsize)

@@ -34,7 +34,11 @@ CONVERTED_POINTS_PER_BLOCK = 256  # points that become float64 at a time: 1.6 MB
 
 
 def check_scheme(scheme: Any) -> None:
-    """Raise `UserError` unless the scheme is a transformer that learns from points alone."""
+    """Check that a scheme is a transformer that learns from points alone, with valid options.
+
+    Raises:
+        UserError: It is a class, has no `fit` or `transform`, takes targets or refuses its options.
+    """
     scheme = scheme.scheme if isinstance(scheme, OnColumns) else scheme
     name = getattr(scheme, "__name__", type(scheme).__name__)
     if isinstance(scheme, type) or not (hasattr(scheme, "fit") and hasattr(scheme, "transform")):
@@ -71,7 +75,10 @@ def _declares_options(scheme: Any) -> bool:
 
 
 def _needs_targets(scheme: Any) -> bool:
-    """Return whether a transformer, or a step of a pipeline, says that its fit takes targets."""
+    """Return whether the fit of a transformer, or of one of its members, requires targets.
+
+    A transformer says so by its scikit-learn tag, or by a parameter `y` of `fit` without a default.
+    """
     from sklearn.utils import get_tags
 
     if hasattr(scheme, "__sklearn_tags__") and get_tags(scheme).target_tags.required:
@@ -98,9 +105,9 @@ def normalize(
         x: Training points (P, N).
         x_test: Test points (Q, N); Q = 0 without any.
         dtype: The type of the transformed points.
-        decompositions: Of x, which other schemes share.
-        fold: Make no transformed copy, and return points `Under` the scheme; points that are read
-            by blocks are always returned so.
+        decompositions: The decompositions of x, which other schemes share; None to make new ones.
+        fold: Whether points `Under` the scheme are returned in place of a transformed copy; points
+            that are read by blocks are always returned so.
 
     Returns:
         Points (P, M) and (Q, M), contiguous arrays or `Under`.
@@ -109,7 +116,7 @@ def normalize(
         UserError: The scheme refuses the points, returns anything but one row of finite numbers a
             point, or needs more memory than there is. The message names it.
     """
-    read_only = [_read_only(points) for points in (x, x_test)]
+    x_view, x_test_view = _protect(x), _protect(x_test)
     try:
         # Numerical warnings (overflow, a power that did not converge) are judged by the outcome.
         with warnings.catch_warnings(), np.errstate(all="ignore"):
@@ -117,15 +124,13 @@ def normalize(
             sparse = find_sparse(x)
             if sparse is not None:
                 check_sparse(scheme, sparse, fold)
-                fits = decompositions or Decompositions(x)
-                return normalize_sparse(scheme, sparse, x_test, dtype, fits)
+                x_decompositions = decompositions or Decompositions(x)
+                return normalize_sparse(scheme, sparse, x_test, dtype, x_decompositions)
             if fold or not isinstance(x, np.ndarray):
-                return _normalize_on_demand(
-                    scheme, read_only[0], read_only[1], dtype, decompositions
-                )
-            fit_scheme(scheme, read_only[0], decompositions)
-            z = transform_points(scheme, read_only[0], dtype)
-            z_test = transform_points(scheme, read_only[1], dtype) if len(x_test) else z[:0]
+                return _normalize_on_demand(scheme, x_view, x_test_view, dtype, decompositions)
+            fit_scheme(scheme, x_view, decompositions)
+            z = transform_points(scheme, x_view, dtype)
+            z_test = transform_points(scheme, x_test_view, dtype) if len(x_test) else z[:0]
     except UserError:
         raise
     except MemoryError as error:
@@ -147,13 +152,13 @@ def normalize(
 def fit_scheme(scheme: Any, x: Array, decompositions: Decompositions | None) -> None:
     """Fit a scheme in float64: scikit-learn's power transform, for one, is wrong in float32.
 
-    The project's schemes do that themselves, and scikit-learn's scalers learn block by block, so
-    that no float64 copy of all points is needed.
+    The project's schemes convert the points themselves, and scikit-learn's scalers learn block by
+    block, so that neither needs a float64 copy of all points.
 
     Args:
         scheme: The normalizer, which is fitted in place.
         x: Points (P, N) in memory, of either type.
-        decompositions: Of x, which other schemes share; None for none.
+        decompositions: The decompositions of x, which other schemes share; None to use none.
     """
     if decompositions is not None and hasattr(scheme, "fit_from"):
         scheme.fit_from(x, decompositions)
@@ -171,36 +176,38 @@ def fit_scheme(scheme: Any, x: Array, decompositions: Decompositions | None) -> 
 def _normalize_on_demand(
     scheme: Any, x: Rows, x_test: Rows, dtype: Any, decompositions: Decompositions | None
 ) -> tuple[Under, Any]:
-    """Return points under a scheme, which is fitted on x block by block."""
-    points_decompositions = decompositions or Decompositions(x)
-    learn(scheme, x, points_decompositions)
+    """Fit a scheme on x block by block; return x and x_test `Under` it.
+
+    The arguments are those of `normalize`. Without test points the second value is an empty array.
+    """
+    x_decompositions = decompositions or Decompositions(x)
+    learn(scheme, x, x_decompositions)
     name = name_scheme(scheme)
 
     def transform(rows: Array) -> Array:
-        """Return points under the scheme, checked, of points before it."""
+        """Return points (p, N) under the scheme, checked."""
         output = scheme.transform(rows.astype(np.float64, copy=False))
         return _check_output(name, output, len(rows), dtype)
 
     sample = x[probed.sample_rows(len(x))].astype(np.float64)
     z = _check_output(name, scheme.transform(sample), len(sample), np.float64)
-    scheme_map = _find_map(scheme, sample, z, points_decompositions)
+    scheme_map = _find_map(scheme, sample, z, x_decompositions)
     fold = None if scheme_map is None else choose_fold(scheme_map, sample, dtype)
 
     def surrogates() -> tuple[Surrogate, Surrogate]:
-        """Return the surrogates of the raw points and of the points under the scheme."""
-        surrogate = points_decompositions.surrogate
-        if scheme_map is None:
+        """Return the surrogates of the training points before the scheme and under it."""
+        surrogate = x_decompositions.surrogate
+        if scheme_map is None:  # the points under it are read: a pass over them, or two
             mean = compute_mean(normalized)
             return surrogate, Surrogate(surrogate_rows(normalized, mean) + mean)
-        centred_rows = points_decompositions.centred_rows + (
-            points_decompositions.mean - scheme_map.centre
-        )
+        centred_rows = x_decompositions.centred_rows + (x_decompositions.mean - scheme_map.centre)
         return surrogate, Surrogate(scheme_map.apply(centred_rows) + scheme_map.image)
 
-    normalized = Under(x, transform, z.shape[1], dtype, scheme_map, fold, surrogates)
+    options = transform, z.shape[1], dtype, scheme_map, fold, surrogates
+    normalized = Under(x, *options)
     if not len(x_test):
         return normalized, np.empty((0, z.shape[1]), dtype)
-    return normalized, Under(x_test, transform, z.shape[1], dtype, scheme_map, fold, surrogates)
+    return normalized, Under(x_test, *options)
 
 
 def _find_map(
@@ -214,7 +221,7 @@ def _find_map(
         scheme: The fitted normalizer.
         x: A few points before the scheme (p, N).
         z: The same points under it (p, M).
-        points_decompositions: Of all points, for their mean.
+        points_decompositions: The decompositions of all points, for their mean.
     """
     declared_map, traits = find_affine_map(scheme), find_affine_traits(scheme)
     centre = np.zeros(x.shape[1])
@@ -243,7 +250,7 @@ def transform_points(scheme: Any, x: Array, dtype: Any) -> Array:
             width.
     """
     name = name_scheme(scheme)
-    # A scheme that returns its input, such as the identity, needs no copy by blocks.
+    # A scheme that returns its input, such as the identity, needs no copy by blocks: one row tells.
     if x.dtype == np.dtype(dtype) == np.float64 and np.shares_memory(scheme.transform(x[:1]), x):
         return _check_output(name, scheme.transform(x), len(x), dtype)
     z = np.empty((0, 0))
@@ -264,8 +271,11 @@ def transform_points(scheme: Any, x: Array, dtype: Any) -> Array:
     return z
 
 
-def _read_only(x: Rows) -> Rows:
-    """Return a read-only view: other jobs use the same points."""
+def _protect(x: Rows) -> Rows:
+    """Return a read-only view of an array, because other jobs use the same points.
+
+    Points that are read by blocks are returned as they are.
+    """
     if not isinstance(x, np.ndarray):
         return x
     view = x.view()
@@ -274,7 +284,18 @@ def _read_only(x: Rows) -> Rows:
 
 
 def _check_output(name: str, output: Any, count: int, dtype: Any) -> Array:
-    """Return a scheme's output as contiguous points (P, M), checked."""
+    """Return a scheme's output as contiguous points (p, M), checked.
+
+    Args:
+        name: The name of the scheme, for the messages.
+        output: What the scheme returned for p points.
+        count: The number of these points p.
+        dtype: The type of the result.
+
+    Raises:
+        UserError: The output is sparse, not p rows of one number or more, not of numbers, or not
+            finite in this type.
+    """
     if hasattr(output, "toarray"):
         raise UserError(
             f"normalizer {name}: gives sparse points; set its option for dense ones "
@@ -291,6 +312,7 @@ def _check_output(name: str, output: Any, count: int, dtype: Any) -> Array:
             raise TypeError
         with np.errstate(over="ignore", invalid="ignore"):
             z = np.ascontiguousarray(output, dtype=dtype)
+            # The sum, which needs no other array, is finite unless an entry is not or it overflows.
             finite = np.isfinite(z.sum()) or np.isfinite(z).all()
     except (TypeError, ValueError) as error:
         raise UserError(f"normalizer {name}: gives points that are not numbers") from error

@@ -13,9 +13,9 @@ FindFeatures = Callable[[Any, str], list[int]]
 
 
 def select_columns(scheme: Any, feature_names: tuple[str, ...], find: FindFeatures) -> None:
-    """Select, for each part of a scheme, the features of a data set that it is on.
+    """Select, for each part of a scheme, the features of a data set that the part is on.
 
-    A selection that was made on another part of the same data, whose categories gave other
+    A selection that was made on another part of the same data, where categories gave other
     features, is made again by the names of its features.
 
     Args:
@@ -24,21 +24,21 @@ def select_columns(scheme: Any, feature_names: tuple[str, ...], find: FindFeatur
         find: `find(columns, setting)` returns the positions of the features that belong to columns;
             the setting is the one that names the columns, for messages.
     """
-    for selection in _selections(scheme):
+    for selection in _find_selections(scheme):
         if not selection.feature_names:
             selection.select(find(selection.columns, selection.setting), feature_names)
         elif selection.feature_names != feature_names:
             selection.reselect(feature_names)
 
 
-def _selections(scheme: Any) -> Iterator[FeatureSelection]:
+def _find_selections(scheme: Any) -> Iterator[FeatureSelection]:
     """Yield the selections of a scheme and of its parts.
 
-    Columns that a `ColumnTransformer` has by their names are replaced by selections, in place.
+    A `ColumnTransformer` may name its columns: such names are replaced by selections, in place.
     """
     if isinstance(scheme, OnColumns):
         yield scheme.columns
-        yield from _selections(scheme.scheme)
+        yield from _find_selections(scheme.scheme)
         return
     if isinstance(scheme, ColumnTransformer):
         scheme.transformers = [
@@ -53,10 +53,13 @@ def _selections(scheme: Any) -> Iterator[FeatureSelection]:
             if isinstance(columns, FeatureSelection):
                 yield columns
     for member in members(scheme):
-        yield from _selections(member)
+        yield from _find_selections(member)
 
 
 def _are_named(columns: Any) -> bool:
-    """Return whether columns of a `ColumnTransformer` are given by their names."""
+    """Return whether columns of a `ColumnTransformer` are given by their names.
+
+    They may also be indices, a mask, a slice or a function.
+    """
     listed = [columns] if isinstance(columns, str) else columns
     return isinstance(listed, (list, tuple)) and any(isinstance(entry, str) for entry in listed)

@@ -19,10 +19,18 @@ COLUMNS_SHARE = 1 / 8  # of the free memory, for some columns of all points
 
 
 def learn(scheme: Any, x: Rows, decompositions: Decompositions) -> None:
-    """Fit a scheme on points x (P, N), one block of which is in memory at a time.
+    """Fit a scheme in place on points of which one block is in memory at a time.
 
-    One pass for each statistic. A scheme that needs all points at once gets them, where they fit in
-    memory; raises `UserError` where they do not.
+    Each statistic takes one pass over the points. A scheme that needs all points at once gets them,
+    where they fit in memory.
+
+    Args:
+        scheme: The normalizer.
+        x: Points (P, N).
+        decompositions: The decompositions of x, for schemes with a method `learn`.
+
+    Raises:
+        UserError: The scheme needs more points at once than fit in memory.
     """
     if isinstance(scheme, Pipeline):
         _learn_chain(scheme, x)
@@ -32,10 +40,10 @@ def learn(scheme: Any, x: Rows, decompositions: Decompositions) -> None:
         scheme.learn(decompositions)
     elif isinstance(scheme, RandomRotation) or not get_tags(scheme).requires_fit:
         # Such a scheme learns the number of features alone: two points are enough.
-        scheme.fit(_float64(x[:2]))
+        scheme.fit(_as_float64(x[:2]))
     elif hasattr(scheme, "partial_fit"):
         for block in blocks(len(x), rows_per_block(x)):
-            scheme.partial_fit(_float64(x[block]))
+            scheme.partial_fit(_as_float64(x[block]))
     elif type(scheme) is RobustScaler:
         _learn_by_columns(scheme, x)
     elif isinstance(scheme, QuantileTransformer) and scheme.subsample < len(x):
@@ -44,20 +52,20 @@ def learn(scheme: Any, x: Rows, decompositions: Decompositions) -> None:
         rows = resample(
             np.arange(len(x)), replace=False, n_samples=scheme.subsample, random_state=rng
         )
-        scheme.fit(_float64(x[np.sort(rows)]))
+        scheme.fit(_as_float64(x[np.sort(rows)]))
     else:
         name = type(scheme).__name__
         refuse_larger(
             f"normalizer {name}, which learns from all points at once",
-            2 * FLOAT64_BYTES * x.size,
+            2 * FLOAT64_BYTES * x.size,  # the points, and what the scheme computes of them
             "choose a scheme that learns by blocks, such as standard, robust or pca_sphere, or "
             "fewer points (dataset.points)",
         )
-        scheme.fit(_float64(x[:]))
+        scheme.fit(_as_float64(x[:]))
 
 
 def _learn_chain(chain: Pipeline, x: Rows) -> None:
-    """Fit the links of a pipeline in order, each on the output of the ones before it."""
+    """Fit the steps of a pipeline in order, each on points x (P, N) under the steps before it."""
     points = x
     for _, link in chain.steps:
         if link in (None, "passthrough"):
@@ -67,60 +75,71 @@ def _learn_chain(chain: Pipeline, x: Rows) -> None:
 
 
 def _learn_selected(scheme: OnColumns, x: Rows) -> None:
-    """Fit a scheme on the features that it gets."""
+    """Fit a scheme that is on some columns on those columns of points x (P, N)."""
     scheme.select(x)
     if len(scheme.positions_):
         selected = _Selected(x, scheme.positions_)
         learn(scheme.scheme, selected, Decompositions(selected))
-    scheme.note_width(_float64(x[:1]))
+    scheme.note_width(_as_float64(x[:1]))
 
 
 class _Selected(Points):
-    """Some features of points (P, N), `(P, n)`."""
+    """Some features of points x (P, N): `(P, n)`, selected when they are read.
+
+    positions: the indices of the features, `(n,)`.
+    """
 
     def __init__(self, x: Rows, positions: NDArray[np.intp]) -> None:
         self.x, self.positions = x, positions
         self.shape, self.dtype = (len(x), len(positions)), np.dtype(np.float64)
 
     def read(self, first: int, last: int, out: Array | None = None) -> Array:
-        """Return rows `first` to `last - 1`."""
-        return _float64(self.x[first:last])[:, self.positions]
+        """Return rows `first` to `last - 1`, in memory of their own."""
+        return _as_float64(self.x[first:last])[:, self.positions]
 
 
 class _Linked(Points):
-    """Points (P, M) as a link of a pipeline returns them."""
+    """Points (P, M) as a fitted step of a pipeline returns them, transformed when they are read.
+
+    x: the points (P, N) that the step gets. link: the step.
+    """
 
     def __init__(self, x: Rows, link: Any) -> None:
         self.x, self.link = x, link
-        width = link.transform(_float64(x[:1])).shape[1]
+        width = link.transform(_as_float64(x[:1])).shape[1]
         self.shape, self.dtype = (len(x), width), np.dtype(np.float64)
 
     def read(self, first: int, last: int, out: Array | None = None) -> Array:
-        """Return rows `first` to `last - 1`."""
-        return np.asarray(self.link.transform(_float64(self.x[first:last])))
+        """Return rows `first` to `last - 1`, in the memory that the step returns."""
+        return np.asarray(self.link.transform(_as_float64(self.x[first:last])))
 
 
 def _learn_by_columns(scheme: RobustScaler, x: Rows) -> None:
-    """Fit a scheme of quantiles, in a pass for as many columns as fit in a share of the memory."""
+    """Fit a scheme of quantiles, which needs whole columns, on points x (P, N).
+
+    Each pass over the points takes as many columns as fit in `COLUMNS_SHARE` of the memory. Their
+    centres and scales are then those of the scheme.
+    """
     points, features = x.shape
-    count = int(COLUMNS_SHARE * available_bytes() / (2 * FLOAT64_BYTES * points))
-    if count < 1:
+    # Twice: the columns, and the scheme's copy of them.
+    columns_per_pass = int(COLUMNS_SHARE * available_bytes() / (2 * FLOAT64_BYTES * points))
+    if columns_per_pass < 1:
         raise UserError(
             f"normalizer {type(scheme).__name__}: sorts a column of {points} points at a time, "
             "which does not fit in the memory; set memory higher, or choose another scheme"
         )
     column_schemes = []
-    for first in range(0, features, count):
-        columns = np.empty((points, min(count, features - first)))
+    for first in range(0, features, columns_per_pass):
+        columns = np.empty((points, min(columns_per_pass, features - first)))
         for block in blocks(points, rows_per_block(x)):
-            columns[block] = x[block][:, first : first + count]
+            columns[block] = x[block][:, first : first + columns_per_pass]
         column_schemes.append(clone(scheme).fit(columns))
-    for name in ("center_", "scale_"):
+    for name in ("center_", "scale_"):  # None in all schemes where the option is off
         attributes = [getattr(column_scheme, name) for column_scheme in column_schemes]
         setattr(scheme, name, None if attributes[0] is None else np.concatenate(attributes))
     scheme.n_features_in_ = features
 
 
-def _float64(rows: Array) -> Array:
+def _as_float64(rows: Array) -> Array:
     """Return rows as float64."""
     return np.asarray(rows, dtype=np.float64)

@@ -13,7 +13,8 @@ from normbench.normalizers.decomposition import compute_deviations, compute_mean
 
 Array = NDArray[np.float64]
 MAP_SAMPLE_SIZE = 256  # points that the map is tried on
-MAP_TOLERANCE = 1e-9  # of the largest coordinate: the error that the map may have
+MAP_TOLERANCE = 1e-9  # the error that the map may have, as a share of the largest coordinate
+EFFECT_TOLERANCE = 1e-6  # a smaller scaling or shift is rounding
 
 
 class Probed(NamedTuple):
@@ -58,7 +59,7 @@ class Probed(NamedTuple):
         return np.concatenate([bias, outer], axis=-1, dtype=rows.dtype)
 
     def spread(self, hessian: Array, classes: int) -> Array:
-        """Return second derivatives in weights on `x - centre` as those in weights on z.
+        """Return second derivatives by weights on `x - centre` as those by weights on z.
 
         Args:
             hessian: `(C (N + 1), C (N + 1))`, the weights of each class together, bias first.
@@ -67,6 +68,7 @@ class Probed(NamedTuple):
         Returns:
             `(C (M + 1), C (M + 1))`, in the same order.
         """
+        # The matrix `(N + 1, M + 1)` from a score's weights on z to those on `x - centre`: `fold`.
         change_of_weights = np.zeros((len(hessian) // classes, self.features + 1))
         change_of_weights[0] = np.r_[1.0, self.image]
         change_of_weights[1:, 1:] = np.diag(self.matrix) if self.matrix.ndim == 1 else self.matrix.T
@@ -80,7 +82,11 @@ class Probed(NamedTuple):
 
 
 class Effects(NamedTuple):
-    """The effects of an affine map on given points."""
+    """The effects of an affine map `z = A x + b` on given points.
+
+    centres: z has the mean 0, and b is not. shifts: b is not 0. scales: A changes lengths along
+    some direction that it keeps. rotates: A mixes features.
+    """
 
     centres: bool
     shifts: bool
@@ -89,14 +95,14 @@ class Effects(NamedTuple):
 
 
 def sample_rows(count: int) -> NDArray[np.intp]:
-    """Return the indices of the points that a map is fitted on, out of `count`."""
+    """Return the indices of at most `MAP_SAMPLE_SIZE` points, evenly spaced among `count`."""
     return np.unique(np.linspace(0, count - 1, MAP_SAMPLE_SIZE).astype(int))
 
 
 def probe(scheme: Any, x: NDArray[Any], z: Rows) -> Probed | None:
     """Return a fitted scheme's map, found by a few transformed points.
 
-    Points that are transformed on demand have their map with them, which is returned. Otherwise the
+    The map of points that are transformed on demand (`Under`) is known and returned. Otherwise the
     scheme transforms the mean, and the mean moved along each feature by that feature's standard
     deviation. The resulting map must then give z for some of the points.
 
@@ -106,8 +112,7 @@ def probe(scheme: Any, x: NDArray[Any], z: Rows) -> Probed | None:
         z: The same points under it (P, M).
 
     Returns:
-        The map, about the points' mean unless the points had it; None where the scheme is not
-        affine.
+        The map, about the points' mean where it was not known; None where the scheme is not affine.
     """
     if not isinstance(z, np.ndarray):
         known_map: Probed | None = z.map
@@ -125,12 +130,12 @@ def fit_map(
 
     Args:
         scheme: The fitted normalizer.
-        centre: (N,).
-        steps: The length of the step along each feature (N,). A constant feature gets its own size,
-            or 1.
+        centre: The point from which the steps go, (N,).
+        steps: The length of the step along each feature (N,), its standard deviation. In place of
+            that of a constant feature its size at the centre is taken, at least 1.
         x: Some points before the scheme (p, N), which the map is tried on.
         z: The same points under it (p, M).
-        largest: The largest coordinate that the scheme gave any point.
+        largest: The largest magnitude of a coordinate that the scheme gave any point.
 
     Returns:
         The map; None where it does not give z to `MAP_TOLERANCE`, or where the scheme refuses the
@@ -150,8 +155,9 @@ def fit_map(
         moves = (probes[1:] - centre).diagonal()  # the steps, as rounding left them
         matrix = (images[1:] - images[0]).T / moves
         expected = (x - centre) @ matrix.T + images[0]
-        tolerance = max(MAP_TOLERANCE, 100 * float(np.finfo(z.dtype).eps))
+        tolerance = max(MAP_TOLERANCE, 100 * float(np.finfo(z.dtype).eps))  # float32 rounds more
         error = np.abs(expected - z).max(axis=0)
+        # Of each coordinate; one that is small on these points alone is compared with the largest.
         scale = np.abs(z).max(axis=0) + largest * 1e-3
     return Probed(matrix, centre, images[0]) if np.all(error <= tolerance * scale) else None
 
@@ -160,8 +166,8 @@ def find_effects(scheme_map: Probed, z: Rows) -> Effects:
     """Return the effects of a map, up to rounding.
 
     Args:
-        scheme_map: Of a fitted scheme.
-        z: The points under it (P, M), of which some are read.
+        scheme_map: The map of a fitted scheme.
+        z: The points under the scheme (P, M), of which some are read.
 
     Returns:
         Whether it centres, shifts, scales and rotates. A permutation of features does not rotate.
@@ -178,15 +184,16 @@ def find_effects(scheme_map: Probed, z: Rows) -> Effects:
         is_kept = products.diagonal() > (MAP_TOLERANCE * largest_entry) ** 2
         scales = bool(
             np.abs(products[np.ix_(is_kept, is_kept)] - np.eye(int(is_kept.sum()))).max(initial=0.0)
-            > 1e-6
+            > EFFECT_TOLERANCE
         )
     else:
         factors = np.where(is_used, scheme_map.matrix, 0.0).sum(axis=1)
-        scales = bool(np.abs(factors - 1).max(initial=0.0) > 1e-6)
+        scales = bool(np.abs(factors - 1).max(initial=0.0) > EFFECT_TOLERANCE)
     origin = scheme_map.image - scheme_map.matrix @ scheme_map.centre  # the image of x = 0
     # What counts as 0 is compared with the points' deviations and with the terms of `origin`.
     spread = compute_deviations(z, compute_mean(z))
     reach = np.abs(scheme_map.matrix) @ np.abs(scheme_map.centre)
-    shifts = bool(np.any(np.abs(origin) > 1e-6 * np.maximum(spread, reach)))
-    centres = shifts and bool(np.all(np.abs(scheme_map.image) <= 1e-6 * np.maximum(spread, reach)))
+    zero_bounds = EFFECT_TOLERANCE * np.maximum(spread, reach)
+    shifts = bool(np.any(np.abs(origin) > zero_bounds))
+    centres = shifts and bool(np.all(np.abs(scheme_map.image) <= zero_bounds))
     return Effects(centres, shifts, scales, rotates)

@@ -72,36 +72,39 @@ def normalize_sparse(
         x: Sparse training points (P, N).
         x_test: Test points (Q, N); Q = 0 without any.
         dtype: The type of the transformed points.
-        decompositions: Of x, which other schemes share.
+        decompositions: The decompositions of x, which other schemes share.
 
     Returns:
         Points (P, N) and (Q, N); without test points an empty array for the second.
     """
-    _fit(scheme, x)
+    _fit_sparse(scheme, x)
     affine = find_affine_map(scheme)
     assert affine is not None
+    # About 0, so that folding it moves no point: moved points would not be sparse.
     scheme_map = Probed(affine.matrix, np.zeros(x.shape[1]), affine.offset)
 
     def transform(rows: Array) -> Array:
-        """Return points under the scheme, of dense points before it."""
+        """Return dense points (p, N) under the scheme."""
         return np.ascontiguousarray(affine(rows), dtype=dtype)
 
-    def pair() -> tuple[Surrogate, Surrogate]:
-        """Return the surrogates of the points before the scheme and under it."""
+    def surrogates() -> tuple[Surrogate, Surrogate]:
+        """Return the surrogates of the training points before the scheme and under it."""
         before = decompositions.surrogate
         return before, Surrogate(affine(before.moment_rows))
 
-    normalized = Under(x, transform, x.shape[1], dtype, scheme_map, scheme_map, pair)
+    # The map of the scheme, and the form in which it is folded into weights, are the same.
+    options = transform, x.shape[1], dtype, scheme_map, scheme_map, surrogates
+    normalized = Under(x, *options)
     if not len(x_test):
         return normalized, np.empty((0, x.shape[1]), dtype)
-    return normalized, Under(x_test, transform, x.shape[1], dtype, scheme_map, scheme_map, pair)
+    return normalized, Under(x_test, *options)
 
 
-def _fit(scheme: Any, x: SparsePoints) -> None:
-    """Fit one of `SPARSE_SCHEMES` in float64.
+def _fit_sparse(scheme: Any, x: SparsePoints) -> None:
+    """Fit one of `SPARSE_SCHEMES` in place, in float64.
 
-    scikit-learn refuses to centre sparse points: a scheme that centres is fitted without its mean,
-    which is then added to it.
+    scikit-learn refuses to centre sparse points: a scheme that centres is fitted as one that does
+    not, and gets the attributes of that fit and the mean.
     """
     csr = x.astype(np.float64).csr
     if not getattr(scheme, "with_mean", False):

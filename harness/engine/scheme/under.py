@@ -23,9 +23,10 @@ MAX_DIGIT_LOSS = {np.dtype(np.float64): 1e-9, np.dtype(np.float32): 1e-5}
 class Under(Points):
     """Points z (P, M) under a fitted scheme: rows are transformed when they are read.
 
-    x: before the scheme (P, N). transform: from rows of x to rows of z. width: M. map: of an affine
-    scheme, else None. fold: the same map in the form that can be folded into weights, None where
-    that loses digits. pair: returns what the property `pair` holds.
+    x: the points before the scheme (P, N). transform: a function from rows of x to rows of z.
+    width: M. dtype: the type of z. map: the map of an affine scheme, else None. fold: the same map
+    in the form that can be folded into weights, None where that loses digits. pair: a function that
+    computes the surrogates of x and of z, called when they are first asked for.
     """
 
     def __init__(
@@ -40,7 +41,7 @@ class Under(Points):
     ) -> None:
         self.x, self.transform, self.map, self.fold, self._pair = x, transform, map, fold, pair
         self.shape, self.dtype = (len(x), width), np.dtype(dtype)
-
+        # Of x: where the scheme is folded, products read the entries of x.
         self.density = x.density if isinstance(x, Points) else 1.0
 
     @property
@@ -99,14 +100,13 @@ class Under(Points):
             Points (P, r), still transformed when they are read, by one map from x where the scheme
             is affine.
         """
-        (before, after), scheme_map = self.pair, self.map
-        x, composed = (self, Probed(matrix, mean, np.zeros(len(matrix))))
-        if scheme_map is not None:
-            image = matrix @ (scheme_map.image - mean)
-            x, composed = (
-                self.x,
-                Probed(scheme_map.apply_transpose(matrix), scheme_map.centre, image),
-            )
+        before, after = self.pair
+        x: Rows
+        if self.map is None:
+            x, composed = self, Probed(matrix, mean, np.zeros(len(matrix)))
+        else:
+            image = matrix @ (self.map.image - mean)
+            x, composed = self.x, Probed(self.map.apply_transpose(matrix), self.map.centre, image)
         return Under(
             x,
             lambda rows: composed.apply(rows - composed.centre) + composed.image,
@@ -119,12 +119,15 @@ class Under(Points):
 
 
 class Centred(Points):
-    """Points `x - centre` (P, N), of a given type."""
+    """Points `x - centre` (P, N), of a given type, computed when they are read.
+
+    x: points (P, N). centre: `(N,)`.
+    """
 
     def __init__(self, x: Rows, centre: Array, dtype: Any) -> None:
         self.x, self.centre = x, centre
         self.shape, self.dtype = x.shape, np.dtype(dtype)
-        self._moved = bool(np.any(centre))
+        self._has_centre = bool(np.any(centre))  # otherwise only the type changes
 
     @property
     def source(self) -> Points:
@@ -157,7 +160,7 @@ class Centred(Points):
         out = out[: last - first]
         reads_into_out = isinstance(self.x, Points) and self.x.dtype == self.dtype
         rows = self.x.read(first, last, out) if reads_into_out else self.x[first:last]
-        if self._moved:
+        if self._has_centre:
             np.subtract(rows, self.centre, out=out, casting="same_kind")
         elif rows is not out:
             out[...] = rows
@@ -165,26 +168,26 @@ class Centred(Points):
 
 
 def choose_fold(scheme_map: Probed, x: Array, dtype: Any) -> Probed | None:
-    """Return a map in its folded form, about 0 or about its centre.
+    """Return a map in the form in which it is folded into weights: about 0 or about its centre.
 
     A score is a sum of terms `w A (x - m)` and `w c`, whose roundings add up as their squares do.
     So the root of `A^2 (x - m)^2 + c^2` is compared with the coordinates `A (x - m) + c`.
 
     Args:
-        scheme_map: Of an affine scheme.
-        x: A few points before it (p, N).
+        scheme_map: The map of an affine scheme.
+        x: A few points before the scheme (p, N).
         dtype: The type of the descent, whose rounding counts.
 
     Returns:
         The map about 0 if that loses few digits, otherwise the map about its centre; None if both
         lose more than `MAX_DIGIT_LOSS`.
     """
-    type_, moved = np.dtype(dtype), scheme_map.apply(scheme_map.centre)
-    about_zero = Probed(
-        scheme_map.matrix, np.zeros_like(scheme_map.centre), scheme_map.image - moved
-    )
+    descent_type = np.dtype(dtype)
+    image_of_zero = scheme_map.image - scheme_map.apply(scheme_map.centre)
+    about_zero = Probed(scheme_map.matrix, np.zeros_like(scheme_map.centre), image_of_zero)
     for candidate in (about_zero, scheme_map):
-        if np.finfo(type_).eps * _measure_amplification(candidate, x) <= MAX_DIGIT_LOSS[type_]:
+        loss = np.finfo(descent_type).eps * _measure_amplification(candidate, x)
+        if loss <= MAX_DIGIT_LOSS[descent_type]:
             return candidate
     return None
 
@@ -196,10 +199,8 @@ def _measure_amplification(scheme_map: Probed, x: Array) -> float:
     Where all terms are 0, it counts as 0.
     """
     centred = x - scheme_map.centre
-    products, squares = (
-        scheme_map.apply(centred),
-        scheme_map._replace(matrix=scheme_map.matrix**2).apply(centred**2),
-    )
+    products = scheme_map.apply(centred)
+    squares = scheme_map._replace(matrix=scheme_map.matrix**2).apply(centred**2)
     terms = np.sqrt(np.mean(squares + scheme_map.image**2, axis=0))
     sizes = np.sqrt(np.mean((products + scheme_map.image) ** 2, axis=0))
     return float(np.divide(terms, sizes, out=np.zeros_like(terms), where=terms > 0).max())

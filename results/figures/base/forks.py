@@ -34,28 +34,30 @@ def map_forked(work: Callable[[Argument], Value], arguments: Sequence[Argument])
     processes = min(_cores(), len(arguments), MAX_PROCESSES)
     if processes < 2:
         return [work(argument) for argument in arguments]
-    taken = get_context("fork").Value("i", 0)
+    # Shared by all processes: the number of arguments that are taken, and the next one's index.
+    taken_count = get_context("fork").Value("i", 0)
 
     def take() -> Iterator[tuple[int, Value]]:
-        """Take one argument after another that no process has taken; yield its place and value."""
+        """Work on one argument after another that no process has taken; yield index and value."""
         while True:
-            with taken.get_lock():
-                place = taken.value
-                taken.value += 1
-            if place >= len(arguments):
+            with taken_count.get_lock():
+                index = taken_count.value
+                taken_count.value += 1
+            if index >= len(arguments):
                 return
-            yield place, work(arguments[place])
+            yield index, work(arguments[index])
 
     with _forked(take, processes - 1) as receivers:
         values = dict(take())
         for receiver in receivers:
             with suppress(EOFError):  # raised when the forked process has ended
                 while True:
-                    place, value = receiver.recv()
-                    values[place] = value
+                    index, value = receiver.recv()
+                    values[index] = value
+    # An argument without a value is one at which a forked process failed.
     return [
-        values[place] if place in values else work(argument)
-        for place, argument in enumerate(arguments)
+        values[index] if index in values else work(argument)
+        for index, argument in enumerate(arguments)
     ]
 
 
@@ -64,11 +66,11 @@ def _forked(take: Callable[[], Iterator[Any]], processes: int) -> Iterator[list[
     """Fork processes that work on arguments; kill those that still run when the context ends.
 
     Args:
-        take: takes arguments until none is left, and yields each one's place and value.
+        take: works on arguments until none is left, and yields each one's index and value.
         processes: the number of processes.
 
     Yields:
-        For each process, the connection from which its places and values are received.
+        For each process, the connection from which these pairs are received.
     """
     context = get_context("fork")
     receivers, children = [], []
@@ -95,9 +97,10 @@ def _forked(take: Callable[[], Iterator[Any]], processes: int) -> Iterator[list[
 
 
 def _send(take: Callable[[], Iterator[Any]], sender: Connection) -> None:
-    """Send all that `take` yields, as the work of a forked process, and end the process.
+    """Send all that `take` yields to the parent, and end this process, a forked one.
 
-    An error ends the process silently: the parent repeats the work and raises the error.
+    An error ends the process silently: the parent repeats the work and raises the error. The
+    process also ends if its parent has ended.
     """
     parent = os.getppid()
     with suppress(BaseException):
@@ -105,7 +108,7 @@ def _send(take: Callable[[], Iterator[Any]], sender: Connection) -> None:
             sender.send(item)
             if os.getppid() != parent:  # the parent has ended
                 break
-    os._exit(0)
+    os._exit(0)  # at once, without the clean-up at exit that belongs to the parent
 
 
 def _cores() -> int:

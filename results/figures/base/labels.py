@@ -40,9 +40,10 @@ def end_labels(
     if not ends:
         return
     ends = sorted(ends, key=lambda end: end.value)
-    end_heights = _fractions(axis, [end.value for end in ends])
+    end_heights = _height_fractions(axis, [end.value for end in ends])
     line_height = shape.font / 72
     line_counts = np.array([end.text.count("\n") + 1 for end in ends])
+    # The height of a label's line as a fraction of the panel's height.
     line_share = LABEL_LINE * line_height / (height - LINES_AROUND_PANEL * line_height)
     label_heights = spread_apart(
         end_heights,
@@ -52,7 +53,8 @@ def end_labels(
     )
     figure = axis.figure
     for end, end_height, label_height in zip(ends, end_heights, label_heights):
-        # Offsets in font sizes keep the distance to the panel constant at every figure size.
+        # From the right edge of the panel to the marker and to the text: in font sizes, which keep
+        # the distances at every size of the figure.
         handle_transform, text_transform = (
             axis.transAxes
             + ScaledTranslation(font_offset * shape.font / 72, 0, figure.dpi_scale_trans)
@@ -95,7 +97,7 @@ def spread_apart(
 ) -> list[float]:
     """Return increasing positions, at least a gap apart, as close to the fractions as possible.
 
-    The least-squares solution is an isotonic regression.
+    Closeness is the sum of squared distances; an isotonic regression minimizes it.
 
     Args:
         fractions: the wanted positions in increasing order, as fractions of the panel's height.
@@ -105,7 +107,7 @@ def spread_apart(
     """
     from scipy.optimize import isotonic_regression
 
-    # Without the smallest distances, positions need only be in order.
+    # Minus the gaps below it, each position need only be at least as high as the one before.
     shifts = np.append(0.0, np.cumsum(np.broadcast_to(gap, len(fractions) - 1)))
     positions = isotonic_regression(np.asarray(fractions) - shifts).x
     slack = top - bottom - shifts[-1]  # negative if the positions do not fit
@@ -124,7 +126,8 @@ def spread_beside(
         fractions: The wanted positions in increasing order, as fractions of the panel's height.
         gap: The smallest distance between two positions.
         occupied: The positions of other labels.
-        clearance: The smallest distance from an occupied position.
+        clearance: The smallest distance from an occupied position, and to the panel's edges
+            where there is none.
 
     Returns:
         The positions, in the order of the fractions. Each stays between the same two occupied
@@ -141,7 +144,7 @@ def spread_beside(
     return positions
 
 
-def _fractions(axis: Any, values: Sequence[float]) -> list[float]:
+def _height_fractions(axis: Any, values: Sequence[float]) -> list[float]:
     """Return the heights of values in a panel, as fractions of the panel's height, 0 to 1.
 
     A value beyond the panel has the height of the nearest edge, NaN that of the lower edge.

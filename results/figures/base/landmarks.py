@@ -35,6 +35,7 @@ def choose(points: Any) -> list[int]:
         For each axis the index of the lowest and of the highest point, each index once.
     """
     centred = points - points.mean(axis=0)
+    # Principal axes as rows, one for points of a single feature.
     directions = np.linalg.svd(centred, full_matrices=False)[2][:2]
     # The sign of an eigenvector is arbitrary: make its largest entry positive.
     signs = np.sign(directions[np.arange(len(directions)), np.abs(directions).argmax(axis=1)])

@@ -44,7 +44,14 @@ class Options:
 
 
 class DrawnScheme(NamedTuple):
-    """A scheme that a figure shows: its label, its row, its recorded arrays, its look."""
+    """A scheme that a figure shows.
+
+    Attributes:
+        label: the scheme's label, the key of its arrays.
+        row: the scheme's row.
+        arrays: the scheme's recorded arrays, by name.
+        look: the scheme's colour, marker and line style.
+    """
 
     label: str
     row: Mapping[Any, Any]
@@ -60,7 +67,7 @@ def with_arrays(schemes: pd.DataFrame, arrays: ArraysByLabel) -> list[DrawnSchem
         arrays: The recorded arrays by the schemes' labels.
 
     Returns:
-        The schemes to draw; looks are distinct among these.
+        The schemes to draw; those with the same normalizer have looks of their own.
     """
     rows = [row for row in as_rows(schemes) if row["label"] in arrays]
     looks = style.looks([row["normalizer"] for row in rows])
@@ -123,7 +130,7 @@ def steps(sweep: Sweep, experiment: str) -> pd.DataFrame:
 
 
 def gridless(rows: pd.DataFrame) -> "pd.Series[bool]":
-    """Return whether each scheme's optimizer chooses its own step sizes, so that no grid exists."""
+    """Return, by row, whether the optimizer chooses its own step sizes, so that no grid exists."""
     return rows.get(names.GRIDLESS.column, pd.Series("", index=rows.index)) == "true"
 
 
@@ -151,7 +158,7 @@ def _with_needed_columns(rows: pd.DataFrame) -> pd.DataFrame:
 
 
 def improves_on_start(scheme: Mapping[Any, Any], cost: float) -> bool:
-    """Return whether a final cost is at most the cost at the start.
+    """Return whether a final cost is at most the cost at the start; equal costs count.
 
     Args:
         scheme: The row of a scheme, with the cost at the start.
@@ -161,9 +168,9 @@ def improves_on_start(scheme: Mapping[Any, Any], cost: float) -> bool:
         True also if the cost at the start is not known, and if misclassified points are compared
         instead of costs.
     """
-    counted = scheme.get(names.COMPARED.column) == names.MISCLASSIFICATIONS
-    start = pd.to_numeric(scheme.get(START_COST_COLUMN), errors="coerce")
-    return bool(counted or pd.isna(start) or cost <= start)
+    is_counted = scheme.get(names.COMPARED.column) == names.MISCLASSIFICATIONS
+    start_cost = pd.to_numeric(scheme.get(START_COST_COLUMN), errors="coerce")
+    return bool(is_counted or pd.isna(start_cost) or cost <= start_cost)
 
 
 def with_start_costs(sweep: Sweep, rows: pd.DataFrame) -> pd.DataFrame:
@@ -198,7 +205,9 @@ def histories(sweep: Sweep, runs: pd.DataFrame) -> pd.DataFrame:
 
 
 def title(experiment: str, rows: pd.DataFrame) -> str:
-    """Return a title: the data set, points x features, the cost.
+    """Return a title: the data set, points x features, the cost, and the number of test points.
+
+    If some schemes were fitted on the test points too, the title says so.
 
     Args:
         experiment: the experiment's name, `<dataset>-<cost>`.
@@ -233,7 +242,12 @@ def title_with_budget(experiment: str, rows: pd.DataFrame) -> str:
 
 
 def best_step_label(schemes: pd.DataFrame) -> str:
-    """Return the legend's label of the step size that represents a scheme."""
+    """Return the legend's label of the step size that represents a scheme.
+
+    Args:
+        schemes: the scheme rows, which tell whether the user chose the step size, and whether costs
+            or misclassified points are compared.
+    """
     if which_step(schemes) == "shown":
         return "shown step, by choice"
     counted = names.COMPARED.column in schemes and schemes[names.COMPARED.column].notna().any()
@@ -248,7 +262,8 @@ def maker_from_steps(
     Schemes whose optimizer chooses its own step sizes are left out.
 
     Args:
-        draw: the function that draws the figure from step rows and scheme rows.
+        draw: the function that draws the figure; it takes step rows, scheme rows with
+            `START_COST_COLUMN`, a title, and the keyword `shape`.
         is_drawable: whether step rows can be drawn.
     """
 
@@ -275,7 +290,8 @@ def maker_from_arrays(
 
     Args:
         record_name: the name in the setting `record=[...]` that records the arrays.
-        draw: the function that draws the figure from arrays by label and scheme rows.
+        draw: the function that draws the figure; it takes the arrays by label, the scheme rows, a
+            title, and the keyword `shape`.
         is_drawable: whether the arrays of one scheme can be drawn.
     """
 

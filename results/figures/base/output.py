@@ -28,10 +28,10 @@ def save(
     provenance: Mapping[str, str],
     file_formats: Sequence[str] = style.FILE_FORMATS,
 ) -> list[Path]:
-    """Write a figure in several file formats; return the files.
+    """Write a figure in several file formats; return the files, one for each format.
 
     Args:
-        figure: the figure, which must not be changed afterwards.
+        figure: the figure; its layout is computed once and no longer adapts to later changes.
         path: the path of the files without a suffix.
         provenance: the sweep and the command, for each file's metadata.
         file_formats: names from `style.FILE_FORMATS`.
@@ -60,6 +60,9 @@ def write_dark(file: Path) -> Path:
     """Write the version of a figure's PNG or SVG file for dark pages beside it; return its file.
 
     Lightness is inverted and hues stay, as by `INVERTED`; the ground is transparent.
+
+    Args:
+        file: the file, written by `save`: its metadata are copied.
     """
     dark_file = file.with_name(f"{file.stem}-dark{file.suffix}")
     if file.suffix == ".svg":

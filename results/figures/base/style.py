@@ -99,11 +99,11 @@ def class_masks(
         For each class, a mask (p,), and a colour and a marker; without classes, a single slice of
         all points.
     """
-    looks = class_looks(len(scheme_arrays["class_names"]))
-    groups = [
-        (scheme_arrays["target"] == class_index, look) for class_index, look in enumerate(looks)
+    masks = [
+        (scheme_arrays["target"] == class_index, class_look)
+        for class_index, class_look in enumerate(class_looks(len(scheme_arrays["class_names"])))
     ]
-    return groups or [(slice(None), (unclassed, "o"))]
+    return masks or [(slice(None), (unclassed, "o"))]
 
 
 def class_handles(class_names: Sequence[Any]) -> list[Line2D]:
@@ -121,7 +121,12 @@ def verdict_handles(verdicts: Container[str]) -> list[Line2D]:
 
 
 def _legend_handles(looks: Iterable[tuple[str, tuple[str, str]]], edge: str) -> list[Line2D]:
-    """Return legend handles of labels with their colours and markers."""
+    """Return legend handles, markers without a line.
+
+    Args:
+        looks: for each handle its label, and its colour and marker.
+        edge: the colour of the edge of each marker.
+    """
     edge_style: Any = {"ls": "", "mec": edge, "mew": 0.5}
     return [
         Line2D([], [], color=color, marker=marker, label=label, **edge_style)
@@ -171,7 +176,7 @@ def marked_curve(look: Look, count: int, phase: float = 0.0) -> dict[str, Any]:
 def text_color(color: str) -> str:
     """Return a colour that is readable as text on white, darkened if necessary."""
     channels = to_rgb(color)
-    lightness = 0.30 * channels[0] + 0.59 * channels[1] + 0.11 * channels[2]
+    lightness = 0.30 * channels[0] + 0.59 * channels[1] + 0.11 * channels[2]  # luma, of ITU BT.601
     if lightness < 0.45:
         return color
     red, green, blue = (0.45 / lightness * channel for channel in channels)
@@ -195,15 +200,18 @@ def panels(
         height: the height of a panel over its width.
         columns: the largest number of panels side by side; None for the format's.
         **kwargs: more arguments of `Figure.subplots`.
+
+    Returns:
+        The figure, as wide as its format, and its panels, row by row.
     """
-    row_count, columns = rows_and_columns(count, columns or shape.columns)
+    row_count, column_count = rows_and_columns(count, columns or shape.columns)
     wrapped_title = wrap_title(title, shape)
     title_height = (2.2 + 1.3 * (wrapped_title.count("\n") + 1)) * shape.font / 72
     figure = blank_figure(
-        shape, row_count * height * shape.width / columns + title_height, wrapped_title
+        shape, row_count * height * shape.width / column_count + title_height, wrapped_title
     )
     set_padding(figure, 0.06, 0.08)
-    axes = list(figure.subplots(row_count, columns, squeeze=False, **kwargs).flat)
+    axes = list(figure.subplots(row_count, column_count, squeeze=False, **kwargs).flat)
     for spare_axis in axes[count:]:
         spare_axis.remove()
     return figure, axes[:count]
@@ -274,6 +282,7 @@ def pair_panels(axes: Any, count: int, columns: int) -> list[tuple[Any, Any]]:
     Returns:
         The pairs, row by row.
     """
+    # From (row of pairs, upper or lower, column) to (pair, upper or lower).
     axis_pairs = np.reshape(axes, (-1, 2, columns)).swapaxes(1, 2).reshape(-1, 2)
     for spare_axis in axis_pairs[count:].flat:
         spare_axis.remove()
@@ -346,7 +355,9 @@ def wrap_title(title: str, shape: Shape) -> str:
 
 
 def wrap_text(text: str, width: float, font: float) -> str:
-    """Return a text that is wrapped after punctuation to fit a width.
+    """Return a text that is wrapped after `,`, `;` or `:` to fit a width.
+
+    A clause that is longer than the width is not wrapped. A comma at the end of a line is removed.
 
     Args:
         text: the text, one line.
@@ -368,7 +379,8 @@ def add_note(figure: Figure, shape: Shape, text: str) -> None:
     """Write a note in small letters below a figure; an existing legend stays below the note.
 
     Args:
-        figure: With one legend or none. It becomes higher where it has one.
+        figure: The figure, with one legend or none. With a legend, it becomes higher by the lines
+            of the note.
         shape: The format of the figure.
         text: The note; each of its lines is wrapped.
     """
@@ -389,11 +401,13 @@ def add_legend(
 ) -> None:
     """Put a legend below a figure, and make the figure higher for all rows but the first.
 
+    Without handles and labels nothing is done.
+
     Args:
         figure: the figure.
         shape: the format of the figure.
         handles: the artists that the legend explains.
-        labels: the texts of handles that have no labels.
+        labels: the texts of the handles; if empty, the handles have labels of their own.
     """
     labels = list(labels) or [handle.get_label() for handle in handles]
     if not labels:
@@ -497,7 +511,7 @@ def write_on_empty_panel(axis: Any, text: str) -> None:
 
 
 def step_text(step_size: Any) -> str:
-    """Return a step size with two digits for a label; empty where there is none."""
+    """Return a step size as the end of a label: `, step 0.12`; empty where there is none."""
     if step_size is None or pd.isna(step_size):
         return ""
     return f", step {float(f'{float(step_size):.2g}'):g}"  # 100, not 1e+02

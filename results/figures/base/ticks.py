@@ -15,7 +15,7 @@ def set_log_ticks(axis: Any, max_powers: int = 8) -> None:
 
     Args:
         axis: the x or y axis of a panel whose limits are set.
-        max_powers: the largest number of powers of ten.
+        max_powers: the approximate largest number of powers of ten.
     """
     low, high = sorted(axis.get_view_interval())
     tick_values = log_tick_values(low, high, max_powers)
@@ -63,7 +63,7 @@ def set_even_ticks(axis: Any, max_steps: int = 5) -> None:
     """Set 3 or more evenly spaced ticks on a linear axis.
 
     Args:
-        axis: The horizontal or vertical axis of a panel.
+        axis: The x or y axis of a panel.
         max_steps: The largest number of intervals between ticks.
     """
     axis.set_major_locator(MaxNLocator(max_steps, min_n_ticks=3))
@@ -74,7 +74,7 @@ def power_text(value: float) -> str:
 
     A number that is not positive, or has several significant digits, is written as `:g` does.
     """
-    # With one significant digit, as in 2e+06, all further digits are 0.
+    # With one significant digit, as in 2e+06, the next four digits are 0.
     if value <= 0 or f"{value:.0e}" != f"{value:.4e}".replace(".0000", ""):
         return f"{value:g}"
     power = math.floor(math.log10(value) + 1e-9)

@@ -24,7 +24,7 @@ def draw(
     """Return the strip: for each key frame, the points above, the contours of the cost below.
 
     Args:
-        arrays: by label, the arrays of `record=[film]`.
+        arrays: by label, the arrays of `record=[film]`, see `Reel`.
         schemes: one row for each scheme in order (`label`, `normalizer`); the last film is drawn.
         title: the title of the figure.
         shape: the format of the figure.
@@ -47,10 +47,10 @@ def draw(
 
 
 def last(arrays: ArraysByLabel, schemes: pd.DataFrame) -> tuple[str, Reel, style.Look]:
-    """Return the label, the film and the look of the last scheme with a film.
+    """Return the last scheme with a film: its label, the film, its look (colour, marker, line).
 
     Args:
-        arrays: by label, the arrays of `record=[film]`.
+        arrays: by label, the arrays of `record=[film]`, not empty.
         schemes: one row for each scheme in order (`label`, `normalizer`).
     """
     scheme = material.with_arrays(schemes, arrays)[-1]
@@ -58,10 +58,15 @@ def last(arrays: ArraysByLabel, schemes: pd.DataFrame) -> tuple[str, Reel, style
 
 
 def _panels(count: int, shape: Shape, title: str) -> tuple[Figure, list[tuple[Any, Any]]]:
-    """Return a figure and a pair of panels for each key frame.
+    """Return a figure and, for each key frame, its panel of the points and that of the cost.
 
-    The panels of a pair stand one above the other, and the pairs side by side. If the panels would
-    be too narrow for that, the panels of a pair stand side by side, and each pair is a row.
+    The two panels of a key frame stand one above the other, and the key frames side by side. If the
+    panels would then be narrower than `MIN_PANEL_WIDTH`, each key frame is a row of two panels.
+
+    Args:
+        count: the number of key frames.
+        shape: the format of the figure.
+        title: the title of the figure.
     """
     in_one_row = shape.width / count >= MIN_PANEL_WIDTH
     text_height = 4.5 * 1.25 * shape.font / 72  # the height of a panel's text, in inches
@@ -80,7 +85,7 @@ def moving(
     provenance: Mapping[str, str],
     file_formats: Sequence[str],
 ) -> list[Path]:
-    """Write the film of the last scheme beside the strip; return the files.
+    """Write the film of the last scheme as files that move, beside the strip; return the files.
 
     Args:
         sweep: the sweep that holds the runs.

@@ -18,7 +18,10 @@ DOT_COLOR_MAP = "plasma"  # of iterations, from dark to bright
 
 
 def draw_points(axis: Any, reel: Reel, frame: int, shape: Shape) -> None:
-    """Draw the points of a frame with their landmarks, with the same scale on both axes."""
+    """Draw the points of a frame, with letters on the landmarks (points to follow).
+
+    Both axes have the same scale.
+    """
     points = reel.points(frame)
     dot_style: Any = {"s": (0.3 * shape.font) ** 2, "lw": 0, "alpha": 0.8}
     dot_style["rasterized"] = len(points) > RASTER_POINTS
@@ -31,7 +34,11 @@ def draw_points(axis: Any, reel: Reel, frame: int, shape: Shape) -> None:
 
 
 def draw_cost(axis: Any, reel: Reel, frame: int, shape: Shape) -> None:
-    """Draw the cost's contours and the descent of a frame, with the same scale on both axes."""
+    """Draw the cost's contours over a frame's weights, and the path of the descent in that frame.
+
+    The contour through the start is dark; a circle marks the start, a star the end, a cross the
+    point through which the contours are drawn. Both axes have the same scale.
+    """
     for level_number, level in enumerate(reel.lines(frame)):
         is_start_level = level_number == LEVEL_COUNT - 1
         color, width = ("0.25", 1.0) if is_start_level else ("0.62", 0.6)

@@ -63,8 +63,9 @@ def write_gif(reel: Reel, title: str, file: Path, provenance: Mapping[str, str])
 
 @cache
 def _palette() -> Any:
-    """Return the palette of a GIF: all drawn colours, and their blends at smooth edges.
+    """Return an image that holds the palette of a GIF, as Pillow's `quantize` takes it.
 
+    The palette has all drawn colours, and their blends with white, black and grey at smooth edges.
     All frames share the palette, so that a point keeps its colour.
     """
     from PIL import Image
@@ -86,7 +87,13 @@ def _palette() -> Any:
 
 
 class _GifStage:
-    """The panels and texts of a GIF's frames; only what differs between frames is replaced."""
+    """The panels and texts of a GIF's frames; only what differs between frames is replaced.
+
+    Args:
+        figure: an empty figure of the size `GIF_SHAPE.width` x `FRAME_HEIGHT`.
+        reel: the film.
+        title: the title of each frame.
+    """
 
     def __init__(self, figure: Figure, reel: Reel, title: str) -> None:
         self.reel = reel
@@ -177,22 +184,27 @@ def write_svg(reel: Reel, title: str, file: Path, provenance: Mapping[str, str])
 
 
 def _film_data(reel: Reel) -> str:
-    """Return the data that the SVG's script draws the film from, as JSON that is safe in XML."""
+    """Return the data from which the script in `film.svg.jinja` draws, as JSON safe in XML.
+
+    It has the raw centred points, the contours in the coordinates of `Reel.contours`, and for each
+    frame the maps of both to the frame's coordinates.
+    """
     film_arrays = reel.arrays
-    looks = style.class_looks(len(film_arrays["class_names"])) or [("#999999", "o")]
+    class_looks = style.class_looks(len(film_arrays["class_names"])) or [("#999999", "o")]
+    # Without classes, all points have the colour of class 0.
     target = (
         film_arrays["target"]
         if len(film_arrays["class_names"])
         else np.zeros(len(film_arrays["points"]))
     )
-    colors = matplotlib.colormaps[frames.DOT_COLOR_MAP](frames.dot_brightness(reel))
+    dot_colors = matplotlib.colormaps[frames.DOT_COLOR_MAP](frames.dot_brightness(reel))
     return output.script_data(
         {
             "points": _round(film_arrays["points"] - film_arrays["centre"]),
             "target": np.asarray(target).astype(int).tolist(),
-            "colors": [color for color, _ in looks],
+            "colors": [color for color, _ in class_looks],
             "marked": list(zip(reel.landmark_indices, landmarks.LANDMARK_LETTERS)),
-            "dots": [matplotlib.colors.to_hex(color) for color in colors],
+            "dots": [matplotlib.colors.to_hex(color) for color in dot_colors],
             "contours": [[_round(line) for line in level] for level in reel.contours],
             "start": LEVEL_COUNT - 1,
             "frames": [_frame_data(reel, frame) for frame in range(len(reel))],
@@ -201,7 +213,10 @@ def _film_data(reel: Reel) -> str:
 
 
 def _frame_data(reel: Reel, frame: int) -> dict[str, Any]:
-    """Return the numbers and names of one frame; `about` and `around` are the panels' views."""
+    """Return the numbers and names of one frame, by the keys that the SVG's script reads.
+
+    `about` is the view of the panel of points, `around` that of the panel of the cost.
+    """
     film_arrays = reel.arrays
     return {
         "key": reel.key_index(frame),

@@ -26,10 +26,22 @@ class View(NamedTuple):
 
 @dataclass(frozen=True)
 class Reel:
-    """The film of a scheme.
+    """The film of a scheme: F frames, from the raw features to the scheme's coordinates.
+
+    A key frame completes one part of the change and has a label. In each frame, plain gradient
+    descent minimizes the same cost in the coordinates of that frame. A cost of 2 weights and a bias
+    is drawn over the 2 weights.
 
     Attributes:
-        arrays: the arrays of `record=[film]`, see `harness/measures/film.py`.
+        arrays: the arrays of `record=[film]`. A frame maps features x to
+            `(x - centre) @ matrix.T + image`, with `points` (p, 2), `centre` (2,), `matrix`
+            (F, 2, 2), `image` (F, 2), and the axes drawn backwards where `signs` (F, 2) is -1.
+            Key frames: indices `keys` (k,), labels `words` (k,), coordinate `names` (k, 2).
+            Descent: `path` (F, n, 3) with the bias first, at `iteration` (n,), and `iterations`
+            (F,) to one percent of the start's excess, -1 for more than `most` (). Cost: `cost`
+            (g, g) on the grid `along` (g,), whose positions y are the weights `origin` (F, 2) plus
+            `y @ basis` (F, 2, 2); `lowest` () at the origin, `level` () at the start's weights.
+            Theory: `lipschitz` and `condition` (F,).
     """
 
     arrays: Mapping[str, Any]
@@ -53,7 +65,7 @@ class Reel:
         points = self.points(frame)
         centre = self.arrays["image"][frame]
         radius = float(np.linalg.norm(points - centre, axis=1).max()) or 1.0
-        # Extend the square around the points to 0, by at most `ORIGIN_REACH` radii.
+        # Extend the square around the points to 0, by at most `ORIGIN_REACH` radii on each axis.
         low = np.minimum(centre - radius, np.maximum(0.0, centre - radius - ORIGIN_REACH * radius))
         high = np.maximum(centre + radius, np.minimum(0.0, centre + radius + ORIGIN_REACH * radius))
         return View((low + high) / 2, VIEW_MARGIN * float((high - low).max()) / 2)
@@ -64,16 +76,17 @@ class Reel:
 
     @cached_property
     def contours(self) -> list[list[Array]]:
-        """The contours, by level: lines (k, 2) in coordinates that all frames share.
+        """The contours, by level: lines (k, 2) in the coordinates of the grid `along`.
 
-        The levels are spaced as in `contours`; level `LEVEL_COUNT - 1` passes through the start's
-        weights.
+        All frames share these coordinates; `lines` maps them to the weights of a frame. The levels
+        are spaced as in `figures.contours.levels`: level `LEVEL_COUNT - 1` passes through the
+        start's weights, and the highest has about `DOUBLING_START` times the start's excess.
         """
         from contourpy import contour_generator
 
         film_arrays = self.arrays
         lowest, start_level = float(film_arrays["lowest"]), float(film_arrays["level"])
-        # Of the start's excess, up to `DOUBLING_START`; that of level `LEVEL_COUNT - 1` is 1.
+        # The excess of each level as a share of the start's; that of `LEVEL_COUNT - 1` is 1.
         shares = (np.arange(1, round(LEVEL_COUNT * DOUBLING_START**0.5) + 1) / LEVEL_COUNT) ** 2
         generator: Any = contour_generator(
             film_arrays["along"], film_arrays["along"], film_arrays["cost"]
@@ -89,7 +102,10 @@ class Reel:
         return [[origin + line @ basis for line in level] for level in self.contours]
 
     def cost_view(self, frame: int) -> View:
-        """Return the view of the path, centred on the least cost."""
+        """Return the view of the path, centred on the point through which contours are drawn.
+
+        That is the least cost, or the end of the last path if no weights are known to attain it.
+        """
         origin = self.arrays["origin"][frame]
         half = float(np.linalg.norm(self.path(frame) - origin, axis=1).max())
         return View(origin, PATH_MARGIN * half)
@@ -100,7 +116,7 @@ class Reel:
         return landmarks.choose(self.points(0))
 
     def key_index(self, frame: int) -> int:
-        """Return the position, among the key frames, of the first one at or after a frame."""
+        """Return the index into `keys` of the first key frame at or after a frame."""
         return int(np.searchsorted(self.arrays["keys"], frame))
 
     def names(self, frame: int) -> list[str]:
@@ -108,9 +124,10 @@ class Reel:
         return [str(name) for name in self.arrays["names"][self.key_index(frame)]]
 
     def counters(self, frame: int) -> tuple[str, str, str]:
-        """Return the texts of L, the condition number, and the iterations to one percent.
+        """Return a frame's numbers as texts: L, the condition number, iterations to one percent.
 
-        A recorded number of iterations below 0 means that the descent did not get there.
+        The iterations are those until one percent of the start's excess is left; a recorded number
+        below 0 means that the descent did not get there.
         """
         iteration_count = int(self.arrays["iterations"][frame])
         condition = float(self.arrays["condition"][frame])

@@ -108,9 +108,10 @@ def draw(
     Notes name the other schemes.
 
     Args:
-        arrays: by label, the recorded arrays of the descent.
-        schemes: as for `step_sizes.draw`.
-        steps: as for `step_sizes.draw`.
+        arrays: by label, the recorded arrays of the descent, see `layers_from_arrays`.
+        schemes: one row for each scheme in order (`label`, `verdict`, `tags.step_size`, and
+            what `missing_reasons` reads).
+        steps: one row for each scheme and step size (`label`, `verdict`, `metrics.step_size`).
         title: the title of the figure.
         shape: the format of the figure.
     """
@@ -134,9 +135,9 @@ def draw(
 def _step_limits(drawn_melts: Sequence[Melt]) -> tuple[float, float]:
     """Return the decimal logarithms of the limits of the step sizes.
 
-    For exact layers, they reach from where the stiffest layer begins to melt to where the layers
-    that hold 97 percent of the excess diverge. For measured layers, they contain the tried steps.
-    In both cases they contain the step size of the right panel.
+    For exact layers, they reach from where the stiffest layer begins to melt to where all of the
+    stiffest layers that together hold 97 percent of the excess diverge. For measured layers, they
+    contain the tried step sizes. In both cases they contain the step size of the right panel.
     """
     low, high = [], []
     for melt in drawn_melts:
@@ -168,14 +169,16 @@ def _draw_steps(axis: Any, melt: Melt, step_limits: tuple[float, float], shape: 
     if layers.exact:
         ratios = layers.ratios(10**log_steps)
     else:
-        # Each column shows the nearest run; -1 and NaN are the codes of `_ratio_colors`.
+        # Each column shows the run of the nearest step size, on a log scale, unless that is farther
+        # than half the distance of two step sizes. -1 and NaN are the codes of `_ratio_colors`.
         log_tried = np.log10(layers.sizes)
         nearest_run = np.abs(log_steps[:, None] - log_tried).argmin(axis=1)
         run_ratios = layers.ratios(layers.sizes)
         run_ratios[melt.decided_by_rounding] = -1
         ratios = run_ratios[nearest_run]
         ratios[np.abs(log_steps - log_tried[nearest_run]) > 1.01 * layers.half_spacing] = np.nan
-    layer_tops = np.r_[0, np.cumsum(layers.thickness)]
+    layer_tops = np.r_[0, np.cumsum(layers.thickness)]  # (g + 1,), from the top of the panel down
+    # The drawn layer of each row of pixels.
     layer_indices = np.searchsorted(
         layer_tops[1:-1], (np.arange(IMAGE_ROWS) + 0.5) / IMAGE_ROWS * layer_tops[-1]
     )
@@ -185,6 +188,7 @@ def _draw_steps(axis: Any, melt: Melt, step_limits: tuple[float, float], shape: 
     for layer in layers.separated:
         axis.axhline(1 - layer_tops[layer + 1], lw=0.35 * shape.line, **SEPARATOR_STYLE)
     if not layers.exact:
+        # 2 / curvature, above which the quadratic model of a layer diverges, for thick layers.
         for top, bottom, curvature in zip(layer_tops, layer_tops[1:], layers.curvatures):
             if bottom - top >= 0.01 and low < np.log10(2 / curvature) < high:
                 log_limit, line_style = (
@@ -216,7 +220,7 @@ def _ratio_colors(ratios: Array) -> Picture:
 def _hatch_growing(
     axis: Any, log_steps: Array, layer_edges: Array, grows: NDArray[np.bool_]
 ) -> None:
-    """Hatch growing layers for colour-blind readers.
+    """Hatch growing layers, for readers who cannot tell their colour from others.
 
     Args:
         axis: the left panel of a scheme.
@@ -233,6 +237,7 @@ def _hatch_growing(
     half_step = (log_steps[1] - log_steps[0]) / 2
     changes = np.flatnonzero(np.any(np.diff(padded_grows, axis=1), axis=0))
     for start, stop in zip(np.r_[0, changes + 1], np.r_[changes, len(log_steps) - 1]):
+        # The edges at which a block of growing layers begins and ends, in turn.
         layer_bounds = np.flatnonzero(np.diff(padded_grows[:, start].astype(int)))
         for top, bottom in zip(layer_edges[layer_bounds[::2]], layer_edges[layer_bounds[1::2]]):
             left_edge, right_edge = log_steps[start] - half_step, log_steps[stop] + half_step
@@ -258,6 +263,9 @@ def _hatch_growing(
 def _draw_history(axis: Any, melt: Melt, page: Page) -> None:
     """Draw the layers over the iterations at one step size, and the excess history.
 
+    The colour of a layer is that of its ratio at the end. Without a history of the layers, only the
+    excess history is drawn.
+
     Args:
         axis: the right panel of the scheme.
         melt: the scheme.
@@ -268,6 +276,7 @@ def _draw_history(axis: Any, melt: Melt, page: Page) -> None:
     history = layers.history(melt.step)
     if history is not None:
         iterations, layer_shares = history
+        # The iteration of each column of pixels, and the layers' shares there (g, IMAGE_COLUMNS).
         image_iterations = (
             np.linspace(0, last_iteration, IMAGE_COLUMNS)
             if last_iteration
@@ -276,12 +285,13 @@ def _draw_history(axis: Any, melt: Melt, page: Page) -> None:
         shares_by_column = np.stack(
             [np.interp(image_iterations, iterations, layer_share) for layer_share in layer_shares.T]
         )
-        # The upper edges of the layers, from the flattest layer up.
+        # The heights of the layers' upper edges, from the flattest layer at the bottom up.
         stacked_shares = np.cumsum(shares_by_column[::-1], axis=0)
         heights = (IMAGE_ROWS - np.arange(IMAGE_ROWS) - 0.5) / IMAGE_ROWS
         end_ratios = layers.ratios(np.array([melt.step]))[0]
         # The last colour is for pixels above all layers.
         layer_colors = np.concatenate([_ratio_colors(end_ratios)[::-1], WHITE_PIXEL])
+        # The layer of each pixel, counted from the bottom.
         layer_indices = np.stack(
             [np.searchsorted(stacked_shares[:, n], heights) for n in range(IMAGE_COLUMNS)], axis=1
         )
@@ -291,6 +301,7 @@ def _draw_history(axis: Any, melt: Melt, page: Page) -> None:
         )
         upper_edges = np.cumsum(layer_shares[:, ::-1], axis=1)[:, ::-1]
         for layer in layers.separated:
+            # The line between two layers ends where one of them has become thin.
             is_thin = (
                 np.minimum(layer_shares[:, layer], layer_shares[:, layer + 1]) < SEPARATED_SHARE
             )

@@ -29,10 +29,15 @@ TAG_TOLERANCE = 1e-5  # relative: step sizes in tags have six digits
 class Layers:
     """The layers of one scheme, n of them, the stiffest first.
 
+    A layer is the start's excess along one eigendirection of the Hessian at the start. The shares
+    left are exact, by the closed form of least squares, or measured at the last weights of each
+    run. Layers of equal curvature count as one (`distinct`); of these, thin neighbours are drawn
+    as one (`drawn`).
+
     Attributes:
-        curvature: `(n,)`.
+        curvature: `(n,)`, of each direction, decreasing.
         share: `(n,)`, of the start's excess; the shares add up to 1.
-        sizes: `(S,)`, the tried step sizes.
+        sizes: `(S,)`, the tried step sizes, one for each run.
         excess: `(S, K + 1)`, the histories as multiples of the start's excess.
         ends: `(S, n)`, the shares of the excess at each run's last weights, which add up to 1;
             None if the closed form holds.
@@ -68,9 +73,10 @@ class Layers:
 
     @property
     def profile(self) -> Array:
-        """The final excess over step sizes, at most 2: a curve that is equal for equal schemes.
+        """The final excess over step sizes, at most 2; equal schemes have equal profiles.
 
-        Exact layers have it at 50 step sizes around 1 / L, measured ones at those tried.
+        Exact layers have it at 50 step sizes around 1 / L, measured ones at those tried. It is a
+        multiple of the start's excess, 2 also if it is not finite.
         """
         if not self.exact:
             return np.minimum(np.nan_to_num(self.excess[:, -1], nan=2.0), 2.0)
@@ -82,13 +88,16 @@ class Layers:
 
     @cached_property
     def distinct(self) -> NDArray[np.int64]:
-        """The first index of each group of equal curvatures, `(m,)`; each group counts once."""
+        """The first index of each group of equal curvatures, `(m,)`; each group is one layer."""
         is_smaller = self.curvature[1:] < self.curvature[:-1] * (1 - EQUAL_CURVATURE_TOLERANCE)
         return np.flatnonzero(np.r_[True, is_smaller])
 
     @cached_property
     def drawn(self) -> NDArray[np.int64]:
-        """The first index of each drawn layer, `(g,)`; consecutive thin layers are merged."""
+        """The first index of each drawn layer, `(g,)`.
+
+        A drawn layer is one group of `distinct`, or consecutive groups that are all thin.
+        """
         is_thin = np.add.reduceat(self.share, self.distinct) < THIN_SHARE
         return self.distinct[~(is_thin & np.r_[False, is_thin[:-1]])]
 
@@ -99,13 +108,16 @@ class Layers:
 
     @property
     def separated(self) -> NDArray[np.int64]:
-        """The indices of the drawn layers that a line separates from the next: both are thick."""
+        """The indices of the drawn layers that a line separates from the next layer.
+
+        Both of them have at least `SEPARATED_SHARE` of the start's excess.
+        """
         is_thick = self.thickness >= SEPARATED_SHARE
         return np.flatnonzero(is_thick[:-1] & is_thick[1:])
 
     @property
     def curvatures(self) -> Array:
-        """The mean curvature of each drawn layer, weighted by shares, `(g,)`."""
+        """The mean curvature of each drawn layer, weighted by shares, `(g,)`; 0 without a share."""
         weighted_sums = np.add.reduceat(self.curvature * self.share, self.drawn)
         has_share = self.thickness > 0
         return np.where(has_share, weighted_sums / np.where(has_share, self.thickness, 1), 0.0)
@@ -125,6 +137,7 @@ class Layers:
             k: the number of iterations, only for exact layers; None for all.
         """
         if self.ends is None:
+            # Each iteration multiplies the excess along a direction of curvature h by (1 - a h)^2.
             with np.errstate(over="ignore"):
                 exponent = 2.0 * (self.iterations if k is None else k)
                 decay = np.abs(1 - step * self.curvature) ** exponent
@@ -132,6 +145,7 @@ class Layers:
         run_index = self.run_index(step)
         assert run_index is not None
         end_excess = self.excess[run_index, -1]
+        # `not <=` instead of `>`, so that NaN counts as above.
         if not end_excess <= 1 or not np.isfinite(self.ends[run_index]).all():
             return np.full(len(self.share), np.inf)
         return np.asarray(end_excess * self.ends[run_index], dtype=float)
@@ -152,14 +166,15 @@ class Layers:
         return ratios if self.exact else np.where(np.isinf(remaining), 2.0, np.minimum(ratios, 1.0))
 
     def gone(self, step: float) -> int:
-        """Return the number of distinct layers that a step size leaves less than a tenth of."""
+        """Return the number of distinct layers of which a step size leaves less than a tenth."""
         remaining = np.add.reduceat(self.remaining_excess(step), self.distinct)
         return int((remaining < GONE_RATIO * np.add.reduceat(self.share, self.distinct)).sum())
 
     def history(self, step: float) -> tuple[NDArray[np.int64], Array] | None:
         """Return iterations `(k,)` and the excess left in each drawn layer after them, `(k, g)`.
 
-        Measured layers have only the history of the best run; None for other step sizes.
+        Measured layers have only the history of one run, that of `path_step`; None for other step
+        sizes.
         """
         if self.ends is None:
             count = min(self.iterations, MAX_DRAWN_ITERATIONS) + 1
@@ -178,10 +193,13 @@ class Layers:
 
 
 def layers_from_arrays(scheme_arrays: SchemeArrays) -> Layers | None:
-    """Return the layers of a scheme; None if its recorded arrays have none.
+    """Return the layers of a scheme; None if its recorded arrays have none, or no excess.
 
     Args:
-        scheme_arrays: the recorded arrays of the descent.
+        scheme_arrays: the recorded arrays of the descent: `step_sizes` (S,), `train/cost`
+            (S, starts, K + 1), of which the first start is used, and the least cost `minimum` ();
+            optionally `layer_curvature` and `layer_share` (n,), and for measured layers
+            `layer_ends` (S, n), `layer_path` (k, n), `layer_at` (k,) and `layer_step` ().
     """
     if LAYER_CURVATURE not in scheme_arrays:
         return None

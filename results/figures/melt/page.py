@@ -21,7 +21,7 @@ LegendEntry = tuple[str, dict[str, Any]]  # label, rectangle style
 
 
 def max_schemes(shape: Shape) -> int:
-    """Return how many schemes fit on a page; large letters leave room for fewer."""
+    """Return how many schemes fit on a page, at least 1; large letters leave room for fewer."""
     line_height = 1.3 * shape.font / 72
     # About 15.5 lines of text stand outside of the panels, and 3.7 above each scheme's panels.
     return max(
@@ -39,7 +39,7 @@ class Page:
     Args:
         shape: the format of the figure.
         title: the title below the heading.
-        rows: the schemes, one row of panels for each.
+        rows: the schemes, one row of panels for each; `panels` adds these.
         step_name: the step size of the right panels, `best` or `shown`.
         notes: the notes at the foot of the page.
     """
@@ -80,6 +80,7 @@ class Page:
             )
             + self.line_height / 2,
         }
+        # Of each scheme's label and sentence.
         title_heights = [
             1.5 * self.line_height + self._text_height(text, 0.9) + 0.25 * self.line_height
             for text in sentences
@@ -95,6 +96,7 @@ class Page:
         self.panel_height = min(
             0.17 * width + 0.4, max(MIN_PANEL_HEIGHT, (MAX_PAGE_HEIGHT - fixed_height) / len(rows))
         )
+        # Higher than `MAX_PAGE_HEIGHT` if the panels have their smallest height.
         self.page_height = fixed_height + len(rows) * self.panel_height
         self.figure = inline.Figure(figsize=(width, self.page_height), dpi=shape.dpi)
         y = self.page_height - 0.4 * self.line_height
@@ -118,11 +120,11 @@ class Page:
         self.axes: list[tuple[Any, Any]] = []
 
     def _heading_widths(self) -> tuple[float, float]:
-        """Return the widths of the headings of the two panels."""
+        """Return the largest widths of the headings above the two columns of panels, in inches."""
         return self.panel_widths[0], self.panel_widths[1] + self.right_margin
 
     def _wrap(self, text: str, width: float, size: float) -> str:
-        """Return a text with escaped dollars, wrapped to a width.
+        """Return a text with escaped dollars, wrapped to a width, but to 12 letters or more.
 
         Args:
             text: the text.
@@ -178,11 +180,16 @@ class Page:
 
         The number stands at the height of the share, in letters as large as the margin allows. The
         word is below the number in the upper half of the panel, above it in the lower half.
+
+        Args:
+            axis: a right panel, whose vertical axis goes from 0 to 1.
+            share: the share of the start's excess; above 1 or not finite if the run grew.
         """
         panel_points = self.panel_height * 72
-        half_text = min(0.5, (1.0 * self.font) / panel_points)
+        half_text = min(0.5, (1.0 * self.font) / panel_points)  # half the text's height
         text_height = float(np.clip(np.nan_to_num(share, posinf=1.0), half_text, 1 - half_text))
         text = percent(share)
+        # A bold letter is about 0.68 font sizes wide.
         font_scale = min(
             1.7, 0.92 * (self.right_margin * 72 / self.font - 0.5) / (0.68 * len(text))
         )
@@ -212,12 +219,12 @@ class Page:
         """Write the axis labels, the legend and the notes, after all panels are drawn.
 
         Args:
-            entries: the label and the rectangle style of each colour.
+            entries: the label and the rectangle style of each colour, for the legend.
             iteration_label: the label of the horizontal axis of the right panels.
         """
         for step_axis, history_axis in self.axes:
             low, high = step_axis.get_xlim()
-            max_ticks = int(self.panel_widths[0] / (4.2 * self.line_height))  # numbers side by side
+            max_ticks = int(self.panel_widths[0] / (4.2 * self.line_height))  # labels side by side
             tick_values = ticks.log_tick_values(10**low, 10**high, max_ticks)
             step_axis.set_xticks(
                 np.log10(tick_values), [ticks.power_text(tick_value) for tick_value in tick_values]

@@ -26,14 +26,15 @@ NO_LAYERS_REASON = "recorded without layers (reuse=false descends again)"
 
 
 class Melt(NamedTuple):
-    """A scheme that can be drawn.
+    """A scheme that the melt figure can draw, because its layers and its step size are known.
 
     Attributes:
         label: the scheme's label.
         row: the scheme's row.
         layers: the scheme's layers.
-        step: the step size of the right panel.
-        decided_by_rounding: of each tried step size, whether rounding decides its run's end.
+        step: the step size of the right panel, the best or a chosen one; one of those tried.
+        decided_by_rounding: `(S,)`, for each tried step size whether rounding decides how its run
+            ends.
     """
 
     label: str
@@ -59,10 +60,12 @@ class Melt(NamedTuple):
 def melts(arrays: ArraysByLabel, schemes: pd.DataFrame, steps: pd.DataFrame) -> list[Melt]:
     """Return the schemes that can be drawn, in the order of their rows.
 
+    A scheme can be drawn if its layers are recorded and its step size is one of those tried.
+
     Args:
-        arrays: by label, the recorded arrays of the descent.
-        schemes: as for `step_sizes.draw`.
-        steps: as for `step_sizes.draw`.
+        arrays: by label, the recorded arrays of the descent, see `layers_from_arrays`.
+        schemes: one row for each scheme (`label`, `tags.step_size`).
+        steps: one row for each scheme and step size (`label`, `verdict`, `metrics.step_size`).
     """
     drawable_melts = []
     for row in as_rows(schemes):
@@ -74,16 +77,13 @@ def melts(arrays: ArraysByLabel, schemes: pd.DataFrame, steps: pd.DataFrame) -> 
         rounding_sizes = scheme_steps[scheme_steps["verdict"] == names.BY_ROUNDING][
             names.STEP_SIZE.column
         ].astype(float)
-        run_indices = [
+        rounding_indices = [
             run_index
             for step_size in rounding_sizes
             if (run_index := layers.run_index(step_size)) is not None
         ]
-        drawable_melts.append(
-            Melt(
-                row["label"], row, layers, step, np.isin(np.arange(len(layers.sizes)), run_indices)
-            )
-        )
+        decided_by_rounding = np.isin(np.arange(len(layers.sizes)), rounding_indices)
+        drawable_melts.append(Melt(row["label"], row, layers, step, decided_by_rounding))
     return drawable_melts
 
 
@@ -102,7 +102,12 @@ def missing_reasons(schemes: pd.DataFrame, drawn_labels: Sequence[str]) -> dict[
 
 
 def _missing_reason(row: Mapping[Any, Any]) -> str:
-    """Return the reason why a scheme is not drawn."""
+    """Return the reason why a scheme has no drawing, the most specific that is recorded.
+
+    Args:
+        row: the row of the scheme. Its note has parts such as `melt, windows skipped: reason`,
+            joined by `; `.
+    """
     recorded_reason, note = row.get(names.NO_LAYERS.column), row.get(names.NOTE.column)
     if row["verdict"] == names.DIVERGED:
         return "it diverged at every step size"
@@ -116,7 +121,7 @@ def _missing_reason(row: Mapping[Any, Any]) -> str:
 
 
 def merge_equal(all_melts: Sequence[Melt]) -> list[Melt]:
-    """Return one scheme for each distinct drawing, with the labels of all schemes that have it."""
+    """Return the first scheme of each distinct drawing, labelled `first = second = ...`."""
     distinct_melts: list[Melt] = []
     for melt in all_melts:
         for index, distinct_melt in enumerate(distinct_melts):
@@ -131,7 +136,10 @@ def merge_equal(all_melts: Sequence[Melt]) -> list[Melt]:
 
 
 def _look_equal(first_melt: Melt, second_melt: Melt) -> bool:
-    """Return whether two schemes have equal drawings, except where rounding decides the end."""
+    """Return whether two schemes have equal drawings, except where rounding decides the end.
+
+    Compared are the step size, its excess history, and the final excess over step sizes.
+    """
     tolerances: Any = {"rtol": 0, "atol": TIED_EXCESS, "equal_nan": True}
     array_pairs = (
         (first_melt.edge, second_melt.edge),
@@ -150,11 +158,14 @@ def choose_melts(
     """Return the schemes that are drawn, `max_count` at most, and those that are left out.
 
     The first scheme is drawn, because the others are compared with it. The others are chosen at
-    even distances in the order of the excess left.
+    even distances in the order of the excess left, so that the best and the worst are drawn.
 
     Args:
         all_melts: the schemes, in order.
         max_count: the largest number of schemes.
+
+    Returns:
+        Both lists, in the order of the schemes.
     """
     if len(all_melts) <= max_count:
         return list(all_melts), []
@@ -170,7 +181,10 @@ def choose_melts(
 
 
 def percent(share: float) -> str:
-    """Return a share of the excess as text: 67 %, 1.9 %, 0 %; `gone off` if it is not finite."""
+    """Return a share of the excess as text: 67 %, 1.9 %, <0.01 %; `gone off` if not finite.
+
+    A share below `TIED_EXCESS` is 0 %.
+    """
     if not np.isfinite(share):
         return "gone off"
     if share < TIED_EXCESS:
@@ -184,7 +198,7 @@ def percent(share: float) -> str:
 
 
 def _short_step(value: float) -> str:
-    """Return a step size with two digits: 6·10⁻⁷, 10⁻⁵, 0.075."""
+    """Return a step size with two digits as text: 6·10⁻⁷, 10⁻⁵, 0.075."""
     return ticks.short_text(float(f"{value:.2g}")).removeprefix("1·")
 
 
@@ -199,29 +213,32 @@ def summary_sentence(melt: Melt, step_name: str) -> str:
         step_name: the step size of the right panel, `best` or `shown`.
     """
     layers = melt.layers
-    count, gone_count = len(layers.distinct), layers.gone(melt.step)
+    layer_count, gone_count = len(layers.distinct), layers.gone(melt.step)
     end_text = (
         f"at the {step_name} step, {_short_step(melt.step)}, {gone_count} "
-        f"of {count} layer{'s' * (count != 1)} {'is' if gone_count == 1 else 'are'} gone"
+        f"of {layer_count} layer{'s' * (layer_count != 1)} "
+        f"{'is' if gone_count == 1 else 'are'} gone"
     )
     peak_excess = float(np.nanmax(melt.edge))
     if peak_excess > PEAK_RATIO:
         end_text += f", after a peak of {percent(peak_excess)}"
     if layers.exact:
         step_limit = 2 / layers.curvature[0]
-        stiffest = np.add.reduceat(layers.share, layers.distinct)[0]
-        cause = f" because of a layer of {percent(stiffest)}" if stiffest < 0.2 else ""
+        stiffest_share = np.add.reduceat(layers.share, layers.distinct)[0]
+        # A thick layer is visible: only a thin one needs to be named as the cause.
+        cause = f" because of a layer of {percent(stiffest_share)}" if stiffest_share < 0.2 else ""
         return f"diverges above 2/L = {_short_step(step_limit)}{cause}; {end_text}"
+    # The runs whose end rounding does not decide, by increasing step size.
     ranked_runs = np.flatnonzero(~melt.decided_by_rounding)
     ranked_runs = ranked_runs[np.argsort(layers.sizes[ranked_runs])]
     ends_below = layers.excess[ranked_runs, -1] <= 1
     if ends_below.all() and not melt.decided_by_rounding.any():
         return f"ends below its start at every step size tried; {end_text}"
-    # The number of runs, by increasing step size, before the first that ends above its start.
-    count = len(ranked_runs) if ends_below.all() else int(np.argmin(ends_below))
-    if not count:
+    # The number of runs before the first one that ends above its start.
+    run_count = len(ranked_runs) if ends_below.all() else int(np.argmin(ends_below))
+    if not run_count:
         return f"ends above its start from the smallest step size tried on; {end_text}"
-    largest_step = _short_step(layers.sizes[ranked_runs[count - 1]])
+    largest_step = _short_step(layers.sizes[ranked_runs[run_count - 1]])
     return f"ends below its start up to step {largest_step}; {end_text}"
 
 
@@ -238,7 +255,7 @@ def notes(
     reasons_by_label: Mapping[str, str],
     step_name: str = "best",
 ) -> list[str]:
-    """Return the notes below the panels.
+    """Return the notes below the panels: a caption, then those on starts, costs, other schemes.
 
     Args:
         drawn_melts: the schemes that are drawn.

@@ -140,4 +140,4 @@ def test_a_diverging_run_leaves_the_others_alone(subset):
 def test_the_loop_over_blocks_is_in_one_place():
     for kind in (Folded, wrappers.WithoutLastClass, wrappers.PackedPoints):
         assert kind.evaluate is Blocked.evaluate
-        assert kind._sum is Blocked._sum
+        assert kind._walk_points is Blocked._walk_points
