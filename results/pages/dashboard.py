@@ -29,8 +29,8 @@ def link(sweep: Sweep, experiment: str, port: int = PORT, host: str = LOOPBACK_H
     Args:
         sweep: The runs.
         experiment: The experiment.
-        port: The port of a local server.
-        host: The address of a local server.
+        port: The port of a local server, which `serve` starts.
+        host: The address of that server.
 
     Returns:
         The address; on the store's own server if it has one.
@@ -71,7 +71,7 @@ def serve(store: str, host: str = LOOPBACK_HOST, port: int = PORT) -> int:
         port: Its port.
 
     Returns:
-        The exit code.
+        The exit code: that of the server, 0 after Ctrl-C.
 
     Raises:
         ResultsError: The store is missing or empty, or the port is in use.
@@ -119,7 +119,14 @@ def serve(store: str, host: str = LOOPBACK_HOST, port: int = PORT) -> int:
 
 
 def _announce(server: "subprocess.Popen[str]", host: str, port: int, links: list[str]) -> None:
-    """Print the links once the server answers."""
+    """Print the links once the server answers; return without them if it ends before.
+
+    Args:
+        server: The process of the server.
+        host: The address that it listens on.
+        port: Its port.
+        links: The lines to print.
+    """
     while server.poll() is None:
         with (
             suppress(OSError, HTTPException),
@@ -133,7 +140,7 @@ def _announce(server: "subprocess.Popen[str]", host: str, port: int, links: list
 
 
 def _leave(number: int, _: object) -> None:
-    """Exit on a signal."""
+    """Exit on a signal, with the exit code of a shell, so that `finally` ends the server."""
     raise SystemExit(128 + number)
 
 

@@ -24,7 +24,7 @@ def write(sweep: Sweep, experiment: str, picture: str = "") -> str:
         picture: The name of the sweep run's artifact that shows the answer; empty for none.
 
     Returns:
-        The Markdown.
+        The Markdown. A text that is too long for MLflow is without the table of the schemes.
     """
     experiment_sweep = sweep.only(experiment)
     sentences = (
@@ -52,20 +52,26 @@ def write(sweep: Sweep, experiment: str, picture: str = "") -> str:
         f"*{SIGNED}.*",
     ]
     text = "\n\n".join([*head, table, *foot])
-    return (
-        text
-        if len(text) <= MAX_DESCRIPTION_LENGTH
-        else "\n\n".join([*head, *foot])[:MAX_DESCRIPTION_LENGTH]
-    )
+    if len(text) <= MAX_DESCRIPTION_LENGTH:
+        return text
+    return "\n\n".join([*head, *foot])[:MAX_DESCRIPTION_LENGTH]
 
 
 def of_scheme(row: Mapping[Any, Any]) -> str:
-    """Return the description of a scheme's run, from its row."""
+    """Return the description of a scheme's run: its verdict and theory's explanation.
+
+    Args:
+        row: The run's row in a table of runs.
+
+    Returns:
+        The Markdown.
+    """
     step, explanation = row.get(names.STEP_TAG.column), row.get(names.EXPLANATION.column)
-    at = f" at step size {step}" if isinstance(step, str) else ""
-    paragraphs = [f"**{clean.markdown(row['label'])}** on {clean.markdown(row['experiment'])}: "]
+    at_step = f" at step size {step}" if isinstance(step, str) else ""  # NaN where it is missing
+    scheme = f"**{clean.markdown(row['label'])}** on {clean.markdown(row['experiment'])}: "
     verdict = row["verdict"] or "no descent"
-    paragraphs[0] += clean.markdown(f"{verdict}{at}, in comparison {row[names.SWEEP_ID.column]}.")
+    sweep_id = row[names.SWEEP_ID.column]
+    paragraphs = [scheme + clean.markdown(f"{verdict}{at_step}, in comparison {sweep_id}.")]
     paragraphs += [clean.markdown(explanation)] if isinstance(explanation, str) else []
     return "\n\n".join([*paragraphs, f"*{SIGNED}.*"])[:MAX_DESCRIPTION_LENGTH]
 

@@ -20,7 +20,8 @@ DRAWING_CODE_FOLDER = Path(str(resources.files("normbench.results")))  # the cod
 VOCABULARY = Path(str(names.__file__))  # the only other module that figures depend on
 FIGURE_SUFFIXES = (".png", ".svg", ".gif", ".html")
 CODE_SUFFIXES = (".py", ".js", ".jinja")
-MAX_FILE_BYTES = 1 << 28
+MAX_FILE_BYTES = 1 << 28  # of a figure
+MAX_TAG_LENGTH = 5000  # characters, fewer than MLflow keeps; a longer list is not recorded
 MAX_RUNS = 2000  # comparing the records of more runs takes as long as drawing
 # Columns that change when a sweep is drawn, or by other sweeps.
 CHANGING_COLUMNS = (names.DESCRIPTION.column, names.COLOR.column, names.REQUEST.column)
@@ -34,7 +35,7 @@ class RecordedFigures:
         folder: The folder of this sweep.
         parents: The id of the sweep run by experiment.
         outcomes: The jobs in order, each with `experiment`, `run_id` and `reused`.
-        wanted: The names of the figures.
+        wanted: The names of the requested figures.
     """
 
     def __init__(
@@ -53,16 +54,16 @@ class RecordedFigures:
         self.digest = hashlib.sha256(identity.encode()).hexdigest()
 
     def files(self, copy: bool) -> dict[str, list[Path]] | None:
-        """Return the files of an equal sweep.
+        """Return the files of an equal sweep, in each experiment the latest one.
 
         Args:
-            copy: Whether the files are copied into this sweep's folder.
+            copy: Whether the files are copied into this sweep's folder, or used where they are.
 
         Returns:
             The files by experiment; None where one is missing or was changed since, so that the
             figures must be drawn.
         """
-        if not self.reused:
+        if not self.reused:  # no other sweep has drawn a new job
             return None
         files_by_experiment: dict[str, list[Path]] = {}
         for experiment in self.parents:
@@ -75,7 +76,7 @@ class RecordedFigures:
                 if source_folder.parent != self.folder.parent:
                     return None
                 target_folder = self.folder if copy else source_folder
-                files_by_experiment[experiment] = _copies(
+                files_by_experiment[experiment] = _copy_figures(
                     source_folder, target_folder, json.loads(digests)
                 )
             except (OSError, KeyError, ValueError, AttributeError):
@@ -95,10 +96,10 @@ class RecordedFigures:
         record = _record(sweep, self.drawing) if sweep else ""
         for experiment, parent in self.parents.items():
             files = {file.name: _digest_of_file(file) for file in written.get(experiment, ())}
-            # Reused figures may lie in the folder of the sweep that drew them.
+            # Reused figures may lie in the folder of the sweep that drew them: one folder for all.
             other_folders = {file.parent for file in written.get(experiment, ())} - {self.folder}
             serialized = json.dumps(files)
-            if len(serialized) < 5000:  # MLflow's limit of a tag
+            if len(serialized) < MAX_TAG_LENGTH:
                 tags = {names.DRAWN: self.digest, names.DRAWN_FILES: serialized}
                 tags |= {names.DRAWN_IN: str(min(other_folders))} if other_folders else {}
                 tags |= {names.DRAWN_FROM: record} if record else {}
@@ -109,8 +110,8 @@ def current_figures(sweep: Sweep, folder: Path) -> dict[str, list[Path]] | None:
     """Return the figures that a sweep's command drew, copied into a folder.
 
     Args:
-        sweep: The runs.
-        folder: The folder.
+        sweep: The runs, as they are recorded now.
+        folder: The folder, which must have the same parent as the sweep's folder.
 
     Returns:
         The files by experiment; None where the record, a figure or the code that draws has changed
@@ -129,7 +130,7 @@ def current_figures(sweep: Sweep, folder: Path) -> dict[str, list[Path]] | None:
                 shared_folder if isinstance(shared_folder, str) else row[names.FOLDER.column]
             )
             digests = row[names.DRAWN_FILES.column]
-            files_by_experiment[row["experiment"]] = _copies(
+            files_by_experiment[row["experiment"]] = _copy_figures(
                 Path(source_folder), folder, json.loads(digests)
             )
         except (OSError, KeyError, ValueError, TypeError, AttributeError):
@@ -138,9 +139,14 @@ def current_figures(sweep: Sweep, folder: Path) -> dict[str, list[Path]] | None:
 
 
 def _record(sweep: Sweep, drawing: Sequence[str]) -> str:
-    """Return a digest of the record of a sweep's jobs and of what draws it; empty for many runs.
+    """Return a digest of the record of a sweep's jobs and of what draws it.
 
-    drawing: the digests of the code, and the names of the figures.
+    Args:
+        sweep: The runs.
+        drawing: The digests of the code, and the names of the figures.
+
+    Returns:
+        The digest; empty for more than `MAX_RUNS` runs.
     """
     if len(sweep.runs) > MAX_RUNS:
         return ""
@@ -169,39 +175,42 @@ def _code_digests() -> list[str]:
     Any change causes a new drawing, even that of a comment: to find out whether a change matters
     would take longer.
     """
-    drawing = [
+    code_files = [
         file for file in sorted(DRAWING_CODE_FOLDER.rglob("*")) if file.suffix in CODE_SUFFIXES
     ]
-    return [_digest_of_file(file) for file in (*drawing, VOCABULARY)]
+    return [_digest_of_file(file) for file in (*code_files, VOCABULARY)]
 
 
-def _copies(drawn: Path, folder: Path, names: Mapping[str, str]) -> list[Path]:
+def _copy_figures(source_folder: Path, folder: Path, digests: Mapping[str, str]) -> list[Path]:
     """Copy a sweep's figures into a folder, unless they are there, and return the files.
 
+    Nothing is copied unless all files are unchanged.
+
     Args:
-        drawn: The folder of the figures, which must have the same parent as `folder`.
-        folder: The folder into which they are copied.
-        names: The digest of each file by its name. The names come from the store, so they are not
+        source_folder: The folder of the figures, which must have the same parent as `folder`.
+        folder: The folder into which they are copied; the same one copies nothing.
+        digests: The digest of each file by its name. The names come from the store, so they are not
             trusted to be those of figures.
 
     Raises:
         ValueError: The parents differ, or a file is no figure or was changed since.
         OSError: A file cannot be read or written.
     """
-    if drawn.parent != folder.parent:
-        raise ValueError(drawn)
+    if source_folder.parent != folder.parent:
+        raise ValueError(source_folder)
     bytes_by_file = {}
-    for name, digest in names.items():
+    for name, digest in digests.items():
         if clean.name(name) != name or Path(name).suffix not in FIGURE_SUFFIXES:
             raise ValueError(name)
         figure_bytes = bytes_by_file[folder / name] = files.read_bounded(
-            drawn / name, MAX_FILE_BYTES
+            source_folder / name, MAX_FILE_BYTES
         )
         if _digest(figure_bytes) != digest:
             raise ValueError(name)
-    for file, figure_bytes in bytes_by_file.items() if drawn != folder else ():
-        folder.mkdir(exist_ok=True)
-        file.write_bytes(figure_bytes)
+    if source_folder != folder:
+        for file, figure_bytes in bytes_by_file.items():
+            folder.mkdir(exist_ok=True)
+            file.write_bytes(figure_bytes)
     return list(bytes_by_file)
 
 
@@ -218,22 +227,26 @@ def remove(
         tags: The tags of the sweep's run.
         tags_of_other_sweeps: The tags of the runs of all other sweeps.
     """
-    shared = {
+    shared_names = {
         name
         for other_tags in tags_of_other_sweeps
         if other_tags.get(names.FOLDER.key) == str(folder)
-        for name in _digests(other_tags)
+        for name in _figure_digests(other_tags)
     }
-    for name, digest in _digests(tags).items():
-        if clean.name(name) != name or Path(name).suffix not in FIGURE_SUFFIXES or name in shared:
+    for name, digest in _figure_digests(tags).items():
+        is_figure = clean.name(name) == name and Path(name).suffix in FIGURE_SUFFIXES
+        if not is_figure or name in shared_names:
             continue
         with suppress(OSError):
             if _digest(files.read_bounded(folder / name, MAX_FILE_BYTES)) == digest:
                 (folder / name).unlink()
 
 
-def _digests(tags: Mapping[str, str]) -> dict[str, str]:
-    """Return the digest of each figure's file, by its name, from the tags of a sweep's run."""
+def _figure_digests(tags: Mapping[str, str]) -> dict[str, str]:
+    """Return the digest of each figure's file, by its name, from the tags of a sweep's run.
+
+    The result is empty where the tag is missing or is no JSON of a mapping.
+    """
     try:
         return dict(json.loads(tags.get(names.DRAWN_FILES.key, "{}")))
     except (ValueError, TypeError):
@@ -245,6 +258,6 @@ def _digest_of_file(file: Path) -> str:
     return _digest(file.read_bytes())
 
 
-def _digest(text: bytes) -> str:
-    """Return a short digest of bytes."""
-    return hashlib.sha256(text).hexdigest()[:16]
+def _digest(content: bytes) -> str:
+    """Return a digest of bytes, cut to 16 digits so that a tag holds many."""
+    return hashlib.sha256(content).hexdigest()[:16]

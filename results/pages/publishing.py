@@ -17,12 +17,12 @@ MELT = "melt"  # the figure that explains the answer
 def publish(writer: Writer, sweep: "Sweep", parents: Mapping[str, str]) -> None:
     """Save the colours, the views and the descriptions of a sweep.
 
-    If the store refuses a view or a description, the links contain a search instead.
+    If the store refuses a view, the links contain a search instead.
 
     Args:
         writer: The writer of MLflow.
         sweep: The runs.
-        parents: The sweep run of each experiment.
+        parents: The id of the sweep run by experiment.
     """
     for experiment, parent in parents.items():
         _color(writer, sweep, experiment)
@@ -43,7 +43,7 @@ def attach(
         writer: The writer of MLflow.
         sweep: The runs.
         written: The figures' files by experiment.
-        parents: The sweep run of each experiment.
+        parents: The id of the sweep run by experiment.
     """
     from normbench.results.compare.merging import crowded
     from normbench.results.pages import description
@@ -51,10 +51,10 @@ def attach(
     for experiment, files in written.items():
         for file in files:
             writer.log_file(parents[experiment], file)
-        melt_files = [file.name for file in files if _is_melt(file)]
+        melt_files = [file for file in files if _is_melt(file)]
         if melt_files:
-            text = description.write(sweep, experiment, melt_files[0])
-            _note(writer, experiment, parents[experiment], text)
+            text = description.write(sweep, experiment, melt_files[0].name)
+            _set_description(writer, experiment, parents[experiment], text)
         if crowded(sweep, experiment):
             continue  # it would take some 30 ms a run
         schemes = sweep.of_role(names.SCHEME, experiment)
@@ -62,17 +62,16 @@ def attach(
         descended = descended[descended[names.VERDICT.key] != names.FAILED]
         for row in as_rows(descended):
             writer.tag(row["run_id"], {names.DESCRIPTION.key: description.of_scheme(row)})
-            for file in files:
-                if _is_melt(file):
-                    writer.log_file(row["run_id"], file)
+            for file in melt_files:
+                writer.log_file(row["run_id"], file)
 
 
 def _color(writer: Writer, sweep: "Sweep", experiment: str) -> None:
-    """Set the figures' colours on the runs that have another colour or none."""
+    """Set the figures' colours on the scheme and step runs that have another colour or none."""
     from normbench.results.pages import view
 
     rows = sweep.only(experiment).runs.set_index("run_id")
-    # Without recorded colours, the roles stand for colours that equal none.
+    # Where no run has a colour, the column of roles takes the place: no role equals a colour.
     recorded_colors = rows.get(names.COLOR.column, rows[names.ROLE.column])
     for run_id, color in view.colors(sweep, experiment).items():
         if recorded_colors[run_id] != color:
@@ -86,12 +85,12 @@ def describe(writer: Writer, sweep: "Sweep", experiment: str, parent: str) -> No
         writer: The writer of MLflow.
         sweep: The runs.
         experiment: The experiment.
-        parent: The sweep's run in it.
+        parent: The id of the sweep's run in it.
     """
     from normbench.results.pages import description, view
 
     writer.tag_experiment(experiment, view.tags(sweep, experiment))
-    _note(writer, experiment, parent, description.write(sweep, experiment))
+    _set_description(writer, experiment, parent, description.write(sweep, experiment))
 
 
 def _is_melt(file: Path) -> bool:
@@ -99,11 +98,18 @@ def _is_melt(file: Path) -> bool:
     return file.name.startswith(MELT) and file.suffix == ".png"
 
 
-def _note(writer: Writer, experiment: str, parent: str, text: str) -> None:
-    """Set the description of a sweep run, and of its experiment unless a user wrote one."""
+def _set_description(writer: Writer, experiment: str, parent: str, text: str) -> None:
+    """Set the description of a sweep run, and of its experiment unless a user wrote one.
+
+    Args:
+        writer: The writer of MLflow.
+        experiment: The experiment.
+        parent: The id of the sweep run.
+        text: The description, in Markdown.
+    """
     from normbench.results.pages import description
 
     writer.tag(parent, {names.DESCRIPTION.key: text})
-    before = writer.experiment_tags(experiment).get(names.DESCRIPTION.key, "")
-    if not before or description.SIGNED in before:
+    recorded_text = writer.experiment_tags(experiment).get(names.DESCRIPTION.key, "")
+    if not recorded_text or description.SIGNED in recorded_text:
         writer.tag_experiment(experiment, {names.DESCRIPTION.key: text})

@@ -6,6 +6,8 @@
 from collections.abc import Callable, Sequence
 from typing import Any
 
+import pandas as pd
+
 from normbench import names
 from normbench.results.compare.merging import members_of, merged
 from normbench.results.store import saved_views
@@ -50,7 +52,10 @@ def view_id(sweep_id: str, role: str = names.SCHEME) -> str:
 
 
 def search_filter(sweep_id: str, role: str = names.SCHEME) -> str:
-    """Return MLflow's filter for the runs of a sweep, including reused ones.
+    """Return MLflow's filter for the runs of a sweep.
+
+    It finds reused scheme runs too, but not their step runs: a reused job has the tag of its
+    membership on the run of its scheme alone.
 
     Args:
         sweep_id: The id of the sweep.
@@ -65,9 +70,9 @@ def search_filter(sweep_id: str, role: str = names.SCHEME) -> str:
 def sort_key(sweep_id: str) -> str:
     """Return the column by which MLflow's page sorts a sweep's runs: the tag of their places in it.
 
-    A chart's legend shows only two lines. In this order they are those of the schemes that come
-    first in the command, with which the others are compared. In the order of dates, MLflow would
-    fold the schemes below their sweep run.
+    A run's place is the number of its job. A chart's legend shows only two lines. In this order
+    they are those of the schemes that come first in the command, with which the others are
+    compared. In the order of dates, MLflow would fold the schemes below their sweep run.
     """
     return f"{names.TAGS}`{names.membership(sweep_id).key}`"
 
@@ -106,43 +111,59 @@ def state(sweep: Sweep, experiment: str, role: str = names.SCHEME) -> dict[str, 
     metrics = sorted(
         name.removeprefix(names.METRICS) for name in rows.columns if name.startswith(names.METRICS)
     )
-    counts = _counts(rows)
-    sections, cards = [], []
+    positive_counts = _positive_counts(rows)
+    sections, charts = [], []
     for title, section_metrics in _sections(metrics):
-        name = title
+        heading = title
         if title == OPEN_SECTIONS[0]:
             step_choice = sweep.which_step(experiment)
-            name = "every step size" if role == names.STEP else f"{step_choice} step sizes"
-        tall = title in OPEN_SECTIONS[:2]
-        # The height of a chart is in pixels.
-        sections.append(
-            saved_views.section(title, name, title in OPEN_SECTIONS, 400 if tall else 320)
-        )
-        cards += [
-            _card(name, title, name in LOGARITHMIC or name in counts) for name in section_metrics
+            heading = "every step size" if role == names.STEP else f"{step_choice} step sizes"
+        is_open = title in OPEN_SECTIONS
+        height = 400 if is_open else 320  # pixels
+        sections.append(saved_views.section(title, heading, is_open, height))
+        charts += [
+            _chart(metric, title, metric in LOGARITHMIC or metric in positive_counts)
+            for metric in section_metrics
         ]
-    cards += [saved_views.no_chart(name) for name in AXES]
+    charts += [saved_views.no_chart(metric) for metric in AXES]
     search = search_filter(sweep.sweep_id, role)
-    return saved_views.state(search, sort_key(sweep.sweep_id), COLUMNS, sections, cards)
+    return saved_views.state(search, sort_key(sweep.sweep_id), COLUMNS, sections, charts)
 
 
 def _sections(metrics: Sequence[str]) -> list[tuple[str, list[str]]]:
-    """Return the sections that have a chart, with their metrics, the most important first."""
-    remaining = [name for name in metrics if name not in AXES]
-    chosen: dict[str, list[str]] = {title: [] for title in CHART_SECTIONS}
-    for name in [*HISTORY_KEYS, *GRID_METRICS, *THEORY_METRICS, *remaining]:
+    """Return the sections that have a chart, with their metrics, the most important first.
+
+    Args:
+        metrics: The names of the recorded metrics.
+
+    Returns:
+        Titles with the names of metrics; without any metric, one section without charts.
+    """
+    drawn_metrics = [name for name in metrics if name not in AXES]
+    metrics_by_title: dict[str, list[str]] = {title: [] for title in CHART_SECTIONS}
+    for name in [*HISTORY_KEYS, *GRID_METRICS, *THEORY_METRICS, *drawn_metrics]:
         title = next(
             (title for title, belongs in CHART_SECTIONS.items() if belongs(name)), OTHER_SECTION
         )
-        if name in remaining and name not in chosen.setdefault(title, []):
-            chosen[title].append(name)
-    return [
-        (title, section_metrics) for title, section_metrics in chosen.items() if section_metrics
-    ] or [(OTHER_SECTION, [])]
+        if name in drawn_metrics and name not in metrics_by_title.setdefault(title, []):
+            metrics_by_title[title].append(name)
+    sections = [
+        (title, section_metrics)
+        for title, section_metrics in metrics_by_title.items()
+        if section_metrics
+    ]
+    return sections or [(OTHER_SECTION, [])]
 
 
-def _counts(rows: Any) -> list[str]:
-    """Return the metrics of counts that end above 0 in every run, so that they have a logarithm."""
+def _positive_counts(rows: pd.DataFrame) -> list[str]:
+    """Return the metrics of counts that end above 0 in every run, so that they have a logarithm.
+
+    Args:
+        rows: The rows of the runs.
+
+    Returns:
+        The names of such a count's history and of its final value in the grid.
+    """
     positive_counts = []
     for metric in COUNTS:
         column = names.final_metric(metric).column
@@ -151,12 +172,17 @@ def _counts(rows: Any) -> list[str]:
     return positive_counts
 
 
-def _card(metric: str, section: str, log: bool) -> dict[str, Any]:
-    """Return the chart of a metric: lines over iterations or step sizes, or bars."""
+def _chart(metric: str, section: str, log: bool) -> dict[str, Any]:
+    """Return the chart of a metric: lines over iterations or step sizes, or bars.
+
+    Args:
+        metric: The name of the metric.
+        section: The id of the section that the chart is in.
+        log: Whether the vertical axis of lines is logarithmic.
+    """
     if metric in (*HISTORY_KEYS, *GRID_METRICS, *SERIES) or metric in QUARTILE_KEYS:
-        over = (
-            GRID_STEP_SIZE if metric in GRID_METRICS else ""
-        )  # the exponent of ten, since MLflow has no logarithmic axis
+        # A step size is drawn as its exponent of ten, since MLflow has no logarithmic axis for it.
+        over = GRID_STEP_SIZE if metric in GRID_METRICS else ""
         return saved_views.lines(metric, section, over, log)
     return saved_views.bars(metric, section)
 
@@ -171,14 +197,15 @@ def colors(sweep: Sweep, experiment: str) -> dict[str, str]:
     Returns:
         The colour by the run's id; all splits and seeds of a scheme have the same.
     """
+    # The figures show one run for all splits and seeds of a scheme: a merged run with its members.
     merged_sweep = merged(sweep)
     schemes = merged_sweep.of_role(names.SCHEME, experiment)
     shades = (look.color for look in looks(list(schemes["normalizer"])))
     run_colors = dict(zip(schemes["run_id"], shades))
-    steps = merged_sweep.of_role(names.STEP, experiment)
+    merged_steps = merged_sweep.of_role(names.STEP, experiment)
     all_steps = sweep.of_role(names.STEP, experiment)
-    parents = dict(zip(all_steps["run_id"], all_steps["parent"]))
-    for step, scheme in zip(steps["run_id"], steps["parent"]):
+    scheme_of_step = dict(zip(all_steps["run_id"], all_steps["parent"]))
+    for step, scheme in zip(merged_steps["run_id"], merged_steps["parent"]):
         for member in members_of(merged_sweep, step) if scheme in run_colors else ():
-            run_colors[member] = run_colors[parents[member]] = run_colors[scheme]
+            run_colors[member] = run_colors[scheme_of_step[member]] = run_colors[scheme]
     return run_colors

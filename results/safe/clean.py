@@ -22,8 +22,8 @@ MAX_NAME_LENGTH = 150  # characters of one component of a path
 
 
 def escape_invisible(text: str) -> str:
-    """Return a text with each invisible character replaced by its escape sequence."""
-    return INVISIBLE.sub(lambda match: ascii(match[0])[1:-1], text)
+    """Return a text with each invisible character replaced by its escape sequence in Python."""
+    return INVISIBLE.sub(lambda match: ascii(match[0])[1:-1], text)  # without the quotes
 
 
 def sanitize(text: str) -> str:
@@ -80,7 +80,11 @@ class Stream:
         return getattr(self.wrapped, name)
 
     def write(self, text: str) -> int:
-        """Buffer a text and write its complete lines to the wrapped stream, sanitized."""
+        """Buffer a text and write its complete lines to the wrapped stream, sanitized.
+
+        Returns:
+            The number of characters of the text, as for any stream.
+        """
         with self._lock:
             buffered_text = self._pending_text + text
             complete_lines, newline, self._pending_text = buffered_text.rpartition("\n")
@@ -94,7 +98,7 @@ class Stream:
             self.write(text)
 
     def flush(self) -> None:
-        """Write the buffered text, even if its line is incomplete, and flush."""
+        """Write the buffered text, even if its line is incomplete, and flush the wrapped stream."""
         with self._lock:
             pending_text, self._pending_text = self._pending_text, ""
             if pending_text:

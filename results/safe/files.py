@@ -39,7 +39,7 @@ def open_descriptor(path: Path, flags: int = os.O_RDONLY, mode: int = 0o644) -> 
 
 
 def _require_regular(status: os.stat_result, path: Path) -> None:
-    """Raise OSError for the status of anything but a regular file."""
+    """Raise OSError unless a status is that of a regular file; path: for the message."""
     if not stat.S_ISREG(status.st_mode):
         raise OSError(errno.EINVAL, "is no regular file", str(path))
 

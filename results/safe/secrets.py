@@ -54,15 +54,18 @@ def _blot_uri(match: re.Match[str]) -> str:
     """Return the beginning of a matched URI, up to its host, with its secrets blotted.
 
     The password is a secret; the user is one if it is a token.
+
+    Args:
+        match: A match of the first of `SECRET_PATTERNS`.
     """
     user, password = match["user"], match["password"]
-    scheme = match["scheme"] or ""
-    token = _is_http(scheme) and (password in NO_PASSWORD or len(user) >= MIN_TOKEN_LENGTH)
-    return f"{scheme}{':' * bool(match['colon'])}//{BLOT if token else user}:{BLOT}@"
+    scheme, colon = match["scheme"] or "", match["colon"] or ""
+    is_token = _is_http(scheme) and (password in NO_PASSWORD or len(user) >= MIN_TOKEN_LENGTH)
+    return f"{scheme}{colon}//{BLOT if is_token else user}:{BLOT}@"
 
 
 def _is_http(scheme: str) -> bool:
-    """Return whether `HTTP_SCHEMES` has a scheme, or its part after a `+`, as in `git+https`."""
+    """Return whether a scheme, or its part after a `+` as in `git+https`, is in `HTTP_SCHEMES`."""
     return scheme.lower().rpartition("+")[2] in HTTP_SCHEMES
 
 
@@ -113,7 +116,8 @@ def learn(*arguments: str) -> None:
     """Learn the secrets of texts that may contain some.
 
     Args:
-        *arguments: Such as a command's arguments, and URIs.
+        *arguments: Texts such as a command's arguments and URIs. What is a secret in them is found
+            by its place.
     """
     _learn_secrets({secret for argument in arguments for secret in _secrets_in(argument)})
 
@@ -143,7 +147,7 @@ def blot_setting(name: str, text: str) -> str:
         text: Its value as text.
 
     Returns:
-        The text.
+        The text. Values of this setting are blotted, and longer ones of other settings.
     """
     for setting, value in _settings:
         if setting == name or len(value) >= MIN_LENGTH_IN_OTHER_SETTINGS:
@@ -158,15 +162,15 @@ def _is_number_or_path(value: str) -> bool:
         return True
     except ValueError:
         path = os.path.expanduser(value)
-        above = os.path.dirname(path)
+        parent = os.path.dirname(path)
         # A new file in the root folder does not count: a secret may begin with a slash.
-        return os.path.exists(path) or (above not in ("", os.sep) and os.path.isdir(above))
+        return os.path.exists(path) or (parent not in ("", os.sep) and os.path.isdir(parent))
 
 
 def learn_environment() -> None:
     """Learn the secrets of the environment, such as MLFLOW_TRACKING_PASSWORD and PGPASSWORD.
 
-    The password in MLflow's own file, which MLflow uses without the former, is learned as well.
+    The password in MLflow's own file, which MLflow uses without the variable, is learned as well.
     """
     account = ConfigParser(interpolation=None)
     with suppress(ConfigError, OSError, ValueError):
@@ -193,7 +197,7 @@ def blot_places(text: str) -> str:
 
 
 def _blot(text: str, secret_pattern: re.Pattern[str] | None, depth: int) -> str:
-    """Return a text with its secrets blotted; a word with a percent-encoded one is decoded.
+    """Return a text with its secrets blotted; a word with a percent-encoded secret is decoded.
 
     Args:
         text: The text.
@@ -215,12 +219,12 @@ def _blot(text: str, secret_pattern: re.Pattern[str] | None, depth: int) -> str:
 
 
 def without_user(uri: str) -> str:
-    """Return a URI without its user and password, which still can be opened."""
+    """Return a URI without its user and password, which a browser can still open."""
     return re.sub(r"://.*@", "://", uri, flags=re.S)
 
 
 def _learn_secrets(candidates: set[str]) -> None:
-    """Add texts of a secret's length to the learned secrets."""
+    """Add texts, stripped of blanks, to the learned secrets if they have a secret's length."""
     stripped = {text.strip() for text in candidates}
     new_secrets = {
         text for text in stripped if MIN_SECRET_LENGTH <= len(text) <= MAX_SECRET_LENGTH
@@ -231,7 +235,11 @@ def _learn_secrets(candidates: set[str]) -> None:
 
 
 def _secrets_in(argument: str) -> Iterator[str]:
-    """Yield the secrets of an argument, plain and decoded, and the parts that libraries print."""
+    """Yield the secrets of an argument, plain and decoded, and the parts that libraries print.
+
+    Args:
+        argument: A text that may be percent-encoded up to twice, and escaped by backslashes.
+    """
     # Without the backslashes by which a shell or a config escapes characters.
     texts = {argument, argument.replace("\\", "")}
     for _ in range(2):
@@ -267,16 +275,16 @@ def _secrets_by_place(text: str) -> Iterator[str]:
         value_match = re.match(VALUE_PATTERN, following)
         # Formats differ in what ends a value, so the text up to each possible end is learned.
         values = [re.split(end, following)[0] for end in (r"[&;]", r"[&;\s]", r"[;]")]
-        yield from (
-            value.strip("'\"{}") for value in [*values, value_match[0] if value_match else ""]
-        )
+        values.append(value_match[0] if value_match else "")
+        yield from (value.strip("'\"{}") for value in values)
 
 
 @lru_cache(maxsize=1)
 def _learned_pattern() -> re.Pattern[str] | None:
     """Return the pattern of all learned settings and secrets; None where there are none.
 
-    Longer secrets come first, because a secret may be a part of another.
+    Longer secrets come first, because a secret may be a part of another. The pattern is cached;
+    what learns a secret clears the cache.
     """
     alternatives = [_assignment_pattern(name, value) for name, value in sorted(_settings)]
     alternatives += [
@@ -286,7 +294,12 @@ def _learned_pattern() -> re.Pattern[str] | None:
 
 
 def _assignment_pattern(setting: str, value: str) -> str:
-    """Return the pattern of a setting's value after its name, on a command line or in YAML."""
+    """Return the pattern of a setting's value after its name, on a command line or in YAML.
+
+    Args:
+        setting: The setting, of which the part after the last dot must stand before the value.
+        value: Its value.
+    """
     option = re.escape(setting.rpartition(".")[2])
     prefixes = "|".join(
         f"(?<={before}{option}{mark})" for before in ("\\.", "\\b") for mark in ("=", ": ")
@@ -295,7 +308,11 @@ def _assignment_pattern(setting: str, value: str) -> str:
 
 
 def _quoted_forms_pattern(secret: str) -> str:
-    """Return the pattern of a secret, plain and as shells, Python, JSON and HTML quote it."""
+    """Return the pattern of a secret, plain and as shells, Python, JSON and HTML quote it.
+
+    A short secret is matched only as a separate word, or, if it may be an ordinary word or number,
+    only between the delimiters of a secret.
+    """
     forms = {
         secret,
         " ".join(secret.split()),
@@ -305,14 +322,14 @@ def _quoted_forms_pattern(secret: str) -> str:
     forms |= {form.replace("\\'", "'").replace("'", "\\'") for form in forms}
     forms |= {html.escape(form) for form in forms}
     forms |= {form.replace("&#x27;", "&#39;").replace("&quot;", "&#34;") for form in forms}
-    body = "|".join(re.escape(form) for form in sorted(forms, key=len, reverse=True))
-    if (secret.isalpha() and len(secret) < MIN_LETTERS) or (
-        secret.isdigit() and len(secret) < MIN_DIGITS
-    ):
-        return rf"(?<=[:'\"])(?:{body})(?=[@'\"])"
+    any_form = "|".join(re.escape(form) for form in sorted(forms, key=len, reverse=True))
+    is_short_word = secret.isalpha() and len(secret) < MIN_LETTERS
+    is_short_number = secret.isdigit() and len(secret) < MIN_DIGITS
+    if is_short_word or is_short_number:
+        return rf"(?<=[:'\"])(?:{any_form})(?=[@'\"])"
     if len(secret) >= MIN_LENGTH_INSIDE_WORDS:
-        return body
+        return any_form
     # The second alternative: the n of an escaped newline, for example, is no part of a word.
     before = r"(?:(?<!\w)|(?<=\\[nrt]))" if secret[0].isalnum() else ""
     after = r"(?!\w)" if secret[-1].isalnum() else ""
-    return f"{before}(?:{body}){after}"
+    return f"{before}(?:{any_form}){after}"

@@ -60,10 +60,12 @@ def client(uri: str, database_class: "type[Database] | None" = None) -> Any:
     return mlflows_own.make_client(uri)
 
 
-def _opening(file: Path) -> str:
-    """Return the mode in which SQLite opens a file: for writing, or as immutable if read-only.
+def _opening_mode(file: Path) -> str:
+    """Return the mode in which SQLite opens a file, as a parameter of its URI.
 
-    A read-only file with a non-empty write-ahead log is not immutable.
+    A file that can be written is opened for writing. Any other is opened as immutable, because
+    SQLite can create no log beside it; a log with content is an exception, because SQLite would
+    ignore its changes.
     """
     if os.access(file, os.W_OK) and os.access(file.parent, os.W_OK):
         return "mode=rw"
@@ -86,7 +88,7 @@ class Database:
         timeout = re.search(r"\?timeout=([^&]+)", uri)
         self._uri, self._lock = uri, threading.RLock()
         self._connection = sqlite3.connect(
-            f"file:{quote(str(file))}?{_opening(file)}",
+            f"file:{quote(str(file))}?{_opening_mode(file)}",
             uri=True,
             timeout=float(timeout[1]) if timeout else LOCK_TIMEOUT,
             isolation_level=None,
@@ -142,7 +144,12 @@ class Database:
         return next(iter(self._experiments("where name = ?", [name])), None)
 
     def _experiments(self, clauses: str, values: Sequence[Any] = ()) -> list[Experiment]:
-        """Return the experiments that SQL clauses select, with their tags."""
+        """Return the experiments that SQL clauses select, with their tags.
+
+        Args:
+            clauses: What follows the table's name in the query.
+            values: The values of its question marks.
+        """
         columns = "experiment_id, name, artifact_location, lifecycle_stage"
         rows = self._rows(f"select {columns} from experiments {clauses}", values)
         tags: dict[Any, dict[str, str]] = {row[0]: {} for row in rows}
@@ -161,9 +168,9 @@ class Database:
         page_token: str | None = None,
         **options: Any,
     ) -> Any:
-        """Return the runs that match a filter, the latest first.
+        """Return the active runs that match a filter, the latest first.
 
-        MLflow's client answers a filter that this class does not understand.
+        MLflow's client answers a filter that `_terms` does not understand, and any other options.
 
         Args:
             experiment_ids: The ids of the experiments to search.
@@ -179,7 +186,7 @@ class Database:
         if terms is None or options:
             options |= {"max_results": max_results, "page_token": page_token}
             return self._mlflow.search_runs(experiment_ids, filter_string, **options)
-        conditions, values = [ACTIVE, f"experiment_id in ({IDS})"], [_numbers(experiment_ids)]
+        conditions, values = [ACTIVE, f"experiment_id in ({IDS})"], [_json_integers(experiment_ids)]
         for field, key, operator, text in terms:
             if field == "attributes":
                 conditions.append(f"{key} {operator} ?")
@@ -195,6 +202,7 @@ class Database:
         condition = (
             f"{' and '.join(conditions)} order by start_time desc, run_uuid limit ? offset ?"
         )
+        # One run more than the page holds tells whether there is a next page.
         page = Page(self._runs(condition, [*values, max_results + 1, offset]))
         if len(page) > max_results:
             del page[max_results:]
@@ -209,7 +217,12 @@ class Database:
         return runs[0]
 
     def _runs(self, condition: str, values: Sequence[Any]) -> list[Run]:
-        """Return the runs that an SQL condition selects, with their tags, metrics and the rest."""
+        """Return the runs that an SQL condition selects, with their data and inputs.
+
+        Args:
+            condition: What follows `where` in the query of the table of runs.
+            values: The values of its question marks.
+        """
         columns = (
             "run_uuid, name, user_id, status, start_time, end_time, lifecycle_stage, artifact_uri, "
             "experiment_id"
@@ -235,9 +248,9 @@ class Database:
                 point = Metric(key, math.nan if is_nan else value, *timestamp_and_step)
                 data[run_id].metrics[key] = point.value
                 data[run_id].last_points.append(point)
-            for run_id, key, dataset, tag in self._inputs(run_ids):
-                dataset_input = inputs[run_id].setdefault(key, DatasetInput(dataset, []))
-                dataset_input.tags.extend(tag)
+            for run_id, dataset_id, dataset, input_tags in self._inputs(run_ids):
+                dataset_input = inputs[run_id].setdefault(dataset_id, DatasetInput(dataset, []))
+                dataset_input.tags.extend(input_tags)
         return [
             Run(run_info, data[run_info.run_id], Inputs(list(inputs[run_info.run_id].values())))
             for run_info in run_infos
@@ -247,6 +260,9 @@ class Database:
         """Yield the data sets of runs, each as run id, data set id, data set and a list of tags.
 
         A data set with several tags is yielded once for each tag; each list has one tag or none.
+
+        Args:
+            run_ids: The ids as one JSON list, the only element of this sequence: see `IDS`.
         """
         query = (
             "select i.destination_id, d.dataset_uuid, d.name, d.digest, d.dataset_source_type, "
@@ -255,8 +271,9 @@ class Database:
             "left join input_tags t on t.input_uuid = i.input_uuid "
             f"where i.destination_type = 'RUN' and i.destination_id in ({IDS})"
         )
-        for run_id, key, *columns, name, text in self._rows(query, run_ids):
-            yield run_id, key, Dataset(*columns), [] if name is None else [Param(name, text)]
+        for run_id, dataset_id, *columns, name, text in self._rows(query, run_ids):
+            input_tags = [] if name is None else [Param(name, text)]
+            yield run_id, dataset_id, Dataset(*columns), input_tags
 
     def get_metric_history(self, run_id: str, key: str) -> list[Metric]:
         """Return all points of a run's metric.
@@ -314,7 +331,12 @@ class Database:
 
     @contextmanager
     def _snapshot(self, begin: str = "begin") -> Iterator[None]:
-        """Run the enclosed statements as one transaction; a nested context joins the outer one."""
+        """Run the enclosed statements as one transaction; a nested context joins the outer one.
+
+        Args:
+            begin: SQLite's statement that begins it: `begin`, which locks nothing before the first
+                statement needs it, or `begin immediate`.
+        """
         if self._connection.in_transaction:
             yield
             return
@@ -329,9 +351,15 @@ class Database:
 
 
 def _terms(query: str) -> list[tuple[str, str, str, str]] | None:
-    """Return the terms of a filter, each as field, key, operator and text.
+    """Return the terms of a filter that are joined by ` and `.
 
-    None for a filter that is not written as this project's are.
+    Args:
+        query: A filter in the language of MLflow's search.
+
+    Returns:
+        Each term as field (`tags` or `attributes`), key, operator and text. None for a filter that
+        is not written as this project's are: with other terms, another attribute than `status`, or
+        `LIKE` for anything but the existence of a tag.
     """
     terms, position = [], 0
     while position < len(query):
@@ -340,9 +368,9 @@ def _terms(query: str) -> list[tuple[str, str, str, str]] | None:
             return None
         field, quoted, plain, operator, text = match.groups()
         key = quoted or plain
-        if (field == "attributes" and (key != "status" or operator == "LIKE")) or (
-            operator == "LIKE" and text != "%"
-        ):
+        if field == "attributes" and (key != "status" or operator == "LIKE"):
+            return None
+        if operator == "LIKE" and text != "%":
             return None
         terms.append((field, key, operator, text))
         position = match.end()
@@ -353,6 +381,6 @@ def _terms(query: str) -> list[tuple[str, str, str, str]] | None:
     return terms
 
 
-def _numbers(ids: Sequence[str]) -> str:
+def _json_integers(ids: Sequence[str]) -> str:
     """Return ids of experiments as a JSON list of integers."""
     return json.dumps([int(experiment_id) for experiment_id in ids])

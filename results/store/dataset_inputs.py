@@ -3,8 +3,8 @@
 import json
 from typing import Any
 
-MAX_COUNT = 1 << 53
-SIZE_FIELDS = ("train_points", "test_points", "features")
+MAX_COUNT = 1 << 53  # of points or features; floats hold all smaller integers exactly
+SIZE_FIELDS = ("train_points", "test_points", "features")  # of a data set's profile
 
 
 def of_run(run: Any) -> list[Any]:
@@ -18,7 +18,7 @@ def entries(dataset: Any) -> dict[str, str]:
 
 
 def data(run: Any) -> str:
-    """Return the data set that a run was given, with its size and fingerprint; empty for none."""
+    """Return a description of a run's data set: name, size and fingerprint; empty without one."""
     descriptions = []
     for dataset in (dataset_input.dataset for dataset_input in of_run(run)):
         profile = _profile(dataset.profile)
@@ -46,7 +46,7 @@ def _is_size(value: Any) -> bool:
 
 
 def _profile(text: str | None) -> dict[str, Any]:
-    """Return a data set's profile; nothing where another program wrote it in another form."""
+    """Return a data set's profile from its JSON text; empty where it is no JSON object."""
     try:
         profile = json.loads(text or "{}")
     except (ValueError, RecursionError):

@@ -8,7 +8,7 @@ class ResultsError(LookupError):
 
 
 class RefusedError(ValueError):
-    """A value that MLflow would refuse to store or find, with MLflow's message."""
+    """A value that MLflow would refuse to store, or could not find; the message is MLflow's."""
 
 
 def unwritable(folder: Path, error: OSError) -> ResultsError:

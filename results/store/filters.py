@@ -9,18 +9,19 @@ MAX_LISTED = 12  # names or values in a message
 
 
 def remedy(where: str, recorded: Iterable[Mapping[str, Mapping[str, str]]]) -> str:
-    """Return a sentence that names what a filter could ask for instead.
+    """Return what a filter could ask for instead, as the end of an error message.
 
     Args:
         where: The filter, as the user wrote it.
         recorded: The `params` and `tags` of each recorded run.
 
     Returns:
-        The sentence; an example of a filter where it names no param or tag.
+        For each param or tag of the filter, a clause with its recorded values, or with the names
+        that are recorded instead; an example of a filter where it names no param or tag.
     """
     runs = list(recorded)
     sentences = []
-    for collection, name in dict.fromkeys(PARAM_OR_TAG.findall(where)):
+    for collection, name in dict.fromkeys(PARAM_OR_TAG.findall(where)):  # each once
         values = sorted({run[collection][name] for run in runs if name in run[collection]})
         if values:
             sentences.append(f"{collection}.{name} is {_listed(values, ' or ')} there")
@@ -37,7 +38,7 @@ def remedy(where: str, recorded: Iterable[Mapping[str, Mapping[str, str]]]) -> s
 
 
 def _listed(options: list[str], separator: str) -> str:
-    """Return the first options as a list in words."""
+    """Return the first `MAX_LISTED` options, and `...` if there are more, joined by a separator."""
     return separator.join(options[:MAX_LISTED]) + (
         f"{separator}..." if len(options) > MAX_LISTED else ""
     )

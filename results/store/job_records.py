@@ -12,6 +12,7 @@ import numpy as np
 from normbench.results.safe import files
 
 Entry = tuple[str, float, int]  # a metric's name, its value, its step
+HEADER_NAME = "words"  # the archive member that holds all of a record but its arrays, as JSON
 
 
 @dataclass(frozen=True)
@@ -50,35 +51,43 @@ class JobRecord:
     failure: str = ""
 
     def save(self, file: Path) -> None:
-        """Write the record to a file atomically."""
+        """Write the record to a file atomically; the file's folder is created if missing.
+
+        Raises:
+            OSError: The file cannot be written.
+        """
         file.parent.mkdir(parents=True, exist_ok=True)
-        flat = {
+        runs = {"scheme": vars(self.scheme), "steps": [vars(step) for step in self.steps]}
+        header = {**vars(self), **runs, "arrays": {}}
+        members: dict[str, Any] = {HEADER_NAME: np.array(json.dumps(header))}
+        members |= {
             f"{name}/{key}": array
             for name, named_arrays in self.arrays.items()
             for key, array in named_arrays.items()
         }
-        runs = {"scheme": vars(self.scheme), "steps": [vars(step) for step in self.steps]}
-        header = {**vars(self), **runs, "arrays": {}}
         draft = file.with_suffix(".draft")
         draft.unlink(missing_ok=True)
         with draft.open("xb") as stream:
-            np.savez(stream, words=np.array(json.dumps(header)), **flat)
+            np.savez(stream, **members)
             stream.flush()
             os.fsync(stream.fileno())
         draft.replace(file)
 
     @classmethod
     def load(cls, file: Path) -> "JobRecord":
-        """Return the record in a file; nothing in the file is unpickled or evaluated."""
+        """Return the record in a file that `save` wrote; nothing in it is unpickled or evaluated.
+
+        A file with other contents raises an error of any type.
+        """
         arrays: dict[str, dict[str, Any]] = {}
         with (
             files.open_stored_arrays(file) as stream,
             np.load(stream, allow_pickle=False) as archive,
         ):
-            header = json.loads(str(archive["words"]))
-            for name in [name for name in archive.files if name != "words"]:
-                record, _, key = name.partition("/")
-                arrays.setdefault(record, {})[key] = archive[name]
+            header = json.loads(str(archive[HEADER_NAME]))
+            for name in [name for name in archive.files if name != HEADER_NAME]:
+                record_name, _, key = name.partition("/")
+                arrays.setdefault(record_name, {})[key] = archive[name]
         runs = [
             RunRecord(run["name"], run["tags"], [tuple(metric) for metric in run["metrics"]])
             for run in [header["scheme"], *header["steps"]]

@@ -91,14 +91,19 @@ def write(root: Path, name: str, text: str) -> None:
 
 
 def _write_atomically(file: Path, write_draft: Callable[[Path], Any]) -> None:
-    """Write a draft beside a file, then replace the file by it."""
+    """Write a draft beside a file, then replace the file by it; missing folders are created.
+
+    Args:
+        file: The file, which may exist.
+        write_draft: Writes the content to the path that it is given.
+    """
     file.parent.mkdir(parents=True, exist_ok=True)
     draft = file.with_name(f"{DRAFT_PREFIX}{uuid4().hex}")
     try:
         write_draft(draft)
         _sync(draft)
         os.replace(draft, file)
-        _sync(file.parent)
+        _sync(file.parent)  # the new name is an entry of the folder
     finally:
         draft.unlink(missing_ok=True)
 

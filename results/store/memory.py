@@ -41,14 +41,22 @@ class MemoryClient:
     def _add(
         self, run: RunRecord, role: str, parent: str = "", job: JobRecord | None = None
     ) -> str:
-        """Add a run and return its id; job: the record of a scheme's job, None for other roles."""
+        """Add a finished run and return its id.
+
+        Args:
+            run: The record of the run.
+            role: `sweep`, `scheme` or `step`.
+            parent: The id of the run above it; empty without one.
+            job: The record of a scheme's job, which has its params and data set; None for a run of
+                another role.
+        """
         run_id = str(len(self.runs))
-        last: dict[str, float] = {}
+        last_values: dict[str, float] = {}
         for key, value, step in run.metrics:
             self._series.setdefault((run_id, key), []).append(
                 SimpleNamespace(step=step, value=value)
             )
-            last[key] = value
+            last_values[key] = value
         tags = {**run.tags, names.ROLE.key: role} | ({names.PARENT.key: parent} if parent else {})
         timestamp = int(time.time() * 1000)
         dataset_inputs = [SimpleNamespace(dataset=SimpleNamespace(**job.dataset))] if job else []
@@ -62,7 +70,9 @@ class MemoryClient:
                     start_time=timestamp,
                     end_time=timestamp,
                 ),
-                data=SimpleNamespace(tags=tags, params=job.params if job else {}, metrics=last),
+                data=SimpleNamespace(
+                    tags=tags, params=job.params if job else {}, metrics=last_values
+                ),
                 inputs=SimpleNamespace(dataset_inputs=dataset_inputs),
             )
         )
@@ -85,7 +95,7 @@ class MemoryClient:
         return self._series.get((run_id, key), [])
 
     def download_artifacts(self, run_id: str, path: str, folder: str) -> str:
-        """Write a run's record of arrays into a folder.
+        """Write the arrays of one record of a run into a folder.
 
         Args:
             run_id: The id of the run.

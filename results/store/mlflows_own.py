@@ -25,12 +25,11 @@ from normbench.results.store.errors import RefusedError
 from normbench.results.store.uris import path_of
 
 EXPERIMENTS_TABLE = "experiments"  # a table of every MLflow database
-# Trailing segments of an artifacts' path, mlartifacts/EXPERIMENT/RUN/artifacts, that stay the same
-# when the database's folder moves: of an experiment's path, and of a run's.
+# How many trailing segments of an artifacts' path, mlartifacts/EXPERIMENT/RUN/artifacts, stay the
+# same when the database's folder moves: of an experiment's path, and of a run's.
 OF_EXPERIMENT, OF_RUN = 2, 4
-CONNECTION_HOLDERS: WeakSet[Any] = (
-    WeakSet()
-)  # that hold SQLite's connections, here and in SQLAlchemy's pools
+# The objects that hold SQLite's connections and can close them, here and in SQLAlchemy's pools.
+CONNECTION_HOLDERS: WeakSet[Any] = WeakSet()
 MAX_REFUSAL_LENGTH = 200  # characters
 MLFLOW_VARIABLES = {
     "MLFLOW_DISABLE_TELEMETRY": "true",
@@ -55,13 +54,13 @@ def settle(retries: int) -> None:
 
 
 def make_client(uri: str) -> Any:
-    """Return MLflow's client for a store, with its logging of failed calls switched off.
+    """Return MLflow's client for a store, with the logging of failed calls switched off.
 
     Args:
         uri: The URI of the store.
 
     Returns:
-        The client.
+        MLflow's own client, whose loading takes 1.3 s.
     """
     from mlflow import MlflowClient
 
@@ -73,9 +72,12 @@ def make_client(uri: str) -> Any:
 
 
 def refusals() -> tuple[type[Exception], ...]:
-    """Return the error types by which MLflow, as far as it is loaded, refuses a value."""
-    loaded = sys.modules.get("mlflow.exceptions")
-    return (RefusedError, *((loaded.MlflowException,) if loaded else ()))
+    """Return the error types by which a store refuses a value, for an `except` clause.
+
+    MLflow's own type is among them only if MLflow is loaded; otherwise it cannot be raised.
+    """
+    loaded_module = sys.modules.get("mlflow.exceptions")
+    return (RefusedError, *((loaded_module.MlflowException,) if loaded_module else ()))
 
 
 @cache
@@ -96,11 +98,11 @@ def tables() -> bytes:
 
 
 def write_tables(database: Path, tables: bytes, artifacts: str) -> None:
-    """Write a new database.
+    """Write a new database with empty tables, in WAL mode.
 
     Args:
         database: The file.
-        tables: The bytes of `tables()`.
+        tables: The bytes of such a database, from `tables()` or an equal file.
         artifacts: The URI under which the default experiment stores its artifacts.
     """
     database.write_bytes(tables)
@@ -118,7 +120,7 @@ def append_to_uri(uri: str, *segments: str) -> str:
     """Return a URI with segments appended: `file:///a` and `b` make `file:///a/b`.
 
     Args:
-        uri: The URI; what follows a `?` or `#` stays at its end.
+        uri: The URI; a query or fragment, from a `?` or `#` on, stays at its end.
         *segments: The segments of a path.
 
     Returns:
@@ -165,6 +167,7 @@ def follow(database: Path) -> None:
     with closing(sqlite3.connect(database)) as connection:
         locations_query = "select experiment_id, artifact_location from experiments"
         for experiment, recorded_location in connection.execute(locations_query).fetchall():
+            # None where the artifacts did not move.
             current_location = moved_with_database(database, recorded_location, OF_EXPERIMENT)
             if not current_location:
                 continue
@@ -173,6 +176,7 @@ def follow(database: Path) -> None:
             runs_query = "select run_uuid, artifact_uri from runs where experiment_id = ?"
             for run, uri in connection.execute(runs_query, [experiment]).fetchall():
                 recorded_parent, _, path_in_run = uri.rpartition(f"/{run}/")
+                # A run may have its artifacts elsewhere, or still at the recorded location alone.
                 if recorded_parent == recorded_location and (
                     not path_of(uri).is_dir() or moved_with_database(database, uri, OF_RUN)
                 ):
@@ -196,7 +200,8 @@ def mind_connections() -> None:
     from sqlalchemy.engine import Engine
 
     @event.listens_for(Engine, "connect")
-    def settle(connection: Any, pool_record: Any) -> None:
+    def set_synchronous(connection: Any, pool_record: Any) -> None:
+        """Register a new connection, and set its mode if its database is in WAL mode."""
         if isinstance(connection, sqlite3.Connection):
             CONNECTION_HOLDERS.add(pool_record)
             with suppress(sqlite3.Error):  # MLflow reports a damaged file
@@ -205,7 +210,10 @@ def mind_connections() -> None:
 
 
 def close_connections() -> None:
-    """Close all SQLite connections; the last one to close writes back the write-ahead log."""
+    """Close all SQLite connections of this process.
+
+    SQLite writes the write-ahead log back into the database when its last connection is closed.
+    """
     for holder in list(CONNECTION_HOLDERS):
         holder.close()
 
@@ -231,9 +239,13 @@ def statuses(database: Path, runs: Sequence[str]) -> dict[str, str]:
 
 
 def last_points(run: Any) -> dict[str, tuple[int, float, int]]:
-    """Return the last step, value and timestamp (ms) of each of a run's metrics."""
-    last = run.data.last_points if isinstance(run, Run) else run.data.to_proto().metrics
-    return {point.key: (point.step, point.value, point.timestamp) for point in last}
+    """Return the last step, value and timestamp (ms) of each of a run's metrics, by key.
+
+    Args:
+        run: The run, from this package's reader or from MLflow's client.
+    """
+    points = run.data.last_points if isinstance(run, Run) else run.data.to_proto().metrics
+    return {point.key: (point.step, point.value, point.timestamp) for point in points}
 
 
 def check_run(
@@ -259,7 +271,7 @@ def check_run(
 
     if not 0 < len(name) <= validation.MAX_ENTITY_KEY_LENGTH:
         raise ValueError("a run has no name, or too long a one")
-    with _refusals():
+    with _as_value_errors():
         for key, text in params.items():
             if len(text) > validation.MAX_PARAM_VAL_LENGTH:  # MLflow would truncate it
                 raise ValueError(f"the parameter {key[:50]} has {len(text)} characters")
@@ -285,15 +297,15 @@ def check_metric(key: str) -> None:
     """Raise ValueError if MLflow would refuse a metric of this name."""
     validation = _validation()
 
-    with _refusals():
-        validation._validate_metric(key, 0.0, 0, 0)
+    with _as_value_errors():
+        validation._validate_metric(key, 0.0, 0, 0)  # any value, timestamp and step
 
 
 def check_experiment(name: str) -> None:
     """Raise ValueError if MLflow would refuse an experiment of this name."""
     validation = _validation()
 
-    with _refusals():
+    with _as_value_errors():
         validation._validate_experiment_name(name)
 
 
@@ -305,8 +317,8 @@ def _validation() -> Any:
 
 
 @contextmanager
-def _refusals() -> Iterator[None]:
-    """Turn the errors of MLflow's checks into a ValueError."""
+def _as_value_errors() -> Iterator[None]:
+    """Turn an error of MLflow's checks inside the context into a ValueError, its message cut."""
     from mlflow.exceptions import MlflowException
 
     try:

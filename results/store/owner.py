@@ -12,11 +12,17 @@ from pathlib import Path
 from normbench import names
 from normbench.results.safe.files import open_descriptor
 
-LOCK = "lock"
+LOCK = "lock"  # the file in a sweep's folder that the sweep's process locks
 
 
 def lives(folder: Path) -> bool | None:
-    """Return whether the sweep of a folder is running; None where there is no readable lock."""
+    """Return whether the sweep of a folder is running; None where there is no readable lock.
+
+    A shared lock is tried, which fails while the sweep holds its exclusive lock.
+
+    Args:
+        folder: The folder of the sweep.
+    """
     try:
         file = os.fdopen(open_descriptor(folder / LOCK))
     except PermissionError:  # another user's sweep, which must not be ended
@@ -61,17 +67,25 @@ def is_alive(tags: Mapping[str, str]) -> bool | None:
 
 
 def is_this_process(tags: Mapping[str, str]) -> bool:
-    """Return whether this very process runs the sweep that has these tags."""
+    """Return whether this process runs the sweep that has these tags.
+
+    Args:
+        tags: The tags of the sweep's run.
+    """
     this_process = (host(), str(os.getpid()))
     is_same_process = (tags.get(names.HOST.key), tags.get(names.PROCESS.key)) == this_process
     return is_same_process and bool(is_alive(tags))
 
 
 def _is_another_process(number: str) -> bool:
-    """Return whether a process with this number runs here and is not this one."""
+    """Return whether a process with this number runs here and is not this one.
+
+    Args:
+        number: The number, as the tag of a sweep's run has it; false for a text that is none.
+    """
     try:
         process = int(number)
-        if process == os.getpid():
+        if process == os.getpid():  # the number was given to this process after the sweep ended
             return False
         os.kill(process, 0)  # signal 0 is only a question: it raises an error without a process
     except PermissionError:  # the process of another user

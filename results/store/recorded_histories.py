@@ -12,7 +12,7 @@ from normbench.results.store import run_checks
 from normbench.results.store.rows import as_rows
 
 RUN_COLUMNS = ("run_id", "experiment", "normalizer", "label", "step_size", "verdict")
-Series = dict[str, pd.Series]
+Series = dict[str, pd.Series]  # by metric: a run's history, indexed by iteration
 Descent = Callable[[str], Mapping[str, Any]]
 
 
@@ -73,7 +73,17 @@ def table(
 def _archived_histories(
     row: Mapping[Any, Any], metrics: Sequence[str], load_descent: Descent
 ) -> Series:
-    """Return the complete histories of a run whose metrics were thinned, else nothing."""
+    """Return the complete histories of a run whose metrics were thinned, else nothing.
+
+    Args:
+        row: The row of a scheme's or a step's run.
+        metrics: The names of the metrics.
+        load_descent: Returns the arrays of a scheme's descent, by the id of the scheme's run.
+
+    Returns:
+        The histories by metric, for those metrics that the arrays hold; without an entry for a run
+        that was not thinned.
+    """
     if row.get(names.THINNED.column) != "true":
         return {}
     descent_arrays = load_descent(row["run_id"] if row["role"] == names.SCHEME else row["parent"])
@@ -88,7 +98,12 @@ def _archived_histories(
 
 
 def _frame(row: Mapping[Any, Any], series: Series) -> pd.DataFrame:
-    """Return the histories of one run as a table that starts with `RUN_COLUMNS`."""
+    """Return the histories of one run as a table, one row an iteration.
+
+    Args:
+        row: The row of the run, whose values fill the columns `RUN_COLUMNS`.
+        series: The run's histories.
+    """
     frame = pd.DataFrame(dict(series)).rename_axis("iteration").reset_index()
     run_values = {**row, names.STEP_SIZE.key: row.get(names.STEP_TAG.column)}
     for position, name in enumerate(RUN_COLUMNS):

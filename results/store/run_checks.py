@@ -39,10 +39,10 @@ def readable(runs: Sequence[Any], experiments: Mapping[str, Any]) -> tuple[list[
         experiments: The experiments' names, by their ids.
 
     Returns:
-        The readable runs, and a sentence about each other run. The step runs of an unreadable
-        job are left out with it.
+        The readable runs, and a sentence about each unreadable one. The step runs of an unreadable
+        job are left out with it, without a sentence.
     """
-    troubles = {run.info.run_id: _trouble(run, experiments) for run in runs}
+    troubles = {run.info.run_id: _first_trouble(run, experiments) for run in runs}
     unreadable = {run_id: trouble for run_id, trouble in troubles.items() if trouble}
     readable_runs = [
         run
@@ -112,7 +112,7 @@ def _run_left_out(run_id: str) -> str:
 
 
 def listed(notes: Sequence[str]) -> list[str]:
-    """Return the first of many sentences, and one that counts the others."""
+    """Return the first `MAX_NAMED_RUNS` sentences and, if there are more, one that counts them."""
     unnamed_count = len(notes) - MAX_NAMED_RUNS
     return [
         *notes[:MAX_NAMED_RUNS],
@@ -127,7 +127,7 @@ def is_number(value: Any) -> bool:
 
 
 def history(points: Sequence[Any]) -> Sequence[Any]:
-    """Return the points of a metric; none where normbench cannot have recorded one of them."""
+    """Return the points of a metric; none where normbench cannot have recorded all of them."""
     is_valid = all(is_number(point.value) and 0 <= point.step < MAX_ITERATION for point in points)
     return points if is_valid else ()
 
@@ -166,13 +166,20 @@ def _cleaned(array: NDArray[Any]) -> NDArray[Any]:
     return np.array([clean.line(name) for name in array.flat], dtype=str).reshape(array.shape)
 
 
-def _trouble(run: Any, experiments: Mapping[str, Any]) -> str:
+def _first_trouble(run: Any, experiments: Mapping[str, Any]) -> str:
     """Return the first reason why a run cannot be read; empty where it can."""
     return next(_troubles(run, experiments), "")
 
 
 def _troubles(run: Any, experiments: Mapping[str, Any]) -> Iterator[str]:
-    """Yield the reasons why a run cannot be read, as clauses."""
+    """Yield the reasons why a run cannot be read, as clauses.
+
+    Each check relies on the earlier ones, so that only the first reason may be taken.
+
+    Args:
+        run: The run as MLflow's object.
+        experiments: The experiments' names, by their ids.
+    """
     run_info, data = run.info, run.data
     if not isinstance(experiments.get(run_info.experiment_id), str):
         yield "the name of its experiment is no text"
@@ -187,8 +194,8 @@ def _troubles(run: Any, experiments: Mapping[str, Any]) -> Iterator[str]:
     )
     if not all(isinstance(time, int) for time in times):
         yield "it has no time"
-    yield from _texts("parameter", data.params)
-    yield from _texts("tag", data.tags)
+    yield from _troubles_of_texts("parameter", data.params)
+    yield from _troubles_of_texts("tag", data.tags)
     if len(data.metrics) > MAX_ENTRIES:
         yield f"it has {len(data.metrics)} metrics"
     for key, value in data.metrics.items():
@@ -203,8 +210,13 @@ def _troubles(run: Any, experiments: Mapping[str, Any]) -> Iterator[str]:
         yield from _troubles_of_job(role, data.params, data.tags, data.metrics)
 
 
-def _texts(field: str, entries: Mapping[Any, Any]) -> Iterator[str]:
-    """Yield the clauses about params or tags that are no texts, too long or too many."""
+def _troubles_of_texts(field: str, entries: Mapping[Any, Any]) -> Iterator[str]:
+    """Yield the clauses about params or tags that are no texts, too long or too many.
+
+    Args:
+        field: `parameter` or `tag`.
+        entries: Texts by key.
+    """
     if len(entries) > MAX_ENTRIES:
         yield f"it has {len(entries)} {field}s"
     for key, text in entries.items():
@@ -226,7 +238,10 @@ def _troubles_of_sweep(tags: Mapping[str, str]) -> Iterator[str]:
 def _troubles_of_job(
     role: str, params: Mapping[str, str], tags: Mapping[str, str], metrics: Mapping[str, float]
 ) -> Iterator[str]:
-    """Yield the clauses about values of a scheme's or a step's run that computations use."""
+    """Yield the clauses about values of a scheme's or a step's run that computations use.
+
+    A failed job has recorded none of the metrics and not all params, which are not checked then.
+    """
     verdict, size = tags.get(names.VERDICT.key), tags.get(names.STEP_TAG.key)
     if (size is not None or role == names.STEP) and not _is_size(size):
         yield f"its tag {names.STEP_TAG.key} is {_abbreviate(size)}"
@@ -236,7 +251,8 @@ def _troubles_of_job(
         yield f"it has no metric {names.STEP_SIZE.key}"
     if role == names.STEP or verdict == names.FAILED:
         return
-    for key in (metric.key for metric in JOB_METRICS if metric.key not in metrics):
+    missing_metrics = (metric.key for metric in JOB_METRICS if metric.key not in metrics)
+    for key in missing_metrics:
         yield f"it has no metric {key}"
     if ITERATIONS_PARAMETER not in params:
         yield f"it has no parameter {ITERATIONS_PARAMETER}"
@@ -255,14 +271,25 @@ def _is_size(text: str | None) -> bool:
 
 
 def _check_of(key: str) -> Callable[[str, Any], Any] | None:
-    """Return the check of a setting that is always a number; None for any other."""
+    """Return the check of a setting that is always a number; None for any other.
+
+    Returns:
+        A function of the setting's name and value that returns the checked value, or raises
+        ValueError.
+    """
     row = settings.find_setting(key)  # may be the row of the whole group
     check = row.check if row and row.name == key and type(row.default) in (int, float) else None
     return check if isinstance(check, partial) else None  # checks with bounds are partials
 
 
 def _holds(check: Callable[[str, Any], Any], key: str, text: str) -> bool:
-    """Return whether a setting's recorded text is a finite number that passes its check."""
+    """Return whether a setting's recorded text is a finite number that passes its check.
+
+    Args:
+        check: The check, from `_check_of`.
+        key: The name of the setting.
+        text: The recorded text.
+    """
     try:
         return math.isfinite(check(key, literal_eval(text)))
     except (ValueError, SyntaxError, TypeError, MemoryError, RecursionError):
@@ -270,7 +297,7 @@ def _holds(check: Callable[[str, Any], Any], key: str, text: str) -> bool:
 
 
 def _abbreviate(value: Any) -> str:
-    """Return a value as text for a message, truncated."""
+    """Return a value as text for a message, truncated; None, a missing one, as `not there`."""
     if value is None:
         return "not there"
     text = clean.line(

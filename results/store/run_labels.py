@@ -9,19 +9,23 @@ from normbench.results.store.rows import as_rows
 from normbench.settings import Role, has_role
 
 OPTIMIZER_SETTING = names.setting("optimizer")
-EQUAL_NUMBERS = re.compile(r"(?<![\w.+-])([\w.+-]+)(?:, *\1(?![\w.+-])){4,}")
+EQUAL_NUMBERS = re.compile(r"(?<![\w.+-])([\w.+-]+)(?:, *\1(?![\w.+-])){4,}")  # five and more
 
 
 def labels(table: pd.DataFrame) -> "pd.Series[str]":
     """Return each run's label: the normalizer, and the settings in which its schemes differ.
 
+    Schemes of one experiment and normalizer are told apart by the values of these settings, such as
+    `chain, ridge=0.1`. A job that was run again has its sweep and its run id in the label.
+
     Args:
         table: One row a run, of one experiment or several.
 
     Returns:
-        The labels, indexed like the table.
+        The labels, indexed like the table. Those of sweep and step runs name the normalizer alone.
     """
     table = as_set(table)
+    # Labels of the normalizer alone.
     base = pd.Series([names.fitted(row) for row in as_rows(table)], table.index, dtype=str)
     run_labels = base.copy()
     schemes = table[table["role"] == names.SCHEME]
@@ -36,10 +40,11 @@ def labels(table: pd.DataFrame) -> "pd.Series[str]":
     for _, same_normalizer in schemes.groupby([schemes["experiment"], base[schemes.index]]):
         if len(same_normalizer) == 1:
             continue
-        varied = pd.DataFrame(
+        # By setting, whether it distinguishes a row.
+        distinguishes = pd.DataFrame(
             {name: _varies(same_normalizer, name) for name in settings}, index=same_normalizer.index
         )
-        group_labels = _with_values(same_normalizer, base[same_normalizer.index], varied)
+        group_labels = _with_values(same_normalizer, base[same_normalizer.index], distinguishes)
         duplicates = group_labels.duplicated(keep=False)  # the same job, run again
         rerun_columns = same_normalizer.loc[duplicates, [names.SWEEP_ID.column, "run_id"]]
         run_labels[same_normalizer.index] = group_labels
@@ -50,7 +55,17 @@ def labels(table: pd.DataFrame) -> "pd.Series[str]":
 
 
 def as_set(table: pd.DataFrame) -> pd.DataFrame:
-    """Return runs with the requested start where a scheme had to replace it by another."""
+    """Return runs with the requested start where a scheme had to replace it by another.
+
+    Without this, the schemes of one command would differ in a setting that the user did not vary.
+
+    Args:
+        table: One row a run.
+
+    Returns:
+        A table whose start is `same_function` where the tag `start_stands_in` is true; the table
+        itself where it has no such column.
+    """
     start, stands_in = names.setting("start"), names.STANDS_IN.column
     if start not in table or stands_in not in table:
         return table
@@ -63,8 +78,16 @@ def _varies(same_normalizer: pd.DataFrame, setting: str) -> "pd.Series[bool]":
     An option, such as `optimizer.epsilon`, is compared among the rows of the same choice. Any other
     setting is compared among the rows of the same optimizer, since its value may depend on the
     optimizer (`${per_optimizer:...}`).
+
+    Args:
+        same_normalizer: The rows of one experiment and normalizer.
+        setting: The column of the setting.
+
+    Returns:
+        One value a row; false where the setting is not recorded.
     """
     is_recorded = same_normalizer[setting].notna()
+    # The column of the choice within which the setting is compared; the setting itself for none.
     choice = next(
         (
             column
@@ -74,7 +97,7 @@ def _varies(same_normalizer: pd.DataFrame, setting: str) -> "pd.Series[bool]":
         setting,
     )
     if same_normalizer[setting].nunique() < 2:  # a failed job has not recorded all of its settings
-        return is_recorded & False
+        return is_recorded & False  # false for every row
     if choice == setting:
         return is_recorded
     return is_recorded & (same_normalizer.groupby(choice)[setting].transform("nunique") > 1)
@@ -83,24 +106,30 @@ def _varies(same_normalizer: pd.DataFrame, setting: str) -> "pd.Series[bool]":
 def _with_values(
     rows: pd.DataFrame, labels: "pd.Series[str]", mask: pd.DataFrame
 ) -> "pd.Series[str]":
-    """Return labels extended by the values of those columns that a row's mask selects."""
+    """Return labels extended by `, name=value` for those columns that a row's mask selects.
+
+    Args:
+        rows: One row a run.
+        labels: The label of each row.
+        mask: By column of `rows`, whether the value of a row belongs into its label.
+    """
     columns = [name for name in mask if mask[name].any()]
-    extended = {}
+    extended_labels = {}
     for index, row in rows[columns].iterrows():
         assignments = [
-            f"{_short(name)}={_shorten(names.typed(row[name]))}"
+            f"{_setting_name(name)}={_count_equal_numbers(names.typed(row[name]))}"
             for name in columns
             if mask.loc[index, name]
         ]
-        extended[index] = ", ".join([labels[index], *assignments])
-    return pd.Series(extended, dtype=str)
+        extended_labels[index] = ", ".join([labels[index], *assignments])
+    return pd.Series(extended_labels, dtype=str)
 
 
-def _shorten(value: str) -> str:
+def _count_equal_numbers(value: str) -> str:
     """Return a value in which five and more equal numbers are counted: `[200 x 50, 10]`."""
     return EQUAL_NUMBERS.sub(lambda equal: f"{equal[0].count(',') + 1} x {equal[1]}", value)
 
 
-def _short(name: str) -> str:
-    """Return a setting's name without its prefix; a normalizer's option by its own name."""
+def _setting_name(name: str) -> str:
+    """Return a column's setting or tag without prefix; a normalizer's option by its own name."""
     return name.removeprefix(names.PARAMS).removeprefix(names.TAGS).removeprefix("normalizer.")

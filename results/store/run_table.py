@@ -19,21 +19,38 @@ def tabulate(
 ) -> pd.DataFrame:
     """Return one row a run; the schemes of a sweep by experiment, in the order of its jobs.
 
-    experiment_names: the experiments' names, by their ids.
+    Args:
+        runs: The runs as MLflow's objects.
+        experiment_names: The experiments' names, by their ids.
+        sweep_id: The sweep whose jobs give the order; of any other id, the start time gives it.
+
+    Returns:
+        The table, with the columns of `_row`, the columns of the order (`place`: the number of the
+        job in the sweep; `first`: the least place of the experiment; `size`: the step size), and
+        those of `add_labels`.
     """
     line = lru_cache(maxsize=None)(clean.line)  # most runs share most of their texts
     rows = [_row(run, line(experiment_names[run.info.experiment_id]), line) for run in runs]
     table = as_table(rows)
     table["place"] = pd.to_numeric(table.get(names.membership(sweep_id).column), errors="coerce")
     table["first"] = table.groupby("experiment")["place"].transform("min")
-    # The runs of a job have the same start time.
+    # The size orders the runs of a job, which have the same start time.
     table["size"] = pd.to_numeric(table.get(names.STEP_TAG.column), errors="coerce")
     order = ["first", "place", "started", "size", "run_id"]
     return add_labels(table.sort_values(order, ignore_index=True, na_position="first"))
 
 
 def _row(run: Any, experiment: str, line: Callable[[str], str]) -> dict[str, Any]:
-    """Return a run as a row of the table; line: sanitizes a text of the run."""
+    """Return a run as a row of the table.
+
+    Args:
+        run: The run as MLflow's object.
+        experiment: The name of its experiment.
+        line: Sanitizes a text of the run.
+
+    Returns:
+        Values by column; those of tags, params and metrics under `tags.*`, `params.*`, `metrics.*`.
+    """
     tags = {line(key): line(text) for key, text in run.data.tags.items()}
     params = {line(key): line(text) for key, text in run.data.params.items()}
     ended = run.info.end_time or run.info.start_time
@@ -61,7 +78,8 @@ def _row(run: Any, experiment: str, line: Callable[[str], str]) -> dict[str, Any
 def add_labels(table: pd.DataFrame) -> pd.DataFrame:
     """Add each run's label to a table of runs, in place, and return the table.
 
-    A step run gets the label and the data's sizes of its scheme's run.
+    A step run gets the label and the data's sizes of its scheme's run. A missing column of step
+    sizes is added, with NaN.
     """
     table["label"] = labels(table)
     if names.STEP_SIZE.column not in table:  # every job failed, or its step runs were deleted
@@ -75,10 +93,9 @@ def add_labels(table: pd.DataFrame) -> pd.DataFrame:
 
 
 def tags_of(row: Mapping[Any, Any]) -> dict[str, str]:
-    """Return the tags of a run, from its row."""
-    tags = names.TAGS
+    """Return the tags of a run by key, from its row in a table of runs."""
     return {
-        str(name).removeprefix(tags): str(value)
-        for name, value in row.items()
-        if str(name).startswith(tags) and pd.notna(value)
+        str(column).removeprefix(names.TAGS): str(value)
+        for column, value in row.items()
+        if str(column).startswith(names.TAGS) and pd.notna(value)
     }

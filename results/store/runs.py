@@ -25,11 +25,10 @@ QUARTILE_KEYS = tuple(
     for metric in names.HISTORIES
     for quantile in names.QUARTILES
 )
-HAS_SWEEP_ID = (
-    names.SWEEP_ID.exists
-)  # on a shared server, other projects may use a tag `role` as well
+# A filter: on a shared server, other projects may use a tag `role` as well.
+HAS_SWEEP_ID = names.SWEEP_ID.exists
 QUERY = "query"  # takes the place of a sweep's id
-Arrays = dict[str, NDArray[Any]]
+Arrays = dict[str, NDArray[Any]]  # the arrays of one record by key
 Cached = TypeVar("Cached")
 
 
@@ -97,7 +96,11 @@ class Sweep:
         return {}
 
     def only(self, experiment: str) -> "Sweep":
-        """Return the sweep of one experiment: itself if it has no other."""
+        """Return the sweep with the runs of one experiment alone: itself if it has no other.
+
+        Args:
+            experiment: The name of the experiment.
+        """
         in_experiment = self.runs["experiment"] == experiment
         if in_experiment.all():
             return self  # with its cache
@@ -121,9 +124,13 @@ class Sweep:
         return cached
 
     def of_scheme(self, name: str) -> "Sweep":
-        """Return the sweep with the schemes of one label, or of one normalizer, alone.
+        """Return the sweep with the scheme and step runs of one scheme alone, and its sweep runs.
 
-        Raises ResultsError where there is no such scheme.
+        Args:
+            name: The label of a scheme, or a normalizer for all schemes with it.
+
+        Raises:
+            ResultsError: There is no such scheme.
         """
         schemes = self.of_role(names.SCHEME)
         if not {name} & {*schemes["label"], *schemes["normalizer"]}:
@@ -165,9 +172,9 @@ class Sweep:
         return histories.table(self._client, runs, metrics, self._descent, cache, self.left_out)
 
     def _descent(self, scheme: str) -> Arrays:
-        """Return the cached arrays of a scheme's descent."""
+        """Return the arrays of a scheme's descent, cached; scheme: the id of its run."""
         return self.get_or_compute(
-            (names.DESCENT_ARRAYS, scheme), lambda: self._array(scheme, names.DESCENT_ARRAYS)
+            (names.DESCENT_ARRAYS, scheme), lambda: self._read_arrays(scheme, names.DESCENT_ARRAYS)
         )
 
     def series(self, run_id: str, metric: str) -> dict[int, float]:
@@ -191,22 +198,22 @@ class Sweep:
             name: The record, such as `descent`: a word of the setting `record`.
 
         Returns:
-            The named arrays by the label of each run that has this record.
+            The arrays by key, of each run that has this record by its label.
 
         Raises:
             ResultsError: The artifacts cannot be read.
         """
-        holding = {
+        ids_by_label = {
             row["label"]: row["run_id"]
             for row in as_rows(runs)
             if name in str(row.get(names.RECORDED.column, "")).split(",")
         }
         if name == names.DESCENT_ARRAYS:
-            return {label: self._descent(run_id) for label, run_id in holding.items()}
-        return {label: self._array(run_id, name) for label, run_id in holding.items()}
+            return {label: self._descent(run_id) for label, run_id in ids_by_label.items()}
+        return {label: self._read_arrays(run_id, name) for label, run_id in ids_by_label.items()}
 
-    def _array(self, run_id: str, name: str) -> Arrays:
-        """Read the arrays of one record of a run."""
+    def _read_arrays(self, run_id: str, name: str) -> Arrays:
+        """Read the arrays of one record of a run; raise `ResultsError` where they cannot be."""
         with TemporaryDirectory() as folder:
             file = artifact(self._client, self.store, run_id, f"arrays/{name}.npz", folder)
             return run_checks.arrays(file, run_id, name)
@@ -243,7 +250,7 @@ def last_sweep_ids(store: str) -> tuple[str, str]:
 
 
 def _holds_job(client: Any, sweep_id: str) -> bool:
-    """Return whether a job of a sweep is recorded: one that it ran or reused."""
+    """Return whether a finished or failed job of a sweep is recorded: one that it ran or reused."""
     job = f"{names.ROLE.equals(names.SCHEME)} and attributes.status != 'RUNNING'"
     job += " and attributes.status != 'KILLED'"
     members = (names.SWEEP_ID.equals(sweep_id), names.membership(sweep_id).exists)
@@ -267,7 +274,7 @@ def load(store: str, *sweeps: str) -> Sweep:
     runs = {
         run.info.run_id: run for sweep_id in sweeps for run in of_sweep(client, store, sweep_id)
     }
-    common_id = sweeps[0] if len(sweeps) == 1 else ""
+    common_id = sweeps[0] if len(sweeps) == 1 else ""  # several sweeps are as those of a query
     return _sweep_of(client, list(runs.values()), absolute(store), common_id)
 
 
@@ -300,7 +307,11 @@ def of_sweep(client: Any, store: str, sweep_id: str) -> list[Any]:
 
 
 def _reused(client: Any, sweep_id: str) -> list[Any]:
-    """Return the scheme runs that a sweep reused from others, and their step runs."""
+    """Return the scheme runs that a sweep reused from others, and their step runs.
+
+    The step runs carry the id of the sweep that wrote them alone, so all step runs of that sweep
+    are searched.
+    """
     members = search_runs(client, names.membership(sweep_id).exists)
     schemes = {
         run.info.run_id: run for run in members if run.data.tags.get(names.SWEEP_ID.key) != sweep_id
@@ -384,7 +395,19 @@ def scheme(store: str, run_id: str) -> Sweep:
 
 
 def _sweep_of(client: Any, recorded: Sequence[Any], store: str, sweep_id: str = "") -> Sweep:
-    """Return the readable ones of MLflow's runs as a `Sweep`; without an id, that of a query."""
+    """Return the readable ones of MLflow's runs as a `Sweep`.
+
+    Runs whose recording was interrupted are left out without a sentence.
+
+    Args:
+        client: MLflow's client.
+        recorded: The runs as MLflow's objects.
+        store: The URI of the store.
+        sweep_id: The sweep's id; empty for the runs of a query.
+
+    Raises:
+        ResultsError: No scheme run can be read, and some run cannot.
+    """
     experiment_names = {entry.experiment_id: entry.name for entry in client.search_experiments()}
     runs, left_out = run_checks.readable(run_checks.without_interrupted(recorded), experiment_names)
     if left_out and not any(run.data.tags.get(names.ROLE.key) == names.SCHEME for run in runs):
@@ -430,7 +453,12 @@ def _status(sweep: Any) -> str:
 def _lacks(client: Any, sweep: Any) -> str:
     """Return how many jobs of an interrupted sweep are not recorded in any experiment.
 
-    The number is a text; it is empty for a finished sweep, or if the number of jobs is not known.
+    Args:
+        client: MLflow's client.
+        sweep: The sweep's run as MLflow's object.
+
+    Returns:
+        The number as text; empty for a finished sweep, or if the number of jobs is not known.
     """
     jobs = sweep.data.tags.get(names.JOBS.key, "")
     if sweep.info.status == "FINISHED" or not jobs.isdigit():

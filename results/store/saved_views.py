@@ -37,7 +37,7 @@ def view_tag(key: str, name: str, created: int, state: dict[str, Any]) -> dict[s
 
 
 def compress_state(state: dict[str, Any]) -> str:
-    """Return a view's state as MLflow stores it: compressed JSON."""
+    """Return a view's state as MLflow stores it: JSON, compressed, in base 64."""
     text = json.dumps(state, separators=(",", ":"), sort_keys=True)
     return f"deflate;{base64.b64encode(zlib.compress(text.encode(), 9)).decode()}"
 
@@ -122,7 +122,7 @@ def bars(metric: str, section: str) -> dict[str, Any]:
 
 
 def no_chart(metric: str) -> dict[str, Any]:
-    """Return the entry that keeps MLflow from adding its own chart of a metric."""
+    """Return the entry of a deleted chart, which keeps MLflow from adding its own of a metric."""
     return {**bars(metric, ""), "deleted": True}
 
 

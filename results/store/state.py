@@ -17,7 +17,10 @@ from normbench.results.store.runs import Sweep
 
 
 class Phase(Enum):
-    """The phase of a comparison; its value is a sentence's predicate, empty for one that ended."""
+    """The phase of a comparison; its value is a sentence's predicate, empty for one that ended.
+
+    The order matters: of the phases of a sweep in several experiments, the first one stands for it.
+    """
 
     RUNNING = "is still running ({count} done)"
     STOPPED = "was stopped ({count} done); the same command runs the rest"
@@ -41,7 +44,7 @@ class State:
 
     Attributes:
         sweep_id: The sweep.
-        phase: What it is doing.
+        phase: Whether it runs, was stopped or has ended.
         done: How many of its jobs are recorded.
         jobs: How many jobs it plans; None where that is not recorded.
         host: The machine that runs it.
@@ -77,7 +80,7 @@ def state_of(sweep: Sweep, sweep_id: str = "") -> State:
         sweep_id: Which of several sweeps; `sweep.sweep_id` by default.
 
     Returns:
-        Its state.
+        Its state; `ENDED` where the sweep itself has no run.
     """
     sweep_id = sweep_id or sweep.sweep_id
     schemes, parents = as_rows(sweep.of_role(names.SCHEME)), as_rows(sweep.of_role(names.SWEEP))
@@ -99,7 +102,14 @@ def state_of(sweep: Sweep, sweep_id: str = "") -> State:
 
 
 def _phase(tags: dict[str, str], status: str, done: int, jobs: int | None) -> Phase:
-    """Return the phase of a sweep in one experiment from its own run's tags and MLflow status."""
+    """Return the phase of a sweep in one experiment.
+
+    Args:
+        tags: The tags of the sweep's run.
+        status: The status of that run in MLflow.
+        done: How many of the sweep's jobs are recorded, in all experiments.
+        jobs: How many it plans; None where that is not recorded.
+    """
     if status == "RUNNING":
         if owner.is_this_process(tags):  # a sweep reads its own state only after its last job
             return Phase.ENDED

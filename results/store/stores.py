@@ -161,7 +161,7 @@ def artifacts(client: Any, store: str, run: Any) -> list[str]:
 
 
 def moved(store: str, artifacts: str) -> Path | None:
-    """Return the folder of a run's artifacts if it was moved together with the database.
+    """Return the present folder of a run's artifacts if it was moved together with the database.
 
     Args:
         store: The store's URI.
@@ -208,7 +208,11 @@ def refuse_strange(database: Path, empty: bool) -> None:
 
 
 def knock(server: str) -> None:
-    """Raise ConnectionError if a server is out of reach, does not answer, or answers an error."""
+    """Raise ConnectionError if a server is out of reach, does not answer, or has an internal error.
+
+    Args:
+        server: The URI of the server.
+    """
     import requests
 
     try:
@@ -222,7 +226,7 @@ def knock(server: str) -> None:
 
 
 def reason_of(error: BaseException) -> str:
-    """Return why a store cannot be reached, without the internals of the library."""
+    """Return why a store cannot be reached, as a clause without the internals of the library."""
     text = str(error)
     for phrase in UNREACHABLE_PHRASES:
         if phrase in text:
@@ -232,7 +236,7 @@ def reason_of(error: BaseException) -> str:
 
 
 class _ErrorReportingClient:
-    """MLflow's client with errors of one line that name the store."""
+    """MLflow's client whose methods raise `ResultsError`, one line that names the store."""
 
     def __init__(self, client: Any, store: str) -> None:
         self._client, self._store = client, store
@@ -240,9 +244,10 @@ class _ErrorReportingClient:
     def __getattr__(self, name: str) -> Any:
         call = getattr(self._client, name)
 
-        def report_errors(*arguments: Any, **named: Any) -> Any:
+        def report_errors(*arguments: Any, **keywords: Any) -> Any:
+            """Call the method of the client, and translate its errors."""
             try:
-                return call(*arguments, **named)
+                return call(*arguments, **keywords)
             except Exception as error:
                 raise _lost(self._store, error) from error
 
@@ -250,7 +255,7 @@ class _ErrorReportingClient:
 
 
 def _lost(store: str, error: Exception) -> ResultsError:
-    """Return the user's error for a store that cannot be read."""
+    """Return the user's error, with the reason and the remedy, for a store that cannot be read."""
     reason, remedy = reason_of(error), "run normbench there first, or name another store"
     if is_refused(error):
         reason, remedy = REFUSED_ACCESS

@@ -94,7 +94,7 @@ def database(uri: str) -> Path | None:
 
 
 def path_of(uri: str) -> Path:
-    """Return the path of a URI such as `file:///folder`, or of a plain path."""
+    """Return the decoded path of a URI such as `file:///a%20b`, or of a plain path."""
     return Path(unquote(urlsplit(uri).path))
 
 

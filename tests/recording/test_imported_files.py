@@ -253,7 +253,7 @@ def test_an_import_begins_the_sweeps_that_are_missing_and_ends_those_that_were_c
         parents={},
         due=[],
     )
-    importing.Import._begin(here)
+    importing.Import._begin_sweeps(here)
     assert tagged == [("e", {"more": "1"})]
     assert begun == [("new.2", "")]
     assert here.parents == {("new.2", "e"): "r0", ("whole", "e"): "r1", ("cut off", "e"): "r2"}

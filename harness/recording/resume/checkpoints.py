@@ -27,11 +27,11 @@ Array = NDArray[Any]
 T = TypeVar("T")
 CHECKPOINT_NAME = re.compile(r"[0-9a-f]{64}(\.npz|\.\w+\.draft)")
 DAY = 86400.0
-MAX_AGE = {".npz": 30 * DAY, ".draft": DAY}  # after which files are removed
+MAX_AGE = {".npz": 30 * DAY, ".draft": DAY}  # the age after which a file of a suffix is removed
 CHECKPOINT_LIBRARIES = ("numpy", "scipy", "autograd", "scikit-learn")
 CHECKPOINT_PACKAGES = ("normbench", "normbench.costs", "normbench.optimizers")
 DIGEST = "digest"
-SAVING_INTERVAL = 20  # at least, in units of the time that saving takes
+SAVING_INTERVAL = 20  # the shortest interval, in units of the time that one saving takes
 
 
 class DescentFile:
@@ -43,7 +43,7 @@ class DescentFile:
     Args:
         folders: The folder of the folders of sweeps.
         descent: The digest of the descent, see `identity`.
-        seconds: The interval between two savings.
+        seconds: The interval between two savings; longer where saving takes long.
     """
 
     def __init__(self, folders: Path, descent: str, seconds: float) -> None:
@@ -53,22 +53,24 @@ class DescentFile:
         self._begin()
 
     def due(self) -> bool:
-        """Return whether a saving is due."""
+        """Return whether the interval since the start or the last saving is over."""
         return time.monotonic() >= self._next
 
     def save(self, arrays: Mapping[str, Array]) -> None:
         """Save the state of a descent, unless no later command could read it.
 
         A failure to write is printed once, and the descent goes on.
+
+        Args:
+            arrays: The state, from which `restore` of `resume` builds it again.
         """
-        tick = time.monotonic()
+        saving_began = time.monotonic()
         header = {names.DESCENT.key: np.array(self.descent), "code": np.array(code())}
-        header["seconds"] = np.array(self.spent + tick - self._began)
+        header["seconds"] = np.array(self.spent + saving_began - self._began)
         size = sum(array.nbytes for array in arrays.values())
+        needs_pickle = any(array.dtype.hasobject for array in arrays.values())
         # Arrays that need pickle cannot be read again, nor can files that are too large.
-        if size < files.MAX_ARRAY_BYTES and not any(
-            array.dtype.hasobject for array in arrays.values()
-        ):
+        if size < files.MAX_ARRAY_BYTES and not needs_pickle:
             try:
                 content = {**header, **arrays}
                 _write(self.file, {**content, DIGEST: np.array(_digest(content))})
@@ -77,12 +79,16 @@ class DescentFile:
                     self._warn(f"cannot be written ({error.strerror}); the job goes on without it")
                 self._warned = True
         saved_at = time.monotonic()
-        self._next = saved_at + max(self.seconds, SAVING_INTERVAL * (saved_at - tick))
+        self._next = saved_at + max(self.seconds, SAVING_INTERVAL * (saved_at - saving_began))
 
     def resume(self, restore: Callable[[Mapping[str, Array]], T]) -> T | None:
         """Return the state that `restore` builds from the saved arrays; None without a valid file.
 
-        The clock starts anew, and the time that earlier commands spent is taken from the file.
+        The clock starts again, and the time that earlier commands spent is taken from the file. An
+        invalid file, and one that `restore` refuses by an error, is named in a message.
+
+        Args:
+            restore: Returns the state from the arrays that `save` was given.
         """
         self._begin()
         try:
@@ -135,8 +141,13 @@ def remove(folders: Path, descent: str) -> None:
 
 
 def tidy(folders: Path) -> None:
-    """Remove the checkpoints and drafts of this user that are older than `MAX_AGE`."""
-    for file in _checkpoint_file(folders, "").parent.glob("*"):
+    """Remove the checkpoints and drafts of this user that are older than `MAX_AGE`.
+
+    Args:
+        folders: The folder of the folders of sweeps.
+    """
+    checkpoint_folder = _checkpoint_file(folders, "").parent  # the same for every descent
+    for file in checkpoint_folder.glob("*"):
         with suppress(OSError):
             age = time.time() - file.lstat().st_mtime
             if CHECKPOINT_NAME.fullmatch(file.name) and age > MAX_AGE[file.suffix]:
@@ -169,11 +180,11 @@ def _checkpoint_file(folders: Path, descent: str) -> Path:
 
 
 def _write(file: Path, arrays: Mapping[str, Any]) -> None:
-    """Write arrays to a file atomically, also when other processes write it."""
+    """Write arrays to a file atomically; each process writes a draft of its own."""
     file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-    number, draft = tempfile.mkstemp(".draft", f"{file.stem}.", file.parent)
+    descriptor, draft = tempfile.mkstemp(".draft", f"{file.stem}.", file.parent)
     try:
-        with os.fdopen(number, "wb") as stream:
+        with os.fdopen(descriptor, "wb") as stream:
             np.savez(stream, **arrays)
             stream.flush()
             os.fsync(stream.fileno())

@@ -21,18 +21,19 @@ from normbench.results.store import owner
 from normbench.results.store.errors import ResultsError
 from normbench.results.store.job_records import JobRecord
 
-LEDGER = "sweep.json"  # in the folder of a sweep: facts for its jobs, under every launcher
+# In the folder of a sweep while it is at work: the facts that its jobs need in every process.
+LEDGER = "sweep.json"
 MAX_LEDGER = 1 << 28  # bytes
 PENDING = "pending"  # the subfolder of records that are not yet in the store
-NO_JOB = "0"  # the descent of a job without one
+NO_JOB = "0"  # takes the place of the digest of a descent in `only_one`, for a job without one
 REFUSED_SUFFIX = ".refused"  # the suffix of a record that the store refused
 
 
 def hold(folder: Path) -> IO[str]:
-    """Lock the folder of a sweep while the sweep lives.
+    """Lock the folder of a sweep; create the folder and its lock file if they are missing.
 
     Args:
-        folder: The folder, which is created if missing.
+        folder: The folder.
 
     Returns:
         The open lock file; the lock lasts until it is closed.
@@ -52,11 +53,11 @@ def lock(folder: Path, create: bool = False) -> IO[str]:
     """Lock the folder of a sweep.
 
     Args:
-        folder: The folder.
+        folder: The folder, which must exist.
         create: Whether a missing lock file is created.
 
     Returns:
-        The open lock file.
+        The open lock file; the lock lasts until it is closed, or the process ends.
 
     Raises:
         UserError: A sweep is at work in that folder.
@@ -84,7 +85,7 @@ def is_held(file: IO[str], folder: Path) -> bool:
 
     Args:
         file: The open lock file.
-        folder: The folder, which another process may have deleted or made anew.
+        folder: The folder, which another process may have deleted, and created again.
 
     Returns:
         False where the folder has no lock file, or another one.
@@ -104,6 +105,7 @@ def remove_ledger(folder: Path, sweep_id: str, lock: IO[str] | None) -> None:
         lock: The open lock file of the folder, which is removed with the ledger; None if
             there is none.
     """
+    # A ledger that is missing, cannot be read or is no ledger leaves the files as they are.
     with suppress(OSError, ValueError, KeyError, TypeError):
         if json.loads(files.read_bounded(folder / LEDGER, MAX_LEDGER))["sweep_id"] == sweep_id:
             (folder / LEDGER).unlink()
@@ -114,7 +116,11 @@ def remove_ledger(folder: Path, sweep_id: str, lock: IO[str] | None) -> None:
 
 
 def refuse_at_work(sweeps: Iterable[Any]) -> None:
-    """Raise ResultsError where a sweep is still at work; sweeps: the runs of the sweeps."""
+    """Raise ResultsError where a sweep is still at work.
+
+    Args:
+        sweeps: The runs of the sweeps themselves, as MLflow gives them.
+    """
     for run in sweeps:
         folder = Path(run.data.tags.get(names.FOLDER.key, ""))
         if run.info.status == "RUNNING" and owner.lives(folder):
@@ -123,7 +129,7 @@ def refuse_at_work(sweeps: Iterable[Any]) -> None:
 
 
 def owner_tags(folder: Path) -> dict[str, str]:
-    """Return the tags by which a later command tells whether a sweep still lives."""
+    """Return the tags by which `owner.is_alive` tells whether the sweep of this process lives."""
     return {
         names.HOST.key: owner.host(),
         names.PROCESS.key: str(os.getpid()),
@@ -135,7 +141,7 @@ def owner_tags(folder: Path) -> dict[str, str]:
 def only_one(descent: str, folders: Path, wait: bool = True) -> Iterator[bool]:
     """Let only one of the processes that share a folder run a job of a descent at a time.
 
-    All jobs lock one file, and each descent locks its own byte of that file.
+    All jobs of a user lock one file, and each descent locks its own byte of that file.
 
     Args:
         descent: The digest of the job's descent.
@@ -153,7 +159,8 @@ def only_one(descent: str, folders: Path, wait: bool = True) -> Iterator[bool]:
     )
     with os.fdopen(lock_file, "r+") as file:
         try:
-            fcntl.lockf(file, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB), 1, offset)
+            length = 1  # byte
+            fcntl.lockf(file, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB), length, offset)
         except BlockingIOError:
             yield False
             return
@@ -188,7 +195,7 @@ def tidy(writer: Writer, folders: Path) -> int:
         except OSError as error:
             print(f"{folder}: its records are left as they are ({error})", file=sys.stderr)
             continue
-        with sweep_lock:  # without wait: `only_one` keeps a job from being run and written twice
+        with sweep_lock:
             written += sum(_recover(writer, file, folders) for file in _waiting(folder))
     return written
 
@@ -211,7 +218,21 @@ def _waiting(folder: Path) -> list[Path]:
 
 
 def _recover(writer: Writer, file: Path, folders: Path) -> bool:
-    """Write the record of a file unless the store has it; return whether it was written."""
+    """Write a waiting record to the store unless the store has its job, and remove its file.
+
+    Args:
+        writer: The writer to the store.
+        file: The file of the record.
+        folders: The folder of the folders of sweeps.
+
+    Returns:
+        Whether the record was written. The file stays if the record is for another store, or if
+        another process runs a job of the same descent; it gets the suffix `REFUSED_SUFFIX` if the
+        record cannot be read or written.
+
+    Raises:
+        StoreLostError: The store is away.
+    """
     try:
         record = JobRecord.load(file)
         if record.store != writer.store.safe_uri:
@@ -220,8 +241,8 @@ def _recover(writer: Writer, file: Path, folders: Path) -> bool:
         with only_one(descent, folders, wait=False) as is_owner:
             if not is_owner:  # that process writes the job; a later command removes this file
                 return False
-            done = _is_written(writer, record)
-            if not done:
+            has_job = _is_written(writer, record)
+            if not has_job:
                 # The run of the sweep may have been deleted in the meantime.
                 parent = record.parent if writer.knows(record.parent) else ""
                 writer.write(JobRecord(**{**vars(record), "parent": parent}))
@@ -235,17 +256,15 @@ def _recover(writer: Writer, file: Path, folders: Path) -> bool:
         return False
     with suppress(OSError):
         file.unlink()
-        file.parent.rmdir()
-    return not done
+        file.parent.rmdir()  # fails while other records wait there
+    return not has_job
 
 
 def _is_written(writer: Writer, record: JobRecord) -> bool:
     """Return whether the store has the job of a record, or an equal job.
 
-    An equal job is also made a member of the sweep of the record.
-
     The process may have ended between writing the job and removing its file, or another process may
-    have run the same job first.
+    have run the same job first. An equal job is made a member of the sweep of the record.
     """
     tags = record.scheme.tags
     if writer.has_ended_job(record.experiment, tags[names.JOB.key]):

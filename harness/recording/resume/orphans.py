@@ -16,9 +16,10 @@ WATCH_INTERVAL = 1.0  # seconds between two checks of the parent
 
 @lru_cache(maxsize=1)
 def end_with(parent: int) -> None:
-    """Start a thread that ends this process soon after its parent; only once for a parent.
+    """Start a thread that ends this process soon after its parent.
 
-    The next command ends the runs that this process was writing, and writes them again.
+    The cache keeps a second call for the same parent from starting another thread. The next command
+    marks the runs that this process was writing as killed, and runs their jobs again.
 
     Args:
         parent: The id of the parent process.
@@ -38,6 +39,9 @@ def watched(command: list[str]) -> list[str]:
 
     Args:
         command: `[python, "-m", MODULE, *WORDS]`.
+
+    Returns:
+        The command that runs this file, see the docstring of the module.
     """
     return [command[0], "-P", __file__, str(os.getpid()), *command[1:]]
 

@@ -19,10 +19,16 @@ _last_ledger: dict[Path, tuple[int, dict[str, Any]]] = {}  # with the time at wh
 
 
 def read_ledger(file: Path) -> dict[str, Any]:
-    """Return the ledger of a sweep.
+    """Return the ledger of a sweep: the facts that its jobs need in every process, from JSON.
 
-    The last ledger is kept in memory: it is read again if its file has changed, and returned as it
-    was if its file has been removed. Raises OSError where there is no file and no such ledger.
+    The last ledger is kept in memory. It is read again if its file has changed, and returned as it
+    was if its file has been removed.
+
+    Args:
+        file: The file `LEDGER` in the folder of the sweep.
+
+    Raises:
+        OSError: There is no such file, and this process has not read it before.
     """
     try:
         written_at = file.stat().st_mtime_ns
@@ -40,7 +46,7 @@ def read_ledger(file: Path) -> dict[str, Any]:
 def write_record(
     writer: Writer, header: RecordHeader, record: JobRecord, folder: Path, ledger: dict[str, Any]
 ) -> dict[str, Any]:
-    """Write the record of a job; it waits on disk until it was read back from the store.
+    """Write the record of a job; a copy stays on disk until it was read back from the store.
 
     Args:
         writer: The writer to the store.
@@ -50,7 +56,9 @@ def write_record(
         ledger: The ledger of the sweep.
 
     Returns:
-        The `run_id` of the job; and its `failure` and `reason`, if it could not be written.
+        The `run_id` of the job. If the record could not be written, also a `failure` with its
+        `reason`: `bug` where the store refused the record and has a failed job instead, `store`
+        where the store is away. The `run_id` is then empty, and a later command writes the copy.
     """
     number = record.scheme.tags[names.JOB.key].rpartition("/")[2]  # the tag is `<sweep>/<number>`
     file = folder / PENDING / f"{number}.npz"
@@ -62,7 +70,7 @@ def write_record(
             run_id = writer.write(record)
         except (StoreLostError, OSError):
             raise
-        except Exception as error:  # refused: the job failed with this reason, and its record stays
+        except Exception as error:  # refused: a failed job is written; the file of the record stays
             interrupts.raise_again(error)
             failed = of_failure(header, error)
             outcome = {"failure": "bug", "reason": failed.scheme.tags[names.REASON.key]}
@@ -78,7 +86,15 @@ def write_record(
 
 
 def _save(record: JobRecord, file: Path, ledger: dict[str, Any]) -> None:
-    """Save a record on disk, unless the disk is full."""
+    """Save a record and, if it is missing, the ledger of its sweep on disk.
+
+    An error, such as a full disk, is ignored: the record can still be written to the store.
+
+    Args:
+        record: The record.
+        file: The file of the record, in the folder `PENDING` of the folder of the sweep.
+        ledger: The ledger of the sweep.
+    """
     try:
         record.save(file)
         ledger_file = file.parent.parent / LEDGER
@@ -89,11 +105,11 @@ def _save(record: JobRecord, file: Path, ledger: dict[str, Any]) -> None:
 
 
 def stop_orphan(folder: Path, ledger: dict[str, Any]) -> None:
-    """End this process if it belongs to a launcher and its sweep was killed.
+    """End this process if it is not the process of the sweep and the sweep was killed.
 
     A child of the sweep's process is watched from now on, and ends soon after that process. Any
-    other process ends at once, if the sweep is not alive. The next command writes the records that
-    this process saved, and runs its other jobs again.
+    other process, which a launcher started, ends at once if the sweep is not alive. The next
+    command writes the records that this process saved, and runs its other jobs again.
 
     Args:
         folder: The folder of the sweep.

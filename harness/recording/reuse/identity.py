@@ -55,7 +55,7 @@ def identity(params: Mapping[str, Any], dataset: Dataset, components: tuple[Any,
     """Return the identity of a job.
 
     Args:
-        params: The flat choices and settings of the job.
+        params: The choices and settings of the job, by names such as `normalizer.ridge`.
         dataset: The data set.
         components: The cost, normalizer and optimizer, whose code is part of the identity.
 
@@ -69,13 +69,14 @@ def identity(params: Mapping[str, Any], dataset: Dataset, components: tuple[Any,
     members = [member for component in components for member in _members(component)]
     code = {name: code_of(name) for name in sorted({_module_of(member) for member in members})}
     # The settings of schemes inside other schemes are not, or only in part, among the parameters.
+    # A component that holds no scheme is its own and only member.
     is_composed = [*map(id, members)] != [*map(id, components)]
-    links = [_settings(member) for member in members] if is_composed else []
-    descent = _digest(json.dumps([descent_settings, data, code, NUMBERS, links]))
+    member_settings = [_describe_settings(member) for member in members] if is_composed else []
+    descent = _digest(json.dumps([descent_settings, data, code, NUMBERS, member_settings]))
     grid_settings = {
         key: value for key, value in descent_settings.items() if key not in BESIDE_GRID
     }
-    grid = _digest(json.dumps([grid_settings, data, code, NUMBERS, links]))
+    grid = _digest(json.dumps([grid_settings, data, code, NUMBERS, member_settings]))
     return Identity(descent, job_digest(descent, params), grid)
 
 
@@ -84,8 +85,8 @@ def job_digest(descent: str, params: Mapping[str, Any]) -> str:
 
     Args:
         descent: The digest of its descent.
-        params: Its parameters, texts or values: the requested arrays, and the settings of judging,
-            are part of the digest.
+        params: Its parameters, texts or values. The requested arrays, the settings that request
+            other measures, and the settings of judging are part of the digest.
 
     Returns:
         The digest, equal for jobs with equal records.
@@ -103,15 +104,18 @@ def job_digest(descent: str, params: Mapping[str, Any]) -> str:
 
 
 def covers(recorded: Mapping[str, Any], wanted: Mapping[str, Any]) -> bool:
-    """Return whether a recorded job has all that another job requests, except for its judging.
+    """Return whether a recorded job has all that another job requests, whatever rules judged it.
 
     Args:
         recorded: The parameters of the recorded job, texts or values.
         wanted: The parameters of the other job, which has the same descent.
+
+    Returns:
+        True where the recorded job has at least the requested arrays, and the same settings that
+        request other measures.
     """
-    return requested_arrays(recorded) >= requested_arrays(wanted) and _requested_settings(
-        recorded
-    ) == _requested_settings(wanted)
+    has_arrays = requested_arrays(recorded) >= requested_arrays(wanted)
+    return has_arrays and _requested_settings(recorded) == _requested_settings(wanted)
 
 
 def judging_settings(params: Mapping[str, Any]) -> dict[str, str]:
@@ -123,22 +127,32 @@ def judging_settings(params: Mapping[str, Any]) -> dict[str, str]:
 
 
 def requested_arrays(params: Mapping[str, Any]) -> frozenset[str]:
-    """Return the names in the setting `record`."""
+    """Return the names of arrays in the setting `record`, a sequence or its text `[a, b]`."""
     record = str(params.get("record", "[]"))
     return frozenset(name for name in record.translate(LIST_MARKS).split(",") if name)
 
 
 def _requested_settings(params: Mapping[str, Any]) -> dict[str, str]:
-    """Return the requested settings beside arrays."""
+    """Return the settings that request measures of a job, without `record`, as texts.
+
+    `requested_arrays` returns the names in `record`, because their order and surplus ones do not
+    matter.
+    """
     settings = of_identity(REQUEST_PART, params)
     return {key: value for key, value in settings.items() if key != "record"}
 
 
 @lru_cache
 def code_of(module: str) -> str:
-    """Return a digest of the code of a module; the version of scikit-learn for its modules.
+    """Return a text that identifies the code of a module.
 
-    Comments, docstrings, layout and error messages do not count.
+    Args:
+        module: The full name of the module.
+
+    Returns:
+        The version of scikit-learn for its modules, the name of a built-in or compiled module, and
+        a digest of the syntax tree of any other. Comments, docstrings, layout and the errors that
+        are raised do not change the digest.
     """
     if module.startswith("sklearn."):
         return version("scikit-learn")
@@ -149,7 +163,7 @@ def code_of(module: str) -> str:
     documented = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
     for node in ast.walk(tree):
         if isinstance(node, documented) and ast.get_docstring(node, clean=False) is not None:
-            del node.body[0]
+            del node.body[0]  # the docstring
         if isinstance(node, ast.Raise):
             node.exc = node.cause = None
     return _digest(ast.dump(tree))
@@ -175,13 +189,22 @@ def _members(component: Any) -> Iterator[Any]:
 
 
 def _entries(component: Any, attribute: str) -> list[Any]:
-    """Return the named schemes of one of scikit-learn's composed schemes; empty for any other."""
+    """Return the named schemes that a composed scheme of scikit-learn holds.
+
+    Args:
+        component: A scheme, a cost or an optimizer.
+        attribute: `steps` of a pipeline, or `transformers` of a `ColumnTransformer`.
+
+    Returns:
+        Tuples `(name, scheme)` of `steps`, `(name, scheme, columns)` of `transformers`; empty for a
+        component without the attribute, or of another library.
+    """
     is_composed = type(component).__module__.startswith("sklearn.")
     return list(getattr(component, attribute, None) or ()) if is_composed else []
 
 
-def _settings(component: Any) -> list[str]:
-    """Return the class name of a scheme, its settings of plain types, and its selected columns.
+def _describe_settings(component: Any) -> list[str]:
+    """Return the class name of a component, its settings of plain types, and its selected columns.
 
     Other settings, such as functions, are left out: they have no text that identifies them.
     """
@@ -198,7 +221,7 @@ def _module_of(component: Any) -> str:
     """Return the name of the module that defines a component."""
     component = getattr(component, "formula", component)  # a cost that autograd has wrapped
     definition = component if hasattr(component, "__qualname__") else type(component)
-    if isinstance(component, Optimizer):  # defined by its step function
+    if isinstance(component, Optimizer):  # an instance of one class for all; its step defines it
         definition = component.step
     return str(definition.__module__)
 

@@ -14,14 +14,15 @@ from normbench.results.store.runs import scheme
 
 
 def find_runs_of_descent(writer: Writer, header: RecordHeader) -> list[Any]:
-    """Return the recorded runs of a descent that have all that a job requests.
+    """Return the recorded runs of the descent of a job that have all that the job requests.
 
     Args:
         writer: The writer to the store.
-        header: The header of the record of the job.
+        header: The header of the record of the job; its tag `descent` has the digest of the
+            descent.
 
     Returns:
-        The finished runs of schemes, whatever rules judged them.
+        The finished runs of schemes, the latest first, whatever rules judged them.
     """
     return [
         run
@@ -38,7 +39,8 @@ def find_equal_run(descent_runs: Sequence[Any], header: RecordHeader) -> str | N
         header: The header of the record of the job.
 
     Returns:
-        The id of an equal run, or else of one that was judged by the same rules; None without one.
+        The id of a run with the fingerprint of the job, or else of one that was judged by the same
+        rules, of which more was requested; None without one.
     """
     fingerprint = header.tags[names.FINGERPRINT.key]
     equal = [run for run in descent_runs if run.data.tags.get(names.FINGERPRINT.key) == fingerprint]
@@ -82,6 +84,8 @@ def lost_request(tags: Mapping[str, str], wanted: Mapping[str, Any]) -> bool:
         True where only a new descent can give these arrays or numbers.
     """
     lost_names = set(tags.get(names.DESCEND_AGAIN.key, "").split(","))
-    # Settings of their own request these numbers, not the setting `record`.
-    searched = (names.CRITICAL, *names.CROSS_VALIDATED)
-    return bool(lost_names & {*requested_arrays(wanted), *(metric.key for metric in searched)})
+    # Settings of their own request these numbers, not the setting `record`. A run that has lost
+    # one had it requested, and `covers` has found that the job requests the same numbers.
+    requested_metrics = (names.CRITICAL, *names.CROSS_VALIDATED)
+    requested_keys = (metric.key for metric in requested_metrics)
+    return bool(lost_names & {*requested_arrays(wanted), *requested_keys})

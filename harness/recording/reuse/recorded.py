@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from normbench import names
 from normbench.results.store.runs import Sweep
 
-Series = tuple[NDArray[np.int64], NDArray[np.float64]]
+Series = tuple[NDArray[np.int64], NDArray[np.float64]]  # the steps of MLflow, and the values there
 
 
 @dataclass(frozen=True)
@@ -20,8 +20,9 @@ class RecordedRun:
     """The recorded run of a scheme.
 
     Attributes:
-        sweep: The runs among which it is: those of a sweep, or those that a query found.
-        run_id: Its id.
+        sweep: Loaded runs that contain it and the runs of its step sizes: those of a sweep, or
+            those that a query found.
+        run_id: The id of the run of the scheme.
     """
 
     sweep: Sweep
@@ -29,19 +30,19 @@ class RecordedRun:
 
     @cached_property
     def row(self) -> Mapping[str, Any]:
-        """The tags and parameters of the run, and the last value of each metric."""
+        """The tags, parameters and last values of metrics of the run, by the columns of `sweep`."""
         return {str(key): value for key, value in self._scheme.iloc[0].dropna().items()}
 
     @cached_property
     def arrays(self) -> dict[str, dict[str, NDArray[Any]]]:
-        """All its arrays, by the names under which they are recorded."""
+        """Its arrays by key, by their name in the setting `record` or `names.DESCENT_ARRAYS`."""
         array_names = str(self.row.get(names.RECORDED.column, "")).split(",")
         label = self.row["label"]
         return {name: self.sweep.arrays(self._scheme, name)[label] for name in array_names if name}
 
     @cached_property
     def steps(self) -> pd.DataFrame:
-        """The runs of its step sizes, by step size."""
+        """The rows of the runs of its step sizes, with the step size as the index."""
         sweep_steps = self.sweep.of_role(names.STEP)
         scheme_steps = sweep_steps[sweep_steps["parent"] == self.run_id]
         return scheme_steps.set_index(scheme_steps[names.STEP_SIZE.column].to_numpy(dtype=float))

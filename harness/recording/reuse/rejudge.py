@@ -32,13 +32,13 @@ def rejudge_run(
 ) -> JobRecord | None:
     """Judge a recorded run of a scheme by the rules among the parameters of a header.
 
-    Findings that depend on another best step size, or on other rules, are left out; the tag
-    `descend_again` names them.
+    The rules are the thresholds of the verdicts. Findings that depend on the best step size or on
+    the rules are left out where these have changed; the tag `descend_again` names them.
 
     Args:
         run: The recorded run.
-        header: The header of the new record.
-        dataset: The fields of the dataset input of the run.
+        header: The header of the new record; its parameters have the new rules.
+        dataset: The fields of the dataset input of the run, which the new record takes over.
 
     Returns:
         The new record; None for a run without a descent, which has no histories.
@@ -53,8 +53,8 @@ def rejudge_run(
     rules = rules_of(header.params)
     try:
         _check(histories)
-        return _rejudge_histories(run, header, dataset, histories, rules)
-    except (ResultsError, UserError):
+        return _judged_record(run, header, dataset, histories, rules)
+    except (ResultsError, UserError):  # subclasses of errors below, with messages of their own
         raise
     except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:
         reason = " ".join(str(error).split())[:MAX_REASON]
@@ -68,7 +68,7 @@ def _check(histories: Mapping[str, NDArray[Any]]) -> None:
     """Raise ValueError unless the arrays of a descent have positive step sizes and fitting shapes.
 
     With S > 0 step sizes, A > 0 starts and K iterations, the shapes are `step_sizes` (S,),
-    `diverged_at` (S, A) and each history (S, A, K + 1).
+    `diverged_at` (S, A) and each history (S, A, K + 1). A missing array raises KeyError.
     """
     sizes, run_shape = histories["step_sizes"], histories["diverged_at"].shape
     shapes = {histories[metric.key].shape for metric in names.HISTORIES if metric.key in histories}
@@ -76,22 +76,36 @@ def _check(histories: Mapping[str, NDArray[Any]]) -> None:
         raise ValueError("its step sizes are none")
     if len(shapes) != 1 or len(run_shape) != 2 or run_shape[0] != len(sizes) or 0 in run_shape:
         raise ValueError("its histories are not one for each step size and start")
-    if (shape := shapes.pop())[:-1] != run_shape or not shape[-1]:
+    shape = shapes.pop()  # of every history
+    if shape[:-1] != run_shape or not shape[-1]:
         raise ValueError("its histories are not one for each step size and start")
 
 
-def _rejudge_histories(
+def _judged_record(
     run: RecordedRun,
     header: RecordHeader,
     dataset: Mapping[str, str],
     histories: Mapping[str, NDArray[Any]],
     rules: Rules,
 ) -> JobRecord:
-    """Return the record of a run from its recorded histories."""
+    """Return the new record of a run: its histories judged by the rules, and its valid findings.
+
+    Args:
+        run: The recorded run.
+        header: The header of the new record.
+        dataset: The fields of the dataset input of the run.
+        histories: The arrays of its descent, which `_check` has accepted: the histories, and what
+            else `measures.histories` keeps to judge them.
+        rules: The new rules.
+    """
     steps = tuple(_with_theory(run, step) for step in rejudge_histories(histories, rules))
     best, chosen = judging.find_shown_step(steps, literal(header.params.get("shown_step")))
-    size = None if best is None else steps[best].step_size
-    has_changed = {BEST_STEP: size != run.shown_step_size, RULES: rules != rules_of(run.params)}
+    best_size = None if best is None else steps[best].step_size
+    has_changed = {
+        BEST_STEP: best_size != run.shown_step_size,
+        RULES: rules != rules_of(run.params),
+    }
+    # By finding: what it depends on in the judging, as `Measure.follows` says; empty for nothing.
     dependencies = {str(name): str(dependency) for name, dependency in histories[FOLLOWS]}
     valid = {
         name: dependency
@@ -126,7 +140,7 @@ def _rejudge_histories(
 
 
 def rules_of(params: Mapping[str, Any]) -> Rules:
-    """Return the rules among the parameters of a job.
+    """Return the rules among the parameters of a job, `rules.*`; missing ones have their defaults.
 
     Args:
         params: The parameters, texts or values.
@@ -141,7 +155,14 @@ def rules_of(params: Mapping[str, Any]) -> Rules:
 
 
 def literal(value: Any) -> Any:
-    """Return the value of a parameter from its text: a number, None, or the text itself."""
+    """Return the value of a parameter from its text.
+
+    Args:
+        value: A text that was recorded, or a value that needs no reading.
+
+    Returns:
+        The number, None or other Python literal that the text writes; any other text as it is.
+    """
     try:
         return literal_eval(value) if isinstance(value, str) else value
     except (ValueError, SyntaxError):
@@ -160,7 +181,7 @@ def _findings(
     Args:
         run: The recorded run.
         valid: What each valid finding depends on, by its name. Those that depend on the verdicts of
-            step sizes are not taken over, because they are found anew.
+            step sizes are not taken over: `summarize_grid` computes them again.
         steps: The step sizes, judged again.
         best: The index of the shown step size; None without one.
         chosen: Whether the setting `shown_step` chose it.
@@ -168,10 +189,12 @@ def _findings(
     row = run.row
     grid_findings = summarize_grid(steps, chosen)
     recorded_names = [name for name, dependency in valid.items() if dependency != STEP_VERDICTS]
+    # A finding is a metric or a tag, which its column tells.
     metrics, tags = (
         {name: row[f"{prefix}{name}"] for name in recorded_names if f"{prefix}{name}" in row}
         for prefix in (names.METRICS, names.TAGS)
     )
+    # The row has only the last value of a metric with several.
     series = {name: run.series(name) for name in metrics if names.axis_of(name)}
     metrics = {name: value for name, value in metrics.items() if name not in series}
     metrics, tags = {**metrics, **grid_findings.metrics}, {**tags, **grid_findings.tags}
@@ -185,23 +208,31 @@ def _findings(
 
 
 def _with_theory(run: RecordedRun, step: Step) -> Step:
-    """Return a step size with its recorded predictions of theory, and its costs in own units.
+    """Return a step size with those of its recorded metrics that no judging changes.
 
-    A step size whose run was deleted has none.
+    They are the predictions of theory, and the costs and errors in the units of the targets
+    (`own_units/`).
+
+    Args:
+        run: The recorded run of the scheme.
+        step: The step size, judged again.
+
+    Returns:
+        The step size with these metrics and series; as it is where its run was deleted.
     """
     if step.step_size not in run.steps.index:
         return step
     row = run.steps.loc[step.step_size].dropna()
-    families = tuple(
+    prefixes = tuple(
         f"{names.METRICS}{family}" for family in (names.THEORY_PREFIX, names.OWN_UNITS)
     )
-    predictions = {
-        key.removeprefix(names.METRICS): row[key] for key in row.index if key.startswith(families)
+    metrics = {
+        key.removeprefix(names.METRICS): row[key] for key in row.index if key.startswith(prefixes)
     }
     series = {}
-    for name in [name for name in predictions if names.axis_of(name)]:
-        del predictions[name]
+    for name in [name for name in metrics if names.axis_of(name)]:
+        del metrics[name]
         values = run.sweep.series(row["run_id"], name)
-        series[name] = np.full(max(values) + 1, np.nan)  # steps that are not recorded stay NaN
+        series[name] = np.full(max(values) + 1, np.nan)  # iterations that are not recorded stay NaN
         series[name][[*values]] = [*values.values()]
-    return replace(step, metrics={**step.metrics, **predictions}, series=series)
+    return replace(step, metrics={**step.metrics, **metrics}, series=series)

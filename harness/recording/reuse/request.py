@@ -28,13 +28,15 @@ def digest(plain: Mapping[str, Any], tags: Mapping[str, str]) -> str | None:
 
     Args:
         plain: The config of the job as plain values.
-        tags: The names of its choices.
+        tags: The names of its choices, such as the normalizer, by tag.
 
     Returns:
-        The digest; None for a job on data from files, or with code of the user.
+        The digest, 64 hexadecimal digits; None for a job on data from files, or with code of the
+        user, because neither is read here.
     """
-    module = str(plain["dataset"].get("_target_")).removeprefix(DATASETS_PREFIX).split(".")[0]
-    if plain["packages"] or module not in SELF_CONTAINED:
+    loader = str(plain["dataset"].get("_target_"))
+    loader_module = loader.removeprefix(DATASETS_PREFIX).split(".")[0]
+    if plain["packages"] or loader_module not in SELF_CONTAINED:
         return None
     settings = {key: value for key, value in plain.items() if key not in UNRELATED_SETTINGS}
     text = json.dumps([settings, dict(tags), _code()], sort_keys=True, default=str)
@@ -43,7 +45,12 @@ def digest(plain: Mapping[str, Any], tags: Mapping[str, str]) -> str | None:
 
 @cache
 def _code() -> list[str]:
-    """Return a digest of the code that determines a record, and the versions of libraries."""
+    """Return what determines a record beside its settings: a digest of code, and versions.
+
+    Returns:
+        The digest of the files of `CODE_ROOMS`, the version of Python, and that of each of
+        `REQUEST_LIBRARIES`.
+    """
     code_hash = hashlib.sha256()
     for name in CODE_ROOMS:
         spec = find_spec(f"normbench.{name}" if name else "normbench")  # without importing it

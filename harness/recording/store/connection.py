@@ -56,6 +56,7 @@ class RetryingClient:
 
     def __init__(self, client: Any, uri: str, seconds: float = PATIENCE) -> None:
         self._client, self._uri, self._seconds = client, uri, seconds
+        # Whether `at_once` writes in one transaction; MLflow's own client has no such method.
         self.has_transactions = isinstance(client, database.WritableDatabase)
 
     def __getattr__(self, name: str) -> Callable[..., Any]:
@@ -63,6 +64,7 @@ class RetryingClient:
         passing = RACES if name == "log_inputs" else PASSING
 
         def retry(*arguments: Any, **keywords: Any) -> Any:
+            """Call the method of the client, and retry it for the remaining patience."""
             try:
                 return retry_call(
                     lambda: call(*arguments, **keywords), self._uri, self._seconds, passing
@@ -85,16 +87,16 @@ def retry_call(
 
     Args:
         call: The call.
-        uri: The URI of the store.
-        seconds: The time for which the call is retried.
-        passing: Matches the messages of errors that waiting can resolve.
-        min_calls: The least number of calls: one call may take longer than the patience.
+        uri: The URI of the store, for messages.
+        seconds: The patience: the time for which the call is retried; 0 for a single call.
+        passing: Matches the messages, in lower case, of errors that waiting can resolve.
+        min_calls: The least number of calls, because one call may take longer than the patience.
 
     Raises:
-        StoreLostError: The store stays away, or waiting cannot help.
+        StoreLostError: The store stays away, or the message matches `LASTING`: waiting cannot help.
         Exception: Any other error of the call, at once.
     """
-    started, pause, warned, tries = time.monotonic(), 0.1, False, 0
+    started, pause, warned, tries = time.monotonic(), 0.1, False, 0  # pause: seconds
     setting = f"tracking.uri={secrets.blot_places(uri)}"
     while True:
         try:
@@ -132,7 +134,7 @@ class Store:
 
         Args:
             uri: The setting `tracking.uri`.
-            artifacts: The setting `tracking.artifacts`.
+            artifacts: The setting `tracking.artifacts`: a folder or a URI; None lets MLflow choose.
             folder: The folder against which relative paths are resolved.
 
         Raises:
@@ -176,15 +178,18 @@ class Store:
 
     def settle(self) -> None:
         """Wait until the writes of a job are on the disk; see `mlflows_own.mind_connections`."""
-        # Without a write-ahead log there is nothing to wait for.
+        # Without a write-ahead log, as for a server, the file is missing: nothing to wait for.
         with suppress(OSError), open(f"{self.database}-wal", "rb+") as log:
             os.fsync(log.fileno())
 
     def statuses(self, runs: Sequence[str]) -> dict[str, str]:
         """Return the statuses of runs by their ids, for those runs that the store has.
 
-        Runs that cannot be read are missing. A file is read by a new connection, because an open
-        one still reads a file that was removed.
+        Runs that cannot be read are missing; where the store is away, all are. A file is read by a
+        new connection, because an open one still reads a file that was removed.
+
+        Args:
+            runs: The ids of the runs.
         """
         statuses: dict[str, str] = {}
         with suppress(StoreLostError, sqlite3.Error):
@@ -255,16 +260,12 @@ class Store:
             # A StoreLostError hides the error of the store, by which the remedy is chosen.
             cause = (isinstance(error, StoreLostError) and error.__cause__) or error
             suggestion = f"tracking.uri={uris.of_file(suggested_path('mlflow.db'))}"
-            why, remedy = (
-                stores.REFUSED_ACCESS
-                if stores.is_refused(cause)
-                else (
-                    clean.first_line(cause),
-                    f"give a URI that can be written, such as {suggestion}",
-                )
-            )
+            reason = clean.first_line(cause)
+            remedy = f"give a URI that can be written, such as {suggestion}"
+            if stores.is_refused(cause):
+                reason, remedy = stores.REFUSED_ACCESS
             raise UserError(
-                f"tracking.uri={self.safe_uri}: the store cannot be opened ({why}); {remedy}"
+                f"tracking.uri={self.safe_uri}: the store cannot be opened ({reason}); {remedy}"
             ) from error
 
 
@@ -292,6 +293,14 @@ def _initialize(file: Path, artifacts: str | None) -> None:
 
     Many processes may start on a new folder, and one may be interrupted. No process ever opens a
     database with a part of its tables.
+
+    Args:
+        file: The file of the database.
+        artifacts: The URI of the artifacts of a new database; None for the folder of the file.
+
+    Raises:
+        OSError: The folder is missing, or the database or its folder cannot be written.
+        ValueError: The file is no database of MLflow's.
     """
     if not file.parent.is_dir():
         raise FileNotFoundError(f"the folder {file.parent} does not exist")
@@ -317,7 +326,11 @@ def _remove_remnants(file: Path, missing: float) -> None:
     """Remove the remnants of killed processes beside a missing database.
 
     They are drafts, and the logs of a deleted database, which SQLite would write into the new one.
-    missing: a time at which the database was missing; a younger log belongs to a new database.
+
+    Args:
+        file: The file of the database.
+        missing: A time, in seconds since 1970, at which the database was missing. A younger log
+            belongs to a new database, and stays.
     """
     for ending in ("-wal", "-shm"):
         log = Path(f"{file}{ending}")

@@ -25,6 +25,7 @@ from normbench.results.store.errors import RefusedError
 MLFLOW_VERSION = "3.17."  # whose tables `tables.sql` holds
 KEY = re.compile(r"[/\w.\- :]{1,250}")  # that MLflow accepts
 MAX_PARAM, MAX_TAG, MAX_EXPERIMENT_TAG = 6000, 8000, 20_000  # characters
+MAX_EXPERIMENT_NAME = 250  # characters; MLflow itself takes some longer names
 MAX_FLOAT = 1.7976931348623157e308  # stored for infinity
 UPSERT_LATEST = (
     "insert into latest_metrics (key, value, timestamp, step, is_nan, run_uuid) "
@@ -54,13 +55,26 @@ class WritableDatabase(database.Database):
     """A writable store in a file. Each call is one transaction; see `at_once`."""
 
     def at_once(self, write: Callable[["WritableDatabase"], Written]) -> Written:
-        """Call a function that writes here in one transaction, and return its value."""
-        with self._changing():
+        """Call a function with this database in one transaction, and return its value.
+
+        Args:
+            write: Calls methods of the database that it is given; they join the transaction.
+        """
+        with self._write_transaction():
             return write(self)
 
     @contextmanager
-    def _changing(self, run_id: str | None = None) -> Iterator[None]:
-        """Run a transaction. run_id: a run that must exist and be active."""
+    def _write_transaction(self, run_id: str | None = None) -> Iterator[None]:
+        """Run the enclosed statements as one transaction, or as a part of the current one.
+
+        Args:
+            run_id: The run that they change; None where they change no existing run.
+
+        Raises:
+            RefusedError: The run does not exist, or is deleted.
+        """
+        # "immediate" takes the lock at once, so that no other process writes between the reading
+        # and the writing of a transaction.
         with self._lock, self._snapshot("begin immediate"):
             if run_id is not None:
                 stage = self._rows("select lifecycle_stage from runs where run_uuid = ?", [run_id])
@@ -73,7 +87,14 @@ class WritableDatabase(database.Database):
     def _insert(
         self, table: str, columns: str, rows: Iterable[Sequence[Any]], on_conflict: str
     ) -> None:
-        """Insert rows into a table; on_conflict: abort, ignore or replace."""
+        """Insert rows into a table.
+
+        Args:
+            table: The name of the table.
+            columns: The names of the columns, separated by `, `.
+            rows: The values of the columns.
+            on_conflict: SQLite's word for a row whose key the table has: abort, ignore or replace.
+        """
         marks = ", ".join("?" * len(columns.split(", ")))
         query = f"insert or {on_conflict} into {table} ({columns}) values ({marks})"
         self._connection.executemany(query, rows)
@@ -82,60 +103,75 @@ class WritableDatabase(database.Database):
         """Create an experiment and return its id.
 
         MLflow itself chooses a missing artifact location and refuses an invalid name.
+
+        Args:
+            name: The name of the experiment.
+            artifact_location: The URI of the folder of its artifacts.
+
+        Raises:
+            RefusedError: There is an experiment of that name.
         """
-        if not artifact_location or not name or len(name) > 250:
+        if not artifact_location or not name or len(name) > MAX_EXPERIMENT_NAME:
             return str(self._mlflow.create_experiment(name, artifact_location))
-        created, columns = (
-            _milliseconds(),
-            "name, artifact_location, lifecycle_stage, creation_time",
-        )
-        with self._changing():
+        created = _milliseconds()
+        columns = "name, artifact_location, lifecycle_stage, creation_time, last_update_time"
+        with self._write_transaction():
             if self._experiments("where name = ?", [name]):
                 raise RefusedError(f"Experiment(name={name}) already exists.")
             row = (name, artifact_location, "active", created, created)
-            self._insert("experiments", f"{columns}, last_update_time", [row], "abort")
+            self._insert("experiments", columns, [row], "abort")
             ((experiment,),) = self._rows("select last_insert_rowid()")
         return str(experiment)
 
     def create_run(
         self, experiment_id: str, start_time: int | None, tags: Mapping[str, str], run_name: str
     ) -> Any:
-        """Create a run with its name and tags, and return it."""
-        run_id, columns = (
-            uuid.uuid4().hex,
-            (
-                "run_uuid, name, source_type, source_name, entry_point_name, user_id, status, "
-                "start_time, source_version, lifecycle_stage, artifact_uri, experiment_id"
-            ),
-        )
-        with self._changing():
+        """Create a running run with its name and tags, and return it.
+
+        Args:
+            experiment_id: The id of its experiment.
+            start_time: The start in ms since 1970; now if None.
+            tags: Its tags; that of the user also sets its user.
+            run_name: Its name, which becomes a tag too.
+
+        Raises:
+            RefusedError: The experiment does not exist, or is deleted.
+        """
+        run_id = uuid.uuid4().hex
+        with self._write_transaction():
             experiment = self.get_experiment(experiment_id)
             if experiment.lifecycle_stage != "active":
                 raise RefusedError(f"The experiment {experiment_id} must be in the 'active' state")
             artifacts = mlflows_own.append_to_uri(experiment.artifact_location, run_id, "artifacts")
-            user, started = tags.get(names.USER.key, "unknown"), start_time or _milliseconds()
-            row = (
-                run_id,
-                run_name,
-                "UNKNOWN",
-                "",
-                "",
-                user,
-                "RUNNING",
-                started,
-                "",
-                "active",
-                artifacts,
-            )
-            self._insert("runs", columns, [(*row, int(experiment_id))], "abort")
+            row = {
+                "run_uuid": run_id,
+                "name": run_name,
+                "source_type": "UNKNOWN",
+                "source_name": "",
+                "entry_point_name": "",
+                "user_id": tags.get(names.USER.key, "unknown"),
+                "status": "RUNNING",
+                "start_time": start_time or _milliseconds(),
+                "source_version": "",
+                "lifecycle_stage": "active",
+                "artifact_uri": artifacts,
+                "experiment_id": int(experiment_id),
+            }
+            self._insert("runs", ", ".join(row), [list(row.values())], "abort")
             self._write_tags(run_id, {names.RUN_NAME.key: run_name, **tags})
             return self.get_run(run_id)
 
     def set_terminated(
         self, run_id: str, status: str | None = None, end_time: int | None = None
     ) -> None:
-        """End a run, now or at another time."""
-        with self._changing(run_id):
+        """End a run.
+
+        Args:
+            run_id: The id of the run.
+            status: Its status; FINISHED if None.
+            end_time: Its end in ms since 1970; now if None.
+        """
+        with self._write_transaction(run_id):
             query = "update runs set status = ?, end_time = ? where run_uuid = ?"
             self._rows(query, [status or "FINISHED", end_time or _milliseconds(), run_id])
 
@@ -146,14 +182,18 @@ class WritableDatabase(database.Database):
         params: Sequence[Param] = (),
         tags: Sequence[Param] = (),
     ) -> None:
-        """Write metrics, parameters and tags of a run; equal points of a metric are stored once."""
-        with self._changing(run_id):
+        """Write metrics, parameters and tags of a run; equal points of a metric are stored once.
+
+        Raises:
+            RefusedError: A name is invalid, or a parameter has another recorded value.
+        """
+        with self._write_transaction(run_id):
             self._write_metrics(run_id, metrics)
             self._write_params(run_id, {_key(key): text for key, text in params})
             self._write_tags(run_id, {_key(key): text[:MAX_TAG] for key, text in tags})
 
     def _write_metrics(self, run_id: str, metrics: Sequence[Metric]) -> None:
-        """Write points of metrics, and the latest point of each."""
+        """Write points of metrics, and the latest point of each: that of the largest step."""
         rows = [
             (_key(key), *_number(float(value)), int(when), int(step), run_id)
             for key, value, when, step in metrics
@@ -191,30 +231,39 @@ class WritableDatabase(database.Database):
             self._rows("update runs set name = ? where run_uuid = ?", [text, run_id])
 
     def delete_tag(self, run_id: str, key: str) -> None:
-        """Delete a tag of a run."""
-        with self._changing(run_id):
+        """Delete a tag of a run; raise `RefusedError` if the run does not have it."""
+        with self._write_transaction(run_id):
             query = "delete from tags where run_uuid = ? and key = ? returning key"
             if not self._rows(query, [run_id, key]):
                 raise RefusedError(f"No tag with name: {key} in run with id {run_id}")
 
     def set_experiment_tag(self, experiment_id: str, key: str, value: str) -> None:
-        """Set a tag of an experiment."""
+        """Set a tag of an experiment.
+
+        Raises:
+            RefusedError: The value is too long, the key is invalid, or there is no such experiment.
+        """
         if len(value) > MAX_EXPERIMENT_TAG:
             raise RefusedError(f"'value' exceeds the maximum length of {MAX_EXPERIMENT_TAG}")
-        with self._changing():
-            self.get_experiment(experiment_id)
+        with self._write_transaction():
+            self.get_experiment(experiment_id)  # raises an error for a missing one
             row = (_key(key), value, int(experiment_id))
             self._insert("experiment_tags", "key, value, experiment_id", [row], "replace")
 
     def log_inputs(self, run_id: str, datasets: Sequence[DatasetInput]) -> None:
-        """Record the input data sets of a run; those of equal name and digest are stored once."""
-        with self._changing(run_id):
+        """Record the input data sets of a run; those of equal name and digest are stored once.
+
+        Args:
+            run_id: The id of the run.
+            datasets: The data sets with their tags; tags of an input that the run has are ignored.
+        """
+        with self._write_transaction(run_id):
             ((experiment,),) = self._rows(
                 "select experiment_id from runs where run_uuid = ?", [run_id]
             )
             for dataset_input in datasets:
-                data = self._dataset(experiment, dataset_input.dataset)
-                edge = (uuid.uuid4().hex, "DATASET", data, "RUN", run_id)
+                dataset_id = self._dataset_id(experiment, dataset_input.dataset)
+                edge = (uuid.uuid4().hex, "DATASET", dataset_id, "RUN", run_id)
                 query = (
                     "insert or ignore into inputs (input_uuid, source_type, source_id, "
                     "destination_type, destination_id) values (?, ?, ?, ?, ?) returning input_uuid"
@@ -223,8 +272,8 @@ class WritableDatabase(database.Database):
                     tags = ((key, tag.key, tag.value) for tag in dataset_input.tags)
                     self._insert("input_tags", "input_uuid, name, value", tags, "abort")
 
-    def _dataset(self, experiment: int, data: Dataset) -> str:
-        """Return the id of a data set, which is written if the store does not have it."""
+    def _dataset_id(self, experiment: int, data: Dataset) -> str:
+        """Return the id of a data set, which is written if its experiment does not have it."""
         columns = (
             "dataset_uuid, experiment_id, name, digest, dataset_source_type, dataset_source, "
             "dataset_schema, dataset_profile"
@@ -236,7 +285,13 @@ class WritableDatabase(database.Database):
         return str(key)
 
     def log_artifact(self, run_id: str, path: str, folder: str | None = None) -> None:
-        """Copy a file to the artifacts of a run."""
+        """Copy a file to the artifacts of a run.
+
+        Args:
+            run_id: The id of the run.
+            path: The file.
+            folder: The folder among the artifacts; None for the topmost.
+        """
         artifact_folder = self._folder(run_id)
         if artifact_folder is None:
             self._mlflow.log_artifact(run_id, path, folder)
@@ -244,12 +299,18 @@ class WritableDatabase(database.Database):
             local_artifacts.copy(Path(path), artifact_folder, folder or "")
 
     def log_artifacts(self, run_id: str, path: str, folder: str) -> None:
-        """Copy the files of a folder to the artifacts of a run."""
+        """Copy the files in a folder, which has no folders in it, to the artifacts of a run.
+
+        Args:
+            run_id: The id of the run.
+            path: The folder that is copied.
+            folder: The folder among the artifacts.
+        """
         for file in sorted(Path(path).iterdir()):
             self.log_artifact(run_id, str(file), folder)
 
     def log_text(self, run_id: str, text: str, name: str) -> None:
-        """Write a text as an artifact of a run."""
+        """Write a text as an artifact of a run; name: the path of the artifact."""
         artifact_folder = self._folder(run_id)
         if artifact_folder is None:
             self._mlflow.log_text(run_id, text, name)
@@ -257,7 +318,7 @@ class WritableDatabase(database.Database):
             local_artifacts.write(artifact_folder, name, text)
 
     def log_dict(self, run_id: str, value: Any, name: str) -> None:
-        """Write a value as a JSON artifact of a run."""
+        """Write a value as a JSON artifact of a run; what JSON cannot hold is written as text."""
         self.log_text(run_id, json.dumps(value, indent=2, default=str), name)
 
 
@@ -268,7 +329,10 @@ def _milliseconds() -> int:
 
 @lru_cache(maxsize=4096)  # a history has one key for all iterations
 def _key(key: str) -> str:
-    """Return a name that MLflow accepts; raise `RefusedError` for any other."""
+    """Return a name unchanged if MLflow accepts it; raise `RefusedError` for any other.
+
+    MLflow may use the name as a path: `a//b`, `a/./b` and slashes at its ends are refused.
+    """
     normalized = Path(key).as_posix()
     if not KEY.fullmatch(key) or normalized != key or key.startswith(("/", "..")) or key == ".":
         raise RefusedError(
@@ -280,5 +344,5 @@ def _key(key: str) -> str:
 
 
 def _number(value: float) -> tuple[float, bool]:
-    """Return a number as the tables store it, and whether it is NaN."""
+    """Return a number as the tables store it, NaN as 0, and whether it is NaN."""
     return (0.0, True) if math.isnan(value) else (min(max(value, -MAX_FLOAT), MAX_FLOAT), False)

@@ -13,7 +13,7 @@ from normbench.results.store import stores, uris
 
 
 def suggested_path(name: str) -> Path:
-    """Return a path in the home of the user to suggest in error messages."""
+    """Return a path in the home of the user, or else in the working folder, for error messages."""
     try:
         return Path.home() / name
     except RuntimeError:  # a user without a home
@@ -56,9 +56,10 @@ def try_remote(artifacts: str, open_repository: Callable[[str], Any]) -> None:
 
 
 def refuse_moved_store(store: str, experiment: str, artifacts: str) -> None:
-    """Check that the folder of artifacts of an experiment can be written.
+    """Raise `UserError` if the folder of artifacts of an experiment cannot be written.
 
     The folder may belong to another user, or to another machine from which the database was moved.
+    Artifacts that are not in a local folder are not checked.
 
     Args:
         store: The URI of the database, without its password.

@@ -58,6 +58,7 @@ def of_outcome(header: RecordHeader, dataset: Dataset, outcome: Outcome) -> JobR
     Returns:
         The record; every number in it is finite.
     """
+    # Only a classification has the encoding of its classes, which the data may have decided.
     encoding = {"dataset.encoding": dataset.encoding} if dataset.classes else {}
     encoded_header = replace(header, params={**header.params, **encoding})
     return build_record(encoded_header, _dataset(dataset), outcome)
@@ -69,11 +70,12 @@ def build_record(header: RecordHeader, dataset: Mapping[str, str], outcome: Outc
     Args:
         header: The header of the record.
         dataset: The fields of the dataset input in MLflow.
-        outcome: The outcome of the job; with no best step size, the record names the mildest
-            verdict.
+        outcome: The outcome of the job. Without a best step size, the verdict of the scheme is the
+            mildest of its step sizes.
 
     Returns:
-        The record, of plain values.
+        The record, of plain values. The run of the scheme has the metrics of its best step size,
+        those of the grid, and the findings.
     """
     tags = {**header.tags, **_texts(outcome.findings.tags)}
     metrics: list[Entry] = []
@@ -84,7 +86,7 @@ def build_record(header: RecordHeader, dataset: Mapping[str, str], outcome: Outc
         metrics += [entry for entry in _metrics(best) if entry[0] not in finding_keys]
         tags |= {names.VERDICT.key: best.verdict, names.STEP_TAG.key: f"{best.step_size:g}"}
         tags |= {names.THINNED.key: "true"} if _is_thinned(best) else {}
-    elif outcome.steps:
+    elif outcome.steps:  # no step size is ranked; `UNRANKED` lists these verdicts, mildest first
         verdict = min((step.verdict for step in outcome.steps), key=names.UNRANKED.index)
         tags |= {names.VERDICT.key: verdict, names.REASON.key: REASON_WITHOUT_BEST[verdict]}
     if outcome.arrays:
@@ -102,17 +104,17 @@ def build_record(header: RecordHeader, dataset: Mapping[str, str], outcome: Outc
     ]
     name = header.tags[names.NORMALIZER.key]
     return JobRecord(
-        header.store,
-        header.experiment,
-        header.parent,
-        _texts(header.params),
-        RunRecord(name, tags, metrics),
-        [
-            _step(name, header.tags, step, number == outcome.best)
+        store=header.store,
+        experiment=header.experiment,
+        parent=header.parent,
+        params=_texts(header.params),
+        scheme=RunRecord(name, tags, metrics),
+        steps=[
+            _step_record(name, header.tags, step, number == outcome.best)
             for number, step in enumerate(outcome.steps)
         ],
-        dict(dataset),
-        outcome.arrays,
+        dataset=dict(dataset),
+        arrays=outcome.arrays,
     )
 
 
@@ -137,11 +139,11 @@ def of_failure(header: RecordHeader, error: BaseException) -> JobRecord:
         names.ERROR.key: type(error).__name__,
     }
     return JobRecord(
-        header.store,
-        header.experiment,
-        header.parent,
-        _texts(header.params),
-        RunRecord(header.tags[names.NORMALIZER.key], {**header.tags, **failure_tags}),
+        store=header.store,
+        experiment=header.experiment,
+        parent=header.parent,
+        params=_texts(header.params),
+        scheme=RunRecord(header.tags[names.NORMALIZER.key], {**header.tags, **failure_tags}),
         failure=clean.sanitize("".join(traceback.format_exception(error))),
     )
 
@@ -163,7 +165,8 @@ def _user_code_line(error: BaseException) -> str:
 
 
 def _texts(params: Mapping[str, Any]) -> dict[str, str]:
-    """Return parameters as recorded texts; secrets are blotted, but not in numbers."""
+    """Return parameters or tags as recorded texts; secrets are blotted, but not in numbers."""
+    # A short secret from the environment may be a part of the digits of a number.
     return {
         key: _text(
             value if isinstance(value, (int, float)) else secrets.blot_setting(key, str(value))
@@ -177,13 +180,20 @@ def _text(value: Any) -> str:
     return clean.sanitize(str(value))[:MAX_TEXT]
 
 
-def _step(name: str, tags: Mapping[str, str], step: Step, best: bool) -> RunRecord:
-    """Return the record of a step size of a scheme."""
+def _step_record(name: str, tags: Mapping[str, str], step: Step, is_best: bool) -> RunRecord:
+    """Return the record of the run of a step size.
+
+    Args:
+        name: The name of the normalizer.
+        tags: The tags of the job.
+        step: The judged step size.
+        is_best: Whether it is the step size that represents the scheme.
+    """
     size = f"{step.step_size:g}"
     step_tags = {
         names.STEP_TAG.key: size,
         names.VERDICT.key: step.verdict,
-        names.BEST.key: str(best).lower(),
+        names.BEST.key: str(is_best).lower(),
         names.FALLS.key: str(step.judgement.falls).lower(),
     }
     if step.reason:
@@ -195,11 +205,11 @@ def _step(name: str, tags: Mapping[str, str], step: Step, best: bool) -> RunReco
     # The tags that identify a job belong to the run of its scheme alone.
     digests = (names.FINGERPRINT, names.DESCENT, names.GRID_DESCENT, names.REQUEST)
     scheme_keys = [tag.key for tag in (*digests, names.JOB)]
-    shared = {key: text for key, text in tags.items() if key not in scheme_keys}
+    shared_tags = {key: text for key, text in tags.items() if key not in scheme_keys}
     metrics = [(names.STEP_SIZE.key, step.step_size, 0), *_metrics(step)]
     # The values of the single starts, with the number of the start as the step of MLflow.
     metrics += _points(step.starts) if len(step.verdicts) > 1 else []
-    return RunRecord(f"{name}, step {size}", {**shared, **step_tags}, metrics)
+    return RunRecord(f"{name}, step {size}", {**shared_tags, **step_tags}, metrics)
 
 
 def _dataset(dataset: Dataset) -> dict[str, str]:
@@ -218,7 +228,7 @@ def _dataset(dataset: Dataset) -> dict[str, str]:
     schema = json.dumps({"mlflow_colspec": columns})
     return {
         "name": clean.sanitize(dataset.name),
-        "digest": dataset.fingerprint[:36],
+        "digest": dataset.fingerprint[:36],  # the longest that MLflow takes
         "source_type": "normbench",
         "source": json.dumps({"source": clean.sanitize(dataset.source)}),
         "profile": json.dumps(profile),
@@ -227,16 +237,19 @@ def _dataset(dataset: Dataset) -> dict[str, str]:
 
 
 def _metrics(step: Step) -> list[Entry]:
-    """Return all metrics of a step size: histories, quartiles, final values and series."""
+    """Return all metrics of a step size: histories, quartiles, final values and series.
+
+    Only one start has thinned histories, and only several starts have quartiles.
+    """
     entries: list[Entry] = []
     thin = _is_thinned(step)
     for metric in names.HISTORIES:
         history: Any = step.histories.get(metric.key, ())
         entries += _points({metric.key: history}, thin)
-        for number, quartile_name in enumerate(names.QUARTILES):
+        for index, quartile_name in enumerate(names.QUARTILES):
             if metric.key in step.quartiles:
                 key = names.quartile(metric, quartile_name).key
-                entries += _points({key: step.quartiles[metric.key][number]})
+                entries += _points({key: step.quartiles[metric.key][index]})
         if len(history):
             entries.append((names.final_metric(metric).key, float(history[-1]), 0))
     entries += _points(step.series, thin)
@@ -246,24 +259,25 @@ def _metrics(step: Step) -> list[Entry]:
 def _grid(steps: Sequence[Step]) -> list[Entry]:
     """Return each ranked step size with its final cost and misclassifications, for charts.
 
-    The logarithms of the step sizes are recorded, because MLflow has no logarithmic axis of a
-    metric. The step of MLflow is the index of the step size in the grid.
+    A step size is ranked unless its verdict is in `UNRANKED`. The logarithms of the step sizes are
+    recorded, because MLflow has no logarithmic axis of a metric. The step of MLflow is the index of
+    the step size in the grid.
     """
     entries: list[Entry] = []
-    for number, step in enumerate(steps):
+    for index, step in enumerate(steps):
         if step.verdict not in names.UNRANKED:
-            entries.append((names.GRID_STEP_SIZE.key, float(np.log10(step.step_size)), number))
+            entries.append((names.GRID_STEP_SIZE.key, float(np.log10(step.step_size)), index))
             for metric in (names.TRAIN_COST, names.TRAIN_MISCLASSIFICATIONS):
-                for value in step.histories.get(metric.key, [])[-1:]:
-                    entries.append((names.grid(metric).key, float(value), number))
+                for final_value in step.histories.get(metric.key, [])[-1:]:
+                    entries.append((names.grid(metric).key, float(final_value), index))
     return _finite(entries)
 
 
 def _findings(findings: Findings) -> list[Entry]:
-    """Return the findings as metrics, without those that are not finite."""
+    """Return the numbers and series of findings, and their seconds, as finite metrics."""
     entries: list[Entry] = [(key, value, 0) for key, value in findings.metrics.items()]
     for key, (steps, values) in findings.series.items():
-        entries += [(key, float(value), int(k)) for k, value in zip(steps, values)]
+        entries += [(key, float(value), int(step)) for step, value in zip(steps, values)]
     entries.append((names.THEORY_SECONDS.key, findings.seconds, 0))
     if findings.search_seconds > 1e-3:  # less is as good as no search
         entries.append((names.SEARCH_SECONDS.key, findings.search_seconds, 0))
@@ -271,23 +285,30 @@ def _findings(findings: Findings) -> list[Entry]:
 
 
 def _finite(entries: list[Entry]) -> list[Entry]:
-    """Return the entries with finite values."""
+    """Return the entries with finite values, as Python's floats."""
     return [(key, float(value), step) for key, value, step in entries if np.isfinite(value)]
 
 
 def _points(histories: Mapping[str, Any], thin: bool = False) -> Iterator[Entry]:
-    """Yield the finite points of histories by key; `thin` leaves out points of long ones."""
+    """Yield the finite points of histories.
+
+    Args:
+        histories: Arrays by the key of their metric, one value an iteration (or a start).
+        thin: Whether points of long histories are left out, see `thinned`.
+
+    Yields:
+        The key, the value, and the index of the value as the step of MLflow.
+    """
     for key, history in histories.items():
-        finite = np.flatnonzero(np.isfinite(history))
-        iterations = (
-            finite[thinned.thinned_indices(np.asarray(history)[finite])] if thin else finite
-        )
-        for k in iterations:
-            yield key, float(history[k]), int(k)
+        indices = np.flatnonzero(np.isfinite(history))
+        if thin:
+            indices = indices[thinned.thinned_indices(np.asarray(history)[indices])]
+        for index in indices:
+            yield key, float(history[index]), int(index)
 
 
 def _is_thinned(step: Step) -> bool:
-    """Return whether the histories of a step are thinned in MLflow.
+    """Return whether the histories of a step size are thinned in MLflow.
 
     With one start, the arrays of the job hold them in full. With several starts the histories are
     medians, which are recorded in MLflow alone.

@@ -22,7 +22,7 @@ from normbench.results.store import dataset_inputs, mlflows_own, stores, uris
 from normbench.results.store.job_records import Entry, JobRecord, RunRecord
 from normbench.results.store.looks import look
 
-METRICS_PER_CALL = 1000  # the limit of MLflow
+METRICS_PER_CALL = 1000  # the limit of MLflow; also of run ids in one command line
 # Runs `mlflow gc` on deleted runs. The URI of the store may hold a password: it is no argument.
 GARBAGE_COLLECTION = (
     "import os, sys; from mlflow.cli import gc; "
@@ -35,7 +35,13 @@ FINISHED, NOT_KILLED = "attributes.status = 'FINISHED'", "attributes.status != '
 
 
 class Writer:
-    """Writes runs to one store. Every method raises `StoreLostError` where the store stays away."""
+    """Writes runs to one store. Every method raises `StoreLostError` where the store stays away.
+
+    Runs are returned as MLflow's client returns them, or the entities that stand in for them.
+
+    Args:
+        store: The store, which is opened.
+    """
 
     def __init__(self, store: Store) -> None:
         self.store = store
@@ -58,7 +64,7 @@ class Writer:
         return self._create(experiment, run, names.SWEEP)
 
     def unused_sweep_id(self, preferred: str) -> str:
-        """Return an unused sweep id: the preferred one, numbered if the store has it."""
+        """Return an unused sweep id: the preferred one, or else that with the suffix `.2` or up."""
         number, candidate = 1, preferred
         while self._sweeps(candidate):
             number += 1
@@ -68,7 +74,7 @@ class Writer:
     def begin(
         self, experiment: str, name: str, tags: Mapping[str, str], started: int | None = None
     ) -> str:
-        """Create a run.
+        """Create a run, which is running until `finish` ends it.
 
         Args:
             experiment: The name of the experiment, which is created if there is none.
@@ -111,18 +117,22 @@ class Writer:
         """
         self._experiment(record.experiment)  # a missing one is created before the transaction
         scheme, steps = self._at_once(lambda writer: writer._write_runs(record))
-        written = dict.fromkeys(steps, "FINISHED")
+        statuses = dict.fromkeys(steps, "FINISHED")
         self._log_arrays(scheme, record.arrays)
         if record.failure:
             self.client.log_text(scheme, record.failure, "traceback.txt")
-        written[scheme] = "FAILED" if record.failure else "FINISHED"
-        self.finish(scheme, written[scheme])
+        statuses[scheme] = "FAILED" if record.failure else "FINISHED"
+        self.finish(scheme, statuses[scheme])
         self.store.settle()
-        self._read_back(scheme, written)
+        self._read_back(scheme, statuses)
         return scheme
 
     def _write_runs(self, record: JobRecord) -> tuple[str, list[str]]:
-        """Write the runs of a job without artifacts; return the ids of its scheme and its steps."""
+        """Write the runs of a job without artifacts, and end those of its step sizes.
+
+        Returns:
+            The id of the run of the scheme, which is still running, and those of the step sizes.
+        """
         scheme = self._create(record.experiment, record.scheme, names.SCHEME, record.parent)
         self.log_params(scheme, record.params)
         if record.dataset:
@@ -136,7 +146,14 @@ class Writer:
         return scheme, steps
 
     def _at_once(self, write: Callable[["Writer"], Written]) -> Written:
-        """Call a function that writes, in one transaction where the store has them."""
+        """Call a function that writes, in one transaction where the store has them.
+
+        Args:
+            write: Writes with the writer that it is given.
+
+        Returns:
+            The value of the function.
+        """
         if not self.client.has_transactions:
             return write(self)
 
@@ -149,9 +166,14 @@ class Writer:
         written: Written = self.client.at_once(write_in_transaction)
         return written
 
-    def _read_back(self, scheme: str, written: Mapping[str, str]) -> None:
-        """Raise `StoreLostError` unless the store has the written runs with their statuses."""
-        if self.store.statuses(list(written)) != written:
+    def _read_back(self, scheme: str, statuses: Mapping[str, str]) -> None:
+        """Raise `StoreLostError` unless the store has the written runs with their statuses.
+
+        Args:
+            scheme: The id of the run of the scheme.
+            statuses: The written status of each run by its id.
+        """
+        if self.store.statuses(list(statuses)) != statuses:
             with suppress(Exception):  # the remaining runs must not pass for a job
                 self._end_steps(scheme)
                 self.finish(scheme, "KILLED")
@@ -197,7 +219,7 @@ class Writer:
         Returns:
             True where the same grid was descended with other searches beside it.
         """
-        another_descent = names.DESCENT.equals(descent).replace(" = ", " != ")
+        another_descent = names.DESCENT.equals(descent).replace(" = ", " != ")  # a digest has no =
         return (
             self._first_run(experiment, names.GRID_DESCENT.equals(grid), another_descent, FINISHED)
             is not None
@@ -208,7 +230,7 @@ class Writer:
 
         Args:
             experiment: The name of the experiment, which is not created.
-            request: The digest of the settings that were requested.
+            request: The digest of the settings, code and libraries of a job, see `request.digest`.
 
         Returns:
             The latest such run as MLflow gives it; None without one.
@@ -258,7 +280,7 @@ class Writer:
         return self._first_run(experiment, *terms, NOT_KILLED, "attributes.status != 'RUNNING'")
 
     def adopt(self, scheme: str, job: str) -> None:
-        """Make a recorded job belong to a sweep too.
+        """Make a recorded job a member of a further sweep, which reuses it.
 
         Args:
             scheme: The id of the run of its scheme.
@@ -294,10 +316,10 @@ class Writer:
     def end_abandoned(
         self, abandoned: Callable[[Mapping[str, str]], bool], status: str = "KILLED"
     ) -> int:
-        """End the runs that are marked as running although their sweep has ended.
+        """End the runs that are marked as running although the process of their sweep has ended.
 
         Args:
-            abandoned: Returns whether a sweep has ended, from the tags of its run.
+            abandoned: Returns whether that process has ended, from the tags of the sweep's run.
             status: The final status of the run of the sweep. An incomplete run of a job is KILLED,
                 so that it does not pass for a recorded job.
 
@@ -306,9 +328,16 @@ class Writer:
         """
         running = self.search_runs("attributes.status = 'RUNNING'")
         ids = {run.data.tags.get(names.SWEEP_ID.key, "") for run in running} - {""}
+        # The runs of a sweep in several experiments have the tags of one process.
         tags = {sweep_id: [run.data.tags for run in self._sweeps(sweep_id)] for sweep_id in ids}
-        gone = {sweep_id for sweep_id, of_runs in tags.items() if of_runs and abandoned(of_runs[0])}
-        abandoned_runs = [run for run in running if run.data.tags.get(names.SWEEP_ID.key) in gone]
+        ended_sweeps = {
+            sweep_id
+            for sweep_id, tags_of_runs in tags.items()
+            if tags_of_runs and abandoned(tags_of_runs[0])
+        }
+        abandoned_runs = [
+            run for run in running if run.data.tags.get(names.SWEEP_ID.key) in ended_sweeps
+        ]
         for run in abandoned_runs:
             role = run.data.tags.get(names.ROLE.key)
             if role == names.SCHEME:
@@ -371,7 +400,7 @@ class Writer:
         return self.search_runs(names.SWEEP_ID.equals(sweep_id))
 
     def deleted_of(self, sweep_id: str) -> list[Any]:
-        """Return the deleted runs of a sweep that a file still has; none of a server."""
+        """Return the runs of a sweep that are marked as deleted; none of a server, see `remove`."""
         if uris.is_server(self.store.uri):
             return []
         from mlflow.entities import ViewType
@@ -392,13 +421,15 @@ class Writer:
     def remove(self, runs: Sequence[Any], deleted: Sequence[Any] = ()) -> str:
         """Delete runs with their artifacts.
 
+        MLflow marks runs as deleted; `mlflow gc` removes them. A server keeps deleted runs until
+        `mlflow gc` is run there.
+
         Args:
             runs: The runs.
             deleted: Runs that are marked as deleted already.
 
         Returns:
-            The reason why the store still has them, or an empty text. A server keeps deleted runs
-            until `mlflow gc` is run there.
+            The reason why the store still has them as deleted runs, or an empty text.
         """
         served = uris.is_server(self.store.uri)
         ids = [run.info.run_id for run in (*runs, *deleted)]
@@ -440,7 +471,11 @@ class Writer:
             repository.delete_artifacts()
 
     def _experiment(self, name: str) -> str:
-        """Return the id of an experiment; a missing one is created."""
+        """Return the id of an experiment; a missing one is created.
+
+        Raises:
+            UserError: The folder of its artifacts cannot be written.
+        """
         if name in self._experiments:
             return self._experiments[name]
         recorded_experiment = self.client.get_experiment_by_name(name)
@@ -468,7 +503,14 @@ class Writer:
         return stores.search_runs(self.client, query)
 
     def _create(self, experiment: str, run: RunRecord, role: str, parent: str = "") -> str:
-        """Create a run with the tags of its record and role, and return its id."""
+        """Create a run with the tags of its record, its role and its color, and return its id.
+
+        Args:
+            experiment: The name of the experiment.
+            run: The record of the run; its metrics are not logged.
+            role: `sweep`, `scheme` or `step`.
+            parent: The id of the run above it; empty without one.
+        """
         role_tags = {names.ROLE: role, names.RUN_NAME: run.name, names.USER: _user()}
         tags = {**run.tags, **{tag.key: text for tag, text in role_tags.items()}}
         if names.NORMALIZER.key in tags:
@@ -532,7 +574,7 @@ class Writer:
 
 @contextmanager
 def user_errors(message: str) -> Iterator[None]:
-    """Turn a refusal of MLflow into a `UserError` whose text begins with a message."""
+    """Turn a refusal of MLflow inside the context into a `UserError` that begins with a message."""
     try:
         yield
     except mlflows_own.refusals() as error:

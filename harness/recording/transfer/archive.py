@@ -47,7 +47,7 @@ class Pack:
         """Add a member.
 
         Args:
-            name: Its path in the archive.
+            name: The path of the member in the archive.
             content: Its bytes.
 
         Returns:
@@ -102,10 +102,10 @@ def packed(file: Path, overwrite: bool, header_fields: Mapping[str, Any]) -> Ite
     draft = file.with_name(f".{file.name}.draft")
     try:
         _refuse_existing(file, overwrite)
-        number = files.open_descriptor(draft, os.O_RDWR | os.O_CREAT)
+        descriptor = files.open_descriptor(draft, os.O_RDWR | os.O_CREAT)
     except OSError as error:
         raise _unwritable(file, error) from error
-    with os.fdopen(number, "r+b") as stream:
+    with os.fdopen(descriptor, "r+b") as stream:
         try:
             fcntl.flock(stream, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError:
@@ -222,7 +222,16 @@ def user_errors(file: Path) -> Iterator[None]:
 
 
 def _members(file: Path, archive: ZipFile) -> Members:
-    """Return the members of the manifest; raise `UserError` for a newer format."""
+    """Return the members that the manifest of an archive lists.
+
+    Args:
+        file: The file of the archive, for the message.
+        archive: The archive.
+
+    Raises:
+        UserError: The archive is of a newer format.
+        ValueError: It has no valid manifest. Other errors are among `FILE_ERRORS`.
+    """
     if archive.getinfo(MANIFEST).file_size > MAX_MANIFEST:
         raise ValueError("its manifest is too long")
     manifest = json.loads(archive.read(MANIFEST))
@@ -239,7 +248,13 @@ def _members(file: Path, archive: ZipFile) -> Members:
 
 
 def _check(archive: ZipFile, members: Members, size: int) -> None:
-    """Raise ValueError unless the members are those of the manifest, with the same checksums."""
+    """Raise ValueError unless the members are those of the manifest, with the same checksums.
+
+    Args:
+        archive: The archive.
+        members: The members that its manifest lists.
+        size: The size of the file of the archive in bytes, which bounds what is unpacked.
+    """
     recorded = [entry for entry in archive.infolist() if entry.filename != MANIFEST]
     if len(recorded) != len(members) or {entry.filename for entry in recorded} != members.keys():
         raise ValueError("its members are not those of its manifest")
@@ -270,7 +285,7 @@ def _check_member(member: ZipInfo) -> None:
 
 
 def _safe_name(name: str) -> str:
-    """Return the name of a member; raise `UserError` for one that leaves its folder."""
+    """Return the name of a member unchanged; raise `UserError` for one that leaves its folder."""
     if not all(NAME_SEGMENT.fullmatch(segment) for segment in name.split("/")):
         raise UserError(f"{clean.line(name)}: is no name that a file may have in an export")
     return name

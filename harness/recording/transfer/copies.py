@@ -19,13 +19,8 @@ Status = Literal["FINISHED", "FAILED", "KILLED"]
 MAX_ARTIFACT_NAME = 200  # bytes: a folder of the user precedes it
 REQUIRED_FIELDS = {"name", "digest", "source_type", "source"}  # of a data set in MLflow
 JOBS_FILE = "jobs.json"  # the only artifact that has ids of runs
-COUNT_NAMES = (
-    "sweeps",
-    names.JOBS.key,
-    "runs",
-    "values",
-    "artifacts",
-)  # of a file, and of an import
+# What is counted of an export and of an import.
+COUNT_NAMES = ("sweeps", names.JOBS.key, "runs", "values", "artifacts")
 MEMBERSHIP_PREFIX = names.membership("").key
 # Tags of a run that hold in one store alone: folders on a machine, and the parent run.
 STORE_TAGS = {
@@ -84,24 +79,28 @@ class RunCopy:
     @property
     def digest(self) -> str:
         """Its content as JSON text: equal runs have equal texts, even if they hold NaN."""
+        # MLflow keeps the first description of data sets with equal name and digest.
         inputs = [
             [dataset_input["input"]["name"], dataset_input["input"]["digest"]]
             for dataset_input in self.inputs
         ]
-        # MLflow keeps the first description of data sets with equal name and digest.
         return json.dumps({**asdict(self), "inputs": sorted(inputs)}, sort_keys=True)
 
     def restricted_to(self, sweeps: Sequence[str]) -> "RunCopy":
-        """Return a copy without its memberships in other sweeps."""
+        """Return a copy without its memberships in other sweeps than these, by their ids."""
         removed_keys = {
             f"{MEMBERSHIP_PREFIX}{sweep}" for sweep in self.members if sweep not in sweeps
         }
         return replace(
-            self, tags={k: text for k, text in self.tags.items() if k not in removed_keys}
+            self, tags={key: text for key, text in self.tags.items() if key not in removed_keys}
         )
 
     def with_sweep_ids(self, sweeps: Mapping[str, str]) -> "RunCopy":
-        """Return a copy with new ids of sweeps; sweeps: the new ids by the old ones."""
+        """Return a copy with new ids of sweeps in its tags, and in the name of the run of a sweep.
+
+        Args:
+            sweeps: The new ids by the old ones, of all sweeps that the run names.
+        """
         old_id = self.sweep
         tags = {
             key: text for key, text in self.tags.items() if not key.startswith(MEMBERSHIP_PREFIX)
@@ -134,34 +133,40 @@ class JobCopy:
         return [self.scheme, *self.steps]
 
     def restricted_to(self, sweeps: Sequence[str]) -> "JobCopy":
-        """Return a copy without its memberships in other sweeps.
+        """Return a copy without its memberships in other sweeps than these.
 
-        A job that none of the sweeps ran itself becomes the job of the first one, by id, that
-        reused it.
+        A job that none of the sweeps ran itself becomes the job of the first one, in the order of
+        ids, that reused it.
+
+        Args:
+            sweeps: The ids of sweeps, at least one of which has the job.
         """
         runs = [run.restricted_to(sweeps) for run in self.runs]
         if self.scheme.sweep not in sweeps:
-            members = runs[0].members
-            heir = {names.SWEEP_ID.key: min(members)}
-            runs = [replace(run, tags=run.tags | heir) for run in runs]
-            runs[0].tags[names.JOB.key] = f"{min(members)}/{members[min(members)]}"
+            job_numbers = runs[0].members
+            first_sweep = min(job_numbers)
+            sweep_tag = {names.SWEEP_ID.key: first_sweep}
+            runs = [replace(run, tags=run.tags | sweep_tag) for run in runs]
+            runs[0].tags[names.JOB.key] = f"{first_sweep}/{job_numbers[first_sweep]}"
         return JobCopy(runs[0], runs[1:])
 
 
 def text(copy: RunCopy | JobCopy | Mapping[str, Any]) -> bytes:
-    """Return the JSON text of a copy."""
+    """Return the JSON text of a copy, or of a mapping of plain values, as bytes."""
     plain = copy if isinstance(copy, Mapping) else asdict(copy)
     return json.dumps(plain, sort_keys=True, separators=(",", ":")).encode()
 
 
 def job_of(content: bytes) -> JobCopy:
-    """Return a job from its JSON text.
+    """Return a job from its JSON text, without the tags of the store that it comes from.
 
     Args:
-        content: The text.
+        content: The text, which is not trusted.
 
     Raises:
-        ValueError: The text is no job. Other errors are among `archive.FILE_ERRORS`.
+        ValueError: The text is no job that a store would keep unchanged.
+        KeyError: A run lacks a tag that every run of a job has. Other errors are among
+            `archive.FILE_ERRORS`.
     """
     job: JobCopy = _parsed(JobCopy, content)
     scheme = _checked(job.scheme, names.SCHEME)
@@ -185,18 +190,32 @@ def experiments_of(content: bytes) -> dict[str, dict[str, str]]:
 
 
 def replace_run_ids(content: bytes, ids: Mapping[str, str]) -> bytes:
-    """Return the text of `JOBS_FILE` with new ids of runs; unknown ids stay."""
+    """Return the content of `JOBS_FILE` with new ids of runs; unknown ids stay.
+
+    Args:
+        content: The content, in which any 32 hexadecimal digits may be an id.
+        ids: The new ids by the old ones.
+    """
 
     def new_id(match: re.Match[str]) -> str:
+        """Return the new id for a matched one."""
         return ids.get(match[0], match[0])
 
-    return RUN_ID.sub(new_id, content.decode(errors="surrogateescape")).encode(
-        errors="surrogateescape"
-    )
+    # Bytes that are no UTF-8 become surrogates, and the same bytes again.
+    decoded = content.decode(errors="surrogateescape")
+    return RUN_ID.sub(new_id, decoded).encode(errors="surrogateescape")
 
 
 def _parsed(value_type: Any, content: bytes) -> Any:
-    """Return a value of a type from its JSON text, which is not trusted."""
+    """Return a value of a type from its JSON text, which is not trusted.
+
+    Args:
+        value_type: The type, which pydantic checks without conversions.
+        content: The text.
+
+    Raises:
+        ValueError: The text is no JSON of such a value, or holds a NUL.
+    """
     try:
         value = TypeAdapter(value_type).validate_json(content, strict=True)
     except ValidationError as error:
@@ -207,18 +226,28 @@ def _parsed(value_type: Any, content: bytes) -> Any:
 
 
 def _texts(value: Any) -> Iterator[str]:
-    """Yield the texts of a JSON value, with its keys."""
+    """Yield the texts in a JSON value: those of all levels, keys of objects included."""
     if isinstance(value, str):
         yield value
     elif isinstance(value, (list, dict)):
-        for entry in [*value, *(value.values() if isinstance(value, dict) else ())]:
+        keys_or_entries = [*value]
+        entries = value.values() if isinstance(value, dict) else ()
+        for entry in [*keys_or_entries, *entries]:
             yield from _texts(entry)
 
 
 def _checked(run: RunCopy, role: str) -> RunCopy:
-    """Return a run without the tags of its store; raise ValueError if it is not a valid run.
+    """Return a run without the tags of its store; raise an error if it is not a valid run.
 
     A valid run has the role, and a store would return all of its values unchanged.
+
+    Args:
+        run: The run, which is not trusted.
+        role: `sweep`, `scheme` or `step`.
+
+    Raises:
+        ValueError: The run is not valid.
+        KeyError: The run has no tag of a sweep or of a role.
     """
     tags = {key: text for key, text in run.tags.items() if key not in STORE_TAGS}
     if tags.setdefault(names.RUN_NAME.key, run.name) != run.name:
@@ -249,11 +278,16 @@ def _checked(run: RunCopy, role: str) -> RunCopy:
 def _check_points(key: str, points: Sequence[Value]) -> None:
     """Raise ValueError for a metric that a store would not return unchanged.
 
-    A metric has one point, at step 0, or a history: distinct points at several steps.
+    A metric has a single point, at step 0, or a history: distinct points, whose last step is not 0.
+
+    Args:
+        key: The name of the metric.
+        points: Its points: step, value, and time of logging in ms.
     """
     mlflows_own.check_metric(key)
     if any(math.isinf(value) or logged < 0 for _, value, logged in points):
         raise ValueError(f"the metric {key} has an infinite value, or one before 1970")
+    # As text, because NaN does not equal itself.
     distinct_points = {(step, str(value), logged) for step, value, logged in points}
     is_history = max((step for step, _, _ in points), default=0) != 0
     if len(distinct_points) < len(points) or not (is_history or len(points) == 1):
@@ -261,7 +295,7 @@ def _check_points(key: str, points: Sequence[Value]) -> None:
 
 
 def _check_artifacts(artifacts: Sequence[str]) -> None:
-    """Raise ValueError for sorted names that cannot be files in one folder."""
+    """Raise ValueError for names that cannot be those of files in one folder and its subfolders."""
     if any(len(name.encode()) > MAX_ARTIFACT_NAME for name in artifacts):
         raise ValueError("the name of an artifact is too long")
     folders = {str(folder) for name in artifacts for folder in PurePosixPath(name).parents}

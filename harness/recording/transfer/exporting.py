@@ -21,11 +21,8 @@ from normbench.results.store.run_checks import without_interrupted
 from normbench.results.store.runs import of_sweep, sweeps
 
 EXPERIMENTS_FILE = "experiments.json"
-SWEEPS, JOBS_FOLDER, ARTIFACTS = (
-    "sweeps/",
-    "jobs/",
-    "artifacts/",
-)  # prefixes of the members of a file
+# Prefixes of the members of a file.
+SWEEPS, JOBS_FOLDER, ARTIFACTS = "sweeps/", "jobs/", "artifacts/"
 KeepArtifact = Callable[[str, Path], str]  # from name and file to the SHA-256
 ReportJobs = Callable[[int], None]  # called with the number of finished jobs
 
@@ -47,6 +44,8 @@ def all_sweeps(store: str) -> list[str]:
 
 class Export:
     """Sweeps of a store to be exported, with the jobs that they reused from other sweeps.
+
+    Jobs whose recording was interrupted are left out.
 
     Args:
         store: The URI of the store.
@@ -84,34 +83,37 @@ class Export:
             report: Called with the number of finished jobs.
 
         Returns:
-            The numbers of sweeps, jobs, runs, values and artifacts in the file.
+            The numbers of sweeps, jobs, runs, values and artifacts in the file, by `COUNT_NAMES`.
 
         Raises:
             UserError: The file cannot be written.
             ResultsError: An artifact cannot be read.
         """
         counts = dict.fromkeys(copies.COUNT_NAMES, 0)
+        # `packed` writes these fields last, when all is counted.
         header_fields = {"sweeps": self.sweeps, "counts": counts}
         with packed(file, overwrite, header_fields) as pack:
             tags = {entry.name: self._tags(entry) for entry in self.experiments.values()}
             pack.add(EXPERIMENTS_FILE, copies.text(tags))
             for number, run in enumerate(self.jobs):
                 steps = sorted(self.steps[run.info.run_id], key=lambda step: step.info.start_time)
-                job = JobCopy(self._run(run, pack), [self._run(step, pack) for step in steps])
+                job = JobCopy(
+                    self._copy_run(run, pack), [self._copy_run(step, pack) for step in steps]
+                )
                 job = job.restricted_to(self.sweeps)
                 pack.add(f"{JOBS_FOLDER}{job.scheme.origin}.json", copies.text(job))
                 count(counts, job.runs)
                 counts[names.JOBS.key] += 1
                 report(number + 1)
             for run in self.sweep_runs:
-                copy = self._run(run, pack)
+                copy = self._copy_run(run, pack)
                 pack.add(f"{SWEEPS}{copy.origin}.json", copies.text(copy))
                 count(counts, [copy])
             counts["sweeps"] = len(self.sweeps)
         return counts
 
-    def _run(self, run: Any, pack: Pack) -> RunCopy:
-        """Return a copy of a run, and pack its artifacts."""
+    def _copy_run(self, run: Any, pack: Pack) -> RunCopy:
+        """Return a copy of a run as MLflow gives it, and add its artifacts to the file."""
         folder = f"{ARTIFACTS}{origin(run)}/"
 
         def keep(name: str, file: Path) -> str:
@@ -137,7 +139,10 @@ class Export:
         return read(self.client, self.store, run, experiment, artifact_names, keep)
 
     def _tags(self, experiment: Any) -> dict[str, str]:
-        """Return the tags of an experiment without views and signed notes, which imports create."""
+        """Return the tags of an experiment as MLflow gives it, without what imports create again.
+
+        An import creates the saved views, and a description that `pages.description` signed.
+        """
         return {
             key: text
             for key, text in experiment.tags.items()
@@ -146,7 +151,7 @@ class Export:
 
     @cached_property
     def _views(self) -> set[str]:
-        """The tags of the views of all sweeps of the store."""
+        """The keys of the tags that save the views of the sweeps of the store."""
         roles = (names.SCHEME, names.STEP)
         view_keys = {
             view.view_id(sweep, role) for sweep in sweeps(self.store)["sweep"] for role in roles
@@ -181,8 +186,8 @@ def read(
         store: The URI of the store.
         run: The run.
         experiment: The name of its experiment.
-        artifacts: The names of the artifacts to keep.
-        keep: Keeps an artifact, and returns its SHA-256.
+        artifacts: The names of the artifacts that are read.
+        keep: Called with the name and the file of each of these artifacts; returns its SHA-256.
 
     Raises:
         ResultsError: An artifact cannot be read.
@@ -193,30 +198,38 @@ def read(
             digests[name] = keep(
                 name, stores.artifact(client, store, run.info.run_id, name, folder)
             )
-    points = mlflows_own.last_points(run)
+    last_points = mlflows_own.last_points(run)
     return RunCopy(
-        origin(run),
-        experiment,
-        run.info.run_name,
-        run.info.status if run.info.status in ("FINISHED", "FAILED") else "KILLED",
-        run.info.start_time,
-        run.info.end_time or run.info.start_time,
-        {key: text for key, text in run.data.tags.items() if key not in STORE_TAGS},
-        dict(run.data.params),
-        {key: _history(client, run, key, last) for key, last in points.items()},
-        [
+        origin=origin(run),
+        experiment=experiment,
+        name=run.info.run_name,
+        status=run.info.status if run.info.status in ("FINISHED", "FAILED") else "KILLED",
+        started=run.info.start_time,
+        ended=run.info.end_time or run.info.start_time,
+        tags={key: text for key, text in run.data.tags.items() if key not in STORE_TAGS},
+        params=dict(run.data.params),
+        metrics={key: _history(client, run, key, last) for key, last in last_points.items()},
+        inputs=[
             {
                 "input": dataset_inputs.entries(entry.dataset),
                 "tags": {tag.key: tag.value for tag in entry.tags},
             }
             for entry in dataset_inputs.of_run(run)
         ],
-        digests,
+        artifacts=digests,
     )
 
 
 def _history(client: Any, run: Any, key: str, last: Value) -> list[Value]:
-    """Return all values of a metric; a metric whose last step is 0 is a single number."""
+    """Return all values of a metric, in the order of their steps.
+
+    Args:
+        client: The client of the store.
+        run: The run.
+        key: The name of the metric.
+        last: Its value of the largest step. Where that step is 0, it is the only one, and the store
+            is not asked.
+    """
     if last[0] == 0:
         return [last]
     points = client.get_metric_history(run.info.run_id, key)

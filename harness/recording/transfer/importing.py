@@ -40,6 +40,8 @@ MEMORY_FACTOR = 20  # bytes of memory for a byte of the text of a job
 class Contents:
     """The checked contents of an export file.
 
+    Jobs are read again when they are needed, because all of them may not fit into memory.
+
     Args:
         file: The file.
 
@@ -48,16 +50,17 @@ class Contents:
     """
 
     def __init__(self, file: Unpacked) -> None:
-        self.file, self.used = file, {EXPERIMENTS_FILE}
-        self.sweeps: list[RunCopy] = []
+        self.file = file
+        self.used = {EXPERIMENTS_FILE}  # names of members that are read, or that a run names
+        self.sweeps: list[RunCopy] = []  # the runs of the sweeps themselves
         self.jobs: list[str] = []  # names of members
         self._named: set[str] = set()  # the sweeps that runs name
         with user_errors(file.file):
             self.experiments = copies.experiments_of(file.content(EXPERIMENTS_FILE))
-            runs: set[str] = set()
+            origins: set[str] = set()
             for name in sorted(file.members):
                 if name.startswith((SWEEPS, JOBS_FOLDER)):
-                    self._register(name, runs)
+                    self._register(name, origins)
             self.sweeps.sort(key=lambda copy: (copy.sweep, copy.started))
             sweep_experiments = {(copy.sweep, copy.experiment) for copy in self.sweeps}
             if self.used != file.members.keys() or len(sweep_experiments) != len(self.sweeps):
@@ -83,12 +86,17 @@ class Contents:
         """Return a job by the name of its member."""
         return copies.job_of(self.file.content(name))
 
-    def _register(self, name: str, runs: set[str]) -> None:
+    def _register(self, name: str, origins: set[str]) -> None:
         """Register the sweep or job of a member, and check that no run is in another member.
 
         Args:
             name: The name of the member.
-            runs: The origins of the runs of all members so far, extended by those of this one.
+            origins: The origins of the runs of all members so far, extended by those of this one.
+
+        Raises:
+            UserError: The job would take more memory than there is.
+            ValueError: The member is no consistent sweep or job. Other errors are among
+                `archive.FILE_ERRORS`.
         """
         size = MEMORY_FACTOR * self.file.members[name]["bytes"]
         refuse_larger(f"{self.file.file}", size, "import it on a machine with more")
@@ -103,9 +111,9 @@ class Contents:
             raise ValueError("a run stands under another's name")
         for run in runs_of_member:
             self._named |= {run.sweep, *run.members}
-            if run.origin in runs or run.experiment not in self.experiments:
+            if run.origin in origins or run.experiment not in self.experiments:
                 raise ValueError("a run is there twice, or of no experiment")
-            runs.add(run.origin)
+            origins.add(run.origin)
             for artifact, digest in run.artifacts.items():
                 member = f"{ARTIFACTS}{run.origin}/{artifact}"
                 if self.file.members[member]["sha256"] != digest:
@@ -124,14 +132,13 @@ class Import:
     def __init__(self, contents: Contents, writer: Writer) -> None:
         self.contents, self.file, self.writer = contents, contents.file, writer
         self.reader = stores.connect(writer.store.uri)
-        self.counts = dict.fromkeys(COUNT_NAMES, 0)
+        self.counts = dict.fromkeys(COUNT_NAMES, 0)  # of what is new in the store
         self.present_jobs = 0  # jobs that the store had
         self.written: list[str] = []  # ids of new runs
         self.jobs: dict[str, str] = {}  # the ids of imported runs of jobs, by origin
-        self.parents: dict[
-            tuple[str, str], str
-        ] = {}  # ids of runs of sweeps, by sweep and experiment
-        self.due: list[RunCopy] = []  # sweeps that are not complete yet
+        # The ids of the runs of sweeps, by the id of the sweep in the store and the experiment.
+        self.parents: dict[tuple[str, str], str] = {}
+        self.due: list[RunCopy] = []  # runs of sweeps that are new or not complete
         self.loaded: dict[str, Sweep] = {}  # the last loaded sweep, by its id
 
     def run(self, report: ReportJobs) -> None:
@@ -151,8 +158,9 @@ class Import:
                 self._imported = {
                     exporting.origin(run): run for run in self.writer.search_runs(query)
                 }
+                # The ids of the sweeps in the store, by those in the file.
                 self.sweeps = {sweep: self._sweep_id(sweep) for sweep in sorted(self.contents.ids)}
-                self._begin()
+                self._begin_sweeps()
                 for number, name in enumerate(self.contents.jobs):
                     self._import_job(name)
                     report(number + 1)
@@ -185,8 +193,8 @@ class Import:
                 return str(imported_run.data.tags[names.SWEEP_ID.key])
         return self.writer.unused_sweep_id(sweep)
 
-    def _begin(self) -> None:
-        """Begin the missing runs of sweeps, and tag new experiments."""
+    def _begin_sweeps(self) -> None:
+        """Begin the missing runs of sweeps, and set the tags that their experiments lack."""
         for name, tags in self.contents.experiments.items():
             recorded_tags = self.writer.experiment_tags(name)
             new_tags = {key: text for key, text in tags.items() if key not in recorded_tags}
@@ -199,7 +207,14 @@ class Import:
                 self.due.append(copy)
 
     def _import_job(self, name: str) -> None:
-        """Write a job; a job that the store has is added to the sweeps of the file."""
+        """Write a job and read it back; a job that the store has joins the sweeps of the file.
+
+        Args:
+            name: The name of its member in the file.
+
+        Raises:
+            StoreLostError: The store is away, or has not what was written.
+        """
         runs = [run.with_sweep_ids(self.sweeps) for run in self.contents.job(name).runs]
         origin = runs[0].origin
         present = self._find(origin)
@@ -239,27 +254,39 @@ class Import:
         exporting.count(self.counts, runs)
 
     def _begin_run(self, run: RunCopy, parent: str) -> str:
-        """Create a run with its tags, and return its id."""
-        origin_tags = {
+        """Create a run with its tags and those that only this store has, and return its id.
+
+        Args:
+            run: The run.
+            parent: The id of the run above it in this store; empty without one.
+        """
+        store_tags = {
             names.ORIGIN.key: run.origin,
             **({names.PARENT.key: parent} if parent else {}),
         }
-        run_id = self.writer.begin(run.experiment, run.name, run.tags | origin_tags, run.started)
+        run_id = self.writer.begin(run.experiment, run.name, run.tags | store_tags, run.started)
         self.written.append(run_id)
         return run_id
 
     def _fill(self, run: RunCopy, run_id: str) -> RunCopy:
-        """Write the content of a run beside its tags; return the run as it is then stored.
+        """Write the content of a run beside its tags.
 
-        Its artifacts may differ from those of the file, because ids of runs are replaced in them.
+        Args:
+            run: The run in the file.
+            run_id: The id of the run in the store.
+
+        Returns:
+            The run as it is then stored. Its artifacts may differ from those of the file, because
+            ids of runs are replaced in `JOBS_FILE`.
         """
-        artifacts, entries = {}, list[tuple[str, float, int, int]]()
         self.writer.log_params(run_id, run.params)
+        logged_points: list[tuple[str, float, int, int]] = []
         for key, points in run.metrics.items():
-            entries.extend((key, value, logged, step) for step, value, logged in points)
-        self.writer.log_points(run_id, entries)
+            logged_points.extend((key, value, logged, step) for step, value, logged in points)
+        self.writer.log_points(run_id, logged_points)
         for dataset_input in run.inputs:
             self.writer.log_input(run_id, dataset_input["input"], dataset_input["tags"])
+        artifacts = {}
         for name in run.artifacts:
             with TemporaryDirectory() as folder:
                 file = Path(folder) / Path(name).name
@@ -272,16 +299,23 @@ class Import:
         return replace(run, artifacts=artifacts)
 
     def _compare(self, run: RunCopy, run_id: str, stored_run: Any) -> None:
-        """Raise `StoreLostError` unless the stored run equals the written one, value by value."""
-        location, artifact_arguments = (
-            (self.reader, self.writer.store.uri),
-            (run.artifacts, exporting.digest),
-        )
-        stored_copy = (
-            exporting.read(*location, stored_run, run.experiment, *artifact_arguments)
-            if stored_run
-            else None
-        )
+        """Raise `StoreLostError` unless the stored run equals the written one, value by value.
+
+        Args:
+            run: The written run.
+            run_id: The id of the run in the store, for the message.
+            stored_run: The run as the store returns it; None where the store has none.
+        """
+        stored_copy = None
+        if stored_run:
+            stored_copy = exporting.read(
+                client=self.reader,
+                store=self.writer.store.uri,
+                run=stored_run,
+                experiment=run.experiment,
+                artifacts=run.artifacts,
+                keep=exporting.digest,
+            )
         if stored_copy is None or stored_copy.digest != run.digest:
             raise StoreLostError(
                 f"--store {self.writer.store.safe_uri}: run {run_id} is not what {self.file.file} "
@@ -289,10 +323,15 @@ class Import:
             )
 
     def _end(self, sweep: RunCopy) -> None:
-        """Fill the run of a sweep, create its pages if it was concluded, and end it."""
+        """Fill the run of a sweep, create its pages if it was concluded, end it and read it back.
+
+        Args:
+            sweep: The run of the sweep, as the file has it.
+        """
         renamed = sweep.with_sweep_ids(self.sweeps)
         run_id = self.parents[renamed.sweep, sweep.experiment]
         renamed, note_key = self._fill(renamed, run_id), names.DESCRIPTION.key
+        # A sweep that was concluded has a signed description.
         if description.SIGNED in renamed.tags.get(note_key, ""):
             self._describe(renamed, run_id)
             renamed.tags[note_key] = self.writer.run(run_id).data.tags[note_key]
@@ -302,7 +341,14 @@ class Import:
         exporting.count(self.counts, [renamed])
 
     def _describe(self, sweep: RunCopy, run_id: str) -> None:
-        """Create the views and notes of a sweep again, because they have its ids and links."""
+        """Create the views and descriptions of a sweep again: they hold ids and links of the store.
+
+        Descriptions that users wrote stay.
+
+        Args:
+            sweep: The run of the sweep, with its id in this store.
+            run_id: The id of that run in this store.
+        """
         if sweep.sweep not in self.loaded:
             self.loaded = {sweep.sweep: load(self.writer.store.uri, sweep.sweep)}
         loaded_sweep = self.loaded[sweep.sweep]

@@ -339,7 +339,7 @@ def test_counts_have_a_logarithm_where_all_of_them_are_above_0(final):
     rows = pd.DataFrame({"label": ["a", "b"]} | ({column: final} if final else {}))
     logarithmic = final is not None and 0.0 not in final
     keys = [names.TRAIN_MISCLASSIFICATIONS.key, view.GRID_METRICS[1]]
-    assert view._counts(rows) == (keys if logarithmic else [])
+    assert view._positive_counts(rows) == (keys if logarithmic else [])
 
 
 @pytest.mark.parametrize(
@@ -351,7 +351,7 @@ def test_counts_have_a_logarithm_where_all_of_them_are_above_0(final):
     ],
 )
 def test_a_series_has_lines_and_a_number_bars(metric, kind, axis):
-    card = view._card(metric, "s", True)
+    card = view._chart(metric, "s", True)
     assert (card["type"], card.get("xAxisKey")) == (kind, axis)
     assert card.get("scaleType") == ("log" if kind == "LINE" else None)
     assert card.get("selectedXAxisMetricKey", "") == (

@@ -19,7 +19,7 @@ from normbench.results.store import (
     run_checks,
 )
 from normbench.results.store.job_records import JobRecord, RunRecord
-from normbench.results.store.run_labels import _shorten, labels
+from normbench.results.store.run_labels import _count_equal_numbers, labels
 
 COST = names.TRAIN_COST.key
 SECONDS = {metric.key: 1.0 for metric in run_checks.JOB_METRICS}
@@ -35,7 +35,7 @@ def run(role=names.SCHEME, run_id="1", tags=None, params=None, metrics=None, **i
 
 
 def trouble(*given, **more):
-    return run_checks._trouble(run(*given, **more), {"7": "x", "8": b"x"})
+    return run_checks._first_trouble(run(*given, **more), {"7": "x", "8": b"x"})
 
 
 STEP = {"role": names.STEP, "metrics": {names.STEP_SIZE.key: 0.5}}
@@ -332,10 +332,10 @@ def test_a_lock_that_nobody_holds_ends_a_sweep(tmp_path):
 
 
 def test_equal_numbers_of_a_label_are_counted_from_five_on():
-    assert _shorten("[50, 50, 50, 50, 10]") == "[50, 50, 50, 50, 10]"
-    assert _shorten("[50, 50, 50, 50, 50, 10]") == "[5 x 50, 10]"
-    assert _shorten("[5,5,5,5,5,5]") == "[6 x 5]"
-    assert _shorten("[50, 5, 5, 5, 5, 50]") == "[50, 5, 5, 5, 5, 50]"
+    assert _count_equal_numbers("[50, 50, 50, 50, 10]") == "[50, 50, 50, 50, 10]"
+    assert _count_equal_numbers("[50, 50, 50, 50, 50, 10]") == "[5 x 50, 10]"
+    assert _count_equal_numbers("[5,5,5,5,5,5]") == "[6 x 5]"
+    assert _count_equal_numbers("[50, 5, 5, 5, 5, 50]") == "[50, 5, 5, 5, 5, 50]"
 
 
 def test_runs_of_one_normalizer_are_told_apart_by_what_differs():
