@@ -139,8 +139,8 @@ def test_the_sweep_leaves_views_colours_and_descriptions(default_sweep):
     for run in [*of_role(client, name, "scheme"), *of_role(client, name, "step")]:
         assert run.data.tags["mlflow.runColor"].startswith("#")
     for role, count in (("scheme", 3), ("step", 30)):
-        found = client.search_runs([sweep.info.experiment_id], view.search_filter(sweep_id, role))
-        assert len(found) == count
+        search = view.search_filter(found, name, role)
+        assert len(client.search_runs([sweep.info.experiment_id], search)) == count
 
 
 def test_nothing_that_is_not_finite_is_logged(command, with_store, tmp_path):

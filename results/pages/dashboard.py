@@ -56,7 +56,7 @@ def path(sweep: Sweep, experiment: str, role: str = names.SCHEME) -> str:
     key = view.view_id(sweep.sweep_id, role)
     if sweep.has_tag(experiment, saved_views.VIEW + key):
         return saved_views.page(experiment_id, view=key)
-    search = view.search_filter(sweep.sweep_id, role)
+    search = view.search_filter(sweep, experiment, role)
     return saved_views.page(experiment_id, search=search, order=view.sort_key(sweep.sweep_id))
 
 

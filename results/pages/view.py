@@ -51,20 +51,26 @@ def view_id(sweep_id: str, role: str = names.SCHEME) -> str:
     return sweep_id if role == names.SCHEME else f"{sweep_id}-steps"
 
 
-def search_filter(sweep_id: str, role: str = names.SCHEME) -> str:
-    """Return MLflow's filter for the runs of a sweep.
+def search_filter(sweep: Sweep, experiment: str, role: str = names.SCHEME) -> str:
+    """Return MLflow's filter for the runs of a sweep, reused ones among them.
 
-    It finds reused scheme runs too, but not their step runs: a reused job has the tag of its
-    membership on the run of its scheme alone.
+    A reused job has the tag of its membership on the run of its scheme alone: its step runs are
+    found by their ids.
 
     Args:
-        sweep_id: The id of the sweep.
+        sweep: The runs.
+        experiment: The experiment.
         role: The role of the runs, `scheme` or `step`.
 
     Returns:
         A filter in the language of MLflow's search.
     """
-    return f"{names.ROLE.equals(role)} and {names.membership(sweep_id).exists}"
+    rows = sweep.of_role(role, experiment)
+    sweep_ids = rows.get(names.SWEEP_ID.column, pd.Series(dtype=str))
+    if role == names.STEP and (sweep_ids != sweep.sweep_id).any():
+        run_ids = ", ".join(f"'{run_id}'" for run_id in rows["run_id"])
+        return f"attributes.run_id IN ({run_ids})"
+    return f"{names.ROLE.equals(role)} and {names.membership(sweep.sweep_id).exists}"
 
 
 def sort_key(sweep_id: str) -> str:
@@ -126,7 +132,7 @@ def state(sweep: Sweep, experiment: str, role: str = names.SCHEME) -> dict[str, 
             for metric in section_metrics
         ]
     charts += [saved_views.no_chart(metric) for metric in AXES]
-    search = search_filter(sweep.sweep_id, role)
+    search = search_filter(sweep, experiment, role)
     return saved_views.state(search, sort_key(sweep.sweep_id), COLUMNS, sections, charts)
 
 

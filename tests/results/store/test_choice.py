@@ -3,6 +3,7 @@
 import pytest
 
 from normbench import names
+from normbench.results.pages import view
 from normbench.results.store import runs
 from normbench.results.store.errors import ResultsError
 from tests.results.store.test_state import OTHER, jobs, store
@@ -45,6 +46,10 @@ def test_a_sweep_has_the_jobs_that_it_reused_with_their_steps_alone(store):
         normalizers
         == [("minmax", "a"), ("standard", "c"), *[("minmax", "a")] * 2] + [("standard", "c")] * 2
     )
+    sweep = runs.load(store.uri, "b")
+    for role, count in ((names.SCHEME, 2), (names.STEP, 4)):
+        search = view.search_filter(sweep, sweep.experiments[0], role)
+        assert len(store.writer.search_runs(search)) == count
 
 
 def test_the_last_sweep_is_shown_beside_the_last_that_has_a_job(store):
