@@ -119,8 +119,13 @@ def explain_race(sweep: Sweep, experiment: str, race: Race) -> list[Sentence]:
 def _raced_schemes(race: Race, rows: list[dict[Any, Any]]) -> list[RacedScheme]:
     """Return the schemes of a race whose condition number describes their descent.
 
-    Left out are schemes whose jobs failed or diverged, whose place in the race is uncertain, which
-    were not run by plain gradient descent, or whose condition number is unknown.
+    A scheme is left out if all its jobs failed or diverged, if splits or rounding leave its place
+    in the race undecided, if it was not run by plain gradient descent, or if its condition number
+    is unknown.
+
+    Args:
+        race: The race.
+        rows: The scheme runs of the race's experiment.
     """
     raced_schemes = []
     for row in rows:

@@ -285,7 +285,11 @@ def _by_rounding(sweep: Sweep, experiment: str | None) -> list[Sentence]:
 def _minima_differ(schemes: pd.DataFrame) -> bool:
     """Return whether least costs differ between schemes, as with a scheme that drops directions.
 
-    They differ if they are apart by more than a thousandth of the largest starting excess.
+    They differ if they are apart by more than a thousandth of the largest starting excess. Only
+    least costs that a job solved for are compared.
+
+    Args:
+        schemes: The scheme runs of one problem.
     """
     rows = as_rows(schemes)
     solved_rows = [row for row in rows if row.get(names.MINIMUM_REACHED.column) == "true"]
@@ -342,4 +346,5 @@ def format_share(excess_share: float) -> str:
     if abs(excess_share) < names.TIED:
         return f"under {100 * names.TIED:.4f}%"
     percent = 100 * excess_share
+    # Two digits would write 99.5 and more as 1e+02.
     return f"{percent:.2g}%" if percent < 99.5 else f"{percent:.0f}%"

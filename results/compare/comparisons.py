@@ -307,7 +307,10 @@ def _weights(values_by_scheme: pd.DataFrame) -> Array:
 def unsolved(table: pd.DataFrame) -> tuple[int, int]:
     """Return the number of splits on which no scheme reaches the target, and the number of splits.
 
-    Only splits that every scheme was run on count, over all problems of `table` from `reached`.
+    Only splits that every scheme was run on count, over all problems.
+
+    Args:
+        table: One row a problem, split and scheme, from `reached`.
     """
     values_by_scheme, _ = _shared_problems(table)
     return int(np.isinf(values_by_scheme.to_numpy(dtype=float)).all(axis=1).sum()), len(

@@ -230,7 +230,11 @@ def paired(splits: pd.DataFrame) -> pd.DataFrame:
 
 
 def difference_caption(splits: pd.DataFrame) -> str:
-    """Return what the column `difference` of `paired` measures, for the caption of the table."""
+    """Return what the column `difference` of `paired` measures, for the caption of the table.
+
+    Args:
+        splits: The argument of `paired`.
+    """
     quantity = (
         "test cost"
         if prediction_column(splits) == "cost"

@@ -222,7 +222,13 @@ def _labels(rows: pd.DataFrame) -> "pd.Series[str]":
 
 
 def repeats(jobs: pd.DataFrame) -> str:
-    """Return the numbers of splits and seeds of a scheme's jobs, such as `4 splits x 3 seeds`."""
+    """Return the numbers of splits and seeds of a scheme's jobs, such as `4 splits x 3 seeds`.
+
+    A number of 1 is left out; the text is empty for a single job.
+
+    Args:
+        jobs: The scheme runs of one scheme on one problem, with the column `split`.
+    """
     splits = jobs["split"].nunique()
     seeds = -(-len(jobs) // max(splits, 1))  # rounded up: a split may lack a seed
     counts = [f"{splits} splits" if splits > 1 else "", f"{seeds} seeds" if seeds > 1 else ""]
@@ -258,6 +264,7 @@ def _merge_steps(
     grid_rows = _merge_rows(steps.assign(cell=cells), "cell")
     grid_rows[["group", "size"]] = grid_rows["cell"].tolist()
     schemes_by_group = schemes.set_index("group")
+    # Columns of a step row, each with the column of its scheme's row that it is taken from.
     sources = (("label", "label"), (REPEATS, REPEATS), ("parent", "run_id"))
     grid_rows = _with_columns(
         grid_rows,

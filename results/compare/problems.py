@@ -137,7 +137,7 @@ def without_descent(schemes: pd.DataFrame) -> "pd.Series[bool]":
 
 
 def starts_of(scheme: Mapping[Any, Any]) -> int:
-    """Return the number of starts of a scheme run's job."""
+    """Return the number of starts of a scheme run's job; 1 where no number is recorded."""
     try:
         return int(scheme.get(names.setting("starts")) or 1)
     except ValueError:
@@ -145,7 +145,10 @@ def starts_of(scheme: Mapping[Any, Any]) -> int:
 
 
 def has_networks(schemes: pd.DataFrame) -> bool:
-    """Return whether the scores of some scheme runs are not linear in the weights."""
+    """Return whether the scores of some scheme runs are not linear in the weights.
+
+    This is so for models other than `linear`, and for a linear model that normalizes its scores.
+    """
     defaults = {"model": "linear", "model.normalize": "none"}
     return any(
         schemes.get(names.setting(key), pd.Series(default)).fillna(default).ne(default).any()
@@ -349,7 +352,12 @@ def _splits(schemes: pd.DataFrame, results_by_job: Mapping[str, Mapping[str, flo
 
 
 def _equal_splits(first: ResultsByScheme, second: ResultsByScheme) -> bool:
-    """Return whether two splits have equal results under every scheme."""
+    """Return whether two splits have equal results under every scheme, in all their jobs.
+
+    Args:
+        first: The results of the jobs of one split, by scheme.
+        second: The results of the jobs of the other split, by scheme.
+    """
     return first.keys() == second.keys() and all(
         equal_results(first_results, second_results)
         for scheme in first

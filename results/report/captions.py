@@ -240,7 +240,12 @@ def _range_of_arrays(
 
 
 def _direction_count(arrays: Arrays) -> tuple[str, float]:
-    """Return the name and value of the number of directions that hold most of the variance."""
+    """Return the name and value of the number of directions that hold most of the variance.
+
+    Args:
+        arrays: `before` and `after`, the variances along the principal directions `(N,)` of the
+            points before and after the scheme.
+    """
     variances = np.sort(np.maximum(arrays["after"], 0.0))[::-1]
     is_enough = np.cumsum(variances) >= VARIANCE_SHARE * (1 - EQUAL_TOLERANCE) * variances.sum()
     direction_count = len(arrays["before"])
@@ -255,6 +260,10 @@ def _widths(arrays: Arrays) -> tuple[str, float]:
     """Return the name and value of the ratio of the largest to the smallest standard deviation.
 
     The ratio is over the drawn coordinates that are not constant.
+
+    Args:
+        arrays: `values`, the drawn coordinates of the points `(P, n)`; `all`, the number of all
+            coordinates.
     """
     values = np.asarray(arrays["values"], dtype=float)
     widths = values.std(axis=0)
@@ -270,7 +279,11 @@ def _widths(arrays: Arrays) -> tuple[str, float]:
 
 
 def _variance_of_components(arrays: Arrays) -> tuple[str, float]:
-    """Return the name and value of the share of the variance of the components that are drawn."""
+    """Return the name and value of the share of the variance of the components that are drawn.
+
+    Args:
+        arrays: `components`, one row each; `variance`, the share of the variance of each.
+    """
     component_count = len(arrays["components"])
     shown_count = (
         component_count
@@ -282,7 +295,12 @@ def _variance_of_components(arrays: Arrays) -> tuple[str, float]:
 
 
 def _reconstruction_error(arrays: Arrays) -> tuple[str, float]:
-    """Return the name and value of the image's relative error halfway through reconstruction."""
+    """Return the name and value of the image's relative error halfway through reconstruction.
+
+    Args:
+        arrays: `original`, the image; `built`, its reconstructions; `count`, the number of
+            coordinates that each is made of.
+    """
     stages = reconstruction.stages(arrays["count"])
     middle_stage = stages[len(stages) // 2]
     norm = float(np.linalg.norm(arrays["original"]))

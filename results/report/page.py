@@ -289,7 +289,11 @@ def _settings(schemes: pd.DataFrame) -> tuple[list[tuple[str, str]], Table | Non
 
 
 def _failed_runs(experiment_sweep: Sweep) -> Table | None:
-    """Return the table of failed, diverged, unfinished and undecided runs with their reasons."""
+    """Return the table of failed, diverged, unfinished and undecided runs with their reasons.
+
+    Failed and unfinished runs are jobs, without a step size; diverged and undecided ones, which
+    rounding decides, are runs of one step size. None where there are no such runs.
+    """
     rows = []
     for row in as_rows(experiment_sweep.of_role(names.SCHEME)):
         if row["verdict"] == names.FAILED or (not row["verdict"] and row["status"] != "FINISHED"):
@@ -306,7 +310,10 @@ def _failed_runs(experiment_sweep: Sweep) -> Table | None:
 
 
 def _steps(experiment_sweep: Sweep) -> Table | None:
-    """Return the table of all step sizes, which gives the figures' content to screen readers."""
+    """Return the table of all step sizes, which gives the figures' content to screen readers.
+
+    None for jobs without a descent.
+    """
     schemes = merged(experiment_sweep).of_role(names.SCHEME).set_index("label").to_dict("index")
     steps = merged(experiment_sweep).of_role(names.STEP)
     if steps.empty:

@@ -134,7 +134,11 @@ def _counts(schemes: pd.DataFrame) -> list[Sentence]:
 
 
 def _starts(schemes: pd.DataFrame) -> list[Sentence]:
-    """Return sentences on whether the schemes of each experiment start at the same function."""
+    """Return sentences on whether the schemes of each experiment start at the same function.
+
+    Zero weights make the same function under every scheme, so that they need no sentence.
+    Experiments with the same answer share a sentence.
+    """
     start = names.setting("start")
     if start not in schemes:
         return []

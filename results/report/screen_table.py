@@ -110,7 +110,11 @@ def _holds_text(table: pd.DataFrame) -> dict[str, bool]:
 
 
 def without_uninformative(table: pd.DataFrame) -> pd.DataFrame:
-    """Return a table without columns of equal counts, and without the seconds of quick jobs."""
+    """Return a table of schemes without columns that say nothing.
+
+    These are the number of step sizes if it is the same for all schemes, the number of diverged
+    runs if none diverged, and the seconds if no job took more than `MIN_SECONDS`.
+    """
     uninformative = []
     if STEPS in table and table[STEPS].nunique() < 2:
         uninformative.append(STEPS)

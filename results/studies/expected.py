@@ -265,7 +265,8 @@ def _measured(sweep: Sweep, expected: Expected) -> list[float]:
     column = _column(rows, expected.metric, METRIC_COLUMNS)
     if column is not None:
         return [float(number) for number in rows[column].dropna()]
-    # The metric is no column: an element of an array, as `spectrum/before/0`.
+    # The metric is no column: an element of an array, as `spectrum/before/0`. A name of fewer parts
+    # is padded, so that its index is empty.
     array_file, name, index = (*expected.metric.split("/"), "", "")[:3]
     if not index.isdigit():
         return []
