@@ -243,7 +243,7 @@ def _direction_count(arrays: Arrays) -> tuple[str, float]:
     """Return the name and value of the number of directions that hold most of the variance.
 
     Args:
-        arrays: `before` and `after`, the variances along the principal directions `(N,)` of the
+        arrays: `before` (N,) and `after` (M,), the variances along the principal directions of the
             points before and after the scheme.
     """
     variances = np.sort(np.maximum(arrays["after"], 0.0))[::-1]
