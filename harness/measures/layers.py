@@ -120,8 +120,8 @@ def _thinned_indices(count: int) -> Array:
 def _work(job: FinishedJob) -> Work:
     """Return the work of the decomposition and of the measured layers.
 
-    Those take another descent of the best step size, a gradient at each of the thinned iterations
-    and at the end of each step size, and 2 passes for the gradients at the start and at the end.
+    Those take another descent of the best step size, and gradients at the start, at each of the
+    thinned iterations (one more than their intervals) and at the end of each step size.
     """
     descent = job.descent
     if descent.optimizer.gridless or descent.theory.threshold is None or not descent.train.convex:
