@@ -12,9 +12,8 @@ from autograd.tracer import isbox
 from numpy.typing import NDArray
 
 Formula = Callable[[Any, Any], Any]
-Sums = tuple[
-    NDArray[np.float64], NDArray[np.int64] | None
-]  # of a cost, and of misclassified points
+# The costs (R,) of a block of points, and its misclassified points (R,), None without classes.
+Sums = tuple[NDArray[np.float64], NDArray[np.int64] | None]
 Fused = Callable[[NDArray[Any], NDArray[Any]], Sums]
 Differentiate = Callable[[NDArray[Any], NDArray[Any]], None]
 COST_TASKS = ("binary", "multiclass", "regression")
@@ -76,10 +75,10 @@ def declare(
         *tasks: The tasks that the cost is defined for.
         fused: `fused(scores, targets) -> (values (R,) float64, counts (R,) or None)` turns the
             block of scores `(R, C, p)` IN PLACE into the derivative of the cost with respect to
-            them. The block is contiguous, or, of a shift-invariant cost, the first two axes of such
-            a block swapped. From the same pass come the cost's sums over the points, added up in
-            float64 whatever the scores' type, and the counts of `count_misclassified`, None without
-            classes.
+            them. The block is contiguous; that of a shift-invariant cost may also be a contiguous
+            block `(C, R, p)` with its first two axes swapped. It returns the cost's sums over the
+            points, added up in float64 whatever the scores' type, and the counts of
+            `count_misclassified`; None for a cost of real targets alone.
         differentiate: Turns scores into the same derivative in place, without the sums, for steps
             that need no more. It is given beside `fused`, for costs where it saves much time.
         **declared: Other traits, by name.
@@ -100,13 +99,31 @@ def declare(
 
 
 def _attach_derivative(formula: Formula, fused: Fused, differentiate: Differentiate | None) -> Any:
-    """Return the formula as an autograd primitive whose derivative is the fused one."""
+    """Return the formula as an autograd primitive whose derivative is the fused one.
+
+    Args:
+        formula: The plain autograd function of scores and targets.
+        fused: See `declare`.
+        differentiate: See `declare`; None takes `fused`, whose sums are then ignored.
+
+    Returns:
+        The primitive, with the attributes `formula`, `fused` and `differentiate`.
+    """
     cost = primitive(formula)
     cost.formula = formula
     cost.fused, cost.differentiate = fused, differentiate or fused
 
     def pull_back(values: Any, scores: Any, targets: Any) -> Callable[[Any], Any]:
-        """Return the map from derivatives by the sums `(R,)` to those by the scores."""
+        """Return the function that autograd's reverse pass calls for the scores.
+
+        It turns derivatives with respect to the sums `(R,)` into those with respect to the scores
+        `(R, C, p)`.
+
+        Args:
+            values: The sums that the primitive returned; unused, autograd passes them.
+            scores: `(R, C, p)`.
+            targets: `(p,)`.
+        """
         if isbox(scores):  # for a second derivative autograd must see the formula
             return make_vjp(lambda s: formula(s, targets), scores)[0]
         derivative = scores.copy()

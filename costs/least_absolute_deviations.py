@@ -9,7 +9,10 @@ from normbench.costs.declaration import Sums, declare, sum_points
 
 
 def _fused(scores: Any, targets: Any) -> Sums:
-    """Turn scores into `sign(s - y)` in place; return sums. See `declare`."""
+    """Turn scores `(R, 1, p)` into `sign(s - y)` in place.
+
+    Returns costs, and None for misclassified points; see `fused` of `declare`.
+    """
     scores -= targets
     values = sum_points(np.abs(scores[:, 0]))
     # The sign, as a difference of comparisons: `sign` branches, and is slower.

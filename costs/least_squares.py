@@ -10,7 +10,11 @@ from normbench.costs.misclassifications import count_misclassified, find_target_
 
 
 def _fused(scores: Any, targets: Any) -> Sums:
-    """Turn scores into `2 (s - y)` in place; return sums and counts. See `declare`."""
+    """Turn scores `(R, C, p)` into `2 (s - y)` in place.
+
+    Class indices y stand for one-hot columns. Returns costs and misclassified points, see `fused`
+    of `declare`; the latter mean nothing where the targets are real numbers.
+    """
     if scores.shape[1] == 1:
         counts = count_misclassified(scores, targets)
         scores -= targets
@@ -19,6 +23,7 @@ def _fused(scores: Any, targets: Any) -> Sums:
         counts = target_scores.counts
         target_scores.flat[target_scores.indices] = target_scores.score - 1
     flat = scores.reshape(len(scores), -1)
+    # `vecdot` adds up in the scores' type, `sum_points` always in float64.
     values = np.vecdot(flat, flat) if flat.dtype == np.float64 else sum_points(flat * flat)
     scores *= 2
     return values, counts

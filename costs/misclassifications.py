@@ -29,13 +29,14 @@ def mark_correct(scores: Any, targets: Any) -> Any:
     """Return which points `(R, p)` of scores `(R, C, p)` are not misclassified."""
     if scores.shape[1] == 1:
         return scores[:, 0] * targets > 0
+    # `argmax` returns the index of a NaN, which may be the point's own class.
     own_scores = scores[:, targets, np.arange(len(targets))]
     return (np.argmax(scores, axis=1) == targets) & ~np.isnan(own_scores)
 
 
 def count_false(is_correct: Array) -> NDArray[np.int64]:
-    """Return the number of False points `(R,)` of each run, of `(R, p)`."""
-    # In 32 bits: numpy adds them twice as fast, and counts along an axis slower than it adds.
+    """Return the number of False entries `(R,)` in each row of a mask `(R, p)`."""
+    # A sum in 32 bits takes half the time of one in 64; `count_nonzero` along an axis is slower.
     correct_counts = np.add.reduce(is_correct.view(np.uint8), axis=1, dtype=np.int32)
     return np.asarray(is_correct.shape[1] - correct_counts, dtype=np.int64)
 
@@ -43,8 +44,13 @@ def count_false(is_correct: Array) -> NDArray[np.int64]:
 class TargetScores(NamedTuple):
     """The score of each point's own class, and the largest of the point's scores.
 
-    flat: the block's entries as they lie in memory. indices: `(R, p)`, of the own scores in `flat`.
-    score, largest: `(R, p)`. counts: `(R,)`, the misclassified points.
+    Attributes:
+        flat: The block's entries as they lie in memory: a view, so that writing to it changes the
+            scores.
+        indices: Where the scores of the own classes lie in `flat`, `(R, p)`.
+        score: The scores of the own classes, `(R, p)`.
+        largest: The largest score of each point, `(R, p)` or an array that broadcasts to it.
+        counts: The number of misclassified points of each run, `(R,)`.
     """
 
     flat: Array
@@ -68,7 +74,7 @@ def find_target_scores(scores: Array, targets: Array, largest: Array | None = No
             broadcasts to it.
 
     Returns:
-        The scores, where they lie in memory, and the counts.
+        The scores, where they lie in memory, and the counts of `count_misclassified`.
     """
     runs, classes, points = scores.shape
     run_stride, class_stride = (stride // scores.itemsize for stride in scores.strides[:2])

@@ -10,7 +10,11 @@ from normbench.costs.misclassifications import find_target_scores
 
 
 def _fused(scores: Any, targets: Any) -> Sums:
-    """Turn scores into `[s = max s] - e_y` in place; return sums and counts. See `declare`."""
+    """Turn scores `(R, C, p)` into their derivative in place.
+
+    The derivative is `[s = max s] / k - e_y`, where k scores share the largest value.
+    Returns costs and misclassified points, see `fused` of `declare`.
+    """
     target_scores = find_target_scores(scores, targets)
     flat = target_scores.flat
     values = sum_points(target_scores.largest - target_scores.score)

@@ -11,8 +11,11 @@ from normbench.costs.underflow import exp_in_place
 
 
 def _fused(scores: Any, targets: Any) -> Sums:
-    """Turn scores into `softmax(s) - e_y` in place; return sums and counts. See `declare`."""
-    scores -= scores.max(axis=1)[:, None]
+    """Turn scores `(R, C, p)` into `softmax(s) - e_y` in place.
+
+    Returns costs and misclassified points, see `fused` of `declare`.
+    """
+    scores -= scores.max(axis=1)[:, None]  # the cost and its derivative stay the same
     target_scores = find_target_scores(scores, targets, largest=np.zeros((1, 1), scores.dtype))
     exp_in_place(scores)
     # A product with ones: half the time of a sum over the short axis.
@@ -24,7 +27,7 @@ def _fused(scores: Any, targets: Any) -> Sums:
 
 
 def _differentiate(scores: Any, targets: Any) -> None:
-    """Turn scores into `softmax(s) - e_y` in place. See `declare`."""
+    """Turn scores `(R, C, p)` into `softmax(s) - e_y` in place. See `declare`."""
     scores -= scores.max(axis=1)[:, None]
     exp_in_place(scores)
     scores *= (1 / (np.ones(scores.shape[1], scores.dtype) @ scores))[:, None]
@@ -55,8 +58,7 @@ def multiclass_softmax(scores: Any, targets: Any) -> Any:
 
     References:
         Watt, Borhani, Katsaggelos, Machine Learning Refined, section 7.3. The bound of its
-        curvature:
-        Boehning, Annals of the Institute of Statistical Mathematics 44.
+        curvature: Boehning, Annals of the Institute of Statistical Mathematics 44.
     """
     largest = anp.max(scores, axis=1, keepdims=True)
     log_sum = anp.log(anp.sum(anp.exp(scores - largest), axis=1)) + largest[:, 0]

@@ -10,9 +10,12 @@ from normbench.costs.misclassifications import count_false
 
 
 def _fused(scores: Any, targets: Any) -> Sums:
-    """Turn scores into `-y [-y s > 0]` in place; return sums and counts. See `declare`."""
+    """Turn scores `(R, 1, p)` into `-y [-y s > 0]` in place.
+
+    At `s = 0` the bracket is 1/2. Returns costs and misclassified points, see `fused` of `declare`.
+    """
     scores *= -targets
-    t = scores[:, 0]
+    t = scores[:, 0]  # a view `(R, p)` of `-y s`
     counts = count_false(t < 0)
     values = sum_points(np.maximum(t, 0))
     # Twice the step function, as a sum of comparisons: `heaviside` branches, and is slower.

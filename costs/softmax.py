@@ -12,9 +12,12 @@ from normbench.costs.underflow import exp_in_place
 
 
 def _fused(scores: Any, targets: Any) -> Sums:
-    """Turn scores into `-y sigma(-y s)` in place; return sums and counts. See `declare`."""
+    """Turn scores `(R, 1, p)` into `-y sigma(-y s)` in place.
+
+    Returns costs and misclassified points, see `fused` of `declare`.
+    """
     scores *= -targets
-    t = scores[:, 0]
+    t = scores[:, 0]  # a view `(R, p)` of `-y s`
     counts = count_false(t < 0)
     # Above the cap, log(1 + e^t) = t and sigma(t) = 1 to rounding, and e^t would overflow.
     cap = _largest_exponent(t.dtype)
@@ -31,7 +34,7 @@ def _fused(scores: Any, targets: Any) -> Sums:
 
 
 def _differentiate(scores: Any, targets: Any) -> None:
-    """Turn scores into `-y sigma(-y s)` in place. See `declare`."""
+    """Turn scores `(R, 1, p)` into `-y sigma(-y s)` in place. See `declare`."""
     scores *= -targets
     np.minimum(scores, _largest_exponent(scores.dtype), out=scores)
     exp_in_place(scores)

@@ -10,9 +10,12 @@ from normbench.costs.misclassifications import count_false
 
 
 def _fused(scores: Any, targets: Any) -> Sums:
-    """Turn scores into `-2 y max(0, 1 - y s)` in place; return sums and counts. See `declare`."""
+    """Turn scores `(R, 1, p)` into `-2 y max(0, 1 - y s)` in place.
+
+    Returns costs and misclassified points, see `fused` of `declare`.
+    """
     scores *= -targets
-    t = scores[:, 0]
+    t = scores[:, 0]  # a view `(R, p)` of `-y s`
     counts = count_false(t < 0)
     t += 1
     np.maximum(t, 0, out=t)

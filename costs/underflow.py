@@ -7,11 +7,12 @@ import numpy as np
 
 
 def exp_in_place(scores: Any) -> None:
-    """Replace scores by `e^s`; values next to the smallest normal number become 0.
+    """Replace scores, of any shape, by `e^s` in place; the smallest powers become 0.
 
-    Below the smallest normal number a result takes numpy 10 to 100 times as long as another, in
-    float64 a 0 does too, and each later product with such a number is as slow. A run with a large
-    step size has many of them. The constant that is subtracted is 1e-35 in float32, 1e-305 in
+    A power below the smallest normal number takes numpy 10 to 100 times as long as another, in
+    float64 a power that is rounded to 0 does too, and each later product with such a number is as
+    slow. A run with a large step size has many of them. So scores are raised to the logarithm of a
+    small normal number, whose power is then subtracted from all: 1e-35 in float32, 1e-305 in
     float64.
     """
     log_floor = _least_exponent(scores.dtype)

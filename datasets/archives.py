@@ -19,7 +19,14 @@ MAX_LISTED_ARRAYS = 12  # array names that an error message lists
 
 
 def read_header(stream: IO[bytes]) -> tuple[tuple[int, ...], bool, np.dtype[Any]]:
-    """Return the shape of an array, whether it is stored column by column, and its type."""
+    """Return the shape of an array, whether it is stored column by column, and its type.
+
+    Args:
+        stream: An npy file from its start on; it is read up to the end of the header.
+
+    Raises:
+        ValueError: The stream is no npy file of plain entries.
+    """
     version = np.lib.format.read_magic(stream)
     if version not in HEADER_READERS:  # version 3.0 is only written for records
         raise ValueError("it holds records")
@@ -40,7 +47,7 @@ def read_npz(file: Path, names: Mapping[str, str]) -> dict[str, NDArray[Any]]:
 
     Raises:
         UserError: An array is missing, or the arrays take too much memory.
-        Exception: The file is no npz archive.
+        Exception: The file is no npz archive; the caller turns whatever is raised into `UserError`.
     """
     with file.open("rb") as stream:
         if stream.read(6) == b"\x93NUMPY":
@@ -71,7 +78,10 @@ def read_npz(file: Path, names: Mapping[str, str]) -> dict[str, NDArray[Any]]:
 
 
 def _count_entries(archive: zipfile.ZipFile, member: zipfile.ZipInfo) -> int:
-    """Return the number of an array's entries; raise ValueError where its header is wrong."""
+    """Return the number of entries of an array in an archive.
+
+    Raises `ValueError` where its header does not fit its size, or its entries would be unpickled.
+    """
     with archive.open(member) as stream:
         shape, _, dtype = read_header(stream)
         data_bytes = member.file_size - stream.tell()

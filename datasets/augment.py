@@ -64,8 +64,11 @@ def add_noisy_copies(
     y = np.tile(dataset.y, copies + 1)
     fingerprint = digest(x_augmented, y, dataset.x_test, dataset.y_test)
 
-    # Starts from the points without copies, so that no copy of a held-out point is trained on.
     def hold_out_and_copy(test_mask: NDArray[np.bool_], repeat: int) -> Dataset:
+        """Return the data set for `Dataset.hold_out_and_copy`.
+
+        Starts from the points without copies, so that no copy of a held-out point is trained on.
+        """
         return add_noisy_copies(
             hold_out(dataset, test_mask), noise_shape, copies, noise, seed + repeat
         )
@@ -78,8 +81,10 @@ def add_noisy_copies(
 def factor_noise(x: NDArray[np.float64], noise_shape: str) -> NDArray[np.float64]:
     """Return the matrix (N, N) by which standard normal rows are multiplied to become the noise.
 
-    For `aligned` the noise has the covariance of the points; for `round` it has the same total
-    variance, equal in all directions.
+    Args:
+        x: Points (P, N).
+        noise_shape: With `aligned` the noise has the covariance of the points; with `round` it has
+            the same total variance, equal in all directions.
     """
     scale = float(np.abs(x).max()) or 1.0  # unscaled, squares of large points overflow
     centred = (x - x.mean(axis=0)) / scale

@@ -61,7 +61,10 @@ def china() -> Dataset:
 
 
 def _load_classes(name: str, origin: str) -> Dataset:
-    """Return a classification data set by the name that scikit-learn gives it."""
+    """Return a classification data set by the name that scikit-learn gives it.
+
+    origin: where scikit-learn has it from, for `Dataset.source`.
+    """
     from sklearn import datasets
 
     bunch = getattr(datasets, f"load_{name}")()

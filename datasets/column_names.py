@@ -8,7 +8,19 @@ MAX_LISTED_NAMES = 12  # column names that a message lists
 
 
 def find_roles(names: list[str], target: Any, drop: Any) -> tuple[list[int], int | None]:
-    """Return the positions of a table's feature columns, and that of its target."""
+    """Return the positions of a table's feature columns, and that of its target.
+
+    Args:
+        names: The names of the table's columns, in their order.
+        target: The name or position of the target column; None without one.
+        drop: The names or positions of columns that are neither.
+
+    Returns:
+        The positions of the other columns, increasing, and that of the target or None.
+
+    Raises:
+        UserError: There is no such column, or the target is dropped, too.
+    """
     dropped = find_positions(names, "dataset.drop", drop)
     target_position = None if target is None else find_position(names, "dataset.target", target)
     if target_position in dropped:
@@ -17,14 +29,32 @@ def find_roles(names: list[str], target: Any, drop: Any) -> tuple[list[int], int
 
 
 def find_positions(names: list[str], option: str, columns: Any) -> list[int]:
-    """Return the positions of a list of columns."""
+    """Return the positions of a list of columns, in the order of the list.
+
+    Args:
+        names: The names of the table's columns.
+        option: The setting that lists columns, for errors.
+        columns: Its value, names or positions.
+
+    Raises:
+        UserError: It is no list, or there is no such column.
+    """
     example = spell_setting(option, ["id", "date"]).partition("=")[2]
     rule = f"a list of columns, such as {example}"
     return [find_position(names, option, column) for column in check_list(option, columns, rule)]
 
 
 def find_position(names: list[str], option: str, column: Any) -> int:
-    """Return the position of a column that is given by its name or position."""
+    """Return the position, from 0, of a column that is given by its name or position.
+
+    Args:
+        names: The names of the table's columns.
+        option: The setting that gives the column, for errors.
+        column: A name, or a position; -1 is the last.
+
+    Raises:
+        UserError: There is no such column, or several have the name.
+    """
     refuse_duplicate_name(option, column, names)
     if isinstance(column, str) and column in names:
         return names.index(column)
@@ -45,7 +75,13 @@ def find_position(names: list[str], option: str, column: Any) -> int:
 
 
 def refuse_duplicate_name(option: str, column: Any, names: list[str]) -> None:
-    """Refuse a column name that several columns have."""
+    """Raise `UserError` for a column name that several columns have; positions pass.
+
+    Args:
+        option: The setting that gives the column, for the error.
+        column: A name or position.
+        names: The names of the table's columns.
+    """
     same_name_positions = [n for n, name in enumerate(names) if name == column]
     if len(same_name_positions) > 1:
         raise UserError(

@@ -62,7 +62,9 @@ class Columns:
     def notes(self, index: "Trouble | None", drop: Sequence[str | int]) -> tuple[str, ...]:
         """Return a note on a column that may be an index, and on each encoded column with gaps.
 
-        drop: the columns that the user has dropped, which the remedy repeats.
+        Args:
+            index: What `find_index_column` returned.
+            drop: The columns that the user has dropped, which the remedy repeats.
         """
         lines = []
         if index:
@@ -89,7 +91,8 @@ class Columns:
         category that no training point has is 0 in all columns.
 
         Args:
-            train: The mask of the training points (P,), which have the medians and categories.
+            train: The mask of the training points (P,), from which medians and categories are
+                learned.
 
         Raises:
             UserError: A column has no number among the training points.
@@ -123,7 +126,16 @@ class Columns:
     def _fill_medians(
         self, numbers: NDArray[np.float64], labels: Sequence[str], train: NDArray[np.bool_]
     ) -> NDArray[np.float64]:
-        """Return numbers (P, N) whose gaps are the median of the training points."""
+        """Return numbers (P, N) whose gaps are filled with the median of their column.
+
+        Args:
+            numbers: The numeric columns, NaN in their gaps.
+            labels: The names of these columns.
+            train: The mask of the training points (P,), whose medians are taken.
+
+        Raises:
+            UserError: A column has no number among the training points.
+        """
         from sklearn.impute import SimpleImputer
 
         empty_columns = np.flatnonzero(np.isnan(numbers[train]).all(axis=0))
@@ -140,9 +152,14 @@ class Columns:
 def _encode_categories(
     column: "pd.Series[Any]", label: str, train: NDArray[np.bool_]
 ) -> tuple[NDArray[np.float64], list[str]]:
-    """Encode a column by its categories among the training points.
+    """Encode a column by its categories among the training points, sorted as text.
 
-    Two categories become one feature, which is 1 for the second of them.
+    Two categories become one feature, which is 1 for the second of them. A gap is a category.
+
+    Args:
+        column: The column (P,).
+        label: Its name.
+        train: The mask of the training points (P,).
 
     Returns:
         The features (P, C), each of 1 and 0 for one category, and their names.
@@ -176,9 +193,11 @@ def check_columns(
         frame: The feature columns.
         encode: The positions of columns of categories.
         fill: `median`, or None where no gaps may remain.
-        index: The result of `find_index_column`.
+        index: What `find_index_column` returned. Such a column is numeric: the error lists it only
+            beside others.
         last_may_be_target: Whether no target is named, so that the last column may be the target.
-        user_lists: The lists of the user by option, which a remedy repeats.
+        user_lists: The user's values of `encode`, `missing` and `drop`, by these names. A remedy
+            that adds to one of these lists repeats them.
 
     Raises:
         UserError: A column is not numeric. The message lists all such columns with the reasons, and
@@ -218,8 +237,9 @@ class Trouble:
     Attributes:
         label: The name of the column.
         reason: The reason.
-        option: The option that settles the column.
-        values: The entries to add to the list of that option.
+        option: The option that settles the column, without `dataset.`.
+        values: What to add to the list of that option: the column's name, or entries that mark
+            gaps.
         gaps: The entries of the column that mark gaps, whatever option settles the column.
     """
 
@@ -234,7 +254,17 @@ class Trouble:
 
 
 def _diagnose_column(column: "pd.Series[Any]", label: str) -> Trouble:
-    """Return the reason why a column is not numeric, and the option that settles it."""
+    """Return the reason why a column is not numeric, and the option that settles it.
+
+    The reason is the first that holds: the column has dates, no entry, entries of another type
+    than text and numbers, a whole number that no float holds, only gap marks, numbers and a few
+    other entries (settled by `missing`), dates as text, mostly different texts, or words (settled
+    by `encode`). The others are settled by `drop`.
+
+    Args:
+        column: The column.
+        label: Its name.
+    """
     import pandas as pd
 
     entries = column.astype(object)[column.notna()]
@@ -286,24 +316,33 @@ def _diagnose_column(column: "pd.Series[Any]", label: str) -> Trouble:
 def refuse_target_gaps(
     option: str, column: "pd.Series[Any]", user_lists: Mapping[str, Sequence[Any]]
 ) -> None:
-    """Refuse a target (P,) of text that holds gap marks, or text among real numbers."""
+    """Refuse a target (P,) of text that holds gap marks, or text among real numbers.
+
+    Args:
+        option: The setting that names the target, as `dataset.target=price`.
+        column: The target.
+        user_lists: See `check_columns`.
+
+    Raises:
+        UserError: The target is such a column; the message lists the entries that may be gaps.
+    """
     import pandas as pd
 
     if is_of_numbers(column.dtype) or column.dtype.kind in "mM":
         return
     trouble = _diagnose_column(column, option)
     texts = column.dropna().map(strip_entry)
-    entries = trouble.values if trouble.option == "missing" else trouble.gaps
-    other_texts = texts[~texts.isin(entries)]
+    gap_entries = trouble.values if trouble.option == "missing" else trouble.gaps
+    other_texts = texts[~texts.isin(gap_entries)]
     numbers = pd.to_numeric(other_texts, errors="coerce").to_numpy(dtype=np.float64)
-    if not entries or other_texts.nunique() < 2:
+    if not gap_entries or other_texts.nunique() < 2:
         return
     # Other words than gap marks may be classes, unless the rest are real numbers.
-    if not all(map(is_gap_mark, entries)) and not is_regression(numbers):
+    if not all(map(is_gap_mark, gap_entries)) and not is_regression(numbers):
         return
-    missing = _spell_list("missing", [*user_lists.get("missing", ()), *entries])
+    missing = _spell_list("missing", [*user_lists.get("missing", ()), *gap_entries])
     raise UserError(
-        f"{option}: holds {_list_entries(entries)} in {len(texts) - len(other_texts)} points, "
+        f"{option}: holds {_list_entries(gap_entries)} in {len(texts) - len(other_texts)} points, "
         f"beside {_list_entries(list(other_texts.unique()))}; add {missing} dataset.fill=drop "
         "(which leaves those points out), or dataset.task=classes if it is a class"
     )
@@ -318,13 +357,19 @@ def _list_entries(entries: Sequence[Any]) -> str:
 def _refuse_columns(
     name: str, troubles: Sequence[Trouble], user_lists: Mapping[str, Sequence[Any]]
 ) -> None:
-    """Raise one error for all columns with a trouble."""
+    """Raise one `UserError` for all columns with a trouble, and the options that settle them.
+
+    Args:
+        name: The name of the data set.
+        troubles: The troubles, one at least, in the order of the message.
+        user_lists: See `check_columns`.
+    """
     lines = [f"column {trouble}" for trouble in troubles[:MAX_LISTED_COLUMNS]]
     if len(troubles) > MAX_LISTED_COLUMNS:
         lines.append(f"{len(troubles) - MAX_LISTED_COLUMNS} more columns")
     needed_options = {trouble.option for trouble in troubles}
     if "missing" in needed_options:
-        needed_options.add("fill")
+        needed_options.add("fill")  # an entry that is marked as missing leaves a gap
     lists_by_option = {
         option: [
             value for trouble in troubles if trouble.option == option for value in trouble.values
@@ -352,14 +397,25 @@ def _refuse_columns(
 
 
 def _spell_list(option: str, values: Sequence[Any]) -> str:
-    """Return an option with a list, each value once, as the user writes it."""
+    """Return an option with a list, each value once, as the user writes it.
+
+    option: its name without `dataset.`.
+    """
     return spell_setting(f"dataset.{option}", [*dict.fromkeys(values)], shell=True)
 
 
 def _refuse_identifiers(
     column: "pd.Series[Any]", label: str, user_lists: Mapping[str, Sequence[Any]]
 ) -> None:
-    """Refuse to encode a column whose entries are all different."""
+    """Raise `UserError` for a column to be encoded whose entries are all different.
+
+    A table of at most `MAX_CATEGORIES` points passes.
+
+    Args:
+        column: The column.
+        label: Its name.
+        user_lists: See `check_columns`.
+    """
     category_count = column.nunique()
     if MAX_CATEGORIES < len(column) == category_count:
         remedy = _spell_list("drop", [*user_lists.get("drop", ()), label])

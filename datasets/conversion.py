@@ -31,6 +31,7 @@ def mark_gaps(frame: "pd.DataFrame", missing: Sequence[Any]) -> "pd.DataFrame":
         return frame
 
     def mark_gaps_of_column(column: "pd.Series[Any]") -> "pd.Series[Any]":
+        """Return a column with gaps; -999 marks -999.0 too, since entries are compared as text."""
         entries = column.where(~column.astype(object).map(strip_entry).isin(gap_texts))
         return entries if is_of_numbers(column.dtype) else _to_numbers(entries)
 
@@ -40,7 +41,7 @@ def mark_gaps(frame: "pd.DataFrame", missing: Sequence[Any]) -> "pd.DataFrame":
 def convert_numbers(
     name: str, frame: "pd.DataFrame", positions: Sequence[int]
 ) -> tuple["pd.DataFrame", tuple[str, ...]]:
-    """Convert the columns that hold numbers as text or objects to numeric columns.
+    """Convert the columns that hold only numbers, as text or objects, to numeric columns.
 
     Args:
         name: The name of the data set.

@@ -24,7 +24,10 @@ TEST_FRACTION_SETTING = "dataset.test_fraction"
 class OwnTargets(NamedTuple):
     """The targets in their own units, and the scheme that transformed them.
 
-    y: (P,). y_test: (Q,). scheme: fitted on y as points (P, 1).
+    Attributes:
+        y: Targets of the training points, (P,).
+        y_test: Targets of the test points, (Q,).
+        scheme: A scikit-learn transformer, fitted on y as points (P, 1).
     """
 
     y: NDArray[np.float64]
@@ -47,25 +50,30 @@ class Dataset:
     """Points, targets and their description. Build one with `make_dataset`.
 
     Attributes:
-        name: Of the data set.
+        name: The name of the data set.
         task: `binary`, `multiclass`, `regression` or `unlabelled`.
-        x: Points (P, N), one per row, as an array or as `Points` that are read by blocks, from a
-            disk or of sparse ones.
+        x: Points (P, N), one per row: an array, or `Points`, which are on disk or sparse and are
+            read by blocks.
         y: Class indices 0..C-1 (P,), real targets of a regression (P,), or empty without targets.
         x_test: Test points (Q, N); Q = 0 without a test part.
         y_test: Targets of the test points (Q,).
         feature_names: One for each of N features.
         class_names: One for each of C classes, in the order of the class indices.
         source: Where the data come from.
-        fingerprint: The SHA-256 of the points and targets.
-        columns: The table that `x` was computed from, where there is one.
-        notes: What a user should know of the data.
+        fingerprint: The SHA-256 of the points and targets, and of what else determines the points
+            of the folds.
+        columns: The table from which `x` is computed again whenever points are held out, since its
+            medians and categories are those of the training points; None without one.
+        notes: Sentences on the data for the user.
         fit_on: Whether the schemes' statistics are of the `train` points or of `all` points.
-        folds: Cross-validations; each holds the fold of every point (P,), noisy copies not counted.
+        folds: For each cross-validation, the index of the fold of every point (P,). Noisy copies
+            are not among these points.
         picture: Height and width, where the points are the pixels of a picture, row by row.
-        hold_out_and_copy: Of a data set with noisy copies: holds out a mask of points (P,) and
-            draws new copies of the others, by the index of the cross-validation.
-        own_targets: The targets in their own units, where y is under a scheme.
+        hold_out_and_copy: Replaces `hold_out` where the training points have noisy copies or
+            outliers: of a mask of points to hold out (P,) and the index of a cross-validation, it
+            returns the data set whose other points have newly drawn copies or outliers. None
+            elsewhere.
+        own_targets: The targets in their own units, where y is under a scheme, else None.
         read_from_rows: Whether the points are the rows of a file that `dataset.points_in=columns`
             would read by its columns.
     """
@@ -115,7 +123,7 @@ def make_dataset(
     """Make a data set of arrays, checked: what every loader returns.
 
     Args:
-        name: Of the data set, as errors mention it.
+        name: The name of the data set, which errors mention.
         x: Points (P, N), numbers, one point per row, or a sparse matrix of scipy; `Points` keep
             their own precision, are read once, and notice from then on where their file changes.
         y: Targets (P,): class indices where `class_names` are given, real targets where they are
@@ -162,7 +170,7 @@ def make_dataset(
     )
     if class_names is not None:
         _refuse_classes(name, targets, class_names)
-        _refuse_labels(name, test_targets, class_names)
+        _refuse_out_of_range(name, test_targets, class_names)  # they may be of a single class
     content = Content()
     content.add_points(points, name, names, "")
     content.add(targets)
@@ -190,13 +198,14 @@ def split(dataset: Dataset, test_fraction: float, seed: int) -> Dataset:
     Args:
         dataset: A data set without a test part.
         test_fraction: The share of points to hold out; 0 returns the data set unchanged.
-        seed: Of the generator that draws the points.
+        seed: The seed of the generator that draws the points.
 
     Returns:
         The data set with a test part.
 
     Raises:
-        UserError: Where there is a test part already, or a part would be left empty.
+        UserError: Where there is a test part already, it would be empty, or the training part would
+            have a single point or no point of some class.
     """
     if test_fraction == 0:
         return dataset
@@ -212,7 +221,7 @@ def split(dataset: Dataset, test_fraction: float, seed: int) -> Dataset:
     for group in np.unique(groups):
         members = np.flatnonzero(groups == group)
         test_mask[rng.permutation(members)[: round(test_fraction * len(members))]] = True
-    train_groups = np.unique(groups[~test_mask])
+    train_groups = np.unique(groups[~test_mask])  # no class may lose all of its points
     if not test_mask.any() or (~test_mask).sum() < 2 or len(train_groups) < len(np.unique(groups)):
         raise UserError(
             f"{spell_setting(TEST_FRACTION_SETTING, test_fraction)}: leaves a part of "
@@ -226,9 +235,10 @@ def hold_out(dataset: Dataset, test_mask: NDArray[np.bool_]) -> Dataset:
     """Return the data set with the points of a mask as its test part.
 
     Medians and categories of a table's columns are computed again from the training points alone.
+    Noisy copies and outliers are not drawn again: see `Dataset.hold_out_and_copy`.
 
     Args:
-        dataset: A data set whose points are all training points.
+        dataset: A data set whose points are all training points; a test part would be replaced.
         test_mask: Which points to hold out (P,).
 
     Returns:
@@ -258,7 +268,17 @@ def hold_out(dataset: Dataset, test_mask: NDArray[np.bool_]) -> Dataset:
 
 
 def _check_points(name: str, x: Any, prefix: str, precision: str) -> Rows:
-    """Return points (P, N) as numbers of the precision; `Points` are returned unchanged."""
+    """Return points (P, N) as numbers of the precision; `Points` are returned unchanged.
+
+    Args:
+        name: The name of the data set, for errors.
+        x: See `make_dataset`.
+        prefix: `test ` for test points, for errors; empty for training points.
+        precision: The type in which points are stored.
+
+    Raises:
+        UserError: An entry is not a number, or there is no point or no feature.
+    """
     points = x if isinstance(x, Points) else _to_points(name, x, precision)
     if points.ndim != 2:
         raise UserError(
@@ -279,8 +299,11 @@ def _check_points(name: str, x: Any, prefix: str, precision: str) -> Rows:
 
 
 def _to_points(name: str, x: Any, precision: str) -> Rows:
-    """Return points as a contiguous array of numbers; those of a sparse matrix stay sparse."""
-    try:
+    """Return points as a contiguous array of numbers; those of a sparse matrix stay sparse.
+
+    Raises `UserError` where an entry is not a real number.
+    """
+    try:  # what is raised here ends as the reason in the error below
         if hasattr(x, "tocsr"):
             if np.iscomplexobj(x):
                 raise TypeError("complex numbers have no order")
@@ -288,7 +311,7 @@ def _to_points(name: str, x: Any, precision: str) -> Rows:
         raw = np.asarray(x)
         if np.iscomplexobj(raw):
             raise TypeError("complex numbers have no order")
-        if raw.dtype.kind in "mMV":
+        if raw.dtype.kind in "mMV":  # spans of time, dates and records
             raise TypeError(f"{raw.dtype} is none")
         return np.ascontiguousarray(raw, dtype=precision)
     except (TypeError, ValueError, OverflowError) as error:
@@ -301,7 +324,19 @@ def _to_points(name: str, x: Any, precision: str) -> Rows:
 def _check_targets(
     name: str, y: Any, point_count: int, class_names: Sequence[str] | None, prefix: str
 ) -> NDArray[Any]:
-    """Return targets (P,) as class indices or finite float64 numbers."""
+    """Return targets (P,) as class indices or finite float64 numbers.
+
+    Args:
+        name: The name of the data set, for errors.
+        y: Class indices where `class_names` are given, else real targets. None returns an empty
+            array for training points, and is refused for test points.
+        point_count: The number P of points.
+        class_names: One for each class; None where the targets are not classes.
+        prefix: `test ` for test points, empty for training points.
+
+    Raises:
+        UserError: The targets are not one number for each point, or too large to be squared.
+    """
     if y is None and not prefix:
         return np.empty(0)
     targets = np.asarray(y)
@@ -330,8 +365,11 @@ def _check_targets(
 
 
 def _refuse_classes(name: str, targets: NDArray[Any], class_names: Sequence[str]) -> None:
-    """Refuse targets of a single class, and targets with a class for each point."""
-    _refuse_labels(name, targets, class_names)
+    """Raise `UserError` for training targets that cannot be classified.
+
+    They are class indices (P,) that are out of range, all of a single class, or all different.
+    """
+    _refuse_out_of_range(name, targets, class_names)
     present = np.count_nonzero(np.bincount(targets))
     if present < 2:
         raise UserError(
@@ -346,8 +384,8 @@ def _refuse_classes(name: str, targets: NDArray[Any], class_names: Sequence[str]
         )
 
 
-def _refuse_labels(name: str, targets: NDArray[Any], class_names: Sequence[str]) -> None:
-    """Refuse class indices out of range."""
+def _refuse_out_of_range(name: str, targets: NDArray[Any], class_names: Sequence[str]) -> None:
+    """Raise `UserError` for class indices that are not in 0..C-1."""
     if len(targets) and (targets.min() < 0 or targets.max() >= len(class_names)):
         raise UserError(
             f"data of {name}: labels reach from {targets.min()} to {targets.max()}; "
@@ -358,9 +396,15 @@ def _refuse_labels(name: str, targets: NDArray[Any], class_names: Sequence[str])
 def refuse_points_on_disk(
     dataset: Dataset, setting: str, value: Any, with_test: bool = False
 ) -> None:
-    """Raise `UserError` where a setting needs all points in memory: they are on disk, or sparse.
+    """Raise `UserError` where a setting needs a dense array of points, and they are `Points`.
 
-    with_test: It needs the test points in memory, too.
+    Such points are on disk, or sparse in memory.
+
+    Args:
+        dataset: The data set.
+        setting: The name of the setting, for the error.
+        value: Its value, for the error.
+        with_test: Whether the setting needs the test points as an array, too.
     """
     if isinstance(dataset.x, Points) or (with_test and isinstance(dataset.x_test, Points)):
         is_sparse = find_sparse(dataset.x) is not None

@@ -38,7 +38,7 @@ def fetch(remote: RemoteFile, data_dir: Any) -> Path:
 
     Args:
         remote: The remote file.
-        data_dir: The data folder.
+        data_dir: The data folder, the setting of this name.
 
     Raises:
         UserError: The file in the folder has another SHA-256, or cannot be read.
@@ -71,7 +71,11 @@ def fetch(remote: RemoteFile, data_dir: Any) -> Path:
 
 @contextmanager
 def no_empty_folders(folder: Path) -> Iterator[None]:
-    """Remove the folders that a download created at or below a folder, where the download fails."""
+    """Remove the empty folders that a download in the context created, where it raises.
+
+    folder: the folder of the download, which need not exist. Created folders below it, itself and
+    above it are removed.
+    """
     missing_folders = [path for path in (folder, *folder.parents) if not path.exists()]
     paths_before = set(folder.rglob("*"))
     try:
@@ -87,7 +91,7 @@ def no_empty_folders(folder: Path) -> Iterator[None]:
 
 
 def _check_sha256(path: Path, remote: RemoteFile) -> None:
-    """Refuse a file with another SHA-256 than the remote file's."""
+    """Raise `UserError` for a file with another SHA-256 than the remote file's."""
     if path.is_dir():
         raise UserError(f"{path}: is a folder; it must be the file {remote.name}")
     refuse_silent(str(path), path)
@@ -109,7 +113,11 @@ def _check_sha256(path: Path, remote: RemoteFile) -> None:
 
 
 def _download(address: str, path: Path, sha256: str) -> str | None:
-    """Download an address to a path; return None, or the reason why that failed."""
+    """Download an address to a path; return None, or the reason why that failed.
+
+    The reason follows the host's name in a message. It is returned, since the next address is
+    tried.
+    """
     import logging
 
     import pooch

@@ -75,10 +75,9 @@ def format_label(label: Any) -> str:
 
 def strip_entry(entry: Any) -> str:
     """Return an entry as text without blanks around it; empty for NaN."""
-    # Only NaN and NaT differ from themselves.
-    return (
-        entry.strip() if isinstance(entry, str) else format_label(entry) if entry == entry else ""
-    )
+    if isinstance(entry, str):
+        return entry.strip()
+    return format_label(entry) if entry == entry else ""  # only NaN and NaT differ from themselves
 
 
 def is_regression(y: NDArray[Any]) -> bool:
@@ -93,6 +92,7 @@ def describe_unfit(targets: NDArray[Any]) -> str | None:
     """Return the kind of entries, such as `dates`, that makes targets unusable; None if usable."""
     if targets.dtype.kind != "O":
         return UNFIT_DTYPE_NAMES.get(targets.dtype.kind)
+    # Text has a length as lists do, and a real number is a complex one: both are usable.
     for entry_type in {type(target) for target in targets.flat}:
         for unfit_type, type_name in UNFIT_TYPE_NAMES.items():
             if issubclass(entry_type, unfit_type) and not issubclass(
@@ -120,7 +120,15 @@ def distinct_labels(labels: NDArray[Any], enough: int | None = None) -> NDArray[
 
 
 def extract_targets(target: Any, column: "pd.Series[Any]") -> NDArray[Any]:
-    """Return a target column as an array (P,); raise `UserError` where it cannot be one."""
+    """Return a target column as an array (P,): numbers, or objects with None for a gap.
+
+    Args:
+        target: The setting `dataset.target`, for the error.
+        column: The column.
+
+    Raises:
+        UserError: Its entries are dates, lists or another kind that is neither number nor word.
+    """
     targets = _to_target_array(column)
     if unfit := describe_unfit(targets):
         raise UserError(f"dataset.target={target}: is a column of {unfit}; {ENCODING_REMEDY}")
@@ -128,7 +136,11 @@ def extract_targets(target: Any, column: "pd.Series[Any]") -> NDArray[Any]:
 
 
 def _to_target_array(column: "pd.Series[Any]") -> NDArray[Any]:
-    """Return a target column as an array (P,): numbers, or objects with None for a gap."""
+    """Return a target column as an array (P,).
+
+    Numbers stay numbers, with NaN for a gap. Booleans without gaps stay booleans. All else becomes
+    objects, with None for a gap.
+    """
     import pandas as pd
 
     if pd.api.types.is_bool_dtype(column.dtype) and not column.isna().any():

@@ -20,7 +20,7 @@ def find_features(dataset: Dataset, columns: Any, setting: str) -> list[int]:
         columns: `numeric` for the features that are not 0 or 1 in every training point, or a column
             or a list of columns, each by its name or position. The name of an encoded column stands
             for the features of all of its categories.
-        setting: The setting that names them.
+        setting: The name of the setting whose value `columns` is, for errors.
 
     Raises:
         UserError: There is no such column, or no feature is numeric.
@@ -32,7 +32,10 @@ def find_features(dataset: Dataset, columns: Any, setting: str) -> list[int]:
     if isinstance(listed, tuple):
         listed = list(listed)
     if isinstance(listed, list):
-        listed = [column for entry in listed for column in _categories(names, entry) or [entry]]
+        # Anything but the name of an encoded column stays in the list, and is checked below.
+        listed = [
+            column for entry in listed for column in (_find_categories(names, entry) or [entry])
+        ]
         if not listed:
             raise UserError(
                 f"{spell_setting(setting, [])}: is empty; name a column, or take "
@@ -41,7 +44,7 @@ def find_features(dataset: Dataset, columns: Any, setting: str) -> list[int]:
     return sorted(set(find_positions(names, setting, listed)))
 
 
-def _categories(names: list[str], column: Any) -> list[str]:
+def _find_categories(names: list[str], column: Any) -> list[str]:
     """Return the names of the features of an encoded column; empty for any other column."""
     if not isinstance(column, str) or column in names:
         return []
@@ -49,7 +52,10 @@ def _categories(names: list[str], column: Any) -> list[str]:
 
 
 def _find_numeric(dataset: Dataset, setting: str) -> list[int]:
-    """Return the positions of the features that have another value than 0 and 1."""
+    """Return the positions of the features that have another value than 0 and 1 in some point.
+
+    Raises `UserError` if there is none; setting: its name, for the error.
+    """
     x = dataset.x
     is_numeric = np.zeros(x.shape[1], dtype=bool)
     size = rows_per_block(x)

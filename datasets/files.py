@@ -42,7 +42,7 @@ Target = str | int | None
 
 @dataclass(frozen=True)
 class Options:
-    """How the columns of a table become numbers; see `csv`."""
+    """How the columns of a table become numbers: the arguments of `csv` of these names."""
 
     drop: Sequence[str | int] = ()
     encode: Sequence[str | int] = ()
@@ -111,11 +111,20 @@ def csv(
 def _read_text(
     file: Path, header: bool, points_in: str, delimiter: str
 ) -> tuple["pd.DataFrame", list[str]]:
-    """Return a text file as a frame of one point per row, and the entries of its first row."""
-    columns = points_in == "columns"
-    share = text.TEXT_SHARE if columns else text.NUMBERS_SHARE
+    """Return a text file as a frame of one point per row, and the entries of its first row.
+
+    A file with one point per column is transposed: its first row is then its first column.
+
+    Args:
+        file: The file.
+        header: Whether the first row holds the names of the columns.
+        points_in: `rows` or `columns`.
+        delimiter: A name of `DELIMITERS`.
+    """
+    is_transposed = points_in == "columns"
+    share = text.TEXT_SHARE if is_transposed else text.NUMBERS_SHARE
     with text.open_text(file, DELIMITERS[delimiter], share) as (content, names):
-        if not columns:
+        if not is_transposed:
             return _read_csv(file, content, header, delimiter), names
         cells = _read_csv(file, content, False, delimiter, dtype=str, keep_default_na=False)
     text.refuse_columns(file, len(cells))
@@ -137,10 +146,21 @@ def parquet(
     in_blocks: bool | None = None,
     task: str | None = None,
 ) -> Dataset:
-    """Return the points of a Parquet file, one per row; the other options are those of `csv`.
+    """Return the points of a Parquet file, one per row.
 
-    in_blocks: None for points in memory where they take at most a quarter of it, and else read by
-    row groups whenever they are needed; True for the latter in any case, False for the former.
+    Args:
+        path: The file, from the working folder.
+        target: As for csv files.
+        drop: As for csv files.
+        encode: As for csv files.
+        fill: As for csv files.
+        missing: As for csv files.
+        in_blocks: False holds the points in memory; True reads them by row groups whenever they are
+            needed; None holds them in memory where they take at most a quarter of it.
+        task: As for csv files.
+
+    Raises:
+        UserError: The file cannot be read, or a column is not usable.
     """
     file = find_file("dataset.path", path)
     options = Options(drop, encode, fill, missing)
@@ -155,7 +175,10 @@ def parquet(
 
 
 def _refuse_options(path: str | None, options: Options) -> None:
-    """Raise `UserError` for options that apply only to columns in memory."""
+    """Raise `UserError` for options that apply only to columns in memory.
+
+    path: the setting `dataset.path` of a file that is read by row groups.
+    """
     memory_options = ("encode", "fill", "missing")
     refused_options = [f"dataset.{name}" for name in memory_options if getattr(options, name)]
     if refused_options:
@@ -236,9 +259,11 @@ def table_dataset(
     Raises:
         UserError: A column is missing, or is neither numeric nor the target.
     """
-    encode, labels = options.encode, [str(label) for label in table.columns]
-    feature_positions, target_position = column_names.find_roles(labels, target, options.drop)
-    encoded_positions = column_names.find_positions(labels, "dataset.encode", encode)
+    encode, column_labels = options.encode, [str(label) for label in table.columns]
+    feature_positions, target_position = column_names.find_roles(
+        column_labels, target, options.drop
+    )
+    encoded_positions = column_names.find_positions(column_labels, "dataset.encode", encode)
     for position, column in zip(encoded_positions, encode):
         if position not in feature_positions:
             column_role = (
@@ -246,11 +271,9 @@ def table_dataset(
                 if position == target_position
                 else "is dropped"
             )
-            setting, option = (
-                spell_setting("dataset.encode", column),
-                spell_setting("dataset.encode"),
-            )
-            raise UserError(f"{setting}: {column_role}; leave it out of {option}")
+            setting = spell_setting("dataset.encode", column)
+            encode_option = spell_setting("dataset.encode")
+            raise UserError(f"{setting}: {column_role}; leave it out of {encode_option}")
     used_positions = (
         feature_positions if target_position is None else [*feature_positions, target_position]
     )
@@ -260,8 +283,9 @@ def table_dataset(
         name, table, [n for n in feature_positions if n not in encoded_positions]
     )
     table, gap_notes = _drop_gaps(name, table, used_positions, options)
+    # A remedy that adds to one of these lists repeats what the user has written.
     user_lists = {"encode": encode, "missing": options.missing, "drop": options.drop}
-    if target_position is not None and task != "classes":
+    if target_position is not None and task != "classes":  # a class may be named as a gap mark is
         columns.refuse_target_gaps(
             f"dataset.target={target}", table.iloc[:, target_position], user_lists
         )
@@ -280,7 +304,8 @@ def table_dataset(
         user_lists,
     )
     x, names = feature_table.encode_features(np.ones(len(table), dtype=bool))
-    # Medians and categories are learned from the training points, so test points must be excluded.
+    # Medians and categories are learned from the training points: where there are any, the features
+    # are computed again whenever points are held out.
     depends_on_train = encode or options.fill == "median"
     dataset = label_dataset(name, x, targets, task, source=source, feature_names=list(names))
     return replace(
@@ -293,9 +318,19 @@ def table_dataset(
 def _drop_gaps(
     name: str, table: "pd.DataFrame", used: Sequence[int], options: Options
 ) -> tuple["pd.DataFrame", tuple[str, ...]]:
-    """Return a table without the points that have a gap if `fill` is `drop`, and a note.
+    """Leave out the points that have a gap if `options.fill` is `drop`.
 
-    used: the positions of the columns whose gaps count, the features and the target.
+    Args:
+        name: The name of the data set.
+        table: The table, its gaps marked.
+        used: The positions of the columns whose gaps count: the features and the target.
+        options: How columns become numbers.
+
+    Returns:
+        The table of the other points, and a note on how many were left out, if any.
+
+    Raises:
+        UserError: Fewer than two points are without a gap.
     """
     if options.fill != "drop":
         return table, ()
@@ -319,7 +354,18 @@ def _drop_gaps(
 def _read_csv(
     file: Path, content: Any, header: bool, delimiter: str, **options: Any
 ) -> "pd.DataFrame":
-    """Return a text file as a frame; from pandas 3.1 on its numbers are exact to the last bit."""
+    """Return a text file as a frame; pandas, from 3.1 on, reads numbers exactly to the last bit.
+
+    Args:
+        file: The file, for errors.
+        content: A stream of its text.
+        header: Whether the first row holds the names of the columns.
+        delimiter: A name of `DELIMITERS`.
+        **options: Further arguments of `pandas.read_csv`.
+
+    Raises:
+        UserError: The text is no table of this delimiter, or has no points.
+    """
     import pandas as pd
 
     setting, rule = f"dataset.path={file}", "cannot be read as a table"
@@ -351,7 +397,10 @@ def _read_csv(
 
 
 def _refuse_delimiter(file: Path, table: "pd.DataFrame", delimiter: str) -> None:
-    """Refuse a single column of text in which another delimiter stands."""
+    """Raise `UserError` for a table of one column in whose first entry another delimiter stands.
+
+    delimiter: the name of the one that the table was read with.
+    """
     if table.shape[1] > 1:
         return
     entry = str(table.iloc[0, 0])
@@ -375,7 +424,14 @@ def _refuse_first_row(
 ) -> None:
     """Refuse a point read as the header, a header read as a point, and a repeated header.
 
-    names: the entries of the first row, as they stand in the file.
+    Args:
+        file: The file, for errors.
+        table: What was read of it, one point per row.
+        names: The entries of the first row, as they stand in the file.
+        header: The setting: True or None if the first row was read as names, False if as a point;
+            only None refuses names that look like a point.
+        points_in: `rows` or `columns`, so that errors name what the user sees in the file.
+        options: Their `missing` entries count as gap marks.
     """
     # Quoted names with blanks inside are split otherwise by pandas: take its names.
     if len(names) != table.shape[1]:
@@ -423,7 +479,10 @@ def _refuse_first_row(
 
 
 def _suggest_transposed(table: "pd.DataFrame") -> str:
-    """Return a further remedy where the columns of a table look like its points."""
+    """Return a further remedy where columns may be the points, as there are more than rows.
+
+    Empty elsewhere.
+    """
     if table.shape[1] <= len(table) + 1:
         return ""
     return f", and dataset.points_in=columns if each of its {table.shape[1]} columns is a point"

@@ -150,13 +150,19 @@ def gaussian(
 def _draw_targets(
     rng: np.random.Generator, centred: NDArray[np.float64], noise: float
 ) -> NDArray[np.float64]:
-    """Return a random linear function of centred points, of variance 1, plus noise."""
+    """Return a random linear function of centred points (P, N), of variance 1, plus noise: (P,).
+
+    noise: the standard deviation of the noise.
+    """
     linear = centred @ rng.standard_normal(centred.shape[1])
     return np.asarray(linear / linear.std() + noise * rng.standard_normal(len(centred)))
 
 
 def _check_eigenvalues(values: Any) -> NDArray[np.float64]:
-    """Return the setting `dataset.eigenvalues` as an array (N,)."""
+    """Return the setting `dataset.eigenvalues` as an array (N,).
+
+    Raises `UserError` unless it is a list of positive numbers, one at least.
+    """
     name = "dataset.eigenvalues"
     rule = f"a list of numbers, such as {name}=[3,1]"
     numbers = check_list(name, values, rule)
@@ -166,7 +172,10 @@ def _check_eigenvalues(values: Any) -> NDArray[np.float64]:
 
 
 def _check_dummies(values: Any, features: int) -> list[float]:
-    """Return the checked setting `dataset.dummies`: the shares of ones of the last features."""
+    """Return the setting `dataset.dummies`, the shares of ones of the last features, as a list.
+
+    Raises `UserError` unless it is a list of numbers between 0 and 1, one a feature at most.
+    """
     name = "dataset.dummies"
     shares = check_list(name, values, f"a list of shares, such as {name}=[0.5,0.1]")
     if len(shares) > features:
@@ -179,7 +188,7 @@ def _check_dummies(values: Any, features: int) -> list[float]:
 def _draw_directions(rng: np.random.Generator, classes: int, features: int) -> NDArray[np.float64]:
     """Return unit vectors (C, N) from the mean of C random points to each of them.
 
-    Those of two classes are opposite.
+    Two of them are opposite. Classes are moved along them.
     """
     directions = rng.standard_normal((classes, features))
     directions -= directions.mean(axis=0)
@@ -199,7 +208,11 @@ def _whiten(points: NDArray[np.float64]) -> NDArray[np.float64]:
 
 
 def _draw_rotation(rng: np.random.Generator, features: int, share: float) -> NDArray[np.float64]:
-    """Return a random rotation (N, N), each of its planes turned by a share of its angle."""
+    """Return a random rotation (N, N) whose angles are multiplied by a share.
+
+    A rotation turns orthogonal planes by an angle each. With share 1 it is uniformly distributed,
+    with 0 it is the identity.
+    """
     from scipy.linalg import schur
 
     orthogonal, triangular = np.linalg.qr(rng.standard_normal((features, features)))
@@ -207,6 +220,7 @@ def _draw_rotation(rng: np.random.Generator, features: int, share: float) -> NDA
     # A reflection becomes a rotation.
     if np.linalg.det(orthogonal) < 0:
         orthogonal[:, 0] *= -1
+    # Of a normal matrix the complex Schur form is diagonal: its phases are the angles.
     block_diagonal, planes = schur(orthogonal, output="complex")
     turned_phases = np.exp(1j * share * np.angle(np.diag(block_diagonal)))
     return np.ascontiguousarray(((planes * turned_phases) @ planes.conj().T).real)
@@ -215,8 +229,9 @@ def _draw_rotation(rng: np.random.Generator, features: int, share: float) -> NDA
 def _flip_labels(
     rng: np.random.Generator, labels: NDArray[np.intp], classes: int, share: float
 ) -> NDArray[np.intp]:
-    """Return labels, a share of which is replaced by another class."""
+    """Return class indices (P,), a share of which is replaced by another of the C classes."""
     flipped = rng.permutation(len(labels))[: round(share * len(labels))]
     noisy_labels = labels.copy()
+    # A shift by 1 to C - 1, modulo C, never leads to the same class.
     noisy_labels[flipped] = (labels[flipped] + rng.integers(1, classes, len(flipped))) % classes
     return noisy_labels

@@ -20,9 +20,12 @@ MAX_LISTED_ENTRIES = 4  # entries that a message names
 
 @dataclass(frozen=True)
 class FirstRow:
-    """A first row compared with the rows below: the columns where it is like them, or unlike.
+    """A first row compared with the rows below.
 
-    repeats: the indices of rows below, from 0, that hold the same entries.
+    Attributes:
+        like: The columns in which the first row is like the rows below.
+        unlike: The columns in which it is unlike them; columns that say nothing are in neither.
+        repeats: The indices of rows below, from 0, that hold the same entries.
     """
 
     like: Sequence[int]
@@ -42,9 +45,8 @@ class FirstRow:
 
 def abbreviate(entries: Sequence[str]) -> str:
     """Return the first entries of a row, each shortened."""
-    return ", ".join(entry[:20] for entry in entries[:MAX_LISTED_ENTRIES]) + ", ..." * (
-        len(entries) > MAX_LISTED_ENTRIES
-    )
+    listed_entries = ", ".join(entry[:20] for entry in entries[:MAX_LISTED_ENTRIES])
+    return listed_entries + (", ..." if len(entries) > MAX_LISTED_ENTRIES else "")
 
 
 def compare_first_row(entries: Sequence[str], below: "pd.DataFrame") -> FirstRow:
@@ -54,6 +56,10 @@ def compare_first_row(entries: Sequence[str], below: "pd.DataFrame") -> FirstRow
     stands below, or a mark of a gap. It is unlike where it is another kind than numbers or dates
     below, or a new word above words that repeat. An empty entry, and texts that do not repeat, say
     nothing. Numbers that name columns (0, 1, 2, ... or consecutive years) say nothing either.
+
+    Args:
+        entries: The entries of the first row, as text (N,).
+        below: The rows below, whether or not the first row was read as their names.
     """
     import pandas as pd
 
@@ -83,7 +89,8 @@ def compare_first_row(entries: Sequence[str], below: "pd.DataFrame") -> FirstRow
 def _find_repeats(entries: Sequence[str], below: "pd.DataFrame") -> list[int]:
     """Return the indices of the rows (P, N) with the same entries, as in files that were joined.
 
-    The entries are names, so that a table with a column of numbers has no such row.
+    Only a repeated header matters. It makes text of every column, so that a table with a column of
+    numbers has none.
     """
     if any(is_of_numbers(dtype) for dtype in below.dtypes):
         return []
@@ -97,7 +104,13 @@ def _find_repeats(entries: Sequence[str], below: "pd.DataFrame") -> list[int]:
 
 
 def _is_like(entry: str, is_number: bool, column: "pd.Series[Any]") -> bool | None:
-    """Return whether an entry is like a column that is not all numbers; None if it is undecided."""
+    """Return whether an entry is like a column that is not all numbers; None if it is undecided.
+
+    Args:
+        entry: The entry of the first row, without blanks around it.
+        is_number: Whether it is a number.
+        column: The entries below it.
+    """
     import pandas as pd
 
     texts = [str(text).strip() for text in column[column.notna()]]
@@ -119,7 +132,12 @@ def _is_like(entry: str, is_number: bool, column: "pd.Series[Any]") -> bool | No
 def _are_names(numbers: Any, numbered: Any, below: "pd.DataFrame") -> bool:
     """Return whether the numbers of a first row name columns: they count them, or are years.
 
-    numbered: which of its cells hold numbers. below: the next rows, without years in these columns.
+    Years name columns only where no entry below them is a year.
+
+    Args:
+        numbers: The entries of the first row as numbers (N,), NaN for other entries.
+        numbered: The positions of the entries that are numbers.
+        below: The rows below (P, N).
     """
     import pandas as pd
 

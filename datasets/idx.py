@@ -35,10 +35,10 @@ class Images:
     """A publisher's images, P x 784: called with options, it loads them.
 
     Attributes:
-        name: Of the data set.
-        class_names: Of the ten classes.
+        name: The name of the data set.
+        class_names: The names of the ten classes.
         mirrors: Addresses of folders that hold the files; each ends in a slash.
-        sums: The SHA-256 of each file, by the beginning of its name.
+        sums: The SHA-256 of each file, by its name without `-ubyte.gz`.
         folder: Where the files are in `data_dir`: MNIST's and Fashion-MNIST's have the same names.
     """
 
@@ -128,7 +128,16 @@ class Images:
     def _load_split(
         self, split_name: str, data_dir: str, kept_digits: list[int]
     ) -> tuple[NDArray[np.uint8], NDArray[np.intp]]:
-        """Return the images (P, 784) of the kept digits, and their indices in that list (P,)."""
+        """Return the images (P, 784) of the kept digits, and their class indices (P,).
+
+        Args:
+            split_name: `train` or `t10k`.
+            data_dir: The folder of downloaded data.
+            kept_digits: The digits to keep, increasing; a class index is a position in this list.
+
+        Raises:
+            UserError: A file is missing or damaged.
+        """
         paths = [fetch(file, data_dir) for file in self.files(split_name)]
         images, labels = read_idx(paths[0], "images"), read_idx(paths[1], "labels")
         if len(images) != len(labels):
@@ -137,7 +146,7 @@ class Images:
         class_of_digit = np.full(256, -1, dtype=np.intp)
         class_of_digit[kept_digits] = np.arange(len(kept_digits))
         classes = class_of_digit[labels]
-        if len(kept_digits) == 10:
+        if len(kept_digits) == 10:  # without a copy of the images
             return images, classes
         return images[classes >= 0], classes[classes >= 0]
 
@@ -199,6 +208,7 @@ def read_idx(path: Path, array_kind: str) -> NDArray[np.uint8]:
                 )
             # The last byte of the magic number counts the dimensions; each size takes 4 bytes.
             header = file.read(4 * (magic % 256))
+            # Of a truncated header only whole sizes are read; the lengths are compared below.
             shape = tuple(map(int, np.frombuffer(header[: len(header) // 4 * 4], ">u4")))
             expected = math.prod(shape)
             refuse_larger(f"{path}", expected, remedy)
@@ -216,9 +226,9 @@ def read_idx(path: Path, array_kind: str) -> NDArray[np.uint8]:
 
 
 def normalize_contrast(images: NDArray[np.uint8], precision: str = "float64") -> NDArray[Any]:
-    """Return images (P, N), each minus its mean and over its deviation; constant ones are 0.
+    """Return images (P, N), each minus its mean and over its standard deviation (divisor N).
 
-    Computed in float64, stored in the precision.
+    A constant image becomes 0. Computed in float64, stored in the precision.
     """
     normalized = np.empty(images.shape, dtype=precision)
     for first in range(0, len(images), IMAGES_PER_BLOCK):
@@ -232,7 +242,10 @@ def normalize_contrast(images: NDArray[np.uint8], precision: str = "float64") ->
 
 
 def _check_digits(digits: Any) -> list[int]:
-    """Return the setting `dataset.digits` as a sorted list."""
+    """Return the setting `dataset.digits` as a sorted list, all ten for None.
+
+    Raises `UserError` unless it is a list of different digits, one at least.
+    """
     if digits is None:
         return list(range(10))
     name = "dataset.digits"

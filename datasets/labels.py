@@ -23,7 +23,7 @@ def label_dataset(
     """Return a data set with targets of any type: labels are encoded, real targets stay real.
 
     Args:
-        name: Of the data set.
+        name: The name of the data set.
         x: Points (P, N).
         y: Labels or numbers (P,), or None for unlabelled points.
         task: `classes`, `regression`, or None to decide by `is_regression`.
@@ -58,7 +58,7 @@ def encode_labels(name: str, y: Any) -> tuple[NDArray[np.intp], list[str]]:
     floats are named without their fraction.
 
     Args:
-        name: Of the data set, as errors mention it.
+        name: The name of the data set, which errors mention.
         y: Labels (P,).
 
     Returns:
@@ -85,7 +85,10 @@ def _number_labels(labels: NDArray[Any]) -> tuple[NDArray[Any], NDArray[np.intp]
 
 
 def _encode_test(name: str, y: NDArray[Any], class_names: list[str]) -> NDArray[np.intp]:
-    """Return labels of test points as indices of the training points' classes."""
+    """Return labels (Q,) of test points as indices (Q,) of the training points' classes.
+
+    Raises `UserError` where a label is not one of the class names.
+    """
     class_indices = {label: index for index, label in enumerate(class_names)}
     values, numbers = _number_labels(y)
     indices = np.array(
@@ -102,7 +105,16 @@ def _encode_test(name: str, y: NDArray[Any], class_names: list[str]) -> NDArray[
 
 
 def _to_labels(name: str, y: Any, prefix: str) -> NDArray[Any]:
-    """Return targets as an array (P,) without gaps."""
+    """Return targets of any type as an array (P,).
+
+    Args:
+        name: The name of the data set, for errors.
+        y: Labels or numbers (P,), an array or a sequence.
+        prefix: `test ` for test points, for errors; empty for training points.
+
+    Raises:
+        UserError: A target is missing or not finite, or the targets are dates, lists and the like.
+    """
     try:
         labels = np.asarray(y)
     except ValueError as error:  # lists of different lengths

@@ -115,7 +115,7 @@ def openml(
 
 @contextmanager
 def _socket_timeout(seconds: float) -> Iterator[None]:
-    """Bound how long a host may stay silent: scikit-learn would wait for ever."""
+    """Bound how long a host may stay silent in the context: scikit-learn would wait for ever."""
     previous_timeout = socket.getdefaulttimeout()
     socket.setdefaulttimeout(seconds)
     try:

@@ -36,7 +36,7 @@ def with_outliers(dataset: Dataset, unit: Any, share: Any, size: Any, seed: int)
             the seed that assigned the folds.
 
     Raises:
-        UserError: A setting is out of its range, or a cell would overflow.
+        UserError: A setting is out of its range, a cell would overflow, or no cell would be drawn.
     """
     share = check_number("dataset.outlier_share", share, above=0, at_most=1)
     size = check_number("dataset.outlier_size", size, above=0)
@@ -69,8 +69,10 @@ def with_outliers(dataset: Dataset, unit: Any, share: Any, size: Any, seed: int)
     fingerprint = digest(changed, dataset.y, dataset.x_test, dataset.y_test)
 
     def hold_out_and_draw(test_mask: NDArray[np.bool_], repeat: int) -> Dataset:
+        """Return the data set for `Dataset.hold_out_and_copy`, from the points without outliers."""
         return with_outliers(hold_out(dataset, test_mask), unit, share, size, seed + repeat)
 
+    # The table no longer describes the points, whose cells have changed.
     contaminated = replace(dataset, x=changed, fingerprint=fingerprint)
     return replace(contaminated, columns=None, hold_out_and_copy=hold_out_and_draw)
 
@@ -83,13 +85,14 @@ def _refuse_none(dataset: Dataset, unit: str, share: float, count: int) -> None:
     Args:
         dataset: The data set.
         unit: `cells` or `points`.
-        share: The share.
+        share: The share of them that becomes outliers.
         count: The number of cells or points in the data set.
     """
     where = f"of {dataset.name}"
     if dataset.folds:
         held_out = max(int(np.bincount(numbers).max()) for numbers in dataset.folds)
-        count = count // len(dataset.x) * (len(dataset.x) - held_out)
+        units_per_point = count // len(dataset.x)
+        count = units_per_point * (len(dataset.x) - held_out)
         where += " outside a fold"
     if round(share * count) == 0:
         raise UserError(

@@ -24,13 +24,16 @@ COLUMN_REMEDY = "name another column, or write its numbers as columns"
 def read_table(file: Path, target: Any, drop: Any) -> "pd.DataFrame":
     """Return a Parquet file as a frame; dropped columns are not read, and hold only gaps.
 
+    So the positions of columns stay those in the file.
+
     Args:
         file: The file.
         target: The name or position of the target column, or None.
         drop: The names or positions of dropped columns.
 
     Raises:
-        UserError: The columns would take too much memory; they are not decoded.
+        UserError: A column is missing, holds lists or records, or the columns would take too much
+            memory. This is found before they are decoded.
     """
     import pandas as pd
     import pyarrow.parquet as pq
@@ -58,7 +61,7 @@ def read_table(file: Path, target: Any, drop: Any) -> "pd.DataFrame":
         entry_bytes = OBJECT_BYTES * object_count + sum(_fixed_bytes(field) for field in fields)
         refuse_larger(setting, rows * entry_bytes, WORD_REMEDY)
         refuse_large_words(setting, file, fields)
-        # A name also selects names that begin with it and a dot.
+        # A name also selects names that begin with it and a dot: these are taken out again.
         table = opened.read([field.name for field in fields])
         table = table.select(
             [n for n, name in enumerate(table.column_names) if name not in dropped_names]
@@ -73,12 +76,12 @@ def read_table(file: Path, target: Any, drop: Any) -> "pd.DataFrame":
 
 
 def find_column_names(schema: "pa.Schema") -> list[str]:
-    """Return the names of a file's columns, without those of the index of pandas."""
+    """Return the names of the columns that pandas gives a frame of the file, index left out."""
     return [str(name) for name in schema.empty_table().to_pandas().columns]
 
 
 def is_number(arrow_type: "pa.DataType") -> bool:
-    """Return whether a column's entries are numbers, or true and false."""
+    """Return whether a column's entries are integers, floats or booleans."""
     from pyarrow import types
 
     is_kind = (types.is_integer, types.is_floating, types.is_boolean)
@@ -86,7 +89,13 @@ def is_number(arrow_type: "pa.DataType") -> bool:
 
 
 def refuse_nested(setting: str, field: "pa.Field", remedy: str) -> None:
-    """Raise `UserError` for a column whose entries are lists or records."""
+    """Raise `UserError` for a column whose entries are lists or records.
+
+    Args:
+        setting: The setting to which the error is attributed, as `name=value`.
+        field: The column's name and type.
+        remedy: What the user can do, the end of the message.
+    """
     from pyarrow import types
 
     if types.is_nested(getattr(field.type, "storage_type", field.type)):
@@ -101,6 +110,11 @@ def refuse_large_words(setting: str, file: Path, fields: "Sequence[pa.Field]") -
 
     The words are counted by row groups, in which each distinct word is held once: a file of a few
     bytes may stand for more words than memory holds.
+
+    Args:
+        setting: The setting to which the error is attributed, as `name=value`.
+        file: The file.
+        fields: The columns to be decoded; those that do not hold words are ignored.
     """
     import pyarrow.compute as pc
     import pyarrow.parquet as pq
@@ -111,6 +125,7 @@ def refuse_large_words(setting: str, file: Path, fields: "Sequence[pa.Field]") -
     with pq.ParquetFile(file, read_dictionary=sorted(names)) as opened:
         groups = [opened.metadata.row_group(n) for n in range(opened.metadata.num_row_groups)]
         chunks = [group.column(n) for group in groups for n in range(group.num_columns)]
+        # First what the file says, without decoding; then the words, repeated ones included.
         unpacked_bytes = sum(c.total_uncompressed_size for c in chunks if c.path_in_schema in names)
         refuse_larger(setting, unpacked_bytes, WORD_REMEDY, WORDS_SHARE)
         word_bytes = 0

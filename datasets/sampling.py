@@ -37,7 +37,8 @@ class Sampling:
         target_scheme: A scheme of the targets, a transformer; None for targets as they are.
 
     Raises:
-        UserError: For a share or a seed that no data set could have, before any data set is loaded.
+        UserError: For a share or a seed that no data set could have, or outliers beside noisy
+            copies, before any data set is loaded.
     """
 
     points: Any = None
@@ -67,7 +68,11 @@ class Sampling:
             )
 
     def apply(self, dataset: Dataset) -> Dataset:
-        """Return the data set with the points that these settings choose; raise `UserError`."""
+        """Return a loaded data set under these settings.
+
+        They are applied in this order: subset, test part, folds, outliers, noisy copies, scheme of
+        the targets. Raises `UserError` where one does not fit the data set.
+        """
         seed = self.split_seed
         data = split(draw_subset(dataset, self.points, seed), self.test_fraction, seed)
         data = set_fit_points(assign_folds(data, self.folds, self.repeats, seed), self.fit_on)

@@ -87,8 +87,12 @@ def two_moons(points: int = 1000, noise: float = 0.1, seed: int = 0) -> Dataset:
 
 
 def _check_settings(points: int, noise: float, seed: int) -> tuple[int, float, np.random.Generator]:
-    """Return the points and noise, checked, and the generator of the seed."""
+    """Return the number of points and the noise, checked, and the generator of the seed.
+
+    Raises `UserError` where one is out of its range, or the points exceed the memory.
+    """
     points = check_integer("dataset.points", points, 2)
+    # Some 8 numbers a point are in memory at a time.
     refuse_larger(f"dataset.points={points}", 8 * FLOAT64_BYTES * points, "choose fewer")
     noise = check_number("dataset.noise", noise, at_least=0)
     return points, noise, np.random.default_rng(check_integer("dataset.seed", seed, 0))

@@ -36,9 +36,9 @@ def svmlight(path: str | None, features: int | None = None, task: str | None = N
 
 
 def read_csr(file: Path, path: str | None, x: str) -> Any:
-    """Return the CSR array of an archive, or None if the archive does not hold one.
+    """Return the points of an archive as a CSR array (P, N), or None if it does not hold one.
 
-    It does if it holds the arrays `CSR_ARRAYS`, and no array of dense points.
+    An archive holds one if it has the arrays `CSR_ARRAYS`, and no array of dense points.
 
     Args:
         file: The archive.
@@ -46,7 +46,8 @@ def read_csr(file: Path, path: str | None, x: str) -> Any:
         x: The name of the array of dense points.
 
     Raises:
-        UserError: The arrays do not make up a CSR array.
+        UserError: The matrix is in another sparse format.
+        Exception: The arrays do not make up a CSR array; the caller turns it into `UserError`.
     """
     from scipy import sparse
 

@@ -68,7 +68,10 @@ def with_target_scheme(dataset: Dataset, scheme: Any) -> Dataset:
 
 
 def _transform(scheme: Any, targets: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Return targets (P,) under a fitted scheme."""
+    """Return targets (P,) under a fitted scheme.
+
+    Raises `UserError` where the scheme does not return one finite number for each.
+    """
     if not len(targets):
         return targets
     z = np.asarray(scheme.transform(targets[:, None]))
@@ -82,7 +85,11 @@ def _transform(scheme: Any, targets: NDArray[np.float64]) -> NDArray[np.float64]
 
 
 def _refusal(scheme: Any, reason: str) -> UserError:
-    """Return the error that a scheme is unfit for targets."""
+    """Return the error that a scheme is unfit for targets.
+
+    reason: what follows the name of the scheme's class, such as `gives targets that are not
+    finite`.
+    """
     name = type(scheme).__name__
     remedy = "choose another scheme, such as standard or minmax"
     return UserError(f"{spell_setting(TARGET_SCHEME_SETTING)}: {name} {reason}; {remedy}")

@@ -23,7 +23,7 @@ OPENERS = {b"\x1f\x8b": gzip.open, b"BZh": bz2.open, b"\xfd7zXZ\x00": lzma.open}
 
 @contextmanager
 def open_text(file: Path, delimiter: str, share: float) -> Iterator[tuple[IO[bytes], list[str]]]:
-    """Yield the unpacked text of a file, and the entries of its first row.
+    """Yield the unpacked text of a file from its start on, and the entries of its first row.
 
     Args:
         file: The file.
@@ -31,7 +31,8 @@ def open_text(file: Path, delimiter: str, share: float) -> Iterator[tuple[IO[byt
         share: The share of the memory that the text may take.
 
     Raises:
-        UserError: The text is too large, has too many columns, or is no text.
+        UserError: The text is too large, which may show only while it is read; or it has too many
+            columns, or is no text.
     """
     setting = f"dataset.path={file}"
     with file.open("rb") as packed:
@@ -58,7 +59,7 @@ SIZE_REMEDY = "leave out what is not needed, or write the points as npz"
 
 
 def refuse_columns(file: Path, count: int) -> None:
-    """Raise `UserError` for a table of too many columns."""
+    """Raise `UserError` for a table of more columns than `MAX_COLUMNS`; count: of its columns."""
     if count > MAX_COLUMNS:
         raise UserError(
             f"dataset.path={file}: has {count} columns, and at most {MAX_COLUMNS} may be; "
@@ -68,7 +69,10 @@ def refuse_columns(file: Path, count: int) -> None:
 
 
 def _split_row(line: str, delimiter: str) -> list[str]:
-    """Return the entries of a row; where the row is truncated, the last one is, too."""
+    """Return the entries of a row; delimiter: see `open_text`.
+
+    Of a row that `HEAD_BYTES` truncates, later entries are missing and the last one is truncated.
+    """
     if len(delimiter) > 1:
         return line.split()
     try:
@@ -80,7 +84,16 @@ def _split_row(line: str, delimiter: str) -> list[str]:
 
 @contextmanager
 def _unpack(packed: IO[bytes], first_bytes: bytes, setting: str) -> Iterator[IO[bytes]]:
-    """Yield the content of a file, decompressed where its first bytes name a compression."""
+    """Yield the content of a file, decompressed where its first bytes name a compression.
+
+    Args:
+        packed: The file, at its start. It is yielded itself where it is not compressed.
+        first_bytes: Its first bytes, 6 at least.
+        setting: The setting that names the file, for the error.
+
+    Raises:
+        UserError: It is a zip archive of several files.
+    """
     opener: Any = next((OPENERS[mark] for mark in OPENERS if first_bytes.startswith(mark)), None)
     if opener is not None:
         with opener(packed, "rb") as unpacked:
@@ -97,7 +110,10 @@ def _unpack(packed: IO[bytes], first_bytes: bytes, setting: str) -> Iterator[IO[
 
 
 class _Bounded(io.RawIOBase):
-    """A stream that raises `UserError` once it yields more bytes than a share of the memory."""
+    """A stream that raises `UserError` once it yields more bytes than a share of the memory.
+
+    The size of a compressed text is known only once it is unpacked.
+    """
 
     def __init__(self, stream: IO[bytes], setting: str, share: float) -> None:
         super().__init__()
@@ -105,11 +121,11 @@ class _Bounded(io.RawIOBase):
         self._max_bytes, self._byte_count = share * available_bytes(), 0
 
     def readable(self) -> bool:
-        """Return True."""
+        """Return True: `io.BufferedReader` asks for it."""
         return True
 
     def readinto(self, buffer: Any) -> int:
-        """Fill the buffer; return the number of bytes."""
+        """Fill the buffer from its start on; return the number of bytes, 0 at the end."""
         chunk = self._stream.read(len(buffer))
         self._byte_count += len(chunk)
         if self._byte_count > self._max_bytes:

@@ -16,7 +16,7 @@ def text(sparse: bool = False) -> Dataset:
 
     Args:
         sparse: Whether the points stay sparse, so that only schemes that keep zeros, or are folded,
-            can be applied.
+            can be applied. Otherwise they are an array.
     """
     from sklearn import datasets
     from sklearn.feature_extraction.text import CountVectorizer

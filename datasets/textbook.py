@@ -116,13 +116,26 @@ def old_faithful(data_dir: str) -> Dataset:
 
 
 def _supervised(name: str, stem: str, data_dir: str, task: str) -> Dataset:
-    """Return the data set of a supervised file, whose last row holds the targets."""
+    """Return the data set of a supervised file, whose last row holds the targets.
+
+    Args:
+        name: The name of the data set.
+        stem: The file's name without `.csv`.
+        data_dir: The folder of downloaded data.
+        task: `classes` or `regression`.
+    """
     table, source = _read(SUPERVISED, stem, data_dir)
     return label_dataset(name, table[:-1].T, table[-1], task, source=source)
 
 
 def _read(folder: str, stem: str, data_dir: str) -> tuple[NDArray[np.float64], str]:
-    """Return the table of one of the textbook's files, and its address."""
+    """Return the table of one of the textbook's files as it stands, and the file's address.
+
+    Args:
+        folder: The textbook's folder, `SUPERVISED` or `UNSUPERVISED`.
+        stem: The file's name without `.csv`.
+        data_dir: The folder of downloaded data.
+    """
     address = f"{TEXTBOOK}{folder}/{stem}.csv"
     path = fetch(RemoteFile(f"{stem}.csv", SUMS[stem], (address,)), data_dir)
     return np.loadtxt(path, delimiter=",", ndmin=2), address

@@ -37,20 +37,22 @@ class UserError(ValueError):
 
 
 RESERVED = ("true", "false", "null", "nan", "inf")  # as text they need quotes on the command line
-_in_python: ContextVar[Mapping[str, str] | None] = ContextVar("in_python", default=None)
+# Within `python_spelling` its argument, else None.
+_python_names: ContextVar[Mapping[str, str] | None] = ContextVar("in_python", default=None)
 
 
 @contextmanager
 def python_spelling(**names: str) -> Iterator[None]:
     """Spell settings in errors as arguments of `compare()`, until the context exits.
 
-    names: the arguments of `compare()` that differ from their setting, by setting.
+    names: the argument of `compare()` for each setting whose argument is not the last part of the
+    setting's name.
     """
-    token = _in_python.set(names)
+    token = _python_names.set(names)
     try:
         yield
     finally:
-        _in_python.reset(token)
+        _python_names.reset(token)
 
 
 def spell_setting(name: str, value: Any = ..., shell: bool = False) -> str:
@@ -61,9 +63,10 @@ def spell_setting(name: str, value: Any = ..., shell: bool = False) -> str:
     Args:
         name: The name of the setting.
         value: The value; `...` for the name alone.
-        shell: Whether to add the quotes that protect it in a shell.
+        shell: Whether to add the quotes that protect the option from a shell, and its text from
+            Hydra's grammar. Errors name a setting without them, and remedies have them.
     """
-    names = _in_python.get()
+    names = _python_names.get()
     if names is not None:
         name = names.get(name, name.rpartition(".")[2])
         value_text = repr(value) if isinstance(value, (str, list)) else str(value)
@@ -80,7 +83,7 @@ def spell_setting(name: str, value: Any = ..., shell: bool = False) -> str:
 
 def in_python() -> bool:
     """Return whether errors are for the caller of `compare()`, not for the command line."""
-    return _in_python.get() is not None
+    return _python_names.get() is not None
 
 
 def name_source() -> str:
@@ -89,7 +92,7 @@ def name_source() -> str:
 
 
 def quote_value(value: Any) -> str:
-    """Return a value as it stands in a list on the command line, text in quotes if needed."""
+    """Return a value as Hydra reads it on the command line: text in quotes if it needs them."""
     if isinstance(value, float) and value.is_integer():
         value = int(value)
     if not isinstance(value, str):
@@ -108,7 +111,10 @@ def format_value(value: Any) -> str:
 
 
 def check_integer(name: str, value: Any, at_least: int, at_most: int | None = None) -> int:
-    """Return value as an int; raise `UserError` unless it is an integer within the bounds."""
+    """Return value as an int; raise `UserError` unless it is an integer within the bounds.
+
+    A float without a fraction, such as 1e3, is an integer.
+    """
     rule = f"{at_least} or more" if at_most is None else f"from {at_least} to {at_most}"
     # The last condition also holds for infinite numbers and NaN.
     if isinstance(value, bool) or not isinstance(value, Real) or value != value // 1:
@@ -133,9 +139,9 @@ def check_number(
     rules += [f"above {above:g}"] if above is not None else []
     rules += [f"below {below:g}"] if below is not None else []
     rules += [f"{at_most:g} or less"] if at_most is not None else []
-    wrong = isinstance(value, bool) or not isinstance(value, Real)
+    is_not_number = isinstance(value, bool) or not isinstance(value, Real)
     if (
-        wrong
+        is_not_number
         or not -LARGEST_FLOAT <= value <= LARGEST_FLOAT  # an integer can be larger
         or (at_least is not None and value < at_least)
         or (above is not None and value <= above)
@@ -183,7 +189,12 @@ def check_list(name: str, value: Any, rule: str) -> list[Any]:
 def check_path(name: str, value: Any, remedy: str) -> Path:
     """Return value as a path, `~` expanded; raise `UserError` unless the system accepts it.
 
-    remedy: how to write it, such as `write dataset.path=my.csv`.
+    Nothing needs to be there.
+
+    Args:
+        name: The name of the setting.
+        value: Its value.
+        remedy: How to write it, such as `write dataset.path=my.csv`.
     """
     if not isinstance(value, str) or not value.strip():
         raise UserError(f"{name}={format_value(value)}: must be a path; {remedy}")
@@ -238,10 +249,11 @@ def limit_memory(value: Any) -> None:
         value: The limit, see `parse_memory_size`; None for no limit.
 
     Raises:
-        UserError: The program itself takes nearly all of it.
+        UserError: The value is no size of memory, or the program itself takes nearly all of it.
     """
     size = parse_memory_size(value)
     limit = None if size is None else Limit(size, str(value))
+    # A limit that is in force already is not checked again: data now count as the program's.
     if limit and limit != _limits[-1] and limit.size < resident_bytes() + MIN_ROOM_BYTES:
         raise UserError(
             f"memory={value}: the program itself takes {resident_bytes() >> 20} MiB; set "
@@ -275,7 +287,7 @@ def resident_bytes() -> int:
     except OSError:
         import resource
 
-        peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+        peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss  # in bytes on macOS, else in KiB
         return peak if sys.platform == "darwin" else 1024 * peak
 
 
@@ -298,7 +310,10 @@ def machine_memory() -> int:
 
 
 def _free_memory() -> int:
-    """Return the bytes of memory that the machine, or its container, has free."""
+    """Return the bytes of memory that the machine, or its container, has free.
+
+    Where the system does not tell, these are all that the machine has.
+    """
     free = machine_memory()
     try:
         lines = Path("/proc/meminfo").read_text().splitlines()
@@ -321,11 +336,11 @@ def refuse_larger(
     Args:
         setting: The setting, as `name=value`.
         needed_bytes: The bytes that it needs.
-        remedy: The remedy.
+        remedy: What the user can do, the end of the message.
         share: The largest share of the available memory.
 
     Raises:
-        UserError: It needs more.
+        UserError: The setting needs more.
     """
     allowed_bytes = share * available_bytes()
     if needed_bytes > allowed_bytes:

@@ -16,8 +16,8 @@ from normbench.optimizers.contract import (
 def adam(mean_decay: float = 0.9, square_decay: float = 0.999, epsilon: float = 1e-8) -> Optimizer:
     """Return the rule `w <- w - a m' / (sqrt(v') + e)`, at step k = 1, 2, ...
 
-    `m <- b m + (1 - b) g` and `v <- c v + (1 - c) g^2` from zero, corrected for their start by `m'
-    = m / (1 - b^k)`, `v' = v / (1 - c^k)`.
+    The running means `m <- b m + (1 - b) g` and `v <- c v + (1 - c) g^2` start at zero, and are
+    corrected for that start by `m' = m / (1 - b^k)`, `v' = v / (1 - c^k)`.
 
     Args:
         mean_decay: b, 0 <= b < 1.

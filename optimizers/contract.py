@@ -47,7 +47,8 @@ class Optimizer(NamedTuple):
         needs_full_batch: Its steps need the objective of all points, so that it takes no batches.
         scheme: A scheme that is fitted on the points of the problem before the descent, for
             `under`; None without one.
-        under: Returns the rule for the map T of the fitted scheme, `(N + 1, M + 1)`.
+        under: Returns the rule for the map T of the fitted scheme, `(N + 1, M + 1)`; None without
+            a scheme.
         note: How it differs from what its name usually means.
     """
 
@@ -92,7 +93,14 @@ def check_count(name: str, value: Any) -> int:
 
 
 def _check_number(name: str, value: Any, is_valid: Callable[[Any], bool], rule: str) -> float:
-    """Return value as a float; raise `ValueError` unless it is finite and obeys the rule."""
+    """Return value as a float; raise `ValueError` unless it is finite and valid.
+
+    Args:
+        name: The name of the option, for the message.
+        value: The value of the option.
+        is_valid: Tells whether a finite number is valid.
+        rule: The same condition in words: the message says `must be {rule}`.
+    """
     is_number = isinstance(value, Real) and not isinstance(value, bool)
     if not (is_number and abs(value) <= sys.float_info.max and is_valid(value)):
         raise ValueError(f"{name}={value}: must be {rule}")

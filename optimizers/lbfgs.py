@@ -35,17 +35,18 @@ def lbfgs(memory: int = 10, evaluations: int = 1000) -> Optimizer:
     def step(
         weights: Array, gradient: Array, state: State, step_size: Array, objective: Objective
     ) -> tuple[Array, State]:
-        if not state:  # each run's whole path is searched at once; the steps then walk along it
+        # The first step finds each run's whole path; the later ones read the weights from it.
+        if not state:
             paths = [
                 _trace_path(start, objective, memory_size, max_evaluations) for start in weights
             ]
-            longest = max(map(len, paths))
+            longest = max(map(len, paths))  # a run that ended earlier stays at its last weights
             paddings = [np.repeat(path[-1:], longest - len(path), axis=0) for path in paths]
             padded_paths = np.array(
                 [np.concatenate(path_and_padding) for path_and_padding in zip(paths, paddings)]
             )
             state = (padded_paths, np.zeros(len(weights), dtype=np.int64))
-        path, step_counts = state
+        path, step_counts = state  # (R, T, *shape) and (R,)
         step_counts = np.minimum(step_counts + 1, path.shape[1] - 1)
         return path[np.arange(len(path)), step_counts], (path, step_counts)
 
@@ -64,18 +65,27 @@ def lbfgs(memory: int = 10, evaluations: int = 1000) -> Optimizer:
 
 
 def _trace_path(start: Array, objective: Objective, memory: int, max_evaluations: int) -> Array:
-    """Return the weights accepted after each evaluation, `(T, *shape)`, the start first."""
+    """Return the weights that L-BFGS-B accepted last after each evaluation, `(T, *shape)`.
+
+    Args:
+        start: The weights of one run, `(*shape)`, which are the first of the result.
+        objective: The objective, of which one run is evaluated at a time.
+        memory: See `lbfgs`.
+        max_evaluations: The largest number of evaluations, and of iterations of L-BFGS-B.
+    """
     from scipy.optimize import minimize
 
     path: list[Array] = []
 
     def evaluate(flat: Array) -> tuple[float, Array]:
+        """Return cost and gradient (D,) at weights (D,); add an entry to the path."""
         path.append(path[-1] if path else start)
         weights = flat.reshape(start.shape).astype(start.dtype)[None]
         cost, gradient = objective.costs(weights), objective.gradient(weights)
         return float(cost[0]), gradient[0].reshape(-1).astype(np.float64)
 
     def accept(flat: Array) -> None:
+        """Put weights (D,) in place of the last entry: scipy calls this after each iteration."""
         path[-1] = flat.reshape(start.shape).astype(start.dtype)
 
     with np.errstate(all="ignore"):  # at rounding level its last steps overflow
@@ -89,7 +99,7 @@ def _trace_path(start: Array, objective: Objective, memory: int, max_evaluations
                 "maxcor": memory,
                 "maxfun": max_evaluations,
                 "maxiter": max_evaluations,
-                "ftol": 0.0,
+                "ftol": 0.0,  # no tolerances: it ends where rounding leaves no decrease
                 "gtol": 0.0,
             },
         )

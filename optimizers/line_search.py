@@ -46,7 +46,7 @@ def line_search(decrease: float = 1e-4, shrink: float = 0.5, trials: int = 50) -
         flat = gradient.reshape(len(gradient), -1)
         squared_norms = np.einsum("rd,rd->r", flat, flat, dtype=np.float64)
         next_weights, t = weights.copy(), step_size.copy()
-        searching_runs = np.arange(len(weights))
+        searching_runs = np.arange(len(weights))  # the runs that have accepted no t yet
         for _ in range(max_trials):
             trial_weights = weights[searching_runs] - t[searching_runs] * gradient[searching_runs]
             cost_bounds = (

@@ -4,7 +4,7 @@ from normbench.optimizers.contract import Array, Optimizer, State, Update, check
 
 
 def momentum(momentum: float = 0.9) -> Optimizer:
-    """Return the rule `w+ <- w - a g + m (w - w-)`, w- the weights before and w- = w at first.
+    """Return the rule `w+ <- w - a g + m (w - w-)`, w- the previous weights, at first w itself.
 
     The gradient has no factor `1 - m`: so in the long run a step size a acts like `a / (1 - m)`.
 

@@ -20,8 +20,7 @@ def nesterov(momentum: float = 0.9) -> Optimizer:
 
     References:
         Nesterov, Introductory Lectures on Convex Optimization (2004), section 2.2, constant step
-        scheme
-        III.
+        scheme III.
     """
     m = check_share("momentum", momentum)
 
@@ -29,7 +28,7 @@ def nesterov(momentum: float = 0.9) -> Optimizer:
         return (weights,)
 
     def step(weights: Array, gradient: Array, state: State, step_size: Array) -> Update:
-        descended = weights - step_size * gradient
+        descended = weights - step_size * gradient  # v+
         return descended + m * (descended - state[0]), (descended,)
 
     note = "of nesterov the points ahead are recorded, at which its gradients are taken"

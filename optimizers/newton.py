@@ -46,7 +46,13 @@ def newton(ridge: float = 1e-7) -> Optimizer:
 
 
 def _solve_direction(hessian: Array, gradient: Array, ridge: float) -> Array:
-    """Return `(H + ridge I)^-1 g` in the gradient's shape, NaN where there is none."""
+    """Return `(H + ridge I)^-1 g` of one run; NaN where the matrix is singular.
+
+    Args:
+        hessian: The second derivatives H, `(D, D)`.
+        gradient: The gradient g, `(*shape)` with D entries, which is the shape of the result.
+        ridge: What is added to the diagonal.
+    """
     matrix = hessian + ridge * np.eye(len(hessian))
     try:
         return np.linalg.solve(matrix, gradient.reshape(-1)).reshape(gradient.shape)

@@ -31,7 +31,7 @@ def preconditioned(scheme: Any) -> Optimizer:
         return weights - step_size * gradient, state
 
     def under(matrix: Array) -> Optimizer:
-        """Return the rule for the map T, `(N + 1, M + 1)`."""
+        """Return the rule for the map T of the fitted scheme, `(N + 1, M + 1)`."""
 
         def move(weights: Array, gradient: Array, state: State, step_size: Array) -> Update:
             direction = gradient.astype(np.float64, copy=False) @ matrix @ matrix.T

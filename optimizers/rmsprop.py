@@ -27,8 +27,7 @@ def rmsprop(decay: float = 0.9, epsilon: float = 1e-8) -> Optimizer:
 
     References:
         Tieleman and Hinton, lecture 6.5 of Neural Networks for Machine Learning (2012); Watt,
-        Borhani,
-        Katsaggelos, Machine Learning Refined, appendix A.4.
+        Borhani, Katsaggelos, Machine Learning Refined, appendix A.4.
     """
     d, e = check_share("decay", decay), check_nonnegative("epsilon", epsilon)
 

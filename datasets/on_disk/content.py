@@ -20,14 +20,21 @@ LARGEST_ENTRY = np.float64(1e150)
 class Checksums:
     """Checksums of points on disk at the end of each block, from which a change is located.
 
-    They are free: the hash of the fingerprint continues from block to block.
+    They are free: each is the state that the hash of the fingerprint has there.
+
+    Attributes:
+        hash_before: The hash before the points.
+        blocks: First row, last row + 1, and the digest of all that was hashed up to there.
     """
 
-    hash_before: Any  # the state of the hash before the points
+    hash_before: Any
     blocks: list[tuple[int, int, bytes]] = field(default_factory=list)
 
     def find_change(self, x: Points) -> tuple[int, int] | None:
-        """Return the first and last row of the first block that has changed; None if none has."""
+        """Return the first and last row of the first block that has changed; None if none has.
+
+        x: the points, read from the file again.
+        """
         hasher = self.hash_before.copy()
         for first, last, expected_digest in self.blocks:
             hasher.update(x.read(first, last).data)
@@ -58,6 +65,12 @@ class Content:
         """Add points (P, N); raise `UserError` where an entry is not finite, or too large.
 
         Points on disk get `Points.checksums`.
+
+        Args:
+            x: The points.
+            name: The name of the data set, for the error.
+            features: The names of the N features, for the error.
+            prefix: `test ` for test points, for the error; empty for training points.
         """
         sparse = find_sparse(x)
         if sparse is not None:
@@ -78,7 +91,9 @@ class Content:
     def _hash_blocks(self, x: Rows) -> Iterator[tuple[int, Array]]:
         """Hash rows block by block; yield the index of each block's first row, and the block.
 
-        An array in memory is one block. Sparse points are hashed without a block.
+        The hash is complete, and points on disk have their checksums, only once all blocks are
+        taken. A block is overwritten by the next one. An array in memory is one block. Sparse
+        points are hashed at once, and yield nothing.
         """
         self._hasher.update(f"{x.shape}{x.dtype}".encode())
         sparse = find_sparse(x)
@@ -113,7 +128,10 @@ def digest(*arrays: Rows) -> str:
 def _refuse_stored_entries(
     x: SparsePoints, name: str, features: tuple[str, ...], prefix: str
 ) -> None:
-    """Refuse a stored entry that is not finite, or too large."""
+    """Raise `UserError` where a stored entry is not finite, or too large.
+
+    The arguments are those of `Content.add_points`.
+    """
     bad_entries = np.flatnonzero(~(np.abs(x.csr.data) <= LARGEST_ENTRY))
     if len(bad_entries):
         entry = bad_entries[0]
@@ -123,7 +141,16 @@ def _refuse_stored_entries(
 
 
 def _refuse_entries(name: str, prefix: str, row: int, feature: str, value: Any, count: int) -> None:
-    """Refuse points with an entry that is too large or not finite; the first such one is named."""
+    """Raise the `UserError` for points with entries that are too large or not finite.
+
+    Args:
+        name: The name of the data set.
+        prefix: `test ` for test points, empty for training points.
+        row: The row of the first such entry.
+        feature: Its feature.
+        value: The entry itself.
+        count: The number of such entries.
+    """
     remedy = (
         f"its square overflows; rescale the feature (entries must be below {LARGEST_ENTRY:g})"
         if np.isfinite(value)

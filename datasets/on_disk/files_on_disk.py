@@ -29,7 +29,13 @@ TEST_PART_SHARE = 1 / 16  # of the memory, for test points beside points that ar
 
 
 def find_file(option: str, path: Any, example: str = "my.csv") -> Path:
-    """Return the file that a setting names; raise `UserError` where there is no such file."""
+    """Return the file that a setting names; raise `UserError` where it cannot be read.
+
+    Args:
+        option: The name of the setting, such as `dataset.path`.
+        path: Its value.
+        example: A file name, for the error that shows how to write the setting.
+    """
     file = check_path(option, path, f"write {option}={example}")
     if file.is_dir():
         raise UserError(f"{option}={path}: is a folder; name a file in it")
@@ -57,8 +63,8 @@ def refuse_silent(setting: str, file: Path) -> None:
         )
     first_byte_read = threading.Event()
 
-    # In a thread of its own, since the call may block for ever.
     def read() -> None:
+        """Read a byte; in a thread of its own, since the call may block for ever."""
         with (
             suppress(OSError),  # the caller reads the file next, and reports the error
             file.open("rb", buffering=0) as stream,
@@ -82,7 +88,10 @@ def first_line(error: BaseException) -> str:
 
 @contextmanager
 def memory_refused(setting: str) -> Iterator[None]:
-    """Raise `UserError` where memory ends while data are read or converted."""
+    """Turn a `MemoryError` in the context, where data are read or converted, into `UserError`.
+
+    setting: the setting to which the error is attributed, as `name=value`.
+    """
     try:
         yield
     except MemoryError as error:
@@ -94,9 +103,13 @@ def memory_refused(setting: str) -> Iterator[None]:
 
 @contextmanager
 def damage_refused(setting: str, rule: str, remedy: str) -> Iterator[None]:
-    """Raise `UserError` for whatever a damaged file leads a library to raise.
+    """Turn whatever a library raises in the context, of a damaged file, into `UserError`.
 
-    The error says the setting, the rule that the file breaks, the library's reason and the remedy.
+    Args:
+        setting: The setting that names the file, as `name=value`.
+        rule: What is wrong with the file, such as `cannot be read as a table`. The library's reason
+            follows in brackets.
+        remedy: What the user can do, the end of the message.
     """
     try:
         with memory_refused(setting):
@@ -139,9 +152,12 @@ def read_stamp(status: os.stat_result) -> tuple[int, ...]:
 class FilePoints(Points):
     """Points in a file, which must not change while they are read.
 
-    setting: the setting that names the file, such as `dataset.path=X.npy`. opened: all that belongs
-    to the open file, with its `stamp`; it is replaced in one assignment, since other threads read
-    it.
+    Attributes:
+        setting: The setting that names the file, such as `dataset.path=X.npy`, for errors.
+        path: The file.
+        opened_at: When the points were made, by `time.monotonic`.
+        opened: All that belongs to the open file, with its `stamp`. It is replaced in one
+            assignment, since other threads read it.
     """
 
     def __init__(self, setting: str, path: Path) -> None:
@@ -175,13 +191,19 @@ class FilePoints(Points):
             self.bytes_read += size
 
     def change_error(self, reason: str) -> UserError:
-        """Return the error that says how the file changed."""
+        """Return the error that says how the file changed.
+
+        reason: the change, such as `it ends before row 9`.
+        """
         return UserError(
             f"{self.setting}: was changed while the sweep ran ({reason}); run it again"
         )
 
     def _compare_content(self) -> None:
-        """Open the file again; raise `UserError` where it holds other points."""
+        """Open the file again, and read it from now on; raise `UserError` if it holds other points.
+
+        Without checksums points have not been read whole, so that they count as changed.
+        """
         try:
             reopened = copy(self)
             reopened.opened = reopened.open()
@@ -197,7 +219,7 @@ class FilePoints(Points):
         self.opened = reopened.opened
 
 
-# Points of files, to tell what was read.
+# All points of files of this process, so that the bytes that were read of each can be reported.
 open_points: weakref.WeakSet[FilePoints] = weakref.WeakSet()
 
 
@@ -217,6 +239,7 @@ def load_if_small(points: Points, in_blocks: bool | None, share: float = ARRAY_S
         UserError: The points have to be loaded and are too large.
     """
     size = points.size * points.itemsize
+    # `check_switch` refuses a setting that is neither true nor false.
     if in_blocks is not None and not check_switch("dataset.in_blocks", in_blocks):
         refuse_larger("dataset.in_blocks=false", size, "leave it out, for points read by blocks")
     elif in_blocks or size > share * available_bytes():

@@ -52,7 +52,10 @@ class NpyPoints(FilePoints):
     opened: Opened
 
     def open(self) -> Opened:
-        """Open the file and read its header."""
+        """Open the file, read its header, and set `shape` and `dtype`.
+
+        Raises `UserError` where the file does not hold points.
+        """
         with damage_refused(self.setting, *NPY_RULE_AND_REMEDY):
             file = File.open_path(self.path)
             with open(file.number, "rb", closefd=False) as stream:
@@ -65,9 +68,13 @@ class NpyPoints(FilePoints):
     def _refuse(
         self, shape: tuple[int, ...], fortran_order: bool, dtype: np.dtype[Any], size: int
     ) -> None:
-        """Raise `UserError` for an array that is no points, or that the file does not hold.
+        """Raise `UserError` unless the header describes points, and the file holds all of them.
 
-        size: the number of bytes that follow the header.
+        Args:
+            shape: The shape in the header.
+            fortran_order: Whether the array is stored column by column.
+            dtype: The type of its entries.
+            size: The number of bytes that follow the header.
         """
         if dtype.kind not in "biuf":
             raise UserError(
@@ -112,7 +119,16 @@ class NpyPoints(FilePoints):
             os.posix_fadvise(self.opened.file.number, start, size, os.POSIX_FADV_WILLNEED)
 
     def _fill(self, opened: Opened, first: int, rows: Array) -> None:
-        """Read the rows from `first` on into an array of the file's own type."""
+        """Fill an array with the rows of the file from `first` on.
+
+        Args:
+            opened: The open file.
+            first: The index of the first row.
+            rows: The array (p, N) to be filled, contiguous and of the file's own type.
+
+        Raises:
+            UserError: The file ends before the last row, or cannot be read.
+        """
         position = opened.offset + first * self.shape[1] * opened.dtype.itemsize
         unread = rows.reshape(-1).view(np.uint8).data
         while len(unread):
@@ -182,7 +198,15 @@ def npy(
 
 
 def _open_test_points(path: str, dtype: np.dtype[Any]) -> NpyPoints:
-    """Return the points of a test part, which have to be of the type of the training points."""
+    """Return the points of a test part, left in their file.
+
+    Args:
+        path: The setting `dataset.test_path`.
+        dtype: The type as which the training points are read.
+
+    Raises:
+        UserError: The file does not hold points, or they are read as another type.
+    """
     points = NpyPoints(f"dataset.test_path={path}", find_file("dataset.test_path", path, "T.npy"))
     if points.dtype != dtype:
         raise UserError(
@@ -193,7 +217,15 @@ def _open_test_points(path: str, dtype: np.dtype[Any]) -> NpyPoints:
 
 
 def _load_targets(option: str, path: str | None) -> Array | None:
-    """Return an array of targets in its own type, None where no file is named."""
+    """Return an array of targets in its own type, None where no file is named.
+
+    Args:
+        option: The setting that names the file, `dataset.targets` or `dataset.test_targets`.
+        path: Its value.
+
+    Raises:
+        UserError: The file is not an npy file of plain numbers or texts, or too large.
+    """
     if path is None:
         return None
     file = find_file(option, path, "y.npy")

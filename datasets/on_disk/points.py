@@ -64,7 +64,10 @@ class Points(ABC):
         return self.dtype.itemsize
 
     def __getitem__(self, rows: slice | Array) -> Array:
-        """Return a slice of the rows, or the rows of an array of indices, as an array."""
+        """Return some rows (p, N) as an array.
+
+        rows: a slice without a step, or indices (p,) from 0.
+        """
         if isinstance(rows, slice):
             first, last, step = rows.indices(len(self))
             assert step == 1
@@ -92,5 +95,5 @@ def has_one_source(x: Rows, other: Rows) -> bool:
 
 
 def rows_per_block(x: Rows) -> int:
-    """Return how many rows are read at once."""
+    """Return how many rows make up a block of `BLOCK_BYTES`, 1 at least."""
     return max(1, BLOCK_BYTES // (x.shape[1] * x.itemsize))

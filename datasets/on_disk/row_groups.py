@@ -34,7 +34,10 @@ MEMORY_REMEDY = "leave them out, or make the file small enough to be held in mem
 
 @dataclass(frozen=True)
 class Opened:
-    """An open Parquet file; group n has the rows from `starts[n]` to below `starts[n + 1]`."""
+    """An open Parquet file, and its stamp at the time of opening.
+
+    Row group n has the rows from `starts[n]` to below `starts[n + 1]`.
+    """
 
     file: "pq.ParquetFile"
     starts: NDArray[np.intp]
@@ -51,16 +54,25 @@ class RowGroups(FilePoints):
     dtype = np.dtype(np.float64)
 
     def __init__(self, setting: str, path: Path, features: tuple[str, ...]) -> None:
-        """Open a file; features: the names of its columns that are the points' numbers."""
+        """Open a file; raise `UserError` where its columns are not points.
+
+        Args:
+            setting: The setting that names the file, for errors.
+            path: The file.
+            features: The names of the columns that are the features.
+        """
         self.features = features
         self._last, self._decoding = threading.local(), threading.Lock()
         super().__init__(setting, path)
 
     def open(self) -> Opened:
-        """Open the file and read its metadata."""
+        """Open the file, read its metadata and set `shape`.
+
+        Raises `UserError` where it is not Parquet, or a feature is not a column of numbers.
+        """
         import pyarrow.parquet as pq
 
-        with self._damage_refused("the file"):
+        with self._parquet_errors_refused("the file"):
             stamp = read_stamp(os.stat(self.path))
             file = pq.ParquetFile(self.path)
             metadata, schema = file.metadata, file.schema_arrow
@@ -77,18 +89,19 @@ class RowGroups(FilePoints):
         row = first
         while row < last:
             group = int(np.searchsorted(opened.starts, row, side="right")) - 1
-            group_start, group_end = (
-                int(opened.starts[group]),
-                min(int(opened.starts[group + 1]), last),
-            )
-            out[row - first : group_end - first] = self._read_group(opened, group)[
-                row - group_start : group_end - group_start
-            ]
-            row = group_end
+            group_start = int(opened.starts[group])
+            end = min(int(opened.starts[group + 1]), last)  # of the rows wanted from this group
+            wanted = slice(row - group_start, end - group_start)
+            # No local name holds the group, so that it is freed before the next one is decoded.
+            out[row - first : end - first] = self._read_group(opened, group)[wanted]
+            row = end
         return out
 
     def _read_group(self, opened: Opened, number: int) -> Array:
-        """Return the points of a row group, from this thread's memory or decoded."""
+        """Return the points of a row group, kept by this thread or decoded now.
+
+        One thread at a time decodes, which keeps the memory of decoding bounded.
+        """
         if getattr(self._last, "key", None) != (opened.stamp, number):
             self._last.key = self._last.rows = None  # frees the memory for the next group
             with self._decoding:
@@ -98,11 +111,14 @@ class RowGroups(FilePoints):
         return rows
 
     def _decode_group(self, opened: Opened, number: int) -> Array:
-        """Return the points of a row group, decoded from the file."""
+        """Return the points of a row group (p, N), decoded from the file.
+
+        Raises `UserError` where a column has a gap, or the group cannot be decoded.
+        """
         first, last = (int(row) for row in opened.starts[number : number + 2])
         rows, read_rows = np.empty((last - first, self.shape[1])), 0
         size = max(1, BLOCK_BYTES // rows.strides[0])
-        with self._damage_refused(f"row group {number} (rows {first} to {last - 1})"):
+        with self._parquet_errors_refused(f"row group {number} (rows {first} to {last - 1})"):
             for batch in opened.file.iter_batches(size, [number], list(self.features)):
                 for n, name in enumerate(self.features):
                     column = batch.column(name)
@@ -115,17 +131,18 @@ class RowGroups(FilePoints):
             if read_rows != len(rows):
                 raise ValueError(f"it has {read_rows} rows")
         metadata = opened.file.metadata.row_group(number)
-        column_chunks, feature_names = (
-            (metadata.column(n) for n in range(metadata.num_columns)),
-            set(self.features),
-        )
+        column_chunks = (metadata.column(n) for n in range(metadata.num_columns))
+        feature_names = set(self.features)
         self.count_bytes(
             sum(c.total_compressed_size for c in column_chunks if c.path_in_schema in feature_names)
         )
         return rows
 
     def _refuse_columns(self, schema: Any) -> None:
-        """Raise `UserError` for columns that are not numeric."""
+        """Raise `UserError` for features that are not numeric, or not the name of one column.
+
+        schema: of pyarrow.
+        """
         name_counts, problems = Counter(schema.names), []
         for name in self.features:
             if name_counts[name] != 1:
@@ -142,7 +159,13 @@ class RowGroups(FilePoints):
             )
 
     def _gap_error(self, name: str, row: int, column: Any) -> UserError:
-        """Return the error that names the first gap of a column."""
+        """Return the error that names the first gap of a column.
+
+        Args:
+            name: The name of the column.
+            row: The row of the file at which the batch starts.
+            column: The column in a batch, a pyarrow array with a gap.
+        """
         point = row + int(np.flatnonzero(column.is_null().to_numpy(zero_copy_only=False))[0])
         return UserError(
             f"{self.setting}: is read by row groups, which takes columns without gaps, and column "
@@ -150,8 +173,11 @@ class RowGroups(FilePoints):
             f"'dataset.drop=[{name}]', or fill the gaps in the file"
         )
 
-    def _damage_refused(self, extent: str) -> AbstractContextManager[None]:
-        """Return a context that turns pyarrow's errors on a part of the file into `UserError`."""
+    def _parquet_errors_refused(self, extent: str) -> AbstractContextManager[None]:
+        """Return a context that turns pyarrow's errors into `UserError`.
+
+        extent: the part of the file that is read in it, as the error names it.
+        """
         rule = f"{extent} cannot be read as Parquet"
         return damage_refused(self.setting, rule, "check the file")
 
@@ -159,8 +185,10 @@ class RowGroups(FilePoints):
 def needs_blocks(file: Path, in_blocks: bool | None) -> bool:
     """Return whether to read a Parquet file by row groups, instead of into memory.
 
-    in_blocks: True for any file, False for none; None for a file of more than a quarter of the
-    memory.
+    Args:
+        file: The file.
+        in_blocks: The setting `dataset.in_blocks`: True for any file, False for none; None for a
+            file whose columns, in float64, take more than a quarter of the available memory.
     """
     import pyarrow.parquet as pq
 
@@ -175,7 +203,18 @@ def needs_blocks(file: Path, in_blocks: bool | None) -> bool:
 def load_row_groups(
     file: Path, target: Any, drop: Any, task: str | None, in_blocks: bool | None
 ) -> Dataset:
-    """Return the points of a Parquet file, read by row groups, with its target in memory."""
+    """Return the points of a Parquet file, read by row groups, with its target in memory.
+
+    Args:
+        file: The file.
+        target: The name or position of the target column; None for unlabelled points.
+        drop: The names or positions of columns to leave out.
+        task: `classes`, `regression`, or None to decide by the target.
+        in_blocks: The setting; where it is true, even a small selection of rows stays on disk.
+
+    Raises:
+        UserError: A column is missing or no feature, or memory does not hold the row groups.
+    """
     import pyarrow.parquet as pq
 
     names = parquet_table.find_column_names(pq.read_schema(file))
@@ -190,10 +229,8 @@ def load_row_groups(
 
 def _refuse_large_groups(points: RowGroups) -> None:
     """Raise `UserError` if memory does not hold one row group for each thread."""
-    largest_group, row_bytes = (
-        int(np.diff(points.opened.starts).max(initial=0)),
-        FLOAT64_BYTES * len(points.features),
-    )
+    largest_group = int(np.diff(points.opened.starts).max(initial=0))  # in rows
+    row_bytes = FLOAT64_BYTES * len(points.features)
     share = ARRAY_SHARE / (os.cpu_count() or 1)
     fitting_rows = max(1, int(share * available_bytes() / max(1, row_bytes)))
     refuse_larger(
@@ -205,7 +242,10 @@ def _refuse_large_groups(points: RowGroups) -> None:
 
 
 def _read_target(points: RowGroups, name: str) -> Array:
-    """Return a column of a Parquet file as targets (P,)."""
+    """Return a column of a Parquet file as targets (P,): numbers, or objects with None for a gap.
+
+    Raises `UserError` where it takes too much memory, or cannot be a target.
+    """
     from pyarrow import types
 
     refuse_larger(

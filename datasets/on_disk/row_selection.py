@@ -12,7 +12,10 @@ STRIDE = 4096  # rows of the file; the selected rows before each stride are coun
 
 
 class SelectedRows(Points):
-    """The rows of other points that a mask (P,) selects, in their order."""
+    """The rows of other points that a mask (P,) selects, in their order.
+
+    They are read from the other points, its `source`, whenever they are needed.
+    """
 
     mask: NDArray[np.bool_]
 
@@ -26,6 +29,7 @@ class SelectedRows(Points):
             source = source.source
         self._source, self.mask = source, mask
         counts = np.add.reduceat(mask, np.arange(0, len(mask), STRIDE), dtype=np.intp)
+        # Entry n: how many rows are selected before row n STRIDE of the source.
         self._rows_before = np.concatenate([[0], np.cumsum(counts)])
         self.shape = (int(self._rows_before[-1]), source.shape[1])
         self.dtype, self.always_in_blocks = source.dtype, source.always_in_blocks
@@ -48,14 +52,14 @@ class SelectedRows(Points):
         """Return rows `first` to `last - 1` as an array, in the first rows of out where given."""
         count = last - first
         out = np.empty((count, self.shape[1]), self.dtype) if out is None else out[:count]
-        size = max(1, CACHE_BYTES // (self.shape[1] * self.itemsize))
+        size = max(1, CACHE_BYTES // (self.shape[1] * self.itemsize))  # rows of the source at once
         row, read_rows = self._row(first) if count else 0, 0  # row: of the source
         while read_rows < count:
             selected = np.flatnonzero(self.mask[row : row + size])[: count - read_rows]
             if len(selected):
                 source_first, source_last = row + int(selected[0]), row + int(selected[-1]) + 1
                 out_rows = out[read_rows : read_rows + len(selected)]
-                if source_last - source_first == len(selected):
+                if source_last - source_first == len(selected):  # they are consecutive
                     self.source.read(source_first, source_last, out_rows)
                 else:
                     source_rows = self.source.read(source_first, source_last)
@@ -92,7 +96,7 @@ def select_rows(x: Rows, mask: NDArray[np.bool_], is_test_part: bool = False) ->
 
 
 def _combine_masks(mask: NDArray[np.bool_], inner: NDArray[np.bool_]) -> NDArray[np.bool_]:
-    """Return the mask (P,) of two selections, the second one among the rows of the first.
+    """Return the mask (P,) of two selections, the second of which is among the rows of the first.
 
     Args:
         mask: The first mask (P,), which selects p rows.

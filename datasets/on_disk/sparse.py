@@ -24,9 +24,10 @@ class SparsePoints(Points):
 
     @classmethod
     def of_matrix(cls, matrix: Any, dtype: Any) -> Self:
-        """Return any sparse matrix as points of a type.
+        """Return any sparse matrix of scipy as points of a type.
 
-        Its memory is shared where it already has the format and the type; it is never changed.
+        The points share the memory of a matrix that is canonical CSR of that type already. The
+        matrix is never changed.
         """
         from scipy import sparse
 
@@ -37,14 +38,17 @@ class SparsePoints(Points):
         return cls(csr.astype(dtype, copy=False))
 
     def read(self, first: int, last: int, out: Array | None = None) -> Array:
-        """Return rows `first` to `last - 1`, with their zeros."""
+        """Return rows `first` to `last - 1` as a dense array, in the first rows of out if given."""
         rows = self.rows(slice(first, last))
         if out is None:
             return np.asarray(rows.toarray())
         return np.asarray(rows.toarray(out=out[: last - first]))
 
     def rows(self, block: slice) -> Any:
-        """Return some of the rows as a CSR array that shares the memory of these points."""
+        """Return a slice of the rows as a CSR array that shares the memory of these points.
+
+        block: a slice with a start and a stop within the rows, without a step.
+        """
         from scipy import sparse
 
         first, last = self.csr.indptr[block.start], self.csr.indptr[block.stop]

@@ -35,7 +35,7 @@ def draw_subset(dataset: Dataset, points: Any, seed: int) -> Dataset:
     Args:
         dataset: Any data set.
         points: How many training points to draw; None for all.
-        seed: Of the generator that draws them.
+        seed: The seed of the generator that draws them.
 
     Returns:
         The data set with fewer points.
@@ -75,14 +75,14 @@ def draw_subset(dataset: Dataset, points: Any, seed: int) -> Dataset:
 def assign_folds(dataset: Dataset, folds: Any, repeats: Any, seed: int) -> Dataset:
     """Return the data set with repeated cross-validations, their seeds counted from `seed` on.
 
-    Each assigns the points to folds, class by class, so that two folds differ by one point at most,
-    and by one of each class.
+    Each cross-validation assigns the points to folds, class by class, so that two folds differ by
+    one point at most, and by one of each class.
 
     Args:
         dataset: A data set in memory, without a test part.
-        folds: How many folds each has; None for no cross-validation.
+        folds: How many folds each cross-validation has; None for no cross-validation.
         repeats: How many cross-validations there are.
-        seed: Of the first one.
+        seed: The seed of the first one; each further one has the next seed.
 
     Returns:
         The data set with `folds`.
@@ -119,13 +119,16 @@ def assign_folds(dataset: Dataset, folds: Any, repeats: Any, seed: int) -> Datas
         FLOAT64_BYTES * len(dataset.x) * repeats,
         "choose fewer",
     )
-    # Along the order by class, folds are dealt in turn; argsort gives each point its position.
+    # Along an order by class, folds are dealt in turn: the argsort of an order is the position of
+    # each point in it.
     orders = [_order_by_class(dataset, seed + repeat) for repeat in range(repeats)]
     return replace(dataset, folds=tuple(np.argsort(order) % count for order in orders))
 
 
 def hold_out_fold(dataset: Dataset, repeat: int, number: int) -> Dataset:
     """Return the data set with one fold of one of its cross-validations as its test part.
+
+    Noisy copies and outliers of the other points are drawn anew.
 
     Args:
         dataset: A data set with `folds`.
@@ -150,7 +153,9 @@ def fingerprint_folds(dataset: Dataset, columns: "Columns | None") -> Dataset:
     categories, so that the points alone do not determine the points of the folds. A data set
     without folds or without a table is returned unchanged.
 
-    columns: the table; None without one.
+    Args:
+        dataset: The data set, whose `columns` outliers and noisy copies may have removed.
+        columns: The table before that; None without one.
     """
     if not dataset.folds or columns is None:
         return dataset
@@ -162,7 +167,7 @@ def fingerprint_folds(dataset: Dataset, columns: "Columns | None") -> Dataset:
 
 
 def set_fit_points(dataset: Dataset, fit_on: Any) -> Dataset:
-    """Return the data set with the points that the schemes' statistics are learned from.
+    """Return the data set with a choice of the points from which schemes learn their statistics.
 
     Args:
         dataset: Any data set.
@@ -172,7 +177,8 @@ def set_fit_points(dataset: Dataset, fit_on: Any) -> Dataset:
         The data set with `fit_on`.
 
     Raises:
-        UserError: For another word, or for `all` without test points in memory.
+        UserError: For another word; for `all` without test points or folds, or where the points are
+            on disk or sparse.
     """
     check_choice("dataset.fit_on", fit_on, FIT_ON_CHOICES)
     if fit_on == "all" and not len(dataset.x_test) and not dataset.folds:
@@ -187,7 +193,10 @@ def set_fit_points(dataset: Dataset, fit_on: Any) -> Dataset:
 
 
 def _count_classes(dataset: Dataset, rows: Any) -> NDArray[np.intp]:
-    """Return the number of points of each class (C,) among some rows; empty without classes."""
+    """Return the number of points of each class (C,) among some rows; empty without classes.
+
+    rows: a slice, a mask (P,) or indices of the training points.
+    """
     if not dataset.classes:
         return np.empty(0, dtype=np.intp)
     return np.bincount(dataset.y[rows], minlength=dataset.classes)

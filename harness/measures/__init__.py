@@ -46,7 +46,7 @@ def measures() -> tuple[Measure, ...]:
 
 
 def without_descent(settings: Settings) -> bool:
-    """Return whether a job fits and records only: `iterations=0` with a `record`."""
+    """Return whether a job fits and records only, with `iterations=0` and a `record`."""
     return bool(settings.record) and settings.iterations == 0
 
 
@@ -68,7 +68,7 @@ def check(settings: Settings, dataset: Dataset, scheme: Any) -> None:
             f"shown_point={settings.shown_point}: {dataset.name} has {len(dataset.x)} training "
             f"points, counted from 0; choose one up to {len(dataset.x) - 1}"
         )
-    for name in settings.record:
+    for name in settings.record:  # every mistake is collected, and told at once
         try:
             measure = measure_by_record[check_choice("record", name, list(measure_by_record))]
             if measure.of_descent and settings.iterations == 0:
@@ -91,16 +91,17 @@ def take(
     Args:
         job: The finished job.
         settings: Its settings.
-        budget: The work that theory may still take; None without theory.
+        budget: The work that theory may still take, which is reduced; None without theory.
 
     Returns:
         The merged findings of all measures, and the arrays of each measure by its name in the
-        setting `record`. Arrays of measures without such a name are kept with the descent.
+        setting `record`. Arrays of measures without such a name are kept together under
+        `names.DESCENT_ARRAYS`, with an array `FOLLOWS` of what each finding depends on.
     """
     findings_by_measure: list[tuple[Measure, Findings]] = []
     arrays: dict[str, Mapping[str, Any]] = {}
     seconds = {False: 0.0, True: 0.0}  # by whether a setting requested the measure
-    for measure in _wanted(job, settings, budget):
+    for measure in _applicable_measures(job, settings, budget):
         tick = time.perf_counter()
         measure_findings = measure.take(job.shown_points if measure.record else job)
         seconds[measure.on_request] += time.perf_counter() - tick
@@ -114,12 +115,17 @@ def take(
             **arrays[names.DESCENT_ARRAYS],
             FOLLOWS: np.array([*merged.follows.items()]),
         }
-    record_names = (*settings.record, names.DESCENT_ARRAYS)
+    record_names = (*settings.record, names.DESCENT_ARRAYS)  # in the order that the user wrote
     return merged, {name: arrays[name] for name in record_names if name in arrays}
 
 
-def _wanted(job: FinishedJob, settings: Settings, budget: Budget | None) -> Iterator[Measure]:
-    """Yield the measures that apply to a job and that the budget affords."""
+def _applicable_measures(
+    job: FinishedJob, settings: Settings, budget: Budget | None
+) -> Iterator[Measure]:
+    """Yield the measures that are wanted, that apply to a job and that the budget affords.
+
+    The budget is reduced by the work of each.
+    """
     for measure in measures():
         if measure.record and measure.record not in settings.record:
             continue
@@ -132,10 +138,11 @@ def _wanted(job: FinishedJob, settings: Settings, budget: Budget | None) -> Iter
 
 
 def _affords(budget: Budget | None, measure: Measure, job: FinishedJob) -> bool:
-    """Return whether the budget affords a measure; of a requested one only the memory counts.
+    """Return whether the budget affords a measure, and subtract its work.
 
-    Measures without a budget label are always affordable. Without a budget (no theory), the others
-    are taken on request only.
+    Measures without a budget label are always affordable. Of a measure that a setting requests only
+    the memory counts. Without a budget (no theory), measures with a label are taken on request
+    only.
     """
     if not measure.budget_label or budget is None:
         return measure.on_request or not measure.budget_label
@@ -151,7 +158,15 @@ def _merged(
     budget: Budget | None,
     seconds: Mapping[bool, float],
 ) -> Findings:
-    """Return the merged findings of all measures, and the tags that summarize them."""
+    """Return the findings of all measures as one, with the tags that summarize a descent.
+
+    Args:
+        findings_by_measure: Each measure with its findings.
+        job: The finished job; only one with a descent gets the notes and the explanation.
+        budget: The remaining work of theory, whose note names what was skipped; None without
+            theory.
+        seconds: The seconds of the measures, by whether a setting requested them.
+    """
     findings = [finding for _, finding in findings_by_measure]
     follows = {
         name: measure.follows
@@ -169,8 +184,8 @@ def _merged(
         job_notes = [
             job.judged_descent.theory.note,
             budget.note if budget else "",
-            _sample(job, findings_by_measure),
-            *_left_out(job),
+            _sample_note(job, findings_by_measure),
+            *_other_model_notes(job),
         ]
         notes = [
             note
@@ -178,7 +193,7 @@ def _merged(
             if note
         ]
         if notes:
-            follows[names.NOTE.key] = ""
+            follows[names.NOTE.key] = ""  # the notes stay true under other rules of judging
             tags[names.NOTE.key] = "; ".join(notes)
         descent = job.judged_descent
         tags[names.EXPLANATION.key] = explained(metrics, tags, descent.steps, descent.best)
@@ -204,28 +219,28 @@ def _merge_steps(findings: Sequence[Findings]) -> dict[int, OfStep]:
 
 
 def _dependent_arrays(measure: Measure, findings: Findings) -> Iterable[str]:
-    """Return the names by which the arrays of a measure may become invalid.
+    """Return the names under which `follows` keeps what the arrays of a measure depend on.
 
-    That is its name in `record`, or else the names of its arrays if they depend on the judging.
+    For a measure in `record` it is that name, which stands for all its arrays. For another measure
+    they are the names of its arrays, if these depend on the judging.
     """
     if measure.record:
         return (measure.record,)
     return findings.arrays if measure.follows else ()
 
 
-def _left_out(job: FinishedJob) -> Iterator[str]:
-    """Yield a note on each measure that was requested and is of another model."""
+def _other_model_notes(job: FinishedJob) -> Iterator[str]:
+    """Yield a note on each requested measure that is left out, since it is of another model."""
     requested = job.descent.settings.record
     for measure in measures():
         if measure.record in requested and measure.is_of_another_model(job):
             yield f"{measure.record}: {OF_OTHER_MODELS[measure.of_model]}"
 
 
-def _sample(job: FinishedJob, findings_by_measure: list[tuple[Measure, Findings]]) -> str:
+def _sample_note(job: FinishedJob, findings_by_measure: list[tuple[Measure, Findings]]) -> str:
     """Return a note on how many points figures show; empty where they show all points."""
-    if not any(measure.record for measure, _ in findings_by_measure) or len(
-        job.shown_points.z
-    ) == len(job.z):
+    has_figures = any(measure.record for measure, _ in findings_by_measure)
+    if not has_figures or len(job.shown_points.z) == len(job.z):
         return ""
     return f"{len(job.shown_points.z)} of {len(job.z)} points are shown, drawn at random"
 

@@ -9,7 +9,7 @@ COMPONENTS = 1
 START_COUNT, START_SCALE = 100, 0.1
 RELATIVE_STEP = 0.1  # over the largest eigenvalue of the points' second moments
 TRAINING_ITERATIONS = 500
-NEAR = 0.01  # of the start's excess: there it counts as converged
+NEAR = 0.01  # of the start's excess: a descent with less left counts as converged
 
 
 def take(job: FinishedJob) -> Findings:
@@ -19,9 +19,9 @@ def take(job: FinishedJob) -> Findings:
     largest eigenvalue of `Z'Z / P`, from random starts. `overlap` (100,): the squared cosine
     between the component and the image of the first principal axis of the inputs under the scheme;
     1 / M by chance. `lost` (100,): the share of the sum of squares that is not reconstructed.
-    `iterations` (100,): until 1 percent of the start's excess is left, 500 where it never is.
-    `features` (): M. Source: Watt, Borhani, Katsaggelos, "Machine Learning Refined", 2nd ed.,
-    section 8.3 and exercise 8.5.
+    `iterations` (100,): until 1 percent of the start's excess is left, 500 where more is left to
+    the end. `features` (): M. Source: Watt, Borhani, Katsaggelos, "Machine Learning Refined", 2nd
+    ed., section 8.3 and exercise 8.5.
     """
     z = job.z.astype(np.float64)
     z = z / (float(np.abs(z).max()) or 1.0)  # the relative step size is invariant to scale
@@ -30,19 +30,21 @@ def take(job: FinishedJob) -> Findings:
     axis = _first_axis(job)
     rng = np.random.default_rng(0)
     weights = START_SCALE * rng.standard_normal((START_COUNT, z.shape[1], COMPONENTS))
-    least, step = float(values[:-COMPONENTS].sum()), RELATIVE_STEP / (values[-1] or 1.0)
-    first = _cost(moments, weights)
-    reached = np.full(START_COUNT, TRAINING_ITERATIONS)
+    # The least cost: all eigenvalues but the largest, which the component reconstructs.
+    least_cost = float(values[:-COMPONENTS].sum())
+    step_size = RELATIVE_STEP / (values[-1] or 1.0)
+    start_costs = _cost(moments, weights)
+    arrival = np.full(START_COUNT, TRAINING_ITERATIONS)
     for k in range(TRAINING_ITERATIONS):
-        near = _cost(moments, weights) - least <= NEAR * (first - least)
-        reached[near] = np.minimum(reached[near], k)
-        weights = weights - step * _gradient(moments, weights)
+        is_near = _cost(moments, weights) - least_cost <= NEAR * (start_costs - least_cost)
+        arrival[is_near] = np.minimum(arrival[is_near], k)
+        weights = weights - step_size * _gradient(moments, weights)
     units = weights[..., 0] / np.linalg.norm(weights[..., 0], axis=1, keepdims=True)
     return Findings(
         arrays={
             "overlap": (units @ axis) ** 2,
             "lost": _cost(moments, weights) / (values.sum() or 1.0),
-            "iterations": reached,
+            "iterations": arrival,
             "features": np.array(z.shape[1]),
         }
     )
@@ -57,7 +59,15 @@ def _first_axis(job: FinishedJob) -> Array:
 
 
 def _cost(moments: Array, weights: Array) -> Array:
-    """Return `tr G - 2 tr C'GC + tr C'GC C'C` for each C of weights (S, M, K), `(S,)`."""
+    """Return the reconstruction errors `mean |z - C C' z|^2` of S linear autoencoders.
+
+    Args:
+        moments: The second moments of the points, `G = Z'Z / P` (M, M).
+        weights: A matrix C for each start (S, M, K).
+
+    Returns:
+        `tr G - 2 tr C'GC + tr C'GC C'C`, `(S,)`.
+    """
     inner = weights.transpose(0, 2, 1) @ moments @ weights
     gram = weights.transpose(0, 2, 1) @ weights
     return np.asarray(
@@ -68,10 +78,12 @@ def _cost(moments: Array, weights: Array) -> Array:
 
 
 def _gradient(moments: Array, weights: Array) -> Array:
-    """Return `-4 GC + 2 (GC C'C + C C'GC)` for each C of weights (S, M, K)."""
-    image = moments @ weights
-    turned = weights.transpose(0, 2, 1)
-    return np.asarray(-4 * image + 2 * (image @ (turned @ weights) + weights @ (turned @ image)))
+    """Return the gradient of `_cost` in C, `-4 GC + 2 (GC C'C + C C'GC)`, (S, M, K)."""
+    image = moments @ weights  # GC
+    transposed = weights.transpose(0, 2, 1)  # C'
+    return np.asarray(
+        -4 * image + 2 * (image @ (transposed @ weights) + weights @ (transposed @ image))
+    )
 
 
 MEASURE = Measure(take, record="autoencoder", of_descent=False, most_features=256)

@@ -4,26 +4,33 @@ import numpy as np
 
 from normbench import names
 from normbench.engine.problem import Linear
-from normbench.measures.batches import applies, gram_trace, is_least_squares
+from normbench.measures import batches as approximate_limits
 from normbench.measures.contract import Findings, FinishedJob, Measure, OfStep
 from normbench.theory import batches
 from normbench.theory.budget import Work
 
 
 def take(job: FinishedJob) -> Findings:
-    """Return the exact limit of the step, and the noise floor of each step size below it."""
+    """Return the exact limit of the step, and the noise floor of each stable step size.
+
+    The limit is that of the order in which batches are drawn. The noise floor is the excess around
+    which a constant step size settles; `theory.batches.noise_floor` knows it for draws with
+    replacement, and so takes the limit of these.
+    """
     descent = job.descent
     linear, batch = descent.train.linear, descent.settings.batch
     assert linear is not None
     assert batch is not None
     extended = np.column_stack([np.ones(len(linear.targets)), linear.points])
     limits = batches.mean_square_steps(extended, batch)
-    # The first limit is that of draws without replacement, the second (True) of draws with it.
-    limit = limits[descent.settings.batch_order == "replacement"]
-    trace = gram_trace(linear)
+    limit_without_replacement, limit_with_replacement = limits
+    with_replacement = descent.settings.batch_order == "replacement"
+    limit = limit_with_replacement if with_replacement else limit_without_replacement
+    trace = approximate_limits.gram_trace(linear)
+    # The least cost is the mean squared residual at the minimum: the variance of the noise.
     floors = {
         number: batches.noise_floor(
-            step.step_size, descent.bench.minimum, trace, batch, limits[True]
+            step.step_size, descent.bench.minimum, trace, batch, limit_with_replacement
         )
         for number, step in enumerate(descent.steps)
     }
@@ -42,12 +49,12 @@ def _has_exact_limit(linear: Linear) -> bool:
 
 
 def _applies(job: FinishedJob) -> bool:
-    """Return whether the job is of least squares, in batches, and its exact limit is computable."""
+    """Return whether the job is least squares in batches, and its exact limit is computable."""
     linear = job.descent.train.linear
     return (
-        applies(job)
+        approximate_limits.applies(job)
         and linear is not None
-        and is_least_squares(linear)
+        and approximate_limits.is_least_squares(linear)
         and _has_exact_limit(linear)
     )
 
@@ -57,9 +64,11 @@ def _work(job: FinishedJob) -> Work:
     linear = job.descent.train.linear
     assert linear is not None
     width, points = linear.shape[1], len(linear.targets)
-    rows = width * (width + 1) / 2
+    rows = width * (width + 1) / 2  # of the matrix of fourth moments
     products = 2 * points * rows**2 + 4 * rows**3  # of the fourth moments, and two eigenvalues
-    return Work(products / (4 * points * width), 8.0 * rows * (points + 4 * rows))
+    products_of_pass = 4 * points * width
+    # Bytes of the products of all points, and of four such matrices, in float64.
+    return Work(products / products_of_pass, 8.0 * rows * (points + 4 * rows))
 
 
 MEASURE = Measure(take, budget_label="exact limits of the batch", work=_work, applies=_applies)

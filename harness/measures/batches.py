@@ -11,8 +11,9 @@ from normbench.theory import batches
 def take(job: FinishedJob) -> Findings:
     """Return the knee; of least squares also the approximate limit of the step.
 
-    The knee `mean |x|^2 / lambda_max` of points `[1 x]` is that of least squares, whose curvature
-    is the same at all points; of other costs it is a guide.
+    The knee is the batch size from which larger batches gain little. `mean |x|^2 / lambda_max` of
+    points `[1 x]` is that of least squares, whose curvature is the same at all points; for other
+    costs it is a guide.
     """
     linear, batch = job.descent.train.linear, job.descent.settings.batch
     assert linear is not None
@@ -21,7 +22,8 @@ def take(job: FinishedJob) -> Findings:
     knee = batches.knee(largest, gram_trace(linear))
     metrics = {names.KNEE.key: knee}
     if is_least_squares(linear):
-        metrics[names.BATCH_STEP.key] = batches.approximate_step(2 * largest, knee, batch)
+        lipschitz = 2 * largest  # the Hessian of least squares is 2 times the Gram matrix
+        metrics[names.BATCH_STEP.key] = batches.approximate_step(lipschitz, knee, batch)
     return Findings(metrics)
 
 
@@ -44,12 +46,16 @@ def gram_trace(linear: Linear) -> float:
 
 
 def is_least_squares(linear: Linear) -> bool:
-    """Return whether the cost is that of the theory: squares of one score a point."""
+    """Return whether the cost is least squares of one score a point, as the theory assumes."""
     return linear.traits.squares and linear.shape[0] == 1
 
 
 def applies(job: FinishedJob) -> bool:
-    """Return whether a plain descent saw batches, without a penalty, and the spectrum is known."""
+    """Return whether the theory of batches holds of a job.
+
+    The job must be plain descent in batches of a cost of linear scores without a penalty, and its
+    spectrum known.
+    """
     descent = job.descent
     linear = descent.train.linear
     if descent.settings.batch is None or linear is None or np.any(linear.l2):

@@ -21,13 +21,13 @@ def take(job: FinishedJob) -> Findings:
     """Return at most 2,000 points, and the features as arrows.
 
     `points` (p, 2): along the two leading principal directions of the points under the scheme,
-    centred, in standard deviations. `loadings` (m, 2): of each feature, its entries in those
-    directions times the roots of their eigenvalues, so that over all directions the cosine between
-    two arrows is the correlation of their features; the longest 60. `entries` (m, K): the same
-    entries in all directions, at most 60 of them, and `deviations` (K,), the roots. `correlation`
-    (m, m) of these features. `names` (m,); `shares` (2,) of the variance; `target` (p,),
-    `class_names` (C,). Source: Gabriel, "The biplot graphic display of
-    matrices", Biometrika 58 (1971).
+    centred, in standard deviations. `loadings` (m, 2): the arrow of each feature, which holds its
+    entries in those directions times the roots of their eigenvalues, so that over all directions
+    the cosine between two arrows is the correlation of their features. The m features, at most 60,
+    are those of the longest arrows. `entries` (m, K): the entries of these features in the first K
+    directions, at most 60, and `deviations` (K,), the roots. `correlation` (m, m) of these
+    features. `names` (m,); `shares` (2,) of the variance; `target` (p,), `class_names` (C,).
+    Source: Gabriel, "The biplot graphic display of matrices", Biometrika 58 (1971).
     """
     dataset, z = job.dataset, job.z
     surrogate = job.surrogates[1]  # of all points, also where z is a sample
@@ -53,7 +53,7 @@ def take(job: FinishedJob) -> Findings:
 
 
 def _correlation(z: Surrogate) -> Array:
-    """Return the correlation `(m, m)` of features, that of a constant one 0."""
+    """Return the correlation matrix `(m, m)` of m features, with 0 for constant ones."""
     covariance = mean_and_covariance(z.moment_rows)[1]
     scale = np.sqrt(np.diag(covariance))
     scale = np.where(scale > 0, scale, 1.0)
@@ -61,7 +61,7 @@ def _correlation(z: Surrogate) -> Array:
 
 
 def _unfit(dataset: Dataset) -> str:
-    """Return why a data set has no biplot: it has a single feature."""
+    """Return the reason why a data set has no biplot, a single feature; empty where it has one."""
     if dataset.x.shape[1] > 1:
         return ""
     return f"is of two features and more; {dataset.name} has one"

@@ -48,7 +48,7 @@ def take(job: FinishedJob) -> Findings:
 
 
 def predict_classes(scores: Array) -> Array:
-    """Return the class indices `(p,)` of scores `(C, p)`; of one score, by its sign."""
+    """Return the class indices `(p,)` of scores `(C, p)`; of one score, 1 where it is positive."""
     return np.asarray(scores[0] > 0 if len(scores) == 1 else scores.argmax(axis=0))
 
 

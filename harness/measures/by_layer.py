@@ -43,7 +43,7 @@ def take(job: FinishedJob) -> Findings:
     assert network is not None
     wanted = set(spread_iterations(descent.settings.records, LAYERS_ITERATIONS).tolist())
     rows: dict[int, dict[str, Array]] = {}
-    before: list[tuple[int, Array]] = []  # the latest wanted iteration and its weights
+    before: list[tuple[int, Array]] = []  # the latest wanted iteration and its weights, if any
     has_cosines = _has_cosines(network)
 
     def observe(k: int, alive: NDArray[np.int64], weights: Array) -> None:
@@ -51,8 +51,9 @@ def take(job: FinishedJob) -> Findings:
         if not len(alive):
             return
         if before:
-            earlier, start = before.pop()
-            rows[earlier][names.LAYER_COSINE.key] = measure_cosines(network, start, weights[0])
+            earlier, weights_before = before.pop()
+            cosines = measure_cosines(network, weights_before, weights[0])
+            rows[earlier][names.LAYER_COSINE.key] = cosines
         if k in wanted:
             rows[k] = measure_layers(network, weights[0])
             if has_cosines:
@@ -70,14 +71,20 @@ def take(job: FinishedJob) -> Findings:
 
 
 def measure_layers(network: Network, weights: Array) -> dict[str, Array]:
-    """Return the norms of gradients, the ranks and the norms of values of each layer `(L,)`."""
-    values = [layer.astype(np.float64) for layer in network.layer_outputs(weights)]
+    """Return four quantities of each of L layers at weights `(D,)`, `(L,)` each, by their keys.
+
+    They are the norm of the gradient, the participation ratio of the values, their root mean
+    square, and NaN in place of the cosine, which needs the weights of the next record.
+    """
+    values_by_layer = [values.astype(np.float64) for values in network.layer_outputs(weights)]
     owners, gradient = find_owners(network), _gradient(network, weights)
-    norms = [np.linalg.norm(gradient[owners == layer]) for layer in range(len(values))]
+    norms = [np.linalg.norm(gradient[owners == layer]) for layer in range(len(values_by_layer))]
+    ranks = [participation_ratio(values) for values in values_by_layer]
+    root_mean_squares = [np.sqrt(np.mean(values**2)) for values in values_by_layer]
     return {
         names.LAYER_GRADIENT.key: np.array(norms),
-        names.LAYER_RANK.key: np.array([participation_ratio(layer) for layer in values]),
-        names.LAYER_NORM.key: np.array([np.sqrt(np.mean(layer**2)) for layer in values]),
+        names.LAYER_RANK.key: np.array(ranks),
+        names.LAYER_NORM.key: np.array(root_mean_squares),
         names.LAYER_COSINE.key: np.full(len(norms), np.nan),
     }
 
@@ -85,15 +92,23 @@ def measure_layers(network: Network, weights: Array) -> dict[str, Array]:
 def participation_ratio(values: Array) -> float:
     """Return `(tr M)^2 / tr M^2` of the second moments of values `(H, P)`; NaN where all are 0."""
     units, points = values.shape
+    # Both products have the same trace and the same sum of squares: the smaller one is computed.
     moments = values @ values.T if units <= points else values.T @ values
     squares = float(np.sum(moments**2))
     return float(np.trace(moments) ** 2 / squares) if squares > 0 else float("nan")
 
 
 def measure_cosines(network: Network, before: Array, after: Array) -> Array:
-    """Return for each layer the cosine of its gradients, before and after the others moved `(L,)`.
+    """Return for each layer the cosine of its gradients, before and after the other layers moved.
 
-    before, after: weights `(D,)`.
+    Args:
+        network: The network of the training points.
+        before: Weights `(D,)` at which the first gradient is taken.
+        after: Weights `(D,)` that the other layers have for the second gradient, while the layer
+            keeps those of `before`.
+
+    Returns:
+        `(L,)`, NaN where a gradient is 0.
     """
     owners, gradient = find_owners(network), _gradient(network, before)
     cosines = []
@@ -107,7 +122,7 @@ def measure_cosines(network: Network, before: Array, after: Array) -> Array:
 
 
 def _count_layers(network: Network) -> int:
-    """Return the number of layers, that of the scores included."""
+    """Return the number of layers L, the one that gives the scores included."""
     return int(find_owners(network).max()) + 1
 
 
@@ -117,7 +132,10 @@ def _has_cosines(network: Network) -> bool:
 
 
 def find_owners(network: Network) -> NDArray[np.int64]:
-    """Return the layer of each weight `(D,)`; -1 for running statistics."""
+    """Return the index of the layer of each weight `(D,)`; -1 for running statistics.
+
+    Running statistics stand after the trained weights in the flat array, and are not descended.
+    """
     layout = network.layout
     owners = np.repeat(
         [group.layer for group in layout.groups], [group.size for group in layout.groups]
@@ -127,7 +145,7 @@ def find_owners(network: Network) -> NDArray[np.int64]:
 
 
 def _gradient(network: Network, weights: Array) -> Array:
-    """Return the gradient `(D,)` at weights `(D,)`."""
+    """Return the gradient `(D,)` of the recorded cost at weights `(D,)`, in float64."""
     with QUIET():
         gradient = network.evaluate(weights[None]).gradient
     assert gradient is not None

@@ -12,7 +12,10 @@ MAX_SIDE = 160  # pixels of the longer side
 
 
 def _unfit(dataset: Dataset) -> str:
-    """Return why a data set has no colours: its points are not all pixels of a picture."""
+    """Return the reason why a data set has no colours; empty where it has.
+
+    Its points must be all pixels of a picture, of which `dataset.picture` is height and width.
+    """
     if dataset.picture is not None and len(dataset.x) == np.prod(dataset.picture):
         return ""
     picture = "is of all pixels of a picture, as dataset=china"
@@ -23,12 +26,13 @@ def take(job: FinishedJob) -> Findings:
     """Return the picture, and 12 draws of each kind of noise, by seed 0.
 
     `picture` (h, w, 3): a regular sample of its pixels, from 0 to 255. `aligned`, `round` (12, 3):
-    the shift of a copy: 0.2 times a standard normal, along each principal axis of the colours times
-    the root of its eigenvalue, or of the same size, alike in all directions.
+    the colour shift of each copy, normally distributed. `aligned`: along each principal axis of the
+    colours, with 0.2 times the standard deviation of the colours there. `round`: of the same total
+    size, alike in all directions.
     """
     assert job.dataset.picture is not None
     x = job.dataset.x.astype(np.float64)
-    stride = -(-max(job.dataset.picture) // MAX_SIDE)
+    stride = -(-max(job.dataset.picture) // MAX_SIDE)  # rounded up
     picture = x.reshape(*job.dataset.picture, -1)[::stride, ::stride].astype(np.uint8)
     drawn = NOISE * np.random.default_rng(0).standard_normal((NOISY_COPIES, x.shape[1]))
     shifts = {shape: drawn @ factor_noise(x, shape) for shape in NOISE_SHAPES}

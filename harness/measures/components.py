@@ -13,17 +13,18 @@ MAX_IMAGES = 8
 
 
 def take(job: FinishedJob) -> Findings:
-    """Return components, a training point, built up, and a few points under the scheme.
+    """Return components, one training point rebuilt from them, and a few points under the scheme.
 
     Coordinates stand in the order of the variance that each adds to the points, the largest first.
-    `components` (m, N): the point of the inputs that a unit along a coordinate adds, scaled to
-    length 1; m at most 64. `variance` (m,): the share of the variance that it adds, all together 1.
-    `origin` (N,): the point without coordinates, a mean; `weights` (m,): how much of each component
-    the training point has that `shown_point` names. `count` (K,): numbers of coordinates, each from
-    0 on where there are at most 64, else some of them; `built` (K, N): that point from so many
-    coordinates, `original` (N,); `share` (K,): what they add of the variance of the inputs.
-    `points` (p, N): the first 8 training points, `under` (p, M): the same under the scheme, its
-    coordinates in its own order; `pixels` (): whether those are pixels, as under a
+    `components` (m, N): what a unit along a coordinate adds to a point of the inputs, scaled to
+    length 1; m at most 64. `variance` (m,): the share of the variance that each coordinate adds;
+    the shares of all M coordinates sum to 1. `origin` (N,): the input whose coordinates are 0, a
+    mean. `weights` (m,): how much of each component the training point has that `shown_point`
+    names. `count` (K,): numbers of coordinates, all from 0 to M where M is at most 64, else some of
+    them. `built` (K, N): that training point rebuilt from so many coordinates, `original` (N,) the
+    point itself, `share` (K,): the share of the variance of the inputs that so many coordinates
+    add. `points` (p, N): the first 8 training points; `under` (p, M): the same under the scheme,
+    with its coordinates in their own order; `pixels` (): whether these are pixels, as under a
     scheme that scales features or mixes them symmetrically.
     """
     width = job.z.shape[1]
@@ -36,9 +37,9 @@ def take(job: FinishedJob) -> Findings:
     count = np.arange(width + 1)
     if width > MOST_COMPONENTS:
         count = np.unique(np.concatenate([[0], np.geomspace(1, width, 24).round().astype(int)]))
-    rank = np.argsort(order)
+    rank = np.argsort(order)  # the place of each coordinate in the order
     point = job.z[job.shown_point].astype(np.float64)
-    masked = np.where(rank < count[:, None], point, 0.0)
+    masked = np.where(rank < count[:, None], point, 0.0)  # the point with its first coordinates
     explained = np.concatenate([[0.0], np.cumsum(variance[order])])[count]
     with np.errstate(over="ignore"):  # the squares of points around 1e160 overflow
         input_variance = float(job.surrogates[0].variances.sum())
@@ -61,14 +62,17 @@ def take(job: FinishedJob) -> Findings:
 
 
 def _are_pixels(shifts: Array) -> bool:
-    """Return whether coordinate n is pixel n: whether the shifts (m, N) are symmetric."""
+    """Return whether coordinate n is pixel n: whether the shifts are a symmetric matrix.
+
+    shifts: what a unit along each of M coordinates adds to a point of the inputs (M, N).
+    """
     largest = float(np.abs(shifts).max(initial=0.0))
     square = shifts.shape[0] == shifts.shape[1]
     return square and bool(np.allclose(shifts, shifts.T, rtol=0, atol=SYMMETRY_TOLERANCE * largest))
 
 
 def _inverse_transform(scheme: Any, coordinates: Array) -> Array:
-    """Return the inputs of coordinates (k, M) of a scheme, (k, N), in float64."""
+    """Return the points of the inputs (k, N) with given coordinates (k, M), in float64."""
     return np.asarray(scheme.inverse_transform(coordinates), dtype=np.float64)
 
 

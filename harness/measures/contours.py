@@ -25,7 +25,8 @@ CONTOUR_SIDE_BOUNDS = (21, 61)  # cells along one side, by what they cost
 PRODUCT_BUDGET = 1e11  # multiplications that a grid may take
 MODELS_PER_CHUNK = 64  # evaluated together
 MAX_DENSE_SIZE = 2000  # weights: the eigenvectors of a matrix of that size take seconds
-MAX_DIRECTIONS, HALVINGS = 24, 20  # whose excess is measured, and of the step along each
+MAX_DIRECTIONS = 24  # eigendirections whose excess is measured
+HALVINGS = 20  # step lengths that are tried along each, every one half of the last
 CURVATURE_TOLERANCE = 1e-3  # relative: curvatures that look equal in a picture
 # Shares of the excess and of the gradient at the start, below which the end is at the least cost.
 EXCESS_TOLERANCE = 1e-9
@@ -73,11 +74,12 @@ def take(job: FinishedJob) -> Findings:
     walk = descent.walk
     weights = walk.weights.reshape(len(walk.weights), -1).astype(np.float64)
     minimum = least_weights(descent)
-    at = weights[-1] if minimum is None else minimum
+    through = weights[-1] if minimum is None else minimum
     plane = _plane(descent, weights, minimum, names_of(job))
-    along = (weights - plane.origin) @ plane.directions.T
+    path = (weights - plane.origin) @ plane.directions.T
+    # Where the minimum is on the plane; of shape (0,) where it is unknown.
     least = np.zeros(0) if minimum is None else (minimum - plane.origin) @ plane.directions.T
-    plane_hessian = _plane_hessian(descent, plane, at)
+    plane_hessian = _plane_hessian(descent, plane, through)
     values = spectra.live(np.linalg.eigvalsh(plane_hessian), 2)
     side = int(
         np.clip(
@@ -85,7 +87,7 @@ def take(job: FinishedJob) -> Findings:
             *CONTOUR_SIDE_BOUNDS,
         )
     )
-    a, b = _window(np.vstack([along, least.reshape(-1, 2)]), plane_hessian, side)
+    a, b = _window(np.vstack([path, least.reshape(-1, 2)]), plane_hessian, side)
     point_arrays = points.take(job).arrays if job.z.shape[1] == 2 else {}
     return Findings(
         arrays={
@@ -97,7 +99,7 @@ def take(job: FinishedJob) -> Findings:
             "a": a,
             "b": b,
             "cost": _costs(descent, plane, a, b),
-            "path": along,
+            "path": path,
             "iteration": walk.iteration,
             "path_cost": walk.cost,
             "minimum": least,
@@ -119,15 +121,23 @@ def take(job: FinishedJob) -> Findings:
 def _trace_paths(descent: JudgedDescent, plane: Plane, minimum: Array | None) -> dict[str, Array]:
     """Return the path of every step size on the plane, from the first start, thinned.
 
-    `paths_at` (k,), iterations; `paths` (S, k, 2), NaN from where a run stopped being finite. Of
-    plain descent on a quadratic with n weights also `curvature` (n,) and `swing` (n, 2): after k
-    steps of size h the weights are at the minimum plus the sum of (1 - h curvature)^k swing.
+    Args:
+        descent: The judged descent; its runs are descended again.
+        plane: The plane of the picture.
+        minimum: The weights `(n,)` of the least cost; None where none are known.
+
+    Returns:
+        `paths_at` (k,), iterations; `paths` (S, k, 2), NaN from where a run stopped being finite.
+        Of plain descent on a quadratic with a known minimum also `curvature` (n,) and `swing`
+        (n, 2): after k steps of size h the weights are at the minimum plus the sum of
+        `(1 - h curvature)^k swing`.
     """
     last = descent.settings.records
-    at = np.unique(np.r_[0, np.geomspace(1, max(last, 1), CONTOUR_PATH_LENGTH).round().astype(int)])
-    at = at[at <= last]
-    rows = {k: n for n, k in enumerate(at.tolist())}
-    paths = np.full((len(descent.steps), len(at), 2), np.nan)
+    iterations = np.geomspace(1, max(last, 1), CONTOUR_PATH_LENGTH).round().astype(int)
+    iterations = np.unique(np.r_[0, iterations])
+    iterations = iterations[iterations <= last]
+    rows = {k: row for row, k in enumerate(iterations.tolist())}
+    paths = np.full((len(descent.steps), len(iterations), 2), np.nan)
 
     def observe(k: int, alive: Array, weights: Array) -> None:
         """Project the weights of the remaining runs on the plane, at the iterations of a path."""
@@ -136,7 +146,7 @@ def _trace_paths(descent: JudgedDescent, plane: Plane, minimum: Array | None) ->
             paths[alive, rows[k]] = (flat - plane.origin) @ plane.directions.T
 
     descent.descend_runs([step.step_size for step in descent.steps], descent.start[:1], observe)
-    arrays = {"paths_at": at, "paths": paths}
+    arrays = {"paths_at": iterations, "paths": paths}
     train = descent.train
     quadratic = train.linear is not None and train.linear.traits.quadratic
     if minimum is not None and descent.plain and quadratic:
@@ -149,13 +159,24 @@ def _trace_paths(descent: JudgedDescent, plane: Plane, minimum: Array | None) ->
 def _plane(
     descent: JudgedDescent, weights: Array, minimum: Array | None, names: tuple[str, ...]
 ) -> Plane:
-    """Return the plane for a path (k, n)."""
+    """Return the plane of the picture, through the minimum, or else through the end of the path.
+
+    It is the plane of all weights, or of all but the bias, where there are few. Otherwise curvature
+    and remaining excess choose it, or the path where the cost has no curvature.
+
+    Args:
+        descent: The judged descent.
+        weights: The path of the best step size, `(k, n)`.
+        minimum: The weights `(n,)` of the least cost; None where none are known.
+        names: The names of the coordinates of the scheme.
+    """
     size = weights.shape[1]
     origin = weights[-1] if minimum is None else minimum
     if size == 2:
         return Plane(np.zeros(2), np.eye(2), ("bias", f"weight of {names[0]}"))
     if size == 3:
         first, second = (f"weight of {name}" for name in names)
+        # A bias that is only rounding is written as 0.
         bias = origin[0] if abs(origin[0]) > 1e-12 * np.abs(weights).max() else 0.0
         held = f"bias held at {bias:.3g}"
         return Plane(np.array([origin[0], 0.0, 0.0]), np.eye(3)[1:], (first, second), held)
@@ -171,15 +192,25 @@ def _plane(
 def _choose_directions(
     descent: JudgedDescent, hessian: Hessian, weights: Array, minimum: Array | None
 ) -> tuple[Array, tuple[str, str]]:
-    """Return the stiffest direction and the one with most remaining excess, `(2, n)`; their names.
+    """Return the stiffest direction and the one with most remaining excess, and their names.
 
     Where no excess remains at the end, the second is the one with most excess at the start.
+
+    Args:
+        descent: The judged descent.
+        hessian: The Hessian at the point of the plane, not 0.
+        weights: The path of the best step size, `(k, n)`.
+        minimum: The weights `(n,)` of the least cost; None where none are known.
+
+    Returns:
+        Two orthogonal unit vectors, `(2, n)`, and their names.
     """
-    slopes = [
+    start_slope, end_slope = (
         _slope(descent, hessian, end_weights, minimum) for end_weights in (weights[0], weights[-1])
-    ]
-    at_least_cost = _is_at_least_cost(descent, slopes)
-    slope, point = (slopes[0], weights[0]) if at_least_cost else (slopes[1], weights[-1])
+    )
+    at_least_cost = _is_at_least_cost(descent, start_slope, end_slope)
+    # Where the second direction is chosen by the excess: at the end, if any remains there.
+    slope, point = (start_slope, weights[0]) if at_least_cost else (end_slope, weights[-1])
     if hessian.size <= MAX_DENSE_SIZE:
         values, vectors = np.linalg.eigh(hessian.matrix())
     else:
@@ -191,28 +222,28 @@ def _choose_directions(
     spaces = np.split(vectors, first[1:], axis=1)
     stiffest = _project_slope(spaces[0], slope)
     if len(spaces) == 1:
-        # Any direction across the stiffest: the first of these that is not nearly parallel to it.
+        # Any direction across the stiffest: the first that keeps more than half of its length.
         across = np.vstack([vectors.T, np.eye(2, len(stiffest))])
         across = across - np.outer(across @ stiffest, stiffest)
         second = across[np.argmax(np.linalg.norm(across, axis=1) > 0.5)]
         name = "another direction, as stiff" if count > 1 else "a direction without curvature"
     else:
         softer = np.array([_project_slope(space, slope) for space in spaces[1:]])
-        second = _direction_of_most_excess(
-            descent, softer, values[first[1:]], slope, None if minimum is not None else point
-        )
+        # With a known minimum, the slope is that of the quadratic model, and so is the excess.
+        fall_from = None if minimum is not None else point
+        second = _direction_of_most_excess(descent, softer, values[first[1:]], slope, fall_from)
         name = f"direction with most excess cost {'at the start' if at_least_cost else 'left'}"
     rows = np.array([stiffest, second / np.linalg.norm(second)])
     return fix_signs(rows), ("most curved direction", name)
 
 
-def _is_at_least_cost(descent: JudgedDescent, slopes: list[Array]) -> bool:
+def _is_at_least_cost(descent: JudgedDescent, start_slope: Array, end_slope: Array) -> bool:
     """Return whether the path ends at the least cost, or, where that is unknown, without gradient.
 
-    slopes: the gradients at the start and at the end.
+    start_slope, end_slope: the gradients `(n,)` at the start and at the end of the path.
     """
     if not descent.least.reached:
-        return bool(np.linalg.norm(slopes[1]) <= GRADIENT_TOLERANCE * np.linalg.norm(slopes[0]))
+        return bool(np.linalg.norm(end_slope) <= GRADIENT_TOLERANCE * np.linalg.norm(start_slope))
     start_excess, end_excess = descent.walk.cost[[0, -1]] - descent.bench.minimum
     return bool(end_excess <= EXCESS_TOLERANCE * start_excess)
 
@@ -222,10 +253,10 @@ def _direction_of_most_excess(
 ) -> Array:
     """Return the eigendirection (n,) along which most excess remains.
 
-    Without a point, the excess is `g^2 / (2 h)` of the quadratic model. With a point, it is the
-    largest fall of the cost from there along each of the directions that the model ranks first, by
-    the model's step to its minimum or that step halved repeatedly: where a cost grows no faster
-    than a line, the minimum of the model is too far away.
+    Without a point, the excess is `g^2 / (2 h)` of the quadratic model. With a point, the first
+    `MAX_DIRECTIONS` by that model are compared by their largest fall of the cost from the point.
+    The fall is that of the model's step to its minimum, or of that step halved repeatedly: where a
+    cost grows no faster than a line, the minimum of the model is too far away.
 
     Args:
         descent: The descent.
@@ -256,7 +287,8 @@ def _slope(
 ) -> Array:
     """Return the gradient `(n,)` of the cost at weights `(n,)`.
 
-    Where the minimum is known, it is the gradient of the quadratic model around the minimum.
+    Where the minimum `(n,)` is known, it is the gradient of the quadratic model around the minimum:
+    the Hessian times the distance from there.
     """
     if minimum is not None:
         return hessian.times((weights - minimum).reshape(hessian.shape)).ravel()
@@ -273,9 +305,9 @@ def _project_slope(space: Array, slope: Array) -> Array:
     return projection / length if length > 0 else space[:, 0]
 
 
-def _plane_hessian(descent: JudgedDescent, plane: Plane, at: Array) -> Array:
-    """Return the Hessian on the plane, `(2, 2)`, at weights (n,)."""
-    hessian = descent.train.hessian(at.reshape(descent.train.shape))
+def _plane_hessian(descent: JudgedDescent, plane: Plane, weights: Array) -> Array:
+    """Return the Hessian at weights (n,) in the two coordinates of the plane, `(2, 2)`."""
+    hessian = descent.train.hessian(weights.reshape(descent.train.shape))
     products = [
         hessian.times(direction.reshape(hessian.shape)).ravel() for direction in plane.directions
     ]
@@ -283,10 +315,18 @@ def _plane_hessian(descent: JudgedDescent, plane: Plane, at: Array) -> Array:
 
 
 def _window(inside: Array, plane_hessian: Array, side: int) -> tuple[Array, Array]:
-    """Return the grid along both axes, around points (k, 2), from the Hessian on the plane.
+    """Return the grid along both axes of the plane, around some of its points.
 
     The window is a square unless the contours are too elongated for one. Then each axis has a scale
     of its own, and both show about the same costs.
+
+    Args:
+        inside: Points of the plane that the window must contain, `(k, 2)`.
+        plane_hessian: The Hessian on the plane, `(2, 2)`.
+        side: The number of grid points G along each axis.
+
+    Returns:
+        The coordinates along the first and along the second axis, `(G,)` each.
     """
     low, high = inside.min(axis=0), inside.max(axis=0)
     extent = high - low
@@ -305,7 +345,7 @@ def _window(inside: Array, plane_hessian: Array, side: int) -> tuple[Array, Arra
 
 
 def _costs(descent: JudgedDescent, plane: Plane, a: Array, b: Array) -> Array:
-    """Return the costs on the grid, `(len(b), len(a))`."""
+    """Return the costs on the grid of coordinates a and b of the plane, `(len(b), len(a))`."""
     grid = np.stack(np.meshgrid(a, b), axis=-1).reshape(-1, 2)
     costs = [
         _evaluate(descent, plane.origin + chunk @ plane.directions)
@@ -315,7 +355,7 @@ def _costs(descent: JudgedDescent, plane: Plane, a: Array, b: Array) -> Array:
 
 
 def _evaluate(descent: JudgedDescent, weights: Array) -> Array:
-    """Return the costs (k,) of weights (k, n)."""
+    """Return the training costs (k,) of k models, with flat weights (k, n)."""
     models = weights.astype(descent.start.dtype).reshape(-1, *descent.train.shape)
     return descent.train.evaluate(models, with_gradient=False).costs
 
@@ -324,7 +364,7 @@ def _work(job: FinishedJob) -> Work:
     """Return the work of a curvature, with the memory of eigenvectors."""
     work = curvature_work(job.descent.train)
     size = min(int(np.prod(job.descent.train.shape)), MAX_DENSE_SIZE)
-    return work._replace(memory=work.memory + 24.0 * size**2)
+    return work._replace(memory=work.memory + 24.0 * size**2)  # three matrices in float64
 
 
 MEASURE = Measure(

@@ -31,18 +31,19 @@ from normbench.verdicts.search import Search
 
 Array = NDArray[Any]
 Series = tuple[NDArray[np.int64], NDArray[np.float64]]
-# What findings may depend on: the verdicts, the best step size, the rules of judging.
+# What findings may depend on in the judging (`Measure.follows`): the verdicts, the best step size,
+# the rules of judging.
 STEP_VERDICTS, BEST_STEP, RULES = "verdicts", "best", "rules"
 # What a measure is of: scores that are linear in the weights, these or a convex cost, or networks.
 LINEAR, LINEAR_OR_CONVEX, NETWORK = "linear", "linear or convex", "network"
 MAX_SHOWN_POINTS = 20_000  # drawn for figures where points are read from a disk
-MAX_SHOWN_ENTRIES = 1 << 26  # of these points: 512 MB
-MAX_PATH_NUMBERS = 500_000  # of a path of weights: 4 MB
+MAX_SHOWN_ENTRIES = 1 << 26  # numbers of these points: 512 MB
+MAX_PATH_NUMBERS = 500_000  # numbers of a path of weights: 4 MB
 
 
 @dataclass(frozen=True)
 class Findings:
-    """What measures find beside the histories, by the names under which it is logged.
+    """What measures find beside the histories: mappings by the names under which it is logged.
 
     Attributes:
         metrics: Numbers, NaN for an unknown one.
@@ -51,9 +52,10 @@ class Findings:
         arrays: Arrays that a figure needs, small enough to keep.
         notes: Sentences on what could not be computed, and why.
         of_steps: Findings about one step size, by its index in the grid.
-        follows: What each finding depends on in the judging, see `Measure`.
-        seconds: The seconds that theory took.
-        search_seconds: The seconds of measures that only a setting requests.
+        follows: What each finding depends on in the judging, by its name: the `Measure.follows` of
+            its measure. Only merged findings have it.
+        seconds: The seconds of the measures that are taken unasked. Only merged findings have it.
+        search_seconds: The seconds of the measures that a setting requests, likewise.
     """
 
     metrics: Mapping[str, float] = field(default_factory=dict)
@@ -78,9 +80,9 @@ class Walk(NamedTuple):
     """The path of the best step size from the first start.
 
     Attributes:
-        iteration: The recorded iterations, `(k,)`.
+        iteration: The iterations whose weights are kept, `(k,)`.
         weights: The weights at these iterations, `(k, *shape)`.
-        cost: The costs there, `(k,)`.
+        cost: The costs at these iterations, `(k,)`.
     """
 
     iteration: NDArray[np.int64]
@@ -98,11 +100,12 @@ class JudgedDescent:
         settings: The settings of the descent.
         search: The settings of the search for the critical step size.
         start: The starting weights, `(starts, *shape)`.
-        rounds: Descends further runs, and keeps them.
+        rounds: Descends further runs with their shadows (the same runs from starts perturbed by
+            rounding), and keeps their histories.
         histories: The histories of the grid.
         theory: The predictions of theory.
         least: The least cost.
-        bench: What runs are judged by.
+        bench: The numbers and rules by which runs are judged.
         steps: The judged step sizes of the grid.
         best: The index of the step size that represents the scheme; None where there is none.
         chosen: Whether the user chose that step size, so that it need not be the best.
@@ -129,7 +132,7 @@ class JudgedDescent:
 
     @property
     def best_step(self) -> Step:
-        """The step size that represents the scheme, where there is one."""
+        """The judged step size that represents the scheme; `best` must not be None."""
         assert self.best is not None
         return self.steps[self.best]
 
@@ -142,15 +145,17 @@ class JudgedDescent:
     def descend_runs(
         self, step_sizes: Sequence[float], start: Array, observe: Observe | None = None
     ) -> Histories:
-        """Descend further runs on the same training points.
+        """Descend further runs on the same training points, without shadows or test points.
 
         Args:
-            step_sizes: The step sizes.
+            step_sizes: S step sizes.
             start: The starting weights, `(starts, *shape)`; every step size descends from each.
-            observe: Called at every iteration, see `normbench.engine.descent.descend`.
+            observe: Called as `observe(k, alive, weights)` at every iteration k, with the indices
+                of the runs that are still finite and their weights; see
+                `normbench.engine.descent.descend`.
 
         Returns:
-            The histories of all runs, the starts of a step size side by side.
+            The histories of `S * starts` runs, the starts of a step size side by side.
         """
         return descend(
             self.train,
@@ -165,11 +170,12 @@ class JudgedDescent:
     def descend_finer(
         self, step_sizes: Sequence[float], leave: Leave | None = None
     ) -> tuple[tuple[Step, ...], Array, NDArray[np.bool_]]:
-        """Descend and judge step sizes beside those of the grid.
+        """Descend and judge step sizes beside those of the grid, from all A starts.
 
         Args:
             step_sizes: S step sizes.
-            leave: Ends runs early, see `normbench.engine.descent.descend`.
+            leave: Called as `leave(k, alive, costs)` at every iteration k; returns which of the
+                remaining runs end early. See `normbench.engine.descent.descend`.
 
         Returns:
             The judged step sizes, their costs `(S, A, K + 1)`, and for each step size whether none
@@ -181,6 +187,7 @@ class JudgedDescent:
             *(histories_by_key(histories), histories.diverged_at, step_sizes, self.bench), shadows
         )
         shape = len(step_sizes), len(self.start)
+        # The last cost is NaN of a run that diverged, and of one that `leave` ended.
         unfinished = np.isnan(histories.cost[:, -1]) & (histories.diverged_at < 0)
         complete: NDArray[np.bool_] = np.asarray(~unfinished.reshape(shape).any(axis=1))
         return steps, histories.cost.reshape(*shape, -1), complete
@@ -200,7 +207,7 @@ class JudgedDescent:
         start, last = self.start[:1], self.settings.records
         max_iterations = max(2, MAX_PATH_NUMBERS // start.size)
         thinned = np.unique(np.linspace(0, last, max_iterations).round().astype(int))
-        wanted, snapshots = set(thinned.tolist()), []
+        wanted, snapshots = set(thinned.tolist()), []  # (iteration, weights)
 
         def observe(k: int, alive: NDArray[np.int64], weights: Array) -> None:
             """Keep the weights at a wanted iteration, while the run is finite."""
@@ -220,13 +227,14 @@ class FinishedJob:
         dataset: The data set.
         scheme: The fitted scheme.
         z: The training points under the scheme, (P, M): an array, or points read from a disk.
-        points_cache: Cached facts about the points of the data set.
-        judged_descent: The descent; None for a study without one.
+        points_cache: Cached statistics and decompositions of the points of the data set.
+        judged_descent: The descent; None where the job fits the scheme and records only.
         descend_dataset: Fits the scheme and descends on another data set, at one step size; None
             where a job cannot.
         shown_point: The index of the training point that a figure reconstructs.
-        surrogate_pair: The value of `surrogates`, where z holds a sample of the points alone.
-        z_test: The test points under the scheme, (Q, M).
+        surrogate_pair: The surrogates of all points before and under the scheme, where z holds only
+            a sample of the points; None where `surrogates` follows from z.
+        z_test: The test points under the scheme, (Q, M); None without test points.
     """
 
     dataset: Dataset
@@ -247,7 +255,11 @@ class FinishedJob:
 
     @property
     def surrogates(self) -> tuple[Surrogate, Surrogate]:
-        """Surrogates of the points before and under the scheme: same means and covariances."""
+        """Surrogates of all points, before and under the scheme.
+
+        A surrogate is rows with the mean and the covariance of the points: the points themselves,
+        or a few rows where the points are read from a disk.
+        """
         if self.surrogate_pair is not None:
             return self.surrogate_pair
         if isinstance(self.z, np.ndarray):
@@ -266,9 +278,9 @@ class FinishedJob:
         if isinstance(self.z, np.ndarray):
             return self
         data, count = self.dataset, len(self.z)
-        if isinstance(data.x, np.ndarray):
+        if isinstance(data.x, np.ndarray):  # in memory, and transformed when they are read
             return replace(self, z=self.z.transform(data.x), surrogate_pair=self.surrogates)
-        indices = np.arange(count)
+        indices = np.arange(count)  # of the points that are kept, increasing
         max_points = min(MAX_SHOWN_POINTS, max(2, MAX_SHOWN_ENTRIES // data.x.shape[1]))
         if count > max_points:
             drawn = np.random.default_rng(0).choice(count, max_points, replace=False)
@@ -288,25 +300,28 @@ class Measure:
     """A measure of a finished job, the constant `MEASURE` of a file of this room.
 
     Attributes:
-        take: `take(job) -> Findings`.
-        record: Its name in the setting `record`, which requests it; without one it is always taken.
-        has_setting: Whether a setting of its own requests it. Its seconds are counted apart.
-        of_descent: Whether it needs a descent, and so `job.descent`.
-        budget_label: Its name in the notes of theory, that of its figure if it has one; without one
-            its work is negligible.
-        work: Its work, which the budget of theory must allow (only its memory, where a setting
-            requests the measure).
-        follows: What its findings depend on. When a recorded job is judged by other rules,
-            findings that follow `STEP_VERDICTS` are computed again; those that follow
+        take: `take(job) -> Findings`: takes the measure.
+        record: The name of the measure in the setting `record`, which requests it; empty for a
+            measure that is taken unasked.
+        has_setting: Whether a setting of its own requests the measure. The seconds of requested
+            measures are counted apart.
+        of_descent: Whether the measure needs a descent, and so `job.descent`.
+        budget_label: The name of the measure in the notes on skipped work, that of its figure if it
+            has one; empty where its work is negligible.
+        work: `work(job) -> Work`: the work of the measure, which the budget of theory must allow
+            (only its memory, where a setting requests the measure).
+        follows: What the findings depend on in the judging. When a recorded job is judged by other
+            rules, findings that follow `STEP_VERDICTS` are computed again; those that follow
             `BEST_STEP` or `RULES` need another descent if the best step or the rules changed; all
             others stay true.
-        applies: Whether a finished job has such findings.
-        of_model: What it is of, `LINEAR`, `LINEAR_OR_CONVEX` or `NETWORK`, empty for any model; of
-            another a note says that it was left out.
-        most_features: The largest number of features of a data set that it accepts.
-        unfit: The reason why it cannot be taken of a data set, empty where it can.
-        inverse: The purpose for which it needs the inverse of the scheme, as the error message
-            says it (may be empty); None where it needs no inverse.
+        applies: `applies(job) -> bool`: whether a finished job has such findings.
+        of_model: The models that the measure is of: `LINEAR`, `LINEAR_OR_CONVEX` or `NETWORK`;
+            empty for any model. Where a requested measure is left out for it, a note says so.
+        most_features: The largest number of features of a data set that the measure accepts.
+        unfit: `unfit(dataset) -> str`: the reason why the measure cannot be taken of a data set, as
+            the predicate of a sentence; empty where it can.
+        inverse: The purpose for which the measure needs the inverse of the scheme, as the error
+            message says it (may be empty); None where it needs no inverse.
     """
 
     take: Callable[[FinishedJob], Findings]
@@ -324,11 +339,11 @@ class Measure:
 
     @property
     def on_request(self) -> bool:
-        """Whether a setting requests it."""
+        """Whether the measure is taken only where a setting requests it."""
         return self.has_setting or bool(self.record)
 
     def is_of_another_model(self, job: FinishedJob) -> bool:
-        """Return whether it is of another model than that of a job."""
+        """Return whether `of_model` excludes the model of a job; False for a job of no descent."""
         descent = job.judged_descent
         if descent is None or not self.of_model:
             return False
@@ -338,14 +353,15 @@ class Measure:
         return not (is_linear or (self.of_model == LINEAR_OR_CONVEX and descent.train.convex))
 
     def check(self, dataset: Dataset, scheme: Any) -> None:
-        """Check that this measure can be taken, before the scheme is fitted.
+        """Check that this requested measure can be taken, before the scheme is fitted.
 
         Args:
             dataset: The data set.
             scheme: The scheme, not yet fitted.
 
         Raises:
-            UserError: It cannot; the remedy is to remove its name from `record`.
+            UserError: The data set does not suit the measure, or the scheme has no inverse and the
+                measure needs it. The remedy is to remove the measure from `record`.
         """
         features, remedy = dataset.x.shape[1], f"leave {self.record} out"
         reason = self.unfit(dataset)
@@ -359,32 +375,44 @@ class Measure:
 
 
 def histories_by_key(histories: Histories) -> dict[str, NDArray[np.float64]]:
-    """Return the recorded histories, by the keys under which they are logged."""
-    every = {
+    """Return the histories `(R, K + 1)` of a descent, by the keys under which they are logged.
+
+    Histories of misclassifications or of test points that do not exist are left out.
+    """
+    candidates = {
         names.TRAIN_COST.key: histories.cost,
         names.TRAIN_MISCLASSIFICATIONS.key: histories.misclassifications,
         names.TEST_COST.key: histories.test_cost,
         names.TEST_MISCLASSIFICATIONS.key: histories.test_misclassifications,
     }
-    return {name: history for name, history in every.items() if history is not None}
+    return {key: history for key, history in candidates.items() if history is not None}
 
 
 def shadows_of(histories: Histories, bench: Bench) -> Shadows | None:
-    """Return the last costs of shadows, and their iterations to each target; None without shadows.
+    """Return the last costs of the shadows of R runs, and their iterations to each target.
 
-    Shadows record costs alone, so that targets of misclassified points count as unreached.
+    A shadow is a run repeated from a start perturbed by rounding. Shadows record costs alone, so
+    that targets of misclassified points count as unreached.
+
+    Args:
+        histories: The histories of the runs, with the costs of the shadows that some runs have.
+        bench: Holds the targets.
+
+    Returns:
+        Arrays `(R, M)`, with M the largest number of shadows of a run: NaN pads runs of fewer, and
+        infinity stands for a shadow that diverged or misses the target. None without any shadow.
     """
     if not histories.shadows:
         return None
     runs, count = len(histories.cost), max(len(costs) for costs in histories.shadows.values())
     ends = np.full((runs, count), np.nan)
-    reached = {name: np.full((runs, count), np.nan) for name in bench.targets}
+    iterations = {name: np.full((runs, count), np.nan) for name in bench.targets}
     for run, costs in histories.shadows.items():
         ends[run, : len(costs)] = np.where(np.isnan(costs[:, -1]), np.inf, costs[:, -1])
         for name, goal in bench.targets.items():
             counts = [np.nan if bench.points else convergence.reached(cost, goal) for cost in costs]
-            reached[name][run, : len(costs)] = np.where(np.isnan(counts), np.inf, counts)
-    return Shadows(ends, reached)
+            iterations[name][run, : len(costs)] = np.where(np.isnan(counts), np.inf, counts)
+    return Shadows(ends, iterations)
 
 
 def repeat_starts(start: Array, times: int) -> Array:

@@ -18,12 +18,13 @@ MAX_SERIES_DIRECTIONS = 1000
 
 
 def take(job: FinishedJob) -> Findings:
-    """Return the spectrum of the data, and the directions that the scheme drops or loses.
+    """Return the spectrum of the data, and the numbers of directions the scheme drops or loses.
 
-    Dead directions are those that the scheme reports (`dropped_`), else those at rounding level.
-    Live directions are lost where the scales of features differ so much that rounding of the
-    largest hides the smallest. `theory/gram_largest_*`: the largest eigenvalue of the Gram matrix
-    of the points as they are, centred, and centred and scaled; not with a penalty.
+    The spectrum is that of the covariance of the points before the scheme. Dead directions are
+    those that the scheme reports (`dropped_`), else those at rounding level. Live directions are
+    lost where the scales of features differ so much that rounding of the largest hides the
+    smallest. `theory/gram_largest_*`: the largest eigenvalue of the Gram matrix of the points as
+    they are, centred, and centred and scaled; not recorded for a cost with a penalty.
     """
     facts = job.points_cache.facts
     values = facts.variances
@@ -48,7 +49,11 @@ def take(job: FinishedJob) -> Findings:
 
 
 def _dead(facts: Facts, scheme: Any) -> NDArray[np.bool_]:
-    """Return the mask of directions `(N,)` that carry nothing after the scheme."""
+    """Return the mask `(N,)` of the dead directions, by decreasing variance.
+
+    It is the scheme's own mask, if it has one for these N directions. Otherwise a direction is dead
+    whose variance is rounding: at most N machine epsilons of the largest.
+    """
     dropped = getattr(scheme, "dropped_", None)
     if dropped is not None and np.shape(dropped) == facts.variances.shape:
         return np.asarray(dropped, dtype=bool)
@@ -57,7 +62,12 @@ def _dead(facts: Facts, scheme: Any) -> NDArray[np.bool_]:
 
 
 def _lost(facts: Facts, scheme: Any) -> int:
-    """Return the number of live directions at rounding level of the matrix a scheme decomposes."""
+    """Return the number of live directions that rounding hides in the matrix a scheme decomposes.
+
+    `facts.live` counts the directions that the features, scaled to variance 1, resolve. Of them the
+    scheme resolves those whose eigenvalue (`eigenvalues_`) is above rounding. 0 for a scheme
+    without N eigenvalues.
+    """
     values = getattr(scheme, "eigenvalues_", None)
     if values is None or np.shape(values) != facts.variances.shape:
         return 0
@@ -66,7 +76,10 @@ def _lost(facts: Facts, scheme: Any) -> int:
 
 
 def _applies(job: FinishedJob) -> bool:
-    """Return whether the spectrum may be computed: theory is wanted, and features are few."""
+    """Return whether the spectrum may be computed.
+
+    Theory must be wanted and the points squarable (`may_grow`), and the features few.
+    """
     return job.descent.theory.may_grow and job.dataset.x.shape[1] < spectra.MAX_SPECTRUM_FEATURES
 
 

@@ -10,17 +10,21 @@ from normbench.verdicts.search import critical_step
 
 
 def take(job: FinishedJob) -> Findings:
-    """Return the bracket of the critical step size, and how many descents it took."""
+    """Return the bracket of the critical step size, and the number of descents of the search.
+
+    The critical step size is the smallest that fails, see `Judgement.fails`. The tag says whether
+    the search ended without a failure, so that the bracket has no upper end.
+    """
     descent = job.descent
 
     def fails(step_sizes: Sequence[float]) -> list[bool]:
-        """Descend step sizes from all starts; return which of them were too large."""
+        """Descend step sizes from all starts; return for each whether it was too large."""
         histories = descent.descend_runs(step_sizes, descent.start)
         runs_shape = (len(step_sizes), len(descent.start))
         costs = histories.cost.reshape(*runs_shape, -1)
         diverged_at = histories.diverged_at.reshape(runs_shape)
         return [
-            descent.bench.judge_starts(*runs)[0].fails
+            descent.bench.judge_starts(*runs)[0].fails  # the first result is the judgement
             for runs in zip(costs, diverged_at, step_sizes)
         ]
 

@@ -27,7 +27,8 @@ def take(job: FinishedJob) -> Findings:
     rounding, from the Hessian as a matrix; NaN for many weights, whose extreme eigenvalues are
     found by Lanczos, and where no eigenvalue is positive. The same numbers are series by iteration.
     A matrix takes as many products as there are weights; Lanczos finds the ends of the spectrum
-    alone, and the smallest positive eigenvalue lies among those near 0.
+    alone, and the smallest positive eigenvalue lies among those near 0. A note in place of all of
+    them where the cost has no second derivative.
     """
     descent = job.descent
     wanted = set(spread_iterations(descent.settings.records, CURVATURE_ITERATIONS).tolist())
@@ -40,7 +41,7 @@ def take(job: FinishedJob) -> Findings:
 
     try:
         descent.descend_runs([descent.best_step.step_size], descent.start[:1], observe)
-    except (ValueError, TypeError, NotImplementedError) as error:
+    except (ValueError, TypeError, NotImplementedError) as error:  # autograd's, see engine.hessian
         note = f"curvature: autograd has no second derivative of the cost ({error})"
         return Findings(notes=(note,))
     iteration, values = np.array([*rows], dtype=np.int64), np.array([*rows.values()])
@@ -79,13 +80,14 @@ def measure_curvature(hessian: Hessian) -> tuple[float, float, float]:
 
 
 def _work(job: FinishedJob) -> Work:
-    """Return the passes of a descent, and of the eigenvalues at each measured iteration."""
+    """Return the work of a descent, and of the eigenvalues at each measured iteration."""
     descent = job.descent
     effort, size = descent.train.effort, int(np.prod(descent.train.shape))
     products = size if size <= MAX_DENSE_CURVATURE else LANCZOS_PRODUCTS
     measured = min(descent.settings.records + 1, CURVATURE_ITERATIONS)
     passes = descent.settings.iterations + measured * (effort.setup + products * effort.product)
-    return Work(passes, effort.memory + 24.0 * min(size, MAX_DENSE_CURVATURE) ** 2)
+    matrix_bytes = 24.0 * min(size, MAX_DENSE_CURVATURE) ** 2  # three matrices in float64
+    return Work(passes, effort.memory + matrix_bytes)
 
 
 MEASURE = Measure(

@@ -8,7 +8,10 @@ from normbench.theory.analysis import largest_curvature
 
 
 def take(job: FinishedJob) -> Findings:
-    """Return the largest curvature there, from the first start, and its threshold."""
+    """Return the largest curvature at the best weights of the first start, and its threshold 2/L.
+
+    No numbers where the curvature cannot be computed.
+    """
     lipschitz, _ = largest_curvature(job.descent.train, job.descent.best_weights)
     return Findings(curvature(names.LIPSCHITZ_BEST, names.THRESHOLD_BEST, lipschitz))
 

@@ -15,18 +15,19 @@ def take(job: FinishedJob) -> Findings:
 
     It is the mean squared distance between the points under the statistics of their batch and under
     those of all points, over the mean square of the latter. The means are over the points of the
-    first batches, and over the features.
+    first batches, and over the features. No number where all points are 0.
     """
     train = job.descent.train
     assert isinstance(train, Minibatch)
     assert train.statistics is not None
-    moved, squares = 0.0, 0.0
+    squared_distances, squares = 0.0, 0.0
     for update in range(min(train.batches.updates_per_pass, MAX_BATCHES)):
-        fitted = job.z[train.batches.points_of(update)]
-        normalized = train.statistics.of_batch(update)
+        fitted = job.z[train.batches.points_of(update)]  # under the statistics of all points
+        normalized = train.statistics.of_batch(update)  # None: those of all points stay in force
         squares += float(np.sum(fitted**2))
-        moved += 0.0 if normalized is None else float(np.sum((normalized - fitted) ** 2))
-    return Findings({names.DISTURBANCE.key: moved / squares} if squares else {})
+        if normalized is not None:
+            squared_distances += float(np.sum((normalized - fitted) ** 2))
+    return Findings({names.DISTURBANCE.key: squared_distances / squares} if squares else {})
 
 
 def _applies(job: FinishedJob) -> bool:

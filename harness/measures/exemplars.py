@@ -10,7 +10,10 @@ QUANTILES = (0.05, 0.25, 0.5, 0.75, 0.95)
 
 
 def _unfit(dataset: Dataset) -> str:
-    """Return why a data set has no exemplars: it has too few points, or a single feature."""
+    """Return the reason why a data set has no exemplars; empty where it has.
+
+    It needs a point for each pair of quantiles, and two features.
+    """
     (points, features), least = dataset.x.shape, len(QUANTILES) ** 2
     if points >= least and features > 1:
         return ""
@@ -18,21 +21,22 @@ def _unfit(dataset: Dataset) -> str:
 
 
 def take(job: FinishedJob) -> Findings:
-    """Return 25 different training points, along two coordinates of the scheme.
+    """Return 25 different training points, the exemplars, along two coordinates of the scheme.
 
-    Those are the two of the largest variance. `wanted` (25, 2): their 5, 25, 50, 75 and 95 percent
-    quantiles, row by row, the first rising along a row, the second falling from row to row. `place`
-    (25,): for each quantile in that order, the index of the nearest point, in standard deviations,
-    that is no exemplar yet; `at` (25, 2): its coordinates. `images` (25, N): its features.
-    `cloud` (p, 2): at most 2,000 of all points. Source: Hastie, Tibshirani, Friedman, "The Elements
-    of Statistical Learning", 2nd ed., figure 14.23.
+    The coordinates are the two of the largest variance. `wanted` (25, 2): all pairs of their 5, 25,
+    50, 75 and 95 percent quantiles, row by row, the first coordinate rising along a row, the second
+    falling from row to row. `place` (25,): for each pair in that order, the index of the nearest
+    point, in standard deviations, that is no exemplar yet; `at` (25, 2): its coordinates. `images`
+    (25, N): its features. `cloud` (p, 2): the coordinates of at most 2,000 of all points. Source:
+    Hastie, Tibshirani, Friedman, "The Elements of Statistical Learning", 2nd ed., figure 14.23.
     """
-    spread = job.z.std(axis=0, dtype=np.float64)
-    leading = np.argsort(-spread, kind="stable")[:2]
+    deviations = job.z.std(axis=0, dtype=np.float64)
+    leading = np.argsort(-deviations, kind="stable")[:2]
     plane = job.z[:, leading].astype(np.float64)
     first, second = np.quantile(plane, QUANTILES, axis=0).T
     wanted = np.array([(across, upward) for upward in second[::-1] for across in first])
-    nearest = _nearest(plane / _scale(spread[leading]), wanted / _scale(spread[leading]))
+    scale = _scale(deviations[leading])
+    nearest = _nearest(plane / scale, wanted / scale)
     return Findings(
         arrays={
             "wanted": wanted,
@@ -45,12 +49,15 @@ def take(job: FinishedJob) -> Findings:
 
 
 def _scale(spread: Array) -> Array:
-    """Return standard deviations, with 1 in place of 0."""
+    """Return standard deviations with 1 in place of 0, to divide by."""
     return np.where(spread > 0, spread, 1.0)
 
 
 def _nearest(points: Array, positions: Array) -> Array:
-    """Return for each position (k, 2) the index of the nearest point that no earlier one has."""
+    """Return the indices (k,) of different points, one for each position (k, 2).
+
+    Positions take their turn: each takes the nearest point (P, 2) that no earlier one has taken.
+    """
     available = np.ones(len(points), dtype=bool)
     nearest = []
     for position in positions:

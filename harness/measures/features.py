@@ -9,9 +9,9 @@ MAX_RECORDED_FEATURES = 30
 
 
 def take(job: FinishedJob) -> Findings:
-    """Return the first 30 features of at most 2,000 points.
+    """Return the first 30 features under the scheme of at most 2,000 points.
 
-    `values` (p, m), `names` (m,), `all` (): the number of features.
+    `values` (p, m), `names` (m,), `all` (): the number of all features under the scheme.
     """
     indices = sample_indices(len(job.z))
     return Findings(

@@ -59,7 +59,15 @@ class Scene(NamedTuple):
         return self.problem.evaluate(weights[:, None], with_gradient=False).costs
 
     def cost_range(self, origin: Array) -> tuple[float, float]:
-        """Return the costs at weights (3,), and at the start with the bias of these weights."""
+        """Return two costs between which the contours lie, both on the plane of the grid.
+
+        Args:
+            origin: The weights of the scheme (3,) at the origin of the grid.
+
+        Returns:
+            The cost at the origin, and the cost at the start with the bias of the origin, by which
+            it lies on the plane.
+        """
         lowest, level = self.costs(np.array([origin, np.r_[origin[0], self.start[1:]]]))
         return float(lowest), float(level)
 
@@ -91,8 +99,8 @@ def take(job: FinishedJob) -> Findings:
         return Findings(notes=(f"film: {scene}",))
     descent, film = job.judged_descent, scene.film
     assert descent is not None
-    began = float(scene.costs(scene.start[None])[0])
-    target = descent.bench.minimum + TARGET_EXCESS * (began - descent.bench.minimum)
+    start_cost = float(scene.costs(scene.start[None])[0])
+    target = descent.bench.minimum + TARGET_EXCESS * (start_cost - descent.bench.minimum)
     lipschitz = np.array([2 / (theory.threshold or np.nan) for theory in scene.theories])
     iteration, path, cost, reached = _descend_frames(scene, 1 / lipschitz, target)
     minimizer = least_weights(descent)
@@ -135,7 +143,11 @@ def take(job: FinishedJob) -> Findings:
 
 
 def _scene(job: FinishedJob) -> Scene | str:
-    """Return the scene of the film, or the reason why there is none."""
+    """Return the scene of the film, or the reason why there is none.
+
+    The reason is returned and not raised: it becomes a note, and the other measures are still
+    taken.
+    """
     descent = job.descent
     train, x = descent.train, job.dataset.x
     linear = train.linear
@@ -161,17 +173,17 @@ def _scene(job: FinishedJob) -> Scene | str:
     if any(theory.threshold is None for theory in theories):
         return "the cost has no largest curvature L, and so no step of 1/L"
     scene = Scene(problem, film, maps, start, theories)
-    began = float(scene.costs(start[None])[0])
-    if began - descent.bench.minimum <= EXCESS_TOLERANCE * abs(began):
+    start_cost = float(scene.costs(start[None])[0])
+    if start_cost - descent.bench.minimum <= EXCESS_TOLERANCE * abs(start_cost):
         return "the start has the least cost, and descent has nowhere to go"
     return scene
 
 
 def _is_plane(affine: Probed, x: Array) -> bool:
-    """Return whether a map keeps two coordinates of points that do not lie on a line."""
+    """Return whether points (P, 2) span the plane, before a map and after it."""
     if affine.matrix.shape != (2, 2):
         return False
-    # Deviations are roots of eigenvalues, whose rounding is LINE_TOLERANCE at most.
+    # Deviations are square roots of eigenvalues: the tolerance of these is LINE_TOLERANCE.
     deviations, _ = principal((x - affine.centre) / (x.std(axis=0) + np.finfo(float).tiny))
     lengths = np.linalg.svd(affine.matrix * x.std(axis=0), compute_uv=False)
     return bool(
@@ -219,21 +231,28 @@ def _condition(theory: Theory) -> float:
 
 
 def _max_iterations(scene: Scene) -> int:
-    """Return the largest number of iterations that a descent of every frame may take."""
+    """Return the largest number of iterations of each frame's descent, by the size of the job."""
     return int(
         np.clip(SCORE_BUDGET / (len(scene.problem.points) * len(scene.maps)), *ITERATION_BOUNDS)
     )
 
 
 def _descend_frames(scene: Scene, steps: Array, target: float) -> tuple[Array, Array, Array, Array]:
-    """Return plain descents of every frame, at step sizes (F,), all in the weights of the scheme.
-
-    They are the iterations `(n,)`, the weights there `(F, n, 3)`, the costs `(F, n)`, and the
-    iterations to the target `(F,)`, -1 where the descent does not reach it.
+    """Return plain descents of every frame, all in the weights of the scheme.
 
     The step `v <- v - s g T'` of the weights v of a frame, with the gradient g of the scheme, is
     `u <- u - s g T' T` of the weights `u = v T` of the scheme. All frames thus descend one cost,
     and differ in their paths alone.
+
+    Args:
+        scene: The cost, the maps T and the start.
+        steps: The step size s of each frame (F,).
+        target: The cost at which a descent has arrived.
+
+    Returns:
+        The n iterations of the paths `(n,)`, the weights there `(F, n, 3)`, the costs there
+        `(F, n)`, and the first iteration at which each cost is at most the target `(F,)`, -1 where
+        there is none.
     """
     max_iterations, count = _max_iterations(scene), len(scene.maps)
     iteration = np.unique(
@@ -241,7 +260,7 @@ def _descend_frames(scene: Scene, steps: Array, target: float) -> tuple[Array, A
     )
     rows = {int(k): row for row, k in enumerate(iteration)}
     path, cost = np.zeros((count, len(rows), 3)), np.zeros((count, len(rows)))
-    turned = steps[:, None, None] * (scene.maps.transpose(0, 2, 1) @ scene.maps)
+    step_matrices = steps[:, None, None] * (scene.maps.transpose(0, 2, 1) @ scene.maps)  # s T' T
     reached, active = np.full(count, -1), np.arange(count)
     weights, memory = np.repeat(scene.start[None, None], count, axis=0), Workspace()
     for k in range(max_iterations + 1):
@@ -250,8 +269,8 @@ def _descend_frames(scene: Scene, steps: Array, target: float) -> tuple[Array, A
         if k in rows:
             path[active, rows[k]], cost[active, rows[k]] = weights[active, 0], evaluation.costs
         reached[active[(evaluation.costs <= target) & (reached[active] < 0)]] = k
-        weights[active] -= evaluation.gradient @ turned[active]
-        if k >= PATH_ITERATIONS:
+        weights[active] -= evaluation.gradient @ step_matrices[active]
+        if k >= PATH_ITERATIONS:  # the paths are complete: only the counts are still wanted
             active = np.flatnonzero(reached < 0)
             if not len(active):
                 break
@@ -259,24 +278,32 @@ def _descend_frames(scene: Scene, steps: Array, target: float) -> tuple[Array, A
 
 
 def _plane(scene: Scene, paths: Array, origin: Array) -> tuple[Array, Array, Array]:
-    """Return the cost on the plane of the two weights of the scheme, through weights (3,).
+    """Return the cost on a grid over the two weights of the scheme, its bias held constant.
 
-    The first array (g,) holds the coordinates along each axis, the second the directions `(2, 3)`:
-    coordinates y are the weights `origin + y directions` of the scheme. The third array holds the
-    costs `(g, g)`, by rows of the second coordinate. The units make the Gram matrix of the points
-    I, so that few cells resolve long valleys, too. The grid contains all paths (F, n, 3), and the
-    contours around them if they close.
+    The units of the coordinates make the points' second moments the identity, so that few cells
+    resolve long valleys, too. The grid contains all paths, and the contours around them if they
+    close.
+
+    Args:
+        scene: The cost and the start.
+        paths: The paths of all frames, in the weights of the scheme (F, n, 3).
+        origin: The weights of the scheme (3,) at the middle of the grid; their bias is held.
+
+    Returns:
+        The g coordinates along either axis (g,); the directions `(2, 3)`, by which coordinates y
+        are the weights `origin + y directions`; and the costs `(g, g)`, rows by the second
+        coordinate.
     """
     values, vectors = np.linalg.eigh(gram(scene.problem.points)[1:, 1:])
     basis = (vectors / np.sqrt(values)).T
     directions = np.insert(basis, 0, 0.0, axis=1)
     coordinates = (paths[:, :, 1:] - origin[1:]) @ np.linalg.inv(basis)
     lowest, level = scene.cost_range(origin)
+    radius = float(np.linalg.norm(coordinates, axis=2).max())
+    border_cost = lowest + BORDER * (level - lowest)
     for margin in MARGINS:
-        half = margin * float(np.linalg.norm(coordinates, axis=2).max())
-        if scene.costs(origin + half * UNIT_CIRCLE @ directions).min() >= lowest + BORDER * (
-            level - lowest
-        ):
+        half = margin * radius
+        if scene.costs(origin + half * UNIT_CIRCLE @ directions).min() >= border_cost:
             break
     side = int(np.clip(np.sqrt(SCORE_BUDGET / len(scene.problem.points)), *FILM_SIDE_BOUNDS))
     ticks = np.linspace(-1, 1, side)
@@ -289,7 +316,7 @@ def _plane(scene: Scene, paths: Array, origin: Array) -> tuple[Array, Array, Arr
 
 
 def _unfit(dataset: Dataset) -> str:
-    """Return why a film cannot be made of a data set; empty where it can."""
+    """Return the reason why a film cannot be made of a data set; empty where it can."""
     if dataset.x.shape[1] == 2:
         return ""
     picture = "is of two features, which a picture can show"

@@ -11,7 +11,7 @@ MARGIN = 0.05  # of the range of the inputs, on both sides
 
 
 def _unfit(dataset: Dataset) -> str:
-    """Return why a fit cannot be drawn over a data set's features."""
+    """Return the reason why a fit cannot be drawn as a curve over one feature; empty if it can."""
     features = dataset.x.shape[1]
     if features == 1 and dataset.classes <= 2:
         return ""
@@ -23,11 +23,12 @@ def _unfit(dataset: Dataset) -> str:
 
 
 def take(job: FinishedJob) -> Findings:
-    """Return the curve of the best step's last weights, under the fitted scheme.
+    """Return the curve of the best step's last weights from the first start, under the scheme.
 
-    `x` (G,) inputs, `prediction` (G,): the score of real targets; of two classes, as -1 and +1,
-    the mean label `tanh(s / 2) = 2 sigma(s) - 1` that the softmax cost's model has at a difference
-    s of scores. `points` (p, 2): inputs and targets in the same units, at most 2,000.
+    `x` (G,): values of the feature. `prediction` (G,): the score, for real targets; for two
+    classes, counted as -1 and +1, the mean label `tanh(s / 2) = 2 sigma(s) - 1` that the softmax
+    cost's model has at a difference s of scores. `points` (p, 2): features and targets in the same
+    units, at most 2,000.
     """
     dataset, descent = job.dataset, job.descent
     if descent.best is None:

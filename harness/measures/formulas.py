@@ -9,27 +9,26 @@ from normbench.measures.contract import Array, Findings, FinishedJob, Measure
 from normbench.normalizers.formulas import FORMULAS, Formula
 
 MOST_ITERATIONS = 1000
-NEAR = 0.01  # of the start's excess: there a descent counts as converged
+NEAR = 0.01  # of the start's excess: a descent with less left counts as converged
 QUANTITIES = ("finite", "mean", "off", "entry", "iterations")
 
 
 def _unfit(dataset: Dataset) -> str:
-    """Return why the formulas cannot be compared on a data set: it has no targets."""
+    """Return the reason why a data set does not suit, that it has no targets; empty if it does."""
     return "" if len(dataset.y) else f"descends on targets, and {dataset.name} has none"
 
 
 def take(job: FinishedJob) -> Findings:
     """Return the quality of each formula on the training points: arrays (5,), one entry a formula.
 
-    `formula`: its name. `finite`: 1 where all numbers are finite; 0 where some are not, or where
-    its decomposition fails: the other quantities are then NaN. `mean`: the largest `|mean|` of its
-    features. `off`: how far it is from what it promises: of a standardization, variance 1 of a
-    feature that varies and 0 of the others; of a sphering, eigenvalue 1 of the covariance on the r
-    largest, r the rank of the centred points, and 0 on the others; the largest difference. `entry`:
-    the largest in size.
-    `iterations`: of gradient descent on least squares at the step 1/L, until 1 percent is left of
-    the excess over the least cost on the points themselves; 1000 where it never is. The job's own
-    scheme plays no part.
+    `formula`: its name. `finite`: 1 where all transformed numbers are finite; 0 where some are not,
+    or where the decomposition fails: the other quantities are then NaN. `mean`: the largest
+    `|mean|` of a transformed feature. `off`: the largest difference from the promise of the
+    formula. A standardization promises variance 1 for a feature that varies and 0 for the others; a
+    sphering promises r eigenvalues 1 of the covariance, r the rank of the centred points, and 0 for
+    the others. `entry`: the largest transformed number in size. `iterations`: of gradient descent
+    on least squares at the step 1/L, until at most 1 percent is left of the excess over the least
+    cost on the points themselves; 1000 where more is left. The job's own scheme plays no part.
     """
     x, y = job.dataset.x, job.dataset.y.astype(np.float64)
     with warnings.catch_warnings(), np.errstate(all="ignore"):
@@ -55,7 +54,14 @@ def _transform(formula: Formula, x: Array) -> Array:
 
 
 def _judge(x: Array, transformed: Array, y: Array, standard: bool) -> Array:
-    """Return the `QUANTITIES` of transformed points (P, M) of x (P, N); y (P,) has mean 0."""
+    """Return the `QUANTITIES` of a formula, in their order (5,).
+
+    Args:
+        x: Points (P, N).
+        transformed: The same points under the formula (P, M).
+        y: Centred targets (P,), of mean 0.
+        standard: Whether the formula is a standardization and not a sphering.
+    """
     z = transformed.astype(np.float64)
     if not np.isfinite(z).all():
         return np.array([0.0, *[np.nan] * 4])
@@ -67,16 +73,26 @@ def _judge(x: Array, transformed: Array, y: Array, standard: bool) -> Array:
     else:
         spread = np.linalg.svd(z - means, compute_uv=False) ** 2 / len(z)
         promised = np.arange(len(spread)) < rank
-    iterations = _iterations(z, y, float(np.sum((basis[:, :rank].T @ y) ** 2)))
+    # From the mean of the targets, least squares can remove their projection on the points' span.
+    excess = float(np.sum((basis[:, :rank].T @ y) ** 2))
+    iterations = _iterations(z, y, excess)
     off = np.abs(spread - promised).max()
     return np.array([1.0, np.abs(means).max(), off, np.abs(z).max(), iterations])
 
 
 def _iterations(z: Array, y: Array, excess: float) -> float:
-    """Return the iterations on points z (P, M) with a bias that remove 99 percent of the excess.
+    """Return the iterations on points with a bias that remove 99 percent of the excess.
 
     Along a singular vector u of [1, z] with singular value s, k steps of size 1/L leave
     `(1 - s^2 / s_1^2)^k` of `u . y`.
+
+    Args:
+        z: Transformed points (P, M).
+        y: Centred targets (P,).
+        excess: The sum of squares that least squares removes from y on the points themselves.
+
+    Returns:
+        A whole number; `MOST_ITERATIONS` where fewer do not suffice.
     """
     vectors, sizes, _ = np.linalg.svd(np.c_[np.ones(len(z)), z], full_matrices=False)
     remaining = (1 - (sizes / sizes[0]) ** 2) ** (2 * np.arange(MOST_ITERATIONS)[:, None])

@@ -11,15 +11,21 @@ UNKNOWN = float("nan")
 
 
 def take(job: FinishedJob) -> Findings:
-    """Return the largest convergent and falling step sizes, and whether larger ones failed.
-
-    The tag `step_chosen` marks a scheme whose step size `shown_step` chose.
-    """
+    """Return the findings of the grid of a job, see `summarize_grid`."""
     return summarize_grid(job.descent.steps, job.descent.chosen)
 
 
 def summarize_grid(steps: Sequence[Step], chosen: bool) -> Findings:
-    """Return the findings of a grid; chosen: whether the user chose the step size it shows."""
+    """Return the largest convergent and falling step sizes, and how many step sizes converged.
+
+    A tag for each of the two largest says whether no larger step size failed, so that the grid ends
+    too early to show the limit (`censored`).
+
+    Args:
+        steps: The judged step sizes of the grid.
+        chosen: Whether the setting `shown_step` chose the step size that represents the scheme;
+            the tag `step_chosen` then says so.
+    """
     sizes = [step.step_size for step in steps]
     judgements = [step.judgement for step in steps]
     convergent = largest_convergent(sizes, judgements)

@@ -13,7 +13,11 @@ MAX_WEIGHTS = 2000  # the eigenvalues then take seconds
 
 
 def _unfit(dataset: Dataset) -> str:
-    """Return why the Hessian's eigenvalues are not computed: it is too large."""
+    """Return the reason why the Hessian is too large for its eigenvalues; empty where it is not.
+
+    The scheme is not fitted yet, so that the size is a bound: a scheme may give fewer features, and
+    a cost one score of two classes.
+    """
     size = (dataset.x.shape[1] + 1) * max(dataset.classes, 1)
     if size <= MAX_WEIGHTS:
         return ""

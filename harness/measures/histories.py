@@ -18,8 +18,8 @@ from normbench.verdicts import judging
 from normbench.verdicts.convergence import Rules
 from normbench.verdicts.judging import Bench, Shadows, Step
 
-BENCH = ("minimum", "reference", "epsilon", "fit_seconds", "seconds_a_step")
-COUNT_FIELDS = ("points", "batch", "records_per_pass")
+BENCH = ("minimum", "reference", "epsilon", "fit_seconds", "seconds_a_step")  # fields of `Bench`
+COUNT_FIELDS = ("points", "batch", "records_per_pass")  # its integers
 
 
 def take(job: FinishedJob) -> Findings:
@@ -27,11 +27,12 @@ def take(job: FinishedJob) -> Findings:
 
     `step_sizes` (S,). The recorded histories by the keys under which they are logged,
     (S, A, K + 1), NaN from the iteration at which a run stopped being finite. `diverged_at` (S, A)
-    is that iteration, -1 for a finite run. `shadows` (S, A, M), the last costs of shadows, where
-    any run has one, and `shadows_reached` (S, A, M, T), their iterations to each target. `minimum`,
-    `reference` (the cost at zero weights), `tie` (NaN for none), `epsilon`, `fit_seconds`,
-    `seconds_a_step`, `points`, `batch`, `records_per_pass`, each (): see `Bench`. A tag marks an
-    optimizer that finds its own step sizes: its recorded step size 1 is a placeholder.
+    is that iteration, -1 for a finite run. Where any run has a shadow, the same run from a start
+    perturbed by rounding: `shadows` (S, A, M), the last costs of shadows, and `shadows_reached`
+    (S, A, M, T), their iterations to each target. `minimum`, `reference` (the cost at zero
+    weights), `tie` (NaN for none), `epsilon`, `fit_seconds`, `seconds_a_step`, `points`, `batch`,
+    `records_per_pass`, each (): see `Bench`. A tag marks an optimizer that finds its own step
+    sizes: its recorded step size 1 is a placeholder.
     """
     descent = job.judged_descent
     assert descent is not None
@@ -62,7 +63,15 @@ def take(job: FinishedJob) -> Findings:
 
 
 def rejudge_histories(arrays: Mapping[str, Array], rules: Rules) -> tuple[Step, ...]:
-    """Return a `Step` for each step size of recorded histories, judged by these rules."""
+    """Judge recorded histories again, by other rules.
+
+    Args:
+        arrays: The recorded arrays of `take`, by their names.
+        rules: The thresholds of the verdicts.
+
+    Returns:
+        A `Step` for each step size, in their recorded order.
+    """
     tie = float(arrays["tie"])
     numbers: dict[str, Any] = {name: float(arrays[name]) for name in BENCH}
     numbers |= {name: int(arrays[name]) for name in COUNT_FIELDS if name in arrays}

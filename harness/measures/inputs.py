@@ -18,9 +18,13 @@ MOST_FEATURES = 4096  # of an image, or of a spectrum
 
 
 def names_of(job: FinishedJob) -> tuple[str, ...]:
-    """Return a name for each coordinate of the scheme: its own name, or that of the feature."""
+    """Return a name for each of the M coordinates of the scheme.
+
+    It is the name that the scheme gives; else that of the feature, where there are as many
+    coordinates as features; else a number from 1.
+    """
     names = job.dataset.feature_names
-    with suppress(AttributeError, ValueError):  # a link of a chain may have none
+    with suppress(AttributeError, ValueError):  # a scheme of a pipeline may give no names
         return tuple(job.scheme.get_feature_names_out(np.array(names, dtype=object)))
     if job.z.shape[1] == len(names):
         return names
@@ -35,7 +39,16 @@ def sample_indices(count: int) -> Array:
 
 
 def targets_of(dataset: Dataset, indices: Array) -> dict[str, Array]:
-    """Return `target` (p,) of the points at indices (zeros without targets), `class_names` (C,)."""
+    """Return two arrays that figures of points need.
+
+    Args:
+        dataset: The data set.
+        indices: The indices of p points.
+
+    Returns:
+        `target` (p,), the targets of these points, zeros where the data set has none; and
+        `class_names` (C,), empty for real targets.
+    """
     return {
         "target": dataset.y[indices] if len(dataset.y) else np.zeros(len(indices)),
         "class_names": np.array(dataset.class_names, dtype=np.str_),
@@ -86,5 +99,5 @@ def spread_iterations(last: int, count: int) -> NDArray[np.int64]:
 
 
 def work_of_curvature(job: FinishedJob) -> Work:
-    """Return the work of one largest curvature."""
+    """Return the work of the largest curvature at one model's weights."""
     return curvature_work(job.descent.train)

@@ -29,7 +29,7 @@ def judge_descent(
     points_cache: PointsCache,
     seconds: tuple[float, float],
 ) -> tuple[JudgedDescent, Budget | None]:
-    """Judge a descent.
+    """Judge the grid of a job: compute its theory and least cost, then the verdicts.
 
     Args:
         train: The training problem.
@@ -40,8 +40,8 @@ def judge_descent(
         start: The starting weights, `(starts, *shape)`.
         rounds: Descends further runs.
         histories: The histories of the grid.
-        points_cache: Cached facts about the points of the data set.
-        seconds: The seconds of the fit, and of the descent.
+        points_cache: Cached statistics and decompositions of the points of the data set.
+        seconds: The seconds of the fit of the scheme, and of the descent of the grid.
 
     Returns:
         The judged descent, and the remaining budget for more theory (None without theory).
@@ -54,18 +54,19 @@ def judge_descent(
     )
     budget = Budget(allowed) if allowed else None
     theory = theorize(train, start[0], budget)
-    lowest = _lowest(histories, float(np.finfo(start.dtype).eps))
+    epsilon = float(np.finfo(start.dtype).eps)
+    lowest = _lowest(histories, epsilon)
     proof = _separating_weights(histories)
     least = find_least_cost(train, points_cache, lowest, settings.theory, passes, proof)
     # Every finite cost but the start's took a step.
     steps_made = int(np.isfinite(histories.cost).sum()) - len(histories.cost)
-    zero = train.evaluate(np.zeros_like(start[:1]), with_gradient=False)
+    at_zero_weights = train.evaluate(np.zeros_like(start[:1]), with_gradient=False)
     bench = Bench(
         rules=rules,
         minimum=min(least.value, lowest),  # no higher than the lowest recorded cost
-        reference=float(zero.costs[0]),
+        reference=float(at_zero_weights.costs[0]),
         tie=theory.threshold if theory.exact and optimizer.plain and train.full_batch else None,
-        epsilon=float(np.finfo(start.dtype).eps),
+        epsilon=epsilon,
         fit_seconds=seconds[0],
         seconds_a_step=seconds[1] * settings.records_per_pass / max(1, steps_made),
         points=_points(train),
@@ -83,20 +84,26 @@ def judge_descent(
 
 
 def _lowest(histories: Histories, epsilon: float) -> float:
-    """Return the lowest recorded cost.
+    """Return the lowest recorded cost of all runs; infinite where none is finite.
 
-    Runs whose end is decided by rounding, which end elsewhere than their shadows, are left out,
-    unless all runs are such runs. epsilon: machine epsilon of the runs' type.
+    Left out are runs whose end rounding decides: they end elsewhere than their shadows, the same
+    runs from starts perturbed by rounding. Where all runs are such runs, all count.
+
+    Args:
+        histories: The histories of the grid.
+        epsilon: Machine epsilon of the runs' type.
     """
     cost = histories.cost
     with np.errstate(all="ignore"):
-        lowest = np.nanmin(cost, axis=1, initial=np.inf)
-        far = sensitivity(epsilon) * (cost[:, 0] - lowest.min())
-        firm = np.ones(len(cost), bool)
+        lowest_by_run = np.nanmin(cost, axis=1, initial=np.inf)
+        tolerance = sensitivity(epsilon) * (cost[:, 0] - lowest_by_run.min())
+        is_reproducible = np.ones(len(cost), bool)
         for run, shadows in histories.shadows.items():
-            firm[run] = np.all(np.abs(shadows[:, -1] - cost[run, -1]) <= far[run])
-        lowest = lowest[firm] if firm.any() else lowest
-    return float(lowest.min(initial=np.inf))
+            distances = np.abs(shadows[:, -1] - cost[run, -1])
+            is_reproducible[run] = np.all(distances <= tolerance[run])
+        if is_reproducible.any():
+            lowest_by_run = lowest_by_run[is_reproducible]
+    return float(lowest_by_run.min(initial=np.inf))
 
 
 def _points(train: Problem) -> int:
@@ -112,9 +119,10 @@ def _points(train: Problem) -> int:
 
 
 def _separating_weights(histories: Histories) -> Array | None:
-    """Return the last weights of the run of lowest cost among those that misclassify no point.
+    """Return weights that misclassify no training point, by which the least cost may be proved 0.
 
-    None where every run misclassifies some point at its end.
+    They are the last weights of the run of lowest last cost among those that misclassify no point
+    at their end; None where every run misclassifies some, and for real targets.
     """
     counts = histories.misclassifications
     if counts is None or not np.any(counts[:, -1] == 0):

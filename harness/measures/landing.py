@@ -22,7 +22,7 @@ from normbench.measures.contract import (
 from normbench.measures.inputs import has_best
 from normbench.theory.budget import Work
 
-SOFT_POSITION = 0.1  # a step that goes less than a tenth of the way to the minimum
+SOFT_POSITION = 0.1  # a direction is soft where a step goes less than a tenth of the way
 # A gradient that shrank to this share of the first is rounding in half of its digits.
 ROUNDED_GRADIENT = {"float64": 1e-8, "float32": 1e-3}
 
@@ -30,9 +30,11 @@ ROUNDED_GRADIENT = {"float64": 1e-8, "float32": 1e-3}
 def take(job: FinishedJob) -> Findings:
     """Return the positions of the steps of the best step size, from the first start.
 
-    `iteration` (k,) and `position` (k,): the steps and where each lands along itself. Of plain
-    descent also `direction` (n,), the positions along the eigendirections of the Hessian at the
-    start, the stiffest first, and `times` (), the number of directions of each.
+    `iteration` (k,) and `position` (k,): the iteration from which each step starts, and where the
+    step lands along itself. Of plain descent also `direction` (n,), the positions `a h` along the
+    eigendirections of the Hessian at the start, the stiffest first, and `times` (), the number of
+    directions that each entry stands for. Numbers: the median position, and the share of soft
+    directions.
     """
     descent = job.descent
     iteration, position = _positions(descent)
@@ -49,18 +51,18 @@ def take(job: FinishedJob) -> Findings:
 
 
 def _positions(descent: JudgedDescent) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
-    """Return the iterations whose gradients are above rounding, and the positions of their steps.
+    """Return the iterations `(k,)` from which steps start, and the positions of these steps `(k,)`.
 
-    A step whose slope is 0 has no position.
+    Steps whose gradient is rounding, or whose slope along the step is 0, are left out.
     """
-    previous: list[tuple[Array, Array]] = []  # weights and gradient
+    previous: list[tuple[Array, Array]] = []  # weights and gradient of the last iteration, if any
     positions: dict[int, float] = {}
-    lowest_length = 0.0
+    lowest_length = 0.0  # of a gradient above rounding; known after the first one
 
     def observe(k: int, alive: NDArray[np.int64], weights: Array) -> None:
-        """Find the position of the step that led to these weights, from the gradients around it.
+        """Note the position of the step that led to these weights, from the gradients around it.
 
-        At the first call, the start, there is none: its gradient tells which ones are rounding.
+        No step led to the start: its gradient sets the length below which gradients are rounding.
         """
         nonlocal lowest_length
         if not len(alive):
@@ -84,15 +86,16 @@ def _positions(descent: JudgedDescent) -> tuple[NDArray[np.int64], NDArray[np.fl
 
 
 def _has_directions(descent: JudgedDescent) -> bool:
-    """Return whether a step follows the gradient, of a cost whose curvature is known."""
+    """Return whether positions `a h` exist: of plain descent on a cost of known curvature."""
     return descent.plain and descent.theory.threshold is not None
 
 
 def _work(job: FinishedJob) -> Work:
-    """Return the passes of a descent, of a gradient an iteration, and of the directions."""
+    """Return the work of a descent, of a second gradient an iteration, and of the directions."""
     descent = job.descent
-    work = descent.at_start.work(len(job.z)) if _has_directions(descent) else Work()
-    return Work(work.passes + 2 * descent.settings.iterations, work.memory)
+    directions_work = descent.at_start.work(len(job.z)) if _has_directions(descent) else Work()
+    passes = directions_work.passes + 2 * descent.settings.iterations
+    return Work(passes, directions_work.memory)
 
 
 MEASURE = Measure(

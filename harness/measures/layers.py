@@ -32,10 +32,11 @@ def take(job: FinishedJob) -> Findings:
     """Return the layers of the first start, the stiffest first; or a tag with the reason for none.
 
     `layer_curvature` (n,), `layer_share` (n,): the excess along each, as a cost. `layer_times` ():
-    the number of directions of each. Measured layers also have `layer_ends` (S, n), the shares at
-    the last weights of each step size, NaN where these are not finite; `layer_path` (k, n), the
-    shares along the descent of the best step size at iterations `layer_at` (k,); and `layer_step`
-    (), that step size.
+    the number of directions that each layer stands for. Where plain descent on a quadratic does not
+    give the later layers exactly, they are measured: `layer_ends` (S, n), the shares at the last
+    weights of each step size, NaN where these are not finite; `layer_path` (k, n), the shares along
+    the descent of the best step size at iterations `layer_at` (k,); and `layer_step` (), that step
+    size.
     """
     descent = job.descent
     reason = reason_against(descent)
@@ -47,10 +48,9 @@ def take(job: FinishedJob) -> Findings:
     arrays = {"layer_curvature": directions.curvature, "layer_share": share}
     arrays["layer_times"] = np.array(directions.times)
     if not _is_exact(descent):
-        last = descent.histories.weights.reshape(len(descent.steps), -1, *descent.start.shape[1:])[
-            :, 0
-        ]
-        arrays["layer_ends"] = _normalized(_measure_layers(job, last))
+        by_start = (len(descent.steps), -1, *descent.start.shape[1:])
+        last_weights = descent.histories.weights.reshape(by_start)[:, 0]  # of the first start
+        arrays["layer_ends"] = _normalized(_measure_layers(job, last_weights))
         if descent.best is not None:
             walk = descent.walk
             thinned = _thinned_indices(len(walk.iteration))
@@ -61,7 +61,7 @@ def take(job: FinishedJob) -> Findings:
 
 
 def reason_against(descent: JudgedDescent) -> str:
-    """Return the reason why a descent has no layers; empty where it has."""
+    """Return the reason why a descent has no layers; empty where it has layers."""
     if descent.optimizer.gridless:
         return NO_STEP_SIZES
     if not descent.settings.iterations:
@@ -84,37 +84,50 @@ def _is_exact(descent: JudgedDescent) -> bool:
 
 
 def _measure_layers(job: FinishedJob, weights: Array) -> Array:
-    """Return `g^2 / (2 h)` at weights `(R, *shape)`, `(R, n)`, evaluated in batches."""
+    """Return the excess along each direction in the quadratic model, `g^2 / (2 h)`.
+
+    Args:
+        job: The finished job, whose Hessian at the start gives the n directions and curvatures h.
+        weights: R models `(R, *shape)`; the gradient g is that at each. They are evaluated in
+            chunks, which bound the memory.
+
+    Returns:
+        `(R, n)`.
+    """
     train, directions = job.descent.train, job.descent.at_start.directions
     assert directions is not None
-    batch = max(1, MAX_SCORES // max(1, train.shape[0] * len(job.z)))
+    chunk_size = max(1, MAX_SCORES // max(1, train.shape[0] * len(job.z)))
     rows = []
-    for first in range(0, len(weights), batch):
-        gradient = train.evaluate(weights[first : first + batch]).gradient
+    for first in range(0, len(weights), chunk_size):
+        gradient = train.evaluate(weights[first : first + chunk_size]).gradient
         assert gradient is not None
         rows.append(directions.along(gradient) / (2 * directions.curvature))
     return np.concatenate(rows)
 
 
 def _normalized(shares: Array) -> Array:
-    """Return rows as shares of their sums, in float32; NaN where a row is not finite."""
+    """Return rows (R, n) divided by their sums, in float32; NaN where a sum is 0 or not finite."""
     total = shares.sum(axis=1, keepdims=True)
     with np.errstate(invalid="ignore", divide="ignore"):
         return np.where(np.isfinite(total), shares / total, np.nan).astype(np.float32)
 
 
 def _thinned_indices(count: int) -> Array:
-    """Return at most 501 evenly spaced indices below a count, with the first and the last."""
+    """Return at most 501 evenly spaced indices of `count` entries, with the first and the last."""
     return np.unique(np.linspace(0, count - 1, min(count, MAX_INTERVALS + 1)).round().astype(int))
 
 
 def _work(job: FinishedJob) -> Work:
-    """Return the passes of the decomposition, of the best run, and of the gradients along it."""
+    """Return the work of the decomposition and of the measured layers.
+
+    Those take another descent of the best step size, and gradients at the start, at each of the
+    thinned iterations (one more than their intervals) and at the end of each step size.
+    """
     descent = job.descent
     if descent.optimizer.gridless or descent.theory.threshold is None or not descent.train.convex:
         return Work()
     work = descent.at_start.work(len(job.z))
-    if _is_exact(descent):
+    if _is_exact(descent):  # the gradient at the start alone
         return Work(work.passes + 1, work.memory)
     iterations = descent.settings.iterations
     passes = iterations + min(iterations, MAX_INTERVALS) + len(descent.steps) + 2

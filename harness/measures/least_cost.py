@@ -6,9 +6,15 @@ from normbench.verdicts.convergence import targets
 
 
 def take(job: FinishedJob) -> Findings:
-    """Return the least cost, its gradient norm, its source, and the targets."""
+    """Return the least cost, its gradient norm, its source, and the targets.
+
+    The targets are counts where step sizes are compared by misclassified points, and a tag says so.
+    Otherwise they are costs.
+    """
     least, bench = job.descent.least, job.descent.bench
     metrics = {names.MINIMUM.key: least.value, names.MINIMUM_GRADIENT.key: least.gradient_norm}
+    # Not `bench.targets` of costs: runs are judged by `bench.minimum`, which is lowered to the
+    # lowest recorded cost where that is below `least.value`.
     goals = bench.targets if bench.points else targets(least.value, bench.reference)
     metrics |= {names.target(name).key: goal for name, goal in goals.items()}
     tags = {

@@ -11,9 +11,10 @@ from normbench.normalizers.decomposition import blocks
 def take(job: FinishedJob) -> Findings:
     """Return the cost and the root mean square error of each step size at its last iteration.
 
-    Predictions are mapped back by the inverse of the scheme of the targets, and compared with the
-    targets in their own units, without the penalty: medians over the starts. A step size with a run
-    that stopped being finite has none.
+    Both are of the training points, and of the test points if there are any. Predictions are mapped
+    back by the inverse of the scheme of the targets, and compared with the targets in their own
+    units, without the penalty. Numbers are medians over the starts. A step size with a run that
+    stopped being finite has none.
     """
     own_targets, descent = job.dataset.own_targets, job.descent
     assert own_targets is not None
@@ -38,7 +39,16 @@ def take(job: FinishedJob) -> Findings:
 
 
 def _evaluate(job: FinishedJob, points: Rows, y: Array) -> tuple[Array, Array]:
-    """Return cost and error in own units of each run (R,) on points (p, M) with targets (p,)."""
+    """Return the mean cost and the root mean square error of each run, in the targets' own units.
+
+    Args:
+        job: The finished job, whose R runs are evaluated at their last weights.
+        points: Points under the scheme (p, M).
+        y: The targets of these points in their own units (p,).
+
+    Returns:
+        Costs `(R,)` and errors `(R,)`.
+    """
     own_targets, linear = job.dataset.own_targets, job.descent.train.linear
     assert own_targets is not None
     assert linear is not None
@@ -47,10 +57,11 @@ def _evaluate(job: FinishedJob, points: Rows, y: Array) -> tuple[Array, Array]:
     with np.errstate(over="ignore", invalid="ignore"):
         for block in blocks(len(points), rows_per_block(points)):
             rows, targets = points[block], y[block]
-            for number, weights in enumerate(runs):
+            for run, weights in enumerate(runs):
                 predictions = own_targets.invert(linear.scores(weights, rows)[0])
-                costs[number] += linear.cost(predictions[None, None], targets)[0]
-                squares[number] += np.sum((predictions - targets) ** 2)
+                # A cost takes scores (R, C, p) and returns sums over the points, one for each run.
+                costs[run] += linear.cost(predictions[None, None], targets)[0]
+                squares[run] += np.sum((predictions - targets) ** 2)
     return costs / len(y), np.sqrt(squares / len(y))
 
 

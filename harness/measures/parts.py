@@ -7,7 +7,7 @@ from normbench.theory.spectra import MAX_SPECTRUM_FEATURES
 
 
 def take(job: FinishedJob) -> Findings:
-    """Return a tag for each effect; for a scheme that is not affine, only the tag that says so."""
+    """Return the tag `affine`, and for an affine scheme a tag for each of its effects."""
     affine = probe(job.scheme, job.dataset.x, job.z)
     if affine is None:
         return Findings(tags={names.AFFINE.key: "false"})
@@ -19,7 +19,7 @@ def take(job: FinishedJob) -> Findings:
 
 
 def _applies(job: FinishedJob) -> bool:
-    """Return whether the points have few enough features to find a scheme's map by probing."""
+    """Return whether there are few enough features to probe: one transformed point for each."""
     return job.dataset.x.shape[1] <= MAX_SPECTRUM_FEATURES
 
 

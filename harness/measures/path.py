@@ -6,7 +6,11 @@ from normbench.measures.contract import BEST_STEP, Findings, FinishedJob, Measur
 
 
 def take(job: FinishedJob) -> Findings:
-    """Return `iteration` (k,), `weights` (k, C, N + 1), `cost` (k,) and `step_size` ()."""
+    """Return `iteration` (k,), `weights` (k, *shape), `cost` (k,) and `step_size` ().
+
+    The iterations are all, or evenly thinned ones where the path would be too large. No arrays
+    where no step size represents the scheme.
+    """
     descent = job.descent
     if descent.best is None:
         return Findings()

@@ -10,20 +10,21 @@ from normbench.theory import spectra
 
 
 def take(job: FinishedJob) -> Findings:
-    """Return at most 2,000 points, and their principal axes.
+    """Return at most 2,000 points in two coordinates, and their principal axes.
 
-    `points` (p, 2): the two features of the scheme, or the two leading principal directions of
-    more; of a single feature, feature and target. `names` (2,); `mean` (2,); `axes` (2, 2), a
-    principal axis a row, one standard deviation long, or (0, 2) of a single feature; `target`
-    (p,), class indices, real targets, or zeros; `class_names` (C,). The number
-    `theory/covariance_condition`: the largest variance over the smallest, of live directions; 1
-    where the points are sphered, whatever rotates or scales them all.
+    `points` (p, 2): the two features under the scheme; of more features, the coordinates along the
+    two leading principal directions; of a single one, that feature and the target. `names` (2,) of
+    the coordinates; `mean` (2,); `axes` (2, 2), a principal axis a row, one standard deviation
+    long, or (0, 2) for a single feature; `target` (p,), class indices, real targets, or zeros;
+    `class_names` (C,). The number `theory/covariance_condition`: the largest variance over the
+    smallest, of directions above rounding; it is 1 where the points are sphered, also after a
+    rotation or a scaling of all features by one factor.
     """
     dataset, z = job.dataset, job.z
     indices = sample_indices(len(z))
     labels = list(names_of(job))
     surrogate = job.surrogates[1]  # of all points, also where z is a sample
-    spread, axes_of_all = principal(surrogate)
+    all_deviations, all_directions = principal(surrogate)
     if z.shape[1] == 1:
         flat = np.column_stack([z[:, 0], dataset.y if len(dataset.y) else np.zeros(len(z))]).astype(
             np.float64
@@ -34,11 +35,13 @@ def take(job: FinishedJob) -> Findings:
         flat, surrogate = z.astype(np.float64), surrogate.mapped(np.eye(2))  # both in float64
     else:
         # Not centred: where the points lie is part of what a scheme does.
-        flat, surrogate = z @ axes_of_all[:2].T, surrogate.mapped(axes_of_all[:2])
+        flat, surrogate = z @ all_directions[:2].T, surrogate.mapped(all_directions[:2])
         labels = list(names.PRINCIPAL)
     deviations, directions = principal(surrogate)
     axes = deviations[:, None] * directions
-    variances = spectra.live((spread / (spread[0] or 1.0)) ** 2, len(spread))
+    # Over the largest, so that the squares do not overflow; the condition number stays the same.
+    relative_deviations = all_deviations / (all_deviations[0] or 1.0)
+    variances = spectra.live(relative_deviations**2, len(all_deviations))
     return Findings(
         {names.COVARIANCE_CONDITION.key: spectra.Spectrum(variances).condition_number},
         arrays={

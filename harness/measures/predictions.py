@@ -9,10 +9,10 @@ from normbench.verdicts.judging import Step
 
 
 def take(job: FinishedJob) -> Findings:
-    """Return the predicted history and iterations to targets of each step below the threshold.
+    """Return the predicted history and iterations to targets of each step size below `2/L`.
 
-    The arrays hold what predictions are computed from: the live `eigenvalues` (n,) of the Hessian,
-    and `excess` (starts, n), the excess of each start along each eigenvector.
+    The arrays hold what predictions are computed from: `eigenvalues` (n,), those of the Hessian
+    above rounding, and `excess` (starts, n), the excess of each start along each eigenvector.
     """
     descent = job.descent
     assert descent.theory.threshold is not None
@@ -31,7 +31,7 @@ def take(job: FinishedJob) -> Findings:
 
 
 def _problems(descent: JudgedDescent) -> list[spectra.Quadratic]:
-    """Return, for each start, the quadratic in the eigenvectors of its Hessian."""
+    """Return, for each start, the quadratic cost in the eigenvectors of its Hessian."""
     linear = descent.train.linear
     assert linear is not None
     at_start = linear.evaluate(descent.start)
@@ -45,10 +45,16 @@ def _problems(descent: JudgedDescent) -> list[spectra.Quadratic]:
 
 
 def _of_step(descent: JudgedDescent, problems: list[spectra.Quadratic], step: Step) -> OfStep:
-    """Return the predictions for a step size: medians over the starts."""
+    """Return the predictions for a step size, medians over the starts, and their error.
+
+    Args:
+        descent: The judged descent.
+        problems: The quadratic cost of each start, from `_problems`.
+        step: The judged step size.
+    """
     iterations, size = descent.settings.iterations, step.step_size
-    paths = [spectra.predicted_history(problem, size, iterations) for problem in problems]
-    predicted = np.median(paths, axis=0)
+    histories = [spectra.predicted_history(problem, size, iterations) for problem in problems]
+    predicted = np.median(histories, axis=0)
     metrics = {}
     for name, goal in descent.bench.targets.items():
         gap = goal - descent.bench.minimum
@@ -61,9 +67,10 @@ def _of_step(descent: JudgedDescent, problems: list[spectra.Quadratic], step: St
 
 
 def _error(predicted: Array, measured: Array) -> float | None:
-    """Return the largest relative error of a predicted history.
+    """Return the largest relative error of a predicted history (K + 1,); None without any.
 
-    Iterations at which the measured cost is 0 have no relative error, and are left out.
+    Iterations at which the measured cost is 0 have no relative error, and are left out. The
+    measured history (k,) may be shorter.
     """
     error = np.abs(predicted[: len(measured)] - measured)
     with np.errstate(divide="ignore", invalid="ignore"):

@@ -11,7 +11,7 @@ MAX_AXES = 3  # of a picture of points
 
 
 def _unfit(dataset: Dataset) -> str:
-    """Return why projections cannot be drawn: points have fewer than 2 or more than 3 features."""
+    """Return the reason why points cannot be drawn, not 2 or 3 features; empty where they can."""
     features = dataset.x.shape[1]
     if 2 <= features <= MAX_AXES:
         return ""
@@ -19,12 +19,12 @@ def _unfit(dataset: Dataset) -> str:
 
 
 def take(job: FinishedJob) -> Findings:
-    """Return points and their reconstructions; the number `variance_lost`.
+    """Return at most 2,000 points with their reconstructions, and the share of variance lost.
 
     `points` (p, N) and `back` (p, N): the points, and their reconstructions by the inverse
-    transform, which are projections where the scheme keeps some components only; `kept` (): M;
-    `lost` (): the share of the variance that `back` lacks. `target` (p,), `class_names` (C,) and
-    `names` (N,).
+    transform, which are projections where the scheme keeps some components only; `kept` (): M, the
+    number of coordinates; `lost` (): the squared distance of all points from their reconstructions,
+    as a share of that from their mean. `target` (p,), `class_names` (C,) and `names` (N,).
     """
     dataset, x = job.dataset, job.dataset.x
     reconstructed = np.asarray(

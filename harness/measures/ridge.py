@@ -11,7 +11,12 @@ from normbench.theory import spectra
 
 
 def take(job: FinishedJob) -> Findings:
-    """Return the number of directions that the ridge shrinks, and the variance it leaves them."""
+    """Return how many live directions the ridge shrinks, and the variance that it leaves them.
+
+    A ridge, added to the eigenvalues d, leaves a direction `d / (d + ridge)` of variance 1. The
+    series holds that share for each live direction, by decreasing d. No findings for a scheme
+    without a ridge.
+    """
     after = _variances(job.scheme)
     if after is None or not len(after):
         return Findings()
@@ -30,7 +35,10 @@ def take(job: FinishedJob) -> Findings:
 
 
 def _variances(scheme: Any) -> Array | None:
-    """Return the share of variance that the ridge leaves each live direction; None without one."""
+    """Return the share of variance that the ridge leaves each live direction (n,).
+
+    None for a scheme without a ridge and eigenvalues.
+    """
     ridge, values = getattr(scheme, "ridge", None), getattr(scheme, "eigenvalues_", None)
     if not isinstance(ridge, (int, float)) or values is None:
         return None

@@ -16,7 +16,8 @@ from normbench.measures.inputs import has_best, work_of_curvature
 from normbench.theory.analysis import largest_curvature
 from normbench.theory.budget import allowance
 
-# Iterations of a stretch: a run that oscillates shows one side in every second iteration.
+# Consecutive iterations that are measured together: a run that oscillates between two sides would
+# show one side alone at every second iteration.
 STRETCH_LENGTH = 3
 MIN_STRETCHES = 7
 OTHER_RULE = "the sharpness is of plain gradient descent: 1 is no limit of this optimizer's steps"
@@ -25,8 +26,9 @@ OTHER_RULE = "the sharpness is of plain gradient descent: 1 is no limit of this 
 def take(job: FinishedJob) -> Findings:
     """Return the sharpness at every iteration, or at stretches of three where work is limited.
 
-    Below 1 a step lowers the cost. A run whose sharpness stays near 1 is where the curvature just
-    allows its step size. That holds of plain gradient descent: a note says so for other rules.
+    The sharpness is `step L / 2`, with L the largest curvature at the weights. Below 1 a step
+    lowers the cost. A run whose sharpness stays near 1 is where the curvature just allows its step
+    size. That holds of plain gradient descent: a note says so for other rules.
     """
     descent = job.descent
     step_size = descent.best_step.step_size
@@ -48,7 +50,16 @@ def take(job: FinishedJob) -> Findings:
 
 
 def _sampled(descent: JudgedDescent, points: int) -> NDArray[np.int64]:
-    """Return the iterations at which the curvature is computed: as many as the budget allows."""
+    """Return the iterations at which the curvature is computed, increasing.
+
+    They are all iterations if a budget of its own, as large as that of theory, allows that many
+    curvatures; otherwise stretches of `STRETCH_LENGTH`, evenly spaced, as many as are allowed and
+    `MIN_STRETCHES` at least.
+
+    Args:
+        descent: The descent, whose settings define the budget.
+        points: The number of points P.
+    """
     settings = descent.settings
     passes = settings.iterations * len(settings.step_sizes) * settings.starts
     allowed = allowance(settings.theory, passes, points, int(np.prod(descent.train.shape))).passes

@@ -11,10 +11,11 @@ from normbench.normalizers.decomposition import Surrogate, mean_and_covariance
 def take(job: FinishedJob) -> Findings:
     """Return both spectra, decreasing; the number `identity_gap`.
 
-    `before` (N,) and `after` (M,). `dead` (): the number of directions before the scheme that are
-    rounding alone, at most N times machine epsilon of the largest. `ridge` (): that of the
-    scheme, NaN without one. `identity_gap` (): the distance of the points after the scheme from
-    centred and sphered ones.
+    `before` (N,) and `after` (M,): the eigenvalues of the covariance. `dead` (): the number of
+    directions before the scheme that are rounding alone, at most N times machine epsilon of the
+    largest. `ridge` (): the constant that the scheme adds to the eigenvalues, NaN without one.
+    `identity_gap` (): the distance of the points after the scheme from centred and sphered ones,
+    see the function `identity_gap`.
     """
     before, after = (_eigenvalues(surrogate) for surrogate in job.surrogates)
     floor = len(before) * np.finfo(np.float64).eps * before[0]
@@ -43,8 +44,11 @@ def identity_gap(z: Array) -> float:
 
 
 def _eigenvalues(points: Surrogate) -> Array:
-    """Return the eigenvalues of the covariance, decreasing."""
-    with np.errstate(over="ignore"):  # the squares of points around 1e160 overflow
+    """Return the eigenvalues of the covariance of points, decreasing; infinite where they overflow.
+
+    The squares of points around 1e160 do.
+    """
+    with np.errstate(over="ignore"):
         return np.asarray(principal(points)[0] ** 2)
 
 

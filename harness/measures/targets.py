@@ -15,33 +15,38 @@ from normbench.verdicts.judging import Step, fastest
 from normbench.verdicts.refinement import Fewest
 
 UNKNOWN = float("nan")
-# The order in which targets are refined; those that the grid reaches come first.
+# The order in which targets are refined, within those that the grid reaches, which come first, and
+# within the others. The first is the target that is reported first.
 REFINEMENT_ORDER = ("1e-2", "1e-1", "1e-3")
 
 
 def take(job: FinishedJob) -> Findings:
-    """Return iterations and seconds to each target, the step size, and the range of iterations.
+    """Return iterations and seconds to each target, the step size, and a bound of the iterations.
 
-    They are NaN where no step size reaches the target. `refined_step_sizes` (S,) are the step sizes
-    beside the grid, with their training costs `refined_cost` (S, A, K + 1). The tag `refined` is
-    JSON: `numbers`, the indices of these step sizes on the lattice; for each target, the iterations
-    of each; and `targets`, those for which the finest step sizes were tried.
+    They are NaN where no step size reaches the target. Step sizes beside the grid lie on a lattice
+    `10^(n/16)` and are named by the number n, see `verdicts.refinement`. `refined_step_sizes` (S,)
+    are these step sizes, with their training costs `refined_cost` (S, A, K + 1) from A starts. The
+    tag `refined` is JSON: `numbers`, the lattice numbers of these step sizes; for each target, the
+    iterations of each step size; and `targets`, the targets whose number of iterations is that of
+    finer step sizes, or which finer ones were found not to reach either.
     """
     descent = job.judged_descent
     assert descent is not None
+    # By lattice number, which is no integer for a step size of the grid beside the lattice. The
+    # refiner adds its step sizes to `tried`.
     tried = {refinement.number_of(step.step_size): step for step in descent.steps}
     grid = dict(tried)
-    windows: dict[str, list[int]] = {}
+    windows: dict[str, list[int]] = {}  # the lattice numbers of the finest step sizes, by target
     refiner = _Refiner(descent, tried)
     if _refines(job):
         for target in refiner.order:
             window = refiner.window(target)
             if window is None:
-                break
+                break  # the passes are spent: later targets, which matter less, stay unrefined
             windows[target] = window
     metrics: dict[str, float] = {}
     for target in names.TARGETS:
-        counts = _counts(tried, target)
+        counts = _count_iterations(tried, target)
         fewest = refinement.fewest(counts, windows[target]) if windows.get(target) else None
         if fewest is None:
             fewest = _on_grid(grid, counts)
@@ -58,7 +63,7 @@ def take(job: FinishedJob) -> Findings:
         **{
             target: [_json_number(counts[number]) for number in numbers]
             for target in names.TARGETS
-            for counts in [_counts(tried, target)]
+            for counts in [_count_iterations(tried, target)]
         },
         "targets": sorted(windows),
     }
@@ -72,23 +77,39 @@ def take(job: FinishedJob) -> Findings:
 
 
 class _Refiner:
-    """Descends step sizes beside the grid; tried: all step sizes so far, by lattice number."""
+    """Descends step sizes beside the grid, named by their numbers n on the lattice `10^(n/16)`.
+
+    First come coarse step sizes within a decade of the best of the grid, then fine ones, the
+    neighbours of the best of these.
+
+    Attributes:
+        descent: The judged descent of the grid.
+        tried: All step sizes so far, those of the grid included, by lattice number.
+        added: The training costs (A, K + 1) of the step sizes beside the grid, by lattice number.
+        max_grid_passes: The passes that the grid could make at most.
+        grid_passes: The passes that it made: its runs may have diverged before the last iteration.
+        order: The targets, in the order in which they are refined.
+    """
 
     def __init__(self, descent: JudgedDescent, tried: dict[float, Step]) -> None:
         self.descent, self.tried = descent, tried
-        self.added: dict[int, np.ndarray] = {}  # their training costs, (A, K + 1)
+        self.added: dict[int, np.ndarray] = {}
         settings = descent.settings
         self.max_grid_passes = settings.iterations * len(descent.steps) * settings.starts
-        # Those that the grid made: its runs may have diverged before the last iteration.
         self.grid_passes = int(np.isfinite(descent.histories.cost[:, 1:]).sum())
         missed = {t: fastest(descent.steps, names.reached(t)) is None for t in REFINEMENT_ORDER}
         self.order = sorted(REFINEMENT_ORDER, key=lambda target: missed[target])
 
     def window(self, target: str) -> list[int] | None:
-        """Descend finer step sizes for a target; return the lattice numbers of the finest.
+        """Descend finer step sizes for a target.
 
-        The list is empty where no finer step size reaches the target. Return None where no step
-        size of the grid stays finite, or where the descents would take more passes than allowed.
+        Args:
+            target: The name of the target, such as `1e-2`.
+
+        Returns:
+            The lattice numbers of the finest step sizes; empty where no finer step size reaches the
+            target. None where no step size of the grid stays finite, or where the descents would
+            take more passes than allowed.
         """
         descent, grid_fastest = self.descent, fastest(self.descent.steps, names.reached(target))
         best = fastest(descent.steps, names.TO_LOWEST) if grid_fastest is None else grid_fastest
@@ -102,23 +123,42 @@ class _Refiner:
             return None
         arrivals = self._arrivals(coarse, target)
         fine = self._descend_around(arrivals, target)
-        if self._counts(fine, target).get(_first(arrivals), 0.0) > min(arrivals.values()):
+        # The full history of the best coarse step size, which is among the fine ones.
+        full_count = self._tried_counts(fine, target).get(_number_of_fewest(arrivals), 0.0)
+        if full_count > min(arrivals.values()):
             self._descend(coarse)  # it reached the target and left it again: full histories tell
-            fine = self._descend_around(self._counts(coarse, target), target)
+            fine = self._descend_around(self._tried_counts(coarse, target), target)
         return fine
 
     def _descend_around(self, counts: Mapping[float, float], target: str) -> list[int]:
-        """Descend the neighbours of the best step size; return the numbers of the neighbourhood."""
+        """Descend the neighbours of the best of coarse step sizes.
+
+        Args:
+            counts: The iterations of the coarse step sizes to the target, by lattice number.
+            target: The name of the target.
+
+        Returns:
+            The lattice numbers of the best step size and its neighbours; empty where no coarse step
+            size reaches the target.
+        """
         if np.isinf(min(counts.values())):
             return []
-        fine = refinement.fine_numbers(int(_first(counts)))
+        fine = refinement.fine_numbers(int(_number_of_fewest(counts)))
         self._descend_neighbours(fine, target)
         return fine
 
     def _hopeless(self, best: int, target: str) -> bool:
-        """Return whether no step size near the best one can reach a target in these iterations."""
+        """Return whether no step size within a decade of the best one can reach a target.
+
+        Args:
+            best: The index of the grid's step size with the lowest cost.
+            target: The name of the target.
+
+        Returns:
+            True where that is certain, of plain descent on a quadratic cost; else False.
+        """
         descent = self.descent
-        if descent.bench.tie is None:  # which only plain descent on a quadratic cost has
+        if descent.bench.tie is None:  # only plain descent on a quadratic cost has a tie
             return False
         history = descent.steps[best].histories[names.TRAIN_COST.key]
         return refinement.hopeless(history, descent.bench.minimum, descent.bench.targets[target])
@@ -134,15 +174,20 @@ class _Refiner:
             grid_fastest: The index of the grid's step size that reaches the target first; None
                 where none does.
             target: The name of the target.
+
+        Returns:
+            Passes over the points, each of one run's gradient, of all starts.
         """
         iterations = self.descent.settings.iterations
-        first = float(iterations)
+        arrival = float(iterations)
+        # Runs that are compared by misclassified points do not end at the target.
         if grid_fastest is not None and not self.descent.bench.points:
-            first = self.descent.steps[grid_fastest].metrics[names.reached(target).key]
+            arrival = self.descent.steps[grid_fastest].metrics[names.reached(target).key]
         missing = sum(number not in self.tried for number in coarse)
-        fine = 2 * refinement.FINE_RADIUS * first + 4 * (iterations - first)
+        coarse_passes = 2 * missing * arrival
+        fine_passes = 2 * refinement.FINE_RADIUS * arrival + 4 * (iterations - arrival)
         spent = self.descent.rounds.passes - self.grid_passes
-        return spent + (2 * missing * first + fine) * len(self.descent.start)
+        return spent + (coarse_passes + fine_passes) * len(self.descent.start)
 
     def _allowed(self, target: str) -> float:
         """Return the passes that descents beside the grid may take: as many as those of the grid.
@@ -150,25 +195,29 @@ class _Refiner:
         The first target, and the one that is reported first, may take a tenth of a second.
         """
         points = len(self.descent.train.linear.targets) if self.descent.train.linear else np.inf
-        small = FREE_PRODUCTS / (4 * points * self.descent.start[0].size)  # as of theory's budget
-        return (
-            max(self.max_grid_passes, small)
-            if target in (self.order[0], REFINEMENT_ORDER[0])
-            else self.max_grid_passes
-        )
+        # As in the budget of theory: a pass is 4 multiplications for each point and weight.
+        free_passes = FREE_PRODUCTS / (4 * points * self.descent.start[0].size)
+        comes_first = target in (self.order[0], REFINEMENT_ORDER[0])
+        return max(self.max_grid_passes, free_passes) if comes_first else self.max_grid_passes
 
     def _arrivals(self, coarse: list[int], target: str) -> dict[float, float]:
         """Return the iterations of coarse step sizes to a target, by lattice number.
 
-        Descents beside the grid end when the first run arrives, so that all later ones count as
-        infinite.
+        Step sizes that were not tried descend only until the first of them arrives, so that all
+        later ones count as infinite, and these histories are not kept. Where the targets are counts
+        of misclassified points, which a descent does not know as it goes, they descend to the end.
+
+        Args:
+            coarse: The lattice numbers of the coarse step sizes.
+            target: The name of the target.
         """
-        descent, counts = self.descent, self._counts(coarse, target)
+        descent, counts = self.descent, self._tried_counts(coarse, target)
         missing = [number for number in coarse if number not in counts]
-        if descent.bench.points:  # whose targets are not costs
+        if descent.bench.points:
             self._descend(missing)
-            return self._counts(coarse, target)
+            return self._tried_counts(coarse, target)
         if missing:
+            # How far a run may be from its shadow before rounding decides where it ends.
             gap = shadow_tolerance(
                 float(descent.histories.cost[0, 0]), descent.bench.minimum, descent.bench.epsilon
             )
@@ -181,32 +230,42 @@ class _Refiner:
         return counts
 
     def _descend_neighbours(self, fine: list[int], target: str) -> None:
-        """Descend the neighbours of a centre, as far as the number of iterations needs them."""
+        """Descend fine step sizes that were not tried, as far as the number of iterations needs.
+
+        Args:
+            fine: Consecutive lattice numbers around the best coarse step size.
+            target: The name of the target.
+        """
         missing = [number for number in fine if number not in self.tried]
         if self.descent.bench.points or not missing:
             self._descend(missing)
             return
         arrival_arguments = self._arrival_arguments(len(missing), target)[1:]
         neighbours = refinement.Neighbours(
-            self._counts(fine, target), fine, missing, *arrival_arguments
+            self._tried_counts(fine, target), fine, missing, *arrival_arguments
         )
         self._descend(missing, neighbours)
-        fewest = refinement.fewest(self._counts(fine, target), fine)
+        fewest = refinement.fewest(self._tried_counts(fine, target), fine)
         if neighbours.decided is not None and (
             not fewest or fewest.iterations > neighbours.decided
         ):
             self._descend(missing)  # those that had reached the target left it again
 
-    def _counts(self, numbers: list[int], target: str) -> dict[float, float]:
+    def _tried_counts(self, numbers: list[int], target: str) -> dict[float, float]:
         """Return the iterations to a target by number, of the given numbers that were tried."""
-        return _counts({n: self.tried[n] for n in numbers if n in self.tried}, target)
+        return _count_iterations({n: self.tried[n] for n in numbers if n in self.tried}, target)
 
     def _arrival_arguments(self, step_sizes: int, target: str) -> tuple[int, int, float]:
-        """Return the arguments of `refinement.Arrivals`."""
+        """Return the arguments of `refinement.Arrivals` for a number of step sizes."""
         return step_sizes, len(self.descent.start), self.descent.bench.targets[target]
 
     def _descend(self, numbers: Iterable[int], leave: Leave | None = None) -> None:
-        """Descend the step sizes that were not tried; keep those that did not end early."""
+        """Descend the step sizes that were not tried; add those that did not end early.
+
+        Args:
+            numbers: Lattice numbers.
+            leave: Ends runs early, see `JudgedDescent.descend_finer`; None to descend to the end.
+        """
         missing = [number for number in numbers if number not in self.tried]
         if not missing:
             return
@@ -216,8 +275,8 @@ class _Refiner:
                 self.tried[number], self.added[number] = step, cost
 
 
-def _first(counts: Mapping[float, float]) -> float:
-    """Return the number that takes the fewest iterations; of equal ones the smallest."""
+def _number_of_fewest(counts: Mapping[float, float]) -> float:
+    """Return the lattice number with the fewest iterations; of equal ones the smallest."""
     return min(counts, key=lambda number: (counts[number], number))
 
 
@@ -232,26 +291,39 @@ def _refines(job: FinishedJob) -> bool:
     return settings.refine is True or isinstance(job.dataset.x, np.ndarray)
 
 
-def _counts(tried: Mapping[float, Step], target: str) -> dict[float, float]:
-    """Return the iterations to a target by number, infinite where it is not reached."""
+def _count_iterations(tried: Mapping[float, Step], target: str) -> dict[float, float]:
+    """Return the iterations to a target by lattice number, infinite where it is not reached."""
     key = names.reached(target).key
     counts = {number: step.metrics.get(key, UNKNOWN) for number, step in tried.items()}
     return {number: np.inf if np.isnan(count) else count for number, count in counts.items()}
 
 
 def _on_grid(grid: Mapping[float, Step], counts: Mapping[float, float]) -> Fewest | None:
-    """Return the fewest iterations over the grid alone; None where it does not reach the target."""
-    best = _first({number: counts[number] for number in grid})
+    """Return the fewest iterations over the grid alone; None where it does not reach the target.
+
+    Args:
+        grid: The step sizes of the grid, by lattice number.
+        counts: The iterations of all step sizes that were tried, by lattice number: step sizes
+            beside the grid still bound the iterations.
+    """
+    best = _number_of_fewest({number: counts[number] for number in grid})
     if np.isinf(counts[best]):
         return None
     bounded = refinement.bound_iterations(counts[best], best, counts)
-    return bounded._replace(step_size=grid[best].step_size)
+    return bounded._replace(step_size=grid[best].step_size)  # as the user wrote it
 
 
 def _target_metrics(
     descent: JudgedDescent, tried: Mapping[float, Step], target: str, fewest: Fewest | None
 ) -> dict[str, float]:
-    """Return the metrics of a target; fewest: None where no step size reaches it."""
+    """Return the metrics of a target, by their keys.
+
+    Args:
+        descent: The judged descent, which has the seconds of the fit and of an iteration.
+        tried: All step sizes that were tried, by lattice number, for the quartiles over the starts.
+        target: The name of the target.
+        fewest: The fewest iterations to the target; None where no step size reaches it.
+    """
     iterations, size, least = fewest or (UNKNOWN, UNKNOWN, UNKNOWN)
     seconds = descent.bench.fit_seconds + iterations * descent.bench.seconds_a_step
     metrics = {

@@ -24,9 +24,11 @@ MOVING = (
 
 
 def take(job: FinishedJob) -> Findings:
-    """Return L, the threshold, the condition number and rank of the spectrum, and their basis.
+    """Return L, the threshold 2/L, the condition number and rank of the spectrum, and their basis.
 
-    The effective rank is that of the covariance of the points under the scheme.
+    Numbers that theory does not know are left out or NaN, and a note says why. The basis, a tag,
+    says which curvature the threshold comes from. The effective rank is that of the covariance of
+    the points under the scheme.
     """
     assert job.judged_descent is not None
     theory, plain = job.judged_descent.theory, job.judged_descent.plain
@@ -42,6 +44,7 @@ def take(job: FinishedJob) -> Findings:
     notes = []
     if theory.spectrum is not None:
         metrics[names.SPECTRUM_LARGEST.key] = theory.spectrum.largest
+        # A condition number needs every eigenvalue; of one with lost directions it has a bound.
         if theory.spectrum.is_complete and not theory.spectrum.lost:
             metrics[names.CONDITION.key] = theory.spectrum.condition_number
             metrics[names.RANK.key] = theory.spectrum.rank
@@ -79,7 +82,13 @@ def take(job: FinishedJob) -> Findings:
 def curvature(
     largest: names.Metric, threshold: names.Metric, lipschitz: float | None
 ) -> dict[str, float]:
-    """Return the metrics of a largest curvature and of its threshold; empty for None."""
+    """Return the values of two metrics by their keys: a largest curvature and its threshold 2/L.
+
+    Args:
+        largest: The metric of the curvature.
+        threshold: The metric of the threshold.
+        lipschitz: The largest curvature L; None, which gives no values, where it is unknown.
+    """
     if lipschitz is None:
         return {}
     return {

@@ -16,8 +16,8 @@ from normbench.measures.contract import BEST_STEP, NETWORK, Array, Findings, Fin
 from normbench.measures.inputs import has_best, spread_iterations
 from normbench.theory.budget import Work
 
-MAX_NORMS = 200_000  # of the norms that are kept
-NORMS_ITERATIONS = 500
+MAX_NORMS = 200_000  # norms that are kept, over all iterations
+NORMS_ITERATIONS = 500  # at most, whose norms are kept
 NO_SUCH_WEIGHTS = "weight_norms: multiples of the weights of a layer are another function here"
 
 
@@ -28,7 +28,7 @@ def take(job: FinishedJob) -> Findings:
     `scale_invariant_weights` of the model says: a unit's weights under batch and weight
     normalization, those of a layer or a group of units where these are normalized together.
     Epsilon, which breaks the invariance, is neglected. The step size is that of the run at that
-    iteration, with its schedule.
+    iteration, with its schedule. A note in place of the arrays where the model has no such set.
     """
     descent = job.descent
     network = network_of(descent.train)
@@ -36,15 +36,15 @@ def take(job: FinishedJob) -> Findings:
     sets = network.model.scale_invariant_weights(network.layout)
     if not sets:
         return Findings(notes=(NO_SUCH_WEIGHTS,))
-    at_most = int(np.clip(MAX_NORMS // len(sets), 2, NORMS_ITERATIONS))
-    wanted = set(spread_iterations(descent.settings.records, at_most).tolist())
-    norms: dict[int, list[float]] = {}
+    max_iterations = int(np.clip(MAX_NORMS // len(sets), 2, NORMS_ITERATIONS))
+    wanted = set(spread_iterations(descent.settings.records, max_iterations).tolist())
+    norms: dict[int, list[float]] = {}  # by iteration
 
     def observe(k: int, alive: NDArray[np.int64], weights: Array) -> None:
         """Measure the norms at a wanted iteration, while the run is finite."""
         if k in wanted and len(alive):
-            model = weights[0].astype(np.float64)
-            norms[k] = [float(np.linalg.norm(model[indices])) for _, indices in sets]
+            run_weights = weights[0].astype(np.float64)
+            norms[k] = [float(np.linalg.norm(run_weights[indices])) for _, indices in sets]
 
     descent.descend_runs([descent.best_step.step_size], descent.start[:1], observe)
     iteration = np.array([*norms], dtype=np.int64)
@@ -57,9 +57,12 @@ def take(job: FinishedJob) -> Findings:
 
 
 def _step_sizes(job: FinishedJob, iteration: NDArray[np.int64]) -> Array:
-    """Return the step size of the best run at recorded iterations `(k,)`."""
+    """Return the step size of the best run at recorded iterations `(k,)`, by its schedule.
+
+    A schedule multiplies the step size by a factor after every so many passes.
+    """
     settings, size = job.descent.settings, job.descent.best_step.step_size
-    passes, factor = settings.step_schedule or (1, 1.0)
+    passes, factor = settings.step_schedule or (1, 1.0)  # without a schedule it stays
     return np.asarray(size * factor ** (iteration // (passes * settings.records_per_pass)))
 
 

@@ -12,12 +12,12 @@ from normbench.theory.directions import UNIFORM_TOLERANCE
 
 
 def take(job: FinishedJob) -> Findings:
-    """Return the live eigendirections of the Hessian at the first start, the stiffest first.
+    """Return the eigendirections above rounding of the Hessian at the first start, stiffest first.
 
-    `window_curvature` (n,): the eigenvalues h. `window_share` (n,): how much of the start's excess
-    lies along each in the quadratic model there, `g^2 / (2 h)`. `window_times` (n,): the
-    number of directions of that curvature, which are one entry. No arrays where there are too many
-    directions.
+    Directions of equal curvature are one entry. `window_curvature` (n,): the eigenvalues h.
+    `window_share` (n,): how much of the start's excess lies along each in the quadratic model
+    there, `g^2 / (2 h)`. `window_times` (n,): the number of directions of that curvature. No arrays
+    where the Hessian is too large a matrix to decompose.
     """
     descent = job.descent
     directions = descent.at_start.directions
@@ -30,7 +30,14 @@ def take(job: FinishedJob) -> Findings:
 
 
 def _grouped(values: Array, shares: Array, times: int) -> Findings:
-    """Return directions by decreasing curvature, those of equal curvature as one."""
+    """Return the arrays of `take`, with directions of equal curvature joined.
+
+    Args:
+        values: Curvatures (d,), decreasing.
+        shares: The share of the excess along each direction (d,).
+        times: The number of directions that each entry stands for.
+    """
+    # The index at which each group of equal curvatures begins.
     first = np.flatnonzero(np.r_[True, values[1:] < values[:-1] * (1 - UNIFORM_TOLERANCE)])
     counts = np.diff(np.r_[first, len(values)])
     return Findings(
@@ -43,13 +50,13 @@ def _grouped(values: Array, shares: Array, times: int) -> Findings:
 
 
 def _applies(job: FinishedJob) -> bool:
-    """Return whether each direction's window of step sizes follows from 2/L: in plain descent."""
+    """Return whether windows of step sizes exist: of plain descent with a threshold 2/L."""
     descent = job.descent
     return descent.plain and descent.theory.threshold is not None
 
 
 def _work(job: FinishedJob) -> Work:
-    """Return the passes of a decomposition of the points' Gram matrix, or of the dense Hessian."""
+    """Return the work of the eigendirections at the start, see `AtStart.work`."""
     return job.descent.at_start.work(len(job.z))
 
 

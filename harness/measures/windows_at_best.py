@@ -10,7 +10,7 @@ from normbench.theory.directions import MAX_DENSE_WEIGHTS, decomposition
 
 
 def take(job: FinishedJob) -> Findings:
-    """Return the live eigenvalues (n,) of the Hessian there, decreasing, from the first start."""
+    """Return the eigenvalues (n,) above rounding of the Hessian at the best weights, decreasing."""
     descent = job.descent
     matrix = descent.train.hessian(descent.best_weights).matrix()
     values = spectra.live(np.linalg.eigvalsh(matrix).astype(np.float64), len(matrix))
@@ -18,7 +18,11 @@ def take(job: FinishedJob) -> Findings:
 
 
 def _applies(job: FinishedJob) -> bool:
-    """Return whether windows at the best weights differ from those at the start; few weights."""
+    """Return whether windows of step sizes at the best weights exist and differ from the start's.
+
+    They exist in plain descent with a threshold 2/L, and with few enough weights for the Hessian as
+    a matrix. They differ unless the curvature is the same everywhere (`exact`).
+    """
     descent = job.descent
     return (
         descent.plain
@@ -33,9 +37,9 @@ def _work(job: FinishedJob) -> Work:
     """Return the work of the dense Hessian and of its eigenvalues."""
     effort = job.descent.train.effort
     size = int(np.prod(job.descent.train.shape))
-    solved = decomposition(size, len(job.z), size)
-    passes = effort.setup + size * effort.product + solved.passes
-    return Work(passes, effort.memory + solved.memory)
+    eigen_work = decomposition(size, len(job.z), size)
+    passes = effort.setup + size * effort.product + eigen_work.passes
+    return Work(passes, effort.memory + eigen_work.memory)
 
 
 MEASURE = Measure(

@@ -18,8 +18,10 @@ Array = NDArray[np.float64]
 class AffineTraits(NamedTuple):
     """What an affine scheme does to the points.
 
-    centres: it subtracts a constant from each feature. scales: it multiplies features, or
-    directions, by different numbers. rotates: it mixes features.
+    Attributes:
+        centres: Whether it subtracts a constant from each feature.
+        scales: Whether it multiplies features, or directions, by different numbers.
+        rotates: Whether it mixes features.
     """
 
     centres: bool
@@ -27,7 +29,7 @@ class AffineTraits(NamedTuple):
     rotates: bool
 
     def followed_by(self, following: "AffineTraits") -> "AffineTraits":
-        """Return the traits of this scheme followed by another."""
+        """Return the traits of this scheme followed by another: those that either has."""
         return AffineTraits(*(ours or theirs for ours, theirs in zip(self, following)))
 
 
@@ -35,7 +37,9 @@ class AffineTraits(NamedTuple):
 class Affine:
     """The map `z = A x + b` of a fitted scheme, from N features to M.
 
-    matrix: A `(M, N)`; or `(N,)`, one factor a feature. offset: b `(M,)`.
+    Attributes:
+        matrix: A `(M, N)`; or `(N,)`, one factor for each feature, where A is diagonal.
+        offset: b `(M,)`.
     """
 
     matrix: Array
@@ -47,8 +51,9 @@ class Affine:
         return np.asarray(mapped + self.offset)
 
     def followed_by(self, following: "Affine") -> "Affine":
-        """Return this map followed by another."""
+        """Return this map followed by another, as one map."""
         offset = following(self.offset[None])[0]
+        # Each of the two matrices may be `(N,)`, the diagonal of a diagonal matrix.
         if following.matrix.ndim == 1:
             factors = following.matrix if self.matrix.ndim == 1 else following.matrix[:, None]
             return Affine(factors * self.matrix, offset)
@@ -57,7 +62,7 @@ class Affine:
         return Affine(following.matrix @ self.matrix, offset)
 
 
-Link = TypeVar("Link", AffineTraits, Affine)
+Link = TypeVar("Link", AffineTraits, Affine)  # what is known of one scheme of a chain
 
 
 def find_affine_traits(scheme: Any) -> AffineTraits | None:
@@ -65,9 +70,9 @@ def find_affine_traits(scheme: Any) -> AffineTraits | None:
     if hasattr(scheme, "affine_traits"):
         return AffineTraits(*scheme.affine_traits)
     if isinstance(scheme, pipeline.Pipeline):
-        return _compose([find_affine_traits(link) for link in members(scheme)])
+        return _compose([find_affine_traits(member) for member in members(scheme)])
     if isinstance(scheme, compose.ColumnTransformer):
-        return _unite(scheme)
+        return _unite_traits(scheme)
     description = _describe_sklearn(scheme)
     return description and description[0]
 
@@ -77,7 +82,7 @@ def find_affine_map(scheme: Any) -> Affine | None:
     if hasattr(scheme, "affine_map"):
         return Affine(*scheme.affine_map())
     if isinstance(scheme, pipeline.Pipeline):
-        return _compose([find_affine_map(link) for link in members(scheme)])
+        return _compose([find_affine_map(member) for member in members(scheme)])
     if isinstance(scheme, compose.ColumnTransformer):
         return _join_columns(scheme)
     description = _describe_sklearn(scheme)
@@ -87,11 +92,14 @@ def find_affine_map(scheme: Any) -> Affine | None:
 def learns_by_blocks(scheme: Any) -> bool:
     """Return whether a scheme learns the same from blocks of points as from all points at once."""
     scalers = (preprocessing.StandardScaler, preprocessing.MinMaxScaler, preprocessing.MaxAbsScaler)
-    return type(scheme) in scalers
+    return type(scheme) in scalers  # a subclass may do anything
 
 
 def members(scheme: Any) -> list[Any]:
-    """Return the schemes that a pipeline or a `ColumnTransformer` consists of; else none."""
+    """Return the schemes that a pipeline or a `ColumnTransformer` consists of; else none.
+
+    Left out are the words `drop` and `passthrough` in place of a scheme, and None.
+    """
     steps: list[Any] = []
     if isinstance(scheme, pipeline.Pipeline):
         steps = [step for _, step in scheme.steps]
@@ -101,7 +109,7 @@ def members(scheme: Any) -> list[Any]:
 
 
 def pass_through(features: int) -> Affine:
-    """Return the map that leaves features as they are."""
+    """Return the map that leaves N features as they are."""
     return Affine(np.ones(features), np.zeros(features))
 
 
@@ -126,19 +134,25 @@ def join_maps(maps: Sequence[tuple[Affine, NDArray[np.intp]]], features: int) ->
     )
 
 
-def _unite(scheme: compose.ColumnTransformer) -> AffineTraits | None:
-    """Return the traits of a `ColumnTransformer`: those that any of its schemes has."""
-    weighs = AffineTraits(False, bool(scheme.transformer_weights), False)
-    return _compose([weighs, *map(find_affine_traits, members(scheme))])
+def _unite_traits(scheme: compose.ColumnTransformer) -> AffineTraits | None:
+    """Return the traits of a `ColumnTransformer`: those that any of its schemes has.
+
+    None where the traits of one of its schemes are unknown.
+    """
+    weight_traits = AffineTraits(False, bool(scheme.transformer_weights), False)
+    return _compose([weight_traits, *map(find_affine_traits, members(scheme))])
 
 
 def _join_columns(scheme: compose.ColumnTransformer) -> Affine | None:
-    """Return the map of a fitted `ColumnTransformer`; None where one is unknown."""
+    """Return the map of a fitted `ColumnTransformer`.
+
+    None where the map of one of its schemes is unknown, or where it gives no feature.
+    """
     features, weights = scheme.n_features_in_, scheme.transformer_weights or {}
     maps: list[tuple[Affine, NDArray[np.intp]]] = []
     for name, member, columns in scheme.transformers_:
         positions = np.arange(features)[columns]
-        keyword = member if isinstance(member, str) else ""
+        keyword = member if isinstance(member, str) else ""  # `drop`, `passthrough`, or a scheme
         if keyword == "drop" or not len(positions):
             continue
         affine_map = pass_through(len(positions)) if keyword else find_affine_map(member)
@@ -150,7 +164,14 @@ def _join_columns(scheme: compose.ColumnTransformer) -> Affine | None:
 
 
 def _compose(links: list[Link | None]) -> Link | None:
-    """Return the traits or maps of a chain of schemes, composed; None where one is unknown."""
+    """Return the traits, or the map, of a chain of schemes.
+
+    Args:
+        links: The traits, or the map, of each scheme in the order of the chain; None where unknown.
+
+    Returns:
+        Those of the whole chain; None where one is unknown or the chain is empty.
+    """
     known_links = [link for link in links if link is not None]
     if not known_links or len(known_links) < len(links):
         return None
@@ -202,7 +223,7 @@ def _maxabs(scheme: Any) -> Affine:
 
 
 def _scaler(scheme: Any, centre: Array | None) -> Affine:
-    """Return the map of a scheme that subtracts a centre and divides by `scale_`, if any."""
+    """Return the map of a scheme that subtracts a centre (N,) and divides by `scale_`, if any."""
     scale = np.ones(scheme.n_features_in_) if scheme.scale_ is None else scheme.scale_
     return Affine(1 / scale, np.zeros(len(scale)) if centre is None else -centre / scale)
 

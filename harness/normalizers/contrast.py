@@ -19,8 +19,7 @@ class Contrast(OneToOneFeatureMixin, Scheme):  # type: ignore[misc]
 
     References:
         Watt, Borhani, Katsaggelos, "Machine Learning Refined", section 9.3 (contrast normalization
-        of
-        images).
+        of images).
     """
 
     fits_in_float64 = True  # it learns nothing of the points
@@ -44,10 +43,11 @@ class Contrast(OneToOneFeatureMixin, Scheme):  # type: ignore[misc]
         mean = X.mean(axis=1, keepdims=True, dtype=np.float64)
         centred = X - mean
         deviation = np.sqrt(np.einsum("pn,pn->p", centred, centred) / X.shape[1])
+        # The deviation of a constant point can be the rounding of its mean.
         rounding = X.shape[1] * np.finfo(X.dtype).eps * np.abs(mean[:, 0])
-        constant = deviation <= rounding
-        z = centred / np.where(constant, 1.0, deviation)[:, None]
-        z[constant] = 0.0
+        is_constant = deviation <= rounding
+        z = centred / np.where(is_constant, 1.0, deviation)[:, None]
+        z[is_constant] = 0.0
         return np.asarray(z.astype(X.dtype, copy=False))
 
     def __sklearn_tags__(self) -> Any:

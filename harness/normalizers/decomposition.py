@@ -25,11 +25,17 @@ EPS = float(np.finfo(np.float64).eps)
 
 
 class Decomposition(NamedTuple):
-    """The second moments of points (P, N): `T^-1/2 S T^-1/2 = V D V'`, with T = I or diag(S).
+    """The eigendecomposition of the covariance S of points (P, N), or of their correlation.
 
-    mean: (N,). scales: (N,), the roots of T's entries. values: (N,), the diagonal of D,
-    decreasing, not negative; NaN where only the largest were computed. vectors: (M, N), the
-    eigenvectors as rows; M < N where only those of values above rounding level were formed.
+    It is `T^-1/2 S T^-1/2 = V D V'`, with T = I for the covariance and diag(S) for the correlation.
+
+    Attributes:
+        mean: The mean of the points, `(N,)`.
+        scales: The square roots of T's diagonal, `(N,)`.
+        values: The eigenvalues, D's diagonal, `(N,)`, decreasing, not negative; NaN where only the
+            largest were computed.
+        vectors: The eigenvectors as rows, V', `(M, N)`; M < N where only those of values above
+            rounding level were formed.
     """
 
     mean: Array
@@ -40,11 +46,14 @@ class Decomposition(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Surrogate:
-    """Few rows `(n, N)` with the mean and covariance of many points: for second-order statistics.
+    """Rows with the mean and covariance of points, from which second-order statistics follow.
 
-    No row is a point of the data. It is no array, so that functions of points (a Problem, a scheme,
-    a figure) do not accept it; second-order statistics read `moment_rows`. holds_all_points: the
-    rows are the points themselves.
+    Statistics of many points on a disk are then computed from few rows. A surrogate is no array, so
+    that functions of points (a Problem, a scheme, a figure) do not accept it.
+
+    Attributes:
+        moment_rows: The rows `(n, N)`; unless `holds_all_points`, no row is a point of the data.
+        holds_all_points: Whether the rows are the points themselves.
     """
 
     moment_rows: NDArray[Any]
@@ -60,7 +69,7 @@ class Surrogate:
 
     @property
     def variances(self) -> Array:
-        """The variances `(N,)`, over P."""
+        """The variances `(N,)`, divided by the number of rows."""
         return np.asarray(self.moment_rows.var(axis=0, dtype=np.float64))
 
     def mapped(self, matrix: Array) -> "Surrogate":
@@ -73,10 +82,13 @@ class Surrogate:
 
 
 class Decompositions:
-    """The decompositions of points x (P, N), each computed when it is first asked for.
+    """The decompositions of points, each computed when it is first asked for.
 
-    x: an array, or an object whose slices of rows are arrays. Schemes that are fitted on the same
-    points share the decompositions. saved: the seconds of computing that were saved by sharing.
+    Schemes that are fitted on the same points share the decompositions.
+
+    Attributes:
+        x: The points (P, N): an array, or an object whose slices of rows are arrays.
+        saved: The seconds of computing that were saved by sharing.
     """
 
     def __init__(self, x: Any) -> None:
@@ -131,9 +143,14 @@ class Decompositions:
         return decomposition
 
     def leading(self, count: int) -> Decomposition:
-        """Return the covariance's decomposition, of `count` eigenvalues alone where these are few.
+        """Return the covariance's decomposition, with `count` eigenvalues where these are few.
 
-        By Lanczos's method on the covariance, or on the Gram matrix of fewer points than features.
+        They are computed by Lanczos's method, on the covariance or on the Gram matrix of fewer
+        points than features. The complete decomposition is returned instead where it is quick, and
+        where the smallest of these eigenvalues would be inaccurate.
+
+        Args:
+            count: The number of largest eigenvalues that are needed, with their eigenvectors.
         """
         from scipy.sparse.linalg import ArpackError
 
@@ -141,15 +158,21 @@ class Decompositions:
         has_few_points = isinstance(x, np.ndarray) and len(x) < x.shape[1]
         size = len(x) if has_few_points else x.shape[1]
         if x.shape[1] >= LEADING_FEATURES and count <= LEADING_SHARE * size:
-            with suppress(ArpackError):  # of points that are all equal, or where it does not end
-                decomposition = (_lead_points if has_few_points else _lead)(x, count)
+            with suppress(ArpackError):  # of points that are all equal, or without convergence
+                decompose_leading = _leading_of_points if has_few_points else _leading_of_covariance
+                decomposition = decompose_leading(x, count)
                 if decomposition.values[count - 1] > LEADING_RANGE * decomposition.values[0]:
                     return decomposition
         return self.get(correlation=False, complete=False)
 
 
-def _lead(x: Any, count: int) -> Decomposition:
-    """Return the mean, the largest eigenvalues of points' covariance, and their eigenvectors."""
+def _leading_of_covariance(x: Any, count: int) -> Decomposition:
+    """Return the `count` largest eigenvalues of the covariance of points, with their vectors.
+
+    Args:
+        x: Points (P, N), in memory or read by blocks.
+        count: Fewer than N.
+    """
     mean, covariance = mean_and_covariance(x)
     is_constant = _find_deviations(len(x), mean, np.diag(covariance))[1]
     covariance[is_constant] = covariance[:, is_constant] = 0.0
@@ -157,8 +180,12 @@ def _lead(x: Any, count: int) -> Decomposition:
     return _of_leading(mean, values, columns.T)
 
 
-def _lead_points(x: NDArray[Any], count: int) -> Decomposition:
-    """Return what `_lead` returns, from the Gram matrix of fewer points than features."""
+def _leading_of_points(x: NDArray[Any], count: int) -> Decomposition:
+    """Return what `_leading_of_covariance` returns, for fewer points than features.
+
+    The Gram matrix of the centred points has the same nonzero eigenvalues; the points times its
+    eigenvectors are the eigenvectors of the covariance.
+    """
     mean, centred, _ = _centre(x)
     values, columns = _largest(centred @ centred.T / len(x), count)
     rows = columns.T @ centred
@@ -166,7 +193,15 @@ def _lead_points(x: NDArray[Any], count: int) -> Decomposition:
 
 
 def _largest(matrix: Array, count: int) -> tuple[Array, Array]:
-    """Return the largest eigenvalues of a matrix, decreasing, and their vectors as columns."""
+    """Return the largest eigenvalues of a symmetric matrix, and their eigenvectors.
+
+    Args:
+        matrix: `(n, n)`.
+        count: The number of eigenvalues k, fewer than n.
+
+    Returns:
+        Eigenvalues `(k,)`, decreasing, and eigenvectors as columns `(n, k)`.
+    """
     from scipy.sparse.linalg import eigsh
 
     values, columns = eigsh(matrix, count, rng=np.random.default_rng(0))
@@ -174,14 +209,24 @@ def _largest(matrix: Array, count: int) -> tuple[Array, Array]:
 
 
 def _of_leading(mean: Array, values: Array, vectors: Array) -> Decomposition:
-    """Return the decomposition of which only the largest eigenvalues are known."""
+    """Return the decomposition of which only the k largest eigenvalues are known.
+
+    Args:
+        mean: The mean of the points `(N,)`.
+        values: The eigenvalues `(k,)`; NaN stands for the others.
+        vectors: Their eigenvectors as rows `(k, N)`.
+    """
     padded = np.full(len(mean), np.nan)
     padded[: len(values)] = values
     return Decomposition(mean, np.ones_like(mean), padded, fix_signs(vectors))
 
 
 def _decompose(points: Decompositions, correlation: bool, complete: bool) -> Decomposition:
-    """Return a decomposition of points, by the most accurate way that their shape allows."""
+    """Return a decomposition of points, by the most accurate way that their shape allows.
+
+    Constant features, whose computed variance may be rounding, count as variance 0 and scale 1.
+    Arguments and result: `Decompositions.get`.
+    """
     x = points.x
     if isinstance(x, np.ndarray) and len(x) < x.shape[1] and not complete:
         return _decompose_points(x, correlation)
@@ -193,6 +238,7 @@ def _decompose(points: Decompositions, correlation: bool, complete: bool) -> Dec
     if correlation:
         return Decomposition(mean, deviations, values, vectors)
     rank = np.count_nonzero(values > rounding_share(len(mean)) * values[0])
+    # `root'root` is the covariance: its singular values keep the digits of small eigenvalues.
     root = np.sqrt(values[:rank, None]) * vectors[:rank] * deviations
     return Decomposition(mean, np.ones_like(mean), *_decompose_gram(root, complete=True))
 
@@ -207,10 +253,10 @@ def rounding_share(features: int) -> float:
 
 
 def compute_mean(x: Any) -> Array:
-    """Return the mean `(N,)` of points in float64.
+    """Return the mean `(N,)` of points (P, N) in float64.
 
-    For points that are read by blocks: the first point plus the mean difference from it, which
-    loses no digits to a large offset.
+    Points that are read by blocks are summed as differences from the first point, which lose no
+    digits to a large offset.
     """
     if isinstance(x, np.ndarray):
         return np.asarray(x.mean(axis=0, dtype=np.float64))
@@ -222,7 +268,7 @@ def compute_mean(x: Any) -> Array:
 
 
 def compute_deviations(x: NDArray[Any], mean: Array) -> Array:
-    """Return the standard deviations `(N,)` of points about their mean, over P, in float64."""
+    """Return the standard deviations `(N,)` of points (P, N) about a mean `(N,)`, divided by P."""
     squares = np.zeros(x.shape[1])
     for block in small_blocks(x):
         centred = x[block] - mean
@@ -249,8 +295,12 @@ def mean_and_covariance(x: Any, known_mean: Array | None = None) -> tuple[Array,
     """Return the mean `(N,)` and the covariance `Xc'Xc / P` `(N, N)` of points, in float64.
 
     They are computed from centred points, since the one-pass formula loses directions of small
-    variance. The rounding error of the first mean is subtracted at the end. known_mean: the mean up
-    to rounding, which saves a pass over the points; None to compute it.
+    variance. The rounding error of the first mean is subtracted at the end.
+
+    Args:
+        x: Points (P, N), in memory or read by blocks.
+        known_mean: The mean up to rounding `(N,)`, which saves a pass over the points; None to
+            compute it.
     """
     mean = compute_mean(x) if known_mean is None else known_mean
     mean_correction, covariance = np.zeros_like(mean), np.zeros((len(mean), len(mean)))
@@ -264,7 +314,12 @@ def mean_and_covariance(x: Any, known_mean: Array | None = None) -> tuple[Array,
 
 
 def blocks(points: int, size: int | None = None) -> Iterator[slice]:
-    """Yield slices that cover the points, so that no float64 copy of all points is needed."""
+    """Yield slices that cover the points, so that no float64 copy of all points is needed.
+
+    Args:
+        points: The number of points P.
+        size: The number of points of a slice; None for `CENTRED_POINTS_PER_BLOCK`.
+    """
     size = size or CENTRED_POINTS_PER_BLOCK
     for first in range(0, points, size):
         yield slice(first, min(first + size, points))
@@ -276,20 +331,25 @@ def small_blocks(x: NDArray[Any]) -> Iterator[slice]:
 
 
 def eigendecomposition(matrix: Array) -> tuple[Array, Array]:
-    """Return eigenvalues `(N,)`, decreasing and not negative, and eigenvectors `(N, N)` as rows."""
+    """Return the eigendecomposition of a symmetric matrix `(N, N)` without negative eigenvalues.
+
+    Returns:
+        Eigenvalues `(N,)`, decreasing, negative rounding set to 0; and eigenvectors `(N, N)` as
+        rows, with the signs of `fix_signs`.
+    """
     with _limit_threads(len(matrix)):
         values, vectors = linalg.eigh(matrix, driver="evd", check_finite=False)
     return np.maximum(values[::-1], 0.0), fix_signs(vectors.T[::-1])
 
 
 def _limit_threads(size: int) -> AbstractContextManager[Any]:
-    """Limit BLAS to one thread for small matrices."""
+    """Return a context in which BLAS has one thread, where matrices of `size` rows are small."""
     return _controller().limit(limits=1 if size <= MAX_ONE_THREAD_SIZE else None, user_api="blas")
 
 
 @lru_cache(maxsize=1)
 def _controller() -> Any:
-    """Return the controller of the threads of BLAS."""
+    """Return the controller of the threads of BLAS; made once, since it inspects all libraries."""
     from threadpoolctl import ThreadpoolController
 
     return ThreadpoolController()
@@ -302,14 +362,23 @@ def fix_signs(rows: Array) -> Array:
     linear-algebra library.
     """
     magnitudes = np.abs(rows)
-    largest = np.argmax(magnitudes >= (1 - 1e-6) * magnitudes.max(axis=1, keepdims=True), axis=1)
-    return rows * np.where(rows[np.arange(len(rows)), largest] < 0, -1.0, 1.0)[:, None]
+    ties_with_largest = magnitudes >= (1 - 1e-6) * magnitudes.max(axis=1, keepdims=True)
+    deciding = np.argmax(ties_with_largest, axis=1)  # the first of these entries of each row
+    return rows * np.where(rows[np.arange(len(rows)), deciding] < 0, -1.0, 1.0)[:, None]
 
 
 def _find_deviations(points: int, mean: Array, variance: Array) -> tuple[Array, NDArray[np.bool_]]:
-    """Return the standard deviations (N,), 1 for constant features, and the mask of those features.
+    """Return the standard deviations (N,), 1 for constant features, and the mask of these (N,).
 
     The computed variance of a constant feature can be its mean's rounding, squared.
+
+    Args:
+        points: The number of points P.
+        mean: The mean of the points (N,).
+        variance: Their computed variances (N,).
+
+    Raises:
+        ValueError: A variance is not finite.
     """
     if not np.isfinite(variance).all():
         raise ValueError("the squares of the features overflow; divide them by a constant first")
@@ -321,8 +390,13 @@ def _find_deviations(points: int, mean: Array, variance: Array) -> tuple[Array, 
 def _decompose_gram(rows: Array, complete: bool) -> tuple[Array, Array]:
     """Return eigenvalues `(N,)` and eigenvectors, as rows, of `rows' rows`, from rows `(k, N)`.
 
-    By singular values: small eigenvalues keep the digits that a product of the rows would lose.
-    complete: with the eigenvectors of zero eigenvalues.
+    They are computed from singular values: small eigenvalues keep the digits that a product of the
+    rows would lose.
+
+    Args:
+        rows: `(k, N)`.
+        complete: Whether the eigenvectors of zero eigenvalues are needed, too, which k < N rows do
+            not span.
     """
     features = rows.shape[1]
     if complete and len(rows) < features:
@@ -335,7 +409,12 @@ def _decompose_gram(rows: Array, complete: bool) -> tuple[Array, Array]:
 
 
 def _decompose_points(x: NDArray[Any], correlation: bool) -> Decomposition:
-    """Return the decomposition from the singular values of the centred points."""
+    """Return the decomposition from the singular values of the centred points, P < N.
+
+    Args:
+        x: Points (P, N).
+        correlation: Whether to decompose the correlation and not the covariance.
+    """
     mean, centred, deviations = _centre(x)
     scales = deviations if correlation else np.ones_like(mean)
     centred /= scales * np.sqrt(len(x))
@@ -345,9 +424,10 @@ def _decompose_points(x: NDArray[Any], correlation: bool) -> Decomposition:
 
 
 def _centre(x: NDArray[Any]) -> tuple[Array, Array, Array]:
-    """Return the mean of points, a centred copy, and the standard deviations.
+    """Return the mean of points (P, N), a centred copy, and the standard deviations.
 
-    Constant features have deviation 1, and are exactly 0 in the copy.
+    The rounding error of the first mean is removed from both. Constant features have deviation 1,
+    and are exactly 0 in the copy.
     """
     mean = x.mean(axis=0, dtype=np.float64)
     centred = x - mean

@@ -24,9 +24,10 @@ def textbook_standard(x: Array) -> Array:
 
 
 def textbook_sphere(x: Array) -> Array:
-    """Return `(x - mean) V (D + ridge I)^-1/2` with the covariance `V D V'`, and nothing else.
+    """Return `(x - mean) V (D + ridge I)^-1/2` of points (P, N), with the covariance `V D V'`.
 
-    Source: Watt, Borhani, Katsaggelos, "Machine Learning Refined", section 9.5.
+    No special case is handled. Source: Watt, Borhani, Katsaggelos, "Machine Learning Refined",
+    section 9.5.
     """
     centred = x - x.mean(axis=0)
     values, vectors = np.linalg.eigh(centred.T @ centred / x.dtype.type(len(x)))

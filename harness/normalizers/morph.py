@@ -16,8 +16,13 @@ CENTRED_SHARE = 1e-6  # of the points' spread: how near the mean is to the origi
 class Factors(NamedTuple):
     """The factors of a matrix: `A = R(turn_back) diag(scales) diag(signs) R(turn)`.
 
-    turn, turn_back: angles in radians. signs `(2,)`: one is -1 where A mirrors the plane. scales
-    `(2,)`: positive.
+    R(angle) rotates the plane.
+
+    Attributes:
+        turn: The angle of the first rotation, in radians.
+        signs: `(2,)`, 1 or -1; one is -1 where A mirrors the plane.
+        scales: `(2,)`, positive.
+        turn_back: The angle of the second rotation, in radians.
     """
 
     turn: float
@@ -29,10 +34,15 @@ class Factors(NamedTuple):
 class Frames(NamedTuple):
     """The maps of F frames, `x -> matrix (x - centre) + image`, from features to coordinates.
 
-    matrix `(F, 2, 2)`; image `(F, 2)`, of the centre. signs `(F, 2)`: the direction in which each
-    coordinate is drawn, so that a map that mirrors the plane does not flip the picture. keys
-    `(k,)`: the frames that complete a part of the map, the first frame among them; labels: their
-    names. mixed: for each key frame, whether its coordinates are mixtures of the features.
+    Attributes:
+        matrix: `(F, 2, 2)`.
+        image: The image of the centre, `(F, 2)`.
+        signs: The direction in which each coordinate is drawn, `(F, 2)`, so that a map that mirrors
+            the plane does not flip the picture.
+        keys: The indices of the k frames that complete a part of the map, `(k,)`, the first frame
+            among them.
+        labels: The names of the key frames.
+        mixed: For each key frame, whether its coordinates are mixtures of the features.
     """
 
     matrix: Array
@@ -44,15 +54,24 @@ class Frames(NamedTuple):
 
 
 def make_frames(matrix: Array, centre: Array, image: Array, spread: Array) -> Frames | None:
-    """Return the frames of `z = A (x - centre) + image`, None where the map changes nothing.
+    """Return the frames of a map `z = A (x - centre) + image`.
 
-    As `z = A (x - p)`: the points move by p, along a line; they turn; they are scaled, on a log
-    scale; where A has a second rotation, they turn again. Parts that change nothing are left out.
-    The last frame is the map itself. matrix: A `(2, 2)`, invertible. spread `(2,)`: the points'
-    standard deviations.
+    The map is animated part by part: the points move along a line; they turn; they are scaled, on a
+    log scale; where A has a second rotation, they turn again. Parts that change nothing are left
+    out. The last frame is the map itself.
+
+    Args:
+        matrix: A `(2, 2)`, invertible.
+        centre: A point of the features `(2,)`, such as the mean.
+        image: The image of the centre `(2,)`.
+        spread: The standard deviations of the points `(2,)`, with which moves are compared.
+
+    Returns:
+        The frames; None where the map changes nothing.
     """
     factors = factor_map(matrix)
-    moved_centre = np.linalg.solve(matrix, image)  # the centre, moved
+    # Where the centre is after the move, from which A, a linear map, takes it to its image.
+    moved_centre = np.linalg.solve(matrix, image)
     spread_norm = float(np.linalg.norm(spread))
     film: list[tuple[Array, Array, Array]] = [(np.eye(2), centre, np.ones(2))]
     keys, labels, mixed = [0], ["raw"], [False]
@@ -60,9 +79,12 @@ def make_frames(matrix: Array, centre: Array, image: Array, spread: Array) -> Fr
     def add_frames(
         label: str, at: Callable[[float], tuple[Array, Array]], turns: bool = True
     ) -> None:
-        """Append the frames of a part; at: its matrix and image at a time from 0 to 1.
+        """Append the frames of a part of the map.
 
-        turns: whether the part, or one before it, may turn or mirror the plane.
+        Args:
+            label: The name of the part.
+            at: Returns the matrix and the image of the map at a time t from 0 to 1.
+            turns: Whether the part, or one before it, may turn or mirror the plane.
         """
         signs = factors.signs if turns else np.ones(2)
         film.extend((*at(t), signs) for t in np.arange(1, FRAMES_PER_PART + 1) / FRAMES_PER_PART)
@@ -73,7 +95,7 @@ def make_frames(matrix: Array, centre: Array, image: Array, spread: Array) -> Fr
     def about_moved_centre(
         matrix_at: Callable[[float], Array],
     ) -> Callable[[float], tuple[Array, Array]]:
-        """Return a part that maps the moved points by a matrix: its matrix and image by time."""
+        """Return the argument `at` of `add_frames` for a matrix that depends on the time."""
         return lambda t: (matrix_at(t), matrix_at(t) @ moved_centre)
 
     mirror = np.diag(factors.signs)
@@ -103,7 +125,7 @@ def make_frames(matrix: Array, centre: Array, image: Array, spread: Array) -> Fr
         )
     if len(keys) == 1:
         return None
-    film[-1] = (matrix, image, film[-1][2])
+    film[-1] = (matrix, image, film[-1][2])  # the map itself, without the rounding of its factors
     maps, images, signs = (np.array(column) for column in zip(*film))
     return Frames(maps, images, signs, np.array(keys), tuple(labels), tuple(mixed))
 
@@ -130,12 +152,16 @@ def factor_map(matrix: Array) -> Factors:
 
 
 def rotation(angle: float) -> Array:
-    """Return the matrix that turns the plane by an angle."""
+    """Return the matrix `(2, 2)` that rotates the plane by an angle in radians."""
     return np.array([[np.cos(angle), -np.sin(angle)], [np.sin(angle), np.cos(angle)]])
 
 
 def _factor_orthogonal(orthogonal: Array) -> tuple[float, Array]:
-    """Return an orthogonal matrix as `diag(signs) R(angle)`, of the smallest angle."""
+    """Return an orthogonal matrix `(2, 2)` as `diag(signs) R(angle)`, of the smallest angle.
+
+    Returns:
+        The angle in radians, and the signs `(2,)`: one is -1 for a reflection.
+    """
     if np.linalg.det(orthogonal) > 0:
         return _find_angle(orthogonal), np.ones(2)
     sign_choices = [np.array([1.0, -1.0]), np.array([-1.0, 1.0])]
@@ -143,9 +169,9 @@ def _factor_orthogonal(orthogonal: Array) -> tuple[float, Array]:
     return min(pairs, key=lambda pair: abs(pair[0]))
 
 
-def _find_angle(turned: Array) -> float:
-    """Return a rotation's angle, 0 where it is rounding."""
-    angle = float(np.arctan2(turned[1, 0], turned[0, 0]))
+def _find_angle(rotation_matrix: Array) -> float:
+    """Return the angle of a rotation `(2, 2)` in radians, 0 where it is only rounding."""
+    angle = float(np.arctan2(rotation_matrix[1, 0], rotation_matrix[0, 0]))
     return angle if abs(angle) > ROUNDING_TOLERANCE else 0.0
 
 

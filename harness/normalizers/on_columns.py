@@ -27,8 +27,12 @@ def name_scheme(scheme: Any) -> str:
 class FeatureSelection:
     """Columns as a user names them, and their positions among the features of a data set.
 
-    setting: the one that names the columns. It is called with points (P, N), as a
-    `ColumnTransformer` calls its columns, and returns the positions.
+    `select` sets the positions before a scheme is fitted. A selection is called with points (P, N),
+    as a `ColumnTransformer` calls its columns, and returns the positions.
+
+    Args:
+        columns: The columns as the user wrote them.
+        setting: The name of the setting that has them.
     """
 
     def __init__(self, columns: Any, setting: str = "normalizer.columns") -> None:
@@ -40,19 +44,28 @@ class FeatureSelection:
         """Select features by their positions among all features of a data set.
 
         Args:
-            positions: Of the selected features, from 0.
-            feature_names: N names, of all features.
+            positions: The positions of the selected features, from 0.
+            feature_names: The N names of all features.
         """
         self.positions, self.feature_names = tuple(positions), feature_names
 
     def reselect(self, feature_names: tuple[str, ...]) -> None:
-        """Select the same features, by name, among those of another part of the data set."""
+        """Select the features of the same names again, among other features than before.
+
+        Args:
+            feature_names: The names of all features that the points have now.
+        """
         selected_names = {self.feature_names[position] for position in self.positions}
         positions = [n for n, name in enumerate(feature_names) if name in selected_names]
         self.select(positions, feature_names)
 
     def __call__(self, X: Any) -> list[int]:
-        """Return the positions of the selected features of points X (P, N)."""
+        """Return the positions of the selected features of points X (P, N).
+
+        Raises:
+            ValueError: X has another number of features than those selected from, as behind another
+                scheme of a chain.
+        """
         if X.shape[1] != len(self.feature_names):
             raise ValueError(
                 f"its columns are of {len(self.feature_names)} features, and it gets {X.shape[1]}; "
@@ -82,12 +95,13 @@ class OnColumns(TransformerMixin, BaseEstimator):  # type: ignore[misc]
 
     Args:
         scheme: The scheme, a transformer, which is fitted in place.
-        columns: Called with points (P, N), it returns the positions of the features.
+        columns: A function of points (P, N) that returns the positions of the scheme's features,
+            such as a `FeatureSelection`.
 
     Attributes:
         positions_: The positions of the features that the scheme gets, `(n,)`.
-        passed_: Those of the others, `(N - n,)`.
-        width_: How many features the scheme gives.
+        passed_: The positions of the other features, `(N - n,)`.
+        width_: The number of features that the scheme gives, without the others.
     """
 
     def __init__(self, scheme: Any, columns: Any) -> None:
@@ -111,19 +125,19 @@ class OnColumns(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         return self.note_width(X[:1])
 
     def select(self, X: Any) -> None:
-        """Note which features of points X (P, N) the scheme gets."""
+        """Set `positions_` and `passed_`: which features of points X (P, N) the scheme gets."""
         self.n_features_in_ = X.shape[1]
         self.positions_ = np.array(self.columns(X), dtype=np.intp)
         self.passed_ = np.setdiff1d(np.arange(X.shape[1]), self.positions_)
 
     def note_width(self, X: Any) -> Self:
-        """Note how many features the fitted scheme gives, from one point X (1, N); return self."""
+        """Set `width_` by transforming one point X (1, N) with the fitted scheme; return self."""
         self.width_ = self._transform_selected(X).shape[1]
         return self
 
     @property
     def keeps_places(self) -> bool:
-        """Whether each feature stays in its place."""
+        """Whether each feature stays in its place: the scheme gives as many features as it gets."""
         return self.width_ == len(self.positions_)
 
     def transform(self, X: Any) -> NDArray[Any]:
@@ -139,12 +153,14 @@ class OnColumns(TransformerMixin, BaseEstimator):  # type: ignore[misc]
     def _transform_selected(self, X: NDArray[Any]) -> NDArray[Any]:
         """Return the features that the scheme gives for points X (P, N), `(P, width)`."""
         selected = X[:, self.positions_]
+        # Without a feature the scheme was not fitted.
         return np.asarray(self.scheme.transform(selected)) if selected.shape[1] else selected
 
     @available_if(_has_inverse)  # type: ignore[untyped-decorator]
     def inverse_transform(self, X: Any) -> NDArray[Any]:
         """Return points X (P, M) under the scheme as points before it, `(P, N)`."""
         X = np.asarray(X)
+        # The columns of X that the scheme gave, and those that passed through it.
         mapped = self.positions_ if self.keeps_places else np.arange(self.width_)
         passed = self.passed_ if self.keeps_places else np.arange(self.width_, X.shape[1])
         restored = np.empty((len(X), self.n_features_in_), X.dtype)
@@ -156,7 +172,11 @@ class OnColumns(TransformerMixin, BaseEstimator):  # type: ignore[misc]
 
     @property
     def affine_traits(self) -> AffineTraits:
-        """The traits of the scheme, where it is affine."""
+        """The traits of the scheme on the selected features.
+
+        Raises:
+            AttributeError: The scheme is not known to be affine, so that `hasattr` tells.
+        """
         traits = find_affine_traits(self.scheme)
         if traits is None:
             raise AttributeError("the scheme is not known to be affine")
@@ -164,7 +184,11 @@ class OnColumns(TransformerMixin, BaseEstimator):  # type: ignore[misc]
 
     @available_if(_is_affine)  # type: ignore[untyped-decorator]
     def affine_map(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """Return the map of the fitted scheme, which leaves the other features as they are."""
+        """Return the map `z = A x + b` of all features, the others left as they are.
+
+        Returns:
+            A `(M, N)`, or `(N,)` where each feature only has a factor; and b `(M,)`.
+        """
         size = self.n_features_in_
         scheme_map = find_affine_map(self.scheme) if len(self.positions_) else pass_through(0)
         assert scheme_map is not None
@@ -181,7 +205,11 @@ class OnColumns(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         return joined.matrix[order], joined.offset[order]
 
     def get_feature_names_out(self, input_features: Any = None) -> NDArray[Any]:
-        """Return the names of the features (M,), from those before the scheme (N,)."""
+        """Return the names of the features under the scheme `(M,)`.
+
+        Args:
+            input_features: The N names of the features before the scheme; None for x0, x1, ..
+        """
         names = np.array(
             [f"x{n}" for n in range(self.n_features_in_)]
             if input_features is None
@@ -191,7 +219,7 @@ class OnColumns(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         if not len(self.positions_):
             return names
         if self.keeps_places and not hasattr(self.scheme, "get_feature_names_out"):
-            return names
+            return names  # a scheme that names nothing keeps the names, too
         own_names = self.scheme.get_feature_names_out(names[self.positions_])
         if not self.keeps_places:
             return np.concatenate([own_names, names[self.passed_]])

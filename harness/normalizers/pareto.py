@@ -21,8 +21,8 @@ class Pareto(StandardScaler):  # type: ignore[misc]
         scale_: The divisors `(N,)`.
 
     References:
-        van den Berg et al., "Centering, scaling, and transformations", BMC Genomics 7 (2006), table
-        1.
+        van den Berg et al., "Centering, scaling, and transformations", BMC Genomics 7 (2006),
+        table 1.
     """
 
     # Centres, scales, rotates: see `normbench.normalizers.affine`.
@@ -32,12 +32,12 @@ class Pareto(StandardScaler):  # type: ignore[misc]
         super().__init__(copy=copy)
 
     def partial_fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
-        """Learn from points beside those of before.
+        """Learn from more points, beside those of earlier calls; `fit` calls it, too.
 
         Args:
             X: Points (P, N).
             y: Not used.
-            sample_weight: (P,), as in scikit-learn's `StandardScaler`.
+            sample_weight: The weight of each point (P,), as in scikit-learn's `StandardScaler`.
 
         Returns:
             The scheme, whose divisors are square roots of the standard deviations of all points so
@@ -48,5 +48,5 @@ class Pareto(StandardScaler):  # type: ignore[misc]
         return self
 
     def affine_map(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """Return the factors (N,) and the offset (N,) of the map."""
+        """Return the factors (N,) and the offset (N,) of the map `z = factors x + offset`."""
         return 1 / self.scale_, -self.mean_ / self.scale_

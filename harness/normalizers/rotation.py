@@ -26,8 +26,8 @@ class RandomRotation(Scheme):
     that make the diagonal of R positive, and determinant 1.
 
     Args:
-        seed: Of the draw; the same seed and number of features give the same Q, whatever the
-            points.
+        seed: The seed of the draw; the same seed and number of features give the same Q, whatever
+            the points.
 
     Attributes:
         matrix_: Q `(N, N)`.
@@ -37,8 +37,7 @@ class RandomRotation(Scheme):
 
     References:
         Mezzadri, "How to generate random matrices from the classical compact groups", Notices of
-        the
-        AMS 54 (2007).
+        the AMS 54 (2007).
     """
 
     # Centres, scales, rotates: see `normbench.normalizers.affine`.
@@ -59,7 +58,7 @@ class RandomRotation(Scheme):
             The scheme.
 
         Raises:
-            ValueError: An option is out of its range.
+            ValueError: The seed is not an integer, 0 or more.
         """
         self._validate_params()
         X = validate_data(self, X, dtype=POINT_DTYPES)
@@ -80,7 +79,7 @@ class RandomRotation(Scheme):
         return np.asarray(X @ self.matrix_, dtype=X.dtype)
 
     def affine_map(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """Return Q (N, N) and an offset (N,) of zeros."""
+        """Return the matrix Q (N, N) of the map `z = Q x + offset`, and an offset (N,) of zeros."""
         check_is_fitted(self)
         return self.matrix_, np.zeros(len(self.matrix_))
 
@@ -92,11 +91,16 @@ class RandomRotation(Scheme):
 
 
 def draw_rotation(features: int, seed: int) -> NDArray[np.float64]:
-    """Return a random rotation `(N, N)`, uniformly distributed."""
-    orthogonal, triangular = np.linalg.qr(
-        np.random.default_rng(seed).standard_normal((features,) * 2)
-    )
+    """Return a random rotation `(N, N)`, uniformly distributed.
+
+    Args:
+        features: The number of features N.
+        seed: The seed of the draw, an integer, 0 or more.
+    """
+    normal_matrix = np.random.default_rng(seed).standard_normal((features, features))
+    orthogonal, triangular = np.linalg.qr(normal_matrix)
+    # With a positive diagonal of R the factor Q is unique, and uniformly distributed.
     orthogonal *= np.where(np.diag(triangular) < 0, -1.0, 1.0)
-    if np.linalg.det(orthogonal) < 0:
+    if np.linalg.det(orthogonal) < 0:  # a reflection
         orthogonal[:, 0] *= -1
     return np.asarray(orthogonal)

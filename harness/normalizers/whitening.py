@@ -25,12 +25,13 @@ from normbench.normalizers.rotation import POINT_DTYPES, Scheme
 class Whitening(Scheme):
     """The base of the family: fit, transform, inverse; a member defines A in `_matrix`.
 
-    Every A is a rotation of the half `B = (D + ridge I)^-1/2 V' T^-1/2`, (k, N), a row for each of
-    the k live directions, where `T^-1/2 S T^-1/2 = V D V'` and T = I, or the variances for the
-    members on the correlation matrix. Dropped directions are mapped to zero.
+    Every A is a rotation of the half `B = (D + ridge I)^-1/2 V' T^-1/2`, (k, N), where
+    `T^-1/2 S T^-1/2 = V D V'` and T = I, or the variances for the members on the correlation
+    matrix. B has a row for each of the k live directions, those that are not dropped. Dropped
+    directions are mapped to zero.
 
     Args:
-        ridge: Added to every eigenvalue, in squared units of what is decomposed.
+        ridge: The constant added to every eigenvalue, in squared units of what is decomposed.
         rtol: A direction whose eigenvalue is at most rtol times the largest holds only rounding on
             the training points, and is dropped; None for N times machine epsilon (at least 10
             times).
@@ -66,12 +67,27 @@ class Whitening(Scheme):
         return self.fit_from(X, None)
 
     def fit_from(self, X: Any, decompositions: Decompositions | None) -> Self:
-        """Learn as `fit` does, from decompositions of the same points X where they are given."""
+        """Learn as `fit` does, without decomposing points that are decomposed already.
+
+        Args:
+            X: Points (P, N), P at least 2.
+            decompositions: The shared decompositions of the same points; None to decompose X.
+
+        Returns:
+            The scheme.
+        """
         X = validate_data(self, X, dtype=POINT_DTYPES, ensure_min_samples=2)
         return self.learn(decompositions or Decompositions(X))
 
     def learn(self, decompositions: Decompositions) -> Self:
-        """Learn as `fit` does, from the decompositions of points in memory or on disk."""
+        """Learn as `fit` does, from the decompositions of points in memory or on disk.
+
+        Returns:
+            The scheme.
+
+        Raises:
+            ValueError: An option is out of its range, or the squares of the features overflow.
+        """
         self._validate_params()
         self.n_features_in_ = decompositions.x.shape[1]
         decomposition = self._decompose(decompositions)
@@ -79,11 +95,10 @@ class Whitening(Scheme):
         rtol = rounding_share(self.n_features_in_) if self.rtol is None else self.rtol
         self._n_features_out = self._width()
         self.dropped_ = self.eigenvalues_ <= rtol * self.eigenvalues_[0]
-        self.dropped_[self._n_features_out :] = True
+        self.dropped_[self._n_features_out :] = True  # components that are not kept
         self.dropped_[len(self.components_) :] = True  # of rounding level, whatever rtol says
-        self.matrix_ = self._matrix(
-            self._live_vectors() / (self._divisors()[:, None] * self.scale_)
-        )
+        half = self._live_vectors() / (self._divisors()[:, None] * self.scale_)
+        self.matrix_ = self._matrix(half)
         return self
 
     def transform(self, X: Any) -> NDArray[Any]:
@@ -99,7 +114,14 @@ class Whitening(Scheme):
         return z
 
     def inverse_transform(self, X: Any) -> NDArray[Any]:
-        """Return points (P, N) in the space of the inputs; dropped directions at their mean."""
+        """Return points (P, N) in the space of the inputs; dropped directions at their mean.
+
+        Args:
+            X: Points under the scheme (P, M).
+
+        Raises:
+            ValueError: X has another number of features than the scheme gives.
+        """
         check_is_fitted(self)
         X = check_array(X, dtype=POINT_DTYPES)
         if X.shape[1] != self._n_features_out:
@@ -121,7 +143,7 @@ class Whitening(Scheme):
         return matrix, -matrix @ self.mean_
 
     def _matrix(self, half: Array) -> Array:
-        """Return A, (k, N) or (N, N), given the half B (k, N)."""
+        """Return A, (k, N) or (N, N), a rotation of the half B (k, N); every member defines it."""
         raise NotImplementedError
 
     def _decompose(self, decompositions: Decompositions) -> Decomposition:
@@ -304,29 +326,35 @@ class PCARotation(Whitening):
 
 
 def estimate_shrinkage(x: Any, decomposition: Decomposition) -> float:
-    """Return Ledoit and Wolf's estimate of delta, in `[0, 1]`, of points x (P, N), in one pass.
+    """Return Ledoit and Wolf's estimate of the shrinkage delta, in `[0, 1]`, in one pass.
 
     With `S = V D V'` and `mu = tr S / N` it is `min(b, d) / d`, where `d = |S - mu I|^2 / N` and
     `b = (mean |x - m|^4 - |S|^2) / (N P)`.
+
+    Args:
+        x: Points (P, N), in memory or read by blocks.
+        decomposition: The decomposition of their covariance S, with all eigenvalues.
     """
-    fourth = 0.0
+    fourth_powers = 0.0
     for block in blocks(len(x)):
         centred = x[block] - decomposition.mean
-        fourth += float(np.sum(np.einsum("pn,pn->p", centred, centred) ** 2))
+        fourth_powers += float(np.sum(np.einsum("pn,pn->p", centred, centred) ** 2))
     points, features = x.shape
-    square = float(decomposition.values @ decomposition.values)
-    spread = (square - features * float(decomposition.values.mean()) ** 2) / features
-    noise = min((fourth / points - square) / (features * points), spread)
-    return noise / spread if noise > 0 else 0.0
+    squared_norm = float(decomposition.values @ decomposition.values)  # |S|^2
+    d = (squared_norm - features * float(decomposition.values.mean()) ** 2) / features
+    b = min((fourth_powers / points - squared_norm) / (features * points), d)
+    return b / d if b > 0 else 0.0
 
 
 def row_echelon_form(rows: Array) -> Array:
     """Return the row echelon form R `(k, N)`, pivots positive, for which `R'R` = rows'rows.
 
-    rows: `(k, N)` of rank k. Without dependent columns this is the triangle of a QR decomposition.
-    A column that depends on those before it has no pivot: the row's pivot is in the next
-    independent column (Householder reflections, column by column). So the form is unique and does
-    not depend on rounding.
+    Without dependent columns this is the triangle of a QR decomposition. A column that depends on
+    those before it has no pivot: the row's pivot is in the next independent column (Householder
+    reflections, column by column). So the form is unique and does not depend on rounding.
+
+    Args:
+        rows: `(k, N)`, of rank k.
     """
     if len(rows) == rows.shape[1]:
         (echelon,) = linalg.qr(rows, mode="r", check_finite=False)
@@ -337,15 +365,18 @@ def row_echelon_form(rows: Array) -> Array:
 
 
 def _echelon(rows: Array) -> Array:
-    """Reduce rows (k, N) to row echelon form in place, by Householder reflections; return them."""
+    """Reduce rows (k, N) to row echelon form in place, by Householder reflections; return them.
+
+    Pivots may have either sign.
+    """
     column_norms = np.linalg.norm(rows, axis=0)
-    row = 0
+    row = 0  # the row of the next pivot
     for column in range(rows.shape[1]):
         if row == len(rows):
             break
         reflector = rows[row:, column].copy()
         norm = np.linalg.norm(reflector)
-        if norm <= 1e-9 * column_norms[column]:  # it depends on the columns before it
+        if norm <= 1e-9 * column_norms[column]:  # the column depends on those before it
             rows[row:, column] = 0.0
             continue
         reflector[0] += np.copysign(norm, reflector[0])

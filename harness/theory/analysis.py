@@ -11,7 +11,7 @@ from normbench.engine.hessian import LANCZOS_PRODUCTS, Hessian, blocks
 from normbench.engine.problem import Cost, Linear, Problem
 from normbench.names import OF_NETWORK, STRICTLY, UNDECIDED
 from normbench.normalizers.decomposition import CENTRED_POINTS_PER_BLOCK, QR_ROWS_PER_COLUMN
-from normbench.theory import spectra
+from normbench.theory import separability, spectra
 from normbench.theory.budget import SKIPPED, TOO_MUCH_MEMORY, Budget, Work, allowance
 from normbench.theory.minimum import (
     Minimum,
@@ -21,11 +21,10 @@ from normbench.theory.minimum import (
     sphered,
     zero_at_infinity,
 )
-from normbench.theory.separability import by_program, by_rule, separates, work
 from normbench.theory.shared import PointsCache
 
-SQUARABLE_LIMIT = 1e150
-FEW_CLASSES = 50  # one second derivative a class is then 1 MB
+SQUARABLE_LIMIT = 1e150  # of a coordinate: the squares of larger ones overflow
+FEW_CLASSES = 50  # the second derivatives of one point of each class are then 1 MB
 NOT_ASKED = "not asked for (theory=none)"
 NO_CURVATURE = "the cost has no second derivative to speak of (it is piecewise linear)"
 
@@ -34,12 +33,18 @@ NO_CURVATURE = "the cost has no second derivative to speak of (it is piecewise l
 class Theory:
     """The theory of a scheme that is computed before its histories are judged.
 
-    spectrum: of the Hessian's global bound, or, for a cost without a bound, of the Gram matrix;
-    None where it was skipped. lipschitz: the global bound L; None where the cost has none.
-    at_start: the largest curvature there. exact: the cost is quadratic, so its curvature is the
-    same everywhere. note: what does not exist, and why. may_grow: more theory of the points can be
-    computed. has_threshold: scores are linear in the weights, or the cost is convex in them; else
-    the curvature at the start says nothing of other weights.
+    Attributes:
+        spectrum: The spectrum of the Hessian's global bound, or, for a cost without a bound, of the
+            Gram matrix; None where it was skipped.
+        lipschitz: The global bound L of the curvature; None where the cost has none.
+        at_start: The largest curvature at the start; None where it is unknown, and for a piecewise
+            linear cost.
+        exact: Whether the cost is quadratic, so that its curvature is the same everywhere.
+        note: What does not exist, and why; may be empty.
+        may_grow: Whether more theory of the points can be computed: theory is wanted, and the
+            points can be squared and their moments are known.
+        has_threshold: Whether scores are linear in the weights, or the cost is convex in them; else
+            the curvature at the start says nothing of other weights.
     """
 
     spectrum: spectra.Spectrum | None = None
@@ -52,11 +57,14 @@ class Theory:
 
     @property
     def threshold(self) -> float | None:
-        """`2 / L`, of the global bound, or else of the curvature at the start."""
+        """`2 / L`, with the global bound as L, or else the curvature at the start.
+
+        None where neither is known and positive.
+        """
         if not self.has_threshold:
             return None
-        curved = self.lipschitz if self.lipschitz is not None else self.at_start
-        return spectra.step_threshold(curved) if curved else None
+        curvature = self.lipschitz if self.lipschitz is not None else self.at_start
+        return spectra.step_threshold(curvature) if curvature else None
 
     @property
     def basis(self) -> str:
@@ -74,7 +82,7 @@ def theorize(train: Problem, start: NDArray[Any], budget: Budget | None) -> Theo
 
     Args:
         train: The problem of the training points.
-        start: Weights of one model, of the problem's shape.
+        start: The weights of one model, of the problem's shape.
         budget: The work that theory may take, which is reduced by what it takes; None for no
             theory.
 
@@ -106,14 +114,14 @@ def theorize(train: Problem, start: NDArray[Any], budget: Budget | None) -> Theo
     at_start, note = _curvature_at_zero(linear, start, gram), ""
     if at_start is None and budget.affords("curvature at the start", curvature_work(train)):
         at_start, note = largest_curvature(train, start)
-    if not bound and at_start == 0:
+    if not bound and at_start == 0:  # no curvature is not a curvature of 0, and gives no threshold
         note, at_start = NO_CURVATURE, None
     has_threshold = linear is not None or train.convex
     return Theory(spectrum, lipschitz, at_start, exact, note, has_threshold=has_threshold)
 
 
 def _has_moments(train: Linear, budget: Budget) -> bool:
-    """Return whether the points' moments can be computed within the budget.
+    """Return whether the points' moments can be computed within the budget, which is reduced.
 
     Points in memory are their own moment rows. For points on disk, few rows with the same moments
     are computed by a decomposition that does not copy the points: three times the work of a
@@ -123,14 +131,14 @@ def _has_moments(train: Linear, budget: Budget) -> bool:
     if isinstance(train.points, np.ndarray):
         return True
     passes = 1.7 * width / classes / train.points.density
-    decomposed = Work(passes, 8.0 * (QR_ROWS_PER_COLUMN + 2) * width**2)
+    moments_work = Work(passes, 8.0 * (QR_ROWS_PER_COLUMN + 2) * width**2)
     return width <= spectra.MAX_SPECTRUM_FEATURES and budget.affords(
-        "the points' moments", decomposed
+        "the points' moments", moments_work
     )
 
 
 def _theorize_start(train: Problem, start: NDArray[Any], budget: Budget) -> Theory:
-    """Return the curvature at the start alone, for points whose moments are unknown."""
+    """Return a theory of the curvature at the start alone, for points of unknown moments."""
     if not budget.affords("curvature at the start", curvature_work(train)):
         return Theory(may_grow=False)
     at_start, note = largest_curvature(train, start)
@@ -144,6 +152,11 @@ def _curvature_at_zero(
 
     Where the points of every class have the same second derivatives at scores of 0, the Hessian is
     the Kronecker product of those with the Gram matrix: for multiclass softmax `I / C - 11' / C^2`.
+
+    Args:
+        train: The problem of the training points; None where its scores are not linear.
+        start: The start of the descent; the curvature is that at the start only if it is 0.
+        gram: The spectrum of the Gram matrix; None where it is unknown.
     """
     if gram is None or np.any(start) or train is None:
         return None
@@ -165,9 +178,17 @@ def _compute_spectrum(x: NDArray[Any], classes: int, budget: Budget) -> spectra.
     From singular values: an orthogonal decomposition of the points and about 20 N^3. From
     eigenvalues: two products of matrices and about 30 N^3. Otherwise the largest alone, by Lanczos,
     from products with one column each.
+
+    Args:
+        x: Points (P, N).
+        classes: The number of scores of a point C, by which a pass grows.
+        budget: The work that theory may take, which is reduced.
+
+    Returns:
+        The spectrum; None where the budget allows none of the three.
     """
     size = min(x.shape[0], x.shape[1] + 1)
-    cubes = size**3 / (4 * x.size)
+    cubes = size**3 / (4 * x.size)  # the passes of N^3 multiplications, for one score
     memory = 8.0 * x.size + 36.0 * size * (x.shape[1] + 1)
     singular_work = Work((2 * size + 20 * cubes) / classes, memory)
     # `allows` first: `affords` would note as skipped what the eigenvalues below can replace.
@@ -181,9 +202,8 @@ def _compute_spectrum(x: NDArray[Any], classes: int, budget: Budget) -> spectra.
         "rank and condition number", eigen_work
     ):
         return spectra.gram_spectrum(x)
-    if budget.affords(
-        "L", Work(LANCZOS_PRODUCTS / classes, 8.0 * x.size if x.itemsize < 8 else 0.0)
-    ):
+    float64_copy = 8.0 * x.size if x.itemsize < 8 else 0.0
+    if budget.affords("L", Work(LANCZOS_PRODUCTS / classes, float64_copy)):
         return spectra.Spectrum(np.array([spectra.largest_gram(x)]), is_complete=False)
     return None
 
@@ -192,7 +212,7 @@ def facts_work(train: Problem, x: NDArray[Any]) -> Work:
     """Return the work of computing the `Facts` of a data set's points.
 
     Args:
-        train: The problem, whose weights define the work of a pass.
+        train: The problem, whose number of weights defines the work of a pass.
         x: Points (P, N) before any scheme.
 
     Returns:
@@ -206,7 +226,7 @@ def facts_work(train: Problem, x: NDArray[Any]) -> Work:
 
 
 def curvature_work(train: Problem) -> Work:
-    """Return the work of one largest curvature."""
+    """Return the work of the Hessian's largest eigenvalue at one model's weights."""
     return Work(train.effort.largest, train.effort.memory)
 
 
@@ -215,10 +235,11 @@ def largest_curvature(train: Problem, weights: NDArray[Any]) -> tuple[float | No
 
     Args:
         train: The problem of the training points.
-        weights: Of one model, of the problem's shape.
+        weights: The weights of one model, of the problem's shape.
 
     Returns:
-        The eigenvalue and an empty note; or None and a note that says why there is none.
+        The eigenvalue and an empty note; or None and a note that says why there is none. A failure
+        is noted and not raised: the descent goes on without it.
     """
     from scipy.sparse.linalg import ArpackError
 
@@ -260,9 +281,10 @@ def find_least_cost(
 
     Args:
         train: The problem of the training points.
-        points_cache: Of the data set, before any scheme.
+        points_cache: The cache of the data set's points before any scheme, which keeps the results
+            that schemes share.
         lowest: The lowest cost that the job's own runs saw, used where the least cost is not found.
-        theory_setting: As in `allowance`, or `none`.
+        theory_setting: The setting `theory`: `auto`, `full` or `none`.
         passes: The number of passes of the descent, all runs counted.
         proof: Weights of one model, from the descent, that misclassify no point; None where there
             are none.
@@ -282,26 +304,28 @@ def find_least_cost(
     allowed = _allowed(linear, points_cache, theory_setting, passes)
     density = _density(linear)
     size = int(np.prod(linear.shape))
-    filled = allowance(theory_setting, passes, len(linear.targets), size).passes * density
     # To check the proof takes a pass over all entries of the points, those that are 0 included.
-    can_read = density == 1 or filled >= 1
-    if proof is not None and not penalized and can_read and separates(linear, proof):
+    allowed_passes = allowance(theory_setting, passes, len(linear.targets), size).passes
+    can_read = density == 1 or allowed_passes * density >= 1
+    if proof is not None and not penalized and can_read and separability.separates(linear, proof):
         return zero_at_infinity()
     try:
-        minimum_found = _solve(linear, points_cache, lowest, allowed)
-        case = by_rule(linear) if minimum_found.case == UNDECIDED else minimum_found.case
+        minimum = _solve(linear, points_cache, lowest, allowed)
+        case = separability.by_rule(linear) if minimum.case == UNDECIDED else minimum.case
         if case == UNDECIDED and linear.traits.separable and not penalized:
-            case = _by_program(linear, points_cache, allowed)
+            case = _decide_by_program(linear, points_cache, allowed)
     except (ValueError, TypeError, NotImplementedError, np.linalg.LinAlgError) as error:
-        minimum_found = _lowest_seen(
-            lowest, f"no second-order solution ({' '.join(str(error).split())})"
-        )
-        case = by_rule(linear)
-    return zero_at_infinity() if case == STRICTLY else replace(minimum_found, case=case)
+        one_line = " ".join(str(error).split())
+        minimum = _lowest_seen(lowest, f"no second-order solution ({one_line})")
+        case = separability.by_rule(linear)
+    return zero_at_infinity() if case == STRICTLY else replace(minimum, case=case)
 
 
 def _allowed(train: Linear, points_cache: PointsCache, theory_setting: str, passes: int) -> Work:
-    """Return the work allowed for solving for the least cost, less that of sphering the points."""
+    """Return the work allowed for solving for the least cost, less that of sphering the points.
+
+    It is none where the points have too many features to be sphered. Arguments: `find_least_cost`.
+    """
     # The data may be sphered, too, of which a scheme may keep only few features.
     features = max(train.shape[1] - 1, points_cache.x.shape[1])
     if features > spectra.MAX_SPECTRUM_FEATURES:
@@ -314,12 +338,16 @@ def _allowed(train: Linear, points_cache: PointsCache, theory_setting: str, pass
 
 
 def _density(train: Linear) -> float:
-    """Return the share of the points' entries that a product reads: below 1 of sparse points."""
+    """Return the share of the points' entries that a product reads: below 1 for sparse points."""
     return 1.0 if isinstance(train.points, np.ndarray) else float(train.points.density)
 
 
 def _solve(train: Linear, points_cache: PointsCache, lowest: float, allowed: Work) -> Minimum:
-    """Return the least cost by a second-order solver, as far as the work is allowed."""
+    """Return the least cost by a second-order solver, as far as the work is allowed.
+
+    Where it is not, or the solver fails, the lowest cost seen stands in for the least cost.
+    Arguments: `find_least_cost`; allowed: from `_allowed`.
+    """
     if allowed.passes <= train.effort.setup:
         return _lowest_seen(lowest, SKIPPED)
     if train.effort.memory > allowed.memory:
@@ -334,7 +362,7 @@ def _solve(train: Linear, points_cache: PointsCache, lowest: float, allowed: Wor
             "least",
             train,
             points_cache,
-            lambda sphered: minimize(sphered, classes, allowed.passes),
+            lambda problem: minimize(problem, classes, allowed.passes),
             allowed.passes,
         )
     if not solution.reached or not np.isfinite(solution.value):
@@ -343,12 +371,12 @@ def _solve(train: Linear, points_cache: PointsCache, lowest: float, allowed: Wor
     return solution
 
 
-def _by_program(train: Linear, points_cache: PointsCache, allowed: Work) -> str:
-    """Return the case from the linear program, where its work is allowed."""
-    program_work = work(len(train.targets), train.shape[0], train.shape[1] - 1)
-    if program_work.passes >= allowed.passes or program_work.memory > allowed.memory:
+def _decide_by_program(train: Linear, points_cache: PointsCache, allowed: Work) -> str:
+    """Return the case from the linear program; UNDECIDED where its work is not allowed."""
+    work = separability.work(len(train.targets), train.shape[0], train.shape[1] - 1)
+    if work.passes >= allowed.passes or work.memory > allowed.memory:
         return UNDECIDED
-    return _solve_once("case", train, points_cache, by_program)
+    return _solve_once("case", train, points_cache, separability.by_program)
 
 
 def _solve_once(
@@ -358,7 +386,7 @@ def _solve_once(
     find: Callable[[Linear], Any],
     *key_values: float,
 ) -> Any:
-    """Return what `find` returns for a problem on sphered points.
+    """Return what `find` returns for a problem without a penalty, on its points sphered.
 
     Schemes whose points have the same affine scores as the data set share one result, which is kept
     in the cache of the data set. Every other scheme has its own.
@@ -366,7 +394,7 @@ def _solve_once(
     Args:
         quantity: The name of the result in the cache.
         train: The problem of the training points under the scheme.
-        points_cache: Of the data set, before any scheme.
+        points_cache: The cache of the data set's points, before any scheme.
         find: Computes the result from the problem on sphered points.
         *key_values: What else the result depends on, for the key of the cache.
 
@@ -376,6 +404,8 @@ def _solve_once(
     surrogate = train.surrogate
     key = (quantity, train.cost, train.shape[0], len(surrogate), *key_values)
     if not surrogate.holds_all_points:
+        # Of points on a disk the moment rows are compared. Under an affine scheme those of the
+        # scheme are the images of those of the data.
         data_rows = points_cache.decompositions.centred_rows
         is_comparable = train.points.map is not None and len(surrogate) == len(data_rows)
         spans_data = is_comparable and spans_same_scores(
@@ -393,14 +423,21 @@ def _solve_once(
 
 
 def _lowest_seen(value: float, why: str) -> Minimum:
-    """Return the lowest cost that the job's runs saw, in place of the least cost."""
+    """Return the lowest cost that the job's runs saw, in place of the least cost.
+
+    Args:
+        value: That cost.
+        why: Why the least cost is unknown, for the source.
+    """
     return Minimum(value, float("nan"), f"the lowest cost seen in this job; {why}", False)
 
 
 def _piecewise_linear(cost: Cost, classes: int) -> bool:
-    """Return whether the cost has no curvature at a few random scores, which lie on no kink."""
+    """Return whether a cost of C scores a point is piecewise linear.
+
+    It is one that has no curvature at a few random scores, which lie on no kink.
+    """
     rng = np.random.default_rng(0)
     scores, classes_drawn = rng.standard_normal((classes, 8)), rng.integers(0, 2, 8)
-    return not blocks(
-        cost, scores, classes_drawn if classes > 1 else np.where(classes_drawn, 1.0, -1.0)
-    ).any()
+    targets = classes_drawn if classes > 1 else np.where(classes_drawn, 1.0, -1.0)
+    return not blocks(cost, scores, targets).any()

@@ -33,11 +33,12 @@ def knee(largest_eigenvalue: float, trace: float) -> float:
     """Return the batch from which larger ones gain little: `mean |x|^2 / lambda_max` of the Gram.
 
     Args:
-        largest_eigenvalue: Of the Gram matrix, or of a multiple of it.
-        trace: Of the same matrix: the mean of the squared lengths of `[1 x]`, or its multiple.
+        largest_eigenvalue: The largest eigenvalue of the Gram matrix, or of a multiple of it.
+        trace: The trace of the same matrix: the mean of the squared lengths of `[1 x]`, or its
+            multiple.
 
     Returns:
-        Points; NaN for a matrix of zeros.
+        A number of points; NaN for a matrix of zeros.
 
     References:
         Ma, Bassily, Belkin, ICML 2018, see the module.
@@ -50,8 +51,8 @@ def approximate_step(lipschitz: float, knee_size: float, batch: int) -> float:
 
     Args:
         lipschitz: L, the largest eigenvalue of the Hessian of all points.
-        knee_size: k, see `knee`.
-        batch: m.
+        knee_size: The knee k, from `knee`.
+        batch: The number of points m of a batch.
 
     Returns:
         A step size, near 2/L for batches far above the knee.
@@ -78,21 +79,25 @@ def mean_square_steps(x: Array, batch: int) -> tuple[float, float]:
     """
     count = len(x)
     values, vectors = np.linalg.eigh(2 * x.T @ x / count)
-    live = values > NEGLIGIBLE_CURVATURE * values[-1]
-    values, turned = values[live], x @ vectors[:, live]
+    is_curved = values > NEGLIGIBLE_CURVATURE * values[-1]
+    values, coordinates = values[is_curved], x @ vectors[:, is_curved]
+    # A symmetric matrix is given by its entries on and above the diagonal, those above it times
+    # sqrt(2), so that the squared length is that of the matrix.
     row, column = np.triu_indices(len(values))
-    squares = turned[:, row] * turned[:, column] * np.where(row == column, 1, np.sqrt(2))
+    weights = np.where(row == column, 1, np.sqrt(2))
+    products = coordinates[:, row] * coordinates[:, column] * weights
     roots = np.sqrt(values[row] + values[column])
-    fourth = 4 * (squares.T @ squares) / count / roots / roots[:, None]
-    full = np.diag(values[row] * values[column] / roots**2)
-    shares = [(1 / batch, (batch - 1) / batch)]  # (c1, c2) of draws with replacement
+    # M and Lyap, divided by the roots from both sides: Lyap is the identity, M stays symmetric.
+    fourth_moments = 4 * (products.T @ products) / count / roots / roots[:, None]  # E[h S h]
+    full_batch = np.diag(values[row] * values[column] / roots**2)  # H S H
+    factors = [(1 / batch, (batch - 1) / batch)]  # (c1, c2) of draws with replacement
     if count > 1:  # draws without replacement come first; of a single point both are the same
         pairs = batch * (count - 1)
-        shares.insert(0, ((count - batch) / pairs, count * (batch - 1) / pairs))
+        factors.insert(0, ((count - batch) / pairs, count * (batch - 1) / pairs))
     last = len(roots) - 1
     limits = [
-        1 / linalg.eigvalsh(c1 * fourth + c2 * full, subset_by_index=[last, last])[0]
-        for c1, c2 in shares
+        1 / linalg.eigvalsh(c1 * fourth_moments + c2 * full_batch, subset_by_index=[last, last])[0]
+        for c1, c2 in factors
     ]
     return float(limits[0]), float(limits[-1])
 
@@ -107,14 +112,14 @@ def noise_floor(
     far below it, by a factor of 4 to 500 at small steps.
 
     Args:
-        step_size: a.
-        noise_variance: s^2, of the residuals at the minimum.
-        trace: Of the Gram matrix.
-        batch: m.
-        largest_step: a*.
+        step_size: The step size a.
+        noise_variance: The mean square s^2 of the residuals at the minimum.
+        trace: The trace of the Gram matrix.
+        batch: The number of points m of a batch.
+        largest_step: The largest stable step size a*, for draws with replacement.
 
     Returns:
-        In units of the cost; infinite for steps that are not stable.
+        An excess, in units of the cost; infinite for steps that are not stable.
     """
     if step_size >= largest_step:
         return float("inf")

@@ -16,7 +16,12 @@ TOO_MUCH_MEMORY = "skipped: more than a quarter of the memory; theory=full asks 
 
 
 class Work(NamedTuple):
-    """Passes over the points, and the bytes of memory needed at once."""
+    """The work of a task, counted.
+
+    Attributes:
+        passes: Passes over the points, each of the work of one run's gradient.
+        memory: The bytes of memory needed at once.
+    """
 
     passes: float = 0.0
     memory: float = 0.0
@@ -25,26 +30,34 @@ class Work(NamedTuple):
 def allowance(theory_setting: str, passes: int, points: int, weights: int) -> Work:
     """Return the work that theory may take: half of the passes of the descent.
 
-    At least the work of a tenth of a second; at most a quarter of the machine's memory, or of the
-    setting `memory`.
+    At least the work of a tenth of a second is allowed. The memory is a quarter of the machine's,
+    or of the setting `memory` where that is less.
 
     Args:
-        theory_setting: `auto`, or `full` for no limit.
-        passes: Of the descent, runs counted.
+        theory_setting: The setting `theory`: `full` for no limit; any other value is limited.
+        passes: The passes of the descent: its iterations, summed over all runs.
         points: The number of points P.
-        weights: Of one model, C (N + 1).
+        weights: The number of weights of one model, C (N + 1).
 
     Returns:
-        Passes over the points, and bytes.
+        Passes over the points, and bytes; both infinite for `full`.
     """
     if theory_setting == "full":
         return Work(float("inf"), float("inf"))
     memory = THEORY_MEMORY_SHARE * min(machine_memory(), memory_limit())
-    return Work(max(passes / 2, FREE_PRODUCTS / (4 * points * weights)), memory)
+    products_of_pass = 4 * points * weights  # two products with the points
+    return Work(max(passes / 2, FREE_PRODUCTS / products_of_pass), memory)
 
 
 class Budget:
-    """The remaining work and memory; each task asks before it starts."""
+    """The remaining work and memory of theory; each task asks before it starts.
+
+    Attributes:
+        passes_left: The passes that may still be made. Each task reduces them.
+        memory: The bytes that a task may need at once. They are free again after each task.
+        too_long: The names of the tasks that were skipped for their passes.
+        too_large: The names of the tasks that were skipped for their memory.
+    """
 
     def __init__(self, allowed: Work) -> None:
         self.passes_left, self.memory = allowed
@@ -52,15 +65,15 @@ class Budget:
         self.too_large: list[str] = []
 
     def allows(self, work: Work) -> bool:
-        """Return whether the rest suffices, without subtracting or recording anything."""
+        """Return whether the budget suffices for work, without subtracting or noting anything."""
         return work.memory <= self.memory and work.passes <= self.passes_left
 
     def affords(self, task: str, work: Work) -> bool:
-        """Subtract the work of a task, if the rest suffices; otherwise record the task as skipped.
+        """Subtract the work of a task, if the budget suffices; otherwise note it as skipped.
 
         Args:
-            task: Its name in the note on skipped work.
-            work: Its passes over the points, and its bytes.
+            task: The name of the task in the note on skipped work.
+            work: The passes of the task over the points, and its bytes.
 
         Returns:
             Whether the task may start.

@@ -21,9 +21,12 @@ UNIFORM_TOLERANCE = 1e-9  # relative: curvatures of one kind at every point
 class Directions(NamedTuple):
     """Eigendirections of a Hessian above rounding, the largest curvature first.
 
-    curvature `(n,)`: the eigenvalues h. vectors: `(N + 1, n)`, of the weights of each score, or `(C
-    (N + 1), n)`, of all weights. times: the multiplicity of each direction. lowest: the lowest
-    eigenvalue, 0 where none can be negative.
+    Attributes:
+        curvature: The eigenvalues h, `(n,)`.
+        vectors: The eigenvectors as columns: `(C (N + 1), n)`, of all weights, or `(N + 1, n)`
+            where the weights of each score have the same ones.
+        times: The number of eigendirections that each column stands for.
+        lowest: The lowest eigenvalue, 0 where none can be negative.
     """
 
     curvature: Array
@@ -38,14 +41,24 @@ class Directions(NamedTuple):
         return self.lowest < -len(self.vectors) * np.finfo(np.float64).eps * largest
 
     def along(self, gradients: Array) -> Array:
-        """Return the squared length of gradients `(R, C, N + 1)` along each direction, `(R, n)`."""
+        """Return the squared length of R gradients along each direction, `(R, n)`.
+
+        gradients: `(R, C, N + 1)`. Where a column of `vectors` stands for the weights of each
+        score, the squares are summed over the scores.
+        """
         rows = gradients.reshape(len(gradients), -1, len(self.vectors)).astype(np.float64)
         return np.asarray(((rows @ self.vectors) ** 2).sum(axis=1))
 
 
 @dataclass(frozen=True)
 class AtStart:
-    """A problem at the start (C, N + 1), with the spectrum that theory computed."""
+    """A problem at the start of a descent, with the eigendirections of its Hessian there.
+
+    Attributes:
+        train: The problem of the training points.
+        start: The first start, weights of the problem's shape.
+        spectrum: The spectrum of the Hessian's bound, which theory computed; None without one.
+    """
 
     train: Problem
     start: Array
@@ -58,7 +71,11 @@ class AtStart:
 
     @cached_property
     def uniform_curvature(self) -> "UniformCurvature | None":
-        """The uniform curvature of all points, None where points differ or theory is incomplete."""
+        """The curvature that all points have at the start in common, if they have one.
+
+        The eigendirections then follow from the spectrum that theory computed. None where points
+        differ, or where that spectrum is missing or not accurate enough.
+        """
         spectrum, linear = self.spectrum, self.train.linear
         if (
             spectrum is None
@@ -99,9 +116,10 @@ class AtStart:
     def work(self, points: int) -> Work:
         """Return the work of `directions`, 0 where they are computed already or are too large.
 
-        points: the number of points P.
+        Args:
+            points: The number of points P.
         """
-        if "directions" in vars(self):
+        if "directions" in vars(self):  # `cached_property` has stored them
             return Work()
         if self.uniform_curvature is not None:
             return decomposition(self.train.shape[-1], points, self.size)
@@ -116,18 +134,26 @@ def decomposition(size: int, points: int, weights: int) -> Work:
     """Return the work of a symmetric matrix's eigenvectors, in passes over the points.
 
     Args:
-        size: The rows of the matrix.
+        size: The number of rows of the matrix.
         points: The number of points P.
-        weights: Of one model, C (N + 1): a pass is `4 P` times as many multiplications.
+        weights: The number of weights of one model, C (N + 1): a pass is `4 P` times as many
+            multiplications.
 
     Returns:
         Passes, and the bytes of three such matrices.
     """
-    return Work(10 * size**3 / (4.0 * max(points, 1) * weights), 24.0 * size**2)
+    products = 10 * size**3
+    products_of_pass = 4.0 * max(points, 1) * weights
+    return Work(products / products_of_pass, 24.0 * size**2)
 
 
 class UniformCurvature(NamedTuple):
-    """The curvature that every point has, in `times` directions of its scores."""
+    """The second derivative of the cost of a point in its scores, where all points have the same.
+
+    Attributes:
+        curvature: The nonzero eigenvalue of that derivative, a matrix `(C, C)`.
+        times: The multiplicity of this eigenvalue.
+    """
 
     curvature: float
     times: int
@@ -141,7 +167,7 @@ def find_uniform_curvature(train: Linear, weights: Array) -> UniformCurvature | 
 
     Args:
         train: The linear problem of the training points.
-        weights: Of one model, `(C, N + 1)`.
+        weights: The weights of one model, `(C, N + 1)`.
 
     Returns:
         The curvature of a point's cost in its scores; None where points differ, and for many
@@ -153,14 +179,11 @@ def find_uniform_curvature(train: Linear, weights: Array) -> UniformCurvature | 
     # A quadratic cost has the same second derivatives at all targets, of which there may be many.
     classes = np.unique(train.targets)[: 2 if quadratic else None]
     second_derivatives = blocks(train.cost, np.zeros((train.shape[0], len(classes))), classes)
-    values = np.linalg.eigvalsh(second_derivatives[:, :, 0])
+    values = np.linalg.eigvalsh(second_derivatives[:, :, 0])  # of the first class; all must agree
     nonzero = values[values > UNIFORM_TOLERANCE * values[-1]]
     if values[-1] <= 0 or not np.allclose(
         second_derivatives, second_derivatives[:, :, :1], rtol=UNIFORM_TOLERANCE
     ):
         return None
-    return (
-        UniformCurvature(float(nonzero[-1]), len(nonzero))
-        if np.ptp(nonzero) <= UNIFORM_TOLERANCE * nonzero[-1]
-        else None
-    )
+    has_one_curvature = np.ptp(nonzero) <= UNIFORM_TOLERANCE * nonzero[-1]
+    return UniformCurvature(float(nonzero[-1]), len(nonzero)) if has_one_curvature else None

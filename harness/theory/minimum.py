@@ -17,7 +17,8 @@ from normbench.normalizers.decomposition import blocks, compute_mean, mean_and_c
 from normbench.theory.separability import separates
 
 TOLERANCE = 1e-10  # of the gradient's norm, relative to that at zero weights
-# Of Newton's step relative to the weights: at infinity it does not shrink.
+# The length of Newton's step, relative to the weights: where the minimum is at infinity it does not
+# shrink.
 SMALL_RELATIVE_STEP = 1e-4
 STOPPED = "damped Newton, stopped: more work than the descent; theory=full finishes it"
 MAX_STEPS = 200
@@ -27,12 +28,19 @@ MIN_DAMPING = 1e-10  # relative to the Hessian's diagonal
 
 @dataclass(frozen=True)
 class Minimum:
-    """The least cost g*, and its source.
+    """The least cost of a problem, and its source.
 
-    gradient_norm: relative to that at zero weights; NaN without a solver. source: a text. reached:
-    the solver met its tolerance, or the classes are known to be strictly separable. case: whether
-    weights attain it, one of `names.CASES`. scores (C, P): of the points at the solver's last
-    weights, where it met its tolerance.
+    Attributes:
+        value: The least cost g*; the lowest that was seen, where it is not `reached`.
+        gradient_norm: The norm of the gradient there, relative to that at zero weights; NaN where
+            no solver ran.
+        source: A text that says where the value is from.
+        reached: Whether the solver met its tolerance, or the classes are known to be strictly
+            separable.
+        case: Whether weights attain the least cost, one of `names.CASES`.
+        scores: The scores (C, P) of the points at the solver's last weights, or those of the moment
+            rows of points on a disk; None where the solver did not meet its tolerance, or the
+            minimum is at infinity.
     """
 
     value: float
@@ -49,7 +57,11 @@ class Minimum:
 
 
 def zero_at_infinity(gradient_norm: float = float("nan")) -> Minimum:
-    """Return the least cost of strictly separable classes."""
+    """Return the least cost of strictly separable classes: 0, which no weights attain.
+
+    Args:
+        gradient_norm: The relative norm of the gradient where a solver stopped; NaN without one.
+    """
     source = "0, at infinity: the classes are strictly separable"
     return Minimum(0.0, gradient_norm, source, True, STRICTLY)
 
@@ -93,9 +105,8 @@ def penalty_of_basis(l2: float | Array, x: Array, basis: Array, variances: Array
     """
     if np.ndim(l2) == 0:
         return np.asarray(l2 / variances)
-    span_axes = _products(basis, x, compute_mean(x)).T / np.sqrt(
-        variances
-    )  # the points' axes, (N, r)
+    # The principal directions of the points, unit vectors (N, r).
+    span_axes = _products(basis, x, compute_mean(x)).T / np.sqrt(variances)
     penalty = np.diag(l2) if np.ndim(l2) == 1 else np.asarray(l2, dtype=np.float64)
     reduced = span_axes.T @ penalty @ span_axes
     # Weights outside the span change no score: minimize the penalty over them (Schur complement).
@@ -108,7 +119,11 @@ def penalty_of_basis(l2: float | Array, x: Array, basis: Array, variances: Array
 
 
 def sphered(problem: Linear) -> Linear:
-    """Return a problem on its points sphered, `(P, r)`, with the penalty of `penalty_of_basis`."""
+    """Return the same problem on its points sphered, `(P, r)`, which has the same least cost.
+
+    Its penalty is that of `penalty_of_basis`. Points on a disk are sphered as they are read, by the
+    directions and variances of their moment rows.
+    """
     rows = problem.surrogate.moment_rows
     basis, variances = sphere(rows)
     l2: float | Array = 0.0
@@ -125,11 +140,11 @@ def sphered(problem: Linear) -> Linear:
 def spans_same_scores(basis: Array, z: Array) -> bool:
     """Return whether normalized points and the data have the same affine scores.
 
-    True under every invertible affine scheme and under no other: the columns of z lie in the span
-    of the basis and the constants, and fill it.
+    They then share their least cost. True under every invertible affine scheme and under no other:
+    the columns of z lie in the span of the basis and the constants, and fill it.
 
     Args:
-        basis: The data's, from `sphere`, (P, r).
+        basis: The points of the data set, sphered by `sphere`, (P, r).
         z: Normalized points (P, M).
 
     Returns:
@@ -141,14 +156,21 @@ def spans_same_scores(basis: Array, z: Array) -> bool:
         squared_residuals += np.square(z[block] - mean - basis[block] @ projections).sum(axis=0)
     norms = np.sqrt(len(z) * np.maximum(np.diag(covariance), 0.0))
     if np.any(np.sqrt(squared_residuals) > 1e-6 * norms + 1e-12):
-        return False
+        return False  # a column leaves the span
     values = np.linalg.eigvalsh(covariance)
-    bound = len(values) * np.finfo(np.float64).eps * max(values[-1], 0.0)
-    return int(np.count_nonzero(values > bound)) == basis.shape[1]
+    rounding = len(values) * np.finfo(np.float64).eps * max(values[-1], 0.0)
+    rank = int(np.count_nonzero(values > rounding))
+    return rank == basis.shape[1]
 
 
 def _products(basis: Array, x: Array, mean: Array) -> Array:
-    """Return `basis' (x - mean) / P` `(r, N)` of points x (P, N), in float64, block by block."""
+    """Return `basis' (x - mean) / P` `(r, N)`, in float64, block by block.
+
+    Args:
+        basis: Sphered points (P, r).
+        x: Points (P, N).
+        mean: Their mean (N,).
+    """
     products = np.zeros((basis.shape[1], len(mean)))
     for block in blocks(len(x)):
         products += basis[block].T @ (x[block] - mean)
@@ -162,8 +184,9 @@ def minimize(problem: Linear, classes: int, allowance: float = np.inf) -> Minimu
     conjugate gradients on Hessian-vector products where it is not.
 
     Args:
-        problem: Its points (P, r) are those of `sphere`, and its l2 is that of `penalty_of_basis`,
-            where the cost has a penalty on the weights of the points before sphering.
+        problem: A problem whose points (P, r) are those of `sphere`, and whose l2 is that of
+            `penalty_of_basis`, where the cost has a penalty on the weights of the points before
+            sphering.
         classes: The number of scores of a point C.
         allowance: The largest number of passes over the points, each of the work of a gradient; a
             count and not a time, so that the answer repeats.
@@ -181,8 +204,8 @@ def weights_of(scores: Array, z: Array) -> Array:
     """Return the weights under which points have given scores, the shortest of several.
 
     Args:
-        scores: (C, n), affine in z.
-        z: Rows (n, M).
+        scores: The scores (C, n) of the rows, affine in z.
+        z: Points, or rows with their moments, (n, M).
 
     Returns:
         `(C, M + 1)`, bias first.
@@ -190,13 +213,22 @@ def weights_of(scores: Array, z: Array) -> Array:
     basis, variances = sphere(z)
     mean = compute_mean(z)
     scale = np.sqrt(variances)
-    axes = _products(basis, z, mean).T / scale  # the points' axes, (M, r)
+    axes = _products(basis, z, mean).T / scale  # the principal directions of z, (M, r)
     slopes = (scores @ basis / (len(z) * scale)) @ axes.T
     return np.column_stack([scores.mean(axis=1) - slopes @ mean, slopes])
 
 
 def _newton(problem: Linear, classes: int, allowance: float) -> tuple[Minimum, Array]:
-    """Return the minimum that damped Newton reaches, and its last weights."""
+    """Return the minimum that damped Newton reaches from zero weights, and its last weights.
+
+    Args:
+        problem: A problem on sphered points (P, r).
+        classes: The number of scores of a point C.
+        allowance: The largest number of passes.
+
+    Returns:
+        The minimum, and the weights (C, r + 1).
+    """
     weights = np.zeros((classes, problem.shape[1]))
     cost, gradient = _evaluate(problem, weights)
     first_norm = norm = float(np.linalg.norm(gradient))
@@ -212,7 +244,8 @@ def _newton(problem: Linear, classes: int, allowance: float) -> tuple[Minimum, A
         if passes + effort.setup > allowance:
             return Minimum(cost, norm / first_norm, STOPPED, False), weights
         step, products = _newton_step(problem.hessian(weights), gradient, norm / first_norm)
-        # 2: the gradient at the new weights, and the costs of the step's trial lengths.
+        # 2: the gradient at the new weights, and the costs of the step's trial lengths. `matrix` is
+        # None where Newton's step took products instead.
         passes += 2 + effort.setup + (effort.matrix or products * effort.product)
         step_length = _backtrack(problem, weights, step, cost, float(np.sum(step * gradient)))
         if step_length == 0:
@@ -225,21 +258,39 @@ def _newton(problem: Linear, classes: int, allowance: float) -> tuple[Minimum, A
 
 
 def _evaluate(problem: Linear, weights: Array) -> tuple[float, Array]:
-    """Return cost and gradient at the weights of one model."""
+    """Return the cost and the gradient (C, r + 1) at the weights (C, r + 1) of one model."""
     evaluation = problem.evaluate(weights[None])
     assert evaluation.gradient is not None
     return float(evaluation.costs[0]), evaluation.gradient[0]
 
 
 def _flat_start(problem: Linear, weights: Array, cost: float) -> Minimum:
-    """Return the minimum where the gradient is 0 at zero weights."""
+    """Return the minimum of a convex cost whose gradient is 0 at zero weights.
+
+    Zero weights are then the minimum. Where the cost has no second derivative there either, the
+    gradient may be that of a kink, and the minimum is unknown.
+
+    Args:
+        problem: The problem.
+        weights: Zero weights (C, r + 1).
+        cost: The cost there.
+    """
     if not problem.hessian(weights).is_zero:
         return Minimum(cost, 0.0, "zero weights: the gradient is 0 there", True)
     return Minimum(cost, float("nan"), "not known: no second derivative at zero weights", False)
 
 
 def _stalled_minimum(cost: float, norm: float, relative_step: float) -> Minimum:
-    """Return the minimum where Newton's steps ended before the tolerance was met."""
+    """Return the minimum where Newton's steps ended before the tolerance was met.
+
+    It still counts as reached where the gradient is small, for one of two reasons: the weights grow
+    for ever, or rounding stops the descent.
+
+    Args:
+        cost: The cost at the last weights.
+        norm: The norm of the gradient there, relative to that at zero weights.
+        relative_step: The length of the last step, relative to the weights.
+    """
     if norm <= 1e-6 and relative_step > SMALL_RELATIVE_STEP:
         return Minimum(cost, norm, "damped Newton, weights still growing", True)
     if norm <= 1e-7:  # rounding stops the descent of the cost before that of the gradient
@@ -251,8 +302,13 @@ def _newton_step(hessian: Hessian, gradient: Array, relative: float) -> tuple[Ar
     """Return the step `-H^-1 g`, and the number of Hessian-vector products that it took.
 
     The step is exact, but for damping, where the matrix is small; otherwise conjugate gradients
-    solve for it to a relative residual. relative: the norm of the gradient, over that of the first
-    one; the residual falls with it, so that the steps approach Newton's.
+    solve for it to a relative residual.
+
+    Args:
+        hessian: The Hessian H at the weights.
+        gradient: The gradient g there (C, r + 1).
+        relative: The norm of the gradient, over that of the first one. The residual falls with it,
+            so that the steps approach Newton's.
     """
     if hessian.is_small:
         return _solve(hessian.matrix(), gradient, relative), 0
@@ -260,7 +316,15 @@ def _newton_step(hessian: Hessian, gradient: Array, relative: float) -> tuple[Ar
 
 
 def _solve(matrix: Array, gradient: Array, relative: float) -> Array:
-    """Return `-(H + mu I)^-1 g`; mu falls with the gradient, and grows until Cholesky succeeds."""
+    """Return `-(H + mu I)^-1 g` in the shape of g, by Cholesky's decomposition.
+
+    mu falls with the gradient, and grows until the decomposition succeeds.
+
+    Args:
+        matrix: H, `(D, D)`.
+        gradient: g, of D entries.
+        relative: The norm of the gradient, over that of the first one.
+    """
     scale = float(np.diag(matrix).max(initial=0.0)) or 1.0
     damping = scale * max(MIN_DAMPING, 1e-8 * min(relative, 1.0))
     while True:
@@ -276,30 +340,45 @@ def _conjugate_gradients(
 ) -> tuple[Array, int]:
     """Return an approximate solution of `H s = right_side`, and the number of products.
 
-    The norm of the residual is at most `share` times that of the right side. The solution starts at
-    0, so that it has no part along directions without curvature. The iteration ends early where a
-    curvature is not positive, or after `MAX_PRODUCTS` products.
+    The solution starts at 0, so that it has no part along directions without curvature. The
+    iteration ends early where a curvature is not positive, or after `MAX_PRODUCTS` products.
+
+    Args:
+        times: Returns H times a direction, in the shape of the weights.
+        right_side: The right side, in the same shape.
+        share: The norm of the residual at which to end, as a share of that of the right side.
     """
     solution = np.zeros_like(right_side)
     residual, direction = right_side.copy(), right_side.copy()
-    square = goal = float(np.sum(right_side * right_side))
-    goal *= share**2
+    squared_norm = float(np.sum(right_side * right_side))  # of the residual
+    squared_goal = share**2 * squared_norm
     for product_count in range(1, MAX_PRODUCTS + 1):
         product = times(direction)
         curvature = float(np.sum(direction * product))
         if curvature <= 0:
+            # At the first product the right side, a descent direction, is the only one known.
             return (solution if solution.any() else right_side), product_count
-        solution += square / curvature * direction
-        residual -= square / curvature * product
-        previous_square, square = square, float(np.sum(residual * residual))
-        if square <= goal:
+        solution += squared_norm / curvature * direction
+        residual -= squared_norm / curvature * product
+        previous_squared_norm, squared_norm = squared_norm, float(np.sum(residual * residual))
+        if squared_norm <= squared_goal:
             break
-        direction = residual + square / previous_square * direction
+        direction = residual + squared_norm / previous_squared_norm * direction
     return solution, product_count
 
 
 def _backtrack(problem: Linear, weights: Array, step: Array, cost: float, slope: float) -> float:
-    """Return the first of 1, 1/2, 1/4, .. that lowers the cost enough (Armijo, 1e-4), or 0."""
+    """Return the first of the lengths 1, 1/2, 1/4, .. that lowers the cost enough, or 0 for none.
+
+    Enough is Armijo's condition with 1e-4, up to rounding of the cost.
+
+    Args:
+        problem: The problem.
+        weights: The weights (C, r + 1) before the step.
+        step: The step of length 1 (C, r + 1).
+        cost: The cost at the weights.
+        slope: The derivative of the cost along the step, not positive.
+    """
     step_length = 1.0
     rounding = 4 * np.finfo(np.float64).eps * abs(cost)
     while step_length > 1e-10:

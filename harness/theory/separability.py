@@ -29,21 +29,29 @@ from normbench.names import ATTAINED, PARTLY, STRICTLY, UNDECIDED
 from normbench.theory.budget import Work
 
 MAX_MARGINS = 20_000  # margins: beyond, the program takes minutes and more
-MAX_WEIGHT = 1e6  # weight, of points sphered: a gap below a millionth of their spread is not told
-# T is 0 below it, and 1 from 1 minus it on; between, the program has not decided.
+# Of the weights of sphered points: a gap below a millionth of the points' spread is not seen.
+MAX_WEIGHT = 1e6
+# A t below it is 0, and a t above 1 minus it is 1; between, the program has not decided.
 PROGRAM_TOLERANCE = 1e-3
 
 
 def by_rule(problem: Linear) -> str:
     """Return the case where the cost or its penalty decides it for any points; else UNDECIDED.
 
-    A penalty on all slopes makes the cost grow along every slope. Along the biases the cost grows
-    if every class occurs in the data. So the least cost is then attained.
+    A quadratic or piecewise linear cost has a minimum. A penalty on all slopes makes the cost grow
+    along every slope. Along the biases the cost grows if every class occurs in the data. So the
+    least cost is then attained.
+
+    Args:
+        problem: The problem, on any points.
+
+    Returns:
+        ATTAINED or UNDECIDED, see the module.
     """
-    declared = problem.traits
-    if declared.quadratic or declared.piecewise:
+    traits = problem.traits
+    if traits.quadratic or traits.piecewise:
         return ATTAINED
-    if declared.separable and _penalizes_all(problem.l2):
+    if traits.separable and _penalizes_all(problem.l2):
         classes = max(2, problem.shape[0])
         return ATTAINED if len(np.unique(problem.targets)) == classes else UNDECIDED
     return UNDECIDED
@@ -58,26 +66,40 @@ def _penalizes_all(l2: float | Array) -> bool:
 
 
 def separates(problem: Linear, weights: Array) -> bool:
-    """Return whether weights `(C, M + 1)` prove that the points are strictly separable.
+    """Return whether weights prove that the points are strictly separable.
 
-    All their margins are above the rounding error of 0.
+    They do where every margin of every point is above the rounding error of 0. False for a cost
+    without the trait `separable`, whose least cost does not follow from margins.
+
+    Args:
+        problem: The problem, on points (P, M).
+        weights: One model, `(C, M + 1)`.
     """
     if not problem.traits.separable:
         return False
-    every = iterate_blocks(problem.points)
-    return all(_separates(problem, weights, x, problem.targets[rows]) for rows, x in every)
+    all_blocks = iterate_blocks(problem.points)
+    return all(
+        _has_positive_margins(problem, weights, x, problem.targets[rows]) for rows, x in all_blocks
+    )
 
 
-def _separates(problem: Linear, weights: Array, x: Array, targets: Array) -> bool:
-    """Return whether the margins of points x (p, M) are above the rounding error of 0."""
+def _has_positive_margins(problem: Linear, weights: Array, x: Array, targets: Array) -> bool:
+    """Return whether the margins of a block of points are above the rounding error of 0.
+
+    Args:
+        problem: The problem.
+        weights: One model, `(C, M + 1)`.
+        x: The block's points (p, M).
+        targets: Their class indices (p,), or -1 and +1 where a point has one score.
+    """
     scores = problem.scores(weights, x).astype(np.float64)
-    largest = np.maximum(x.max(axis=0), -x.min(axis=0))
+    largest = np.maximum(x.max(axis=0), -x.min(axis=0))  # the largest size of each feature
     score_scale = (np.abs(weights[:, 1:]) @ largest + np.abs(weights[:, 0])).max()
     rounding = 4 * weights.shape[1] * np.finfo(weights.dtype).eps * float(score_scale)
     if len(scores) == 1:
         return bool(np.all(targets * scores[0] > rounding))
     own_scores = scores[targets, np.arange(len(targets))]
-    scores[targets, np.arange(len(targets))] = -np.inf
+    scores[targets, np.arange(len(targets))] = -np.inf  # leaves the scores of the other classes
     return bool(np.all(own_scores - scores.max(axis=0) > rounding))
 
 
@@ -87,14 +109,22 @@ def work(points: int, classes: int, features: int) -> Work:
     A step of the simplex method reads the margins about as a pass reads the points, and there are
     about as many steps as margins: measured, 300 to 3,600 margins, within a factor of 3.
     """
-    rows = points * max(1, classes - 1)
-    if rows > MAX_MARGINS:
+    margins = points * max(1, classes - 1)
+    if margins > MAX_MARGINS:
         return Work(float("inf"), float("inf"))
-    return Work(rows, 32.0 * rows * min(classes, 2) * (features + 2))
+    # A row of the program holds the features, the bias and t, for the own and the other class.
+    return Work(margins, 32.0 * margins * min(classes, 2) * (features + 2))
 
 
 def by_program(problem: Linear) -> str:
-    """Return the case of a `separable` cost without a penalty on sphered points (P, r)."""
+    """Return the case of a `separable` cost without a penalty, by the linear program.
+
+    Args:
+        problem: The problem on sphered points (P, r).
+
+    Returns:
+        STRICTLY, PARTLY, ATTAINED or UNDECIDED, see the module.
+    """
     from scipy.optimize import linprog
     from scipy.sparse import eye_array, hstack
 
@@ -117,14 +147,21 @@ def by_program(problem: Linear) -> str:
         return ATTAINED
     if not np.all(t > PROGRAM_TOLERANCE):
         return PARTLY
+    # The solver's tolerance is no proof: the margins themselves must be above rounding.
     rounding = 4 * width * np.finfo(np.float64).eps * (abs(rows) @ np.abs(weights))
     return STRICTLY if np.all(rows @ weights > rounding) else UNDECIDED
 
 
 def _margins(problem: Linear) -> Any:
-    """Return the margins' rows `(P (C - 1), (C - 1) (r + 1))`, sparse; `(P, r + 1)` of one score.
+    """Return the matrix that gives all margins as a product with the flat weights.
 
     A number added to all scores changes no margin, so the weights of class 0 are left at 0.
+
+    Args:
+        problem: The problem on sphered points (P, r).
+
+    Returns:
+        A sparse array `(P (C - 1), (C - 1) (r + 1))`; `(P, r + 1)` where a point has one score.
     """
     from scipy.sparse import csr_array, hstack
 
@@ -133,9 +170,9 @@ def _margins(problem: Linear) -> Any:
     classes = problem.shape[0]
     if classes == 1:
         return csr_array(x * targets[:, None])
-    other_classes = np.arange(classes - 1) + (
-        np.arange(classes - 1) >= targets[:, None]
-    )  # (P, C - 1)
+    # For each point the classes but its own (P, C - 1): indices from its own on are raised by 1.
+    indices = np.arange(classes - 1)
+    other_classes = indices + (indices >= targets[:, None])
     own_class, other_class = np.repeat(targets, classes - 1), other_classes.ravel()
     x = np.repeat(x, classes - 1, axis=0)
     # A row has the point in the columns of its own class, and its negative in those of the other.

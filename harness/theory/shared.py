@@ -26,12 +26,17 @@ MAX_BASES = 2  # each is as large as the points
 
 
 class Facts(NamedTuple):
-    """Statistics of a data set's points, whatever the scheme.
+    """Statistics of a data set's points before any scheme.
 
-    raw, centred, standard: the largest eigenvalue of the Gram matrix of the points unchanged,
-    centred, and centred and scaled to variance 1. variances `(N,)`: the covariance's eigenvalues,
-    decreasing, rounding included. live: how many directions are above rounding, with features
-    scaled to variance 1.
+    The Gram matrix is `[1 X]'[1 X] / P`, the column of the bias included.
+
+    Attributes:
+        raw: The largest eigenvalue of the Gram matrix of the points as they are.
+        centred: That of the centred points.
+        standard: That of the points centred and scaled to variance 1.
+        variances: The eigenvalues of the covariance, `(N,)`, decreasing, those that are rounding
+            included.
+        live: The number of directions above rounding, with features scaled to variance 1.
     """
 
     raw: float
@@ -42,9 +47,11 @@ class Facts(NamedTuple):
 
 
 class PointsCache:
-    """Results about one data set's points (P, N), each computed once.
+    """Results about one data set's points, each computed once.
 
-    decompositions: for the schemes that are fitted on the points.
+    Attributes:
+        x: The points (P, N) before any scheme, in memory or read by blocks.
+        decompositions: The eigendecompositions that schemes fitted on these points share.
     """
 
     def __init__(self, x: Rows) -> None:
@@ -55,7 +62,7 @@ class PointsCache:
     @cached_property
     def facts(self) -> Facts:
         """The statistics of the points."""
-        return _facts(self.surrogate)
+        return _compute_facts(self.surrogate)
 
     @property
     def surrogate(self) -> Surrogate:
@@ -73,8 +80,8 @@ class PointsCache:
         """Return the value under a key, computed once.
 
         Args:
-            key: It names all that the value depends on, beside the points.
-            find: Computes the value.
+            key: All that the value depends on beside the points, its own name among them.
+            find: Computes the value where the key is new.
 
         Returns:
             The value; the same object each time.
@@ -94,13 +101,14 @@ class Shared:
         """Return the cache of a data set's points, which the jobs of a sweep share.
 
         Args:
-            fingerprint: Of the content of the points.
-            x: Points (P, N).
+            fingerprint: The hash of the content of the points, the key of the cache.
+            x: Points (P, N), for a new cache.
 
         Returns:
-            The cache. Only the most recently used caches are kept, and of fewer of them the sphered
-            points.
+            The cache. The `MAX_DATA_SETS` most recently used caches are kept, and the sphered
+            points of the `MAX_BASES` most recent.
         """
+        # Popped and inserted again, so that the order of the dictionary is that of last use.
         points_cache = self._by_fingerprint.pop(fingerprint, None) or PointsCache(x)
         self._by_fingerprint[fingerprint] = points_cache
         if len(self._by_fingerprint) > MAX_DATA_SETS:
@@ -110,8 +118,8 @@ class Shared:
         return points_cache
 
 
-def _facts(points: Surrogate) -> Facts:
-    """Return the statistics of points."""
+def _compute_facts(points: Surrogate) -> Facts:
+    """Return the statistics of points, which follow from their mean and covariance alone."""
     x = points.moment_rows
     gram = spectra.gram(x)
     mean, covariance = mean_and_covariance(x)

@@ -33,12 +33,18 @@ MAX_SPECTRUM_FEATURES = 2000
 
 
 class Spectrum(NamedTuple):
-    """Eigenvalues of a symmetric matrix H above rounding, decreasing.
+    """The eigenvalues above rounding of a symmetric matrix H without negative eigenvalues.
 
-    is_complete: False where only the largest is known, so that rank and condition number are not.
-    lost: some directions above rounding have eigenvalues below what can be resolved, `largest /
-    limit`. root: a matrix with `root'root = H`, None where H itself was formed. variances `(M,)`:
-    the eigenvalues of the points' covariance, decreasing; None where they are not known.
+    Attributes:
+        values: The eigenvalues `(n,)`, decreasing.
+        is_complete: False where only the largest is known, so that rank and condition number are
+            unknown.
+        lost: Whether some directions above rounding have eigenvalues below `largest / limit`, which
+            cannot be resolved and are missing in `values`.
+        limit: The largest condition number that can be resolved.
+        root: A matrix with `root'root = H`; None where H itself was formed.
+        variances: The eigenvalues of the points' covariance, `(M,)`, decreasing; None where they
+            are not known.
     """
 
     values: Array
@@ -67,10 +73,13 @@ class Spectrum(NamedTuple):
 
 
 class Quadratic(NamedTuple):
-    """A least-squares cost along its Hessian's eigenvectors, relative to the start.
+    """A least-squares cost along its Hessian's eigenvectors, as seen from the start of a descent.
 
-    start: the cost there. values `(n,)`: the nonzero eigenvalues h. gradient `(n,)`: the squared
-    gradient along each, summed over the C columns of weights.
+    Attributes:
+        start: The cost at the start.
+        values: The nonzero eigenvalues h of the Hessian, `(n,)`.
+        gradient: The squared gradient g^2 at the start along each eigenvector, `(n,)`, summed over
+            the weights of the C scores.
     """
 
     start: float
@@ -79,7 +88,11 @@ class Quadratic(NamedTuple):
 
     @property
     def shares(self) -> Array:
-        """Each direction's share of the gap to the minimum, `1/2 h c^2 = g^2 / (2 h)`, `(n,)`."""
+        """Each direction's part of the start's excess, `1/2 h c^2 = g^2 / (2 h)`, `(n,)`.
+
+        Costs and not fractions: they sum to the cost at the start minus the minimum. c is the
+        distance to the minimum along the direction.
+        """
         return self.gradient / (2 * self.values)
 
 
@@ -100,8 +113,9 @@ def live(values: Array, size: int) -> Array:
     """Return the eigenvalues above rounding, decreasing.
 
     Args:
-        values: Of a symmetric matrix, in any order.
-        size: Its rows; values below size times machine epsilon of the largest are rounding.
+        values: Eigenvalues of a symmetric matrix, in any order.
+        size: The number of rows of the matrix; values up to `size` times machine epsilon of the
+            largest are rounding, and negative ones, too.
 
     Returns:
         The eigenvalues that remain; none where the largest is not positive.
@@ -131,16 +145,22 @@ def spectrum(x: NDArray[Any]) -> Spectrum:
 
 
 def _of_root(root: Array, rank: int, variances: Array | None) -> Spectrum:
-    """Return the spectrum of `root'root`; rank: how many directions are above rounding."""
-    values = linalg.svdvals(root)[:rank]
-    is_resolved = values > SINGULAR_RESOLUTION * values[0]
+    """Return the spectrum of `root'root`, from the singular values of the root.
+
+    Args:
+        root: An upper triangular matrix.
+        rank: The number of directions above rounding.
+        variances: The eigenvalues of the points' covariance, which the spectrum keeps.
+    """
+    singular_values = linalg.svdvals(root)[:rank]
+    is_resolved = singular_values > SINGULAR_RESOLUTION * singular_values[0]
     if not is_resolved.all() and rank == len(root) == root.shape[1]:
         # 1 over the norm of the inverse is the smallest singular value, to full precision.
         inverse = linalg.solve_triangular(root, np.eye(rank))
-        values = np.maximum(values, 1 / np.linalg.norm(inverse, 2))
+        singular_values = np.maximum(singular_values, 1 / np.linalg.norm(inverse, 2))
         is_resolved[:] = True
     return Spectrum(
-        values[is_resolved] ** 2,
+        singular_values[is_resolved] ** 2,
         lost=not is_resolved.all(),
         limit=SINGULAR_RESOLUTION**-2,
         root=root,
@@ -149,9 +169,10 @@ def _of_root(root: Array, rank: int, variances: Array | None) -> Spectrum:
 
 
 def _centred(x: NDArray[Any]) -> tuple[Array, Array]:
-    """Return the mean of points, and the centred points, free of the mean's own rounding.
+    """Return the mean (N,) of points, and the centred points (P, N).
 
-    The centred points are the only copy, in the memory order that a decomposition in place needs.
+    The rounding error of the mean is removed from both. The centred points are the only copy, in
+    the memory order that a decomposition in place needs.
     """
     mean = compute_mean(x)
     centred = np.empty(x.shape, order="F")
@@ -162,23 +183,23 @@ def _centred(x: NDArray[Any]) -> tuple[Array, Array]:
     return mean + mean_correction, centred
 
 
-def _rank(half: Array, points: int, mean: Array) -> int:
-    """Return the rank of `half` (k, N) with each column scaled to length 1.
+def _rank(covariance_root: Array, points: int, mean: Array) -> int:
+    """Return the rank of a covariance, from a root of it with each column scaled to length 1.
 
-    half'half is the covariance of points. Constant features are left out: their computed variance
-    may be the rounding of their mean, and not 0.
+    Constant features are left out: their computed variance may be the rounding of their mean, and
+    not 0.
 
     Args:
-        half: A root of the covariance.
+        covariance_root: A matrix `(k, N)` whose product `root'root` is the covariance of points.
         points: The number of points P.
         mean: The mean of the points `(N,)`.
     """
-    column_norms = np.linalg.norm(half, axis=0)
-    is_varying = column_norms > points * np.finfo(np.float64).eps * np.abs(mean)
+    deviations = np.linalg.norm(covariance_root, axis=0)
+    is_varying = deviations > points * np.finfo(np.float64).eps * np.abs(mean)
     if not is_varying.any():
         return 0
-    values = linalg.svdvals(half[:, is_varying] / column_norms[is_varying])
-    return int(np.count_nonzero(values > rounding_share(half.shape[1]) * values[0]))
+    values = linalg.svdvals(covariance_root[:, is_varying] / deviations[is_varying])
+    return int(np.count_nonzero(values > rounding_share(covariance_root.shape[1]) * values[0]))
 
 
 def gram_spectrum(x: NDArray[Any]) -> Spectrum:
@@ -186,8 +207,8 @@ def gram_spectrum(x: NDArray[Any]) -> Spectrum:
 
     With fewer points than features it is computed from the matrix of the points' products; by
     Lanczos, the largest alone, where both are more than 2,000. Eigenvalues below N times rounding
-    of the largest are lost; the covariance, with each feature scaled to variance 1, shows whether
-    there are any.
+    of the largest are lost; the correlation of the features, which has no such differences of
+    scale, shows whether there are any.
     """
     width = x.shape[1] + 1
     if min(len(x), width) > MAX_SPECTRUM_FEATURES:
@@ -199,14 +220,18 @@ def gram_spectrum(x: NDArray[Any]) -> Spectrum:
     values = live(values, width)
     return Spectrum(
         values,
-        lost=len(values) < 1 + len(live(correlation_values, width)),
+        lost=len(values) < 1 + len(live(correlation_values, width)),  # 1: the direction of the bias
         limit=EIGEN_RESOLUTION / width,
         variances=np.maximum(variances[::-1], 0.0),
     )
 
 
 def _moments(x: NDArray[Any]) -> tuple[Array, Array, Array]:
-    """Return matrices with the nonzero eigenvalues of Gram, covariance and correlation."""
+    """Return matrices with the nonzero eigenvalues of Gram matrix, covariance and correlation.
+
+    They are these matrices themselves, or, for points x (P, N) that are no more than the features,
+    the matrices of the points' products (P, P).
+    """
     if x.shape[1] < len(x):
         mean, covariance = mean_and_covariance(x)
         scales = _scales(np.sqrt(np.maximum(np.diag(covariance), 0.0)), len(x), mean)
@@ -220,9 +245,15 @@ def _moments(x: NDArray[Any]) -> tuple[Array, Array, Array]:
 
 
 def _scales(deviations: Array, points: int, mean: Array) -> Array:
-    """Return standard deviations `(N,)`, infinite for a constant feature."""
-    constant = deviations <= points * np.finfo(np.float64).eps * np.abs(mean)
-    return np.where(constant, np.inf, deviations)
+    """Return divisors `(N,)`: standard deviations, and infinity, which gives 0, for constant ones.
+
+    Args:
+        deviations: The standard deviations `(N,)`; that of a constant feature may be rounding.
+        points: The number of points P.
+        mean: The mean of the points `(N,)`.
+    """
+    is_constant = deviations <= points * np.finfo(np.float64).eps * np.abs(mean)
+    return np.where(is_constant, np.inf, deviations)
 
 
 def largest_gram(x: NDArray[Any]) -> float:
@@ -236,9 +267,9 @@ def penalize(
     """Return the spectrum of `factor Gram + 2 l2 diag(0, 1, .., 1)`; the bias has no penalty.
 
     Args:
-        spectrum_of_gram: Of the Gram matrix of points x, `[1 X]'[1 X] / P`.
+        spectrum_of_gram: The spectrum of the Gram matrix of points x, `[1 X]'[1 X] / P`.
         factor: The bound of the cost's second derivative in its scores.
-        l2: One number, one for each feature `(N,)`, or a matrix `(N, N)`.
+        l2: The penalty: one number, one for each feature `(N,)`, or a matrix `(N, N)`.
         x: Points (P, N), or rows with their mean and covariance.
 
     Returns:
@@ -249,10 +280,12 @@ def penalize(
         return spectrum_of_gram._replace(values=factor * spectrum_of_gram.values, root=root)
     if not spectrum_of_gram.is_complete:
         # As if the penalty were on the bias, too: at most 2 l2 too large.
-        largest = np.linalg.norm(l2, 2) if np.ndim(l2) == 2 else np.max(l2)
-        return spectrum_of_gram._replace(values=factor * spectrum_of_gram.values[:1] + 2 * largest)
+        largest_l2 = np.linalg.norm(l2, 2) if np.ndim(l2) == 2 else np.max(l2)
+        bound = factor * spectrum_of_gram.values[:1] + 2 * largest_l2
+        return spectrum_of_gram._replace(values=bound)
     width = x.shape[1] + 1
     penalty_rows = penalty_root(l2, width)
+    # A penalty in every direction of the features leaves none at rounding level.
     penalizes_all = np.count_nonzero(penalty_rows.any(axis=1)) == width - 1
     if root is None:
         values = live(linalg.eigvalsh(with_penalty(factor * gram(x), l2, (1, width))), width)
@@ -268,11 +301,11 @@ def penalty_root(l2: float | Array, width: int) -> Array:
     """Return a matrix R whose product `R'R` is the Hessian of a penalty, `2 l2`.
 
     Args:
-        l2: One number, one for each feature `(N,)`, or a matrix `(N, N)`.
-        width: N + 1.
+        l2: The penalty: one number, one for each feature `(N,)`, or a matrix `(N, N)`.
+        width: The number of weights of a score, N + 1.
 
     Returns:
-        `(n, width)`, bias first. A row is 0 where a direction has no penalty.
+        R, `(n, width)`, bias first. A row is 0 where a direction has no penalty.
     """
     if np.ndim(l2) < 2:
         curved = np.broadcast_to(2 * np.asarray(l2, dtype=np.float64), (width - 1,))
@@ -293,10 +326,10 @@ def eigenvectors(
     """Return the nonzero eigenvalues and the eigenvectors of a Hessian of uniform curvature.
 
     Args:
-        hessian: Its spectrum.
-        x: Points (P, N).
-        l2: One number, one for each feature `(N,)`, or a matrix `(N, N)`.
-        curvature: The cost's second derivative in its scores that the spectrum has.
+        hessian: The spectrum of the Hessian.
+        x: Points (P, N), or rows with their mean and covariance.
+        l2: The penalty: one number, one for each feature `(N,)`, or a matrix `(N, N)`.
+        curvature: The cost's second derivative in its scores, with which the spectrum was computed.
 
     Returns:
         Eigenvalues `(n,)`, decreasing, and unit vectors as columns `(N + 1, n)`, bias first.
@@ -318,18 +351,20 @@ def quadratic(
     they would lose half of their digits.
 
     Args:
-        hessian: Its spectrum.
-        x: Points (P, N).
+        hessian: The spectrum of the Hessian.
+        x: Points (P, N), or rows with their mean and covariance.
         start: The cost at the start.
-        gradient: At the start, `(C, N + 1)`.
-        l2: One number, one for each feature `(N,)`, or a matrix `(N, N)`.
+        gradient: The gradient at the start, `(C, N + 1)`.
+        l2: The penalty: one number, one for each feature `(N,)`, or a matrix `(N, N)`.
 
     Returns:
-        The cost at the start, eigenvalues, and squared gradients along them, summed over C.
+        The cost at the start, eigenvalues, and squared gradients along the eigenvectors, summed
+        over the C scores.
     """
-    values, vectors = eigenvectors(hessian, x, l2, 2.0)
-    along = (gradient @ vectors) ** 2
-    return Quadratic(start, values, along.sum(axis=0))
+    least_squares_curvature = 2.0  # of squares without a factor 1/2
+    values, vectors = eigenvectors(hessian, x, l2, least_squares_curvature)
+    squared_gradient = (gradient @ vectors) ** 2
+    return Quadratic(start, values, squared_gradient.sum(axis=0))
 
 
 def predicted_history(problem: Quadratic, step_size: float, iterations: int) -> Array:
@@ -339,12 +374,12 @@ def predicted_history(problem: Quadratic, step_size: float, iterations: int) -> 
     fallen by `sum g^2 / (2 h) (1 - (1 - a h)^2k)` after k steps.
 
     Args:
-        problem: See `quadratic`.
-        step_size: a.
-        iterations: K.
+        problem: The cost along the eigenvectors of its Hessian, from `quadratic`.
+        step_size: The step size a.
+        iterations: The number of steps K.
 
     Returns:
-        `(K + 1,)`, infinite from where it overflows.
+        The costs `(K + 1,)` from the start on, infinite from where they overflow.
     """
     k = np.arange(1, iterations + 1)[:, None]
     with np.errstate(over="ignore"):
@@ -354,7 +389,11 @@ def predicted_history(problem: Quadratic, step_size: float, iterations: int) -> 
 
 
 def _logarithms(problem: Quadratic, step_size: float) -> Array:
-    """Return `log |1 - a h|` `(n,)`, accurate also where a h is near 0 or 2."""
+    """Return `log |1 - a h|` for each eigenvalue h and step size a, `(n,)`.
+
+    It is the rate at which a step shrinks the distance to the minimum along each eigenvector. It is
+    accurate also where a h is near 0 or 2.
+    """
     product = step_size * problem.values
     # log1p takes `|1 - a h| - 1`, which is -a h up to a h = 1 and a h - 2 above.
     with np.errstate(divide="ignore"):
@@ -367,9 +406,9 @@ def predicted_iterations(problem: Quadratic, step_size: float, gap: float) -> fl
     Below `2/L` the gap shrinks at every step, so bisection finds that step.
 
     Args:
-        problem: See `quadratic`.
-        step_size: a.
-        gap: Of the cost over its minimum.
+        problem: The cost along the eigenvectors of its Hessian, from `quadratic`.
+        step_size: The step size a.
+        gap: The excess of the cost over its minimum that is to be reached.
 
     Returns:
         A whole number; infinite for never, and from `MAX_COUNTED_ITERATIONS` on.
@@ -391,8 +430,11 @@ def predicted_iterations(problem: Quadratic, step_size: float, gap: float) -> fl
 def effective_rank(values: Array) -> float:
     """Return `exp(entropy)` of a spectrum's shares, in nats: the effective number of directions.
 
-    N where all variances are equal, 1 where one direction has all. Roy, Vetterli, "The effective
-    rank", EUSIPCO 2007.
+    It is N where all variances are equal, 1 where one direction has all, and 0 where all are 0.
+    Roy, Vetterli, "The effective rank", EUSIPCO 2007.
+
+    Args:
+        values: Variances `(N,)`, not negative.
     """
     total = values.sum()
     if total <= 0:
@@ -405,10 +447,11 @@ def variance_after(values: Array, ridge: float) -> Array:
     """Return each direction's variance after sphering with a ridge, `d / (d + ridge)`.
 
     Args:
-        values: The variances d before it, eigenvalues of the covariance (divided by P).
-        ridge: In the same units.
+        values: The variances d `(n,)` before it, eigenvalues of the covariance (divided by P).
+        ridge: The constant that sphering adds to each variance, in the same units.
 
     Returns:
-        1 where the ridge has no effect; near 0 where it suppresses the direction.
+        `(n,)`: 1 where the ridge has no effect, near 0 where it suppresses the direction, and 0
+        where d is 0.
     """
     return np.divide(values, values + ridge, out=np.zeros_like(values), where=values > 0)

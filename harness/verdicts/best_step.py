@@ -28,16 +28,18 @@ def best_step(
     """Return the index of the best step size: the fewest iterations, of equal ones the smaller.
 
     Args:
-        step_sizes: `(S,)`, in any order.
-        counts: Iterations to the goal `(S,)`, NaN or infinite where it is not reached; upper
+        step_sizes: S step sizes, in any order.
+        counts: The iterations to the goal `(S,)`, NaN or infinite where it is not reached; upper
             quartiles over the splits, if there are several.
-        unreached: How many splits do not reach it, `(S,)`; those with the fewest come first.
-        excess: The final excess `(S,)`; with it some step size is always best.
+        unreached: The number of splits that do not reach the goal, `(S,)`: only the step sizes with
+            the fewest are compared. None without splits.
+        excess: The final excess `(S,)`, as a share of the start's, by which a step size is chosen
+            where none reaches the goal; None to choose none.
 
     Returns:
         The index; None where none reaches the goal and there is no excess.
     """
-    candidates = np.argsort(step_sizes, kind="stable")
+    candidates = np.argsort(step_sizes, kind="stable")  # of equal ones the smaller comes first
     if unreached is not None:
         unreached_counts = np.asarray(unreached)[candidates]
         candidates = candidates[unreached_counts == unreached_counts.min()]
@@ -50,4 +52,5 @@ def best_step(
     # the smallest of all where no final excess is finite.
     final_excess = np.asarray(excess, dtype=float)[candidates]
     lowest = np.nanmin(final_excess) if np.isfinite(final_excess).any() else np.inf
-    return int(candidates[((final_excess <= lowest + names.TIED) | ~np.isfinite(lowest)).argmax()])
+    is_lowest = (final_excess <= lowest + names.TIED) | ~np.isfinite(lowest)
+    return int(candidates[is_lowest.argmax()])

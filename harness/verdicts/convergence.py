@@ -57,11 +57,13 @@ class Rules:
 class Judgement:
     """The verdict on one run, and its reason.
 
-    falls: the cost falls throughout: it ends strictly lower than it began, and never rises.
-    sinks: it ends strictly lower, and all its rises together are small. tied: it stays where it
-    began. fails: no larger step size counts as convergent: the run diverged, cycles, is a tie, or
-    rises without having converged. A run that falls too slowly does not fail; a small rise
-    does not, either.
+    Attributes:
+        verdict: One of `VERDICT_ORDER`.
+        reason: The reason in words; empty where the verdict says all.
+        falls: Whether the cost falls throughout: it ends strictly lower than it began, and never
+            rises.
+        tied: Whether the cost stays where it began.
+        sinks: Whether the cost ends strictly lower, and all its rises together are small.
     """
 
     verdict: str
@@ -72,13 +74,23 @@ class Judgement:
 
     @property
     def fails(self) -> bool:
-        """Whether the step size was too large (not: too small)."""
-        slow = self.verdict == names.NOT_CONVERGED and (self.falls or self.sinks)
-        return self.verdict != names.CONVERGED and not slow
+        """Whether the step size was too large, so that no larger one counts as convergent.
+
+        The run diverged, cycles, was decided by rounding, is a tie, made no step, or rises without
+        having converged. A run that falls too slowly, or with small rises, does not fail.
+        """
+        is_slow = self.verdict == names.NOT_CONVERGED and (self.falls or self.sinks)
+        return self.verdict != names.CONVERGED and not is_slow
 
 
 class Largest(NamedTuple):
-    """The largest step size that passes; None where none does. censored: nothing above fails."""
+    """The largest step size of a grid that passes a rule.
+
+    Attributes:
+        step_size: The step size; None where none passes.
+        censored: Whether no larger step size of the grid fails, so that the limit may lie beyond
+            the grid.
+    """
 
     step_size: float | None
     censored: bool
@@ -105,13 +117,14 @@ def judge(
     """Return the judgement on one run.
 
     Args:
-        history: Its costs `(k,)`, finite, from iteration 0 on.
-        diverged: The run stopped being finite after this history.
+        history: The costs of the run `(k,)`, finite, from iteration 0 on.
+        diverged: Whether the run stopped being finite after this history.
         minimum: The cost from which the start's excess is measured: the least cost where it is
             known, else the lowest that was seen.
         rules: The thresholds.
         epsilon: Machine epsilon of the run's type, which defines rounding.
-        shadows: The last costs of its shadows, NaN for none.
+        shadows: The last costs of the shadows of the run, which repeat it from starts perturbed by
+            rounding; infinite where one diverged, NaN for none.
         scaled: Whether a run has diverged that ends far above the start's excess. False for a cost
             that grows with the length of the weights, even if the weights classify as well.
         noisy: Whether steps see batches, so that the history is a running median. If its tail then
@@ -127,6 +140,7 @@ def judge(
         )
     if len(history) < 2:
         return Judgement(names.NOT_CONVERGED, "no step was made")
+    # The excess at the end of the run, first, and of its shadows.
     ends = np.array([history[-1], *shadows])
     ends = ends[~np.isnan(ends)] - minimum
     scale = starting_excess(float(history[0]), minimum, epsilon)
@@ -165,7 +179,8 @@ def judge(
 def shadow_tolerance(first: float, minimum: float, epsilon: float) -> float:
     """Return how far apart the costs of a run and of its shadow may be.
 
-    If they are further apart, rounding decides where the run ends.
+    A shadow is the same run from a start perturbed by rounding. If the costs are further apart,
+    rounding decides where the run ends.
 
     Args:
         first: The cost at the start.
@@ -173,7 +188,7 @@ def shadow_tolerance(first: float, minimum: float, epsilon: float) -> float:
         epsilon: Machine epsilon of the run's type.
 
     Returns:
-        In units of the cost.
+        A difference of costs.
     """
     return sensitivity(epsilon) * starting_excess(first, minimum, epsilon)
 
@@ -205,23 +220,25 @@ def sensitivity(epsilon: float) -> float:
     Args:
         epsilon: Machine epsilon of the run's type.
     """
-    return 1e-7 if epsilon < 1e-10 else 1e-5
+    is_float64 = epsilon < 1e-10  # 2e-16, and 1e-7 of float32
+    return 1e-7 if is_float64 else 1e-5
 
 
 def may_be_chaotic(
     history: History, steady: bool, epsilon: float, diverged_factor: float = float("inf")
 ) -> bool:
-    """Return whether a run stays finite and rounding may decide where it ends.
+    """Return whether a finite run must be repeated from a start perturbed by rounding, its shadow.
 
-    Rounding may decide where the cost rises, or where the step rule is not steady.
+    It must where rounding may decide where the run ends: where its cost rises by more than
+    rounding, or where its step rule can drive two runs apart even while both costs fall.
 
     Args:
-        history: Its costs `(K + 1,)`, NaN after a divergence.
+        history: The costs of the run `(K + 1,)`, NaN after a divergence.
         steady: Whether the step rule never separates two runs whose costs do not rise. If it may,
             every finite run may be chaotic.
         epsilon: Machine epsilon of the run's type.
-        diverged_factor: In multiples of the start's cost; a run whose later half is above it has
-            diverged.
+        diverged_factor: A multiple of the start's cost. A run whose whole later half is above it
+            has diverged, whatever its shadow would do, and needs none.
 
     Returns:
         Whether the run needs a shadow.
@@ -241,13 +258,13 @@ def converged(history: History, minimum: float, rules: Rules) -> bool:
     Args:
         history: Costs `(k,)`.
         minimum: The cost from which the excess is measured.
-        rules: Little is less than the share `rules.excess` of the start's excess.
+        rules: The thresholds. Little is less than the share `rules.excess` of the start's excess.
 
     Returns:
         Whether both hold.
     """
-    low = history[-1] - minimum < rules.excess * (history[0] - minimum)
-    return bool(low and flat(history, rules))
+    is_low = history[-1] - minimum < rules.excess * (history[0] - minimum)
+    return bool(is_low and flat(history, rules))
 
 
 def flat(history: History, rules: Rules) -> bool:
@@ -255,8 +272,8 @@ def flat(history: History, rules: Rules) -> bool:
 
     Args:
         history: Costs `(k,)`.
-        rules: The tail is the last `rules.tail` of the run, and `rules.least_tail` iterations at
-            least; the share is `rules.variation`.
+        rules: The thresholds. The tail is the last `rules.tail` of the run, and `rules.least_tail`
+            iterations at least; the share is `rules.variation`.
 
     Returns:
         Whether it does; False for a run that never falls.
@@ -266,23 +283,27 @@ def flat(history: History, rules: Rules) -> bool:
 
 
 def tail_length(history: History, rules: Rules) -> int:
-    """Return the number of iterations of the tail.
+    """Return the number of iterations of the tail, the last part of a run.
 
     Args:
         history: Costs `(k,)`.
-        rules: Its `tail` is a share of the run, its `least_tail` a number of iterations.
+        rules: The thresholds. `rules.tail` is a share of the run, `rules.least_tail` the fewest
+            iterations.
 
     Returns:
-        More than the run has, where that is short.
+        A number of iterations, more than those of a short run.
     """
     return max(rules.least_tail, round(rules.tail * (len(history) - 1)))
 
 
 def running_median(history: History) -> History:
-    """Return the median of each record and its neighbours, two on either side.
+    """Return the median of each record and its neighbours, two on either side, `(k,)`.
 
     Near the ends there are as many neighbours on both sides as the shorter side has, so that a
     monotone history stays as it is. It is NaN beside a NaN.
+
+    Args:
+        history: The records `(k,)`.
     """
     smooth = np.array(history)
     for width in range(3, SMOOTHED_RECORDS + 1, 2):  # the wider ones replace the narrower
@@ -295,12 +316,13 @@ def running_median(history: History) -> History:
 def cycling(history: History, rules: Rules, rounding: float) -> bool:
     """Return whether the cost rises in the last part of the run and finds no new low there.
 
-    No new low: its lowest cost is no lower than that of the part before it, of the same length.
+    No new low: the lowest cost of that part is no lower than that of the part before it, of the
+    same length.
 
     Args:
         history: Costs `(k,)`.
-        rules: The last part is the share `rules.last` of the iterations.
-        rounding: In units of the cost: a smaller rise is none.
+        rules: The thresholds. The last part is the share `rules.last` of the iterations.
+        rounding: A difference of costs; a rise up to it is none.
 
     Returns:
         Whether both hold; False where the last part has no iteration.
@@ -318,7 +340,7 @@ def tie(history: History, rounding: float) -> bool:
 
     Args:
         history: Costs `(k,)`.
-        rounding: In units of the cost.
+        rounding: A difference of costs; a rise or fall up to it is none.
 
     Returns:
         Whether no cost differs from the first by more than rounding.
@@ -331,7 +353,7 @@ def falls(history: History, rounding: float) -> bool:
 
     Args:
         history: Costs `(k,)`.
-        rounding: In units of the cost: a smaller rise or fall is none.
+        rounding: A difference of costs; a rise or fall up to it is none.
 
     Returns:
         Whether both hold.
@@ -344,24 +366,24 @@ def sinks(history: History, rules: Rules, rounding: float) -> bool:
 
     Args:
         history: Costs `(k,)`.
-        rules: The rises add up to no more than a flat tail may vary by: `rules.variation` of the
-            total drop.
-        rounding: In units of the cost: a smaller rise or fall is none.
+        rules: The thresholds. Small rises add up to no more than a flat tail may vary by:
+            `rules.variation` of the total drop.
+        rounding: A difference of costs; a rise or fall up to it is none.
 
     Returns:
         Whether both hold.
     """
-    steps = np.diff(history)
-    rises = float(steps[steps > rounding].sum())
-    lower = history[0] - history[-1] > rounding
-    return bool(lower and rises <= rules.variation * (history[0] - history.min()))
+    changes = np.diff(history)
+    rise_sum = float(changes[changes > rounding].sum())
+    ends_lower = history[0] - history[-1] > rounding
+    return bool(ends_lower and rise_sum <= rules.variation * (history[0] - history.min()))
 
 
 def judge_starts(judgements: Sequence[Judgement]) -> Judgement:
     """Return the judgement on one step size from those of its starts: the worst of them.
 
     A step size that has `converged` thus did so from every start. The reason counts the verdicts
-    where they differ.
+    where they differ. A flag (`falls`, `tied`, `sinks`) holds if it holds for every start.
     """
     if len(judgements) == 1:
         return judgements[0]
@@ -379,13 +401,13 @@ def judge_starts(judgements: Sequence[Judgement]) -> Judgement:
 
 
 def to_lowest(histories: Sequence[History | None], minimum: float) -> list[float]:
-    """Return, by run, the iteration from which its cost stays as low as the lowest final cost.
+    """Return, for each run, the iteration from which its cost stays as low as the lowest final one.
 
-    Within `names.TIED` of the start's excess over the minimum, since the costs of converged step
-    sizes differ by rounding.
+    As low means up to `names.TIED` of the start's excess over the minimum, since the costs of
+    converged step sizes differ by rounding. All runs have the same start.
 
     Args:
-        histories: Costs `(k,)` of each run; None for a run that did not stay finite.
+        histories: The costs `(k,)` of each run; None for a run that is not ranked.
         minimum: The cost from which the excess is measured.
 
     Returns:
@@ -406,8 +428,8 @@ def largest_convergent(step_sizes: Sequence[float], judgements: Sequence[Judgeme
     size that converges are ignored, since those step sizes were not too large.
 
     Args:
-        step_sizes: `(S,)`, in any order.
-        judgements: On each step size, `(S,)`.
+        step_sizes: S step sizes, in any order.
+        judgements: The judgement on each step size.
 
     Returns:
         The step size, None without one, and whether nothing above it fails.
@@ -434,8 +456,8 @@ def largest_falling(step_sizes: Sequence[float], judgements: Sequence[Judgement]
     Step sizes that are too small to move the cost do not count.
 
     Args:
-        step_sizes: `(S,)`, in any order.
-        judgements: On each step size, `(S,)`.
+        step_sizes: S step sizes, in any order.
+        judgements: The judgement on each step size.
 
     Returns:
         The step size, None without one, and whether the cost falls at all larger ones too.
@@ -453,8 +475,8 @@ def _drop_leading_ties(
 ) -> list[tuple[float, Judgement]]:
     """Return step sizes, increasing, with their judgements, without the ties at the small end.
 
-    Step sizes that are tied below the first that is not are so small that they move the cost by
-    less than rounding. A tie above a step size that moves the cost is kept: it is one at `2/L`.
+    Those ties are of step sizes so small that they move the cost by less than rounding. A tie above
+    a step size that moves the cost is kept: it is one at `2/L`. Where all are ties, all are kept.
     """
     pairs = sorted(zip(step_sizes, judgements), key=lambda pair: pair[0])
     moving = [number for number, (_, judgement) in enumerate(pairs) if not judgement.tied]
@@ -465,9 +487,10 @@ def targets(minimum: float, reference: float) -> dict[str, float]:
     """Return the target costs: `g* + eps (g(0) - g*)` for each eps of `names.TARGETS`.
 
     Args:
-        minimum: g*, 0 where it lies at infinity, so that the targets are absolute, `eps g(0)`.
-        reference: g(0), the cost at zero weights, the same function of the points under every
-            scheme.
+        minimum: The least cost g*. It is 0 for strictly separable classes, whose targets are thus
+            absolute, `eps g(0)`. For counts of misclassified points it is 0, too.
+        reference: The cost g(0) at zero weights, the same under every scheme; or the number of
+            points.
 
     Returns:
         Costs by the names of the targets, such as `1e-2`.
@@ -481,21 +504,25 @@ def reached(history: History, target: float) -> float:
     A curve that touches the target and leaves it, or diverges later, has not reached it.
 
     Args:
-        history: `(K + 1,)` of the whole run, NaN after a divergence.
+        history: The costs, or counts, of the whole run `(K + 1,)`, NaN after a divergence.
         target: A cost, or a count.
 
     Returns:
-        A whole number; NaN for none.
+        A whole number; NaN where the run does not end at most at the target.
     """
-    above = np.flatnonzero(~(history <= target))
-    step = int(above[-1]) + 1 if len(above) else 0
-    return float(step) if step < len(history) else float("nan")
+    above = np.flatnonzero(~(history <= target))  # NaN is above, too
+    arrival = int(above[-1]) + 1 if len(above) else 0
+    return float(arrival) if arrival < len(history) else float("nan")
 
 
 def spread(values: History) -> Spread:
-    """Return median and quartiles over starts, an unreached target (NaN) counting as infinite.
+    """Return median and quartiles over starts of the iterations to a target.
 
-    A quantile that falls on an unreached start is NaN: order statistics, not interpolated.
+    They are order statistics, not interpolated. A start that does not reach the target counts as
+    infinite, and a quantile that falls on it is NaN.
+
+    Args:
+        values: The iterations of each start `(starts,)`, NaN where the target is not reached.
     """
     filled = np.where(np.isnan(values), np.inf, values)
     quantiles = np.quantile(filled, [0.5, 0.25, 0.75], method="higher")

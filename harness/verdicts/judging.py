@@ -19,13 +19,22 @@ THRESHOLD_TOLERANCE = 1e-6
 
 @dataclass(frozen=True)
 class Step:
-    """One step size: its histories (k,) from iteration 0 on, its verdict and reached targets.
+    """One step size: its histories from iteration 0 on, its verdict and reached targets.
 
-    With several starts a history is the median over them, and `quartiles` holds, under the same
-    names, the quartiles (2, k); a history ends where the first start stopped being finite. starts:
-    of each start `(starts,)`: its final cost and the iterations to every target, NaN where it was
-    not reached. metrics: medians and quartiles of those, by their recorded names. series: what a
-    measure adds by step, (k,) each.
+    All mappings have the names under which their entries are recorded.
+
+    Attributes:
+        step_size: The step size.
+        judgement: The judgement from all starts.
+        histories: The histories `(k,)`, medians over the starts; they end where the first start
+            stopped being finite.
+        quartiles: The quartiles of the histories over several starts, `(2, k)`; empty for one.
+        starts: For each start `(starts,)` the final cost, and the iterations to every target, NaN
+            where it was not reached.
+        verdicts: The verdict on each start.
+        metrics: Medians and quartiles over the starts of iterations and seconds to every target,
+            and the iterations to the lowest final cost.
+        series: Further histories `(k,)` that a measure adds.
     """
 
     step_size: float
@@ -54,17 +63,22 @@ class Step:
 
 
 class Shadows(NamedTuple):
-    """The ends of the shadows of R runs: `(R, M)` each, NaN where a run has none.
+    """The ends of the shadows of R runs, M of each at most.
 
-    ends: their last costs, infinite where one diverged. reached: by target, the iterations that
-    they take, infinite where one does not reach it.
+    A shadow is a run repeated from a start perturbed by rounding.
+
+    Attributes:
+        ends: The last costs of the shadows `(R, M)`, infinite where one diverged, NaN where a run
+            has fewer.
+        reached: The iterations to each target `(R, M)`, by its name; infinite where a shadow does
+            not reach it, NaN where a run has fewer.
     """
 
     ends: Array
     reached: Mapping[str, Array]
 
     def select_runs(self, runs: slice) -> "Shadows":
-        """Return the shadows of some of the runs."""
+        """Return the shadows of consecutive runs."""
         return Shadows(
             self.ends[runs], {name: iterations[runs] for name, iterations in self.reached.items()}
         )
@@ -72,14 +86,23 @@ class Shadows(NamedTuple):
 
 @dataclass(frozen=True)
 class Bench:
-    """What every step size of a job is judged with.
+    """The rules and numbers by which every step size of a job is judged.
 
-    minimum: g*. reference: g(0), the cost at zero weights. tie: the step size at which the cost
-    neither falls nor rises, if there is one: `2/L` of plain descent on a quadratic. epsilon: of the
-    runs' type. fit_seconds: of the scheme; seconds_a_step: of a run and step. points: how many
-    there are, where step sizes are compared by misclassified points; 0 where they are compared by
-    the cost. batch: how many points a step sees, 0 for all; the records of a batch
-    are noisy, and its iterations are passes of `records_per_pass` records each.
+    Attributes:
+        rules: The thresholds of the verdicts.
+        minimum: The least cost g*.
+        reference: The cost g(0) at zero weights.
+        tie: The step size at which the cost neither falls nor rises: `2/L` of plain descent on a
+            quadratic cost; None elsewhere.
+        epsilon: Machine epsilon of the runs' type.
+        fit_seconds: The seconds of fitting the scheme.
+        seconds_a_step: The seconds of one iteration of one run.
+        points: The number of training points, where step sizes are compared by misclassified
+            points; 0 where they are compared by the cost.
+        batch: The number of points that a step sees, 0 for all. The records of batches are noisy,
+            and are judged by their running median.
+        records_per_pass: The number of records of an iteration, which is a pass where steps see
+            batches.
     """
 
     rules: Rules
@@ -95,7 +118,7 @@ class Bench:
 
     @property
     def compared(self) -> str:
-        """The history that step sizes are compared by."""
+        """The key of the history that step sizes are compared by."""
         return names.TRAIN_MISCLASSIFICATIONS.key if self.points else names.TRAIN_COST.key
 
     @property
@@ -105,7 +128,7 @@ class Bench:
 
     @property
     def targets(self) -> dict[str, float]:
-        """The cost, or the count, of each target by its name."""
+        """The cost of each target by its name, or the count of misclassified points."""
         return convergence.targets(*self.span)
 
     def smooth(self, history: Array) -> Array:
@@ -118,10 +141,10 @@ class Bench:
         """Return the judgement on one run.
 
         Args:
-            history: Costs `(K + 1,)`.
-            step_size: Of the run; at exactly 2/L of a quadratic the run is a tie.
-            diverged_at: The iteration at which it stopped being finite, -1 for never.
-            shadows: The last costs of its shadows.
+            history: The costs `(K + 1,)` of the run.
+            step_size: The step size of the run; at exactly 2/L of a quadratic the run is a tie.
+            diverged_at: The iteration at which the run stopped being finite, -1 for never.
+            shadows: The last costs of the shadows of the run, see `Shadows`.
 
         Returns:
             The verdict and its reason.
@@ -150,21 +173,23 @@ class Bench:
         """Return the judgement on a step size from all its starts, and each start's verdict.
 
         Args:
-            costs: `(starts, K + 1)`.
-            diverged_at: `(starts,)`, -1 for never.
+            costs: The costs of the runs `(starts, K + 1)`.
+            diverged_at: The iteration at which each run stopped being finite `(starts,)`, -1 for
+                never.
             step_size: The step size of these runs.
-            shadows: Of these runs; None without any.
+            shadows: The shadows of these runs; None without any.
 
         Returns:
-            See `convergence.judge_starts` for the judgement; the verdicts in the order of the
-            starts.
+            The judgement, the worst of those on the runs, see `convergence.judge_starts`; and the
+            verdicts in the order of the starts.
         """
         ends_by_run = [()] * len(costs) if shadows is None else shadows.ends
-        judged = [
-            self.judge(cost, step_size, int(at), shadow_ends)
-            for cost, at, shadow_ends in zip(costs, diverged_at, ends_by_run)
+        judgements = [
+            self.judge(cost, step_size, int(iteration), shadow_ends)
+            for cost, iteration, shadow_ends in zip(costs, diverged_at, ends_by_run)
         ]
-        return convergence.judge_starts(judged), tuple(judgement.verdict for judgement in judged)
+        verdicts = tuple(judgement.verdict for judgement in judgements)
+        return convergence.judge_starts(judgements), verdicts
 
 
 def steps(
@@ -177,12 +202,12 @@ def steps(
     """Return a `Step` for each step size; the runs of one step size, its starts, are consecutive.
 
     Args:
-        histories: `(R, K + 1)` each, by their recorded names; of test points only where there are
-            any.
-        diverged_at: `(R,)`, -1 for never.
-        step_sizes: `(S,)`; R is a multiple of S.
-        bench: Of the job.
-        shadows: Of the runs, if any has some.
+        histories: The histories of R runs by their recorded names, `(R, K + 1)` each; of test
+            points only where there are any.
+        diverged_at: The iteration at which each run stopped being finite `(R,)`, -1 for never.
+        step_sizes: S step sizes; R is a multiple of S.
+        bench: The rules and numbers by which the job is judged.
+        shadows: The shadows of the runs; None without any.
 
     Returns:
         The steps, in the order of the step sizes. Each has the iterations to the lowest final cost
@@ -196,11 +221,11 @@ def steps(
         )
         for number, size in enumerate(step_sizes)
     ]
-    finite = [
+    ranked_histories = [
         None if step.verdict in names.UNRANKED else bench.smooth(step.histories[bench.compared])
         for step in judged_steps
     ]
-    counts = convergence.to_lowest(finite, bench.span[0])
+    counts = convergence.to_lowest(ranked_histories, bench.span[0])
     return tuple(
         replace(step, metrics={**step.metrics, names.TO_LOWEST.key: count / bench.records_per_pass})
         for step, count in zip(judged_steps, counts)
@@ -215,19 +240,22 @@ def _judge_step(
     bench: Bench,
     shadows: Shadows | None,
 ) -> Step:
-    """Return the `Step` of one step size from its runs."""
+    """Return the `Step` of one step size from its runs, one for each start.
+
+    runs: the runs of the step size among those of the histories. Other arguments: `steps`.
+    """
     diverged_at_runs = diverged_at[runs]
     stops = diverged_at_runs[diverged_at_runs >= 0]
     costs = histories[names.TRAIN_COST.key][runs]
-    length = int(stops.min()) if len(stops) else costs.shape[1]
+    length = int(stops.min()) if len(stops) else costs.shape[1]  # up to which all runs are finite
     finite_histories = {key: values[runs, :length] for key, values in histories.items()}
     run_shadows = None if shadows is None else shadows.select_runs(runs)
     judgement, verdicts = bench.judge_starts(costs, diverged_at_runs, step_size, run_shadows)
-    reached = _reached(histories[bench.compared][runs], bench)
+    counts_by_target = _count_to_targets(histories[bench.compared][runs], bench)
     if judgement.verdict == names.BY_ROUNDING and run_shadows is not None:
-        reached = {
+        counts_by_target = {
             name: _drop_unsure(counts, run_shadows.reached[name])
-            for name, counts in reached.items()
+            for name, counts in counts_by_target.items()
         }
     return Step(
         step_size=step_size,
@@ -240,10 +268,10 @@ def _judge_step(
         },
         starts={
             names.START_COST.key: _final_costs(costs),
-            **{names.start_reached(name).key: iterations for name, iterations in reached.items()},
+            **{names.start_reached(name).key: counts for name, counts in counts_by_target.items()},
         },
         verdicts=verdicts,
-        metrics=_summarize(reached, bench),
+        metrics=_summarize(counts_by_target, bench),
     )
 
 
@@ -251,12 +279,12 @@ def find_shown_step(steps: Sequence[Step], chosen: float | None) -> tuple[int | 
     """Return the step that represents its scheme in figures and tables.
 
     Args:
-        steps: Of all step sizes of a job.
+        steps: The judged step sizes of a job.
         chosen: The step size that the user chose; None for none.
 
     Returns:
         The index of the chosen step, unless that diverged; otherwise of the best, see `best_step`;
-        None where none stays finite. And whether it is the chosen one.
+        None where no step size is ranked. And whether the step is the chosen one.
     """
     for number, step in enumerate(steps):
         if step.step_size == chosen and step.verdict != names.DIVERGED:
@@ -269,8 +297,8 @@ def fastest(steps: Sequence[Step], goal: names.Metric) -> int | None:
     """Return the index of the step size with the fewest iterations to a goal.
 
     Args:
-        steps: Of all step sizes of a job.
-        goal: The metric that counts the iterations.
+        steps: The judged step sizes of a job.
+        goal: The metric that counts the iterations to the goal.
 
     Returns:
         The index, see `best_step`; None where no step size reaches the goal.
@@ -284,38 +312,57 @@ def _final_costs(costs: Array) -> Array:
     return costs[:, -1].copy()
 
 
-def _reached(values: Array, bench: Bench) -> dict[str, Array]:
-    """Return, by target, the iterations that each run takes to it; NaN where it does not.
+def _count_to_targets(histories: Array, bench: Bench) -> dict[str, Array]:
+    """Return the iterations of each run to each target, by the target's name.
 
-    values: the history that step sizes are compared by, `(starts, K + 1)`.
+    Args:
+        histories: The history by which step sizes are compared, of each run `(starts, K + 1)`.
+        bench: The rules and numbers by which the job is judged.
+
+    Returns:
+        `(starts,)` each, in passes where steps see batches; NaN where the target is not reached.
     """
-    smooth_values = [bench.smooth(run) for run in values]
+    smooth_histories = [bench.smooth(history) for history in histories]
     return {
-        name: np.array([convergence.reached(run, goal) for run in smooth_values])
+        name: np.array([convergence.reached(history, goal) for history in smooth_histories])
         / bench.records_per_pass
         for name, goal in bench.targets.items()
     }
 
 
 def _drop_unsure(counts: Array, of_shadows: Array) -> Array:
-    """Return iterations `(starts,)`, NaN where a shadow takes another number of them.
+    """Return the iterations of runs to a target, NaN where rounding may have decided them.
 
-    of_shadows: the iterations of the shadows `(starts, M)`, NaN where a run has no such shadow.
+    It may where a shadow, the same run from a start perturbed by rounding, takes another number.
+
+    Args:
+        counts: The iterations of the runs `(starts,)`, NaN where the target is not reached.
+        of_shadows: The iterations of the shadows `(starts, M)`, infinite where the target is not
+            reached, NaN where a run has no such shadow.
     """
     agrees = (of_shadows == counts[:, None]) | np.isnan(of_shadows)
     return np.where(agrees.all(axis=1), counts, np.nan)
 
 
-def _summarize(reached: dict[str, Array], bench: Bench) -> dict[str, float]:
-    """Return medians and quartiles of iterations and seconds to each target, NaN if unreached."""
+def _summarize(counts_by_target: dict[str, Array], bench: Bench) -> dict[str, float]:
+    """Return medians and quartiles of iterations and seconds to each target, by recorded names.
+
+    Args:
+        counts_by_target: The iterations of each start to each target `(starts,)`, NaN where the
+            target is not reached.
+        bench: Has the seconds of the fit and of an iteration.
+
+    Returns:
+        NaN where a target is not reached; no quartiles for a single start.
+    """
     entries: dict[str, float] = {}
-    for name, values in reached.items():
-        quartiles = convergence.spread(values)
-        goals = [names.reached(name, measure) for measure in names.MEASURES]
-        quantiles = quartiles._asdict() if len(values) > 1 else {"median": quartiles.median}
-        for quantile, value in quantiles.items():
-            seconds = bench.fit_seconds + value * bench.seconds_a_step
-            for metric, metric_value in zip(goals, (value, seconds)):
+    for name, counts in counts_by_target.items():
+        quartiles = convergence.spread(counts)
+        metrics = [names.reached(name, measure) for measure in names.MEASURES]
+        quantiles = quartiles._asdict() if len(counts) > 1 else {"median": quartiles.median}
+        for quantile, iterations in quantiles.items():
+            seconds = bench.fit_seconds + iterations * bench.seconds_a_step
+            for metric, value in zip(metrics, (iterations, seconds)):
                 logged = metric if quantile == "median" else names.quartile(metric, quantile)
-                entries[logged.key] = metric_value
+                entries[logged.key] = value
     return entries

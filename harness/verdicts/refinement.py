@@ -13,14 +13,20 @@ from numpy.typing import NDArray
 
 from normbench.verdicts.convergence import History
 
-SIZES_PER_DECADE, COARSE_STRIDE, FINE_RADIUS = 16, 4, 3
+SIZES_PER_DECADE = 16  # of the lattice
+COARSE_STRIDE = 4  # lattice numbers from one coarse step size to the next
+FINE_RADIUS = 3  # lattice numbers from the best coarse step size to the farthest fine one
 
 
 class Fewest(NamedTuple):
-    """The fewest iterations to a target, their step size, and a lower bound of the iterations.
+    """The fewest iterations to a target over the step sizes that were tried.
 
-    least: iterations times the step size over the next larger one that misses the target; NaN where
-    no larger one was tried that misses it.
+    Attributes:
+        iterations: The iterations.
+        step_size: The step size that takes them.
+        least: A lower bound of the iterations of any step size in between: `iterations` times the
+            step size over the next larger one that misses the target; NaN where no larger one was
+            tried that misses it.
     """
 
     iterations: float
@@ -29,9 +35,13 @@ class Fewest(NamedTuple):
 
 
 class Arrivals:
-    """The iteration from which on each run stays at a target.
+    """The iteration from which on each run stays at a target, as known while the runs descend.
 
-    starts: of each step size, whose runs are consecutive.
+    Attributes:
+        starts: The number of starts of a step size, whose runs are consecutive.
+        goal: The cost of the target.
+        arrival: The iteration at which each run arrived, `(R,)`; infinite while a run is above the
+            goal.
     """
 
     def __init__(self, step_sizes: int, starts: int, goal: float) -> None:
@@ -44,7 +54,8 @@ class Arrivals:
         Args:
             k: The iteration.
             alive: The indices of the remaining runs `(left,)`.
-            costs: Of these `(left,)`. A run above the goal has not arrived, even if it had before.
+            costs: The costs of these `(left,)`. A run above the goal has not arrived, even if it
+                had before, nor has a run that does not remain.
         """
         arrival = np.full(len(self.arrival), np.inf)
         arrival[alive] = np.where(costs <= self.goal, np.minimum(self.arrival[alive], k), np.inf)
@@ -59,9 +70,13 @@ class Arrivals:
 class FirstArrival(Arrivals):
     """A rule that ends all runs when a step size has arrived, or a known one would have.
 
-    Every run has a shadow, in the second half of the runs. A run that separates from its shadow
-    before it arrives does not count as arrived. allowed: how far apart their costs may be.
-    known_count: the iterations of the best of the step sizes that are not descended again.
+    Every run has a shadow, the same run from a start perturbed by rounding, in the second half of
+    the runs. A run that separates from its shadow before it arrives does not count as arrived.
+
+    Attributes:
+        known_count: The iterations of the best of the step sizes that are not descended again.
+        allowed: How far apart the costs of a run and its shadow may be.
+        stays_together: Whether each run has stayed that close to its shadow, `(R,)`.
     """
 
     def __init__(
@@ -72,7 +87,13 @@ class FirstArrival(Arrivals):
         self.stays_together = np.full(len(self.arrival), True)
 
     def __call__(self, k: int, alive: NDArray[np.int64], costs: History) -> NDArray[np.bool_]:
-        """Return which of the remaining runs end at iteration k."""
+        """Return which of the remaining runs end at iteration k: all or none.
+
+        Args:
+            k: The iteration.
+            alive: The indices of the remaining runs and shadows `(left,)`.
+            costs: The costs of these `(left,)`.
+        """
         # NaN for a run or a shadow that is not finite; a run without its shadow does not count.
         costs_by_run = np.full(2 * len(self.arrival), np.nan)
         costs_by_run[alive] = costs
@@ -91,11 +112,14 @@ class Neighbours(Arrivals):
 
     The smaller step sizes that have not reached it end. The three neighbours, which decide the
     number of iterations (see `fewest`), continue, to show whether they stay at the target. Larger
-    step sizes continue, too: the range of the number depends on whether they miss the target.
+    step sizes continue, too: the lower bound of the number depends on whether they miss the target.
 
-    known_counts: iterations by lattice number, of the neighbours that are not descended again.
-    numbers: the lattice numbers of all neighbours; missing: of those that are descended.
-    starts_and_goal: see `Arrivals`. decided: the iteration of the decision, None before.
+    Attributes:
+        known_counts: The iterations, by lattice number, of the step sizes that are not descended
+            again.
+        numbers: The lattice numbers of all step sizes, consecutive.
+        missing: The lattice numbers of those that are descended.
+        decided: The iteration at which two of three neighbours had arrived; None before.
     """
 
     def __init__(
@@ -110,19 +134,27 @@ class Neighbours(Arrivals):
         self.decided: int | None = None
 
     def __call__(self, k: int, alive: NDArray[np.int64], costs: History) -> NDArray[np.bool_]:
-        """Return which of the remaining runs end at iteration k."""
+        """Return which of the remaining runs end at iteration k.
+
+        Args:
+            k: The iteration.
+            alive: The indices of the remaining runs `(left,)`.
+            costs: The costs of these `(left,)`.
+        """
         self.note(k, alive, costs)
         none_ends = np.zeros(len(alive), bool)
         if self.decided is not None:
             return none_ends
         arrived = {number: count for number, count in self.known_counts.items() if count <= k}
         arrived |= dict(zip(map(float, self.missing), self.counts().tolist()))
-        reaches = np.isfinite(smooth_counts(arrived, self.numbers))
-        if not reaches.any():
+        # The median of a step size and its two neighbours is finite once two of them have arrived.
+        is_decided = np.isfinite(smooth_counts(arrived, self.numbers))
+        if not is_decided.any():
             return none_ends
         self.decided = k
-        late = np.isinf(self.counts()) & (self.missing < np.array(self.numbers)[reaches].min())
-        return np.asarray(np.repeat(late, self.starts)[alive])
+        smallest_decided = np.array(self.numbers)[is_decided].min()
+        is_late = np.isinf(self.counts()) & (self.missing < smallest_decided)
+        return np.asarray(np.repeat(is_late, self.starts)[alive])
 
 
 def hopeless(history: History, minimum: float, goal: float) -> bool:
@@ -133,7 +165,7 @@ def hopeless(history: History, minimum: float, goal: float) -> bool:
     would reduce the excess by no larger a factor than its last iteration did.
 
     Args:
-        history: `(K + 1,)`, of the step size with the lowest cost, K at least 1.
+        history: The costs `(K + 1,)` of the step size with the lowest cost, K at least 1.
         minimum: The least cost.
         goal: The target cost.
 
@@ -141,34 +173,42 @@ def hopeless(history: History, minimum: float, goal: float) -> bool:
         True where that is certain; False says nothing.
     """
     excess, previous_excess = float(history[-1]) - minimum, float(history[-2]) - minimum
-    iterations = len(history) - 1
-    return (
-        0 < excess < previous_excess
-        and excess * (excess / previous_excess) ** (9 * iterations) > goal - minimum
-    )
+    if not 0 < excess < previous_excess:
+        return False
+    further_iterations = 9 * (len(history) - 1)
+    return excess * (excess / previous_excess) ** further_iterations > goal - minimum
 
 
 def number_of(step_size: float) -> float:
-    """Return a step size's number on the lattice, an integer to rounding if it lies on it."""
+    """Return the number n of a step size `10^(n/16)`.
+
+    It is a whole number, free of rounding, for a step size on the lattice, else a fraction.
+    """
     number = SIZES_PER_DECADE * float(np.log10(step_size))
     return float(round(number)) if abs(number - round(number)) < 1e-9 else number
 
 
 def step_size_of(number: int) -> float:
-    """Return the step size of a lattice number; a power of ten equals the float of its literal."""
+    """Return the step size `10^(n/16)` of a lattice number n.
+
+    A power of ten equals the float of its literal, such as 1e-3, which the grid has.
+    """
     decades, remainder = divmod(number, SIZES_PER_DECADE)
     return float(f"1e{decades}") if remainder == 0 else float(10.0 ** (number / SIZES_PER_DECADE))
 
 
 def coarse_numbers(best: float) -> list[int]:
-    """Return the numbers of four step sizes a decade, within a decade of a best step size."""
+    """Return the lattice numbers of coarse step sizes, within a decade of a best step size.
+
+    They are four a decade, at multiples of `COARSE_STRIDE`, increasing.
+    """
     number = number_of(best)
     first = int(np.ceil((number - SIZES_PER_DECADE) / COARSE_STRIDE)) * COARSE_STRIDE
     return [*range(first, int(np.floor(number + SIZES_PER_DECADE)) + 1, COARSE_STRIDE)]
 
 
 def fine_numbers(centre: int) -> list[int]:
-    """Return the numbers of the step sizes around the best of the coarse ones."""
+    """Return the lattice numbers of the fine step sizes around the best coarse one, it included."""
     return [*range(centre - FINE_RADIUS, centre + FINE_RADIUS + 1)]
 
 
@@ -187,13 +227,14 @@ def fewest(counts: Mapping[float, float], numbers: list[int]) -> Fewest | None:
     Returns:
         The iterations, their step size and a lower bound; None where none is certain.
     """
-    smooth = smooth_counts(counts, numbers)
-    best = int(np.argmin(smooth))
-    if not np.isfinite(smooth[best]):
+    medians = smooth_counts(counts, numbers)
+    best = int(np.argmin(medians))
+    if not np.isfinite(medians[best]):
         return None
+    # The best step size itself comes first, then its neighbours, of which the ends have one.
     neighbours = [numbers[best], *numbers[max(best - 1, 0) : best], *numbers[best + 1 : best + 2]]
-    median = next(number for number in neighbours if counts.get(number) == smooth[best])
-    return bound_iterations(float(smooth[best]), median, counts)
+    median_number = next(number for number in neighbours if counts.get(number) == medians[best])
+    return bound_iterations(float(medians[best]), median_number, counts)
 
 
 def smooth_counts(counts: Mapping[float, float], numbers: list[int]) -> NDArray[np.float64]:
@@ -216,14 +257,17 @@ def smooth_counts(counts: Mapping[float, float], numbers: list[int]) -> NDArray[
 def bound_iterations(iterations: float, number: float, counts: Mapping[float, float]) -> Fewest:
     """Return iterations at a lattice number, with their lower bound.
 
+    Iterations fall at most in proportion to the step size. Larger step sizes are better only up to
+    the next one that misses the target.
+
     Args:
-        iterations: To the target.
-        number: Of their step size `10^(number/16)`, whole or not.
+        iterations: The iterations to the target.
+        number: The lattice number n of their step size `10^(n/16)`, whole or not.
         counts: Iterations by number, of all step sizes that were tried; infinite where the target
             is not reached.
 
     Returns:
-        See `Fewest`.
+        The iterations, their step size, and the bound, see `Fewest`.
     """
     missed_numbers = [
         other_number

@@ -14,9 +14,14 @@ MAX_DOUBLINGS = 64
 
 @dataclass(frozen=True)
 class Search:
-    """Whether the critical step size is searched for, and to what relative width.
+    """The settings of the search for the critical step size.
 
-    Raises `UserError` unless width is above 0 and below 1, and critical true or false.
+    Attributes:
+        critical: Whether it is searched for.
+        width: The relative width of the bracket at which the search ends.
+
+    Raises:
+        UserError: The width is not above 0 and below 1, or critical not true or false.
     """
 
     critical: bool = default("search.critical")
@@ -28,10 +33,12 @@ class Search:
 
 
 class Critical(NamedTuple):
-    """The largest step size that does not fail, and the smallest that does, after the search.
+    """The bracket of the critical step size, after the search.
 
-    upper is None where nothing failed (no upper limit was found), lower where everything did.
-    descents: how many were run.
+    Attributes:
+        lower: The largest step size below the first failure; None where everything failed.
+        upper: The smallest step size that fails; None where nothing failed.
+        descents: The number of descents that were run, each of several step sizes.
     """
 
     lower: float | None
@@ -42,16 +49,16 @@ class Critical(NamedTuple):
 def critical_step(
     fails: Callable[[Sequence[float]], Sequence[bool]], first: float, width: float
 ) -> Critical:
-    """Return the critical step size of a job to a relative width: `upper / lower <= 1 + width`.
+    """Return the bracket of a job's critical step size, with `upper / lower <= 1 + width`.
 
     The first failure from below counts, since the set of step sizes that pass need not be an
     interval.
 
     Args:
         fails: Runs one descent of several step sizes and returns which fail.
-        first: Where the bracket starts; it doubles upwards while nothing fails, and halves
-            downwards while everything does.
-        width: Relative, above 0.
+        first: The step size where the bracket starts; it doubles upwards while nothing fails, and
+            halves downwards while everything does.
+        width: The relative width of the bracket, above 0.
 
     Returns:
         The bracket, open where nothing or everything failed, and the number of descents.
@@ -62,9 +69,9 @@ def critical_step(
     descents = 0
     sizes = first * powers
     while descents * SIZES_PER_DESCENT < MAX_DOUBLINGS:
-        answers = list(fails([float(size) for size in sizes]))
+        failures = list(fails([float(size) for size in sizes]))
         descents += 1
-        lower, upper = _bracket(sizes, answers, lower, upper)
+        lower, upper = _narrow_bracket(sizes, failures, lower, upper)
         if lower is not None and upper is not None:
             break
         # Continue above the largest size, or below the smallest, in increasing order.
@@ -73,21 +80,28 @@ def critical_step(
         return Critical(lower, upper, descents)
     while upper / lower > 1 + width:
         sizes = np.geomspace(lower, upper, SIZES_PER_DESCENT + 2)[1:-1]
-        answers = list(fails([float(size) for size in sizes]))
+        failures = list(fails([float(size) for size in sizes]))
         descents += 1
-        lower, upper = _bracket(sizes, answers, lower, upper)
+        lower, upper = _narrow_bracket(sizes, failures, lower, upper)
         assert lower is not None
         assert upper is not None
     return Critical(lower, upper, descents)
 
 
-def _bracket(
-    sizes: np.ndarray, failed: list[bool], lower: float | None, upper: float | None
+def _narrow_bracket(
+    sizes: np.ndarray, failures: list[bool], lower: float | None, upper: float | None
 ) -> tuple[float | None, float | None]:
-    """Return the bracket narrowed to the first failure among increasing sizes."""
-    first = failed.index(True) if True in failed else len(failed)
-    if first > 0:
-        lower = float(sizes[first - 1])
-    if first < len(failed):
-        upper = float(sizes[first])
+    """Return a bracket narrowed to the first failure among new step sizes.
+
+    Args:
+        sizes: The new step sizes, increasing, within the bracket or beside its open end.
+        failures: Whether each of them fails.
+        lower: The lower end of the bracket, None where it is open.
+        upper: The upper end of the bracket, None where it is open.
+    """
+    first_failure = failures.index(True) if True in failures else len(failures)
+    if first_failure > 0:
+        lower = float(sizes[first_failure - 1])
+    if first_failure < len(failures):
+        upper = float(sizes[first_failure])
     return lower, upper

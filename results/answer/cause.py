@@ -119,8 +119,13 @@ def explain_race(sweep: Sweep, experiment: str, race: Race) -> list[Sentence]:
 def _raced_schemes(race: Race, rows: list[dict[Any, Any]]) -> list[RacedScheme]:
     """Return the schemes of a race whose condition number describes their descent.
 
-    Left out are schemes whose jobs failed or diverged, whose place in the race is uncertain, which
-    were not run by plain gradient descent, or whose condition number is unknown.
+    A scheme is left out if all its jobs failed or diverged, if splits or rounding leave its place
+    in the race undecided, if it was not run by plain gradient descent, or if its condition number
+    is unknown.
+
+    Args:
+        race: The race.
+        rows: The scheme runs of the race's experiment.
     """
     raced_schemes = []
     for row in rows:
@@ -147,7 +152,10 @@ def _raced_schemes(race: Race, rows: list[dict[Any, Any]]) -> list[RacedScheme]:
 
 
 def _finish_key(scheme: RacedScheme) -> tuple[float, float]:
-    """Return the sort key of a race: the iterations, then the remaining excess."""
+    """Return the sort key of a race: the iterations to the target, then the remaining excess.
+
+    The excess orders only the schemes that do not meet the target, whose iterations are infinite.
+    """
     meets_target = np.isfinite(scheme.iterations)
     return scheme.iterations, 0.0 if meets_target else excess_left(scheme.row, scheme.row)
 
@@ -158,6 +166,11 @@ def _is_explained(race: Race, slower_scheme: RacedScheme, arrays: Mapping[str, A
     For a scheme that meets the target, it must predict that half of the iterations are too few and
     that the excess is near the target after all of them. For a scheme that does not, it must
     predict that the target is not met, and the remaining excess.
+
+    Args:
+        race: The race.
+        slower_scheme: The scheme.
+        arrays: The arrays of its scheme run, for `directions.predicted_excess`.
     """
     if directions.WINDOW_CURVATURE not in arrays:
         return False
@@ -182,7 +195,7 @@ def _is_explained(race: Race, slower_scheme: RacedScheme, arrays: Mapping[str, A
 
 
 def _cause_sentence(race: Race, slower_scheme: RacedScheme, fastest: RacedScheme) -> Sentence:
-    """Return the sentence that compares the cost's shape under a slow and a fast scheme."""
+    """Return the sentence that compares the cost's shape under a slow and the fastest scheme."""
     shape = "valley" if slower_scheme.condition >= VALLEY_CONDITION else "stretched"
     shape_of_slow = f"{'raw' if slower_scheme.raw else 'scheme'}_{shape}"
     is_round = fastest.condition <= ROUND_CONDITION
@@ -202,7 +215,12 @@ def _cause_sentence(race: Race, slower_scheme: RacedScheme, fastest: RacedScheme
 
 
 def _rounder_sentences(rounder_schemes: list[RacedScheme]) -> list[Sentence]:
-    """Return the sentence on the slower scheme of the lowest condition number, if there is one."""
+    """Return the sentence on the slower scheme of the lowest condition number, if there is one.
+
+    Args:
+        rounder_schemes: The schemes that are slower than the fastest, although their condition
+            numbers are lower.
+    """
     if not rounder_schemes:
         return []
     roundest = min(rounder_schemes, key=lambda scheme: scheme.condition)

@@ -145,7 +145,13 @@ def overall(sweep: Sweep) -> str:
 
 
 def _count_wins(groups: Sequence[pd.DataFrame], sweep: Sweep, experiment: str | None = None) -> str:
-    """Return how often each scheme has the lowest cost, and its mean rank, over problems."""
+    """Return how often each scheme has the lowest cost, and its mean rank, over problems.
+
+    Args:
+        groups: The scheme runs of each problem.
+        sweep: The sweep.
+        experiment: The experiment that all problems belong to; None for several experiments.
+    """
     labels = list(dict.fromkeys(label for rows in groups for label in rows["label"]))
     wins = dict.fromkeys(labels, 0)
     ranks: dict[str, list[float]] = {label: [] for label in labels}
@@ -194,7 +200,11 @@ def _count_wins(groups: Sequence[pd.DataFrame], sweep: Sweep, experiment: str | 
 
 
 def medians_note(schemes: pd.DataFrame) -> str:
-    """Return what the costs are medians of, as ` (medians of 4 splits)`; empty for single runs."""
+    """Return what the costs are medians of, as ` (medians of 4 splits)`; empty for single runs.
+
+    Args:
+        schemes: The scheme runs of a merged sweep.
+    """
     repeats = set(schemes.get(REPEATS, pd.Series(dtype=str)).dropna()) - {""}
     starts = max((problems.starts_of(row) for row in as_rows(schemes)), default=1)
     counts = [*sorted(repeats), *([f"{starts} starts"] if starts > 1 else [])]
@@ -202,7 +212,7 @@ def medians_note(schemes: pd.DataFrame) -> str:
 
 
 def _no_answer(sweep: Sweep, experiment: str | None) -> str:
-    """Return the reason why there is no answer."""
+    """Return why no scheme is ranked: there is no descent, or no run has a final cost."""
     no_descent = problems.without_descent(sweep.of_role(names.SCHEME, experiment)).all()
     reason = make_sentence("no_descent" if no_descent else "no_cost")
     return paragraph([reason, *_exclusions(sweep, experiment)])
@@ -211,7 +221,8 @@ def _no_answer(sweep: Sweep, experiment: str | None) -> str:
 def _all_above(sweep: Sweep, experiment: str | None) -> list[Sentence]:
     """Return a sentence on the schemes whose 2/L is below all step sizes that were tried.
 
-    It proposes a grid of smaller step sizes. There is none for several experiments.
+    The sentence proposes a grid of smaller step sizes. Of several splits, the largest 2/L of a
+    scheme counts. There is no sentence for several experiments.
     """
     jobs = thresholds_that_hold(every_job(sweep, experiment))
     sizes = [step_size(step) for step in as_rows(unmerged(sweep).of_role(names.STEP, experiment))]
@@ -232,6 +243,10 @@ def _exclusions(sweep: Sweep, experiment: str | None) -> list[Sentence]:
 
     Diverged schemes are named if they are few, of one experiment, and diverged on all splits;
     otherwise their jobs are counted.
+
+    Args:
+        sweep: The sweep.
+        experiment: The experiment; None for all of them.
     """
     jobs = every_job(sweep, experiment)
     schemes = merged(sweep).of_role(names.SCHEME, experiment)
@@ -242,15 +257,20 @@ def _exclusions(sweep: Sweep, experiment: str | None) -> list[Sentence]:
     too_many = jobs["experiment"].nunique() > 1 or len(labels) > MAX_LISTED_SCHEMES
     is_named = not too_many and (has_diverged == on_all_splits).all()
     subject = join_phrases(labels) if is_named else f"{count} of {len(jobs)} jobs"
-    failed = int((jobs["verdict"] == names.FAILED).sum())
+    failed_count = int((jobs["verdict"] == names.FAILED).sum())
     sentences = [make_sentence("all_diverged", who=subject)] if count else []
     sentences += _all_above(sweep, experiment) if count and with_final_cost(schemes).empty else []
-    sentences += [make_sentence("some_failed", failed=failed, jobs=len(jobs))] if failed else []
+    if failed_count:
+        sentences.append(make_sentence("some_failed", failed=failed_count, jobs=len(jobs)))
     return sentences + _by_rounding(unmerged(sweep), experiment)
 
 
 def _by_rounding(sweep: Sweep, experiment: str | None) -> list[Sentence]:
-    """Return sentences on the number of runs that rounding decides, if that was examined."""
+    """Return a sentence on the number of runs that rounding decides, where there are any.
+
+    A job finds such runs by repeating its descents from starts that are perturbed by rounding
+    (shadows). Where a job was run without shadows, another sentence says so.
+    """
     steps = sweep.of_role(names.STEP, experiment)
     schemes = sweep.of_role(names.SCHEME, experiment)
     count = int((steps["verdict"] == names.BY_ROUNDING).sum())
@@ -265,7 +285,11 @@ def _by_rounding(sweep: Sweep, experiment: str | None) -> list[Sentence]:
 def _minima_differ(schemes: pd.DataFrame) -> bool:
     """Return whether least costs differ between schemes, as with a scheme that drops directions.
 
-    They differ if they are apart by more than a thousandth of the largest starting excess.
+    They differ if they are apart by more than a thousandth of the largest starting excess. Only
+    least costs that a job solved for are compared.
+
+    Args:
+        schemes: The scheme runs of one problem.
     """
     rows = as_rows(schemes)
     solved_rows = [row for row in rows if row.get(names.MINIMUM_REACHED.column) == "true"]
@@ -278,7 +302,10 @@ def _minima_differ(schemes: pd.DataFrame) -> bool:
 def _rank_text(rows: Sequence[Mapping[Any, Any]], criterion: str, excess_owner: str) -> str:
     """Return the text on the schemes of one rank: labels, value, step sizes, verdicts and excess.
 
-    excess_owner: the words before `excess cost`: `its own` or `the`.
+    Args:
+        rows: The scheme runs that share the rank; the value of the first one is given.
+        criterion: The criterion of the ranking: `cost`, `excess` or `count`.
+        excess_owner: The words before `excess cost`: `its own` or `the`.
     """
     no_descent = rows[0].get(names.setting("iterations")) == "0"
     tags = [] if no_descent else [row.get(names.STEP_TAG.column) for row in rows]
@@ -309,7 +336,7 @@ def _rank_text(rows: Sequence[Mapping[Any, Any]], criterion: str, excess_owner: 
 
 
 def _excess_reference(scheme: Mapping[Any, Any]) -> str:
-    """Return whose excess the remaining one is a share of; empty if runs start at zero weights."""
+    """Return ` of zero weights` unless runs start there: the excess that shares are taken of."""
     start = scheme.get(names.setting("start"), "zeros")
     return "" if start in ("zeros", "None", None) else " of zero weights"
 
@@ -319,4 +346,5 @@ def format_share(excess_share: float) -> str:
     if abs(excess_share) < names.TIED:
         return f"under {100 * names.TIED:.4f}%"
     percent = 100 * excess_share
+    # Two digits would write 99.5 and more as 1e+02.
     return f"{percent:.2g}%" if percent < 99.5 else f"{percent:.0f}%"

@@ -28,8 +28,9 @@ def answers(sweep: Sweep, experiment: str, splits: pd.DataFrame) -> list[str]:
 
     Returns:
         The answers, followed by reservations: that the faster scheme predicts worse, that a test
-        cost rises, that a best step size is at an end of the grid. Empty where the schemes are not
-        compared on one problem, and where each was run with several optimizers.
+        cost rises, that a best step size is at an end of the grid. Empty for fewer than two
+        schemes with a descent and a final cost, for schemes that are not compared on one problem,
+        and for a scheme that was run with several optimizers.
     """
     schemes = merged(sweep).of_role(names.SCHEME, experiment)
     if len(set(problems.scheme_names(schemes).values())) < len(schemes):
@@ -39,7 +40,7 @@ def answers(sweep: Sweep, experiment: str, splits: pd.DataFrame) -> list[str]:
     if problems.without_descent(schemes).all():
         return []
     experiment_sweep = sweep.only(experiment)
-    # There is no race without iterations, or of unknown counts.
+    # There is no race where no job has a value in `reached`.
     race = next(iter(races(experiment_sweep, experiment)), None)
     target = race.target if race else RACE_TARGETS[0]
     speed_sentences = (
@@ -48,10 +49,10 @@ def answers(sweep: Sweep, experiment: str, splits: pd.DataFrame) -> list[str]:
     leading_schemes = headline.leaders(with_final_cost(schemes), race) if race else []
     splits = splits[splits["experiment"] == experiment]
     if splits.empty:
-        is_folded = (
+        is_cross_validated = (
             names.FOLDS_COST.column in schemes and schemes[names.FOLDS_COST.column].notna().any()
         )
-        untested = [] if is_folded else [make_sentence("predicts_unknown").text]
+        untested = [] if is_cross_validated else [make_sentence("predicts_unknown").text]
         return [*speed_sentences, *untested, *_grid_edge_sentences(experiment_sweep, target)]
     best = heldout.best_predictors(splits)
     count = splits["split"].nunique()
@@ -77,7 +78,11 @@ def answers(sweep: Sweep, experiment: str, splits: pd.DataFrame) -> list[str]:
 def _grid_edge_sentences(experiment_sweep: Sweep, target: str) -> list[str]:
     """Return sentences on schemes whose best step size is at an end of the grid, or beyond it.
 
-    A grid that lies above 2/L as a whole has its own sentence. target: the target of the race.
+    A grid that lies above 2/L as a whole has its own sentence.
+
+    Args:
+        experiment_sweep: The part of the sweep that belongs to the experiment.
+        target: The target of the race, to which the best step size takes the fewest iterations.
     """
     table = reached([experiment_sweep], target)
     sizes = {step_size(step) for step in as_rows(experiment_sweep.of_role(names.STEP))}
@@ -118,7 +123,13 @@ def _medians_note(splits: int) -> str:
 
 
 def _doubt_clause(pairs: pd.DataFrame, best: Sequence[str], splits: int) -> str:
-    """Return the clause on schemes that the splits do not distinguish from the best, or nothing."""
+    """Return the clause on schemes that the splits do not distinguish from the best, or nothing.
+
+    Args:
+        pairs: One row a pair of schemes, from `heldout.paired`.
+        best: The labels of the schemes that predict best.
+        splits: The number of splits.
+    """
     undecided_schemes = comparisons.indistinguishable_schemes(pairs, best)
     if not undecided_schemes:
         return ""

@@ -43,7 +43,7 @@ class Achievement(NamedTuple):
 
 
 def headline(sweep: Sweep, experiment: str | None = None) -> str:
-    """Return in a sentence or two which scheme is fastest; over several problems, on how many.
+    """Return in a sentence or two which scheme is fastest; of several problems, on how many.
 
     Args:
         sweep: The sweep.
@@ -121,7 +121,12 @@ def describe_race(sweep: Sweep, experiment: str, race: Race) -> list[Sentence]:
 
 
 def _undecided_sentence(race: Race, fastest_text: str) -> Sentence:
-    """Return the sentence that names the schemes not shown to be slower than the fastest."""
+    """Return the sentence that the splits do not decide which scheme is fastest, and why.
+
+    Args:
+        race: A race with `undecided_schemes`.
+        fastest_text: The labels of the fastest schemes, joined.
+    """
     candidates = [fastest_text, *race.undecided_schemes]
     schemes_text = (
         " or ".join(candidates)
@@ -142,7 +147,7 @@ def _undecided_sentence(race: Race, fastest_text: str) -> Sentence:
 
 
 def leaders(finite_schemes: pd.DataFrame, race: Race) -> list[str]:
-    """Return the fastest schemes; where none meets the target, the schemes that come closest.
+    """Return the fastest schemes; where no scheme meets the target, those that come closest.
 
     Args:
         finite_schemes: The scheme runs that have a final cost.
@@ -165,7 +170,13 @@ def _closest_rows(finite_schemes: pd.DataFrame, race: Race) -> list[Mapping[Any,
 
 
 def _achievement(race: Race, schemes: pd.DataFrame) -> Achievement:
-    """Return the predicate of a scheme that meets the target of a race."""
+    """Return the predicate of a scheme that meets the target of a race.
+
+    Args:
+        race: The race.
+        schemes: The scheme runs of its experiment, which say how the target is to be worded: over a
+            known least cost or only the lowest cost seen, and from which start.
+    """
     share = float(race.target)
     if race.by_count:
         return Achievement(
@@ -187,7 +198,14 @@ def _starting_quantity(race: Race) -> str:
 def _unmet_target(
     race: Race, achievement: Achievement, finite_schemes: pd.DataFrame, is_single: bool
 ) -> Sentence:
-    """Return the sentence that no scheme meets the target, and which one comes closest."""
+    """Return the sentence that no scheme meets the target, and which one comes closest.
+
+    Args:
+        race: The race.
+        achievement: The predicate of a scheme that would meet the target.
+        finite_schemes: The scheme runs that have a final cost.
+        is_single: Whether only one scheme was run, which is then the subject of the sentence.
+    """
     if finite_schemes.empty:
         return make_sentence("no_cost")
     closest = _closest_rows(finite_schemes, race)
@@ -224,9 +242,11 @@ def _other_schemes(race: Race) -> Iterable[str]:
         reason = race.lost_verdicts.get(name) or (
             name in race.uncertain_schemes and not np.isfinite(count)
         )
-        key = (count, reason, bool(race.refined[name]), None if np.isnan(step) else f"{step:.3g}")
+        outcome: tuple[Any, ...] = (count, reason, bool(race.refined[name]))
         # Schemes that do not meet the target share a clause whatever their step sizes.
-        schemes_by_outcome.setdefault(key if np.isfinite(count) else key[:3], []).append(name)
+        if np.isfinite(count):
+            outcome += (None if np.isnan(step) else f"{step:.3g}",)
+        schemes_by_outcome.setdefault(outcome, []).append(name)
     for (count, reason, *_), schemes in schemes_by_outcome.items():
         labels = join_phrases(schemes)
         if np.isfinite(count):
@@ -239,16 +259,21 @@ def _other_schemes(race: Race) -> Iterable[str]:
         elif reason == names.DIVERGED:
             yield CLAUSES["none_finite"].format(labels=labels)
         else:
-            name = "perhaps_not" if reason else "not_there"
+            clause = "perhaps_not" if reason else "not_there"
             grid = " on this grid" if _has_grid_only(race, schemes) else ""
             within = "" if race.budget is None else f" in {race.budget}"
-            yield CLAUSES[name].format(labels=labels, within=within, grid=grid)
+            yield CLAUSES[clause].format(labels=labels, within=within, grid=grid)
 
 
 def _iterations_text(race: Race, schemes: Sequence[str], unit: str = "") -> str:
     """Return the iterations of equal schemes with their step sizes: 12 iterations (step size 10).
 
     The number is an upper bound where only the step sizes of the grid were tried.
+
+    Args:
+        race: The race.
+        schemes: The labels of schemes with the same number of iterations.
+        unit: The word after the number, with a leading blank; empty for none.
     """
     count = race.iterations[schemes[0]]
     bound = "at most " if _has_grid_only(race, schemes) else ""
@@ -261,12 +286,19 @@ def _iterations_text(race: Race, schemes: Sequence[str], unit: str = "") -> str:
 
 
 def _grid_note(race: Race) -> str:
-    """Return the reservation that only the step sizes of the grid were tried, or nothing."""
+    """Return the reservation that every scheme was tried at the grid's step sizes only.
+
+    It is empty where step sizes between those of the grid were tried for a scheme.
+    """
     return "" if race.refined.any() else " on this grid"
 
 
 def _has_grid_only(race: Race, schemes: Sequence[str]) -> bool:
-    """Return whether only the grid was tried for one of the schemes, but more for another."""
+    """Return whether one of `schemes` was tried at the grid's step sizes only, unlike others.
+
+    The others are any schemes of the race. Where all were tried at the grid alone, `_grid_note`
+    says so once for all.
+    """
     return bool(race.refined.any() and not race.refined[list(schemes)].all())
 
 

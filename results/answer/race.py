@@ -27,8 +27,9 @@ class Race:
     steps: by scheme, its step size, NaN where splits differ. refined: by scheme, whether step sizes
     between those of the grid were tried. lost_verdicts: the verdict of each scheme all of whose
     jobs failed or diverged. uncertain_schemes: schemes that may miss the target by rounding alone.
-    undecided_schemes: schemes not shown to be slower than the fastest. boundary_schemes: those
-    that would be shown to be slower, if their grids did not end too early.
+    undecided_schemes: schemes that the splits do not show to be slower than the fastest.
+    boundary_schemes: schemes that would be shown to be slower than another, if their own grids did
+    not end too early.
     splits: the number of splits, or orders of batches; sample: which of the two. enough_splits:
     whether they could show a difference. by_count: whether misclassified points are counted
     instead of the cost. budget: the iterations of each job, None where they differ. unit: what
@@ -81,7 +82,9 @@ def races(sweep: Sweep, experiment: str) -> list[Race]:
         The races. The target of each is the first of `RACE_TARGETS` that a scheme meets, or the
         last of them if none is met. Jobs without a descent have no race.
     """
-    return sweep.get_or_compute(("races", experiment), lambda: _races(sweep.only(experiment)))
+    return sweep.get_or_compute(
+        ("races", experiment), lambda: _compute_races(sweep.only(experiment))
+    )
 
 
 def race_target(sweep: Sweep) -> str:
@@ -90,8 +93,15 @@ def race_target(sweep: Sweep) -> str:
     return next((target for target in RACE_TARGETS if target in targets), RACE_TARGETS[0])
 
 
-def _races(experiment_sweep: Sweep) -> list[Race]:
-    """Compute the races that `races` caches, from the part of a sweep of one experiment."""
+def _compute_races(experiment_sweep: Sweep) -> list[Race]:
+    """Compute the races that `races` caches.
+
+    Args:
+        experiment_sweep: The part of the sweep that belongs to one experiment.
+
+    Returns:
+        One race a problem that has a descent.
+    """
     jobs = problems.scheme_runs([unmerged(experiment_sweep)])
     if jobs.empty:
         return []
@@ -115,7 +125,15 @@ def _races(experiment_sweep: Sweep) -> list[Race]:
 def _race(
     experiment_sweep: Sweep, setting: str, target: str, table: pd.DataFrame, jobs: pd.DataFrame
 ) -> Race:
-    """Return the race of one problem to a target, from its rows of `reached` and its jobs."""
+    """Return the race of one problem to a target.
+
+    Args:
+        experiment_sweep: The part of the sweep that belongs to the experiment.
+        setting: The settings that identify the problem, as text.
+        target: The target, one of `RACE_TARGETS`.
+        table: The problem's rows of `reached`, one a split and scheme.
+        jobs: The problem's scheme runs, one a job.
+    """
     by_scheme = table.groupby("scheme", sort=False)
     iterations = by_scheme["value"].quantile(0.5, interpolation="higher")
     steps = by_scheme["step"].agg(lambda sizes: sizes.iloc[0] if sizes.nunique() == 1 else np.nan)
@@ -158,7 +176,15 @@ def _race(
 
 
 def _uncertain_schemes(experiment_sweep: Sweep, target: str, jobs: pd.DataFrame) -> frozenset[str]:
-    """Return the schemes with a run that rounding decides and that ended at or below the target."""
+    """Return the schemes with a run that rounding decides and that ended at or below the target.
+
+    Such a run does not count as one that meets the target, although it may do so.
+
+    Args:
+        experiment_sweep: The part of the sweep that belongs to the experiment.
+        target: The target, one of `RACE_TARGETS`.
+        jobs: The problem's scheme runs, one a job.
+    """
     steps = unmerged(experiment_sweep).of_role(names.STEP)
     undecided_steps = steps[steps["verdict"] == names.BY_ROUNDING]
     jobs_by_id = {row["run_id"]: row for row in as_rows(jobs.join(goals(jobs, target)))}

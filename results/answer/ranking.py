@@ -21,7 +21,10 @@ BATCH_SETTINGS = ("batch", "batch_order", "records_per_pass")
 
 
 def with_final_cost(schemes: pd.DataFrame) -> pd.DataFrame:
-    """Return the scheme runs that have a final cost, the lowest cost first."""
+    """Return the scheme runs that have a final cost, the lowest cost first.
+
+    Left out are failed and diverged jobs, and those whose best run rounding decides.
+    """
     if FINAL_COST not in schemes:
         return schemes.iloc[:0]
     has_no_cost = schemes["verdict"].isin([names.FAILED, *names.UNRANKED])
@@ -49,7 +52,7 @@ def rank_rows(schemes: pd.DataFrame, criterion: str = "") -> list[list[Mapping[A
         A list of rows for each rank.
     """
     criterion = criterion or ranking_criterion(schemes)
-    rows = as_rows(schemes.sort_index())
+    rows = as_rows(schemes.sort_index())  # in the order of the sweep, also within a rank
     costs = np.array([row[FINAL_COST] for row in rows])
     remaining_excess = np.array([excess_left(row, row) for row in rows])
     if criterion == "count":

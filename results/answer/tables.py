@@ -56,6 +56,7 @@ def summary(sweep: Sweep) -> pd.DataFrame:
             {"experiment": row["experiment"]} if several_experiments else {}
         )
         failed = row["verdict"] == names.FAILED
+        # A job without a descent has no verdict; its row names the arrays that it recorded.
         array_names = str(row.get(names.RECORDED.column) or "").split(",") if no_descent else ()
         by_cost = compared(row) is names.TRAIN_COST
         is_solved = by_cost and row.get(names.MINIMUM_REACHED.column) == "true"
@@ -164,7 +165,10 @@ TABLE_FORMATS: dict[str, Callable[[pd.DataFrame], str | bytes]] = {
 
 
 def cells(table: pd.DataFrame) -> dict[str, list[str]]:
-    """Return the cells of each column as rounded text, by the name of the column."""
+    """Return the cells of each column as text, by the name of the column.
+
+    The name of a column decides how its numbers are rounded; a missing value is `-`.
+    """
     formats = {
         **dict.fromkeys(COST_COLUMNS, "{:.6f}"),
         EXCESS_LEFT: "{:.2%}",
@@ -184,8 +188,8 @@ def cells(table: pd.DataFrame) -> dict[str, list[str]]:
         **dict.fromkeys(("rank", "wins", "solved", "won"), "{:.2f}"),
     }
 
-    def written(name: str, value: Any) -> str:
-        """Return a value of a column as text."""
+    def format_cell(name: str, value: Any) -> str:
+        """Return a value of the column `name` as text."""
         if pd.isna(value):
             return "-"
         if not isinstance(value, (int, float)):
@@ -197,7 +201,8 @@ def cells(table: pd.DataFrame) -> dict[str, list[str]]:
         return formats.get(name, "{:.6g}" if isinstance(value, float) else "{}").format(value)
 
     return {
-        str(name): [written(str(name), value) for value in table[name]] for name in table.columns
+        str(name): [format_cell(str(name), value) for value in table[name]]
+        for name in table.columns
     }
 
 

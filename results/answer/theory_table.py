@@ -48,14 +48,16 @@ def predictions(sweep: Sweep) -> pd.DataFrame:
             "scheme": row["label"],
             "largest curvature L": row.get(names.LIPSCHITZ.column),
             "2/L": row.get(names.THRESHOLD.column),
-            "2/L at the end": None if _is_vanishing(row) else row.get(names.THRESHOLD_BEST.column),
+            "2/L at the end": None
+            if _has_vanishing_curvature(row)
+            else row.get(names.THRESHOLD_BEST.column),
             "always falls up to": format_bound(
                 row.get(names.LARGEST_FALLING.column), row.get(names.CENSORED_FALLING.column)
             ),
             "converges up to": converges_up_to(row),
             "critical step": format_bound(critical, row.get(names.CENSORED_CRITICAL.column)),
             "seen / promised": _seen_ratio(runs, row),
-            "condition number": _condition(row),
+            "condition number": _condition_text(row),
         }
         rows.append(table_row)
     table = pd.DataFrame(rows)
@@ -66,17 +68,28 @@ def predictions(sweep: Sweep) -> pd.DataFrame:
     return table.drop(columns=empty_columns)
 
 
-def _is_vanishing(row: Mapping[Any, Any]) -> bool:
-    """Return whether the final cost equals, up to `names.TIED`, a least cost at infinity.
+def _has_vanishing_curvature(row: Mapping[Any, Any]) -> bool:
+    """Return whether the curvature at the last weights of a scheme run is 0 but for rounding.
 
-    No weights attain such a least cost; it is approached as they go to infinity. The curvature
-    then goes to 0 with the cost, and its value is decided by rounding.
+    It is where the final cost equals, up to `names.TIED`, a least cost that no weights attain: the
+    weights go to infinity, and the curvature goes to 0.
     """
     return row.get(names.AT_INFINITY.column) == "true" and excess_left(row, row) <= names.TIED
 
 
 def _seen_ratio(runs: Sweep, row: Mapping[Any, Any]) -> str | None:
-    """Return the critical step over 2/L, or the interval in which the grid places it."""
+    """Return the column `seen / promised` of a scheme: where its cost stops falling, over 2/L.
+
+    Args:
+        runs: The merged sweep.
+        row: The scheme run.
+
+    Returns:
+        The critical step over 2/L where it was searched for. Else, from the step sizes of the grid:
+        `a to b` between the largest one that falls and the next, `<b` if none falls, `>=a` if no
+        larger one failed; each over 2/L. None without a 2/L or a descent, and for other optimizers
+        than plain gradient descent.
+    """
     threshold = number_in(row, names.THRESHOLD.column)
     no_descent = row.get(names.setting("iterations")) == "0"
     if not threshold > 0 or row.get(names.PLAIN.column) == "false" or no_descent:
@@ -103,7 +116,7 @@ def _seen_ratio(runs: Sweep, row: Mapping[Any, Any]) -> str | None:
     )
 
 
-def _condition(row: dict[Any, Any]) -> str | None:
+def _condition_text(row: dict[Any, Any]) -> str | None:
     """Return the condition number as text: `>1e30` where rounding hides its exact value."""
     condition_number, limit = (
         number_in(row, metric.column) for metric in (names.CONDITION, names.CONDITION_LIMIT)
@@ -114,7 +127,11 @@ def _condition(row: dict[Any, Any]) -> str | None:
 
 
 def converges_up_to(row: Mapping[Any, Any]) -> str | None:
-    """Return a scheme's largest convergent step size as text; None if none converged."""
+    """Return a scheme's largest convergent step size as text; None if none converged.
+
+    Args:
+        row: The scheme run.
+    """
     return format_bound(row.get(names.LARGEST_CONVERGENT.column), row.get(names.CENSORED.column))
 
 
@@ -135,14 +152,15 @@ def format_bound(value: float | None, censored: str | None) -> str | None:
 
 
 def explanation(sweep: Sweep, experiment: str) -> str:
-    """Return an explanation of one experiment's numbers in a few sentences, with its notes.
+    """Return what theory says of one experiment, scheme against scheme, with `notes`.
 
     Args:
         sweep: The sweep.
         experiment: The name of the experiment.
 
     Returns:
-        The paragraph below the table of theory.
+        The paragraph below the table of theory; a single sentence where every job failed or none
+        has a descent.
     """
     schemes = merged(sweep).of_role(names.SCHEME, experiment)
     if len(schemes) and (schemes["verdict"] == names.FAILED).all():
@@ -167,11 +185,17 @@ def notes(sweep: Sweep, experiment: str) -> list[str]:
         The sentences; none where nothing is missing.
     """
     schemes = merged(sweep).of_role(names.SCHEME, experiment)
-    return [*_notes(schemes), *_judged_again(sweep.of_role(names.SCHEME, experiment))]
+    return [
+        *_missing_theory_notes(schemes),
+        *_dropped_record_notes(sweep.of_role(names.SCHEME, experiment)),
+    ]
 
 
-def _notes(schemes: pd.DataFrame) -> list[str]:
-    """Return notes on missing theory, with the schemes that each applies to if not to all."""
+def _missing_theory_notes(schemes: pd.DataFrame) -> list[str]:
+    """Return a sentence for each recorded note on missing theory.
+
+    The sentence names its schemes where the note is not recorded for all of them.
+    """
     note_texts = []
     for note, rows in (
         schemes.groupby(names.NOTE.column, sort=False) if names.NOTE.column in schemes else ()
@@ -181,8 +205,12 @@ def _notes(schemes: pd.DataFrame) -> list[str]:
     return note_texts
 
 
-def _judged_again(schemes: pd.DataFrame) -> list[str]:
-    """Return notes on the records that schemes lost when they were judged by other rules."""
+def _dropped_record_notes(schemes: pd.DataFrame) -> list[str]:
+    """Return notes on the records that schemes lost when they were judged by other rules.
+
+    A job that is judged again, by other rules or at another step size, is not descended again. The
+    records that only a new descent could give are dropped; a tag lists their keys, with commas.
+    """
     again_column = names.DESCEND_AGAIN.column
     notices = []
     for keys, rows in schemes.groupby(again_column) if again_column in schemes else ():

@@ -52,12 +52,20 @@ def batch_table(sweep: Sweep, experiment: str) -> pd.DataFrame:
         batch = batch_size(row)
         count = float(counts[row["run_id"]])
         stable = row.get(names.LARGEST_CONVERGENT.column, float("nan"))
-        knee = row.get(names.KNEE.column, float("nan"))
-        updates = count * -(-points // batch)  # a pass has ceil(points / batch) updates
-        records = count * records_per_pass(row)
-        grid_end = row.get(names.CENSORED.column) == "true"
-        sizes = batch, count, updates, stable, knee, records, grid_end
-        rows.append((names.fitted(row), row["normalizer"], *sizes))
+        updates_per_pass = -(-points // batch)  # rounded up
+        rows.append(
+            {
+                "scheme": names.fitted(row),
+                "normalizer": row["normalizer"],
+                "batch": batch,
+                "passes": count,
+                "updates": count * updates_per_pass,
+                "stable": stable,
+                "knee": row.get(names.KNEE.column, float("nan")),
+                "records": count * records_per_pass(row),
+                "grid_end": row.get(names.CENSORED.column) == "true",
+            }
+        )
     table = pd.DataFrame(rows, columns=BATCH_COLUMNS)
     return table.sort_values(["scheme", "batch"], kind="stable", ignore_index=True)
 
@@ -69,14 +77,19 @@ def saturated_batches(table: pd.DataFrame) -> dict[str, float]:
     fewer than `FEWEST_RECORDS` records is left out. A scheme is left out if its largest batch is,
     or does not reach the target; if it has fewer than `FEWEST_BATCH_SIZES` sizes; or if only its
     largest batch takes so few updates.
+
+    Args:
+        table: One row a scheme and batch, from `batch_table`.
     """
     batches = {}
     for scheme, rows in table.groupby("scheme", sort=False):
-        reached = rows[rows["records"] >= FEWEST_RECORDS].sort_values("batch")
+        # NaN records, of a batch that does not reach the target, are left out too.
+        reaching_rows = rows[rows["records"] >= FEWEST_RECORDS].sort_values("batch")
         largest = rows["batch"].max()
-        if rows["batch"].nunique() < FEWEST_BATCH_SIZES or largest != reached["batch"].max():
+        if rows["batch"].nunique() < FEWEST_BATCH_SIZES or largest != reaching_rows["batch"].max():
             continue
-        enough = reached[reached["updates"] <= 2 * reached["updates"].iloc[-1]]
-        if enough["batch"].iloc[0] < largest:
-            batches[str(scheme)] = float(enough["batch"].iloc[0])
+        updates = reaching_rows["updates"]
+        saturated = reaching_rows.loc[updates <= 2 * updates.iloc[-1], "batch"]
+        if saturated.iloc[0] < largest:
+            batches[str(scheme)] = float(saturated.iloc[0])
     return batches

@@ -123,10 +123,15 @@ def paired(table: pd.DataFrame, least: int = 1) -> pd.DataFrame:
 
 
 def _pairs(table: pd.DataFrame, least: int) -> Iterator[tuple[dict[str, Any], Array, Array]]:
-    """Yield each pair's problem and schemes, its values and its excesses `(splits, 2)`.
+    """Yield the pairs of schemes of each problem.
 
-    A pair has the splits that both schemes were run on; it is left out if they are fewer than
-    `least`.
+    Args:
+        table: One row a problem, split and scheme, from `reached`.
+        least: The number of splits that both schemes must share; other pairs are left out.
+
+    Yields:
+        The cells of the pair's row that name its problem and its schemes, the values `(splits, 2)`
+        and the excesses `(splits, 2)` on the splits that both schemes were run on.
     """
     for problem, problem_rows in table.groupby(PROBLEM_COLUMNS, sort=False):
         values, excess = (_pivot_schemes(problem_rows, column) for column in ("value", "excess"))
@@ -139,7 +144,15 @@ def _pairs(table: pd.DataFrame, least: int) -> Iterator[tuple[dict[str, Any], Ar
 
 
 def _lower_end(row: dict[str, Any], excess: Array) -> str | None:
-    """Return which of two schemes ends with less excess `(splits, 2)`, and on how many splits."""
+    """Return the cell `ends lower` of a pair, such as `standard, 3 of 4`.
+
+    Args:
+        row: The names of the schemes, under `scheme` and `against`.
+        excess: The final excess `(splits, 2)` on the splits where neither reaches the target.
+
+    Returns:
+        The scheme that ends lower on more splits, or `equal`; None without such splits.
+    """
     if not len(excess):
         return None
     with np.errstate(invalid="ignore"):
@@ -169,7 +182,14 @@ def repeated(sweep: Sweep, target: str = "1e-2") -> pd.DataFrame:
 
 
 def boundary_schemes(pairs: pd.DataFrame) -> frozenset[str]:
-    """Return the schemes that would be shown to be slower, if their grids did not end too early."""
+    """Return the schemes that would be shown to be slower, if their grids did not end too early.
+
+    Their pairs have no conclusion although the confidence interval of the ratio leaves out 1, see
+    `paired`.
+
+    Args:
+        pairs: One row a pair of schemes, from `paired`.
+    """
     is_open = pairs["conclusion"] == OPEN
     slower = [
         *pairs.loc[is_open & (pairs["low"] > 1), "against"],
@@ -195,11 +215,11 @@ def indistinguishable_schemes(pairs: pd.DataFrame, best: Sequence[str]) -> list[
 
 
 def assurance(pairs: pd.DataFrame, sample: str = "splits") -> str:
-    """Return the confidence of a table from `paired` in words, or how many splits it lacks.
+    """Return the confidence of a table of pairs in words, or how many splits it needs.
 
     Args:
-        pairs: The table.
-        sample: What is repeated: splits of the data, or orders of its batches.
+        pairs: One row a pair, from `paired` here or in `heldout`; at least one.
+        sample: What is repeated, as a plural noun: splits of the data, or orders of its batches.
     """
     count = len(pairs)
     needed_splits = evidence.fewest_values(count)
@@ -268,7 +288,14 @@ def profile(table: pd.DataFrame) -> pd.DataFrame:
 
 
 def _weights(values_by_scheme: pd.DataFrame) -> Array:
-    """Return the weight of each row `(n,)`: equal for problems, and for the splits of a problem."""
+    """Return the weight of each row `(n,)`: equal for problems, and for the splits of a problem.
+
+    Args:
+        values_by_scheme: One row a problem and split, from `_pivot_schemes`.
+
+    Returns:
+        Weights with the sum 1.
+    """
     sizes = values_by_scheme.groupby(level=PROBLEM_COLUMNS)[values_by_scheme.columns[0]].transform(
         "size"
     )
@@ -280,7 +307,10 @@ def _weights(values_by_scheme: pd.DataFrame) -> Array:
 def unsolved(table: pd.DataFrame) -> tuple[int, int]:
     """Return the number of splits on which no scheme reaches the target, and the number of splits.
 
-    Only splits that every scheme was run on count, over all problems of `table` from `reached`.
+    Only splits that every scheme was run on count, over all problems.
+
+    Args:
+        table: One row a problem, split and scheme, from `reached`.
     """
     values_by_scheme, _ = _shared_problems(table)
     return int(np.isinf(values_by_scheme.to_numpy(dtype=float)).all(axis=1).sum()), len(
@@ -312,9 +342,16 @@ def ranked(table: pd.DataFrame) -> pd.DataFrame:
 
 
 def _sort_keys(values: Array, excess: Array) -> Array:
-    """Return finite sort keys `(n,)`: the values, then the infinite ones ordered by their excess.
+    """Return finite sort keys of schemes: the values, then the infinite ones ordered by excess.
 
     Infinite values whose excesses are equal up to `names.TIED` have equal keys.
+
+    Args:
+        values: The iterations or seconds to the target of each scheme `(n,)`.
+        excess: The final excess of each scheme `(n,)`.
+
+    Returns:
+        The keys `(n,)`, smaller for faster schemes.
     """
     unreached = np.isinf(values)
     sort_keys = np.empty(len(values))

@@ -54,6 +54,12 @@ def median(values: Array) -> Array:
     """Return the median along the last axis; NaN is left out, infinite values are allowed.
 
     The median between minus and plus infinity is 0; the median of no values is NaN.
+
+    Args:
+        values: The samples `(..., n)`.
+
+    Returns:
+        The medians `(...)`.
     """
     ordered = np.sort(values, axis=-1)  # NaN comes last
     size = np.sum(~np.isnan(values), axis=-1, keepdims=True)
@@ -147,8 +153,9 @@ def holm(p_values: Array) -> Array:
     order = np.argsort(p_values, axis=-1, kind="stable")
     step_levels = np.broadcast_to(LEVEL / np.arange(count, 0, -1.0), p_values.shape)
     below_level = np.take_along_axis(p_values, order, axis=-1) <= step_levels
-    rejected = np.sum(np.cumprod(below_level, axis=-1), axis=-1, keepdims=True)
-    sorted_levels = np.minimum(step_levels, LEVEL / np.maximum(count - rejected, 1.0))
+    # How many of the smallest p-values are rejected: the product is 0 from the first other one on.
+    rejected_count = np.sum(np.cumprod(below_level, axis=-1), axis=-1, keepdims=True)
+    sorted_levels = np.minimum(step_levels, LEVEL / np.maximum(count - rejected_count, 1.0))
     levels = np.empty_like(p_values)
     np.put_along_axis(levels, order, sorted_levels, axis=-1)
     return levels

@@ -43,10 +43,10 @@ def by_split(sweep: Sweep) -> pd.DataFrame:
         misclassified points, NaN for real targets. `ratio` is the number of test points per
         training point, without noisy copies.
     """
-    return sweep.get_or_compute("by_split", lambda: _by_split(sweep))
+    return sweep.get_or_compute("by_split", lambda: _compute_by_split(sweep))
 
 
-def _by_split(sweep: Sweep) -> pd.DataFrame:
+def _compute_by_split(sweep: Sweep) -> pd.DataFrame:
     """Compute the table of `by_split`, which caches it."""
     runs, source = merged(sweep), unmerged(sweep)
     splits_by_id = dict(problems.placed([source])[["run_id", "split"]].itertuples(index=False))
@@ -54,15 +54,17 @@ def _by_split(sweep: Sweep) -> pd.DataFrame:
     for scheme in as_rows(runs.of_role(names.SCHEME)):
         if pd.isna(scheme.get(names.FINAL_TEST_COST.column, np.nan)):
             continue
+        # A merged scheme has step runs as members, at the step size that represents it; any other
+        # scheme has its own run, whose history is that of its best step size.
         member_runs = source.runs[source.runs["run_id"].isin(members_of(runs, scheme["run_id"]))]
         histories = source.histories(member_runs)
-        parents = {
+        scheme_run_ids = {
             row["run_id"]: row["parent"] if row["role"] == names.STEP else row["run_id"]
             for row in as_rows(member_runs)
         }
         for run_id, history in histories.groupby("run_id"):
             row_key = {"experiment": scheme["experiment"], "scheme": scheme["label"]}
-            row_key["split"] = splits_by_id[parents[run_id]]
+            row_key["split"] = splits_by_id[scheme_run_ids[run_id]]
             rows.append({**row_key, **_costs_and_rates(history.set_index("iteration"), scheme)})
     keys = ["experiment", "scheme", "split"]
     table = pd.DataFrame(rows, columns=[*keys, *SPLIT_COLUMNS])
@@ -70,9 +72,11 @@ def _by_split(sweep: Sweep) -> pd.DataFrame:
 
 
 def _costs_and_rates(history: pd.DataFrame, scheme: dict[Any, Any]) -> dict[str, float]:
-    """Return `SPLIT_COLUMNS` of one run, from its history by iteration.
+    """Return the values of `SPLIT_COLUMNS` of one run, see `by_split`.
 
-    The ratio is that of test points to training points, without noisy copies of these.
+    Args:
+        history: The metrics of the run, indexed by iteration.
+        scheme: The scheme run, with the numbers of points.
     """
     cost = history[names.TEST_COST.key].dropna()
     columns = {"cost": cost.iloc[-1], "best cost": cost.min(), "start": cost.iloc[0]}
@@ -105,7 +109,8 @@ def cross_validated(sweep: Sweep, experiment: str | None = None) -> pd.DataFrame
         One row a scheme; empty without cross-validation. `error, %` is the mean over the seeds.
         `low` and `high` are a confidence interval of the median over the seeds, from 6 seeds on;
         seeds are the unit because the folds of one seed share their data. For real targets the
-        interval is of the cost.
+        interval is of the cost, which is in its own column. `folds` and `seeds` are the numbers of
+        folds of a seed and of seeds.
     """
     rows = []
     for scheme in as_rows(sweep.of_role(names.SCHEME, experiment)):
@@ -134,7 +139,11 @@ def summary(splits: pd.DataFrame) -> pd.DataFrame:
     """Return one row a scheme: the medians of `by_split` over the splits, errors in percent.
 
     The columns `best ...` are the lowest over the iterations. The iteration is chosen on the test
-    points themselves, so these are lower than on new points.
+    points themselves, so these are lower than on new points. Columns that are empty for all schemes
+    are left out, and those that describe several splits where there is one.
+
+    Args:
+        splits: One row a scheme and split, from `by_split`.
     """
     groups = splits.groupby(["experiment", "scheme"], sort=False)
     middles = groups[list(SPLIT_COLUMNS)].median()
@@ -221,7 +230,11 @@ def paired(splits: pd.DataFrame) -> pd.DataFrame:
 
 
 def difference_caption(splits: pd.DataFrame) -> str:
-    """Return what the column `difference` of `paired` measures, for the caption of the table."""
+    """Return what the column `difference` of `paired` measures, for the caption of the table.
+
+    Args:
+        splits: The argument of `paired`.
+    """
     quantity = (
         "test cost"
         if prediction_column(splits) == "cost"
@@ -231,9 +244,14 @@ def difference_caption(splits: pd.DataFrame) -> str:
 
 
 def best_predictors(splits: pd.DataFrame) -> list[str]:
-    """Return the schemes with the lowest median error at the end; for real targets, cost."""
+    """Return the schemes with the lowest median error at the end; for real targets, cost.
+
+    Args:
+        splits: One row a scheme and split of one experiment, from `by_split`.
+    """
     medians = splits.groupby("scheme", sort=False)[prediction_column(splits)].median()
-    return list(medians.index[medians <= medians.min() + 1e-6 * abs(medians.min())])
+    rounding = 1e-6 * abs(medians.min())  # medians that differ by less are equal
+    return list(medians.index[medians <= medians.min() + rounding])
 
 
 def predictions_text(splits: pd.DataFrame, schemes: Sequence[str], extra_digits: int = 0) -> str:
@@ -259,7 +277,7 @@ def best_and_faster(splits: pd.DataFrame, fastest_schemes: Sequence[str]) -> str
     """Return the sentence that the fastest schemes, and no others, predict best.
 
     Args:
-        splits: One row for each scheme and split, with the errors on held-out points.
+        splits: One row a scheme and split, from `by_split`.
         fastest_schemes: The labels of the fastest schemes.
 
     Returns:
@@ -279,12 +297,12 @@ def worse_though_faster(splits: pd.DataFrame, fastest_schemes: Sequence[str]) ->
     """Return the sentence that the fastest schemes predict worse than others.
 
     Args:
-        splits: One row for each scheme and split, with the errors on held-out points.
+        splits: One row a scheme and split, from `by_split`.
         fastest_schemes: The labels of the fastest schemes.
 
     Returns:
-        The sentence, with as many digits as tell the errors apart; empty where one of them predicts
-        best, or none was tested.
+        The sentence, with as many digits as distinguish the errors; empty where one of these
+        schemes predicts best, or none was tested.
     """
     best = best_predictors(splits)
     tested_schemes = [name for name in fastest_schemes if name in set(splits["scheme"])]
@@ -298,7 +316,7 @@ def worse_though_faster(splits: pd.DataFrame, fastest_schemes: Sequence[str]) ->
         else f"though {count} {_splits_are(count)} too few to be sure"
     )
     faster = " = ".join(tested_schemes)
-    for extra_digits in range(8):  # digits, until they differ
+    for extra_digits in range(8):  # until the two texts differ
         predictions = {
             "theirs": predictions_text(splits, tested_schemes, extra_digits),
             "least": predictions_text(splits, best, extra_digits),
@@ -318,6 +336,9 @@ def describe_rises(splits: pd.DataFrame) -> str:
     """Return the sentence that names the schemes whose test cost rises again; empty for none.
 
     A scheme is named where its test cost rises on more than half of the splits.
+
+    Args:
+        splits: One row a scheme and split, from `by_split`.
     """
     scheme_rises = [
         f"{name} ({rise})"
@@ -328,9 +349,13 @@ def describe_rises(splits: pd.DataFrame) -> str:
 
 
 def _describe_rise(scheme_splits: pd.DataFrame) -> str:
-    """Return in words how much a scheme's test cost rises from its minimum.
+    """Return in words how much a scheme's test cost rises from its minimum to the end.
 
-    The text is empty unless the cost rises on more than half of the splits.
+    The text is empty unless the cost rises on more than half of the splits. A rise counts if it is
+    more than `RISE_TOLERANCE` of the fall from the start to the minimum.
+
+    Args:
+        scheme_splits: The scheme's rows of `by_split`, one a split.
     """
     rise = scheme_splits["cost"] - scheme_splits["best cost"]
     fall = (scheme_splits["start"] - scheme_splits["best cost"]).clip(lower=0)

@@ -43,7 +43,7 @@ class Merged(Sweep):
     def histories(self, runs: pd.DataFrame, metrics: Sequence[str] = HISTORY_KEYS) -> pd.DataFrame:
         """Return the histories of merged runs, in the form of `Sweep.histories`.
 
-        The history of a run is that of its members' medians, with quartiles.
+        The history of a merged run is the median of the histories of its members, with quartiles.
         """
         scheme_histories = []
         runs_by_id = self.source.runs.set_index("run_id", drop=False)
@@ -55,7 +55,7 @@ class Merged(Sweep):
         return (
             pd.concat(scheme_histories, ignore_index=True)
             if scheme_histories
-            else super().histories(runs.iloc[:0])
+            else super().histories(runs.iloc[:0])  # an empty table with the columns
         )
 
     def only(self, experiment: str) -> "Merged":
@@ -77,10 +77,10 @@ def merged(sweep: Sweep) -> Sweep:
     Where each scheme and setting has one job, nothing is merged: the result is the sweep, without
     the earlier runs of jobs that were run twice.
     """
-    return sweep.get_or_compute("merged", lambda: _merged(sweep))
+    return sweep.get_or_compute("merged", lambda: _compute_merged(sweep))
 
 
-def _merged(sweep: Sweep) -> Sweep:
+def _compute_merged(sweep: Sweep) -> Sweep:
     """Compute the sweep of `merged`, which caches it."""
     if isinstance(sweep, Merged) or sweep.of_role(names.SCHEME).empty:
         return sweep
@@ -109,10 +109,14 @@ def _merged(sweep: Sweep) -> Sweep:
 
 
 def _without_reruns(sweep: Sweep, jobs: pd.DataFrame) -> Sweep:
-    """Return a sweep without the scheme runs that are not among `jobs`, and without their steps.
+    """Return a sweep without the earlier runs of jobs that were run twice, and without their steps.
 
-    jobs: from `problems.placed`, which keeps the last run of a job that was run twice. The result
-    is the sweep itself where no job was.
+    Args:
+        sweep: The sweep.
+        jobs: The scheme runs from `problems.placed`, which keeps the last run of each job.
+
+    Returns:
+        The sweep; the same object where no job was run twice.
     """
     schemes = sweep.of_role(names.SCHEME)["run_id"]
     earlier = set(schemes) - set(jobs["run_id"])
@@ -128,7 +132,12 @@ def unmerged(sweep: Sweep) -> Sweep:
 
 
 def every_job(sweep: Sweep, experiment: str | None = None) -> pd.DataFrame:
-    """Return the scheme runs of all splits and seeds, each under the label of its merged row."""
+    """Return the scheme runs of all splits and seeds, each with the label of its merged row.
+
+    Args:
+        sweep: The sweep, merged or not.
+        experiment: The experiment; None for all of them.
+    """
     runs = merged(sweep)
     if not isinstance(runs, Merged):
         return runs.of_role(names.SCHEME, experiment)
@@ -169,7 +178,12 @@ def counts_to_target(sweep: Sweep, target: str, measure: str = "iterations") -> 
 def _without_copies(
     jobs: pd.DataFrame, results_by_job: Mapping[str, Mapping[str, float]]
 ) -> pd.DataFrame:
-    """Return jobs without those whose results equal an earlier job's of their scheme and split."""
+    """Return jobs without those whose results equal an earlier job's of their scheme and split.
+
+    Args:
+        jobs: The scheme runs, from `problems.placed`.
+        results_by_job: The results of each job, by the id of its scheme run.
+    """
     kept_indexes: list[Any] = []
     for _, split_jobs in jobs.groupby([*problems.SCHEME_COLUMNS, "split"], sort=False):
         distinct_results: list[Mapping[str, float]] = []
@@ -190,7 +204,11 @@ def _scheme_has_run(jobs: pd.DataFrame) -> "pd.Series[bool]":
 
 
 def _merge_schemes(jobs: pd.DataFrame) -> pd.DataFrame:
-    """Return one merged row for each group of jobs, a scheme on a problem."""
+    """Return one merged row for each group of jobs, a scheme on a problem.
+
+    Args:
+        jobs: The scheme runs; the column `group` has the number of the group.
+    """
     schemes = _merge_rows(jobs, "group")
     return schemes.assign(
         label=_labels(schemes),
@@ -199,12 +217,18 @@ def _merge_schemes(jobs: pd.DataFrame) -> pd.DataFrame:
 
 
 def _labels(rows: pd.DataFrame) -> "pd.Series[str]":
-    """Return the labels of schemes on their problems."""
+    """Return the labels of schemes on their problems: the scheme, and the setting if it varies."""
     return rows[["scheme", "setting"]].apply(lambda row: ", ".join(filter(None, row)), axis=1)
 
 
 def repeats(jobs: pd.DataFrame) -> str:
-    """Return the numbers of splits and seeds of a scheme's jobs, such as `4 splits x 3 seeds`."""
+    """Return the numbers of splits and seeds of a scheme's jobs, such as `4 splits x 3 seeds`.
+
+    A number of 1 is left out; the text is empty for a single job.
+
+    Args:
+        jobs: The scheme runs of one scheme on one problem, with the column `split`.
+    """
     splits = jobs["split"].nunique()
     seeds = -(-len(jobs) // max(splits, 1))  # rounded up: a split may lack a seed
     counts = [f"{splits} splits" if splits > 1 else "", f"{seeds} seeds" if seeds > 1 else ""]
@@ -240,6 +264,7 @@ def _merge_steps(
     grid_rows = _merge_rows(steps.assign(cell=cells), "cell")
     grid_rows[["group", "size"]] = grid_rows["cell"].tolist()
     schemes_by_group = schemes.set_index("group")
+    # Columns of a step row, each with the column of its scheme's row that it is taken from.
     sources = (("label", "label"), (REPEATS, REPEATS), ("parent", "run_id"))
     grid_rows = _with_columns(
         grid_rows,
@@ -266,6 +291,10 @@ def _with_representatives(schemes: pd.DataFrame, step_rows: pd.DataFrame) -> pd.
     """Return scheme rows with the outcome of the step size that represents each scheme.
 
     A scheme without a step run keeps its own values.
+
+    Args:
+        schemes: The merged scheme rows, one a group.
+        step_rows: The merged step rows that represent a scheme, at most one a group.
     """
     families = tuple(
         names.METRICS + family
@@ -304,8 +333,14 @@ def _merge_rows(rows: pd.DataFrame, group_column: str) -> pd.DataFrame:
 
     A parameter that varies within the group becomes the list of its values; a tag that varies
     becomes None. The final values of histories have quartiles too. The metrics of
-    `LOWER_BOUND_TAGS` are the smallest of the group instead of the median. The column `members`
-    has the ids of the runs of the group. group_column: the column with the key of each run's group.
+    `LOWER_BOUND_TAGS` are the smallest of the group instead of the median.
+
+    Args:
+        rows: The runs.
+        group_column: The column with the key of each run's group.
+
+    Returns:
+        The merged rows; the column `members` has the ids of the runs of the group.
     """
     groups = rows.groupby(group_column, sort=False)
     merged_rows = rows.drop_duplicates(group_column).set_index(group_column)
@@ -343,8 +378,14 @@ def _merge_rows(rows: pd.DataFrame, group_column: str) -> pd.DataFrame:
 def _smallest_step_size(rows: pd.DataFrame, name: str) -> tuple[float, str]:
     """Return the smallest of the jobs' largest step sizes, and whether it is a lower bound.
 
-    Step sizes up to the smallest one work in every job. It is NaN where one job has none. Whether
-    it is a lower bound is `true` or `false` as text. name: a key of `LOWER_BOUND_TAGS`.
+    Step sizes up to the smallest one work in every job.
+
+    Args:
+        rows: The runs that are merged into one.
+        name: The column of the largest step size, a key of `LOWER_BOUND_TAGS`.
+
+    Returns:
+        The step size, NaN where one job has none; and `true` or `false` as text, as tags have it.
     """
     if rows[name].isna().any():
         return float("nan"), "false"
@@ -360,7 +401,12 @@ def _verdicts(
     """Return the columns of the verdict and the reason for merged step rows.
 
     The verdict is the worst of the runs of a step size; the reason counts the verdicts where they
-    differ. cells: the group and step size of each of `steps`.
+    differ.
+
+    Args:
+        steps: The step runs of the jobs.
+        cells: The group and step size of each of `steps`.
+        grid_rows: The merged step rows, one a cell.
     """
     order = list(names.VERDICTS)
     worst_verdicts, reasons = [], []
@@ -421,7 +467,8 @@ def over_members(histories: pd.DataFrame, row: Mapping[Any, Any], count: int) ->
         count: The number of runs.
 
     Returns:
-        One row an iteration, up to the end of the shortest history.
+        One row an iteration, up to the end of the shortest history. The history of a single run is
+        returned as it is, without quartiles of its own.
     """
     if count == 1:
         return histories.assign(run_id=row["run_id"], label=row["label"], verdict=row["verdict"])

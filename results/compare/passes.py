@@ -37,7 +37,7 @@ def is_batched(job: Mapping[Any, Any]) -> bool:
 
 
 def records_per_pass(job: Mapping[Any, Any]) -> int:
-    """Return how often an iteration records the metrics: once, except for passes with batches."""
+    """Return how often an iteration records the metrics: once, unless it is a pass with batches."""
     records = pd.to_numeric(job.get(RECORDS), errors="coerce")
     return int(records) if is_batched(job) and pd.notna(records) else 1
 
@@ -48,7 +48,7 @@ def batch_size(job: Mapping[Any, Any]) -> float:
 
 
 def updates_per_pass(job: Mapping[Any, Any]) -> int:
-    """Return the number of updates of an iteration: one, except for passes with batches."""
+    """Return the number of updates of an iteration: one, unless it is a pass with batches."""
     # Rounded up: the last batch of a pass may be smaller.
     return (
         -(-int(number_in(job, TRAIN_POINTS)) // int(job[BATCH_SETTING])) if is_batched(job) else 1

@@ -45,7 +45,7 @@ IDLE_SEED_REMEDIES = {
 
 
 def scheme_runs(sweeps: Sequence[Sweep]) -> pd.DataFrame:
-    """Return the rows of `placed` whose job has a descent."""
+    """Return the scheme runs of sweeps whose job has a descent, with the columns of `placed`."""
     runs = placed(sweeps)
     return runs[~without_descent(runs)].reset_index(drop=True)
 
@@ -66,11 +66,11 @@ def placed(sweeps: Sequence[Sweep]) -> pd.DataFrame:
         normalizer with the options that vary.
     """
     if len(sweeps) == 1:
-        return sweeps[0].get_or_compute("placed", lambda: _placed(sweeps)).copy()
-    return _placed(sweeps)
+        return sweeps[0].get_or_compute("placed", lambda: _compute_placed(sweeps)).copy()
+    return _compute_placed(sweeps)
 
 
-def _placed(sweeps: Sequence[Sweep]) -> pd.DataFrame:
+def _compute_placed(sweeps: Sequence[Sweep]) -> pd.DataFrame:
     """Compute the table of `placed`, which caches it for a single sweep."""
     sweep_runs = [
         sweep.of_role(names.SCHEME).assign(sweep=number) for number, sweep in enumerate(sweeps)
@@ -107,6 +107,9 @@ def _samples(runs: pd.DataFrame) -> "pd.Series[int]":
 
     Orders count in problems of one split, for runs whose seed draws the batches; a cyclic order
     is not drawn.
+
+    Args:
+        runs: The scheme runs, with the other columns of `placed`.
     """
     if BATCH_SEED not in runs or runs.empty:
         return runs["split"]
@@ -119,7 +122,11 @@ def _samples(runs: pd.DataFrame) -> "pd.Series[int]":
 
 
 def sample_name(jobs: pd.DataFrame) -> str:
-    """Return what is repeated to compare schemes, in the plural; jobs: rows of `placed`."""
+    """Return what is repeated to compare schemes, as a plural noun.
+
+    Args:
+        jobs: Rows of `placed`.
+    """
     return "splits" if jobs["sample"].equals(jobs["split"]) else "orders of the batches"
 
 
@@ -130,7 +137,7 @@ def without_descent(schemes: pd.DataFrame) -> "pd.Series[bool]":
 
 
 def starts_of(scheme: Mapping[Any, Any]) -> int:
-    """Return the number of starts of a scheme run's job."""
+    """Return the number of starts of a scheme run's job; 1 where no number is recorded."""
     try:
         return int(scheme.get(names.setting("starts")) or 1)
     except ValueError:
@@ -138,7 +145,10 @@ def starts_of(scheme: Mapping[Any, Any]) -> int:
 
 
 def has_networks(schemes: pd.DataFrame) -> bool:
-    """Return whether the scores of some scheme runs are not linear in the weights."""
+    """Return whether the scores of some scheme runs are not linear in the weights.
+
+    This is so for models other than `linear`, and for a linear model that normalizes its scores.
+    """
     defaults = {"model": "linear", "model.normalize": "none"}
     return any(
         schemes.get(names.setting(key), pd.Series(default)).fillna(default).ne(default).any()
@@ -204,12 +214,22 @@ def problems(schemes: pd.DataFrame, sweep: str | None = None) -> list[dict[str, 
 
 
 def _one_value_each(schemes: pd.DataFrame, name: str, group_column: str = "normalizer") -> bool:
-    """Return whether each normalizer, or each option of a choice, has one value of a setting."""
+    """Return whether a setting has one value within each group of scheme runs.
+
+    Args:
+        schemes: The scheme runs.
+        name: The column of the setting.
+        group_column: The column by which the runs are grouped, such as that of the optimizer.
+    """
     return bool((schemes.groupby(group_column)[name].nunique(dropna=False) <= 1).all())
 
 
 def scheme_names(schemes: pd.DataFrame) -> dict[str, str]:
-    """Return, by run id, the normalizer's name with the options that vary, a model's too."""
+    """Return the names by which schemes are compared, by run id.
+
+    A name is the normalizer with those options of the scheme, also inside a model, that vary among
+    the runs of this normalizer, such as `pca_sphere, ridge=0.1`.
+    """
     option_prefix = names.setting("normalizer.")
     options = [
         name
@@ -233,7 +253,7 @@ def scheme_names(schemes: pd.DataFrame) -> dict[str, str]:
 
 
 def _seed_values(schemes: pd.DataFrame) -> list[tuple[str, ...]]:
-    """Return, by run, the values of the settings `SEEDS`."""
+    """Return, by run, the values of the settings `SEEDS` in their order; 0 for a missing one."""
     return [
         tuple(str(row.get(names.setting(name), "0")) for name in SEEDS) for row in as_rows(schemes)
     ]
@@ -300,20 +320,26 @@ def _splits(schemes: pd.DataFrame, results_by_job: Mapping[str, Mapping[str, flo
 
     Runs are of one split if they have the same data, by its recorded fingerprint, or equal results
     throughout. A failed job has no fingerprint; it belongs to the split of the jobs with its seeds.
+
+    Args:
+        schemes: The scheme runs, with the columns `setting` and `scheme` of `placed`.
+        results_by_job: The results of each job, by the id of its scheme run, from `job_results`.
     """
     rows = as_rows(schemes)
     # Keys begin with experiment and setting. The first two of `SEEDS` are those of the data.
-    seeds = [
+    seed_keys = [
         (row["experiment"], row["setting"], *draws[:2])
         for row, draws in zip(rows, _seed_values(schemes))
     ]
-    data = {key: row["data"] for key, row in zip(seeds, rows) if row.get("data")}
-    labels = [(*key[:2], data.get(key, key[2:])) for key in seeds]
+    fingerprints = {key: row["data"] for key, row in zip(seed_keys, rows) if row.get("data")}
+    # A label is the problem with the fingerprint of the data, or with the seeds if there is none.
+    labels = [(*key[:2], fingerprints.get(key, key[2:])) for key in seed_keys]
     results_by_label: dict[Any, ResultsByScheme] = {}
     for row, label in zip(rows, labels):
         scheme_results = results_by_label.setdefault(label, {})
         scheme_results.setdefault(row["scheme"], []).append(results_by_job.get(row["run_id"], {}))
     numbers: dict[Any, int] = {}
+    # A label with the results of an earlier one of its problem gets that one's number.
     for label, label_results in results_by_label.items():
         earlier_labels = [earlier for earlier in numbers if earlier[:2] == label[:2]]
         equal_numbers = (
@@ -326,7 +352,12 @@ def _splits(schemes: pd.DataFrame, results_by_job: Mapping[str, Mapping[str, flo
 
 
 def _equal_splits(first: ResultsByScheme, second: ResultsByScheme) -> bool:
-    """Return whether two splits have equal results under every scheme."""
+    """Return whether two splits have equal results under every scheme, in all their jobs.
+
+    Args:
+        first: The results of the jobs of one split, by scheme.
+        second: The results of the jobs of the other split, by scheme.
+    """
     return first.keys() == second.keys() and all(
         equal_results(first_results, second_results)
         for scheme in first
@@ -349,6 +380,7 @@ def idle_seeds(sweeps: Sequence[Sweep]) -> list[str]:
     for position, name in enumerate(SEEDS):
         groups: dict[Any, list[str]] = {}
         for row, draws in rows:
+            # Jobs with this key differ in this seed alone.
             key = (
                 *(row[column] for column in SCHEME_COLUMNS),
                 draws[:position],
@@ -372,9 +404,10 @@ def idle_seeds(sweeps: Sequence[Sweep]) -> list[str]:
 
 
 def _idle_seed_counts(sweeps: Sequence[Sweep]) -> dict[str, int]:
-    """Return, by seed, how many values a command gives it where all its runs have the same value.
+    """Return how many values a command gives each seed that has one value in all its runs.
 
-    Only seeds with several values in the command of a sweep are included.
+    A job that does not draw by a seed is recorded once for all values of that seed. Only seeds with
+    several values in the command of a sweep are included.
     """
     idle_counts = {}
     for sweep in sweeps:

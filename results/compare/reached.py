@@ -57,11 +57,13 @@ def reached(
     """
     if len(sweeps) == 1:
         key = ("reached", target, measure)
-        return sweeps[0].get_or_compute(key, lambda: _reached(sweeps, target, measure)).copy()
-    return _reached(sweeps, target, measure)
+        return (
+            sweeps[0].get_or_compute(key, lambda: _compute_reached(sweeps, target, measure)).copy()
+        )
+    return _compute_reached(sweeps, target, measure)
 
 
-def _reached(sweeps: Sequence[Sweep], target: str, measure: str) -> pd.DataFrame:
+def _compute_reached(sweeps: Sequence[Sweep], target: str, measure: str) -> pd.DataFrame:
     """Compute the table of `reached`, which caches it for a single sweep."""
     schemes = problems.scheme_runs(sweeps)
     if schemes.empty:
@@ -81,7 +83,17 @@ def _reached(sweeps: Sequence[Sweep], target: str, measure: str) -> pd.DataFrame
 
 
 def _sweep_rows(sweep: Sweep, schemes: pd.DataFrame, target: str, measure: str) -> list[list[Any]]:
-    """Return the rows of `reached` of one sweep's jobs, one a scheme run."""
+    """Return the rows of `reached` of one sweep's jobs, before jobs of one split are merged.
+
+    Args:
+        sweep: The sweep.
+        schemes: The sweep's scheme runs, joined with `goals`.
+        target: The target, a key of `names.TARGETS`.
+        measure: `iterations` or `seconds`.
+
+    Returns:
+        One row a scheme run, with values in the order of `REACHED_COLUMNS`.
+    """
     iterations_by_run = _iterations_held(sweep, schemes[schemes["lowered"]])
     sizes_by_run: dict[str, list[float]] = {}
     for step in as_rows(sweep.of_role(names.STEP)):
@@ -89,7 +101,7 @@ def _sweep_rows(sweep: Sweep, schemes: pd.DataFrame, target: str, measure: str) 
     rows = []
     for scheme in as_rows(thresholds_that_hold(schemes)):
         excess = _remaining_excess(scheme, scheme, scheme["minimum"], scheme["start"])
-        if scheme["lowered"]:
+        if scheme["lowered"]:  # no job recorded when it reaches the goal of another one
             by_size = sorted(iterations_by_run.get(scheme["run_id"], {}).items())
             # The fewest iterations; of equal ones, the smallest step size.
             size, iterations = min(by_size, key=lambda pair: pair[1], default=(np.nan, np.inf))
@@ -119,8 +131,11 @@ def _lowest_step_size(scheme: Mapping[Any, Any]) -> float:
 def _grid_end(scheme: Mapping[Any, Any], sizes: Sequence[float], best: float, finer: bool) -> str:
     """Return at which end of the grid the best step size is, as the column `end` of `reached`.
 
-    sizes: the step sizes of the grid. best: the best step size, NaN for none. finer: whether step
-    sizes between those of the grid were tried.
+    Args:
+        scheme: The scheme run.
+        sizes: The step sizes of the grid.
+        best: The best step size, NaN for none.
+        finer: Whether step sizes between those of the grid were tried.
     """
     if len(sizes) < FEWEST_STEP_SIZES:
         return ""
@@ -140,7 +155,16 @@ def _grid_end(scheme: Mapping[Any, Any], sizes: Sequence[float], best: float, fi
 
 
 def parse_refinement(scheme: Mapping[Any, Any]) -> Mapping[str, Any]:
-    """Return the parsed tag on step sizes between those of a scheme's grid; empty without one."""
+    """Return what was found at step sizes between those of a scheme's grid, from its tag.
+
+    Args:
+        scheme: The scheme run.
+
+    Returns:
+        `numbers`, the numbers of these step sizes, see `step_size_of`; `targets`, the targets that
+        were looked for; and under each target the iterations to it at each of the step sizes, None
+        where it is not reached. Empty without the tag.
+    """
     text = scheme.get(names.REFINED.column)
     return json.loads(text) if isinstance(text, str) and text else {}
 
@@ -205,7 +229,12 @@ def tuned_once(sweep: Sweep, target: str = "1e-2") -> pd.DataFrame:
 
 
 def _upper_median_by_size(job_iterations: Sequence[Mapping[float, float]]) -> "pd.Series[float]":
-    """Return the iterations of a split by step size: the upper median over its jobs."""
+    """Return the iterations of a split by step size: the upper median over its jobs.
+
+    Args:
+        job_iterations: The iterations of each job by step size. Only step sizes that all jobs ran
+            are in the result.
+    """
     columns = [pd.Series(iterations, dtype=float) for iterations in job_iterations]
     table = pd.concat(columns, axis=1, join="inner")
     medians: pd.Series[float] = table.quantile(0.5, axis=1, interpolation="higher")
@@ -230,9 +259,13 @@ def _iterations_by_size(
         return iterations_by_run.get(scheme["run_id"], {})
     tag = parse_refinement(scheme)
     finer = zip(tag.get("numbers", ()), tag.get(target, ()))
-    counts = {step_size_of(int(n)): np.inf if count is None else count for n, count in finer}
+    finer_iterations = {
+        step_size_of(int(number)): np.inf if count is None else count for number, count in finer
+    }
     rows = as_rows(steps[scheme["run_id"]])
-    return counts | {step_size(step): _recorded_value(step, target, "iterations") for step in rows}
+    return finer_iterations | {
+        step_size(step): _recorded_value(step, target, "iterations") for step in rows
+    }
 
 
 def goals(schemes: pd.DataFrame, target: str) -> pd.DataFrame:
@@ -318,8 +351,10 @@ def _upper_medians(groups: Any) -> pd.DataFrame:
     """Return one row of `reached` a group: upper medians, whether all are finer, and one end.
 
     Upper medians are order statistics, because infinite values have no mean. If ends differ, the
-    last in alphabetical order is returned, which is never the empty one. groups: rows of `reached`,
-    grouped by problem, scheme and split.
+    last in alphabetical order is returned, which is never the empty one.
+
+    Args:
+        groups: Rows of `reached`, grouped by problem, scheme and split.
     """
     numbers = [column for column in REACHED_VALUES if column not in ("finer", "end")]
     medians: pd.DataFrame = groups[numbers].quantile(0.5, interpolation="higher")
@@ -434,7 +469,14 @@ def excess_shown(run: Mapping[Any, Any], scheme: Mapping[Any, Any]) -> float | N
 def _remaining_excess(
     run: Mapping[Any, Any], scheme: Mapping[Any, Any], minimum: float, start: float
 ) -> float:
-    """Return the remaining share of the excess at the start, with the given least cost."""
+    """Return the share of the starting excess that remains, as `excess_left` defines it.
+
+    Args:
+        run: A step run, or the scheme run itself.
+        scheme: The scheme run, which says whether counts are compared.
+        minimum: The least cost, 0 for counts.
+        start: The starting excess over it.
+    """
     final = run.get(names.final_metric(compared(scheme)).column)
     if run["verdict"] in names.UNRANKED or final is None or pd.isna(final):
         return float("inf")
@@ -455,7 +497,10 @@ def _recorded_value(run: Mapping[Any, Any], target: str, measure: str) -> float:
 
 
 def _in_measure(scheme: Mapping[Any, Any], iterations: float, measure: str) -> float:
-    """Convert iterations to the given measure, `iterations` or `seconds`."""
+    """Convert iterations to the given measure, `iterations` or `seconds`.
+
+    The seconds include those of fitting the scheme; they are NaN where none are recorded.
+    """
     if measure == "iterations":
         return iterations
     fit_seconds, seconds_per_step = (
@@ -465,10 +510,15 @@ def _in_measure(scheme: Mapping[Any, Any], iterations: float, measure: str) -> f
 
 
 def _iterations_held(sweep: Sweep, schemes: pd.DataFrame) -> dict[str, dict[float, float]]:
-    """Return, by scheme run and step size, the iteration from which the costs meet the goal.
+    """Return the iteration from which the costs of a run meet the goal and stay there.
 
-    It is infinite where they do not stay there, and where rounding decides the run. schemes: the
-    scheme runs, joined with `goals`.
+    Args:
+        sweep: The sweep.
+        schemes: Scheme runs of it, joined with `goals`.
+
+    Returns:
+        The iterations by the id of the scheme run and the step size; infinite where the costs do
+        not stay at the goal, and where rounding decides the run.
     """
     goal_by_run = dict(zip(schemes["run_id"], schemes["goal"]))
     records_by_run = {job["run_id"]: passes.records_per_pass(job) for job in as_rows(schemes)}

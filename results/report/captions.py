@@ -48,7 +48,11 @@ def finding(sweep: Sweep, experiment: str, figure: str) -> str:
 
 
 def _overview(merged_sweep: Sweep, experiment: str) -> list[Sentence]:
-    """Say the schemes' mean ranks over all problems of the sweep."""
+    """Return the sentence on the schemes' mean ranks over all problems of the sweep.
+
+    All functions in `FINDINGS` have these arguments: the merged sweep, and the experiment, which
+    this one does not need.
+    """
     board = comparisons.leaderboard(reached([unmerged(merged_sweep)], overview.OVERVIEW_TARGET))
     if board.empty:
         return []
@@ -67,9 +71,11 @@ def _overview(merged_sweep: Sweep, experiment: str) -> list[Sentence]:
 
 
 def _windows(merged_sweep: Sweep, experiment: str) -> list[Sentence]:
-    """Say how many directions each scheme's step size trains, and their share of the excess.
+    """Return sentences on how many directions each scheme's step size trains.
 
-    Where the curvature at the start does not predict the observed excess, say that instead.
+    A step size trains a direction if the iterations shrink the distance to the minimum along it to
+    1/e or less, see `windows.bars`. A scheme for which the curvature at the start does not predict
+    the observed excess gets a sentence on that instead.
     """
     rows = material.schemes(merged_sweep, experiment)
     arrays = material.fitting(
@@ -78,7 +84,8 @@ def _windows(merged_sweep: Sweep, experiment: str) -> list[Sentence]:
         names.DESCENT_ARRAYS,
         lambda scheme_arrays: directions.WINDOW_CURVATURE in scheme_arrays,
     )
-    sentences = []  # each with its number of directions, by which the extremes are chosen
+    # Pairs of a number of trained directions and a sentence; the number chooses the extremes.
+    sentences = []
     for row in as_rows(rows):
         step_size = pd.to_numeric(row[names.STEP_TAG.column])
         if row["label"] not in arrays or pd.isna(step_size):
@@ -114,11 +121,15 @@ def _windows(merged_sweep: Sweep, experiment: str) -> list[Sentence]:
 
 
 def _melt(merged_sweep: Sweep, experiment: str) -> list[Sentence]:
-    """Say how many layers each scheme's step size melts, and how much of the excess is left."""
+    """Return sentences on how many layers of each scheme are gone, and how much excess is left.
+
+    A layer is the excess at the start along one direction; it is gone when less than a tenth is
+    left of it.
+    """
     rows = material.schemes(merged_sweep, experiment)
     arrays = material.fitting(merged_sweep, rows, names.DESCENT_ARRAYS, lambda scheme_arrays: True)
     melts = sorted(
-        melt.melts(arrays, rows, material.steps(merged_sweep, experiment)), key=_by_remaining_excess
+        melt.melts(arrays, rows, material.steps(merged_sweep, experiment)), key=_most_excess_first
     )
     if len(melts) > MAX_SENTENCES:
         melts = [melts[0], melts[-1]]
@@ -137,13 +148,16 @@ def _melt(merged_sweep: Sweep, experiment: str) -> list[Sentence]:
     return sentences
 
 
-def _by_remaining_excess(scheme_melt: melt.Melt) -> float:
-    """Return the sort key that puts the scheme with the most excess left first."""
+def _most_excess_first(scheme_melt: melt.Melt) -> float:
+    """Return the sort key of a scheme: the one with the most excess left at the end comes first."""
     return -float(scheme_melt.edge[-1])
 
 
 def _film(merged_sweep: Sweep, experiment: str) -> list[Sentence]:
-    """Say the condition numbers of the cost in the film's first and last frames."""
+    """Return the sentence on the condition number of the cost in the film's first and last frame.
+
+    The film is that of the last scheme that has one.
+    """
     rows = material.schemes(merged_sweep, experiment)
     arrays = material.fitting(merged_sweep, rows, "film", lambda scheme_arrays: True)
     if not arrays:
@@ -155,14 +169,17 @@ def _film(merged_sweep: Sweep, experiment: str) -> list[Sentence]:
 
 
 def _best_steps(merged_sweep: Sweep, experiment: str) -> list[Sentence]:
-    """Say the range of the schemes' best (or shown) step sizes."""
+    """Return the sentence on the range of the schemes' best (or shown) step sizes."""
     rows = material.schemes(merged_sweep, experiment)
     quantity = f"The {merged_sweep.which_step(experiment)} step size"
     return _range(quantity, rows["label"], pd.to_numeric(rows[names.STEP_TAG.column]))
 
 
 def _converging(merged_sweep: Sweep, experiment: str) -> list[Sentence]:
-    """Say how many step sizes of each scheme converged."""
+    """Return the sentence on how many step sizes of each scheme converged.
+
+    There is none if the schemes were tried at different numbers of step sizes.
+    """
     steps = merged_sweep.of_role(names.STEP, experiment)
     if steps.empty:
         return []
@@ -175,13 +192,15 @@ def _converging(merged_sweep: Sweep, experiment: str) -> list[Sentence]:
 
 
 def _range_of_metric(quantity: str, metric: names.Metric) -> Callable[[Sweep, str], list[Sentence]]:
-    """Return a function that says the range of a metric over the schemes.
+    """Return a function for `FINDINGS`: the sentence on the range of a metric over the schemes.
 
-    quantity: the name of the metric in the sentence.
+    Args:
+        quantity: The name of the metric in the sentence.
+        metric: The metric.
     """
 
     def describe(merged_sweep: Sweep, experiment: str) -> list[Sentence]:
-        """Say the range of the metric; nothing where it is not recorded."""
+        """Return the sentence on the range of the metric; none where it is not recorded."""
         rows = material.schemes(merged_sweep, experiment)
         return _range(quantity, rows["label"], rows[metric.column]) if metric.column in rows else []
 
@@ -191,14 +210,19 @@ def _range_of_metric(quantity: str, metric: names.Metric) -> Callable[[Sweep, st
 def _range_of_arrays(
     record: str, measure: Callable[[Arrays], tuple[str, float]], fits: Callable[[Any], bool] = bool
 ) -> Callable[[Sweep, str], list[Sentence]]:
-    """Return a function that says the range over the schemes of a number from a record's arrays.
+    """Return a function for `FINDINGS`: the range of a number computed from recorded arrays.
 
-    measure: returns the name of the number and its value from a scheme's arrays. fits: whether a
-    scheme's arrays can be measured.
+    Args:
+        record: The name of the record that has the arrays.
+        measure: Returns the name of the number and its value from a scheme's arrays.
+        fits: Whether a scheme's arrays can be measured; by default if there are any.
     """
 
     def describe(merged_sweep: Sweep, experiment: str) -> list[Sentence]:
-        """Say one range for each name that `measure` returns, since names may hold counts."""
+        """Return a sentence for each name that `measure` returns.
+
+        The names differ between schemes where they contain counts, as of directions.
+        """
         arrays = material.fitting(
             merged_sweep, material.schemes(merged_sweep, experiment), record, fits
         )
@@ -216,7 +240,12 @@ def _range_of_arrays(
 
 
 def _direction_count(arrays: Arrays) -> tuple[str, float]:
-    """Return the name and value of the number of directions that hold most of the variance."""
+    """Return the name and value of the number of directions that hold most of the variance.
+
+    Args:
+        arrays: `before` (N,) and `after` (M,), the variances along the principal directions of the
+            points before and after the scheme.
+    """
     variances = np.sort(np.maximum(arrays["after"], 0.0))[::-1]
     is_enough = np.cumsum(variances) >= VARIANCE_SHARE * (1 - EQUAL_TOLERANCE) * variances.sum()
     direction_count = len(arrays["before"])
@@ -231,6 +260,10 @@ def _widths(arrays: Arrays) -> tuple[str, float]:
     """Return the name and value of the ratio of the largest to the smallest standard deviation.
 
     The ratio is over the drawn coordinates that are not constant.
+
+    Args:
+        arrays: `values`, the drawn coordinates of the points `(P, n)`; `all`, the number of all
+            coordinates.
     """
     values = np.asarray(arrays["values"], dtype=float)
     widths = values.std(axis=0)
@@ -246,7 +279,11 @@ def _widths(arrays: Arrays) -> tuple[str, float]:
 
 
 def _variance_of_components(arrays: Arrays) -> tuple[str, float]:
-    """Return the name and value of the share of the variance of the drawn components."""
+    """Return the name and value of the share of the variance of the components that are drawn.
+
+    Args:
+        arrays: `components`, one row each; `variance`, the share of the variance of each.
+    """
     component_count = len(arrays["components"])
     shown_count = (
         component_count
@@ -258,7 +295,12 @@ def _variance_of_components(arrays: Arrays) -> tuple[str, float]:
 
 
 def _reconstruction_error(arrays: Arrays) -> tuple[str, float]:
-    """Return the name and value of the image's relative error halfway through reconstruction."""
+    """Return the name and value of the image's relative error halfway through reconstruction.
+
+    Args:
+        arrays: `original`, the image; `built`, its reconstructions; `count`, the number of
+            coordinates that each is made of.
+    """
     stages = reconstruction.stages(arrays["count"])
     middle_stage = stages[len(stages) // 2]
     norm = float(np.linalg.norm(arrays["original"]))
@@ -274,7 +316,16 @@ def _variance_of_plane(arrays: Arrays) -> tuple[str, float]:
 
 
 def _range(quantity: str, labels: Iterable[str], values: Iterable[float]) -> list[Sentence]:
-    """Say the minimum and maximum of a quantity over the schemes; nothing where none has it."""
+    """Return the sentence on the minimum and maximum of a quantity over the schemes.
+
+    Args:
+        quantity: The name of the quantity, the subject of the sentence.
+        labels: The label of each scheme.
+        values: The value of each scheme; those that are missing or not finite are left out.
+
+    Returns:
+        One sentence; none where no value is left.
+    """
     finite_values = [
         (float(value), label)
         for value, label in zip(values, labels)
@@ -298,7 +349,7 @@ def _range(quantity: str, labels: Iterable[str], values: Iterable[float]) -> lis
 
 
 def _projection(merged_sweep: Sweep, experiment: str) -> list[Sentence]:
-    """Say the share of the variance that each scheme's projection loses."""
+    """Return a sentence on the share of the variance that each scheme's projection loses."""
     rows = material.schemes(merged_sweep, experiment)
     variance_lost = rows.get(names.VARIANCE_LOST.column, pd.Series(dtype=float))
     losses = zip(rows["label"], variance_lost) if len(variance_lost) else ()

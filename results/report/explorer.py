@@ -20,7 +20,8 @@ from normbench.results.store.runs import Sweep
 SCRIPT = (resources.files("normbench.results.report") / "explorer.js").read_text(encoding="utf-8")
 # The page's content security policy allows this script and no other.
 SCRIPT_HASH = "sha256-" + base64.b64encode(hashlib.sha256(SCRIPT.encode()).digest()).decode()
-MAX_HISTORY_ITERATIONS = 500  # of a history; a longer one is reduced to the extremes of 250 bins
+# Records of a history after the start; a longer one is reduced to the extremes of 250 bins.
+MAX_HISTORY_ITERATIONS = 500
 MAX_LINE_POINTS = 40  # of a contour
 MAX_LAYER_ROWS = 101  # iterations whose layers are drawn
 CONTOURS_RECORD = "contours"  # the record of the contours' arrays
@@ -37,7 +38,7 @@ def data(sweep: Sweep, experiment: str) -> str:
 
     Returns:
         JSON that is safe inside a script element; empty where the arrays of the descents are not
-        recorded, or of more than 12 schemes.
+        recorded, and for more than `MAX_EXPLORER_SCHEMES` schemes.
     """
     runs = merged(sweep)
     rows = material.schemes(runs, experiment)
@@ -58,7 +59,7 @@ def data(sweep: Sweep, experiment: str) -> str:
         verdicts = dict(
             zip(scheme_steps[names.STEP_TAG.column].astype(float), scheme_steps["verdict"])
         )
-        scheme: dict[str, Any] = {"label": label, "color": _ink(look.color)}
+        scheme: dict[str, Any] = {"label": label, "color": _css_color(look.color)}
         records = passes.records_per_pass(row)
         scheme |= _steps(scheme_arrays, verdicts, records) | _best(row) | _seconds(row)
         if label in layered:
@@ -71,7 +72,7 @@ def data(sweep: Sweep, experiment: str) -> str:
     return output.script_data({**fields, "schemes": schemes})
 
 
-def _ink(color: str) -> str:
+def _css_color(color: str) -> str:
     """Return a line's CSS colour; black becomes the text's colour, which is light in dark mode."""
     return "currentColor" if set(color) <= set("#0") else color
 
@@ -81,25 +82,26 @@ def _steps(
 ) -> dict[str, Any]:
     """Return the S step sizes, their verdicts and their histories of the excess.
 
-    A history of more than `MAX_HISTORY_ITERATIONS` is reduced to the minimum and the maximum of
-    each bin of iterations, so that a zigzag keeps its width.
+    A history of more than `MAX_HISTORY_ITERATIONS` records is reduced to the minimum and the
+    maximum of each bin of records, so that a zigzag keeps its width.
 
     Args:
         arrays: The scheme's arrays of the descents.
         verdicts: The verdict by step size.
-        records: The number of records of an iteration.
+        records: The number of records of an iteration, see `passes.records_per_pass`.
 
     Returns:
         `sizes` and `verdicts` (S,); `at` (k,), the iterations; and `left` (S, k), the excess there
         as a share of the excess at the start.
     """
-    costs = np.asarray(arrays[TRAIN_COST][:, 0], dtype=float)
+    costs = np.asarray(arrays[TRAIN_COST][:, 0], dtype=float)  # (S, K + 1), of the first start
     minimum = float(arrays["minimum"])
     excess = (costs - minimum) / (costs[0, 0] - minimum) if costs[0, 0] > minimum else costs * 0
-    iterations = np.arange(excess.shape[1])
-    if len(iterations) > MAX_HISTORY_ITERATIONS + 1:
+    record_count = excess.shape[1]
+    record_numbers = np.arange(record_count)
+    if record_count > MAX_HISTORY_ITERATIONS + 1:
         # The bins begin at record 1: the start and the last record are kept as they are.
-        edges = np.linspace(1, len(iterations), MAX_HISTORY_ITERATIONS // 2 + 1).round().astype(int)
+        edges = np.linspace(1, record_count, MAX_HISTORY_ITERATIONS // 2 + 1).round().astype(int)
         bins = np.split(excess, edges[:-1], axis=1)[1:]
         extremes = [
             np.stack([history_bin.min(axis=1), history_bin.max(axis=1)], axis=1)
@@ -107,15 +109,16 @@ def _steps(
         ]
         last = excess[:, -1:]  # the page prints the excess left at the last iteration
         excess = np.concatenate([excess[:, :1], *extremes, last], axis=1)
-        iterations = np.r_[0, np.repeat(edges[:-1], 2), len(iterations) - 1]
+        # Both extremes of a bin stand at the bin's first record.
+        record_numbers = np.r_[0, np.repeat(edges[:-1], 2), record_count - 1]
     # Verdicts are recorded by step sizes of six digits.
     rounded_verdicts = {float(f"{size:.6g}"): verdict for size, verdict in verdicts.items()}
     sizes = [float(f"{size:.6g}") for size in arrays["step_sizes"]]
     return {
         "sizes": sizes,
         "verdicts": [rounded_verdicts.get(size, "") for size in sizes],
-        "at": _in_iterations(iterations, records),
-        "left": [_short(history, 5) for history in excess],
+        "at": _in_iterations(record_numbers, records),
+        "left": [_rounded(history, 5) for history in excess],
     }
 
 
@@ -125,13 +128,16 @@ def _in_iterations(numbers: Any, records: int) -> list[float]:
 
 
 def _best(row: Mapping[Any, Any]) -> dict[str, float]:
-    """Return the best or shown step size, where one is recorded."""
+    """Return `best`, the best or shown step size of a scheme run; nothing where it has none."""
     best = number_in(row, names.STEP_TAG.column)
     return {"best": best} if np.isfinite(best) else {}
 
 
 def _seconds(row: Mapping[Any, Any]) -> dict[str, float]:
-    """Return the seconds of the fit and of an iteration of one run, where they are recorded."""
+    """Return `fit` and `step`, the seconds of a scheme's fit and of an iteration of one run.
+
+    The result is empty where they are not recorded.
+    """
     fit, step = (
         number_in(row, metric.column) for metric in (names.FIT_SECONDS, names.SECONDS_A_STEP)
     )
@@ -141,6 +147,8 @@ def _seconds(row: Mapping[Any, Any]) -> dict[str, float]:
 
 def _layers(layers: melt.Layers, records: int) -> dict[str, Any]:
     """Return a scheme's g drawn layers: for least squares a closed form, else measurements.
+
+    A layer is the excess at the start along a direction, or along a group of directions.
 
     Args:
         layers: The layers.
@@ -152,18 +160,18 @@ def _layers(layers: melt.Layers, records: int) -> dict[str, Any]:
         the share of each layer that each of the S runs leaves; and, if recorded, `path` (k, g),
         that share along the run of step size `path_step`, at the iterations `path_at` (k,).
     """
-    described: dict[str, Any] = {"thickness": _short(layers.thickness, 9)}
+    described: dict[str, Any] = {"thickness": _rounded(layers.thickness, 9)}
     if layers.exact:
-        described["curvature"] = _short(layers.curvature, 14)
-        described["share"] = _short(layers.share, 14)
+        described["curvature"] = _rounded(layers.curvature, 14)
+        described["share"] = _rounded(layers.share, 14)
         described["first"] = layers.drawn.tolist()
         return described
-    described["ends"] = [_short(ratios, 3) for ratios in layers.ratios(layers.sizes)]
+    described["ends"] = [_rounded(ratios, 3) for ratios in layers.ratios(layers.sizes)]
     history = layers.history(layers.path_step)
     if history is not None:
-        rows = _thin(len(history[0]), MAX_LAYER_ROWS)
+        rows = _spread_indices(len(history[0]), MAX_LAYER_ROWS)
         described["path_at"] = _in_iterations(history[0][rows], records)
-        described["path"] = [_short(ratios, 3) for ratios in history[1][rows]]
+        described["path"] = [_rounded(ratios, 3) for ratios in history[1][rows]]
         described["path_step"] = float(f"{layers.path_step:.6g}")
     return described
 
@@ -172,7 +180,16 @@ def _plane(arrays: Mapping[str, Any], levels: tuple[Any, int]) -> dict[str, Any]
     """Return a scheme's plane of weights: contours, paths, and the terms that predict more paths.
 
     Points are flat lists of coordinate pairs, measured from the lower left corner in units of the
-    window's sides. levels: from `contours.levels`.
+    window's sides.
+
+    Args:
+        arrays: The scheme's arrays of the record `contours`.
+        levels: The costs at which all schemes' contours are drawn, from `contours.levels`.
+
+    Returns:
+        `names` of the two weights; `lines`, the contours; `paths`, one a step size, at the
+        iterations `at`; `minimum`, if one is recorded; and, where descents in the plane have a
+        closed form, its terms `curvature` and `swing`.
     """
     corner = np.array([arrays["a"][0], arrays["b"][0]])
     sides = np.array([np.ptp(arrays["a"]), np.ptp(arrays["b"])])
@@ -181,23 +198,26 @@ def _plane(arrays: Mapping[str, Any], levels: tuple[Any, int]) -> dict[str, Any]
     lines = [line for cost in costs for line in generator.lines(cost)]
     plane = {
         "names": [str(name) for name in arrays["names"]],
-        "lines": [_short(((line - corner) / sides)[_thin(len(line))].ravel(), 3) for line in lines],
+        "lines": [
+            _rounded(((line - corner) / sides)[_spread_indices(len(line))].ravel(), 3)
+            for line in lines
+        ],
         "at": arrays["paths_at"].tolist(),
-        "paths": [_short(((path - corner) / sides).ravel(), 5) for path in arrays["paths"]],
+        "paths": [_rounded(((path - corner) / sides).ravel(), 5) for path in arrays["paths"]],
     }
     if len(arrays["minimum"]):
-        plane["minimum"] = _short((arrays["minimum"] - corner) / sides, 14)
+        plane["minimum"] = _rounded((arrays["minimum"] - corner) / sides, 14)
     if "swing" in arrays:
-        plane["curvature"] = _short(arrays["curvature"], 14)
-        plane["swing"] = _short((arrays["swing"] / sides).ravel(), 14)
+        plane["curvature"] = _rounded(arrays["curvature"], 14)
+        plane["swing"] = _rounded((arrays["swing"] / sides).ravel(), 14)
     return plane
 
 
-def _thin(count: int, max_points: int = MAX_LINE_POINTS) -> Any:
+def _spread_indices(count: int, max_points: int = MAX_LINE_POINTS) -> Any:
     """Return the evenly spread indices of at most so many points, the first and last included."""
     return np.unique(np.linspace(0, count - 1, min(count, max_points)).round().astype(int))
 
 
-def _short(values: Any, digits: int) -> list[float | None]:
+def _rounded(values: Any, digits: int) -> list[float | None]:
     """Return numbers rounded to significant digits; None for those that are not finite."""
     return [float(f"{value:.{digits}g}") if np.isfinite(value) else None for value in values]

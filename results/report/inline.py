@@ -28,21 +28,24 @@ def element(svg: str, prefix: str) -> str:
     svg = re.sub(r"<metadata>.*?</metadata>|<style.*?</style>", "", svg, flags=re.DOTALL)
     svg = re.sub(r'(<svg[^>]*?) width="[^"]*"', r"\1", svg, count=1)
     svg = re.sub(r'(<svg[^>]*?) height="[^"]*"', r"\1", svg, count=1)
-    used = set(re.findall(r'(?:href="#|url\(#)([^")]*)', svg))
-    names = {name: f"{prefix}{number}" for number, name in enumerate(sorted(used))}
-    svg = re.sub(r'\sid="([^"]*)"', lambda m: f' id="{names[m[1]]}"' if m[1] in used else "", svg)
-    svg = re.sub(r'(href="#|url\(#)([^")]*)', lambda m: m[1] + names[m[2]], svg)
-    return _small(svg)
+    # Only ids that something refers to are kept.
+    used_ids = sorted(set(re.findall(r'(?:href="#|url\(#)([^")]*)', svg)))
+    new_ids = {used_id: f"{prefix}{number}" for number, used_id in enumerate(used_ids)}
+    svg = re.sub(
+        r'\sid="([^"]*)"', lambda m: f' id="{new_ids[m[1]]}"' if m[1] in new_ids else "", svg
+    )
+    svg = re.sub(r'(href="#|url\(#)([^")]*)', lambda m: m[1] + new_ids[m[2]], svg)
+    return _shrink(svg)
 
 
-def _small(svg: str) -> str:
-    """Return an element without blanks between tags, needless digits and needless groups.
+def _shrink(svg: str) -> str:
+    """Return an SVG element without blanks between tags, needless digits and needless groups.
 
     Of the ten font families that matplotlib names for each text, the result names one.
     """
     svg = re.sub(r">\s*\n\s*<", "><", svg)
     svg = re.sub(
-        r' (?:d|x|y|transform)="(?!matrix)[^"]*"', _rounded, svg
+        r' (?:d|x|y|transform)="(?!matrix)[^"]*"', _round_attribute, svg
     )  # a matrix scales an image
     svg = re.sub(r"font-family: [^;\"]*", "font-family: 'DejaVu Sans', sans-serif", svg)
     svg = re.sub(r' style="[^"]*"', lambda m: m[0].replace(": ", ":").replace("; ", ";"), svg)
@@ -52,14 +55,17 @@ def _small(svg: str) -> str:
     return svg
 
 
-def _rounded(attribute: re.Match[str]) -> str:
-    """Return an attribute with its numbers rounded and its blanks removed."""
-    short = re.sub(r"-?\d+\.\d{2,}", _short, attribute[0])
+def _round_attribute(attribute: re.Match[str]) -> str:
+    """Return a matched attribute, such as ` d="M 1.2345 2"`, with short numbers and few blanks.
+
+    The one blank before the attribute's name is kept.
+    """
+    short = re.sub(r"-?\d+\.\d{2,}", _round_number, attribute[0])
     return " " + re.sub(r"\s*([MLCQz])\s*", r"\1", " ".join(short.split())).replace(' "', '"')
 
 
-def _short(number: re.Match[str]) -> str:
-    """Return a number with at most one decimal from 10 on, else with at most two."""
+def _round_number(number: re.Match[str]) -> str:
+    """Return a matched number with at most one decimal from 10 on, else with at most two."""
     value = float(number[0])
     digits = (
         1 if abs(value) >= 10 else 2

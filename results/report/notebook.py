@@ -134,7 +134,7 @@ class Comparison:
 
     @cached_property
     def cross_validation(self) -> pd.DataFrame:
-        """The cross-validation of the setting `folds`, one row a scheme; empty without folds."""
+        """The cross-validated error of each scheme; empty without `dataset.folds`."""
         return Table(heldout.cross_validated(self.sweep))
 
     @cached_property
@@ -200,7 +200,7 @@ class Comparison:
         return "\n\n".join([*self.notes, self.sentence, tables.text(self.table)])
 
     def _repr_html_(self) -> str:
-        """Return the notebook's HTML: the data, the answer, its cause, the table, figures."""
+        """Return what a notebook shows: the answer, its cause, the table, and two figures."""
         several = len(self.sweep.experiments) > 1
         lines = [*self.notes, headline.headline(self.sweep)]
         lines += [] if several else [cause.cause(self.sweep, self.sweep.experiments[0])]
@@ -213,7 +213,7 @@ class Comparison:
         )
 
     def _pictures(self, name: str) -> str:
-        """Return a figure of every experiment that has it, as SVG elements."""
+        """Return the figure of a name for each experiment that has it, as SVG elements in a row."""
         with TemporaryDirectory() as folder:
             drawn = drawing.write(self.sweep, Path(folder), [name], file_formats=["svg"])
             files = list(chain.from_iterable(drawn.values()))

@@ -40,7 +40,7 @@ Table = dict[str, Any]  # see `_table`
 
 
 def write(sweep: Sweep, folder: Path, drawn: Files | None = None) -> Path:
-    """Write the report of a sweep.
+    """Write the report of a sweep into a folder.
 
     Args:
         sweep: The runs.
@@ -141,7 +141,11 @@ def _started(sweep: Sweep) -> str:
 
 
 def _sweep_runs(sweep: Sweep) -> pd.DataFrame:
-    """Return the rows of the sweep's runs; if those were deleted, of its scheme runs."""
+    """Return the sweep run, which has the facts of the whole command, as a table.
+
+    It has several rows if sweeps are shown together. If it was deleted, the scheme runs, which have
+    those facts too, are returned instead.
+    """
     sweep_runs = sweep.of_role(names.SWEEP)
     return sweep_runs if len(sweep_runs) else sweep.of_role(names.SCHEME)
 
@@ -149,7 +153,14 @@ def _sweep_runs(sweep: Sweep) -> pd.DataFrame:
 def _section(
     section_id: str, sweep: Sweep, experiment: str, files: Sequence[Path]
 ) -> dict[str, Any]:
-    """Return the template's variables of one experiment."""
+    """Return the variables of the template for the section of one experiment.
+
+    Args:
+        section_id: The id of the section on the page, from which the ids of its figures are made.
+        sweep: The runs.
+        experiment: The experiment.
+        files: The files of the experiment's figures.
+    """
     experiment_sweep = sweep.only(experiment)
     schemes = merged(experiment_sweep).of_role(names.SCHEME)
     splits = heldout.by_split(sweep)
@@ -202,8 +213,8 @@ def _section(
 def _table(caption: str, frame: pd.DataFrame) -> Table:
     """Return a table for the template: caption, columns, and rows of formatted cells.
 
-    `words` says of each column whether it holds text, which is aligned to the left. The first
-    column holds the rows' headings.
+    The key `words` has for each column whether it holds text, which is aligned to the left. The
+    first column holds the rows' headings.
     """
     cells = tables.cells(frame)
     rows = list(zip(*cells.values(), strict=True))
@@ -220,8 +231,11 @@ def _predictions(experiment_sweep: Sweep) -> Table | None:
 def _held_out(splits: pd.DataFrame, folds: pd.DataFrame) -> list[Table]:
     """Return the tables of held-out points: of the schemes, and of pairs if there are splits.
 
-    Without test points it is the table of cross-validation, if there is one. splits: from
-    `heldout.by_split`. folds: from `heldout.cross_validated`.
+    Without test points it is the table of cross-validation, if there is one.
+
+    Args:
+        splits: One row a scheme and split, from `heldout.by_split`.
+        folds: One row a scheme, from `heldout.cross_validated`.
     """
     if splits.empty:
         caption = headings.CROSS_VALIDATION
@@ -249,7 +263,15 @@ def _explanations(schemes: pd.DataFrame) -> list[tuple[str, str, str]]:
 
 
 def _settings(schemes: pd.DataFrame) -> tuple[list[tuple[str, str]], Table | None]:
-    """Return the settings that all schemes share, and a table of the others; None for no others."""
+    """Return the settings of an experiment.
+
+    Args:
+        schemes: The scheme runs.
+
+    Returns:
+        The names and values of the settings that all schemes share, and a table of the settings
+        that differ; None where none differs.
+    """
     frame = schemes[[name for name in schemes if name.startswith(names.PARAMS)]]
     frame = frame.rename(columns=lambda name: name.removeprefix(names.PARAMS))
     frame = frame.dropna(axis="columns", how="all").astype(object)
@@ -267,7 +289,11 @@ def _settings(schemes: pd.DataFrame) -> tuple[list[tuple[str, str]], Table | Non
 
 
 def _failed_runs(experiment_sweep: Sweep) -> Table | None:
-    """Return the table of failed, diverged, unfinished and undecided runs with their reasons."""
+    """Return the table of failed, diverged, unfinished and undecided runs with their reasons.
+
+    Failed and unfinished runs are jobs, without a step size; diverged and undecided ones, which
+    rounding decides, are runs of one step size. None where there are no such runs.
+    """
     rows = []
     for row in as_rows(experiment_sweep.of_role(names.SCHEME)):
         if row["verdict"] == names.FAILED or (not row["verdict"] and row["status"] != "FINISHED"):
@@ -284,7 +310,10 @@ def _failed_runs(experiment_sweep: Sweep) -> Table | None:
 
 
 def _steps(experiment_sweep: Sweep) -> Table | None:
-    """Return the table of all step sizes, which gives the figures' content to screen readers."""
+    """Return the table of all step sizes, which gives the figures' content to screen readers.
+
+    None for jobs without a descent.
+    """
     schemes = merged(experiment_sweep).of_role(names.SCHEME).set_index("label").to_dict("index")
     steps = merged(experiment_sweep).of_role(names.STEP)
     if steps.empty:
@@ -319,7 +348,7 @@ def _pairs(sweep: Sweep) -> Table | None:
 
 
 def _environment(sweep: Sweep) -> list[tuple[str, str]]:
-    """Return the versions of libraries and of the code that ran the sweep."""
+    """Return the names and versions of the libraries and of the code that ran the sweep."""
     row = _sweep_runs(sweep).iloc[0].dropna()
     versions = names.version("").column
     version_rows = [
@@ -342,9 +371,14 @@ def _pictures(
     files: Sequence[Path],
     figure_names: Sequence[str],
 ) -> list[dict[str, Any]]:
-    """Return, for the template, those of the named figures that have a file.
+    """Return those of the named figures that have a file, for the template.
 
-    section: the id of the section, from which the ids of the figures are made.
+    Args:
+        section: The id of the section, from which the ids of the figures are made.
+        experiment_sweep: The runs.
+        experiment: The experiment.
+        files: The files of its figures, named `FIGURE-EXPERIMENT`.
+        figure_names: The names of the figures, in the order of the result.
     """
     by_name = {file.stem.removesuffix(f"-{clean.name(experiment)}"): file for file in files}
     return [
@@ -357,7 +391,19 @@ def _pictures(
 def _picture(
     section: str, experiment_sweep: Sweep, experiment: str, name: str, file: Path
 ) -> dict[str, Any]:
-    """Return a figure for the template: its SVG or PNG, its caption and its text alternative."""
+    """Return a figure for the template.
+
+    Args:
+        section: The id of the section, from which the ids inside the figure are made.
+        experiment_sweep: The runs.
+        experiment: The experiment.
+        name: The name of the figure.
+        file: A file of the figure; the file beside it with the suffix `.svg` is read.
+
+    Returns:
+        `caption`; `words`, the text alternative; `plot`, whether dark mode inverts its colours; and
+        `svg`, an element, or for a long one `png`, a data URL.
+    """
     description = NAMES[name]
     caption = description[0].upper() + description[1:].split(" (")[0]
     finding = captions.finding(experiment_sweep, experiment, name)

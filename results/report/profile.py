@@ -60,6 +60,7 @@ def tell(
     ):
         if value not in choices:
             raise ResultsError(f"--{name} {value}: choose one of {', '.join(choices)}")
+    # Without ids, the last sweep is read. Notes on the state of several sweeps are made jointly.
     first_sweep, state_notes = state.read(store, sweep_ids[:1])
     loaded = [first_sweep, *(state.read(store, [sweep_id])[0] for sweep_id in sweep_ids[1:])]
     if len(loaded) > 1:
@@ -72,7 +73,7 @@ def tell(
     for note in (*state_notes, *notes(loaded)):
         print(f"{note}\n")
     board = comparisons.leaderboard(table)  # the answer; the tables below it explain it
-    _show(f"leaderboard{_over(board)}", board, NOT_ALL, MEDIAN_NOTE)
+    _show(f"leaderboard{_sample_sizes(board)}", board, NOT_ALL, MEDIAN_NOTE)
     _show(headings.PREDICTIONS, _predictions(loaded), NO_PROBLEM)
     spread = comparisons.spread(table)
     _show("median and quartiles over splits", spread, NO_PROBLEM, RANGE_NOTE)
@@ -87,7 +88,7 @@ def tell(
     unsolved_note = f"on {count} of {every} splits no scheme reaches it" if count else ""
     _show(profile_title, wide(table), NO_SCHEME if count else NOT_ALL, unsolved_note)
     if folder is not None:
-        title = f"{measure} until {goal}{_over(board)}"
+        title = f"{measure} until {goal}{_sample_sizes(board)}"
         if not (profile_table := comparisons.profile(table)).empty:
             ids = ", ".join(sweep.sweep_id for sweep in loaded)
             _draw(profile_table, title, folder, shape, {"sweep": ids})
@@ -95,8 +96,12 @@ def tell(
         raise ResultsError(f"--out {folder}: nothing to draw; {NO_SCHEME if count else NOT_ALL}")
 
 
-def _over(board: pd.DataFrame) -> str:
-    """Return the numbers of problems and splits of a leaderboard, as a suffix of a title."""
+def _sample_sizes(board: pd.DataFrame) -> str:
+    """Return the suffix of a title with the numbers of problems and splits of a leaderboard.
+
+    Args:
+        board: A table from `comparisons.leaderboard`.
+    """
     if board.empty:
         return ""
     count, splits = int(board["problems"].max()), int(board["splits"].max())
@@ -105,7 +110,11 @@ def _over(board: pd.DataFrame) -> str:
 
 
 def notes(loaded: Sequence[Sweep]) -> list[str]:
-    """Return sentences that a reader needs before comparing the schemes of loaded sweeps."""
+    """Return sentences that a reader needs before comparing the schemes of loaded sweeps.
+
+    They name seeds without effect, comparisons by misclassified points instead of cost, starts that
+    differ between schemes, limits of networks, and penalties that make costs incomparable.
+    """
     schemes = pd.concat([sweep.of_role(names.SCHEME) for sweep in loaded])
     has_own_functions = any(problems.own_functions(sweep.of_role(names.SCHEME)) for sweep in loaded)
     sentences = [
@@ -118,14 +127,18 @@ def notes(loaded: Sequence[Sweep]) -> list[str]:
 
 
 def _counts(schemes: pd.DataFrame) -> list[Sentence]:
-    """Say in which experiments misclassified points are compared, and why."""
+    """Return the sentence that names the experiments in which misclassified points are compared."""
     counted = schemes[reached.counts(schemes)]
     experiments = ", ".join(dict.fromkeys(counted["experiment"]))
     return [make_sentence("counts", experiments=experiments)] if experiments else []
 
 
 def _starts(schemes: pd.DataFrame) -> list[Sentence]:
-    """Return sentences on whether the schemes of each experiment start at the same function."""
+    """Return sentences on whether the schemes of each experiment start at the same function.
+
+    Zero weights make the same function under every scheme, so that they need no sentence.
+    Experiments with the same answer share a sentence.
+    """
     start = names.setting("start")
     if start not in schemes:
         return []
@@ -149,7 +162,11 @@ def _starts(schemes: pd.DataFrame) -> list[Sentence]:
 
 
 def _networks(sweep: Sweep) -> list[Sentence]:
-    """Return sentences on networks: they are not refined, and may rest above the lowest cost."""
+    """Return sentences on a sweep's networks.
+
+    They say that best runs converged only over their own job's lowest cost, and that the setting
+    `refine` has no effect.
+    """
     sentences, unrefined = [], []
     for experiment in sweep.experiments:
         rows = sweep.of_role(names.SCHEME, experiment)
@@ -170,8 +187,12 @@ def _networks(sweep: Sweep) -> list[Sentence]:
 def _choose_start_template(rows_by_start: Any) -> tuple[str, ...]:
     """Return the template of the sentence on an experiment's starts, and the labels in it.
 
-    The template is empty where the starts need no sentence. rows_by_start: the scheme runs, grouped
-    by the setting `start`.
+    Args:
+        rows_by_start: The scheme runs, grouped by the setting `start`.
+
+    Returns:
+        The name of the template, then the labels of schemes that it needs. The name is empty where
+        the starts need no sentence, such as those at zero weights.
     """
     labels = {start: "; ".join(dict.fromkeys(rows["label"])) for start, rows in rows_by_start}
     if set(labels) == {"same_function", "normal"}:
@@ -190,7 +211,18 @@ def _draw(
     shape: "style.Shape | None",
     facts: dict[str, str],
 ) -> None:
-    """Draw the profiles into a folder and print the names of the files."""
+    """Draw the performance profiles into a folder and print the names of the files.
+
+    Args:
+        table: The profiles, from `comparisons.profile`.
+        title: The title of the figure.
+        folder: The folder, which is made if it does not exist.
+        shape: The figure's size; None for that of a screen.
+        facts: What the files name as their origin, such as the ids of the sweeps.
+
+    Raises:
+        ResultsError: The folder cannot be written.
+    """
     from normbench.results.figures import profiles
     from normbench.results.figures.base import output, style
 
@@ -205,7 +237,10 @@ def _draw(
 
 
 def _predictions(loaded: list[Sweep]) -> pd.DataFrame:
-    """Return theory and observation of each scheme, with the setting where there are several."""
+    """Return the tables of `theory_table.predictions` of several sweeps as one, without duplicates.
+
+    The column `setting` names the settings that vary; it is left out where none does.
+    """
     placed = problems.placed(loaded)
     settings = dict(zip(placed["run_id"], placed["setting"]))
     frames = []
@@ -228,17 +263,34 @@ def _predictions(loaded: list[Sweep]) -> pd.DataFrame:
 
 
 def wide(table: pd.DataFrame) -> pd.DataFrame:
-    """Return the performance profiles at a few factors, one row a scheme."""
-    tidy = comparisons.profile(table)
+    """Return the performance profiles at `FACTORS` as texts, one row a scheme.
+
+    Args:
+        table: One row a problem, split and scheme, from `reached`.
+
+    Returns:
+        The column `scheme` and a column for each factor, such as `x2`; the infinite one is
+        `at all`, the share of problems that the scheme solves.
+    """
+    long_table = comparisons.profile(table)
     shares = {}
     for factor in FACTORS:
-        within = tidy[tidy["factor"] <= factor].groupby("scheme", sort=False)["share"].max()
-        shares[f"x{factor:g}" if np.isfinite(factor) else "at all"] = within
+        # Shares grow with the factor, so that the largest one is that at the factor.
+        is_within = long_table["factor"] <= factor
+        name = f"x{factor:g}" if np.isfinite(factor) else "at all"
+        shares[name] = long_table[is_within].groupby("scheme", sort=False)["share"].max()
     return pd.DataFrame(shares).map("{:.2f}".format).reset_index()
 
 
 def _show(title: str, table: pd.DataFrame, nothing: str, note: str = "") -> None:
-    """Print a table under its title and a note, or the reason why it is empty."""
+    """Print a table under its title and a note, or why it is empty.
+
+    Args:
+        title: The title.
+        table: The table.
+        nothing: The reason that is printed for an empty table.
+        note: Printed in parentheses below the title; empty for none.
+    """
     if table.empty:
         print(f"{title}: nothing to compare ({nothing})\n")
         return

@@ -61,7 +61,7 @@ def show(terminal: Console, sweep: Sweep) -> None:
         if _table_width(cells) <= terminal.width:
             break
         cells.pop(name, None)
-    _print(terminal, cells, _holds_text(summary))
+    _print_columns(terminal, cells, _holds_text(summary))
 
 
 def plain(terminal: Console, table: pd.DataFrame) -> None:
@@ -82,16 +82,21 @@ def plain(terminal: Console, table: pd.DataFrame) -> None:
         if len(block) > len(row_headings) and _table_width(
             {key: cells[key] for key in (*block, name)}
         ) > (terminal.width):
-            _print(terminal, {key: cells[key] for key in block}, holds_text)
+            _print_columns(terminal, {key: cells[key] for key in block}, holds_text)
             block = dict.fromkeys(row_headings)
         block[name] = None
-    _print(terminal, {key: cells[key] for key in block}, holds_text)
+    _print_columns(terminal, {key: cells[key] for key in block}, holds_text)
 
 
 def _readable(color: str) -> str:
-    """Return a colour if it is readable on a dark terminal, else the terminal's default."""
+    """Return a colour if it is readable on a dark terminal, else the terminal's default.
+
+    Args:
+        color: The colour as `#rrggbb`.
+    """
     red, green, blue = (int(color[offset : offset + 2], 16) / 255 for offset in (1, 3, 5))
-    return color if 0.30 * red + 0.59 * green + 0.11 * blue >= MIN_LUMINANCE else "default"
+    luminance = 0.30 * red + 0.59 * green + 0.11 * blue  # the weights of ITU-R BT.601
+    return color if luminance >= MIN_LUMINANCE else "default"
 
 
 def _texts(table: pd.DataFrame) -> dict[str, list[RenderableType]]:
@@ -105,7 +110,11 @@ def _holds_text(table: pd.DataFrame) -> dict[str, bool]:
 
 
 def without_uninformative(table: pd.DataFrame) -> pd.DataFrame:
-    """Return a table without columns of equal counts, and without the seconds of quick jobs."""
+    """Return a table of schemes without columns that say nothing.
+
+    These are the number of step sizes if it is the same for all schemes, the number of diverged
+    runs if none diverged, and the seconds if no job took more than `MIN_SECONDS`.
+    """
     uninformative = []
     if STEPS in table and table[STEPS].nunique() < 2:
         uninformative.append(STEPS)
@@ -123,14 +132,17 @@ def _with_pictures(
     rows: Sequence[Mapping[Any, Any]],
     colors: Sequence[str],
 ) -> dict[str, list[RenderableType]]:
-    """Return the columns with those of bars and sparklines after that of the excess left.
+    """Return the columns of a table, with bars and sparklines after the column `EXCESS_LEFT`.
 
     Args:
-        cells: The cells by column.
-        summary: The table of the cells' values.
+        cells: The formatted cells by column.
+        summary: The table of their values.
         sweep: The runs.
         rows: The scheme runs, in the order of the table.
-        colors: The colour of each.
+        colors: The colour of each scheme.
+
+    Returns:
+        The cells by column. The column of sparklines is left out where none can be drawn.
     """
     bars: list[RenderableType] = [
         Bar(1.0, 0.0, min(float(remaining), 1.0), width=PICTURE_WIDTH, color=color)
@@ -149,12 +161,18 @@ def _with_pictures(
 
 
 def _histories(sweep: Sweep, rows: Sequence[Mapping[Any, Any]]) -> list[str]:
-    """Return the sparkline of each row's best run, all on one scale."""
+    """Return the sparkline of the excess left under each scheme, all on one logarithmic scale.
+
+    Args:
+        sweep: The runs.
+        rows: The scheme runs.
+    """
     table = tables.histories(sweep)
     histories = []
     for row in rows:
         metric = compared(row)
         history = table[table["run_id"] == row["run_id"]]
+        # The least count of misclassified points is 0.
         minimum = 0.0 if metric is not names.TRAIN_COST else row.get(names.MINIMUM.column, np.nan)
         shares = (
             (history[metric.key] - minimum) / start_excess(row)
@@ -173,7 +191,7 @@ def sparkline(shares: Any, foot: float) -> str:
 
     Args:
         shares: The excess as shares of the start's, `(k,)`.
-        foot: The share at the lower end of the logarithmic scale.
+        foot: The share at the lower end of the logarithmic scale, below 1; the upper end is 1.
 
     Returns:
         The line; empty for fewer than two or for infinite shares.
@@ -185,10 +203,16 @@ def sparkline(shares: Any, foot: float) -> str:
     return "".join(BLOCKS[round(height * (len(BLOCKS) - 1))] for height in heights)
 
 
-def _print(
+def _print_columns(
     terminal: Console, cells: Mapping[str, list[RenderableType]], holds_text: Mapping[str, bool]
 ) -> None:
-    """Print columns side by side, texts aligned to the left and numbers to the right."""
+    """Print columns side by side, texts aligned to the left and numbers to the right.
+
+    Args:
+        terminal: The terminal.
+        cells: The cells by column.
+        holds_text: Whether a column holds text; True for columns that are not in it.
+    """
     grid = Table(box=None, pad_edge=False, padding=(0, COLUMN_GAP, 0, 0), header_style="bold")
     for column_index, (name, column) in enumerate(cells.items()):
         is_text = holds_text.get(name, True)

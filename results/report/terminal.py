@@ -39,13 +39,14 @@ def present(
     drawn: dict[str, list[Path]] | None = None,
     wanted: Sequence[str] = BY_DEFAULT,
 ) -> dict[str, list[Path]]:
-    """Print the answer and the table, draw the figures and write the report.
+    """Print the answer and the table of a comparison; draw its figures and write its report.
 
     Args:
         sweep: The runs.
         folder: Where the figures and the report are written.
-        options: How figures are drawn.
-        drawn: The files of these very figures and this report by experiment, if they exist.
+        options: How figures are drawn; None for the defaults.
+        drawn: The files by experiment that an earlier call returned for the same comparison. None
+            to draw the figures and to write the report.
         wanted: The names of the figures.
 
     Returns:
@@ -80,7 +81,7 @@ def present(
 
 
 def _say_answers(terminal: Console, sweep: Sweep) -> None:
-    """Print which scheme is best, why, and the remarks on the comparison."""
+    """Print the headline, then for each experiment the cause or the theory, and the remarks."""
     splits = heldout.by_split(sweep)
     has_several = len(sweep.experiments) > 1
     overall_headline = headline.headline(sweep)
@@ -114,7 +115,13 @@ def _say_failures(terminal: Console, sweep: Sweep) -> None:
 
 
 def _say_locations(terminal: Console, sweep: Sweep, drawn: Files) -> None:
-    """Print the folders of the files and the store of the comparison."""
+    """Print where the files, the dashboard and the store of the comparison are.
+
+    Args:
+        terminal: The console.
+        sweep: The runs.
+        drawn: The files of the figures and of the report by experiment.
+    """
     for name in sweep.experiments:
         if crowded(sweep, name):
             screen.say(
@@ -126,7 +133,7 @@ def _say_locations(terminal: Console, sweep: Sweep, drawn: Files) -> None:
     all_files = list(dict.fromkeys(file for files in drawn.values() for file in files))
     for folder in dict.fromkeys(file.parent for file in all_files):
         folder_files = [file for file in all_files if file.parent == folder]
-        screen.say(terminal, f"files      {_short(folder)}: {_contents(folder_files)}")
+        screen.say(terminal, f"files      {_relative_path(folder)}: {_contents(folder_files)}")
     if uris.is_server(sweep.store) and not sweep.is_query:
         for name in sweep.experiments:
             screen.say(terminal, f"dashboard  {dashboard.link(sweep, name)}")
@@ -134,7 +141,7 @@ def _say_locations(terminal: Console, sweep: Sweep, drawn: Files) -> None:
     screen.say(terminal, f"recorded   {clean.line(sweep.store)}{dashboard_hint}")
 
 
-def _short(folder: Path) -> str:
+def _relative_path(folder: Path) -> str:
     """Return a folder relative to the working folder if it lies inside."""
     working_folder = Path(os.getcwd())
     return (
@@ -154,7 +161,7 @@ def _contents(files: Sequence[Path]) -> str:
 
 
 def _without_theory(sweep: Sweep) -> bool:
-    """Return whether a job that ran was asked for no theory."""
+    """Return whether a job that did not fail was run with `theory=none`."""
     jobs = sweep.of_role(names.SCHEME)
     asked = jobs.get(names.setting("theory"), pd.Series(dtype=str))
     return bool((asked[jobs["verdict"] != names.FAILED] == "none").any())
@@ -186,8 +193,8 @@ def print_theory(sweep: Sweep) -> None:
 def _print_held_out(terminal: Console, sweep: Sweep) -> None:
     """Print the tables of held-out points and of repetitions, where there are any.
 
-    They are of test points, of cross-validation, of the best single step size for all splits, and
-    of pairs of schemes: by iterations, and by predictions on the test points.
+    The tables are those of test points, of cross-validation, of the best single step size for all
+    splits, and of pairs of schemes: by iterations, and by predictions on the test points.
     """
     target = race_target(sweep)
     pairs, splits = comparisons.repeated(sweep, target), heldout.by_split(sweep)

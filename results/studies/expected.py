@@ -97,7 +97,15 @@ def parse(entries: Any) -> list[Expected]:
 
 
 def _entry(number: int, entry: Any) -> Expected:
-    """Return one checked item of `study.expected`; number: its index, from 0."""
+    """Return one item of `study.expected`, checked.
+
+    Args:
+        number: Its index in the list, which errors name.
+        entry: Its value as the user wrote it.
+
+    Raises:
+        ResultsError: The item has a wrong key or value.
+    """
     key_path = f"study.expected[{number}]"
     if not isinstance(entry, dict):
         raise ResultsError(
@@ -136,7 +144,12 @@ def _entry(number: int, entry: Any) -> Expected:
 
 
 def _value(key_path: str, value: Any) -> float | tuple[float, float]:
-    """Return the checked value of the key `value`: a number, or the lowest and the highest."""
+    """Return the checked value of the key `value`: a number, or the lowest and the highest.
+
+    Args:
+        key_path: The path of the item, such as `study.expected[0]`, which errors name.
+        value: The value as the user wrote it.
+    """
     pair = value if isinstance(value, list) else [value]
     is_wrong = any(isinstance(bound, bool) or not isinstance(bound, (int, float)) for bound in pair)
     if (
@@ -152,7 +165,12 @@ def _value(key_path: str, value: Any) -> float | tuple[float, float]:
 
 
 def _within(key_path: str, within: Any) -> float | str:
-    """Return the checked value of the key `within`: a number, or a share as text."""
+    """Return the checked value of the key `within`: a number, or a share as text.
+
+    Args:
+        key_path: The path of the item, such as `study.expected[0]`, which errors name.
+        within: The value as the user wrote it.
+    """
     is_share = isinstance(within, str) and within.endswith("%")
     number = within.rstrip("%") if is_share else within
     try:
@@ -234,7 +252,10 @@ def numbers(sweep: Sweep, study: str) -> dict[str, float]:
 
 
 def _measured(sweep: Sweep, expected: Expected) -> list[float]:
-    """Return the measured numbers of the scheme runs that an expected number refers to."""
+    """Return the measured numbers of the scheme runs that an expected number refers to.
+
+    It is empty where no run, no metric and no array is recorded under its names.
+    """
     rows = sweep.of_role(names.SCHEME)
     for key, value in expected.settings.items():
         column = _column(rows, key, SETTING_COLUMNS)
@@ -244,7 +265,8 @@ def _measured(sweep: Sweep, expected: Expected) -> list[float]:
     column = _column(rows, expected.metric, METRIC_COLUMNS)
     if column is not None:
         return [float(number) for number in rows[column].dropna()]
-    # The metric is no column: an element of an array, as `spectrum/before/0`.
+    # The metric is no column: an element of an array, as `spectrum/before/0`. A name of fewer parts
+    # is padded, so that its index is empty.
     array_file, name, index = (*expected.metric.split("/"), "", "")[:3]
     if not index.isdigit():
         return []
@@ -258,13 +280,16 @@ def _measured(sweep: Sweep, expected: Expected) -> list[float]:
 def _column(rows: pd.DataFrame, key: str, forms: Sequence[str]) -> str | None:
     """Return the first column of the table that a key may refer to; None if there is none.
 
-    forms: the formats of such columns, to be filled with the key.
+    Args:
+        rows: The table.
+        key: The name of a setting or a metric.
+        forms: The formats of the columns that are tried, to be filled with the key.
     """
     return next((form.format(key) for form in forms if form.format(key) in rows), None)
 
 
 def _equal_values(text: Any, value: Any) -> bool:
-    """Return whether a recorded setting equals a value, as text or as a number."""
+    """Return whether a recorded setting equals an expected value, as text or as a number."""
     if str(text) == str(value):
         return True
     try:
@@ -313,7 +338,11 @@ def narrow_table(table: pd.DataFrame) -> pd.DataFrame:
 
 
 def reasons(table: pd.DataFrame) -> list[str]:
-    """Return the reason of each number that differs, wrapped to `WIDTH` characters."""
+    """Return why each number that differs does so, as a paragraph wrapped to `WIDTH` characters.
+
+    Args:
+        table: A table from `checked`.
+    """
     rows = as_rows(table[table["verdict"] == DIFFERS])
     lines = [
         clean.line(f"{row['study']}, {row['what']}: {row['why'] or 'differs, and nobody says why'}")

@@ -40,6 +40,7 @@ def last_sweeps(store: str, folder: str = "textbook") -> tuple[dict[str, Sweep],
             ids_by_study.setdefault(name.removeprefix(f"{folder}/"), []).append(row["sweep"])
     shown_sweeps: dict[str, Sweep] = {}
     notes: list[str] = []
+    # The store lists the latest sweep first.
     for name, sweep_ids in reversed(ids_by_study.items()):
         sweep, unfinished = _last_complete(store, list(dict.fromkeys(sweep_ids)))
         replacement = f"; shown is {sweep.sweep_id}" if sweep is not None else ""
@@ -57,7 +58,9 @@ def last_sweeps(store: str, folder: str = "textbook") -> tuple[dict[str, Sweep],
 
 
 def _last_complete(store: str, sweep_ids: Sequence[str]) -> tuple[Sweep | None, list[State]]:
-    """Find the latest complete sweep of a study.
+    """Return the latest complete sweep of a study, and the states of those after it.
+
+    A sweep is complete if jobs of it are done and it has ended, or if all of them are done.
 
     Args:
         store: The URI of the store.
@@ -107,11 +110,13 @@ def checked(sweeps: Mapping[str, Sweep], folder: str) -> pd.DataFrame:
 
 
 def table(sweeps: Mapping[str, Sweep]) -> pd.DataFrame:
-    """Return a table with a row for each scheme of each study.
+    """Return what the source of each study states about each scheme, and what was measured.
 
-    Its columns are `study`, `scheme`, `the source says` and `measured`.
+    Args:
+        sweeps: The sweeps by the study's name, from `last_sweeps`.
 
-    sweeps: the sweeps by the study's name, from `last_sweeps`.
+    Returns:
+        One row a scheme, with the columns `study`, `scheme`, `the source says` and `measured`.
     """
     rows = []
     for name, sweep in sweeps.items():
@@ -156,7 +161,11 @@ METRIC_TEXTS = {
 
 
 def _descent(row: dict[Any, Any]) -> list[str]:
-    """Return phrases on a scheme's best run, and on its largest falling and convergent steps."""
+    """Return phrases on a scheme's best run, and on its largest step sizes that fall or converge.
+
+    Args:
+        row: The row of the scheme run.
+    """
     iterations = row.get(names.setting("iterations"))
     phrases = [f"step {row.get(names.STEP_TAG.column)}, {iterations} iterations"]
     if row["verdict"] == names.DIVERGED:

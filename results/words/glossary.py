@@ -37,7 +37,11 @@ GLOSSARY = {
 
 
 def text(columns: int) -> str:
-    """Return every term with its sentence, wrapped to a width in characters."""
+    """Return every term with its sentence, a paragraph each.
+
+    Args:
+        columns: The width of a line in characters.
+    """
     width = 2 + max(map(len, GLOSSARY))
     return "\n".join(
         textwrap.fill(f"{term:{width}}{meaning}", columns, subsequent_indent=" " * width)

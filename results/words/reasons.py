@@ -55,7 +55,12 @@ class SchemeRecord(NamedTuple):
 
 
 def explain_scheme(record: SchemeRecord) -> list[Sentence]:
-    """Return the sentences on one scheme; its step size and verdict are among the tags."""
+    """Return the sentences on one scheme, from its theory to its least cost.
+
+    Args:
+        record: The metrics and tags of the scheme run, which include the best step size and its
+            verdict.
+    """
     return [
         *_threshold(record),
         *_start_curvature(record),
@@ -70,11 +75,16 @@ def explain_scheme(record: SchemeRecord) -> list[Sentence]:
 
 
 def explain_briefly(record: SchemeRecord) -> str:
-    """Return three sentences on a scheme: its threshold, its transformation, and its best step."""
-    sentence_groups = (_threshold(record)[:1], _transformation(record)[:1], _best_step(record)[:1])
-    return paragraph(
-        [sentence for sentence_group in sentence_groups for sentence in sentence_group]
-    )
+    """Return up to three sentences on a scheme as one text.
+
+    They are on its threshold 2/L, on its transformation, and on its best step size.
+    """
+    first_sentences = [
+        *_threshold(record)[:1],
+        *_transformation(record)[:1],
+        *_best_step(record)[:1],
+    ]
+    return paragraph(first_sentences)
 
 
 def _threshold(record: SchemeRecord) -> list[Sentence]:
@@ -156,7 +166,11 @@ def _largest_curvature(record: SchemeRecord) -> list[Sentence]:
 
 
 def _ridge(record: SchemeRecord) -> list[Sentence]:
-    """Return the sentences on the ridge of a scheme, and on directions that it lost or dropped."""
+    """Return the sentences on the ridge of a scheme, and on directions that it lost or dropped.
+
+    The ridge is the constant that protects against division by zero. Lost directions vary, but
+    rounding hid them; dropped (dead) directions hold rounding errors alone.
+    """
     ridge, live_directions = record.number(names.RIDGE), record.number(names.LIVE_DIRECTIONS)
     share, touched_directions = record.number(names.RIDGE_SHARE), record.number(names.RIDGE_TOUCHED)
     if ridge is None or not live_directions or share is None:
@@ -207,17 +221,26 @@ def _observed_steps(record: SchemeRecord) -> list[Sentence]:
 
 
 def _best_step(record: SchemeRecord) -> list[Sentence]:
-    """Return the sentence on the best or the chosen step size and its verdict."""
+    """Return the sentence on the step size that represents the scheme, and on its verdict.
+
+    That step size is the best one, by cost or by misclassified points, or the one that the setting
+    `shown_step` chose.
+    """
     step, verdict = record.text(names.STEP_TAG), record.text(names.VERDICT)
     if not step:
         return [make_sentence("none_ranked")]
+    # The tag `COMPARED` is recorded only where misclassified points are compared.
     best = "fewest" if record.text(names.COMPARED) else "best"
     name = "shown" if record.is_true(names.STEP_CHOSEN) else best
     return [make_sentence(name, step=float(step), verdict=verdict)]
 
 
 def _above_threshold(record: SchemeRecord) -> list[Sentence]:
-    """Return the sentences that compare a step size above 2/L with the curvature on the way."""
+    """Return the sentences on a best step size above 2/L; none for one that is not above.
+
+    Where the curvature varies, they also compare the step size with 2/L by the curvature at the
+    start and at the last weights, unless the cost is flat there.
+    """
     step, threshold = record.text(names.STEP_TAG), record.number(names.THRESHOLD)
     if not step or not threshold or not record.is_true(names.PLAIN) or float(step) <= threshold:
         return []
@@ -233,7 +256,11 @@ def _above_threshold(record: SchemeRecord) -> list[Sentence]:
 
 
 def least_cost(record: SchemeRecord) -> list[Sentence]:
-    """Return the sentence on the value of the least cost, and on whether weights attain it."""
+    """Return the sentence on the value of the least cost, and on whether weights attain it.
+
+    Where misclassified points are compared, the sentence says that no run went below the cost of
+    zero weights, if none did.
+    """
     value, source = record.number(names.MINIMUM), record.text(names.MINIMUM_SOURCE)
     case, is_reached = record.text(names.MINIMUM_CASE), record.is_true(names.MINIMUM_REACHED)
     if value is None:
@@ -269,7 +296,8 @@ def explain_comparison(
 
     Args:
         schemes: The label and the record of each scheme.
-        on_some_split: Whether a step size converged for one of the jobs that the records merge.
+        on_some_split: Whether a step size converged for one of the jobs that the records merge. It
+            need not have converged for all of them.
 
     Returns:
         The sentences.
@@ -328,7 +356,15 @@ def _thresholds(schemes: Sequence[tuple[str, SchemeRecord]]) -> list[Sentence]:
 def _largest_convergent(
     schemes: Sequence[tuple[str, SchemeRecord]], on_some_split: bool
 ) -> list[Sentence]:
-    """Return the sentence on the largest step size that converged under any scheme."""
+    """Return the sentence on the largest step size that converged under any scheme, if one did.
+
+    Otherwise the sentence says that none converged; there is none for optimizers that find their
+    own step sizes.
+
+    Args:
+        schemes: The label and the record of each scheme.
+        on_some_split: Whether a step size converged for one of the jobs that the records merge.
+    """
     metric = names.LARGEST_CONVERGENT
     step_sizes = _recorded_values(schemes, metric)
     if not step_sizes:
@@ -354,7 +390,8 @@ def _is_network(record: SchemeRecord) -> bool:
 def _shared_least_cost(schemes: Sequence[tuple[str, SchemeRecord]]) -> list[Sentence]:
     """Return the sentence on the least cost if it is the same for all schemes, else nothing.
 
-    Of networks it is on the lowest cost that any scheme saw.
+    For networks the sentence is on the lowest cost that any scheme saw. Failed schemes, which have
+    no tags, are left out.
     """
     networks = [record for _, record in schemes if _is_network(record)]
     if networks and len(networks) == len([record for _, record in schemes if record.tags]):

@@ -1,7 +1,8 @@
 """The templates of all sentences of the output, and the class that fills them.
 
-The conditions for a sentence are elsewhere: in `reasons` for theory, in `answer`, `heldout`,
-`problems` and `judged` for the rest. The fields of a template are recorded numbers and tags only.
+The conditions for a sentence are elsewhere: in `reasons` for theory; in `results.answer`,
+`compare.heldout`, `compare.problems`, `report.profile` and `report.captions` for the rest. The
+fields of a template are recorded numbers and tags only.
 """
 
 from collections.abc import Mapping, Sequence
@@ -221,7 +222,12 @@ class Sentence(NamedTuple):
 
 
 def make_sentence(name: str, /, **values: Any) -> Sentence:
-    """Return a sentence by its template's name."""
+    """Return a sentence by its template's name.
+
+    Args:
+        name: A key of `TEMPLATES`; positional, since a template may have a field `name`.
+        **values: The value of each field of the template.
+    """
     return Sentence(name, values)
 
 

@@ -455,10 +455,10 @@ def test_runs_are_compared_by_points_where_the_cost_has_no_scale():
 def test_a_sample_of_the_points_is_said_to_be_one(shown, words):
     job = SimpleNamespace(z=np.zeros((9, 1)), shown_points=SimpleNamespace(z=np.zeros((shown, 1))))
     recorded = [(SimpleNamespace(record="points"), None), (SimpleNamespace(record=""), None)]
-    note = measures._sample(job, recorded)
+    note = measures._sample_note(job, recorded)
     assert note.startswith(words)
     assert bool(note) == bool(words)
-    assert measures._sample(job, recorded[1:]) == ""  # no figure is asked for
+    assert measures._sample_note(job, recorded[1:]) == ""  # no figure is asked for
 
 
 @pytest.mark.parametrize("dtype", ["float64", "float32"])

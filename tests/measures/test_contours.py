@@ -220,7 +220,7 @@ def test_a_path_is_done_where_nothing_is_left_by_the_cost_or_else_by_its_slope(
     here = SimpleNamespace(
         walk=walk, least=SimpleNamespace(reached=reached), bench=SimpleNamespace(minimum=7.0)
     )
-    assert _is_at_least_cost(here, [np.array([0.0, slope]) for slope in slopes]) == done
+    assert _is_at_least_cost(here, *(np.array([0.0, slope]) for slope in slopes)) == done
 
 
 def test_eigenvectors_of_many_weights_are_not_made_and_take_no_memory():

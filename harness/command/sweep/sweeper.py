@@ -192,7 +192,8 @@ class Sweep(Sweeper):
         self.sweep_id = self.writer.unused_sweep_id(
             re.sub(r"[^\w.-]", "_", self.folder.name, flags=re.A)
         )
-        command = clean.line("normbench " + shlex.join(self.arguments)).strip()
+        # What is secret is replaced before it is quoted, so that the command can be read again.
+        command = shlex.join(["normbench", *map(clean.line, self.arguments)])
         tags = {names.COMMAND.key: command, names.JOBS.key: str(jobs)}
         tags |= self.expected
         tags |= leftovers.owner_tags(self.folder)

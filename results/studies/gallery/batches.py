@@ -54,7 +54,7 @@ def passes_to(descent: Descent, share: float, least_cost: float | None = None) -
 
     Args:
         descent: The descent.
-        share: The share.
+        share: The share of the starting excess.
         least_cost: The cost from which the excess is measured; None for the recorded one.
     """
     records = passes.records_per_pass(descent.job)
@@ -111,7 +111,11 @@ def knees(sweep: Sweep) -> tuple[dict[str, float], dict[str, float]]:
 
 
 def _standard_over_identity(measured: Mapping[str, float]) -> list[float]:
-    """Return the ratio of the knee of standard to that of identity for each number of features."""
+    """Return the ratio of the knee of standard to that of identity for each number of features.
+
+    Args:
+        measured: Knees by `SCHEME_FEATURES`.
+    """
     return [
         knee / measured[key.replace("standard", "identity")]
         for key, knee in measured.items()
@@ -120,14 +124,14 @@ def _standard_over_identity(measured: Mapping[str, float]) -> list[float]:
 
 
 def stable_runs(excess: Array) -> NDArray[np.bool_]:
-    """Return which runs end below their start and below ten times their lowest excess.
+    """Return which runs are stable: they end below their start, and near their lowest excess.
 
     Args:
         excess: The excess of each run, (S, K + 1), NaN where it diverged.
 
     Returns:
-        A mask (S,). The lowest excess counts as at least the rounding error, `ROUNDED_SHARE` of the
-        starting excess.
+        A mask (S,): whether the last excess is below the starting excess and below ten times the
+        lowest one, which counts as at least the rounding error, `ROUNDED_SHARE` of the start.
     """
     rounding = ROUNDED_SHARE * excess[:, 0]
     lowest = np.maximum(np.fmin.reduce(excess, axis=1), rounding)
@@ -149,8 +153,8 @@ def fit_knee(steps: Mapping[int, float]) -> float:
     batches = np.array(sorted(steps), dtype=float)
     logs = np.log([steps[int(batch)] for batch in batches])
 
-    # The sum of squares over the logarithms, by the logarithm of k.
     def misfit(log_knee: float) -> float:
+        """Return the sum of squared residuals of the logarithms; a(P) is fitted exactly."""
         return float(
             np.sum((logs - logs[-1] - np.log(batches / (np.exp(log_knee) + batches - 1))) ** 2)
         )
@@ -237,15 +241,19 @@ def what_batches_buy_classes(sweep: Sweep) -> dict[str, float]:
 
 
 def pass_of_lead(jobs: Sequence[Descent]) -> float:
-    """Return the first pass after which the largest batch has the lowest cost, each at its best.
+    """Return the first pass after which no smaller batch has a lower cost than the largest one.
 
-    Infinite where a smaller batch has a lower cost after every pass.
+    The cost of a batch after a pass is the lowest over its step sizes. The result is infinite where
+    a smaller batch has a lower cost after every pass.
+
+    Args:
+        jobs: The descents of one data set and scheme, one a batch.
     """
     lowest = {
         descent.batch: np.nanmin(descent.costs[:, :: passes.records_per_pass(descent.job)], axis=0)
         for descent in jobs
     }
-    full = lowest.pop(max(lowest))
+    full = lowest.pop(max(lowest))  # the costs of the largest batch
     leading = np.flatnonzero(full[1:] <= np.min([*lowest.values()], axis=0)[1:])
     return float(leading[0] + 1) if len(leading) else float("inf")
 

@@ -68,17 +68,18 @@ def bn_any_step_diabetes(sweep: Sweep) -> dict[str, float]:
 
 
 def _affine(descent: Descent) -> str | None:
-    """Return the treatment of gain and shift in a job, a word of `bn_any_step`.
+    """Return the treatment of gain and shift in a job: AFFINE in the keys of `bn_any_step`.
 
-    None where a job sets a step size of their own although they take no steps: it repeats the job
-    without that step size.
+    It is None for a job that sets a step size for gain and shift although they take no steps. That
+    job repeats the one without this setting.
     """
+    affine = str(descent.job[MODEL_AFFINE])
     has_own_step = str(descent.job[AFFINE_STEP]) != "None"
-    if str(descent.job[MODEL_AFFINE]) == "True":
+    if affine == "True":
         return "own" if has_own_step else SHARED_STEP
-    return (
-        None if has_own_step else {"solved": "solved"}.get(str(descent.job[MODEL_AFFINE]), "absent")
-    )
+    if has_own_step:
+        return None
+    return "solved" if affine == "solved" else "absent"
 
 
 def scale_invariance(sweep: Sweep) -> dict[str, float]:
@@ -118,7 +119,7 @@ def scale_invariance(sweep: Sweep) -> dict[str, float]:
 
 
 def _change(job: Any) -> str:
-    """Return which of epsilon and l2 a job has, a word of `scale_invariance`."""
+    """Return which of epsilon and l2 a job has: CHANGE in the keys of `scale_invariance`."""
     changes = [
         name
         for name, key in (("epsilon", MODEL_EPSILON), ("l2", L2_SETTING))

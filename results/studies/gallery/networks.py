@@ -63,13 +63,13 @@ def larger_steps(sweep: Sweep) -> dict[str, float]:
 def _slowness(plain: pd.DataFrame, batch: pd.DataFrame, step_size: float) -> float:
     """Return the iterations with batch normalization over those of the plain network.
 
-    They are counted until the higher of both last costs, at the recorded step size that is nearest
-    to a given one on a logarithmic scale.
+    They are counted until the higher of both last costs. Step sizes are compared on a logarithmic
+    scale.
 
     Args:
         plain: The rows of the plain network, indexed by step size.
         batch: The rows with batch normalization, indexed by step size.
-        step_size: The step size.
+        step_size: The step size, to which the nearest recorded one is taken.
     """
     nearest = plain.index[np.abs(np.log(plain.index / step_size)).argmin()]
     histories = [each.loc[nearest, "costs"] for each in (plain, batch)]
@@ -79,7 +79,11 @@ def _slowness(plain: pd.DataFrame, batch: pd.DataFrame, step_size: float) -> flo
 
 
 def initial_scale(sweep: Sweep) -> dict[str, float]:
-    """Return `RULE_LAYERS`, the lowest final cost of all step sizes, over log 10."""
+    """Return `RULE_LAYERS`, the lowest final cost of all step sizes over log 10.
+
+    RULE is the rule for the scale of the start, LAYERS the number of hidden layers. log 10 is the
+    cost of zero weights, for ten classes.
+    """
     counts = _step_counts(sweep)
     lowest = counts.groupby(["rule", "layers"])["final"].min() / np.log(10)
     return {f"{rule}_{layers}": float(value) for (rule, layers), value in lowest.items()}
@@ -94,8 +98,9 @@ def _step_counts(sweep: Sweep, share: float | None = None) -> pd.DataFrame:
             which iterations are counted; None to count until the cost `LEARNED_COST`.
 
     Returns:
-        The settings of the job, its `costs`, the `final` cost, whether that is below the first one
-        (`falls`), and the `iterations`, `NEVER` for a run that does not get there.
+        The settings of the job (`rule` is that of the start's scale), the `step_size`, its `costs`,
+        the `final` cost, whether that is below the first one (`falls`), and the `iterations`,
+        `NEVER` for a run that does not get there.
     """
     schemes = sweep.of_role(names.SCHEME).set_index("run_id")
     steps = sweep.of_role(names.STEP)

@@ -166,10 +166,12 @@ def large_steps(sweep: Sweep) -> dict[str, float]:
     numbers = {
         f"cost_{count}": float(costs[step][count]) for count, step in STEP_SIZES_BY_BUDGET.items()
     }
-    return numbers | {"bound": max(_largest(step, cost, size) for step, cost in costs.items())}
+    return numbers | {
+        "bound": max(_largest_bound(step, cost, size) for step, cost in costs.items())
+    }
 
 
-def _largest(step: float, cost: Array, size: float) -> float:
+def _largest_bound(step: float, cost: Array, size: float) -> float:
     """Return the `bound` of `large_steps` for one descent.
 
     Args:
@@ -342,7 +344,10 @@ def per_image_or_per_pixel(sweep: Sweep) -> dict[str, float]:
 
 
 def _excess_shares(scheme: "pd.Series[Any]") -> tuple[list[float], list[float]]:
-    """Return the shares of the excess in `names.TARGETS`, rising, and the costs at them."""
+    """Return the shares of the excess in `names.TARGETS`, rising, and a scheme's costs at them.
+
+    The two lists are the points between which `np.interp` gives the cost at any other share.
+    """
     shares = sorted(names.TARGETS.items(), key=lambda item: item[1])
     return [share for _, share in shares], [
         float(scheme[names.target(name).column]) for name, _ in shares
@@ -426,7 +431,7 @@ def six_whitenings_one_curve(sweep: Sweep) -> dict[str, float]:
 
 
 def solver_buys(sweep: Sweep) -> dict[str, float]:
-    """Return `DATASET_SCHEME_reached`, 1 where lbfgs reaches 1e-2 of the excess, else 0."""
+    """Return `DATASET_SCHEME_reached`: 1 if L-BFGS reaches 1e-2 of the excess, else 0."""
     rows = sweep.of_role(names.SCHEME)
     lbfgs_runs = rows[rows[names.OPTIMIZER.column] == "lbfgs"]
     iterations = lbfgs_runs[names.reached("1e-2").column]
@@ -446,7 +451,7 @@ def sparse_features(sweep: Sweep) -> dict[str, float]:
 
 
 def statistics_before_the_split(sweep: Sweep) -> dict[str, float]:
-    """Return `SCHEME_POINTS`, the bias of the cross-validated error.
+    """Return `SCHEME_POINTS`, the bias of the cross-validated error, by number of points.
 
     The bias is the error with the scheme fitted on all points minus the error with the scheme
     fitted on the training points of each fold, the mean over the subsets.

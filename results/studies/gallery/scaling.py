@@ -99,7 +99,7 @@ def outliers(sweep: Sweep) -> dict[str, float]:
     for run_id, history in sweep.histories(quantile.reset_index()).groupby("run_id"):
         case, seed = (quantile.loc[run_id, key] for key in index)
         costs = history[names.TRAIN_COST.key].to_numpy()
-        overtaking.setdefault(case, []).append(_count(costs, least_costs[case, seed]))
+        overtaking.setdefault(case, []).append(_iterations_to(costs, least_costs[case, seed]))
     return numbers | {
         f"overtaking_{case}": float(np.median(each)) for case, each in overtaking.items()
     }
@@ -127,27 +127,33 @@ def target_scaling(sweep: Sweep) -> dict[str, float]:
     gap = np.abs(shares["identity"] - shares["maxabs"]) / np.maximum(1, shares["identity"])
     raw_goal = float(plain["identity"][0]) * 1e-3
     own_costs = jobs[jobs[names.OPTIMIZER.column] == "gradient_descent"][names.OWN_COST.column]
+    # Adam on the raw and on the divided target at equal settings, and on the raw target with 64
+    # times the step size and epsilon.
     slow, fast = (("adam", scheme, "0.03", "1e-08") for scheme in ("identity", OVER_64))
     larger = costs["adam", "identity", "1.92", "6.4e-07"]
     return {
         "scaled_gap": float(gap.max()),
         "bias_share": float(1 - plain["centre"][0] / plain["identity"][0]),
-        **{f"iterations_{scheme}": _count(share, 1e-3) for scheme, share in shares.items()},
-        "iterations_absolute": _count(plain["centre"], raw_goal),
+        **{f"iterations_{scheme}": _iterations_to(share, 1e-3) for scheme, share in shares.items()},
+        "iterations_absolute": _iterations_to(plain["centre"], raw_goal),
         "own_units_gap": float(own_costs.max() / own_costs.min() - 1),
         "adam_gap": float(np.abs(64**2 * costs[fast] / larger - 1).max()),
         **{
-            f"adam_{name}": _count(excesses[slow], share * excesses[slow][0])
-            / _count(excesses[fast], share * excesses[fast][0])
+            f"adam_{name}": _iterations_to(excesses[slow], share * excesses[slow][0])
+            / _iterations_to(excesses[fast], share * excesses[fast][0])
             for name, share in names.TARGETS.items()
         },
     }
 
 
 def _costs(sweep: Sweep, jobs: pd.DataFrame) -> dict[tuple[str, ...], Array]:
-    """Return the costs of each run by optimizer and scheme of the target.
+    """Return the costs of each run, one an iteration, by optimizer and scheme of the target.
 
-    Those of Adam have the step size and epsilon in their keys, too.
+    The keys of Adam's runs have the step size and epsilon too, as texts.
+
+    Args:
+        sweep: The sweep.
+        jobs: Its scheme runs, indexed by run id.
     """
     steps = sweep.of_role(names.STEP)
     parents = dict(zip(steps["run_id"], steps["parent"]))
@@ -161,6 +167,6 @@ def _costs(sweep: Sweep, jobs: pd.DataFrame) -> dict[tuple[str, ...], Array]:
     return costs
 
 
-def _count(history: Array, goal: float) -> float:
-    """Return the first iteration from which a history stays at or below a goal."""
+def _iterations_to(history: Array, goal: float) -> float:
+    """Return the first iteration from which a history stays at or below a goal, or infinity."""
     return first_iteration_below(dict(enumerate(history)), goal)

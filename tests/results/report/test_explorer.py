@@ -167,12 +167,12 @@ def test_black_is_the_colour_of_the_text_which_is_light_in_the_dark():
 
 
 def test_numbers_are_short_and_thinned_evenly():
-    assert explorer._short([1.23456, np.nan, np.inf, 123456.0], 3) == [1.23, None, None, 123000.0]
-    assert explorer._thin(5).tolist() == [0, 1, 2, 3, 4]
-    assert explorer._thin(explorer.MAX_LINE_POINTS).tolist() == list(range(40))
-    thinned = explorer._thin(101, 6)
+    assert explorer._rounded([1.23456, np.nan, np.inf, 123456.0], 3) == [1.23, None, None, 123000.0]
+    assert explorer._spread_indices(5).tolist() == [0, 1, 2, 3, 4]
+    assert explorer._spread_indices(explorer.MAX_LINE_POINTS).tolist() == list(range(40))
+    thinned = explorer._spread_indices(101, 6)
     assert thinned.tolist() == [0, 20, 40, 60, 80, 100]
-    assert explorer._thin(1).tolist() == [0]
+    assert explorer._spread_indices(1).tolist() == [0]
 
 
 def test_records_are_counted_in_iterations_of_several():
@@ -347,4 +347,4 @@ def test_shares_have_five_digits_and_layers_up_to_fourteen():
     [("#000000", "currentColor"), ("#000", "currentColor"), ("#000001", "#000001")],
 )
 def test_only_black_is_the_colour_of_the_text(color, ink):
-    assert explorer._ink(color) == ink
+    assert explorer._css_color(color) == ink

@@ -149,12 +149,12 @@ def test_what_a_drawn_start_is_to_the_schemes_is_told(starts, words):
 
 def test_a_leaderboard_is_over_the_most_problems_and_splits_of_a_scheme():
     board = pd.DataFrame({"problems": [2, 2], "splits": [6, 5]})  # a job of one failed
-    assert profile._over(board) == ", n = 2 problems, 6 splits"
-    assert profile._over(board.assign(problems=1, splits=1)) == ", n = 1 problem"
-    assert profile._over(board.iloc[:0]) == ""
-    assert profile._over(board.assign(problems=[2, 1])) == ", n = 2 problems, 6 splits"
-    assert profile._over(board.assign(problems=[1, 2], splits=[2, 1])) == ", n = 2 problems"
-    assert profile._over(board.assign(problems=1, splits=2)) == ", n = 1 problem, 2 splits"
+    assert profile._sample_sizes(board) == ", n = 2 problems, 6 splits"
+    assert profile._sample_sizes(board.assign(problems=1, splits=1)) == ", n = 1 problem"
+    assert profile._sample_sizes(board.iloc[:0]) == ""
+    assert profile._sample_sizes(board.assign(problems=[2, 1])) == ", n = 2 problems, 6 splits"
+    assert profile._sample_sizes(board.assign(problems=[1, 2], splits=[2, 1])) == ", n = 2 problems"
+    assert profile._sample_sizes(board.assign(problems=1, splits=2)) == ", n = 1 problem, 2 splits"
 
 
 def test_refining_is_told_to_have_no_effect_on_networks_alone():

@@ -221,7 +221,9 @@ def test_a_narrow_terminal_leaves_out_the_least_telling_columns_first(monkeypatc
     monkeypatch.setattr(screen, "shows_bars", lambda terminal: False)
     shown = []
     monkeypatch.setattr(
-        screen_table, "_print", lambda terminal, cells, holds_text: shown.append(list(cells))
+        screen_table,
+        "_print_columns",
+        lambda terminal, cells, holds_text: shown.append(list(cells)),
     )
     made = runs(("x", "a", {1.0: 3.0}), ("x", "b", {1.0: 3.0}))
     monkeypatch.setenv("TERM", "xterm")
@@ -238,6 +240,6 @@ def test_pictures_stand_to_the_left_as_texts_do(monkeypatch):
     monkeypatch.setenv("COLUMNS", "80")
     stream = Terminal()
     cells = {"scheme": [Text("a"), Text("b")], screen_table.HISTORY: [Text("█"), Text("█▁▁▁▁▁▁▁")]}
-    screen_table._print(screen.console(stream), cells, {"scheme": True})
+    screen_table._print_columns(screen.console(stream), cells, {"scheme": True})
     lines = [ESCAPE.sub("", line).rstrip() for line in stream.getvalue().splitlines()]
     assert lines == ["scheme  history", "a       █", "b       █▁▁▁▁▁▁▁"]

@@ -34,8 +34,8 @@ def test_files_are_told_by_their_pages_figures_and_formats():
 
 def test_a_folder_inside_the_working_folder_is_told_from_there(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    assert terminal._short(tmp_path / "a" / "b") == "a/b"
-    assert terminal._short(tmp_path.parent) == str(tmp_path.parent)
+    assert terminal._relative_path(tmp_path / "a" / "b") == "a/b"
+    assert terminal._relative_path(tmp_path.parent) == str(tmp_path.parent)
 
 
 def test_failed_jobs_are_counted_with_their_reasons():

@@ -36,11 +36,11 @@ def grid(jobs):
 def test_the_largest_of_a_bound_begins_where_the_cost_stays_below_one_over_the_step():
     # With a step of 2 the cost stays below 0.5 from iteration 3 on.
     cost = np.array([1.0, 0.4, 0.5, 0.25, 0.25, 0.1, 0.3])
-    assert research._largest(2.0, cost, 3.0) == pytest.approx(9 * 2 * 3 * 0.3)
-    assert research._largest(2.0, cost[:4], 3.0) == 0
+    assert research._largest_bound(2.0, cost, 3.0) == pytest.approx(9 * 2 * 3 * 0.3)
+    assert research._largest_bound(2.0, cost[:4], 3.0) == 0
     below = np.array([0.4, 0.25, 0.05])
-    assert research._largest(2.0, below, 0.5) == pytest.approx(0.25 * 2 * 0.25)
-    assert research._largest(2.0, np.array([0.4, 0.1, 0.1]), 0.5) == pytest.approx(0.1)
+    assert research._largest_bound(2.0, below, 0.5) == pytest.approx(0.25 * 2 * 0.25)
+    assert research._largest_bound(2.0, np.array([0.4, 0.1, 0.1]), 0.5) == pytest.approx(0.1)
 
 
 def test_a_margin_is_half_the_gap_between_two_classes():
