@@ -162,7 +162,7 @@ def _merged(
 
     Args:
         findings_by_measure: Each measure with its findings.
-        job: The finished job; only one with a descent gets the notes and the explanation.
+        job: The finished job; only one with a descent gets the explanation.
         budget: The remaining work of theory, whose note names what was skipped; None without
             theory.
         seconds: The seconds of the measures, by whether a setting requested them.
@@ -180,22 +180,22 @@ def _merged(
     }
     metrics = {key: value for finding in findings for key, value in finding.metrics.items()}
     tags = {key: value for finding in findings for key, value in finding.tags.items()}
-    if job.judged_descent is not None:
-        job_notes = [
-            job.judged_descent.theory.note,
-            budget.note if budget else "",
-            _sample_note(job, findings_by_measure),
-            *_other_model_notes(job),
-        ]
-        notes = [
-            note
-            for note in (*job_notes, *(note for finding in findings for note in finding.notes))
-            if note
-        ]
-        if notes:
-            follows[names.NOTE.key] = ""  # the notes stay true under other rules of judging
-            tags[names.NOTE.key] = "; ".join(notes)
-        descent = job.judged_descent
+    descent = job.judged_descent
+    job_notes = [
+        descent.theory.note if descent else "",
+        budget.note if budget else "",
+        _sample_note(job, findings_by_measure),
+        *(_other_model_notes(job) if descent else ()),
+    ]
+    notes = [
+        note
+        for note in (*job_notes, *(note for finding in findings for note in finding.notes))
+        if note
+    ]
+    if notes:
+        follows[names.NOTE.key] = ""  # the notes stay true under other rules of judging
+        tags[names.NOTE.key] = "; ".join(notes)
+    if descent:
         tags[names.EXPLANATION.key] = explained(metrics, tags, descent.steps, descent.best)
     return Findings(
         metrics,

@@ -65,11 +65,10 @@ def _sampled(descent: JudgedDescent, points: int) -> NDArray[np.int64]:
     allowed = allowance(settings.theory, passes, points, int(np.prod(descent.train.shape))).passes
     stretch_work = STRETCH_LENGTH * descent.train.effort.largest
     recorded = settings.records + 1
-    if recorded <= STRETCH_LENGTH * max(MIN_STRETCHES, allowed // stretch_work):
+    stretches = max(MIN_STRETCHES, np.floor(allowed / stretch_work))  # infinite where all may be
+    if recorded <= STRETCH_LENGTH * stretches:
         return np.arange(recorded)
-    first = np.linspace(
-        0, recorded - STRETCH_LENGTH, max(MIN_STRETCHES, int(allowed // stretch_work))
-    )
+    first = np.linspace(0, recorded - STRETCH_LENGTH, int(stretches))
     return np.unique(first.round().astype(int)[:, None] + np.arange(STRETCH_LENGTH))
 
 

@@ -5,7 +5,6 @@ split share its data, whatever their start. Runs with equal results count as one
 """
 
 import re
-import shlex
 from collections.abc import Mapping, Sequence
 from math import isclose
 from typing import Any
@@ -16,7 +15,7 @@ from normbench import names
 from normbench.results.compare import passes
 from normbench.results.store.rows import as_rows
 from normbench.results.store.run_labels import as_set
-from normbench.results.store.runs import Sweep
+from normbench.results.store.runs import Sweep, split_command
 from normbench.results.words.sentences import make_sentence
 from normbench.settings import CYCLIC, SEEDS, Role, has_role, makes_problem
 
@@ -412,7 +411,7 @@ def _idle_seed_counts(sweeps: Sequence[Sweep]) -> dict[str, int]:
     idle_counts = {}
     for sweep in sweeps:
         runs = sweep.of_role(names.SCHEME)
-        for argument in shlex.split(sweep.command) if len(sweep.experiments) else ():
+        for argument in split_command(sweep.command) if len(sweep.experiments) else ():
             name, _, values = argument.lstrip("+").rstrip(";").partition("=")
             column = names.setting(name)
             value_count = _value_count(values) if name in SEEDS else 1

@@ -1,5 +1,6 @@
 """Read runs from MLflow into tidy tables; no other module does."""
 
+import shlex
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -304,6 +305,18 @@ def of_sweep(client: Any, store: str, sweep_id: str) -> list[Any]:
             "normbench results list shows them"
         )
     return sweep_runs
+
+
+def split_command(command: str) -> list[str]:
+    """Return the words of a recorded command; none where its quotes are open.
+
+    Other programs may record such commands, and earlier versions of this one did where a secret
+    stood in quotes.
+    """
+    try:
+        return shlex.split(command)
+    except ValueError:
+        return []
 
 
 def _reused(client: Any, sweep_id: str) -> list[Any]:

@@ -1,7 +1,6 @@
 """The table of the studies of `conf/experiment`: the source's statement beside the measurement."""
 
 import re
-import shlex
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -87,11 +86,10 @@ def _last_complete(store: str, sweep_ids: Sequence[str]) -> tuple[Sweep | None, 
 
 def _study(command: str) -> str:
     """Return the study that a command names, such as `textbook/mnist`; empty if it names none."""
-    try:
-        arguments = shlex.split(command)
-    except ValueError:  # a command that another program recorded; ours are quoted
-        return ""
-    matches = (EXPERIMENT_ARGUMENT.fullmatch(argument.lstrip("+")) for argument in arguments)
+    matches = (
+        EXPERIMENT_ARGUMENT.fullmatch(argument.lstrip("+"))
+        for argument in runs.split_command(command)
+    )
     return next((match[1] for match in matches if match), "")
 
 

@@ -33,7 +33,7 @@ from normbench.measures import (
     projection,
     weight_norms,
 )
-from normbench.measures.contract import FinishedJob
+from normbench.measures.contract import Findings, FinishedJob
 from normbench.normalizers import PCARotation, PCASphere
 from normbench.optimizers import gradient_descent
 from normbench.theory import batches
@@ -459,6 +459,11 @@ def test_a_sample_of_the_points_is_said_to_be_one(shown, words):
     assert note.startswith(words)
     assert bool(note) == bool(words)
     assert measures._sample_note(job, recorded[1:]) == ""  # no figure is asked for
+    job.judged_descent = None
+    measure = SimpleNamespace(record="points", follows="")
+    findings = Findings(notes=("points: a note",))
+    merged = measures._merged([(measure, findings)], job, None, {False: 0.0, True: 0.0})
+    assert merged.tags == {names.NOTE.key: "; ".join(filter(None, [note, "points: a note"]))}
 
 
 @pytest.mark.parametrize("dtype", ["float64", "float32"])

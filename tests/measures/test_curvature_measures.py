@@ -167,6 +167,7 @@ def sharp_descent(records, **more):
         (30, 300.0, 10),
         (30, 329.0, 10),
         (32, 330.0, None),
+        (1000, np.inf, None),
         (20, 0.0, None),  # seven at least
         (21, 0.0, 7),
         (1000, 0.0, 7),

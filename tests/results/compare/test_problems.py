@@ -370,6 +370,7 @@ def test_a_setting_that_one_scheme_does_not_have_is_each_schemes_own():
         ("+seed=0,1", "00", True),
         ("seed=0,1;", "00", True),
         ("seed=0", "00", False),
+        ("'seed=0,1", "00", False),  # an open quote
         ("seed=range(0,1)", "00", False),
         ("seed=0,1", "01", False),
         ("iterations=1,2", "00", False),
