@@ -290,9 +290,8 @@ def _diagnose_column(column: "pd.Series[Any]", label: str) -> Trouble:
         and len(text_entries) < len(entries) / 2
         and len(distinct_texts) <= MAX_ODD_ENTRIES
     ):
-        is_odd = column.map(
-            lambda entry: entry in distinct_texts or strip_entry(entry) in marks
-        ).to_numpy()
+        objects = column.astype(object)
+        is_odd = (objects.isin(distinct_texts) | objects.map(strip_entry).isin(marks)).to_numpy()
         reason = (
             f"is of numbers, but for {_list_entries([*marks, *distinct_texts])} in "
             f"{int(is_odd.sum())} points, first in {int(np.flatnonzero(is_odd)[0])}"

@@ -74,10 +74,13 @@ def format_label(label: Any) -> str:
 
 
 def strip_entry(entry: Any) -> str:
-    """Return an entry as text without blanks around it; empty for NaN."""
+    """Return an entry as text without blanks around it; empty for NaN, NaT and pandas' NA."""
+    import pandas as pd
+
     if isinstance(entry, str):
         return entry.strip()
-    return format_label(entry) if entry == entry else ""  # only NaN and NaT differ from themselves
+    # NA is neither equal nor unequal to itself; only NaN and NaT are unequal.
+    return format_label(entry) if entry is not pd.NA and entry == entry else ""
 
 
 def is_regression(y: NDArray[Any]) -> bool:

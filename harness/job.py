@@ -392,7 +392,7 @@ def _starts(job: Job, train: Problem, z: Rows) -> Array:
     return starts(job.settings, train.shape) if network_start is None else network_start
 
 
-def _start_points(job: Job, z: Rows) -> tuple[Array, Array]:
+def _start_points(job: Job, z: Rows) -> tuple[Array, Rows]:
     """Return the points from which `same_function` finds the map of a scheme.
 
     Args:
@@ -404,8 +404,8 @@ def _start_points(job: Job, z: Rows) -> tuple[Array, Array]:
     """
     if not isinstance(z, Under):
         return job.dataset.x, z
-    if z.map is None:  # not an affine scheme: two points are enough to refuse it
-        return z.x[:2], z[:2]
+    if z.map is None:  # no affine scheme, which `same_function` refuses before it reads a point
+        return z.x[:2], z
     if find_sparse(z.x) is not None:
         raise UserError(
             f"start=same_function: takes dense points, and those of {job.dataset.name} are sparse; "

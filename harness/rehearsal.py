@@ -76,7 +76,9 @@ def _short(job: Job) -> Job:
         record=(),
         theory="none",
     )
-    return replace(job, settings=settings, cost=_watched(job.cost), search=Search())
+    # JAX compiles no wrapped cost; `job.check` says what it cannot compile.
+    engine = "fast" if job.engine == "jax" else job.engine
+    return replace(job, settings=settings, cost=_watched(job.cost), search=Search(), engine=engine)
 
 
 def _sample_points(data: Dataset) -> Dataset:

@@ -7,7 +7,7 @@ import numpy as np
 
 from normbench.costs.declaration import Traits
 from normbench.datasets.values import UserError
-from normbench.engine.batches import CYCLIC, Batches
+from normbench.engine.batches import CYCLIC, Batches, batches_of
 from normbench.engine.hessian import Effort, Hessian
 from normbench.engine.network import Model, Network
 from normbench.engine.problem import QUIET, Array, Evaluation, PartsApart, Problem, Workspace
@@ -214,8 +214,12 @@ def in_steps(whole: Network, batches: Batches | None) -> Network | NetworkSteps:
             return whole
         # One batch of all points: its statistics move the running ones at each step.
         batches = Batches(len(whole.x), len(whole.x), CYCLIC)
-    joins_last = is_coupled and batches.points % batches.size == 1
-    return NetworkSteps(whole, replace(batches, joins_last=joins_last))
+    return NetworkSteps(whole, _join_single_point(batches) if is_coupled else batches)
+
+
+def _join_single_point(batches: Batches) -> Batches:
+    """Return batches whose last one of a pass is joined to the one before if it is one point."""
+    return replace(batches, joins_last=batches.points % batches.size == 1)
 
 
 def hold_out(whole: Network, x: Array, targets: Array) -> Network | None:
@@ -296,7 +300,7 @@ def check_model(
         (is_running, "model.statistics=running"),
         (model.affine_step is not None, f"model.affine_step={model.affine_step}"),
     ):
-        if is_wrong and optimizer.needs_full_batch:
+        if is_wrong and (optimizer.needs_full_batch or optimizer.uses_objective):
             raise UserError(
                 f"{setting}: the optimizer chooses its steps by the cost, as line_search, newton "
                 "and lbfgs do; use optimizer=gradient_descent"
@@ -326,3 +330,11 @@ def _check_counts(model: Model, settings: Settings, train: int, test: int) -> No
                 f"{setting}: model.normalize={model.normalize} needs two points or more, whose "
                 f"values have a deviation; use {remedy}, or model.normalize=layer"
             )
+    batches = batches_of(settings, train)
+    updates = _join_single_point(batches).updates_per_pass if batches else settings.records_per_pass
+    if settings.records_per_pass > updates:
+        raise UserError(
+            f"records_per_pass={settings.records_per_pass}: a pass over {train} points with "
+            f"batch={settings.batch} has {updates} updates, since the last point joins the batch "
+            f"before under model.normalize={model.normalize}; choose at most {updates}"
+        )

@@ -5,6 +5,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from normbench.datasets.on_disk.points import Rows
 from normbench.datasets.values import UserError
 from normbench.engine.scheme.probed import probe
 from normbench.engine.settings import Settings
@@ -50,7 +51,7 @@ def starts(settings: Settings, shape: tuple[int, ...]) -> Array:
     return weights.reshape(stacked_shape)
 
 
-def same_function(settings: Settings, classes: int, scheme: Any, x: Array, z: Array) -> Array:
+def same_function(settings: Settings, classes: int, scheme: Any, x: Array, z: Rows) -> Array:
     """Return weights of one function of the inputs, the same for every scheme.
 
     The function is `s = w0 + W T^-1/2 (x - m)`: m is the points' mean, T the diagonal matrix of

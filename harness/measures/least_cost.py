@@ -2,7 +2,6 @@
 
 from normbench import names
 from normbench.measures.contract import Findings, FinishedJob, Measure
-from normbench.verdicts.convergence import targets
 
 
 def take(job: FinishedJob) -> Findings:
@@ -12,10 +11,9 @@ def take(job: FinishedJob) -> Findings:
     Otherwise they are costs.
     """
     least, bench = job.descent.least, job.descent.bench
-    metrics = {names.MINIMUM.key: least.value, names.MINIMUM_GRADIENT.key: least.gradient_norm}
-    # Not `bench.targets` of costs: runs are judged by `bench.minimum`, which is lowered to the
-    # lowest recorded cost where that is below `least.value`.
-    goals = bench.targets if bench.points else targets(least.value, bench.reference)
+    # No higher than the lowest recorded cost, as the targets that runs are judged by.
+    metrics = {names.MINIMUM.key: bench.minimum, names.MINIMUM_GRADIENT.key: least.gradient_norm}
+    goals = bench.targets
     metrics |= {names.target(name).key: goal for name, goal in goals.items()}
     tags = {
         names.MINIMUM_SOURCE.key: least.source,

@@ -6,12 +6,11 @@
 from collections.abc import Callable, Sequence
 from typing import Any
 
-import pandas as pd
-
 from normbench import names
 from normbench.results.compare.merging import members_of, merged
 from normbench.results.store import saved_views
 from normbench.results.store.looks import looks
+from normbench.results.store.rows import as_rows
 from normbench.results.store.runs import HISTORY_KEYS, QUARTILE_KEYS, Sweep
 
 SERIES = (names.SHARPNESS.key, names.PREDICTED_COST.key)
@@ -66,8 +65,8 @@ def search_filter(sweep: Sweep, experiment: str, role: str = names.SCHEME) -> st
         A filter in the language of MLflow's search.
     """
     rows = sweep.of_role(role, experiment)
-    sweep_ids = rows.get(names.SWEEP_ID.column, pd.Series(dtype=str))
-    if role == names.STEP and (sweep_ids != sweep.sweep_id).any():
+    of_sweeps = {row.get(names.SWEEP_ID.column, sweep.sweep_id) for row in as_rows(rows)}
+    if role == names.STEP and not of_sweeps <= {sweep.sweep_id}:
         run_ids = ", ".join(f"'{run_id}'" for run_id in rows["run_id"])
         return f"attributes.run_id IN ({run_ids})"
     return f"{names.ROLE.equals(role)} and {names.membership(sweep.sweep_id).exists}"

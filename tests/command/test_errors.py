@@ -263,7 +263,11 @@ def launcher(**settings):
         (launcher(n_jobs=0), "or -1 for a job a core"),
         (launcher(n_jobs=100_000), "hydra.launcher.n_jobs=100000: .*, or -1 for a job a core"),
         (launcher(n_jobs=2, verbose=5), "hydra.launcher.verbose=5: cannot be set; of a launcher's"),
-        (launcher(n_jobs=2, mine=5), None),
+        (launcher(n_jobs=2, n_jobz=5), "hydra.launcher.n_jobz=5: cannot be set; of a launcher's"),
+        (
+            {"_target_": hydra_settings.BASIC, "n_jobs": 2},
+            "hydra.launcher.n_jobs=2: jobs run one after the other; add hydra/launcher=joblib",
+        ),
     ],
 )
 def test_a_launcher_is_one_of_three_with_a_number_of_jobs(given, answer):

@@ -236,3 +236,25 @@ def test_a_whole_number_that_no_float_holds_is_told():
     table = pd.DataFrame({"a": [10**400, 1] * 4, "label": [0, 1] * 4})
     with pytest.raises(UserError, match=r"'a' holds a whole number larger than any float.*drop"):
         read(table, Options())
+
+
+@pytest.mark.parametrize(
+    "dtype", ["object", "string", "Int64", pd.ArrowDtype(pa.string())], ids=str
+)
+def test_gaps_of_pandas_stay_gaps_beside_marked_ones(dtype):
+    entries = ["1", "2", pd.NA, "-999", "5", "6", "7", "8"]
+    numbers = [entry if entry is pd.NA else int(entry) for entry in entries]
+    column = pd.Series(numbers if dtype == "Int64" else entries, dtype=dtype)
+    table = pd.DataFrame({"a": column, "label": [0, 1] * 4})
+    data = read(table, Options(fill="drop", missing=["-999"]))
+    np.testing.assert_array_equal(data.x[:, 0], [1, 2, 5, 6, 7, 8])
+
+
+@pytest.mark.parametrize("odd", ["?", "err"])
+@pytest.mark.parametrize("dtype", ["object", "string"])
+def test_a_gap_of_pandas_beside_an_odd_entry_is_told_in_a_line(dtype, odd):
+    column = pd.Series([1, 2, pd.NA, odd, 5, 6, 7, 8], dtype=object).astype(dtype)
+    table = pd.DataFrame({"a": column, "label": [0, 1] * 4})
+    told = f"numbers, but for '{odd}' in 1 points, first in 3"
+    with pytest.raises(UserError, match=re.escape(told)):
+        read(table, Options())

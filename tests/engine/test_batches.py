@@ -397,3 +397,13 @@ def test_threads_share_a_batch(monkeypatch, together):
             monkeypatch.setattr(minibatch, "PARALLEL_BATCH_WORK", least)
             mine, plain = (history(run(job(x, y, cost, engine))) for engine in ("fast", "plain"))
             np.testing.assert_allclose(mine, plain, rtol=1e-12)
+
+
+def test_an_optimizer_that_asks_for_the_objective_takes_no_batch_whatever_it_says():
+    def step(weights, gradient, state, step_size, objective):
+        return weights - step_size * objective.gradient(weights), state
+
+    rule = optimizers.Optimizer(step, uses_objective=True)
+    assert np.isfinite(history(run(job(*points(), optimizer=rule, batch=None)))).all()
+    with pytest.raises(UserError, match=r"batch=5: the optimizer needs all points.*batch=null"):
+        check(job(*points(), optimizer=rule))

@@ -6,12 +6,21 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from normbench import optimizers
+from normbench import costs, optimizers
 from normbench.costs import multiclass_softmax
+from normbench.costs.declaration import traits
+from normbench.datasets import UserError
 from normbench.engine.batches import Batches
 from normbench.engine.descent import descend
 from normbench.engine.network import Network
-from normbench.engine.network_steps import RUNNING_SHARE, hold_out, in_steps, with_rates
+from normbench.engine.network_steps import (
+    RUNNING_SHARE,
+    check_model,
+    hold_out,
+    in_steps,
+    with_rates,
+)
+from normbench.engine.settings import Settings
 from normbench.models import Mlp
 from tests.engine.test_batches import DescentFile, StoppedError, Updates
 
@@ -216,3 +225,34 @@ def test_evaluating_few_held_out_points_needs_no_more_memory_than_the_training_p
 
     # Measured 0.9; all runs at once take 23 times as much.
     assert measure_peak(held_out) < 2 * measure_peak(network)
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        ({"statistics": "running"}, "model.statistics=running: the optimizer chooses its steps"),
+        ({"affine_step": 0.1}, "model.affine_step=0.1: the optimizer chooses its steps"),
+    ],
+)
+def test_a_model_with_steps_of_its_own_refuses_a_rule_that_asks_for_the_objective(options, said):
+    def step(weights, gradient, state, step_size, objective):
+        return weights - step_size * objective.gradient(weights), state
+
+    rule = optimizers.Optimizer(step, uses_objective=True)
+    model, held = Mlp([5], normalize="batch", **options), (np.ones((13, 4)), np.ones((0, 4)))
+    chosen = Settings((0.1,), start="normal")
+    with pytest.raises(UserError, match=said):
+        check_model(model, chosen, held, rule, "transformed", traits(costs.least_squares))
+
+
+@pytest.mark.parametrize("normalize", ["none", "batch"])
+def test_a_record_has_an_update_where_the_last_point_joins_a_batch(normalize):
+    model, held = Mlp([5], normalize=normalize), (np.ones((11, 4)), np.ones((0, 4)))
+    chosen = Settings((0.1,), start="normal", batch=5, records_per_pass=3)
+    arguments = held, optimizers.gradient_descent(), "transformed", traits(costs.least_squares)
+    check_model(model, replace(chosen, records_per_pass=2), *arguments)
+    if normalize == "none":
+        check_model(model, chosen, *arguments)
+        return
+    with pytest.raises(UserError, match=r"records_per_pass=3: .* has 2 updates.* at most 2$"):
+        check_model(model, chosen, *arguments)

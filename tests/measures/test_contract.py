@@ -287,7 +287,7 @@ def test_arrays_are_kept_by_the_name_of_their_measure_and_others_with_the_descen
         Measure(lambda job: arrays, of_descent=False, follows="verdicts"),
         Measure(lambda job: Findings(arrays={"z": np.ones(2)}), of_descent=False),
     ]
-    job = SimpleNamespace(judged_descent=None, shown_points=SimpleNamespace())
+    job = SimpleNamespace(judged_descent=None, shown_points=SimpleNamespace(z=[]), z=[])
     settings = SimpleNamespace(record=("alone",))
     with pytest.MonkeyPatch.context() as patched:
         patched.setattr(measures, "measures", lambda: taken)

@@ -163,7 +163,7 @@ def test_quartiles_of_a_target_are_those_of_its_step_size():
 
 
 def test_of_equal_counts_the_smallest_step_size_is_the_first():
-    assert targets._first({32: 5.0, 16: 4.0, 0: 4.0, 48: 9.0}) == 0
+    assert targets._number_of_fewest({32: 5.0, 16: 4.0, 0: 4.0, 48: 9.0}) == 0
     assert [targets._json_number(count) for count in (3.0, np.inf, np.nan)] == [3, None, None]
 
 
@@ -221,11 +221,12 @@ def test_targets_follow_from_the_least_cost_or_are_counts_of_points(points):
         value=1.0, gradient_norm=0.5, source="here", reached=True, at_infinity=False, case="case"
     )
     counts = dict.fromkeys(names.TARGETS, 7.0)
-    bench = SimpleNamespace(points=points, reference=11.0, targets=counts)
+    wanted = counts if points else goals_between(0.5, 11.0)
+    # A run of single precision was lower than the solution.
+    bench = SimpleNamespace(points=points, reference=11.0, minimum=0.5, targets=wanted)
     found = least_cost.take(SimpleNamespace(descent=SimpleNamespace(least=least, bench=bench)))
-    wanted = counts if points else goals_between(1.0, 11.0)
     assert {name: found.metrics[names.target(name).key] for name in counts} == wanted
-    assert found.metrics[names.MINIMUM.key] == 1
+    assert found.metrics[names.MINIMUM.key] == 0.5
     assert found.metrics[names.MINIMUM_GRADIENT.key] == 0.5
     assert (found.tags.get(names.COMPARED.key) == names.MISCLASSIFICATIONS) == bool(points)
     told = [names.MINIMUM_SOURCE, names.MINIMUM_REACHED, names.AT_INFINITY, names.MINIMUM_CASE]

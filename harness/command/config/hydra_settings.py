@@ -97,18 +97,24 @@ def _check_launcher(launcher: Any) -> None:
             "write hydra/launcher=basic, hydra/launcher=joblib for jobs side by side, or "
             "hydra/launcher=slurm for jobs on a cluster"
         )
-    if target != JOBLIB:
+    if target == QUEUE:
         return
     from hydra_plugins.hydra_joblib_launcher.config import JobLibLauncherConf
 
-    cores = available_cores()
+    cores, unknown = available_cores(), object()
     for key, value in launcher.items():
-        if key == "n_jobs" and value != -1:
+        if target == BASIC:
+            if key != "_target_":
+                raise UserError(
+                    f"hydra.launcher.{key}={_format(value)}: jobs run one after the other; add "
+                    "hydra/launcher=joblib for jobs side by side, hydra.launcher.n_jobs of them"
+                )
+        elif key == "n_jobs" and value != -1:
             try:
                 check_integer("hydra.launcher.n_jobs", value, 1, max(MAX_PARALLEL_JOBS, cores))
             except UserError as error:
                 raise UserError(f"{error}, or -1 for a job a core") from error
-        elif key != "n_jobs" and value != getattr(JobLibLauncherConf, key, value):
+        elif key != "n_jobs" and value != getattr(JobLibLauncherConf, key, unknown):
             raise UserError(
                 f"hydra.launcher.{key}={_format(value)}: cannot be set; "
                 "of a launcher's settings a comparison takes hydra.launcher.n_jobs"

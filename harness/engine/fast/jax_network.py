@@ -120,26 +120,33 @@ def check_traceable(cost: Cost, scores: int) -> None:
         ) from error
 
 
-def translate(function: Any) -> Any:
+def translate(function: Any, translations: dict[Any, Any] | None = None) -> Any:
     """Return a copy of a function that uses JAX's functions in place of numpy's.
 
     In the copy's global variables the modules `numpy` and `autograd.numpy` are replaced by JAX's.
     Functions that it calls by a global name are translated, too. Of a cost with a fused derivative,
-    the plain formula is translated. Anything but a Python function is returned unchanged.
+    the plain formula is translated.
+
+    Args:
+        function: The function; anything but a Python function is returned unchanged.
+        translations: The translations so far, by function: functions may call each other.
     """
     plain = getattr(function, "formula", function)
     if not isinstance(plain, FunctionType):
         return plain
-    variables = dict(plain.__globals__)
-    for name in set(plain.__code__.co_names) & variables.keys() - {plain.__name__}:
-        value = variables[name]
-        is_numpy = value is np or value is anp
-        variables[name] = _import_jax_numpy() if is_numpy else translate(value)
-    closure = plain.__closure__
+    translations = {} if translations is None else translations
+    if plain in translations:
+        return translations[plain]
+    variables, closure = dict(plain.__globals__), plain.__closure__
     translated = FunctionType(
         plain.__code__, variables, plain.__name__, plain.__defaults__, closure
     )
     translated.__kwdefaults__ = plain.__kwdefaults__
+    translations[plain] = translated
+    for name in set(plain.__code__.co_names) & variables.keys():
+        value = variables[name]
+        is_numpy = value is np or value is anp
+        variables[name] = _import_jax_numpy() if is_numpy else translate(value, translations)
     return translated
 
 

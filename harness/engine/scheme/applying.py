@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from normbench.datasets.on_disk.points import Array, Rows
+from normbench.datasets.on_disk.points import Array, Rows, rows_per_block
 from normbench.datasets.on_disk.sparse import find_sparse
 from normbench.datasets.values import UserError, in_python, refuse_larger
 from normbench.engine.scheme import probed
@@ -191,7 +191,7 @@ def _normalize_on_demand(
 
     sample = x[probed.sample_rows(len(x))].astype(np.float64)
     z = _check_output(name, scheme.transform(sample), len(sample), np.float64)
-    scheme_map = _find_map(scheme, sample, z, x_decompositions)
+    scheme_map = _find_map(scheme, sample, z, x_decompositions, x)
     fold = None if scheme_map is None else choose_fold(scheme_map, sample, dtype)
 
     def surrogates() -> tuple[Surrogate, Surrogate]:
@@ -211,7 +211,7 @@ def _normalize_on_demand(
 
 
 def _find_map(
-    scheme: Any, x: Array, z: Array, points_decompositions: Decompositions
+    scheme: Any, x: Array, z: Array, points_decompositions: Decompositions, all_points: Rows
 ) -> Probed | None:
     """Return a fitted scheme's map; None where the scheme is not affine.
 
@@ -222,6 +222,8 @@ def _find_map(
         x: A few points before the scheme (p, N).
         z: The same points under it (p, M).
         points_decompositions: The decompositions of all points, for their mean.
+        all_points: All points before the scheme (P, N). A map that the scheme does not declare is
+            tried on them in one pass: a scheme may bend at a few points alone, as one that clips.
     """
     declared_map, traits = find_affine_map(scheme), find_affine_traits(scheme)
     centre = np.zeros(x.shape[1])
@@ -230,7 +232,15 @@ def _find_map(
         has_mean = scheme_mean is not None and np.shape(scheme_mean) == centre.shape
         centre = np.asarray(scheme_mean) if has_mean else points_decompositions.mean
     if declared_map is None:
-        return probed.fit_map(scheme, centre, x.std(axis=0), x, z, float(np.abs(z).max()))
+        largest = float(np.abs(z).max())
+        scheme_map = probed.fit_map(scheme, centre, x.std(axis=0), x, z, largest)
+        if scheme_map is None:
+            return None
+        for block in blocks(len(all_points), rows_per_block(all_points)):
+            rows = all_points[block].astype(np.float64, copy=False)
+            if not probed.agrees(scheme_map, rows, scheme.transform(rows), largest):
+                return None
+        return scheme_map
     return Probed(declared_map.matrix, centre, scheme.transform(centre[None])[0])
 
 

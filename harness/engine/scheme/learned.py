@@ -46,7 +46,7 @@ def learn(scheme: Any, x: Rows, decompositions: Decompositions) -> None:
             scheme.partial_fit(_as_float64(x[block]))
     elif type(scheme) is RobustScaler:
         _learn_by_columns(scheme, x)
-    elif isinstance(scheme, QuantileTransformer) and scheme.subsample < len(x):
+    elif isinstance(scheme, QuantileTransformer) and (scheme.subsample or len(x)) < len(x):
         # The sample that scikit-learn would draw, in the order of the file.
         rng = check_random_state(scheme.random_state)
         rows = resample(

@@ -154,12 +154,25 @@ def fit_map(
             return None
         moves = (probes[1:] - centre).diagonal()  # the steps, as rounding left them
         matrix = (images[1:] - images[0]).T / moves
-        expected = (x - centre) @ matrix.T + images[0]
-        tolerance = max(MAP_TOLERANCE, 100 * float(np.finfo(z.dtype).eps))  # float32 rounds more
-        error = np.abs(expected - z).max(axis=0)
-        # Of each coordinate; one that is small on these points alone is compared with the largest.
-        scale = np.abs(z).max(axis=0) + largest * 1e-3
-    return Probed(matrix, centre, images[0]) if np.all(error <= tolerance * scale) else None
+        fitted_map = Probed(matrix, centre, images[0])
+        return fitted_map if agrees(fitted_map, x, z, largest) else None
+
+
+def agrees(scheme_map: Probed, x: NDArray[Any], z: NDArray[Any], largest: float) -> bool:
+    """Return whether a map takes points to those that the scheme gave, to `MAP_TOLERANCE`.
+
+    Args:
+        scheme_map: The map.
+        x: Points before the scheme (p, N).
+        z: The same points under it (p, M).
+        largest: The largest coordinate that the scheme gave any point.
+    """
+    expected = (x - scheme_map.centre) @ scheme_map.matrix.T + scheme_map.image
+    tolerance = max(MAP_TOLERANCE, 100 * float(np.finfo(z.dtype).eps))  # float32 rounds more
+    error = np.abs(expected - z).max(axis=0)
+    # Of each coordinate; one that is small on these points alone is compared with the largest.
+    scale = np.abs(z).max(axis=0) + largest * 1e-3
+    return bool(np.all(error <= tolerance * scale))
 
 
 def find_effects(scheme_map: Probed, z: Rows) -> Effects:

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.decomposition import PCA
+from sklearn.preprocessing import FunctionTransformer, QuantileTransformer
 
 from normbench.choices import build, locate, options
 from normbench.datasets import UserError, make_dataset
@@ -16,7 +17,7 @@ from normbench.engine.fast import blocked, hessian, reading, triangle
 from normbench.engine.fast.blocked import Blocked
 from normbench.engine.scheme.applying import normalize
 from normbench.engine.scheme.learned import learn
-from normbench.engine.scheme.probed import Probed
+from normbench.engine.scheme.probed import Probed, sample_rows
 from normbench.engine.scheme.under import Under, choose_fold
 from normbench.engine.settings import Settings
 from normbench.job import Job, Shared, run
@@ -499,3 +500,34 @@ def test_a_descent_reads_the_points_once_a_step(rng):
     route.train.evaluate(weights)
     assert counted.rows_read == len(x)
     assert isinstance(route.train, Blocked)
+
+
+@pytest.mark.parametrize("subsample", [None, 500])
+def test_quantiles_are_learned_from_a_sample_or_from_all(rng, subsample):
+    x, _ = cloud(rng)
+    whole, read = (QuantileTransformer(n_quantiles=50, subsample=subsample) for _ in range(2))
+    learn(read, Read(x), Decompositions(Read(x)))
+    if subsample is None:
+        np.testing.assert_array_equal(read.transform(x), whole.fit(x).transform(x))
+    assert np.isfinite(read.transform(x)).all()
+
+
+@pytest.mark.parametrize("way", ["fold", "read"])
+@pytest.mark.parametrize("bend", [np.abs, np.square])
+def test_two_points_do_not_make_a_scheme_affine(rng, bend, way):
+    x, y = cloud(rng)
+    x[:2] = np.abs(x[0])  # on one side of the bend, and equal
+    with pytest.raises(UserError, match=r"start=same_function: .* is no affine map"):
+        ran(made(x, y), FunctionTransformer(bend), start="same_function", **{way: True})
+
+
+@pytest.mark.parametrize("way", ["fold", "read"])
+def test_a_scheme_that_bends_at_a_few_points_is_not_folded(rng, way):
+    x, y = cloud(rng, count=5000)
+    sampled = sample_rows(len(x))
+    x[sampled] = np.clip(x[sampled], -1, 1)
+    outlier = np.setdiff1d(np.arange(len(x)), sampled)[7]
+    x[outlier] = 50.0
+    clip = FunctionTransformer(lambda rows: np.clip(rows, -5, 5))
+    whole, other = ran(made(x, y), clip), ran(made(x, y), clip, **{way: True})
+    assert_same_histories(whole, other, rtol=1e-10)

@@ -19,6 +19,7 @@ from normbench.engine.settings import Settings
 from normbench.job import Job, check, run
 from normbench.models import Mlp, linear
 from normbench.models.formulas import Formulas
+from normbench.rehearsal import rehearse
 from tests.cases import COSTS, FEW_CASES, classifies, formula
 from tests.costs.test_costs import SCORES, plain_derivative, scores_for, targets_for
 
@@ -115,6 +116,19 @@ def margins(scores, targets, *, least=0.5):
     return anp.maximum(0.0, least - targets * scores[:, 0]) + softmax(scores, targets)[:, None]
 
 
+def powers(scores, targets, count=3):
+    """A cost whose functions call each other, as a loop may be written."""
+    return anp.sum(products(scores[:, 0] - targets, count), axis=-1)
+
+
+def products(scores, count):
+    return anp.ones_like(scores) if count == 0 else factors(scores, count)
+
+
+def factors(scores, count):
+    return anp.abs(scores) * products(scores, count - 1)
+
+
 def branching(scores, targets):
     return softmax(scores, targets) if scores[0, 0, 0] > 0 else anp.sum(scores, axis=(1, 2))
 
@@ -160,9 +174,19 @@ def test_costs_and_derivatives_at_kinks_are_those_of_autograd(jax, rng, name, cl
     np.testing.assert_allclose(derivative, slopes, rtol=1e-13, atol=1e-13)
 
 
-@pytest.mark.parametrize("cost", [formula(softmax), softened], ids=["plain", "two functions"])
+@pytest.mark.parametrize(
+    "cost", [formula(softmax), softened, powers], ids=["plain", "two functions", "in a circle"]
+)
 def test_a_cost_of_the_users_own_is_compiled(jax, rng, cost):
     assert_equal_evaluations(*problem(cost, 1, True, rng))
+
+
+def test_a_rehearsal_refuses_a_cost_of_the_wrong_shape(jax, data):
+    def wrong(scores, targets):
+        return anp.sum(scores, axis=(0, 1))
+
+    with pytest.raises(UserError, match=r"cost wrong: gives shape \(60,\) for 1 runs"):
+        rehearse(job(data, Mlp([6]), "jax", wrong))
 
 
 def test_costs_in_float32_are_added_up_in_float64(jax, rng):
