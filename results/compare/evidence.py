@@ -75,7 +75,7 @@ def median(values: Array) -> Array:
 def pad_pairs(pairs: Sequence[Array]) -> Array:
     """Return the values of m pairs as `(m, n)`; pairs with fewer splits are padded with NaN."""
     # Pairs that all lack splits get one column of NaN, so that they have no conclusion.
-    padded = list(zip_longest(*pairs, fillvalue=np.nan)) or [[np.nan] * len(pairs)]
+    padded = list(zip_longest(*pairs, fillvalue=np.nan)) or [(np.nan,) * len(pairs)]
     return np.array(padded, dtype=float).reshape(-1, len(pairs)).T
 
 

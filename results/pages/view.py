@@ -160,7 +160,7 @@ def _sections(metrics: Sequence[str]) -> list[tuple[str, list[str]]]:
     return sections or [(OTHER_SECTION, [])]
 
 
-def _positive_counts(rows: pd.DataFrame) -> list[str]:
+def _positive_counts(rows: Any) -> list[str]:
     """Return the metrics of counts that end above 0 in every run, so that they have a logarithm.
 
     Args:

@@ -233,9 +233,11 @@ def what_batches_buy_classes(sweep: Sweep) -> dict[str, float]:
             leads[f"leads_{data}_{scheme}"] = pass_of_lead(of_scheme)
             full = min(counts.pop(max(counts)), of_data[0].costs.shape[1])
             gains[f"{data}_{scheme}"] = full / min(counts.values())
-    of_schemes = ([gains[f"{data}_{name}"] for data in data_sets] for name in RATIO_SCHEMES)
+    standard, sphered = (
+        np.array([gains[f"{data}_{name}"] for data in data_sets]) for name in RATIO_SCHEMES
+    )
     with np.errstate(divide="ignore", invalid="ignore"):  # the gain is 0 where no batch gets there
-        ratio = float(np.min(np.divide(*of_schemes)))
+        ratio = float(np.min(standard / sphered))
     numbers = {f"gain_{key}": gain for key, gain in gains.items()} | leads
     return numbers | {"standard_over_sphered": ratio}
 
