@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from normbench.datasets.columns import MAX_LISTED_COLUMNS
-from normbench.datasets.entries import is_of_numbers, strip_entry
+from normbench.datasets.entries import format_label, is_of_numbers, strip_entry
 from normbench.datasets.values import check_list, spell_setting
 
 if TYPE_CHECKING:
@@ -26,7 +26,9 @@ def mark_gaps(frame: "pd.DataFrame", missing: Sequence[Any]) -> "pd.DataFrame":
         UserError: `missing` is no list.
     """
     rule = "a list of entries, such as ['?',-999]"
-    gap_texts = {str(entry) for entry in check_list("dataset.missing", missing, rule)}
+    gap_entries = check_list("dataset.missing", missing, rule)
+    # A cell of -999.0 is compared as -999, one of the text -999.0 as it is.
+    gap_texts = {text for entry in gap_entries for text in (str(entry), _format_number(entry))}
     if not gap_texts:
         return frame
 
@@ -36,6 +38,14 @@ def mark_gaps(frame: "pd.DataFrame", missing: Sequence[Any]) -> "pd.DataFrame":
         return entries if is_of_numbers(column.dtype) else _to_numbers(entries)
 
     return frame.apply(mark_gaps_of_column)
+
+
+def _format_number(entry: Any) -> str:
+    """Return an entry as `strip_entry` formats the number that it is; other entries as text."""
+    try:
+        return format_label(float(entry))
+    except (TypeError, ValueError, OverflowError):
+        return str(entry)
 
 
 def convert_numbers(

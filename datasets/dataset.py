@@ -162,6 +162,12 @@ def make_dataset(
         raise UserError(
             f"data of {name}: {points.shape[1]} features but {len(names)} feature names"
         )
+    if y_test is not None and (x_test is None or y is None):
+        lacking_part = "test points" if x_test is None else "targets of the training points"
+        raise UserError(
+            f"data of {name}: have targets of the test points, but no {lacking_part}; give both "
+            "or none"
+        )
     targets = _check_targets(name, y, len(points), class_names, "")
     test_targets = (
         _check_targets(name, y_test, len(test_points), class_names, "test ")

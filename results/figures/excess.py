@@ -152,7 +152,8 @@ def _quadratic_slope(scheme_arrays: Mapping[str, Any], step_size: float, iterati
     factors = np.abs(1 - step_size * scheme_arrays[START_CURVATURES])
     if factors.max() >= 1:
         return float("nan")
-    with np.errstate(divide="ignore"):
+    # A direction without excess that vanishes in one step is 0 / 0.
+    with np.errstate(divide="ignore", invalid="ignore"):
         log_shares, log_decay = (
             np.log(scheme_arrays[EXCESS_SHARES] / np.sum(scheme_arrays[EXCESS_SHARES])),
             -2 * np.log(factors),

@@ -73,7 +73,7 @@ def draw(
         other_costs += [
             cost for scheme_arrays in arrays.values() for _, cost in finer_ends(scheme_arrays)
         ]
-        ceiling = _set_limits(axes[0], steps, other_costs)
+        ceiling = _set_limits(axes[0], steps, other_costs, _known_start_cost(schemes))
         drawn_names: set[str] = set()
         for axis, scheme, look in zip(axes, as_rows(schemes), looks):
             drawn_names |= _draw_panel(axis, steps_by_label, scheme, look, ceiling)
@@ -193,7 +193,15 @@ def _draw_finer_ends(axis: Any, scheme_arrays: SchemeArrays, look: style.Look) -
     return {"finer"} if ends else set()
 
 
-def _set_limits(axis: Any, steps: pd.DataFrame, other_costs: Sequence[float]) -> float:
+def _known_start_cost(schemes: pd.DataFrame) -> float:
+    """Return the median of the schemes' recorded costs at the start; NaN where none is known."""
+    start_costs = schemes.get(material.START_COST_COLUMN, pd.Series(dtype=float))
+    return float(pd.to_numeric(start_costs, errors="coerce").median())
+
+
+def _set_limits(
+    axis: Any, steps: pd.DataFrame, other_costs: Sequence[float], start_cost: float
+) -> float:
     """Set the limits and ticks of the axes; return the ceiling, at which higher costs are drawn.
 
     The ceiling is the highest cost, or ten times the cost at the start if that is lower. The cost
@@ -204,11 +212,12 @@ def _set_limits(axis: Any, steps: pd.DataFrame, other_costs: Sequence[float]) ->
         axis: a panel, with its scales set; all panels share its limits.
         steps: as for `draw`.
         other_costs: more costs that should be visible; those not finite are ignored.
+        start_cost: the cost at the start, NaN where it is not known.
     """
     finite_steps = steps[(steps["verdict"] != names.DIVERGED) & steps[FINAL_COST].notna()]
     costs = finite_steps[FINAL_COST]
-    # A small step size leaves about the cost at the start.
-    start_cost = float(costs[finite_steps[STEP_SIZE] == finite_steps[STEP_SIZE].min()].median())
+    if np.isnan(start_cost):  # a small step size leaves about the cost at the start
+        start_cost = float(costs[finite_steps[STEP_SIZE] == finite_steps[STEP_SIZE].min()].median())
     costs = np.array([*costs, *filter(np.isfinite, other_costs)])
     low, high = (float(costs.min()), float(costs.max())) if len(costs) else (0.1, 1.0)
     # NaN, which differs from itself, means that no step size stayed finite.

@@ -258,3 +258,10 @@ def test_a_gap_of_pandas_beside_an_odd_entry_is_told_in_a_line(dtype, odd):
     told = f"numbers, but for '{odd}' in 1 points, first in 3"
     with pytest.raises(UserError, match=re.escape(told)):
         read(table, Options())
+
+
+@pytest.mark.parametrize("mark", [-999, -999.0, "-999", "-999.0", "-9.99e2"])
+def test_a_gap_of_a_number_is_marked_however_it_is_written(mark):
+    table = pd.DataFrame({"a": [1.5, 2, -999, 4, 5, 6], "label": [0, 1] * 3})
+    data = read(table, Options(fill="drop", missing=[mark]))
+    np.testing.assert_array_equal(data.x[:, 0], [1.5, 2, 4, 5, 6])

@@ -29,3 +29,15 @@ def test_infinite_numbers_of_7_digits_are_refused_as_those_of_16_are():
             make_dataset("far", far, source="arrays", precision=precision)
     with pytest.raises(UserError, match="target of point 1"):
         make_dataset("far", X, far[:, 0], source="arrays")
+
+
+@pytest.mark.parametrize(
+    ("given", "lacking"),
+    [
+        ({"y": [0, 1]}, "no test points"),
+        ({"y": None, "x_test": [[1.0]]}, "no targets of the training points"),
+    ],
+)
+def test_targets_of_the_test_points_are_not_passed_over(given, lacking):
+    with pytest.raises(UserError, match=f"have targets of the test points, but {lacking};"):
+        make_dataset("d", [[0.0], [1.0]], y_test=[1], source="made", **given)

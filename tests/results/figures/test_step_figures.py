@@ -341,3 +341,12 @@ def test_marks_of_many_step_sizes_do_not_hide_each_other(count):
     (axis,) = step_sizes.draw(steps, pd.DataFrame([scheme("a", best=None)]), "").axes
     (marks,) = marked(axis, "converged")
     assert marks.get_markersize() == pytest.approx(6 if count == 10 else 1.2)
+
+
+@pytest.mark.parametrize(("start", "is_cut"), [(1.0, False), (np.nan, True)])
+def test_costs_below_ten_times_the_start_are_drawn_where_the_smallest_step_converges(start, is_cut):
+    """Where the start is not known, the end of the smallest step size stands in."""
+    steps = table("a", ["converged"] * 4, [0.01, 0.01, 0.01, 0.9])
+    figure = step_sizes.draw(steps, pd.DataFrame([scheme("a", start=start)]), "")
+    assert (figure.axes[0].get_ylim()[1] < 0.9) == is_cut
+    assert bool(marked(figure.axes[0], "above")) == is_cut
