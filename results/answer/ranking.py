@@ -8,7 +8,7 @@ import pandas as pd
 
 from normbench import names
 from normbench.results.compare import evidence, problems
-from normbench.results.compare.reached import counts, excess_left, start_excess
+from normbench.results.compare.reached import compares_counts, excess_left, start_excess
 from normbench.results.store.rows import as_rows
 from normbench.results.words.sentences import join_phrases
 from normbench.settings import SEEDS, Role, has_role
@@ -35,9 +35,9 @@ def with_final_cost(schemes: pd.DataFrame) -> pd.DataFrame:
 
 def ranking_criterion(schemes: pd.DataFrame) -> str:
     """Return the criterion of the ranking: `cost`, `excess` (the remaining share) or `count`."""
-    if counts(schemes).any():
+    if compares_counts(schemes).any():
         return "count"
-    return "excess" if problems.own_functions(schemes) else "cost"
+    return "excess" if problems.minimize_different_functions(schemes) else "cost"
 
 
 def rank_rows(schemes: pd.DataFrame, criterion: str = "") -> list[list[Mapping[Any, Any]]]:
