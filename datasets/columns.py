@@ -203,7 +203,7 @@ def check_columns(
             the options that settle them.
     """
     dtypes, gaps = list(frame.dtypes), frame.isna().sum().to_numpy()
-    troubles: list[ColumnProblem] = []
+    problems: list[ColumnProblem] = []
     for position, label in enumerate(map(str, frame.columns)):
         if position in encode:
             continue
@@ -213,17 +213,17 @@ def check_columns(
                 reason = (
                     f"has no entry in {gaps[position]} of {len(frame)} points, first in {first}"
                 )
-                troubles.append(ColumnProblem(label, reason, "fill"))
+                problems.append(ColumnProblem(label, reason, "fill"))
         else:
-            troubles.append(_diagnose_column(frame.iloc[:, position], label))
-    if troubles:
-        troubles = [*([index] if index else []), *troubles]
+            problems.append(_diagnose_column(frame.iloc[:, position], label))
+    if problems:
+        problems = [*([index] if index else []), *problems]
         if last_may_be_target:
             label = str(frame.columns[-1])
             target_reason = "is the last and may be the target: dataset.target names none"
-            other_troubles = [trouble for trouble in troubles if trouble.label != label]
-            troubles = [ColumnProblem(label, target_reason, "target", (label,)), *other_troubles]
-        _refuse_columns(name, troubles, user_lists)
+            other_problems = [problem for problem in problems if problem.label != label]
+            problems = [ColumnProblem(label, target_reason, "target", (label,)), *other_problems]
+        _refuse_columns(name, problems, user_lists)
     for position in encode:
         _refuse_identifiers(frame.iloc[:, position], str(frame.columns[position]), user_lists)
     return Columns(name, frame, frozenset(encode), fill)
@@ -330,9 +330,9 @@ def refuse_target_gaps(
 
     if is_of_numbers(column.dtype) or column.dtype.kind in "mM":
         return
-    trouble = _diagnose_column(column, option)
+    problem = _diagnose_column(column, option)
     texts = column.dropna().map(strip_entry)
-    gap_entries = trouble.values if trouble.option == "missing" else trouble.gaps
+    gap_entries = problem.values if problem.option == "missing" else problem.gaps
     other_texts = texts[~texts.isin(gap_entries)]
     numbers = pd.to_numeric(other_texts, errors="coerce").to_numpy(dtype=np.float64)
     if not gap_entries or other_texts.nunique() < 2:
@@ -355,30 +355,30 @@ def _list_entries(entries: Sequence[Any]) -> str:
 
 
 def _refuse_columns(
-    name: str, troubles: Sequence[ColumnProblem], user_lists: Mapping[str, Sequence[Any]]
+    name: str, problems: Sequence[ColumnProblem], user_lists: Mapping[str, Sequence[Any]]
 ) -> None:
-    """Raise one `UserError` for all columns with a trouble, and the options that settle them.
+    """Raise one `UserError` for all columns with a problem, and the options that settle them.
 
     Args:
         name: The name of the data set.
-        troubles: The troubles, one at least, in the order of the message.
+        problems: The problems, one at least, in the order of the message.
         user_lists: See `check_columns`.
     """
-    lines = [f"column {trouble}" for trouble in troubles[:MAX_LISTED_COLUMNS]]
-    if len(troubles) > MAX_LISTED_COLUMNS:
-        lines.append(f"{len(troubles) - MAX_LISTED_COLUMNS} more columns")
-    needed_options = {trouble.option for trouble in troubles}
+    lines = [f"column {problem}" for problem in problems[:MAX_LISTED_COLUMNS]]
+    if len(problems) > MAX_LISTED_COLUMNS:
+        lines.append(f"{len(problems) - MAX_LISTED_COLUMNS} more columns")
+    needed_options = {problem.option for problem in problems}
     if "missing" in needed_options:
         needed_options.add("fill")  # an entry that is marked as missing leaves a gap
     lists_by_option = {
         option: [
-            value for trouble in troubles if trouble.option == option for value in trouble.values
+            value for problem in problems if problem.option == option for value in problem.values
         ]
         for option in ("encode", "missing", "drop")
     }
-    lists_by_option["missing"] += [mark for trouble in troubles for mark in trouble.gaps]
+    lists_by_option["missing"] += [mark for problem in problems for mark in problem.gaps]
     needed_options |= {option for option, values in lists_by_option.items() if values}
-    targets = [trouble.label for trouble in troubles if trouble.option == "target"]
+    targets = [problem.label for problem in problems if problem.option == "target"]
     options = [spell_setting("dataset.target", label, shell=True) for label in targets]
     options += [
         _spell_list(option, [*user_lists.get(option, ()), *values])
@@ -426,7 +426,7 @@ def _refuse_identifiers(
 
 
 def find_index_column(frame: "pd.DataFrame") -> ColumnProblem | None:
-    """Return the trouble with the first column if it numbers the points from 0 or 1, else None.
+    """Return the problem with the first column if it numbers the points from 0 or 1, else None.
 
     Such a column often is the index of a saved frame.
     """

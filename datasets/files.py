@@ -281,7 +281,7 @@ def table_dataset(
     used_positions = (
         feature_positions if target_position is None else [*feature_positions, target_position]
     )
-    index_trouble = columns.find_index_column(table.iloc[:, feature_positions])
+    index_problem = columns.find_index_column(table.iloc[:, feature_positions])
     table = conversion.mark_gaps(table, options.missing)
     table, number_notes = conversion.convert_numbers(
         name, table, [n for n in feature_positions if n not in encoded_positions]
@@ -303,7 +303,7 @@ def table_dataset(
         table.iloc[:, feature_positions],
         encoded_features,
         options.fill,
-        index_trouble,
+        index_problem,
         last_may_be_target,
         user_lists,
     )
@@ -315,7 +315,7 @@ def table_dataset(
     return replace(
         dataset,
         columns=feature_table if depends_on_train else None,
-        notes=(*feature_table.notes(index_trouble, options.drop), *number_notes, *gap_notes),
+        notes=(*feature_table.notes(index_problem, options.drop), *number_notes, *gap_notes),
     )
 
 
