@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from normbench.datasets.dataset import Dataset, hold_out, refuse_points_on_disk
+from normbench.datasets.dataset import Dataset, hold_out, require_dense_points
 from normbench.datasets.on_disk.content import digest
 from normbench.datasets.values import (
     FLOAT64_BYTES,
@@ -50,7 +50,7 @@ def add_noisy_copies(
     if noise_shape is None:
         return dataset
     check_choice("dataset.augment", noise_shape, NOISE_SHAPES)
-    refuse_points_on_disk(dataset, "dataset.augment", noise_shape)
+    require_dense_points(dataset, "dataset.augment", noise_shape)
     x = dataset.x.astype(np.float64)
     refuse_larger(
         spell_setting("dataset.augment_copies", copies),
@@ -64,8 +64,8 @@ def add_noisy_copies(
     y = np.tile(dataset.y, copies + 1)
     fingerprint = digest(x_augmented, y, dataset.x_test, dataset.y_test)
 
-    def hold_out_and_copy(test_mask: NDArray[np.bool_], repeat: int) -> Dataset:
-        """Return the data set for `Dataset.hold_out_and_copy`.
+    def hold_out_and_redraw(test_mask: NDArray[np.bool_], repeat: int) -> Dataset:
+        """Return the data set for `Dataset.hold_out_and_redraw`.
 
         Starts from the points without copies, so that no copy of a held-out point is trained on.
         """
@@ -75,7 +75,7 @@ def add_noisy_copies(
 
     augmented_dataset = replace(dataset, x=x_augmented, y=y, fingerprint=fingerprint)
     # The table has no rows for the copies, so that it no longer describes the points.
-    return replace(augmented_dataset, columns=None, hold_out_and_copy=hold_out_and_copy)
+    return replace(augmented_dataset, columns=None, hold_out_and_redraw=hold_out_and_redraw)
 
 
 def factor_noise(x: NDArray[np.float64], noise_shape: str) -> NDArray[np.float64]:

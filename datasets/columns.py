@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 
 from normbench.datasets.entries import (
     are_dates,
+    find_gap_marks,
     format_label,
-    gap_marks,
     is_gap_mark,
     is_of_numbers,
     is_regression,
@@ -21,14 +21,13 @@ from normbench.datasets.entries import (
 from normbench.datasets.values import (
     LARGEST_FLOAT,
     UserError,
-    name_source,
     spell_setting,
+    table_word,
 )
 
 if TYPE_CHECKING:
     import pandas as pd
 
-DROP = "dataset.drop"
 GAP_CATEGORY = "(missing)"  # the category of a gap in an encoded column
 MAX_ODD_ENTRIES = 3  # distinct entries of a numeric column that are no numbers: they may mark gaps
 # What each option that settles a column does.
@@ -59,7 +58,7 @@ class Columns:
     encoded: frozenset[int]
     fill: str | None
 
-    def notes(self, index: "Trouble | None", drop: Sequence[str | int]) -> tuple[str, ...]:
+    def notes(self, index: "ColumnProblem | None", drop: Sequence[str | int]) -> tuple[str, ...]:
         """Return a note on a column that may be an index, and on each encoded column with gaps.
 
         Args:
@@ -182,7 +181,7 @@ def check_columns(
     frame: "pd.DataFrame",
     encode: Sequence[int] = (),
     fill: str | None = None,
-    index: "Trouble | None" = None,
+    index: "ColumnProblem | None" = None,
     last_may_be_target: bool = False,
     user_lists: Mapping[str, Sequence[Any]] = MappingProxyType({}),
 ) -> Columns:
@@ -204,7 +203,7 @@ def check_columns(
             the options that settle them.
     """
     dtypes, gaps = list(frame.dtypes), frame.isna().sum().to_numpy()
-    troubles: list[Trouble] = []
+    problems: list[ColumnProblem] = []
     for position, label in enumerate(map(str, frame.columns)):
         if position in encode:
             continue
@@ -214,24 +213,24 @@ def check_columns(
                 reason = (
                     f"has no entry in {gaps[position]} of {len(frame)} points, first in {first}"
                 )
-                troubles.append(Trouble(label, reason, "fill"))
+                problems.append(ColumnProblem(label, reason, "fill"))
         else:
-            troubles.append(_diagnose_column(frame.iloc[:, position], label))
-    if troubles:
-        troubles = [*([index] if index else []), *troubles]
+            problems.append(_diagnose_column(frame.iloc[:, position], label))
+    if problems:
+        problems = [*([index] if index else []), *problems]
         if last_may_be_target:
             label = str(frame.columns[-1])
             target_reason = "is the last and may be the target: dataset.target names none"
-            other_troubles = [trouble for trouble in troubles if trouble.label != label]
-            troubles = [Trouble(label, target_reason, "target", (label,)), *other_troubles]
-        _refuse_columns(name, troubles, user_lists)
+            other_problems = [problem for problem in problems if problem.label != label]
+            problems = [ColumnProblem(label, target_reason, "target", (label,)), *other_problems]
+        _refuse_columns(name, problems, user_lists)
     for position in encode:
         _refuse_identifiers(frame.iloc[:, position], str(frame.columns[position]), user_lists)
     return Columns(name, frame, frozenset(encode), fill)
 
 
 @dataclass(frozen=True)
-class Trouble:
+class ColumnProblem:
     """The reason why a column is not numeric, and the option that settles it.
 
     Attributes:
@@ -253,7 +252,7 @@ class Trouble:
         return f"{self.label!r} {self.reason}"
 
 
-def _diagnose_column(column: "pd.Series[Any]", label: str) -> Trouble:
+def _diagnose_column(column: "pd.Series[Any]", label: str) -> ColumnProblem:
     """Return the reason why a column is not numeric, and the option that settles it.
 
     The reason is the first that holds: the column has dates, no entry, entries of another type
@@ -269,20 +268,22 @@ def _diagnose_column(column: "pd.Series[Any]", label: str) -> Trouble:
 
     entries = column.astype(object)[column.notna()]
     if column.dtype.kind in "mM":
-        return Trouble(label, f"is of dates ({column.dtype})", "drop", (label,))
+        return ColumnProblem(label, f"is of dates ({column.dtype})", "drop", (label,))
     if not len(entries):
-        return Trouble(label, "is empty", "drop", (label,))
+        return ColumnProblem(label, "is empty", "drop", (label,))
     if not all(isinstance(entry, (str, bytes, bool, int, float)) for entry in entries):
         odd = next(entry for entry in entries if not isinstance(entry, (str, int, float)))
-        return Trouble(label, f"holds a {type(odd).__name__} ({str(odd)[:20]!r})", "drop", (label,))
+        return ColumnProblem(
+            label, f"holds a {type(odd).__name__} ({str(odd)[:20]!r})", "drop", (label,)
+        )
     if any(isinstance(entry, int) and abs(entry) > LARGEST_FLOAT for entry in entries):
-        return Trouble(label, "holds a whole number larger than any float", "drop", (label,))
-    marks = gap_marks(entries)
+        return ColumnProblem(label, "holds a whole number larger than any float", "drop", (label,))
+    marks = find_gap_marks(entries)
     texts = entries.map(strip_entry)
     entries = entries[~texts.isin(marks)]
     gaps = f"{_list_entries(marks)} in {int(texts.isin(marks).sum())} points" if marks else ""
     if not len(entries):
-        return Trouble(label, f"is empty, but for {gaps}", "drop", (label,))
+        return ColumnProblem(label, f"is empty, but for {gaps}", "drop", (label,))
     text_entries = entries[pd.to_numeric(entries.astype(str), errors="coerce").isna()]
     distinct_texts = list(dict.fromkeys(text_entries))
     if (
@@ -296,20 +297,20 @@ def _diagnose_column(column: "pd.Series[Any]", label: str) -> Trouble:
             f"is of numbers, but for {_list_entries([*marks, *distinct_texts])} in "
             f"{int(is_odd.sum())} points, first in {int(np.flatnonzero(is_odd)[0])}"
         )
-        return Trouble(label, reason, "missing", (*marks, *map(strip_entry, distinct_texts)))
+        return ColumnProblem(label, reason, "missing", (*marks, *map(strip_entry, distinct_texts)))
     if are_dates(entries):
-        return Trouble(label, f"is of dates ({entries.iloc[0]!r})", "drop", (label,))
+        return ColumnProblem(label, f"is of dates ({entries.iloc[0]!r})", "drop", (label,))
     count = entries.nunique()
     if 2 < len(entries) == count:
         reason = f"has another text in each of its {len(entries)} entries ({entries.iloc[0]!r})"
-        return Trouble(label, reason, "drop", (label,))
+        return ColumnProblem(label, reason, "drop", (label,))
     if count > max(MAX_CATEGORIES, len(entries) / 2):
         reason = f"has {count} different texts in {len(entries)} entries ({entries.iloc[0]!r}, ...)"
-        return Trouble(label, reason, "drop", (label,))
+        return ColumnProblem(label, reason, "drop", (label,))
     reason = f"is of words ({count} kinds, {_list_entries(distinct_texts)})" + (
         f", with {gaps}" if marks else ""
     )
-    return Trouble(label, reason, "encode", (label,), tuple(marks))
+    return ColumnProblem(label, reason, "encode", (label,), tuple(marks))
 
 
 def refuse_target_gaps(
@@ -329,9 +330,9 @@ def refuse_target_gaps(
 
     if is_of_numbers(column.dtype) or column.dtype.kind in "mM":
         return
-    trouble = _diagnose_column(column, option)
+    problem = _diagnose_column(column, option)
     texts = column.dropna().map(strip_entry)
-    gap_entries = trouble.values if trouble.option == "missing" else trouble.gaps
+    gap_entries = problem.values if problem.option == "missing" else problem.gaps
     other_texts = texts[~texts.isin(gap_entries)]
     numbers = pd.to_numeric(other_texts, errors="coerce").to_numpy(dtype=np.float64)
     if not gap_entries or other_texts.nunique() < 2:
@@ -354,30 +355,30 @@ def _list_entries(entries: Sequence[Any]) -> str:
 
 
 def _refuse_columns(
-    name: str, troubles: Sequence[Trouble], user_lists: Mapping[str, Sequence[Any]]
+    name: str, problems: Sequence[ColumnProblem], user_lists: Mapping[str, Sequence[Any]]
 ) -> None:
-    """Raise one `UserError` for all columns with a trouble, and the options that settle them.
+    """Raise one `UserError` for all columns with a problem, and the options that settle them.
 
     Args:
         name: The name of the data set.
-        troubles: The troubles, one at least, in the order of the message.
+        problems: The problems, one at least, in the order of the message.
         user_lists: See `check_columns`.
     """
-    lines = [f"column {trouble}" for trouble in troubles[:MAX_LISTED_COLUMNS]]
-    if len(troubles) > MAX_LISTED_COLUMNS:
-        lines.append(f"{len(troubles) - MAX_LISTED_COLUMNS} more columns")
-    needed_options = {trouble.option for trouble in troubles}
+    lines = [f"column {problem}" for problem in problems[:MAX_LISTED_COLUMNS]]
+    if len(problems) > MAX_LISTED_COLUMNS:
+        lines.append(f"{len(problems) - MAX_LISTED_COLUMNS} more columns")
+    needed_options = {problem.option for problem in problems}
     if "missing" in needed_options:
         needed_options.add("fill")  # an entry that is marked as missing leaves a gap
     lists_by_option = {
         option: [
-            value for trouble in troubles if trouble.option == option for value in trouble.values
+            value for problem in problems if problem.option == option for value in problem.values
         ]
         for option in ("encode", "missing", "drop")
     }
-    lists_by_option["missing"] += [mark for trouble in troubles for mark in trouble.gaps]
+    lists_by_option["missing"] += [mark for problem in problems for mark in problem.gaps]
     needed_options |= {option for option, values in lists_by_option.items() if values}
-    targets = [trouble.label for trouble in troubles if trouble.option == "target"]
+    targets = [problem.label for problem in problems if problem.option == "target"]
     options = [spell_setting("dataset.target", label, shell=True) for label in targets]
     options += [
         _spell_list(option, [*user_lists.get(option, ()), *values])
@@ -390,7 +391,7 @@ def _refuse_columns(
         OPTION_MEANINGS[option] for option in OPTION_MEANINGS if option in needed_options
     )
     raise UserError(
-        f"data of {name} (points counted from 0): {'; '.join(lines)}. Correct the {name_source()}, "
+        f"data of {name} (points counted from 0): {'; '.join(lines)}. Correct the {table_word()}, "
         f"or add {' '.join(options)} ({meanings})"
     )
 
@@ -424,8 +425,8 @@ def _refuse_identifiers(
         )
 
 
-def find_index_column(frame: "pd.DataFrame") -> Trouble | None:
-    """Return the trouble with the first column if it numbers the points from 0 or 1, else None.
+def find_index_column(frame: "pd.DataFrame") -> ColumnProblem | None:
+    """Return the problem with the first column if it numbers the points from 0 or 1, else None.
 
     Such a column often is the index of a saved frame.
     """
@@ -444,4 +445,6 @@ def find_index_column(frame: "pd.DataFrame") -> Trouble | None:
     if numbers[0] not in (0, 1) or (np.diff(numbers) != 1).any():
         return None
     label = str(frame.columns[0])
-    return Trouble(label, f"counts the points ({numbers[0]} to {numbers[-1]})", "drop", (label,))
+    return ColumnProblem(
+        label, f"counts the points ({numbers[0]} to {numbers[-1]})", "drop", (label,)
+    )

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from normbench.datasets.on_disk.content import LARGEST_ENTRY, Content, digest
 from normbench.datasets.on_disk.points import Points, Rows
 from normbench.datasets.on_disk.row_selection import select_rows
-from normbench.datasets.on_disk.sparse import SparsePoints, find_sparse
+from normbench.datasets.on_disk.sparse import SparsePoints, sparse_or_none
 from normbench.datasets.values import UserError as UserError
 from normbench.datasets.values import spell_setting
 
@@ -69,7 +69,7 @@ class Dataset:
         folds: For each cross-validation, the index of the fold of every point (P,). Noisy copies
             are not among these points.
         picture: Height and width, where the points are the pixels of a picture, row by row.
-        hold_out_and_copy: Replaces `hold_out` where the training points have noisy copies or
+        hold_out_and_redraw: Replaces `hold_out` where the training points have noisy copies or
             outliers: of a mask of points to hold out (P,) and the index of a cross-validation, it
             returns the data set whose other points have newly drawn copies or outliers. None
             elsewhere.
@@ -93,7 +93,7 @@ class Dataset:
     fit_on: str = "train"
     folds: tuple[NDArray[np.intp], ...] = ()
     picture: tuple[int, int] | None = None
-    hold_out_and_copy: "Callable[[NDArray[np.bool_], int], Dataset] | None" = None
+    hold_out_and_redraw: "Callable[[NDArray[np.bool_], int], Dataset] | None" = None
     own_targets: OwnTargets | None = None
     read_from_rows: bool = False
 
@@ -241,7 +241,7 @@ def hold_out(dataset: Dataset, test_mask: NDArray[np.bool_]) -> Dataset:
     """Return the data set with the points of a mask as its test part.
 
     Medians and categories of a table's columns are computed again from the training points alone.
-    Noisy copies and outliers are not drawn again: see `Dataset.hold_out_and_copy`.
+    Noisy copies and outliers are not drawn again: see `Dataset.hold_out_and_redraw`.
 
     Args:
         dataset: A data set whose points are all training points; a test part would be replaced.
@@ -399,7 +399,7 @@ def _refuse_out_of_range(name: str, targets: NDArray[Any], class_names: Sequence
         )
 
 
-def refuse_points_on_disk(
+def require_dense_points(
     dataset: Dataset, setting: str, value: Any, with_test: bool = False
 ) -> None:
     """Raise `UserError` where a setting needs a dense array of points, and they are `Points`.
@@ -413,7 +413,7 @@ def refuse_points_on_disk(
         with_test: Whether the setting needs the test points as an array, too.
     """
     if isinstance(dataset.x, Points) or (with_test and isinstance(dataset.x_test, Points)):
-        is_sparse = find_sparse(dataset.x) is not None
+        is_sparse = sparse_or_none(dataset.x) is not None
         reason = "are sparse" if is_sparse else "are read from their file block by block"
         raise UserError(
             f"{spell_setting(setting, value)}: takes points that are held in memory, and those of "

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
-from normbench.datasets.on_disk.files_on_disk import refuse_silent
+from normbench.datasets.on_disk.files_on_disk import refuse_blocking_file
 from normbench.datasets.values import UserError, check_path, format_gigabytes
 
 CONNECT_AND_READ_SECONDS = (4.0, 30.0)  # to connect, and between two bytes
@@ -94,7 +94,7 @@ def _check_sha256(path: Path, remote: RemoteFile) -> None:
     """Raise `UserError` for a file with another SHA-256 than the remote file's."""
     if path.is_dir():
         raise UserError(f"{path}: is a folder; it must be the file {remote.name}")
-    refuse_silent(str(path), path)
+    refuse_blocking_file(str(path), path)
     size = path.stat().st_size
     if size > LARGEST_DOWNLOAD:  # the SHA-256 would take reading all of it
         raise UserError(

@@ -41,7 +41,7 @@ def is_gap_mark(entry: Any) -> bool:
     return isinstance(entry, str) and entry.strip() in GAP_MARKS
 
 
-def gap_marks(entries: Any) -> list[str]:
+def find_gap_marks(entries: Any) -> list[str]:
     """Return the distinct gap marks among the entries of a column.
 
     A minus does not count as a gap mark where an entry is a plus: both are signs then.
@@ -105,7 +105,7 @@ def describe_unfit(targets: NDArray[Any]) -> str | None:
     return None
 
 
-def row_blocks(labels: NDArray[Any]) -> list[slice]:
+def label_slices(labels: NDArray[Any]) -> list[slice]:
     """Return the slices of consecutive rows in which labels are processed, to save memory."""
     return [
         slice(first, first + LABELS_PER_BLOCK) for first in range(0, len(labels), LABELS_PER_BLOCK)
@@ -115,7 +115,7 @@ def row_blocks(labels: NDArray[Any]) -> list[slice]:
 def distinct_labels(labels: NDArray[Any], enough: int | None = None) -> NDArray[Any]:
     """Return the distinct labels, sorted; only some of them once there are more than `enough`."""
     values = labels[:0]
-    for rows in row_blocks(labels):
+    for rows in label_slices(labels):
         values = np.unique(np.concatenate([values, np.unique(labels[rows])]))
         if enough is not None and len(values) > enough:
             break

@@ -23,7 +23,11 @@ from normbench.datasets.entries import extract_targets
 from normbench.datasets.header import abbreviate, compare_first_row
 from normbench.datasets.labels import label_dataset
 from normbench.datasets.on_disk import row_groups
-from normbench.datasets.on_disk.files_on_disk import damage_refused, find_file, memory_refused
+from normbench.datasets.on_disk.files_on_disk import (
+    find_file,
+    translate_memory_error,
+    translate_read_errors,
+)
 from normbench.datasets.values import (
     UserError,
     check_choice,
@@ -41,7 +45,7 @@ Target = str | int | None
 
 
 @dataclass(frozen=True)
-class Options:
+class TableOptions:
     """How the columns of a table become numbers: the arguments of `csv` of these names."""
 
     drop: Sequence[str | int] = ()
@@ -89,7 +93,7 @@ def csv(
         UserError: The file cannot be read as such a table.
     """
     file = find_file("dataset.path", path)
-    options = Options(drop, encode, fill, missing)
+    options = TableOptions(drop, encode, fill, missing)
     if header is not None and not isinstance(header, bool):
         raise UserError(
             f"dataset.header={format_value(header)}: must be true or false, or null for names that "
@@ -97,7 +101,7 @@ def csv(
         )
     check_choice("dataset.points_in", points_in, ("rows", "columns"))
     check_choice("dataset.delimiter", delimiter, tuple(DELIMITERS))
-    with damage_refused(f"dataset.path={path}", "cannot be unpacked", "check the file"):
+    with translate_read_errors(f"dataset.path={path}", "cannot be unpacked", "check the file"):
         table, names = _read_text(file, header is not False, points_in, delimiter)
     _refuse_first_row(file, table, names, header, points_in, options)
     if header is not False:
@@ -163,18 +167,18 @@ def parquet(
         UserError: The file cannot be read, or a column is not usable.
     """
     file = find_file("dataset.path", path)
-    options = Options(drop, encode, fill, missing)
+    options = TableOptions(drop, encode, fill, missing)
     remedy = "check the file, or read it as what it is (dataset=csv, dataset=npz)"
-    with damage_refused(f"dataset.path={path}", "cannot be read as a Parquet file", remedy):
+    with translate_read_errors(f"dataset.path={path}", "cannot be read as a Parquet file", remedy):
         if row_groups.needs_blocks(file, in_blocks):
             _refuse_options(path, options)
             return row_groups.load_row_groups(file, target, drop, task, in_blocks)
         table = parquet_table.read_table(file, target, drop)
-    with memory_refused(f"dataset.path={path}"):
+    with translate_memory_error(f"dataset.path={path}"):
         return table_dataset(file.stem, table, target, task, options, source=str(file))
 
 
-def _refuse_options(path: str | None, options: Options) -> None:
+def _refuse_options(path: str | None, options: TableOptions) -> None:
     """Raise `UserError` for options that apply only to columns in memory.
 
     path: the setting `dataset.path` of a file that is read by row groups.
@@ -218,7 +222,7 @@ def npz(
         "write it with numpy.savez(path, x=points, y=targets), without object arrays: they would "
         "be unpickled, which can run code"
     )
-    with damage_refused(f"dataset.path={path}", rule, remedy):
+    with translate_read_errors(f"dataset.path={path}", rule, remedy):
         sparse_points = sparse_files.read_csr(file, path, x)
         wanted = {
             key: name
@@ -242,7 +246,7 @@ def table_dataset(
     table: "pd.DataFrame",
     target: Target,
     task: str | None,
-    options: Options = Options(),
+    options: TableOptions = TableOptions(),
     *,
     source: str,
 ) -> Dataset:
@@ -277,7 +281,7 @@ def table_dataset(
     used_positions = (
         feature_positions if target_position is None else [*feature_positions, target_position]
     )
-    index_trouble = columns.find_index_column(table.iloc[:, feature_positions])
+    index_problem = columns.find_index_column(table.iloc[:, feature_positions])
     table = conversion.mark_gaps(table, options.missing)
     table, number_notes = conversion.convert_numbers(
         name, table, [n for n in feature_positions if n not in encoded_positions]
@@ -299,7 +303,7 @@ def table_dataset(
         table.iloc[:, feature_positions],
         encoded_features,
         options.fill,
-        index_trouble,
+        index_problem,
         last_may_be_target,
         user_lists,
     )
@@ -311,12 +315,12 @@ def table_dataset(
     return replace(
         dataset,
         columns=feature_table if depends_on_train else None,
-        notes=(*feature_table.notes(index_trouble, options.drop), *number_notes, *gap_notes),
+        notes=(*feature_table.notes(index_problem, options.drop), *number_notes, *gap_notes),
     )
 
 
 def _drop_gaps(
-    name: str, table: "pd.DataFrame", used: Sequence[int], options: Options
+    name: str, table: "pd.DataFrame", used: Sequence[int], options: TableOptions
 ) -> tuple["pd.DataFrame", tuple[str, ...]]:
     """Leave out the points that have a gap if `options.fill` is `drop`.
 
@@ -370,7 +374,7 @@ def _read_csv(
 
     setting, rule = f"dataset.path={file}", "cannot be read as a table"
     remedy = f"every row must have as many entries, with dataset.delimiter={delimiter} between them"
-    with damage_refused(setting, rule, remedy), warnings.catch_warnings():
+    with translate_read_errors(setting, rule, remedy), warnings.catch_warnings():
         warnings.simplefilter("error", pd.errors.ParserWarning)  # a row longer than the header
         try:
             table = pd.read_csv(
@@ -420,7 +424,7 @@ def _refuse_first_row(
     names: list[str],
     header: bool | None,
     points_in: str,
-    options: Options,
+    options: TableOptions,
 ) -> None:
     """Refuse a point read as the header, a header read as a point, and a repeated header.
 

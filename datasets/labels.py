@@ -12,7 +12,7 @@ from normbench.datasets.entries import (
     distinct_labels,
     format_label,
     is_regression,
-    row_blocks,
+    label_slices,
 )
 from normbench.datasets.values import check_choice
 
@@ -79,7 +79,7 @@ def _number_labels(labels: NDArray[Any]) -> tuple[NDArray[Any], NDArray[np.intp]
         labels = np.array([format_label(label) for label in labels])
         values = distinct_labels(labels)
     indices = np.empty(len(labels), dtype=np.intp)
-    for rows in row_blocks(labels):
+    for rows in label_slices(labels):
         indices[rows] = np.searchsorted(values, labels[rows])
     return values, indices
 

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from normbench.datasets.dataset import Dataset, hold_out, refuse_points_on_disk
+from normbench.datasets.dataset import Dataset, hold_out, require_dense_points
 from normbench.datasets.on_disk.content import LARGEST_ENTRY, digest
 from normbench.datasets.values import (
     FLOAT64_BYTES,
@@ -43,7 +43,7 @@ def with_outliers(dataset: Dataset, unit: Any, share: Any, size: Any, seed: int)
     if unit is None:
         return dataset
     check_choice("dataset.outliers", unit, OUTLIERS)
-    refuse_points_on_disk(dataset, "dataset.outliers", unit)
+    require_dense_points(dataset, "dataset.outliers", unit)
     refuse_larger(
         spell_setting("dataset.outliers", unit),
         OUTLIER_ARRAYS * FLOAT64_BYTES * dataset.x.size,
@@ -68,13 +68,16 @@ def with_outliers(dataset: Dataset, unit: Any, share: Any, size: Any, seed: int)
     changed = changed.astype(dataset.x.dtype)
     fingerprint = digest(changed, dataset.y, dataset.x_test, dataset.y_test)
 
-    def hold_out_and_draw(test_mask: NDArray[np.bool_], repeat: int) -> Dataset:
-        """Return the data set for `Dataset.hold_out_and_copy`, from the points without outliers."""
+    def hold_out_and_redraw(test_mask: NDArray[np.bool_], repeat: int) -> Dataset:
+        """Return the data set for `Dataset.hold_out_and_redraw`.
+
+        Starts from the points without outliers.
+        """
         return with_outliers(hold_out(dataset, test_mask), unit, share, size, seed + repeat)
 
     # The table no longer describes the points, whose cells have changed.
     contaminated = replace(dataset, x=changed, fingerprint=fingerprint)
-    return replace(contaminated, columns=None, hold_out_and_copy=hold_out_and_draw)
+    return replace(contaminated, columns=None, hold_out_and_redraw=hold_out_and_redraw)
 
 
 def _refuse_none(dataset: Dataset, unit: str, share: float, count: int) -> None:

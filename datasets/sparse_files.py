@@ -9,7 +9,7 @@ import numpy as np
 from normbench.datasets import archives
 from normbench.datasets.dataset import Dataset
 from normbench.datasets.labels import label_dataset
-from normbench.datasets.on_disk.files_on_disk import damage_refused, find_file
+from normbench.datasets.on_disk.files_on_disk import find_file, translate_read_errors
 from normbench.datasets.values import UserError
 
 CSR_ARRAYS = ("data", "indices", "indptr", "shape")  # as `scipy.sparse.save_npz` names them
@@ -30,7 +30,7 @@ def svmlight(path: str | None, features: int | None = None, task: str | None = N
 
     file = find_file("dataset.path", path, "points.svmlight")
     remedy = "every line is a target and pairs of an index and a number, such as 1 3:0.5 7:2"
-    with damage_refused(f"dataset.path={path}", "cannot be read as svmlight points", remedy):
+    with translate_read_errors(f"dataset.path={path}", "cannot be read as svmlight points", remedy):
         x, y = load_svmlight_file(str(file), n_features=features)
     return label_dataset(file.name.partition(".")[0], x, y, task, source=str(file))
 

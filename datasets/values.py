@@ -86,7 +86,7 @@ def in_python() -> bool:
     return _python_names.get() is not None
 
 
-def name_source() -> str:
+def table_word() -> str:
     """Return the word for a user's table: `frame` in Python, `file` on the command line."""
     return "frame" if in_python() else "file"
 

@@ -29,7 +29,9 @@ def measured(store: str, folder: str) -> dict[str, list[dict[str, str]]]:
     sweeps, _ = study_table.last_sweeps(store, folder)
     numbers: dict[str, list[dict[str, str]]] = {}
     for name, sweep in sorted(sweeps.items()):
-        rows: list[dict[Any, Any]] = as_rows(study_table.checked({name: sweep}, folder))
+        rows: list[dict[Any, Any]] = as_rows(
+            study_table.compare_with_sources({name: sweep}, folder)
+        )
         keys = ("what", "measured", "verdict")
         if not rows:
             rows = as_rows(study_table.table({name: sweep}))

@@ -15,7 +15,7 @@ from normbench.choices import build, locate, on_columns, options, sampling
 from normbench.contracts import GROUP_CONTRACTS
 from normbench.costs.declaration import Traits
 from normbench.datasets import Dataset, Sampling, UserError, label_dataset
-from normbench.datasets.files import Options, table_dataset
+from normbench.datasets.files import TableOptions, table_dataset
 from normbench.datasets.values import did_you_mean, limited_memory, python_spelling
 from normbench.engine.scheme.applying import check_scheme
 from normbench.engine.settings import Settings
@@ -95,7 +95,7 @@ def compare(  # noqa: D417 (settings are added to `Args` below)
             for key, row in ARGUMENTS.items()
         }
         function, cost_name = _cost(cost)
-        data = _dataset(name, x, y, function, Options(drop, encode, fill, missing))
+        data = _dataset(name, x, y, function, TableOptions(drop, encode, fill, missing))
         schemes = [_scheme(normalizer) for normalizer in _listed(normalizers)]
         verdict_rules = _rules(rules)
         model_name, network = _model(model)
@@ -391,7 +391,7 @@ def _clone(normalizer: Any) -> Any:
     return clone(normalizer) if hasattr(normalizer, "get_params") else deepcopy(normalizer)
 
 
-def _dataset(name: str, x: Any, y: Any, cost: Any, columns: Options) -> Dataset:
+def _dataset(name: str, x: Any, y: Any, cost: Any, columns: TableOptions) -> Dataset:
     """Return arrays or a frame as a data set, with encoded labels or targets of regression.
 
     Numbers are targets of regression where the cost has no other task, or where they have more than
@@ -421,6 +421,6 @@ def _dataset(name: str, x: Any, y: Any, cost: Any, columns: Options) -> Dataset:
         table = pd.concat([x.reset_index(drop=True), pd.Series(targets, name="y")], axis=1)
         last_column = -1  # the targets
         return table_dataset(name, table, last_column, task, columns, source="arrays")
-    if columns != Options():
+    if columns != TableOptions():
         raise UserError("drop, encode, fill, missing: are for the columns of a pandas frame")
     return label_dataset(name, x, targets, task, source="arrays")

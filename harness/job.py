@@ -15,7 +15,7 @@ from normbench.costs.declaration import traits
 from normbench.datasets import Dataset, UserError
 from normbench.datasets.feature_columns import find_features
 from normbench.datasets.on_disk.points import Points, Rows
-from normbench.datasets.on_disk.sparse import find_sparse
+from normbench.datasets.on_disk.sparse import sparse_or_none
 from normbench.engine.batches import batches_of, check_batch
 from normbench.engine.descent import Histories, Progress
 from normbench.engine.fast import threads
@@ -406,7 +406,7 @@ def _start_points(job: Job, z: Rows) -> tuple[Array, Rows]:
         return job.dataset.x, z
     if z.map is None:  # no affine scheme, which `same_function` refuses before it reads a point
         return z.x[:2], z
-    if find_sparse(z.x) is not None:
+    if sparse_or_none(z.x) is not None:
         raise UserError(
             f"start=same_function: takes dense points, and those of {job.dataset.name} are sparse; "
             "use start=zeros, or start=normal"

@@ -86,6 +86,7 @@ VERDICTS = {
     FAILED: "the job could not run",
 }
 TIED = 1e-6  # of the excess of the start: final costs that differ by less are tied
+TIED_FLOAT32 = 1e-4  # likewise of single precision, by whose rounding equal schemes differ
 
 
 # Histories: over the iterations, 0 (the start) first.

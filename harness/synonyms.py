@@ -3,7 +3,7 @@
 import re
 from collections.abc import Sequence
 
-from normbench.datasets.values import name_source, spell_setting
+from normbench.datasets.values import spell_setting, table_word
 
 # The synonyms of each setting, in lower-case letters and digits.
 SETTINGS: dict[str, str] = {
@@ -157,7 +157,7 @@ def _user_code_remedy(group: str, name: str) -> str:
     dotted = re.fullmatch(r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)+", name)
     if group != "normalizer" or not dotted:
         return ""
-    if name_source() == "frame":
+    if table_word() == "frame":
         return f"is a class; give an object of it: normalizers=[{name}()]"
     package = name.partition(".")[0]
     allowed = "" if package in ("sklearn", "normbench") else f"'packages=[{package}]' "

@@ -137,7 +137,7 @@ def two(tmp_path, with_store):
         (folder / "sweep.json").write_text(f'{{"sweep_id": "{sweep}"}}')
         (folder / "histories.png").write_bytes(b"png")
         parent = writer.start_sweep(TWO, sweep, {"command": "-", **leftovers.owner_tags(folder)})
-        RecordedFigures(writer, folder, {TWO: parent}, []).remember(
+        RecordedFigures(writer, folder, {TWO: parent}, []).tag_runs(
             {TWO: [folder / "histories.png"]}
         )
         for number, scheme in enumerate(schemes):

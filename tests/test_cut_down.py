@@ -90,7 +90,7 @@ def test_a_study_runs_and_makes_its_numbers(study, tmp_path):
     if asked:  # what cannot be made is an error here, and not left out as it is for a reader
         module = import_module(f"{expected.GALLERY_PACKAGE}.{study.partition('/')[0]}")
         assert asked & set(getattr(module, name)(sweep))
-    rows = expected.checked(sweep, study)
+    rows = expected.compare_with_source(sweep, study)
     assert len(rows) == len(described(study)["expected"])
     assert {row["measured"] for row in rows} != {"not measured"}
 

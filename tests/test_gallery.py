@@ -104,7 +104,7 @@ def test_a_study_comes_to_the_numbers_of_its_source(command, tmp_path, study):
     done = command(f"experiment={study}", *place_of_data(study), patience=1800)
     assert done.returncode == 0, done.stderr
     folder, _, name = study.partition("/")
-    table = studies.checked(
+    table = studies.compare_with_sources(
         studies.last_sweeps(f"sqlite:///{tmp_path}/mlflow.db", folder)[0], folder
     )
     assert len(table) == len(described(study)["expected"])
@@ -176,7 +176,7 @@ def test_spam_runs_on_a_made_file_of_its_shape(command, tmp_path):
     make_spam(tmp_path)
     done = command(*words)
     assert done.returncode == 0, done.stderr
-    table = studies.checked(
+    table = studies.compare_with_sources(
         studies.last_sweeps(f"sqlite:///{tmp_path}/mlflow.db", "exercises")[0], "exercises"
     )
     assert list(table["verdict"]) == ["agrees", "agrees"]

@@ -51,10 +51,10 @@ def concluded(folder, kernel, threads, cost):
     found = {"summary": tables.summary(sweep).drop(columns=CLOCKS)}
     found["theory"] = theory.predictions(sweep)
     for target in comparisons.TARGET_NAMES:
-        table = reached.reached([sweep], target)
+        table = reached.time_to_target([sweep], target)
         found[f"spread {target}"] = comparisons.spread(table)
-        found[f"pairs {target}"] = comparisons.paired(table)
-        found[f"ranks {target}"] = comparisons.ranks(table)
+        found[f"pairs {target}"] = comparisons.compare_pairs(table)
+        found[f"ranks {target}"] = comparisons.mean_ranks(table)
         found[f"leaderboard {target}"] = comparisons.leaderboard(table)
     return {name: tables.text(table) for name, table in found.items()}
 

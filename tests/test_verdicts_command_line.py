@@ -104,9 +104,9 @@ def test_every_start_is_recorded_on_its_step(sweep):
 def test_pairs_go_over_splits_and_their_starts_are_one_value(sweep):
     folder, _, found = sweep
     store = f"sqlite:///{folder}/mlflow.db"
-    table = reached.reached([found], "1e-1")
+    table = reached.time_to_target([found], "1e-1")
     assert len(table) == 2 * 2
-    (pair,) = comparisons.paired(table).to_dict("records")
+    (pair,) = comparisons.compare_pairs(table).to_dict("records")
     assert pair["splits"] == 2
     told = " ".join(run(folder, "results", "theory", "--store", store).stdout.split())
     assert "with its best step size for each split, in pairs; ratio" in told

@@ -127,7 +127,7 @@ def shown(two):
     known = drawn.RecordedFigures(
         writer, folder, {"two-softmax": parent}, [], tuple(drawn.BY_DEFAULT)
     )
-    known.remember({"two-softmax": [folder / "histories.png"]}, sweep)
+    known.tag_runs({"two-softmax": [folder / "histories.png"]}, sweep)
     return two, folder
 
 

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from normbench.datasets.on_disk.points import Array, Points, Rows, rows_per_block
-from normbench.datasets.on_disk.sparse import SparsePoints, find_sparse
+from normbench.datasets.on_disk.sparse import SparsePoints, sparse_or_none
 from normbench.datasets.values import UserError
 
 # An entry's square, and a sum of squares, stay finite. A plain Python float would become
@@ -72,7 +72,7 @@ class Content:
             features: The names of the N features, for the error.
             prefix: `test ` for test points, for the error; empty for training points.
         """
-        sparse = find_sparse(x)
+        sparse = sparse_or_none(x)
         if sparse is not None:
             _refuse_stored_entries(sparse, name, features, prefix)
         first_bad, bad_count = None, 0
@@ -96,7 +96,7 @@ class Content:
         points are hashed at once, and yield nothing.
         """
         self._hasher.update(f"{x.shape}{x.dtype}".encode())
-        sparse = find_sparse(x)
+        sparse = sparse_or_none(x)
         if sparse is not None:
             for array in (sparse.csr.data, sparse.csr.indices, sparse.csr.indptr):
                 self._hasher.update(array.data)

@@ -44,11 +44,11 @@ def find_file(option: str, path: Any, example: str = "my.csv") -> Path:
             f"{option}={path}: no such file (seen from {Path.cwd()}); a path with a comma, "
             f"a space or = takes two pairs of quotes: {option}='\"a,b.csv\"'"
         )
-    refuse_silent(f"{option}={path}", file)
+    refuse_blocking_file(f"{option}={path}", file)
     return file
 
 
-def refuse_silent(setting: str, file: Path) -> None:
+def refuse_blocking_file(setting: str, file: Path) -> None:
     """Raise `UserError` for a system file, and for a file whose first byte does not arrive.
 
     Such files look like regular ones, but reading them may never end.
@@ -87,7 +87,7 @@ def first_line(error: BaseException) -> str:
 
 
 @contextmanager
-def memory_refused(setting: str) -> Iterator[None]:
+def translate_memory_error(setting: str) -> Iterator[None]:
     """Turn a `MemoryError` in the context, where data are read or converted, into `UserError`.
 
     setting: the setting to which the error is attributed, as `name=value`.
@@ -102,7 +102,7 @@ def memory_refused(setting: str) -> Iterator[None]:
 
 
 @contextmanager
-def damage_refused(setting: str, rule: str, remedy: str) -> Iterator[None]:
+def translate_read_errors(setting: str, rule: str, remedy: str) -> Iterator[None]:
     """Turn whatever a library raises in the context, of a damaged file, into `UserError`.
 
     Args:
@@ -112,7 +112,7 @@ def damage_refused(setting: str, rule: str, remedy: str) -> Iterator[None]:
         remedy: What the user can do, the end of the message.
     """
     try:
-        with memory_refused(setting):
+        with translate_memory_error(setting):
             yield
     except UserError:
         raise

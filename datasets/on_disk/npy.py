@@ -15,9 +15,9 @@ from normbench.datasets.on_disk.files_on_disk import (
     TEST_PART_SHARE,
     File,
     FilePoints,
-    damage_refused,
     find_file,
     load_if_small,
+    translate_read_errors,
 )
 from normbench.datasets.on_disk.points import CACHE_BYTES
 from normbench.datasets.values import ARRAY_SHARE, UserError, refuse_larger
@@ -32,7 +32,7 @@ SAVE_REMEDY = "write it with numpy.save(path, numpy.ascontiguousarray(points))"
 
 
 @dataclass(frozen=True)
-class Opened:
+class OpenNpyFile:
     """An open npy file of rows of one type, which begin at an offset in bytes."""
 
     file: File
@@ -49,21 +49,21 @@ class NpyPoints(FilePoints):
     (float32, float16, integers of 16 bits or less, booleans), else float64.
     """
 
-    opened: Opened
+    opened: OpenNpyFile
 
-    def open(self) -> Opened:
+    def open(self) -> OpenNpyFile:
         """Open the file, read its header, and set `shape` and `dtype`.
 
         Raises `UserError` where the file does not hold points.
         """
-        with damage_refused(self.setting, *NPY_RULE_AND_REMEDY):
+        with translate_read_errors(self.setting, *NPY_RULE_AND_REMEDY):
             file = File.open_path(self.path)
             with open(file.number, "rb", closefd=False) as stream:
                 shape, fortran_order, dtype = read_header(stream)
                 offset = stream.tell()
         self._refuse(shape, fortran_order, dtype, file.size - offset)
         self.shape, self.dtype = (shape[0], shape[1]), choose_dtype(dtype)
-        return Opened(file, offset, dtype, file.stamp)
+        return OpenNpyFile(file, offset, dtype, file.stamp)
 
     def _refuse(
         self, shape: tuple[int, ...], fortran_order: bool, dtype: np.dtype[Any], size: int
@@ -118,7 +118,7 @@ class NpyPoints(FilePoints):
             start, size = offset + first * row_bytes, (last - first) * row_bytes
             os.posix_fadvise(self.opened.file.number, start, size, os.POSIX_FADV_WILLNEED)
 
-    def _fill(self, opened: Opened, first: int, rows: Array) -> None:
+    def _fill(self, opened: OpenNpyFile, first: int, rows: Array) -> None:
         """Fill an array with the rows of the file from `first` on.
 
         Args:
@@ -230,7 +230,7 @@ def _load_targets(option: str, path: str | None) -> Array | None:
         return None
     file = find_file(option, path, "y.npy")
     setting = f"{option}={path}"
-    with damage_refused(setting, *NPY_RULE_AND_REMEDY), file.open("rb") as stream:
+    with translate_read_errors(setting, *NPY_RULE_AND_REMEDY), file.open("rb") as stream:
         shape, _, dtype = read_header(stream)
         refuse_larger(setting, math.prod(shape) * dtype.itemsize, "choose a smaller one")
         stream.seek(0)

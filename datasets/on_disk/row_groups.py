@@ -15,7 +15,7 @@ from normbench.datasets import column_names, columns, parquet_table
 from normbench.datasets.dataset import Dataset
 from normbench.datasets.entries import extract_targets
 from normbench.datasets.labels import label_dataset
-from normbench.datasets.on_disk.files_on_disk import FilePoints, damage_refused, read_stamp
+from normbench.datasets.on_disk.files_on_disk import FilePoints, read_stamp, translate_read_errors
 from normbench.datasets.on_disk.points import BLOCK_BYTES, Array
 from normbench.datasets.values import (
     ARRAY_SHARE,
@@ -33,7 +33,7 @@ MEMORY_REMEDY = "leave them out, or make the file small enough to be held in mem
 
 
 @dataclass(frozen=True)
-class Opened:
+class OpenParquetFile:
     """An open Parquet file, and its stamp at the time of opening.
 
     Row group n has the rows from `starts[n]` to below `starts[n + 1]`.
@@ -50,7 +50,7 @@ class RowGroups(FilePoints):
     Each thread keeps the row group that it read last.
     """
 
-    opened: Opened
+    opened: OpenParquetFile
     dtype = np.dtype(np.float64)
 
     def __init__(self, setting: str, path: Path, features: tuple[str, ...]) -> None:
@@ -65,7 +65,7 @@ class RowGroups(FilePoints):
         self._last, self._decoding = threading.local(), threading.Lock()
         super().__init__(setting, path)
 
-    def open(self) -> Opened:
+    def open(self) -> OpenParquetFile:
         """Open the file, read its metadata and set `shape`.
 
         Raises `UserError` where it is not Parquet, or a feature is not a column of numbers.
@@ -80,7 +80,7 @@ class RowGroups(FilePoints):
         self._refuse_columns(schema)
         starts = np.concatenate([[0], np.cumsum(counts, dtype=np.intp)])
         self.shape = (int(starts[-1]), len(self.features))
-        return Opened(file, starts, stamp)
+        return OpenParquetFile(file, starts, stamp)
 
     def read(self, first: int, last: int, out: Array | None = None) -> Array:
         """Return rows `first` to `last - 1` as an array, in the first rows of out where given."""
@@ -97,7 +97,7 @@ class RowGroups(FilePoints):
             row = end
         return out
 
-    def _read_group(self, opened: Opened, number: int) -> Array:
+    def _read_group(self, opened: OpenParquetFile, number: int) -> Array:
         """Return the points of a row group, kept by this thread or decoded now.
 
         One thread at a time decodes, which keeps the memory of decoding bounded.
@@ -110,7 +110,7 @@ class RowGroups(FilePoints):
         rows: Array = self._last.rows
         return rows
 
-    def _decode_group(self, opened: Opened, number: int) -> Array:
+    def _decode_group(self, opened: OpenParquetFile, number: int) -> Array:
         """Return the points of a row group (p, N), decoded from the file.
 
         Raises `UserError` where a column has a gap, or the group cannot be decoded.
@@ -179,7 +179,7 @@ class RowGroups(FilePoints):
         extent: the part of the file that is read in it, as the error names it.
         """
         rule = f"{extent} cannot be read as Parquet"
-        return damage_refused(self.setting, rule, "check the file")
+        return translate_read_errors(self.setting, rule, "check the file")
 
 
 def needs_blocks(file: Path, in_blocks: bool | None) -> bool:

@@ -5,7 +5,7 @@ from numpy.typing import NDArray
 
 from normbench.datasets.on_disk.files_on_disk import TEST_PART_SHARE
 from normbench.datasets.on_disk.points import CACHE_BYTES, Array, Points, Rows
-from normbench.datasets.on_disk.sparse import find_sparse
+from normbench.datasets.on_disk.sparse import sparse_or_none
 from normbench.datasets.values import ARRAY_SHARE, available_bytes
 
 STRIDE = 4096  # rows of the file; the selected rows before each stride are counted once
@@ -83,7 +83,7 @@ def select_rows(x: Rows, mask: NDArray[np.bool_], is_test_part: bool = False) ->
     """
     if not isinstance(x, Points):
         return x[mask]
-    sparse = find_sparse(x)
+    sparse = sparse_or_none(x)
     if sparse is not None:
         return sparse.select(mask)
     selection = SelectedRows(x, mask)

@@ -39,12 +39,12 @@ class SparsePoints(Points):
 
     def read(self, first: int, last: int, out: Array | None = None) -> Array:
         """Return rows `first` to `last - 1` as a dense array, in the first rows of out if given."""
-        rows = self.rows(slice(first, last))
+        rows = self.csr_rows(slice(first, last))
         if out is None:
             return np.asarray(rows.toarray())
         return np.asarray(rows.toarray(out=out[: last - first]))
 
-    def rows(self, block: slice) -> Any:
+    def csr_rows(self, block: slice) -> Any:
         """Return a slice of the rows as a CSR array that shares the memory of these points.
 
         block: a slice with a start and a stop within the rows, without a step.
@@ -70,6 +70,6 @@ class SparsePoints(Points):
         return SparsePoints(self.csr.astype(dtype))
 
 
-def find_sparse(x: Rows) -> SparsePoints | None:
+def sparse_or_none(x: Rows) -> SparsePoints | None:
     """Return the points themselves if they are sparse, else None."""
     return x if isinstance(x, SparsePoints) else None

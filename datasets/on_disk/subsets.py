@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from normbench.datasets.dataset import Dataset, hold_out, refuse_points_on_disk
+from normbench.datasets.dataset import Dataset, hold_out, require_dense_points
 from normbench.datasets.on_disk.content import digest
 from normbench.datasets.on_disk.row_selection import select_rows
 from normbench.datasets.values import (
@@ -93,7 +93,7 @@ def assign_folds(dataset: Dataset, folds: Any, repeats: Any, seed: int) -> Datas
     repeats = check_integer("dataset.repeats", repeats, 1)
     if folds is None:
         return dataset
-    refuse_points_on_disk(dataset, "dataset.folds", folds)
+    require_dense_points(dataset, "dataset.folds", folds)
     if len(dataset.x_test):
         raise UserError(
             f"{spell_setting('dataset.folds', folds)}: {dataset.name} has a test part of "
@@ -140,8 +140,8 @@ def hold_out_fold(dataset: Dataset, repeat: int, number: int) -> Dataset:
     """
     test_mask = dataset.folds[repeat] == number
     return (
-        dataset.hold_out_and_copy(test_mask, repeat)
-        if dataset.hold_out_and_copy
+        dataset.hold_out_and_redraw(test_mask, repeat)
+        if dataset.hold_out_and_redraw
         else hold_out(dataset, test_mask)
     )
 
@@ -188,7 +188,7 @@ def set_fit_points(dataset: Dataset, fit_on: Any) -> Dataset:
             f"{spell_setting('dataset.folds')}"
         )
     if fit_on == "all":
-        refuse_points_on_disk(dataset, "dataset.fit_on", fit_on, with_test=True)
+        require_dense_points(dataset, "dataset.fit_on", fit_on, with_test=True)
     return replace(dataset, fit_on=fit_on)
 
 

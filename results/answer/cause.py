@@ -176,7 +176,7 @@ def _is_explained(race: Race, slower_scheme: RacedScheme, arrays: Mapping[str, A
         return False
     target, count = float(race.target), slower_scheme.iterations
     if np.isfinite(count):
-        step = float(race.steps[slower_scheme.label])
+        step = float(race.step_sizes[slower_scheme.label])
         exceeds_at_half = directions.predicted_excess(arrays, step, count / 2) > target
         return (
             exceeds_at_half

@@ -22,7 +22,7 @@ from normbench.results.answer.ranking import (
 from normbench.results.compare import batch_gains, passes, problems
 from normbench.results.compare.merging import REPEATS, every_job, merged, unmerged
 from normbench.results.compare.reached import (
-    counts,
+    compares_counts,
     excess_left,
     start_excess,
     step_size,
@@ -59,7 +59,7 @@ def question(sweep: Sweep, experiment: str) -> str:
         return f"What {auxiliary} {labels_text} make of the points of {experiment}?"
     budget_text = passes.budget(schemes)
     budget_text = f" {budget_text}" if budget_text else ""
-    if counts(schemes).any():
+    if compares_counts(schemes).any():
         if len(schemes) == 1:
             scheme_clause = f"does {labels_text} leave misclassified{budget_text}"
             return f"How few points of {experiment} {scheme_clause}?"
@@ -70,7 +70,7 @@ def question(sweep: Sweep, experiment: str) -> str:
     return f"Which of {labels_text} lowers the cost of {experiment} furthest{budget_text}?"
 
 
-def sentence(sweep: Sweep, experiment: str) -> str:
+def ranking_paragraph(sweep: Sweep, experiment: str) -> str:
     """Return the answer of an experiment: its schemes in the order of their final cost.
 
     Where counts are compared, the order is by misclassified points; where a penalty makes each
@@ -84,7 +84,7 @@ def sentence(sweep: Sweep, experiment: str) -> str:
         experiment: The name of the experiment.
 
     Returns:
-        The answer, followed by the sentences of `remarks`.
+        The answer, followed by the sentences of `batch_and_exclusion_remarks`.
     """
     schemes = merged(sweep).of_role(names.SCHEME, experiment)
     groups = by_problem(schemes)
@@ -104,7 +104,7 @@ def sentence(sweep: Sweep, experiment: str) -> str:
     return paragraph([answer, *_exclusions(sweep, experiment)])
 
 
-def remarks(sweep: Sweep, experiment: str) -> list[str]:
+def batch_and_exclusion_remarks(sweep: Sweep, experiment: str) -> list[str]:
     """Return sentences on batches, on runs that diverged or that rounding decides, on failures.
 
     Args:
@@ -135,10 +135,10 @@ def _batches(sweep: Sweep, experiment: str) -> list[Sentence]:
     return [make_sentence("saturating", scheme=first, batch=batch, others=others)]
 
 
-def overall(sweep: Sweep) -> str:
+def overall_ranking(sweep: Sweep) -> str:
     """Return the answer over all experiments of a sweep."""
     if len(sweep.experiments) == 1:
-        return sentence(sweep, sweep.experiments[0])
+        return ranking_paragraph(sweep, sweep.experiments[0])
     schemes = merged(sweep)
     groups = [by_problem(schemes.of_role(names.SCHEME, name)) for name in sweep.experiments]
     return _count_wins([rows for group in groups for rows in group], sweep)
@@ -185,7 +185,7 @@ def _count_wins(groups: Sequence[pd.DataFrame], sweep: Sweep, experiment: str | 
             order, key=lambda label: (wins[label], means[label])
         )
     ]
-    is_counted = counts(pd.concat(groups))
+    is_counted = compares_counts(pd.concat(groups))
     best_value_text = (
         "lowest cost"
         if not is_counted.any()

@@ -12,7 +12,7 @@ from normbench.results.answer.race import RACE_TARGETS, races
 from normbench.results.answer.ranking import by_problem, names_or_count, with_final_cost
 from normbench.results.compare import comparisons, heldout, problems
 from normbench.results.compare.merging import merged
-from normbench.results.compare.reached import ABOVE, HIGH, LOW, reached, step_size
+from normbench.results.compare.reached import ABOVE, HIGH, LOW, step_size, time_to_target
 from normbench.results.store.rows import as_rows
 from normbench.results.store.runs import Sweep
 from normbench.results.words.sentences import CLAUSES, join_phrases, make_sentence, paragraph
@@ -40,7 +40,7 @@ def answers(sweep: Sweep, experiment: str, splits: pd.DataFrame) -> list[str]:
     if problems.without_descent(schemes).all():
         return []
     experiment_sweep = sweep.only(experiment)
-    # There is no race where no job has a value in `reached`.
+    # There is no race where no job has a value in `time_to_target`.
     race = next(iter(races(experiment_sweep, experiment)), None)
     target = race.target if race else RACE_TARGETS[0]
     speed_sentences = (
@@ -56,7 +56,7 @@ def answers(sweep: Sweep, experiment: str, splits: pd.DataFrame) -> list[str]:
         return [*speed_sentences, *untested, *_grid_edge_sentences(experiment_sweep, target)]
     best = heldout.best_predictors(splits)
     count = splits["split"].nunique()
-    doubt = _doubt_clause(heldout.paired(splits), best, count)
+    doubt = _doubt_clause(heldout.compare_pairs(splits), best, count)
     fields = {
         "result": heldout.predictions_text(splits, best),
         "over": _medians_note(count),
@@ -84,7 +84,7 @@ def _grid_edge_sentences(experiment_sweep: Sweep, target: str) -> list[str]:
         experiment_sweep: The part of the sweep that belongs to the experiment.
         target: The target of the race, to which the best step size takes the fewest iterations.
     """
-    table = reached([experiment_sweep], target)
+    table = time_to_target([experiment_sweep], target)
     sizes = {step_size(step) for step in as_rows(experiment_sweep.of_role(names.STEP))}
     if table.empty or not sizes:
         return []
@@ -126,7 +126,7 @@ def _doubt_clause(pairs: pd.DataFrame, best: Sequence[str], splits: int) -> str:
     """Return the clause on schemes that the splits do not distinguish from the best, or nothing.
 
     Args:
-        pairs: One row a pair of schemes, from `heldout.paired`.
+        pairs: One row a pair of schemes, from `heldout.compare_pairs`.
         best: The labels of the schemes that predict best.
         splits: The number of splits.
     """

@@ -66,7 +66,9 @@ def headline(sweep: Sweep, experiment: str | None = None) -> str:
         if experiment_races and count == 1:
             return paragraph(describe_race(sweep, name, experiment_races[0]))
     return (
-        closing.sentence(sweep, experiments[0]) if len(experiments) == 1 else closing.overall(sweep)
+        closing.ranking_paragraph(sweep, experiments[0])
+        if len(experiments) == 1
+        else closing.overall_ranking(sweep)
     )
 
 
@@ -237,12 +239,12 @@ def _other_schemes(race: Race) -> Iterable[str]:
     schemes_by_outcome: dict[Any, list[str]] = {}
     for scheme, count in race.other_iterations.items():
         name = str(scheme)
-        step = race.steps[name]
+        step = race.step_sizes[name]
         # A verdict, or whether the scheme may miss the target by rounding alone.
         reason = race.lost_verdicts.get(name) or (
             name in race.uncertain_schemes and not np.isfinite(count)
         )
-        outcome: tuple[Any, ...] = (count, reason, bool(race.refined[name]))
+        outcome: tuple[Any, ...] = (count, reason, bool(race.is_refined[name]))
         # Schemes that do not meet the target share a clause whatever their step sizes.
         if np.isfinite(count):
             outcome += (None if np.isnan(step) else f"{step:.3g}",)
@@ -277,7 +279,7 @@ def _iterations_text(race: Race, schemes: Sequence[str], unit: str = "") -> str:
     """
     count = race.iterations[schemes[0]]
     bound = "at most " if _has_grid_only(race, schemes) else ""
-    steps = race.steps[list(schemes)]
+    steps = race.step_sizes[list(schemes)]
     sizes = list(dict.fromkeys(f"{step:.3g}" for step in steps)) if steps.notna().all() else []
     step_text = (
         f" (step size{'s' if len(sizes) > 1 else ''} {join_phrases(sizes)})" if sizes else ""
@@ -290,7 +292,7 @@ def _grid_note(race: Race) -> str:
 
     It is empty where step sizes between those of the grid were tried for a scheme.
     """
-    return "" if race.refined.any() else " on this grid"
+    return "" if race.is_refined.any() else " on this grid"
 
 
 def _has_grid_only(race: Race, schemes: Sequence[str]) -> bool:
@@ -299,7 +301,7 @@ def _has_grid_only(race: Race, schemes: Sequence[str]) -> bool:
     The others are any schemes of the race. Where all were tried at the grid alone, `_grid_note`
     says so once for all.
     """
-    return bool(race.refined.any() and not race.refined[list(schemes)].all())
+    return bool(race.is_refined.any() and not race.is_refined[list(schemes)].all())
 
 
 def _budget_text(race: Race) -> str:

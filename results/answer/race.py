@@ -9,7 +9,12 @@ import pandas as pd
 from normbench import names
 from normbench.results.compare import comparisons, evidence, passes, problems
 from normbench.results.compare.merging import unmerged
-from normbench.results.compare.reached import compared, counts, goals, reached
+from normbench.results.compare.reached import (
+    compared_metric,
+    compares_counts,
+    goals,
+    time_to_target,
+)
 from normbench.results.store.rows import as_rows, number_in, shared_value
 from normbench.results.store.runs import Sweep
 
@@ -24,12 +29,12 @@ class Race:
 
     setting: the settings that identify the problem, as text. target: a share of the starting
     excess. iterations: by scheme, the median over splits, infinite where the target is not met.
-    steps: by scheme, its step size, NaN where splits differ. refined: by scheme, whether step sizes
-    between those of the grid were tried. lost_verdicts: the verdict of each scheme all of whose
-    jobs failed or diverged. uncertain_schemes: schemes that may miss the target by rounding alone.
-    undecided_schemes: schemes that the splits do not show to be slower than the fastest.
-    boundary_schemes: schemes that would be shown to be slower than another, if their own grids did
-    not end too early.
+    step_sizes: by scheme, its step size, NaN where splits differ. is_refined: by scheme, whether
+    step sizes between those of the grid were tried. lost_verdicts: the verdict of each scheme all
+    of whose jobs failed or diverged. uncertain_schemes: schemes that may miss the target by
+    rounding alone. undecided_schemes: schemes that the splits do not show to be slower than the
+    fastest. boundary_schemes: schemes that would be shown to be slower than another, if their own
+    grids did not end too early.
     splits: the number of splits, or orders of batches; sample: which of the two. enough_splits:
     whether they could show a difference. by_count: whether misclassified points are counted
     instead of the cost. budget: the iterations of each job, None where they differ. unit: what
@@ -39,8 +44,8 @@ class Race:
     setting: str
     target: str
     iterations: "pd.Series[float]"
-    steps: "pd.Series[float]"
-    refined: "pd.Series[bool]"
+    step_sizes: "pd.Series[float]"
+    is_refined: "pd.Series[bool]"
     lost_verdicts: Mapping[str, str]
     uncertain_schemes: frozenset[str]
     undecided_schemes: Sequence[str]
@@ -105,7 +110,7 @@ def _compute_races(experiment_sweep: Sweep) -> list[Race]:
     jobs = problems.scheme_runs([unmerged(experiment_sweep)])
     if jobs.empty:
         return []
-    tables = {target: reached([experiment_sweep], target) for target in RACE_TARGETS}
+    tables = {target: time_to_target([experiment_sweep], target) for target in RACE_TARGETS}
     experiment_races = []
     for setting, setting_jobs in jobs.groupby("setting", sort=False):
         for target in RACE_TARGETS:
@@ -131,7 +136,7 @@ def _race(
         experiment_sweep: The part of the sweep that belongs to the experiment.
         setting: The settings that identify the problem, as text.
         target: The target, one of `RACE_TARGETS`.
-        table: The problem's rows of `reached`, one a split and scheme.
+        table: The problem's rows of `time_to_target`, one a split and scheme.
         jobs: The problem's scheme runs, one a job.
     """
     by_scheme = table.groupby("scheme", sort=False)
@@ -150,7 +155,7 @@ def _race(
     is_met = np.isfinite(iterations.min())
     fastest = list(iterations.index[iterations == iterations.min()]) if is_met else []
     splits = int(table["split"].nunique())
-    pairs = comparisons.paired(table) if splits > 1 else pd.DataFrame()
+    pairs = comparisons.compare_pairs(table) if splits > 1 else pd.DataFrame()
     # A single split cannot show how much iterations vary between splits.
     undecided_schemes = (
         comparisons.indistinguishable_schemes(pairs, fastest) if len(pairs) and fastest else []
@@ -160,8 +165,8 @@ def _race(
         setting=setting,
         target=target,
         iterations=iterations,
-        steps=steps,
-        refined=by_scheme["finer"].all() | iterations.index.isin(gridless),
+        step_sizes=steps,
+        is_refined=by_scheme["finer"].all() | iterations.index.isin(gridless),
         lost_verdicts=lost_verdicts,
         uncertain_schemes=_uncertain_schemes(experiment_sweep, target, jobs),
         undecided_schemes=undecided_schemes,
@@ -169,7 +174,7 @@ def _race(
         splits=splits,
         sample=problems.sample_name(jobs),
         enough_splits=splits >= evidence.fewest_values(max(len(pairs), 1)),
-        by_count=bool(counts(jobs).any()),
+        by_count=bool(compares_counts(jobs).any()),
         budget=int(float(budget)) if budget else None,
         unit=passes.unit(jobs),
     )
@@ -192,5 +197,5 @@ def _uncertain_schemes(experiment_sweep: Sweep, target: str, jobs: pd.DataFrame)
         job["scheme"]
         for step in as_rows(undecided_steps)
         if (job := jobs_by_id.get(step["parent"])) is not None
-        and number_in(step, names.final_metric(compared(job)).column) <= job["goal"]
+        and number_in(step, names.final_metric(compared_metric(job)).column) <= job["goal"]
     )

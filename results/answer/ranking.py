@@ -8,7 +8,7 @@ import pandas as pd
 
 from normbench import names
 from normbench.results.compare import evidence, problems
-from normbench.results.compare.reached import counts, excess_left, start_excess
+from normbench.results.compare.reached import compares_counts, excess_left, start_excess
 from normbench.results.store.rows import as_rows
 from normbench.results.words.sentences import join_phrases
 from normbench.settings import SEEDS, Role, has_role
@@ -35,13 +35,15 @@ def with_final_cost(schemes: pd.DataFrame) -> pd.DataFrame:
 
 def ranking_criterion(schemes: pd.DataFrame) -> str:
     """Return the criterion of the ranking: `cost`, `excess` (the remaining share) or `count`."""
-    if counts(schemes).any():
+    if compares_counts(schemes).any():
         return "count"
-    return "excess" if problems.own_functions(schemes) else "cost"
+    return "excess" if problems.minimize_different_functions(schemes) else "cost"
 
 
 def rank_rows(schemes: pd.DataFrame, criterion: str = "") -> list[list[Mapping[Any, Any]]]:
-    """Return the rows of each rank, the best first; values equal up to `names.TIED` share a rank.
+    """Return the rows of each rank, the best first; values that tie share a rank.
+
+    They tie up to `names.TIED` of the excess, or `names.TIED_FLOAT32` if a scheme is of float32.
 
     Args:
         schemes: The scheme runs, with a final cost each.
@@ -55,15 +57,17 @@ def rank_rows(schemes: pd.DataFrame, criterion: str = "") -> list[list[Mapping[A
     rows = as_rows(schemes.sort_index())  # in the order of the sweep, also within a rank
     costs = np.array([row[FINAL_COST] for row in rows])
     remaining_excess = np.array([excess_left(row, row) for row in rows])
+    is_float32 = schemes.get(names.setting("precision"), pd.Series(dtype=str)).eq("float32").any()
+    tied_share = names.TIED_FLOAT32 if is_float32 else names.TIED
     if criterion == "count":
         rank_numbers = evidence.tie_ranks(np.array([row[FINAL_COUNT] for row in rows]), 0.0)
     elif criterion == "excess" and np.isfinite(remaining_excess).all():
-        rank_numbers = evidence.tie_ranks(remaining_excess, names.TIED)
+        rank_numbers = evidence.tie_ranks(remaining_excess, tied_share)
     else:
         # Costs tie relative to the smallest starting excess; to the lowest cost if it is unknown.
         start = float(np.nanmin([start_excess(row) for row in rows] + [np.inf]))
         scale = start if np.isfinite(start) else abs(float(costs.min()))
-        rank_numbers = evidence.tie_ranks(costs, names.TIED * scale)
+        rank_numbers = evidence.tie_ranks(costs, tied_share * scale)
     return [
         [row for row, row_rank in zip(rows, rank_numbers) if row_rank == rank]
         for rank in range(rank_numbers.max() + 1)

@@ -25,7 +25,7 @@ def seconds(sweep: Sweep, target: str) -> pd.DataFrame:
         - fit in iterations: the iterations of one run that take as long as the fit;
         - iterations to target, seconds to target: at the step size of the fewest iterations, the
           seconds with those of the fit; NaN where the target was not reached. The target is the
-          same for all schemes, as in `reached`.
+          same for all schemes, as in `time_to_target`.
     """
     runs = merged(sweep)
     timed = [

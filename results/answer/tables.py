@@ -9,7 +9,7 @@ from normbench import names
 from normbench.results.answer.theory_table import converges_up_to
 from normbench.results.compare.merging import REPEATS, merged
 from normbench.results.compare.problems import without_descent
-from normbench.results.compare.reached import compared, excess_shown
+from normbench.results.compare.reached import compared_metric, excess_shown
 from normbench.results.safe import clean
 from normbench.results.store.rows import as_rows
 from normbench.results.store.runs import HISTORY_KEYS, QUARTILE_KEYS, Sweep
@@ -58,7 +58,7 @@ def summary(sweep: Sweep) -> pd.DataFrame:
         failed = row["verdict"] == names.FAILED
         # A job without a descent has no verdict; its row names the arrays that it recorded.
         array_names = str(row.get(names.RECORDED.column) or "").split(",") if no_descent else ()
-        by_cost = compared(row) is names.TRAIN_COST
+        by_cost = compared_metric(row) is names.TRAIN_COST
         is_solved = by_cost and row.get(names.MINIMUM_REACHED.column) == "true"
         summary_row |= {
             "scheme": row["label"],
@@ -126,17 +126,19 @@ def histories(sweep: Sweep, role: str = names.SCHEME) -> pd.DataFrame:
 def text(table: pd.DataFrame) -> str:
     """Return a table as aligned text for a terminal; numbers are right-aligned, missing are `-`."""
     columns = []
-    for name, column in cells(table).items():
+    for name, column in format_cells(table).items():
         width = max(map(len, [name, *column]))
-        align = "<" if is_words(name, table) else ">"
+        align = "<" if holds_text(name, table) else ">"
         columns.append([f"{cell:{align}{width}}" for cell in [name, *column]])
     return "\n".join("  ".join(line).rstrip() for line in zip(*columns, strict=True))
 
 
 def markdown(table: pd.DataFrame) -> str:
     """Return a table as Markdown with right-aligned numbers."""
-    rule = [":--" if is_words(str(name), table) else "--:" for name in table]
-    columns = [list(map(clean.markdown, [name, *column])) for name, column in cells(table).items()]
+    rule = [":--" if holds_text(str(name), table) else "--:" for name in table]
+    columns = [
+        list(map(clean.markdown, [name, *column])) for name, column in format_cells(table).items()
+    ]
     head, *body = zip(*columns, strict=True)
     rows = [head, rule, *body]
     return "\n".join("| " + " | ".join(row) + " |" for row in rows)
@@ -144,8 +146,8 @@ def markdown(table: pd.DataFrame) -> str:
 
 def latex(table: pd.DataFrame) -> str:
     """Return a table as a LaTeX `tabular` with plain rules, which needs no package."""
-    columns = cells(table)
-    align = "".join("l" if is_words(name, table) else "r" for name in columns)
+    columns = format_cells(table)
+    align = "".join("l" if holds_text(name, table) else "r" for name in columns)
     rows = [list(columns), *zip(*columns.values(), strict=True)]
     lines = [" & ".join(_escape_latex(cell) for cell in row) + r" \\" for row in rows]
     body = [lines[0], r"\hline", *lines[1:]]
@@ -164,7 +166,7 @@ TABLE_FORMATS: dict[str, Callable[[pd.DataFrame], str | bytes]] = {
 }
 
 
-def cells(table: pd.DataFrame) -> dict[str, list[str]]:
+def format_cells(table: pd.DataFrame) -> dict[str, list[str]]:
     """Return the cells of each column as text, by the name of the column.
 
     The name of a column decides how its numbers are rounded; a missing value is `-`.
@@ -206,7 +208,7 @@ def cells(table: pd.DataFrame) -> dict[str, list[str]]:
     }
 
 
-def is_words(name: str, table: pd.DataFrame) -> bool:
+def holds_text(name: str, table: pd.DataFrame) -> bool:
     """Return whether a column holds text, which is left-aligned; numbers are right-aligned.
 
     Args:

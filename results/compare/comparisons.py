@@ -1,7 +1,7 @@
 """Compare the speed of schemes: paired tests, performance profiles and ranks.
 
-Every table is computed from the table of `reached.reached`, which has one value a problem, split
-and scheme.
+Every table is computed from the table of `reached.time_to_target`, which has one value a problem,
+split and scheme.
 """
 
 from collections.abc import Iterator, Sequence
@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from normbench import names
 from normbench.results.compare import evidence
 from normbench.results.compare.problems import PROBLEM_COLUMNS
-from normbench.results.compare.reached import reached
+from normbench.results.compare.reached import time_to_target
 from normbench.results.store.runs import Sweep
 
 Array = NDArray[np.float64]
@@ -31,7 +31,7 @@ def spread(table: pd.DataFrame) -> pd.DataFrame:
     target is infinite, and is not averaged with one that does.
 
     Args:
-        table: One row a problem, split and scheme, from `reached`.
+        table: One row a problem, split and scheme, from `time_to_target`.
 
     Returns:
         One row an experiment, setting and scheme. `step` is the best step size for the target, the
@@ -58,14 +58,14 @@ def with_settings(table: pd.DataFrame) -> pd.DataFrame:
     return table if (table["setting"] != "").any() else table.drop(columns="setting")
 
 
-def paired(table: pd.DataFrame, least: int = 1) -> pd.DataFrame:
+def compare_pairs(table: pd.DataFrame, least: int = 1) -> pd.DataFrame:
     """Return who is faster: one row a pair of schemes, experiment and setting.
 
     The conclusions of a table hold together, see `evidence.judge`. No pair has the conclusion that
     a scheme is slower if the best step size of that scheme is at an end of the step sizes tried.
 
     Args:
-        table: One row a problem, split and scheme, from `reached`.
+        table: One row a problem, split and scheme, from `time_to_target`.
         least: The number of splits that a pair must share; other pairs are left out.
 
     Returns:
@@ -126,7 +126,7 @@ def _pairs(table: pd.DataFrame, least: int) -> Iterator[tuple[dict[str, Any], Ar
     """Yield the pairs of schemes of each problem.
 
     Args:
-        table: One row a problem, split and scheme, from `reached`.
+        table: One row a problem, split and scheme, from `time_to_target`.
         least: The number of splits that both schemes must share; other pairs are left out.
 
     Yields:
@@ -166,8 +166,8 @@ def _lower_end(row: dict[str, Any], excess: Array) -> str | None:
     return f"{best[0]}, {largest_count} of {len(excess)}" if len(best) == 1 else "equal"
 
 
-def repeated(sweep: Sweep, target: str = "1e-2") -> pd.DataFrame:
-    """Return the comparisons of pairs of schemes over the splits of a sweep, see `paired`.
+def compare_pairs_over_splits(sweep: Sweep, target: str = "1e-2") -> pd.DataFrame:
+    """Return the comparisons of pairs of schemes over the splits of a sweep, see `compare_pairs`.
 
     Args:
         sweep: The sweep, which keeps the table: it is computed once.
@@ -177,7 +177,7 @@ def repeated(sweep: Sweep, target: str = "1e-2") -> pd.DataFrame:
         One row for each pair with two splits or more.
     """
     return sweep.get_or_compute(
-        ("repeated", target), lambda: paired(reached([sweep], target), least=2)
+        ("repeated", target), lambda: compare_pairs(time_to_target([sweep], target), least=2)
     )
 
 
@@ -185,10 +185,10 @@ def boundary_schemes(pairs: pd.DataFrame) -> frozenset[str]:
     """Return the schemes that would be shown to be slower, if their grids did not end too early.
 
     Their pairs have no conclusion although the confidence interval of the ratio leaves out 1, see
-    `paired`.
+    `compare_pairs`.
 
     Args:
-        pairs: One row a pair of schemes, from `paired`.
+        pairs: One row a pair of schemes, from `compare_pairs`.
     """
     is_open = pairs["conclusion"] == OPEN
     slower = [
@@ -202,7 +202,7 @@ def indistinguishable_schemes(pairs: pd.DataFrame, best: Sequence[str]) -> list[
     """Return the schemes that are not shown to differ from every one of the best schemes.
 
     Args:
-        pairs: One row a pair of schemes, from `paired` here or in `heldout`.
+        pairs: One row a pair of schemes, from `compare_pairs` here or in `heldout`.
         best: The schemes with the best value.
 
     Returns:
@@ -218,7 +218,7 @@ def assurance(pairs: pd.DataFrame, sample: str = "splits") -> str:
     """Return the confidence of a table of pairs in words, or how many splits it needs.
 
     Args:
-        pairs: One row a pair, from `paired` here or in `heldout`; at least one.
+        pairs: One row a pair, from `compare_pairs` here or in `heldout`; at least one.
         sample: What is repeated, as a plural noun: splits of the data, or orders of its batches.
     """
     count = len(pairs)
@@ -256,7 +256,7 @@ def profile(table: pd.DataFrame) -> pd.DataFrame:
     that no scheme solves count too (see `unsolved`).
 
     Args:
-        table: One row a problem, split and scheme, from `reached`.
+        table: One row a problem, split and scheme, from `time_to_target`.
 
     Returns:
         A table with the columns `scheme`, `factor` and `share`. `share` is the share of problems
@@ -310,7 +310,7 @@ def unsolved(table: pd.DataFrame) -> tuple[int, int]:
     Only splits that every scheme was run on count, over all problems.
 
     Args:
-        table: One row a problem, split and scheme, from `reached`.
+        table: One row a problem, split and scheme, from `time_to_target`.
     """
     values_by_scheme, _ = _shared_problems(table)
     return int(np.isinf(values_by_scheme.to_numpy(dtype=float)).all(axis=1).sum()), len(
@@ -318,14 +318,14 @@ def unsolved(table: pd.DataFrame) -> tuple[int, int]:
     )
 
 
-def ranked(table: pd.DataFrame) -> pd.DataFrame:
+def ranks_by_problem(table: pd.DataFrame) -> pd.DataFrame:
     """Return the rank of each scheme (columns) on each problem and split (rows).
 
     Rank 1 is the fastest. Schemes that do not reach the target come last, ordered by their final
     excess. Equal schemes share the mean of their ranks.
 
     Args:
-        table: One row a problem, split and scheme, from `reached`.
+        table: One row a problem, split and scheme, from `time_to_target`.
 
     Returns:
         The ranks, for the problems and splits that every scheme was run on.
@@ -361,9 +361,9 @@ def _sort_keys(values: Array, excess: Array) -> Array:
     return sort_keys
 
 
-def ranks(table: pd.DataFrame) -> pd.DataFrame:
+def mean_ranks(table: pd.DataFrame) -> pd.DataFrame:
     """Return the mean rank over the problems of each experiment (row), by scheme (column)."""
-    return ranked(table).groupby(level="experiment").mean()
+    return ranks_by_problem(table).groupby(level="experiment").mean()
 
 
 def leaderboard(table: pd.DataFrame) -> pd.DataFrame:
@@ -373,7 +373,7 @@ def leaderboard(table: pd.DataFrame) -> pd.DataFrame:
     counts by its splits.
 
     Args:
-        table: One row a problem, split and scheme, from `reached`.
+        table: One row a problem, split and scheme, from `time_to_target`.
 
     Returns:
         One row a scheme: the mean `rank`; the `median` rank with its confidence interval `low` to
@@ -382,7 +382,7 @@ def leaderboard(table: pd.DataFrame) -> pd.DataFrame:
         problems on which no scheme was faster; and, equal in all rows, the numbers of `problems`
         and `splits` that count.
     """
-    rank_table = ranked(table)
+    rank_table = ranks_by_problem(table)
     if rank_table.empty:
         return pd.DataFrame(columns=["scheme", "rank", "median", "low", "high", "solved", "won"])
     means = rank_table.groupby(level="experiment").mean()

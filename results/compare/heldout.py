@@ -49,7 +49,9 @@ def by_split(sweep: Sweep) -> pd.DataFrame:
 def _compute_by_split(sweep: Sweep) -> pd.DataFrame:
     """Compute the table of `by_split`, which caches it."""
     runs, source = merged(sweep), unmerged(sweep)
-    splits_by_id = dict(problems.placed([source])[["run_id", "split"]].itertuples(index=False))
+    splits_by_id = dict(
+        problems.scheme_runs_with_groups([source])[["run_id", "split"]].itertuples(index=False)
+    )
     rows = []
     for scheme in as_rows(runs.of_role(names.SCHEME)):
         if pd.isna(scheme.get(names.FINAL_TEST_COST.column, np.nan)):
@@ -170,7 +172,7 @@ def prediction_column(splits: pd.DataFrame) -> str:
     return "cost" if splits["rate"].isna().any() else "rate"
 
 
-def paired(splits: pd.DataFrame) -> pd.DataFrame:
+def compare_pairs(splits: pd.DataFrame) -> pd.DataFrame:
     """Return which scheme predicts better at the end: one row a pair of schemes.
 
     The conclusions of a table hold together, see `evidence.judge`.
@@ -230,10 +232,10 @@ def paired(splits: pd.DataFrame) -> pd.DataFrame:
 
 
 def difference_caption(splits: pd.DataFrame) -> str:
-    """Return what the column `difference` of `paired` measures, for the caption of the table.
+    """Return what the column `difference` of `compare_pairs` measures, for the table's caption.
 
     Args:
-        splits: The argument of `paired`.
+        splits: The argument of `compare_pairs`.
     """
     quantity = (
         "test cost"
@@ -288,7 +290,7 @@ def best_and_faster(splits: pd.DataFrame, fastest_schemes: Sequence[str]) -> str
     if set(fastest_schemes) != set(best) or set(best) == set(splits["scheme"]):
         return ""
     count = splits["split"].nunique()
-    is_significant = not indistinguishable_schemes(paired(splits), best)
+    is_significant = not indistinguishable_schemes(compare_pairs(splits), best)
     doubt = "" if is_significant else f", though {count} {_splits_are(count)} too few to be sure"
     return make_sentence("faster_predicts_best", how=doubt).text
 
@@ -309,7 +311,9 @@ def worse_though_faster(splits: pd.DataFrame, fastest_schemes: Sequence[str]) ->
     if not tested_schemes or set(tested_schemes) & set(best):
         return ""
     count = splits["split"].nunique()
-    is_significant = not set(tested_schemes) & set(indistinguishable_schemes(paired(splits), best))
+    is_significant = not set(tested_schemes) & set(
+        indistinguishable_schemes(compare_pairs(splits), best)
+    )
     doubt = (
         f"on {count} splits"
         if is_significant

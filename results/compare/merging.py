@@ -9,7 +9,7 @@ import pandas as pd
 
 from normbench import names
 from normbench.results.compare import problems
-from normbench.results.compare.reached import excess_left, reached, step_size
+from normbench.results.compare.reached import excess_left, step_size, time_to_target
 from normbench.results.store.rows import as_rows
 from normbench.results.store.runs import HISTORY_KEYS, Sweep
 from normbench.verdicts.best_step import best_step
@@ -84,7 +84,7 @@ def _compute_merged(sweep: Sweep) -> Sweep:
     """Compute the sweep of `merged`, which caches it."""
     if isinstance(sweep, Merged) or sweep.of_role(names.SCHEME).empty:
         return sweep
-    jobs = problems.placed([sweep])
+    jobs = problems.scheme_runs_with_groups([sweep])
     if not jobs.duplicated(problems.SCHEME_COLUMNS).any():
         return _without_reruns(sweep, jobs)
     jobs = _without_copies(jobs, problems.job_results([sweep], jobs))
@@ -113,7 +113,8 @@ def _without_reruns(sweep: Sweep, jobs: pd.DataFrame) -> Sweep:
 
     Args:
         sweep: The sweep.
-        jobs: The scheme runs from `problems.placed`, which keeps the last run of each job.
+        jobs: The scheme runs from `problems.scheme_runs_with_groups`, which keeps the last run of
+            each job.
 
     Returns:
         The sweep; the same object where no job was run twice.
@@ -141,7 +142,7 @@ def every_job(sweep: Sweep, experiment: str | None = None) -> pd.DataFrame:
     runs = merged(sweep)
     if not isinstance(runs, Merged):
         return runs.of_role(names.SCHEME, experiment)
-    jobs = problems.placed([runs.source])
+    jobs = problems.scheme_runs_with_groups([runs.source])
     jobs = jobs.assign(label=_labels(jobs))
     return jobs if experiment is None else jobs[jobs["experiment"] == experiment]
 
@@ -156,16 +157,17 @@ def counts_to_target(sweep: Sweep, target: str, measure: str = "iterations") -> 
 
     Args:
         sweep: The sweep.
-        target: The target, a key of `names.TARGETS`; as in `reached`, schemes share its goal.
+        target: The target, a key of `names.TARGETS`; schemes share its goal, as in
+            `time_to_target`.
         measure: `iterations` or `seconds`.
 
     Returns:
         The upper medians over the splits, or over the orders of the batches, of each scheme; NaN
         where the median is infinite, since the target is not reached, and where a scheme has no row
-        in `reached`.
+        in `time_to_target`.
     """
     jobs = unmerged(sweep)
-    table = reached([jobs], target, measure)
+    table = time_to_target([jobs], target, measure)
     by_scheme = table.groupby(problems.SCHEME_COLUMNS, sort=False)["value"]
     medians = by_scheme.quantile(0.5, interpolation="higher").rename("count")
     schemes = problems.scheme_runs([jobs]).set_index("run_id")[problems.SCHEME_COLUMNS]
@@ -181,7 +183,7 @@ def _without_copies(
     """Return jobs without those whose results equal an earlier job's of their scheme and split.
 
     Args:
-        jobs: The scheme runs, from `problems.placed`.
+        jobs: The scheme runs, from `problems.scheme_runs_with_groups`.
         results_by_job: The results of each job, by the id of its scheme run.
     """
     kept_indexes: list[Any] = []
@@ -212,7 +214,7 @@ def _merge_schemes(jobs: pd.DataFrame) -> pd.DataFrame:
     schemes = _merge_rows(jobs, "group")
     return schemes.assign(
         label=_labels(schemes),
-        **{REPEATS: [repeats(scheme_jobs) for _, scheme_jobs in jobs.groupby("group")]},
+        **{REPEATS: [describe_repeats(scheme_jobs) for _, scheme_jobs in jobs.groupby("group")]},
     )
 
 
@@ -221,7 +223,7 @@ def _labels(rows: pd.DataFrame) -> "pd.Series[str]":
     return rows[["scheme", "setting"]].apply(lambda row: ", ".join(filter(None, row)), axis=1)
 
 
-def repeats(jobs: pd.DataFrame) -> str:
+def describe_repeats(jobs: pd.DataFrame) -> str:
     """Return the numbers of splits and seeds of a scheme's jobs, such as `4 splits x 3 seeds`.
 
     A number of 1 is left out; the text is empty for a single job.
@@ -235,7 +237,7 @@ def repeats(jobs: pd.DataFrame) -> str:
     return " x ".join(count for count in counts if count)
 
 
-def repeated_over(rows: pd.DataFrame) -> list[str]:
+def distinct_repeats(rows: pd.DataFrame) -> list[str]:
     """Return the distinct values of the column `REPEATS` of merged rows, sorted."""
     return sorted(set(rows.get(REPEATS, pd.Series(dtype=str)).dropna()) - {""})
 
@@ -489,7 +491,7 @@ def over_members(histories: pd.DataFrame, row: Mapping[Any, Any], count: int) ->
     return table
 
 
-def crowded(sweep: Sweep, experiment: str) -> bool:
+def has_too_many_schemes(sweep: Sweep, experiment: str) -> bool:
     """Return whether an experiment has more schemes than a figure can show legibly."""
     rows = merged(sweep).of_role(names.SCHEME, experiment)
     return int((rows["verdict"] != names.FAILED).sum()) > MAX_DRAWN_SCHEMES

@@ -14,7 +14,7 @@ import pandas as pd
 from normbench import names
 from normbench.results.compare import passes
 from normbench.results.store.rows import as_rows
-from normbench.results.store.run_labels import as_set
+from normbench.results.store.run_labels import with_requested_start
 from normbench.results.store.runs import Sweep, split_command
 from normbench.results.words.sentences import make_sentence
 from normbench.settings import CYCLIC, SEEDS, Role, has_role, makes_problem
@@ -44,12 +44,15 @@ IDLE_SEED_REMEDIES = {
 
 
 def scheme_runs(sweeps: Sequence[Sweep]) -> pd.DataFrame:
-    """Return the scheme runs of sweeps whose job has a descent, with the columns of `placed`."""
-    runs = placed(sweeps)
+    """Return the scheme runs of sweeps whose job has a descent.
+
+    They have the columns of `scheme_runs_with_groups`.
+    """
+    runs = scheme_runs_with_groups(sweeps)
     return runs[~without_descent(runs)].reset_index(drop=True)
 
 
-def placed(sweeps: Sequence[Sweep]) -> pd.DataFrame:
+def scheme_runs_with_groups(sweeps: Sequence[Sweep]) -> pd.DataFrame:
     """Return the scheme runs of sweeps, with the columns by which they are compared.
 
     If a job was run twice, the last run counts.
@@ -65,12 +68,12 @@ def placed(sweeps: Sequence[Sweep]) -> pd.DataFrame:
         normalizer with the options that vary.
     """
     if len(sweeps) == 1:
-        return sweeps[0].get_or_compute("placed", lambda: _compute_placed(sweeps)).copy()
-    return _compute_placed(sweeps)
+        return sweeps[0].get_or_compute("placed", lambda: _compute_runs_with_groups(sweeps)).copy()
+    return _compute_runs_with_groups(sweeps)
 
 
-def _compute_placed(sweeps: Sequence[Sweep]) -> pd.DataFrame:
-    """Compute the table of `placed`, which caches it for a single sweep."""
+def _compute_runs_with_groups(sweeps: Sequence[Sweep]) -> pd.DataFrame:
+    """Compute the table of `scheme_runs_with_groups`, which caches it for a single sweep."""
     sweep_runs = [
         sweep.of_role(names.SCHEME).assign(sweep=number) for number, sweep in enumerate(sweeps)
     ]
@@ -102,13 +105,13 @@ def _compute_placed(sweeps: Sequence[Sweep]) -> pd.DataFrame:
 
 
 def _samples(runs: pd.DataFrame) -> "pd.Series[int]":
-    """Return the column `sample` of `placed`: the split, or the number of the order of batches.
+    """Return the column `sample` of `scheme_runs_with_groups`.
 
-    Orders count in problems of one split, for runs whose seed draws the batches; a cyclic order
-    is not drawn.
+    It is the split, or the number of the order of the batches. Orders count in problems of one
+    split, for runs whose seed draws the batches; a cyclic order is not drawn.
 
     Args:
-        runs: The scheme runs, with the other columns of `placed`.
+        runs: The scheme runs, with the other columns of `scheme_runs_with_groups`.
     """
     if BATCH_SEED not in runs or runs.empty:
         return runs["split"]
@@ -124,7 +127,7 @@ def sample_name(jobs: pd.DataFrame) -> str:
     """Return what is repeated to compare schemes, as a plural noun.
 
     Args:
-        jobs: Rows of `placed`.
+        jobs: Rows of `scheme_runs_with_groups`.
     """
     return "splits" if jobs["sample"].equals(jobs["split"]) else "orders of the batches"
 
@@ -155,7 +158,7 @@ def has_networks(schemes: pd.DataFrame) -> bool:
     )
 
 
-def own_functions(schemes: pd.DataFrame) -> bool:
+def minimize_different_functions(schemes: pd.DataFrame) -> bool:
     """Return whether each scheme minimizes another function of the features.
 
     It does with a penalty `cost.l2` on the transformed weights. With `cost.l2_in=features` all
@@ -182,7 +185,7 @@ def problems(schemes: pd.DataFrame, sweep: str | None = None) -> list[dict[str, 
     Returns:
         For each run, in the order of the rows, its settings: values by names.
     """
-    schemes = as_set(schemes)
+    schemes = with_requested_start(schemes)
     settings_by_run: dict[Any, dict[str, str]] = {index: {} for index in schemes.index}
     problem_columns = [
         name
@@ -321,7 +324,8 @@ def _splits(schemes: pd.DataFrame, results_by_job: Mapping[str, Mapping[str, flo
     throughout. A failed job has no fingerprint; it belongs to the split of the jobs with its seeds.
 
     Args:
-        schemes: The scheme runs, with the columns `setting` and `scheme` of `placed`.
+        schemes: The scheme runs, with the columns `setting` and `scheme` of
+            `scheme_runs_with_groups`.
         results_by_job: The results of each job, by the id of its scheme run, from `job_results`.
     """
     rows = as_rows(schemes)

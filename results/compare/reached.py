@@ -25,7 +25,7 @@ FEWEST_STEP_SIZES = 3  # step sizes of a grid that has ends: of fewer, each woul
 LOW, HIGH, ABOVE = "low", "high", "above"
 
 
-def reached(
+def time_to_target(
     sweeps: Sequence[Sweep], target: str = "1e-2", measure: str = "iterations"
 ) -> pd.DataFrame:
     """Return the iterations or seconds in which each scheme reaches a target and stays below it.
@@ -42,8 +42,9 @@ def reached(
     Returns:
         One row a problem, split and scheme, the median over its jobs, such as those of several
         seeds of the start. The orders of batches count as splits where there is one split, see
-        `problems.placed`. A job without recorded seconds has no row; neither has a job of several
-        starts whose target was lowered, because the costs of its starts are not recorded.
+        `problems.scheme_runs_with_groups`. A job without recorded seconds has no row; neither has a
+        job of several starts whose target was lowered, because the costs of its starts are not
+        recorded.
 
         - step: the step size that takes the fewest iterations on that split;
         - value: the iterations or seconds at that step size; infinite where no step size tried
@@ -58,13 +59,15 @@ def reached(
     if len(sweeps) == 1:
         key = ("reached", target, measure)
         return (
-            sweeps[0].get_or_compute(key, lambda: _compute_reached(sweeps, target, measure)).copy()
+            sweeps[0]
+            .get_or_compute(key, lambda: _compute_time_to_target(sweeps, target, measure))
+            .copy()
         )
-    return _compute_reached(sweeps, target, measure)
+    return _compute_time_to_target(sweeps, target, measure)
 
 
-def _compute_reached(sweeps: Sequence[Sweep], target: str, measure: str) -> pd.DataFrame:
-    """Compute the table of `reached`, which caches it for a single sweep."""
+def _compute_time_to_target(sweeps: Sequence[Sweep], target: str, measure: str) -> pd.DataFrame:
+    """Compute the table of `time_to_target`, which caches it for a single sweep."""
     schemes = problems.scheme_runs(sweeps)
     if schemes.empty:
         return pd.DataFrame(columns=REACHED_COLUMNS)
@@ -83,7 +86,7 @@ def _compute_reached(sweeps: Sequence[Sweep], target: str, measure: str) -> pd.D
 
 
 def _sweep_rows(sweep: Sweep, schemes: pd.DataFrame, target: str, measure: str) -> list[list[Any]]:
-    """Return the rows of `reached` of one sweep's jobs, before jobs of one split are merged.
+    """Return the rows of `time_to_target` of one sweep's jobs, before jobs of one split are merged.
 
     Args:
         sweep: The sweep.
@@ -129,7 +132,7 @@ def _lowest_step_size(scheme: Mapping[Any, Any]) -> float:
 
 
 def _grid_end(scheme: Mapping[Any, Any], sizes: Sequence[float], best: float, finer: bool) -> str:
-    """Return at which end of the grid the best step size is, as the column `end` of `reached`.
+    """Return at which end of the grid the best step size is: the column `end` of `time_to_target`.
 
     Args:
         scheme: The scheme run.
@@ -285,7 +288,7 @@ def goals(schemes: pd.DataFrame, target: str) -> pd.DataFrame:
         schemes.get(metric.column, missing).astype(float)
         for metric in (names.target(target), names.MINIMUM, names.target("1e-1"))
     )
-    is_counted = counts(schemes)
+    is_counted = compares_counts(schemes)
     minimum = minimum.mask(is_counted, 0.0)
     # The target 1e-1 is the minimum plus a tenth of the starting excess.
     goal_table = pd.DataFrame(
@@ -293,7 +296,7 @@ def goals(schemes: pd.DataFrame, target: str) -> pd.DataFrame:
     )
     goal_table["lowered"] = False
     for _, rows in schemes[~is_counted].groupby(_columns_of_one_cost(schemes), sort=False):
-        if problems.own_functions(rows):
+        if problems.minimize_different_functions(rows):
             continue
         group_targets, group_minima = targets[rows.index], minimum[rows.index]
         if group_targets.notna().any():
@@ -348,26 +351,27 @@ def _columns_of_one_cost(schemes: pd.DataFrame) -> list[Any]:
 
 
 def _upper_medians(groups: Any) -> pd.DataFrame:
-    """Return one row of `reached` a group: upper medians, whether all are finer, and one end.
+    """Return one row of `time_to_target` a group.
 
-    Upper medians are order statistics, because infinite values have no mean. If ends differ, the
-    last in alphabetical order is returned, which is never the empty one.
+    It has upper medians, whether all rows are finer, and one end. Upper medians are order
+    statistics, because infinite values have no mean. If ends differ, the last in alphabetical order
+    is returned, which is never the empty one.
 
     Args:
-        groups: Rows of `reached`, grouped by problem, scheme and split.
+        groups: Rows of `time_to_target`, grouped by problem, scheme and split.
     """
     numbers = [column for column in REACHED_VALUES if column not in ("finer", "end")]
     medians: pd.DataFrame = groups[numbers].quantile(0.5, interpolation="higher")
     return medians.assign(finer=groups["finer"].all(), end=groups["end"].max())
 
 
-def counts(schemes: pd.DataFrame) -> "pd.Series[bool]":
+def compares_counts(schemes: pd.DataFrame) -> "pd.Series[bool]":
     """Return, by scheme run, whether step sizes and targets are judged by misclassified points."""
     missing = pd.Series("", index=schemes.index)
     return schemes.get(names.COMPARED.column, missing) == names.MISCLASSIFICATIONS
 
 
-def compared(scheme: Mapping[Any, Any]) -> names.Metric:
+def compared_metric(scheme: Mapping[Any, Any]) -> names.Metric:
     """Return the history by which a scheme run's step sizes are judged: the cost or the count."""
     is_counted = scheme.get(names.COMPARED.column) == names.MISCLASSIFICATIONS
     return names.TRAIN_MISCLASSIFICATIONS if is_counted else names.TRAIN_COST
@@ -385,7 +389,7 @@ def excess_left(run: Mapping[Any, Any], scheme: Mapping[Any, Any]) -> float:
     Returns:
         The share; infinite where the run diverged, NaN where no least cost is recorded.
     """
-    is_counted = compared(scheme) is not names.TRAIN_COST
+    is_counted = compared_metric(scheme) is not names.TRAIN_COST
     scheme = {**scheme, names.MINIMUM.column: 0.0} if is_counted else scheme
     return _remaining_excess(
         run, scheme, scheme.get(names.MINIMUM.column, np.nan), start_excess(scheme)
@@ -401,11 +405,11 @@ def with_lowest_seen(schemes: pd.DataFrame) -> pd.DataFrame:
     """
     goal, minimum = names.target("1e-1").column, names.MINIMUM.column
     guessed = schemes.get(names.MINIMUM_REACHED.column, pd.Series(index=schemes.index)) == "false"
-    if not guessed.any() or problems.own_functions(schemes) or goal not in schemes:
+    if not guessed.any() or problems.minimize_different_functions(schemes) or goal not in schemes:
         return schemes
     shared = schemes.copy()
     settings = [str(setting) for setting in problems.problems(schemes)]
-    for _, rows in schemes[guessed & ~counts(schemes)].groupby(
+    for _, rows in schemes[guessed & ~compares_counts(schemes)].groupby(
         pd.Series(settings, schemes.index), sort=False
     ):
         minima, targets = (rows[column].astype(float) for column in (minimum, goal))
@@ -477,7 +481,7 @@ def _remaining_excess(
         minimum: The least cost, 0 for counts.
         start: The starting excess over it.
     """
-    final = run.get(names.final_metric(compared(scheme)).column)
+    final = run.get(names.final_metric(compared_metric(scheme)).column)
     if run["verdict"] in names.UNRANKED or final is None or pd.isna(final):
         return float("inf")
     # A share below 0 by rounding is kept.

@@ -55,7 +55,7 @@ def draw(
             style.name_panel(axis, scheme.label, scheme.look)
         style.add_legend(figure, shape, style.class_handles(first_arrays["class_names"]))
         if landmark_indices:
-            style.add_note(figure, shape, landmarks.describe(landmark_indices))
+            style.add_note(figure, shape, landmarks.describe_letters(landmark_indices))
     return figure
 
 

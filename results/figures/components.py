@@ -132,7 +132,7 @@ def make(sweep: Sweep, experiment: str, options: material.Options) -> Figure | N
         ResultsError: More components are requested than recorded.
     """
     rows = material.schemes(sweep, experiment)
-    arrays = material.fitting(sweep, rows, "components", is_image)
+    arrays = material.drawable_arrays(sweep, rows, "components", is_image)
     if not arrays:
         return None
     recorded_count = max(len(scheme_arrays["components"]) for scheme_arrays in arrays.values())

@@ -80,7 +80,9 @@ def draw(
             iteration_dots, ax=[*point_axes, *axes], location="bottom", shrink=0.5, aspect=40
         )
         color_bar.set_label(iteration_label(schemes))
-        landmark_note = f"\n{landmarks.describe(landmark_indices)}" if landmark_indices else ""
+        landmark_note = (
+            f"\n{landmarks.describe_letters(landmark_indices)}" if landmark_indices else ""
+        )
         style.add_note(figure, shape, _notes(drawn_schemes) + landmark_note)
     return figure
 
@@ -137,7 +139,8 @@ def levels(all_arrays: Sequence[SchemeArrays]) -> tuple[Any, int]:
 
     Returns:
         The levels in increasing order, as many as the panel with the smallest range of costs
-        needs, and the refinement n, a power of two: panels show every nth level, see `lines`.
+        needs, and the refinement n, a power of two: panels show every nth level, see
+        `select_panel_levels`.
     """
     costs = [
         scheme_arrays["cost"][np.isfinite(scheme_arrays["cost"])] for scheme_arrays in all_arrays
@@ -174,7 +177,7 @@ def levels_within(cost_levels: Any, cost: Any) -> Any:
     return cost_levels[(cost_levels > np.nanmin(cost)) & (cost_levels < np.nanmax(cost))]
 
 
-def lines(shared_levels: Any, refinement: int, cost: Any) -> Any:
+def select_panel_levels(shared_levels: Any, refinement: int, cost: Any) -> Any:
     """Return the levels of a panel's contours: every nth level within its range of costs.
 
     Args:
@@ -209,7 +212,7 @@ def _draw_cost(
         shape: the format of the figure.
     """
     a, b, cost = scheme_arrays["a"], scheme_arrays["b"], scheme_arrays["cost"]
-    panel_levels = lines(*shared_levels, cost)
+    panel_levels = select_panel_levels(*shared_levels, cost)
     # The nth colour is that of costs below the nth level; the last one, of those above all levels.
     greys = matplotlib.colormaps["Greys"](np.linspace(0, 0.4, len(shared_levels[0]) + 1))
     bowl = fit_bowl(scheme_arrays)

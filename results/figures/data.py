@@ -71,7 +71,7 @@ def draw(
             "; dashed: unit circle" if any(isinstance(patch, Circle) for patch in patches) else ""
         )
         notes = [LINE_NOTE + circle_note] if len(first_arrays["axes"]) else []
-        notes += [landmarks.describe(landmark_indices)] if landmark_indices else []
+        notes += [landmarks.describe_letters(landmark_indices)] if landmark_indices else []
         if notes:
             style.add_note(figure, shape, "\n".join(notes))
     return figure

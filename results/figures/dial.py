@@ -6,7 +6,7 @@ import pandas as pd
 from matplotlib.figure import Figure
 
 from normbench import names
-from normbench.results.compare.merging import repeated_over
+from normbench.results.compare.merging import distinct_repeats
 from normbench.results.figures.base import material, style, ticks
 from normbench.results.figures.base.style import SCREEN, Shape
 from normbench.results.store.rows import as_rows
@@ -86,7 +86,7 @@ def draw(rows: pd.DataFrame, column: str, title: str, *, shape: Shape = SCREEN) 
             _draw_curves(axis, rows[SCHEME_COLUMN], values, heights, looks)
             axis.set(xlabel=column.removeprefix(names.PARAMS), ylabel=text)
         style.add_legend(figure, shape, axes[0].get_lines())
-        repeats = repeated_over(rows)
+        repeats = distinct_repeats(rows)
         medians = f"; medians over {', '.join(repeats)}" if repeats else ""
         style.add_note(figure, shape, f"of {POINT_TEXTS[metric_columns]}, at the end{medians}")
     return figure

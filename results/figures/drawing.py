@@ -1,7 +1,8 @@
 """Draw the figures of a sweep and write them as files.
 
 Each figure is a module of `normbench.results.figures`. Its function `make` returns the figure of an
-experiment, or None if nothing was recorded for it. An optional function `moving` writes animations.
+experiment, or None if nothing was recorded for it. An optional function `write_animation` writes
+animations.
 """
 
 from collections.abc import Sequence
@@ -14,7 +15,7 @@ import pandas as pd
 from matplotlib.figure import Figure
 
 from normbench import names
-from normbench.results.compare.merging import crowded, merged
+from normbench.results.compare.merging import has_too_many_schemes, merged
 from normbench.results.figures import BY_DEFAULT, NAMES, SWEEP_FIGURES
 from normbench.results.figures.base import output
 from normbench.results.figures.base.forks import map_forked
@@ -40,7 +41,7 @@ def figure(sweep: Sweep, experiment: str, name: str, options: Options = DEFAULT)
     return drawn_figure
 
 
-def lacking(sweep: Sweep, name: str) -> str:
+def missing_figure_message(sweep: Sweep, name: str) -> str:
     """Return the error message that a sweep lacks a figure, with the reason and other figures.
 
     To find the figures that it can name instead, all figures of the sweep are drawn.
@@ -109,7 +110,9 @@ def write(
     """
     provenance = {"sweep": sweep.sweep_id, "command": sweep.command}
     crowded_experiments = {
-        name for name in sweep.experiments if len(figure_names) > 1 and crowded(sweep, name)
+        name
+        for name in sweep.experiments
+        if len(figure_names) > 1 and has_too_many_schemes(sweep, name)
     }
 
     def draw_files(experiment: str, name: str, file_stem: str) -> list[Path]:
@@ -122,8 +125,8 @@ def write(
             return []
         folder.mkdir(parents=True, exist_ok=True)
         files = output.save(drawn_figure, folder / file_stem, provenance, file_formats)
-        if hasattr(_module(name), "moving"):
-            files += _module(name).moving(
+        if hasattr(_module(name), "write_animation"):
+            files += _module(name).write_animation(
                 merged(sweep), experiment, folder / file_stem, provenance, file_formats
             )
         return files

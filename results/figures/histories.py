@@ -10,7 +10,7 @@ from matplotlib.ticker import FixedLocator, MaxNLocator, NullLocator
 
 from normbench import names
 from normbench.results.compare import passes
-from normbench.results.compare.merging import repeated_over
+from normbench.results.compare.merging import distinct_repeats
 from normbench.results.figures import excess, transforms
 from normbench.results.figures.base import material, style, ticks
 from normbench.results.figures.base.labels import (
@@ -376,7 +376,7 @@ def _notes(histories: pd.DataFrame, runs: pd.DataFrame, scale: str | None) -> st
 
 def _repeats_text(runs: pd.DataFrame) -> str:
     """Return what medians and quartiles are computed over, such as `4 splits` or `3 starts`."""
-    repeats = repeated_over(runs)
+    repeats = distinct_repeats(runs)
     column = names.setting("starts")
     starts = pd.to_numeric(runs[column], errors="coerce").max() if column in runs else float("nan")
     if not starts > 1:  # also if the number is NaN

@@ -11,7 +11,7 @@ from matplotlib.lines import Line2D
 from normbench import names
 from normbench.results.compare import comparisons, passes, problems
 from normbench.results.compare.merging import merged, unmerged
-from normbench.results.compare.reached import counts, excess_shown, reached
+from normbench.results.compare.reached import compares_counts, excess_shown, time_to_target
 from normbench.results.figures.base import material, style, ticks
 from normbench.results.figures.base.style import SCREEN, Look, Shape
 from normbench.results.store.rows import as_rows
@@ -43,11 +43,13 @@ def table(sweep: Sweep) -> pd.DataFrame:
         [column for column in scheme_rows if column not in ("setting", "scheme")]
     ]
     rows = problem_runs.merge(scheme_rows, on=["run_id", "experiment"])
-    spread = comparisons.spread(reached([unmerged(sweep)], OVERVIEW_TARGET))
+    spread = comparisons.spread(time_to_target([unmerged(sweep)], OVERVIEW_TARGET))
     if "setting" not in spread:
         spread = spread.assign(setting="")
     quartiles = spread[[*problems.SCHEME_COLUMNS, "median", "q1", "q3"]]
-    rows = rows.merge(quartiles, on=problems.SCHEME_COLUMNS, how="left").assign(counted=counts)
+    rows = rows.merge(quartiles, on=problems.SCHEME_COLUMNS, how="left").assign(
+        counted=compares_counts
+    )
     # The excess is known if points are counted, because their minimum is 0, or if the minimum of
     # the cost was found.
     has_excess = rows["counted"]
@@ -283,7 +285,7 @@ def _notes(rows: pd.DataFrame) -> list[str]:
     has_quartiles = (rows["q1"] < rows["q3"]).any()
     candidates = (
         (COUNTED_NOTE, rows["counted"].any()),
-        (OWN_COST_NOTE, problems.own_functions(rows)),
+        (OWN_COST_NOTE, problems.minimize_different_functions(rows)),
         (QUARTILE_NOTE, has_quartiles),
     )
     return [note for note, applies in candidates if applies]

@@ -17,7 +17,7 @@ from matplotlib.lines import Line2D
 
 from normbench import names
 from normbench.results.compare import passes
-from normbench.results.compare.merging import repeated_over
+from normbench.results.compare.merging import distinct_repeats
 from normbench.results.compare.reached import excess_left, with_lowest_seen
 from normbench.results.figures.base import material, style, ticks
 from normbench.results.figures.base.style import SCREEN, VERDICT_LOOKS, Shape
@@ -100,7 +100,7 @@ def draw(
             axis.set_ylabel(NETWORK_ROWS)
             _separate_inputs(axis, scheme_groups)
         _add_legend(figure, drawn_names, schemes, shape)
-        if repeats := repeated_over(schemes):
+        if repeats := distinct_repeats(schemes):
             merge_rule = (
                 "the worst verdict, the smallest step up to which all converge, the median of 2/L"
             )
@@ -311,7 +311,7 @@ def _draw_cells(
                 band_label(row, scheme)
             )
             is_best = np.isclose(best_step, step_size, rtol=1e-5) and verdict not in names.UNRANKED
-            is_best = is_best and material.improves_on_start(scheme, row[FINAL_COST])
+            is_best = is_best and material.ends_at_or_below_start(scheme, row[FINAL_COST])
             step_marks.append((step_size, "best" if is_best else step_mark))
         if len(step_sizes) > MAX_MARKED_CELLS:
             step_marks = _draw_spans(axis, step_marks, row_index)

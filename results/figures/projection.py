@@ -61,7 +61,7 @@ def draw(
         ]
         style.add_legend(figure, shape, handles, legend_labels)
         if landmark_indices:
-            style.add_note(figure, shape, landmarks.describe(landmark_indices))
+            style.add_note(figure, shape, landmarks.describe_letters(landmark_indices))
     return figure
 
 

@@ -64,7 +64,7 @@ def stages(count: Any) -> Any:
     return np.unique(np.linspace(0, len(count) - 1, STAGE_COUNT).round().astype(int))
 
 
-def moving(
+def write_animation(
     sweep: Sweep,
     experiment: str,
     stem: Path,
@@ -88,7 +88,9 @@ def moving(
     from PIL import Image
 
     rows, file = material.schemes(sweep, experiment), stem.with_name(f"{stem.name}.gif")
-    drawn_schemes = with_arrays(rows, material.fitting(sweep, rows, "components", is_image))[:8]
+    drawn_schemes = with_arrays(
+        rows, material.drawable_arrays(sweep, rows, "components", is_image)
+    )[:8]
     columns = min(len(drawn_schemes) + 1, 5)
     max_stages = max(len(scheme.arrays["count"]) for scheme in drawn_schemes)
     with style.figure_style(SCREEN):

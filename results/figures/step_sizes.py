@@ -17,7 +17,7 @@ from matplotlib.path import Path
 from matplotlib.transforms import Affine2D
 
 from normbench import names
-from normbench.results.compare.merging import repeated_over
+from normbench.results.compare.merging import distinct_repeats
 from normbench.results.figures.base import material, style, ticks
 from normbench.results.figures.base.material import ArraysByLabel, Options, SchemeArrays
 from normbench.results.figures.base.style import SCREEN, Shape
@@ -47,8 +47,8 @@ def draw(
             `start_cost`, `metrics.theory/step_threshold` and
             `metrics.final/largest_convergent_step`).
         title: the title of the figure.
-        arrays: by label, optionally `step_sizes` with `shadows`, see `typical_ends`, and
-            `refined_step_sizes` with `refined_cost`, see `finer_ends`.
+        arrays: by label, optionally `step_sizes` with `shadows`, see `final_cost_ranges`, and
+            `refined_step_sizes` with `refined_cost`, see `refined_final_costs`.
         shape: the format of the figure.
     """
     with style.figure_style(shape):
@@ -60,7 +60,7 @@ def draw(
         axes[0].set_yscale("log" if steps[FINAL_COST].min() > 0 else "linear")
         looks = style.looks(list(schemes["normalizer"]))
         ends_by_label = {
-            label: typical_ends(rows, arrays.get(label, {}))
+            label: final_cost_ranges(rows, arrays.get(label, {}))
             for label, rows in steps_by_label.items()
         }
         # The limits of the panels contain these costs beside those of the step rows.
@@ -71,14 +71,16 @@ def draw(
             for end in pair
         ]
         other_costs += [
-            cost for scheme_arrays in arrays.values() for _, cost in finer_ends(scheme_arrays)
+            cost
+            for scheme_arrays in arrays.values()
+            for _, cost in refined_final_costs(scheme_arrays)
         ]
         ceiling = _set_limits(axes[0], steps, other_costs, _known_start_cost(schemes))
         drawn_names: set[str] = set()
         for axis, scheme, look in zip(axes, as_rows(schemes), looks):
             drawn_names |= _draw_panel(axis, steps_by_label, scheme, look, ceiling)
             drawn_names |= _draw_ends(axis, ends_by_label.get(scheme["label"], {}))
-            drawn_names |= _draw_finer_ends(axis, arrays.get(scheme["label"], {}), look)
+            drawn_names |= _draw_refined_final_costs(axis, arrays.get(scheme["label"], {}), look)
         style.label_outer_axes(axes, "step size", "final mean cost")
         _add_legend(figure, drawn_names, schemes, shape)
     return figure
@@ -101,7 +103,7 @@ RIGHT_ARROW = UP_ARROW.transformed(Affine2D().rotate_deg(-90))
 ARROW_STYLE: Any = {"marker": UP_ARROW, "ls": "", "color": "black", "ms": 8, "clip_on": False}
 
 
-def typical_ends(
+def final_cost_ranges(
     rows: pd.DataFrame, scheme_arrays: SchemeArrays
 ) -> dict[float, tuple[float, float]]:
     """Return the range of the final costs of each run whose end rounding decides.
@@ -152,7 +154,7 @@ def _draw_ends(axis: Any, ends: Mapping[float, tuple[float, float]]) -> set[str]
     return {"ends"} if ends else set()
 
 
-def finer_ends(scheme_arrays: SchemeArrays) -> list[tuple[float, float]]:
+def refined_final_costs(scheme_arrays: SchemeArrays) -> list[tuple[float, float]]:
     """Return pairs of a refined step size and its final cost, the median over the starts.
 
     Step sizes whose final cost is not finite are left out.
@@ -169,21 +171,21 @@ def finer_ends(scheme_arrays: SchemeArrays) -> list[tuple[float, float]]:
     ]
 
 
-def _draw_finer_ends(axis: Any, scheme_arrays: SchemeArrays, look: style.Look) -> set[str]:
+def _draw_refined_final_costs(axis: Any, scheme_arrays: SchemeArrays, look: style.Look) -> set[str]:
     """Draw the final costs of refined step sizes, which lie between those of the grid.
 
     Costs above the panel are left out.
 
     Args:
         axis: the panel, with its limits set.
-        scheme_arrays: as for `finer_ends`.
+        scheme_arrays: as for `refined_final_costs`.
         look: the look of the scheme.
 
     Returns:
         The name of the legend entry, if any cost is drawn.
     """
     top = axis.get_ylim()[1]
-    ends = [pair for pair in finer_ends(scheme_arrays) if pair[1] <= top]
+    ends = [pair for pair in refined_final_costs(scheme_arrays) if pair[1] <= top]
     axis.plot(
         *np.reshape(ends, (-1, 2)).T,
         color=style.text_color(look.color),
@@ -309,7 +311,7 @@ def _draw_panel(
     best_rows = ranked_rows[
         np.isclose(ranked_rows[STEP_SIZE], number_in(scheme, names.STEP_TAG.column), rtol=1e-5)
     ]
-    if len(best_rows) and not material.improves_on_start(
+    if len(best_rows) and not material.ends_at_or_below_start(
         scheme, float(best_rows[FINAL_COST].iloc[0])
     ):
         style.write_at_foot(axis, NO_IMPROVEMENT_TEXT)
@@ -407,11 +409,11 @@ def make(sweep: Sweep, experiment: str, options: Options) -> Figure | None:
     With several splits the costs are medians, and the ends of single runs are not drawn.
     """
     rows = material.schemes(sweep, experiment)
-    repeats = repeated_over(rows)
+    repeats = distinct_repeats(rows)
     arrays = (
         {}
         if repeats
-        else material.fitting(sweep, rows, names.DESCENT_ARRAYS, lambda scheme_arrays: True)
+        else material.drawable_arrays(sweep, rows, names.DESCENT_ARRAYS, lambda scheme_arrays: True)
     )
     return material.maker_from_steps(partial(draw, arrays=arrays), _has_finite_costs)(
         sweep, experiment, options

@@ -52,24 +52,24 @@ class Bars(NamedTuple):
         low: `(n,)`, the smallest step size that trains each direction within the iterations.
         high: `(n,)`, the largest step size that does.
         share: `(n,)`, the share of the start's excess along each direction.
-        times: `(n,)`, the number of directions that each bar represents.
+        direction_counts: `(n,)`, the number of directions that each bar represents.
     """
 
     low: Array
     high: Array
     share: Array
-    times: NDArray[np.int64]
+    direction_counts: NDArray[np.int64]
 
-    def served(self, step: float) -> tuple[int, float]:
+    def count_trained(self, step: float) -> tuple[int, float]:
         """Return the number of directions that a step size trains, and their excess share.
 
         A group counts with all its directions if the step size lies within the group's window.
         """
         inside = (self.low <= step) & (step <= self.high)
-        return int(self.times[inside].sum()), float(self.share[inside].sum())
+        return int(self.direction_counts[inside].sum()), float(self.share[inside].sum())
 
 
-def bars(scheme_arrays: SchemeArrays, iterations: int) -> Bars:
+def training_windows(scheme_arrays: SchemeArrays, iterations: int) -> Bars:
     """Return the windows of a scheme's directions.
 
     K iterations with step size a multiply the distance along a direction of curvature h by
@@ -108,7 +108,7 @@ def best_step_bars(scheme_arrays: SchemeArrays, iterations: int) -> Bars | None:
     if curvature is None or not len(curvature):
         return None
     ones = np.ones(len(curvature), int)  # equal shares, and one direction for each entry
-    return bars(
+    return training_windows(
         {WINDOW_CURVATURE: curvature, WINDOW_SHARE: ones, WINDOW_TIMES: ones},
         iterations,
     )
@@ -138,14 +138,14 @@ def group_bars(all_bars: Bars) -> Bars:
         np.minimum.reduceat(all_bars.low, group_starts),
         np.maximum.reduceat(all_bars.high, group_starts),
         np.add.reduceat(all_bars.share, group_starts),
-        np.add.reduceat(all_bars.times, group_starts),
+        np.add.reduceat(all_bars.direction_counts, group_starts),
     )
 
 
 def make(sweep: Sweep, experiment: str, options: material.Options) -> Figure | None:
     """Return the figure of an experiment; None where no scheme has directions to draw."""
     rows = material.schemes(sweep, experiment)
-    arrays = material.fitting(
+    arrays = material.drawable_arrays(
         sweep, rows, names.DESCENT_ARRAYS, lambda scheme_arrays: WINDOW_CURVATURE in scheme_arrays
     )
     if not arrays:
@@ -174,7 +174,8 @@ def draw(
     """Return the figure: two panels for each scheme on one axis of step sizes.
 
     Args:
-        arrays: by label, the arrays that `bars` takes, optionally with `BEST_CURVATURES`.
+        arrays: by label, the arrays that `training_windows` takes, optionally with
+            `BEST_CURVATURES`.
         schemes: one row for each scheme in order (`label`, `normalizer`, `params.iterations`, the
             columns that `excess_left` reads, optionally `tags.step_size` and
             `metrics.theory/step_threshold`).
@@ -186,7 +187,9 @@ def draw(
     drawn_schemes = with_arrays(schemes, arrays)
     rows = [scheme.row for scheme in drawn_schemes]
     budgets = [int(row[names.setting("iterations")]) for row in rows]
-    start_bars = [bars(scheme.arrays, budget) for scheme, budget in zip(drawn_schemes, budgets)]
+    start_bars = [
+        training_windows(scheme.arrays, budget) for scheme, budget in zip(drawn_schemes, budgets)
+    ]
     end_bars = [
         best_step_bars(scheme.arrays, budget) for scheme, budget in zip(drawn_schemes, budgets)
     ]
@@ -219,7 +222,7 @@ def _panels(count: int, shape: Shape, title: str) -> tuple[Figure, list[tuple[An
     # The height of a scheme's two panels together, in inches.
     pair_height = min(1.25, 2.6 / column_count * 1.25) * shape.width / column_count
     figure_height = row_count * max(pair_height, 3.2) + 6 * shape.font / 72
-    figure = style.blank_figure(shape, figure_height, style.wrap_title(title, shape))
+    figure = style.blank_figure(shape, figure_height, style.wrap_and_escape_title(title, shape))
     style.set_padding(figure, 0.06, 0.05)
     grid = figure.subplots(
         2 * row_count, column_count, squeeze=False, sharex=True, height_ratios=[3, 2] * row_count
@@ -344,10 +347,13 @@ def _name_panels(
     best_step = number_in(row, names.STEP_TAG.column)
     if np.isnan(best_step):
         return
-    count, share = start_bars.served(best_step)
+    count, share = start_bars.count_trained(best_step)
     # Exact: the curvature is the same everywhere, so that the windows hold for the whole descent.
     is_exact = str(row.get(names.BASIS.column, "")).startswith(names.EXACT)
-    step_label, direction_count = f"step {row[names.STEP_TAG.column]}", start_bars.times.sum()
+    step_label, direction_count = (
+        f"step {row[names.STEP_TAG.column]}",
+        start_bars.direction_counts.sum(),
+    )
     # A larger step trains directions flatter than any at the start.
     if not is_exact and best_step > start_bars.high.max():
         title_lines = [
@@ -360,7 +366,7 @@ def _name_panels(
         title_lines += [f"{reference_text}holding {share:.0%} of the excess cost"]
     if end_bars is not None:
         title_lines.append(
-            f"and trains {end_bars.served(best_step)[0]} of {len(end_bars.low)} at the end"
+            f"and trains {end_bars.count_trained(best_step)[0]} of {len(end_bars.low)} at the end"
         )
     axis.set_title("\n".join([axis.get_title(), *title_lines]), fontsize="small")
 

@@ -35,7 +35,7 @@ class RecordedFigures:
         folder: The folder of this sweep.
         parents: The id of the sweep run by experiment.
         outcomes: The jobs in order, each with `experiment`, `run_id` and `reused`.
-        wanted: The names of the requested figures.
+        figure_names: The names of the requested figures.
     """
 
     def __init__(
@@ -44,12 +44,12 @@ class RecordedFigures:
         folder: Path,
         parents: Mapping[str, str],
         outcomes: Sequence[Mapping[str, Any]],
-        wanted: Sequence[str] = (),
+        figure_names: Sequence[str] = (),
     ) -> None:
         self.writer, self.folder, self.parents = writer, folder, parents
         self.reused = all(outcome["reused"] for outcome in outcomes)
         jobs = [[outcome["experiment"], outcome["run_id"]] for outcome in outcomes]
-        self.drawing = [*_code_digests(), *wanted]
+        self.drawing = [*_code_digests(), *figure_names]
         identity = json.dumps([jobs, *self.drawing])
         self.digest = hashlib.sha256(identity.encode()).hexdigest()
 
@@ -83,7 +83,7 @@ class RecordedFigures:
                 return None
         return files_by_experiment
 
-    def remember(self, written: Mapping[str, Sequence[Path]], sweep: Sweep | None = None) -> None:
+    def tag_runs(self, written: Mapping[str, Sequence[Path]], sweep: Sweep | None = None) -> None:
         """Tag each experiment's sweep run with its figures.
 
         Args:

@@ -45,7 +45,7 @@ def attach(
         written: The figures' files by experiment.
         parents: The id of the sweep run by experiment.
     """
-    from normbench.results.compare.merging import crowded
+    from normbench.results.compare.merging import has_too_many_schemes
     from normbench.results.pages import description
 
     for experiment, files in written.items():
@@ -55,7 +55,7 @@ def attach(
         if melt_files:
             text = description.write(sweep, experiment, melt_files[0].name)
             _set_description(writer, experiment, parents[experiment], text)
-        if crowded(sweep, experiment):
+        if has_too_many_schemes(sweep, experiment):
             continue  # it would take some 30 ms a run
         schemes = sweep.of_role(names.SCHEME, experiment)
         descended = schemes[schemes[names.SWEEP_ID.column] == sweep.sweep_id]

@@ -10,7 +10,7 @@ from normbench import names
 from normbench.results.answer import closing as answer
 from normbench.results.compare import comparisons, directions
 from normbench.results.compare.merging import merged, unmerged
-from normbench.results.compare.reached import excess_left, reached
+from normbench.results.compare.reached import excess_left, time_to_target
 from normbench.results.figures import components, film, melt, overview, reconstruction, windows
 from normbench.results.figures.base import material
 from normbench.results.store.rows import as_rows
@@ -29,7 +29,7 @@ CONSTANT_SPREAD = 1e-12
 Arrays = Mapping[str, Any]
 
 
-def finding(sweep: Sweep, experiment: str, figure: str) -> str:
+def describe_figure(sweep: Sweep, experiment: str, figure: str) -> str:
     """Return the sentences about the numbers that a figure shows.
 
     Args:
@@ -42,7 +42,7 @@ def finding(sweep: Sweep, experiment: str, figure: str) -> str:
     """
     merged_sweep = merged(sweep)
     if figure in ("histories", "closer", "fit"):
-        return answer.sentence(sweep, experiment)
+        return answer.ranking_paragraph(sweep, experiment)
     describe = FINDINGS.get(figure)
     return paragraph(describe(merged_sweep, experiment)) if describe else ""
 
@@ -53,7 +53,9 @@ def _overview(merged_sweep: Sweep, experiment: str) -> list[Sentence]:
     All functions in `FINDINGS` have these arguments: the merged sweep, and the experiment, which
     this one does not need.
     """
-    board = comparisons.leaderboard(reached([unmerged(merged_sweep)], overview.OVERVIEW_TARGET))
+    board = comparisons.leaderboard(
+        time_to_target([unmerged(merged_sweep)], overview.OVERVIEW_TARGET)
+    )
     if board.empty:
         return []
     ties = board.groupby(["rank", "solved"], sort=False)["scheme"]
@@ -74,11 +76,11 @@ def _windows(merged_sweep: Sweep, experiment: str) -> list[Sentence]:
     """Return sentences on how many directions each scheme's step size trains.
 
     A step size trains a direction if the iterations shrink the distance to the minimum along it to
-    1/e or less, see `windows.bars`. A scheme for which the curvature at the start does not predict
-    the observed excess gets a sentence on that instead.
+    1/e or less, see `windows.training_windows`. A scheme for which the curvature at the start does
+    not predict the observed excess gets a sentence on that instead.
     """
     rows = material.schemes(merged_sweep, experiment)
-    arrays = material.fitting(
+    arrays = material.drawable_arrays(
         merged_sweep,
         rows,
         names.DESCENT_ARRAYS,
@@ -91,8 +93,8 @@ def _windows(merged_sweep: Sweep, experiment: str) -> list[Sentence]:
         if row["label"] not in arrays or pd.isna(step_size):
             continue
         iterations = int(row[names.setting("iterations")])
-        bars = windows.bars(arrays[row["label"]], iterations)
-        count, share = bars.served(float(step_size))
+        bars = windows.training_windows(arrays[row["label"]], iterations)
+        count, share = bars.count_trained(float(step_size))
         predicted = 1 - directions.predicted_excess(
             arrays[row["label"]], float(step_size), iterations
         )
@@ -109,7 +111,11 @@ def _windows(merged_sweep: Sweep, experiment: str) -> list[Sentence]:
                 (count, make_sentence("not_served", predicted=f"{predicted:.0%}", **fields))
             )
             continue
-        fields = {"step": f"{step_size:g}", "count": count, "every": int(bars.times.sum())}
+        fields = {
+            "step": f"{step_size:g}",
+            "count": count,
+            "every": int(bars.direction_counts.sum()),
+        }
         fields |= {"scheme": row["label"], "share": f"{share:.0%}"}
         sentences.append(
             (count, make_sentence("serving", **fields, model="" if is_exact else " at the start"))
@@ -127,9 +133,12 @@ def _melt(merged_sweep: Sweep, experiment: str) -> list[Sentence]:
     left of it.
     """
     rows = material.schemes(merged_sweep, experiment)
-    arrays = material.fitting(merged_sweep, rows, names.DESCENT_ARRAYS, lambda scheme_arrays: True)
+    arrays = material.drawable_arrays(
+        merged_sweep, rows, names.DESCENT_ARRAYS, lambda scheme_arrays: True
+    )
     melts = sorted(
-        melt.melts(arrays, rows, material.steps(merged_sweep, experiment)), key=_most_excess_first
+        melt.drawable_schemes(arrays, rows, material.steps(merged_sweep, experiment)),
+        key=_most_excess_first,
     )
     if len(melts) > MAX_SENTENCES:
         melts = [melts[0], melts[-1]]
@@ -137,12 +146,12 @@ def _melt(merged_sweep: Sweep, experiment: str) -> list[Sentence]:
     for scheme_melt in melts:
         fields = {
             "scheme": scheme_melt.label,
-            "gone": scheme_melt.layers.gone(scheme_melt.step),
+            "gone": scheme_melt.layers.count_gone(scheme_melt.step),
             "step": f"{scheme_melt.step:.2g}",
         }
         fields |= {
-            "every": len(scheme_melt.layers.distinct),
-            "left": melt.percent(scheme_melt.edge[-1]),
+            "every": len(scheme_melt.layers.distinct_offsets),
+            "left": melt.percent(scheme_melt.excess_history[-1]),
         }
         sentences.append(make_sentence("melting", **fields))
     return sentences
@@ -150,7 +159,7 @@ def _melt(merged_sweep: Sweep, experiment: str) -> list[Sentence]:
 
 def _most_excess_first(scheme_melt: melt.Melt) -> float:
     """Return the sort key of a scheme: the one with the most excess left at the end comes first."""
-    return -float(scheme_melt.edge[-1])
+    return -float(scheme_melt.excess_history[-1])
 
 
 def _film(merged_sweep: Sweep, experiment: str) -> list[Sentence]:
@@ -159,10 +168,10 @@ def _film(merged_sweep: Sweep, experiment: str) -> list[Sentence]:
     The film is that of the last scheme that has one.
     """
     rows = material.schemes(merged_sweep, experiment)
-    arrays = material.fitting(merged_sweep, rows, "film", lambda scheme_arrays: True)
+    arrays = material.drawable_arrays(merged_sweep, rows, "film", lambda scheme_arrays: True)
     if not arrays:
         return []
-    label, reel, _ = film.last(arrays, rows)
+    label, reel, _ = film.last_film(arrays, rows)
     (_, first, before), (_, last, after) = (reel.counters(frame) for frame in (0, -1))
     counters = {"first": first, "last": last, "before": before, "after": after}
     return [make_sentence("filmed", scheme=label, **counters)]
@@ -223,7 +232,7 @@ def _range_of_arrays(
 
         The names differ between schemes where they contain counts, as of directions.
         """
-        arrays = material.fitting(
+        arrays = material.drawable_arrays(
             merged_sweep, material.schemes(merged_sweep, experiment), record, fits
         )
         values: dict[str, dict[str, float]] = {}

@@ -21,7 +21,7 @@ SCRIPT = (resources.files("normbench.results.report") / "explorer.js").read_text
 # The page's content security policy allows this script and no other.
 SCRIPT_HASH = "sha256-" + base64.b64encode(hashlib.sha256(SCRIPT.encode()).digest()).decode()
 # Records of a history after the start; a longer one is reduced to the extremes of 250 bins.
-MAX_HISTORY_ITERATIONS = 500
+MAX_HISTORY_RECORDS = 500
 MAX_LINE_POINTS = 40  # of a contour
 MAX_LAYER_ROWS = 101  # iterations whose layers are drawn
 CONTOURS_RECORD = "contours"  # the record of the contours' arrays
@@ -42,17 +42,19 @@ def data(sweep: Sweep, experiment: str) -> str:
     """
     runs = merged(sweep)
     rows = material.schemes(runs, experiment)
-    arrays = material.fitting(
+    arrays = material.drawable_arrays(
         runs, rows, names.DESCENT_ARRAYS, lambda scheme_arrays: TRAIN_COST in scheme_arrays
     )
     if not arrays or len(arrays) > MAX_EXPLORER_SCHEMES:
         return ""
-    planes = material.fitting(
+    planes = material.drawable_arrays(
         runs, rows, CONTOURS_RECORD, lambda scheme_arrays: "paths" in scheme_arrays
     )
     levels = contours.levels(list(planes.values())) if planes else None
     steps = runs.of_role(names.STEP, experiment)
-    layered = {scheme_melt.label: scheme_melt for scheme_melt in melt.melts(arrays, rows, steps)}
+    layered = {
+        scheme_melt.label: scheme_melt for scheme_melt in melt.drawable_schemes(arrays, rows, steps)
+    }
     schemes, iterations = [], 0.0
     for label, row, scheme_arrays, look in material.with_arrays(rows, arrays):
         scheme_steps = steps[steps["label"] == label]
@@ -82,7 +84,7 @@ def _steps(
 ) -> dict[str, Any]:
     """Return the S step sizes, their verdicts and their histories of the excess.
 
-    A history of more than `MAX_HISTORY_ITERATIONS` records is reduced to the minimum and the
+    A history of more than `MAX_HISTORY_RECORDS` records is reduced to the minimum and the
     maximum of each bin of records, so that a zigzag keeps its width.
 
     Args:
@@ -99,9 +101,9 @@ def _steps(
     excess = (costs - minimum) / (costs[0, 0] - minimum) if costs[0, 0] > minimum else costs * 0
     record_count = excess.shape[1]
     record_numbers = np.arange(record_count)
-    if record_count > MAX_HISTORY_ITERATIONS + 1:
+    if record_count > MAX_HISTORY_RECORDS + 1:
         # The bins begin at record 1: the start and the last record are kept as they are.
-        edges = np.linspace(1, record_count, MAX_HISTORY_ITERATIONS // 2 + 1).round().astype(int)
+        edges = np.linspace(1, record_count, MAX_HISTORY_RECORDS // 2 + 1).round().astype(int)
         bins = np.split(excess, edges[:-1], axis=1)[1:]
         extremes = [
             np.stack([history_bin.min(axis=1), history_bin.max(axis=1)], axis=1)
@@ -163,10 +165,10 @@ def _layers(layers: melt.Layers, records: int) -> dict[str, Any]:
     described: dict[str, Any] = {"thickness": _rounded(layers.thickness, 9)}
     if layers.exact:
         described["curvature"] = _rounded(layers.curvature, 14)
-        described["share"] = _rounded(layers.share, 14)
-        described["first"] = layers.drawn.tolist()
+        described["share"] = _rounded(layers.excess_share, 14)
+        described["first"] = layers.drawn_offsets.tolist()
         return described
-    described["ends"] = [_rounded(ratios, 3) for ratios in layers.ratios(layers.sizes)]
+    described["ends"] = [_rounded(ratios, 3) for ratios in layers.ratios(layers.step_sizes)]
     history = layers.history(layers.path_step)
     if history is not None:
         rows = _spread_indices(len(history[0]), MAX_LAYER_ROWS)
@@ -194,7 +196,7 @@ def _plane(arrays: Mapping[str, Any], levels: tuple[Any, int]) -> dict[str, Any]
     corner = np.array([arrays["a"][0], arrays["b"][0]])
     sides = np.array([np.ptp(arrays["a"]), np.ptp(arrays["b"])])
     generator: Any = contour_generator(arrays["a"], arrays["b"], arrays["cost"])
-    costs = contours.lines(levels[0], levels[1], arrays["cost"])
+    costs = contours.select_panel_levels(levels[0], levels[1], arrays["cost"])
     lines = [line for cost in costs for line in generator.lines(cost)]
     plane = {
         "names": [str(name) for name in arrays["names"]],

@@ -66,7 +66,7 @@ STYLE = f"""
 
 def _html(table: pd.DataFrame) -> str:
     """Return a table as HTML, with costs of four digits and numbers aligned to the right."""
-    cells = tables.cells(table)
+    cells = tables.format_cells(table)
     for name in (name for name in tables.COST_COLUMNS if name in table):
         cells[name] = [f"{value:.4g}" if pd.notna(value) else "-" for value in table[name]]
     if tables.EXCESS_LEFT in table:
@@ -75,7 +75,7 @@ def _html(table: pd.DataFrame) -> str:
             answer.format_share(share) if share < tables.LARGE_COST else cell
             for share, cell in excess_cells
         ]
-    attributes = ["" if tables.is_words(name, table) else ' class="number"' for name in cells]
+    attributes = ["" if tables.holds_text(name, table) else ' class="number"' for name in cells]
 
     def row(tag: str, values: Sequence[str]) -> str:
         """Return a row of the table, with each value in an element `tag`."""
@@ -140,7 +140,7 @@ class Comparison:
     @cached_property
     def sentence(self) -> str:
         """Which scheme is fastest, why, and how all of them end."""
-        first, overall = headline.headline(self.sweep), answer.overall(self.sweep)
+        first, overall = headline.headline(self.sweep), answer.overall_ranking(self.sweep)
         if overall.startswith(first):  # without a race, the headline is the overall answer
             return overall
         # The cause is explained for a single experiment only.

@@ -19,7 +19,7 @@ from normbench.results.answer.race import race_target
 from normbench.results.answer.ranking import by_problem
 from normbench.results.compare import comparisons, heldout, passes, problems
 from normbench.results.compare.merging import merged
-from normbench.results.compare.reached import counts, excess_shown
+from normbench.results.compare.reached import compares_counts, excess_shown
 from normbench.results.figures import NAMES, PHOTOGRAPHIC_FIGURES, SWEEP_FIGURES, drawing
 from normbench.results.figures.base import output
 from normbench.results.report import captions, explorer, inline, profile
@@ -125,7 +125,7 @@ def _title(sweep: Sweep) -> str:
         for schemes in by_problem(runs.of_role(names.SCHEME, experiment))
     ]
     schemes = pd.concat(schemes_by_problem)
-    by_count = counts(schemes)
+    by_count = compares_counts(schemes)
     verbs = [] if by_count.all() else ["lowers the cost furthest"]
     verbs += ["leaves the fewest points misclassified"] if by_count.any() else []
     return (
@@ -174,7 +174,7 @@ def _section(
         "question": answer.question(experiment_sweep, experiment),
         "answer": headline.headline(experiment_sweep, experiment),
         "cause": cause.cause(experiment_sweep, experiment),
-        "ranking": answer.sentence(experiment_sweep, experiment),
+        "ranking": answer.ranking_paragraph(experiment_sweep, experiment),
         "answers": [
             *profile.notes([experiment_sweep]),
             *fastest.answers(experiment_sweep, experiment, splits),
@@ -216,9 +216,9 @@ def _table(caption: str, frame: pd.DataFrame) -> Table:
     The key `words` has for each column whether it holds text, which is aligned to the left. The
     first column holds the rows' headings.
     """
-    cells = tables.cells(frame)
+    cells = tables.format_cells(frame)
     rows = list(zip(*cells.values(), strict=True))
-    holds_text = [tables.is_words(name, frame) for name in cells]
+    holds_text = [tables.holds_text(name, frame) for name in cells]
     return {"caption": caption, "columns": list(cells), "words": holds_text, "rows": rows}
 
 
@@ -241,7 +241,7 @@ def _held_out(splits: pd.DataFrame, folds: pd.DataFrame) -> list[Table]:
         caption = headings.CROSS_VALIDATION
         return [] if folds.empty else [_table(caption, folds)]
     caption = headings.TEST_POINTS
-    pairs = heldout.paired(splits)
+    pairs = heldout.compare_pairs(splits)
     tables_of_splits = [_table(caption, heldout.summary(splits))]
     if len(pairs) and pairs["splits"].max() > 1:
         caption = f"{headings.TEST_PAIRS}; {heldout.difference_caption(splits)}"
@@ -339,7 +339,7 @@ def _steps(experiment_sweep: Sweep) -> Table | None:
 def _pairs(sweep: Sweep) -> Table | None:
     """Return the table of pairs of schemes, None without repetitions."""
     target = race_target(sweep)
-    pairs = comparisons.repeated(sweep, target)
+    pairs = comparisons.compare_pairs_over_splits(sweep, target)
     if pairs.empty:
         return None
     caption = headings.iterations_to(target, headings.PAIRS)
@@ -406,7 +406,7 @@ def _picture(
     """
     description = NAMES[name]
     caption = description[0].upper() + description[1:].split(" (")[0]
-    finding = captions.finding(experiment_sweep, experiment, name)
+    finding = captions.describe_figure(experiment_sweep, experiment, name)
     text_alternative = (
         f"Figure: {finding or f'{caption}, {experiment}.'} The numbers stand in the tables."
     )

@@ -32,7 +32,7 @@ MEDIAN_NOTE = "low to high: an interval of the median rank"
 NOT_ALL = "no problem on which every scheme was run; name the comparisons that share their schemes"
 
 
-def tell(
+def print_profile(
     store: str,
     sweep_ids: Sequence[str],
     target: str,
@@ -66,7 +66,7 @@ def tell(
     if len(loaded) > 1:
         state_notes = [note for sweep in loaded for note in sweep.left_out]
         state_notes += state.sentences([state.state_of(sweep) for sweep in loaded])
-    table = reached.reached(loaded, target, measure)
+    table = reached.time_to_target(loaded, target, measure)
     goal = f"{100 * float(target):g} % of the excess cost is left"
     print(f"{measure} until {goal}, and no more later; each scheme at its best step size for")
     print("that on each split; of several starts, the median\n")
@@ -77,16 +77,19 @@ def tell(
     _show(headings.PREDICTIONS, _predictions(loaded), NO_PROBLEM)
     spread = comparisons.spread(table)
     _show("median and quartiles over splits", spread, NO_PROBLEM, RANGE_NOTE)
-    pairs = comparisons.paired(table)
+    pairs = comparisons.compare_pairs(table)
     assurance = comparisons.assurance(pairs) if len(pairs) else ""
     _show("pairs; ratio: how many times longer the other scheme takes", pairs, NO_PAIR, assurance)
     _show(
-        "mean rank by experiment", comparisons.ranks(table).reset_index(), NOT_ALL, UNREACHED_NOTE
+        "mean rank by experiment",
+        comparisons.mean_ranks(table).reset_index(),
+        NOT_ALL,
+        UNREACHED_NOTE,
     )
     count, every = comparisons.unsolved(table)
     profile_title = "performance profile: share of problems within a factor of the fastest"
     unsolved_note = f"on {count} of {every} splits no scheme reaches it" if count else ""
-    _show(profile_title, wide(table), NO_SCHEME if count else NOT_ALL, unsolved_note)
+    _show(profile_title, profiles_at_factors(table), NO_SCHEME if count else NOT_ALL, unsolved_note)
     if folder is not None:
         title = f"{measure} until {goal}{_sample_sizes(board)}"
         if not (profile_table := comparisons.profile(table)).empty:
@@ -116,7 +119,9 @@ def notes(loaded: Sequence[Sweep]) -> list[str]:
     differ between schemes, limits of networks, and penalties that make costs incomparable.
     """
     schemes = pd.concat([sweep.of_role(names.SCHEME) for sweep in loaded])
-    has_own_functions = any(problems.own_functions(sweep.of_role(names.SCHEME)) for sweep in loaded)
+    has_own_functions = any(
+        problems.minimize_different_functions(sweep.of_role(names.SCHEME)) for sweep in loaded
+    )
     sentences = [
         *_counts(schemes),
         *_starts(schemes),
@@ -128,7 +133,7 @@ def notes(loaded: Sequence[Sweep]) -> list[str]:
 
 def _counts(schemes: pd.DataFrame) -> list[Sentence]:
     """Return the sentence that names the experiments in which misclassified points are compared."""
-    counted = schemes[reached.counts(schemes)]
+    counted = schemes[reached.compares_counts(schemes)]
     experiments = ", ".join(dict.fromkeys(counted["experiment"]))
     return [make_sentence("counts", experiments=experiments)] if experiments else []
 
@@ -241,7 +246,7 @@ def _predictions(loaded: list[Sweep]) -> pd.DataFrame:
 
     The column `setting` names the settings that vary; it is left out where none does.
     """
-    placed = problems.placed(loaded)
+    placed = problems.scheme_runs_with_groups(loaded)
     settings = dict(zip(placed["run_id"], placed["setting"]))
     frames = []
     for sweep in loaded:
@@ -262,11 +267,11 @@ def _predictions(loaded: list[Sweep]) -> pd.DataFrame:
     return table if table["setting"].any() else table.drop(columns="setting")
 
 
-def wide(table: pd.DataFrame) -> pd.DataFrame:
+def profiles_at_factors(table: pd.DataFrame) -> pd.DataFrame:
     """Return the performance profiles at `FACTORS` as texts, one row a scheme.
 
     Args:
-        table: One row a problem, split and scheme, from `reached`.
+        table: One row a problem, split and scheme, from `time_to_target`.
 
     Returns:
         The column `scheme` and a column for each factor, such as `x2`; the infinite one is

@@ -51,7 +51,7 @@ def shows_bars(screen: Console) -> bool:
     return screen.is_terminal and screen.encoding.lower().startswith("utf")
 
 
-def say(screen: Console, *lines: str, style: str = "") -> None:
+def print_lines(screen: Console, *lines: str, style: str = "") -> None:
     """Print lines of text.
 
     Args:

@@ -16,7 +16,7 @@ from rich.text import Text
 from normbench import names
 from normbench.results.answer import tables
 from normbench.results.compare.merging import merged
-from normbench.results.compare.reached import compared, start_excess
+from normbench.results.compare.reached import compared_metric, start_excess
 from normbench.results.report import screen
 from normbench.results.store.looks import looks
 from normbench.results.store.rows import as_rows
@@ -64,7 +64,7 @@ def show(terminal: Console, sweep: Sweep) -> None:
     _print_columns(terminal, cells, _holds_text(summary))
 
 
-def plain(terminal: Console, table: pd.DataFrame) -> None:
+def print_table(terminal: Console, table: pd.DataFrame) -> None:
     """Print a table without colours.
 
     Args:
@@ -101,12 +101,14 @@ def _readable(color: str) -> str:
 
 def _texts(table: pd.DataFrame) -> dict[str, list[RenderableType]]:
     """Return the formatted cells of a table by column."""
-    return {name: [Text(cell) for cell in column] for name, column in tables.cells(table).items()}
+    return {
+        name: [Text(cell) for cell in column] for name, column in tables.format_cells(table).items()
+    }
 
 
 def _holds_text(table: pd.DataFrame) -> dict[str, bool]:
     """Return for each column of a table whether it holds text."""
-    return {str(name): tables.is_words(str(name), table) for name in table}
+    return {str(name): tables.holds_text(str(name), table) for name in table}
 
 
 def without_uninformative(table: pd.DataFrame) -> pd.DataFrame:
@@ -170,7 +172,7 @@ def _histories(sweep: Sweep, rows: Sequence[Mapping[Any, Any]]) -> list[str]:
     table = tables.histories(sweep)
     histories = []
     for row in rows:
-        metric = compared(row)
+        metric = compared_metric(row)
         history = table[table["run_id"] == row["run_id"]]
         # The least count of misclassified points is 0.
         minimum = 0.0 if metric is not names.TRAIN_COST else row.get(names.MINIMUM.column, np.nan)

@@ -14,7 +14,7 @@ from normbench.results.answer import closing as answer
 from normbench.results.answer import theory_table as theory
 from normbench.results.answer.race import race_target
 from normbench.results.compare import comparisons, heldout, passes, problems
-from normbench.results.compare.merging import MAX_DRAWN_SCHEMES, crowded, merged
+from normbench.results.compare.merging import MAX_DRAWN_SCHEMES, has_too_many_schemes, merged
 from normbench.results.compare.reached import tuned_once
 from normbench.results.figures import BY_DEFAULT
 from normbench.results.pages import dashboard
@@ -62,11 +62,11 @@ def present(
     budget = passes.budget(sweep.of_role(names.SCHEME))
     if budget:
         medians_note = answer.medians_note(merged(sweep).of_role(names.SCHEME))
-        screen.say(terminal, f"{budget[:1].upper()}{budget[1:]}{medians_note}:")
+        screen.print_lines(terminal, f"{budget[:1].upper()}{budget[1:]}{medians_note}:")
     screen_table.show(terminal, sweep)
     is_network = problems.has_networks(sweep.of_role(names.SCHEME))
     glossary_line = headings.NETWORKS_GLOSSARY_LINE if is_network else headings.GLOSSARY_LINE
-    screen.say(terminal, glossary_line, style="dim")
+    screen.print_lines(terminal, glossary_line, style="dim")
     terminal.print()
     _say_failures(terminal, sweep)
     if drawn is None:
@@ -85,11 +85,11 @@ def _say_answers(terminal: Console, sweep: Sweep) -> None:
     splits = heldout.by_split(sweep)
     has_several = len(sweep.experiments) > 1
     overall_headline = headline.headline(sweep)
-    screen.say(terminal, overall_headline, style="bold")
+    screen.print_lines(terminal, overall_headline, style="bold")
     for name in sweep.experiments:
         experiment_headline = headline.headline(sweep, name)
         if has_several:
-            screen.say(terminal, f"{name}: {experiment_headline}")
+            screen.print_lines(terminal, f"{name}: {experiment_headline}")
         why = cause.cause(sweep, name)
         lines = [why, *theory.notes(sweep, name)] if why else [theory.explanation(sweep, name)]
         lines += [
@@ -97,9 +97,13 @@ def _say_answers(terminal: Console, sweep: Sweep) -> None:
         ]
         # A headline may already name the diverged runs.
         headlines = f"{overall_headline} {experiment_headline}"
-        lines += [line for line in answer.remarks(sweep, name) if line not in headlines]
-        screen.say(terminal, *lines)
-    screen.say(terminal, *profile.notes([sweep]))
+        lines += [
+            line
+            for line in answer.batch_and_exclusion_remarks(sweep, name)
+            if line not in headlines
+        ]
+        screen.print_lines(terminal, *lines)
+    screen.print_lines(terminal, *profile.notes([sweep]))
 
 
 def _say_failures(terminal: Console, sweep: Sweep) -> None:
@@ -108,9 +112,9 @@ def _say_failures(terminal: Console, sweep: Sweep) -> None:
     failed = schemes[schemes["verdict"] == names.FAILED]
     if failed.empty:
         return
-    screen.say(terminal, f"{len(failed)} of {len(schemes)} jobs failed:", style="bold")
+    screen.print_lines(terminal, f"{len(failed)} of {len(schemes)} jobs failed:", style="bold")
     for row in as_rows(failed):
-        screen.say(terminal, f"  {row['experiment']}, {row['label']}: {row['reason']}")
+        screen.print_lines(terminal, f"  {row['experiment']}, {row['label']}: {row['reason']}")
     terminal.print()
 
 
@@ -123,22 +127,24 @@ def _say_locations(terminal: Console, sweep: Sweep, drawn: Files) -> None:
         drawn: The files of the figures and of the report by experiment.
     """
     for name in sweep.experiments:
-        if crowded(sweep, name):
-            screen.say(
+        if has_too_many_schemes(sweep, name):
+            screen.print_lines(
                 terminal,
                 f"figures    none of {name}: more than {MAX_DRAWN_SCHEMES} schemes; "
                 "normbench results figure NAME --where FILTER draws one of some",
             )
-    screen.say(terminal, f"more       {headings.MORE_TABLES}")
+    screen.print_lines(terminal, f"more       {headings.MORE_TABLES}")
     all_files = list(dict.fromkeys(file for files in drawn.values() for file in files))
     for folder in dict.fromkeys(file.parent for file in all_files):
         folder_files = [file for file in all_files if file.parent == folder]
-        screen.say(terminal, f"files      {_relative_path(folder)}: {_contents(folder_files)}")
+        screen.print_lines(
+            terminal, f"files      {_relative_path(folder)}: {_contents(folder_files)}"
+        )
     if uris.is_server(sweep.store) and not sweep.is_query:
         for name in sweep.experiments:
-            screen.say(terminal, f"dashboard  {dashboard.link(sweep, name)}")
+            screen.print_lines(terminal, f"dashboard  {dashboard.link(sweep, name)}")
     dashboard_hint = "" if uris.is_server(sweep.store) else "  (normbench dashboard shows it)"
-    screen.say(terminal, f"recorded   {clean.line(sweep.store)}{dashboard_hint}")
+    screen.print_lines(terminal, f"recorded   {clean.line(sweep.store)}{dashboard_hint}")
 
 
 def _relative_path(folder: Path) -> str:
@@ -171,13 +177,15 @@ def print_theory(sweep: Sweep) -> None:
     """Print the tables behind the answer: predictions of theory, test points, pairs of schemes."""
     terminal = screen.console()
     for note in profile.notes([sweep]):
-        screen.say(terminal, note)
+        screen.print_lines(terminal, note)
     predicted = theory.predictions(sweep)
     if "2/L" in predicted:
-        title = headings.PREDICTIONS + (headings.RATIO if "seen / promised" in predicted else "")
+        title = headings.PREDICTIONS + (
+            headings.RATIO_CAPTION if "seen / promised" in predicted else ""
+        )
         _print_table(terminal, title, predicted)
     else:
-        screen.say(
+        screen.print_lines(
             terminal, NO_THEORY if _without_theory(sweep) else "Theory promises no step size here."
         )
         terminal.print()
@@ -187,7 +195,7 @@ def print_theory(sweep: Sweep) -> None:
         _print_table(terminal, headings.SECONDS.format(share=100 * float(target)), timed)
     _print_held_out(terminal, sweep)
     for name in sweep.experiments:
-        screen.say(terminal, f"{name}: {theory.explanation(sweep, name)}")
+        screen.print_lines(terminal, f"{name}: {theory.explanation(sweep, name)}")
 
 
 def _print_held_out(terminal: Console, sweep: Sweep) -> None:
@@ -197,7 +205,7 @@ def _print_held_out(terminal: Console, sweep: Sweep) -> None:
     splits, and of pairs of schemes: by iterations, and by predictions on the test points.
     """
     target = race_target(sweep)
-    pairs, splits = comparisons.repeated(sweep, target), heldout.by_split(sweep)
+    pairs, splits = comparisons.compare_pairs_over_splits(sweep, target), heldout.by_split(sweep)
     if not splits.empty:
         _print_table(terminal, headings.TEST_POINTS, heldout.summary(splits))
     folds = heldout.cross_validated(sweep)
@@ -211,7 +219,7 @@ def _print_held_out(terminal: Console, sweep: Sweep) -> None:
         title = headings.iterations_to(target, headings.PAIRS)
         sample = problems.sample_name(problems.scheme_runs([sweep]))
         _print_table(terminal, f"{title} ({comparisons.assurance(pairs, sample)})", pairs)
-    if len(judged := heldout.paired(splits)) and judged["splits"].max() > 1:
+    if len(judged := heldout.compare_pairs(splits)) and judged["splits"].max() > 1:
         title = f"{headings.TEST_PAIRS}; {heldout.difference_caption(splits)}"
         title = f"{title} ({comparisons.assurance(judged)}); {heldout.CLAIMS}"
         _print_table(terminal, title, judged)
@@ -219,6 +227,6 @@ def _print_held_out(terminal: Console, sweep: Sweep) -> None:
 
 def _print_table(terminal: Console, title: str, table: pd.DataFrame) -> None:
     """Print a table under its title."""
-    screen.say(terminal, title, style="bold")
-    screen_table.plain(terminal, table)
+    screen.print_lines(terminal, title, style="bold")
+    screen_table.print_table(terminal, table)
     terminal.print()

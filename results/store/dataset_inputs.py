@@ -17,7 +17,7 @@ def entries(dataset: Any) -> dict[str, str]:
     return {key: str(value) for key, value in dict(dataset).items() if value is not None}
 
 
-def data(run: Any) -> str:
+def describe(run: Any) -> str:
     """Return a description of a run's data set: name, size and fingerprint; empty without one."""
     descriptions = []
     for dataset in (dataset_input.dataset for dataset_input in of_run(run)):

@@ -121,4 +121,4 @@ def sweep(records: Sequence[JobRecord], tags: Mapping[str, str]) -> runs.Sweep:
         The sweep.
     """
     client = MemoryClient(records, tags)
-    return runs.held(client, client.runs, MEMORY_STORE, MEMORY_SWEEP)
+    return runs.sweep_in_memory(client, client.runs, MEMORY_STORE, MEMORY_SWEEP)

@@ -15,7 +15,7 @@ from normbench.results.safe.files import open_descriptor
 LOCK = "lock"  # the file in a sweep's folder that the sweep's process locks
 
 
-def lives(folder: Path) -> bool | None:
+def is_locked(folder: Path) -> bool | None:
     """Return whether the sweep of a folder is running; None where there is no readable lock.
 
     A shared lock is tried, which fails while the sweep holds its exclusive lock.
@@ -58,7 +58,7 @@ def is_alive(tags: Mapping[str, str]) -> bool | None:
     """
     if names.FOLDER.key not in tags:
         return None
-    locked = lives(Path(tags[names.FOLDER.key]))
+    locked = is_locked(Path(tags[names.FOLDER.key]))
     if locked is not None:
         return locked
     if tags.get(names.HOST.key) != host():

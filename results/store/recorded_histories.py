@@ -56,7 +56,9 @@ def table(
                 {point.step: point.value for point in run_checks.history(points)}
             )
             if cache[pair].empty and not run_checks.is_named(pair[0], left_out):
-                left_out.append(run_checks.left_out(pair[0], f"its history {pair[1]} is not whole"))
+                left_out.append(
+                    run_checks.left_out_sentence(pair[0], f"its history {pair[1]} is not whole")
+                )
     for run_id, metric in requested:
         series.setdefault(run_id, {})[metric] = cache[run_id, metric]
     frames = [

@@ -53,7 +53,9 @@ def readable(runs: Sequence[Any], experiments: Mapping[str, Any]) -> tuple[list[
             or run.data.tags.get(names.PARENT.key) not in unreadable
         )
     ]
-    return readable_runs, [left_out(run_id, trouble) for run_id, trouble in unreadable.items()]
+    return readable_runs, [
+        left_out_sentence(run_id, trouble) for run_id, trouble in unreadable.items()
+    ]
 
 
 def without_interrupted(runs: Sequence[Any]) -> list[Any]:
@@ -80,7 +82,7 @@ def without_interrupted(runs: Sequence[Any]) -> list[Any]:
     ]
 
 
-def left_out(run_id: str, trouble: str) -> str:
+def left_out_sentence(run_id: str, trouble: str) -> str:
     """Return the sentence about an unreadable run.
 
     Args:
@@ -94,7 +96,7 @@ def left_out(run_id: str, trouble: str) -> str:
 
 
 def is_named(run_id: str, notes: Sequence[str]) -> bool:
-    """Return whether one of some sentences from `left_out` names a run.
+    """Return whether one of some sentences from `left_out_sentence` names a run.
 
     Args:
         run_id: The id of the run.
@@ -111,7 +113,7 @@ def _run_left_out(run_id: str) -> str:
     return f"Run {clean.line(run_id)} is left out: "
 
 
-def listed(notes: Sequence[str]) -> list[str]:
+def first_sentences(notes: Sequence[str]) -> list[str]:
     """Return the first `MAX_NAMED_RUNS` sentences and, if there are more, one that counts them."""
     unnamed_count = len(notes) - MAX_NAMED_RUNS
     return [

@@ -24,7 +24,7 @@ def labels(table: pd.DataFrame) -> "pd.Series[str]":
     Returns:
         The labels, indexed like the table. Those of sweep and step runs name the normalizer alone.
     """
-    table = as_set(table)
+    table = with_requested_start(table)
     # Labels of the normalizer alone.
     base = pd.Series([names.fitted(row) for row in as_rows(table)], table.index, dtype=str)
     run_labels = base.copy()
@@ -54,7 +54,7 @@ def labels(table: pd.DataFrame) -> "pd.Series[str]":
     return run_labels
 
 
-def as_set(table: pd.DataFrame) -> pd.DataFrame:
+def with_requested_start(table: pd.DataFrame) -> pd.DataFrame:
     """Return runs with the requested start where a scheme had to replace it by another.
 
     Without this, the schemes of one command would differ in a setting that the user did not vary.

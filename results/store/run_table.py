@@ -67,7 +67,7 @@ def _row(run: Any, experiment: str, line: Callable[[str], str]) -> dict[str, Any
         "normalizer": tags.get(names.NORMALIZER.key, ""),
         "verdict": tags.get(names.VERDICT.key, ""),
         "reason": tags.get(names.REASON.key, ""),
-        "data": line(inputs.data(run)),
+        "data": line(inputs.describe(run)),
         **inputs.sizes(run),
         **{f"{names.TAGS}{key}": text for key, text in tags.items()},
         **{names.setting(key): text for key, text in params.items()},

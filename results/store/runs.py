@@ -338,7 +338,7 @@ def _reused(client: Any, sweep_id: str) -> list[Any]:
     return reused_runs
 
 
-def query(store: str, where: str) -> Sweep:
+def load_query(store: str, where: str) -> Sweep:
     """Return the scheme runs that match an MLflow filter, with their sweep and step runs.
 
     Args:
@@ -377,7 +377,7 @@ def query(store: str, where: str) -> Sweep:
     return _sweep_of(client, runs, absolute(store))
 
 
-def held(client: Any, sweep_runs: Sequence[Any], store: str, sweep_id: str) -> Sweep:
+def sweep_in_memory(client: Any, sweep_runs: Sequence[Any], store: str, sweep_id: str) -> Sweep:
     """Return a sweep whose runs are held in memory.
 
     Args:
@@ -392,7 +392,7 @@ def held(client: Any, sweep_runs: Sequence[Any], store: str, sweep_id: str) -> S
     return replace(_sweep_of(client, sweep_runs, store, sweep_id), client=client)
 
 
-def scheme(store: str, run_id: str) -> Sweep:
+def load_scheme(store: str, run_id: str) -> Sweep:
     """Load one scheme run and its step runs.
 
     Args:
@@ -424,9 +424,9 @@ def _sweep_of(client: Any, recorded: Sequence[Any], store: str, sweep_id: str = 
     experiment_names = {entry.experiment_id: entry.name for entry in client.search_experiments()}
     runs, left_out = run_checks.readable(run_checks.without_interrupted(recorded), experiment_names)
     if left_out and not any(run.data.tags.get(names.ROLE.key) == names.SCHEME for run in runs):
-        raise ResultsError(" ".join(run_checks.listed(left_out)))
+        raise ResultsError(" ".join(run_checks.first_sentences(left_out)))
     table = tabulate(runs, experiment_names, sweep_id)
-    return Sweep(store, sweep_id or QUERY, table, left_out=run_checks.listed(left_out))
+    return Sweep(store, sweep_id or QUERY, table, left_out=run_checks.first_sentences(left_out))
 
 
 def sweeps(store: str) -> pd.DataFrame:

@@ -47,7 +47,7 @@ def connect(store: str) -> Any:
     try:
         database = uris.database(store)
         if database:
-            refuse_strange(database, empty=False)
+            refuse_foreign_database(database, empty=False)
         elif uris.is_server(store):
             knock(store)
         return _ErrorReportingClient(database_file.client(store), store)
@@ -122,7 +122,7 @@ def artifact(client: Any, store: str, run_id: str, name: str, folder: str) -> Pa
         return Path(client.download_artifacts(run_id, name, folder))
     except ResultsError as error:
         recorded_uri = client.get_run(run_id).info.artifact_uri
-        folder_beside = moved(store, recorded_uri)
+        folder_beside = moved_artifacts(store, recorded_uri)
         if folder_beside and (folder_beside / name).is_file():
             return folder_beside / name
         raise ResultsError(
@@ -145,7 +145,7 @@ def artifacts(client: Any, store: str, run: Any) -> list[str]:
     Returns:
         Paths, with `/` between folders.
     """
-    folder_beside = moved(store, run.info.artifact_uri)
+    folder_beside = moved_artifacts(store, run.info.artifact_uri)
     if folder_beside:
         return sorted(
             file.relative_to(folder_beside).as_posix()
@@ -160,7 +160,7 @@ def artifacts(client: Any, store: str, run: Any) -> list[str]:
     return sorted(file_names)
 
 
-def moved(store: str, artifacts: str) -> Path | None:
+def moved_artifacts(store: str, artifacts: str) -> Path | None:
     """Return the present folder of a run's artifacts if it was moved together with the database.
 
     Args:
@@ -179,7 +179,7 @@ def moved(store: str, artifacts: str) -> Path | None:
     )
 
 
-def refuse_strange(database: Path, empty: bool) -> None:
+def refuse_foreign_database(database: Path, empty: bool) -> None:
     """Refuse a file that is not a database of MLflow's.
 
     Args:

@@ -194,7 +194,7 @@ def recorded(sweep: Sweep) -> list[Expected]:
     return parse(json.loads(recorded_texts.iloc[0])) if len(recorded_texts) else []
 
 
-def checked(sweep: Sweep, study: str) -> list[dict[str, Any]]:
+def compare_with_source(sweep: Sweep, study: str) -> list[dict[str, Any]]:
     """Compare the expected numbers of a study with the measured ones.
 
     Args:
@@ -307,12 +307,12 @@ def _range_text(measured_numbers: Sequence[float]) -> str:
 
 
 def unexplained(table: pd.DataFrame) -> int:
-    """Return how many numbers of a table from `checked` differ without a reason."""
+    """Return how many numbers of a table from `compare_with_source` differ without a reason."""
     return int(((table["verdict"] == DIFFERS) & (table["why"] == "")).sum())
 
 
 def narrow_table(table: pd.DataFrame) -> pd.DataFrame:
-    """Return a table from `checked` for a terminal of about `WIDTH` characters.
+    """Return a table from `compare_with_source` for a terminal of about `WIDTH` characters.
 
     The column `why` is dropped. The two columns of text are wrapped: their further lines are rows
     of their own, whose other cells are empty.
@@ -341,7 +341,7 @@ def reasons(table: pd.DataFrame) -> list[str]:
     """Return why each number that differs does so, as a paragraph wrapped to `WIDTH` characters.
 
     Args:
-        table: A table from `checked`.
+        table: A table from `compare_with_source`.
     """
     rows = as_rows(table[table["verdict"] == DIFFERS])
     lines = [

@@ -93,8 +93,10 @@ def _study(command: str) -> str:
     return next((match[1] for match in matches if match), "")
 
 
-def checked(sweeps: Mapping[str, Sweep], folder: str) -> pd.DataFrame:
-    """Return one row for each number that studies expect, with the columns of `expected.checked`.
+def compare_with_sources(sweeps: Mapping[str, Sweep], folder: str) -> pd.DataFrame:
+    """Return one row for each number that studies expect, with its source's value and the measured.
+
+    The columns are those of `expected.compare_with_source`.
 
     Args:
         sweeps: The sweeps by the study's name, from `last_sweeps`.
@@ -103,7 +105,9 @@ def checked(sweeps: Mapping[str, Sweep], folder: str) -> pd.DataFrame:
     Returns:
         The table; empty where no study expects a number.
     """
-    tables = [expected.checked(sweep, f"{folder}/{name}") for name, sweep in sweeps.items()]
+    tables = [
+        expected.compare_with_source(sweep, f"{folder}/{name}") for name, sweep in sweeps.items()
+    ]
     return pd.DataFrame([row for study_rows in tables for row in study_rows])
 
 

@@ -9,7 +9,7 @@ NETWORKS_GLOSSARY_LINE = (
 )
 MORE_TABLES = "normbench results theory has the tables behind the answer"
 PREDICTIONS = "Largest safe step size: what theory promises (2/L) and what was seen"
-RATIO = (
+RATIO_CAPTION = (
     "; seen / promised: the largest step size with which the cost always fell, and the next one "
     "tried, both over 2/L (or the critical step size over 2/L)"
 )

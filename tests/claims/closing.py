@@ -426,9 +426,12 @@ def said(sweep):
     (experiment,) = sweep.experiments
     splits = heldout.by_split(sweep)
     parts = [theory.explanation(sweep, experiment), *profile.notes([sweep])]
-    parts += [answer.sentence(sweep, experiment), *fastest.answers(sweep, experiment, splits)]
+    parts += [
+        answer.ranking_paragraph(sweep, experiment),
+        *fastest.answers(sweep, experiment, splits),
+    ]
     parts.append(cause.cause(sweep, experiment))
-    parts += [captions.finding(sweep, experiment, figure) for figure in CAPTIONS]
+    parts += [captions.describe_figure(sweep, experiment, figure) for figure in CAPTIONS]
     return [one for part in parts for one in sentences(part)]
 
 

@@ -99,7 +99,7 @@ def test_a_sweep_is_chosen_by_its_id_or_by_a_filter(monkeypatch, capsys):
     monkeypatch.setattr(
         state, "read", lambda store, ids: given.append(ids) or (read, ["It is running."])
     )
-    monkeypatch.setattr(runs, "query", lambda store, where: given.append(where) or asked)
+    monkeypatch.setattr(runs, "load_query", lambda store, where: given.append(where) or asked)
     options = chosen(sweep=["s"])
     assert commands._sweep(options) is read
     assert options.left_out is read.left_out == []
@@ -168,7 +168,8 @@ def test_a_table_on_a_terminal_is_printed_in_blocks(monkeypatch, capsys):
     blocks = []
     monkeypatch.setattr(commands, "_columns", lambda: 80)
     monkeypatch.setattr(
-        "normbench.results.report.screen_table.plain", lambda console, given: blocks.append(given)
+        "normbench.results.report.screen_table.print_table",
+        lambda console, given: blocks.append(given),
     )
     commands._print_table(table)
     assert (blocks, capsys.readouterr().out) == ([table], "")
@@ -223,7 +224,7 @@ def test_a_figure_is_written_once_and_dark_where_it_is_asked_for(swept, monkeypa
     commands._figure(drawn(scheme="a"))
     assert given[-1][0] is not swept
     monkeypatch.setattr(drawing, "write", lambda *given: {})
-    monkeypatch.setattr(drawing, "lacking", lambda sweep, name: f"{name} is lacking")
+    monkeypatch.setattr(drawing, "missing_figure_message", lambda sweep, name: f"{name} is lacking")
     with pytest.raises(ResultsError, match="histories is lacking"):
         commands._figure(drawn())
 
@@ -251,7 +252,9 @@ def studied(monkeypatch, checked, write="text"):
     from normbench.results.studies import study_table
 
     monkeypatch.setattr(study_table, "last_sweeps", lambda store, folder: ({"a": 1}, ["A note."]))
-    monkeypatch.setattr(study_table, "checked", lambda last, folder: pd.DataFrame(checked))
+    monkeypatch.setattr(
+        study_table, "compare_with_sources", lambda last, folder: pd.DataFrame(checked)
+    )
     monkeypatch.setattr(study_table, "table", lambda last: pd.DataFrame({"study": ["plain"]}))
     return commands._studies(argparse.Namespace(store="-", folder="notes", format=write))
 

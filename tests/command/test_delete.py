@@ -152,7 +152,7 @@ def neighbours(request, tmp_path, with_store, monkeypatch):
             (folder / f"{sweep}.png").write_bytes(picture)
             run = writer.start_sweep(NAME, sweep, {"command": "-", **leftovers.owner_tags(folder)})
             pictures = [folder / "both.png", folder / f"{sweep}.png"]
-            RecordedFigures(writer, folder, {NAME: run}, []).remember({NAME: pictures})
+            RecordedFigures(writer, folder, {NAME: run}, []).tag_runs({NAME: pictures})
             writer.finish(run)
     return SimpleNamespace(
         first=request.param[0], second=request.param[1], folder=folder, writer=writer, uri=store.uri

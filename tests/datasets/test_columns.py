@@ -10,7 +10,7 @@ import pytest
 
 from normbench import compare
 from normbench.datasets import UserError, split
-from normbench.datasets.files import Options, csv, parquet, table_dataset
+from normbench.datasets.files import TableOptions, csv, parquet, table_dataset
 
 TABLE = pd.DataFrame(
     {
@@ -23,7 +23,7 @@ TABLE = pd.DataFrame(
         "label": ["yes", "no"] * 4,
     }
 )
-OPTIONS = Options(["when", "note"], ["city", "sex"], "median", ["?"])
+OPTIONS = TableOptions(["when", "note"], ["city", "sex"], "median", ["?"])
 
 
 def read(table, options=OPTIONS, target="label"):
@@ -32,7 +32,7 @@ def read(table, options=OPTIONS, target="label"):
 
 def test_one_refusal_names_every_column_and_what_settles_it():
     with pytest.raises(UserError) as caught:
-        read(TABLE, Options())
+        read(TABLE, TableOptions())
     said = str(caught.value)
     for words in (
         "'city' is of words (3 kinds, 'Rome', 'Paris', 'Oslo')",
@@ -49,7 +49,7 @@ def test_one_refusal_names_every_column_and_what_settles_it():
     lists = {name: text.replace('"', "").split(",") for name, text in told.items()}
     assert lists == {"encode": ["city", "sex"], "missing": ["?"], "drop": ["when", "note"]}
     assert "dataset.fill=median (" in said
-    read(TABLE, Options(**lists, fill="median"))  # what it says is enough
+    read(TABLE, TableOptions(**lists, fill="median"))  # what it says is enough
 
 
 @pytest.mark.parametrize("kind", ["csv", "parquet"])
@@ -79,8 +79,8 @@ def test_medians_and_categories_are_of_the_training_points():
     table = pd.DataFrame({"a": rng.standard_normal(60), "c": rng.choice(list("uvw"), 60)})
     table.loc[::5, "a"] = np.nan
     table["label"] = np.arange(60) % 2
-    data = split(read(table, Options((), ["c"], "median")), 0.4, 3)
-    whole = read(table, Options((), ["c"], "median"))
+    data = split(read(table, TableOptions((), ["c"], "median")), 0.4, 3)
+    whole = read(table, TableOptions((), ["c"], "median"))
     held = {tuple(row) for row in data.x_test[:, 1:]}
     assert len(data.x) + len(data.x_test) == 60
     real = [value for value in data.x[:, 0] if value in set(table["a"])]
@@ -93,7 +93,7 @@ def test_medians_and_categories_are_of_the_training_points():
     # A category that no training point has is none of the others.
     rare = table.assign(c=["u", "v", "w"] * 20)
     for seed in range(50):
-        data = split(read(rare.iloc[:8], Options((), ["c"], "median")), 0.6, seed)
+        data = split(read(rare.iloc[:8], TableOptions((), ["c"], "median")), 0.6, seed)
         known = [name for name in data.feature_names if name.startswith("c=")]
         if len(known) < 3:
             break
@@ -102,17 +102,17 @@ def test_medians_and_categories_are_of_the_training_points():
 
 
 def test_points_with_gaps_are_left_out_and_it_is_said():
-    data = read(TABLE, Options(["when", "note"], ["city", "sex"], "drop", ["?"]))
+    data = read(TABLE, TableOptions(["when", "note"], ["city", "sex"], "drop", ["?"]))
     assert data.x[:, -1].tolist() == [1000, 900, 2000, 1700.5]
     assert data.notes == ("data of my: 4 of 8 points have gaps and are left out",)
     gap = TABLE.assign(label=[None, *TABLE["label"][1:]])
-    assert len(read(gap, Options(["when", "note"], ["city", "sex"], "drop", ["?"])).x) == 3
+    assert len(read(gap, TableOptions(["when", "note"], ["city", "sex"], "drop", ["?"])).x) == 3
 
 
 @pytest.mark.parametrize(("first", "noted"), [(0, True), (1, True), (5, False)])
 def test_a_column_that_counts_the_points_is_told(first, noted):
     table = pd.DataFrame({"Unnamed: 0": np.arange(first, first + 6), "a": np.arange(6.0) ** 2})
-    notes = read(table.assign(label=[0, 1] * 3), Options()).notes
+    notes = read(table.assign(label=[0, 1] * 3), TableOptions()).notes
     assert bool(notes) == noted
     if noted:
         assert "'dataset.drop=[\"Unnamed: 0\"]'" in notes[0]
@@ -122,9 +122,9 @@ def test_a_target_that_nobody_named_is_told_first():
     with pytest.raises(
         UserError, match=r"column 'label' is the last.* add 'dataset.target=label' '"
     ):
-        read(TABLE, Options(), None)
+        read(TABLE, TableOptions(), None)
     with pytest.raises(UserError) as caught:
-        read(TABLE.drop(columns="label"), Options(), None)
+        read(TABLE.drop(columns="label"), TableOptions(), None)
     assert "add 'dataset.target=note' 'dataset.encode=[city,sex]'" in str(caught.value)
     assert "'dataset.drop=[when]'" in str(caught.value)
 
@@ -133,7 +133,7 @@ def test_an_index_is_left_out_by_the_remedy_of_another_trouble():
     counted = TABLE.assign(age=1.0, income=2.0, when=3)
     counted.insert(0, "Unnamed: 0", range(8))
     with pytest.raises(UserError, match=r"'dataset\.drop=\[\"Unnamed: 0\",note\]'"):
-        read(counted, Options())
+        read(counted, TableOptions())
 
 
 def test_gaps_in_a_column_that_is_encoded_are_told():
@@ -147,11 +147,11 @@ def test_gaps_in_a_column_that_is_encoded_are_told():
 @pytest.mark.parametrize(
     ("options", "words"),
     [
-        (Options(encode=["label"]), "dataset.encode=label: is the target"),
-        (Options(drop=["sex"], encode=["sex"]), "dataset.encode=sex: is dropped"),
-        (Options(encode=["town"]), "dataset.encode=town: no such column"),
-        (Options(encode="city"), "dataset.encode=city: must be a list"),
-        (Options(missing="?"), "dataset.missing=?: must be a list"),
+        (TableOptions(encode=["label"]), "dataset.encode=label: is the target"),
+        (TableOptions(drop=["sex"], encode=["sex"]), "dataset.encode=sex: is dropped"),
+        (TableOptions(encode=["town"]), "dataset.encode=town: no such column"),
+        (TableOptions(encode="city"), "dataset.encode=city: must be a list"),
+        (TableOptions(missing="?"), "dataset.missing=?: must be a list"),
     ],
 )
 def test_a_wrong_option_is_told(options, words):
@@ -162,17 +162,17 @@ def test_a_wrong_option_is_told(options, words):
 def test_what_cannot_be_made_numbers_is_told():
     many = pd.DataFrame({"id": [f"p{n}" for n in range(30)], "label": [0, 1] * 15})
     with pytest.raises(UserError, match="each of its 30 entries is another"):
-        read(many, Options(encode=["id"]))
+        read(many, TableOptions(encode=["id"]))
     gaps = TABLE[["age", "label"]].assign(age=[None] * 7 + [1.0])
     with pytest.raises(UserError, match="leaves 1 of 8 points"):
-        read(gaps, Options(fill="drop"))
+        read(gaps, TableOptions(fill="drop"))
     with pytest.raises(UserError, match="'age' has no number among the training points"):
-        read(gaps.assign(age=[np.nan] * 8), Options(fill="median"))
+        read(gaps.assign(age=[np.nan] * 8), TableOptions(fill="median"))
 
 
 def test_a_way_to_fill_that_there_is_not_is_told():
     with pytest.raises(UserError, match=r"dataset\.fill=mean: must be one of median, drop"):
-        Options(fill="mean")
+        TableOptions(fill="mean")
 
 
 def test_frames_from_python_take_the_same_options():
@@ -207,12 +207,12 @@ WRITTEN = {
 @pytest.mark.parametrize("kind", WRITTEN)
 def test_a_column_of_numbers_alone_is_taken_as_numbers_however_it_is_kept(kind):
     table = pd.DataFrame({"a": WRITTEN[kind], "b": range(5, 13), "label": [0, 1] * 4})
-    data = read(table, Options())
+    data = read(table, TableOptions())
     np.testing.assert_array_equal(data.x[:2, 0], [1.5, 2])
     (note,) = data.notes
     assert "column 'a' holds numbers written as text or objects; they are taken as numbers" in note
     remedy = re.search(r"'dataset\.encode=\[(\w+)\]'", note)
-    assert read(table, Options(encode=[remedy[1]])).feature_names == ("a=2", "b")
+    assert read(table, TableOptions(encode=[remedy[1]])).feature_names == ("a=2", "b")
     compare(table[["a", "b"]], table["label"], normalizers=["standard"], iterations=1)
 
 
@@ -222,20 +222,20 @@ def test_a_gap_in_such_a_column_is_a_gap(kind):
     entries[0] = None
     table = pd.DataFrame({"a": entries, "label": [0, 1] * 4})
     with pytest.raises(UserError, match=r"'a' has no entry in 1 of 8 points.*fill=median"):
-        read(table, Options())
-    assert len(read(table, Options(fill="drop")).x) == 7
+        read(table, TableOptions())
+    assert len(read(table, TableOptions(fill="drop")).x) == 7
 
 
 @pytest.mark.parametrize("kind", WRITTEN)
 def test_a_target_of_numbers_alone_is_taken_however_it_is_kept(kind):
     table = pd.DataFrame({"a": range(5, 13), "label": WRITTEN[kind]})
-    assert read(table, Options()).class_names == ("1.5", "2")
+    assert read(table, TableOptions()).class_names == ("1.5", "2")
 
 
 def test_a_whole_number_that_no_float_holds_is_told():
     table = pd.DataFrame({"a": [10**400, 1] * 4, "label": [0, 1] * 4})
     with pytest.raises(UserError, match=r"'a' holds a whole number larger than any float.*drop"):
-        read(table, Options())
+        read(table, TableOptions())
 
 
 @pytest.mark.parametrize(
@@ -246,7 +246,7 @@ def test_gaps_of_pandas_stay_gaps_beside_marked_ones(dtype):
     numbers = [entry if entry is pd.NA else int(entry) for entry in entries]
     column = pd.Series(numbers if dtype == "Int64" else entries, dtype=dtype)
     table = pd.DataFrame({"a": column, "label": [0, 1] * 4})
-    data = read(table, Options(fill="drop", missing=["-999"]))
+    data = read(table, TableOptions(fill="drop", missing=["-999"]))
     np.testing.assert_array_equal(data.x[:, 0], [1, 2, 5, 6, 7, 8])
 
 
@@ -257,11 +257,11 @@ def test_a_gap_of_pandas_beside_an_odd_entry_is_told_in_a_line(dtype, odd):
     table = pd.DataFrame({"a": column, "label": [0, 1] * 4})
     told = f"numbers, but for '{odd}' in 1 points, first in 3"
     with pytest.raises(UserError, match=re.escape(told)):
-        read(table, Options())
+        read(table, TableOptions())
 
 
 @pytest.mark.parametrize("mark", [-999, -999.0, "-999", "-999.0", "-9.99e2"])
 def test_a_gap_of_a_number_is_marked_however_it_is_written(mark):
     table = pd.DataFrame({"a": [1.5, 2, -999, 4, 5, 6], "label": [0, 1] * 3})
-    data = read(table, Options(fill="drop", missing=[mark]))
+    data = read(table, TableOptions(fill="drop", missing=[mark]))
     np.testing.assert_array_equal(data.x[:, 0], [1.5, 2, 4, 5, 6])

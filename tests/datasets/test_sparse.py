@@ -7,7 +7,7 @@ from sklearn.datasets import dump_svmlight_file
 
 from normbench.datasets import UserError, draw_subset, make_dataset, split
 from normbench.datasets.files import npz
-from normbench.datasets.on_disk.sparse import SparsePoints, find_sparse
+from normbench.datasets.on_disk.sparse import SparsePoints, sparse_or_none
 from normbench.datasets.outliers import with_outliers
 from normbench.datasets.sparse_files import svmlight
 from normbench.datasets.text_points import text
@@ -37,7 +37,7 @@ def test_rows_are_read_with_their_zeros(matrix, data):
 
 def test_what_is_stored_is_not_copied(matrix, data):
     assert np.shares_memory(data.x.csr.data, matrix.data)
-    assert np.shares_memory(data.x.rows(slice(10, 20)).data, matrix.data)
+    assert np.shares_memory(data.x.csr_rows(slice(10, 20)).data, matrix.data)
     assert data.x.astype("float64") is data.x
 
 
@@ -77,11 +77,11 @@ def test_complex_numbers_are_refused(matrix):
 
 def test_parts_of_sparse_points_stay_sparse(matrix, data):
     parts = split(data, 0.25, 0)
-    assert find_sparse(parts.x) is not None
-    assert find_sparse(parts.x_test) is not None
+    assert sparse_or_none(parts.x) is not None
+    assert sparse_or_none(parts.x_test) is not None
     rows = np.vstack([parts.x[:], parts.x_test[:]])
     assert sorted(map(tuple, rows)) == sorted(map(tuple, matrix.toarray()))
-    assert find_sparse(draw_subset(data, 20, 0).x) is not None
+    assert sparse_or_none(draw_subset(data, 20, 0).x) is not None
 
 
 def test_a_setting_that_needs_all_points_says_that_they_are_sparse(data):
@@ -101,7 +101,7 @@ def test_an_archive_of_csr_arrays_is_sparse_points(tmp_path, matrix, write):
         found = npz(str(file))
         assert found.classes == 2
     np.testing.assert_array_equal(found.x[:], matrix.toarray())
-    assert find_sparse(found.x) is not None
+    assert sparse_or_none(found.x) is not None
 
 
 def test_an_archive_with_another_format_or_wrong_indices_is_refused(tmp_path, matrix):

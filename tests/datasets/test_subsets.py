@@ -17,7 +17,7 @@ from normbench.datasets import (
     split,
 )
 from normbench.datasets.bundled import breast_cancer, diabetes, wine
-from normbench.datasets.files import Options, table_dataset
+from normbench.datasets.files import TableOptions, table_dataset
 from normbench.engine.scheme.applying import normalize
 from normbench.engine.settings import Settings
 from normbench.job import Job, run
@@ -48,7 +48,7 @@ def test_a_seed_makes_a_subset_and_none_keeps_all():
 
 def test_a_table_s_medians_are_of_the_points_that_are_left():
     frame = pd.DataFrame({"a": [1.0, np.nan, 3.0, 100.0] * 5, "y": list("pqpq") * 5})
-    settings = Options((), (), "median", ())
+    settings = TableOptions((), (), "median", ())
     data = table_dataset("t", frame, -1, "classes", settings, source="made")
     few = draw_subset(data, 4, 0)
     known = few.columns.frame["a"]

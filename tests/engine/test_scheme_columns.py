@@ -14,7 +14,7 @@ from normbench.choices import build, chain, on_columns, options, preconditioned
 from normbench.costs import softmax
 from normbench.datasets import Sampling, UserError, make_dataset
 from normbench.datasets.feature_columns import find_features
-from normbench.datasets.files import Options, table_dataset
+from normbench.datasets.files import TableOptions, table_dataset
 from normbench.engine.settings import Settings
 from normbench.job import Job, run
 from normbench.optimizers import gradient_descent
@@ -31,7 +31,7 @@ FRAME = pd.DataFrame(
 )
 LABELS = pd.Series(np.where(FRAME["age"] + RNG.normal(0, 10, 60) > 50, "old", "young"), name="y")
 TABLE = pd.concat([FRAME, LABELS], axis=1)
-DATA = table_dataset("t", TABLE, "y", None, Options(encode=["city"]), source="-")
+DATA = table_dataset("t", TABLE, "y", None, TableOptions(encode=["city"]), source="-")
 NUMERIC = [0, 4]  # age, city=Bern, city=Oslo, city=Rome, income, smokes
 GRID = {"step_sizes": [0.1, 1.0], "iterations": 10}
 

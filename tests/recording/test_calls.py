@@ -312,7 +312,7 @@ def test_the_first_run_whose_new_judging_keeps_what_is_asked_is_taken(monkeypatc
         "whole": judging(),
         "later": judging(),
     }
-    monkeypatch.setattr(lookup, "scheme", lambda uri, run_id: None)
+    monkeypatch.setattr(lookup, "load_scheme", lambda uri, run_id: None)
     monkeypatch.setattr(lookup, "input_of", lambda run: {})
     monkeypatch.setattr(lookup, "rejudge_run", judged)
     header = RecordHeader("-", "e", "", {"record": ["path"]}, {})

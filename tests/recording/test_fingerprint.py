@@ -13,7 +13,7 @@ from sklearn.preprocessing import MinMaxScaler
 from normbench import costs, optimizers
 from normbench.choices import chain, on_columns
 from normbench.datasets import Sampling, make_dataset
-from normbench.datasets.files import Options, table_dataset
+from normbench.datasets.files import TableOptions, table_dataset
 from normbench.engine.scheme.columns import select_columns
 from normbench.normalizers import PCASphere
 from normbench.recording.reuse import identity as fingerprint
@@ -151,7 +151,7 @@ def test_the_share_of_outliers_counts_in_folds_whose_points_are_fewer():
 
 def test_folds_of_a_table_with_gaps_are_not_those_of_its_filled_one():
     table = pd.DataFrame({"age": [1.0, 2.0, np.nan, 9.0, 7.0, 3.0], "label": ["a", "b"] * 3})
-    options = Options(fill="median")
+    options = TableOptions(fill="median")
     with_gaps, filled = (
         table_dataset("t", rows, "label", None, options, source="-")
         for rows in (table, table.fillna({"age": 3.0}))

@@ -131,7 +131,7 @@ def test_a_lock_that_is_no_file_makes_nobody_wait(writer, pending, tmp_path, kin
     record(writer).save(pending / "0.npz")
     assert leftovers.tidy(writer, tmp_path / "outputs") == 0
     assert "its records are left as they are" in capsys.readouterr().err
-    assert owner.lives(pending.parent) is None
+    assert owner.is_locked(pending.parent) is None
     with pytest.raises(OSError, match="is no regular file"):
         leftovers.hold(pending.parent)
     IN_THE_WAY[kind](tmp_path / "outputs" / f".jobs.{os.getuid()}")
@@ -188,7 +188,7 @@ def test_while_records_are_read_the_others_go_on(writer, pending, tmp_path):
 def test_a_lock_is_lost_with_its_folder(pending):
     with leftovers.hold(pending.parent) as lock:
         assert leftovers.is_held(lock, pending.parent)
-        assert owner.lives(pending.parent)
+        assert owner.is_locked(pending.parent)
         shutil.rmtree(pending.parent)
         assert not leftovers.is_held(lock, pending.parent)
         pending.parent.mkdir()

@@ -22,7 +22,7 @@ from normbench.recording.reuse.recorded import RecordedRun
 from normbench.recording.store import records
 from normbench.recording.store.connection import Store
 from normbench.recording.store.writer import Writer
-from normbench.results.store.runs import scheme
+from normbench.results.store.runs import load_scheme
 from normbench.verdicts.convergence import Rules
 from normbench.verdicts.search import Search
 
@@ -98,7 +98,7 @@ class Bed:
     def again(self, record, rules, shown):
         """Return the record of a job that is written, and judged again by rules."""
         run_id = self.writer.write(record)
-        told = RecordedRun(scheme(self.uri, run_id), run_id)
+        told = RecordedRun(load_scheme(self.uri, run_id), run_id)
         return rejudge.rejudge_run(told, self.place(rules, shown), record.dataset)
 
 

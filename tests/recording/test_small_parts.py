@@ -29,7 +29,7 @@ def test_a_launchers_process_ends_with_its_sweep(monkeypatch, tmp_path, here, pa
     monkeypatch.setattr(recovery.os, "getppid", lambda: parent)
     monkeypatch.setattr(recovery.os, "_exit", lambda code: did.append(f"exit {code}"))
     monkeypatch.setattr(recovery, "end_with", lambda number: did.append(f"ends with {number}"))
-    monkeypatch.setattr(recovery, "lives", lambda folder: lives)
+    monkeypatch.setattr(recovery, "is_locked", lambda folder: lives)
     monkeypatch.setattr(recovery.signal, "signal", lambda number, how: did.append("deaf"))
     recovery.stop_orphan(tmp_path, {"process": SWEEP})
     assert did == done

@@ -11,7 +11,7 @@ from normbench import names
 from normbench.command.results.commands import main
 from normbench.datasets.bundled import iris
 from normbench.results.answer import seconds
-from normbench.results.compare.reached import reached
+from normbench.results.compare.reached import time_to_target
 from normbench.results.figures import drawing, transforms
 from normbench.results.figures.base.material import Options
 from normbench.results.report import explorer
@@ -89,7 +89,7 @@ def test_the_table_counts_to_the_target_that_all_schemes_have():
         data.x, data.y, "multiclass_softmax", schemes, theory="none", **steps
     ).sweep
     table = seconds.seconds(done, "1e-1").set_index("scheme")["iterations to target"]
-    common = reached([done], "1e-1").set_index("scheme")["value"]
+    common = time_to_target([done], "1e-1").set_index("scheme")["value"]
     assert [*table.fillna(float("inf"))] == [*common[table.index]]
     own = by_label(done)[names.reached("1e-1").column]
     assert own["identity"] != common["identity"]  # to a share of the lowest that it saw itself

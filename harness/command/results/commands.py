@@ -83,7 +83,7 @@ def _sweep(options: argparse.Namespace) -> "Sweep":
             f"--where: finds runs of every comparison; leave {' '.join(options.sweep)} out"
         )
     if options.where:
-        sweep = runs.query(options.store, options.where)
+        sweep = runs.load_query(options.store, options.where)
         _print_notes(sweep.left_out)
     else:
         sweep = _read(options.store, options.sweep or ())
@@ -179,7 +179,7 @@ def _print_table(table: Any) -> None:
     if _columns():
         from normbench.results.report import screen, screen_table
 
-        screen_table.plain(screen.console(), table)
+        screen_table.print_table(screen.console(), table)
         return
     from normbench.results.answer import tables
 
@@ -204,7 +204,7 @@ def _studies(options: argparse.Namespace) -> int:
     last, notes = studies.last_sweeps(options.store, options.folder)
     for note in notes:
         print(note, file=sys.stderr)
-    checked = studies.checked(last, options.folder)
+    checked = studies.compare_with_sources(last, options.folder)
     if checked.empty:  # studies without expected numbers
         print(write(studies.table(last)))
         return 0
@@ -299,7 +299,7 @@ def _figure(options: argparse.Namespace) -> int:
     written = drawing.write(sweep, folder, [options.name], drawing_options, file_formats)
     files = list(dict.fromkeys(file for group in written.values() for file in group))
     if not files:
-        raise ResultsError(drawing.lacking(sweep, options.name))
+        raise ResultsError(drawing.missing_figure_message(sweep, options.name))
     if options.dark:
         files += [output.write_dark(file) for file in files if output.has_dark(file)]
     print("\n".join(str(file) for file in files))
@@ -360,11 +360,11 @@ def _import(options: argparse.Namespace) -> int:
 def _profile(options: argparse.Namespace) -> int:
     """Print the performance profile of schemes over sweeps; draw it where `--out` is given."""
     from normbench.results.figures.base.style import FORMATS
-    from normbench.results.report.profile import tell
+    from normbench.results.report.profile import print_profile
 
     folder = Path(options.out).absolute() if options.out else None
     shape = FORMATS[options.format]
-    tell(options.store, options.sweep, options.target, options.by, folder, shape)
+    print_profile(options.store, options.sweep, options.target, options.by, folder, shape)
     return 0
 
 

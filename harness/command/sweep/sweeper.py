@@ -381,7 +381,7 @@ class Sweep(Sweeper):
                 f"{message}; every job is recorded: normbench results draws them"
             ) from error
         attach(self.writer, sweep, written, self.parents)
-        figure_cache.remember(written, sweep)
+        figure_cache.tag_runs(written, sweep)
         status = "FAILED" if len(failures) == len(outcomes) else "FINISHED"
         for parent in self.parents.values():
             self.writer.finish(parent, status)

@@ -17,7 +17,7 @@ from autograd.core import make_vjp
 
 from normbench.costs import count_misclassified
 from normbench.datasets.on_disk.points import Rows, has_one_source, rows_per_block
-from normbench.datasets.on_disk.sparse import find_sparse
+from normbench.datasets.on_disk.sparse import sparse_or_none
 from normbench.datasets.values import ARRAY_SHARE, available_bytes
 from normbench.engine.fast import products, threads
 from normbench.engine.fast.hessian import FoldedHessian, ReadHessian, WeightMap, read_effort
@@ -113,7 +113,7 @@ class Blocked(Objective):
         arguments = self.cost, self.x, self.targets, weights, self.l2
         if isinstance(self.x, np.ndarray):
             return linear_hessian(*arguments)
-        kind = ReadHessian if find_sparse(self.x) is None else SparseHessian
+        kind = ReadHessian if sparse_or_none(self.x) is None else SparseHessian
         return kind(*arguments)
 
     def evaluate(
@@ -238,10 +238,10 @@ class Blocked(Objective):
             cache.
         """
         number, _ = thread_span
-        sparse = find_sparse(self.x)
+        sparse = sparse_or_none(self.x)
         if sparse is not None:
             for block in split_span(thread_span, BLOCK_BYTES // (self.x.itemsize * score_rows)):
-                yield block, SparseBlock(sparse.rows(block))
+                yield block, SparseBlock(sparse.csr_rows(block))
             return
         piece_sizes = 0, 0
         if self.own_threads:
@@ -533,7 +533,7 @@ def on_points(cost: Cost, points: Rows, *objective_fields: Any) -> Blocked:
         return problem
     x, centre = points.x, points.fold.centre
     # Sparse points stay as they are: the centre of their fold is 0.
-    sparse = find_sparse(x)
+    sparse = sparse_or_none(x)
     if sparse is not None:
         x = sparse.astype(points.dtype)
     elif np.any(centre) or x.dtype != points.dtype:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from normbench.datasets.on_disk.sparse import find_sparse
+from normbench.datasets.on_disk.sparse import sparse_or_none
 from normbench.engine.fast.blocked import Blocked, Wrapper
 from normbench.engine.problem import QUIET, Array, Evaluation, Workspace
 
@@ -77,7 +77,7 @@ def pays_off(problem: Blocked, runs: int, iterations: int) -> bool:
     if x.dtype != np.float64 or not can_be_squared(problem.targets):
         return False
     count, width = len(x), x.shape[1] + 2
-    if find_sparse(x) is not None:
+    if sparse_or_none(x) is not None:
         return False
     if not isinstance(x, np.ndarray):
         return width <= MAX_READ_FEATURES

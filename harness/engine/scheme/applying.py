@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from normbench.datasets.on_disk.points import Array, Rows, rows_per_block
-from normbench.datasets.on_disk.sparse import find_sparse
+from normbench.datasets.on_disk.sparse import sparse_or_none
 from normbench.datasets.values import UserError, in_python, refuse_larger
 from normbench.engine.scheme import probed
 from normbench.engine.scheme.learned import learn
@@ -121,7 +121,7 @@ def normalize(
         # Numerical warnings (overflow, a power that did not converge) are judged by the outcome.
         with warnings.catch_warnings(), np.errstate(all="ignore"):
             warnings.simplefilter("ignore", RuntimeWarning)
-            sparse = find_sparse(x)
+            sparse = sparse_or_none(x)
             if sparse is not None:
                 check_sparse(scheme, sparse, fold)
                 x_decompositions = decompositions or Decompositions(x)

@@ -11,7 +11,7 @@ from sklearn.base import clone
 from sklearn.preprocessing import FunctionTransformer, MaxAbsScaler, RobustScaler, StandardScaler
 
 from normbench.datasets.on_disk.points import Array, Rows
-from normbench.datasets.on_disk.sparse import SparsePoints, find_sparse
+from normbench.datasets.on_disk.sparse import SparsePoints, sparse_or_none
 from normbench.datasets.values import UserError, spell_setting
 from normbench.engine.scheme.probed import Probed
 from normbench.engine.scheme.under import Under
@@ -34,7 +34,7 @@ def check_sparse(scheme: Any, x: Rows, fold: bool) -> None:
     Raises:
         UserError: The scheme would fill the points, or cannot be fitted on them.
     """
-    if find_sparse(x) is None:
+    if sparse_or_none(x) is None:
         return
     folds = f"standard with {spell_setting('fold', True)}"
     if isinstance(scheme, OnColumns):

@@ -123,7 +123,7 @@ def refuse_at_work(sweeps: Iterable[Any]) -> None:
     """
     for run in sweeps:
         folder = Path(run.data.tags.get(names.FOLDER.key, ""))
-        if run.info.status == "RUNNING" and owner.lives(folder):
+        if run.info.status == "RUNNING" and owner.is_locked(folder):
             sweep = clean.line(run.data.tags[names.SWEEP_ID.key])
             raise ResultsError(f"comparison {sweep}: is at work; stop it, or wait for it")
 

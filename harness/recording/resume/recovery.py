@@ -13,7 +13,7 @@ from normbench.recording.store.connection import StoreLostError
 from normbench.recording.store.records import RecordHeader, of_failure
 from normbench.recording.store.writer import Writer
 from normbench.results.store.job_records import JobRecord
-from normbench.results.store.owner import lives
+from normbench.results.store.owner import is_locked
 
 _last_ledger: dict[Path, tuple[int, dict[str, Any]]] = {}  # with the time at which it was written
 
@@ -120,5 +120,5 @@ def stop_orphan(folder: Path, ledger: dict[str, Any]) -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the sweep handles Ctrl-C, and ends its processes
     if os.getppid() == ledger["process"]:
         end_with(ledger["process"])
-    elif not lives(folder):
+    elif not is_locked(folder):
         os._exit(1)  # an exception would only bring the next job

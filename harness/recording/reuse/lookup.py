@@ -10,7 +10,7 @@ from normbench.recording.reuse.rejudge import rejudge_run
 from normbench.recording.store.records import RecordHeader
 from normbench.recording.store.writer import Writer, input_of
 from normbench.results.store.job_records import JobRecord
-from normbench.results.store.runs import scheme
+from normbench.results.store.runs import load_scheme
 
 
 def find_runs_of_descent(writer: Writer, header: RecordHeader) -> list[Any]:
@@ -66,7 +66,7 @@ def rejudge_recorded(
         The record; None without a run whose new judging keeps all that the job requests.
     """
     for run in descent_runs:
-        recorded = RecordedRun(scheme(writer.store.uri, run.info.run_id), run.info.run_id)
+        recorded = RecordedRun(load_scheme(writer.store.uri, run.info.run_id), run.info.run_id)
         record = rejudge_run(recorded, header, input_of(run))
         if record and not lost_request(record.scheme.tags, header.params):
             return record

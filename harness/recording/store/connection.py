@@ -308,7 +308,7 @@ def _initialize(file: Path, artifacts: str | None) -> None:
     if file.exists():
         if not os.access(file, os.W_OK) or not os.access(file.parent, os.W_OK):
             raise PermissionError(f"{file} cannot be written")
-        stores.refuse_strange(file, empty=True)
+        stores.refuse_foreign_database(file, empty=True)
         return
     _remove_remnants(file, started)
     draft = file.with_name(f".{file.name}.{os.getpid()}")

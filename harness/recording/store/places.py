@@ -55,7 +55,7 @@ def try_remote(artifacts: str, open_repository: Callable[[str], Any]) -> None:
         raise OSError("what was written there is not what is read")
 
 
-def refuse_moved_store(store: str, experiment: str, artifacts: str) -> None:
+def check_artifact_folder(store: str, experiment: str, artifacts: str) -> None:
     """Raise `UserError` if the folder of artifacts of an experiment cannot be written.
 
     The folder may belong to another user, or to another machine from which the database was moved.

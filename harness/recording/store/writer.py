@@ -486,7 +486,7 @@ class Writer:
                 self.client.create_experiment(name, artifact_location=location)
             recorded_experiment = self.client.get_experiment_by_name(name)
         if self.store.database:
-            places.refuse_moved_store(
+            places.check_artifact_folder(
                 self.store.safe_uri, name, str(recorded_experiment.artifact_location)
             )
         self._experiments[name] = str(recorded_experiment.experiment_id)

@@ -62,7 +62,7 @@ def mark_points(axis: Any, points: Any, landmark_indices: Sequence[int], shape: 
         text.set_in_layout(False)
 
 
-def describe(landmark_indices: Sequence[int]) -> str:
+def describe_letters(landmark_indices: Sequence[int]) -> str:
     """Return the note that explains the letters."""
     letters = letter_range(landmark_indices)
     return f"{letters}: the same points everywhere, the outermost of the first panel"

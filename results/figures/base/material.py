@@ -9,7 +9,7 @@ from matplotlib.figure import Figure
 
 from normbench import names
 from normbench.results.compare import passes
-from normbench.results.compare.merging import repeated_over
+from normbench.results.compare.merging import distinct_repeats
 from normbench.results.compare.reached import thresholds_that_hold
 from normbench.results.figures.base import style
 from normbench.results.store import dataset_inputs as inputs
@@ -157,7 +157,7 @@ def _with_needed_columns(rows: pd.DataFrame) -> pd.DataFrame:
     return rows.assign(**{name: None for name in NEEDED_COLUMNS if name not in rows})
 
 
-def improves_on_start(scheme: Mapping[Any, Any], cost: float) -> bool:
+def ends_at_or_below_start(scheme: Mapping[Any, Any], cost: float) -> bool:
     """Return whether a final cost is at most the cost at the start; equal costs count.
 
     Args:
@@ -298,7 +298,7 @@ def maker_from_arrays(
     def make(sweep: Sweep, experiment: str, options: Options) -> Figure | None:
         """Return the figure of an experiment, None if no recorded arrays can be drawn."""
         rows = schemes(sweep, experiment)
-        arrays = fitting(sweep, rows, record_name, is_drawable)
+        arrays = drawable_arrays(sweep, rows, record_name, is_drawable)
         figure_title = title_of_first_repeat(experiment, rows)
         return draw(arrays, rows, figure_title, shape=options.shape) if arrays else None
 
@@ -315,12 +315,12 @@ def title_of_first_repeat(experiment: str, rows: pd.DataFrame) -> str:
     Returns:
         The title, see `title`.
     """
-    repeats = repeated_over(rows)
+    repeats = distinct_repeats(rows)
     experiment_title = title(experiment, rows)
     return f"{experiment_title}, the first of {repeats[-1]}" if repeats else experiment_title
 
 
-def fitting(
+def drawable_arrays(
     sweep: Sweep, rows: pd.DataFrame, record_name: str, is_drawable: Callable[[SchemeArrays], bool]
 ) -> ArraysByLabel:
     """Return the recorded arrays that can be drawn, by the label of their scheme.

@@ -189,7 +189,7 @@ def figure_style(shape: Shape) -> AbstractContextManager[None]:
 
 
 def panels(
-    count: int, shape: Shape, title: str, height: float, columns: int | None = None, **kwargs: Any
+    count: int, shape: Shape, title: str, aspect: float, columns: int | None = None, **kwargs: Any
 ) -> tuple[Figure, list[Any]]:
     """Return a figure and its panels.
 
@@ -197,7 +197,7 @@ def panels(
         count: the number of panels, 1 or more.
         shape: the format of the figure.
         title: the title of the figure.
-        height: the height of a panel over its width.
+        aspect: the height of a panel over its width.
         columns: the largest number of panels side by side; None for the format's.
         **kwargs: more arguments of `Figure.subplots`.
 
@@ -205,10 +205,10 @@ def panels(
         The figure, as wide as its format, and its panels, row by row.
     """
     row_count, column_count = rows_and_columns(count, columns or shape.columns)
-    wrapped_title = wrap_title(title, shape)
+    wrapped_title = wrap_and_escape_title(title, shape)
     title_height = (2.2 + 1.3 * (wrapped_title.count("\n") + 1)) * shape.font / 72
     figure = blank_figure(
-        shape, row_count * height * shape.width / column_count + title_height, wrapped_title
+        shape, row_count * aspect * shape.width / column_count + title_height, wrapped_title
     )
     set_padding(figure, 0.06, 0.08)
     axes = list(figure.subplots(row_count, column_count, squeeze=False, **kwargs).flat)
@@ -249,7 +249,7 @@ def rows_and_columns(count: int, max_columns: int) -> tuple[int, int]:
 
 
 def panel_pairs(
-    count: int, shape: Shape, title: str, height: float, ratio: float = 1.0
+    count: int, shape: Shape, title: str, aspect: float, lower_ratio: float = 1.0
 ) -> tuple[Figure, list[tuple[Any, Any]]]:
     """Return a figure of pairs of panels, one above the other.
 
@@ -257,16 +257,16 @@ def panel_pairs(
         count: The number of pairs.
         shape: The format of the figure.
         title: The title of the figure.
-        height: The height of a panel over its width, as the mean of an upper and a lower panel.
-        ratio: The height of a lower panel over that of an upper one.
+        aspect: The height of a panel over its width, as the mean of an upper and a lower panel.
+        lower_ratio: The height of a lower panel over that of an upper one.
 
     Returns:
         The figure, and the pairs of an upper and a lower panel.
     """
     row_count, columns = rows_and_columns(count, shape.columns)
-    ratios = [1.0, ratio] * row_count
+    ratios = [1.0, lower_ratio] * row_count
     figure, axes = panels(
-        2 * row_count * columns, shape, title, height, columns, height_ratios=ratios
+        2 * row_count * columns, shape, title, aspect, columns, height_ratios=ratios
     )
     return figure, pair_panels(axes, count, columns)
 
@@ -341,7 +341,7 @@ def join_names(labels: Sequence[str]) -> str:
     return (" = " if len(" = ".join(labels)) < 24 else "\n= ").join(labels)
 
 
-def wrap_title(title: str, shape: Shape) -> str:
+def wrap_and_escape_title(title: str, shape: Shape) -> str:
     """Return a figure's title, wrapped to the figure's width.
 
     Args:

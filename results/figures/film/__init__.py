@@ -29,7 +29,7 @@ def draw(
         title: the title of the figure.
         shape: the format of the figure.
     """
-    label, reel, look = last(arrays, schemes)
+    label, reel, look = last_film(arrays, schemes)
     with style.figure_style(shape):
         figure, pairs = _panels(len(reel.keys), shape, f"{title}, film of {label}")
         for frame, frame_label, (upper, lower) in zip(reel.keys, reel.arrays["words"], pairs):
@@ -46,7 +46,7 @@ def draw(
     return figure
 
 
-def last(arrays: ArraysByLabel, schemes: pd.DataFrame) -> tuple[str, Reel, style.Look]:
+def last_film(arrays: ArraysByLabel, schemes: pd.DataFrame) -> tuple[str, Reel, style.Look]:
     """Return the last scheme with a film: its label, the film, its look (colour, marker, line).
 
     Args:
@@ -78,7 +78,7 @@ def _panels(count: int, shape: Shape, title: str) -> tuple[Figure, list[tuple[An
     return figure, list(pairs)
 
 
-def moving(
+def write_animation(
     sweep: Sweep,
     experiment: str,
     stem: Path,
@@ -95,7 +95,7 @@ def moving(
         file_formats: `png` writes a GIF, `svg` an SVG that plays.
     """
     rows = material.schemes(sweep, experiment)
-    label, reel, _ = last(sweep.arrays(rows, "film"), rows)
+    label, reel, _ = last_film(sweep.arrays(rows, "film"), rows)
     title, files = f"{material.title_of_first_repeat(experiment, rows)}, film of {label}", []
     if "png" in file_formats:
         files.append(playing.write_gif(reel, title, stem.with_name(f"{stem.name}.gif"), provenance))

@@ -29,7 +29,7 @@ from normbench.results.figures.melt.schemes import (
     TIED_EXCESS,
     Melt,
     choose_melts,
-    melts,
+    drawable_schemes,
     merge_equal,
     missing_reasons,
     notes,
@@ -37,7 +37,7 @@ from normbench.results.figures.melt.schemes import (
 )
 from normbench.results.store.runs import Sweep, which_step
 
-__all__ = ["Layers", "Melt", "draw", "make", "melts", "percent", "why_not"]
+__all__ = ["Layers", "Melt", "draw", "make", "drawable_schemes", "percent", "why_not"]
 
 Array = NDArray[np.float64]
 Picture = NDArray[np.uint8]  # matplotlib draws floats three times slower
@@ -69,14 +69,14 @@ def make(sweep: Sweep, experiment: str, options: material.Options) -> Figure | N
         options: the options of drawing.
     """
     rows = material.schemes(sweep, experiment)
-    arrays = material.fitting(
+    arrays = material.drawable_arrays(
         sweep,
         rows,
         names.DESCENT_ARRAYS,
         lambda scheme_arrays: layers_from_arrays(scheme_arrays) is not None,
     )
     steps = material.steps(sweep, experiment)
-    if not melts(arrays, rows, steps):
+    if not drawable_schemes(arrays, rows, steps):
         return None
     title_parts = [material.title_of_first_repeat(experiment, rows), passes.budget(rows)]
     title = ", ".join(filter(None, title_parts))
@@ -115,7 +115,7 @@ def draw(
         title: the title of the figure.
         shape: the format of the figure.
     """
-    all_melts = melts(arrays, schemes, steps)
+    all_melts = drawable_schemes(arrays, schemes, steps)
     drawn_melts, omitted_melts = choose_melts(merge_equal(all_melts), max_schemes(shape))
     step_name = which_step(schemes)
     reasons_by_label = missing_reasons(schemes, [melt.label for melt in all_melts])
@@ -143,10 +143,10 @@ def _step_limits(drawn_melts: Sequence[Melt]) -> tuple[float, float]:
     for melt in drawn_melts:
         layers = melt.layers
         if not layers.exact:
-            low.append(layers.sizes.min() / 10**layers.half_spacing)
-            high.append(layers.sizes.max() * 10**layers.half_spacing)
+            low.append(layers.step_sizes.min() / 10**layers.half_spacing)
+            high.append(layers.step_sizes.max() * 10**layers.half_spacing)
             continue
-        is_relevant = np.cumsum(layers.share) <= 0.97
+        is_relevant = np.cumsum(layers.excess_share) <= 0.97
         low += [0.1 / (max(layers.iterations, 1) * layers.curvature[0]), melt.step / 2]
         high += [
             2.5 / layers.curvature[is_relevant].min(initial=layers.curvature[0]),
@@ -171,9 +171,9 @@ def _draw_steps(axis: Any, melt: Melt, step_limits: tuple[float, float], shape: 
     else:
         # Each column shows the run of the nearest step size, on a log scale, unless that is farther
         # than half the distance of two step sizes. -1 and NaN are the codes of `_ratio_colors`.
-        log_tried = np.log10(layers.sizes)
+        log_tried = np.log10(layers.step_sizes)
         nearest_run = np.abs(log_steps[:, None] - log_tried).argmin(axis=1)
-        run_ratios = layers.ratios(layers.sizes)
+        run_ratios = layers.ratios(layers.step_sizes)
         run_ratios[melt.decided_by_rounding] = -1
         ratios = run_ratios[nearest_run]
         ratios[np.abs(log_steps - log_tried[nearest_run]) > 1.01 * layers.half_spacing] = np.nan
@@ -271,7 +271,7 @@ def _draw_history(axis: Any, melt: Melt, page: Page) -> None:
         melt: the scheme.
         page: the page of the panel.
     """
-    layers, excess_history = melt.layers, melt.edge
+    layers, excess_history = melt.layers, melt.excess_history
     last_iteration = layers.iterations
     history = layers.history(melt.step)
     if history is not None:

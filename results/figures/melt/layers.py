@@ -31,13 +31,13 @@ class Layers:
 
     A layer is the start's excess along one eigendirection of the Hessian at the start. The shares
     left are exact, by the closed form of least squares, or measured at the last weights of each
-    run. Layers of equal curvature count as one (`distinct`); of these, thin neighbours are drawn
-    as one (`drawn`).
+    run. Layers of equal curvature count as one (`distinct_offsets`); of these, thin neighbours are
+    drawn as one (`drawn_offsets`).
 
     Attributes:
         curvature: `(n,)`, of each direction, decreasing.
-        share: `(n,)`, of the start's excess; the shares add up to 1.
-        sizes: `(S,)`, the tried step sizes, one for each run.
+        excess_share: `(n,)`, the share of the start's excess in each layer; the shares add up to 1.
+        step_sizes: `(S,)`, the tried step sizes, one for each run.
         excess: `(S, K + 1)`, the histories as multiples of the start's excess.
         ends: `(S, n)`, the shares of the excess at each run's last weights, which add up to 1;
             None if the closed form holds.
@@ -47,8 +47,8 @@ class Layers:
     """
 
     curvature: Array
-    share: Array
-    sizes: Array
+    excess_share: Array
+    step_sizes: Array
     excess: Array
     ends: Array | None = None
     path_iterations: NDArray[np.int64] | None = None
@@ -68,7 +68,7 @@ class Layers:
     @property
     def half_spacing(self) -> float:
         """Half the distance of neighbouring step sizes in decades; 0.25 for a single step size."""
-        decades = np.sort(np.log10(self.sizes))
+        decades = np.sort(np.log10(self.step_sizes))
         return float(np.median(np.diff(decades))) / 2 if len(decades) > 1 else 0.25
 
     @property
@@ -87,24 +87,24 @@ class Layers:
         )
 
     @cached_property
-    def distinct(self) -> NDArray[np.int64]:
+    def distinct_offsets(self) -> NDArray[np.int64]:
         """The first index of each group of equal curvatures, `(m,)`; each group is one layer."""
         is_smaller = self.curvature[1:] < self.curvature[:-1] * (1 - EQUAL_CURVATURE_TOLERANCE)
         return np.flatnonzero(np.r_[True, is_smaller])
 
     @cached_property
-    def drawn(self) -> NDArray[np.int64]:
+    def drawn_offsets(self) -> NDArray[np.int64]:
         """The first index of each drawn layer, `(g,)`.
 
-        A drawn layer is one group of `distinct`, or consecutive groups that are all thin.
+        A drawn layer is one group of `distinct_offsets`, or consecutive groups that are all thin.
         """
-        is_thin = np.add.reduceat(self.share, self.distinct) < THIN_SHARE
-        return self.distinct[~(is_thin & np.r_[False, is_thin[:-1]])]
+        is_thin = np.add.reduceat(self.excess_share, self.distinct_offsets) < THIN_SHARE
+        return self.distinct_offsets[~(is_thin & np.r_[False, is_thin[:-1]])]
 
     @property
     def thickness(self) -> Array:
         """The share of each drawn layer, `(g,)`."""
-        return np.asarray(np.add.reduceat(self.share, self.drawn))
+        return np.asarray(np.add.reduceat(self.excess_share, self.drawn_offsets))
 
     @property
     def separated(self) -> NDArray[np.int64]:
@@ -118,13 +118,13 @@ class Layers:
     @property
     def curvatures(self) -> Array:
         """The mean curvature of each drawn layer, weighted by shares, `(g,)`; 0 without a share."""
-        weighted_sums = np.add.reduceat(self.curvature * self.share, self.drawn)
+        weighted_sums = np.add.reduceat(self.curvature * self.excess_share, self.drawn_offsets)
         has_share = self.thickness > 0
         return np.where(has_share, weighted_sums / np.where(has_share, self.thickness, 1), 0.0)
 
     def run_index(self, step: float) -> int | None:
         """Return the index of the run with a step size; None if the step size was not tried."""
-        matches = np.flatnonzero(np.isclose(self.sizes, step, rtol=TAG_TOLERANCE, atol=0))
+        matches = np.flatnonzero(np.isclose(self.step_sizes, step, rtol=TAG_TOLERANCE, atol=0))
         return int(matches[0]) if len(matches) else None
 
     def remaining_excess(self, step: float, k: int | None = None) -> Array:
@@ -141,13 +141,13 @@ class Layers:
             with np.errstate(over="ignore"):
                 exponent = 2.0 * (self.iterations if k is None else k)
                 decay = np.abs(1 - step * self.curvature) ** exponent
-                return np.where(self.share > 0, self.share * decay, 0.0)
+                return np.where(self.excess_share > 0, self.excess_share * decay, 0.0)
         run_index = self.run_index(step)
         assert run_index is not None
         end_excess = self.excess[run_index, -1]
         # `not <=` instead of `>`, so that NaN counts as above.
         if not end_excess <= 1 or not np.isfinite(self.ends[run_index]).all():
-            return np.full(len(self.share), np.inf)
+            return np.full(len(self.excess_share), np.inf)
         return np.asarray(end_excess * self.ends[run_index], dtype=float)
 
     def ratios(self, steps: Array) -> Array:
@@ -159,16 +159,22 @@ class Layers:
         Args:
             steps: `(s,)`, the step sizes.
         """
-        remaining = [np.add.reduceat(self.remaining_excess(step), self.drawn) for step in steps]
+        remaining = [
+            np.add.reduceat(self.remaining_excess(step), self.drawn_offsets) for step in steps
+        ]
         with np.errstate(invalid="ignore", divide="ignore"):
             ratios = np.array(remaining) / self.thickness
         ratios = np.minimum(np.where(np.isnan(ratios), 0.0, ratios), 2.0)
         return ratios if self.exact else np.where(np.isinf(remaining), 2.0, np.minimum(ratios, 1.0))
 
-    def gone(self, step: float) -> int:
+    def count_gone(self, step: float) -> int:
         """Return the number of distinct layers of which a step size leaves less than a tenth."""
-        remaining = np.add.reduceat(self.remaining_excess(step), self.distinct)
-        return int((remaining < GONE_RATIO * np.add.reduceat(self.share, self.distinct)).sum())
+        remaining = np.add.reduceat(self.remaining_excess(step), self.distinct_offsets)
+        return int(
+            (
+                remaining < GONE_RATIO * np.add.reduceat(self.excess_share, self.distinct_offsets)
+            ).sum()
+        )
 
     def history(self, step: float) -> tuple[NDArray[np.int64], Array] | None:
         """Return iterations `(k,)` and the excess left in each drawn layer after them, `(k, g)`.
@@ -180,7 +186,7 @@ class Layers:
             count = min(self.iterations, MAX_DRAWN_ITERATIONS) + 1
             iterations = np.unique(np.linspace(0, self.iterations, count).round().astype(int))
             remaining = np.array([self.remaining_excess(step, int(k)) for k in iterations])
-            return iterations, np.add.reduceat(remaining, self.drawn, axis=1)
+            return iterations, np.add.reduceat(remaining, self.drawn_offsets, axis=1)
         run_index = self.run_index(step)
         if run_index is None or self.path is None or self.path_iterations is None:
             return None
@@ -189,7 +195,7 @@ class Layers:
         remaining = (
             self.path * np.maximum(self.excess[run_index, self.path_iterations], 0.0)[:, None]
         )
-        return self.path_iterations, np.add.reduceat(remaining, self.drawn, axis=1)
+        return self.path_iterations, np.add.reduceat(remaining, self.drawn_offsets, axis=1)
 
 
 def layers_from_arrays(scheme_arrays: SchemeArrays) -> Layers | None:
@@ -210,8 +216,8 @@ def layers_from_arrays(scheme_arrays: SchemeArrays) -> Layers | None:
         return None
     fields: dict[str, Any] = {
         "curvature": np.asarray(scheme_arrays[LAYER_CURVATURE], dtype=float),
-        "share": np.asarray(scheme_arrays["layer_share"], dtype=float) / total_share,
-        "sizes": np.asarray(scheme_arrays["step_sizes"], dtype=float),
+        "excess_share": np.asarray(scheme_arrays["layer_share"], dtype=float) / total_share,
+        "step_sizes": np.asarray(scheme_arrays["step_sizes"], dtype=float),
         "excess": (costs - least_cost) / (start_cost - least_cost),
     }
     if "layer_ends" in scheme_arrays:

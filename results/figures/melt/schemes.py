@@ -44,7 +44,7 @@ class Melt(NamedTuple):
     decided_by_rounding: NDArray[np.bool_]
 
     @property
-    def edge(self) -> NDArray[np.float64]:
+    def excess_history(self) -> NDArray[np.float64]:
         """The excess history at the step size of the right panel, `(K + 1,)`."""
         run = self.layers.run_index(self.step)
         assert run is not None
@@ -57,7 +57,9 @@ class Melt(NamedTuple):
         return profile if self.layers.exact else profile[~self.decided_by_rounding]
 
 
-def melts(arrays: ArraysByLabel, schemes: pd.DataFrame, steps: pd.DataFrame) -> list[Melt]:
+def drawable_schemes(
+    arrays: ArraysByLabel, schemes: pd.DataFrame, steps: pd.DataFrame
+) -> list[Melt]:
     """Return the schemes that can be drawn, in the order of their rows.
 
     A scheme can be drawn if its layers are recorded and its step size is one of those tried.
@@ -82,7 +84,7 @@ def melts(arrays: ArraysByLabel, schemes: pd.DataFrame, steps: pd.DataFrame) -> 
             for step_size in rounding_sizes
             if (run_index := layers.run_index(step_size)) is not None
         ]
-        decided_by_rounding = np.isin(np.arange(len(layers.sizes)), rounding_indices)
+        decided_by_rounding = np.isin(np.arange(len(layers.step_sizes)), rounding_indices)
         drawable_melts.append(Melt(row["label"], row, layers, step, decided_by_rounding))
     return drawable_melts
 
@@ -142,7 +144,7 @@ def _look_equal(first_melt: Melt, second_melt: Melt) -> bool:
     """
     tolerances: Any = {"rtol": 0, "atol": TIED_EXCESS, "equal_nan": True}
     array_pairs = (
-        (first_melt.edge, second_melt.edge),
+        (first_melt.excess_history, second_melt.excess_history),
         (first_melt.stable_profile, second_melt.stable_profile),
     )
     return (
@@ -170,7 +172,7 @@ def choose_melts(
     if len(all_melts) <= max_count:
         return list(all_melts), []
     ranked_indices = sorted(
-        range(1, len(all_melts)), key=lambda index: (all_melts[index].edge[-1], index)
+        range(1, len(all_melts)), key=lambda index: (all_melts[index].excess_history[-1], index)
     )
     ranks = np.linspace(0, len(ranked_indices) - 1, max_count - 1).round().astype(int)
     chosen_indices = {0, *(ranked_indices[rank] for rank in ranks)}
@@ -213,24 +215,24 @@ def summary_sentence(melt: Melt, step_name: str) -> str:
         step_name: the step size of the right panel, `best` or `shown`.
     """
     layers = melt.layers
-    layer_count, gone_count = len(layers.distinct), layers.gone(melt.step)
+    layer_count, gone_count = len(layers.distinct_offsets), layers.count_gone(melt.step)
     end_text = (
         f"at the {step_name} step, {_short_step(melt.step)}, {gone_count} "
         f"of {layer_count} layer{'s' * (layer_count != 1)} "
         f"{'is' if gone_count == 1 else 'are'} gone"
     )
-    peak_excess = float(np.nanmax(melt.edge))
+    peak_excess = float(np.nanmax(melt.excess_history))
     if peak_excess > PEAK_RATIO:
         end_text += f", after a peak of {percent(peak_excess)}"
     if layers.exact:
         step_limit = 2 / layers.curvature[0]
-        stiffest_share = np.add.reduceat(layers.share, layers.distinct)[0]
+        stiffest_share = np.add.reduceat(layers.excess_share, layers.distinct_offsets)[0]
         # A thick layer is visible: only a thin one needs to be named as the cause.
         cause = f" because of a layer of {percent(stiffest_share)}" if stiffest_share < 0.2 else ""
         return f"diverges above 2/L = {_short_step(step_limit)}{cause}; {end_text}"
     # The runs whose end rounding does not decide, by increasing step size.
     ranked_runs = np.flatnonzero(~melt.decided_by_rounding)
-    ranked_runs = ranked_runs[np.argsort(layers.sizes[ranked_runs])]
+    ranked_runs = ranked_runs[np.argsort(layers.step_sizes[ranked_runs])]
     ends_below = layers.excess[ranked_runs, -1] <= 1
     if ends_below.all() and not melt.decided_by_rounding.any():
         return f"ends below its start at every step size tried; {end_text}"
@@ -238,13 +240,13 @@ def summary_sentence(melt: Melt, step_name: str) -> str:
     run_count = len(ranked_runs) if ends_below.all() else int(np.argmin(ends_below))
     if not run_count:
         return f"ends above its start from the smallest step size tried on; {end_text}"
-    largest_step = _short_step(layers.sizes[ranked_runs[run_count - 1]])
+    largest_step = _short_step(layers.step_sizes[ranked_runs[run_count - 1]])
     return f"ends below its start up to step {largest_step}; {end_text}"
 
 
 def _grid_text(melts: Sequence[Melt]) -> str:
     """Return a clause that the tried step sizes are powers of ten; empty where they are not."""
-    powers = np.log10(np.concatenate([melt.layers.sizes for melt in melts]))
+    powers = np.log10(np.concatenate([melt.layers.step_sizes for melt in melts]))
     are_powers = len(powers) > 0 and bool(np.allclose(powers, powers.round(), rtol=0, atol=1e-6))
     return ", which are powers of ten" if are_powers else ""
 
@@ -278,11 +280,13 @@ def notes(
     caption += "The colours along the thick line are what the right panel ends with."
     if step_name == "best":
         caption += f" The best step is one of those tried{_grid_text(drawn_melts)}."
-    if any(len(melt.layers.distinct) < len(melt.layers.curvature) for melt in drawn_melts):
+    if any(len(melt.layers.distinct_offsets) < len(melt.layers.curvature) for melt in drawn_melts):
         caption += " Directions of equal curvature count as one layer."
     if any(len(melt.layers.separated) for melt in drawn_melts):
         caption += f" Thin lines separate layers of at least {100 * SEPARATED_SHARE:g} % each."
-    if any(len(melt.layers.drawn) < len(melt.layers.distinct) for melt in drawn_melts):
+    if any(
+        len(melt.layers.drawn_offsets) < len(melt.layers.distinct_offsets) for melt in drawn_melts
+    ):
         caption += f" Neighbours of under {THIN_SHARE:.1%} each are merged.".replace("%", " %")
     notes = [caption]
     starts = {str(melt.row.get(names.setting("start"))) for melt in drawn_melts}
@@ -294,7 +298,9 @@ def notes(
     if unsolved_labels:
         notes.append(f"{', '.join(unsolved_labels)}: {LOWEST_COST_NOTE}.")
     if omitted_melts:
-        omitted_text = ", ".join(f"{melt.label} {percent(melt.edge[-1])}" for melt in omitted_melts)
+        omitted_text = ", ".join(
+            f"{melt.label} {percent(melt.excess_history[-1])}" for melt in omitted_melts
+        )
         notes.append(f"Not drawn, with the excess cost left: {omitted_text}.")
     by_reason: dict[str, list[str]] = {}
     for label, reason in reasons_by_label.items():

@@ -321,7 +321,7 @@ def penalty_and_scaling(sweep: Sweep) -> dict[str, float]:
     return numbers | {f"coefficients_{name}": median(each) for name, each in distances.items()}
 
 
-SHARE_OF_IMAGES = 3e-2  # share of the starting excess
+IMAGE_TARGET_SHARE = 3e-2  # share of the starting excess
 
 
 def per_image_or_per_pixel(sweep: Sweep) -> dict[str, float]:
@@ -337,7 +337,7 @@ def per_image_or_per_pixel(sweep: Sweep) -> dict[str, float]:
     for run_id, history in sweep.histories(steps, [names.TRAIN_COST.key]).groupby("run_id"):
         scheme = rows.loc[parents[run_id]]
         costs = history[names.TRAIN_COST.key].to_numpy()
-        goal = np.interp(SHARE_OF_IMAGES, *_excess_shares(scheme))
+        goal = np.interp(IMAGE_TARGET_SHARE, *_excess_shares(scheme))
         count = first_iteration_below(dict(enumerate(costs)), goal)
         numbers[scheme["normalizer"]] = min(numbers[scheme["normalizer"]], count)
     return numbers

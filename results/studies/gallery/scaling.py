@@ -47,7 +47,10 @@ def dummies(sweep: Sweep) -> dict[str, float]:
     return numbers
 
 
-UNIT, OUTLIER_SHARE = names.setting("dataset.outliers"), names.setting("dataset.outlier_share")
+OUTLIERS_SETTING, OUTLIER_SHARE = (
+    names.setting("dataset.outliers"),
+    names.setting("dataset.outlier_share"),
+)
 
 
 def outliers(sweep: Sweep) -> dict[str, float]:
@@ -65,7 +68,7 @@ def outliers(sweep: Sweep) -> dict[str, float]:
     """
     rows = sweep.of_role(names.SCHEME)
     rows = rows.assign(
-        case=rows[UNIT] + "_" + rows[OUTLIER_SHARE].astype(float).map("{:g}".format),
+        case=rows[OUTLIERS_SETTING] + "_" + rows[OUTLIER_SHARE].astype(float).map("{:g}".format),
         condition=rows[names.CONDITION.column],
         test_error=rows[names.FINAL_TEST_MISCLASSIFICATIONS.column] / rows["test_points"],
         cost=rows[names.FINAL_COST.column],

@@ -67,8 +67,8 @@ SENTENCES = {
 def test_the_answer_ranks_every_scheme_and_names_equal_ones_together(case):
     rows, sentence = SENTENCES[case]
     sweep = table(*rows)
-    assert answer.sentence(sweep, "e") == sentence
-    assert answer.overall(sweep) == sentence
+    assert answer.ranking_paragraph(sweep, "e") == sentence
+    assert answer.overall_ranking(sweep) == sentence
 
 
 def known(left=(0.0, 0.25), **settings):
@@ -81,22 +81,22 @@ def known(left=(0.0, 0.25), **settings):
 
 
 def test_the_answer_says_the_budget_and_what_is_left():
-    assert answer.sentence(known(), "e") == (
+    assert answer.ranking_paragraph(known(), "e") == (
         "After 100 iterations of gradient descent, from the lowest cost up: "
         "a, under 1e-06 at step size 1 (converged, under 0.0001% of the excess cost left); "
         "b, 0.25 at step size 1 (converged, 25% of the excess cost left)."
     )
     # A millionth of the start's excess is the same, whatever the costs themselves are.
-    assert "a = b" in answer.sentence(known((1e-9, 1e-6)), "e")
-    assert "a = b" not in answer.sentence(known((1e-9, 1e-5)), "e")
+    assert "a = b" in answer.ranking_paragraph(known((1e-9, 1e-6)), "e")
+    assert "a = b" not in answer.ranking_paragraph(known((1e-9, 1e-5)), "e")
 
 
 def test_an_excess_over_a_least_cost_of_its_own_is_called_its_own():
     sweep = known((0.3, 0.1))
     least = sweep.runs["normalizer"].map({"a": 0.3, "b": 0.0})
     own = Sweep("-", "s", sweep.runs.assign(**{names.MINIMUM.column: least}))
-    assert "under 0.0001% of its own excess cost left" in answer.sentence(own, "e")
-    assert "of the excess cost left" in answer.sentence(sweep, "e")
+    assert "under 0.0001% of its own excess cost left" in answer.ranking_paragraph(own, "e")
+    assert "of the excess cost left" in answer.ranking_paragraph(sweep, "e")
 
 
 @pytest.mark.parametrize(("minimum", "owner"), [(0.0015, "its own"), (0.0008, "the")])
@@ -104,25 +104,25 @@ def test_least_costs_differ_by_more_than_a_thousandth_of_the_starts_excess(minim
     sweep = known((0.3, 0.1))
     minima = sweep.runs["normalizer"].map({"a": minimum, "b": 0.0})
     differing = Sweep("-", "s", sweep.runs.assign(**{names.MINIMUM.column: minima}))
-    assert f"of {owner} excess cost left" in answer.sentence(differing, "e")
+    assert f"of {owner} excess cost left" in answer.ranking_paragraph(differing, "e")
 
 
 def test_costs_are_equal_up_to_a_share_of_the_smallest_excess_at_a_start():
     sweep = known((0.0, 1e-4))
     targets = sweep.runs["normalizer"].map({"a": 0.1, "b": 1000.0})
     differing = Sweep("-", "s", sweep.runs.assign(**{names.target("1e-1").column: targets}))
-    assert "a = b" not in answer.sentence(differing, "e")
+    assert "a = b" not in answer.ranking_paragraph(differing, "e")
 
 
 def test_costs_of_other_functions_are_not_ranked():
-    said = answer.sentence(known(**{"cost.l2": "0.1"}), "e")
+    said = answer.ranking_paragraph(known(**{"cost.l2": "0.1"}), "e")
     assert said == (
         "After 100 iterations of gradient descent, by how much of each scheme's own excess cost "
         "is left: "
         "a, under 0.0001% of its excess cost left at step size 1 (converged); "
         "b, 25% of its excess cost left at step size 1 (converged)."
     )
-    same = answer.sentence(known(**{"cost.l2": "0.1", "cost.l2_in": "features"}), "e")
+    same = answer.ranking_paragraph(known(**{"cost.l2": "0.1", "cost.l2_in": "features"}), "e")
     assert "from the lowest cost up" in same
 
 
@@ -130,7 +130,7 @@ def test_the_answer_over_several_problems_counts_them_and_ranks_all():
     one = table(*((name, "converged", cost, "1") for name, cost in zip("abc", (0.1, 0.2, 0.3))))
     other = one.runs.assign(experiment="f", run_id=one.runs["run_id"] + "2")
     sweep = Sweep("-", "s", pd.concat([one.runs, other], ignore_index=True))
-    assert answer.overall(sweep).startswith(
+    assert answer.overall_ranking(sweep).startswith(
         "Of 2 problems, the lowest cost on how many (and the mean rank): a 2 (1), b 0 (2), c 0 (3);"
     )
 
@@ -141,7 +141,7 @@ def test_schemes_without_a_cost_share_the_last_ranks():
     rows = table(*((name, verdicts[name], cost, "1") for name, cost in costs.items())).runs
     other = rows.assign(experiment="f", run_id=rows["run_id"] + "2")
     sweep = Sweep("-", "s", pd.concat([rows, other], ignore_index=True))
-    assert "a 2 (1), b = c 0 (2.5);" in answer.overall(sweep)
+    assert "a 2 (1), b = c 0 (2.5);" in answer.overall_ranking(sweep)
 
 
 def test_the_question_names_a_few_schemes_and_counts_many():
@@ -198,18 +198,18 @@ def varied(name, texts):
 @pytest.mark.parametrize("name", ["dataset.condition_number", "start_scale", "cost.some"])
 def test_costs_of_different_problems_are_counted_and_not_compared(name):
     sweep = varied(name, ["10", "100", "1000"])
-    said = answer.sentence(sweep, "e")
+    said = answer.ranking_paragraph(sweep, "e")
     assert said == (
         "Of 3 problems, the lowest cost on how many (and the mean rank): b 2 (1.33), a 1 (1.67); "
         "each scheme at its best step size."
     )
-    assert answer.overall(sweep) == said
+    assert answer.overall_ranking(sweep) == said
     assert answer.question(sweep, "e").startswith("Which of a and b lowers the cost")
 
 
 def test_costs_of_one_problem_are_compared_under_every_optimizer():
     sweep = varied("optimizer", ["adam", "newton"])
-    assert "up: a, optimizer=newton, 0.1" in answer.sentence(sweep, "e")
+    assert "up: a, optimizer=newton, 0.1" in answer.ranking_paragraph(sweep, "e")
 
 
 @pytest.mark.parametrize(("cost", "told"), [(3e-7, False), (3e-5, True)])
@@ -218,7 +218,7 @@ def test_costs_below_what_is_told_apart_are_told_as_such(cost, told):
     extra = {names.MINIMUM_REACHED.column: "true", names.AT_INFINITY.column: "true"}
     extra |= {names.THRESHOLD.column: 2.0, names.THRESHOLD_BEST.column: 123.0}
     sweep = Sweep("-", "s", sweep.runs.assign(**extra))
-    said, table = answer.sentence(sweep, "x"), theory.predictions(sweep)
+    said, table = answer.ranking_paragraph(sweep, "x"), theory.predictions(sweep)
     if told:
         assert "a, 3e-05 at step size 1 (not converged, 0.003% of the excess cost left)" in said
         assert table["2/L at the end"].tolist() == [123.0]
@@ -245,7 +245,7 @@ def test_splits_and_seeds_are_one_scheme_that_is_never_compared_with_itself(name
         for n in range(3)
     ]
     sweep = runs(*jobs, iterations="100")
-    said = answer.sentence(sweep, "x")
+    said = answer.ranking_paragraph(sweep, "x")
     assert said.count("a,") == said.count("b,") == 1
     assert "b, 0.2" in said
     assert "a, 0.6" in said
@@ -255,7 +255,7 @@ def test_splits_and_seeds_are_one_scheme_that_is_never_compared_with_itself(name
 
 def test_the_medians_of_several_starts_are_said(three):
     every = three.sweep.runs.assign(**{names.setting("starts"): "2"})
-    said = answer.sentence(Sweep(three.uri, "sweep-1", every), three.name)
+    said = answer.ranking_paragraph(Sweep(three.uri, "sweep-1", every), three.name)
     assert said.endswith("(medians of 2 starts).")
 
 
@@ -361,7 +361,7 @@ def test_jobs_that_failed_were_to_descend(images):
     assert answer.question(failed, "e").startswith("Which of a and b lowers the cost of e")
     every = Sweep("-", "s", failed.runs.assign(verdict="failed"))
     assert theory.explanation(every, "e") == "Every job failed, so there is nothing to compare."
-    assert answer.sentence(images.sweep, images.name).startswith("No descent was made")
+    assert answer.ranking_paragraph(images.sweep, images.name).startswith("No descent was made")
     assert "figures" in theory.explanation(images.sweep, images.name)
 
 
@@ -371,17 +371,17 @@ def test_a_step_size_that_was_chosen_is_not_called_the_best(three):
     assert "best step" in tables.summary(three.sweep)
     sweep = varied("start_scale", ["0", "1"])
     sweep = Sweep("-", "s", sweep.runs.assign(**{names.STEP_CHOSEN.column: "true"}))
-    assert "each scheme at its shown step size" in answer.sentence(sweep, "e")
+    assert "each scheme at its shown step size" in answer.ranking_paragraph(sweep, "e")
 
 
 def test_of_no_iterations_nothing_is_said_to_be_fastest(three, monkeypatch):
     none = pd.DataFrame(columns=reached.REACHED_COLUMNS)
-    monkeypatch.setattr(race, "reached", lambda sweeps, target: none)
-    monkeypatch.setattr(fastest, "reached", lambda sweeps, target: none)
+    monkeypatch.setattr(race, "time_to_target", lambda sweeps, target: none)
+    monkeypatch.setattr(fastest, "time_to_target", lambda sweeps, target: none)
     sweep = Sweep(three.uri, "sweep-1", three.sweep.runs)  # of which nothing is known yet
     told = fastest.answers(sweep, three.name, NO_SPLITS)
     assert told[0].startswith("Whether the faster scheme also predicts better")
-    assert headline.headline(sweep) == answer.sentence(sweep, three.name)
+    assert headline.headline(sweep) == answer.ranking_paragraph(sweep, three.name)
 
 
 @pytest.mark.parametrize("at_end", ["a", "b", ""])

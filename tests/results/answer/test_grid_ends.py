@@ -15,7 +15,7 @@ GRID = {0.1: (9.0, 0.3), 1.0: (5.0, 0.2), 30.0: (3.0, 0.1)}
 def remarks(monkeypatch, *rows):
     """Return what is said of (scheme, end, best step size)."""
     table = pd.DataFrame(rows, columns=["scheme", "end", "step"])
-    monkeypatch.setattr(fastest, "reached", lambda sweeps, target: table)
+    monkeypatch.setattr(fastest, "time_to_target", lambda sweeps, target: table)
     return fastest._grid_edge_sentences(runs(("x", "a", GRID)), "1e-2")
 
 

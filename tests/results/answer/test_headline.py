@@ -197,14 +197,14 @@ def test_orders_of_several_batches_that_are_too_few_are_told_to_be():
 @pytest.mark.parametrize("orders", [1, 3])
 def test_each_batch_is_a_problem_of_the_ranking_and_orders_are_none(orders):
     sweep = in_orders(["8", "64", "None"], orders)
-    assert closing.sentence(sweep, "x").startswith(
+    assert closing.ranking_paragraph(sweep, "x").startswith(
         "Of 3 problems, the lowest cost on how many (and the mean rank): a 3 (1), b 0 (2);"
     )
     assert closing.question(sweep, "x").startswith("Which of a and b lowers the cost")
 
 
 def test_batches_of_one_scheme_are_ranked_by_their_costs():
-    text = closing.sentence(in_orders(["8", "64", "None"], 3, "a"), "x")
+    text = closing.ranking_paragraph(in_orders(["8", "64", "None"], 3, "a"), "x")
     assert "from the lowest cost up: a, batch=8, 0.001" in text
     assert "a, batch=null" in text
 

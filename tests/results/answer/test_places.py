@@ -32,23 +32,23 @@ def with_verdicts(sweep, verdict, *schemes):
 
 def test_of_equal_mean_ranks_the_one_of_more_wins_comes_first():
     sweep = ended(x={"a": 0.1, "b": 0.2, "c": 0.3}, y={"a": 0.3, "b": 0.2, "c": 0.1})
-    assert "(and the mean rank): a = c 1 (2), b 0 (2); each" in closing.overall(sweep)
+    assert "(and the mean rank): a = c 1 (2), b 0 (2); each" in closing.overall_ranking(sweep)
 
 
 def test_schemes_that_tie_share_the_mean_of_their_ranks():
     sweep = ended(x={"c": 0.3, "a": 0.1, "b": 0.1}, y={"c": 0.2, "a": 0.3, "b": 0.3})
     # c is third and first; a and b are first together, and last together: 1.5 and 2.5.
-    assert "(and the mean rank): c 1 (2), a = b 1 (2); each" not in closing.overall(sweep)
-    assert "(and the mean rank): c = a = b 1 (2); each" in closing.overall(sweep)
+    assert "(and the mean rank): c 1 (2), a = b 1 (2); each" not in closing.overall_ranking(sweep)
+    assert "(and the mean rank): c = a = b 1 (2); each" in closing.overall_ranking(sweep)
 
 
 def test_a_problem_without_a_cost_is_not_counted():
     sweep = ended(x={"a": 0.1, "b": 0.2}, y={"a": None, "b": None, "c": None})
-    said = closing.overall(sweep)
+    said = closing.overall_ranking(sweep)
     assert said.startswith("Of 1 problems, the lowest cost on how many (and the mean rank): ")
     assert "a 1 (1), b 0 (2); each scheme at its best step size. 3 of 5 jobs failed." in said
     none = ended(x={"a": None, "b": None}, y={"a": None})
-    assert closing.overall(none) == "No scheme has a cost to compare. 3 of 3 jobs failed."
+    assert closing.overall_ranking(none) == "No scheme has a cost to compare. 3 of 3 jobs failed."
 
 
 @pytest.mark.parametrize(
@@ -64,7 +64,9 @@ def test_what_is_lowest_over_problems_is_the_cost_or_the_count_or_either(counted
     by_count = frame["experiment"].isin([*counted])
     frame[names.COMPARED.column] = np.where(by_count, names.MISCLASSIFICATIONS, "")
     frame[names.FINAL_MISCLASSIFICATIONS.column] = 1.0
-    assert closing.overall(Sweep("-", "s", frame)).startswith(f"Of 2 problems, the {what} on how")
+    assert closing.overall_ranking(Sweep("-", "s", frame)).startswith(
+        f"Of 2 problems, the {what} on how"
+    )
 
 
 @pytest.mark.parametrize(
@@ -73,13 +75,13 @@ def test_what_is_lowest_over_problems_is_the_cost_or_the_count_or_either(counted
 )
 def test_up_to_four_schemes_that_diverged_are_named(diverged, who):
     sweep = ended(x=dict.fromkeys("abcdef"[: len(diverged) + 1], 0.1))
-    told = closing.remarks(with_verdicts(sweep, names.DIVERGED, *diverged), "x")
+    told = closing.batch_and_exclusion_remarks(with_verdicts(sweep, names.DIVERGED, *diverged), "x")
     assert told == [f"{who} diverged at every step size."]
 
 
 def test_over_several_experiments_what_diverged_is_counted():
     sweep = with_verdicts(ended(x={"a": 0.1, "b": 0.2}, y={"a": 0.1, "b": 0.2}), "diverged", "b")
-    assert closing.overall(sweep).endswith(" 2 of 4 jobs diverged at every step size.")
+    assert closing.overall_ranking(sweep).endswith(" 2 of 4 jobs diverged at every step size.")
 
 
 @pytest.mark.parametrize(
@@ -95,7 +97,10 @@ def test_smaller_step_sizes_are_named_where_all_diverged_and_none_has_a_cost(
 ):
     sweep = with_verdicts(ended(x={"a": 0.1, "b": 0.2}), verdict, *schemes)
     sweep.runs[names.THRESHOLD.column] = 0.5  # below the one step size that was tried
-    assert any("begins below" in text for text in closing.remarks(sweep, "x")) == named
+    assert (
+        any("begins below" in text for text in closing.batch_and_exclusion_remarks(sweep, "x"))
+        == named
+    )
 
 
 @pytest.mark.parametrize("grid", [None, {1.0: NEVER}])
@@ -103,14 +108,14 @@ def test_without_a_limit_or_a_step_size_no_smaller_ones_are_named(grid):
     sweep = with_verdicts(runs(("x", "a", grid)), names.DIVERGED, "a")
     if grid is None:  # nothing was tried
         sweep.runs[names.THRESHOLD.column] = 0.5
-    assert closing.remarks(sweep, "x") == ["a diverged at every step size."]
+    assert closing.batch_and_exclusion_remarks(sweep, "x") == ["a diverged at every step size."]
 
 
 def test_of_several_experiments_no_smaller_step_sizes_are_named():
     sweep = with_verdicts(ended(x={"a": 0.1}, y={"a": 0.1}), names.DIVERGED, "a")
     sweep.runs[names.THRESHOLD.column] = 0.5
-    assert "begins below" in closing.sentence(sweep, "x")
-    assert "begins below" not in closing.overall(sweep)
+    assert "begins below" in closing.ranking_paragraph(sweep, "x")
+    assert "begins below" not in closing.overall_ranking(sweep)
 
 
 @pytest.mark.parametrize(
@@ -124,7 +129,7 @@ def test_of_several_experiments_no_smaller_step_sizes_are_named():
 )
 def test_one_scheme_is_asked_how_far_it_gets_within_the_budget(settings, question, begin):
     sweep = runs(("x", "a", {1.0: (3.0, 0.1)} if begin[0] == "A" else None), **settings)
-    assert closing.sentence(sweep, "x").startswith(begin)
+    assert closing.ranking_paragraph(sweep, "x").startswith(begin)
     if question:
         asked = f"How far does a lower the cost of x{question}?"
         assert closing.question(sweep, "x") == asked
@@ -134,15 +139,19 @@ def test_of_other_optimizers_and_no_known_budget_the_end_is_told_as_such():
     frame = ended(x={"a": 0.1, "b": 0.2}).runs
     frame[names.OPTIMIZER.column] = frame["normalizer"].map({"a": "adam", "b": "sign"})
     sweep = Sweep("-", "s", frame)
-    assert closing.sentence(sweep, "x").startswith("At the end, from the lowest cost up: a, 0.1")
+    assert closing.ranking_paragraph(sweep, "x").startswith(
+        "At the end, from the lowest cost up: a, 0.1"
+    )
     assert closing.question(sweep, "x") == "Which of a and b lowers the cost of x furthest?"
 
 
 def test_where_one_scheme_alone_was_to_descend_the_question_is_of_costs():
     jobs = [("x", "a", None, {"iterations": "0"}), ("x", "b", None, {"iterations": "9"})]
     assert closing.question(runs(*jobs), "x").startswith("Which of a and b lowers the cost")
-    assert closing.sentence(runs(*jobs), "x").startswith("No scheme has a cost to compare.")
-    assert closing.sentence(runs(jobs[0]), "x").startswith("No descent was made")
+    assert closing.ranking_paragraph(runs(*jobs), "x").startswith(
+        "No scheme has a cost to compare."
+    )
+    assert closing.ranking_paragraph(runs(jobs[0]), "x").startswith("No descent was made")
 
 
 def test_four_schemes_are_named_in_a_question_and_five_are_counted():
@@ -160,13 +169,13 @@ def test_each_scheme_whose_larger_batches_gain_little_is_named_with_its_batch():
     ]
     sweep = Sweep("-", "s", runs(*jobs).runs.assign(train_points=100))
     # a: 300, 40 and 30 updates; b: 300, 200 and 60, of which none is at most twice the last.
-    assert closing.remarks(sweep, "x") == [
+    assert closing.batch_and_exclusion_remarks(sweep, "x") == [
         "Beyond a batch of 10 larger batches save less than half of the steps under a."
     ]
     frame = sweep.runs
     frame[names.reached("1e-2").column] = frame[names.reached("1e-2").column].replace(20.0, 12.0)
     # Of b 120 updates are twice 60.
-    (told,) = closing.remarks(Sweep("-", "s", frame), "x")
+    (told,) = closing.batch_and_exclusion_remarks(Sweep("-", "s", frame), "x")
     assert told.endswith("larger batches save less than half of the steps under a; under b, 10.")
 
 

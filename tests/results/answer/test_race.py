@@ -41,7 +41,7 @@ def test_a_race_of_one_split():
     assert race.fewest_iterations == 4.0
     assert race.fastest_schemes == ["a", "b"]
     assert race.other_iterations.index.tolist() == ["c", "d"]
-    assert race.steps[["a", "b", "c"]].tolist() == [1.0, 0.1, 1.0]
+    assert race.step_sizes[["a", "b", "c"]].tolist() == [1.0, 0.1, 1.0]
     assert (race.splits, race.enough_splits, list(race.undecided_schemes)) == (1, False, [])
     assert (race.boundary_schemes, race.uncertain_schemes) == (frozenset(), frozenset())
 
@@ -51,8 +51,8 @@ def test_over_splits_there_are_medians_and_a_step_size_where_it_is_one():
         over_splits(3, a=[(1.0, 3), (1.0, 9), (1.0, 5)], b=[(1.0, 8), (2.0, 8), (1.0, 8)])
     )
     assert race.iterations.to_dict() == {"a": 5.0, "b": 8.0}
-    assert race.steps["a"] == 1.0
-    assert np.isnan(race.steps["b"])
+    assert race.step_sizes["a"] == 1.0
+    assert np.isnan(race.step_sizes["b"])
     assert (race.splits, race.enough_splits) == (3, False)
     assert list(race.undecided_schemes) == ["b"]
 
@@ -124,9 +124,9 @@ def test_an_optimizer_that_finds_its_step_sizes_has_none_in_a_race():
         "true"
     )
     race = race_of(Sweep("-", "s", frame))
-    assert np.isnan(race.steps["a"])
-    assert race.steps["b"] == 1.0
-    assert race.refined.to_dict() == {"a": True, "b": False}
+    assert np.isnan(race.step_sizes["a"])
+    assert race.step_sizes["b"] == 1.0
+    assert race.is_refined.to_dict() == {"a": True, "b": False}
 
 
 @pytest.mark.parametrize(("fewest", "leading"), [(0.0, []), (1.0, ["a"])])

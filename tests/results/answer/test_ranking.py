@@ -35,6 +35,10 @@ def test_costs_that_differ_by_no_more_than_what_is_told_apart_share_a_rank():
     assert labels(ranking.rank_rows(high)) == ["ab", "c"]
     some = near.assign(**{TENTH: [np.nan, 0.1, np.nan, np.nan]})
     assert labels(ranking.rank_rows(some)) == ["c", "ab", "d"]
+    # Of single precision, equal schemes end apart by rounding.
+    single = schemes(0.5, 0.5 + 0.9 * names.TIED_FLOAT32, 0.5 + 2.5 * names.TIED_FLOAT32)
+    single = single.assign(**{names.setting("precision"): ["float32", "float32", "float64"]})
+    assert labels(ranking.rank_rows(single)) == ["ab", "c"]
 
 
 def test_the_criterion_is_the_count_or_the_own_excess_or_the_cost():

@@ -112,7 +112,7 @@ def test_the_tidy_table_has_a_row_a_run_and_iteration(three):
 
 
 def test_a_query_finds_runs_and_what_belongs_to_them(three):
-    found = runs.query(three.uri, "params.normalizer = 'standard'")
+    found = runs.load_query(three.uri, "params.normalizer = 'standard'")
     assert list(found.of_role("scheme")["label"]) == ["standard"]
     assert len(found.of_role("step")) == 3
     assert found.experiments == [three.name]
@@ -124,7 +124,7 @@ def test_a_query_finds_runs_and_what_belongs_to_them(three):
         "params.normalizer = 3": "Expected a quoted string",
     }.items():
         with pytest.raises(ResultsError, match=words):
-            runs.query(three.uri, where)
+            runs.load_query(three.uri, where)
 
 
 @pytest.mark.parametrize(
@@ -165,7 +165,7 @@ def test_a_job_without_a_descent_has_no_verdict(images, three):
 
 def test_a_cost_that_shot_up_has_six_digits():
     table = pd.DataFrame({"cost": [0.1234567, 3.2e250, None], "test cost": [1e6, -2e7, 0.0]})
-    assert tables.cells(table) == {
+    assert tables.format_cells(table) == {
         "cost": ["0.123457", "3.2e+250", "-"],
         "test cost": ["1e+06", "-2e+07", "0.000000"],
     }
@@ -175,7 +175,7 @@ def test_numbers_of_any_size_are_short():
     table = pd.DataFrame(
         {"excess cost left": [0.1234, 7.7e10], "mean": [10 / 7, 1e9], "count": [3, 4]}
     )
-    assert tables.cells(table) == {
+    assert tables.format_cells(table) == {
         "excess cost left": ["12.34%", "7.7e+12%"],
         "mean": ["1.42857", "1e+09"],
         "count": ["3", "4"],
@@ -254,7 +254,7 @@ def test_runs_of_others_in_a_store_are_left_alone(three):
     try:
         assert runs.last_sweep_ids(three.uri)[1] == "sweep-1"
         assert list(runs.sweeps(three.uri)["sweep"]) == ["sweep-1"]
-        found = runs.query(three.uri, "attributes.run_name LIKE '%'")
+        found = runs.load_query(three.uri, "attributes.run_name LIKE '%'")
         assert len(found.of_role("scheme")) == 3
     finally:
         for other in others:
@@ -352,9 +352,9 @@ def test_numbers_with_a_sign_before_them_are_no_words():
     table = pd.DataFrame(
         {"scheme": ["a"], "best step": [">=10"], "cost": [0.5], "condition number": ["12"]}
     )
-    assert [tables.is_words(name, table) for name in table] == [True, False, False, False]
+    assert [tables.holds_text(name, table) for name in table] == [True, False, False, False]
     numeric = pd.DataFrame({"best step": [10.0], "step": ["1"], "why": [None]})
-    assert [tables.is_words(name, numeric) for name in numeric] == [False, False, True]
+    assert [tables.holds_text(name, numeric) for name in numeric] == [False, False, True]
 
 
 SMALL = pd.DataFrame({"scheme": ["a", "long"], "misclassified": [3.0, None]})
@@ -427,7 +427,7 @@ def test_a_table_in_markdown_and_latex_has_the_same_sides():
     ],
 )
 def test_each_column_has_its_digits(column, value, text):
-    assert tables.cells(pd.DataFrame({column: [value]})) == {column: [text]}
+    assert tables.format_cells(pd.DataFrame({column: [value]})) == {column: [text]}
 
 
 def test_a_summary_has_each_number_under_its_name():

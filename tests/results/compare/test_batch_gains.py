@@ -22,7 +22,7 @@ def test_a_table_has_passes_and_updates_by_batch():
         [100, 30, 30],
     ]
     assert saturated_batches(table) == {"standard": 10, "pca_sphere": 10}
-    (said,) = closing.remarks(sweep(3, 4, 30), "x")
+    (said,) = closing.batch_and_exclusion_remarks(sweep(3, 4, 30), "x")
     assert said == (
         "Beyond a batch of 10 larger batches save less than half of the steps under pca_sphere; "
         "under standard, 10."
@@ -44,9 +44,9 @@ def test_the_rows_of_a_table_are_numbered_in_their_order():
 
 
 def test_nothing_is_said_of_batches_of_one_size_in_several_problems():
-    assert closing.remarks(sweep(3, 4, 30), "x")
+    assert closing.batch_and_exclusion_remarks(sweep(3, 4, 30), "x")
     twice = sweep(3, 4, 30, 30, sizes=("1", "10", "100", "None"))  # both are of all 100 points
-    assert closing.remarks(twice, "x") == []
+    assert closing.batch_and_exclusion_remarks(twice, "x") == []
 
 
 def test_several_orders_and_several_splits_have_passes_updates_and_the_sentence():
@@ -70,7 +70,7 @@ def test_several_orders_and_several_splits_have_passes_updates_and_the_sentence(
             [10, 5, 50],
             [100, 31, 31],
         ]
-        (sentence,) = closing.remarks(several, "x")
+        (sentence,) = closing.batch_and_exclusion_remarks(several, "x")
         assert sentence.startswith("Beyond a batch of 10 larger batches save less than half")
 
 

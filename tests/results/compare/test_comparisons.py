@@ -13,7 +13,7 @@ ALL = [10, 20, 30, 40, 50, 60]
 
 
 def table(excess=None, **schemes):
-    """A table as `reached` returns it: one experiment, one problem, a value a split."""
+    """A table as `time_to_target` returns it: one experiment, one problem, a value a split."""
     rows = [
         {"experiment": "x", "setting": "", "split": n, "scheme": name, "value": v, "step": 1.0}
         | {"excess": (excess or {}).get(name, [0.5] * len(values))[n], "least": 1.0, "finer": True}
@@ -25,7 +25,7 @@ def table(excess=None, **schemes):
 
 
 def compare(first, second):
-    (row,) = comparisons.paired(table(a=list(first), b=list(second))).to_dict("records")
+    (row,) = comparisons.compare_pairs(table(a=list(first), b=list(second))).to_dict("records")
     return row
 
 
@@ -48,17 +48,17 @@ def test_an_unreached_split_is_infinite_in_a_median():
 def test_a_scheme_whose_best_step_is_at_an_end_is_not_concluded_to_be_slower(end):
     own = [*ALL, 70, 80]
     three = table(a=own, b=[2 * value for value in own], c=[9 * value for value in own])
-    assert set(comparisons.paired(three)["conclusion"]) == {"faster"}
+    assert set(comparisons.compare_pairs(three)["conclusion"]) == {"faster"}
     three.loc[(three["scheme"] == "b") & (three["split"] == 0), "end"] = end
-    found = comparisons.paired(three).set_index(["scheme", "against"])["conclusion"]
+    found = comparisons.compare_pairs(three).set_index(["scheme", "against"])["conclusion"]
     assert found.to_dict() == {("a", "b"): "none", ("a", "c"): "faster", ("b", "c"): "faster"}
     backwards = table(c=three.loc[three["scheme"] == "c", "value"], b=own)
     backwards.loc[backwards["scheme"] == "c", "end"] = end
-    pairs = comparisons.paired(backwards)
+    pairs = comparisons.compare_pairs(backwards)
     assert pairs["conclusion"].tolist() == ["none"]
     assert comparisons.boundary_schemes(pairs) == {"c"}
     tied = table(a=ALL, b=[20, 10, 60, 20, 100, 30])
-    assert not comparisons.boundary_schemes(comparisons.paired(tied.assign(end=end)))
+    assert not comparisons.boundary_schemes(comparisons.compare_pairs(tied.assign(end=end)))
 
 
 def test_there_is_no_verdict_where_the_interval_holds_one():
@@ -79,7 +79,7 @@ def test_fewer_than_six_splits_of_one_pair_have_no_interval_and_no_conclusion(co
 def test_more_pairs_need_more_splits_and_the_table_says_how_many():
     def of(schemes, splits):
         values = {f"s{n}": [10.0**n * (1 + m) for m in range(splits)] for n in range(schemes)}
-        return comparisons.paired(table(**values))
+        return comparisons.compare_pairs(table(**values))
 
     few = of(8, 10)
     assert (few["conclusion"] == "none").all()
@@ -99,9 +99,9 @@ def test_more_pairs_need_more_splits_and_the_table_says_how_many():
 
 def test_pairs_of_too_few_splits_are_left_out():
     both = pd.concat([table(a=[1, 2], b=[2, 3]), table(c=[5])])
-    (row,) = comparisons.paired(both, least=2).to_dict("records")
+    (row,) = comparisons.compare_pairs(both, least=2).to_dict("records")
     assert (row["scheme"], row["against"], row["splits"]) == ("a", "b", 2)
-    assert len(comparisons.paired(both)) == 3
+    assert len(comparisons.compare_pairs(both)) == 3
 
 
 def test_the_one_that_arrives_wins_and_two_that_do_not_have_no_order():
@@ -109,12 +109,12 @@ def test_the_one_that_arrives_wins_and_two_that_do_not_have_no_order():
     assert (found["conclusion"], found["ratio"], found["wins"]) == ("faster", np.inf, 1.0)
     lost = [np.inf] * 6
     left = {"a": [0.2] * 5 + [0.4], "b": [0.3] * 6}
-    (found,) = comparisons.paired(table(left, a=lost, b=lost)).to_dict("records")
+    (found,) = comparisons.compare_pairs(table(left, a=lost, b=lost)).to_dict("records")
     assert (found["conclusion"], found["neither"]) == ("neither reached it", 6)
     assert np.isnan([found["wins"], found["ratio"], found["low"], found["high"]]).all()
     assert found["ends lower"] == "a, 5 of 6"
     # Those that neither reaches do not count: five values are too few for a conclusion.
-    some = comparisons.paired(table(left, a=[1] * 5 + [np.inf], b=[2] * 5 + [np.inf]))
+    some = comparisons.compare_pairs(table(left, a=[1] * 5 + [np.inf], b=[2] * 5 + [np.inf]))
     assert some[["splits", "neither", "wins", "conclusion"]].values.tolist() == [
         [6, 1, 1.0, "none"]
     ]
@@ -122,13 +122,13 @@ def test_the_one_that_arrives_wins_and_two_that_do_not_have_no_order():
     assert comparisons.assurance(some).endswith("there are 5")
     fewer = some.assign(splits=4, neither=0)
     assert comparisons.assurance(pd.concat([fewer, some])).endswith("there are 5")
-    equal = comparisons.paired(table({"a": [0.2] * 6, "b": [0.2] * 6}, a=lost, b=lost))
+    equal = comparisons.compare_pairs(table({"a": [0.2] * 6, "b": [0.2] * 6}, a=lost, b=lost))
     assert equal["ends lower"].tolist() == ["equal"]
 
 
 def test_schemes_that_both_miss_the_target_are_not_told_apart():
     lost = [np.inf] * 8
-    pairs = comparisons.paired(table(a=lost, b=lost, c=[5] * 8))
+    pairs = comparisons.compare_pairs(table(a=lost, b=lost, c=[5] * 8))
     assert pairs["conclusion"].tolist() == ["neither reached it", "slower", "slower"]
     assert comparisons.indistinguishable_schemes(pairs, ["a"]) == ["b"]
 
@@ -175,12 +175,18 @@ def test_a_problem_counts_once_however_many_splits_it_has():
 def test_ranks_share_ties_and_the_unreached_are_ranked_by_what_is_left():
     left = {"a": [0, 0, 0.3], "b": [0, 0, 0.2], "c": [0, 0, 0]}
     both = table(left, a=[1, 1, np.inf], b=[2, 1, np.inf], c=[9, 9, 9])
-    assert comparisons.ranked(both).to_numpy().tolist() == [[1, 2, 3], [1.5, 1.5, 3], [3, 2, 1]]
-    (ranks,) = comparisons.ranks(both).to_dict("records")
+    assert comparisons.ranks_by_problem(both).to_numpy().tolist() == [
+        [1, 2, 3],
+        [1.5, 1.5, 3],
+        [3, 2, 1],
+    ]
+    (ranks,) = comparisons.mean_ranks(both).to_dict("records")
     assert ranks == pytest.approx({"a": 5.5 / 3, "b": 5.5 / 3, "c": 7 / 3})
-    assert comparisons.ranked(table(a=[1], b=[9], c=[np.inf])).to_numpy().tolist() == [[1, 2, 3]]
+    assert comparisons.ranks_by_problem(table(a=[1], b=[9], c=[np.inf])).to_numpy().tolist() == [
+        [1, 2, 3]
+    ]
     nobody = table(left, a=[np.inf] * 3, b=[np.inf] * 3, c=[np.inf] * 3)
-    assert comparisons.ranked(nobody).to_numpy().tolist()[2] == [3, 2, 1]
+    assert comparisons.ranks_by_problem(nobody).to_numpy().tolist()[2] == [3, 2, 1]
     assert comparisons.profile(nobody).empty
 
 
@@ -237,14 +243,14 @@ def test_settings_are_not_pooled():
             table(a=more, b=[value / 2 for value in more]).assign(setting="optimizer=newton"),
         ]
     )
-    pairs = comparisons.paired(both)
+    pairs = comparisons.compare_pairs(both)
     assert pairs["setting"].tolist() == ["optimizer=adam", "optimizer=newton"]
     assert pairs["conclusion"].tolist() == ["faster", "slower"]
-    few = comparisons.assurance(comparisons.paired(both[both["split"] < 6]))
+    few = comparisons.assurance(comparisons.compare_pairs(both[both["split"] < 6]))
     assert few.startswith("no conclusion: 2 pairs of schemes need at least 7 splits")
     spread = comparisons.spread(both).set_index(["setting", "scheme"])["median"]
     assert spread["optimizer=newton", "b"] == spread["optimizer=adam", "b"] / 4
-    assert "setting" not in comparisons.paired(table(a=[1], b=[2]))
+    assert "setting" not in comparisons.compare_pairs(table(a=[1], b=[2]))
     assert "setting" not in comparisons.spread(table(a=[1]))
     some = pd.concat([table(a=[1]), table(a=[2]).assign(setting="optimizer=adam")])
     assert comparisons.spread(some)["setting"].tolist() == ["", "optimizer=adam"]
@@ -257,7 +263,7 @@ def test_a_profile_says_which_schemes_share_no_problem(monkeypatch, capsys):
     }
     monkeypatch.setattr(profile.state, "read", lambda store, ids: (found[ids[0]], []))
     monkeypatch.setattr(profile, "_predictions", lambda loaded: pd.DataFrame())
-    profile.tell("-", ["1", "2"], "1e-2", "iterations")
+    profile.print_profile("-", ["1", "2"], "1e-2", "iterations")
     told = capsys.readouterr().out
     assert "leaderboard: nothing to compare (no problem on which every scheme was run" in told
     assert "two schemes" not in told
@@ -271,8 +277,11 @@ def test_schemes_and_experiments_stand_in_their_first_order():
         ["x", "b"],
         ["x", "a"],
     ]
-    assert comparisons.paired(both)["experiment"].tolist() == ["y", "x"]
-    assert comparisons.paired(both)[["scheme", "against"]].to_numpy()[0].tolist() == ["b", "a"]
+    assert comparisons.compare_pairs(both)["experiment"].tolist() == ["y", "x"]
+    assert comparisons.compare_pairs(both)[["scheme", "against"]].to_numpy()[0].tolist() == [
+        "b",
+        "a",
+    ]
 
 
 def test_a_spread_has_quartiles_and_the_range_that_finer_step_sizes_leave_open():
@@ -296,12 +305,12 @@ def test_pairs_of_a_sweep_are_of_two_splits_and_more(splits):
         for scheme, value in (("a", 2.0), ("b", 5.0))
         for n in range(splits)
     ]
-    assert len(comparisons.repeated(runs(*jobs))) == splits - 1
+    assert len(comparisons.compare_pairs_over_splits(runs(*jobs))) == splits - 1
 
 
 def test_holm_s_correction_is_named_from_two_pairs_on_and_one_scheme_has_a_profile():
     values = {"a": [1.0] * 9, "b": [2.0] * 9, "c": [3.0] * 9}
-    pairs = comparisons.paired(table(**values))
+    pairs = comparisons.compare_pairs(table(**values))
     assert "by Holm's correction" in comparisons.assurance(pairs.iloc[:2])
     assert "Holm" not in comparisons.assurance(pairs.iloc[:1])
     alone = comparisons.profile(table(a=[10.0, 30.0]))

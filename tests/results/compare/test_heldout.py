@@ -38,10 +38,10 @@ def test_a_faster_scheme_that_predicts_best_is_told():
 def test_a_faster_scheme_that_predicts_worse_is_told():
     table = splits(fast=[0.04, 0.05, 0.06], slow=[0.02, 0.03, 0.01])
     assert heldout.best_predictors(table) == ["slow"]
-    (pair,) = heldout.paired(table).to_dict("records")
+    (pair,) = heldout.compare_pairs(table).to_dict("records")
     assert (pair["scheme"], pair["wins"]) == ("fast", 0.0)
     tied = splits(fast=[0.04, 0.05], slow=[0.02, 0.05])
-    assert heldout.paired(tied)["wins"].tolist() == [0.25]  # a tie is half a win
+    assert heldout.compare_pairs(tied)["wins"].tolist() == [0.25]  # a tie is half a win
     assert heldout.worse_though_faster(table, ["fast"]) == (
         "The scheme that descends faster predicts worse, though 3 splits are too few to be sure: "
         "5.0% of the test points misclassified under fast, "
@@ -77,7 +77,7 @@ def test_real_targets_are_compared_by_their_cost():
     table = splits(a=[np.nan], b=[np.nan]).assign(cost=[3.0, 2.0])
     assert heldout.best_predictors(table) == ["b"]
     assert heldout.predictions_text(table, ["b"]) == "test cost 2"
-    (row,) = heldout.paired(table).to_dict("records")
+    (row,) = heldout.compare_pairs(table).to_dict("records")
     assert row["difference"] == -1
     assert heldout.difference_caption(table).startswith("difference: test cost, of")
     assert heldout.prediction_column(splits(a=[np.nan], b=[0.1])) == "cost"  # of some, for all
@@ -111,12 +111,14 @@ def test_a_rise_is_told_of_most_splits_and_not_of_their_medians():
 
 def test_pairs_of_test_errors_have_verdicts_by_holm():
     few = splits(a=[0.01] * 6, b=[0.02] * 6, c=[0.03] * 6)
-    assert (heldout.paired(few)["conclusion"] == "none").all()  # three pairs need seven splits
-    found = heldout.paired(splits(a=[0.01] * 7, b=[0.02] * 7, c=[0.03] * 7))
+    assert (
+        heldout.compare_pairs(few)["conclusion"] == "none"
+    ).all()  # three pairs need seven splits
+    found = heldout.compare_pairs(splits(a=[0.01] * 7, b=[0.02] * 7, c=[0.03] * 7))
     assert (found["conclusion"] == "better").all()
     assert found["difference"].tolist() == pytest.approx([1, 2, 1])  # percent of the points
-    assert heldout.paired(splits(a=[0.1])).empty
-    unequal = heldout.paired(splits(a=[0.1] * 3, b=[0.2] * 3, c=[0.3] * 2))
+    assert heldout.compare_pairs(splits(a=[0.1])).empty
+    unequal = heldout.compare_pairs(splits(a=[0.1] * 3, b=[0.2] * 3, c=[0.3] * 2))
     assert unequal["splits"].tolist() == [3, 2, 2]
 
 
@@ -126,7 +128,7 @@ def test_what_holds_on_new_data_is_judged_beside_what_holds_on_this_data_set():
     unsure, sure = np.r_[np.full(11, 0.001), 0.09], np.linspace(0.05, 0.06, 12)
     for more, wanted in ((unsure, "none"), (sure, "better")):
         for signed, said in ((more, wanted), (-more, wanted.replace("better", "worse"))):
-            (row,) = heldout.paired(splits(a=base, b=base + signed)).to_dict("records")
+            (row,) = heldout.compare_pairs(splits(a=base, b=base + signed)).to_dict("records")
             assert row["conclusion"] == ("better" if signed[0] > 0 else "worse")
             assert row["on new data"] == said
 
@@ -134,16 +136,18 @@ def test_what_holds_on_new_data_is_judged_beside_what_holds_on_this_data_set():
 def test_what_holds_on_new_data_holds_together_in_a_table():
     base, more = np.full(12, 0.1), np.tile([0.02, 0.08], 6)
     assert 0.05 / 3 < evidence.resampled_t_test(more, 1 / 3) < 0.05
-    assert heldout.paired(splits(a=base, b=base + more))["on new data"].tolist() == ["better"]
-    three = heldout.paired(splits(a=base, b=base + more, c=base))
+    assert heldout.compare_pairs(splits(a=base, b=base + more))["on new data"].tolist() == [
+        "better"
+    ]
+    three = heldout.compare_pairs(splits(a=base, b=base + more, c=base))
     assert three["on new data"].tolist() == ["none"] * 3
     assert three["conclusion"].tolist() == ["better", "none", "worse"]
 
 
 def test_one_split_and_equal_differences_say_nothing_of_new_data():
     for table in (splits(a=[0.1], b=[0.3]), splits(a=[0.01, 0.02] * 4, b=[0.02, 0.03] * 4)):
-        assert heldout.paired(table)["on new data"].tolist() == ["none"]
-    assert "on new data" in heldout.paired(splits(a=[0.1]))
+        assert heldout.compare_pairs(table)["on new data"].tolist() == ["none"]
+    assert "on new data" in heldout.compare_pairs(splits(a=[0.1]))
 
 
 def test_a_summary_has_medians_and_no_quartiles_of_one_split():
@@ -193,7 +197,7 @@ def test_schemes_and_experiments_stand_in_their_first_order():
     both = pd.concat([splits(b=[0.1], a=[0.1]).assign(experiment=name) for name in "yx"])
     assert heldout.best_predictors(both) == ["b", "a"]
     assert heldout.summary(both)["scheme"].tolist() == ["b", "a"] * 2
-    assert heldout.paired(both)["experiment"].tolist() == ["y", "x"]
+    assert heldout.compare_pairs(both)["experiment"].tolist() == ["y", "x"]
     assert "under b (from 0.1 at iteration 100 to 0.4); a" in heldout.describe_rises(
         both[:2].assign(cost=0.4)
     )
@@ -277,6 +281,6 @@ def test_a_table_of_real_targets_has_costs_and_no_errors():
 def test_pairs_without_a_split_in_common_have_no_conclusion():
     table = splits(a=[0.1, 0.2], b=[0.3, 0.4])
     apart = table[(table["scheme"] == "a") == (table["split"] == 0)]
-    (pair,) = heldout.paired(apart).to_dict("records")
+    (pair,) = heldout.compare_pairs(apart).to_dict("records")
     assert (pair["splits"], pair["conclusion"], pair[heldout.NEW_DATA]) == (0, "none", "none")
     assert np.isnan([pair["difference"], pair["low"], pair["wins"]]).all()

@@ -171,7 +171,7 @@ def test_one_step_stands_for_all_splits(third, step):
     ],
 )
 def test_what_jobs_repeat_is_told_in_words(splits, words):
-    assert merging.repeats(pd.DataFrame({"split": splits})) == words
+    assert merging.describe_repeats(pd.DataFrame({"split": splits})) == words
 
 
 def test_a_verdict_over_splits_is_the_worst_and_counts_the_others():
@@ -329,7 +329,7 @@ def test_the_columns_of_a_merged_table_lie_side_by_side(splits):
 @pytest.mark.parametrize(("count", "many"), [(40, False), (41, True)])
 def test_more_than_forty_schemes_that_ran_are_too_many_for_a_figure(count, many):
     jobs = [("x", f"s{number}", {1.0: 3.0}) for number in range(count)]
-    assert merging.crowded(runs(*jobs, ("x", "failed", None)), "x") == many
+    assert merging.has_too_many_schemes(runs(*jobs, ("x", "failed", None)), "x") == many
 
 
 def over_repeats(seed_name, counts, *, own_data):
@@ -429,8 +429,8 @@ def test_the_ids_of_a_merged_run_are_those_that_it_represents():
 
 def test_the_numbers_of_repetitions_are_told_once_each():
     rows = pd.DataFrame({merging.REPEATS: ["4 splits", None, "", "2 splits", "4 splits"]})
-    assert merging.repeated_over(rows) == ["2 splits", "4 splits"]
-    assert merging.repeated_over(rows[[]]) == []
+    assert merging.distinct_repeats(rows) == ["2 splits", "4 splits"]
+    assert merging.distinct_repeats(rows[[]]) == []
 
 
 def test_one_run_keeps_its_history_under_the_names_of_its_row():

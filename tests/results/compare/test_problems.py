@@ -23,12 +23,12 @@ def splits(sweep):
 
 def test_what_is_made_of_a_sweep_once_is_not_changed_by_who_asks():
     sweep = runs(("x", "identity", GRID), ("x", "standard", GRID))
-    for ask in (problems.placed, reached.reached):
+    for ask in (problems.scheme_runs_with_groups, reached.time_to_target):
         first = ask([sweep])
         first["experiment"] = "changed"
         assert set(ask([sweep])["experiment"]) == {"x"}
     assert sweep.only("x") is sweep.only("x")
-    assert [*problems.scheme_runs([sweep])] == [*problems.placed([sweep])]
+    assert [*problems.scheme_runs([sweep])] == [*problems.scheme_runs_with_groups([sweep])]
 
 
 def test_settings_make_problems_and_per_scheme_options_do_not():
@@ -189,12 +189,12 @@ def test_what_shares_its_data_is_one_split_and_its_starts_one_value():
     ]
     sweep = runs(*jobs)
     assert splits(sweep) == [0, 0, 1, 1] * 2
-    table = reached.reached([sweep])
+    table = reached.time_to_target([sweep])
     assert table["scheme"].tolist() == ["b", "b", "a", "a"]  # in the order that they ran in
     assert table["value"].tolist() == [8, 6, 8, 6]  # the upper median of two starts
     # A split seed that held nothing out drew the same data.
     same = [(*job[:3], {**job[3], "data": "digest"}) for job in jobs]
-    assert len(reached.reached([runs(*same)])) == 2
+    assert len(reached.time_to_target([runs(*same)])) == 2
 
 
 def test_a_job_that_failed_is_of_the_split_of_its_seeds():
@@ -211,7 +211,7 @@ def test_a_job_that_failed_is_of_the_split_of_its_seeds():
 def test_equal_results_are_one_and_the_seed_that_made_them_is_named():
     jobs = [("x", s, GRID, {"seed": str(n)}) for s in "ab" for n in range(6)]
     sweep = runs(*jobs)
-    assert len(reached.reached([sweep])) == 2
+    assert len(reached.time_to_target([sweep])) == 2
     (said,) = problems.idle_seeds([sweep])
     assert said.startswith("seed has no effect here: its 6 values give equal results")
     assert "dataset.split_seed" in said
@@ -275,14 +275,16 @@ def test_a_seed_that_changes_something_is_not_named():
 
 def test_a_penalty_on_transformed_weights_makes_functions_of_their_own():
     def own(**settings):
-        return problems.own_functions(runs(("x", "a", GRID, settings)).of_role("scheme"))
+        return problems.minimize_different_functions(
+            runs(("x", "a", GRID, settings)).of_role("scheme")
+        )
 
     assert own(**{"cost.l2": "0.1"})
     assert not own(**{"cost.l2": "0.0"})
     assert not own(**{"cost.l2": "0.1", "cost.l2_in": "features"})
     assert not own()
     two = runs(("x", "a", GRID, {"cost.l2": "0.0"}), ("x", "b", GRID, {"cost.l2": "0.1"}))
-    assert problems.own_functions(two.of_role("scheme"))
+    assert problems.minimize_different_functions(two.of_role("scheme"))
 
 
 def over_orders(orders, **settings):
@@ -398,7 +400,7 @@ def test_what_was_recorded_is_what_two_jobs_are_compared_by():
 
 def test_what_is_made_of_several_sweeps_is_of_these_very_ones():
     first, second, third = (runs((place, place, GRID)) for place in "abc")  # ids of their own
-    for ask in (problems.placed, reached.reached):
+    for ask in (problems.scheme_runs_with_groups, reached.time_to_target):
         assert ask([first, second])["scheme"].tolist() == ["a", "b"]
         assert ask([first, third])["scheme"].tolist() == ["a", "c"]
         assert ask([first])["scheme"].tolist() == ["a"]

@@ -24,7 +24,7 @@ def test_a_target_is_reached_at_the_scheme_s_best_step_for_it_and_ties_go_to_the
     jitter = dict(zip(costs, [1e-12, -1e-12, 3e-12, -3e-12, 0.0]))
     one = {size: (value, 1e-6 + jitter[size]) for size, value in costs.items()}
     other = {size: (value, 1e-6 - jitter[size]) for size, value in costs.items()}
-    table = reached.reached([runs(("x", "pca", one), ("x", "zca", other))])
+    table = reached.time_to_target([runs(("x", "pca", one), ("x", "zca", other))])
     assert table["value"].tolist() == [2, 2]
     assert table["step"].tolist() == [0.5, 0.5]
     assert not table["finer"].any()
@@ -43,7 +43,7 @@ GRIDS = [{0.1: 9.0, 1.0: 3.0}, {0.1: 9.0, 1.0: 4.0}, {0.1: 1.0, 1.0: INF}]
 
 
 def test_each_split_is_tuned_for_itself():
-    table = reached.reached([over_splits(*GRIDS)])
+    table = reached.time_to_target([over_splits(*GRIDS)])
     assert table["step"].tolist() == [1.0, 1.0, 0.1]
     assert table["value"].tolist() == [3, 4, 1]
 
@@ -130,12 +130,12 @@ def test_one_step_size_for_all_splits_goes_to_the_goal_of_all_schemes(monkeypatc
     monkeypatch.setattr(Sweep, "histories", histories)
     once = reached.tuned_once(sweep).set_index("scheme")
     assert once[["step", "reached", "median"]].to_numpy().tolist() == [[0.1, 2, 2], [0.1, 2, 1]]
-    table = reached.reached([sweep])
+    table = reached.time_to_target([sweep])
     assert table["value"].tolist() == [2, 2, 1, 1]
     assert not table["finer"].any()  # those between the grid's were counted to another goal
     every.loc[every["parent"].isin(every.loc[its_own, "run_id"]), "verdict"] = names.BY_ROUNDING
     fresh = Sweep("-", "s", every)
-    assert reached.reached([fresh])["value"].tolist() == [INF, INF, 1, 1]
+    assert reached.time_to_target([fresh])["value"].tolist() == [INF, INF, 1, 1]
     assert reached.tuned_once(fresh)["reached"].tolist() == [0, 2]
 
 
@@ -176,7 +176,7 @@ def test_finer_step_sizes_are_told_where_they_were_tried_for_the_target():
     jobs = [("x", "a", {1.0: 5.0}, {"finer": {8: 3.0}}), ("x", "b", {1.0: 5.0})]
     sweep = runs(*jobs)
     sweep.runs.loc[sweep.runs["role"] == "scheme", names.least("1e-2").column] = [2.5, np.nan]
-    table = reached.reached([sweep]).set_index("scheme")
+    table = reached.time_to_target([sweep]).set_index("scheme")
     assert table["value"].to_dict() == {"a": 3, "b": 5}
     assert table["step"].to_dict() == {"a": pytest.approx(10**0.5), "b": 1}
     assert table["finer"].to_dict() == {"a": True, "b": False}
@@ -185,7 +185,7 @@ def test_finer_step_sizes_are_told_where_they_were_tried_for_the_target():
         "2.5 to 3",
         "-",
     ]
-    assert not reached.reached([sweep], "1e-1")["finer"].any()  # for another target
+    assert not reached.time_to_target([sweep], "1e-1")["finer"].any()  # for another target
 
 
 def test_of_several_starts_drawn_of_a_split_there_is_the_upper_median():
@@ -194,7 +194,7 @@ def test_of_several_starts_drawn_of_a_split_there_is_the_upper_median():
         ("x", "a", {1.0: (n, n / 1e4)}, {"seed": str(n), "finer": {8: 20.0} if n < 11 else {}})
         for n in counts
     ]
-    (row,) = reached.reached([runs(*jobs)]).to_dict("records")
+    (row,) = reached.time_to_target([runs(*jobs)]).to_dict("records")
     assert row["value"] == 9
     assert row["finer"] is False  # of one of them they were not tried
 
@@ -226,7 +226,7 @@ def test_a_job_that_failed_is_unreached_and_keeps_its_problem():
         for scheme in "ab"
     ]
     jobs[1] = (*jobs[1][:2], None, jobs[1][3])
-    table = reached.reached([runs(*jobs)])
+    table = reached.time_to_target([runs(*jobs)])
     assert len(table) == 8
     assert table["setting"].eq("").all()
     assert (
@@ -235,7 +235,7 @@ def test_a_job_that_failed_is_unreached_and_keeps_its_problem():
         == [False, True] + [False] * 6
     )
     assert comparisons.leaderboard(table)["splits"].tolist() == [4, 4]
-    x, y = comparisons.paired(table).to_dict("records")
+    x, y = comparisons.compare_pairs(table).to_dict("records")
     assert (x["splits"], y["splits"]) == (2, 2)
     assert (x["wins"], y["wins"]) == (0.75, 0.5)
 
@@ -243,32 +243,32 @@ def test_a_job_that_failed_is_unreached_and_keeps_its_problem():
 def test_a_scheme_that_failed_at_every_seed_of_the_start_stays_unreached():
     measured = [("x", "a", {1.0: (n, n / 1e4)}, {"seed": str(n)}) for n in (3, 5, 9)]
     failed = [("x", "b", None, {"seed": seed}) for seed in "359"]
-    table = reached.reached([runs(*measured, *failed)])
+    table = reached.time_to_target([runs(*measured, *failed)])
     assert dict(zip(table["scheme"], table["value"])) == {"a": 5.0, "b": INF}
 
 
 def test_a_job_without_a_descent_is_no_problem():
     study = runs(("x", "a", None), ("x", "b", None), iterations="0")
-    assert reached.reached([study]).empty
+    assert reached.time_to_target([study]).empty
     made = runs(("y", "a", {1.0: 1.0}), ("y", "b", {1.0: 2.0}), iterations="9")
-    table = reached.reached([study, made])
+    table = reached.time_to_target([study, made])
     assert comparisons.leaderboard(table)["solved"].tolist() == [1, 1]
 
 
 def test_a_job_that_was_run_twice_counts_once_as_it_was_last():
-    table = reached.reached([runs(("x", "a", {1.0: 5.0})), runs(("x", "a", {1.0: 7.0}))])
+    table = reached.time_to_target([runs(("x", "a", {1.0: 5.0})), runs(("x", "a", {1.0: 7.0}))])
     assert table["value"].tolist() == [7]
 
 
 def test_seconds_hold_the_fit_and_each_step(three):
-    table = reached.reached([three.sweep], "1e-1", "seconds").set_index("scheme")
-    counts = reached.reached([three.sweep], "1e-1").set_index("scheme")
+    table = reached.time_to_target([three.sweep], "1e-1", "seconds").set_index("scheme")
+    counts = reached.time_to_target([three.sweep], "1e-1").set_index("scheme")
     for row in three.sweep.of_role("scheme").to_dict("records"):
         fit, each = (row[m.column] for m in (names.FIT_SECONDS, names.SECONDS_A_STEP))
         wanted = fit + counts.loc[row["normalizer"], "value"] * each
         assert table.loc[row["normalizer"], "value"] == pytest.approx(wanted)
     every = three.sweep.runs.drop(columns=names.reached("1e-1", "seconds").column)
-    unknown = reached.reached([Sweep("-", "s", every)], "1e-1", "seconds")
+    unknown = reached.time_to_target([Sweep("-", "s", every)], "1e-1", "seconds")
     assert unknown["value"].isin([np.inf]).all()  # none but of those that never reach it
 
 
@@ -283,15 +283,15 @@ def test_schemes_are_counted_to_one_target(tmp_path):
     identity, standard = rows.loc["identity"], rows.loc["standard"]
     assert identity[goal] > 1.1 * standard[goal]  # each job's own, of a cost without curvature
     assert identity[count] < 200
-    values = reached.reached([made.sweep], "1e-1").set_index("scheme")["value"]
+    values = reached.time_to_target([made.sweep], "1e-1").set_index("scheme")["value"]
     assert values["identity"] == np.inf
     several = Sweep(made.uri, "s", made.sweep.runs.assign(**{names.setting("starts"): "2"}))
-    known = reached.reached([several], "1e-1")["scheme"].tolist()
+    known = reached.time_to_target([several], "1e-1")["scheme"].tolist()
     assert known == ["standard"]  # the median's costs are not each start's
     assert values["standard"] == standard[count]
     # Under a penalty on its own weights each scheme has a target of its own.
     own = Sweep(made.uri, "s", made.sweep.runs.assign(**{names.setting("cost.l2"): "0.1"}))
-    values = reached.reached([own], "1e-1").set_index("scheme")["value"]
+    values = reached.time_to_target([own], "1e-1").set_index("scheme")["value"]
     assert values["identity"] == identity[count]
 
 
@@ -331,7 +331,7 @@ def test_the_excess_that_is_left_is_a_share_of_the_start_s():
 def test_a_table_has_the_excess_that_is_left_of_the_start_s():
     sweep = runs(("x", "a", {1.0: (5.0, 0.06)}))
     sweep.runs.loc[:, names.MINIMUM.column] = 0.05  # a tenth of the excess is left at 0.1
-    assert reached.reached([sweep])["excess"].tolist() == pytest.approx([0.02])
+    assert reached.time_to_target([sweep])["excess"].tolist() == pytest.approx([0.02])
 
 
 def test_what_is_counted_again_and_bounds_have_seconds_by_their_iterations():
@@ -342,7 +342,7 @@ def test_what_is_counted_again_and_bounds_have_seconds_by_their_iterations():
     own = {names.reached("1e-2", "seconds"): 7.0, names.least("1e-2"): 4.0}
     columns = {metric.column: value for metric, value in own.items()}
     every = sweep.runs.assign(**scheme, **columns)
-    (row,) = reached.reached([Sweep("-", "s", every)], measure="seconds").to_dict("records")
+    (row,) = reached.time_to_target([Sweep("-", "s", every)], measure="seconds").to_dict("records")
     assert (row["value"], row["least"]) == (7, 5)
 
 
@@ -477,10 +477,10 @@ def test_2_over_l_of_all_points_is_kept_of_batches_where_it_is_asked_for(batched
 
 def test_costs_that_are_compared_have_the_name_of_their_history():
     counted = {names.COMPARED.column: names.MISCLASSIFICATIONS}
-    assert reached.compared(counted) is names.TRAIN_MISCLASSIFICATIONS
-    assert reached.compared({}) is names.TRAIN_COST
-    assert reached.counts(pd.DataFrame([counted, {}])).tolist() == [True, False]
-    assert reached.counts(pd.DataFrame({"run_id": [1]})).tolist() == [False]
+    assert reached.compared_metric(counted) is names.TRAIN_MISCLASSIFICATIONS
+    assert reached.compared_metric({}) is names.TRAIN_COST
+    assert reached.compares_counts(pd.DataFrame([counted, {}])).tolist() == [True, False]
+    assert reached.compares_counts(pd.DataFrame({"run_id": [1]})).tolist() == [False]
 
 
 def test_a_lower_goal_is_held_from_a_record_on_and_records_are_parts_of_a_pass(monkeypatch):
@@ -523,19 +523,19 @@ def test_an_end_of_the_grid_at_one_seed_is_one_of_the_split():
         ("x", "a", {size: (count, n / 1e4) for size, count in own.items()}, {"seed": str(n)})
         for n, own in enumerate((grid, {**grid, 10.0: 3.0}, grid))
     ]
-    (row,) = reached.reached([runs(*jobs)]).to_dict("records")
+    (row,) = reached.time_to_target([runs(*jobs)]).to_dict("records")
     assert (row["end"], row["value"], row["step"]) == (reached.HIGH, 7, 1)
-    assert list(reached.reached([runs(*jobs)])) == reached.REACHED_COLUMNS
+    assert list(reached.time_to_target([runs(*jobs)])) == reached.REACHED_COLUMNS
 
 
 def test_where_no_step_size_reaches_the_target_the_end_is_that_of_the_lowest_cost():
     for best, end in ((0.1, reached.LOW), (1.0, ""), (10.0, reached.HIGH)):
         grid = {size: (INF, 0.2 if size == best else 0.3) for size in (0.1, 1.0, 10.0)}
-        (row,) = reached.reached([runs(("x", "a", grid))]).to_dict("records")
+        (row,) = reached.time_to_target([runs(("x", "a", grid))]).to_dict("records")
         assert (row["value"], row["end"]) == (INF, end)
         # Where finer ones were tried, too, it is not known which is best.
         finer = runs(("x", "a", grid, {"finer": {8: INF}}))
-        assert reached.reached([finer])["end"].tolist() == [""]
+        assert reached.time_to_target([finer])["end"].tolist() == [""]
 
 
 @pytest.mark.parametrize(

@@ -31,7 +31,7 @@ def sweep(*counts, knee=11.0, sizes=SIZES):
 
 @pytest.mark.parametrize("sizes", [("1", "10", "10"), ("1", "None", "None")])
 def test_few_sizes_or_no_batch_say_nothing(sizes):
-    assert closing.remarks(sweep(3, 30, 30, sizes=sizes), "x") == []
+    assert closing.batch_and_exclusion_remarks(sweep(3, 30, 30, sizes=sizes), "x") == []
     assert drawing.figure(sweep(3, 30, 30, sizes=sizes), "x", "batch_sizes") is None
     full = sweep(3, sizes=("None",))
     assert batch_table(full, "x").empty

@@ -448,7 +448,9 @@ def bowl(height, **more):
 def test_contours_stand_for_the_same_costs_in_every_panel():
     found = [bowl(1.0), bowl(1e-3)]
     shared, finer = contours.levels(found)
-    steep, flat = (set(contours.lines(shared, finer, parts["cost"])) for parts in found)
+    steep, flat = (
+        set(contours.select_panel_levels(shared, finer, parts["cost"])) for parts in found
+    )
     assert len(flat) >= contours.MIN_CONTOURS
     assert contours.MIN_CONTOURS <= len(steep) <= 2 * contours.LEVEL_COUNT
     assert steep | flat <= set(shared)

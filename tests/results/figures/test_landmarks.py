@@ -124,7 +124,7 @@ def test_a_note_stands_above_the_legend(three, shape):
     figure = drawing.figure(three.sweep, three.name, "data", options)
     figure.draw_without_rendering()
     (names,) = figure.legends
-    assert landmarks.describe(range(4)) in names.get_title().get_text().replace("\n", " ")
+    assert landmarks.describe_letters(range(4)) in names.get_title().get_text().replace("\n", " ")
     top = names.get_title().get_window_extent()
     assert all(text.get_window_extent().y1 <= top.y0 for text in names.get_texts())
     assert 0 <= top.x0 < top.x1 <= figure.get_figwidth() * figure.dpi

@@ -65,8 +65,8 @@ def test_equal_curvatures_are_one_layer_and_thin_neighbours_are_merged():
     curvature = [8.0, 8.0 * (1 - 1e-9), 4.0, 2.0, 1.9, 1.8, 1.0]
     share = np.array([30.0, 20.0, 0.1, 29.6, 0.1, 0.1, 20.1])
     found = layers_from_arrays(parts(curvature, share))
-    assert found.distinct.tolist() == [0, 2, 3, 4, 5, 6]
-    assert found.drawn.tolist() == [0, 2, 3, 4, 6]
+    assert found.distinct_offsets.tolist() == [0, 2, 3, 4, 5, 6]
+    assert found.drawn_offsets.tolist() == [0, 2, 3, 4, 6]
     np.testing.assert_allclose(found.thickness, [0.5, 0.001, 0.296, 0.002, 0.201])
     assert found.thickness.sum() == pytest.approx(1)
     thin = found.thickness < THIN_SHARE
@@ -103,7 +103,7 @@ def test_what_is_left_is_by_hand(measured):
     expected = np.array([0.25 * 0.5**20, 0.75 * 0.95**20])
     np.testing.assert_allclose(found.remaining_excess(0.1), expected)
     np.testing.assert_allclose(found.ratios(np.array([0.1]))[0], expected / [0.25, 0.75])
-    assert found.gone(0.1) == 1
+    assert found.count_gone(0.1) == 1
     assert GONE_RATIO == 0.1
     at, rows = found.history(0.1)
     np.testing.assert_allclose(rows[-1], expected)
@@ -127,19 +127,19 @@ def test_a_path_of_another_step_is_not_drawn():
 def test_the_line_above_a_row_says_why():
     arrays = {"a": parts([5.0, 0.5], [1.0, 9.0]), "b": parts([5.0, 0.5], [3.0, 1.0])}
     rows, steps = table(arrays)
-    one, other = melt.melts(arrays, rows, steps)
+    one, other = melt.drawable_schemes(arrays, rows, steps)
     assert schemes.summary_sentence(one, "best") == (
         "diverges above 2/L = 0.4 because of a layer of 10 %; at the best step, 0.1, 1 of 2 layers "
         "is gone"
     )
     assert "because" not in schemes.summary_sentence(other, "best")
     arrays = {"a": parts([5.0, 0.5], [1.0, 9.0], measured=True)}
-    (one,) = melt.melts(arrays, *table(arrays))
+    (one,) = melt.drawable_schemes(arrays, *table(arrays))
     assert schemes.summary_sentence(one, "shown").startswith(
         "ends below its start up to step 0.1; at the"
     )
     steps.loc[steps[names.STEP_SIZE.column] == 1.0, "verdict"] = names.BY_ROUNDING
-    (one,) = melt.melts(arrays, table(arrays)[0], steps)
+    (one,) = melt.drawable_schemes(arrays, table(arrays)[0], steps)
     assert one.decided_by_rounding.tolist() == [False, False, True]
     assert "decided by rounding" in words(
         melt.draw(arrays, table(arrays)[0], steps, "t")
@@ -175,7 +175,7 @@ def test_the_first_scheme_is_drawn_wherever_it_ends():
     rows, steps = table([f"s{n}" for n in range(8)])
     arrays = {f"s{n}": parts([5.0, n / 10], [1.0, 1.0]) for n in (4, 0, 1, 2, 3, 5, 6, 7)}
     rows = rows.set_index("label", drop=False).loc[list(arrays)]
-    shown, rest = schemes.choose_melts(schemes.melts(arrays, rows, steps))
+    shown, rest = schemes.choose_melts(schemes.drawable_schemes(arrays, rows, steps))
     assert shown[0].label == "s4"
     assert (len(shown), len(rest)) == (6, 2)
 
@@ -187,7 +187,7 @@ def test_schemes_are_one_where_rounding_alone_tells_them_apart(decided):
     rows, steps = table("ab")
     if decided:
         steps.loc[steps[names.STEP_SIZE.column] == 0.01, "verdict"] = names.BY_ROUNDING
-    melts = schemes.merge_equal(schemes.melts(arrays, rows, steps))
+    melts = schemes.merge_equal(schemes.drawable_schemes(arrays, rows, steps))
     assert [melt.label for melt in melts] == (["a = b"] if decided else ["a", "b"])
 
 
@@ -218,7 +218,7 @@ def test_why_a_scheme_has_no_picture():
 
 def test_the_reason_is_told_where_the_figure_is_asked_for(images, three):
     assert drawing.figure(images.sweep, images.name, "melt") is None
-    assert "figure melt: " in drawing.lacking(images.sweep, "melt")
+    assert "figure melt: " in drawing.missing_figure_message(images.sweep, "melt")
     assert drawing.figure(three.sweep, three.name, "melt") is not None
 
 
@@ -312,7 +312,7 @@ def test_a_measured_run_that_ends_as_high_as_it_began_ends_below_its_start():
     arrays = {"a": parts([1.0], [1.0], sizes=(0.5, 2.0, 3.0), measured=True)}
     arrays["a"]["layer_step"] = np.array(0.5)
     rows, steps = table(arrays, step="0.5")
-    (one,) = melt.melts(arrays, rows, steps)
+    (one,) = melt.drawable_schemes(arrays, rows, steps)
     assert one.layers.excess[:, -1].tolist()[1] == 1
     text = schemes.summary_sentence(one, "best")
     assert text.startswith("ends below its start up to step 2; ")

@@ -44,9 +44,11 @@ def test_without_step_sizes_there_is_no_axis_of_them(three, name, monkeypatch):
     assert drawing.figure(without_steps(three, 1), three.name, name) is not None
     monkeypatch.setattr(drawing, "figure", lambda *_: None)  # those that there are take seconds
     told = "the optimizer finds its own step sizes"
-    assert told in drawing.lacking(every, name)
-    assert told not in drawing.lacking(every, "spectrum")  # which is not of step sizes
-    assert told not in drawing.lacking(without_steps(three, 1), name)
+    assert told in drawing.missing_figure_message(every, name)
+    assert told not in drawing.missing_figure_message(
+        every, "spectrum"
+    )  # which is not of step sizes
+    assert told not in drawing.missing_figure_message(without_steps(three, 1), name)
     labels = histories.make(every, three.name, material.Options()).axes[0].texts
     assert not any("step" in text.get_text() for text in labels)
 
@@ -205,6 +207,6 @@ def test_the_points_of_a_sphered_scheme_are_not_drawn_as_pixels():
 def test_what_is_lacking_has_the_reason_of_its_note(three, note, name, told, monkeypatch):
     runs = three.sweep.runs.assign(**{names.NOTE.column: note})
     monkeypatch.setattr(drawing, "figure", lambda *_: None)
-    message = drawing.lacking(Sweep(three.uri, "sweep-1", runs), name)
+    message = drawing.missing_figure_message(Sweep(three.uri, "sweep-1", runs), name)
     assert told in message
     assert ("theory=full" in message) == (told == "too much work")

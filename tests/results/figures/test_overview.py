@@ -147,7 +147,7 @@ def test_numbers_keep_apart_from_a_word_on_either_side(high):
 def test_it_needs_several_problems_and_several_settings_are_several(three):
     one = runs(("x", "a", {1.0: 2.0}), ("x", "b", {1.0: 3.0}))
     assert drawing.figure(one, "x", "overview") is None
-    assert "nothing recorded for it, for it has one problem; " in drawing.lacking(
+    assert "nothing recorded for it, for it has one problem; " in drawing.missing_figure_message(
         three.sweep, "overview"
     )
     jobs = [("x", s, {1.0: 2.0}, {"iterations": n}) for s in "ab" for n in ("10", "20")]
@@ -168,7 +168,7 @@ def test_a_report_of_several_begins_with_it_and_folds_each_away(three, tmp_path)
         report.render(made, drawing.write(made, tmp_path, ["overview"], file_formats=["svg"]))
     )
     assert [inside[-1] for tag, _, inside in page.elements if tag == "figure"] == ["main"]
-    assert captions.finding(made, "again", "overview") in page.text
+    assert captions.describe_figure(made, "again", "overview") in page.text
     folded = [own for own in page.all("details") if own.get("class") == "problem"]
     assert len(folded) == 2
     assert not any("open" in own for own in folded)
@@ -178,7 +178,7 @@ def test_a_report_of_several_begins_with_it_and_folds_each_away(three, tmp_path)
 
 
 def test_its_caption_is_the_leaderboard():
-    assert captions.finding(sweep(), "x", "overview") == (
+    assert captions.describe_figure(sweep(), "x", "overview") == (
         "Over 2 problems, the mean rank by the iterations until 1 % of the excess cost is left "
         "(and the share of problems where that happens): a 1 (100%), b 2.25 (0%), c 2.75 (0%)."
     )

@@ -259,7 +259,7 @@ def test_shadows_of_runs_that_end_where_theirs_do_have_no_band():
     steps = table(
         "a", ["not converged", "converged", "converged", "converged"], [0.9, 0.1, 0.2, 0.5]
     )
-    assert step_sizes.typical_ends(steps, {"step_sizes": SIZES, "shadows": SHADOWS}) == {}
+    assert step_sizes.final_cost_ranges(steps, {"step_sizes": SIZES, "shadows": SHADOWS}) == {}
 
 
 @pytest.mark.parametrize("censored", ["true", "false"])

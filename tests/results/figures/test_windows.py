@@ -22,20 +22,20 @@ def parts(curvature, share, times=None):
 
 
 def test_a_window_holds_the_steps_under_which_a_direction_shrinks_to_1_over_e():
-    found = windows.bars(parts([100.0, 1.0, 0.01], [1.0, 2.0, 1.0]), 50)
+    found = windows.training_windows(parts([100.0, 1.0, 0.01], [1.0, 2.0, 1.0]), 50)
     for step in np.geomspace(1e-5, 1e3, 200):
         shrinks = np.abs(1 - step * np.array([100.0, 1.0, 0.01])) ** 50 <= np.exp(-1)
-        count, share = found.served(step)
+        count, share = found.count_trained(step)
         assert count == shrinks.sum()
         assert share == pytest.approx(np.array([0.25, 0.5, 0.25])[shrinks].sum())
     # For many iterations, from about 1 / (K h) to about 2 / h.
-    many = windows.bars(parts([4.0], [1.0]), 10_000)
+    many = windows.training_windows(parts([4.0], [1.0]), 10_000)
     assert many.low[0] == pytest.approx(1 / (10_000 * 4.0), rel=1e-3)
     assert many.high[0] == pytest.approx(2 / 4.0, rel=1e-3)
 
 
 def test_the_largest_step_size_of_a_window_shrinks_its_direction_to_1_over_e():
-    window = windows.bars(parts([4.0], [1.0]), 2)
+    window = windows.training_windows(parts([4.0], [1.0]), 2)
     for limit in (window.low[0], window.high[0]):
         assert (1 - limit * 4.0) ** 2 == pytest.approx(np.exp(-1))
 
@@ -45,27 +45,29 @@ def test_one_step_serves_all_up_to_a_condition_number_of_about_twice_the_iterati
     iterations = 50
     bound = 1 / np.tanh(1 / (2 * iterations))
     assert bound == pytest.approx(2 * iterations, rel=1e-3)
-    found = windows.bars(parts([condition, 1.0], [1.0, 1.0]), iterations)
-    best = max(found.served(step)[0] for step in np.geomspace(found.low[0], found.high[1], 20_000))
+    found = windows.training_windows(parts([condition, 1.0], [1.0, 1.0]), iterations)
+    best = max(
+        found.count_trained(step)[0] for step in np.geomspace(found.low[0], found.high[1], 20_000)
+    )
     assert (best == 2) == one == (condition <= bound)
 
 
 def test_directions_of_one_curvature_count_each():
-    found = windows.bars(parts([2.0, 1.0], [1.0, 3.0], [9, 1]), 10)
-    assert found.served(0.5) == (10, 1.0)
+    found = windows.training_windows(parts([2.0, 1.0], [1.0, 3.0], [9, 1]), 10)
+    assert found.count_trained(0.5) == (10, 1.0)
 
 
 def test_many_directions_become_groups_that_lose_nothing():
     curvature = np.sort(10 ** RNG.uniform(-6, 3, 500))[::-1]
     share = RNG.random(500) ** 8
-    found = windows.bars(parts(curvature, share), 100)
+    found = windows.training_windows(parts(curvature, share), 100)
     shown = windows.group_bars(found)
     assert len(shown.low) <= windows.MAX_BARS
-    assert shown.times.sum() == 500
+    assert shown.direction_counts.sum() == 500
     assert shown.share.sum() == pytest.approx(1)
     assert (shown.low.min(), shown.high.max()) == (found.low.min(), found.high.max())
     assert shown.share.max() < 0.2  # a direction with much of the excess is not lost in a crowd
-    few = windows.bars(parts(curvature[:7], share[:7]), 100)
+    few = windows.training_windows(parts(curvature[:7], share[:7]), 100)
     assert windows.group_bars(few) is few
 
 
@@ -82,7 +84,7 @@ def test_the_figure_shows_every_scheme_with_its_numbers(three):
     for axis, row in zip(uppers, rows.to_dict("records")):
         assert len(axis.collections[0].get_paths()) == 3
         best = float(row[names.STEP_TAG.column])
-        count, share = windows.bars(arrays[row["label"]], 10).served(best)
+        count, share = windows.training_windows(arrays[row["label"]], 10).count_trained(best)
         assert f"trains {count} of 3 directions" in axis.get_title()
         assert f"holding {share:.0%} of the excess" in axis.get_title()
         shades = axis.collections[0].get_facecolors()[:, 0]
@@ -182,4 +184,4 @@ def test_networks_have_no_windows_and_the_reason_is_said(three, monkeypatch):
     assert windows.why_not(three.sweep, three.name) == []
     monkeypatch.setattr(windows, "has_networks", lambda schemes: True)
     assert windows.why_not(three.sweep, three.name) == [windows.OF_LINEAR]
-    assert windows.OF_LINEAR in drawing.lacking(three.sweep, "windows")
+    assert windows.OF_LINEAR in drawing.missing_figure_message(three.sweep, "windows")

@@ -76,7 +76,9 @@ def test_without_a_picture_of_the_answer_the_description_stays(attached):
 
 
 def test_of_many_schemes_none_is_described(attached, monkeypatch):
-    monkeypatch.setattr("normbench.results.compare.merging.crowded", lambda sweep, name: True)
+    monkeypatch.setattr(
+        "normbench.results.compare.merging.has_too_many_schemes", lambda sweep, name: True
+    )
     assert [run_id for run_id, _ in attached().tags] == ["parent"]
 
 
@@ -228,7 +230,7 @@ def test_what_was_drawn_is_remembered_with_its_folder(tmp_path):
     tagged = Tagged(None)
     known = RecordedFigures(tagged, tmp_path, {"x": "p", "y": "q"}, outcomes(True), ["melt"])
     made = runs(("x", "a", {1.0: 3.0}))
-    known.remember({"x": [own, own], "y": [other]}, made)
+    known.tag_runs({"x": [own, own], "y": [other]}, made)
     digest = drawn._digest(b"drawn")
     first, second = tagged.written["p"], tagged.written["q"]
     assert json.loads(first[names.DRAWN_FILES.key]) == {"a.png": digest}
@@ -236,14 +238,14 @@ def test_what_was_drawn_is_remembered_with_its_folder(tmp_path):
     assert names.DRAWN_IN.key not in first
     assert second[names.DRAWN_IN.key] == str(tmp_path / "other")
     assert first[names.DRAWN_FROM.key] == drawn._record(made, known.drawing)
-    known.remember({}, None)
+    known.tag_runs({}, None)
     assert names.DRAWN_FROM.key not in tagged.written["p"]
     assert json.loads(tagged.written["p"][names.DRAWN_FILES.key]) == {}
     many = [tmp_path / f"{n:0100d}.png" for n in range(50)]
     for file in many:
         file.write_bytes(b"")
     tagged.written.clear()
-    known.remember({"x": many, "y": [own]}, made)
+    known.tag_runs({"x": many, "y": [own]}, made)
     assert list(tagged.written) == ["q"]  # a tag of MLflow has no room for so many names
 
 

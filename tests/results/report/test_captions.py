@@ -30,7 +30,7 @@ class Kept(Sweep):
 def said(figure, **parts):
     """What is said of a figure of these arrays, by the scheme's name."""
     made = runs(*(("x", label, {1.0: (3, 0.001)}) for label in parts))
-    return captions.finding(Kept("-", "s", made.runs, parts=parts), "x", figure)
+    return captions.describe_figure(Kept("-", "s", made.runs, parts=parts), "x", figure)
 
 
 def spectrum(*after):
@@ -132,7 +132,7 @@ def board(*rows):
 def test_mean_ranks_are_in_the_order_of_the_board(monkeypatch):
     def told(*rows):
         monkeypatch.setattr(captions.comparisons, "leaderboard", lambda table: board(*rows))
-        return captions.finding(runs(("x", "a", {1.0: 3.0})), "x", "overview")
+        return captions.describe_figure(runs(("x", "a", {1.0: 3.0})), "x", "overview")
 
     words = "Over 4 problems, the mean rank by the iterations until"
     three = told(("a", 1.5, 1.0, 4), ("b", 1.5, 0.5, 3), ("c", 3.0, 1.0, 4))
@@ -159,7 +159,7 @@ def windows(*served, basis="exact", left=0.001):
         }
         for n, count in enumerate(served)
     }
-    return captions.finding(Kept("-", "s", made.runs, parts=arrays), "x", "windows")
+    return captions.describe_figure(Kept("-", "s", made.runs, parts=arrays), "x", "windows")
 
 
 def test_of_many_schemes_those_with_the_fewest_and_most_directions_have_a_sentence():
@@ -187,20 +187,22 @@ class Layers:
     """Layers of which so many are gone at any step size."""
 
     def __init__(self, gone):
-        self.distinct, self._gone = np.arange(9), gone
+        self.distinct_offsets, self._gone = np.arange(9), gone
 
-    def gone(self, step):
+    def count_gone(self, step):
         return self._gone
 
 
 def test_of_many_melts_those_with_the_most_and_least_left_have_a_sentence(monkeypatch):
     def told(*left):
         melts = [
-            SimpleNamespace(label=f"s{n}", layers=Layers(n), step=0.12345, edge=[1.0, share])
+            SimpleNamespace(
+                label=f"s{n}", layers=Layers(n), step=0.12345, excess_history=[1.0, share]
+            )
             for n, share in enumerate(left)
         ]
-        monkeypatch.setattr(captions.melt, "melts", lambda arrays, rows, steps: melts)
-        return captions.finding(runs(("x", "a", {1.0: 3.0})), "x", "melt")
+        monkeypatch.setattr(captions.melt, "drawable_schemes", lambda arrays, rows, steps: melts)
+        return captions.describe_figure(runs(("x", "a", {1.0: 3.0})), "x", "melt")
 
     def sentence(scheme, percent):
         return (
@@ -217,25 +219,25 @@ def test_converging_step_sizes_are_counted_where_all_schemes_tried_as_many():
     made = runs(*(("x", scheme, {0.1: 3.0, 1.0: 3.0}) for scheme in "ab"))
     is_step = made.runs["role"] == names.STEP
     made.runs.loc[is_step, "verdict"] = ["converged", "diverged", "converged", "converged"]
-    text = captions.finding(made, "x", "phase_diagram")
+    text = captions.describe_figure(made, "x", "phase_diagram")
     assert text == "Step sizes that converged, of 2: a 1, b 2."
     none = runs(("x", "a", None))
-    assert captions.finding(none, "x", "phase_diagram") == ""
+    assert captions.describe_figure(none, "x", "phase_diagram") == ""
 
 
 def test_a_scheme_that_loses_variance_says_how_much():
     made = runs(*(("x", scheme, {1.0: 3.0}) for scheme in "abc"))
-    assert captions.finding(replace(made), "x", "projection") == ""
+    assert captions.describe_figure(replace(made), "x", "projection") == ""
     lost = made.runs["normalizer"].map({"a": 0.12345, "b": np.nan, "c": 0.0})
     made.runs[names.VARIANCE_LOST.column] = lost
-    text = captions.finding(made, "x", "projection")
+    text = captions.describe_figure(made, "x", "projection")
     assert text == "a loses 12.345% of the variance. c loses 0.000% of the variance."
 
 
 def test_a_figure_without_numbers_has_no_sentence():
     made = runs(("x", "a", {1.0: 3.0}))
     for figure in ("nothing", "film", "windows", "contours", "data", "sharpness", "landing"):
-        assert captions.finding(made, "x", figure) == ""
+        assert captions.describe_figure(made, "x", figure) == ""
 
 
 @pytest.mark.parametrize(("count", "shown"), [(49, 49), (50, 16)])
@@ -246,11 +248,13 @@ def test_up_to_49_components_are_all_drawn(count, shown):
 
 def test_the_best_step_sizes_are_those_of_the_schemes_and_may_be_shown_ones():
     made = runs(("x", "a", {0.1: 3.0}), ("x", "b", {10.0: 3.0}), ("x", "c", {0.1: 3.0}))
-    assert captions.finding(made, "x", "step_sizes") == (
+    assert captions.describe_figure(made, "x", "step_sizes") == (
         "The best step size goes from 0.1 under a = c to 10 under b."
     )
     chosen = Sweep("-", "s", made.runs.assign(**{names.STEP_CHOSEN.column: "true"}))
-    assert captions.finding(chosen, "x", "step_sizes").startswith("The shown step size goes from")
+    assert captions.describe_figure(chosen, "x", "step_sizes").startswith(
+        "The shown step size goes from"
+    )
 
 
 @pytest.mark.parametrize(
@@ -265,7 +269,7 @@ def test_the_best_step_sizes_are_those_of_the_schemes_and_may_be_shown_ones():
 def test_a_number_of_each_scheme_is_told_as_a_range(figure, metric):
     made = runs(("x", "a", {1.0: 3.0}), ("x", "b", {1.0: 3.0}))
     values = made.runs["normalizer"].map({"a": 4.0, "b": 0.5})
-    told = captions.finding(
+    told = captions.describe_figure(
         Sweep("-", "s", made.runs.assign(**{metric.column: values})), "x", figure
     )
     assert told.endswith(" goes from 0.5 under b to 4 under a.")

@@ -75,7 +75,7 @@ def rising(by):
 
 
 def ending(sweep):
-    return answer.sentence(sweep, "x")
+    return answer.ranking_paragraph(sweep, "x")
 
 
 def closing(sweep, splits=NO_SPLITS):
@@ -209,7 +209,7 @@ def halves(splits):
 def windows(*curvature, left=0.41, **columns):
     """The caption of a figure; left: of the start's excess, where 1 is what it started with."""
     made = with_tags(runs(("x", "a", {1.0: (3, left)}), iterations="10"), **columns)
-    return captions.finding(Kept("-", "s", made.runs, curvature=curvature), "x", "windows")
+    return captions.describe_figure(Kept("-", "s", made.runs, curvature=curvature), "x", "windows")
 
 
 @dataclass(frozen=True)
@@ -229,7 +229,7 @@ class Layered(Sweep):
 def melting(*curvature):
     made = runs(("x", "a", {1.0: (3, 0.41)}), iterations="2")
     made.runs[names.STEP_SIZE.column] = 1.0
-    return captions.finding(Layered("-", "s", made.runs, curvature=curvature), "x", "melt")
+    return captions.describe_figure(Layered("-", "s", made.runs, curvature=curvature), "x", "melt")
 
 
 @dataclass(frozen=True)
@@ -247,25 +247,25 @@ FILM = {"lipschitz": [9.0, 1.0], "condition": [4567.0, 1.0], "iterations": [-1, 
 
 def filming(film):
     made = runs(("x", "a", FAST))
-    return captions.finding(Filmed("-", "s", made.runs, film=film), "x", "film")
+    return captions.describe_figure(Filmed("-", "s", made.runs, film=film), "x", "film")
 
 
 def steps(*sizes):
     jobs = [("x", name, {size: (3, 0.001)}) for name, size in zip("abc", sizes)]
-    return captions.finding(runs(*jobs), "x", "step_sizes")
+    return captions.describe_figure(runs(*jobs), "x", "step_sizes")
 
 
 def converging(*sizes):
     jobs = [("x", name, dict.fromkeys(own, (3, 0.001))) for name, own in zip("ab", sizes)]
-    return captions.finding(runs(*jobs), "x", "phase_diagram")
+    return captions.describe_figure(runs(*jobs), "x", "phase_diagram")
 
 
 def losing(share):
-    return captions.finding(with_tags(runs(*BOTH), VARIANCE_LOST=share), "x", "projection")
+    return captions.describe_figure(with_tags(runs(*BOTH), VARIANCE_LOST=share), "x", "projection")
 
 
 def ranking(*jobs):
-    return captions.finding(runs(*jobs), "x", "overview")
+    return captions.describe_figure(runs(*jobs), "x", "overview")
 
 
 # Of each sentence what returns a text that has it, and the nearest one that has not.
@@ -329,8 +329,8 @@ CASES = {
         notes(*BOTH, **LARGE, **{"cost.l2_in": "features"}),
     ),
     "saturating": lambda: (
-        " ".join(answer.remarks(batches(3, 4, 30), "x")),
-        " ".join(answer.remarks(batches(3, 4, np.inf), "x")),
+        " ".join(answer.batch_and_exclusion_remarks(batches(3, 4, 30), "x")),
+        " ".join(answer.batch_and_exclusion_remarks(batches(3, 4, np.inf), "x")),
     ),
     "idle_seed": lambda: (
         notes(*(("x", "a", FAST, {"seed": seed}) for seed in "12")),
@@ -341,8 +341,8 @@ CASES = {
     "by_count": lambda: (ending(counted(1, 2)), ending(counted(1, 1))),
     "one_place": lambda: (ending(runs(BOTH[0], ("x", "b", FAST))), ending(runs(*BOTH))),
     "counted": lambda: (
-        answer.overall(runs(*BOTH, ("y", "a", FAST), ("y", "b", SLOW))),
-        answer.overall(runs(*BOTH)),
+        answer.overall_ranking(runs(*BOTH, ("y", "a", FAST), ("y", "b", SLOW))),
+        answer.overall_ranking(runs(*BOTH)),
     ),
     "no_descent": lambda: (ending(runs(("x", "a", None), iterations="0")), ending(runs(FAILED))),
     "no_cost": lambda: (ending(runs(FAILED)), ending(runs(*BOTH, FAILED))),
@@ -402,7 +402,7 @@ def test_a_closing_sentence_is_said_only_where_it_is_true(name):
 )
 def test_a_scheme_is_named_where_it_diverged_on_every_split(verdicts, who):
     sweep = over_two_splits(verdict=verdicts, THRESHOLD=[0.02, 0.04])
-    (first, *others) = answer.remarks(sweep, "x")
+    (first, *others) = answer.batch_and_exclusion_remarks(sweep, "x")
     assert first == f"{who} diverged at every step size."
     above = "Every step size tried is above 2/L of b, so"  # of the scheme, and not of its splits
     assert [line[: len(above)] for line in others] == [above]
@@ -500,12 +500,14 @@ def test_counts_are_ranked_by_counts_and_equal_ones_stand_together():
     both = Sweep(
         "-", "s", pd.concat([counted(7, 2).runs, runs(("y", "a", FAST), ("y", "b", SLOW)).runs])
     )
-    assert "the lowest cost or fewest misclassified points on how many" in answer.overall(both)
+    assert "the lowest cost or fewest misclassified points on how many" in answer.overall_ranking(
+        both
+    )
 
 
 def test_what_is_left_of_counts_is_the_share_of_the_points():
     sweep = counted(7, 2)
-    assert reached.reached([sweep])["excess"].tolist() == pytest.approx([0.07, 0.02])
+    assert reached.time_to_target([sweep])["excess"].tolist() == pytest.approx([0.07, 0.02])
     rows = sweep.of_role("scheme").to_dict("records")
     assert [reached.excess_left(row, row) for row in rows] == pytest.approx([0.07, 0.02])
 

@@ -91,7 +91,9 @@ def test_no_setting_is_named_that_would_not_help(capsys, jobs, theory):
 @pytest.mark.parametrize("count", [0, 1, 2])
 def test_test_points_are_told_by_scheme_and_in_pairs_of_several_splits(capsys, count, monkeypatch):
     held = splits(a=[0.1, 0.1], b=[0.2, 0.2]).query("split < @count")
-    monkeypatch.setattr(conclusion.comparisons, "repeated", lambda sweep, target: NOTHING)
+    monkeypatch.setattr(
+        conclusion.comparisons, "compare_pairs_over_splits", lambda sweep, target: NOTHING
+    )
     monkeypatch.setattr(conclusion.heldout, "by_split", lambda sweep: held)
     conclusion.print_theory(runs(*TWO))
     text = " ".join(capsys.readouterr().out.split())
@@ -142,7 +144,7 @@ def test_what_a_headline_has_said_is_not_said_again(told, monkeypatch):
         conclusion.fastest, "answers", lambda sweep, name, splits: [headline, "It predicts best."]
     )
     said = ["of the excess cost", "Another remark."]  # the first is a part of the headline
-    monkeypatch.setattr(conclusion.answer, "remarks", lambda sweep, name: said)
+    monkeypatch.setattr(conclusion.answer, "batch_and_exclusion_remarks", lambda sweep, name: said)
     words = " ".join(told(runs(*TWO)).split())
     assert words.count(headline) == 1
     assert words.count("of the excess cost in") == 1

@@ -219,7 +219,7 @@ def test_the_excess_of_each_step_size_is_a_share_of_the_first_ones_start():
 
 
 def test_a_history_is_reduced_only_where_it_is_longer_than_the_most():
-    most = explorer.MAX_HISTORY_ITERATIONS
+    most = explorer.MAX_HISTORY_RECORDS
     costs = np.linspace(2, 1, most + 1)
     assert steps_of([costs])["at"] == list(range(most + 1))
     longer = np.linspace(2, 1, most + 2)
@@ -242,8 +242,8 @@ class Measured:
     def __init__(self, exact, history=None):
         self.exact, self._history = exact, history
         self.thickness, self.curvature = np.array([0.25, 0.75]), np.array([2.0, 1 / 3])
-        self.share, self.drawn = np.array([0.5, 0.5]), np.array([0, 1])
-        self.sizes, self.path_step = [0.1, 0.2, 0.3], 0.123456789
+        self.excess_share, self.drawn_offsets = np.array([0.5, 0.5]), np.array([0, 1])
+        self.step_sizes, self.path_step = [0.1, 0.2, 0.3], 0.123456789
 
     def ratios(self, sizes):
         return np.outer(sizes, [1.0, 1 / 3])
@@ -309,8 +309,8 @@ def of_many(monkeypatch, count, **columns):
     def fitting(sweep, rows, record, fits):
         return kept if record == names.DESCENT_ARRAYS else {}
 
-    monkeypatch.setattr(explorer.material, "fitting", fitting)
-    monkeypatch.setattr(explorer.melt, "melts", lambda arrays, rows, steps: [])
+    monkeypatch.setattr(explorer.material, "drawable_arrays", fitting)
+    monkeypatch.setattr(explorer.melt, "drawable_schemes", lambda arrays, rows, steps: [])
     return explorer.data(sweep, "x")
 
 
@@ -336,7 +336,7 @@ def test_a_scheme_is_explored_over_its_iterations_with_its_own_verdicts(monkeypa
 def test_shares_have_five_digits_and_layers_up_to_fourteen():
     assert steps_of([[3, 1, 2]])["left"] == [[1.0, 0.33333, 0.66667]]
     layers = Measured(True)
-    layers.thickness, layers.share = np.array([1 / 3]), np.array([2 / 3])
+    layers.thickness, layers.excess_share = np.array([1 / 3]), np.array([2 / 3])
     shown = explorer._layers(layers, 1)
     assert shown["thickness"] == [0.333333333]
     assert shown["share"] == [0.66666666666667]

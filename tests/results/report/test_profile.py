@@ -23,7 +23,7 @@ def told(monkeypatch, capsys):
         monkeypatch.setattr(reader, "load", lambda store, sweep_id: found[sweep_id])
         monkeypatch.setattr(reader, "last_sweep_ids", lambda store: (last, last))
         monkeypatch.setattr(profile, "_predictions", lambda loaded: pd.DataFrame())
-        profile.tell("-", ids or [], *(options or ("1e-2", "iterations")), **more)
+        profile.print_profile("-", ids or [], *(options or ("1e-2", "iterations")), **more)
         return capsys.readouterr().out
 
     return of
@@ -117,9 +117,9 @@ def test_a_target_or_a_measure_that_there_is_not_is_refused(told, options, words
 
 
 def test_a_terminal_has_the_shares_at_a_few_factors():
-    lines = profile.wide(table(a=[10, 10, np.inf, np.inf], b=[20, 5, np.inf, 5])).set_index(
-        "scheme"
-    )
+    lines = profile.profiles_at_factors(
+        table(a=[10, 10, np.inf, np.inf], b=[20, 5, np.inf, 5])
+    ).set_index("scheme")
     assert list(lines) == ["x1", "x1.5", "x2", "x3", "x5", "x10", "x100", "at all"]
     assert lines.loc["a", ["x1", "x1.5", "x2", "x100", "at all"]].tolist() == [
         *("0.25", "0.25", "0.50", "0.50", "0.50")

@@ -151,7 +151,7 @@ def test_pairs_on_test_points_say_what_their_conclusions_are_about():
 
 def test_captions_and_alternative_texts_say_what_was_found(page, three):
     told = {
-        name: captions.finding(three.sweep, three.name, name)
+        name: captions.describe_figure(three.sweep, three.name, name)
         for name in ("histories", "step_sizes", "phase_diagram", "contours", "data", "sharpness")
     }
     words = [card["aria-label"] for card in page.all("div") if card.get("role") == "img"]
@@ -300,7 +300,7 @@ def test_a_sweeps_end_compares_once(three, tmp_path, monkeypatch, capsys):
         columns = ["scheme", "against", "splits", "wins", "ratio", "low", "high", "conclusion"]
         return pd.DataFrame([["a", "b", 2, 1.0, 4.5, None, None, "none"]], columns=columns)
 
-    monkeypatch.setattr(comparisons, "paired", paired)
+    monkeypatch.setattr(comparisons, "compare_pairs", paired)
     written = present(replace(three.sweep), tmp_path)  # of which nothing was asked before
     assert len(compared) == 1
     told = capsys.readouterr().out

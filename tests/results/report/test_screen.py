@@ -52,7 +52,7 @@ def test_nothing_is_wider_than_the_terminal(three, shown, columns):
     assert ("verdict" in heads) or columns == 60
     assert "cost left" in heads
     stream = Terminal()
-    screen_table.plain(
+    screen_table.print_table(
         screen.console(stream),
         pd.DataFrame({"scheme": [LONG, "a"], **{f"number {k}": [k / 7, 1.0] for k in range(14)}}),
     )

@@ -26,7 +26,7 @@ def printed(monkeypatch):
         monkeypatch.setenv("TERM", "xterm")
         monkeypatch.setenv("COLUMNS", str(columns))
         stream = Terminal()
-        screen_table.plain(screen.console(stream), table)
+        screen_table.print_table(screen.console(stream), table)
         return [ESCAPE.sub("", line).rstrip() for line in stream.getvalue().splitlines()]
 
     return of
@@ -106,11 +106,11 @@ def test_words_longer_than_a_line_are_broken_on_a_terminal_alone(monkeypatch):
     monkeypatch.setenv("TERM", "xterm")
     long = "x" * 130
     stream, pipe = Terminal(), io.StringIO()
-    screen.say(screen.console(stream), f"one {long}", "two-parts " * 7)
+    screen.print_lines(screen.console(stream), f"one {long}", "two-parts " * 7)
     lines = [ESCAPE.sub("", line) for line in stream.getvalue().splitlines()]
     assert lines[:3] == [f"one {56 * 'x'}", 60 * "x", 14 * "x"]
     assert lines[3:] == [("two-parts " * 6).strip(), "two-parts"]
-    screen.say(screen.console(pipe), f"one {long}")
+    screen.print_lines(screen.console(pipe), f"one {long}")
     assert pipe.getvalue().splitlines() == ["one", long]
 
 

@@ -110,7 +110,7 @@ def test_a_job_that_ran_without_theory_is_one_that_did_not_fail(theories, withou
 def test_pairs_on_test_points_are_told_where_any_pair_has_several_splits():
     """A third scheme has one split alone, and so have its pairs."""
     table = pd.concat([splits(a=[0.1, 0.1], b=[0.2, 0.3]), splits(c=[0.2])], ignore_index=True)
-    assert set(heldout.paired(table)["splits"]) == {1, 2}
+    assert set(heldout.compare_pairs(table)["splits"]) == {1, 2}
     assert len(page._held_out(table, pd.DataFrame())) == 2
 
 
@@ -256,7 +256,7 @@ def test_schemes_without_an_explanation_have_none():
 def test_a_picture_has_a_caption_and_words_in_its_place(
     monkeypatch, tmp_path, found, caption, words
 ):
-    monkeypatch.setattr(page.captions, "finding", lambda sweep, experiment, name: found)
+    monkeypatch.setattr(page.captions, "describe_figure", lambda sweep, experiment, name: found)
     monkeypatch.setattr(page, "_png", lambda sweep, experiment, name: "data:")
     file = tmp_path / "melt-x.png"
     text = "<svg><rect/></svg>"

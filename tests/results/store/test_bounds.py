@@ -147,8 +147,8 @@ def test_what_an_interrupted_recording_left_is_not_read():
 def test_many_runs_are_counted_after_the_first_ones():
     most = run_checks.MAX_NAMED_RUNS
     notes = [str(n) for n in range(most + 1)]
-    assert run_checks.listed(notes[:-1]) == notes[:-1]
-    assert run_checks.listed(notes) == [*notes[:-1], "And 1 more runs are left out."]
+    assert run_checks.first_sentences(notes[:-1]) == notes[:-1]
+    assert run_checks.first_sentences(notes) == [*notes[:-1], "And 1 more runs are left out."]
 
 
 def point(value, step):
@@ -281,21 +281,21 @@ def given(*profiles):
 
 def test_a_data_set_is_told_with_its_sizes():
     whole = '{"train_points": 60, "test_points": 0, "features": 2}'
-    assert dataset_inputs.data(given(whole)) == (
+    assert dataset_inputs.describe(given(whole)) == (
         "d0: 60 train points, 0 test points, 2 features; fingerprint f00"
     )
     assert dataset_inputs.sizes(given(whole, "{}")) == {
         **{"train_points": 60, "test_points": 0, "features": 2}
     }
     for odd in ("{", "[1]", None, '{"features": -1}', '{"features": true}', '{"features": 2.0}'):
-        assert dataset_inputs.data(given(odd)) == "d0: size unknown; fingerprint f00"
+        assert dataset_inputs.describe(given(odd)) == "d0: size unknown; fingerprint f00"
         assert dataset_inputs.sizes(given(odd)) == {}
     most = 2**53
     assert dataset_inputs.sizes(given(f'{{"features": {most - 1}}}')) == {"features": most - 1}
     assert dataset_inputs.sizes(given(f'{{"features": {most}}}')) == {}
-    assert dataset_inputs.data(given("{}", "{}")).count("; fingerprint") == 2
+    assert dataset_inputs.describe(given("{}", "{}")).count("; fingerprint") == 2
     nothing = SimpleNamespace(inputs=None)
-    assert (dataset_inputs.data(nothing), dataset_inputs.sizes(nothing)) == ("", {})
+    assert (dataset_inputs.describe(nothing), dataset_inputs.sizes(nothing)) == ("", {})
     assert dataset_inputs.entries({"a": 1, "b": None}) == {"a": "1"}
 
 
@@ -317,14 +317,14 @@ def test_a_sweep_without_a_lock_is_alive_where_its_process_is(tmp_path, monkeypa
 
 
 def test_a_lock_that_nobody_holds_ends_a_sweep(tmp_path):
-    assert owner.lives(tmp_path) is None
+    assert owner.is_locked(tmp_path) is None
     (tmp_path / owner.LOCK).write_text("")
-    assert owner.lives(tmp_path) is False
+    assert owner.is_locked(tmp_path) is False
     import fcntl
 
     with (tmp_path / owner.LOCK).open("w") as held:
         fcntl.flock(held, fcntl.LOCK_EX)
-        assert owner.lives(tmp_path) is True
+        assert owner.is_locked(tmp_path) is True
         tags = {names.FOLDER.key: str(tmp_path), names.HOST.key: owner.host()}
         assert owner.is_this_process(tags | {names.PROCESS.key: str(os.getpid())})
         assert not owner.is_this_process(tags | {names.PROCESS.key: "1"})

@@ -84,13 +84,13 @@ def test_a_sweep_that_is_not_there_is_told_with_where_it_was_looked_for(store, n
 def test_a_filter_finds_schemes_with_their_steps_and_sweeps(store):
     store.sweep("a", 3)
     store.sweep("b", 2, experiment=OTHER)
-    found = told(runs.query(store.uri, "tags.normalizer = 'standard'"))
+    found = told(runs.load_query(store.uri, "tags.normalizer = 'standard'"))
     assert found == [
         *(("scheme", "standard", sweep) for sweep in "ab"),
         *(("step", "standard", sweep) for sweep in "aabb"),
         *(("sweep", "", sweep) for sweep in "ab"),
     ]
-    found = told(runs.query(store.uri, "tags.normalizer = 'pca_sphere'"))
+    found = told(runs.load_query(store.uri, "tags.normalizer = 'pca_sphere'"))
     assert found == [
         ("scheme", "pca_sphere", "a"),
         *[("step", "pca_sphere", "a")] * 2,
@@ -99,14 +99,14 @@ def test_a_filter_finds_schemes_with_their_steps_and_sweeps(store):
     with pytest.raises(
         ResultsError, match=r"finds no scheme run in .*tags\.normalizer is minmax or"
     ):
-        runs.query(store.uri, "tags.normalizer = 'zca'")
+        runs.load_query(store.uri, "tags.normalizer = 'zca'")
     with pytest.raises(ResultsError, match=r"^--where nonsense: "):
-        runs.query(store.uri, "nonsense")
+        runs.load_query(store.uri, "nonsense")
 
 
 def test_a_scheme_alone_has_its_steps(store):
     store.sweep("a", 3)
-    found = told(runs.scheme(store.uri, scheme_id(store, "a", "minmax")))
+    found = told(runs.load_scheme(store.uri, scheme_id(store, "a", "minmax")))
     assert found == [("scheme", "minmax", "a"), *[("step", "minmax", "a")] * 2]
 
 

@@ -107,6 +107,6 @@ def test_a_start_that_stands_for_another_is_told_as_asked(column):
     rows = pd.DataFrame({start: ["zeros", "normal"], stands_in: ["true", None]})
     if column:
         rows = rows.drop(columns=[start if column == "start" else stands_in])
-        assert run_labels.as_set(rows) is rows
+        assert run_labels.with_requested_start(rows) is rows
     else:
-        assert run_labels.as_set(rows)[start].tolist() == ["same_function", "normal"]
+        assert run_labels.with_requested_start(rows)[start].tolist() == ["same_function", "normal"]

@@ -13,7 +13,13 @@ from normbench.command.results.commands import main
 from normbench.results.safe import files
 from normbench.results.store import runs, state
 from normbench.results.store.errors import ResultsError
-from normbench.results.store.run_checks import MAX_NAMED_RUNS, arrays, is_named, left_out, listed
+from normbench.results.store.run_checks import (
+    MAX_NAMED_RUNS,
+    arrays,
+    first_sentences,
+    is_named,
+    left_out_sentence,
+)
 from tests import stores
 
 pytestmark = pytest.mark.sqlite("values are put into the file by hand")
@@ -114,7 +120,7 @@ def test_a_step_whose_history_is_odd_is_named_and_the_others_are_shown(query, st
 
 
 def test_a_run_is_named_by_its_whole_id():
-    notes = [left_out("10", "its history 1 is not whole")]
+    notes = [left_out_sentence("10", "its history 1 is not whole")]
     assert (is_named("10", notes), is_named("1", notes)) == (True, False)
 
 
@@ -143,7 +149,7 @@ def test_a_run_as_it_was_recorded_is_left_out_by_no_rule(three):
 
 
 def test_of_many_such_runs_the_first_are_named():
-    told = listed([f"Run {number} is left out." for number in range(MAX_NAMED_RUNS + 7)])
+    told = first_sentences([f"Run {number} is left out." for number in range(MAX_NAMED_RUNS + 7)])
     assert len(told) == MAX_NAMED_RUNS + 1
     assert told[-1] == "And 7 more runs are left out."
 

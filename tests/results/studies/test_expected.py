@@ -31,7 +31,7 @@ def sweep(entries, rows):
 
 
 def verdicts(entries, rows):
-    return [row["verdict"] for row in expected.checked(sweep(entries, rows), "none")]
+    return [row["verdict"] for row in expected.compare_with_source(sweep(entries, rows), "none")]
 
 
 def test_a_table_for_a_terminal_is_narrow_and_loses_no_word():
@@ -81,7 +81,7 @@ def test_settings_pick_the_runs_and_each_of_them_must_agree():
     of = {"of": CENTRE}
     assert verdicts([ONE | of], rows) == ["differs"]
     assert verdicts([ONE | of | {"within": 1}], rows) == ["agrees"]
-    (row,) = expected.checked(sweep([ONE | of], rows), "none")
+    (row,) = expected.compare_with_source(sweep([ONE | of], rows), "none")
     assert row["measured"] == "177 to 178"
     assert verdicts([ONE | {"of": {"normalizer": "robust"}}], rows) == ["differs"]
     assert verdicts([ONE | {"of": {"nothing": 1}}], rows) == ["differs"]
@@ -91,7 +91,7 @@ def test_settings_pick_the_runs_and_each_of_them_must_agree():
 
 def test_a_number_that_differs_is_told_with_its_reason_or_counted():
     entries = [ONE, ONE | {"why": "the source divides by P - 1"}, ONE | {"value": 178, "why": "no"}]
-    table = pd.DataFrame(expected.checked(sweep(entries, [(STANDARD, 178.0)]), "iris"))
+    table = pd.DataFrame(expected.compare_with_source(sweep(entries, [(STANDARD, 178.0)]), "iris"))
     assert list(table["why"]) == ["", "the source divides by P - 1", ""]
     assert expected.unexplained(table) == expected.unexplained(table[:2]) == 1
     first, second = expected.reasons(table)
@@ -101,7 +101,7 @@ def test_a_number_that_differs_is_told_with_its_reason_or_counted():
 
 def test_what_was_not_measured_does_not_agree():
     entries = [ONE | {"metric": "theory/nothing"}, {"what": "a", "name": "of_nobody", "value": 1}]
-    rows = expected.checked(sweep(entries, [(STANDARD, 177.0)]), "none")
+    rows = expected.compare_with_source(sweep(entries, [(STANDARD, 177.0)]), "none")
     assert [(row["measured"], row["verdict"]) for row in rows] == [("not measured", "differs")] * 2
 
 
@@ -128,14 +128,14 @@ class Recorded(Sweep):
 def test_an_entry_of_an_array_and_a_column_are_looked_up(more, measured):
     made = sweep([ONE | more], [(STANDARD, 1.0)])
     made = Recorded("", "one", made.runs.assign(train_points=178))
-    assert [row["measured"] for row in expected.checked(made, "none")] == [measured]
+    assert [row["measured"] for row in expected.compare_with_source(made, "none")] == [measured]
 
 
 def test_a_number_of_the_studys_own_is_found_by_its_name(monkeypatch):
     made = sweep([{"what": "a", "name": "half", "value": 0.5}], [(STANDARD, 1.0)])
     monkeypatch.setattr(expected, "numbers", lambda sweep, study: {"half": len(study) / 8})
-    assert [row["verdict"] for row in expected.checked(made, "four")] == ["agrees"]
-    assert [row["verdict"] for row in expected.checked(made, "eights")] == ["differs"]
+    assert [row["verdict"] for row in expected.compare_with_source(made, "four")] == ["agrees"]
+    assert [row["verdict"] for row in expected.compare_with_source(made, "eights")] == ["differs"]
 
 
 def test_a_study_without_a_module_has_no_numbers_of_its_own():
@@ -147,7 +147,7 @@ def test_a_study_without_a_module_has_no_numbers_of_its_own():
 def test_a_sweep_that_was_cut_down_lacks_numbers_and_stays_readable():
     made = sweep([{"what": "a", "name": "gap", "value": 0}], [(STANDARD, 1.0)])
     assert expected.numbers(made, "notes/iris_pca") == {}  # nothing is recorded
-    (row,) = expected.checked(made, "notes/iris_pca")
+    (row,) = expected.compare_with_source(made, "notes/iris_pca")
     assert (row["study"], row["measured"]) == ("iris_pca", "not measured")
 
 

@@ -125,11 +125,11 @@ def test_each_study_and_scheme_has_a_row_with_what_the_source_says():
 
 def test_expected_numbers_of_all_studies_stand_in_one_table(monkeypatch):
     monkeypatch.setattr(
-        study_table.expected, "checked", lambda sweep, study: [{"study": study}] * sweep
+        study_table.expected, "compare_with_source", lambda sweep, study: [{"study": study}] * sweep
     )
-    table = study_table.checked({"a": 2, "b": 0, "c": 1}, "notes")
+    table = study_table.compare_with_sources({"a": 2, "b": 0, "c": 1}, "notes")
     assert table["study"].tolist() == ["notes/a", "notes/a", "notes/c"]
-    assert study_table.checked({"b": 0}, "notes").empty
+    assert study_table.compare_with_sources({"b": 0}, "notes").empty
 
 
 def test_limits_and_other_numbers_follow_the_outcome():
