@@ -14,7 +14,7 @@ EXPERIMENT = "experiment"
 MAX_EXPECTED_LENGTH = 7900  # characters: MLflow keeps 8,000 of a tag
 
 
-def expected(config: DictConfig) -> dict[str, str]:
+def expected_tag(config: DictConfig) -> dict[str, str]:
     """Return the tag with the expected numbers of a study's source, checked and as JSON.
 
     Args:
@@ -27,7 +27,7 @@ def expected(config: DictConfig) -> dict[str, str]:
         UserError: The numbers have a mistake, or their text is too long for a tag.
     """
     with user_errors():
-        entries = OmegaConf.select(config, "study.expected")
+        entries = OmegaConf.select(config, "study.expected_tag")
         if OmegaConf.is_config(entries):
             entries = OmegaConf.to_container(entries, resolve=False)
     if entries is None:
@@ -47,7 +47,7 @@ def expected(config: DictConfig) -> dict[str, str]:
     return {names.EXPECTED.key: text}
 
 
-def stand_in(overrides: Sequence[str]) -> tuple[str, ...]:
+def stand_in_overrides(overrides: Sequence[str]) -> tuple[str, ...]:
     """Return the overrides by which a study runs on other data than those of its source.
 
     Args:
@@ -62,4 +62,4 @@ def stand_in(overrides: Sequence[str]) -> tuple[str, ...]:
     if study not in choices.names(EXPERIMENT) or "dataset" in values:
         return ()
     study_entries = choices.options(EXPERIMENT, str(study)).get("study", {})
-    return tuple(study_entries.get("stand_in", ()))
+    return tuple(study_entries.get("stand_in_overrides", ()))
