@@ -53,7 +53,7 @@ from normbench.verdicts.judging import Step
 from normbench.verdicts.search import Search
 
 Array = NDArray[Any]
-SAME_FUNCTION = "same_function_weights"
+SAME_FUNCTION = "same_function"
 SHADOW_LIMIT = 10  # times the limit of divergence: beyond it, the shadows of a run diverge too
 
 

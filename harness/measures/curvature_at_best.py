@@ -23,7 +23,7 @@ def _applies(job: FinishedJob) -> bool:
 
 MEASURE = Measure(
     take,
-    budget_label="curvature_metrics at the best weights",
+    budget_label="curvature at the best weights",
     work=work_of_curvature,
     applies=_applies,
     depends_on=BEST_STEP,

@@ -170,7 +170,7 @@ def judge(
     elif is_flat(history, rules):
         reason = f"flat, but not under {rules.excess:g} of the starting excess cost"
     elif down:
-        reason = "the cost still falls_throughout at the end"
+        reason = "the cost still falls at the end"
     else:
         reason = "the cost rises at times and is not at rest at the end"
     return Judgement(names.NOT_CONVERGED, reason, down, sinks=low)

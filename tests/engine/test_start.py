@@ -22,7 +22,7 @@ MIXED = ["random_rotation"]
 BENT = ["quantile", "power", "unit_norm", "contrast"]
 
 
-def job(scheme, start="same_function_weights", **settings):
+def job(scheme, start="same_function", **settings):
     return Job(
         breast_cancer(),
         costs.softmax,
@@ -66,7 +66,7 @@ def test_the_same_weights_are_another_function_under_each_scheme():
     ("cost", "scheme", "start"),
     [
         *((cost, name, "zeros") for cost in ("softmax", "squared_margin") for name in AFFINE[:3]),
-        *(("perceptron", name, "same_function_weights") for name in AFFINE),
+        *(("perceptron", name, "same_function") for name in AFFINE),
         *(("multiclass_perceptron", name, "normal") for name in ("quantile", "unit_norm")),
     ],
 )
@@ -86,7 +86,7 @@ def test_several_starts_of_none_are_refused_where_they_are_zeros():
     with pytest.raises(UserError, match="starts=3: start=zeros is the same start every time"):
         with_default_start(several)
     made = with_default_start(replace(several, cost=costs.perceptron))
-    assert (made.settings.start, made.settings.starts) == ("same_function_weights", 3)
+    assert (made.settings.start, made.settings.starts) == ("same_function", 3)
 
 
 def test_perceptrons_are_compared_by_misclassified_points():
@@ -139,7 +139,7 @@ def test_several_starts_are_several_functions():
 
 def test_a_constant_feature_has_no_weight_in_the_same_function():
     x = np.random.default_rng(3).standard_normal((30, 3)) * [1.0, 20.0, 0.0] + 7
-    settings, functions = Settings((1.0,), start="same_function_weights", starts=2), []
+    settings, functions = Settings((1.0,), start="same_function", starts=2), []
     for scheme in (FunctionTransformer(), StandardScaler()):
         z = scheme.fit_transform(x)
         weights = same_function_weights(settings, 1, scheme, x, z)
@@ -153,7 +153,7 @@ def test_a_scheme_that_gives_up_what_two_points_alone_have_is_refused():
     x[:, 2] = 0
     x[:2, 2] = [1, -1]
     scheme = FunctionTransformer(lambda points: points[:, :2])
-    settings = Settings((1.0,), start="same_function_weights")
+    settings = Settings((1.0,), start="same_function")
     with pytest.raises(UserError, match="does not keep all training points apart"):
         same_function_weights(settings, 1, scheme, x, x[:, :2])
 

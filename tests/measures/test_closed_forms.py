@@ -646,7 +646,7 @@ class Diagonal:
     def times(self, weights):
         return self.values * weights
 
-    def near(self, slope):
+    def krylov_eigenpairs(self, slope):
         order = np.argsort(self.values)[1:]
         return self.values[order], np.eye(self.size)[:, order]
 

@@ -59,9 +59,9 @@ def test_a_finer_step_size_has_ended_unless_one_of_its_runs_left_early(monkeypat
         assert (diverged_at is made.diverged_at, bench, shadows) == (True, "bench", None)
         return sizes
 
-    monkeypatch.setattr(contract.judging, "steps", judge)
+    monkeypatch.setattr(contract.judging, "judge_steps", judge)
     rounds = SimpleNamespace(descend=descend)
-    descent = SimpleNamespace(rounds=rounds, judging_context="bench", start=np.zeros((2, 1, 2)))
+    descent = SimpleNamespace(rounds=rounds, judging_context="context", start=np.zeros((2, 1, 2)))
     sizes = [1.0, 2.0, 3.0, 4.0]
     steps, costs, ended = JudgedDescent.descend_finer(descent, sizes, "leave")
     assert asked == [(sizes, False, "leave")]  # the test points are of no use there

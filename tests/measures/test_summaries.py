@@ -124,7 +124,7 @@ def test_what_measures_find_of_one_step_size_is_put_together():
 class OnDisk:
     """Points of a file under a scheme that doubles them."""
 
-    pair = ("before", "under")
+    surrogates = ("before", "under")
 
     def __init__(self, x):
         self.x = x

@@ -240,18 +240,18 @@ def test_the_basis_is_all_that_is_made_of_float32_points():
     train = Objective(costs.softmax, basis, np.ones(len(x)), True)
     held = {}
     for name, step in (
-        ("sphere_points", lambda: sphere_points(x)),
+        ("sphere", lambda: sphere_points(x)),
         ("spans", lambda: spans_same_scores(basis, x)),
         ("penalty", lambda: penalty_of_basis(np.ones(20), x, basis, variances)),
-        ("proves_separable", lambda: proves_separable(train, np.ones(train.shape))),
+        ("separates", lambda: proves_separable(train, np.ones(train.shape))),
     ):
         tracemalloc.start()
         step()
         held[name] = tracemalloc.get_traced_memory()[1] / x.nbytes
         tracemalloc.stop()
     # Measured: 2.4, and 0.2 to 0.4 for blocks; 6.0, and 2.1 to 6.0, with float64 copies.
-    assert 2 < held["sphere_points"] < 2.7
-    assert max(held["spans"], held["penalty"], held["proves_separable"]) < 0.7
+    assert 2 < held["sphere"] < 2.7
+    assert max(held["spans"], held["penalty"], held["separates"]) < 0.7
 
 
 def test_without_curvature_a_step_goes_down_the_gradient():

@@ -415,13 +415,12 @@ def figure_names(config: Mapping[str, Any]) -> tuple[str, ...]:
     Raises:
         UserError: It is no list, or a name is unknown.
     """
-    wanted = config["figure_names"]
+    wanted = config["figures"]
     if wanted is None:
         return BY_DEFAULT
     rule = "a list, such as figures=[histories], or null"
     checked_names = [
-        check_choice("figure_names", name, tuple(NAMES))
-        for name in check_list("figure_names", wanted, rule)
+        check_choice("figures", name, tuple(NAMES)) for name in check_list("figures", wanted, rule)
     ]
     return tuple(name for name in NAMES if name in checked_names)
 

@@ -27,7 +27,7 @@ def expected_tag(config: DictConfig) -> dict[str, str]:
         UserError: The numbers have a mistake, or their text is too long for a tag.
     """
     with user_errors():
-        entries = OmegaConf.select(config, "study.expected_tag")
+        entries = OmegaConf.select(config, "study.expected")
         if OmegaConf.is_config(entries):
             entries = OmegaConf.to_container(entries, resolve=False)
     if entries is None:
@@ -62,4 +62,4 @@ def stand_in_overrides(overrides: Sequence[str]) -> tuple[str, ...]:
     if study not in choices.names(EXPERIMENT) or "dataset" in values:
         return ()
     study_entries = choices.options(EXPERIMENT, str(study)).get("study", {})
-    return tuple(study_entries.get("stand_in_overrides", ()))
+    return tuple(study_entries.get("stand_in", ()))

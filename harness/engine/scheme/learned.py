@@ -36,7 +36,7 @@ def fit_by_blocks(scheme: Any, x: Rows, decompositions: Decompositions) -> None:
         _learn_chain(scheme, x)
     elif isinstance(scheme, OnColumns):
         _learn_selected(scheme, x)
-    elif hasattr(scheme, "fit_by_blocks"):
+    elif hasattr(scheme, "learn"):
         scheme.learn(decompositions)
     elif isinstance(scheme, RandomRotation) or not get_tags(scheme).requires_fit:
         # Such a scheme learns the number of features alone: two points are enough.

@@ -65,7 +65,7 @@ class DescentFile:
             arrays: The state, from which `restore` of `resume` builds it again.
         """
         saving_began = time.monotonic()
-        header = {names.DESCENT.key: np.array(self.descent), "code_digest": np.array(code_digest())}
+        header = {names.DESCENT.key: np.array(self.descent), "code": np.array(code_digest())}
         header["seconds"] = np.array(self.spent + saving_began - self._began)
         size = sum(array.nbytes for array in arrays.values())
         needs_pickle = any(array.dtype.hasobject for array in arrays.values())
@@ -101,8 +101,8 @@ class DescentFile:
                 raise ValueError("it is damaged")
             if str(arrays.pop(names.DESCENT.key)) != self.descent:
                 raise ValueError("it is of another descent")
-            if str(arrays.pop("code_digest")) != code_digest():
-                raise ValueError("it is of other code_digest or other versions of libraries")
+            if str(arrays.pop("code")) != code_digest():
+                raise ValueError("it is of other code or other versions of libraries")
             spent = float(arrays.pop("seconds"))
             if not 0 <= spent < float("inf"):
                 raise ValueError("seconds is no number of seconds")
