@@ -211,7 +211,7 @@ def _compute_spectrum(x: NDArray[Any], classes: int, budget: Budget) -> spectra.
 
 
 def facts_work(train: Problem, x: NDArray[Any]) -> Work:
-    """Return the work of computing the `Facts` of a data set's points.
+    """Return the work of computing the `PointStatistics` of a data set's points.
 
     Args:
         train: The problem, whose number of weights defines the work of a pass.

@@ -199,7 +199,7 @@ class Asked:
     def __init__(self, has_descent=False, has_grid=False, is_away=False):
         self.has, self.is_away, self.questions = (has_descent, has_grid), is_away, []
 
-    def of_descent(self, *question):
+    def runs_of_descent(self, *question):
         self.questions.append(question)
         if self.is_away:
             raise StoreLostError("away")

@@ -56,7 +56,7 @@ def test_a_finer_step_size_has_ended_unless_one_of_its_runs_left_early(monkeypat
 
     def judge(by_key, diverged_at, sizes, bench, shadows):
         assert list(by_key) == [names.TRAIN_COST.key]
-        assert (diverged_at is made.diverged_at, bench, shadows) == (True, "bench", None)
+        assert (diverged_at is made.diverged_at, bench, shadows) == (True, "context", None)
         return sizes
 
     monkeypatch.setattr(contract.judging, "judge_steps", judge)

@@ -160,7 +160,7 @@ def test_points_in_memory_are_shown_as_they_are():
     assert np.array_equal(shown.z, 2 * x)
     assert shown.dataset.x is job.dataset.x
     assert shown.shown_point == 4
-    assert shown.surrogates == OnDisk.pair
+    assert shown.surrogates == OnDisk.surrogates
     assert shown.shown_points is shown
 
 
@@ -183,7 +183,7 @@ def test_of_many_points_of_a_file_a_sample_is_shown_with_the_point_that_is_recon
     first = shown.dataset.x[:, 0] / x.shape[1]
     assert np.array_equal(shown.dataset.y, first.astype(int) % 2)
     assert len(np.unique(first)) == len(first)
-    assert shown.surrogates == OnDisk.pair
+    assert shown.surrogates == OnDisk.surrogates
 
 
 def test_recorded_shadows_are_those_of_their_run_and_target():

@@ -148,7 +148,7 @@ QUESTIONS = {
             FINISHED,
         ],
     ),
-    "of_request": (("e", "q"), [names.REQUEST.equals("q"), FINISHED]),
+    "run_of_request": (("e", "q"), [names.REQUEST.equals("q"), FINISHED]),
     "has_ended_job": (
         ("e", "s/3"),
         [

@@ -187,7 +187,7 @@ class Grid:
         themselves, and either both or neither have a descent.
 
         Args:
-            wrong_overrides: The overrides to avoid, from `wrong_settings`.
+            wrong_overrides: The overrides to avoid, from `compose.overrides_wrong_in_first_job`.
 
         Returns:
             The jobs, by those of their overrides that make the combination. Where each job of a
