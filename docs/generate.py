@@ -102,7 +102,7 @@ def row(*cells: Any) -> str:
 
 def described(group: str, name: str, target: str) -> str:
     """Return the docstring of this project's own choices as paragraphs of Markdown."""
-    choice = choices.locate(group, target)
+    choice = choices.import_target(group, target)
     if not target.startswith("normbench.") or not (
         inspect.isfunction(choice) or inspect.isclass(choice)
     ):

@@ -54,7 +54,9 @@ def describe_options(group: str) -> str:
     return "".join(lines)
 
 
-def no_option(group: str, name: str, group_options: Sequence[str], typed_in: str = "") -> str:
+def unknown_option_message(
+    group: str, name: str, group_options: Sequence[str], typed_in: str = ""
+) -> str:
     """Return the message that a group has no such option, with the remedy.
 
     Args:
@@ -88,7 +90,7 @@ def options(group: str, name: str, typed_in: str = "") -> dict[str, Any]:
         UserError: There is no such option; the message lists the choices.
     """
     if name not in names(group):
-        raise UserError(no_option(group, name, names(group), typed_in))
+        raise UserError(unknown_option_message(group, name, names(group), typed_in))
     return deepcopy(_parse((CONF / group / f"{name}.yaml").read_text()))
 
 
@@ -111,7 +113,7 @@ def entries(group: str, name: str) -> list[str]:
 
 
 @contextmanager
-def allowing(packages: Any) -> Iterator[None]:
+def allow_packages(packages: Any) -> Iterator[None]:
     """Allow a `_target_` in further packages within a context.
 
     Args:
@@ -139,11 +141,11 @@ def allowing(packages: Any) -> Iterator[None]:
         _allowed_packages.reset(token)
 
 
-def locate(group: str, target: Any, setting: str = "") -> Any:
+def import_target(group: str, target: Any, setting: str = "") -> Any:
     """Return the object of a dotted path such as `normbench.costs.softmax`, without calling it.
 
     A path may name the `_target_` of an option of this project, a public transformer of
-    scikit-learn, or an object of a package that the user has allowed, see `allowing`.
+    scikit-learn, or an object of a package that the user has allowed, see `allow_packages`.
 
     Args:
         group: The group whose contract the object must meet.
@@ -264,7 +266,7 @@ def build(group: str, choice: Mapping[str, Any], link: tuple[str, str] | None = 
     if group == "normalizer":  # the engine reads these settings, the scheme does not take them
         arguments = {key: value for key, value in arguments.items() if key not in OF_STATISTICS}
     target = choice.get("_target_")
-    factory = locate(group, target, setting)
+    factory = import_target(group, target, setting)
     if target == COLUMN_TRANSFORMER:
         arguments |= _build_transformers(arguments, f"{within}.transformers")
     if str(target).startswith("sklearn.") and arguments.get("memory") is not None:

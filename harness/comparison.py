@@ -11,7 +11,7 @@ import numpy as np
 import pandas as pd
 
 from normbench import names, settings
-from normbench.choices import build, locate, on_columns, options, sampling
+from normbench.choices import build, import_target, on_columns, options, sampling
 from normbench.contracts import GROUP_CONTRACTS
 from normbench.costs.declaration import Traits
 from normbench.datasets import Dataset, Sampling, UserError, label_dataset
@@ -19,7 +19,7 @@ from normbench.datasets.files import TableOptions, table_dataset
 from normbench.datasets.values import did_you_mean, limited_memory, python_spelling
 from normbench.engine.scheme.applying import check_scheme
 from normbench.engine.settings import Settings
-from normbench.job import Job, Shared, run, with_default_start
+from normbench.job import Job, PointsCaches, run, with_default_start
 from normbench.recording.store.records import RecordHeader, of_outcome
 from normbench.rehearsal import rehearse
 from normbench.results.report.notebook import Comparison
@@ -100,7 +100,7 @@ def compare(  # noqa: D417 (settings are added to `Args` below)
         verdict_rules = _rules(rules)
         model_name, network = _model(model)
         records: list[JobRecord] = []
-        shared = Shared()
+        shared = PointsCaches()
         for seed in seeds:
             split_values = values | {"split_seed": seed}
             drawn = sampling(split_values)
@@ -259,7 +259,7 @@ def _cost(cost: Any) -> tuple[Any, str]:
         UserError: It is neither.
     """
     if isinstance(cost, str):
-        return locate("cost", options("cost", cost)["_target_"]), cost
+        return import_target("cost", options("cost", cost)["_target_"]), cost
     if not callable(cost):
         raise UserError(
             f"cost={cost!r}: is no cost; give a name, such as 'softmax', or a function of scores "

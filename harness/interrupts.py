@@ -11,7 +11,7 @@ from types import FrameType
 _received: list[int] = []  # signals
 
 
-def handle(*signals: int) -> None:
+def install_handlers(*signals: int) -> None:
     """Raise `KeyboardInterrupt` at these signals from now on, unless this process ignores them.
 
     Signals that were received before, by an earlier command of the process, are forgotten.
@@ -22,13 +22,13 @@ def handle(*signals: int) -> None:
             signal.signal(number, _interrupt)
 
 
-def raise_again(error: BaseException) -> None:
+def raise_if_interrupted(error: BaseException) -> None:
     """Raise `KeyboardInterrupt` from an error that followed a signal; do nothing without one."""
     if _received:
         raise KeyboardInterrupt from error
 
 
 def _interrupt(number: int, frame: FrameType | None) -> None:
-    """Record a signal for `raise_again`, and raise `KeyboardInterrupt`."""
+    """Record a signal for `raise_if_interrupted`, and raise `KeyboardInterrupt`."""
     _received.append(number)
     raise KeyboardInterrupt

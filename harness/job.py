@@ -21,9 +21,15 @@ from normbench.engine.descent import Histories, Progress
 from normbench.engine.fast import threads
 from normbench.engine.midway import Checkpoint
 from normbench.engine.network import Model, Network
-from normbench.engine.network_steps import check_model, draw_start, hold_out, in_steps, with_rates
+from normbench.engine.network_steps import (
+    check_model,
+    draw_start,
+    held_out_problem,
+    step_by_batches,
+    with_affine_and_running_steps,
+)
 from normbench.engine.penalty import check_penalty, penalty_of
-from normbench.engine.preconditioner import with_map
+from normbench.engine.preconditioner import with_fitted_scheme
 from normbench.engine.problem import Cost, Linear, Problem
 from normbench.engine.rounds import Rounds
 from normbench.engine.schedule import check_schedule, with_schedule
@@ -32,16 +38,16 @@ from normbench.engine.scheme.columns import select_columns
 from normbench.engine.scheme.sparse import check_sparse
 from normbench.engine.scheme.under import Under
 from normbench.engine.settings import Settings
-from normbench.engine.start import same_function, starts
+from normbench.engine.start import same_function_weights, starting_weights
 from normbench.engine.statistics import FITTED, Statistics, check_statistics
 from normbench.engine.targets import check_cost, check_curvature, encode_targets, scores_of
 from normbench.measures.contract import Findings, FinishedJob
 from normbench.measures.judged import judge_descent
 from normbench.optimizers import Optimizer
-from normbench.route import check_engine, in_batches, objective, quickest
+from normbench.route import build_minibatch, build_objective, check_engine, fastest_route
 from normbench.route import network as build_network
 from normbench.theory.shared import PointsCache
-from normbench.theory.shared import Shared as Shared
+from normbench.theory.shared import PointsCaches as PointsCaches
 from normbench.verdicts.convergence import Rules
 from normbench.verdicts.judging import Step
 from normbench.verdicts.search import Search
@@ -132,7 +138,7 @@ def check(job: Job) -> None:
     if job.settings.start == SAME_FUNCTION:
         scheme, z = _fit_copy(job)
         classes = 1  # one score a point is enough to see whether the scheme has such weights
-        same_function(job.settings, classes, scheme, *_start_points(job, z))
+        same_function_weights(job.settings, classes, scheme, *_start_points(job, z))
 
 
 def with_default_start(job: Job) -> Job:
@@ -141,18 +147,18 @@ def with_default_start(job: Job) -> Job:
     Zero weights minimize a positively homogeneous cost, and every step would raise it. The start
     is then one function under every scheme that can represent it, and `normal` under the others.
     """
-    start = first_start(job.cost, job.model)
+    start = default_start_name(job.cost, job.model)
     if start == SAME_FUNCTION and not measures.without_descent(job.settings):
         scheme, z = _fit_copy(job)
         classes = 1  # as in `check`
         try:
-            same_function(job.settings, classes, scheme, *_start_points(job, z))
+            same_function_weights(job.settings, classes, scheme, *_start_points(job, z))
         except UserError:
             start = "normal"
     return replace(job, settings=replace(job.settings, start=start))
 
 
-def first_start(cost: Any, model: Model | None = None) -> str:
+def default_start_name(cost: Any, model: Model | None = None) -> str:
     """Return the start that `start=null` means for a cost, before the scheme is consulted.
 
     Zero weights of a network are a stationary point, so that its weights start at random.
@@ -209,7 +215,7 @@ def _check_parts(job: Job) -> None:
 def run(
     job: Job,
     progress: Progress | None = None,
-    shared: Shared | None = None,
+    shared: PointsCaches | None = None,
     checkpoint: Checkpoint | None = None,
     phase: Callable[[str], None] = lambda phase_name: None,
 ) -> Outcome:
@@ -231,7 +237,7 @@ def run(
     _check_parts(job)
     data, settings = job.dataset, job.settings
     _check_sources(data)
-    points_cache = (shared or Shared()).get(data.fingerprint, data.x)
+    points_cache = (shared or PointsCaches()).get(data.fingerprint, data.x)
     phase("fits the scheme")
     shared_fits = points_cache.decompositions
     tick, saved_before = time.perf_counter(), shared_fits.saved
@@ -282,7 +288,7 @@ def run(
         descent_seconds=seconds,
         findings=replace(findings, seconds=findings.seconds + theory_seconds),
         arrays=arrays,
-        seconds_a_step=descent.bench.seconds_a_step,
+        seconds_a_step=descent.judging_context.seconds_a_step,
     )
 
 
@@ -321,8 +327,8 @@ def _step_rule(job: Job, train: Problem, test: Problem | None) -> Optimizer:
     step size and a model's rates are added where the job has them.
     """
     further_problems = [test] if test and job.dataset.fit_on == "all" else []
-    optimizer = with_map(job.optimizer, train, *further_problems)
-    return with_rates(with_schedule(optimizer, job.settings, train), train)
+    optimizer = with_fitted_scheme(job.optimizer, train, *further_problems)
+    return with_affine_and_running_steps(with_schedule(optimizer, job.settings, train), train)
 
 
 def _rounds(
@@ -346,7 +352,7 @@ def _rounds(
     settings = job.settings
     runs = len(settings.step_sizes) * settings.starts
     work = (runs, settings.iterations)
-    route = quickest(job.engine, train, test, start, optimizer, work)
+    route = fastest_route(job.engine, train, test, start, optimizer, work)
     descent_arguments = (*route, optimizer, settings.records, settings.shadows, checkpoint)
     # The default rules, and not those of the job: which runs get shadows (are repeated from a start
     # perturbed by rounding) must not depend on the rules, since a recorded descent can be judged
@@ -387,9 +393,11 @@ def _starts(job: Job, train: Problem, z: Rows) -> Array:
         UserError: The start is `same_function`, and the scheme has no such weights.
     """
     if job.settings.start == SAME_FUNCTION:
-        return same_function(job.settings, train.shape[0], job.normalizer, *_start_points(job, z))
+        return same_function_weights(
+            job.settings, train.shape[0], job.normalizer, *_start_points(job, z)
+        )
     network_start = draw_start(job.settings, train)  # None for starts that no model draws
-    return starts(job.settings, train.shape) if network_start is None else network_start
+    return starting_weights(job.settings, train.shape) if network_start is None else network_start
 
 
 def _start_points(job: Job, z: Rows) -> tuple[Array, Rows]:
@@ -412,7 +420,7 @@ def _start_points(job: Job, z: Rows) -> tuple[Array, Rows]:
             "use start=zeros, or start=normal"
         )
     # A few rows with the means and covariances of the points: the map on them is the same.
-    surrogate, surrogate_under_scheme = z.pair
+    surrogate, surrogate_under_scheme = z.surrogates
     return surrogate.moment_rows, surrogate_under_scheme.moment_rows
 
 
@@ -439,19 +447,19 @@ def _problems(job: Job, z: Rows, z_test: Rows) -> tuple[Problem, Problem | None]
         arguments = z, targets, data.classes > 0, scores, job.l2
         plain = Network(job.model, job.cost, *arguments, batch=job.settings.batch)
         network = build_network(job.engine, plain)
-        return in_steps(network, batches), hold_out(network, z_test, test_targets)
+        return step_by_batches(network, batches), held_out_problem(network, z_test, test_targets)
 
     def build_problem(points: Rows, y: Array, held_out: bool) -> Linear:
         """Return the linear problem of all given points."""
         targets = encode_targets(y, scores, data.classes, z.dtype)
         arguments = points, targets, data.classes > 0, l2, scores, held_out
-        return objective(job.engine, job.cost, *arguments)
+        return build_objective(job.engine, job.cost, *arguments)
 
     whole = build_problem(z, data.y, held_out=False)
     test = build_problem(z_test, data.y_test, held_out=True) if len(z_test) else None
     if batches is None:
         return whole, test
-    train = in_batches(job.engine, whole, batches)
+    train = build_minibatch(job.engine, whole, batches)
     if job.settings.statistics == FITTED:
         return train, test
     # The scheme learns from other points at each step: both problems need the points before it.

@@ -220,7 +220,7 @@ def reached(name: str, measure: str = "iterations") -> Metric:
     )
 
 
-def own_step(name: str) -> Metric:
+def best_step_for_target(name: str) -> Metric:
     """Return the metric of the step size that takes the fewest iterations to a target."""
     return Metric(f"{FINAL_PREFIX}step_to_{name}", f"step size for {name} of the excess")
 
@@ -446,7 +446,7 @@ DESCRIPTION = Tag("mlflow.note.content", "its description, in Markdown")
 COMMIT = Tag("mlflow.source.git.commit", "the commit of the code")
 
 
-def fitted(row: Mapping[Any, Any]) -> str:
+def normalizer_label(row: Mapping[Any, Any]) -> str:
     """Return the normalizer of a scheme, marked if it was fitted on the test points too."""
     normalizer = str(row["normalizer"])
     return f"{normalizer} (fitted on all)" if row.get(FIT_ON) == "all" else normalizer
@@ -457,7 +457,7 @@ def setting(key: str) -> str:
     return f"{PARAMS}{key}"
 
 
-def typed(value: Any) -> str:
+def as_typed(value: Any) -> str:
     """Return a recorded value of a setting as a user types it."""
     return {"None": "null", "True": "true", "False": "false"}.get(str(value), str(value))
 

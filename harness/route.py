@@ -28,7 +28,7 @@ Array = NDArray[Any]
 FAST, PLAIN_ENGINE, JAX = ENGINES
 
 
-def objective(engine: str, cost: Cost, points: Rows, *arguments: Any) -> Objective:
+def build_objective(engine: str, cost: Cost, points: Rows, *arguments: Any) -> Objective:
     """Return an objective, as a faster equivalent where the engine allows it.
 
     Args:
@@ -90,7 +90,7 @@ def check_engine(engine: str, model: Model | None, cost: Cost, scores: int) -> N
     check_traceable(cost, scores)
 
 
-def in_batches(engine: str, whole: Linear, batches: Batches) -> Minibatch:
+def build_minibatch(engine: str, whole: Linear, batches: Batches) -> Minibatch:
     """Return the problem whose steps see batches, on several threads where the engine allows it.
 
     Args:
@@ -120,7 +120,7 @@ class Route(NamedTuple):
     outward: Callable[[Array], Array] = lambda weights: weights
 
 
-def quickest(
+def fastest_route(
     engine: str,
     train: Problem,
     test: Problem | None,

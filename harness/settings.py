@@ -143,7 +143,7 @@ def check(name: str, value: Any) -> Any:
     return value if row.check is None else row.check(name, value)
 
 
-def of_identity(identity_part: str, params: Mapping[str, Any]) -> dict[str, str]:
+def identity_params(identity_part: str, params: Mapping[str, Any]) -> dict[str, str]:
     """Return the parameters that enter a part of the identity of a job, as texts by their names.
 
     Args:
@@ -161,7 +161,7 @@ def has_role(name: str, *roles: Role) -> bool:
     return row is not None and row.role in roles
 
 
-def makes_problem(name: str) -> bool:
+def separates_problems(name: str) -> bool:
     """Return whether two values of a parameter make two problems, whose costs do not compare.
 
     A parameter that is no setting does, because its role is unknown.
@@ -217,7 +217,7 @@ def reference() -> str:
     return text
 
 
-def decades(first: Any, last: Any, per_decade: Any = 1) -> list[float]:
+def powers_of_ten(first: Any, last: Any, per_decade: Any = 1) -> list[float]:
     """Return the powers of ten from 10^first to 10^last, ends included.
 
     A whole exponent gives the float of its literal: 10^-3 is 0.001 to the last digit.
@@ -415,7 +415,7 @@ TABLE = (
     Setting(
         "step_sizes",
         Role.DESCENT,
-        decades(-7, 2),
+        powers_of_ten(-7, 2),
         "a list; ${decades:first,last} is 10^first..10^last, a third number the points a decade",
         _step_sizes,
         same_problem=True,

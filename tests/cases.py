@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from normbench.choices import locate, options
+from normbench.choices import import_target, options
 from normbench.costs.declaration import traits
 
 CONF = Path(__file__).resolve().parent.parent / "conf"
@@ -36,7 +36,7 @@ def classifies(cost, classes):
     return classes > 1 or "binary" in tasks(cost)
 
 
-COSTS = {name: locate("cost", options("cost", name)["_target_"]) for name in names("cost")}
+COSTS = {name: import_target("cost", options("cost", name)["_target_"]) for name in names("cost")}
 # A cost's name, and a number of scores a point that it takes.
 CASES = [(n, c) for n, cost in COSTS.items() for c in (1, 2, 3, 10) if takes(cost, c)]
 FEW_CASES = [(n, c) for n, c in CASES if c in (1, 3)]

@@ -9,8 +9,8 @@ from normbench import names
 from normbench.choices import CONF
 from normbench.command.config import compose as configs
 from normbench.command.config import resolvers, study
-from normbench.command.config.grid import Grid, hold_back
-from normbench.job import Shared, run
+from normbench.command.config.grid import Grid, split_option_overrides
+from normbench.job import PointsCaches, run
 from normbench.recording.store import records
 from normbench.results.store import memory
 
@@ -21,15 +21,18 @@ def sweep(name, *words):
     resolvers.register()
     experiment = f"experiment={name}"
     loader = ConfigLoaderImpl(config_search_path=create_config_search_path(str(CONF)))
-    plain, _ = hold_back([word for word in words if "," not in word])
+    plain, _ = split_option_overrides([word for word in words if "," not in word])
     master = loader.load_configuration("config", [experiment, *plain], RunMode.MULTIRUN)
-    configs.figures(
-        configs.JobSpec.from_config(master).plain
+    configs.figure_names(
+        configs.JobSpec.from_config(master).plain_settings
     )  # a name that there is no figure of is refused
     params = [f"{key}={value}" for key, value in master.hydra.sweeper.params.items()]
-    (params, options), (others, held) = hold_back(params), hold_back(words)
+    (params, options), (others, held) = (
+        split_option_overrides(params),
+        split_option_overrides(words),
+    )
     grid = Grid(loader, master, [*params, experiment, *others], [*options, *held])
-    shared, found = Shared(), []
+    shared, found = PointsCaches(), []
     for number, job in enumerate(grid.jobs):
         spec = configs.JobSpec.from_config(grid.config(job))
         made = spec.job()
@@ -40,6 +43,6 @@ def sweep(name, *words):
         place = records.RecordHeader(
             memory.MEMORY_STORE, spec.experiment, "", spec.parameters(), tags
         )
-        spec.settle(place.params, place.tags, made)
+        spec.add_identity(place.params, place.tags, made)
         found.append(records.of_outcome(place, made.dataset, run(made, shared=shared)))
-    return memory.sweep(found, study.expected(master))
+    return memory.sweep(found, study.expected_tag(master))

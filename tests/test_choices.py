@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from sklearn.base import BaseEstimator, TransformerMixin
 
-from normbench.choices import CONF, allowing, build, chain, locate, options
+from normbench.choices import CONF, allow_packages, build, chain, import_target, options
 from normbench.comparison import compare
 from normbench.costs import softmax
 from normbench.datasets import UserError
@@ -57,7 +57,7 @@ def test_an_option_whose_file_changes_is_read_anew(tmp_path, monkeypatch):
 def test_code_from_elsewhere_is_refused_unread(group, target):
     told = "=" if target else ": is missing"
     with pytest.raises(UserError, match=f"{group}._target_{told}") as caught:
-        locate(group, target)
+        import_target(group, target)
     assert len(str(caught.value).splitlines()) == 1
     assert "antigravity" not in sys.modules
 
@@ -88,10 +88,10 @@ def test_a_mistake_in_the_scheme_of_an_optimizer_names_that_setting(scheme, word
 
 
 def test_a_package_that_the_user_names_is_allowed_as_long_as_it_is_named():
-    with allowing(["operator"]):
-        assert locate("cost", "operator.mul")(2, 3) == 6
+    with allow_packages(["operator"]):
+        assert import_target("cost", "operator.mul")(2, 3) == 6
     with pytest.raises(UserError, match=r"add packages=\[operator\]"):
-        locate("cost", "operator.mul")
+        import_target("cost", "operator.mul")
 
 
 def test_a_chain_takes_classes_by_their_path():
@@ -118,17 +118,17 @@ OWN = {
 def test_what_an_option_names_fits_its_group_and_no_other(group):
     for file in sorted((CONF / group).glob("*.yaml")):
         target = options(group, file.stem)["_target_"]
-        assert callable(locate(group, target))
+        assert callable(import_target(group, target))
         for other in set(GROUPS) - {group}:
             with pytest.raises(UserError, match=rf"{other}\._target_="):
-                locate(other, target)
+                import_target(other, target)
 
 
 @pytest.mark.parametrize("group", GROUPS)
 def test_of_this_project_only_what_an_option_names_is_one(group):
     for target in (*OWN[group], "normbench.tests.nothing.there"):
         with pytest.raises(UserError, match=f"is named by no option of this project; .*{group}="):
-            locate(group, target)
+            import_target(group, target)
     assert "normbench.tests" not in sys.modules
 
 
@@ -147,10 +147,10 @@ def test_of_scikit_learn_only_classes_that_transform_are_schemes():
     assert sum(kinds.values()) >= 25
     for target, scheme in kinds.items():
         if scheme:
-            assert isinstance(locate("normalizer", target), type)
+            assert isinstance(import_target("normalizer", target), type)
         else:
             with pytest.raises(UserError, match="is no scheme: a class with fit and transform"):
-                locate("normalizer", target)
+                import_target("normalizer", target)
 
 
 @pytest.mark.parametrize(
@@ -158,7 +158,7 @@ def test_of_scikit_learn_only_classes_that_transform_are_schemes():
 )
 def test_a_scheme_of_scikit_learn_stands_in_a_public_module(target):
     with pytest.raises(UserError, match="in no public module of scikit-learn"):
-        locate("normalizer", target)
+        import_target("normalizer", target)
 
 
 class Ran:
@@ -223,7 +223,7 @@ def mine(monkeypatch):
     module.few = lambda scores: scores
     module.loader, module.rule = iris, gradient_descent
     monkeypatch.setitem(sys.modules, "mine", module)
-    with allowing(["mine"]):
+    with allow_packages(["mine"]):
         yield
 
 
@@ -234,7 +234,7 @@ def test_things_of_ones_own_are_taken_where_they_fit():
     assert build("normalizer", {"_target_": "mine.Plain"}).transform(1) == 2
     assert build("dataset", {"_target_": "mine.loader"}).name == "iris"
     assert build("optimizer", {"_target_": "mine.rule"}).step
-    assert locate("cost", "mine.cost")
+    assert import_target("cost", "mine.cost")
 
 
 @pytest.mark.usefixtures("mine")
@@ -264,10 +264,10 @@ def test_a_module_that_cannot_be_imported_is_one_line(tmp_path, monkeypatch):
     for number, text in enumerate(("1 +", "raise SystemExit(3)", "nothing", "raise KeyError")):
         (tmp_path / f"broken{number}.py").write_text(text)
         with (
-            allowing([f"broken{number}"]),
+            allow_packages([f"broken{number}"]),
             pytest.raises(UserError, match=r"cannot be imported.*give the dotted path"),
         ):
-            locate("cost", f"broken{number}.cost")
+            import_target("cost", f"broken{number}.cost")
 
 
 def test_an_ordinary_class_is_a_scheme_from_python_too(two_classes):
@@ -278,5 +278,5 @@ def test_an_ordinary_class_is_a_scheme_from_python_too(two_classes):
 
 @pytest.mark.parametrize("packages", ["os", 3, [1], ["a.b"], [""], None, {"a": 1, "b c": 2}])
 def test_packages_are_a_list_of_names(packages):
-    with pytest.raises(UserError, match="packages="), allowing(packages):
+    with pytest.raises(UserError, match="packages="), allow_packages(packages):
         pass

@@ -213,7 +213,7 @@ def test_the_arguments_and_their_defaults_are_those_of_the_table(two_classes):
         assert told[name].default == row.default
         assert f"    {name}: {row.help}." in compare.__doc__
     found = compare(*two_classes, normalizers=["standard"], iterations=1)
-    assert sorted(set(found.frame.step_size)) == settings.decades(-7, 2)
+    assert sorted(set(found.frame.step_size)) == settings.powers_of_ten(-7, 2)
     known = found.sweep.of_role("scheme").iloc[0]
     recorded = {row.name for _, row in settings.arguments() if row.recorded}
     assert {f"params.{name}" for name in recorded} <= set(known.index)

@@ -40,7 +40,9 @@ def test_what_follows_from_the_role_of_a_new_setting(role, monkeypatch):
     monkeypatch.setitem(settings.ROWS, "quota", Setting("quota", role, 1, "points of a step"))
     part, apart = FOLLOWS[role]
     entered = {
-        each for each in ("descent", "asked", "judged") if settings.of_identity(each, {"quota": 2})
+        each
+        for each in ("descent", "asked", "judged")
+        if settings.identity_params(each, {"quota": 2})
     }
     assert entered == {part} - {""}
     assert (job_digest("-", {"quota": 1}) != job_digest("-", {"quota": 2})) == (
@@ -90,7 +92,7 @@ def test_the_config_sets_what_the_table_has():
     flat |= {key: value for key, value in chosen.items() if key in settings.ROWS}
     assert flat.pop("step_sizes") == "${decades:-7,2}"
     rows = {name: row.default for name, row in IN_CONFIG.items()}
-    assert rows.pop("step_sizes") == settings.decades(-7, 2)
+    assert rows.pop("step_sizes") == settings.powers_of_ten(-7, 2)
     assert flat == rows
     drawn = {f"dataset.{field.name}": field.default for field in fields(Sampling)}
     assert drawn == {key: value for key, value in flat.items() if key.startswith("dataset.")}

@@ -18,7 +18,7 @@ from normbench.results.answer import tables
 from normbench.results.answer import theory_table as theory
 from normbench.results.compare import comparisons, heldout, reached
 from normbench.results.store.runs import Sweep, last_sweep_ids, load
-from normbench.settings import decades
+from normbench.settings import powers_of_ten
 from tests import forks
 
 pytestmark = pytest.mark.commands
@@ -58,7 +58,7 @@ def of_the_job(row):
     """Return the metrics of the job behind a scheme's run, made here once more."""
     scheme = {"standard": StandardScaler, "pca_sphere": PCASphere}[row["normalizer"]]()
     data = split(breast_cancer(), 0.3, int(row["params.dataset.split_seed"]))
-    settings = Settings(decades(-2, 0, 4), iterations=150, start="normal", starts=3)
+    settings = Settings(powers_of_ten(-2, 0, 4), iterations=150, start="normal", starts=3)
     return run_job(Job(data, least_squares, scheme, gradient_descent(), settings)).findings.metrics
 
 

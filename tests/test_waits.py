@@ -114,8 +114,8 @@ def test_another_code_or_library_is_another_request(what, monkeypatch):
 
 
 def test_a_request_is_not_looked_for_where_nothing_is_to_be_reused():
-    assert JobSpec(PLAIN | {"reuse": False}, {}).request is None
-    assert JobSpec(PLAIN, {}, mistake=ValueError("mistake")).request is None
+    assert JobSpec(PLAIN | {"reuse": False}, {}).request_digest is None
+    assert JobSpec(PLAIN, {}, mistake=ValueError("mistake")).request_digest is None
 
 
 @pytest.fixture

@@ -7,8 +7,8 @@ import warnings
 from collections.abc import Sequence
 
 from normbench import interrupts
-from normbench.command.startup.garbage import collect_nothing_yet
-from normbench.command.sweep.printing import run_printing
+from normbench.command.startup.garbage import disable_collection
+from normbench.command.sweep.printing import run_with_checked_output
 from normbench.results.safe import clean
 
 
@@ -16,13 +16,13 @@ def run(arguments: Sequence[str]) -> int:
     """Run the command after `normbench`; return the exit code.
 
     The code is 0, 1 where a job failed, 2 on a user's mistake, 130 on Ctrl-C, and 141 where the
-    reader of the output has left (see `run_printing`).
+    reader of the output has left (see `run_with_checked_output`).
 
     Args:
         arguments: The arguments after `normbench`.
     """
     clean.guard(*arguments)
-    collect_nothing_yet()
+    disable_collection()
     if not sys.warnoptions:  # hide warnings of libraries; those that matter are printed as lines
         warnings.simplefilter("ignore")
         os.environ["PYTHONWARNINGS"] = "ignore"  # for the processes of a launcher
@@ -30,8 +30,8 @@ def run(arguments: Sequence[str]) -> int:
     if folder not in sys.path and "" not in sys.path:
         sys.path.append(folder)  # last: a user's own package is found, and hides nothing
     try:
-        interrupts.handle(signal.SIGINT, signal.SIGTERM)
-        return run_printing(lambda: _dispatch(arguments))
+        interrupts.install_handlers(signal.SIGINT, signal.SIGTERM)
+        return run_with_checked_output(lambda: _dispatch(arguments))
     except KeyboardInterrupt:
         print("normbench: stopped; the same command runs what is not recorded", file=sys.stderr)
         return 130
@@ -69,7 +69,7 @@ def _dispatch(arguments: Sequence[str]) -> int:
     try:
         line.run(arguments)
     except Exception as error:
-        interrupts.raise_again(error)
+        interrupts.raise_if_interrupted(error)
         message, code = _describe_error(error)
         if message is None:
             raise
@@ -83,11 +83,11 @@ def _describe_error(error: Exception) -> tuple[str | None, int]:
 
     The message is None for a bug, which the caller raises again for its traceback.
     """
-    from normbench.command.config.errors import SweepError, one_line
+    from normbench.command.config.errors import SweepError, user_message
     from normbench.recording.store.connection import StoreLostError
 
     if isinstance(error, (SweepError, StoreLostError)):
         return " ".join(str(error).split()), 1
-    message = one_line(error)
+    message = user_message(error)
     exit_code = 1 if message is None else 2
     return message, exit_code

@@ -34,7 +34,9 @@ NEGLIGIBLE_COMPONENT = 1e-10
 MAX_MATRIX_WEIGHTS = 200  # weights; beyond, Lanczos is quicker and needs less memory
 
 
-def blocks(cost: Callable[[Any, Any], Any], scores: Array, targets: NDArray[Any]) -> Array:
+def score_curvatures(
+    cost: Callable[[Any, Any], Any], scores: Array, targets: NDArray[Any]
+) -> Array:
     """Return each point's second derivatives in its scores.
 
     Args:
@@ -150,9 +152,13 @@ class Hessian(ABC):
 
         Lanczos starts from a vector of a fixed seed, so that equal Hessians give the same number.
         """
-        return float(np.linalg.eigvalsh(self.matrix())[-1]) if self.is_small else self.lanczos()
+        return (
+            float(np.linalg.eigvalsh(self.matrix())[-1])
+            if self.is_small
+            else self.largest_by_lanczos()
+        )
 
-    def near(self, start: Array) -> tuple[Array, Array]:
+    def krylov_eigenpairs(self, start: Array) -> tuple[Array, Array]:
         """Return approximate eigenvalues and eigenvectors from the Krylov space of a start.
 
         They are those of the Hessian restricted to the space of `start, H start, H^2 start, ..`.
@@ -180,7 +186,7 @@ class Hessian(ABC):
         values, combinations = np.linalg.eigh(basis.T @ products)
         return values, basis @ combinations
 
-    def lanczos(self) -> float:
+    def largest_by_lanczos(self) -> float:
         """Return the largest eigenvalue from Hessian-vector products alone.
 
         Its relative error is 1e-8 where some 160 products suffice, else 1e-4: eigenvalues that
@@ -268,8 +274,8 @@ class LinearHessian(Hessian):
     """The Hessian of a cost of linear scores, as an operator on weights `(C, N + 1)`.
 
     x: points (P, N). second: `(C, C, P)`, the points' second derivatives in their scores, from
-    `blocks`. l2: adds `2 l2`, not on the bias: one number, one for each feature `(N,)` or a matrix
-    `(N, N)`.
+    `score_curvatures`. l2: adds `2 l2`, not on the bias: one number, one for each feature `(N,)` or
+    a matrix `(N, N)`.
     """
 
     x: NDArray[Any]
@@ -292,7 +298,7 @@ class LinearHessian(Hessian):
         score_products = np.einsum("cdp,dp->cp", self.second, scores) / len(self.x)
         product = np.empty_like(direction)
         product[:, 0] = score_products.sum(axis=1)
-        product[:, 1:] = score_products @ self.x + 2 * weighted(self.l2, direction[:, 1:])
+        product[:, 1:] = score_products @ self.x + 2 * times_l2(self.l2, direction[:, 1:])
         return product
 
     def matrix(self) -> Array:
@@ -313,10 +319,10 @@ class LinearHessian(Hessian):
         for c in range(classes):  # the upper blocks, by symmetry
             for d in range(c):
                 hessian[d, :, c] = hessian[c, :, d]
-        return with_penalty(hessian.reshape(self.size, -1), self.l2, self.shape)
+        return add_penalty(hessian.reshape(self.size, -1), self.l2, self.shape)
 
 
-def weighted(l2: float | Array, slopes: NDArray[Any]) -> NDArray[Any]:
+def times_l2(l2: float | Array, slopes: NDArray[Any]) -> NDArray[Any]:
     """Return slopes times an l2: half of the gradient of the penalty `sum l2 w^2`, or `w l2 w'`.
 
     Args:
@@ -329,7 +335,7 @@ def weighted(l2: float | Array, slopes: NDArray[Any]) -> NDArray[Any]:
     return np.asarray(slopes @ l2 if np.ndim(l2) == 2 else l2 * slopes)
 
 
-def with_penalty(matrix: Array, l2: float | Array, shape: tuple[int, ...]) -> Array:
+def add_penalty(matrix: Array, l2: float | Array, shape: tuple[int, ...]) -> Array:
     """Add the Hessian of a penalty, `2 l2` and 0 for a bias, to a Hessian in place; return that.
 
     Args:

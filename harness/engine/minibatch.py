@@ -9,7 +9,7 @@ from autograd.core import make_vjp
 
 from normbench.datasets.on_disk.points import Rows, rows_per_block
 from normbench.engine.batches import Batches, Indices
-from normbench.engine.hessian import Effort, Hessian, weighted
+from normbench.engine.hessian import Effort, Hessian, times_l2
 from normbench.engine.problem import (
     QUIET,
     Array,
@@ -144,15 +144,15 @@ class Minibatch(PartsApart):
             the share m'/m of the penalty's gradient.
         """
         read, targets = self._prepare_batch(k, {} if workspace is None else workspace)
-        gradient = self.sum_gradients(weights, read, targets)
+        gradient = self.batch_gradient(weights, read, targets)
         l2 = self.inner.l2
         if isinstance(l2, np.ndarray) or l2 > 0:
             share = len(targets) / self.batches.size
             with QUIET():
-                gradient[:, :, 1:] += 2 * share * weighted(l2, weights[:, :, 1:])
+                gradient[:, :, 1:] += 2 * share * times_l2(l2, weights[:, :, 1:])
         return gradient
 
-    def sum_gradients(
+    def batch_gradient(
         self, weights: Array, read: Read, targets: Array, span: slice = slice(None)
     ) -> Array:
         """Return the sum of the gradients of some points, divided by the size of a full batch.

@@ -222,7 +222,7 @@ class Network(FullBatch):
             weights: `(R, D)`.
             points: The indices of the points of the batch, (m,).
             is_running: Whether running statistics are kept. Their entries of the gradient are then
-                their differences from the batch's statistics, see `with_running`.
+                their differences from the batch's statistics, see `with_running_differences`.
             workspace: Memory for the layers' values.
 
         Returns:
@@ -332,9 +332,11 @@ class Network(FullBatch):
             return Sums(self.cost(scores, targets), counts)
         costs, derivative = differentiate_scores(self.cost, scores, targets)
         slopes = self.layout.join(pull_back(derivative))
-        return Sums(costs, counts, self.with_running(weights, slopes, collected))
+        return Sums(costs, counts, self.with_running_differences(weights, slopes, collected))
 
-    def with_running(self, weights: Array, gradient: Array, collected: list[Any] | None) -> Array:
+    def with_running_differences(
+        self, weights: Array, gradient: Array, collected: list[Any] | None
+    ) -> Array:
         """Return a gradient with the differences of running statistics from a batch's.
 
         These replace the entries of the running statistics, which are the last ones: a step along
@@ -558,13 +560,13 @@ class NetworkHessian(Hessian):
             pull_back, _ = make_vjp(slopes, self.problem.layout.split(self.weights[None]))
         return pull_back
 
-    def lanczos(self) -> float:
-        """Return the largest eigenvalue, see `Hessian.lanczos`; NaN where a product overflows.
+    def largest_by_lanczos(self) -> float:
+        """Return the largest eigenvalue; NaN where a product overflows.
 
-        ARPACK is not called with products that are not finite.
+        See `Hessian.largest_by_lanczos`. ARPACK is not called with products that are not finite.
         """
         is_finite = np.isfinite(self.times(np.ones_like(self.weights))).all()
-        return super().lanczos() if is_finite else float("nan")
+        return super().largest_by_lanczos() if is_finite else float("nan")
 
     def matrix(self) -> Array:
         """Return the Hessian as a matrix `(D, D)`, from one product a column.

@@ -150,7 +150,7 @@ class NetworkSteps(PartsApart):
         return self.inner.scores(weights, x)
 
 
-def with_rates(optimizer: Optimizer, train: Problem) -> Optimizer:
+def with_affine_and_running_steps(optimizer: Optimizer, train: Problem) -> Optimizer:
     """Return a step rule that steps gains, shifts and running statistics of a network separately.
 
     Gains and shifts have the model's `affine_step` as their step size, where it has one. Running
@@ -196,7 +196,7 @@ def network_of(problem: Problem) -> Network | None:
     return problem if isinstance(problem, Network) else None
 
 
-def in_steps(whole: Network, batches: Batches | None) -> Network | NetworkSteps:
+def step_by_batches(whole: Network, batches: Batches | None) -> Network | NetworkSteps:
     """Return the problem that steps by batches of all points.
 
     Args:
@@ -222,7 +222,7 @@ def _join_single_point(batches: Batches) -> Batches:
     return replace(batches, joins_last=batches.points % batches.size == 1)
 
 
-def hold_out(whole: Network, x: Array, targets: Array) -> Network | None:
+def held_out_problem(whole: Network, x: Array, targets: Array) -> Network | None:
     """Return the problem of held-out points.
 
     Args:
@@ -244,7 +244,7 @@ def draw_start(settings: Settings, train: Problem) -> Array | None:
         train: The problem of the training points.
 
     Returns:
-        `(starts, D)`; None for starts that no model draws, which `start.starts` makes.
+        `(starts, D)`; None for starts that no model draws, which `start.starting_weights` makes.
     """
     if settings.start != "normal" or not isinstance(train, (Network, NetworkSteps)):
         return None

@@ -14,7 +14,7 @@ from normbench.normalizers.on_columns import name_scheme
 from normbench.optimizers import Optimizer
 
 
-def with_map(optimizer: Optimizer, *problems: Problem) -> Optimizer:
+def with_fitted_scheme(optimizer: Optimizer, *problems: Problem) -> Optimizer:
     """Return an optimizer whose scheme is fitted on the points of all these problems.
 
     Its steps are then preconditioned by the scheme's map.

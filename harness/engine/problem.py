@@ -16,9 +16,9 @@ from normbench.engine.hessian import (
     Effort,
     Hessian,
     LinearHessian,
-    blocks,
     linear_effort,
-    weighted,
+    score_curvatures,
+    times_l2,
 )
 from normbench.normalizers.decomposition import Surrogate
 
@@ -334,15 +334,15 @@ class Objective(FullBatch):
             counts = count_misclassified(scores, self.targets) if self.classify else None
             if not with_gradient:
                 values = self.cost(scores, self.targets)
-                return self.mean(weights, values, None, counts)
+                return self.average_sums(weights, values, None, counts)
             pull_back, values = make_vjp(lambda s: self.cost(s, self.targets), scores)
             derivative = pull_back(np.ones(len(scores), dtype=scores.dtype))
             gradient = np.empty(weights.shape, weights.dtype)
             gradient[:, :, 0] = derivative.sum(axis=2)
             gradient[:, :, 1:] = derivative @ self.x
-            return self.mean(weights, values, gradient, counts)
+            return self.average_sums(weights, values, gradient, counts)
 
-    def mean(
+    def average_sums(
         self, weights: Array, costs: Array, gradient: Array | None, counts: Counts | None
     ) -> Evaluation:
         """Return sums over the points as means over them, plus the penalty.
@@ -365,7 +365,7 @@ class Objective(FullBatch):
         if gradient is not None:
             gradient = np.divide(gradient, points, dtype=weights.dtype)
             if penalized:
-                gradient[:, :, 1:] += 2 * weighted(self.l2, slopes)
+                gradient[:, :, 1:] += 2 * times_l2(self.l2, slopes)
         return Evaluation(costs, gradient, counts)
 
     @property
@@ -443,7 +443,7 @@ def penalty(l2: float | Array, slopes: Array) -> Array:
         `(R,)`, the sum over the scores C of each run.
     """
     if np.ndim(l2) == 2:
-        return np.asarray(np.einsum("rcn,rcn->r", weighted(l2, slopes), slopes))
+        return np.asarray(np.einsum("rcn,rcn->r", times_l2(l2, slopes), slopes))
     if isinstance(l2, np.ndarray):
         return np.asarray(np.einsum("rcn,rcn,n->r", slopes, slopes, l2))
     return np.asarray(l2 * np.einsum("rcn,rcn->r", slopes, slopes))
@@ -469,7 +469,7 @@ def linear_hessian(
     """
     x, weights = x.astype(np.float64, copy=False), weights.astype(np.float64, copy=False)
     scores = weights[:, 1:] @ x.T + weights[:, :1]
-    return LinearHessian(x, blocks(cost, scores, targets), l2)
+    return LinearHessian(x, score_curvatures(cost, scores, targets), l2)
 
 
 def cast_targets(targets: Array, dtype: Any) -> Array:

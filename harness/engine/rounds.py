@@ -18,7 +18,7 @@ from normbench.engine.descent import Histories, Leave, Progress, descend
 from normbench.engine.midway import Checkpoint
 from normbench.engine.problem import Problem
 from normbench.optimizers import Optimizer
-from normbench.verdicts.convergence import may_be_chaotic, sensitivity
+from normbench.verdicts.convergence import needs_shadow, shadow_tolerance_share
 
 Array = NDArray[Any]
 T = TypeVar("T")
@@ -53,14 +53,14 @@ class Rounds:
     shadows: bool
     checkpoint: Checkpoint | None = None
     finished: list[Histories] = field(default_factory=list)
-    sizes: list[Array] = field(default_factory=list)  # the step sizes of the finished rounds
+    step_sizes: list[Array] = field(default_factory=list)  # the step sizes of the finished rounds
     # None until the checkpoint is read; empty where it holds nothing for this descent.
     saved_arrays: Mapping[str, Array] | None = None
     far: float = np.inf
     seconds: float = 0.0
 
     @property
-    def passes(self) -> int:
+    def run_iterations(self) -> int:
         """The number of iterations of all runs of the finished rounds, shadows included."""
         return sum(int(np.isfinite(histories.cost[:, 1:]).sum()) for histories in self.finished)
 
@@ -111,7 +111,7 @@ class Rounds:
         """
         epsilon, cost = float(np.finfo(start.dtype).eps), histories.cost
         steady = self.optimizer.steady
-        chaotic = [may_be_chaotic(history, steady, epsilon, self.far) for history in cost]
+        chaotic = [needs_shadow(history, steady, epsilon, self.far) for history in cost]
         runs = np.flatnonzero(chaotic)
         if not len(runs):
             return {}
@@ -119,7 +119,7 @@ class Rounds:
         distances = np.abs(first_costs[:, 0] - cost[runs])
         excess = cost[runs, 0] - np.nanmin(cost)  # of the start, above the lowest cost of the grid
         has_parted = np.nanmax(distances, axis=1) > SEPARATION * excess
-        meets_again = has_parted & (distances[:, -1] <= sensitivity(epsilon) * excess)
+        meets_again = has_parted & (distances[:, -1] <= shadow_tolerance_share(epsilon) * excess)
         shadows = dict(zip(runs.tolist(), first_costs))
         if meets_again.any():
             extra_numbers = range(1, 1 + EXTRA_SHADOWS)
@@ -208,7 +208,7 @@ class Rounds:
         elif leave:
             _replay(histories.cost, leave)
         self.finished.append(histories)
-        self.sizes.append(sizes)
+        self.step_sizes.append(sizes)
         return histories
 
     def _descend_round(
@@ -284,7 +284,7 @@ class Rounds:
         Arrays of round n are named `round/n/..`; `round` is the number of finished rounds.
         """
         arrays = {ROUND: np.array(len(self.finished)), ROUND_SECONDS: np.array(self.seconds)}
-        for number, (histories, sizes) in enumerate(zip(self.finished, self.sizes)):
+        for number, (histories, sizes) in enumerate(zip(self.finished, self.step_sizes)):
             round_arrays = {
                 STEP_SIZES: sizes,
                 **{name: getattr(histories, name) for name in HISTORY_FIELDS},

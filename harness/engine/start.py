@@ -17,7 +17,7 @@ Array = NDArray[Any]
 SAME_SCORE_TOLERANCE = {"float64": 1e-10, "float32": 1e-4}
 
 
-def starts(settings: Settings, shape: tuple[int, ...]) -> Array:
+def starting_weights(settings: Settings, shape: tuple[int, ...]) -> Array:
     """Return the weights that the runs start from.
 
     Args:
@@ -51,7 +51,9 @@ def starts(settings: Settings, shape: tuple[int, ...]) -> Array:
     return weights.reshape(stacked_shape)
 
 
-def same_function(settings: Settings, classes: int, scheme: Any, x: Array, z: Rows) -> Array:
+def same_function_weights(
+    settings: Settings, classes: int, scheme: Any, x: Array, z: Rows
+) -> Array:
     """Return weights of one function of the inputs, the same for every scheme.
 
     The function is `s = w0 + W T^-1/2 (x - m)`: m is the points' mean, T the diagonal matrix of

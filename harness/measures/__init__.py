@@ -113,7 +113,7 @@ def take(
     if names.DESCENT_ARRAYS in arrays:
         arrays[names.DESCENT_ARRAYS] = {
             **arrays[names.DESCENT_ARRAYS],
-            FOLLOWS: np.array([*merged.follows.items()]),
+            FOLLOWS: np.array([*merged.depends_on.items()]),
         }
     record_names = (*settings.record, names.DESCENT_ARRAYS)  # in the order that the user wrote
     return merged, {name: arrays[name] for name in record_names if name in arrays}
@@ -169,7 +169,7 @@ def _merged(
     """
     findings = [finding for _, finding in findings_by_measure]
     follows = {
-        name: measure.follows
+        name: measure.depends_on
         for measure, finding in findings_by_measure
         for name in (
             *finding.metrics,
@@ -202,7 +202,7 @@ def _merged(
         tags,
         {key: value for finding in findings for key, value in finding.series.items()},
         of_steps=_merge_steps(findings),
-        follows=follows,
+        depends_on=follows,
         seconds=seconds[False],
         search_seconds=seconds[True],
     )
@@ -219,14 +219,14 @@ def _merge_steps(findings: Sequence[Findings]) -> dict[int, OfStep]:
 
 
 def _dependent_arrays(measure: Measure, findings: Findings) -> Iterable[str]:
-    """Return the names under which `follows` keeps what the arrays of a measure depend on.
+    """Return the names under which `FOLLOWS` keeps what the arrays of a measure depend on.
 
     For a measure in `record` it is that name, which stands for all its arrays. For another measure
     they are the names of its arrays, if these depend on the judging.
     """
     if measure.record:
         return (measure.record,)
-    return findings.arrays if measure.follows else ()
+    return findings.arrays if measure.depends_on else ()
 
 
 def _other_model_notes(job: FinishedJob) -> Iterator[str]:
@@ -234,7 +234,7 @@ def _other_model_notes(job: FinishedJob) -> Iterator[str]:
     requested = job.descent.settings.record
     for measure in measures():
         if measure.record in requested and measure.is_of_another_model(job):
-            yield f"{measure.record}: {OF_OTHER_MODELS[measure.of_model]}"
+            yield f"{measure.record}: {OF_OTHER_MODELS[measure.model_kind]}"
 
 
 def _sample_note(job: FinishedJob, findings_by_measure: list[tuple[Measure, Findings]]) -> str:

@@ -3,7 +3,7 @@
 import numpy as np
 
 from normbench.measures.contract import Array, Findings, FinishedJob, Measure
-from normbench.measures.inputs import principal
+from normbench.measures.inputs import principal_directions
 
 COMPONENTS = 1
 START_COUNT, START_SCALE = 100, 0.1
@@ -53,7 +53,7 @@ def take(job: FinishedJob) -> Findings:
 def _first_axis(job: FinishedJob) -> Array:
     """Return the image of the first principal axis of the inputs, scaled to length 1, (M,)."""
     mean = job.dataset.x.mean(axis=0, dtype=np.float64)
-    ends = np.stack([mean, mean + principal(job.dataset.x)[1][0]])
+    ends = np.stack([mean, mean + principal_directions(job.dataset.x)[1][0]])
     image = np.diff(np.asarray(job.scheme.transform(ends), dtype=np.float64), axis=0)[0]
     return np.asarray(image / (np.linalg.norm(image) or 1.0))
 

@@ -30,7 +30,7 @@ def take(job: FinishedJob) -> Findings:
     # The least cost is the mean squared residual at the minimum: the variance of the noise.
     floors = {
         number: batches.noise_floor(
-            step.step_size, descent.bench.minimum, trace, batch, limit_with_replacement
+            step.step_size, descent.judging_context.minimum, trace, batch, limit_with_replacement
         )
         for number, step in enumerate(descent.steps)
     }
@@ -52,7 +52,7 @@ def _applies(job: FinishedJob) -> bool:
     """Return whether the job is least squares in batches, and its exact limit is computable."""
     linear = job.descent.train.linear
     return (
-        approximate_limits.applies(job)
+        approximate_limits.has_batch_theory(job)
         and linear is not None
         and approximate_limits.is_least_squares(linear)
         and _has_exact_limit(linear)

@@ -50,7 +50,7 @@ def is_least_squares(linear: Linear) -> bool:
     return linear.traits.squares and linear.shape[0] == 1
 
 
-def applies(job: FinishedJob) -> bool:
+def has_batch_theory(job: FinishedJob) -> bool:
     """Return whether the theory of batches holds of a job.
 
     The job must be plain descent in batches of a cost of linear scores without a penalty, and its
@@ -63,4 +63,4 @@ def applies(job: FinishedJob) -> bool:
     return descent.optimizer.plain and descent.theory.spectrum is not None
 
 
-MEASURE = Measure(take, applies=applies)
+MEASURE = Measure(take, applies=has_batch_theory)

@@ -8,9 +8,9 @@ from normbench.measures.inputs import (
     MOST_FEATURES,
     has_plane,
     names_of,
-    principal,
+    principal_directions,
     sample_indices,
-    targets_of,
+    target_arrays,
 )
 from normbench.normalizers.decomposition import Surrogate, fix_signs, mean_and_covariance
 
@@ -31,7 +31,7 @@ def take(job: FinishedJob) -> Findings:
     """
     dataset, z = job.dataset, job.z
     surrogate = job.surrogates[1]  # of all points, also where z is a sample
-    all_deviations, directions = principal(surrogate)
+    all_deviations, directions = principal_directions(surrogate)
     directions = fix_signs(directions)
     deviations, total = all_deviations[:2], float((all_deviations**2).sum())
     scores = (z - surrogate.mean) @ directions[:2].T
@@ -47,7 +47,7 @@ def take(job: FinishedJob) -> Findings:
             "correlation": _correlation(surrogate.features(longest)),
             "names": np.array(names_of(job), dtype=np.str_)[longest],
             "shares": deviations**2 / (total or 1.0),
-            **targets_of(dataset, indices),
+            **target_arrays(dataset, indices),
         }
     )
 
@@ -60,7 +60,7 @@ def _correlation(z: Surrogate) -> Array:
     return np.asarray(covariance / scale / scale[:, None])
 
 
-def _unfit(dataset: Dataset) -> str:
+def _reason_against(dataset: Dataset) -> str:
     """Return the reason why a data set has no biplot, a single feature; empty where it has one."""
     if dataset.x.shape[1] > 1:
         return ""
@@ -68,5 +68,10 @@ def _unfit(dataset: Dataset) -> str:
 
 
 MEASURE = Measure(
-    take, "biplot", of_descent=False, applies=has_plane, most_features=MOST_FEATURES, unfit=_unfit
+    take,
+    "biplot",
+    of_descent=False,
+    applies=has_plane,
+    most_features=MOST_FEATURES,
+    reason_against=_reason_against,
 )

@@ -4,13 +4,13 @@ import numpy as np
 
 from normbench.datasets import Dataset
 from normbench.measures.contract import BEST_STEP, Array, Findings, FinishedJob, Measure
-from normbench.measures.inputs import has_best, sample_indices, targets_of
+from normbench.measures.inputs import has_best, sample_indices, target_arrays
 
 BOUNDARY_SIDE = 160  # cells along one side
 BEYOND_POINTS = 0.1  # of the range of each feature, on both sides
 
 
-def _unfit(dataset: Dataset) -> str:
+def _reason_against(dataset: Dataset) -> str:
     """Return why no boundary can be drawn for a data set; empty where it can."""
     features = dataset.x.shape[1]
     if features == 2 and dataset.classes > 1:
@@ -42,7 +42,7 @@ def take(job: FinishedJob) -> Findings:
             "predicted": predict_classes(scores).reshape(len(b), len(a)).astype(np.int16),
             "points": dataset.x[indices].astype(np.float64),
             "names": np.array(dataset.feature_names, dtype=np.str_),
-            **targets_of(dataset, indices),
+            **target_arrays(dataset, indices),
         }
     )
 
@@ -52,4 +52,6 @@ def predict_classes(scores: Array) -> Array:
     return np.asarray(scores[0] > 0 if len(scores) == 1 else scores.argmax(axis=0))
 
 
-MEASURE = Measure(take, record="boundary", unfit=_unfit, applies=has_best, follows=BEST_STEP)
+MEASURE = Measure(
+    take, record="boundary", reason_against=_reason_against, applies=has_best, depends_on=BEST_STEP
+)

@@ -168,7 +168,7 @@ MEASURE = Measure(
     record="by_layer",
     budget_label="by_layer",
     work=_work,
-    of_model=NETWORK,
+    model_kind=NETWORK,
     applies=has_best,
-    follows=BEST_STEP,
+    depends_on=BEST_STEP,
 )

@@ -11,7 +11,7 @@ NOISE = 0.2  # times the root of the eigenvalue
 MAX_SIDE = 160  # pixels of the longer side
 
 
-def _unfit(dataset: Dataset) -> str:
+def _reason_against(dataset: Dataset) -> str:
     """Return the reason why a data set has no colours; empty where it has.
 
     Its points must be all pixels of a picture, of which `dataset.picture` is height and width.
@@ -39,4 +39,4 @@ def take(job: FinishedJob) -> Findings:
     return Findings(arrays={"picture": picture, **shifts})
 
 
-MEASURE = Measure(take, record="colours", of_descent=False, unfit=_unfit)
+MEASURE = Measure(take, record="colours", of_descent=False, reason_against=_reason_against)

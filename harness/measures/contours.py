@@ -15,7 +15,7 @@ from normbench.measures.contract import (
     JudgedDescent,
     Measure,
 )
-from normbench.measures.inputs import least_weights, names_of
+from normbench.measures.inputs import names_of, weights_of_least_cost
 from normbench.normalizers.decomposition import fix_signs
 from normbench.theory import spectra
 from normbench.theory.analysis import curvature_work
@@ -71,16 +71,16 @@ def take(job: FinishedJob) -> Findings:
     descent = job.descent
     if descent.best is None:
         return Findings()
-    walk = descent.walk
+    walk = descent.weight_path
     weights = walk.weights.reshape(len(walk.weights), -1).astype(np.float64)
-    minimum = least_weights(descent)
+    minimum = weights_of_least_cost(descent)
     through = weights[-1] if minimum is None else minimum
     plane = _plane(descent, weights, minimum, names_of(job))
     path = (weights - plane.origin) @ plane.directions.T
     # Where the minimum is on the plane; of shape (0,) where it is unknown.
     least = np.zeros(0) if minimum is None else (minimum - plane.origin) @ plane.directions.T
     plane_hessian = _plane_hessian(descent, plane, through)
-    values = spectra.live(np.linalg.eigvalsh(plane_hessian), 2)
+    values = spectra.eigenvalues_above_rounding(np.linalg.eigvalsh(plane_hessian), 2)
     side = int(
         np.clip(
             np.sqrt(PRODUCT_BUDGET / (len(job.points_cache.x) * weights.shape[1])),
@@ -103,7 +103,7 @@ def take(job: FinishedJob) -> Findings:
             "iteration": walk.iteration,
             "path_cost": walk.cost,
             "minimum": least,
-            "least": np.array(descent.bench.minimum),
+            "least": np.array(descent.judging_context.minimum),
             "condition": np.array(values[0] / values[1] if len(values) == 2 else np.nan),
             "names": np.array(plane.names),
             "held": np.array(plane.held),
@@ -214,8 +214,8 @@ def _choose_directions(
     if hessian.size <= MAX_DENSE_SIZE:
         values, vectors = np.linalg.eigh(hessian.matrix())
     else:
-        values, vectors = hessian.near(slope)
-    count = len(spectra.live(values, hessian.size))
+        values, vectors = hessian.krylov_eigenpairs(slope)
+    count = len(spectra.eigenvalues_above_rounding(values, hessian.size))
     values, vectors = values[::-1][:count], vectors[:, ::-1][:, :count]
     # Directions of about equal curvature span one eigenspace: `first` is where each space begins.
     first = np.flatnonzero(np.r_[True, values[1:] < values[:-1] * (1 - CURVATURE_TOLERANCE)])
@@ -242,9 +242,9 @@ def _is_at_least_cost(descent: JudgedDescent, start_slope: Array, end_slope: Arr
 
     start_slope, end_slope: the gradients `(n,)` at the start and at the end of the path.
     """
-    if not descent.least.reached:
+    if not descent.least.is_solved:
         return bool(np.linalg.norm(end_slope) <= GRADIENT_TOLERANCE * np.linalg.norm(start_slope))
-    start_excess, end_excess = descent.walk.cost[[0, -1]] - descent.bench.minimum
+    start_excess, end_excess = descent.weight_path.cost[[0, -1]] - descent.judging_context.minimum
     return bool(end_excess <= EXCESS_TOLERANCE * start_excess)
 
 
@@ -330,7 +330,7 @@ def _window(inside: Array, plane_hessian: Array, side: int) -> tuple[Array, Arra
     """
     low, high = inside.min(axis=0), inside.max(axis=0)
     extent = high - low
-    values = spectra.live(np.linalg.eigvalsh(plane_hessian), 2)
+    values = spectra.eigenvalues_above_rounding(np.linalg.eigvalsh(plane_hessian), 2)
     if len(values) == 2 and values[0] > MAX_SQUARE_CONDITION * values[1]:
         # Of equal cost, a move along b is `ratio` times one along a. An axis on which the path is
         # short shows at least a tenth of what the other axis shows, so converted.
@@ -372,6 +372,6 @@ MEASURE = Measure(
     record="contours",
     budget_label="contours",
     work=_work,
-    of_model=LINEAR_OR_CONVEX,
-    follows=BEST_STEP,
+    model_kind=LINEAR_OR_CONVEX,
+    depends_on=BEST_STEP,
 )

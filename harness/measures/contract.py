@@ -26,13 +26,13 @@ from normbench.theory.directions import AtStart
 from normbench.theory.minimum import Minimum
 from normbench.theory.shared import PointsCache
 from normbench.verdicts import convergence, judging
-from normbench.verdicts.judging import Bench, Shadows, Step
+from normbench.verdicts.judging import JudgingContext, Shadows, Step
 from normbench.verdicts.search import Search
 
 Array = NDArray[Any]
 Series = tuple[NDArray[np.int64], NDArray[np.float64]]
-# What findings may depend on in the judging (`Measure.follows`): the verdicts, the best step size,
-# the rules of judging.
+# What findings may depend on in the judging (`Measure.depends_on`): the verdicts, the best step
+# size, the rules of judging.
 STEP_VERDICTS, BEST_STEP, RULES = "verdicts", "best", "rules"
 # What a measure is of: scores that are linear in the weights, these or a convex cost, or networks.
 LINEAR, LINEAR_OR_CONVEX, NETWORK = "linear", "linear or convex", "network"
@@ -52,8 +52,8 @@ class Findings:
         arrays: Arrays that a figure needs, small enough to keep.
         notes: Sentences on what could not be computed, and why.
         of_steps: Findings about one step size, by its index in the grid.
-        follows: What each finding depends on in the judging, by its name: the `Measure.follows` of
-            its measure. Only merged findings have it.
+        depends_on: What each finding depends on in the judging, by its name: the
+            `Measure.depends_on` of its measure. Only merged findings have it.
         seconds: The seconds of the measures that are taken unasked. Only merged findings have it.
         search_seconds: The seconds of the measures that a setting requests, likewise.
     """
@@ -64,7 +64,7 @@ class Findings:
     arrays: Mapping[str, Array] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
     of_steps: Mapping[int, "OfStep"] = field(default_factory=dict)
-    follows: Mapping[str, str] = field(default_factory=dict)
+    depends_on: Mapping[str, str] = field(default_factory=dict)
     seconds: float = 0.0
     search_seconds: float = 0.0
 
@@ -76,7 +76,7 @@ class OfStep(NamedTuple):
     series: Mapping[str, NDArray[np.float64]]
 
 
-class Walk(NamedTuple):
+class WeightPath(NamedTuple):
     """The path of the best step size from the first start.
 
     Attributes:
@@ -105,7 +105,7 @@ class JudgedDescent:
         histories: The histories of the grid.
         theory: The predictions of theory.
         least: The least cost.
-        bench: The numbers and rules by which runs are judged.
+        judging_context: The numbers and rules by which runs are judged.
         steps: The judged step sizes of the grid.
         best: The index of the step size that represents the scheme; None where there is none.
         chosen: Whether the user chose that step size, so that it need not be the best.
@@ -120,7 +120,7 @@ class JudgedDescent:
     histories: Histories
     theory: Theory
     least: Minimum
-    bench: Bench
+    judging_context: JudgingContext
     steps: tuple[Step, ...]
     best: int | None
     chosen: bool
@@ -182,9 +182,10 @@ class JudgedDescent:
             of its runs ended early `(S,)`.
         """
         histories = self.rounds.descend(step_sizes, tested=False, leave=leave)
-        shadows = shadows_of(histories, self.bench)
-        steps = judging.steps(
-            *(histories_by_key(histories), histories.diverged_at, step_sizes, self.bench), shadows
+        shadows = shadows_of(histories, self.judging_context)
+        steps = judging.judge_steps(
+            *(histories_by_key(histories), histories.diverged_at, step_sizes, self.judging_context),
+            shadows,
         )
         shape = len(step_sizes), len(self.start)
         # The last cost is NaN of a run that diverged, and of one that `leave` ended.
@@ -198,7 +199,7 @@ class JudgedDescent:
         return AtStart(self.train, self.start[0], self.theory.spectrum)
 
     @cached_property
-    def walk(self) -> Walk:
+    def weight_path(self) -> WeightPath:
         """The path of the best step size.
 
         Where all iterations would take more than 4 MB, they are thinned evenly; the first and the
@@ -216,7 +217,9 @@ class JudgedDescent:
 
         histories = self.descend_runs([self.best_step.step_size], start, observe)
         iteration = np.array([k for k, _ in snapshots])
-        return Walk(iteration, np.array([w for _, w in snapshots]), histories.cost[0, iteration])
+        return WeightPath(
+            iteration, np.array([w for _, w in snapshots]), histories.cost[0, iteration]
+        )
 
 
 @dataclass(frozen=True)
@@ -266,7 +269,7 @@ class FinishedJob:
             return Surrogate(self.dataset.x, holds_all_points=True), Surrogate(
                 self.z, holds_all_points=True
             )
-        before, after = self.z.pair
+        before, after = self.z.surrogates
         return before, after
 
     @cached_property
@@ -310,16 +313,16 @@ class Measure:
             has one; empty where its work is negligible.
         work: `work(job) -> Work`: the work of the measure, which the budget of theory must allow
             (only its memory, where a setting requests the measure).
-        follows: What the findings depend on in the judging. When a recorded job is judged by other
-            rules, findings that follow `STEP_VERDICTS` are computed again; those that follow
+        depends_on: What the findings depend on in the judging. When a recorded job is judged by
+            other rules, findings that follow `STEP_VERDICTS` are computed again; those that follow
             `BEST_STEP` or `RULES` need another descent if the best step or the rules changed; all
             others stay true.
         applies: `applies(job) -> bool`: whether a finished job has such findings.
-        of_model: The models that the measure is of: `LINEAR`, `LINEAR_OR_CONVEX` or `NETWORK`;
+        model_kind: The models that the measure is of: `LINEAR`, `LINEAR_OR_CONVEX` or `NETWORK`;
             empty for any model. Where a requested measure is left out for it, a note says so.
         most_features: The largest number of features of a data set that the measure accepts.
-        unfit: `unfit(dataset) -> str`: the reason why the measure cannot be taken of a data set, as
-            the predicate of a sentence; empty where it can.
+        reason_against: `reason_against(dataset) -> str`: the reason why the measure cannot be taken
+            of a data set, as the predicate of a sentence; empty where it can.
         inverse: The purpose for which the measure needs the inverse of the scheme, as the error
             message says it (may be empty); None where it needs no inverse.
     """
@@ -330,11 +333,11 @@ class Measure:
     of_descent: bool = True
     budget_label: str = ""
     work: Callable[[FinishedJob], Work] = lambda job: Work()
-    follows: str = ""
+    depends_on: str = ""
     applies: Callable[[FinishedJob], bool] = lambda job: True
-    of_model: str = ""
+    model_kind: str = ""
     most_features: float = math.inf
-    unfit: Callable[[Dataset], str] = lambda dataset: ""
+    reason_against: Callable[[Dataset], str] = lambda dataset: ""
     inverse: str | None = None
 
     @property
@@ -343,14 +346,14 @@ class Measure:
         return self.has_setting or bool(self.record)
 
     def is_of_another_model(self, job: FinishedJob) -> bool:
-        """Return whether `of_model` excludes the model of a job; False for a job of no descent."""
+        """Return whether `model_kind` excludes the model of a job; False without a descent."""
         descent = job.judged_descent
-        if descent is None or not self.of_model:
+        if descent is None or not self.model_kind:
             return False
-        if self.of_model == NETWORK:
+        if self.model_kind == NETWORK:
             return network_of(descent.train) is None
         is_linear = descent.train.linear is not None
-        return not (is_linear or (self.of_model == LINEAR_OR_CONVEX and descent.train.convex))
+        return not (is_linear or (self.model_kind == LINEAR_OR_CONVEX and descent.train.convex))
 
     def check(self, dataset: Dataset, scheme: Any) -> None:
         """Check that this requested measure can be taken, before the scheme is fitted.
@@ -364,7 +367,7 @@ class Measure:
                 measure needs it. The remedy is to remove the measure from `record`.
         """
         features, remedy = dataset.x.shape[1], f"leave {self.record} out"
-        reason = self.unfit(dataset)
+        reason = self.reason_against(dataset)
         if features > self.most_features:
             reason = f"is for {self.most_features} features at most; {dataset.name} has {features}"
         elif not reason and self.inverse is not None and not hasattr(scheme, "inverse_transform"):
@@ -388,7 +391,7 @@ def histories_by_key(histories: Histories) -> dict[str, NDArray[np.float64]]:
     return {key: history for key, history in candidates.items() if history is not None}
 
 
-def shadows_of(histories: Histories, bench: Bench) -> Shadows | None:
+def shadows_of(histories: Histories, context: JudgingContext) -> Shadows | None:
     """Return the last costs of the shadows of R runs, and their iterations to each target.
 
     A shadow is a run repeated from a start perturbed by rounding. Shadows record costs alone, so
@@ -396,7 +399,7 @@ def shadows_of(histories: Histories, bench: Bench) -> Shadows | None:
 
     Args:
         histories: The histories of the runs, with the costs of the shadows that some runs have.
-        bench: Holds the targets.
+        context: Holds the targets.
 
     Returns:
         Arrays `(R, M)`, with M the largest number of shadows of a run: NaN pads runs of fewer, and
@@ -406,11 +409,14 @@ def shadows_of(histories: Histories, bench: Bench) -> Shadows | None:
         return None
     runs, count = len(histories.cost), max(len(costs) for costs in histories.shadows.values())
     ends = np.full((runs, count), np.nan)
-    iterations = {name: np.full((runs, count), np.nan) for name in bench.targets}
+    iterations = {name: np.full((runs, count), np.nan) for name in context.targets}
     for run, costs in histories.shadows.items():
         ends[run, : len(costs)] = np.where(np.isnan(costs[:, -1]), np.inf, costs[:, -1])
-        for name, goal in bench.targets.items():
-            counts = [np.nan if bench.points else convergence.reached(cost, goal) for cost in costs]
+        for name, goal in context.targets.items():
+            counts = [
+                np.nan if context.compared_points else convergence.arrival_iteration(cost, goal)
+                for cost in costs
+            ]
             iterations[name][run, : len(costs)] = np.where(np.isnan(counts), np.inf, counts)
     return Shadows(ends, iterations)
 

@@ -11,7 +11,7 @@ from normbench.normalizers.decomposition import rounding_share
 from normbench.theory import spectra
 from normbench.theory.analysis import facts_work
 from normbench.theory.budget import Work
-from normbench.theory.shared import Facts
+from normbench.theory.shared import PointStatistics
 
 UNTOUCHED = 0.99  # a direction that keeps this share of its variance is not touched by the ridge
 MAX_SERIES_DIRECTIONS = 1000
@@ -48,7 +48,7 @@ def take(job: FinishedJob) -> Findings:
     return Findings(metrics, series=series)
 
 
-def _dead(facts: Facts, scheme: Any) -> NDArray[np.bool_]:
+def _dead(facts: PointStatistics, scheme: Any) -> NDArray[np.bool_]:
     """Return the mask `(N,)` of the dead directions, by decreasing variance.
 
     It is the scheme's own mask, if it has one for these N directions. Otherwise a direction is dead
@@ -61,7 +61,7 @@ def _dead(facts: Facts, scheme: Any) -> NDArray[np.bool_]:
     return np.asarray(facts.variances <= bound)
 
 
-def _lost(facts: Facts, scheme: Any) -> int:
+def _lost(facts: PointStatistics, scheme: Any) -> int:
     """Return the number of live directions that rounding hides in the matrix a scheme decomposes.
 
     `facts.live` counts the directions that the features, scaled to variance 1, resolve. Of them the
@@ -78,9 +78,12 @@ def _lost(facts: Facts, scheme: Any) -> int:
 def _applies(job: FinishedJob) -> bool:
     """Return whether the spectrum may be computed.
 
-    Theory must be wanted and the points squarable (`may_grow`), and the features few.
+    Theory must be wanted and the points squarable (`allows_point_theory`), and the features few.
     """
-    return job.descent.theory.may_grow and job.dataset.x.shape[1] < spectra.MAX_SPECTRUM_FEATURES
+    return (
+        job.descent.theory.allows_point_theory
+        and job.dataset.x.shape[1] < spectra.MAX_SPECTRUM_FEATURES
+    )
 
 
 def _work(job: FinishedJob) -> Work:

@@ -24,7 +24,9 @@ def take(job: FinishedJob) -> Findings:
         costs = histories.cost.reshape(*runs_shape, -1)
         diverged_at = histories.diverged_at.reshape(runs_shape)
         return [
-            descent.bench.judge_starts(*runs)[0].fails  # the first result is the judgement
+            descent.judging_context.judge_starts(*runs)[
+                0
+            ].fails  # the first result is the judgement
             for runs in zip(costs, diverged_at, step_sizes)
         ]
 
@@ -46,4 +48,4 @@ def _applies(job: FinishedJob) -> bool:
     return job.descent.search.critical
 
 
-MEASURE = Measure(take, has_setting=True, applies=_applies, follows=RULES)
+MEASURE = Measure(take, has_setting=True, applies=_applies, depends_on=RULES)

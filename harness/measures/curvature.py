@@ -74,7 +74,7 @@ def measure_curvature(hessian: Hessian) -> tuple[float, float, float]:
     if not np.isfinite(matrix).all():
         return float("nan"), float("nan"), float("nan")
     values = np.linalg.eigvalsh(matrix).astype(np.float64)
-    live = spectra.live(values, len(values))
+    live = spectra.eigenvalues_above_rounding(values, len(values))
     condition = float(live[0] / live[-1]) if len(live) else float("nan")
     return float(values[-1]), float(values[0]), condition
 
@@ -96,5 +96,5 @@ MEASURE = Measure(
     budget_label="curvature along the path",
     work=_work,
     applies=has_best,
-    follows=BEST_STEP,
+    depends_on=BEST_STEP,
 )

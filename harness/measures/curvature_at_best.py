@@ -3,7 +3,7 @@
 from normbench import names
 from normbench.measures.contract import BEST_STEP, Findings, FinishedJob, Measure
 from normbench.measures.inputs import work_of_curvature
-from normbench.measures.thresholds import curvature
+from normbench.measures.thresholds import curvature_metrics
 from normbench.theory.analysis import largest_curvature
 
 
@@ -13,7 +13,7 @@ def take(job: FinishedJob) -> Findings:
     No numbers where the curvature cannot be computed.
     """
     lipschitz, _ = largest_curvature(job.descent.train, job.descent.best_weights)
-    return Findings(curvature(names.LIPSCHITZ_BEST, names.THRESHOLD_BEST, lipschitz))
+    return Findings(curvature_metrics(names.LIPSCHITZ_BEST, names.THRESHOLD_BEST, lipschitz))
 
 
 def _applies(job: FinishedJob) -> bool:
@@ -26,5 +26,5 @@ MEASURE = Measure(
     budget_label="curvature at the best weights",
     work=work_of_curvature,
     applies=_applies,
-    follows=BEST_STEP,
+    depends_on=BEST_STEP,
 )

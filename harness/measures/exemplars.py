@@ -9,7 +9,7 @@ from normbench.measures.inputs import MOST_FEATURES, has_plane, sample_indices
 QUANTILES = (0.05, 0.25, 0.5, 0.75, 0.95)
 
 
-def _unfit(dataset: Dataset) -> str:
+def _reason_against(dataset: Dataset) -> str:
     """Return the reason why a data set has no exemplars; empty where it has.
 
     It needs a point for each pair of quantiles, and two features.
@@ -73,5 +73,5 @@ MEASURE = Measure(
     of_descent=False,
     applies=has_plane,
     most_features=MOST_FEATURES,
-    unfit=_unfit,
+    reason_against=_reason_against,
 )

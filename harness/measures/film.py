@@ -6,14 +6,14 @@ import numpy as np
 
 from normbench.datasets import Dataset
 from normbench.engine.problem import Linear, Workspace
-from normbench.engine.scheme.probed import Probed, probe
+from normbench.engine.scheme.probed import AffineMap, probe
 from normbench.measures.contract import LINEAR, Array, Findings, FinishedJob, Measure
 from normbench.measures.inputs import (
-    least_weights,
     names_of,
-    principal,
+    principal_directions,
     sample_indices,
-    targets_of,
+    target_arrays,
+    weights_of_least_cost,
     work_of_curvature,
 )
 from normbench.normalizers.morph import Frames, make_frames
@@ -100,10 +100,12 @@ def take(job: FinishedJob) -> Findings:
     descent, film = job.judged_descent, scene.film
     assert descent is not None
     start_cost = float(scene.costs(scene.start[None])[0])
-    target = descent.bench.minimum + TARGET_EXCESS * (start_cost - descent.bench.minimum)
+    target = descent.judging_context.minimum + TARGET_EXCESS * (
+        start_cost - descent.judging_context.minimum
+    )
     lipschitz = np.array([2 / (theory.threshold or np.nan) for theory in scene.theories])
     iteration, path, cost, reached = _descend_frames(scene, 1 / lipschitz, target)
-    minimizer = least_weights(descent)
+    minimizer = weights_of_least_cost(descent)
     origin = path[-1, -1] if minimizer is None else minimizer
     along, directions, costs = _plane(scene, path, origin)
     inverse_maps = np.linalg.inv(scene.maps)
@@ -121,7 +123,7 @@ def take(job: FinishedJob) -> Findings:
             "words": np.array(film.labels),
             "names": np.array([*labels, names_of(job)], dtype=np.str_),
             "points": job.dataset.x[indices].astype(np.float64),
-            **targets_of(job.dataset, indices),
+            **target_arrays(job.dataset, indices),
             "lipschitz": lipschitz,
             "condition": np.array([_condition(theory) for theory in scene.theories]),
             "path": path @ inverse_maps,
@@ -174,17 +176,19 @@ def _scene(job: FinishedJob) -> Scene | str:
         return "the cost has no largest curvature L, and so no step of 1/L"
     scene = Scene(problem, film, maps, start, theories)
     start_cost = float(scene.costs(start[None])[0])
-    if start_cost - descent.bench.minimum <= EXCESS_TOLERANCE * abs(start_cost):
+    if start_cost - descent.judging_context.minimum <= EXCESS_TOLERANCE * abs(start_cost):
         return "the start has the least cost, and descent has nowhere to go"
     return scene
 
 
-def _is_plane(affine: Probed, x: Array) -> bool:
+def _is_plane(affine: AffineMap, x: Array) -> bool:
     """Return whether points (P, 2) span the plane, before a map and after it."""
     if affine.matrix.shape != (2, 2):
         return False
     # Deviations are square roots of eigenvalues: the tolerance of these is LINE_TOLERANCE.
-    deviations, _ = principal((x - affine.centre) / (x.std(axis=0) + np.finfo(float).tiny))
+    deviations, _ = principal_directions(
+        (x - affine.centre) / (x.std(axis=0) + np.finfo(float).tiny)
+    )
     lengths = np.linalg.svd(affine.matrix * x.std(axis=0), compute_uv=False)
     return bool(
         deviations[1] > LINE_TOLERANCE**0.5 * deviations[0]
@@ -192,7 +196,7 @@ def _is_plane(affine: Probed, x: Array) -> bool:
     )
 
 
-def _maps(film: Frames, affine: Probed) -> Array:
+def _maps(film: Frames, affine: AffineMap) -> Array:
     """Return the maps from the weights of each frame to those of the scheme, `(F, 3, 3)`.
 
     The coordinates of a frame are `M z + n`, with those of the scheme z, so that scores
@@ -315,7 +319,7 @@ def _plane(scene: Scene, paths: Array, origin: Array) -> tuple[Array, Array, Arr
     return along, directions, costs.reshape(side, side)
 
 
-def _unfit(dataset: Dataset) -> str:
+def _reason_against(dataset: Dataset) -> str:
     """Return the reason why a film cannot be made of a data set; empty where it can."""
     if dataset.x.shape[1] == 2:
         return ""
@@ -328,6 +332,6 @@ MEASURE = Measure(
     record="film",
     budget_label="film",
     work=work_of_curvature,
-    of_model=LINEAR,
-    unfit=_unfit,
+    model_kind=LINEAR,
+    reason_against=_reason_against,
 )

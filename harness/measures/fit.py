@@ -10,7 +10,7 @@ CURVE = 400  # points of the curve
 MARGIN = 0.05  # of the range of the inputs, on both sides
 
 
-def _unfit(dataset: Dataset) -> str:
+def _reason_against(dataset: Dataset) -> str:
     """Return the reason why a fit cannot be drawn as a curve over one feature; empty if it can."""
     features = dataset.x.shape[1]
     if features == 1 and dataset.classes <= 2:
@@ -37,7 +37,7 @@ def take(job: FinishedJob) -> Findings:
     beyond = MARGIN * (high - low)
     x = np.linspace(low - beyond, high + beyond, CURVE)
     z = np.asarray(job.scheme.transform(x[:, None]), dtype=np.float64)
-    scores = descent.train.scores(descent.walk.weights[-1], z)
+    scores = descent.train.scores(descent.weight_path.weights[-1], z)
     target = dataset.y.astype(np.float64)
     prediction = scores[0]
     if dataset.classes:
@@ -48,4 +48,4 @@ def take(job: FinishedJob) -> Findings:
     return Findings(arrays={"x": x, "prediction": prediction, "points": points})
 
 
-MEASURE = Measure(take, record="fit", unfit=_unfit, follows=BEST_STEP)
+MEASURE = Measure(take, record="fit", reason_against=_reason_against, depends_on=BEST_STEP)

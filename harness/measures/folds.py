@@ -50,4 +50,4 @@ def _applies(job: FinishedJob) -> bool:
     return bool(job.dataset.folds) and job.descent.best is not None
 
 
-MEASURE = Measure(take, has_setting=True, applies=_applies, follows=BEST_STEP)
+MEASURE = Measure(take, has_setting=True, applies=_applies, depends_on=BEST_STEP)

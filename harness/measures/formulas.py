@@ -13,7 +13,7 @@ NEAR = 0.01  # of the start's excess: a descent with less left counts as converg
 QUANTITIES = ("finite", "mean", "off", "entry", "iterations")
 
 
-def _unfit(dataset: Dataset) -> str:
+def _reason_against(dataset: Dataset) -> str:
     """Return the reason why a data set does not suit, that it has no targets; empty if it does."""
     return "" if len(dataset.y) else f"descends on targets, and {dataset.name} has none"
 
@@ -101,4 +101,6 @@ def _iterations(z: Array, y: Array, excess: float) -> float:
     return float(arrivals[0]) if len(arrivals) else float(MOST_ITERATIONS)
 
 
-MEASURE = Measure(take, record="formulas", of_descent=False, most_features=256, unfit=_unfit)
+MEASURE = Measure(
+    take, record="formulas", of_descent=False, most_features=256, reason_against=_reason_against
+)

@@ -46,4 +46,4 @@ def summarize_grid(steps: Sequence[Step], chosen: bool) -> Findings:
     return Findings(metrics, tags)
 
 
-MEASURE = Measure(take, follows=STEP_VERDICTS)
+MEASURE = Measure(take, depends_on=STEP_VERDICTS)

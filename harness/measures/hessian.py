@@ -12,7 +12,7 @@ from normbench.theory.minimum import weights_of
 MAX_WEIGHTS = 2000  # the eigenvalues then take seconds
 
 
-def _unfit(dataset: Dataset) -> str:
+def _reason_against(dataset: Dataset) -> str:
     """Return the reason why the Hessian is too large for its eigenvalues; empty where it is not.
 
     The scheme is not fitted yet, so that the size is a bound: a scheme may give fewer features, and
@@ -49,7 +49,7 @@ def take(job: FinishedJob) -> Findings:
 def _live_eigenvalues(hessian: Hessian) -> Array:
     """Return the eigenvalues of a Hessian above rounding, decreasing."""
     values = np.asarray(np.linalg.eigvalsh(hessian.matrix())[::-1], dtype=np.float64)
-    return spectra.live(values, len(values))
+    return spectra.eigenvalues_above_rounding(values, len(values))
 
 
-MEASURE = Measure(take, record="hessian", unfit=_unfit, of_model=LINEAR)
+MEASURE = Measure(take, record="hessian", reason_against=_reason_against, model_kind=LINEAR)

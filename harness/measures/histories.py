@@ -16,10 +16,16 @@ from normbench.measures.contract import (
 )
 from normbench.verdicts import judging
 from normbench.verdicts.convergence import Rules
-from normbench.verdicts.judging import Bench, Shadows, Step
+from normbench.verdicts.judging import JudgingContext, Shadows, Step
 
-BENCH = ("minimum", "reference", "epsilon", "fit_seconds", "seconds_a_step")  # fields of `Bench`
-COUNT_FIELDS = ("points", "batch", "records_per_pass")  # its integers
+# Fields of `JudgingContext` that are recorded under their own names.
+NUMBER_FIELDS = ("minimum", "reference", "epsilon", "fit_seconds", "seconds_a_step")
+# The array names of its integers, each with its field.
+COUNT_FIELDS = {
+    "points": "compared_points",
+    "batch": "batch",
+    "records_per_pass": "records_per_pass",
+}
 
 
 def take(job: FinishedJob) -> Findings:
@@ -31,8 +37,8 @@ def take(job: FinishedJob) -> Findings:
     perturbed by rounding: `shadows` (S, A, M), the last costs of shadows, and `shadows_reached`
     (S, A, M, T), their iterations to each target. `minimum`, `reference` (the cost at zero
     weights), `tie` (NaN for none), `epsilon`, `fit_seconds`, `seconds_a_step`, `points`, `batch`,
-    `records_per_pass`, each (): see `Bench`. A tag marks an optimizer that finds its own step
-    sizes: its recorded step size 1 is a placeholder.
+    `records_per_pass`, each (): see `JudgingContext`. A tag marks an optimizer that finds its own
+    step sizes: its recorded step size 1 is a placeholder.
     """
     descent = job.judged_descent
     assert descent is not None
@@ -41,7 +47,7 @@ def take(job: FinishedJob) -> Findings:
         **histories_by_key(descent.histories),
         "diverged_at": descent.histories.diverged_at,
     }
-    shadows = shadows_of(descent.histories, descent.bench)
+    shadows = shadows_of(descent.histories, descent.judging_context)
     if shadows is not None:
         run_arrays["shadows"] = shadows.ends
         run_arrays["shadows_reached"] = np.stack(
@@ -55,9 +61,16 @@ def take(job: FinishedJob) -> Findings:
                 name: array.reshape(*runs_shape, *array.shape[1:])
                 for name, array in run_arrays.items()
             },
-            **{name: np.array(getattr(descent.bench, name)) for name in BENCH},
-            "tie": np.array(descent.bench.tie if descent.bench.tie else np.nan),
-            **{name: np.array(getattr(descent.bench, name)) for name in COUNT_FIELDS},
+            **{name: np.array(getattr(descent.judging_context, name)) for name in NUMBER_FIELDS},
+            "tie": np.array(
+                descent.judging_context.tie_step_size
+                if descent.judging_context.tie_step_size
+                else np.nan
+            ),
+            **{
+                name: np.array(getattr(descent.judging_context, field))
+                for name, field in COUNT_FIELDS.items()
+            },
         },
     )
 
@@ -73,11 +86,11 @@ def rejudge_histories(arrays: Mapping[str, Array], rules: Rules) -> tuple[Step, 
         A `Step` for each step size, in their recorded order.
     """
     tie = float(arrays["tie"])
-    numbers: dict[str, Any] = {name: float(arrays[name]) for name in BENCH}
-    numbers |= {name: int(arrays[name]) for name in COUNT_FIELDS if name in arrays}
-    bench = Bench(
+    numbers: dict[str, Any] = {name: float(arrays[name]) for name in NUMBER_FIELDS}
+    numbers |= {field: int(arrays[name]) for name, field in COUNT_FIELDS.items() if name in arrays}
+    context = JudgingContext(
         rules=rules,
-        tie=None if np.isnan(tie) else tie,
+        tie_step_size=None if np.isnan(tie) else tie,
         **numbers,
     )
     recorded_keys = [metric.key for metric in names.HISTORIES if metric.key in arrays]
@@ -88,7 +101,9 @@ def rejudge_histories(arrays: Mapping[str, Array], rules: Rules) -> tuple[Step, 
         ends = arrays["shadows"].reshape(-1, arrays["shadows"].shape[-1])
         counts = arrays["shadows_reached"].reshape(*ends.shape, -1)
         shadows = Shadows(ends, dict(zip(names.TARGETS, np.moveaxis(counts, -1, 0))))
-    return judging.steps(histories, arrays["diverged_at"].reshape(-1), sizes, bench, shadows)
+    return judging.judge_steps(
+        histories, arrays["diverged_at"].reshape(-1), sizes, context, shadows
+    )
 
 
 MEASURE = Measure(take)

@@ -38,7 +38,7 @@ def sample_indices(count: int) -> Array:
     return np.sort(np.random.default_rng(0).choice(count, MAX_DRAWN_POINTS, replace=False))
 
 
-def targets_of(dataset: Dataset, indices: Array) -> dict[str, Array]:
+def target_arrays(dataset: Dataset, indices: Array) -> dict[str, Array]:
     """Return two arrays that figures of points need.
 
     Args:
@@ -55,7 +55,7 @@ def targets_of(dataset: Dataset, indices: Array) -> dict[str, Array]:
     }
 
 
-def principal(points: Array | Surrogate) -> tuple[Array, Array]:
+def principal_directions(points: Array | Surrogate) -> tuple[Array, Array]:
     """Return the standard deviations along the principal directions, and these directions.
 
     The points are scaled first, so that large ones do not overflow.
@@ -72,7 +72,7 @@ def principal(points: Array | Surrogate) -> tuple[Array, Array]:
     return scale * np.sqrt(np.maximum(values[::-1], 0.0)), vectors.T[::-1]
 
 
-def least_weights(descent: JudgedDescent) -> Array | None:
+def weights_of_least_cost(descent: JudgedDescent) -> Array | None:
     """Return the weights `(n,)` of the least cost; None where none attain it, or none are known."""
     least, linear = descent.least, descent.train.linear
     if least.case != ATTAINED or least.scores is None or linear is None:

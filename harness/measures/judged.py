@@ -12,8 +12,8 @@ from normbench.theory.analysis import find_least_cost, theorize
 from normbench.theory.budget import Budget, allowance
 from normbench.theory.shared import PointsCache
 from normbench.verdicts import judging
-from normbench.verdicts.convergence import Rules, sensitivity
-from normbench.verdicts.judging import Bench
+from normbench.verdicts.convergence import Rules, shadow_tolerance_share
+from normbench.verdicts.judging import JudgingContext
 from normbench.verdicts.search import Search
 
 
@@ -61,24 +61,26 @@ def judge_descent(
     # Every finite cost but the start's took a step.
     steps_made = int(np.isfinite(histories.cost).sum()) - len(histories.cost)
     at_zero_weights = train.evaluate(np.zeros_like(start[:1]), with_gradient=False)
-    bench = Bench(
+    context = JudgingContext(
         rules=rules,
         minimum=min(least.value, lowest),  # no higher than the lowest recorded cost
         reference=float(at_zero_weights.costs[0]),
-        tie=theory.threshold if theory.exact and optimizer.plain and train.full_batch else None,
+        tie_step_size=theory.threshold
+        if theory.exact and optimizer.plain and train.full_batch
+        else None,
         epsilon=epsilon,
         fit_seconds=seconds[0],
         seconds_a_step=seconds[1] * settings.records_per_pass / max(1, steps_made),
-        points=_points(train),
+        compared_points=_points(train),
         batch=settings.batch or 0,
         records_per_pass=settings.records_per_pass,
     )
-    steps = judging.steps(
-        *(histories_by_key(histories), histories.diverged_at, settings.step_sizes, bench),
-        shadows_of(histories, bench),
+    steps = judging.judge_steps(
+        *(histories_by_key(histories), histories.diverged_at, settings.step_sizes, context),
+        shadows_of(histories, context),
     )
     best, chosen = judging.find_shown_step(steps, settings.shown_step)
-    outcome = (theory, least, bench, steps, best, chosen)
+    outcome = (theory, least, context, steps, best, chosen)
     descent = JudgedDescent(train, optimizer, settings, search, start, rounds, histories, *outcome)
     return descent, budget
 
@@ -96,7 +98,7 @@ def _lowest(histories: Histories, epsilon: float) -> float:
     cost = histories.cost
     with np.errstate(all="ignore"):
         lowest_by_run = np.nanmin(cost, axis=1, initial=np.inf)
-        tolerance = sensitivity(epsilon) * (cost[:, 0] - lowest_by_run.min())
+        tolerance = shadow_tolerance_share(epsilon) * (cost[:, 0] - lowest_by_run.min())
         is_reproducible = np.ones(len(cost), bool)
         for run, shadows in histories.shadows.items():
             distances = np.abs(shadows[:, -1] - cost[run, -1])

@@ -45,7 +45,7 @@ def take(job: FinishedJob) -> Findings:
     directions = descent.at_start.directions if _has_directions(descent) else None
     if directions is not None and len(directions.curvature):
         arrays["direction"] = descent.best_step.step_size * directions.curvature
-        arrays["times"] = np.array(directions.times)
+        arrays["times"] = np.array(directions.multiplicity)
         metrics[names.LANDING_SOFT.key] = float(np.mean(arrays["direction"] < SOFT_POSITION))
     return Findings(metrics, arrays=arrays)
 
@@ -99,5 +99,10 @@ def _work(job: FinishedJob) -> Work:
 
 
 MEASURE = Measure(
-    take, record="landing", budget_label="landing", work=_work, applies=has_best, follows=BEST_STEP
+    take,
+    record="landing",
+    budget_label="landing",
+    work=_work,
+    applies=has_best,
+    depends_on=BEST_STEP,
 )

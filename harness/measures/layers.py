@@ -46,13 +46,13 @@ def take(job: FinishedJob) -> Findings:
     assert directions is not None
     share = _measure_layers(job, descent.start[:1])[0]
     arrays = {"layer_curvature": directions.curvature, "layer_share": share}
-    arrays["layer_times"] = np.array(directions.times)
+    arrays["layer_times"] = np.array(directions.multiplicity)
     if not _is_exact(descent):
         by_start = (len(descent.steps), -1, *descent.start.shape[1:])
         last_weights = descent.histories.weights.reshape(by_start)[:, 0]  # of the first start
         arrays["layer_ends"] = _normalized(_measure_layers(job, last_weights))
         if descent.best is not None:
-            walk = descent.walk
+            walk = descent.weight_path
             thinned = _thinned_indices(len(walk.iteration))
             path = _normalized(_measure_layers(job, walk.weights[thinned]))
             arrays |= {"layer_path": path, "layer_at": walk.iteration[thinned]}
@@ -101,7 +101,7 @@ def _measure_layers(job: FinishedJob, weights: Array) -> Array:
     for first in range(0, len(weights), chunk_size):
         gradient = train.evaluate(weights[first : first + chunk_size]).gradient
         assert gradient is not None
-        rows.append(directions.along(gradient) / (2 * directions.curvature))
+        rows.append(directions.squared_components(gradient) / (2 * directions.curvature))
     return np.concatenate(rows)
 
 

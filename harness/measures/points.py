@@ -4,7 +4,7 @@ import numpy as np
 
 from normbench import names
 from normbench.measures.contract import Findings, FinishedJob, Measure
-from normbench.measures.inputs import names_of, principal, sample_indices, targets_of
+from normbench.measures.inputs import names_of, principal_directions, sample_indices, target_arrays
 from normbench.normalizers.decomposition import Surrogate
 from normbench.theory import spectra
 
@@ -24,7 +24,7 @@ def take(job: FinishedJob) -> Findings:
     indices = sample_indices(len(z))
     labels = list(names_of(job))
     surrogate = job.surrogates[1]  # of all points, also where z is a sample
-    all_deviations, all_directions = principal(surrogate)
+    all_deviations, all_directions = principal_directions(surrogate)
     if z.shape[1] == 1:
         flat = np.column_stack([z[:, 0], dataset.y if len(dataset.y) else np.zeros(len(z))]).astype(
             np.float64
@@ -37,11 +37,11 @@ def take(job: FinishedJob) -> Findings:
         # Not centred: where the points lie is part of what a scheme does.
         flat, surrogate = z @ all_directions[:2].T, surrogate.mapped(all_directions[:2])
         labels = list(names.PRINCIPAL)
-    deviations, directions = principal(surrogate)
+    deviations, directions = principal_directions(surrogate)
     axes = deviations[:, None] * directions
     # Over the largest, so that the squares do not overflow; the condition number stays the same.
     relative_deviations = all_deviations / (all_deviations[0] or 1.0)
-    variances = spectra.live(relative_deviations**2, len(all_deviations))
+    variances = spectra.eigenvalues_above_rounding(relative_deviations**2, len(all_deviations))
     return Findings(
         {names.COVARIANCE_CONDITION.key: spectra.Spectrum(variances).condition_number},
         arrays={
@@ -49,7 +49,7 @@ def take(job: FinishedJob) -> Findings:
             "names": np.array(labels),
             "mean": surrogate.mean,
             "axes": axes if z.shape[1] > 1 else axes[:0],
-            **targets_of(dataset, indices),
+            **target_arrays(dataset, indices),
         },
     )
 

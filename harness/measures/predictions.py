@@ -20,7 +20,7 @@ def take(job: FinishedJob) -> Findings:
     return Findings(
         arrays={
             "eigenvalues": problems[0].values,
-            "excess": np.array([problem.shares for problem in problems]),
+            "excess": np.array([problem.excess_by_direction for problem in problems]),
         },
         of_steps={
             number: _of_step(descent, problems, step)
@@ -56,8 +56,8 @@ def _of_step(descent: JudgedDescent, problems: list[spectra.Quadratic], step: St
     histories = [spectra.predicted_history(problem, size, iterations) for problem in problems]
     predicted = np.median(histories, axis=0)
     metrics = {}
-    for name, goal in descent.bench.targets.items():
-        gap = goal - descent.bench.minimum
+    for name, goal in descent.judging_context.targets.items():
+        gap = goal - descent.judging_context.minimum
         counts = [spectra.predicted_iterations(problem, size, gap) for problem in problems]
         metrics[names.predicted(name).key] = float(np.median(counts))
     error = _error(predicted, step.histories[names.TRAIN_COST.key])

@@ -5,12 +5,12 @@ import numpy as np
 from normbench import names
 from normbench.datasets import Dataset
 from normbench.measures.contract import Findings, FinishedJob, Measure
-from normbench.measures.inputs import sample_indices, targets_of
+from normbench.measures.inputs import sample_indices, target_arrays
 
 MAX_AXES = 3  # of a picture of points
 
 
-def _unfit(dataset: Dataset) -> str:
+def _reason_against(dataset: Dataset) -> str:
     """Return the reason why points cannot be drawn, not 2 or 3 features; empty where they can."""
     features = dataset.x.shape[1]
     if 2 <= features <= MAX_AXES:
@@ -40,10 +40,12 @@ def take(job: FinishedJob) -> Findings:
             "back": reconstructed[indices],
             "kept": np.array(job.z.shape[1]),
             "lost": np.array(lost),
-            **targets_of(dataset, indices),
+            **target_arrays(dataset, indices),
             "names": np.array(dataset.feature_names),
         },
     )
 
 
-MEASURE = Measure(take, record="projection", of_descent=False, unfit=_unfit, inverse="")
+MEASURE = Measure(
+    take, record="projection", of_descent=False, reason_against=_reason_against, inverse=""
+)

@@ -43,7 +43,9 @@ def _variances(scheme: Any) -> Array | None:
     if not isinstance(ridge, (int, float)) or values is None:
         return None
     dropped = getattr(scheme, "dropped_", np.zeros(len(values), dtype=bool))
-    return spectra.variance_after(np.asarray(values)[~np.asarray(dropped, dtype=bool)], ridge)
+    return spectra.variance_after_sphering(
+        np.asarray(values)[~np.asarray(dropped, dtype=bool)], ridge
+    )
 
 
 MEASURE = Measure(take)

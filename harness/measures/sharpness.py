@@ -78,5 +78,5 @@ MEASURE = Measure(
     budget_label="sharpness",
     work=work_of_curvature,
     applies=has_best,
-    follows=BEST_STEP,
+    depends_on=BEST_STEP,
 )

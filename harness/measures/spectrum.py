@@ -4,7 +4,7 @@ import numpy as np
 
 from normbench import names
 from normbench.measures.contract import Array, Findings, FinishedJob, Measure
-from normbench.measures.inputs import MOST_FEATURES, principal
+from normbench.measures.inputs import MOST_FEATURES, principal_directions
 from normbench.normalizers.decomposition import Surrogate, mean_and_covariance
 
 
@@ -49,7 +49,7 @@ def _eigenvalues(points: Surrogate) -> Array:
     The squares of points around 1e160 do.
     """
     with np.errstate(over="ignore"):
-        return np.asarray(principal(points)[0] ** 2)
+        return np.asarray(principal_directions(points)[0] ** 2)
 
 
 MEASURE = Measure(take, record="spectrum", of_descent=False, most_features=MOST_FEATURES)

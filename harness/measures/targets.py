@@ -11,7 +11,7 @@ from normbench.measures.contract import Findings, FinishedJob, JudgedDescent, Me
 from normbench.theory.budget import FREE_PRODUCTS
 from normbench.verdicts import refinement
 from normbench.verdicts.convergence import shadow_tolerance
-from normbench.verdicts.judging import Step, fastest
+from normbench.verdicts.judging import Step, find_fastest
 from normbench.verdicts.refinement import Fewest
 
 UNKNOWN = float("nan")
@@ -34,7 +34,7 @@ def take(job: FinishedJob) -> Findings:
     assert descent is not None
     # By lattice number, which is no integer for a step size of the grid beside the lattice. The
     # refiner adds its step sizes to `tried`.
-    tried = {refinement.number_of(step.step_size): step for step in descent.steps}
+    tried = {refinement.lattice_number(step.step_size): step for step in descent.steps}
     grid = dict(tried)
     windows: dict[str, list[int]] = {}  # the lattice numbers of the finest step sizes, by target
     refiner = _Refiner(descent, tried)
@@ -47,7 +47,9 @@ def take(job: FinishedJob) -> Findings:
     metrics: dict[str, float] = {}
     for target in names.TARGETS:
         counts = _count_iterations(tried, target)
-        fewest = refinement.fewest(counts, windows[target]) if windows.get(target) else None
+        fewest = (
+            refinement.fewest_iterations(counts, windows[target]) if windows.get(target) else None
+        )
         if fewest is None:
             fewest = _on_grid(grid, counts)
             # Not refined: only isolated step sizes reach it. An empty window is kept, since it says
@@ -97,7 +99,9 @@ class _Refiner:
         settings = descent.settings
         self.max_grid_passes = settings.iterations * len(descent.steps) * settings.starts
         self.grid_passes = int(np.isfinite(descent.histories.cost[:, 1:]).sum())
-        missed = {t: fastest(descent.steps, names.reached(t)) is None for t in REFINEMENT_ORDER}
+        missed = {
+            t: find_fastest(descent.steps, names.reached(t)) is None for t in REFINEMENT_ORDER
+        }
         self.order = sorted(REFINEMENT_ORDER, key=lambda target: missed[target])
 
     def window(self, target: str) -> list[int] | None:
@@ -111,8 +115,13 @@ class _Refiner:
             target. None where no step size of the grid stays finite, or where the descents would
             take more passes than allowed.
         """
-        descent, grid_fastest = self.descent, fastest(self.descent.steps, names.reached(target))
-        best = fastest(descent.steps, names.TO_LOWEST) if grid_fastest is None else grid_fastest
+        descent, grid_fastest = (
+            self.descent,
+            find_fastest(self.descent.steps, names.reached(target)),
+        )
+        best = (
+            find_fastest(descent.steps, names.TO_LOWEST) if grid_fastest is None else grid_fastest
+        )
         if best is None:
             return None
         if grid_fastest is None and self._hopeless(best, target):
@@ -158,10 +167,14 @@ class _Refiner:
             True where that is certain, of plain descent on a quadratic cost; else False.
         """
         descent = self.descent
-        if descent.bench.tie is None:  # only plain descent on a quadratic cost has a tie
+        if (
+            descent.judging_context.tie_step_size is None
+        ):  # only plain descent on a quadratic cost has a tie
             return False
         history = descent.steps[best].histories[names.TRAIN_COST.key]
-        return refinement.hopeless(history, descent.bench.minimum, descent.bench.targets[target])
+        return refinement.cannot_reach(
+            history, descent.judging_context.minimum, descent.judging_context.targets[target]
+        )
 
     def _work(self, coarse: list[int], grid_fastest: int | None, target: str) -> float:
         """Return the passes of all descents beside the grid, with those of a further window.
@@ -181,12 +194,12 @@ class _Refiner:
         iterations = self.descent.settings.iterations
         arrival = float(iterations)
         # Runs that are compared by misclassified points do not end at the target.
-        if grid_fastest is not None and not self.descent.bench.points:
+        if grid_fastest is not None and not self.descent.judging_context.compared_points:
             arrival = self.descent.steps[grid_fastest].metrics[names.reached(target).key]
         missing = sum(number not in self.tried for number in coarse)
         coarse_passes = 2 * missing * arrival
         fine_passes = 2 * refinement.FINE_RADIUS * arrival + 4 * (iterations - arrival)
-        spent = self.descent.rounds.passes - self.grid_passes
+        spent = self.descent.rounds.run_iterations - self.grid_passes
         return spent + (coarse_passes + fine_passes) * len(self.descent.start)
 
     def _allowed(self, target: str) -> float:
@@ -213,13 +226,15 @@ class _Refiner:
         """
         descent, counts = self.descent, self._tried_counts(coarse, target)
         missing = [number for number in coarse if number not in counts]
-        if descent.bench.points:
+        if descent.judging_context.compared_points:
             self._descend(missing)
             return self._tried_counts(coarse, target)
         if missing:
             # How far a run may be from its shadow before rounding decides where it ends.
             gap = shadow_tolerance(
-                float(descent.histories.cost[0, 0]), descent.bench.minimum, descent.bench.epsilon
+                float(descent.histories.cost[0, 0]),
+                descent.judging_context.minimum,
+                descent.judging_context.epsilon,
             )
             earliest = min(counts.values(), default=np.inf)
             first = refinement.FirstArrival(
@@ -237,15 +252,15 @@ class _Refiner:
             target: The name of the target.
         """
         missing = [number for number in fine if number not in self.tried]
-        if self.descent.bench.points or not missing:
+        if self.descent.judging_context.compared_points or not missing:
             self._descend(missing)
             return
         arrival_arguments = self._arrival_arguments(len(missing), target)[1:]
-        neighbours = refinement.Neighbours(
+        neighbours = refinement.EndLateNeighbours(
             self._tried_counts(fine, target), fine, missing, *arrival_arguments
         )
         self._descend(missing, neighbours)
-        fewest = refinement.fewest(self._tried_counts(fine, target), fine)
+        fewest = refinement.fewest_iterations(self._tried_counts(fine, target), fine)
         if neighbours.decided is not None and (
             not fewest or fewest.iterations > neighbours.decided
         ):
@@ -257,7 +272,7 @@ class _Refiner:
 
     def _arrival_arguments(self, step_sizes: int, target: str) -> tuple[int, int, float]:
         """Return the arguments of `refinement.Arrivals` for a number of step sizes."""
-        return step_sizes, len(self.descent.start), self.descent.bench.targets[target]
+        return step_sizes, len(self.descent.start), self.descent.judging_context.targets[target]
 
     def _descend(self, numbers: Iterable[int], leave: Leave | None = None) -> None:
         """Descend the step sizes that were not tried; add those that did not end early.
@@ -325,14 +340,16 @@ def _target_metrics(
         fewest: The fewest iterations to the target; None where no step size reaches it.
     """
     iterations, size, least = fewest or (UNKNOWN, UNKNOWN, UNKNOWN)
-    seconds = descent.bench.fit_seconds + iterations * descent.bench.seconds_a_step
+    seconds = (
+        descent.judging_context.fit_seconds + iterations * descent.judging_context.seconds_a_step
+    )
     metrics = {
-        names.own_step(target).key: size,
+        names.best_step_for_target(target).key: size,
         names.reached(target).key: iterations,
         names.reached(target, "seconds").key: seconds,
         names.least(target).key: least,
     }
-    step_metrics = tried[refinement.number_of(size)].metrics if fewest else {}
+    step_metrics = tried[refinement.lattice_number(size)].metrics if fewest else {}
     for measure in names.MEASURES:
         for quartile_name in names.QUARTILES:
             quartile = names.quartile(names.reached(target, measure), quartile_name).key

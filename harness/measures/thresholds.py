@@ -35,7 +35,7 @@ def take(job: FinishedJob) -> Findings:
     metrics = {
         names.LIPSCHITZ.key: theory.lipschitz if theory.lipschitz is not None else UNKNOWN,
         names.THRESHOLD.key: theory.threshold or UNKNOWN,
-        **curvature(names.LIPSCHITZ_START, names.THRESHOLD_START, theory.at_start),
+        **curvature_metrics(names.LIPSCHITZ_START, names.THRESHOLD_START, theory.at_start),
     }
     linear = job.judged_descent.train.linear
     bound = linear.traits.curvature if linear is not None else None
@@ -63,7 +63,7 @@ def take(job: FinishedJob) -> Findings:
     if theory.threshold and not job.judged_descent.optimizer.plain:
         notes.append("2/L speaks of plain gradient descent, not of this optimizer")
     tags = {
-        names.BASIS.key: theory.basis if theory.threshold else "none",
+        names.BASIS.key: theory.threshold_source if theory.threshold else "none",
         names.PLAIN.key: str(plain).lower(),
     }
     if job.judged_descent.train.order:  # empty where every update sees all points
@@ -79,7 +79,7 @@ def take(job: FinishedJob) -> Findings:
     return Findings(metrics, tags, notes=tuple(notes))
 
 
-def curvature(
+def curvature_metrics(
     largest: names.Metric, threshold: names.Metric, lipschitz: float | None
 ) -> dict[str, float]:
     """Return the values of two metrics by their keys: a largest curvature and its threshold 2/L.

@@ -76,7 +76,7 @@ MEASURE = Measure(
     record="weight_norms",
     budget_label="weight norms",
     work=_work,
-    of_model=NETWORK,
+    model_kind=NETWORK,
     applies=has_best,
-    follows=BEST_STEP,
+    depends_on=BEST_STEP,
 )

@@ -23,10 +23,10 @@ def take(job: FinishedJob) -> Findings:
     directions = descent.at_start.directions
     if directions is None or not len(directions.curvature):
         return Findings()
-    values, times = directions.curvature, directions.times
+    values, times = directions.curvature, directions.multiplicity
     gradient = descent.train.evaluate(descent.start[:1]).gradient
     assert gradient is not None
-    return _grouped(values, directions.along(gradient)[0] / (2 * values), times)
+    return _grouped(values, directions.squared_components(gradient)[0] / (2 * values), times)
 
 
 def _grouped(values: Array, shares: Array, times: int) -> Findings:

@@ -6,14 +6,16 @@ from normbench import names
 from normbench.measures.contract import BEST_STEP, Findings, FinishedJob, Measure
 from normbench.theory import spectra
 from normbench.theory.budget import Work
-from normbench.theory.directions import MAX_DENSE_WEIGHTS, decomposition
+from normbench.theory.directions import MAX_DENSE_WEIGHTS, decomposition_work
 
 
 def take(job: FinishedJob) -> Findings:
     """Return the eigenvalues (n,) above rounding of the Hessian at the best weights, decreasing."""
     descent = job.descent
     matrix = descent.train.hessian(descent.best_weights).matrix()
-    values = spectra.live(np.linalg.eigvalsh(matrix).astype(np.float64), len(matrix))
+    values = spectra.eigenvalues_above_rounding(
+        np.linalg.eigvalsh(matrix).astype(np.float64), len(matrix)
+    )
     return Findings(arrays={names.CURVATURES_BEST.key: values})
 
 
@@ -37,7 +39,7 @@ def _work(job: FinishedJob) -> Work:
     """Return the work of the dense Hessian and of its eigenvalues."""
     effort = job.descent.train.effort
     size = int(np.prod(job.descent.train.shape))
-    eigen_work = decomposition(size, len(job.z), size)
+    eigen_work = decomposition_work(size, len(job.z), size)
     passes = effort.setup + size * effort.product + eigen_work.passes
     return Work(passes, effort.memory + eigen_work.memory)
 
@@ -47,5 +49,5 @@ MEASURE = Measure(
     budget_label="curvatures at the best weights",
     work=_work,
     applies=_applies,
-    follows=BEST_STEP,
+    depends_on=BEST_STEP,
 )

@@ -70,7 +70,7 @@ def find_affine_traits(scheme: Any) -> AffineTraits | None:
     if hasattr(scheme, "affine_traits"):
         return AffineTraits(*scheme.affine_traits)
     if isinstance(scheme, pipeline.Pipeline):
-        return _compose([find_affine_traits(member) for member in members(scheme)])
+        return _compose([find_affine_traits(member) for member in member_schemes(scheme)])
     if isinstance(scheme, compose.ColumnTransformer):
         return _unite_traits(scheme)
     description = _describe_sklearn(scheme)
@@ -82,7 +82,7 @@ def find_affine_map(scheme: Any) -> Affine | None:
     if hasattr(scheme, "affine_map"):
         return Affine(*scheme.affine_map())
     if isinstance(scheme, pipeline.Pipeline):
-        return _compose([find_affine_map(member) for member in members(scheme)])
+        return _compose([find_affine_map(member) for member in member_schemes(scheme)])
     if isinstance(scheme, compose.ColumnTransformer):
         return _join_columns(scheme)
     description = _describe_sklearn(scheme)
@@ -95,7 +95,7 @@ def learns_by_blocks(scheme: Any) -> bool:
     return type(scheme) in scalers  # a subclass may do anything
 
 
-def members(scheme: Any) -> list[Any]:
+def member_schemes(scheme: Any) -> list[Any]:
     """Return the schemes that a pipeline or a `ColumnTransformer` consists of; else none.
 
     Left out are the words `drop` and `passthrough` in place of a scheme, and None.
@@ -140,7 +140,7 @@ def _unite_traits(scheme: compose.ColumnTransformer) -> AffineTraits | None:
     None where the traits of one of its schemes are unknown.
     """
     weight_traits = AffineTraits(False, bool(scheme.transformer_weights), False)
-    return _compose([weight_traits, *map(find_affine_traits, members(scheme))])
+    return _compose([weight_traits, *map(find_affine_traits, member_schemes(scheme))])
 
 
 def _join_columns(scheme: compose.ColumnTransformer) -> Affine | None:

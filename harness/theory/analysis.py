@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from normbench.engine.hessian import LANCZOS_PRODUCTS, Hessian, blocks
+from normbench.engine.hessian import LANCZOS_PRODUCTS, Hessian, score_curvatures
 from normbench.engine.problem import Cost, Linear, Problem
 from normbench.names import OF_NETWORK, STRICTLY, UNDECIDED
 from normbench.normalizers.decomposition import CENTRED_POINTS_PER_BLOCK, QR_ROWS_PER_COLUMN
@@ -17,8 +17,8 @@ from normbench.theory.minimum import (
     Minimum,
     minimize,
     spans_same_scores,
-    sphere,
-    sphered,
+    sphere_points,
+    sphere_problem,
     zero_at_infinity,
 )
 from normbench.theory.shared import PointsCache
@@ -41,8 +41,8 @@ class Theory:
             linear cost.
         exact: Whether the cost is quadratic, so that its curvature is the same everywhere.
         note: What does not exist, and why; may be empty.
-        may_grow: Whether more theory of the points can be computed: theory is wanted, and the
-            points can be squared and their moments are known.
+        allows_point_theory: Whether more theory of the points can be computed: theory is wanted,
+            and the points can be squared and their moments are known.
         has_threshold: Whether scores are linear in the weights, or the cost is convex in them; else
             the curvature at the start says nothing of other weights.
     """
@@ -52,7 +52,7 @@ class Theory:
     at_start: float | None = None
     exact: bool = False
     note: str = ""
-    may_grow: bool = True
+    allows_point_theory: bool = True
     has_threshold: bool = True
 
     @property
@@ -67,7 +67,7 @@ class Theory:
         return spectra.step_threshold(curvature) if curvature else None
 
     @property
-    def basis(self) -> str:
+    def threshold_source(self) -> str:
         """The curvature that the threshold is computed from."""
         if self.exact:
             return "exact: the curvature is the same everywhere"
@@ -91,7 +91,7 @@ def theorize(train: Problem, start: NDArray[Any], budget: Budget | None) -> Theo
         missing.
     """
     if budget is None:
-        return Theory(note=NOT_ASKED, may_grow=False)
+        return Theory(note=NOT_ASKED, allows_point_theory=False)
     gram = spectrum = lipschitz = bound = None
     exact = False
     linear = train.linear
@@ -100,7 +100,7 @@ def theorize(train: Problem, start: NDArray[Any], budget: Budget | None) -> Theo
             return _theorize_start(train, start, budget)
         rows = linear.surrogate.moment_rows
         if max(-rows.min(), rows.max()) > SQUARABLE_LIMIT:
-            return Theory(note="the points are too large to be squared", may_grow=False)
+            return Theory(note="the points are too large to be squared", allows_point_theory=False)
         bound = linear.traits.curvature
         exact = linear.traits.quadratic and bound is not None
         gram = spectrum = (
@@ -140,9 +140,9 @@ def _has_moments(train: Linear, budget: Budget) -> bool:
 def _theorize_start(train: Problem, start: NDArray[Any], budget: Budget) -> Theory:
     """Return a theory of the curvature at the start alone, for points of unknown moments."""
     if not budget.affords("curvature at the start", curvature_work(train)):
-        return Theory(may_grow=False)
+        return Theory(allows_point_theory=False)
     at_start, note = largest_curvature(train, start)
-    return Theory(at_start=at_start or None, note=note, may_grow=False)
+    return Theory(at_start=at_start or None, note=note, allows_point_theory=False)
 
 
 def _curvature_at_zero(
@@ -164,7 +164,9 @@ def _curvature_at_zero(
         return None
     classes = np.unique(train.targets)
     try:
-        second_derivatives = blocks(train.cost, np.zeros((train.shape[0], len(classes))), classes)
+        second_derivatives = score_curvatures(
+            train.cost, np.zeros((train.shape[0], len(classes))), classes
+        )
     except (ValueError, TypeError, NotImplementedError):
         return None
     if not np.allclose(second_derivatives, second_derivatives[:, :, :1], rtol=1e-12, atol=1e-15):
@@ -209,7 +211,7 @@ def _compute_spectrum(x: NDArray[Any], classes: int, budget: Budget) -> spectra.
 
 
 def facts_work(train: Problem, x: NDArray[Any]) -> Work:
-    """Return the work of computing the `Facts` of a data set's points.
+    """Return the work of computing the `PointStatistics` of a data set's points.
 
     Args:
         train: The problem, whose number of weights defines the work of a pass.
@@ -307,17 +309,22 @@ def find_least_cost(
     # To check the proof takes a pass over all entries of the points, those that are 0 included.
     allowed_passes = allowance(theory_setting, passes, len(linear.targets), size).passes
     can_read = density == 1 or allowed_passes * density >= 1
-    if proof is not None and not penalized and can_read and separability.separates(linear, proof):
+    if (
+        proof is not None
+        and not penalized
+        and can_read
+        and separability.proves_separable(linear, proof)
+    ):
         return zero_at_infinity()
     try:
         minimum = _solve(linear, points_cache, lowest, allowed)
-        case = separability.by_rule(linear) if minimum.case == UNDECIDED else minimum.case
+        case = separability.decide_by_rule(linear) if minimum.case == UNDECIDED else minimum.case
         if case == UNDECIDED and linear.traits.separable and not penalized:
             case = _decide_by_program(linear, points_cache, allowed)
     except (ValueError, TypeError, NotImplementedError, np.linalg.LinAlgError) as error:
         one_line = " ".join(str(error).split())
         minimum = _lowest_seen(lowest, f"no second-order solution ({one_line})")
-        case = separability.by_rule(linear)
+        case = separability.decide_by_rule(linear)
     return zero_at_infinity() if case == STRICTLY else replace(minimum, case=case)
 
 
@@ -356,7 +363,7 @@ def _solve(train: Linear, points_cache: PointsCache, lowest: float, allowed: Wor
     if _piecewise_linear(train.cost, classes):
         return _lowest_seen(lowest, NO_CURVATURE)
     if np.any(train.l2):
-        solution = minimize(sphered(train), classes, allowed.passes)
+        solution = minimize(sphere_problem(train), classes, allowed.passes)
     else:
         solution = _solve_once(
             "least",
@@ -365,18 +372,18 @@ def _solve(train: Linear, points_cache: PointsCache, lowest: float, allowed: Wor
             lambda problem: minimize(problem, classes, allowed.passes),
             allowed.passes,
         )
-    if not solution.reached or not np.isfinite(solution.value):
-        unreached = replace(solution, value=min(lowest, solution.value), reached=False)
+    if not solution.is_solved or not np.isfinite(solution.value):
+        unreached = replace(solution, value=min(lowest, solution.value), is_solved=False)
         return replace(unreached, source=f"the lowest cost seen in this job; {solution.source}")
     return solution
 
 
 def _decide_by_program(train: Linear, points_cache: PointsCache, allowed: Work) -> str:
     """Return the case from the linear program; UNDECIDED where its work is not allowed."""
-    work = separability.work(len(train.targets), train.shape[0], train.shape[1] - 1)
+    work = separability.program_work(len(train.targets), train.shape[0], train.shape[1] - 1)
     if work.passes >= allowed.passes or work.memory > allowed.memory:
         return UNDECIDED
-    return _solve_once("case", train, points_cache, separability.by_program)
+    return _solve_once("case", train, points_cache, separability.decide_by_program)
 
 
 def _solve_once(
@@ -409,15 +416,15 @@ def _solve_once(
         data_rows = points_cache.decompositions.centred_rows
         is_comparable = train.points.map is not None and len(surrogate) == len(data_rows)
         spans_data = is_comparable and spans_same_scores(
-            sphere(data_rows)[0], surrogate.moment_rows
+            sphere_points(data_rows)[0], surrogate.moment_rows
         )
         return (
-            points_cache.get_or_compute(key, lambda: find(sphered(train)))
+            points_cache.get_or_compute(key, lambda: find(sphere_problem(train)))
             if spans_data
-            else find(sphered(train))
+            else find(sphere_problem(train))
         )
     if not spans_same_scores(points_cache.basis, train.points):
-        return find(sphered(train))
+        return find(sphere_problem(train))
     shared = train.on(points_cache.basis, 0.0)
     return points_cache.get_or_compute(key, lambda: find(shared))
 
@@ -440,4 +447,4 @@ def _piecewise_linear(cost: Cost, classes: int) -> bool:
     rng = np.random.default_rng(0)
     scores, classes_drawn = rng.standard_normal((classes, 8)), rng.integers(0, 2, 8)
     targets = classes_drawn if classes > 1 else np.where(classes_drawn, 1.0, -1.0)
-    return not blocks(cost, scores, targets).any()
+    return not score_curvatures(cost, scores, targets).any()

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from normbench.engine.hessian import blocks
+from normbench.engine.hessian import score_curvatures
 from normbench.engine.problem import Linear, Problem
 from normbench.theory import spectra
 from normbench.theory.analysis import FEW_CLASSES
@@ -25,13 +25,13 @@ class Directions(NamedTuple):
         curvature: The eigenvalues h, `(n,)`.
         vectors: The eigenvectors as columns: `(C (N + 1), n)`, of all weights, or `(N + 1, n)`
             where the weights of each score have the same ones.
-        times: The number of eigendirections that each column stands for.
+        multiplicity: The number of eigendirections that each column stands for.
         lowest: The lowest eigenvalue, 0 where none can be negative.
     """
 
     curvature: Array
     vectors: Array
-    times: int
+    multiplicity: int
     lowest: float
 
     @property
@@ -40,7 +40,7 @@ class Directions(NamedTuple):
         largest = self.curvature[0] if len(self.curvature) else 0.0
         return self.lowest < -len(self.vectors) * np.finfo(np.float64).eps * largest
 
-    def along(self, gradients: Array) -> Array:
+    def squared_components(self, gradients: Array) -> Array:
         """Return the squared length of R gradients along each direction, `(R, n)`.
 
         gradients: `(R, C, N + 1)`. Where a column of `vectors` stands for the weights of each
@@ -106,11 +106,11 @@ class AtStart:
             bound = linear.traits.curvature
             values, vectors = spectra.eigenvectors(self.spectrum, rows, linear.l2, bound)
             values = values * (self.uniform_curvature.curvature / bound)
-            return Directions(values, vectors, self.uniform_curvature.times, 0.0)
+            return Directions(values, vectors, self.uniform_curvature.multiplicity, 0.0)
         if self.size > MAX_DENSE_WEIGHTS:
             return None
         values, vectors = np.linalg.eigh(self.train.hessian(self.start).matrix())
-        live = len(spectra.live(values, len(values)))
+        live = len(spectra.eigenvalues_above_rounding(values, len(values)))
         return Directions(values[::-1][:live], vectors[:, ::-1][:, :live], 1, float(values[0]))
 
     def work(self, points: int) -> Work:
@@ -122,15 +122,15 @@ class AtStart:
         if "directions" in vars(self):  # `cached_property` has stored them
             return Work()
         if self.uniform_curvature is not None:
-            return decomposition(self.train.shape[-1], points, self.size)
+            return decomposition_work(self.train.shape[-1], points, self.size)
         return (
-            decomposition(self.size, points, self.size)
+            decomposition_work(self.size, points, self.size)
             if self.size <= MAX_DENSE_WEIGHTS
             else Work()
         )
 
 
-def decomposition(size: int, points: int, weights: int) -> Work:
+def decomposition_work(size: int, points: int, weights: int) -> Work:
     """Return the work of a symmetric matrix's eigenvectors, in passes over the points.
 
     Args:
@@ -152,11 +152,11 @@ class UniformCurvature(NamedTuple):
 
     Attributes:
         curvature: The nonzero eigenvalue of that derivative, a matrix `(C, C)`.
-        times: The multiplicity of this eigenvalue.
+        multiplicity: The multiplicity of this eigenvalue.
     """
 
     curvature: float
-    times: int
+    multiplicity: int
 
 
 def find_uniform_curvature(train: Linear, weights: Array) -> UniformCurvature | None:
@@ -178,7 +178,9 @@ def find_uniform_curvature(train: Linear, weights: Array) -> UniformCurvature | 
         return None
     # A quadratic cost has the same second derivatives at all targets, of which there may be many.
     classes = np.unique(train.targets)[: 2 if quadratic else None]
-    second_derivatives = blocks(train.cost, np.zeros((train.shape[0], len(classes))), classes)
+    second_derivatives = score_curvatures(
+        train.cost, np.zeros((train.shape[0], len(classes))), classes
+    )
     values = np.linalg.eigvalsh(second_derivatives[:, :, 0])  # of the first class; all must agree
     nonzero = values[values > UNIFORM_TOLERANCE * values[-1]]
     if values[-1] <= 0 or not np.allclose(

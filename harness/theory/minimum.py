@@ -14,7 +14,7 @@ from normbench.engine.hessian import Hessian
 from normbench.engine.problem import Array, Linear
 from normbench.names import PARTLY, STRICTLY, UNDECIDED
 from normbench.normalizers.decomposition import blocks, compute_mean, mean_and_covariance
-from normbench.theory.separability import separates
+from normbench.theory.separability import proves_separable
 
 TOLERANCE = 1e-10  # of the gradient's norm, relative to that at zero weights
 # The length of Newton's step, relative to the weights: where the minimum is at infinity it does not
@@ -31,11 +31,11 @@ class Minimum:
     """The least cost of a problem, and its source.
 
     Attributes:
-        value: The least cost g*; the lowest that was seen, where it is not `reached`.
+        value: The least cost g*; the lowest that was seen, where it is not `is_solved`.
         gradient_norm: The norm of the gradient there, relative to that at zero weights; NaN where
             no solver ran.
         source: A text that says where the value is from.
-        reached: Whether the solver met its tolerance, or the classes are known to be strictly
+        is_solved: Whether the solver met its tolerance, or the classes are known to be strictly
             separable.
         case: Whether weights attain the least cost, one of `names.CASES`.
         scores: The scores (C, P) of the points at the solver's last weights, or those of the moment
@@ -46,7 +46,7 @@ class Minimum:
     value: float
     gradient_norm: float
     source: str
-    reached: bool
+    is_solved: bool
     case: str = UNDECIDED
     scores: Array | None = field(default=None, repr=False, compare=False)
 
@@ -66,7 +66,7 @@ def zero_at_infinity(gradient_norm: float = float("nan")) -> Minimum:
     return Minimum(0.0, gradient_norm, source, True, STRICTLY)
 
 
-def sphere(x: Array) -> tuple[Array, Array]:
+def sphere_points(x: Array) -> tuple[Array, Array]:
     """Return sphered points, and their variances d before the sphering.
 
     Args:
@@ -97,8 +97,8 @@ def penalty_of_basis(l2: float | Array, x: Array, basis: Array, variances: Array
     Args:
         l2: One number, one for each feature `(N,)`, or a matrix `(N, N)`.
         x: Points (P, N).
-        basis: (P, r), of `sphere(x)`.
-        variances: d `(r,)`, of `sphere(x)`.
+        basis: (P, r), of `sphere_points(x)`.
+        variances: d `(r,)`, of `sphere_points(x)`.
 
     Returns:
         `(r,)` or `(r, r)`.
@@ -118,21 +118,21 @@ def penalty_of_basis(l2: float | Array, x: Array, basis: Array, variances: Array
     return np.asarray(reduced / np.outer(scale, scale))
 
 
-def sphered(problem: Linear) -> Linear:
+def sphere_problem(problem: Linear) -> Linear:
     """Return the same problem on its points sphered, `(P, r)`, which has the same least cost.
 
     Its penalty is that of `penalty_of_basis`. Points on a disk are sphered as they are read, by the
     directions and variances of their moment rows.
     """
     rows = problem.surrogate.moment_rows
-    basis, variances = sphere(rows)
+    basis, variances = sphere_points(rows)
     l2: float | Array = 0.0
     if np.any(problem.l2):
         l2 = penalty_of_basis(problem.l2, rows, basis, variances)
     if problem.surrogate.holds_all_points:
         return problem.on(basis, l2)
     mean = rows.mean(axis=0)
-    # The unit vectors (N, r) of `sphere`: the sphered points are `(x - mean) axes / sqrt(d)`.
+    # Unit vectors (N, r) of `sphere_points`: the sphered points are `(x - mean) axes / sqrt(d)`.
     axes = _products(basis, rows, mean).T / np.sqrt(variances)
     return problem.on(problem.points.mapped((axes / np.sqrt(variances)).T, mean), l2)
 
@@ -144,7 +144,7 @@ def spans_same_scores(basis: Array, z: Array) -> bool:
     the columns of z lie in the span of the basis and the constants, and fill it.
 
     Args:
-        basis: The points of the data set, sphered by `sphere`, (P, r).
+        basis: The points of the data set, sphered by `sphere_points`, (P, r).
         z: Normalized points (P, M).
 
     Returns:
@@ -184,7 +184,7 @@ def minimize(problem: Linear, classes: int, allowance: float = np.inf) -> Minimu
     conjugate gradients on Hessian-vector products where it is not.
 
     Args:
-        problem: A problem whose points (P, r) are those of `sphere`, and whose l2 is that of
+        problem: A problem whose points (P, r) are those of `sphere_points`, and whose l2 is that of
             `penalty_of_basis`, where the cost has a penalty on the weights of the points before
             sphering.
         classes: The number of scores of a point C.
@@ -195,7 +195,7 @@ def minimize(problem: Linear, classes: int, allowance: float = np.inf) -> Minimu
         The least cost, with the scores (C, P) at it where the solver met its tolerance.
     """
     solution, weights = _newton(problem, classes, allowance)
-    if not solution.reached or solution.at_infinity:
+    if not solution.is_solved or solution.at_infinity:
         return solution
     return replace(solution, scores=problem.scores(weights, problem.surrogate.moment_rows))
 
@@ -210,7 +210,7 @@ def weights_of(scores: Array, z: Array) -> Array:
     Returns:
         `(C, M + 1)`, bias first.
     """
-    basis, variances = sphere(z)
+    basis, variances = sphere_points(z)
     mean = compute_mean(z)
     scale = np.sqrt(variances)
     axes = _products(basis, z, mean).T / scale  # the principal directions of z, (M, r)
@@ -237,7 +237,7 @@ def _newton(problem: Linear, classes: int, allowance: float) -> tuple[Minimum, A
     penalized, effort = bool(np.any(problem.l2)), problem.effort
     relative_step, passes = np.inf, 2.0
     for _ in range(MAX_STEPS):
-        if not penalized and separates(problem, weights):
+        if not penalized and proves_separable(problem, weights):
             return zero_at_infinity(norm / first_norm), weights
         if norm <= TOLERANCE * first_norm and relative_step <= SMALL_RELATIVE_STEP:
             return Minimum(cost, norm / first_norm, "damped Newton", True), weights

@@ -35,7 +35,7 @@ MAX_WEIGHT = 1e6
 PROGRAM_TOLERANCE = 1e-3
 
 
-def by_rule(problem: Linear) -> str:
+def decide_by_rule(problem: Linear) -> str:
     """Return the case where the cost or its penalty decides it for any points; else UNDECIDED.
 
     A quadratic or piecewise linear cost has a minimum. A penalty on all slopes makes the cost grow
@@ -65,7 +65,7 @@ def _penalizes_all(l2: float | Array) -> bool:
     return bool(values[0] > len(values) * np.finfo(np.float64).eps * values[-1])
 
 
-def separates(problem: Linear, weights: Array) -> bool:
+def proves_separable(problem: Linear, weights: Array) -> bool:
     """Return whether weights prove that the points are strictly separable.
 
     They do where every margin of every point is above the rounding error of 0. False for a cost
@@ -103,7 +103,7 @@ def _has_positive_margins(problem: Linear, weights: Array, x: Array, targets: Ar
     return bool(np.all(own_scores - scores.max(axis=0) > rounding))
 
 
-def work(points: int, classes: int, features: int) -> Work:
+def program_work(points: int, classes: int, features: int) -> Work:
     """Return the work of the program for points of C scores; infinite beyond its limit.
 
     A step of the simplex method reads the margins about as a pass reads the points, and there are
@@ -116,7 +116,7 @@ def work(points: int, classes: int, features: int) -> Work:
     return Work(margins, 32.0 * margins * min(classes, 2) * (features + 2))
 
 
-def by_program(problem: Linear) -> str:
+def decide_by_program(problem: Linear) -> str:
     """Return the case of a `separable` cost without a penalty, by the linear program.
 
     Args:

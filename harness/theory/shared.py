@@ -1,6 +1,6 @@
 """Cache what the jobs of one comparison share about a data set.
 
-A caller of several jobs creates one `Shared` and passes it to each.
+A caller of several jobs creates one `PointsCaches` and passes it to each.
 """
 
 from collections.abc import Callable, Hashable
@@ -18,14 +18,14 @@ from normbench.normalizers.decomposition import (
     rounding_share,
 )
 from normbench.theory import spectra
-from normbench.theory.minimum import sphere
+from normbench.theory.minimum import sphere_points
 
 Array = NDArray[np.float64]
 MAX_DATA_SETS = 8  # a sweep over data sets goes through them for each scheme
 MAX_BASES = 2  # each is as large as the points
 
 
-class Facts(NamedTuple):
+class PointStatistics(NamedTuple):
     """Statistics of a data set's points before any scheme.
 
     The Gram matrix is `[1 X]'[1 X] / P`, the column of the bias included.
@@ -60,7 +60,7 @@ class PointsCache:
         self._cache: dict[Hashable, Any] = {}
 
     @cached_property
-    def facts(self) -> Facts:
+    def facts(self) -> PointStatistics:
         """The statistics of the points."""
         return _compute_facts(self.surrogate)
 
@@ -74,7 +74,7 @@ class PointsCache:
     @cached_property
     def basis(self) -> Array:
         """The points sphered, `(P, r)`."""
-        return sphere(self.x)[0]
+        return sphere_points(self.x)[0]
 
     def get_or_compute(self, key: Hashable, find: Callable[[], Any]) -> Any:
         """Return the value under a key, computed once.
@@ -91,7 +91,7 @@ class PointsCache:
         return self._cache[key]
 
 
-class Shared:
+class PointsCaches:
     """The caches of the data sets of one comparison, the most recent few of them."""
 
     def __init__(self) -> None:
@@ -118,7 +118,7 @@ class Shared:
         return points_cache
 
 
-def _compute_facts(points: Surrogate) -> Facts:
+def _compute_facts(points: Surrogate) -> PointStatistics:
     """Return the statistics of points, which follow from their mean and covariance alone."""
     x = points.moment_rows
     gram = spectra.gram(x)
@@ -129,7 +129,7 @@ def _compute_facts(points: Surrogate) -> Facts:
     scale = np.where(scale > rounding_level, scale, 1.0)
     correlation = np.linalg.eigvalsh(covariance / np.outer(scale, scale))
     # Of centred points, the Gram matrix has the eigenvalue 1 of the bias beside the covariance's.
-    return Facts(
+    return PointStatistics(
         raw=float(np.linalg.eigvalsh(gram)[-1]),
         centred=max(1.0, float(variances[0])),
         standard=max(1.0, float(correlation[-1])),

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import linalg
 
-from normbench.engine.hessian import LinearHessian, with_penalty
+from normbench.engine.hessian import LinearHessian, add_penalty
 from normbench.normalizers.decomposition import (
     blocks,
     compute_mean,
@@ -76,24 +76,24 @@ class Quadratic(NamedTuple):
     """A least-squares cost along its Hessian's eigenvectors, as seen from the start of a descent.
 
     Attributes:
-        start: The cost at the start.
+        start_cost: The cost at the start.
         values: The nonzero eigenvalues h of the Hessian, `(n,)`.
-        gradient: The squared gradient g^2 at the start along each eigenvector, `(n,)`, summed over
-            the weights of the C scores.
+        squared_gradient: The squared gradient g^2 at the start along each eigenvector, `(n,)`,
+            summed over the weights of the C scores.
     """
 
-    start: float
+    start_cost: float
     values: Array
-    gradient: Array
+    squared_gradient: Array
 
     @property
-    def shares(self) -> Array:
+    def excess_by_direction(self) -> Array:
         """Each direction's part of the start's excess, `1/2 h c^2 = g^2 / (2 h)`, `(n,)`.
 
         Costs and not fractions: they sum to the cost at the start minus the minimum. c is the
         distance to the minimum along the direction.
         """
-        return self.gradient / (2 * self.values)
+        return self.squared_gradient / (2 * self.values)
 
 
 def gram(x: NDArray[Any]) -> Array:
@@ -109,7 +109,7 @@ def gram(x: NDArray[Any]) -> Array:
     return matrix
 
 
-def live(values: Array, size: int) -> Array:
+def eigenvalues_above_rounding(values: Array, size: int) -> Array:
     """Return the eigenvalues above rounding, decreasing.
 
     Args:
@@ -217,10 +217,14 @@ def gram_spectrum(x: NDArray[Any]) -> Spectrum:
     values, correlation_values, variances = map(
         linalg.eigvalsh, (gram_like, correlation, covariance)
     )
-    values = live(values, width)
+    values = eigenvalues_above_rounding(values, width)
     return Spectrum(
         values,
-        lost=len(values) < 1 + len(live(correlation_values, width)),  # 1: the direction of the bias
+        lost=len(values)
+        < 1
+        + len(
+            eigenvalues_above_rounding(correlation_values, width)
+        ),  # 1: the direction of the bias
         limit=EIGEN_RESOLUTION / width,
         variances=np.maximum(variances[::-1], 0.0),
     )
@@ -258,7 +262,9 @@ def _scales(deviations: Array, points: int, mean: Array) -> Array:
 
 def largest_gram(x: NDArray[Any]) -> float:
     """Return the largest eigenvalue of the Gram matrix, from products with the points."""
-    return LinearHessian(x.astype(np.float64, copy=False), np.ones((1, 1, len(x)))).lanczos()
+    return LinearHessian(
+        x.astype(np.float64, copy=False), np.ones((1, 1, len(x)))
+    ).largest_by_lanczos()
 
 
 def penalize(
@@ -288,7 +294,9 @@ def penalize(
     # A penalty in every direction of the features leaves none at rounding level.
     penalizes_all = np.count_nonzero(penalty_rows.any(axis=1)) == width - 1
     if root is None:
-        values = live(linalg.eigvalsh(with_penalty(factor * gram(x), l2, (1, width))), width)
+        values = eigenvalues_above_rounding(
+            linalg.eigvalsh(add_penalty(factor * gram(x), l2, (1, width))), width
+        )
         return spectrum_of_gram._replace(
             values=values, lost=bool(spectrum_of_gram.lost and not penalizes_all)
         )
@@ -338,7 +346,7 @@ def eigenvectors(
         _, roots, rows = linalg.svd(hessian.root, full_matrices=False)
         nonzero = slice(hessian.rank)
         return roots[nonzero] ** 2, rows[nonzero].T
-    values, vectors = linalg.eigh(with_penalty(curvature * gram(x), l2, (1, x.shape[1] + 1)))
+    values, vectors = linalg.eigh(add_penalty(curvature * gram(x), l2, (1, x.shape[1] + 1)))
     return values[::-1][: hessian.rank], vectors[:, ::-1][:, : hessian.rank]
 
 
@@ -384,8 +392,8 @@ def predicted_history(problem: Quadratic, step_size: float, iterations: int) -> 
     k = np.arange(1, iterations + 1)[:, None]
     with np.errstate(over="ignore"):
         share_lost = -np.expm1(2 * k * _logarithms(problem, step_size))
-        decrease = share_lost @ problem.shares
-    return np.r_[problem.start, problem.start - decrease]
+        decrease = share_lost @ problem.excess_by_direction
+    return np.r_[problem.start_cost, problem.start_cost - decrease]
 
 
 def _logarithms(problem: Quadratic, step_size: float) -> Array:
@@ -417,9 +425,9 @@ def predicted_iterations(problem: Quadratic, step_size: float, gap: float) -> fl
 
     def is_within_gap(k: int) -> bool:
         """Return whether at most the given gap remains after k steps."""
-        return bool(problem.shares @ np.exp(2 * k * rates) <= gap)
+        return bool(problem.excess_by_direction @ np.exp(2 * k * rates) <= gap)
 
-    if problem.shares.sum() <= gap:
+    if problem.excess_by_direction.sum() <= gap:
         return 0.0
     if rates.max() >= 0:
         return float("inf")
@@ -443,7 +451,7 @@ def effective_rank(values: Array) -> float:
     return math.exp(-float(shares @ np.log(shares)))
 
 
-def variance_after(values: Array, ridge: float) -> Array:
+def variance_after_sphering(values: Array, ridge: float) -> Array:
     """Return each direction's variance after sphering with a ridge, `d / (d + ridge)`.
 
     Args:

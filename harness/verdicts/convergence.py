@@ -152,13 +152,13 @@ def judge(
         reason = "a shadow that starts next to it ends elsewhere"
         return Judgement(names.BY_ROUNDING, reason)
     rounding = ROUNDING_EPSILONS * epsilon * abs(float(history[0]))
-    if tie(history, rounding):
+    if is_tied(history, rounding):
         return Judgement(names.NOT_CONVERGED, "tie: the cost neither falls nor rises", tied=True)
-    down = falls(history, rounding)
-    low = sinks(history, rules, rounding)
-    if converged(history, minimum, rules):
+    down = falls_throughout(history, rounding)
+    low = falls_overall(history, rules, rounding)
+    if has_converged(history, minimum, rules):
         return Judgement(names.CONVERGED, "", down, sinks=low)
-    if cycling(history, rules, rounding):
+    if is_cycling(history, rules, rounding):
         above = ", and it ends above the start"
         reason = "the cost rises at the end of the run and finds no new low"
         return Judgement(names.CYCLING, reason + (above if history[-1] > history[0] else ""))
@@ -167,7 +167,7 @@ def judge(
             f"{len(history) - 1} records are too few to say whether the cost is at rest: the tail "
             f"is {tail_length(history, rules)}"
         )
-    elif flat(history, rules):
+    elif is_flat(history, rules):
         reason = f"flat, but not under {rules.excess:g} of the starting excess cost"
     elif down:
         reason = "the cost still falls at the end"
@@ -190,7 +190,7 @@ def shadow_tolerance(first: float, minimum: float, epsilon: float) -> float:
     Returns:
         A difference of costs.
     """
-    return sensitivity(epsilon) * starting_excess(first, minimum, epsilon)
+    return shadow_tolerance_share(epsilon) * starting_excess(first, minimum, epsilon)
 
 
 def starting_excess(first: float, minimum: float, epsilon: float) -> float:
@@ -211,7 +211,7 @@ def starting_excess(first: float, minimum: float, epsilon: float) -> float:
     return excess if excess > ROUNDING_EPSILONS * epsilon * abs(first) else abs(first)
 
 
-def sensitivity(epsilon: float) -> float:
+def shadow_tolerance_share(epsilon: float) -> float:
     """Return how far apart a run and its shadow may end, as a share of the start's excess.
 
     In float64 it is a tenth of the difference that distinguishes final costs (`names.TIED`), so
@@ -224,7 +224,7 @@ def sensitivity(epsilon: float) -> float:
     return 1e-7 if is_float64 else 1e-5
 
 
-def may_be_chaotic(
+def needs_shadow(
     history: History, steady: bool, epsilon: float, diverged_factor: float = float("inf")
 ) -> bool:
     """Return whether a finite run must be repeated from a start perturbed by rounding, its shadow.
@@ -252,7 +252,7 @@ def may_be_chaotic(
     return not steady or bool(np.any(np.diff(history) > rounding))
 
 
-def converged(history: History, minimum: float, rules: Rules) -> bool:
+def has_converged(history: History, minimum: float, rules: Rules) -> bool:
     """Return whether the tail is flat, and little of the excess is left.
 
     Args:
@@ -264,10 +264,10 @@ def converged(history: History, minimum: float, rules: Rules) -> bool:
         Whether both hold.
     """
     is_low = history[-1] - minimum < rules.excess * (history[0] - minimum)
-    return bool(is_low and flat(history, rules))
+    return bool(is_low and is_flat(history, rules))
 
 
-def flat(history: History, rules: Rules) -> bool:
+def is_flat(history: History, rules: Rules) -> bool:
     """Return whether the tail varies by less than a share of the run's total drop.
 
     Args:
@@ -313,7 +313,7 @@ def running_median(history: History) -> History:
     return smooth
 
 
-def cycling(history: History, rules: Rules, rounding: float) -> bool:
+def is_cycling(history: History, rules: Rules, rounding: float) -> bool:
     """Return whether the cost rises in the last part of the run and finds no new low there.
 
     No new low: the lowest cost of that part is no lower than that of the part before it, of the
@@ -335,7 +335,7 @@ def cycling(history: History, rules: Rules, rounding: float) -> bool:
     return rises and bool(last.min() >= before.min())
 
 
-def tie(history: History, rounding: float) -> bool:
+def is_tied(history: History, rounding: float) -> bool:
     """Return whether the cost stays where it began, as at exactly `2/L` on a sphere.
 
     Args:
@@ -348,7 +348,7 @@ def tie(history: History, rounding: float) -> bool:
     return bool(np.abs(history - history[0]).max() <= rounding)
 
 
-def falls(history: History, rounding: float) -> bool:
+def falls_throughout(history: History, rounding: float) -> bool:
     """Return whether the cost ends strictly lower than it began and rises at no step.
 
     Args:
@@ -361,7 +361,7 @@ def falls(history: History, rounding: float) -> bool:
     return bool(history[0] - history[-1] > rounding and np.all(np.diff(history) <= rounding))
 
 
-def sinks(history: History, rules: Rules, rounding: float) -> bool:
+def falls_overall(history: History, rules: Rules, rounding: float) -> bool:
     """Return whether the cost ends strictly lower, and all its rises are small together.
 
     Args:
@@ -418,7 +418,10 @@ def to_lowest(histories: Sequence[History | None], minimum: float) -> list[float
         return [float("nan")] * len(histories)
     start = next(history[0] for history in histories if history is not None)
     goal = min(ends) + names.TIED * max(float(start) - minimum, 0.0)
-    return [float("nan") if history is None else reached(history, goal) for history in histories]
+    return [
+        float("nan") if history is None else arrival_iteration(history, goal)
+        for history in histories
+    ]
 
 
 def largest_convergent(step_sizes: Sequence[float], judgements: Sequence[Judgement]) -> Largest:
@@ -483,7 +486,7 @@ def _drop_leading_ties(
     return pairs[moving[0] if moving else 0 :]
 
 
-def targets(minimum: float, reference: float) -> dict[str, float]:
+def target_costs(minimum: float, reference: float) -> dict[str, float]:
     """Return the target costs: `g* + eps (g(0) - g*)` for each eps of `names.TARGETS`.
 
     Args:
@@ -498,7 +501,7 @@ def targets(minimum: float, reference: float) -> dict[str, float]:
     return {name: minimum + eps * (reference - minimum) for name, eps in names.TARGETS.items()}
 
 
-def reached(history: History, target: float) -> float:
+def arrival_iteration(history: History, target: float) -> float:
     """Return the iteration from which the cost stays at most the target.
 
     A curve that touches the target and leaves it, or diverges later, has not reached it.

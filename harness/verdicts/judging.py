@@ -85,20 +85,20 @@ class Shadows(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Bench:
+class JudgingContext:
     """The rules and numbers by which every step size of a job is judged.
 
     Attributes:
         rules: The thresholds of the verdicts.
         minimum: The least cost g*.
         reference: The cost g(0) at zero weights.
-        tie: The step size at which the cost neither falls nor rises: `2/L` of plain descent on a
-            quadratic cost; None elsewhere.
+        tie_step_size: The step size at which the cost neither falls nor rises: `2/L` of plain
+            descent on a quadratic cost; None elsewhere.
         epsilon: Machine epsilon of the runs' type.
         fit_seconds: The seconds of fitting the scheme.
         seconds_a_step: The seconds of one iteration of one run.
-        points: The number of training points, where step sizes are compared by misclassified
-            points; 0 where they are compared by the cost.
+        compared_points: The number of training points, where step sizes are compared by
+            misclassified points; 0 where they are compared by the cost.
         batch: The number of points that a step sees, 0 for all. The records of batches are noisy,
             and are judged by their running median.
         records_per_pass: The number of records of an iteration, which is a pass where steps see
@@ -108,28 +108,32 @@ class Bench:
     rules: Rules
     minimum: float
     reference: float
-    tie: float | None
+    tie_step_size: float | None
     epsilon: float
     fit_seconds: float
     seconds_a_step: float
-    points: int = 0
+    compared_points: int = 0
     batch: int = 0
     records_per_pass: int = 1
 
     @property
     def compared(self) -> str:
         """The key of the history that step sizes are compared by."""
-        return names.TRAIN_MISCLASSIFICATIONS.key if self.points else names.TRAIN_COST.key
+        return names.TRAIN_MISCLASSIFICATIONS.key if self.compared_points else names.TRAIN_COST.key
 
     @property
-    def span(self) -> tuple[float, float]:
+    def compared_range(self) -> tuple[float, float]:
         """The lowest value of the compared history, and its value at zero weights."""
-        return (0.0, float(self.points)) if self.points else (self.minimum, self.reference)
+        return (
+            (0.0, float(self.compared_points))
+            if self.compared_points
+            else (self.minimum, self.reference)
+        )
 
     @property
     def targets(self) -> dict[str, float]:
         """The cost of each target by its name, or the count of misclassified points."""
-        return convergence.targets(*self.span)
+        return convergence.target_costs(*self.compared_range)
 
     def smooth(self, history: Array) -> Array:
         """Return the history that rules apply to: of a batch, the running median of its records."""
@@ -153,12 +157,12 @@ class Bench:
         finite = self.smooth(history[:diverged_at] if diverged else history)
         judgement = convergence.judge(
             *(finite, diverged, self.minimum, self.rules, self.epsilon, shadows),
-            scaled=not self.points,
+            scaled=not self.compared_points,
             noisy=self.batch > 0,
         )
-        if judgement.verdict in (names.DIVERGED, names.BY_ROUNDING) or not self.tie:
+        if judgement.verdict in (names.DIVERGED, names.BY_ROUNDING) or not self.tie_step_size:
             return judgement
-        if abs(step_size / self.tie - 1) <= THRESHOLD_TOLERANCE:
+        if abs(step_size / self.tie_step_size - 1) <= THRESHOLD_TOLERANCE:
             reason = "tie: at exactly 2/L the steepest part of the cost neither falls nor rises"
             return Judgement(names.NOT_CONVERGED, reason, tied=True)
         return judgement
@@ -192,11 +196,11 @@ class Bench:
         return convergence.judge_starts(judgements), verdicts
 
 
-def steps(
+def judge_steps(
     histories: Mapping[str, Array],
     diverged_at: NDArray[np.int64],
     step_sizes: Sequence[float],
-    bench: Bench,
+    context: JudgingContext,
     shadows: Shadows | None = None,
 ) -> tuple[Step, ...]:
     """Return a `Step` for each step size; the runs of one step size, its starts, are consecutive.
@@ -206,7 +210,7 @@ def steps(
             points only where there are any.
         diverged_at: The iteration at which each run stopped being finite `(R,)`, -1 for never.
         step_sizes: S step sizes; R is a multiple of S.
-        bench: The rules and numbers by which the job is judged.
+        context: The rules and numbers by which the job is judged.
         shadows: The shadows of the runs; None without any.
 
     Returns:
@@ -216,18 +220,20 @@ def steps(
     starts = len(diverged_at) // len(step_sizes)
     judged_steps = [
         _judge_step(
-            *(histories, diverged_at, size, slice(number * starts, (number + 1) * starts), bench),
+            *(histories, diverged_at, size, slice(number * starts, (number + 1) * starts), context),
             shadows,
         )
         for number, size in enumerate(step_sizes)
     ]
     ranked_histories = [
-        None if step.verdict in names.UNRANKED else bench.smooth(step.histories[bench.compared])
+        None if step.verdict in names.UNRANKED else context.smooth(step.histories[context.compared])
         for step in judged_steps
     ]
-    counts = convergence.to_lowest(ranked_histories, bench.span[0])
+    counts = convergence.to_lowest(ranked_histories, context.compared_range[0])
     return tuple(
-        replace(step, metrics={**step.metrics, names.TO_LOWEST.key: count / bench.records_per_pass})
+        replace(
+            step, metrics={**step.metrics, names.TO_LOWEST.key: count / context.records_per_pass}
+        )
         for step, count in zip(judged_steps, counts)
     )
 
@@ -237,12 +243,12 @@ def _judge_step(
     diverged_at: NDArray[np.int64],
     step_size: float,
     runs: slice,
-    bench: Bench,
+    context: JudgingContext,
     shadows: Shadows | None,
 ) -> Step:
     """Return the `Step` of one step size from its runs, one for each start.
 
-    runs: the runs of the step size among those of the histories. Other arguments: `steps`.
+    runs: the runs of the step size among those of the histories. Other arguments: `judge_steps`.
     """
     diverged_at_runs = diverged_at[runs]
     stops = diverged_at_runs[diverged_at_runs >= 0]
@@ -250,8 +256,8 @@ def _judge_step(
     length = int(stops.min()) if len(stops) else costs.shape[1]  # up to which all runs are finite
     finite_histories = {key: values[runs, :length] for key, values in histories.items()}
     run_shadows = None if shadows is None else shadows.select_runs(runs)
-    judgement, verdicts = bench.judge_starts(costs, diverged_at_runs, step_size, run_shadows)
-    counts_by_target = _count_to_targets(histories[bench.compared][runs], bench)
+    judgement, verdicts = context.judge_starts(costs, diverged_at_runs, step_size, run_shadows)
+    counts_by_target = _count_to_targets(histories[context.compared][runs], context)
     if judgement.verdict == names.BY_ROUNDING and run_shadows is not None:
         counts_by_target = {
             name: _drop_unsure(counts, run_shadows.reached[name])
@@ -271,7 +277,7 @@ def _judge_step(
             **{names.start_reached(name).key: counts for name, counts in counts_by_target.items()},
         },
         verdicts=verdicts,
-        metrics=_summarize(counts_by_target, bench),
+        metrics=_summarize(counts_by_target, context),
     )
 
 
@@ -289,11 +295,11 @@ def find_shown_step(steps: Sequence[Step], chosen: float | None) -> tuple[int | 
     for number, step in enumerate(steps):
         if step.step_size == chosen and step.verdict != names.DIVERGED:
             return number, True
-    best = fastest(steps, names.TO_LOWEST)
+    best = find_fastest(steps, names.TO_LOWEST)
     return best, best is not None and steps[best].step_size == chosen
 
 
-def fastest(steps: Sequence[Step], goal: names.Metric) -> int | None:
+def find_fastest(steps: Sequence[Step], goal: names.Metric) -> int | None:
     """Return the index of the step size with the fewest iterations to a goal.
 
     Args:
@@ -312,21 +318,23 @@ def _final_costs(costs: Array) -> Array:
     return costs[:, -1].copy()
 
 
-def _count_to_targets(histories: Array, bench: Bench) -> dict[str, Array]:
+def _count_to_targets(histories: Array, context: JudgingContext) -> dict[str, Array]:
     """Return the iterations of each run to each target, by the target's name.
 
     Args:
         histories: The history by which step sizes are compared, of each run `(starts, K + 1)`.
-        bench: The rules and numbers by which the job is judged.
+        context: The rules and numbers by which the job is judged.
 
     Returns:
         `(starts,)` each, in passes where steps see batches; NaN where the target is not reached.
     """
-    smooth_histories = [bench.smooth(history) for history in histories]
+    smooth_histories = [context.smooth(history) for history in histories]
     return {
-        name: np.array([convergence.reached(history, goal) for history in smooth_histories])
-        / bench.records_per_pass
-        for name, goal in bench.targets.items()
+        name: np.array(
+            [convergence.arrival_iteration(history, goal) for history in smooth_histories]
+        )
+        / context.records_per_pass
+        for name, goal in context.targets.items()
     }
 
 
@@ -344,13 +352,13 @@ def _drop_unsure(counts: Array, of_shadows: Array) -> Array:
     return np.where(agrees.all(axis=1), counts, np.nan)
 
 
-def _summarize(counts_by_target: dict[str, Array], bench: Bench) -> dict[str, float]:
+def _summarize(counts_by_target: dict[str, Array], context: JudgingContext) -> dict[str, float]:
     """Return medians and quartiles of iterations and seconds to each target, by recorded names.
 
     Args:
         counts_by_target: The iterations of each start to each target `(starts,)`, NaN where the
             target is not reached.
-        bench: Has the seconds of the fit and of an iteration.
+        context: Has the seconds of the fit and of an iteration.
 
     Returns:
         NaN where a target is not reached; no quartiles for a single start.
@@ -361,7 +369,7 @@ def _summarize(counts_by_target: dict[str, Array], bench: Bench) -> dict[str, fl
         metrics = [names.reached(name, measure) for measure in names.MEASURES]
         quantiles = quartiles._asdict() if len(counts) > 1 else {"median": quartiles.median}
         for quantile, iterations in quantiles.items():
-            seconds = bench.fit_seconds + iterations * bench.seconds_a_step
+            seconds = context.fit_seconds + iterations * context.seconds_a_step
             for metric, value in zip(metrics, (iterations, seconds)):
                 logged = metric if quantile == "median" else names.quartile(metric, quantile)
                 entries[logged.key] = value

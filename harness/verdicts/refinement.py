@@ -107,12 +107,13 @@ class FirstArrival(Arrivals):
         return np.full(len(alive), done)
 
 
-class Neighbours(Arrivals):
+class EndLateNeighbours(Arrivals):
     """A rule that ends smaller step sizes once two of three neighbours have reached the target.
 
     The smaller step sizes that have not reached it end. The three neighbours, which decide the
-    number of iterations (see `fewest`), continue, to show whether they stay at the target. Larger
-    step sizes continue, too: the lower bound of the number depends on whether they miss the target.
+    number of iterations (see `fewest_iterations`), continue, to show whether they stay at the
+    target. Larger step sizes continue, too: the lower bound of the number depends on whether they
+    miss the target.
 
     Attributes:
         known_counts: The iterations, by lattice number, of the step sizes that are not descended
@@ -157,7 +158,7 @@ class Neighbours(Arrivals):
         return np.asarray(np.repeat(is_late, self.starts)[alive])
 
 
-def hopeless(history: History, minimum: float, goal: float) -> bool:
+def cannot_reach(history: History, minimum: float, goal: float) -> bool:
     """Return whether no step size within a decade brings plain descent on a quadratic to a goal.
 
     Along each eigendirection, K iterations with a step ten times as large reduce the excess by at
@@ -179,7 +180,7 @@ def hopeless(history: History, minimum: float, goal: float) -> bool:
     return excess * (excess / previous_excess) ** further_iterations > goal - minimum
 
 
-def number_of(step_size: float) -> float:
+def lattice_number(step_size: float) -> float:
     """Return the number n of a step size `10^(n/16)`.
 
     It is a whole number, free of rounding, for a step size on the lattice, else a fraction.
@@ -202,7 +203,7 @@ def coarse_numbers(best: float) -> list[int]:
 
     They are four a decade, at multiples of `COARSE_STRIDE`, increasing.
     """
-    number = number_of(best)
+    number = lattice_number(best)
     first = int(np.ceil((number - SIZES_PER_DECADE) / COARSE_STRIDE)) * COARSE_STRIDE
     return [*range(first, int(np.floor(number + SIZES_PER_DECADE)) + 1, COARSE_STRIDE)]
 
@@ -212,7 +213,7 @@ def fine_numbers(centre: int) -> list[int]:
     return [*range(centre - FINE_RADIUS, centre + FINE_RADIUS + 1)]
 
 
-def fewest(counts: Mapping[float, float], numbers: list[int]) -> Fewest | None:
+def fewest_iterations(counts: Mapping[float, float], numbers: list[int]) -> Fewest | None:
     """Return the fewest iterations over neighbouring numbers of the lattice.
 
     Each step size counts with the median of it and of its two neighbours, since a single one may be

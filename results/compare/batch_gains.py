@@ -55,7 +55,7 @@ def batch_table(sweep: Sweep, experiment: str) -> pd.DataFrame:
         updates_per_pass = -(-points // batch)  # rounded up
         rows.append(
             {
-                "scheme": names.fitted(row),
+                "scheme": names.normalizer_label(row),
                 "normalizer": row["normalizer"],
                 "batch": batch,
                 "passes": count,

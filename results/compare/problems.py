@@ -17,7 +17,7 @@ from normbench.results.store.rows import as_rows
 from normbench.results.store.run_labels import with_requested_start
 from normbench.results.store.runs import Sweep, split_command
 from normbench.results.words.sentences import make_sentence
-from normbench.settings import CYCLIC, SEEDS, Role, has_role, makes_problem
+from normbench.settings import CYCLIC, SEEDS, Role, has_role, separates_problems
 
 VALUE_PER_SCHEME = "each scheme's own"
 BATCH_SEED, ORDER = names.setting("batch_seed"), names.setting("batch_order")
@@ -190,7 +190,7 @@ def problems(schemes: pd.DataFrame, sweep: str | None = None) -> list[dict[str, 
     problem_columns = [
         name
         for name in schemes.columns
-        if name.startswith(names.PARAMS) and makes_problem(name.removeprefix(names.PARAMS))
+        if name.startswith(names.PARAMS) and separates_problems(name.removeprefix(names.PARAMS))
     ]
     for _, rows in schemes.groupby("experiment", sort=False):
         for name in problem_columns:
@@ -210,7 +210,7 @@ def problems(schemes: pd.DataFrame, sweep: str | None = None) -> list[dict[str, 
                 )
                 for index, value in sweep_rows[name].dropna().items():
                     settings_by_run[index][name.removeprefix(names.PARAMS)] = (
-                        VALUE_PER_SCHEME if per_scheme else names.typed(value)
+                        VALUE_PER_SCHEME if per_scheme else names.as_typed(value)
                     )
     return list(settings_by_run.values())
 
@@ -247,10 +247,10 @@ def scheme_names(schemes: pd.DataFrame) -> dict[str, str]:
         for row in as_rows(normalizer_runs):
             option_values = [
                 f"{name.removeprefix(option_prefix).removeprefix(names.PARAMS)}="
-                f"{names.typed(row[name])}"
+                f"{names.as_typed(row[name])}"
                 for name in varied_options
             ]
-            names_by_run[row["run_id"]] = ", ".join([names.fitted(row), *option_values])
+            names_by_run[row["run_id"]] = ", ".join([names.normalizer_label(row), *option_values])
     return names_by_run
 
 

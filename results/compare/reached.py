@@ -112,7 +112,7 @@ def _sweep_rows(sweep: Sweep, schemes: pd.DataFrame, target: str, measure: str) 
             if problems.starts_of(scheme) > 1:  # only the costs of the median are recorded
                 value = np.nan
         else:
-            size = number_in(scheme, names.own_step(target).column)
+            size = number_in(scheme, names.best_step_for_target(target).column)
             value = _recorded_value(scheme, target, measure)
             least = _in_measure(scheme, number_in(scheme, names.least(target).column), measure)
             finer = target in parse_refinement(scheme).get("targets", ())

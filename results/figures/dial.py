@@ -129,7 +129,7 @@ def make(sweep: Sweep, experiment: str, options: material.Options) -> Figure | N
     rows = rows[~rows["verdict"].isin(names.UNRANKED)]
     if rows.empty or not _is_recorded(rows, TRAIN_COLUMNS):
         return None
-    rows = rows.assign(**{SCHEME_COLUMN: [names.fitted(row) for row in as_rows(rows)]})
+    rows = rows.assign(**{SCHEME_COLUMN: [names.normalizer_label(row) for row in as_rows(rows)]})
     column = find_varied_setting(rows)
     if not column:
         return None

@@ -67,7 +67,7 @@ class RecordedFigures:
             return None
         files_by_experiment: dict[str, list[Path]] = {}
         for experiment in self.parents:
-            tags = self.writer.tags_of(experiment, names.DRAWN, self.digest)
+            tags = self.writer.tags_of_sweep_with(experiment, names.DRAWN, self.digest)
             if tags is None:
                 return None
             try:

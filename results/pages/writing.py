@@ -16,7 +16,9 @@ class Writer(Protocol):
     def tag(self, run_id: str, tags: Mapping[str, str]) -> None:
         """Set tags of an existing run, which may have ended; tags: texts by key."""
 
-    def tags_of(self, experiment: str, tag: names.Tag, text: str) -> dict[str, str] | None:
+    def tags_of_sweep_with(
+        self, experiment: str, tag: names.Tag, text: str
+    ) -> dict[str, str] | None:
         """Return all tags of the latest finished sweep run of an experiment with a tag and text.
 
         Args:

@@ -275,7 +275,7 @@ def _settings(schemes: pd.DataFrame) -> tuple[list[tuple[str, str]], Table | Non
     frame = schemes[[name for name in schemes if name.startswith(names.PARAMS)]]
     frame = frame.rename(columns=lambda name: name.removeprefix(names.PARAMS))
     frame = frame.dropna(axis="columns", how="all").astype(object)
-    frame = frame.map(names.typed, na_action="ignore")
+    frame = frame.map(names.as_typed, na_action="ignore")
     shared_names = [name for name in frame if frame[name].nunique(dropna=False) == 1]
     home = f"{Path.home()}{os.sep}"  # a report may be sent to others
     values = {name: str(frame[name].iloc[0]) for name in sorted(shared_names)}

@@ -100,7 +100,9 @@ class Database:
             if self._rows("select version_num from alembic_version") != [(REVISION,)]:
                 raise sqlite3.DatabaseError("its schema is of another version")
             if self._rows("PRAGMA journal_mode") == [("wal",)]:
-                self._rows("PRAGMA synchronous=NORMAL")  # see `mlflows_own.mind_connections`
+                self._rows(
+                    "PRAGMA synchronous=NORMAL"
+                )  # see `mlflows_own.relax_synchronous_writes`
         except BaseException:
             self.close()
             raise

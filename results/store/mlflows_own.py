@@ -39,7 +39,7 @@ MLFLOW_VARIABLES = {
 }
 
 
-def settle(retries: int) -> None:
+def set_environment(retries: int) -> None:
     """Set MLflow's environment variables that the user has not set.
 
     Args:
@@ -65,7 +65,7 @@ def make_client(uri: str) -> Any:
     from mlflow import MlflowClient
 
     if uris.database(uri):
-        mind_connections()
+        relax_synchronous_writes()
     for name in ("mlflow", "alembic"):  # set here, since loading MLflow resets the levels
         logging.getLogger(name).setLevel(logging.CRITICAL)
     return MlflowClient(tracking_uri=uri)
@@ -155,7 +155,7 @@ def moved_with_database(database: Path, artifacts: str, segment_count: int) -> P
     return beside_database if moved else None
 
 
-def follow(database: Path) -> None:
+def update_artifact_locations(database: Path) -> None:
     """Update the artifacts' locations in a database that was moved or copied with its artifacts.
 
     MLflow records absolute paths, so that a copied database would store new artifacts in the
@@ -188,7 +188,7 @@ def follow(database: Path) -> None:
 
 
 @cache
-def mind_connections() -> None:
+def relax_synchronous_writes() -> None:
     """Set `synchronous=NORMAL` on each SQLite connection that MLflow opens from now on.
 
     Otherwise SQLite waits for the disk after each of some 40 writes of a job. In WAL mode a killed

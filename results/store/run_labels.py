@@ -26,7 +26,9 @@ def labels(table: pd.DataFrame) -> "pd.Series[str]":
     """
     table = with_requested_start(table)
     # Labels of the normalizer alone.
-    base = pd.Series([names.fitted(row) for row in as_rows(table)], table.index, dtype=str)
+    base = pd.Series(
+        [names.normalizer_label(row) for row in as_rows(table)], table.index, dtype=str
+    )
     run_labels = base.copy()
     schemes = table[table["role"] == names.SCHEME]
     settings = [
@@ -117,7 +119,7 @@ def _with_values(
     extended_labels = {}
     for index, row in rows[columns].iterrows():
         assignments = [
-            f"{_setting_name(name)}={_count_equal_numbers(names.typed(row[name]))}"
+            f"{_setting_name(name)}={_count_equal_numbers(names.as_typed(row[name]))}"
             for name in columns
             if mask.loc[index, name]
         ]

@@ -42,7 +42,7 @@ def connect(store: str) -> Any:
     Raises:
         ResultsError: The store is missing, empty, another program's or out of reach.
     """
-    mlflows_own.settle(retries=2)
+    mlflows_own.set_environment(retries=2)
     store = absolute(store)
     try:
         database = uris.database(store)

@@ -73,7 +73,7 @@ def main() -> int:
     parser.add_argument("--only", default="", help="rows whose name holds this word")
     parser.add_argument("--json", type=Path, help="where to write the table as JSON")
     options = parser.parse_args()
-    machine = {"processor": processor.read_field("model name"), "blas": kernels.in_use()}
+    machine = {"processor": processor.read_field("model name"), "blas": kernels.describe_blas()}
     environment = ", ".join(f"{name}={value}" for name, value in sorted(OF_MACHINE.items()))
     print("; ".join(filter(None, [*machine.values(), environment])), file=sys.stderr)
     pools = [pool for pool in threadpool_info() if pool["user_api"] == "blas"]

@@ -23,8 +23,8 @@ from tests.benchmarks.turns import in_turns, of_children, ratio
 ROOT = Path(__file__).resolve().parents[2]
 # What the command imports of others, whole, in a process that collects garbage as the command does.
 IMPORTS = (
-    "from normbench.command.startup.garbage import collect_nothing_yet\n"
-    "collect_nothing_yet()\n"
+    "from normbench.command.startup.garbage import disable_collection\n"
+    "disable_collection()\n"
     "import numpy, scipy.stats, autograd, hydra, pandas, jinja2, sqlite3\n"
     "import sklearn.preprocessing, sklearn.covariance, sklearn.datasets\n"
     "import matplotlib.backends.backend_agg, matplotlib.backends.backend_svg\n"

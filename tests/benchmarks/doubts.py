@@ -14,7 +14,7 @@ from normbench.costs import multiclass_softmax, softmax
 from normbench.datasets import make_dataset
 from normbench.engine import rounds
 from normbench.engine.settings import Settings
-from normbench.job import Job, Shared, run
+from normbench.job import Job, PointsCaches, run
 from normbench.optimizers import gradient_descent
 from tests.benchmarks.data import mnist
 
@@ -48,7 +48,7 @@ def _seconds(data: str, refine: bool | str) -> float:
 
     cost = softmax if data == "breast cancer" else multiclass_softmax
     settings = Settings(tuple(GRIDS[data]), 100, refine=refine, shadows=bool(refine))
-    shared, dataset = Shared(), _dataset(data)
+    shared, dataset = PointsCaches(), _dataset(data)
     rounds.descend = timed
     try:
         for scheme in SCHEMES:

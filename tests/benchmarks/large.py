@@ -13,7 +13,7 @@ from normbench.choices import build, options
 from normbench.datasets.on_disk.npy import npy
 from normbench.datasets.on_disk.row_selection import SelectedRows, select_rows
 from normbench.engine.scheme.applying import normalize
-from normbench.route import objective, quickest
+from normbench.route import build_objective, fastest_route
 from tests.benchmarks.data import mnist
 from tests.benchmarks.turns import in_turns, ratio
 
@@ -81,7 +81,7 @@ def _split(turns: int, only: str) -> Iterator[Row]:
         mapped = np.load(Path(folder) / "x.npy", mmap_mode="r")
         targets = 2 * y.astype(np.float32) - 1
         train, test, test_read = (
-            objective(
+            build_objective(
                 "fast", costs.softmax, rows, targets[mask], True, 0.0, 1, mask is not is_train
             )
             for rows, mask in (
@@ -163,9 +163,9 @@ def _step(
     made = build("normalizer", options("normalizer", scheme))
     z, _ = normalize(made, x, x[:0], "float64", None, fold)
     targets = y.astype(np.intp) if classes > 1 else 2.0 * y - 1
-    whole = objective("fast", cost, z, targets, True, 0.0, classes)
+    whole = build_objective("fast", cost, z, targets, True, 0.0, classes)
     rule = optimizers.gradient_descent()
-    train = quickest("fast", whole, None, weights[:1], rule, (len(weights), 100)).train
+    train = fastest_route("fast", whole, None, weights[:1], rule, (len(weights), 100)).train
     memory: dict[Any, Any] = {}
 
     def step() -> np.ndarray[Any, Any]:

@@ -22,7 +22,7 @@ from normbench.engine.fast.wrappers import drop_last_class, merge, pack, with_pa
 from normbench.engine.problem import Problem
 from normbench.engine.scheme.applying import normalize
 from normbench.optimizers import gradient_descent
-from normbench.route import quickest
+from normbench.route import fastest_route
 
 Array = NDArray[Any]
 Histories = tuple[Array, Array]
@@ -119,7 +119,7 @@ def short_cut(work: Work) -> Callable[[], Histories]:
     def run() -> Histories:
         train, start = _objective(work), work.start[:1]
         size = (len(work.start), work.iterations)
-        route = quickest("fast", train, None, start, gradient_descent(), size)
+        route = fastest_route("fast", train, None, start, gradient_descent(), size)
         assert type(route.train) is not Blocked or route.train.shape != train.shape
         inner = replace(work, start=np.repeat(route.start, len(work.start), axis=0))
         return _descend(route.train, inner)

@@ -95,7 +95,7 @@ def main() -> int:
     parser.add_argument("--connections", type=int, default=100, help="that PostgreSQL allows")
     parser.add_argument("--setting", action="append", default=[], help="NAME=VALUE of the server")
     told = parser.parse_args()
-    mlflows_own.settle(retries=1)
+    mlflows_own.set_environment(retries=1)
     made = prepared()
     entries = sum(len(run.metrics) for run in (made.scheme, *made.steps))
     cores = len(os.sched_getaffinity(0))

@@ -8,11 +8,11 @@ import warnings
 
 import pytest
 
-from normbench.choices import CONF, build, locate, options
+from normbench.choices import CONF, build, import_target, options
 from normbench.costs.declaration import traits
 from normbench.datasets import split
 from normbench.engine.settings import Settings
-from normbench.job import Job, Shared, run, with_default_start
+from normbench.job import Job, PointsCaches, run, with_default_start
 from tests.claims import closing, jury
 from tests.claims.claims import check
 from tests.datasets.places import data_folder
@@ -35,7 +35,7 @@ SIZES = (0.001, 0.01, 0.1, 1.0, 10.0, 100.0)
 def job_of(dataset, cost, scheme, iterations, refine="auto"):
     return Job(
         dataset,
-        locate("cost", options("cost", cost)["_target_"]),
+        import_target("cost", options("cost", cost)["_target_"]),
         build("normalizer", options("normalizer", scheme)),
         build("optimizer", options("optimizer", "gradient_descent")),
         Settings(SIZES, iterations, refine=refine),
@@ -52,10 +52,10 @@ def sweep(data, schemes, costs, iterations, refine="auto"):
     for name in data:
         every = build("dataset", {**options("dataset", name), **data[name]})
         for cost in costs:
-            function = locate("cost", options("cost", cost)["_target_"])
+            function = import_target("cost", options("cost", cost)["_target_"])
             if every.task not in traits(function).tasks:
                 continue
-            dataset, shared = split(every, HELD_OUT.get(cost, 0.0), 0), Shared()
+            dataset, shared = split(every, HELD_OUT.get(cost, 0.0), 0), PointsCaches()
             made = []
             for scheme in schemes:
                 job = job_of(dataset, cost, scheme, iterations, refine)

@@ -9,7 +9,7 @@ from normbench.choices import build, options
 from normbench.costs import least_squares, multiclass_softmax, softmax
 from normbench.datasets import make_dataset
 from normbench.engine.settings import Settings
-from normbench.job import Job, Shared, run
+from normbench.job import Job, PointsCaches, run
 from normbench.optimizers import gradient_descent
 
 SCHEMES = ("centre", "standard", "robust", "ledoit_wolf", "pca_sphere")
@@ -62,7 +62,7 @@ def data_of(x, y):
 
 def compared(x, y, cost, sizes, schemes, iterations=100, refine=True, shared=None):
     """Return outcomes by scheme; shared: what jobs on the same points need compute only once."""
-    shared, dataset = shared or Shared(), data_of(x, y)
+    shared, dataset = shared or PointsCaches(), data_of(x, y)
     settings = Settings(tuple(sizes), iterations, refine=refine)
     return {
         scheme: run(
@@ -96,7 +96,7 @@ def fastest(outcomes):
     ],
 )
 def test_the_offset_of_the_grid_changes_no_conclusion(name):
-    (x, y, cost), shared = PROBLEMS[name], Shared()
+    (x, y, cost), shared = PROBLEMS[name], PointsCaches()
     grids = [10.0 ** (np.arange(-5, 3) + offset) for offset in OFFSETS]
     every = [fastest(compared(x, y, cost, grid, SCHEMES, shared=shared)) for grid in grids]
     assert all(found == every[0] for found in every), every

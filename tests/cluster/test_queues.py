@@ -423,5 +423,5 @@ def test_a_task_that_slurm_stops_ends_as_on_ctrl_c():
         with pytest.raises(KeyboardInterrupt):
             signal.raise_signal(signal.SIGTERM)
     finally:
-        interrupts.handle()  # forgets it
+        interrupts.install_handlers()  # forgets it
         signal.signal(signal.SIGTERM, before)

@@ -114,7 +114,7 @@ def test_it_asks_and_only_yes_deletes(two, monkeypatch, capsys):
     ]
     assert "nothing is deleted" in capsys.readouterr().out
     assert len(load(two.uri, "a").of_role("scheme")) == 2
-    with leftovers.hold(two.folder / "outputs" / "a"):
+    with leftovers.lock_new_folder(two.folder / "outputs" / "a"):
         (sweep,) = two.writer.sweep_runs("a").values()
         two.writer.client.update_run(sweep, "RUNNING")
         with pytest.raises(ResultsError, match="comparison a: is at work"):
@@ -146,7 +146,7 @@ def neighbours(request, tmp_path, with_store, monkeypatch):
     # To free the store of deleted runs takes MLflow seconds, and is tested above.
     monkeypatch.setattr(Writer, "remove", mark_deleted)
     for sweep, picture in zip(request.param, (b"first", b"second"), strict=True):
-        with leftovers.hold(folder):
+        with leftovers.lock_new_folder(folder):
             (folder / leftovers.LEDGER).write_text(json.dumps({"sweep_id": sweep, "jobs": 1}))
             (folder / "both.png").write_bytes(b"equal")
             (folder / f"{sweep}.png").write_bytes(picture)
@@ -169,7 +169,7 @@ def mark_deleted(writer, runs, deleted=()):
 def test_a_sweep_at_work_keeps_its_lock_when_its_neighbour_is_deleted(neighbours, capsys):
     first, second, folder = neighbours.first, neighbours.second, neighbours.folder
     files = sorted(os.listdir(folder))
-    with leftovers.hold(folder) as lock:
+    with leftovers.lock_new_folder(folder) as lock:
         (run,) = neighbours.writer.sweep_runs(second).values()
         neighbours.writer.client.update_run(run, "RUNNING")
         assert delete.run(neighbours.uri, [first], True) == 0
@@ -178,7 +178,7 @@ def test_a_sweep_at_work_keeps_its_lock_when_its_neighbour_is_deleted(neighbours
         assert leftovers.is_held(lock, folder)
         assert sorted(os.listdir(folder)) == files
         with pytest.raises(UserError, match="another comparison is at work there"):
-            leftovers.hold(folder)
+            leftovers.lock_new_folder(folder)
         with pytest.raises(ResultsError, match=f"comparison {second}: is at work"):
             delete.run(neighbours.uri, [second], True)
         assert sorted(os.listdir(folder)) == files
@@ -187,7 +187,7 @@ def test_a_sweep_at_work_keeps_its_lock_when_its_neighbour_is_deleted(neighbours
 def test_a_sweep_that_starts_keeps_its_lock_before_it_writes_its_ledger(neighbours):
     folder = neighbours.folder  # with the ledger of the second
     files = sorted(os.listdir(folder))
-    with leftovers.hold(folder) as lock:
+    with leftovers.lock_new_folder(folder) as lock:
         assert delete.run(neighbours.uri, [neighbours.second], True) == 0
         assert leftovers.is_held(lock, folder)
     assert sorted(os.listdir(folder)) == files
@@ -217,7 +217,7 @@ def test_a_sweep_that_starts_while_another_is_removed_has_a_lock_that_stands(
 ):
     """The removal ends between the moment the sweep opens the lock and the moment it locks it."""
     folder = tmp_path / "outputs"
-    leftovers.hold(folder).close()
+    leftovers.lock_new_folder(folder).close()
     flock, removed = fcntl.flock, []
 
     def remove_and_lock(file, operation):
@@ -229,8 +229,8 @@ def test_a_sweep_that_starts_while_another_is_removed_has_a_lock_that_stands(
         flock(file, operation)
 
     monkeypatch.setattr(fcntl, "flock", remove_and_lock)
-    with leftovers.hold(folder) as lock:
+    with leftovers.lock_new_folder(folder) as lock:
         assert removed == [gone]
         assert leftovers.is_held(lock, folder)
         with pytest.raises(UserError, match="another comparison is at work there"):
-            leftovers.hold(folder)
+            leftovers.lock_new_folder(folder)

@@ -4,7 +4,7 @@ import pytest
 from hydra.errors import HydraException
 
 from normbench.command.config import errors, hydra_settings, mistyped
-from normbench.command.config.grid import GridEntry, overridden
+from normbench.command.config.grid import GridEntry, notes_on_overridden
 from normbench.command.sweep import line
 from normbench.datasets import UserError
 
@@ -52,7 +52,7 @@ def test_a_long_word_is_cut():
     ],
 )
 def test_hydras_errors_are_told_in_one_line(text, answer):
-    told = errors.one_line(HydraException(text))
+    told = errors.user_message(HydraException(text))
     assert told.startswith(answer)
     assert "\n" not in told
 
@@ -61,8 +61,8 @@ def test_a_users_mistake_is_found_behind_other_errors():
     outer, inner = HydraException("outer"), UserError("x=1: wrong")
     outer.__cause__ = KeyError("between")
     outer.__cause__.__context__ = inner
-    assert errors.one_line(outer) == "x=1: wrong"
-    assert errors.one_line(ValueError("a bug")) is None
+    assert errors.user_message(outer) == "x=1: wrong"
+    assert errors.user_message(ValueError("a bug")) is None
 
 
 def raised(error):
@@ -152,7 +152,7 @@ def test_a_default_is_that_of_a_setting_or_of_an_option():
 
 
 def test_what_a_later_word_replaces_does_not_count():
-    assert overridden(["a=1", "b=1", "--flag", "a=2", "c", "c"]) == [
+    assert notes_on_overridden(["a=1", "b=1", "--flag", "a=2", "c", "c"]) == [
         "a=1: does not count; a=2 comes after it"
     ]
     assert GridEntry("a.b", ("1", "2")).overrides == ["a.b=1", "a.b=2"]

@@ -12,7 +12,7 @@ LAST = "mlflow.store.tracking.sqlalchemy_store"  # of the large libraries
 CODE = """
 import gc, weakref
 from normbench.command.startup.garbage import COLLECTION_THRESHOLD
-from normbench.command.startup.garbage import collect_nothing_yet, collect_seldom
+from normbench.command.startup.garbage import disable_collection, collect_seldom
 
 class Ring:
     def __init__(self):
@@ -23,7 +23,7 @@ class Ring:
 before = gc.get_threshold()
 collect_seldom()
 assert gc.get_threshold() == before and not gc.get_freeze_count()
-collect_nothing_yet()
+disable_collection()
 assert not gc.isenabled()
 old = weakref.ref(Ring())
 collect_seldom()

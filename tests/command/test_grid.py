@@ -19,8 +19,8 @@ from normbench.command.config.grid import (
     _has,
     _last_by_key,
     _refuse_many,
-    hold_back,
-    overridden,
+    notes_on_overridden,
+    split_option_overrides,
 )
 from normbench.command.sweep.specs import Specs
 from normbench.datasets import UserError
@@ -45,7 +45,7 @@ def grid():
 
     def make(*words):
         loader = Loader(config_search_path=create_config_search_path(str(CONF)))
-        arguments, held = hold_back(words)
+        arguments, held = split_option_overrides(words)
         plain = [word for word in arguments if "," not in word and "(" not in word]
         plain.append("hydra.sweeper._target_=none.at.All")  # as if it were another's
         master = loader.load_configuration("config", plain, RunMode.MULTIRUN)
@@ -80,7 +80,7 @@ def test_an_option_goes_to_the_choices_that_have_it_and_equal_jobs_are_one(grid)
 def test_what_stands_last_counts(grid):
     words = ("iterations=1", "iterations=2,3", "-m", "seed=1", "iterations=4")
     assert grid(*words[:2], words[-1]).jobs == [("iterations=4",)]
-    assert overridden(words) == [
+    assert notes_on_overridden(words) == [
         f"{word}: does not count; iterations=4 comes after it" for word in words[:2]
     ]
 
@@ -178,7 +178,7 @@ def test_numbers_of_a_choice_are_tried_without_composing(grid, monkeypatch):
     for words in made.representatives(set()).values():
         whole = configs.JobSpec.from_config(config(words))
         spec = specs.get(made, words)
-        assert (spec.plain, spec.choices) == (whole.plain, whole.choices)
+        assert (spec.plain_settings, spec.choices) == (whole.plain_settings, whole.choices)
     values = [words[-1].split("=")[1].replace("\\", "") for words in asked]
     assert values == ["standard", "3", "null", "${iterations}"]
 
@@ -199,7 +199,7 @@ def test_a_setting_that_refers_to_one_that_differs_follows_it(grid, seed):
     specs = Specs()
     found = [specs.get(made, words) for words in made.jobs]
     wanted = [configs.JobSpec.from_config(made.config(words)) for words in made.jobs]
-    assert [spec.plain for spec in found] == [spec.plain for spec in wanted]
+    assert [spec.plain_settings for spec in found] == [spec.plain_settings for spec in wanted]
     assert [spec.overrides for spec in found] == [spec.overrides for spec in wanted]
 
 
@@ -220,14 +220,14 @@ def test_a_wrong_setting_is_not_what_a_combination_is_tried_with(grid):
     tried = made.representatives({"iterations=-3"})
     assert [words[1] for words in tried.values()] == ["iterations=5", "iterations=5"]
     with pytest.raises(UserError, match="iterations=-3"):
-        configs.wrong_settings(made)
+        configs.overrides_wrong_in_first_job(made)
 
 
 def test_a_setting_that_fits_some_of_its_jobs_is_no_mistake(grid):
     made = grid("start=zeros,normal", "starts=1,5", "seed=range(3)")
-    assert configs.wrong_settings(made) == {"starts=5"}
+    assert configs.overrides_wrong_in_first_job(made) == {"starts=5"}
     with pytest.raises(UserError, match="starts=5"):
-        configs.wrong_settings(grid("start=zeros,[1]", "starts=1,5"))
+        configs.overrides_wrong_in_first_job(grid("start=zeros,[1]", "starts=1,5"))
 
 
 def test_the_tracking_of_a_sweep_is_one(grid):
@@ -250,7 +250,7 @@ def test_a_job_is_read_once_and_what_cannot_be_resolved_stands_as_it_is_written(
     words = ("normalizer=standard", "iterations=5", "starts='${per_scheme:{identity:1}}'")
     made = grid(*words)
     spec = configs.JobSpec.from_config(made.config(made.jobs[0]))
-    assert (spec.choices["normalizer"], spec.plain["iterations"]) == ("standard", 5)
+    assert (spec.choices["normalizer"], spec.plain_settings["iterations"]) == ("standard", 5)
     assert spec.parameters()["starts"] == "${per_scheme:{identity:1}}"
     with pytest.raises(UserError, match="per_scheme: has no value for normalizer=standard"):
         spec.job()

@@ -25,7 +25,7 @@ def handlers():
     before = {number: signal.getsignal(number) for number in SIGNALS}
     signal.signal(signal.SIGINT, signal.default_int_handler)
     yield
-    interrupts.handle()
+    interrupts.install_handlers()
     for number, handler in before.items():
         signal.signal(number, handler)
 
@@ -40,20 +40,20 @@ def converted(number, *_, **__):
 
 @pytest.mark.parametrize("number", SIGNALS)
 def test_an_error_after_a_signal_is_a_stop(number):
-    interrupts.handle(*SIGNALS)
-    interrupts.raise_again(ValueError("before"))
+    interrupts.install_handlers(*SIGNALS)
+    interrupts.raise_if_interrupted(ValueError("before"))
     with pytest.raises(ImportError) as failed:
         converted(number)
     with pytest.raises(KeyboardInterrupt) as stopped:
-        interrupts.raise_again(failed.value)
+        interrupts.raise_if_interrupted(failed.value)
     assert stopped.value.__cause__ is failed.value
-    interrupts.handle(*SIGNALS)  # another command of this process
-    interrupts.raise_again(failed.value)
+    interrupts.install_handlers(*SIGNALS)  # another command of this process
+    interrupts.raise_if_interrupted(failed.value)
 
 
 def test_a_signal_that_is_ignored_stays_so():
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # as of a shell's background job
-    interrupts.handle(*SIGNALS)
+    interrupts.install_handlers(*SIGNALS)
     assert signal.getsignal(signal.SIGINT) is signal.SIG_IGN
     os.kill(os.getpid(), signal.SIGINT)
     with pytest.raises(KeyboardInterrupt):
@@ -63,7 +63,7 @@ def test_a_signal_that_is_ignored_stays_so():
 def test_a_command_is_stopped(monkeypatch, capsys):
     monkeypatch.setattr(sys, "warnoptions", ["default"])
     monkeypatch.setattr(sys, "path", ["", *sys.path])
-    monkeypatch.setattr(entry, "collect_nothing_yet", lambda: None)
+    monkeypatch.setattr(entry, "disable_collection", lambda: None)
     monkeypatch.setattr("normbench.command.startup.kernels.choose", lambda: None)
     monkeypatch.setattr("normbench.command.sweep.line.run", lambda _: converted(signal.SIGINT))
     assert entry.run(["iterations=5"]) == 130
@@ -77,7 +77,7 @@ def test_a_job_is_stopped_and_has_not_failed(stopped):
     def build():
         return converted(signal.SIGTERM) if stopped else 1 / 0
 
-    interrupts.handle(*SIGNALS)
+    interrupts.install_handlers(*SIGNALS)
     spec = SimpleNamespace(job=build)
     header = SimpleNamespace(params={}, tags={})
     call = (spec, None, header, mock.Mock(), ExitStack())
@@ -91,7 +91,7 @@ def test_a_job_is_stopped_and_has_not_failed(stopped):
 
 @pytest.mark.parametrize("stopped", [True, False])
 def test_a_record_at_whose_writing_the_command_is_stopped_is_kept(tmp_path, stopped):
-    interrupts.handle(*SIGNALS)
+    interrupts.install_handlers(*SIGNALS)
     (tmp_path / recovery.PENDING).mkdir()
     record = SimpleNamespace(scheme=SimpleNamespace(tags={"job": "s/4"}))
     failed = SimpleNamespace(scheme=SimpleNamespace(tags={"reason": "refused"}))
@@ -121,7 +121,7 @@ def test_a_task_is_stopped_and_has_no_bug(monkeypatch, stopped):
             return JobReturn(status=JobStatus.FAILED, _return_value=error)
 
     monkeypatch.setattr("hydra.core.utils.run_job", failed)
-    monkeypatch.setattr(hydras_own, "begin", lambda: None)
+    monkeypatch.setattr(hydras_own, "load_plugins", lambda: None)
     config = OmegaConf.create({"hydra": {"job": {"num": 0, "id": "0"}}})
     context = SimpleNamespace(config_loader=SimpleNamespace(load_sweep_config=lambda *_: config))
     error = KeyboardInterrupt if stopped else ZeroDivisionError
@@ -135,7 +135,7 @@ def test_the_folder_of_a_command_is_looked_into_last(monkeypatch, tmp_path, path
     before = [path.format(here=tmp_path) for path in paths]
     monkeypatch.setattr(sys, "warnoptions", ["default"])
     monkeypatch.setattr(sys, "path", list(before))
-    monkeypatch.setattr(entry, "collect_nothing_yet", lambda: None)
-    monkeypatch.setattr(entry, "run_printing", lambda command: 7)
+    monkeypatch.setattr(entry, "disable_collection", lambda: None)
+    monkeypatch.setattr(entry, "run_with_checked_output", lambda command: 7)
     assert entry.run([]) == 7
     assert sys.path == before + [str(tmp_path)] * (len(paths) == 1)

@@ -14,7 +14,7 @@ def test_what_ran_is_told():
     import numpy as np
 
     assert np.ones((2, 2)) @ np.ones(2) == pytest.approx([2, 2])
-    assert "threads" in kernels.in_use()
+    assert "threads" in kernels.describe_blas()
 
 
 @pytest.fixture

@@ -35,7 +35,7 @@ def test_a_bug_in_a_job_is_kept_and_the_others_go_on():
 
 
 def test_a_queue_gets_what_is_not_recorded(monkeypatch):
-    monkeypatch.setattr(recorded, "run_of", lambda job: {1: "a", 3: "b"}.get(job.number))
+    monkeypatch.setattr(recorded, "find_run", lambda job: {1: "a", 3: "b"}.get(job.number))
     queue = Queue()
     outcomes = launching.run_in_queue(queue, JOBS, lambda job, run: {"taken": run})
     assert queue.given == [[0, 2], [4]]
@@ -43,7 +43,7 @@ def test_a_queue_gets_what_is_not_recorded(monkeypatch):
 
 
 def test_a_queue_gets_nothing_where_all_is_recorded(monkeypatch):
-    monkeypatch.setattr(recorded, "run_of", lambda job: "a")
+    monkeypatch.setattr(recorded, "find_run", lambda job: "a")
     queue = Queue()
     outcomes = launching.run_in_queue(queue, JOBS, lambda job, run: {"taken": run})
     assert queue.given == []

@@ -3,7 +3,7 @@
 import pytest
 
 from normbench import synonyms
-from normbench.choices import names, no_option
+from normbench.choices import names, unknown_option_message
 from normbench.command.config import errors, study
 from normbench.command.config.mistyped import RESULTS_COMMANDS, refuse_mistyped, suggest_setting
 from normbench.command.results.commands import COMMANDS
@@ -89,15 +89,17 @@ def test_what_is_compared_is_taken():
 @pytest.mark.parametrize("typed", OPTIONS)
 def test_an_option_of_another_name_is_answered_with_its_name_here(typed):
     group, _, name = typed.partition("=")
-    told = no_option(group, name, names(group))
+    told = unknown_option_message(group, name, names(group))
     assert told.startswith(f"{typed}: is called {OPTIONS[typed]} here")
     assert told.endswith(f"; type {group}={OPTIONS[typed]}")
 
 
 def test_a_class_and_a_file_of_ones_own_are_answered_with_how_they_are_named():
-    told = no_option("normalizer", "mine.Halve", names("normalizer"))
+    told = unknown_option_message("normalizer", "mine.Halve", names("normalizer"))
     assert "'packages=[mine]' normalizer=chain 'normalizer.schemes=[mine.Halve]'" in told
-    assert "dataset=csv dataset.path=my.csv" in no_option("dataset", "my.csv", names("dataset"))
+    assert "dataset=csv dataset.path=my.csv" in unknown_option_message(
+        "dataset", "my.csv", names("dataset")
+    )
 
 
 @pytest.mark.parametrize(
@@ -117,7 +119,7 @@ def test_a_flag_that_is_a_setting_is_answered_without_dashes(words, typed):
 
 
 def test_a_name_that_is_no_settings_is_told_before_hydra_starts(monkeypatch):
-    monkeypatch.setattr("normbench.command.sweep.hydras_own.started", None)
+    monkeypatch.setattr("normbench.command.sweep.hydras_own.hydra_session", None)
     with pytest.raises(UserError, match=r"^lrr: no such setting; "):
         line.run(["iterations=5", "lrr=1"])
     with pytest.raises(TypeError):  # a folder of the user's own options may have it
@@ -170,7 +172,7 @@ def test_a_study_without_its_data_runs_on_others_and_says_so(capsys):
     for others in (["experiment=textbook/mnist"], ["dataset=mnist"], []):
         with pytest.raises(MissingFileError):
             line._compare(hydra, others, others)
-    assert study.stand_in([*words, "dataset=wine"]) == ()
+    assert study.stand_in_overrides([*words, "dataset=wine"]) == ()
 
 
 @pytest.mark.parametrize(

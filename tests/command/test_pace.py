@@ -78,7 +78,7 @@ def test_the_first_iteration_is_told_once(clock):
     for k in range(3):
         progress(k)
     assert begun == [1]
-    assert progress.doing is None
+    assert progress.current_phase is None
 
 
 class Bar:
@@ -165,7 +165,7 @@ class Looks:
 
 def test_a_phase_is_told_ten_seconds_after_it_began_or_after_the_last_line(clock, capsys):
     progress = Progress("job")
-    progress.doing = "draws", 5.0
+    progress.current_phase = "draws", 5.0
     progress.stopped = Looks(clock, 14.9, 15.0, 24.9, 25.0)
     progress._watch()
     assert capsys.readouterr().err.splitlines() == [
@@ -175,7 +175,7 @@ def test_a_phase_is_told_ten_seconds_after_it_began_or_after_the_last_line(clock
     progress.bar = Bar()
     progress.stopped = Looks(clock, 100.0)
     progress._watch()
-    progress.bar, progress.doing = None, None
+    progress.bar, progress.current_phase = None, None
     progress.stopped = Looks(clock, 200.0)
     progress._watch()
     assert capsys.readouterr().err == ""
@@ -197,5 +197,5 @@ def test_a_thread_watches_from_the_first_phase_on_and_is_one(clock, monkeypatch)
     progress.phase("reads")
     clock[0] = 3.0
     progress.phase("draws")
-    assert progress.doing == ("draws", 3.0)
+    assert progress.current_phase == ("draws", 3.0)
     assert threads == [progress._watch]

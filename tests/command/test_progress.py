@@ -19,7 +19,7 @@ from normbench.command.sweep.progress import (
     describe_reading,
     estimate_seconds_left,
     format_duration,
-    telling_phase,
+    report_phase,
 )
 from normbench.datasets.on_disk.npy import NpyPoints, npy
 from normbench.datasets.on_disk.row_groups import RowGroups
@@ -76,7 +76,7 @@ class Ticks:
 def test_a_phase_that_takes_long_is_told(clock, capsys, monkeypatch):
     progress = Progress("job 2 of 3", total_seconds_left=lambda: 240)
     progress.stopped = Ticks(clock)
-    progress.doing = "reads the data", 0.0  # so that no thread begins
+    progress.current_phase = "reads the data", 0.0  # so that no thread begins
     progress.phase("fits the scheme")
     progress._watch()
     assert capsys.readouterr().err.splitlines() == [
@@ -90,7 +90,7 @@ def test_a_thread_tells_of_a_phase_and_ends(monkeypatch, capsys):
     monkeypatch.setattr("normbench.command.sweep.progress.CHECK_SECONDS", 0.001)
     monkeypatch.setattr("normbench.command.sweep.progress.QUIET_SECONDS", 0.01)
     before = set(threading.enumerate())
-    with telling_phase("all jobs are done", "draws"):
+    with report_phase("all jobs are done", "draws"):
         (thread,) = set(threading.enumerate()) - before
         time.sleep(0.3)
     thread.join(10)
@@ -100,10 +100,10 @@ def test_a_thread_tells_of_a_phase_and_ends(monkeypatch, capsys):
 
 def test_after_the_last_iteration_a_job_descends_again(clock):
     progress = Progress("job")
-    progress.doing = "descends", 0.0
+    progress.current_phase = "descends", 0.0
     progress.begin(3)
     told(clock, progress, range(4))
-    assert progress.doing == (SHADOWS_PHASE, 3.0)
+    assert progress.current_phase == (SHADOWS_PHASE, 3.0)
 
 
 def test_what_is_left_of_a_command_follows_from_its_jobs_that_are_done(monkeypatch):

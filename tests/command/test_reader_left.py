@@ -6,7 +6,7 @@ import sys
 
 import pytest
 
-from normbench.command.sweep import printing as output
+from normbench.command.sweep import printing
 
 
 @pytest.mark.commands
@@ -17,9 +17,9 @@ def test_every_word_ends_quietly_as_other_commands_do(three, tmp_path, word):
     command = [sys.executable, "-m", "normbench", "results", *word.split(), "--store", three.uri]
     done = subprocess.run(command, stdout=writer, stderr=subprocess.PIPE, text=True, cwd=tmp_path)
     os.close(writer)
-    assert (done.returncode, done.stderr) == (output.READER_LEFT_CODE, "")
-    assert output.READER_LEFT_CODE == 128 + 13  # SIGPIPE
+    assert (done.returncode, done.stderr) == (printing.READER_LEFT_CODE, "")
+    assert printing.READER_LEFT_CODE == 128 + 13  # SIGPIPE
 
 
 def test_a_broken_pipe_of_something_else_stays_an_error(capfd):
-    assert output.describe_output_error(BrokenPipeError()) is None
+    assert printing.describe_output_error(BrokenPipeError()) is None

@@ -152,11 +152,11 @@ def test_the_library_of_matrix_products_is_told(monkeypatch, is_packed):
     monkeypatch.setattr(packed, "is_used", lambda: is_packed)
     monkeypatch.setattr(packed, "version", lambda: "2026.2.0")
     told = "flexiblas 0.3.31 , 1 threads; openblas 0.3.31 SkylakeX, 2 threads"
-    assert kernels.in_use() == told + "; mkl 2026.2.0 for packed points" * is_packed
+    assert kernels.describe_blas() == told + "; mkl 2026.2.0 for packed points" * is_packed
 
 
 def test_a_sweep_holds_the_versions_of_what_it_runs_with(monkeypatch):
-    monkeypatch.setattr(provenance, "in_use", lambda: "kernels")
+    monkeypatch.setattr(provenance, "describe_blas", lambda: "kernels")
     monkeypatch.setattr(provenance, "version", lambda name: f"1 of {name}")
     monkeypatch.setattr(provenance.sys, "version", "3.11.7 (main)")
     versions = provenance._versions()
@@ -199,7 +199,7 @@ class Asked:
     def __init__(self, has_descent=False, has_grid=False, is_away=False):
         self.has, self.is_away, self.questions = (has_descent, has_grid), is_away, []
 
-    def of_descent(self, *question):
+    def runs_of_descent(self, *question):
         self.questions.append(question)
         if self.is_away:
             raise StoreLostError("away")
@@ -216,7 +216,7 @@ class Asked:
 def test_a_job_that_is_recorded_with_another_refine_is_told_of(missing, has_descent, has_grid):
     tags = {names.GRID_DESCENT.key: "grid", names.DESCENT.key: "descent"}
     tags.pop(missing, None)
-    spec = SimpleNamespace(plain={"reuse": missing != "reuse"}, experiment="iris-softmax")
+    spec = SimpleNamespace(plain_settings={"reuse": missing != "reuse"}, experiment="iris-softmax")
     header, writer = SimpleNamespace(tags=tags), Asked(has_descent, has_grid)
     told = sweep_job._explain_rerun(spec, writer, header)
     is_told = missing is None and has_grid and not has_descent
@@ -313,4 +313,4 @@ def test_a_job_has_its_number_in_the_sweep(monkeypatch, job, number):
     assert spec.overrides == ("seed=1",)
     assert spec.folder == provenance.Path("outputs/here").absolute()
     assert spec.choices == {"dataset": "iris"}
-    assert spec.plain == {"seed": 1}
+    assert spec.plain_settings == {"seed": 1}

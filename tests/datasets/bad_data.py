@@ -14,7 +14,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from normbench.choices import build, locate, options
+from normbench.choices import build, import_target, options
 from normbench.datasets import UserError, split
 from normbench.datasets.idx import read_idx
 from normbench.engine.settings import Settings
@@ -41,7 +41,7 @@ def load(option, settings, cost="softmax"):
         choice["precision"] = "float64"
     fraction = choice.pop("test_fraction", 0.0)
     dataset = split(build("dataset", choice), fraction, 0)
-    cost = locate("cost", options("cost", cost)["_target_"])
+    cost = import_target("cost", options("cost", cost)["_target_"])
     check(Job(dataset, cost, None, None, Settings(step_sizes=(1.0,))))
     return dataset
 

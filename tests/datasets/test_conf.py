@@ -5,7 +5,7 @@ import pandas as pd
 import pytest
 from sklearn.utils import Bunch
 
-from normbench.choices import CONF, build, locate, options
+from normbench.choices import CONF, build, import_target, options
 from normbench.costs.declaration import traits
 from normbench.datasets import UserError
 from normbench.engine.settings import Settings
@@ -116,7 +116,7 @@ def test_a_data_set_descends_under_every_cost_that_fits(name, tmp_path, monkeypa
     for path in sorted((CONF / "cost").glob("*.yaml")):
         job = Job(
             data,
-            locate("cost", options("cost", path.stem)["_target_"]),
+            import_target("cost", options("cost", path.stem)["_target_"]),
             build("normalizer", options("normalizer", "standard")),
             build("optimizer", options("optimizer", "gradient_descent")),
             Settings(step_sizes=(1e-3,), iterations=2, start="normal", fold=name == "svmlight"),

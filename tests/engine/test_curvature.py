@@ -7,9 +7,9 @@ import pytest
 from autograd import grad
 
 from normbench import costs
-from normbench.choices import CONF, locate, options
+from normbench.choices import CONF, import_target, options
 from normbench.costs.declaration import traits
-from normbench.engine.hessian import LinearHessian, blocks, linear_effort
+from normbench.engine.hessian import LinearHessian, linear_effort, score_curvatures
 from normbench.engine.problem import Objective
 from normbench.theory import spectra
 
@@ -23,7 +23,7 @@ def bound(cost):
 
 def problem(name, points=80, features=4, classes=3):
     """Points of different ranges with targets that the cost of a name takes, and C."""
-    cost = locate("cost", options("cost", name)["_target_"])
+    cost = import_target("cost", options("cost", name)["_target_"])
     rng = np.random.default_rng(5)
     x = rng.standard_normal((points, features)) * [1, 20, 0.1, 3] + [0, 7, 1, -2]
     if traits(cost).score_per_class:
@@ -41,7 +41,7 @@ def slopes(cost, scores, targets):
 def test_blocks_are_the_differences_of_slopes(name):
     cost, _, targets, classes = problem(name)
     scores = np.random.default_rng(1).standard_normal((classes, len(targets)))
-    found = blocks(cost, scores, targets)
+    found = score_curvatures(cost, scores, targets)
     for c in range(classes):
         shift = np.zeros_like(scores)
         shift[c] = 1e-6
@@ -76,7 +76,7 @@ CLOSED = {
 def test_curvature_at_zero_weights_is_the_closed_form(name, way):
     cost, x, targets, classes = problem(name)
     here = Objective(cost, x, targets, False).hessian(np.zeros((classes, x.shape[1] + 1)))
-    found = np.linalg.eigvalsh(here.matrix())[-1] if way == "matrix" else here.lanczos()
+    found = np.linalg.eigvalsh(here.matrix())[-1] if way == "matrix" else here.largest_by_lanczos()
     expected = CLOSED[name](spectra.gram_spectrum(x).largest, classes)
     # Measured: 1e-15, by the matrix and by Lanczos.
     assert found == pytest.approx(expected, rel=1e-8)
@@ -97,13 +97,15 @@ def test_lanczos_repeats_and_agrees_on_crowded_eigenvalues():
     rng = np.random.default_rng(0)
     x = np.linalg.qr(rng.standard_normal((400, 60)))[0] * np.sqrt(400)  # sphered: all equal
     here = LinearHessian(x, np.ones((4, 4, 400)) * np.eye(4)[:, :, None] / 4)
-    assert here.lanczos() == here.lanczos()
-    assert here.lanczos() == pytest.approx(np.linalg.eigvalsh(here.matrix())[-1], rel=1e-8)
+    assert here.largest_by_lanczos() == here.largest_by_lanczos()
+    assert here.largest_by_lanczos() == pytest.approx(
+        np.linalg.eigvalsh(here.matrix())[-1], rel=1e-8
+    )
 
 
 def test_a_piecewise_linear_cost_has_none():
     here = LinearHessian(np.ones((3, 2)), np.zeros((1, 1, 3)))
-    assert here.lanczos() == 0.0
+    assert here.largest_by_lanczos() == 0.0
     assert spectra.step_threshold(0.0) == float("inf")
 
 
@@ -133,7 +135,7 @@ def test_lanczos_ends_where_eigenvalues_crowd_at_the_top(monkeypatch):
     x *= np.sqrt(1 - np.logspace(-8, -1, 300))  # a ridge's work: variances 1 - 1e-8 .. 0.9
     here = LinearHessian(x, np.ones((1, 1, 600)))
     calls = count_products(monkeypatch)
-    found = here.lanczos()
+    found = here.largest_by_lanczos()
     assert len(calls) <= 400
     assert found == pytest.approx(np.linalg.eigvalsh(here.matrix())[-1], rel=1e-4)
 
@@ -163,7 +165,7 @@ def test_directions_near_a_vector_hold_all_that_it_has():
         0.1 * rng.standard_normal((classes, x.shape[1] + 1))
     )
     start = here.matrix() @ rng.standard_normal(here.size)  # the biases have a flat direction
-    values, vectors = here.near(start)
+    values, vectors = here.krylov_eigenpairs(start)
     assert vectors.shape[1] == len(values) <= here.size
     # Measured 1e-15 and 2e-12, of curvatures up to 400.
     np.testing.assert_allclose(vectors.T @ vectors, np.eye(len(values)), atol=1e-12)
@@ -217,7 +219,7 @@ def test_directions_near_a_vector_are_few(monkeypatch):
     x = np.random.default_rng(0).standard_normal((300, 60))
     times, made = LinearHessian.times, []
     monkeypatch.setattr(LinearHessian, "times", lambda *of: made.append(1) or times(*of))
-    _, vectors = LinearHessian(x, np.ones((1, 1, 300))).near(np.ones(61))
+    _, vectors = LinearHessian(x, np.ones((1, 1, 300))).krylov_eigenpairs(np.ones(61))
     assert vectors.shape[1] == len(made) == 40
 
 
@@ -241,7 +243,7 @@ def test_what_curves_is_told_of_the_points_and_of_the_penalty():
         (curved, np.array([0.0, 0.1]), False),
     ):
         assert LinearHessian(x, second, l2).is_zero == is_zero
-    assert LinearHessian(x, flat, np.array([0.0, 0.1])).lanczos() == pytest.approx(0.2)
+    assert LinearHessian(x, flat, np.array([0.0, 0.1])).largest_by_lanczos() == pytest.approx(0.2)
 
 
 @pytest.mark.parametrize("l2", [0.0, 0.3, np.array([0.1, 0.0, 2.0]), np.diag([1.0, 2, 3]) + 0.5])

@@ -16,9 +16,9 @@ from normbench.engine.network import Network
 from normbench.engine.network_steps import (
     RUNNING_SHARE,
     check_model,
-    hold_out,
-    in_steps,
-    with_rates,
+    held_out_problem,
+    step_by_batches,
+    with_affine_and_running_steps,
 )
 from normbench.engine.settings import Settings
 from normbench.models import Mlp
@@ -49,7 +49,7 @@ def of_points(network, points):
 @pytest.mark.parametrize("l2", [0.0, 0.1])
 def test_the_gradient_of_a_batch_is_that_of_its_points_alone(normalize, l2):
     network = problem(Mlp([5], normalize=normalize), l2)
-    steps = in_steps(network, Batches(POINTS, 5, "once"))
+    steps = step_by_batches(network, Batches(POINTS, 5, "once"))
     weights = start_of(network, 2)
     for update in range(3):
         points = steps.batches.stretch_of(update).points
@@ -63,7 +63,7 @@ def test_the_gradient_of_a_batch_is_that_of_its_points_alone(normalize, l2):
 @pytest.mark.parametrize("normalize", ["none", "batch"])
 def test_a_last_batch_of_one_point_joins_the_one_before_where_it_must(normalize):
     network = problem(Mlp([5], normalize=normalize))
-    steps = in_steps(network, Batches(POINTS, 4, "shuffled"))
+    steps = step_by_batches(network, Batches(POINTS, 4, "shuffled"))
     updates = steps.updates_before(1)
     batches = [steps.batches.stretch_of(update).points for update in range(updates)]
     assert [len(points) for points in batches] == (
@@ -74,17 +74,17 @@ def test_a_last_batch_of_one_point_joins_the_one_before_where_it_must(normalize)
 
 
 def descended(steps, optimizer=None, iterations=6, **options):
-    rule = with_rates(optimizer or optimizers.gradient_descent(), steps)
+    rule = with_affine_and_running_steps(optimizer or optimizers.gradient_descent(), steps)
     start = start_of(steps.inner if hasattr(steps, "inner") else steps, len(SIZES))
-    held_out = hold_out(steps.inner, steps.inner.x[:5] + 0.1, steps.inner.targets[:5])
+    held_out = held_out_problem(steps.inner, steps.inner.x[:5] + 0.1, steps.inner.targets[:5])
     return descend(steps, held_out, rule, start, SIZES, iterations, **options)
 
 
 def test_running_statistics_follow_the_batches_and_are_left_alone_by_evaluating():
     network = problem(Mlp([5, 4], normalize="batch", statistics="running"))
-    steps = in_steps(network, Batches(POINTS, 6, "once"))
+    steps = step_by_batches(network, Batches(POINTS, 6, "once"))
     layout, weights = network.layout, start_of(network, 1)
-    rule = with_rates(optimizers.gradient_descent(), steps)
+    rule = with_affine_and_running_steps(optimizers.gradient_descent(), steps)
     means = [np.zeros((5, 1)), np.zeros((4, 1))]
     for update in range(4):
         parts = layout.split(weights)
@@ -108,7 +108,7 @@ def test_running_statistics_follow_the_batches_and_are_left_alone_by_evaluating(
 
 def test_a_full_batch_has_running_statistics_too():
     network = problem(Mlp([5], normalize="newton", statistics="running", groups=5))
-    steps = in_steps(network, None)
+    steps = step_by_batches(network, None)
     assert steps.updates_before(3) == 3
     weights, other = (
         start_of(network, 1),
@@ -124,7 +124,7 @@ def test_a_full_batch_has_running_statistics_too():
 
 def test_batches_are_evaluated_as_batches_on_request():
     model = Mlp([5], normalize="batch", statistics="batch")
-    steps = in_steps(replace(problem(model), batch=4), Batches(POINTS, 4))
+    steps = step_by_batches(replace(problem(model), batch=4), Batches(POINTS, 4))
     weights = start_of(steps.inner, 2)
     blocks = [range(0, 4), range(4, 8), range(8, 13)]
     expected = sum(
@@ -132,7 +132,7 @@ def test_batches_are_evaluated_as_batches_on_request():
         for block in blocks
     )
     np.testing.assert_allclose(steps.evaluate(weights, False).costs, expected / POINTS, rtol=1e-12)
-    held_out = hold_out(steps.inner, steps.inner.x[:3], steps.inner.targets[:3])
+    held_out = held_out_problem(steps.inner, steps.inner.x[:3], steps.inner.targets[:3])
     alone = of_points(steps.inner, [0, 1, 2]).evaluate(weights, False)
     np.testing.assert_allclose(held_out.evaluate(weights, False).costs, alone.costs, rtol=1e-12)
 
@@ -142,7 +142,7 @@ def test_batches_are_evaluated_as_batches_on_request():
 def test_a_descent_that_is_cut_off_goes_on_to_the_bit(tmp_path, monkeypatch, statistics, rule):
     monkeypatch.setattr("normbench.recording.resume.checkpoints.os.fsync", lambda _: None)
     model = Mlp([5], normalize="batch", statistics=statistics)
-    steps = in_steps(problem(model), Batches(POINTS, 4, records=2))
+    steps = step_by_batches(problem(model), Batches(POINTS, 4, records=2))
     expected = descended(steps, rule())
     for looks in (2, 3, 5):
         with pytest.raises(StoppedError):
@@ -160,11 +160,11 @@ def test_a_descent_on_all_points_that_is_cut_off_goes_on_to_the_bit(
 ):
     monkeypatch.setattr("normbench.recording.resume.checkpoints.os.fsync", lambda _: None)
     network = problem(Mlp([4], normalize=normalize, signs="fixed"))
-    arguments = network, hold_out(network, network.x[:5] + 0.1, network.targets[:5])
+    arguments = network, held_out_problem(network, network.x[:5] + 0.1, network.targets[:5])
     runs = start_of(network, len(SIZES)), SIZES, 9
 
     def descended_whole(**options):
-        return descend(*arguments, with_rates(rule(), network), *runs, **options)
+        return descend(*arguments, with_affine_and_running_steps(rule(), network), *runs, **options)
 
     expected = descended_whole()
     for looks in (2, 4):
@@ -182,7 +182,9 @@ def test_gains_and_shifts_step_by_a_size_of_their_own(rule):
     weights = start_of(network, 2)
     gradient, sizes = network.evaluate(weights).gradient, np.array([[0.1], [0.5]])
     stepped = [
-        with_rates(rule(), each).step(weights, gradient, rule().init(weights), step_sizes)[0]
+        with_affine_and_running_steps(rule(), each).step(
+            weights, gradient, rule().init(weights), step_sizes
+        )[0]
         for each, step_sizes in ((network, sizes), (shared, sizes), (shared, np.full((2, 1), 0.25)))
     ]
     is_affine = network.layout.mark("gain", "shift")
@@ -192,28 +194,33 @@ def test_gains_and_shifts_step_by_a_size_of_their_own(rule):
 
 def test_the_step_rule_of_another_problem_is_left_alone():
     rule = optimizers.gradient_descent()
-    assert with_rates(rule, problem(Mlp([5]))) is rule
+    assert with_affine_and_running_steps(rule, problem(Mlp([5]))) is rule
 
 
 def test_what_is_recorded_otherwise_than_descended_is_said():
     rule = optimizers.gradient_descent()
     network = problem(Mlp([5], normalize="batch", statistics="running"))
-    note = with_rates(rule, in_steps(network, None)).note
+    note = with_affine_and_running_steps(rule, step_by_batches(network, None)).note
     assert "running statistics" in note
     assert "last batch" not in note
-    assert in_steps(network, None).order == ""
+    assert step_by_batches(network, None).order == ""
     shared = problem(Mlp([5], normalize="batch"))
-    note = with_rates(rule, in_steps(shared, Batches(POINTS, 4))).note
+    note = with_affine_and_running_steps(rule, step_by_batches(shared, Batches(POINTS, 4))).note
     assert "all points" in note
     assert "last batch" in note
-    assert with_rates(rule, in_steps(shared, None)).note == ""
-    assert with_rates(rule, in_steps(problem(Mlp([5])), Batches(POINTS, 4))).note == ""
+    assert with_affine_and_running_steps(rule, step_by_batches(shared, None)).note == ""
+    assert (
+        with_affine_and_running_steps(
+            rule, step_by_batches(problem(Mlp([5])), Batches(POINTS, 4))
+        ).note
+        == ""
+    )
 
 
 def test_evaluating_few_held_out_points_needs_no_more_memory_than_the_training_points():
     """Its moments are those of all training points: these size the groups of runs."""
     network = problem(Mlp([50], normalize="batch"), points=3000)
-    held_out = hold_out(network, network.x[:2], network.targets[:2])
+    held_out = held_out_problem(network, network.x[:2], network.targets[:2])
     weights = start_of(network, 60)
 
     def measure_peak(evaluated):

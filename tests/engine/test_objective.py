@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from normbench import costs
-from normbench.choices import allowing, locate
+from normbench.choices import allow_packages, import_target
 from normbench.costs.declaration import declare
 from normbench.engine.fast import blocked
 from normbench.engine.fast.blocked import Blocked
@@ -182,8 +182,8 @@ def test_autograd_alone_gives_the_same(name, classes, rng):
 
 
 def test_a_cost_of_ones_own_is_any_autograd_function(rng):
-    with allowing(["tests"]):
-        cost = locate("cost", f"{__name__}.pseudo_huber")
+    with allow_packages(["tests"]):
+        cost = import_target("cost", f"{__name__}.pseudo_huber")
     train, weights = problem(cost, 1, rng)
     residual = (train.x @ weights[0, 0, 1:] + weights[0, 0, 0]) - train.targets
     here = train.evaluate(weights)

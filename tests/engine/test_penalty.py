@@ -17,7 +17,7 @@ from normbench.job import Job, run
 from normbench.normalizers import PCASphere
 from normbench.normalizers.affine import find_affine_map, find_affine_traits
 from normbench.optimizers import gradient_descent
-from normbench.settings import decades
+from normbench.settings import powers_of_ten
 from tests.conftest import ROOT
 
 L2 = 0.01
@@ -113,7 +113,9 @@ def test_the_least_cost_is_the_least_where_the_points_do_not_fill_the_space():
 
 @pytest.mark.parametrize("one", [StandardScaler(), PCASphere()])
 def test_descent_falls_up_to_its_threshold_and_as_predicted(one):
-    asked = job(diabetes(), costs.least_squares, one, step_sizes=decades(-3, 1, 4), iterations=300)
+    asked = job(
+        diabetes(), costs.least_squares, one, step_sizes=powers_of_ten(-3, 1, 4), iterations=300
+    )
     outcome = run(asked)
     threshold = outcome.findings.metrics["theory/step_threshold"]
     largest = outcome.findings.metrics["final/largest_falling_step"]

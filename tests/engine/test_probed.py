@@ -7,8 +7,8 @@ from sklearn.preprocessing import FunctionTransformer, StandardScaler
 
 from normbench.choices import build, options
 from normbench.engine.scheme.probed import (
+    AffineMap,
     Effects,
-    Probed,
     find_effects,
     fit_map,
     probe,
@@ -77,7 +77,9 @@ def map_of(kind):
     """Return a map of three features to three or two, and its matrix in full."""
     rng = np.random.default_rng(11)
     matrix = {"each": rng.uniform(0.5, 2, 3), "all": rng.standard_normal((2, 3))}[kind]
-    made = Probed(matrix, rng.standard_normal(3), rng.standard_normal(3 if kind == "each" else 2))
+    made = AffineMap(
+        matrix, rng.standard_normal(3), rng.standard_normal(3 if kind == "each" else 2)
+    )
     return made, np.diag(matrix) if kind == "each" else matrix
 
 
@@ -242,6 +244,6 @@ def test_what_a_map_does_is_told_up_to_rounding(matrix, offset, effects):
         image[-1] = 1.0 if offset == "centre but one" else 0.0
     else:
         image = full @ centre + offset
-    scheme_map = Probed(matrix, centre, image)
+    scheme_map = AffineMap(matrix, centre, image)
     z = (POINTS - centre) @ full.T + image
     assert find_effects(scheme_map, z) == effects

@@ -269,7 +269,7 @@ def test_a_scout_has_beside_each_run_its_shadow_by_the_runs_first_step(problem, 
         rounding = 2 * np.finfo(dtype).eps * np.abs(runs[run]).max()
         np.testing.assert_allclose(moved, expected, rtol=1e-5, atol=rounding)
     assert len(rounds.finished) == 1
-    assert rounds.passes == 12  # one iteration each, before they leave
+    assert rounds.run_iterations == 12  # one iteration each, before they leave
 
 
 def test_shadows_of_a_run_are_numbered_and_follow_their_start_and_size(problem, monkeypatch):
@@ -325,11 +325,11 @@ def test_the_seconds_of_the_first_round_are_those_of_all_commands(problem, monke
 def test_passes_are_the_iterations_that_runs_have_made(problem, monkeypatch):
     noted_rounds(monkeypatch, [[[1.0, 0.5, np.nan], [1.0, 0.5, 0.2]], [[1.0, np.nan, np.nan]]])
     rounds = rounds_of(problem, shadows=False)
-    assert rounds.passes == 0
+    assert rounds.run_iterations == 0
     rounds.descend([1.0, 2.0])
-    assert rounds.passes == 3
+    assert rounds.run_iterations == 3
     rounds.descend([4.0])
-    assert rounds.passes == 3
+    assert rounds.run_iterations == 3
 
 
 def test_lengths_are_those_of_each_run_and_do_not_overflow():

@@ -7,14 +7,14 @@ import pytest
 
 from normbench.datasets import UserError
 from normbench.engine.settings import Settings
-from normbench.settings import decades
+from normbench.settings import powers_of_ten
 
 
 def test_decades_are_the_powers_of_ten_with_both_ends():
-    assert decades(-3, 1) == [0.001, 0.01, 0.1, 1.0, 10.0]
-    assert decades(2, 2) == [100.0]
-    assert len(decades(-300, 300)) == 601
-    fine = decades(-1, 1, 4)
+    assert powers_of_ten(-3, 1) == [0.001, 0.01, 0.1, 1.0, 10.0]
+    assert powers_of_ten(2, 2) == [100.0]
+    assert len(powers_of_ten(-300, 300)) == 601
+    fine = powers_of_ten(-1, 1, 4)
     assert fine[::4] == [0.1, 1.0, 10.0]
     assert np.diff(np.log10(fine)) == pytest.approx(np.full(8, 0.25))
 
@@ -33,9 +33,9 @@ def test_decades_are_the_powers_of_ten_with_both_ends():
 )
 def test_decades_that_are_none_are_refused(of, words):
     with pytest.raises(UserError, match=words) as caught:
-        decades(*of)
+        powers_of_ten(*of)
     assert str(caught.value).startswith("step_sizes=${decades:")
-    assert len(decades(-249, 250, 2)) == 999
+    assert len(powers_of_ten(-249, 250, 2)) == 999
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,7 @@ from normbench.choices import CONF, build, options
 from normbench.datasets import UserError
 from normbench.datasets.bundled import breast_cancer
 from normbench.engine.settings import Settings
-from normbench.engine.start import same_function, starts
+from normbench.engine.start import same_function_weights, starting_weights
 from normbench.job import Job, check, run, with_default_start
 
 AFFINE = ["identity", "centre", "standard", "minmax", "maxabs", "robust", "pca", "pca_sphere"]
@@ -142,7 +142,7 @@ def test_a_constant_feature_has_no_weight_in_the_same_function():
     settings, functions = Settings((1.0,), start="same_function", starts=2), []
     for scheme in (FunctionTransformer(), StandardScaler()):
         z = scheme.fit_transform(x)
-        weights = same_function(settings, 1, scheme, x, z)
+        weights = same_function_weights(settings, 1, scheme, x, z)
         np.testing.assert_allclose(weights[..., 3], 0, atol=1e-12)
         functions.append(weights[..., 1:] @ z.T + weights[..., :1])
     np.testing.assert_allclose(*functions, rtol=1e-9)
@@ -155,12 +155,12 @@ def test_a_scheme_that_gives_up_what_two_points_alone_have_is_refused():
     scheme = FunctionTransformer(lambda points: points[:, :2])
     settings = Settings((1.0,), start="same_function")
     with pytest.raises(UserError, match="does not keep all training points apart"):
-        same_function(settings, 1, scheme, x, x[:, :2])
+        same_function_weights(settings, 1, scheme, x, x[:, :2])
 
 
 def drawn(*draws, seed=3):
     settings = Settings((1.0,), start="normal", starts=2, seed=seed, draws=draws)
-    return starts(settings, (1, 4))
+    return starting_weights(settings, (1, 4))
 
 
 def test_splits_and_draws_of_the_data_start_elsewhere():

@@ -11,7 +11,7 @@ from normbench.engine.midway import GrowingHistories, Midway
 from normbench.engine.minibatch import Minibatch
 from normbench.engine.problem import Evaluation, Objective
 from normbench.engine.scheme.applying import normalize, transform_points
-from normbench.engine.scheme.probed import Probed
+from normbench.engine.scheme.probed import AffineMap
 from normbench.engine.scheme.under import Centred, Under, _measure_amplification, choose_fold
 from normbench.normalizers.decomposition import Decompositions, Surrogate
 
@@ -98,11 +98,11 @@ def test_the_terms_of_a_coordinate_are_compared_with_the_coordinate():
     """Of z = 2 (x - m) + c the terms are sqrt(4 (x - m)^2 + c^2)."""
     x = np.array([[1.0], [2.0], [4.0]])
     for matrix in (np.array([2.0]), np.array([[2.0]])):
-        centred = Probed(matrix, np.array([3.0]), np.array([5.0]))
+        centred = AffineMap(matrix, np.array([3.0]), np.array([5.0]))
         terms = np.sqrt(np.mean(4 * (x[:, 0] - 3) ** 2 + 25))
         sizes = np.sqrt(np.mean((2 * (x[:, 0] - 3) + 5) ** 2))
         assert _measure_amplification(centred, x) == pytest.approx(terms / sizes, rel=1e-12)
-    two = Probed(np.array([[1.0, 1.0], [0.0, 0.0]]), np.zeros(2), np.zeros(2))
+    two = AffineMap(np.array([[1.0, 1.0], [0.0, 0.0]]), np.zeros(2), np.zeros(2))
     pairs = np.array([[1.0, -0.9], [2.0, -2.1]])
     terms, sizes = (
         np.sqrt(np.mean((pairs**2).sum(axis=1))),
@@ -122,7 +122,7 @@ def test_the_terms_of_a_coordinate_are_compared_with_the_coordinate():
 )
 def test_a_map_is_folded_about_zero_where_that_loses_few_digits(offset, dtype, about_zero):
     x = X[:, :1] * 1.0 + offset
-    scheme_map = Probed(np.array([2.0]), np.array([offset]), np.array([1.0]))
+    scheme_map = AffineMap(np.array([2.0]), np.array([offset]), np.array([1.0]))
     folded = choose_fold(scheme_map, x, dtype)
     assert (folded.centre[0] == 0) == about_zero
     np.testing.assert_allclose(

@@ -99,7 +99,7 @@ def test_the_limit_is_that_of_the_order_and_floors_are_of_draws_with_replacement
     monkeypatch.setattr(theory, "mean_square_steps", mean_square_steps)
     monkeypatch.setattr(theory, "noise_floor", noise_floor)
     x, made = of_batches(order=order)
-    made.descent.bench = SimpleNamespace(minimum=0.25)
+    made.descent.judging_context = SimpleNamespace(minimum=0.25)
     made.descent.steps = [SimpleNamespace(step_size=size) for size in (0.1, 9.0, 0.2)]
     found = batch_limits.take(made)
     assert found.metrics == {names.BATCH_STEP_EXACT.key: limit}

@@ -115,7 +115,7 @@ def test_layers_are_measured_of_so_many_weights_at_a_time(monkeypatch, most, siz
         return SimpleNamespace(gradient=models)
 
     directions = SimpleNamespace(
-        along=lambda gradient: gradient[:, 0] ** 2, curvature=np.array([4.0, 0.5])
+        squared_components=lambda gradient: gradient[:, 0] ** 2, curvature=np.array([4.0, 0.5])
     )
     descent = SimpleNamespace(
         train=SimpleNamespace(shape=(3, 2), evaluate=evaluate),

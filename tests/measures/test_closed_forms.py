@@ -61,7 +61,7 @@ def ended(weights, scores):
         best=0,
         best_weights=weights,
         start=weights[None],
-        walk=SimpleNamespace(weights=weights[None]),
+        weight_path=SimpleNamespace(weights=weights[None]),
         train=SimpleNamespace(scores=scores),
     )
 
@@ -107,7 +107,7 @@ def test_of_many_arrows_the_longest_are_kept_in_the_order_of_the_features():
     assert arrays["correlation"].shape == (60, 60)
     numbers = [int(name[1:]) for name in arrays["names"]]
     assert numbers == sorted(numbers)
-    deviations, directions = inputs.principal(x)
+    deviations, directions = inputs.principal_directions(x)
     lengths = np.hypot(*(directions[:2] * deviations[:2, None]))
     assert set(numbers) == set(np.argsort(-lengths)[:60].tolist())
 
@@ -166,7 +166,7 @@ def test_a_boundary_is_of_classes_in_two_features(features, classes, words):
     data = make_dataset(
         "made", x, data.y if not classes else data.y.astype(int), class_names=named, source="-"
     )
-    assert boundary.MEASURE.unfit(data) == words
+    assert boundary.MEASURE.reason_against(data) == words
 
 
 @pytest.mark.parametrize("kind", ["real", "one", "two"])
@@ -460,7 +460,7 @@ def test_a_sample_of_the_points_is_said_to_be_one(shown, words):
     assert bool(note) == bool(words)
     assert measures._sample_note(job, recorded[1:]) == ""  # no figure is asked for
     job.judged_descent = None
-    measure = SimpleNamespace(record="points", follows="")
+    measure = SimpleNamespace(record="points", depends_on="")
     findings = Findings(notes=("points: a note",))
     merged = measures._merged([(measure, findings)], job, None, {False: 0.0, True: 0.0})
     assert merged.tags == {names.NOTE.key: "; ".join(filter(None, [note, "points: a note"]))}
@@ -495,7 +495,7 @@ def test_a_step_has_a_place_while_its_gradient_is_above_rounding(dtype):
 
 def test_soft_directions_are_those_of_which_a_step_goes_less_than_a_tenth():
     size = 0.5
-    directions = SimpleNamespace(curvature=np.array([4.0, 0.21, 0.19, 0.01]), times=3)
+    directions = SimpleNamespace(curvature=np.array([4.0, 0.21, 0.19, 0.01]), multiplicity=3)
     descent = SimpleNamespace(
         plain=True,
         theory=SimpleNamespace(threshold=0.5),
@@ -623,9 +623,9 @@ def contoured(costs_along, reached=False, **more):
     """Return a descent of two weights with a Hessian that is given, without a least cost."""
     walk = SimpleNamespace(cost=np.array(costs_along, dtype=float))
     return SimpleNamespace(
-        walk=walk,
-        least=SimpleNamespace(reached=reached),
-        bench=SimpleNamespace(minimum=0.0),
+        weight_path=walk,
+        least=SimpleNamespace(is_solved=reached),
+        judging_context=SimpleNamespace(minimum=0.0),
         start=np.zeros((1, 1, 4)),
         **more,
     )
@@ -646,7 +646,7 @@ class Diagonal:
     def times(self, weights):
         return self.values * weights
 
-    def near(self, slope):
+    def krylov_eigenpairs(self, slope):
         order = np.argsort(self.values)[1:]
         return self.values[order], np.eye(self.size)[:, order]
 

@@ -218,7 +218,9 @@ def test_a_path_is_done_where_nothing_is_left_by_the_cost_or_else_by_its_slope(
 ):
     walk = SimpleNamespace(cost=7.0 + np.array([1.0, 0.5, end]))
     here = SimpleNamespace(
-        walk=walk, least=SimpleNamespace(reached=reached), bench=SimpleNamespace(minimum=7.0)
+        weight_path=walk,
+        least=SimpleNamespace(is_solved=reached),
+        judging_context=SimpleNamespace(minimum=7.0),
     )
     assert _is_at_least_cost(here, *(np.array([0.0, slope]) for slope in slopes)) == done
 
@@ -320,7 +322,7 @@ def test_of_directions_that_are_all_as_stiff_another_one_is_found_whatever_the_s
 
 def test_a_matrix_of_as_many_weights_as_may_be_is_decomposed(monkeypatch):
     monkeypatch.setattr(contours, "MAX_DENSE_SIZE", 4)
-    monkeypatch.setattr(Diagonal, "near", None)
+    monkeypatch.setattr(Diagonal, "krylov_eigenpairs", None)
     path = np.array([[1.0, 1.0, 1.0, 1.0], [0.1, 1.0, 3.0, 1.0]])
     descent = contoured([9.0, 1.0], reached=True)
     directions, _ = contours._choose_directions(

@@ -56,12 +56,12 @@ def test_a_finer_step_size_has_ended_unless_one_of_its_runs_left_early(monkeypat
 
     def judge(by_key, diverged_at, sizes, bench, shadows):
         assert list(by_key) == [names.TRAIN_COST.key]
-        assert (diverged_at is made.diverged_at, bench, shadows) == (True, "bench", None)
+        assert (diverged_at is made.diverged_at, bench, shadows) == (True, "context", None)
         return sizes
 
-    monkeypatch.setattr(contract.judging, "steps", judge)
+    monkeypatch.setattr(contract.judging, "judge_steps", judge)
     rounds = SimpleNamespace(descend=descend)
-    descent = SimpleNamespace(rounds=rounds, bench="bench", start=np.zeros((2, 1, 2)))
+    descent = SimpleNamespace(rounds=rounds, judging_context="context", start=np.zeros((2, 1, 2)))
     sizes = [1.0, 2.0, 3.0, 4.0]
     steps, costs, ended = JudgedDescent.descend_finer(descent, sizes, "leave")
     assert asked == [(sizes, False, "leave")]  # the test points are of no use there
@@ -90,7 +90,7 @@ def test_the_path_is_thinned_to_so_many_numbers_but_has_both_ends(monkeypatch, n
         best_step=SimpleNamespace(step_size=0.5),
         descend_runs=descend_runs,
     )
-    walk = JudgedDescent.walk.func(descent)
+    walk = JudgedDescent.weight_path.func(descent)
     assert walk.iteration.tolist() == [*kept]
     assert walk.weights[:, 0, 0].tolist() == [*kept]
     assert walk.weights.shape == (len(kept), 1, 4)
@@ -110,7 +110,7 @@ def test_a_path_that_stops_being_finite_has_no_weights_from_there_on():
         best_step=SimpleNamespace(step_size=0.5),
         descend_runs=descend_runs,
     )
-    walk = JudgedDescent.walk.func(descent)
+    walk = JudgedDescent.weight_path.func(descent)
     assert (walk.iteration.tolist(), walk.cost.tolist()) == ([0, 1, 2], [4, 3, 2])
 
 
@@ -141,7 +141,7 @@ def test_shadows_are_told_by_their_ends_and_the_iterations_to_each_target(points
         0: np.array([[9.0, 5.0, 1.0], [9.0, 4.0, nan]]),
         2: np.array([[9.0, 0.5, 3.0]]),  # it reaches 2 and leaves it again
     }
-    bench = SimpleNamespace(targets={"near": 2.0, "far": 5.0}, points=points)
+    bench = SimpleNamespace(targets={"near": 2.0, "far": 5.0}, compared_points=points)
     made = contract.shadows_of(histories(np.ones((3, 3)), [-1] * 3, shadows), bench)
     np.testing.assert_array_equal(made.ends, [[1, inf], [nan, nan], [3, nan]])
     near, far = [[2, inf], [nan, nan], [inf, nan]], [[1, inf], [nan, nan], [1, nan]]
@@ -180,7 +180,7 @@ def test_the_path_of_a_thousand_weights_has_500_iterations_which_are_4_megabytes
         best_step=SimpleNamespace(step_size=0.5),
         descend_runs=descend_runs,
     )
-    walk = JudgedDescent.walk.func(descent)
+    walk = JudgedDescent.weight_path.func(descent)
     assert walk.weights.shape == (500, 1000)
     assert walk.weights.nbytes == 4e6
 
@@ -212,7 +212,7 @@ def test_a_measure_is_of_its_own_model(monkeypatch, model, of):
     )
     descent = None if model == "none" else SimpleNamespace(train=train)
     job = SimpleNamespace(judged_descent=descent)
-    told = {word: Measure(None, of_model=word).is_of_another_model(job) for word in of}
+    told = {word: Measure(None, model_kind=word).is_of_another_model(job) for word in of}
     assert told == of
 
 
@@ -221,12 +221,15 @@ def test_a_measure_is_of_its_own_model(monkeypatch, model, of):
     [
         ({"most_features": 3}, ""),
         ({"most_features": 2}, "is for 2 features at most; made has 3; leave it out$"),
-        ({"unfit": lambda dataset: "is odd"}, "record=it: is odd; leave it out$"),
+        ({"reason_against": lambda dataset: "is odd"}, "record=it: is odd; leave it out$"),
         (
             {"inverse": " to look at"},
             "has no inverse_transform to look at; leave it out or choose another scheme$",
         ),
-        ({"inverse": "", "unfit": lambda dataset: "is odd"}, "record=it: is odd; leave it out$"),
+        (
+            {"inverse": "", "reason_against": lambda dataset: "is odd"},
+            "record=it: is odd; leave it out$",
+        ),
         ({"inverse": None}, ""),
     ],
 )
@@ -282,9 +285,9 @@ def test_arrays_are_kept_by_the_name_of_their_measure_and_others_with_the_descen
     }
     arrays = Findings(arrays={"y": np.zeros(1)})
     taken = [
-        Measure(lambda job: found["alone"], record="alone", of_descent=False, follows="best"),
-        Measure(lambda job: found[""], of_descent=False, follows="rules"),
-        Measure(lambda job: arrays, of_descent=False, follows="verdicts"),
+        Measure(lambda job: found["alone"], record="alone", of_descent=False, depends_on="best"),
+        Measure(lambda job: found[""], of_descent=False, depends_on="rules"),
+        Measure(lambda job: arrays, of_descent=False, depends_on="verdicts"),
         Measure(lambda job: Findings(arrays={"z": np.ones(2)}), of_descent=False),
     ]
     job = SimpleNamespace(judged_descent=None, shown_points=SimpleNamespace(z=[]), z=[])
@@ -296,8 +299,8 @@ def test_arrays_are_kept_by_the_name_of_their_measure_and_others_with_the_descen
     assert [*kept["alone"]] == ["x"]
     assert [*kept[names.DESCENT_ARRAYS]] == ["y", "z", measures.FOLLOWS]
     follows = {"a": "best", "alone": "best", "b": "rules", "t": "rules", "s": "rules"}
-    assert merged.follows == follows | {"y": "verdicts"}  # nothing of z depends on the judging
+    assert merged.depends_on == follows | {"y": "verdicts"}  # nothing of z depends on the judging
     assert kept[names.DESCENT_ARRAYS][measures.FOLLOWS].tolist() == [
-        [*row] for row in merged.follows.items()
+        [*row] for row in merged.depends_on.items()
     ]
     assert (merged.metrics, merged.tags) == ({"a": 1.0, "b": 2.0}, {"t": "word"})

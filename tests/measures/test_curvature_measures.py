@@ -56,7 +56,7 @@ def test_the_critical_step_is_looked_for_from_half_of_a_threshold_that_there_is(
     descent = SimpleNamespace(
         descend_runs=descend_runs,
         start=np.zeros((2, 1, 3)),
-        bench=SimpleNamespace(judge_starts=judge),
+        judging_context=SimpleNamespace(judge_starts=judge),
         theory=SimpleNamespace(threshold=threshold),
         settings=SimpleNamespace(step_sizes=(0.3, 0.7)),
         search=SimpleNamespace(width=0.02),
@@ -143,7 +143,7 @@ def test_a_series_without_a_finite_number_is_left_out():
 )
 def test_a_hessian_is_decomposed_of_2000_weights_at_most(features, classes, size):
     x = np.broadcast_to(0.0, (3, features))
-    told = hessian.MEASURE.unfit(SimpleNamespace(x=x, classes=classes, name="made"))
+    told = hessian.MEASURE.reason_against(SimpleNamespace(x=x, classes=classes, name="made"))
     assert told == (
         f"made has up to {size} weights, and a matrix of more than 2000 takes minutes"
         if size
@@ -287,7 +287,7 @@ def test_curvatures_at_the_best_weights_are_of_plain_descent_whose_curvature_mov
 
 @pytest.mark.parametrize("curved", [None, np.ones(0)])
 def test_without_directions_there_are_no_windows(curved):
-    directions = None if curved is None else SimpleNamespace(curvature=curved, times=1)
+    directions = None if curved is None else SimpleNamespace(curvature=curved, multiplicity=1)
     descent = SimpleNamespace(at_start=SimpleNamespace(directions=directions))
     assert windows.take(SimpleNamespace(descent=descent)).arrays == {}
 

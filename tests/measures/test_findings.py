@@ -18,7 +18,7 @@ from normbench.optimizers import gradient_descent
 from normbench.results.words import reasons
 from normbench.theory import shared
 from normbench.theory.analysis import Theory, facts_work
-from normbench.theory.directions import decomposition
+from normbench.theory.directions import decomposition_work
 from normbench.theory.spectra import Spectrum
 from normbench.verdicts.search import Search
 from tests.measures.test_measures import Bowl, data, job
@@ -70,17 +70,17 @@ def test_only_what_is_known_of_a_spectrum_is_told(data, spectrum, told, words):
 
 
 def test_a_matrix_of_twice_the_weights_is_eight_times_the_work():
-    one, two = (decomposition(size, 50, 6) for size in (10, 20))
+    one, two = (decomposition_work(size, 50, 6) for size in (10, 20))
     assert (two.passes / one.passes, two.memory / one.memory) == (8, 4)
     # A pass over twice the points takes twice.
-    assert decomposition(10, 100, 6).passes == one.passes / 2
+    assert decomposition_work(10, 100, 6).passes == one.passes / 2
 
 
 def test_curvatures_at_the_best_weights_are_work_for_each_weight(data):
     effort = Effort(setup=7, product=50, matrix=None, memory=900)
     train = SimpleNamespace(shape=(2, 3), effort=effort)
     made = FinishedJob(data, None, data.x, None, SimpleNamespace(train=train))
-    work, solved = windows_at_best.MEASURE.work(made), decomposition(6, len(data.x), 6)
+    work, solved = windows_at_best.MEASURE.work(made), decomposition_work(6, len(data.x), 6)
     assert work.passes - solved.passes == 7 + 6 * 50  # a product each
     assert work.memory - solved.memory == 900
 

@@ -12,7 +12,7 @@ from normbench.engine.settings import Settings
 from normbench.job import Job, run
 from normbench.measures import judged
 from normbench.optimizers import gradient_descent
-from normbench.verdicts.convergence import sensitivity
+from normbench.verdicts.convergence import shadow_tolerance_share
 
 EPSILON = float(np.finfo(np.float64).eps)
 
@@ -28,7 +28,7 @@ def lowest(cost, shadows):
 def test_the_lowest_cost_is_of_runs_whose_end_rounding_does_not_decide():
     cost = [[5.0, 4.0, 4.0], [5.0, 2.0, 3.0], [5.0, 3.5, 3.6]]
     excess = 5.0 - 2.0  # of the start above the lowest of all runs
-    far = sensitivity(EPSILON) * excess
+    far = shadow_tolerance_share(EPSILON) * excess
     assert lowest(cost, {}) == 2.0
     assert lowest(cost, {1: [0.9 * far, -0.9 * far]}) == 2.0
     assert lowest(cost, {1: [0.9 * far, -1.1 * far]}) == 3.5

@@ -29,7 +29,7 @@ from normbench.normalizers.decomposition import Surrogate
 from normbench.theory import shared, spectra
 from normbench.theory.analysis import Theory
 from normbench.verdicts.convergence import Rules
-from normbench.verdicts.convergence import targets as goals_between
+from normbench.verdicts.convergence import target_costs as goals_between
 from normbench.verdicts.refinement import Fewest
 from normbench.verdicts.search import Search
 from tests.measures.test_measures import Bowl, data, job
@@ -63,10 +63,10 @@ def test_the_seconds_of_a_step_are_those_of_a_pass(data, size, options, seconds,
     rounds = Rounds(train, None, start, lambda weights: weights, rule, settings.records, True)
     given = (settings, Rules(), Search(), start, rounds, rounds.descend([size]))
     here, _ = judge_descent(train, rule, *given, shared.PointsCache(data.x), (3.0, 12.0))
-    assert here.bench.seconds_a_step == seconds
-    assert here.bench.fit_seconds == 3
-    assert (here.bench.batch, here.bench.points) == (batch, 0)
-    assert here.bench.reference == 0  # the cost at zero weights
+    assert here.judging_context.seconds_a_step == seconds
+    assert here.judging_context.fit_seconds == 3
+    assert (here.judging_context.batch, here.judging_context.compared_points) == (batch, 0)
+    assert here.judging_context.reference == 0  # the cost at zero weights
 
 
 @pytest.mark.parametrize(("schedule", "sizes"), [(None, [4.0] * 4), ((2, 0.5), [4, 4, 2, 1])])
@@ -132,7 +132,7 @@ def test_finer_step_sizes_are_tried_where_there_are_some_and_the_points_are_near
 @pytest.mark.parametrize("starts", [1, 2])
 def test_a_target_that_is_not_reached_has_quartiles_of_several_starts_alone(starts):
     bench = SimpleNamespace(fit_seconds=2.0, seconds_a_step=0.5)
-    descent = SimpleNamespace(bench=bench, start=np.zeros((starts, 1)))
+    descent = SimpleNamespace(judging_context=bench, start=np.zeros((starts, 1)))
     found = targets._target_metrics(descent, {}, "1e-2", None)
     quartiles = {
         names.quartile(names.reached("1e-2", measure), quartile).key
@@ -140,7 +140,7 @@ def test_a_target_that_is_not_reached_has_quartiles_of_several_starts_alone(star
         for quartile in names.QUARTILES
     }
     plain = {
-        *(names.own_step("1e-2").key, names.least("1e-2").key),
+        *(names.best_step_for_target("1e-2").key, names.least("1e-2").key),
         *(names.reached("1e-2").key, names.reached("1e-2", "seconds").key),
     }
     assert {*found} == (plain | quartiles if starts > 1 else plain)
@@ -151,10 +151,10 @@ def test_quartiles_of_a_target_are_those_of_its_step_size():
     low = names.quartile(names.reached("1e-2"), names.QUARTILES[0]).key
     tried = {16: SimpleNamespace(metrics={low: 7.0}), 32: SimpleNamespace(metrics={low: 9.0})}
     bench = SimpleNamespace(fit_seconds=2.0, seconds_a_step=0.5)
-    descent = SimpleNamespace(bench=bench, start=np.zeros((1, 1)))
+    descent = SimpleNamespace(judging_context=bench, start=np.zeros((1, 1)))
     found = targets._target_metrics(descent, tried, "1e-2", Fewest(8.0, 100.0, 3.0))
     assert found == {
-        names.own_step("1e-2").key: 100,
+        names.best_step_for_target("1e-2").key: 100,
         names.reached("1e-2").key: 8,
         names.reached("1e-2", "seconds").key: 2 + 8 * 0.5,
         names.least("1e-2").key: 3,
@@ -189,13 +189,13 @@ def test_all_that_a_descent_is_judged_by_is_kept_by_step_size_and_start(tie, tol
     shadows = {0: np.array([[9.0, 5.0, 2.0, 1.0], [9.0, 8.0, 7.0, 6.0]]), 5: np.full((1, 4), 4.0)}
     made = Histories(cost, None, None, None, diverged_at, np.zeros((6, 1)), shadows)
     goals = dict(zip(names.TARGETS, (5.5, 2.5, 1.5)))
-    numbers = {name: 0.25 * n for n, name in enumerate(histories.BENCH)}
-    counts = {name: n for n, name in enumerate(histories.COUNT_FIELDS)}
+    numbers = {name: 0.25 * n for n, name in enumerate(histories.NUMBER_FIELDS)}
+    counts = {field: n for n, field in enumerate(histories.COUNT_FIELDS.values())}
     descent = SimpleNamespace(
         steps=[SimpleNamespace(step_size=size) for size in (0.1, 2.0)],
         start=np.zeros((3, 1)),
         histories=made,
-        bench=SimpleNamespace(targets=goals, tie=tie, **numbers, **counts),
+        judging_context=SimpleNamespace(targets=goals, tie_step_size=tie, **numbers, **counts),
         optimizer=SimpleNamespace(gridless=tie is None),
     )
     found = histories.take(SimpleNamespace(judged_descent=descent))
@@ -212,19 +212,23 @@ def test_all_that_a_descent_is_judged_by_is_kept_by_step_size_and_start(tie, tol
     np.testing.assert_array_equal(reached[0, 0], [[1, 2, 3], [inf] * 3])
     np.testing.assert_array_equal(reached[1, 2], [[0, inf, inf], [nan] * 3])
     assert kept_arrays["tie"] == pytest.approx(told, nan_ok=True)
-    assert {name: kept_arrays[name] for name in numbers | counts} == numbers | counts
+    assert {name: kept_arrays[name] for name in numbers} == numbers
+    recorded_counts = {field: kept_arrays[name] for name, field in histories.COUNT_FIELDS.items()}
+    assert recorded_counts == counts
 
 
 @pytest.mark.parametrize("points", [0, 40])
 def test_targets_follow_from_the_least_cost_or_are_counts_of_points(points):
     least = SimpleNamespace(
-        value=1.0, gradient_norm=0.5, source="here", reached=True, at_infinity=False, case="case"
+        value=1.0, gradient_norm=0.5, source="here", is_solved=True, at_infinity=False, case="case"
     )
     counts = dict.fromkeys(names.TARGETS, 7.0)
     wanted = counts if points else goals_between(0.5, 11.0)
     # A run of single precision was lower than the solution.
-    bench = SimpleNamespace(points=points, reference=11.0, minimum=0.5, targets=wanted)
-    found = least_cost.take(SimpleNamespace(descent=SimpleNamespace(least=least, bench=bench)))
+    bench = SimpleNamespace(compared_points=points, reference=11.0, minimum=0.5, targets=wanted)
+    found = least_cost.take(
+        SimpleNamespace(descent=SimpleNamespace(least=least, judging_context=bench))
+    )
     assert {name: found.metrics[names.target(name).key] for name in counts} == wanted
     assert found.metrics[names.MINIMUM.key] == 0.5
     assert found.metrics[names.MINIMUM_GRADIENT.key] == 0.5
@@ -255,7 +259,7 @@ def test_a_tie_is_of_plain_descent_on_a_quadratic(data, monkeypatch, exact, plai
     rounds = Rounds(Bowl(), None, start, lambda weights: weights, rule, 2, True)
     given = (settings, Rules(), Search(), start, rounds, rounds.descend([0.1]))
     here, _ = judge_descent(train, rule, *given, shared.PointsCache(data.x), (3.0, 12.0))
-    assert here.bench.tie == tie
+    assert here.judging_context.tie_step_size == tie
 
 
 @pytest.mark.parametrize(
@@ -275,7 +279,7 @@ def test_weights_of_the_least_cost_are_those_of_its_scores(case, has_scores, is_
         least=SimpleNamespace(case=case, scores=scores if has_scores else None),
         train=SimpleNamespace(linear=linear if is_linear else None),
     )
-    found = inputs.least_weights(descent)
+    found = inputs.weights_of_least_cost(descent)
     assert (found is not None) == known
     if known:
         assert found == pytest.approx(weights[0], rel=1e-9)

@@ -19,7 +19,7 @@ from normbench.engine.hessian import Effort, Hessian, linear_effort
 from normbench.engine.problem import Evaluation
 from normbench.engine.rounds import Rounds
 from normbench.engine.settings import Settings
-from normbench.job import Job, Shared, run
+from normbench.job import Job, PointsCaches, run
 from normbench.measures.contract import Findings, FinishedJob, Measure
 from normbench.measures.histories import rejudge_histories
 from normbench.measures.judged import _separating_weights as separating_weights
@@ -156,7 +156,7 @@ def test_jobs_share_what_they_know_of_a_data_set(data, monkeypatch):
         "get_or_compute",
         lambda self, key, find: once(self, key, lambda: solved.append(key[0]) or find()),
     )
-    together = Shared()
+    together = PointsCaches()
     found = [
         run(job(data, scheme=scheme), shared=together).findings.metrics["theory/minimum"]
         for scheme in (FunctionTransformer(), StandardScaler(), PCASphere())
@@ -169,7 +169,7 @@ def test_jobs_share_what_they_know_of_a_data_set(data, monkeypatch):
 
 
 def test_what_is_shared_is_of_the_last_few_data_sets_and_few_sphered_copies():
-    together = Shared()
+    together = PointsCaches()
     points = np.random.default_rng(0).standard_normal((20, 2))
     known = [together.get(str(number), points) for number in range(shared.MAX_DATA_SETS)]
     for each in known[-3:]:
@@ -249,7 +249,7 @@ def test_the_seconds_of_a_step_are_those_of_the_descent_over_the_steps_made(data
     rounds = Rounds(train, None, start, lambda weights: weights, optimizer, iterations, True)
     parts = (settings, Rules(), Search(), start, rounds, rounds.descend([0.1]))
     here, _ = judge_descent(train, optimizer, *parts, shared.PointsCache(data.x), (3.0, 12.0))
-    assert here.bench.seconds_a_step == 12 / iterations
+    assert here.judging_context.seconds_a_step == 12 / iterations
 
 
 @pytest.mark.parametrize("optimizer", [optimizers.gradient_descent(), optimizers.newton(0.0)])
@@ -261,7 +261,10 @@ def test_nothing_beyond_the_engine_knows_that_a_model_is_linear(data, optimizer)
     histories = rounds.descend(settings.step_sizes)
     parts = (train, optimizer, settings, Rules(), Search(critical=True), start, rounds, histories)
     here, left = judge_descent(*parts, shared.PointsCache(data.x), (3.0, 12.0))
-    assert (here.bench.fit_seconds, here.bench.seconds_a_step) == (3, 12 / (3 * 40))
+    assert (here.judging_context.fit_seconds, here.judging_context.seconds_a_step) == (
+        3,
+        12 / (3 * 40),
+    )
     made = FinishedJob(
         data, FunctionTransformer().fit(data.x), data.x, shared.PointsCache(data.x), here
     )
@@ -313,7 +316,7 @@ def test_the_seconds_of_a_fit_count_what_another_job_found(data, monkeypatch):
 
     find = decomposition._decompose
     monkeypatch.setattr(decomposition, "_decompose", lambda *of: time.sleep(0.2) or find(*of))
-    together = Shared()
+    together = PointsCaches()
     made = [run(job(data, scheme=PCASphere()), shared=together) for _ in range(2)]
     assert all(outcome.fit_seconds > 0.2 for outcome in made)
 

@@ -60,10 +60,10 @@ def test_a_component_that_adds_nothing_is_0():
 )
 def test_what_takes_a_matrix_of_the_features_is_of_so_many(measure, features, applies):
     dataset = SimpleNamespace(x=np.broadcast_to(0.0, (3, features)))
-    descent = SimpleNamespace(theory=SimpleNamespace(may_grow=True))
+    descent = SimpleNamespace(theory=SimpleNamespace(allows_point_theory=True))
     made = SimpleNamespace(dataset=dataset, descent=descent)
     assert measure.MEASURE.applies(made) == applies
-    descent.theory.may_grow = False
+    descent.theory.allows_point_theory = False
     assert measure.MEASURE.applies(made) == (applies and measure is parts)
 
 
@@ -81,7 +81,7 @@ def test_each_exemplar_is_the_nearest_point_in_standard_deviations_that_is_left(
 )
 def test_exemplars_are_of_25_points_and_of_two_features_at_least(points, features, fits):
     dataset = SimpleNamespace(x=np.zeros((points, features)), name="made")
-    told = exemplars.MEASURE.unfit(dataset)
+    told = exemplars.MEASURE.reason_against(dataset)
     words = f"takes 25 points of 2 features at least; made has {points} of {features}"
     assert told == ("" if fits else words)
 
@@ -112,7 +112,7 @@ def test_a_ridge_is_told_of_a_scheme_that_has_one():
 def test_a_plane_takes_two_coordinates_and_a_biplot_two_features(width, has_two):
     x = np.zeros((4, width))
     assert inputs.has_plane(SimpleNamespace(z=x)) == has_two
-    told = biplot.MEASURE.unfit(SimpleNamespace(x=x, name="made"))
+    told = biplot.MEASURE.reason_against(SimpleNamespace(x=x, name="made"))
     assert told == ("" if has_two else "is of two features and more; made has one")
 
 

@@ -11,7 +11,7 @@ from normbench.datasets import UserError, make_dataset
 from normbench.engine.settings import Settings
 from normbench.job import Job, check, run
 from normbench.measures import contract
-from normbench.measures.inputs import principal
+from normbench.measures.inputs import principal_directions
 from normbench.normalizers import PCARotation, PCASphere, ZCASphere
 from normbench.optimizers import gradient_descent
 
@@ -114,9 +114,9 @@ def _added(scheme, x):
 
 
 def test_principal_directions_of_huge_points_do_not_overflow(two_classes):
-    small, large = (principal(unit * two_classes[0]) for unit in (1.0, 1e200))
+    small, large = (principal_directions(unit * two_classes[0]) for unit in (1.0, 1e200))
     assert large[0] == pytest.approx(1e200 * small[0], rel=1e-12)
-    assert principal(np.zeros((4, 2)))[0].tolist() == [0, 0]
+    assert principal_directions(np.zeros((4, 2)))[0].tolist() == [0, 0]
 
 
 def test_few_components_of_many_features_are_kept():

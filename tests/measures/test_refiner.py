@@ -26,12 +26,14 @@ class Descent:
         cost = np.ones((len(GRID) * starts, iterations + 1))
         cost[-1, 11:] = np.nan
         self.histories = SimpleNamespace(cost=cost)
-        own = {"points": points, "tie": None, "minimum": 0.0, "epsilon": 1e-16}
+        own = {"compared_points": points, "tie_step_size": None, "minimum": 0.0, "epsilon": 1e-16}
         own |= {"targets": dict.fromkeys(names.TARGETS, 0.1)} | bench
-        self.bench = SimpleNamespace(**own)
+        self.judging_context = SimpleNamespace(**own)
         self.start = np.zeros((starts, 3, 1))
         self.train = SimpleNamespace(linear=SimpleNamespace(targets=np.zeros(100)))
-        self.rounds = SimpleNamespace(passes=int(np.isfinite(cost[:, 1:]).sum()), scout=self.scout)
+        self.rounds = SimpleNamespace(
+            run_iterations=int(np.isfinite(cost[:, 1:]).sum()), scout=self.scout
+        )
 
     def step(self, number):
         count = self.law(number)
@@ -42,14 +44,14 @@ class Descent:
         return Step(refinement.step_size_of(number), None, histories, {}, {}, {}, metrics)
 
     def descend_finer(self, sizes, leave):
-        numbers = [round(refinement.number_of(size)) for size in sizes]
+        numbers = [round(refinement.lattice_number(size)) for size in sizes]
         self.descended.append(numbers)
         self.leaves.append(leave)
         steps = [self.step(number) for number in numbers]
         return steps, [np.full((1, 2), number) for number in numbers], [True] * len(numbers)
 
     def scout(self, sizes, first):
-        numbers = [round(refinement.number_of(size)) for size in sizes]
+        numbers = [round(refinement.lattice_number(size)) for size in sizes]
         self.scouted.append(numbers)
         self.gap = first.allowed
         self.known_count = first.known_count
@@ -62,7 +64,7 @@ def valley(best, least=10.0):
 
 
 def refiner(descent):
-    tried = {refinement.number_of(step.step_size): step for step in descent.steps}
+    tried = {refinement.lattice_number(step.step_size): step for step in descent.steps}
     return targets._Refiner(descent, tried)
 
 
@@ -83,7 +85,7 @@ def test_the_passes_of_a_search_are_counted():
     assert one._work(coarse, 1, TARGET) == 2 * missing * first + fine
     unreached = 2 * missing * iterations + 2 * refinement.FINE_RADIUS * iterations
     assert one._work(coarse, None, TARGET) == unreached
-    one.descent.rounds.passes += 70
+    one.descent.rounds.run_iterations += 70
     assert one._work(coarse, None, TARGET) == unreached + 70
     of_points = refiner(Descent(valley(22), points=True))
     assert of_points._work(coarse, 1, TARGET) == unreached
@@ -140,13 +142,13 @@ def test_a_quadratic_cost_that_cannot_arrive_is_not_tried(monkeypatch, tie, is_h
         given.append((history[0], history[-1], minimum, goal))
         return True
 
-    monkeypatch.setattr(refinement, "hopeless", hopeless)
-    descent = Descent(lambda number: np.nan, tie=tie)
+    monkeypatch.setattr(refinement, "cannot_reach", hopeless)
+    descent = Descent(lambda number: np.nan, tie_step_size=tie)
     assert refiner(descent).window(TARGET) == []
     assert (descent.scouted == []) == is_hopeless
     assert given == [(1.0, pytest.approx(0.5), 0.0, 0.1)] * is_hopeless
     # Where the grid reaches it, the question is not asked.
-    refiner(Descent(valley(22), tie=tie)).window(TARGET)
+    refiner(Descent(valley(22), tie_step_size=tie)).window(TARGET)
     assert len(given) == is_hopeless
 
 
@@ -205,12 +207,12 @@ def test_targets_that_the_grid_reaches_come_first():
 def test_the_numbers_of_a_window_are_recorded_with_what_they_took():
     descent = Descent(valley(22))
     descent.optimizer = SimpleNamespace(gridless=False)
-    descent.bench.fit_seconds, descent.bench.seconds_a_step = 2.0, 0.5
+    descent.judging_context.fit_seconds, descent.judging_context.seconds_a_step = 2.0, 0.5
     job = SimpleNamespace(judged_descent=descent, dataset=SimpleNamespace(x=np.zeros((3, 2))))
     found = targets.take(job)
     # 11 is the median of 12, 11 and 10: a step size counts with its neighbours.
     assert found.metrics[KEY] == 11
-    assert found.metrics[names.own_step(TARGET).key] == refinement.step_size_of(21)
+    assert found.metrics[names.best_step_for_target(TARGET).key] == refinement.step_size_of(21)
     assert found.metrics[names.reached(TARGET, "seconds").key] == 2 + 11 * 0.5
     assert found.arrays["refined_step_sizes"].tolist() == [
         refinement.step_size_of(number) for number in range(17, 24)
@@ -222,11 +224,11 @@ def test_the_numbers_of_a_window_are_recorded_with_what_they_took():
 def test_on_the_grid_alone_the_number_is_its_best(refine):
     descent = Descent(valley(22), refine=refine)
     descent.optimizer = SimpleNamespace(gridless=False)
-    descent.bench.fit_seconds, descent.bench.seconds_a_step = 2.0, 0.5
+    descent.judging_context.fit_seconds, descent.judging_context.seconds_a_step = 2.0, 0.5
     job = SimpleNamespace(judged_descent=descent, dataset=SimpleNamespace(x="a file"))
     found = targets.take(job)
     assert found.metrics[KEY] == 16
-    assert found.metrics[names.own_step(TARGET).key] == 10
+    assert found.metrics[names.best_step_for_target(TARGET).key] == 10
     assert found.tags == {}
     assert found.arrays == {}
 
@@ -235,11 +237,11 @@ def test_isolated_step_sizes_that_arrive_leave_the_number_to_the_grid():
     """Where nothing but a step size of the grid arrives, no neighbourhood is recorded."""
     descent = Descent(lambda number: 20.0 if number == 32 else np.nan)
     descent.optimizer = SimpleNamespace(gridless=False)
-    descent.bench.fit_seconds, descent.bench.seconds_a_step = 0.0, 0.0
+    descent.judging_context.fit_seconds, descent.judging_context.seconds_a_step = 0.0, 0.0
     job = SimpleNamespace(judged_descent=descent, dataset=SimpleNamespace(x=np.zeros((3, 2))))
     found = targets.take(job)
     assert found.metrics[KEY] == 20
-    assert found.metrics[names.own_step(TARGET).key] == 100
+    assert found.metrics[names.best_step_for_target(TARGET).key] == 100
     assert '"targets": []' in found.tags[names.REFINED.key]
 
 
@@ -275,7 +277,7 @@ def test_neighbours_that_all_leave_the_target_again_are_descended_whole():
     law = descent.law
 
     def descend_finer(sizes, leave):
-        numbers = [round(refinement.number_of(size)) for size in sizes]
+        numbers = [round(refinement.lattice_number(size)) for size in sizes]
         calls.append((numbers, leave is None))
         if leave is not None:
             leave.decided = 12

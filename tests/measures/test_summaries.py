@@ -13,7 +13,7 @@ from normbench.measures import folds as measure_folds
 from normbench.measures.contract import Findings, FinishedJob, OfStep
 from normbench.measures.grid import summarize_grid
 from normbench.measures.histories import rejudge_histories
-from normbench.theory.shared import Facts
+from normbench.theory.shared import PointStatistics
 from normbench.verdicts.convergence import Judgement, Rules
 
 CONVERGED = Judgement(names.CONVERGED, falls=True, sinks=True)
@@ -50,7 +50,7 @@ def test_a_grid_on_which_nothing_converges_has_no_largest():
 
 
 def spectrum(variances, live, scheme, l2=None):
-    facts = Facts(5.0, 4.0, 3.0, np.array(variances), live)
+    facts = PointStatistics(5.0, 4.0, 3.0, np.array(variances), live)
     descent = None
     if l2 is not None:
         descent = SimpleNamespace(train=SimpleNamespace(linear=SimpleNamespace(l2=l2)))
@@ -124,7 +124,7 @@ def test_what_measures_find_of_one_step_size_is_put_together():
 class OnDisk:
     """Points of a file under a scheme that doubles them."""
 
-    pair = ("before", "under")
+    surrogates = ("before", "under")
 
     def __init__(self, x):
         self.x = x
@@ -160,7 +160,7 @@ def test_points_in_memory_are_shown_as_they_are():
     assert np.array_equal(shown.z, 2 * x)
     assert shown.dataset.x is job.dataset.x
     assert shown.shown_point == 4
-    assert shown.surrogates == OnDisk.pair
+    assert shown.surrogates == OnDisk.surrogates
     assert shown.shown_points is shown
 
 
@@ -183,7 +183,7 @@ def test_of_many_points_of_a_file_a_sample_is_shown_with_the_point_that_is_recon
     first = shown.dataset.x[:, 0] / x.shape[1]
     assert np.array_equal(shown.dataset.y, first.astype(int) % 2)
     assert len(np.unique(first)) == len(first)
-    assert shown.surrogates == OnDisk.pair
+    assert shown.surrogates == OnDisk.surrogates
 
 
 def test_recorded_shadows_are_those_of_their_run_and_target():
@@ -208,7 +208,7 @@ def test_recorded_shadows_are_those_of_their_run_and_target():
         return ()
 
     with pytest.MonkeyPatch.context() as patched:
-        patched.setattr("normbench.verdicts.judging.steps", steps)
+        patched.setattr("normbench.verdicts.judging.judge_steps", steps)
         assert rejudge_histories(arrays, Rules()) == ()
     assert given["sizes"] == [0.1, 1.0]
     assert given["diverged_at"].shape == (6,)
@@ -217,15 +217,15 @@ def test_recorded_shadows_are_those_of_their_run_and_target():
     for number, target in enumerate(names.TARGETS):
         recorded = arrays["shadows_reached"][1, 0, :, number]
         assert np.array_equal(given["shadows"].reached[target][3], recorded)
-    assert given["bench"].tie == 0.0
-    assert (given["bench"].points, given["bench"].records_per_pass) == (0, 1)
+    assert given["bench"].tie_step_size == 0.0
+    assert (given["bench"].compared_points, given["bench"].records_per_pass) == (0, 1)
     del arrays["shadows"]
     arrays["tie"] = np.array(np.nan)
     with pytest.MonkeyPatch.context() as patched:
-        patched.setattr("normbench.verdicts.judging.steps", steps)
+        patched.setattr("normbench.verdicts.judging.judge_steps", steps)
         rejudge_histories(arrays, Rules())
     assert given["shadows"] is None
-    assert given["bench"].tie is None
+    assert given["bench"].tie_step_size is None
 
 
 @pytest.mark.parametrize("has_classes", [True, False])

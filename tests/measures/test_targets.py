@@ -13,12 +13,12 @@ from normbench.costs import multiclass_softmax, softmax
 from normbench.datasets import make_dataset
 from normbench.engine import rounds
 from normbench.engine.settings import Settings
-from normbench.job import Job, Shared, run
+from normbench.job import Job, PointsCaches, run
 from normbench.measures import targets
 from normbench.optimizers import gradient_descent
 from normbench.verdicts import refinement
 
-SHARED = Shared()  # the least cost, which takes most of a job, is solved for once a scheme
+SHARED = PointsCaches()  # the least cost, which takes most of a job, is solved for once a scheme
 
 
 def outcome(sizes, scheme="standard", **more):
@@ -37,7 +37,7 @@ def settled(factor=1.0, scheme="standard", **more):
 
 
 def told(found, target="1e-2"):
-    metrics = (names.reached(target), names.own_step(target), names.least(target))
+    metrics = (names.reached(target), names.best_step_for_target(target), names.least(target))
     return [found.findings.metrics[metric.key] for metric in metrics]
 
 
@@ -108,12 +108,12 @@ def test_a_small_problem_is_refined_however_few_its_step_sizes(monkeypatch):
 def test_runs_that_leave_change_no_number(scheme, starts, monkeypatch):
     more = {"refine": True, "starts": starts, "start": "normal"}
     quick = outcome(DECADES, scheme, **more)
-    leave = refinement.Neighbours.__call__
+    leave = refinement.EndLateNeighbours.__call__
 
     def stay(self, k, alive, costs):
         return leave(self, k, alive, costs) & False
 
-    monkeypatch.setattr(refinement.Neighbours, "__call__", stay)
+    monkeypatch.setattr(refinement.EndLateNeighbours, "__call__", stay)
     whole = outcome(DECADES, scheme, **more)
     tried = [
         len(found.arrays[names.DESCENT_ARRAYS]["refined_step_sizes"]) for found in (quick, whole)
@@ -125,9 +125,9 @@ def test_runs_that_leave_change_no_number(scheme, starts, monkeypatch):
 
 def test_a_scheme_is_not_tried_further_where_no_step_size_could_reach_the_target(monkeypatch):
     steps = 1e-3 * 0.999 ** np.arange(101) + 1.0
-    assert refinement.hopeless(steps, 1.0, 1.0 + 1e-5)
-    assert not refinement.hopeless(steps, 1.0, 1.0 + 9e-4)
-    assert not refinement.hopeless(steps[::-1], 1.0, 1.0)  # it rises: a smaller step may
+    assert refinement.cannot_reach(steps, 1.0, 1.0 + 1e-5)
+    assert not refinement.cannot_reach(steps, 1.0, 1.0 + 9e-4)
+    assert not refinement.cannot_reach(steps[::-1], 1.0, 1.0)  # it rises: a smaller step may
 
 
 def test_a_cost_whose_descent_grows_faster_on_its_way_is_tried_further():

@@ -10,7 +10,7 @@ from autograd.core import make_vjp
 from normbench.costs import least_squares, multiclass_softmax, softmax
 from normbench.engine import network as problems
 from normbench.engine.network import Network
-from normbench.engine.network_steps import hold_out
+from normbench.engine.network_steps import held_out_problem
 from normbench.models import Mlp
 from normbench.models.network import ACTIVATIONS, START_VARIANCES
 from normbench.theory.analysis import largest_curvature
@@ -187,12 +187,12 @@ def test_held_out_points_are_normalized_by_the_training_points(rng):
     network, weights = problem(rng, Mlp([4], normalize="batch"))
     held_out = rng.standard_normal((6, FEATURES))
     targets = np.zeros(6, int)
-    six = hold_out(network, held_out, targets)
-    one = hold_out(network, held_out[:1], targets[:1])
+    six = held_out_problem(network, held_out, targets)
+    one = held_out_problem(network, held_out[:1], targets[:1])
     np.testing.assert_allclose(
         six.scores(weights[0], held_out)[:, 0], one.scores(weights[0], held_out[:1])[:, 0]
     )
-    as_training = hold_out(network, network.x, network.targets)
+    as_training = held_out_problem(network, network.x, network.targets)
     np.testing.assert_allclose(
         as_training.evaluate(weights, False).costs, network.evaluate(weights).costs, rtol=1e-13
     )

@@ -282,11 +282,15 @@ def test_scalers_alone_learn_the_same_from_blocks(scheme, blocks):
 
 def test_the_members_of_a_scheme_are_those_that_are_no_words():
     first, second, rest = StandardScaler(), MinMaxScaler(), RobustScaler()
-    assert affine.members(make_pipeline(first, "passthrough", second)) == [first, second]
+    assert affine.member_schemes(make_pipeline(first, "passthrough", second)) == [first, second]
     columns = [("a", first, [0]), ("b", "drop", [1]), ("c", second, [2])]
-    assert affine.members(ColumnTransformer(columns, remainder=rest)) == [first, second, rest]
-    assert affine.members(ColumnTransformer(columns)) == [first, second]
-    assert affine.members(first) == []
+    assert affine.member_schemes(ColumnTransformer(columns, remainder=rest)) == [
+        first,
+        second,
+        rest,
+    ]
+    assert affine.member_schemes(ColumnTransformer(columns)) == [first, second]
+    assert affine.member_schemes(first) == []
 
 
 def traits(scheme):

@@ -5,7 +5,7 @@ import pytest
 
 from normbench.choices import build, options
 from normbench.engine.scheme.applying import normalize
-from normbench.engine.scheme.learned import learn
+from normbench.engine.scheme.learned import fit_by_blocks
 from normbench.normalizers import FeatureSelection, OnColumns, PCARotation, PCASphere
 from normbench.normalizers.affine import find_affine_map, find_affine_traits
 from normbench.normalizers.decomposition import Decompositions
@@ -88,7 +88,7 @@ def test_no_column_leaves_all_as_they_are(x):
     np.testing.assert_array_equal(some.inverse_transform(x), x)
     np.testing.assert_array_equal(find_affine_map(some)(x), x)
     learned = on_columns(PCASphere(), [])
-    learn(learned, Read(x), Decompositions(Read(x)))
+    fit_by_blocks(learned, Read(x), Decompositions(Read(x)))
     np.testing.assert_array_equal(learned.transform(x), x)
 
 

@@ -8,7 +8,7 @@ import pytest
 from scipy.special import gamma, rgamma
 
 from normbench import optimizers
-from normbench.choices import build, locate, options
+from normbench.choices import build, import_target, options
 from normbench.datasets import UserError
 from tests.cases import names
 
@@ -75,7 +75,7 @@ def test_an_option_is_built_as_its_file_says(name):
 @pytest.mark.parametrize("name", NAMES)
 def test_a_rule_from_python_has_the_settings_of_its_file(name):
     chosen = options("optimizer", name)
-    rule = locate("optimizer", chosen.pop("_target_"))
+    rule = import_target("optimizer", chosen.pop("_target_"))
     defaults = {key: value.default for key, value in inspect.signature(rule).parameters.items()}
     assert defaults == chosen
     assert rule().note == default(name).note

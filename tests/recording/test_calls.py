@@ -59,7 +59,7 @@ def writer_of(*answers, artifacts="file:///a", statuses=None):
         database=None,
         uri="http://host:1",
         safe_uri="http://host:1",
-        settle=lambda: settled.append(len(client.calls)),
+        sync=lambda: settled.append(len(client.calls)),
         statuses=statuses or (lambda runs: dict.fromkeys(runs, "FINISHED")),
     )
     return Writer(store), client
@@ -69,7 +69,7 @@ def writer_of(*answers, artifacts="file:///a", statuses=None):
 def test_a_run_begins_with_a_hundred_tags_and_gets_the_others_by_hundreds(count):
     writer, client = writer_of()
     tags = {f"t{number}": str(number) for number in range(count)}
-    assert writer.begin("e", "n", tags, 5) == "run 0"
+    assert writer.create_run("e", "n", tags, 5) == "run 0"
     ((experiment, started, first, name),) = client.named("create_run")
     assert (experiment, started, name) == ("7", 5, "n")
     later = [dict(given[1][1]) for given in client.named("log_batch")]
@@ -148,7 +148,7 @@ QUESTIONS = {
             FINISHED,
         ],
     ),
-    "of_request": (("e", "q"), [names.REQUEST.equals("q"), FINISHED]),
+    "run_of_request": (("e", "q"), [names.REQUEST.equals("q"), FINISHED]),
     "has_ended_job": (
         ("e", "s/3"),
         [
@@ -165,7 +165,7 @@ QUESTIONS = {
             *("attributes.status != 'KILLED'", "attributes.status != 'RUNNING'"),
         ],
     ),
-    "tags_of": (
+    "tags_of_sweep_with": (
         ("e", names.JOB, "x"),
         [names.JOB.equals("x"), names.ROLE.equals(names.SWEEP), FINISHED],
     ),
@@ -180,7 +180,7 @@ def test_a_question_to_the_store_takes_its_latest_run(question):
     answer = getattr(writer, question)(*arguments)
     (asked,) = client.named("search_runs")
     assert asked == (["7"], " and ".join(terms), {"max_results": 1})
-    of_latest = {"find_by_fingerprint": "new", "tags_of": {"a": "1"}}
+    of_latest = {"find_by_fingerprint": "new", "tags_of_sweep_with": {"a": "1"}}
     yes = question in ("has_grid", "has_ended_job")
     assert answer == (yes or of_latest.get(question, latest))
     nothing = getattr(writer_of()[0], question)(*arguments)
@@ -190,11 +190,11 @@ def test_a_question_to_the_store_takes_its_latest_run(question):
 def test_runs_of_a_descent_are_all_that_have_finished():
     runs = [run("a"), run("b")]
     writer, client = writer_of(runs)
-    assert writer.of_descent("e", "d") == runs
+    assert writer.runs_of_descent("e", "d") == runs
     assert client.named("search_runs") == [
         (["7"], f"{names.DESCENT.equals('d')} and {FINISHED}", {})
     ]
-    assert writer_of()[0].of_request("another", "q") is None
+    assert writer_of()[0].run_of_request("another", "q") is None
 
 
 def test_a_job_that_joins_a_sweep_gets_its_number_there():

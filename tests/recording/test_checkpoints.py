@@ -193,8 +193,8 @@ def test_the_seconds_of_all_commands_are_told(tmp_path):
 
 @pytest.mark.parametrize("other", ["a library", "a constant of the engine"])
 def test_only_the_same_code_and_libraries_go_on(tmp_path, monkeypatch, other):
-    known = checkpoints.code.__wrapped__()
-    assert known == checkpoints.code.__wrapped__() == checkpoints.code()
+    known = checkpoints.code_digest.__wrapped__()
+    assert known == checkpoints.code_digest.__wrapped__() == checkpoints.code_digest()
     if other == "a library":
         monkeypatch.setattr(checkpoints, "version", lambda name: f"99 of {name}")
     else:
@@ -204,10 +204,10 @@ def test_only_the_same_code_and_libraries_go_on(tmp_path, monkeypatch, other):
         monkeypatch.setattr(
             checkpoints, "files_of", lambda room: copy if room == "normbench" else real(room)
         )
-        assert checkpoints.code.__wrapped__() == known
+        assert checkpoints.code_digest.__wrapped__() == known
         file = copy / "engine" / "descent.py"
         file.write_text(file.read_text() + "\nEXTRA = 1\n")
-    assert checkpoints.code.__wrapped__() != known
+    assert checkpoints.code_digest.__wrapped__() != known
 
 
 # What an ill-made file says: which part, and what stands there instead.

@@ -212,9 +212,9 @@ def test_the_scheme_of_an_optimizer_counts_with_its_settings_and_code(monkeypatc
     assert of_scheme(PCASphere()) != of_scheme(PCASphere(ridge=0.1))  # by the option's file
     assert of_scheme(chain([{"pca": {"components": 1}}])) != of_scheme(chain(["pca"]))
     known = of_scheme(PCASphere())
-    real = fingerprint.code_of
+    real = fingerprint.code_identity
     edited = {PCASphere.__module__: "edited"}
-    monkeypatch.setattr(fingerprint, "code_of", lambda name: edited.get(name) or real(name))
+    monkeypatch.setattr(fingerprint, "code_identity", lambda name: edited.get(name) or real(name))
     assert of_scheme(PCASphere()) != known
 
 
@@ -243,12 +243,12 @@ def changed(tmp_path, monkeypatch):
         file.write_text(SOURCE.replace(before, after))
         sys.modules.pop(file.stem, None)
         importlib.invalidate_caches()
-        fingerprint.code_of.cache_clear()
+        fingerprint.code_identity.cache_clear()
         return identity(cost=importlib.import_module(file.stem).own)
 
     yield change
     sys.modules.pop(file.stem, None)
-    fingerprint.code_of.cache_clear()
+    fingerprint.code_identity.cache_clear()
 
 
 def test_a_formula_of_a_users_own_changes_the_identity(changed):
@@ -287,7 +287,7 @@ def test_a_module_is_read_in_the_encoding_that_it_says(changed, tmp_path):
     before = changed()
     text = "# coding: latin-1\n" + SOURCE.replace("A cost of", "Ein Maß für")
     (tmp_path / "a_users_cost.py").write_bytes(text.encode("latin-1"))
-    fingerprint.code_of.cache_clear()
+    fingerprint.code_identity.cache_clear()
     assert identity(cost=sys.modules["a_users_cost"].own) == before
 
 
@@ -307,8 +307,8 @@ def test_remarks_and_the_words_of_an_error_do_not(changed, before, after):
 def test_every_part_is_told_by_its_module_and_the_engine_by_its_number(monkeypatch):
     """So no engine's constant throws away what is recorded, and a new formula of a part does."""
     before, seen = identity(), []
-    real = fingerprint.code_of
-    monkeypatch.setattr(fingerprint, "code_of", lambda name: seen.append(name) or real(name))
+    real = fingerprint.code_identity
+    monkeypatch.setattr(fingerprint, "code_identity", lambda name: seen.append(name) or real(name))
     identity(normalizer=chain(["standard", "pca_sphere"]))
     assert seen == [
         "normbench.costs.softmax",
@@ -322,13 +322,13 @@ def test_every_part_is_told_by_its_module_and_the_engine_by_its_number(monkeypat
 
 def test_another_version_of_scikit_learn_is_another_scheme(monkeypatch):
     def standard():
-        fingerprint.code_of.cache_clear()
+        fingerprint.code_identity.cache_clear()
         return identity(normalizer=chain(["standard"])), identity()
 
     scheme, own = standard()
     monkeypatch.setattr(fingerprint, "version", lambda name: "99")
     other = standard()
-    fingerprint.code_of.cache_clear()
+    fingerprint.code_identity.cache_clear()
     assert other[0] != scheme
     assert other[1] == own
 
@@ -338,7 +338,9 @@ def test_batches_of_points_on_disk_are_drawn_in_another_order_than_those_in_memo
     in_memory = SimpleNamespace(x=POINTS, **known)
     on_disk = SimpleNamespace(x=object(), **known)
     monkeypatch.setattr(
-        fingerprint, "of_identity", lambda part, params: {key: str(params[key]) for key in params}
+        fingerprint,
+        "identity_params",
+        lambda part, params: {key: str(params[key]) for key in params},
     )
     of_batches = {**PARAMS, "batch_seed": 0}
     assert identity(of_batches, in_memory) != identity(of_batches, on_disk)

@@ -152,7 +152,7 @@ def test_a_copy_of_a_run_has_its_times_its_values_and_its_checksums(
     data = SimpleNamespace(tags=tags, params={"p": "1"})
     run = SimpleNamespace(info=info, data=data, inputs=None)
     keep = {"a": "sha of a", "b": "sha of b"}
-    copy = exporting.read(
+    copy = exporting.copy_run(
         Recorded(), "uri", run, "e", ["b", "a"], lambda name, file: keep[file.name]
     )
     assert (copy.status, copy.ended, copy.started) == (*told, 5)
@@ -199,7 +199,7 @@ def test_a_run_of_a_file_is_there_as_a_copy_or_as_the_original():
         "both": stored("both", **of_sweep),
     }
     copy = stored("new id", **of_sweep)
-    writer = SimpleNamespace(knows=lambda run: run in there, run=there.__getitem__)
+    writer = SimpleNamespace(has_run=lambda run: run in there, run=there.__getitem__)
     here = SimpleNamespace(_imported={"copied": copy, "both": copy}, writer=writer)
     found = {
         origin: importing.Import._find(here, origin)
@@ -280,7 +280,7 @@ def import_of_a_job(present, is_copy):
         search_runs=lambda query: [runs["q"], runs["p"]] if "new o" in query else ["old step"],
         remove=lambda removed: did.append(f"remove {len(removed)}"),
         finish=lambda run, *how: did.append(f"finish {run}"),
-        store=SimpleNamespace(settle=lambda: did.append("settle")),
+        store=SimpleNamespace(sync=lambda: did.append("settle")),
     )
     here = SimpleNamespace(
         contents=SimpleNamespace(job=lambda name: copies.JobCopy(scheme, steps)),
@@ -336,7 +336,7 @@ def test_a_run_that_is_begun_has_its_origin_and_its_parent():
         begun.append(of)
         return f"r{len(begun)}"
 
-    here = SimpleNamespace(writer=SimpleNamespace(begin=begin), written=[])
+    here = SimpleNamespace(writer=SimpleNamespace(create_run=begin), written=[])
     for parent in ("", "p"):
         importing.Import._begin_run(here, a_run_of("s"), parent)
     own = a_run_of("s").tags | {names.ORIGIN.key: "o"}

@@ -133,7 +133,7 @@ def test_a_lock_that_is_no_file_makes_nobody_wait(writer, pending, tmp_path, kin
     assert "its records are left as they are" in capsys.readouterr().err
     assert owner.is_locked(pending.parent) is None
     with pytest.raises(OSError, match="is no regular file"):
-        leftovers.hold(pending.parent)
+        leftovers.lock_new_folder(pending.parent)
     IN_THE_WAY[kind](tmp_path / "outputs" / f".jobs.{os.getuid()}")
     with (
         pytest.raises(OSError, match="is no regular file"),
@@ -181,18 +181,18 @@ def test_while_records_are_read_the_others_go_on(writer, pending, tmp_path):
         fcntl.flock(file, fcntl.LOCK_EX)
         assert leftovers.tidy(writer, tmp_path / "outputs") == 0
         with pytest.raises(UserError, match="another comparison is at work"):
-            leftovers.hold(pending.parent)
+            leftovers.lock_new_folder(pending.parent)
     assert leftovers.tidy(writer, tmp_path / "outputs") == 1
 
 
 def test_a_lock_is_lost_with_its_folder(pending):
-    with leftovers.hold(pending.parent) as lock:
+    with leftovers.lock_new_folder(pending.parent) as lock:
         assert leftovers.is_held(lock, pending.parent)
         assert owner.is_locked(pending.parent)
         shutil.rmtree(pending.parent)
         assert not leftovers.is_held(lock, pending.parent)
         pending.parent.mkdir()
-        with leftovers.hold(pending.parent):
+        with leftovers.lock_new_folder(pending.parent):
             assert not leftovers.is_held(lock, pending.parent)
 
 
@@ -317,7 +317,7 @@ class Tags:
     def __init__(self, folder, drawn):
         self.tags = {names.FOLDER.key: str(folder), names.DRAWN_FILES.key: drawn}
 
-    def tags_of(self, *_):
+    def tags_of_sweep_with(self, *_):
         return self.tags
 
 
@@ -392,7 +392,7 @@ def test_a_job_waits_for_the_disk_once_all_of_it_is_written(writer, monkeypatch)
         found = writer.client.search_runs([writer._experiment(NAME)])
         seen.append({run.info.status for run in found})
 
-    monkeypatch.setattr(Store, "settle", settle)
+    monkeypatch.setattr(Store, "sync", settle)
     writer.write(record(writer))
     assert seen == [{"FINISHED"}]
 
@@ -410,19 +410,19 @@ def test_a_ledger_is_that_of_the_last_sweep_in_a_folder_though_it_was_removed(tm
 
 
 def test_a_folder_of_a_sweep_is_made_with_those_above_it(tmp_path):
-    with leftovers.hold(tmp_path / "a" / "b") as lock:
+    with leftovers.lock_new_folder(tmp_path / "a" / "b") as lock:
         assert leftovers.is_held(lock, tmp_path / "a" / "b")
-    with leftovers.hold(tmp_path / "a" / "b"):  # once it was given back
+    with leftovers.lock_new_folder(tmp_path / "a" / "b"):  # once it was given back
         pass
     bare = tmp_path / "bare"
     bare.mkdir()
     with pytest.raises(FileNotFoundError):
-        leftovers.lock(bare)
+        leftovers.lock_folder(bare)
     assert list(bare.iterdir()) == []
 
 
 def test_a_folder_that_goes_while_it_is_locked_is_made_once_more(tmp_path, monkeypatch):
-    folder, true, calls = tmp_path / "a" / "b", leftovers.lock, []
+    folder, true, calls = tmp_path / "a" / "b", leftovers.lock_folder, []
 
     def lock(locked, create=False):
         calls.append(create)
@@ -430,8 +430,8 @@ def test_a_folder_that_goes_while_it_is_locked_is_made_once_more(tmp_path, monke
             shutil.rmtree(tmp_path / "a")
         return true(locked, create)
 
-    monkeypatch.setattr(leftovers, "lock", lock)
-    with leftovers.hold(folder) as held:
+    monkeypatch.setattr(leftovers, "lock_folder", lock)
+    with leftovers.lock_new_folder(folder) as held:
         assert leftovers.is_held(held, folder)
     assert calls == [True, True]
 
@@ -439,14 +439,14 @@ def test_a_folder_that_goes_while_it_is_locked_is_made_once_more(tmp_path, monke
 def test_a_lock_that_was_removed_before_it_was_held_is_none(tmp_path, monkeypatch):
     monkeypatch.setattr(leftovers, "is_held", lambda file, folder: False)
     with pytest.raises(FileNotFoundError) as missing:
-        leftovers.lock(tmp_path, create=True)
+        leftovers.lock_folder(tmp_path, create=True)
     assert missing.value.filename == str(tmp_path / owner.LOCK)
 
 
 @pytest.mark.parametrize(("sweep", "locked"), [("s1", True), ("s1", False), ("another", True)])
 def test_the_ledger_of_a_sweep_goes_with_its_folder(tmp_path, sweep, locked):
     folder = tmp_path / "s"
-    with leftovers.hold(folder) as lock:
+    with leftovers.lock_new_folder(folder) as lock:
         (folder / leftovers.LEDGER).write_text('{"sweep_id": "s1"}')
         leftovers.remove_ledger(folder, sweep, lock if locked else None)
     is_own = sweep == "s1"
@@ -486,7 +486,7 @@ def of_sweep(folder, status="RUNNING"):
 
 
 def test_a_sweep_is_at_work_while_it_runs_and_holds_its_folder(tmp_path):
-    with leftovers.hold(tmp_path):
+    with leftovers.lock_new_folder(tmp_path):
         leftovers.refuse_at_work([of_sweep(tmp_path, "FINISHED")])
         with pytest.raises(ResultsError, match="comparison s1: is at work; stop it, or wait"):
             leftovers.refuse_at_work([of_sweep(tmp_path, "FINISHED"), of_sweep(tmp_path)])

@@ -41,7 +41,7 @@ def places(writer, two):
     """The folders of artifacts that a store names: of its experiment, of a job and of a step."""
     job = two.runs["a", "StandardScaler"]
     step = next(
-        run for run in writer.of_sweep("a") if run.data.tags.get("mlflow.parentRunId") == job
+        run for run in writer.runs_of_sweep("a") if run.data.tags.get("mlflow.parentRunId") == job
     )
     experiment = writer.client.get_experiment(step.info.experiment_id)
     runs = (writer.run(job), step)

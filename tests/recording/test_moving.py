@@ -220,7 +220,7 @@ def test_an_import_that_cannot_be_read_back_is_told_and_written_again(
 
 def test_what_the_store_refuses_leaves_nothing(home, fresh, tmp_path, monkeypatch, capsys):
     new = fresh("new")
-    true = exporting.read
+    true = exporting.copy_run
 
     def wrong(*arguments):
         copy = true(*arguments)
@@ -228,7 +228,7 @@ def test_what_the_store_refuses_leaves_nothing(home, fresh, tmp_path, monkeypatc
         return copy
 
     with monkeypatch.context() as patched:
-        patched.setattr(exporting, "read", wrong)
+        patched.setattr(exporting, "copy_run", wrong)
         export(home.store, tmp_path / "house.zip")
     monkeypatch.setattr(mlflows_own, "check_metric", lambda key: None)  # a limit of its own
     assert main(["import", str(tmp_path / "house.zip"), "--store", new.uri]) == 2
@@ -237,7 +237,7 @@ def test_what_the_store_refuses_leaves_nothing(home, fresh, tmp_path, monkeypatc
 
 
 def test_a_sweep_at_work_is_not_exported(home, tmp_path, capsys):
-    with leftovers.hold(home.folder / "outputs" / "a"):
+    with leftovers.lock_new_folder(home.folder / "outputs" / "a"):
         (run,) = home.writer.sweep_runs("a").values()
         home.writer.client.update_run(run, "RUNNING")
         assert main(["export", "a", str(tmp_path / "a.zip"), "--store", home.uri]) == 2

@@ -206,7 +206,7 @@ def test_a_job_asks_the_store_for_its_descent_once():
     asked = []
 
     class Empty:
-        def of_descent(self, *words):
+        def runs_of_descent(self, *words):
             asked.append(words)
             return []
 

@@ -96,7 +96,7 @@ def test_batches_of_points_on_disk_are_told_to_lie_within_blocks(monkeypatch, ha
     """Of any other job nothing is added, so that what was recorded of it is found."""
     texts = []
     monkeypatch.setattr(identity, "_digest", lambda text: texts.append(text) or "digest")
-    monkeypatch.setattr(identity, "of_identity", lambda part, params: params)
+    monkeypatch.setattr(identity, "identity_params", lambda part, params: params)
     dataset = SimpleNamespace(x=x, fingerprint="f", task="binary", classes=2)
     identity.identity({"batch_seed": "0"} if has_batches else {}, dataset, ())
     descent, of_grid, _ = map(json.loads, texts)
@@ -108,6 +108,8 @@ def test_batches_of_points_on_disk_are_told_to_lie_within_blocks(monkeypatch, ha
 
 
 def test_a_module_without_a_file_of_code_is_known_by_its_name():
-    assert identity.code_of("sys") == "sys"
-    assert identity.code_of("numpy._core._multiarray_umath") == "numpy._core._multiarray_umath"
-    assert len(identity.code_of("json.decoder")) == 64
+    assert identity.code_identity("sys") == "sys"
+    assert (
+        identity.code_identity("numpy._core._multiarray_umath") == "numpy._core._multiarray_umath"
+    )
+    assert len(identity.code_identity("json.decoder")) == 64

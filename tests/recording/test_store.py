@@ -166,9 +166,9 @@ def test_a_job_waits_for_the_disk_once(tmp_path, monkeypatch):
     )
     with closing(sqlite3.connect(tmp_path / "mlflow.db")) as connection:
         connection.execute("create table t (a)")  # while it is open, its log is there
-        store.settle()
+        store.sync()
     assert waited == [str(tmp_path / "mlflow.db-wal")]
-    Store("http://127.0.0.1:1", None).settle()
+    Store("http://127.0.0.1:1", None).sync()
     assert len(waited) == 1
 
 

@@ -37,7 +37,7 @@ class Written:
     def adopt(self, run, job):
         self.adopted.append((run, job))
 
-    def knows(self, run):
+    def has_run(self, run):
         return run in self.runs
 
     def write(self, one):

@@ -169,4 +169,4 @@ def test_a_server_keeps_deleted_runs_and_loses_the_artifacts_of_all_but_steps(mo
     assert writer.remove(runs).startswith("the server keeps them as deleted runs")
     assert cleared == ["a", "b"]
     assert client.named("delete_run") == [("a",), ("b",), ("c",)]
-    assert writer.deleted_of("s") == []
+    assert writer.deleted_runs("s") == []

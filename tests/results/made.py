@@ -52,7 +52,7 @@ def _reached(steps, finer):
     there = {size: count for size, count in sorted(counts.items()) if count == count}
     if there:
         size = min(there, key=there.get)
-        own |= {GOAL: there[size], names.own_step("1e-2").column: size}
+        own |= {GOAL: there[size], names.best_step_for_target("1e-2").column: size}
     return own
 
 

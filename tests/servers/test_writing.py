@@ -33,7 +33,7 @@ def test_what_is_lost_doubled_or_wrong_is_found(tmp_path):
     assert writing.found(place.ask, 2) == {"lost": 0, "doubled": 0, "right": True}
     writer.write(writing.record(1, parent))
     assert writing.found(place.ask, 3) == {"lost": 1, "doubled": 1, "right": True}
-    (run,) = [run for run in writer.of_sweep(writing.SWEEP) if run.info.run_id == parent]
+    (run,) = [run for run in writer.runs_of_sweep(writing.SWEEP) if run.info.run_id == parent]
     writer.client.log_metric(run.info.run_id, "train/cost", 7.0)
     assert not writing.found(place.ask, 3)["right"]
 

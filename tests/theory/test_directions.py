@@ -14,9 +14,9 @@ from normbench.theory.analysis import Theory, extreme_curvatures, find_least_cos
 from normbench.theory.budget import Budget, Work, allowance
 from normbench.theory.directions import AtStart, Directions, UniformCurvature
 from normbench.theory.directions import find_uniform_curvature as uniform
-from normbench.theory.minimum import minimize, spans_same_scores, sphere
-from normbench.theory.separability import separates
-from normbench.theory.shared import MAX_DATA_SETS, PointsCache, Shared
+from normbench.theory.minimum import minimize, spans_same_scores, sphere_points
+from normbench.theory.separability import proves_separable
+from normbench.theory.shared import MAX_DATA_SETS, PointsCache, PointsCaches
 
 ENDLESS = Work(np.inf, np.inf)
 
@@ -44,8 +44,10 @@ def test_directions_have_the_curvature_of_the_start_whichever_way_their_spectrum
     bound = train.traits.curvature
     found = AtStart(train, start, spectra.penalize(way(x), bound, 0.0, x)).directions
     values = np.linalg.eigvalsh(train.hessian(start).matrix())[::-1]
-    assert found.times == max(classes - 1, 1)
-    assert np.repeat(found.curvature, found.times) == pytest.approx(values[: 6 * found.times])
+    assert found.multiplicity == max(classes - 1, 1)
+    assert np.repeat(found.curvature, found.multiplicity) == pytest.approx(
+        values[: 6 * found.multiplicity]
+    )
 
 
 # Work
@@ -85,8 +87,8 @@ def test_a_budget_pays_each_task_that_it_can_and_names_the_others():
 
 def test_eigenvectors_of_a_matrix_are_so_many_passes():
     """Ten times the cube of its rows, where a pass is four multiplications a point and weight."""
-    assert directions.decomposition(20, 50, 10) == (10 * 20**3 / (4 * 50 * 10), 24 * 20**2)
-    assert directions.decomposition(20, 0, 10).passes == 10 * 20**3 / (4 * 10)
+    assert directions.decomposition_work(20, 50, 10) == (10 * 20**3 / (4 * 50 * 10), 24 * 20**2)
+    assert directions.decomposition_work(20, 0, 10).passes == 10 * 20**3 / (4 * 10)
 
 
 def test_facts_of_points_are_two_products_and_a_decomposition():
@@ -116,17 +118,17 @@ def test_gradients_have_their_share_along_each_direction(classes):
     for start in (np.zeros(train.shape), np.full(train.shape, 0.1)):
         known = at_start(train, start).directions
         gradients = np.random.default_rng(3).standard_normal((4, *train.shape))
-        along = known.along(gradients)
+        along = known.squared_components(gradients)
         assert along.shape == (4, len(known.curvature))
         matrix = train.hessian(start).matrix()
         values, vectors = np.linalg.eigh(matrix)
         for run, gradient in enumerate(gradients):
-            if known.times == 1:
+            if known.multiplicity == 1:
                 expected = (gradient.ravel() @ vectors[:, ::-1]) ** 2
             else:
                 expected = ((gradient @ known.vectors) ** 2).sum(axis=0)
             np.testing.assert_allclose(along[run], expected[: len(along[run])], atol=1e-8)
-        if known.times > 1:  # all of a gradient's length lies along them
+        if known.multiplicity > 1:  # all of a gradient's length lies along them
             np.testing.assert_allclose(along.sum(axis=1), (gradients**2).sum(axis=(1, 2)))
     np.testing.assert_allclose(known.curvature, values[::-1][: len(known.curvature)], rtol=1e-6)
     assert known.lowest == pytest.approx(values[0], abs=1e-12)
@@ -158,8 +160,8 @@ def test_too_many_weights_have_no_directions_unless_all_points_curve_alike(monke
     assert at_start(train, away).size == 18
     assert at_start(train, away).directions is not None
     work = at_start(train, away).work(60)
-    assert work == directions.decomposition(18, 60, 18)
-    assert at_start(train).work(60) == directions.decomposition(6, 60, 18)
+    assert work == directions.decomposition_work(18, 60, 18)
+    assert at_start(train).work(60) == directions.decomposition_work(6, 60, 18)
     known = at_start(train)
     assert known.directions is not None
     assert known.work(60) == Work()  # they are there
@@ -213,11 +215,11 @@ def test_a_spectrum_that_is_not_whole_gives_no_directions():
 
 def test_a_threshold_is_that_of_the_bound_or_else_of_the_start():
     bound = Theory(lipschitz=4.0, at_start=1.0)
-    assert (bound.threshold, bound.basis) == (0.5, "global bound")
+    assert (bound.threshold, bound.threshold_source) == (0.5, "global bound")
     start = Theory(at_start=1.0)
-    assert (start.threshold, start.basis) == (2.0, "curvature at the start")
+    assert (start.threshold, start.threshold_source) == (2.0, "curvature at the start")
     exact = Theory(lipschitz=4.0, exact=True)
-    assert exact.basis == "exact: the curvature is the same everywhere"
+    assert exact.threshold_source == "exact: the curvature is the same everywhere"
     assert Theory(lipschitz=4.0, has_threshold=False).threshold is None
     assert Theory().threshold is None
     assert Theory(lipschitz=0.0).threshold is None
@@ -229,12 +231,12 @@ def test_each_cost_has_the_theory_that_its_curvature_allows():
     squares = Objective(costs.least_squares, x, np.arange(60.0), False)
     for train, exact, bound in ((squares, True, 2.0), (softmax(x), False, 0.25)):
         found = theorize(train, np.full(train.shape, 0.1), Budget(ENDLESS))
-        assert (found.exact, found.may_grow, found.has_threshold) == (exact, True, True)
+        assert (found.exact, found.allows_point_theory, found.has_threshold) == (exact, True, True)
         assert found.lipschitz == pytest.approx(bound * gram, rel=1e-12)
         largest = np.linalg.eigvalsh(train.hessian(np.full(train.shape, 0.1)).matrix())[-1]
         assert found.at_start == pytest.approx(largest, rel=1e-9)
     none = theorize(squares, np.zeros(squares.shape), None)
-    assert (none.note, none.may_grow, none.spectrum) == (analysis.NOT_ASKED, False, None)
+    assert (none.note, none.allows_point_theory, none.spectrum) == (analysis.NOT_ASKED, False, None)
 
 
 def test_a_budget_without_a_pass_leaves_no_theory():
@@ -295,7 +297,7 @@ def test_where_no_least_cost_is_looked_for_the_lowest_that_was_seen_counts(
         words = "the cost is not convex"
     found = find_least_cost(train, PointsCache(x), 0.4, setting, 1000)
     assert found.source == f"the lowest cost seen in this job; {words}"
-    assert (found.value, found.reached, found.case) == (0.4, False, "not decided")
+    assert (found.value, found.is_solved, found.case) == (0.4, False, "not decided")
 
 
 def test_points_that_are_in_memory_prove_what_a_descent_found_whatever_the_allowance(monkeypatch):
@@ -314,7 +316,7 @@ def test_points_that_are_in_memory_prove_what_a_descent_found_whatever_the_allow
 
 def test_a_minimum_has_its_scores_where_it_was_reached():
     x = points()
-    basis = sphere(x)[0]
+    basis = sphere_points(x)[0]
     rng = np.random.default_rng(8)
     train = Objective(costs.least_squares, basis, rng.standard_normal(60), False)
     found = minimize(train, 1)
@@ -324,12 +326,12 @@ def test_a_minimum_has_its_scores_where_it_was_reached():
     assert minimize(train, 1, 0).scores is None
     labels = np.where(x[:, 0] > np.median(x[:, 0]), 1.0, -1.0)
     apart = minimize(Objective(costs.softmax, basis, labels, True), 1)
-    assert (apart.at_infinity, apart.reached, apart.scores) == (True, True, None)
+    assert (apart.at_infinity, apart.is_solved, apart.scores) == (True, True, None)
 
 
 def test_features_that_a_scheme_drops_or_doubles_tell_whether_scores_are_the_same():
     x = points()
-    basis = sphere(x)[0]
+    basis = sphere_points(x)[0]
     assert basis.shape == (60, 5)
     np.testing.assert_allclose(basis.T @ basis / 60, np.eye(5), atol=1e-9)
     for z, same in (
@@ -380,7 +382,7 @@ def test_facts_are_of_the_points_as_they_are_centred_and_standardized():
 
 
 def test_what_was_computed_of_points_is_kept_for_the_last_data_sets():
-    shared, x = Shared(), points()
+    shared, x = PointsCaches(), points()
     caches = [shared.get(str(number), x) for number in range(MAX_DATA_SETS)]
     assert shared.get("0", x) is caches[0]  # which is then the last that was used
     assert caches[0].get_or_compute("key", lambda: [1]) is caches[0].get_or_compute("key", list)
@@ -396,7 +398,7 @@ def test_what_was_computed_of_points_is_kept_for_the_last_data_sets():
 
 def test_a_gap_that_the_start_has_already_takes_no_iteration():
     quadratic = spectra.Quadratic(1.0, np.array([1.0]), np.array([2.0]))
-    assert quadratic.shares.sum() == 1
+    assert quadratic.excess_by_direction.sum() == 1
     for gap, iterations in ((1.0, 0), (1.1, 0), (0.9, 1)):
         assert spectra.predicted_iterations(quadratic, 0.5, gap) == iterations
 
@@ -424,8 +426,10 @@ def test_a_proof_is_one_for_every_block_of_the_points(wrong, monkeypatch):
         targets=targets,
         scores=lambda weights, rows: weights[:, 1:] @ rows.T + weights[:, :1],
     )
-    assert separates(problem, np.array([[0.0, 1.0]])) == (wrong is None)
-    assert not separates(SimpleNamespace(traits=costs.least_squares.traits), np.zeros((1, 2)))
+    assert proves_separable(problem, np.array([[0.0, 1.0]])) == (wrong is None)
+    assert not proves_separable(
+        SimpleNamespace(traits=costs.least_squares.traits), np.zeros((1, 2))
+    )
 
 
 @pytest.mark.parametrize("copies", [1, 2, 3])
@@ -439,13 +443,13 @@ def test_directions_without_points_change_no_limit_however_many_there_are(copies
 
 def test_a_penalty_on_the_feature_that_separates_brings_the_minimum_back():
     x = np.column_stack([np.linspace(-1, 1, 20), np.cos(np.arange(20.0))])
-    basis = sphere(x)[0]
+    basis = sphere_points(x)[0]
     labels = np.where(x[:, 0] > 0, 1.0, -1.0)
     assert minimize(Objective(costs.softmax, basis, labels, True), 1).at_infinity
     turn = np.linalg.lstsq(basis, x - x.mean(axis=0), rcond=None)[0]
     l2 = turn[:, :1] @ turn[:, :1].T
     found = minimize(Objective(costs.softmax, basis, labels, True, l2), 1)
-    assert (found.at_infinity, found.reached) == (False, True)
+    assert (found.at_infinity, found.is_solved) == (False, True)
     apart = np.column_stack([x[:, 0], np.where(labels > 0, 0.3, -0.3)])
     one = Objective(costs.softmax, apart, labels, True, np.array([0.5, 0.0]))
     other = Objective(costs.softmax, apart, labels, True, np.array([0.5, 0.5]))

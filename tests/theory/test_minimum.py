@@ -21,11 +21,11 @@ from normbench.theory.minimum import (
     _stalled_minimum,
     penalty_of_basis,
     spans_same_scores,
-    sphere,
+    sphere_points,
     weights_of,
 )
 from normbench.theory.minimum import minimize as least
-from normbench.theory.separability import by_program, separates
+from normbench.theory.separability import decide_by_program, proves_separable
 from normbench.theory.shared import PointsCache
 
 
@@ -43,10 +43,10 @@ def test_least_squares_is_the_normal_equations():
     y = rng.standard_normal(len(x))
     full = np.column_stack([np.ones(len(x)), x])
     rest = y - full @ np.linalg.lstsq(full, y, rcond=None)[0]
-    found = minimum(costs.least_squares, sphere(x)[0], y, 1)
+    found = minimum(costs.least_squares, sphere_points(x)[0], y, 1)
     assert found.value == pytest.approx(np.mean(rest**2), rel=1e-12)
     assert found.gradient_norm <= 1e-10
-    assert found.reached
+    assert found.is_solved
     assert not found.at_infinity
 
 
@@ -54,7 +54,7 @@ def test_least_squares_is_the_normal_equations():
 def test_softmax_is_what_another_solver_finds(l2):
     x, rng = points()
     y = np.where(x[:, 0] - 3 + rng.standard_normal(len(x)) > 0, 1.0, -1.0)
-    basis, variances = sphere(x)
+    basis, variances = sphere_points(x)
 
     def cost(w):
         return np.mean(np.logaddexp(0, -y * (w[0] + x @ w[1:]))) + l2 * w[1:] @ w[1:]
@@ -73,12 +73,12 @@ def test_softmax_is_what_another_solver_finds(l2):
 def test_conjugate_gradients_and_cholesky_find_the_same(monkeypatch):
     x, rng = points()
     y = rng.integers(0, 3, len(x))
-    basis, _ = sphere(x)
+    basis, _ = sphere_points(x)
     dense = minimum(costs.multiclass_softmax, basis, y, 3)
     monkeypatch.setattr(hessian, "MAX_MATRIX_WEIGHTS", 0)
     products = minimum(costs.multiclass_softmax, basis, y, 3)
-    assert dense.reached
-    assert products.reached
+    assert dense.is_solved
+    assert products.is_solved
     assert products.gradient_norm <= 1e-10
     # Measured: equal to the last digit.
     assert dense.value == pytest.approx(products.value, rel=1e-12)
@@ -99,7 +99,7 @@ def test_separable_classes_are_detected_as_a_linear_program_says(noise, cost):
     signs = 2.0 * labels - 1
     function = getattr(costs, cost)
     two = cost == "multiclass_softmax"
-    found = minimum(function, sphere(x)[0], labels if two else signs, 2 if two else 1)
+    found = minimum(function, sphere_points(x)[0], labels if two else signs, 2 if two else 1)
     assert found.at_infinity == separable(signs, np.column_stack([np.ones(len(x)), x]))
     assert found.at_infinity == (noise == 0.0)
     assert (found.value == 0.0) == found.at_infinity
@@ -108,8 +108,8 @@ def test_separable_classes_are_detected_as_a_linear_program_says(noise, cost):
 def test_classes_that_touch_have_their_minimum_at_infinity_too():
     x = np.array([[-2.0], [-1.0], [0.0], [0.0], [1.0], [2.0]])
     y = np.array([-1.0, -1.0, -1.0, 1.0, 1.0, 1.0])
-    found = minimum(costs.softmax, sphere(x)[0], y, 1)
-    assert by_program(Objective(costs.softmax, sphere(x)[0], y, False)) == PARTLY
+    found = minimum(costs.softmax, sphere_points(x)[0], y, 1)
+    assert decide_by_program(Objective(costs.softmax, sphere_points(x)[0], y, False)) == PARTLY
     assert found.value == pytest.approx(2 * np.log(2) / 6, rel=1e-6)
     assert "still growing" in found.source
 
@@ -120,15 +120,15 @@ def test_classes_that_touch_have_their_minimum_at_infinity_too():
 )
 def test_a_solver_that_stops_early_has_reached_what_its_gradient_says(norm, step, reached):
     found = _stalled_minimum(0.5, norm, step)
-    assert found.reached == reached
+    assert found.is_solved == reached
     assert ("still growing" in found.source) == (reached and step > 1e-4)
 
 
 def test_an_l2_brings_the_minimum_of_separable_classes_back():
     x, _ = points()
-    basis, variances = sphere(x)
+    basis, variances = sphere_points(x)
     found = minimum(costs.softmax, basis, np.sign(x[:, 0] - 3), 1, 0.01 / variances)
-    assert found.reached
+    assert found.is_solved
     assert not found.at_infinity
     assert found.value > 0
 
@@ -159,13 +159,15 @@ def test_too_many_features_of_the_data_are_too_much_whatever_a_scheme_keeps(monk
     train = Objective(costs.least_squares, x[:, :2], rng.standard_normal(len(x)), False)
     for most, reached in ((4, True), (3, False)):
         monkeypatch.setattr("normbench.theory.spectra.MAX_SPECTRUM_FEATURES", most)
-        assert analysis.find_least_cost(train, PointsCache(x), 9.0, "full", 0).reached == reached
+        assert analysis.find_least_cost(train, PointsCache(x), 9.0, "full", 0).is_solved == reached
 
 
 def test_a_stop_at_the_allowance_is_said():
     x, rng = points()
-    found = minimum(costs.softmax, sphere(x)[0], np.sign(rng.standard_normal(200)), 1, 0.0, 1)
-    assert not found.reached
+    found = minimum(
+        costs.softmax, sphere_points(x)[0], np.sign(rng.standard_normal(200)), 1, 0.0, 1
+    )
+    assert not found.is_solved
     assert "theory=full" in found.source
     assert found.value == pytest.approx(np.log(2))  # from zero weights not a step
     assert found.gradient_norm == 1
@@ -176,10 +178,10 @@ def test_no_more_passes_are_made_than_are_allowed(allowance, monkeypatch):
     """Two before the first step; a step is two more, the blocks of the Hessian and its matrix."""
     x, rng = points()
     y = np.where(x[:, 0] - 3 + 0.3 * rng.standard_normal(len(x)) > 0, 1.0, -1.0)
-    train = Objective(costs.softmax, sphere(x)[0], y, False)
+    train = Objective(costs.softmax, sphere_points(x)[0], y, False)
     made, of = [], Objective.hessian
     monkeypatch.setattr(Objective, "hessian", lambda *given: made.append(1) or of(*given))
-    assert not least(train, 1, allowance).reached
+    assert not least(train, 1, allowance).is_solved
     effort = train.effort
     before = 2 + len(made) * (2 + effort.setup + effort.matrix)
     assert before - (2 + effort.matrix) <= allowance < before + effort.setup
@@ -195,11 +197,11 @@ def test_a_matrix_is_damped_a_little_and_where_it_is_not_positive_until_it_is():
 
 
 def test_where_zero_weights_are_level_their_curvature_tells_whether_they_are_the_minimum():
-    basis = sphere(points()[0])[0]
+    basis = sphere_points(points()[0])[0]
     found = minimum(costs.least_squares, basis, np.zeros(len(basis)), 1)
-    assert (found.value, found.gradient_norm, found.reached) == (0, 0, True)
+    assert (found.value, found.gradient_norm, found.is_solved) == (0, 0, True)
     flat = minimum(costs.least_absolute_deviations, basis, np.zeros(len(basis)), 1)
-    assert (flat.value, flat.reached) == (0, False)
+    assert (flat.value, flat.is_solved) == (0, False)
 
 
 @pytest.mark.parametrize("factor", [100.0, 1e-6])
@@ -211,21 +213,21 @@ def test_the_gradients_norm_is_relative(noise, factor):
     multiple.traits = costs.softmax.traits
     x, rng = points()
     y = np.where(x[:, 0] - 3 + noise * rng.standard_normal(len(x)) > 0, 1.0, -1.0)
-    one, other = (minimum(cost, sphere(x)[0], y, 1) for cost in (costs.softmax, multiple))
+    one, other = (minimum(cost, sphere_points(x)[0], y, 1) for cost in (costs.softmax, multiple))
     assert one.at_infinity == (noise == 0)
-    assert one.reached
-    assert other.reached
+    assert one.is_solved
+    assert other.is_solved
     # Of a gradient that is down to rounding, measured: 1 digit.
     assert other.gradient_norm == pytest.approx(one.gradient_norm, rel=1e-6, abs=1e-11)
 
 
 def test_constant_points_have_no_basis():
-    assert sphere(np.full((5, 3), 7.0))[0].shape == (5, 0)
+    assert sphere_points(np.full((5, 3), 7.0))[0].shape == (5, 0)
 
 
 def test_only_invertible_affine_schemes_share_the_minimum():
     x, _ = points()
-    basis, _ = sphere(x)
+    basis, _ = sphere_points(x)
     for same in (x, x - 5, PCASphere().fit_transform(x), x @ np.triu(np.ones((4, 4)))):
         assert spans_same_scores(basis, same)
     for other in (x[:, :3], np.tanh(x), np.column_stack([x, x[:, 0] ** 2]), 0 * x):
@@ -234,14 +236,14 @@ def test_only_invertible_affine_schemes_share_the_minimum():
 
 def test_the_basis_is_all_that_is_made_of_float32_points():
     x = np.random.default_rng(0).standard_normal((40_000, 20), dtype=np.float32)
-    basis, variances = sphere(x)
+    basis, variances = sphere_points(x)
     train = Objective(costs.softmax, basis, np.ones(len(x)), True)
     held = {}
     for name, step in (
-        ("sphere", lambda: sphere(x)),
+        ("sphere", lambda: sphere_points(x)),
         ("spans", lambda: spans_same_scores(basis, x)),
         ("penalty", lambda: penalty_of_basis(np.ones(20), x, basis, variances)),
-        ("separates", lambda: separates(train, np.ones(train.shape))),
+        ("separates", lambda: proves_separable(train, np.ones(train.shape))),
     ):
         tracemalloc.start()
         step()
@@ -310,9 +312,9 @@ def test_conjugate_gradients_take_a_product_for_each_different_eigenvalue():
 def test_points_of_any_scale_have_the_basis_of_their_directions():
     x, _ = points()
     x[:, 3] = 2 * x[:, 0]  # three directions
-    basis, variances = sphere(x)
+    basis, variances = sphere_points(x)
     for scale in (1e-12, 1e12):
-        other, scaled = sphere(scale * x)
+        other, scaled = sphere_points(scale * x)
         assert other.shape == basis.shape == (len(x), 3)
         assert scaled == pytest.approx(scale**2 * variances, rel=1e-6)
         assert np.abs(other) == pytest.approx(np.abs(basis), abs=1e-6)

@@ -10,8 +10,14 @@ from normbench.engine.problem import Objective
 from normbench.names import ATTAINED, PARTLY, STRICTLY, UNDECIDED
 from normbench.theory import separability
 from normbench.theory.analysis import find_least_cost
-from normbench.theory.minimum import Minimum, sphere
-from normbench.theory.separability import MAX_MARGINS, by_program, by_rule, separates, work
+from normbench.theory.minimum import Minimum, sphere_points
+from normbench.theory.separability import (
+    MAX_MARGINS,
+    decide_by_program,
+    decide_by_rule,
+    program_work,
+    proves_separable,
+)
 from normbench.theory.shared import PointsCache
 
 
@@ -75,7 +81,7 @@ def test_it_is_what_the_dual_programs_say():
     seen = {ATTAINED: 0, STRICTLY: 0, PARTLY: 0}
     for number in range(150):
         x, y, classes = drawn(number)
-        found = by_program(problem(sphere(x)[0], y, classes))
+        found = decide_by_program(problem(sphere_points(x)[0], y, classes))
         assert found == dual_case(x, y, classes), number
         seen[found] += 1
     assert min(seen.values()) >= 15, seen
@@ -86,7 +92,9 @@ def test_it_does_not_depend_on_the_units(scale):
     for number in range(30):
         x, y, classes = drawn(number)
         moved = x * scale + 3 * scale
-        assert by_program(problem(sphere(moved)[0], y, classes)) == dual_case(x, y, classes)
+        assert decide_by_program(problem(sphere_points(moved)[0], y, classes)) == dual_case(
+            x, y, classes
+        )
 
 
 def test_iris_is_partly_separable():
@@ -94,40 +102,40 @@ def test_iris_is_partly_separable():
     found = find_least_cost(problem(x, y, 3), PointsCache(x), 0.5, "auto", 1000)
     assert found.case == PARTLY
     assert found.at_infinity
-    assert found.reached
+    assert found.is_solved
     assert found.value == pytest.approx(0.03966, abs=1e-5)
 
 
 def test_a_gap_that_the_program_cannot_tell_is_not_decided():
     x = np.r_[np.linspace(-1, -1e-8, 20), np.linspace(1e-8, 1, 20)][:, None]
-    assert by_program(problem(sphere(x)[0], (x[:, 0] > 0).astype(int))) == UNDECIDED
+    assert decide_by_program(problem(sphere_points(x)[0], (x[:, 0] > 0).astype(int))) == UNDECIDED
 
 
 def test_with_a_penalty_or_pieces_it_is_attained():
     x, y, _ = drawn(1)
     y = np.minimum(y, 1)
-    assert by_rule(problem(x, y, l2=0.1)) == ATTAINED
-    assert by_rule(problem(x, y)) == UNDECIDED
+    assert decide_by_rule(problem(x, y, l2=0.1)) == ATTAINED
+    assert decide_by_rule(problem(x, y)) == UNDECIDED
     for l2, case in (([0.1, 0.1], ATTAINED), ([0.1, 0.0], UNDECIDED), ([0.0, 0.0], UNDECIDED)):
         wide = np.column_stack([x[:, 0], x[:, 0] ** 2])
-        assert by_rule(problem(wide, y, l2=np.array(l2))) == case
-        assert by_rule(problem(wide, y, l2=np.diag(l2))) == case
-    assert by_rule(problem(x, np.zeros(len(x)), l2=0.1)) == UNDECIDED
+        assert decide_by_rule(problem(wide, y, l2=np.array(l2))) == case
+        assert decide_by_rule(problem(wide, y, l2=np.diag(l2))) == case
+    assert decide_by_rule(problem(x, np.zeros(len(x)), l2=0.1)) == UNDECIDED
     thin = np.diag([1e-18, 1e-18, 1.0])  # beside the largest, rounding
     for l2, case in ((thin, UNDECIDED), (thin[:1, :1], ATTAINED)):
-        assert by_rule(problem(x[:, :1] ** np.arange(1, len(l2) + 1), y, l2=l2)) == case
+        assert decide_by_rule(problem(x[:, :1] ** np.arange(1, len(l2) + 1), y, l2=l2)) == case
     for cost in (costs.perceptron, costs.squared_margin, costs.least_squares):
-        assert by_rule(Objective(cost, x, 2.0 * y - 1, True)) == ATTAINED
+        assert decide_by_rule(Objective(cost, x, 2.0 * y - 1, True)) == ATTAINED
 
 
 def test_a_descent_without_a_mistake_is_proof_enough():
     x, y = load_iris(return_X_y=True)
     setosa = problem(x, (y == 0).astype(int))
     good = np.array([[2.5, 0.0, 0.0, -1.0, 0.0]])
-    assert separates(setosa, good)
-    assert not separates(setosa, 0 * good)
+    assert proves_separable(setosa, good)
+    assert not proves_separable(setosa, 0 * good)
     found = find_least_cost(setosa, PointsCache(x), 0.1, "auto", 0, good)
-    assert (found.case, found.value, found.reached) == (STRICTLY, 0.0, True)
+    assert (found.case, found.value, found.is_solved) == (STRICTLY, 0.0, True)
     penalized = problem(x, (y == 0).astype(int), l2=0.1)  # weights that grow cost more and more
     found = find_least_cost(penalized, PointsCache(x), 0.6, "auto", 1000, good)
     assert (found.case, found.at_infinity) == (ATTAINED, False)
@@ -157,7 +165,7 @@ def test_a_margin_within_rounding_proves_nothing(classes, by):
         if classes > 2:
             weights[2, 0] = -1e3
         y = (above if classes == 2 else ~above).astype(int)
-        assert not separates(problem(x, y, classes), weights)
+        assert not proves_separable(problem(x, y, classes), weights)
 
 
 @pytest.mark.parametrize("lowest", [0.1, 0.9])
@@ -168,13 +176,13 @@ def test_where_the_solver_did_not_arrive_the_lowest_cost_of_both_counts(lowest, 
     x, y = load_iris(return_X_y=True)
     found = find_least_cost(problem(x, y, 3), PointsCache(x), lowest, "full", 0)
     assert found.value == min(lowest, 0.5)
-    assert not found.reached
+    assert not found.is_solved
 
 
 def test_too_many_margins_are_not_decided_by_a_program(monkeypatch):
-    assert work(10_000, 10, 784).passes == np.inf
-    assert work(MAX_MARGINS, 2, 5).passes == MAX_MARGINS
-    one, three, many = (work(100, classes, 5).memory for classes in (1, 3, 30))
+    assert program_work(10_000, 10, 784).passes == np.inf
+    assert program_work(MAX_MARGINS, 2, 5).passes == MAX_MARGINS
+    one, three, many = (program_work(100, classes, 5).memory for classes in (1, 3, 30))
     assert (three / one, many / one) == (2 * 2, 2 * 29)  # two classes' weights a margin
     x, y = load_iris(return_X_y=True)
     monkeypatch.setattr(separability, "MAX_MARGINS", 299)  # iris has 150 points of 3 classes

@@ -72,7 +72,7 @@ def test_directions_at_zero_weights_are_those_of_the_hessian(classes, l2):
     spectrum = theorize(train, start, Budget(Work(np.inf, np.inf))).spectrum
     found = AtStart(train, start, spectrum).directions
     expected = np.linalg.eigvalsh(train.hessian(start).matrix())[::-1]
-    curvatures = np.sort(np.repeat(found.curvature, found.times))[::-1]
+    curvatures = np.sort(np.repeat(found.curvature, found.multiplicity))[::-1]
     np.testing.assert_allclose(
         curvatures, expected[: len(curvatures)], rtol=1e-6, atol=1e-9 * expected[0]
     )
@@ -86,7 +86,7 @@ def test_points_whose_squares_overflow_have_no_theory(sign):
     train = Objective(costs.softmax, x, np.ones(60), True)
     found = theorize(train, np.zeros(train.shape), Budget(Work(np.inf, np.inf)))
     assert "too large to be squared" in found.note
-    assert not found.may_grow
+    assert not found.allows_point_theory
     assert found.threshold is None
 
 
@@ -326,7 +326,7 @@ def test_a_least_squares_history_is_predicted_exactly(way, classes, l2):
 
 def test_predicted_iterations_are_where_the_predicted_history_gets_to():
     problem = spectra.Quadratic(1.0, np.array([0.1, 1.0]), np.array([0.1, 0.4]))
-    least = 1.0 - problem.shares.sum()
+    least = 1.0 - problem.excess_by_direction.sum()
     for gap in (0.5, 1e-2, 1e-3):
         k = int(spectra.predicted_iterations(problem, 1.5, gap))
         history = spectra.predicted_history(problem, 1.5, k) - least
@@ -340,7 +340,7 @@ def test_predicted_iterations_are_where_the_predicted_history_gets_to():
     for share, is_counted in ((0.9, True), (1.1, False)):  # of the most that are counted
         needed = share * spectra.MAX_COUNTED_ITERATIONS
         creeping = spectra.Quadratic(1.0, np.array([np.log(2) / (2 * needed)]), np.ones(1))
-        gap = float(creeping.shares[0]) / 2
+        gap = float(creeping.excess_by_direction[0]) / 2
         found = spectra.predicted_iterations(creeping, 1.0, gap)
         assert found == (pytest.approx(needed) if is_counted else np.inf)
 
@@ -352,7 +352,7 @@ def test_the_effective_rank_counts_equal_directions():
 
 
 def test_a_ridge_holds_small_directions_down():
-    found = spectra.variance_after(np.array([1.0, 1e-7, 0.0]), 1e-7)
+    found = spectra.variance_after_sphering(np.array([1.0, 1e-7, 0.0]), 1e-7)
     np.testing.assert_allclose(found, [1.0, 0.5, 0.0], rtol=1e-6)
 
 
@@ -364,7 +364,7 @@ def test_without_moments_the_curvature_at_the_start_is_all_that_is_asked_for(sha
     work = curvature_work(train)
     budget = Budget(Work(share * work.passes, np.inf))
     found = _theorize_start(train, start, budget)
-    assert not found.may_grow
+    assert not found.allows_point_theory
     assert found.spectrum is None
     if share == 1:
         assert found.at_start == pytest.approx(train.hessian(start).largest(), rel=1e-6)
@@ -376,8 +376,8 @@ def test_without_moments_the_curvature_at_the_start_is_all_that_is_asked_for(sha
 
 def test_live_eigenvalues_are_those_above_rounding_of_the_largest():
     eps = np.finfo(np.float64).eps
-    assert spectra.live(np.array([]), 0).tolist() == []
-    assert spectra.live(np.array([-3.0, 0.0]), 2).tolist() == []
-    assert spectra.live(np.array([-3.0, -1.0]), 2).tolist() == []
+    assert spectra.eigenvalues_above_rounding(np.array([]), 0).tolist() == []
+    assert spectra.eigenvalues_above_rounding(np.array([-3.0, 0.0]), 2).tolist() == []
+    assert spectra.eigenvalues_above_rounding(np.array([-3.0, -1.0]), 2).tolist() == []
     values = np.array([0.0, 4.1 * 4 * eps, 4.0, 3.9 * 4 * eps, -1.0])
-    assert spectra.live(values, 4).tolist() == [4.0, 4.1 * 4 * eps]
+    assert spectra.eigenvalues_above_rounding(values, 4).tolist() == [4.0, 4.1 * 4 * eps]

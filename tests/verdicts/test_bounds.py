@@ -9,17 +9,17 @@ from normbench import names
 from normbench.verdicts import convergence
 from normbench.verdicts.best_step import best_step
 from normbench.verdicts.convergence import Judgement, Rules
-from normbench.verdicts.judging import Bench, _drop_unsure, steps
+from normbench.verdicts.judging import JudgingContext, _drop_unsure, judge_steps
 from normbench.verdicts.refinement import (
     Arrivals,
+    EndLateNeighbours,
     FirstArrival,
-    Neighbours,
     bound_iterations,
+    cannot_reach,
     coarse_numbers,
-    fewest,
+    fewest_iterations,
     fine_numbers,
-    hopeless,
-    number_of,
+    lattice_number,
     smooth_counts,
     step_size_of,
 )
@@ -33,50 +33,50 @@ def test_a_run_is_hopeless_where_ten_times_its_iterations_miss_the_goal(goal, is
     """0.81 of the excess is left after two iterations that take a tenth each: 0.1216 after 20."""
     for minimum in (0.0, 5.0):
         history = minimum + np.array([1.0, 0.9, 0.81])
-        assert hopeless(history, minimum, minimum + goal) == is_hopeless
+        assert cannot_reach(history, minimum, minimum + goal) == is_hopeless
 
 
 @pytest.mark.parametrize("history", [[1.0, 0.9, 0.9], [1.0, 0.8, 0.9], [1.0, 0.1, 0.0]])
 def test_a_run_that_does_not_fall_is_not_judged_hopeless(history):
-    assert not hopeless(np.array(history), 0.0, 1e-9)
+    assert not cannot_reach(np.array(history), 0.0, 1e-9)
 
 
 def test_a_fall_in_the_first_iteration_is_a_fall():
     history = np.array([1.0, 0.5, 0.5])
-    assert convergence.falls(history, 1e-12)
-    assert convergence.sinks(history, Rules(), 1e-12)
-    assert not convergence.falls(history[1:], 1e-12)
-    assert not convergence.sinks(history[1:], Rules(), 1e-12)
+    assert convergence.falls_throughout(history, 1e-12)
+    assert convergence.falls_overall(history, Rules(), 1e-12)
+    assert not convergence.falls_throughout(history[1:], 1e-12)
+    assert not convergence.falls_overall(history[1:], Rules(), 1e-12)
 
 
 @pytest.mark.parametrize(("share", "rises"), [(60, False), (70, True)])
 def test_rounding_is_64_machine_epsilons_of_the_start(share, rises):
     history = 4.0 * np.array([1.0, 0.5, 0.5 + share * EPSILON])
-    assert convergence.may_be_chaotic(history, True, EPSILON) == rises
+    assert convergence.needs_shadow(history, True, EPSILON) == rises
     excess = convergence.starting_excess(1.0, 1.0 - share * EPSILON, EPSILON)
     assert (excess < 1.0) == rises  # else the cost itself
 
 
 def test_runs_that_are_short_diverged_or_far_above_the_start_are_not_chaotic():
     rising = np.array([1.0, 2.0, 3.0])
-    assert convergence.may_be_chaotic(rising, True, EPSILON)
-    assert not convergence.may_be_chaotic(rising[:1], True, EPSILON)
-    assert not convergence.may_be_chaotic(np.array([1.0, 2.0, np.inf]), True, EPSILON)
-    assert not convergence.may_be_chaotic(rising, True, EPSILON, diverged_factor=1.9)
-    assert convergence.may_be_chaotic(rising, True, EPSILON, diverged_factor=2.1)
+    assert convergence.needs_shadow(rising, True, EPSILON)
+    assert not convergence.needs_shadow(rising[:1], True, EPSILON)
+    assert not convergence.needs_shadow(np.array([1.0, 2.0, np.inf]), True, EPSILON)
+    assert not convergence.needs_shadow(rising, True, EPSILON, diverged_factor=1.9)
+    assert convergence.needs_shadow(rising, True, EPSILON, diverged_factor=2.1)
     for scale in (0.1, 10.0):  # the factor is of the start's cost
-        assert not convergence.may_be_chaotic(scale * rising, True, EPSILON, diverged_factor=1.9)
-        assert convergence.may_be_chaotic(scale * rising, True, EPSILON, diverged_factor=2.1)
+        assert not convergence.needs_shadow(scale * rising, True, EPSILON, diverged_factor=1.9)
+        assert convergence.needs_shadow(scale * rising, True, EPSILON, diverged_factor=2.1)
     falling = rising[::-1]
-    assert not convergence.may_be_chaotic(falling, True, EPSILON)
-    assert convergence.may_be_chaotic(falling, False, EPSILON)
+    assert not convergence.needs_shadow(falling, True, EPSILON)
+    assert convergence.needs_shadow(falling, False, EPSILON)
     zero = np.array([0.0, 1.0, 2.0])
-    assert convergence.may_be_chaotic(zero, True, EPSILON, diverged_factor=0.1)
+    assert convergence.needs_shadow(zero, True, EPSILON, diverged_factor=0.1)
 
 
 def test_shadows_in_single_precision_may_end_a_hundred_times_further_apart():
-    assert convergence.sensitivity(EPSILON) == 1e-7
-    assert convergence.sensitivity(float(np.finfo(np.float32).eps)) == 1e-5
+    assert convergence.shadow_tolerance_share(EPSILON) == 1e-7
+    assert convergence.shadow_tolerance_share(float(np.finfo(np.float32).eps)) == 1e-5
     assert convergence.shadow_tolerance(3.0, 1.0, EPSILON) == pytest.approx(2e-7)
 
 
@@ -103,7 +103,7 @@ def test_all_runs_end_when_one_arrives_beside_its_shadow_or_a_known_one_has(know
 
 
 def test_smaller_step_sizes_end_where_two_of_three_neighbours_arrived():
-    neighbours = Neighbours({4.0: 1.0, 5.0: 2.0}, [3, 4, 5, 6], np.array([3, 6]), 1, 0.1)
+    neighbours = EndLateNeighbours({4.0: 1.0, 5.0: 2.0}, [3, 4, 5, 6], np.array([3, 6]), 1, 0.1)
     alive, above = np.arange(2), np.full(2, 1.0)
     assert neighbours(1, alive, above).tolist() == [False, False]
     assert neighbours.decided is None
@@ -114,7 +114,7 @@ def test_smaller_step_sizes_end_where_two_of_three_neighbours_arrived():
 
 def test_a_step_size_between_those_that_decide_goes_on():
     known = dict.fromkeys((4.0, 5.0, 7.0, 8.0), 1.0)
-    neighbours = Neighbours(known, [3, 4, 5, 6, 7, 8], np.array([3, 6]), 1, 0.1)
+    neighbours = EndLateNeighbours(known, [3, 4, 5, 6, 7, 8], np.array([3, 6]), 1, 0.1)
     assert neighbours(1, np.arange(2), np.full(2, 1.0)).tolist() == [True, False]
 
 
@@ -128,7 +128,7 @@ def test_iterations_have_the_step_size_of_their_number_on_the_lattice_or_between
 
 
 def test_of_three_that_decide_the_one_in_the_middle_goes_on():
-    neighbours = Neighbours({4.0: 1.0, 6.0: 1.0}, [4, 5, 6], np.array([5]), 1, 0.1)
+    neighbours = EndLateNeighbours({4.0: 1.0, 6.0: 1.0}, [4, 5, 6], np.array([5]), 1, 0.1)
     assert neighbours(1, np.arange(1), np.full(1, 1.0)).tolist() == [False]
     assert neighbours.decided == 1
 
@@ -145,9 +145,9 @@ def test_where_no_step_size_reaches_the_goal_the_least_excess_that_is_finite_is_
     ("end", "iterations"), [(0.1 + 5e-7, [1.0, 2.0]), (0.1 + 5e-6, [3.0, 2.0])]
 )
 def test_the_lowest_cost_is_met_to_a_millionth_of_the_starts_excess(end, iterations):
-    bench = Bench(Rules(), 0.0, 1.0, None, EPSILON, 0.0, 0.0)
+    bench = JudgingContext(Rules(), 0.0, 1.0, None, EPSILON, 0.0, 0.0)
     costs = np.array([[1.0, end, end, 0.1], [1.0, 0.5, 0.1, 0.1]])
-    judged = steps({names.TRAIN_COST.key: costs}, np.full(2, -1), [0.1, 1.0], bench)
+    judged = judge_steps({names.TRAIN_COST.key: costs}, np.full(2, -1), [0.1, 1.0], bench)
     assert [step.metrics[names.TO_LOWEST.key] for step in judged] == iterations
 
 
@@ -201,19 +201,19 @@ def test_noisy_records_are_too_few_where_the_tail_covers_them_all(iterations, fe
 
 
 def test_a_run_of_one_iteration_may_be_chaotic():
-    assert convergence.may_be_chaotic(np.array([1.0, 2.0]), True, EPSILON)
-    assert not convergence.may_be_chaotic(np.array([2.0, 1.0]), True, EPSILON)
-    assert not convergence.may_be_chaotic(np.array([1.0, np.inf]), False, EPSILON)
+    assert convergence.needs_shadow(np.array([1.0, 2.0]), True, EPSILON)
+    assert not convergence.needs_shadow(np.array([2.0, 1.0]), True, EPSILON)
+    assert not convergence.needs_shadow(np.array([1.0, np.inf]), False, EPSILON)
 
 
 def test_a_run_has_diverged_by_its_later_half():
     for lowest, chaotic in ((1, False), (2, False), (3, True), (5, True)):  # of six records
         history = np.full(6, 5.0)
         history[[0, lowest]] = 1.0
-        assert convergence.may_be_chaotic(history, True, EPSILON, diverged_factor=4.0) == chaotic
+        assert convergence.needs_shadow(history, True, EPSILON, diverged_factor=4.0) == chaotic
     bound = np.array([1.0, 4.0, 4.0])
-    assert convergence.may_be_chaotic(bound, True, EPSILON, diverged_factor=4.0)
-    assert not convergence.may_be_chaotic(bound, True, EPSILON, diverged_factor=3.99)
+    assert convergence.needs_shadow(bound, True, EPSILON, diverged_factor=4.0)
+    assert not convergence.needs_shadow(bound, True, EPSILON, diverged_factor=3.99)
 
 
 @pytest.mark.parametrize("answer", [True, False])
@@ -247,43 +247,43 @@ def test_a_search_ends_at_its_width(width, descents):
 def test_rises_of_as_much_as_rounding_are_none():
     bound = 64 * EPSILON
     at = np.array([1.0, 0.5, 0.5 + bound])
-    assert not convergence.may_be_chaotic(at, True, EPSILON)
-    assert convergence.may_be_chaotic(at + np.array([0, 0, EPSILON]), True, EPSILON)
+    assert not convergence.needs_shadow(at, True, EPSILON)
+    assert convergence.needs_shadow(at + np.array([0, 0, EPSILON]), True, EPSILON)
 
 
 def test_what_lies_at_the_bound_of_a_share_is_not_under_it():
     rules = Rules(excess=0.5, variation=0.25, least_tail=2, tail=0.5)
     for end, is_low in ((0.5, False), (0.4999, True)):
-        assert convergence.converged(np.r_[1.0, np.full(20, end)], 0.0, rules) == is_low
-        assert convergence.converged(np.r_[3.0, np.full(20, 2 + end)], 2.0, rules) == is_low
+        assert convergence.has_converged(np.r_[1.0, np.full(20, end)], 0.0, rules) == is_low
+        assert convergence.has_converged(np.r_[3.0, np.full(20, 2 + end)], 2.0, rules) == is_low
     for ripple, is_flat in ((0.25, False), (0.2499, True)):
         history = np.r_[1.0, np.zeros(20)]
         history[-2] = ripple
-        assert convergence.flat(history, rules) == is_flat
+        assert convergence.is_flat(history, rules) == is_flat
 
 
 def test_rises_at_the_bound_are_small_together():
     rules, history = Rules(variation=0.25), np.array([1.0, 0.5, 0.625, 0.25, 0.375, 0.0])
-    assert convergence.sinks(history, rules, 0.0)  # a quarter of the drop
-    assert not convergence.sinks(history, Rules(variation=0.2499), 0.0)
-    assert convergence.sinks(history, Rules(variation=0.01), 0.125)  # both are rounding
-    assert not convergence.sinks(history, Rules(variation=0.01), 0.1249)
-    assert convergence.falls(history, 0.125)
-    assert not convergence.falls(history, 0.1249)
-    assert not convergence.falls(history, 1.0)  # the drop itself is rounding
-    assert not convergence.sinks(history, Rules(variation=0.25), 1.0)
+    assert convergence.falls_overall(history, rules, 0.0)  # a quarter of the drop
+    assert not convergence.falls_overall(history, Rules(variation=0.2499), 0.0)
+    assert convergence.falls_overall(history, Rules(variation=0.01), 0.125)  # both are rounding
+    assert not convergence.falls_overall(history, Rules(variation=0.01), 0.1249)
+    assert convergence.falls_throughout(history, 0.125)
+    assert not convergence.falls_throughout(history, 0.1249)
+    assert not convergence.falls_throughout(history, 1.0)  # the drop itself is rounding
+    assert not convergence.falls_overall(history, Rules(variation=0.25), 1.0)
 
 
 def test_a_last_rise_of_as_much_as_rounding_is_no_cycle():
     history = np.r_[1.0, np.full(20, 0.5)]
     history[-1] = 0.625
-    assert convergence.cycling(history, Rules(last=0.2), 0.1249)
-    assert not convergence.cycling(history, Rules(last=0.2), 0.125)
-    assert not convergence.cycling(history, Rules(last=0.04), 0.0)  # of 20, no iteration
-    assert convergence.cycling(history, Rules(last=0.05), 0.0)
+    assert convergence.is_cycling(history, Rules(last=0.2), 0.1249)
+    assert not convergence.is_cycling(history, Rules(last=0.2), 0.125)
+    assert not convergence.is_cycling(history, Rules(last=0.04), 0.0)  # of 20, no iteration
+    assert convergence.is_cycling(history, Rules(last=0.05), 0.0)
     lower = history.copy()
     lower[-2] = 0.49  # a new low
-    assert not convergence.cycling(lower, Rules(last=0.2), 0.0)
+    assert not convergence.is_cycling(lower, Rules(last=0.2), 0.0)
 
 
 def test_the_worst_of_several_starts_gives_its_reason_and_the_counts_of_all():
@@ -310,8 +310,8 @@ def test_the_worst_of_several_starts_gives_its_reason_and_the_counts_of_all():
 
 
 def test_a_machine_epsilon_tells_double_precision_from_single():
-    assert convergence.sensitivity(1e-10) == 1e-5
-    assert convergence.sensitivity(0.99e-10) == 1e-7
+    assert convergence.shadow_tolerance_share(1e-10) == 1e-5
+    assert convergence.shadow_tolerance_share(0.99e-10) == 1e-7
     single = float(np.finfo(np.float32).eps)
     history = np.r_[1.0, np.zeros(100)]
     for epsilon, verdict in ((EPSILON, names.BY_ROUNDING), (single, names.CONVERGED)):
@@ -327,8 +327,8 @@ def test_iterations_that_a_shadow_takes_too_are_sure():
 
 def test_seconds_to_a_target_are_those_of_the_scheme_and_of_the_steps():
     falling = np.array([[1.0, 0.5, 0.1, 0.01], [1.0, 0.1, 0.1, 0.01], [1.0, 1.0, 1.0, 0.1]])
-    bench = Bench(Rules(), 0.0, 1.0, None, EPSILON, 5.0, 0.25)
-    (step,) = steps({names.TRAIN_COST.key: falling}, np.full(3, -1), [0.1], bench)
+    bench = JudgingContext(Rules(), 0.0, 1.0, None, EPSILON, 5.0, 0.25)
+    (step,) = judge_steps({names.TRAIN_COST.key: falling}, np.full(3, -1), [0.1], bench)
     told = step.metrics
     for ending, iterations in (("", 2.0), ("_q1", 2.0), ("_q3", 3.0)):
         assert told[f"final/iterations_to_1e-1{ending}"] == iterations
@@ -340,15 +340,15 @@ def test_seconds_to_a_target_are_those_of_the_scheme_and_of_the_steps():
     assert np.isnan(told["final/iterations_to_1e-3"])
     np.testing.assert_array_equal(step.starts["start/iterations_to_1e-1"], [2, 1, 3])
     np.testing.assert_array_equal(step.starts["start/iterations_to_1e-2"], [3, 3, np.nan])
-    (alone,) = steps({names.TRAIN_COST.key: falling[:1]}, np.array([-1]), [0.1], bench)
+    (alone,) = judge_steps({names.TRAIN_COST.key: falling[:1]}, np.array([-1]), [0.1], bench)
     assert alone.metrics["final/seconds_to_1e-1"] == 5.5
     assert "final/iterations_to_1e-1_q1" not in alone.metrics
 
 
 def test_passes_of_batches_are_counted_by_their_records():
     falling = np.r_[np.full(4, 1.0), np.full(8, 0.05)][None]
-    bench = Bench(Rules(), 0.0, 1.0, None, EPSILON, 5.0, 0.25, batch=3, records_per_pass=4)
-    (step,) = steps({names.TRAIN_COST.key: falling}, np.array([-1]), [0.1], bench)
+    bench = JudgingContext(Rules(), 0.0, 1.0, None, EPSILON, 5.0, 0.25, batch=3, records_per_pass=4)
+    (step,) = judge_steps({names.TRAIN_COST.key: falling}, np.array([-1]), [0.1], bench)
     assert step.metrics["final/iterations_to_1e-1"] == 1
     assert step.metrics["final/seconds_to_1e-1"] == 5.25
     assert step.metrics[names.TO_LOWEST.key] == 1
@@ -357,25 +357,28 @@ def test_passes_of_batches_are_counted_by_their_records():
 def test_points_of_a_job_that_counts_them_are_compared_by_their_counts():
     costs, counts = np.linspace(1, 0.9, 6)[None], np.array([[50.0, 20, 5, 5, 5, 4]])
     histories = {names.TRAIN_COST.key: costs, names.TRAIN_MISCLASSIFICATIONS.key: counts}
-    bench = Bench(Rules(), 0.0, 1.0, None, EPSILON, 0.0, 0.0, points=50)
-    (step,) = steps(histories, np.array([-1]), [0.1], bench)
-    assert (bench.span, bench.compared) == ((0.0, 50.0), names.TRAIN_MISCLASSIFICATIONS.key)
+    bench = JudgingContext(Rules(), 0.0, 1.0, None, EPSILON, 0.0, 0.0, compared_points=50)
+    (step,) = judge_steps(histories, np.array([-1]), [0.1], bench)
+    assert (bench.compared_range, bench.compared) == (
+        (0.0, 50.0),
+        names.TRAIN_MISCLASSIFICATIONS.key,
+    )
     assert step.metrics["final/iterations_to_1e-1"] == 2
     assert step.metrics[names.TO_LOWEST.key] == 5
-    by_cost = replace(bench, points=0)
-    assert (by_cost.span, by_cost.compared) == ((0.0, 1.0), names.TRAIN_COST.key)
-    (step,) = steps(histories, np.array([-1]), [0.1], by_cost)
+    by_cost = replace(bench, compared_points=0)
+    assert (by_cost.compared_range, by_cost.compared) == ((0.0, 1.0), names.TRAIN_COST.key)
+    (step,) = judge_steps(histories, np.array([-1]), [0.1], by_cost)
     assert np.isnan(step.metrics["final/iterations_to_1e-1"])
     far = np.array([[1.0, 2.0, 30.0]])  # a count is not measured against the start's cost
     for points, verdict in ((50, names.NOT_CONVERGED), (0, names.DIVERGED)):
-        judged, _ = replace(bench, points=points).judge_starts(far, np.array([-1]), 0.1)
+        judged, _ = replace(bench, compared_points=points).judge_starts(far, np.array([-1]), 0.1)
         assert judged.verdict == verdict
 
 
 def test_a_step_that_theory_does_not_predict_has_no_prediction():
-    bench = Bench(Rules(), 0.0, 1.0, None, EPSILON, 0.0, 0.0)
+    bench = JudgingContext(Rules(), 0.0, 1.0, None, EPSILON, 0.0, 0.0)
     costs = np.linspace(1, 0.1, 6)[None]
-    (step,) = steps({names.TRAIN_COST.key: costs}, np.array([-1]), [0.1], bench)
+    (step,) = judge_steps({names.TRAIN_COST.key: costs}, np.array([-1]), [0.1], bench)
     assert step.predicted is None
     predicted = replace(step, series={names.PREDICTED_COST.key: costs[0]}).predicted
     np.testing.assert_array_equal(predicted, costs[0])
@@ -385,7 +388,7 @@ def test_a_step_that_theory_does_not_predict_has_no_prediction():
 @pytest.mark.parametrize("precision", [5e-10, 2e-9])
 def test_a_number_next_to_the_lattice_is_on_it(precision):
     for offset in (precision, -precision):
-        number = number_of(10.0 ** ((5 + offset) / 16))
+        number = lattice_number(10.0 ** ((5 + offset) / 16))
         assert (number == 5) == (precision < 1e-9)
         assert number == pytest.approx(5 + offset, abs=1e-9)
 
@@ -393,7 +396,7 @@ def test_a_number_next_to_the_lattice_is_on_it(precision):
 def test_the_numbers_of_a_lattice_are_sixteenths_of_a_decade():
     for number in range(-20, 21):
         assert step_size_of(number) == pytest.approx(10 ** (number / 16), rel=1e-15)
-        assert number_of(step_size_of(number)) == number
+        assert lattice_number(step_size_of(number)) == number
     assert coarse_numbers(10.0 ** (5 / 16)) == [-8, -4, 0, 4, 8, 12, 16, 20]
     assert coarse_numbers(1.0) == [*range(-16, 17, 4)]
     assert fine_numbers(-2) == [-5, -4, -3, -2, -1, 0, 1]
@@ -403,23 +406,23 @@ def test_medians_of_three_count_what_was_not_tried_as_missed():
     numbers = [3, 4, 5, 6]
     smooth = smooth_counts({3: 8.0, 4: 2.0, 6: 5.0, 7: 1.0}, numbers)
     np.testing.assert_array_equal(smooth, [8, 8, 5, np.inf])
-    best = fewest({3: 8.0, 4: 2.0, 6: 5.0, 7: 1.0}, numbers)
+    best = fewest_iterations({3: 8.0, 4: 2.0, 6: 5.0, 7: 1.0}, numbers)
     assert (best.iterations, best.step_size) == (5, step_size_of(6))
-    first = fewest({3: 4.0, 4: 4.0, 5: 9.0, 6: np.inf}, numbers)
+    first = fewest_iterations({3: 4.0, 4: 4.0, 5: 9.0, 6: np.inf}, numbers)
     assert (first.iterations, first.step_size) == (4, step_size_of(3))
     assert first.least == pytest.approx(4 * 10 ** (-3 / 16))
-    assert fewest({3: 4.0}, numbers) is None
+    assert fewest_iterations({3: 4.0}, numbers) is None
 
 
 def test_the_step_size_of_a_median_is_one_of_its_three():
     counts = dict(enumerate([6.0, np.inf, 7.0, 4.0, 6.0, np.inf, 6.0]))
-    best = fewest(counts, [*range(7)])
+    best = fewest_iterations(counts, [*range(7)])
     assert (best.iterations, best.step_size) == (6, step_size_of(4))
-    own = fewest(dict(enumerate([9.0, 8.0, 4.0, 4.0, 2.0])), [*range(5)])
+    own = fewest_iterations(dict(enumerate([9.0, 8.0, 4.0, 4.0, 2.0])), [*range(5)])
     assert (own.iterations, own.step_size) == (4, step_size_of(2))
 
 
 def test_a_run_that_would_meet_the_goal_exactly_is_not_hopeless():
     history = np.array([1.0, 0.5])  # 2**-10 after ten iterations
-    assert not hopeless(history, 0.0, 2.0**-10)
-    assert hopeless(history, 0.0, 0.99 * 2.0**-10)
+    assert not cannot_reach(history, 0.0, 2.0**-10)
+    assert cannot_reach(history, 0.0, 0.99 * 2.0**-10)

@@ -12,7 +12,7 @@ from normbench.engine.settings import Settings
 from normbench.verdicts import convergence
 from normbench.verdicts.best_step import best_step
 from normbench.verdicts.convergence import Judgement, Rules
-from normbench.verdicts.judging import Bench, Shadows, find_shown_step, steps
+from normbench.verdicts.judging import JudgingContext, Shadows, find_shown_step, judge_steps
 from normbench.verdicts.search import Search, critical_step
 
 
@@ -235,15 +235,15 @@ def test_the_largest_falling_step_ends_where_a_cost_rises():
 
 def test_a_target_is_reached_only_where_it_is_held():
     costs = np.array([1.0, 0.1, 0.5, 0.1, 0.05])
-    assert convergence.reached(costs, 0.2) == 3
-    assert convergence.reached(costs, 1.0) == 0
-    assert np.isnan(convergence.reached(costs, 0.01))
-    assert np.isnan(convergence.reached(np.r_[costs, np.nan], 0.2))  # it diverged later
+    assert convergence.arrival_iteration(costs, 0.2) == 3
+    assert convergence.arrival_iteration(costs, 1.0) == 0
+    assert np.isnan(convergence.arrival_iteration(costs, 0.01))
+    assert np.isnan(convergence.arrival_iteration(np.r_[costs, np.nan], 0.2))  # it diverged later
 
 
 def test_targets_are_shares_of_the_excess():
-    assert convergence.targets(2.0, 12.0)["1e-1"] == pytest.approx(3.0)
-    assert convergence.targets(0.0, 12.0)["1e-3"] == pytest.approx(0.012)
+    assert convergence.target_costs(2.0, 12.0)["1e-1"] == pytest.approx(3.0)
+    assert convergence.target_costs(0.0, 12.0)["1e-3"] == pytest.approx(0.012)
 
 
 def test_an_unreached_start_is_infinite_in_a_median():
@@ -319,10 +319,12 @@ def test_no_step_size_is_tried_twice(limit):
 @pytest.mark.parametrize(("rise", "sinks"), [(0.05, True), (0.5, False)])
 def test_rises_are_small_by_their_share_of_the_drop(rise, sinks):
     history = np.r_[np.linspace(10, 5, 20), np.linspace(5 + rise, 0.1, 20)]
-    assert convergence.sinks(history, Rules(), 0.0) == sinks
-    assert convergence.sinks(history / 10, Rules(), 0.0) == sinks
-    assert not convergence.sinks(history[::-1], Rules(), 0.0)
-    assert convergence.sinks(np.r_[100.0, history], Rules(), 0.0)  # the drop is from the start
+    assert convergence.falls_overall(history, Rules(), 0.0) == sinks
+    assert convergence.falls_overall(history / 10, Rules(), 0.0) == sinks
+    assert not convergence.falls_overall(history[::-1], Rules(), 0.0)
+    assert convergence.falls_overall(
+        np.r_[100.0, history], Rules(), 0.0
+    )  # the drop is from the start
 
 
 @pytest.mark.parametrize(
@@ -357,8 +359,8 @@ def test_a_history_ends_where_the_first_start_stopped_being_finite(stops, left):
     costs = np.array([[4.0, 3.0, 2.0, 1.0], [6.0, 5.0, 4.0, 3.0]])
     for cost, stop in zip(costs, stops):
         cost[stop if stop >= 0 else 4 :] = np.nan
-    bench = Bench(Rules(), 0.0, 4.0, None, 1e-16, 0.0, 0.0)
-    (step,) = steps({names.TRAIN_COST.key: costs}, np.array(stops), [0.1], bench)
+    bench = JudgingContext(Rules(), 0.0, 4.0, None, 1e-16, 0.0, 0.0)
+    (step,) = judge_steps({names.TRAIN_COST.key: costs}, np.array(stops), [0.1], bench)
     assert len(step.histories[names.TRAIN_COST.key]) == left
     assert step.quartiles[names.TRAIN_COST.key].shape == (2, left)
     assert (step.verdict == names.DIVERGED) == (left < 4)
@@ -395,19 +397,19 @@ FALLING = np.linspace(1, 0.1, 30)
     [(1.0, -1, True), (1 + 1e-8, -1, True), (1.01, -1, False), (0.5, -1, False), (1.0, 5, False)],
 )
 def test_at_exactly_the_threshold_a_run_that_stays_finite_is_a_tie(share, at, tied):
-    bench = Bench(Rules(), 0.0, 1.0, 20.0, 1e-16, 0.0, 0.0)
+    bench = JudgingContext(Rules(), 0.0, 1.0, 20.0, 1e-16, 0.0, 0.0)
     found = bench.judge(FALLING, 20.0 * share, at)
     assert found.tied == tied
     assert found.reason.startswith("tie: at exactly 2/L") == tied
     assert (found.verdict == names.DIVERGED) == (at >= 0)
     assert found.reason.endswith("at step 5") == (at == 5)
-    assert not replace(bench, tie=None).judge(FALLING, 20.0, -1).tied
+    assert not replace(bench, tie_step_size=None).judge(FALLING, 20.0, -1).tied
 
 
 def test_starts_stand_together_and_the_first_size_at_the_lowest_cost_is_the_best():
-    bench = Bench(Rules(), 0.0, 1.0, None, 1e-16, 0.0, 0.0)
+    bench = JudgingContext(Rules(), 0.0, 1.0, None, 1e-16, 0.0, 0.0)
     scaled = np.array([1.0, 3.0, 2.0, 9.0, 8.0, 7.0, 6.0, 5.0])[:, None]  # of four starts each
-    made = steps({names.TRAIN_COST.key: scaled * FALLING}, np.full(8, -1), [0.1, 0.2], bench)
+    made = judge_steps({names.TRAIN_COST.key: scaled * FALLING}, np.full(8, -1), [0.1, 0.2], bench)
     for step, middle, ends in zip(made, (2.5, 6.5), ((1.75, 4.5), (5.75, 7.25))):
         np.testing.assert_allclose(step.histories[names.TRAIN_COST.key], middle * FALLING)
         np.testing.assert_allclose(
@@ -420,16 +422,16 @@ def test_starts_stand_together_and_the_first_size_at_the_lowest_cost_is_the_best
     assert find_shown_step(made, None) == (0, False)
     assert find_shown_step(made, 0.2) == (1, True)
     assert find_shown_step(made, 0.7) == (0, False)
-    lost = steps({names.TRAIN_COST.key: scaled * FALLING}, np.full(8, 4), [0.1, 0.2], bench)
+    lost = judge_steps({names.TRAIN_COST.key: scaled * FALLING}, np.full(8, 4), [0.1, 0.2], bench)
     assert find_shown_step(lost, 0.2) == (None, False)
-    (alone,) = steps({names.TRAIN_COST.key: FALLING[None]}, np.array([-1]), [0.1], bench)
+    (alone,) = judge_steps({names.TRAIN_COST.key: FALLING[None]}, np.array([-1]), [0.1], bench)
     assert not alone.quartiles
 
 
 def test_a_target_of_counts_is_a_share_of_the_points():
-    bench = Bench(Rules(), 3.0, 4.0, None, 1e-16, 0.0, 0.0, points=50)
+    bench = JudgingContext(Rules(), 3.0, 4.0, None, 1e-16, 0.0, 0.0, compared_points=50)
     assert bench.targets["1e-1"] == 5
-    assert replace(bench, points=0).targets["1e-1"] == pytest.approx(3.1)
+    assert replace(bench, compared_points=0).targets["1e-1"] == pytest.approx(3.1)
 
 
 @pytest.mark.parametrize(("last", "length"), [(0.05, 1), (0.2, 4), (0.49, 9)])
@@ -437,35 +439,38 @@ def test_the_last_part_is_a_share_of_the_iterations(last, length):
     """Of 20: a step into it is of it, the one before is not; as long before, lows are compared."""
     rules, flat = Rules(last=last), np.full(21, 0.5)
     into = np.r_[flat[:-length], np.full(length, 0.6)]
-    assert convergence.cycling(into, rules, 0.0)
-    assert not convergence.cycling(np.r_[into[1:], 0.6], rules, 0.0)
+    assert convergence.is_cycling(into, rules, 0.0)
+    assert not convergence.is_cycling(np.r_[into[1:], 0.6], rules, 0.0)
     if length > 1:
         low = np.r_[flat[:-length], 0.4, np.full(length - 1, 0.45)]
         low[-2 * length - 1] = 0.1
-        assert not convergence.cycling(low, rules, 0.0)
+        assert not convergence.is_cycling(low, rules, 0.0)
         low[-2 * length] = 0.1
-        assert convergence.cycling(low, rules, 0.0)
+        assert convergence.is_cycling(low, rules, 0.0)
 
 
 def test_what_is_rounding_is_neither_a_fall_nor_a_move():
-    assert convergence.tie(np.array([0.0, 1.0]), 1.0)
-    assert not convergence.tie(np.array([0.0, 1.0, 2.0]), 1.0)
-    for lower in (convergence.falls, lambda costs, least: convergence.sinks(costs, Rules(), least)):
+    assert convergence.is_tied(np.array([0.0, 1.0]), 1.0)
+    assert not convergence.is_tied(np.array([0.0, 1.0, 2.0]), 1.0)
+    for lower in (
+        convergence.falls_throughout,
+        lambda costs, least: convergence.falls_overall(costs, Rules(), least),
+    ):
         assert lower(np.array([3.0, 3.0, 1.5]), 1.0)
         assert not lower(np.array([3.0, 2.5, 2.0]), 1.0)
 
 
 def test_the_tail_is_a_share_of_the_iterations():
     most = Rules(tail=0.9, least_tail=1)  # of 20 iterations 18
-    assert convergence.flat(np.r_[2.0, 1.0, np.full(19, 0.9)], most)
-    assert not convergence.flat(np.r_[2.0, 1.5, 1.0, np.full(18, 0.9)], most)
+    assert convergence.is_flat(np.r_[2.0, 1.0, np.full(19, 0.9)], most)
+    assert not convergence.is_flat(np.r_[2.0, 1.5, 1.0, np.full(18, 0.9)], most)
 
 
 def test_a_flat_tail_is_no_cycle():
-    assert not convergence.cycling(np.r_[1.0, np.full(100, 0.8)], Rules(), 0.0)
+    assert not convergence.is_cycling(np.r_[1.0, np.full(100, 0.8)], Rules(), 0.0)
     risen = np.r_[1.0, np.full(40, 0.5), np.full(60, 0.8)]  # before its last part
-    assert not convergence.cycling(risen, Rules(), 0.0)
-    assert convergence.cycling(np.r_[1.0, np.full(99, 0.8), 0.9], Rules(), 0.0)
+    assert not convergence.is_cycling(risen, Rules(), 0.0)
+    assert convergence.is_cycling(np.r_[1.0, np.full(99, 0.8), 0.9], Rules(), 0.0)
 
 
 def test_a_running_median_leaves_a_monotone_history_and_both_ends():
@@ -499,11 +504,13 @@ def test_noise_is_smoothed_of_a_batch_alone():
     noisy[20] = 0.3
     runs = {names.TRAIN_COST.key: noisy[None]}
     full, batch = (
-        steps(
+        judge_steps(
             runs,
             np.array([-1]),
             [0.1],
-            Bench(Rules(), 0.0, 1.0, None, 1e-16, 0.0, 1.0, batch=size, records_per_pass=k),
+            JudgingContext(
+                Rules(), 0.0, 1.0, None, 1e-16, 0.0, 1.0, batch=size, records_per_pass=k
+            ),
         )[0]
         for size, k in ((0, 1), (1, 2))
     )
@@ -516,11 +523,11 @@ def test_noise_is_smoothed_of_a_batch_alone():
 def test_few_records_of_batches_of_one_point_are_too_few_as_well():
     runs = {names.TRAIN_COST.key: np.r_[1.0, np.full(9, 0.1)][None]}
     batch, full = (
-        steps(
+        judge_steps(
             runs,
             np.array([-1]),
             [0.1],
-            Bench(Rules(), 0.0, 1.0, None, 1e-16, 0.0, 1.0, batch=size),
+            JudgingContext(Rules(), 0.0, 1.0, None, 1e-16, 0.0, 1.0, batch=size),
         )[0]
         for size in (1, 0)
     )
@@ -531,12 +538,12 @@ def test_few_records_of_batches_of_one_point_are_too_few_as_well():
 def test_iterations_that_rounding_decides_are_not_told():
     """Where the shadow takes others, to the one target that the run reaches."""
     rising = np.r_[1.0, np.full(50, 2.0), 0.05][None]
-    bench = Bench(Rules(), 0.0, 1.0, None, 1e-16, 0.0, 1.0)
+    bench = JudgingContext(Rules(), 0.0, 1.0, None, 1e-16, 0.0, 1.0)
 
     def told(ends, iterations):
         reached = {name: np.full((1, 1), np.inf) for name in names.TARGETS}
         reached["1e-1"] = np.full((1, 1), iterations)
-        (step,) = steps(
+        (step,) = judge_steps(
             {names.TRAIN_COST.key: rising},
             np.array([-1]),
             [0.1],

@@ -15,7 +15,7 @@ from normbench.job import Job, run
 from normbench.normalizers import PCARotation, PCASphere, ZCASphere
 from normbench.optimizers import adam, gradient_descent, nesterov, newton
 from normbench.recording.store import records
-from normbench.settings import decades
+from normbench.settings import powers_of_ten
 from normbench.theory import spectra
 from normbench.verdicts import convergence
 from normbench.verdicts.convergence import Rules
@@ -74,7 +74,7 @@ def test_every_optimizer_makes_a_whole_job(overlapping, name):
 
 
 def test_single_precision_finds_the_step_sizes_that_double_does():
-    grid = decades(-7, 2)
+    grid = powers_of_ten(-7, 2)
     found = [
         run(job(breast_cancer(), scheme=PCASphere(), step_sizes=grid, precision=precision))
         for precision in ("float64", "float32")
@@ -135,7 +135,7 @@ def overlapping():
 @pytest.mark.parametrize("load", [breast_cancer, textbook])
 @pytest.mark.parametrize("scheme", SCHEMES)
 def test_least_squares_falls_up_to_its_threshold_and_as_predicted(load, scheme):
-    grid = decades(-8, 2, 4)
+    grid = powers_of_ten(-8, 2, 4)
     outcome = run(job(load(), costs.least_squares, SCHEMES[scheme](), grid))
     found = outcome.findings.metrics
     threshold, observed = found["theory/step_threshold"], found["final/largest_falling_step"]
@@ -415,7 +415,7 @@ def test_a_target_s_iterations_are_those_of_the_scheme_s_best_step_for_it(overla
     assert np.nanmin(counts) < counts[0] or np.isnan(counts[0])
 
 
-SPHERED = Settings(decades(-4, 1, 4), iterations=1000)
+SPHERED = Settings(powers_of_ten(-4, 1, 4), iterations=1000)
 
 
 def test_the_best_step_of_sphered_least_squares_is_the_first_at_the_minimum():
@@ -426,5 +426,5 @@ def test_the_best_step_of_sphered_least_squares_is_the_first_at_the_minimum():
     ]
     shown = [outcome.steps[outcome.best].step_size for outcome in found]
     counts = [outcome.findings.metrics["final/iterations_to_1e-2"] for outcome in found]
-    assert shown == [decades(-4, 1, 4)[15]] * 2
+    assert shown == [powers_of_ten(-4, 1, 4)[15]] * 2
     assert counts == [2, 2]

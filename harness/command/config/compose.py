@@ -12,7 +12,7 @@ from hydra.core.hydra_config import HydraConfig
 from omegaconf import DictConfig, Node, OmegaConf
 
 from normbench import names, settings
-from normbench.choices import allowing, build, locate, sampling
+from normbench.choices import allow_packages, build, import_target, sampling
 from normbench.command.config.errors import user_errors
 from normbench.command.config.grid import Grid
 from normbench.datasets import Dataset, Sampling, UserError
@@ -46,7 +46,7 @@ class JobSpec:
     """One job as its config describes it, read once.
 
     Attributes:
-        plain: The settings as plain values; one that cannot be resolved stays as written.
+        plain_settings: The settings as plain values; one that cannot be resolved stays as written.
         choices: The name of the chosen option of each group.
         mistake: Why a setting could not be resolved; None where all were.
         number: The number of the job in its sweep.
@@ -54,7 +54,7 @@ class JobSpec:
         folder: The folder of the sweep.
     """
 
-    plain: Mapping[str, Any]
+    plain_settings: Mapping[str, Any]
     choices: Mapping[str, str]
     mistake: ValueError | None = None
     number: int = 0
@@ -88,7 +88,7 @@ class JobSpec:
         """
         if self.mistake:
             raise self.mistake
-        return job(self.plain)
+        return job(self.plain_settings)
 
     @cached_property
     def dataset(self) -> str:
@@ -97,7 +97,7 @@ class JobSpec:
         That is the name of the file for a user's own file, the option with the id for a data set
         of OpenML, and otherwise the name in the settings or that of the option.
         """
-        dataset = self.plain["dataset"]
+        dataset = self.plain_settings["dataset"]
         path, openml_id = dataset.get("path"), dataset.get("id")
         name = str(dataset.get("name") or self.choices["dataset"])
         if path:
@@ -112,7 +112,7 @@ class JobSpec:
 
         It is the data set alone for a study without a descent, where the cost has no effect.
         """
-        without_descent = self.plain["iterations"] == 0 and self.plain["record"]
+        without_descent = self.plain_settings["iterations"] == 0 and self.plain_settings["record"]
         return self.dataset if without_descent else f"{self.dataset}-{self.choices['cost']}"
 
     @property
@@ -132,17 +132,17 @@ class JobSpec:
         return {group: self.choices[group] for group in CHOICES} | {names.DATASET.key: self.dataset}
 
     @property
-    def request(self) -> str | None:
+    def request_digest(self) -> str | None:
         """The digest of all that determines the job's record, by which an equal job is found.
 
         None where `reuse` is off, where a setting is mistaken, and for data or code of the user's,
         which may have changed (see `reuse.request.digest`).
         """
-        if self.mistake or not self.plain["reuse"]:
+        if self.mistake or not self.plain_settings["reuse"]:
             return None
-        return request.digest(self.plain, self.tags)
+        return request.digest(self.plain_settings, self.tags)
 
-    def has_file(self) -> bool:
+    def store_file_exists(self) -> bool:
         """Return whether the job's store is a database file that exists; False for a server."""
         try:
             return bool(self._store.database and self._store.database.is_file())
@@ -153,16 +153,16 @@ class JobSpec:
         """Return the choices and settings that are recorded, by their full names.
 
         `start=null` is recorded as the start that it stands for before a scheme is known; once the
-        job is built, `settle` replaces it.
+        job is built, `add_identity` replaces it.
         """
         # The tags hold the name of each choice; `flatten` gives only the settings inside a choice.
-        values = {**self.tags, **flatten(self.plain)}
+        values = {**self.tags, **flatten(self.plain_settings)}
         if values["start"] is None:
-            values["start"] = _first_start(self.plain)
+            values["start"] = _default_start_name(self.plain_settings)
         rows = {name: settings.find_setting(name) for name in values}
         return {name: values[name] for name, row in rows.items() if row and row.recorded}
 
-    def settle(self, params: dict[str, Any], tags: dict[str, str], built_job: "Job") -> None:
+    def add_identity(self, params: dict[str, Any], tags: dict[str, str], built_job: "Job") -> None:
         """Add to parameters and tags what a built job determines: its start, and its identity.
 
         Args:
@@ -170,7 +170,7 @@ class JobSpec:
             tags: The tags of the job; the digests of its identity are added in place.
             built_job: The job; the code of its components is part of the identity.
         """
-        if self.plain["start"] is None:
+        if self.plain_settings["start"] is None:
             params["start"] = built_job.settings.start
             if built_job.settings.start == "normal" and built_job.model is None:
                 tags[names.STANDS_IN.key] = "true"
@@ -190,7 +190,7 @@ class JobSpec:
     @cached_property
     def _store(self) -> Store:
         """The store that the settings name."""
-        tracking = self.plain["tracking"]
+        tracking = self.plain_settings["tracking"]
         return Store.at(tracking["uri"], tracking["artifacts"], Path.cwd())
 
 
@@ -240,15 +240,15 @@ def job(plain: Mapping[str, Any]) -> "Job":
 
     Raises `UserError` on a mistake in the settings.
     """
-    check(plain)
+    check_settings(plain)
     if plain["memory"] is not None:
         import normbench.job  # noqa: F401 - so that what the program itself takes is counted
     limit_memory(plain["memory"])
-    with allowing(plain["packages"]):
+    with allow_packages(plain["packages"]):
         return _build_job(plain)
 
 
-def wrong_settings(grid: Grid) -> set[str]:
+def overrides_wrong_in_first_job(grid: Grid) -> set[str]:
     """Check each value of the swept settings by itself, in the settings of the first job.
 
     Args:
@@ -265,11 +265,13 @@ def wrong_settings(grid: Grid) -> set[str]:
     first = JobSpec.from_config(grid.config(grid.jobs[0]))
     if first.mistake:  # it is raised when that job is built
         return wrong
-    plain = first.plain
-    for override, key, value in grid.settings():
+    plain = first.plain_settings
+    for override, key, value in grid.swept_settings():
         mistake = _find_mistake(plain, {key: value})
         # Another swept setting may make the value valid, so each combination with it is tried.
-        if mistake and all(_find_mistake(plain, changes) for changes in grid.beside(override)):
+        if mistake and all(
+            _find_mistake(plain, changes) for changes in grid.combinations_with(override)
+        ):
             raise mistake
         if mistake:
             wrong.add(override)
@@ -286,7 +288,7 @@ def _find_mistake(plain: Mapping[str, Any], changes: Mapping[str, Any]) -> UserE
     if "${" not in str(changes):  # an interpolation is resolved, and checked, with its own job
         changed = replace_settings(plain, changes)
         try:
-            check(changed)
+            check_settings(changed)
             _build_settings(changed)
         except UserError as error:
             return error
@@ -316,7 +318,7 @@ def replace_settings(plain: Mapping[str, Any], changes: Mapping[str, Any]) -> di
     return changed
 
 
-def check(plain: Mapping[str, Any]) -> None:
+def check_settings(plain: Mapping[str, Any]) -> None:
     """Raise `UserError` where a setting breaks its own rule, or does not exist.
 
     Args:
@@ -330,7 +332,7 @@ def check(plain: Mapping[str, Any]) -> None:
             )
     for name, value in flatten(plain).items():
         settings.check(name, value)
-    figures(plain)  # raises for unknown names
+    figure_names(plain)  # raises for unknown names
 
 
 def flatten(plain: Mapping[str, Any]) -> dict[str, Any]:
@@ -374,7 +376,7 @@ def _data_seeds(dataset: Mapping[str, Any]) -> tuple[int, ...]:
 
 
 def _build_job(plain: Mapping[str, Any]) -> "Job":
-    """Build the job of plain settings that `check` accepts.
+    """Build the job of plain settings that `check_settings` accepts.
 
     Raises `UserError` where the data cannot be loaded, or where settings do not fit each other.
     """
@@ -387,7 +389,7 @@ def _build_job(plain: Mapping[str, Any]) -> "Job":
 
     job = Job(
         dataset=dataset,
-        cost=locate("cost", cost.get("_target_")),
+        cost=import_target("cost", cost.get("_target_")),
         normalizer=build("normalizer", plain["normalizer"]),
         optimizer=build("optimizer", plain["optimizer"]),
         model=build("model", plain["model"]),
@@ -404,7 +406,7 @@ def _build_job(plain: Mapping[str, Any]) -> "Job":
     return job
 
 
-def figures(config: Mapping[str, Any]) -> tuple[str, ...]:
+def figure_names(config: Mapping[str, Any]) -> tuple[str, ...]:
     """Return the names of the figures that a sweep draws, in the order of `NAMES`.
 
     Args:
@@ -446,15 +448,15 @@ def _load_or_mistake(choice_json: str, packages: str) -> Dataset | ValueError:
     Args:
         choice_json: The settings of the data set as JSON: `_target_`, arguments of the loader, and
             those of `Sampling`.
-        packages: Not read here: with other allowed packages (see `allowing`), which `locate` does
-            read, a cached result may be wrong.
+        packages: Not read here: with other allowed packages (see `allow_packages`), which
+            `import_target` does read, a cached result may be wrong.
     """
     choice = json.loads(choice_json)
     drawn = sampling(choice)  # how points are drawn and held out, once they are loaded
     for field in fields(Sampling):
         del choice[field.name]
     try:
-        loader = locate("dataset", choice.get("_target_"))
+        loader = import_target("dataset", choice.get("_target_"))
         # A loader with this parameter draws the points itself, and sampling draws none.
         if "points" in inspect.signature(loader).parameters:
             choice["points"], drawn = drawn.points, replace(drawn, points=None)
@@ -469,13 +471,13 @@ def _open_writer(store: Store) -> Writer:
     return Writer(store)
 
 
-def _first_start(plain: Mapping[str, Any]) -> str:
+def _default_start_name(plain: Mapping[str, Any]) -> str:
     """Return the name of the start that `start=null` stands for before a scheme is known."""
-    from normbench.job import first_start
+    from normbench.job import default_start_name
 
     try:
-        with allowing(plain["packages"]):
+        with allow_packages(plain["packages"]):
             model = build("model", plain["model"])
-            return first_start(locate("cost", plain["cost"].get("_target_")), model)
+            return default_start_name(import_target("cost", plain["cost"].get("_target_")), model)
     except UserError:  # it is raised again when the job is built
         return "zeros"

@@ -8,7 +8,7 @@ from functools import cache
 from hydra.errors import HydraException, OverrideParseException
 from omegaconf.errors import OmegaConfBaseException
 
-from normbench.choices import entries, names, no_option
+from normbench.choices import entries, names, unknown_option_message
 from normbench.contracts import GROUP_CONTRACTS
 from normbench.datasets.values import UserError, did_you_mean
 from normbench.settings import CHOICES, OF_OPTIONS, TABLE
@@ -44,7 +44,7 @@ def user_errors(override: str = "the command") -> Iterator[None]:
             raise UserError(f"{mark.name}, line {mark.line + 1}: {yaml_error}") from error
         if isinstance(error, OverrideParseException):
             raise UserError(_plain(f"{override}: {_explain_unread(override, reason)}")) from error
-        message = one_line(error) or _plain(f"{override}: cannot be read ({reason}); {HELP}")
+        message = user_message(error) or _plain(f"{override}: cannot be read ({reason}); {HELP}")
         raise UserError(message) from error
 
 
@@ -106,7 +106,7 @@ def setting_names() -> list[str]:
     ]
 
 
-def no_setting(name: str) -> str:
+def unknown_setting_message(name: str) -> str:
     """Return the message that no setting has a name, with a similar setting where there is one."""
     return (
         f"{name}: no such setting; normbench --cfg job lists them, "
@@ -114,7 +114,7 @@ def no_setting(name: str) -> str:
     )
 
 
-def one_line(error: BaseException) -> str | None:
+def user_message(error: BaseException) -> str | None:
     """Return the user's mistake in one line; None for an error that is a bug.
 
     Args:
@@ -136,10 +136,10 @@ def one_line(error: BaseException) -> str | None:
             group, _, option = f"{group}/{option}".rpartition("/")
         listed = [line.strip() for line in text.splitlines() if re.match(r"^\t\S+$", line)]
         # Hydra lists only the options in the group's own folder.
-        return _plain(no_option(group, option, listed or names(group)))
+        return _plain(unknown_option_message(group, option, listed or names(group)))
     unknown = re.search(r"Could not override '([^']+)'", text)
     if unknown:
-        return _plain(no_setting(unknown[1]))
+        return _plain(unknown_setting_message(unknown[1]))
     refused = re.match(r"Error merging override (.+)", text)
     if refused:
         return _plain(

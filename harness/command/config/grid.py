@@ -24,10 +24,10 @@ from normbench.settings import CHOICES, ROWS
 MAX_JOBS = 100_000
 # A number that needs no parser of Hydra's; group 1, its fraction, tells a float from an integer.
 PLAIN_NUMBER = re.compile(r"-?(?:0|[1-9]\d*)(\.\d+(?:e-?\d+)?)?", re.ASCII)
-Job = tuple[str, ...]  # the overrides of a job, such as ("cost=softmax", "seed=1")
+JobOverrides = tuple[str, ...]  # the overrides of a job, such as ("cost=softmax", "seed=1")
 
 
-def hold_back(overrides: Sequence[str]) -> tuple[list[str], list[str]]:
+def split_option_overrides(overrides: Sequence[str]) -> tuple[list[str], list[str]]:
     """Split a command line into the overrides for Hydra, and those of options of choices.
 
     An option of a choice is, for example, `normalizer.ridge=0`. Hydra would look for it in the
@@ -49,7 +49,7 @@ def hold_back(overrides: Sequence[str]) -> tuple[list[str], list[str]]:
     ], option_overrides
 
 
-def overridden(overrides: Sequence[str]) -> list[str]:
+def notes_on_overridden(overrides: Sequence[str]) -> list[str]:
     """Return a note for each override that a later one with the same key replaces."""
     last_by_key = {override.partition("=")[0]: override for override in overrides}
     pairs = (
@@ -93,7 +93,7 @@ class Grid:
     Args:
         loader: Hydra's loader of configs.
         master: The config that Hydra composed without the swept values.
-        arguments: The overrides without the options of choices, see `hold_back`.
+        arguments: The overrides without the options of choices, see `split_option_overrides`.
         held: The options of choices, such as `normalizer.ridge=0,1`.
 
     Attributes:
@@ -142,14 +142,14 @@ class Grid:
             if len(entry.values) > 1 and entry.key in CHOICES
         )
         # Caches of `_compose`, `_read`, `_is_of_files` and `_parse`, by their arguments.
-        self._composed: dict[Job, DictConfig] = {}
+        self._composed: dict[JobOverrides, DictConfig] = {}
         self._files: dict[tuple[str, str | None], DictConfig | None] = {}
         self._of_files: dict[str, bool] = {}
         self._parsed: dict[str, Any] = {}
         self._parser = parser
         self.jobs = list(dict.fromkeys(self._generate_jobs()))
 
-    def settings(self) -> Iterator[tuple[str, str, Any]]:
+    def swept_settings(self) -> Iterator[tuple[str, str, Any]]:
         """Yield each value of the swept settings that are checked on their own.
 
         Yields:
@@ -161,7 +161,7 @@ class Grid:
                     (override, entry.key, self._parse(override)) for override in entry.overrides
                 )
 
-    def beside(self, override: str) -> Iterator[dict[str, Any]]:
+    def combinations_with(self, override: str) -> Iterator[dict[str, Any]]:
         """Yield the swept settings of the jobs that have an override, each combination once.
 
         Args:
@@ -170,7 +170,9 @@ class Grid:
         Yields:
             The values of all swept settings of such a job, by their keys.
         """
-        swept = {swept_override: (key, value) for swept_override, key, value in self.settings()}
+        swept = {
+            swept_override: (key, value) for swept_override, key, value in self.swept_settings()
+        }
         jobs_with_override = (job for job in self.jobs if override in job)
         combinations = dict.fromkeys(
             tuple(filter(swept.__contains__, job)) for job in jobs_with_override
@@ -178,20 +180,20 @@ class Grid:
         for combination in combinations:
             yield dict(swept[swept_override] for swept_override in combination)
 
-    def representatives(self, wrong_overrides: set[str]) -> dict[Job, Job]:
+    def representatives(self, wrong_overrides: set[str]) -> dict[JobOverrides, JobOverrides]:
         """Return a job of each combination of choices, if possible one without wrong overrides.
 
         Jobs have the same combination where they differ only in settings that are checked by
         themselves, and either both or neither have a descent.
 
         Args:
-            wrong_overrides: The overrides to avoid, from `wrong_settings`.
+            wrong_overrides: The overrides to avoid, from `compose.overrides_wrong_in_first_job`.
 
         Returns:
             The jobs, by those of their overrides that make the combination. Where each job of a
             combination has wrong overrides, the last one.
         """
-        job_by_choices: dict[Job, Job] = {}
+        job_by_choices: dict[JobOverrides, JobOverrides] = {}
         for job in self.jobs:
             choices_key = tuple(
                 override
@@ -205,7 +207,7 @@ class Grid:
                 job_by_choices[choices_key] = job
         return job_by_choices
 
-    def options_of(self, job: Job) -> dict[str, Any]:
+    def options_of(self, job: JobOverrides) -> dict[str, Any]:
         """Return the options of a job's choices that the command line sets.
 
         Args:
@@ -232,7 +234,7 @@ class Grid:
                 lines.append(f"{entry.key}: for {', '.join(having)}; not for {', '.join(lacking)}")
         return lines
 
-    def config(self, job: Job) -> DictConfig:
+    def config(self, job: JobOverrides) -> DictConfig:
         """Return a new config of a job: the config of the first swept choices, changed.
 
         Args:
@@ -271,7 +273,7 @@ class Grid:
                 self._parsed[override] = self._parser.parse_override(override).value()
         return self._parsed[override]
 
-    def _compose(self, chosen: Job) -> DictConfig:
+    def _compose(self, chosen: JobOverrides) -> DictConfig:
         """Return the config of some choices with all that is not swept; the result is cached.
 
         Args:
@@ -285,7 +287,7 @@ class Grid:
             )
         return self._composed[chosen]
 
-    def _exchange_options(self, chosen: Job) -> DictConfig | None:
+    def _exchange_options(self, chosen: JobOverrides) -> DictConfig | None:
         """Return a copy of the master config with the options of some choices in place of its own.
 
         Args:
@@ -400,7 +402,7 @@ class Grid:
         option: DictConfig = self._compose(chosen)[group]
         return option
 
-    def _generate_jobs(self) -> Iterator[Job]:
+    def _generate_jobs(self) -> Iterator[JobOverrides]:
         """Yield the overrides of every job, in order.
 
         A job gets an option of a choice, such as `normalizer.ridge=0`, only where its choice has

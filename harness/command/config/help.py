@@ -16,10 +16,10 @@ def text() -> str:
     """Return the text of `--help` as Hydra would print it: choices, schemes and settings."""
     template = OmegaConf.load(CONF / "config.yaml").hydra.help.template
     filled = Template(template).substitute(APP_CONFIG_GROUPS=_groups())
-    return described(filled)
+    return fill_in(filled)
 
 
-def described(text: str) -> str:
+def fill_in(text: str) -> str:
     """Return a help text with a line for each scheme and the table of settings."""
     text = text.replace("@SCHEMES\n", choices.describe_options("normalizer"))
     return text.replace("@SETTINGS\n", settings.describe_settings())

@@ -23,7 +23,7 @@ def register() -> None:
     `${oc.env:NAME}`, whose value is treated as a secret.
     """
     OmegaConf.register_new_resolver("oc.env", _environment, replace=True)
-    OmegaConf.register_new_resolver("decades", settings.decades, replace=True)
+    OmegaConf.register_new_resolver("decades", settings.powers_of_ten, replace=True)
     for resolver, group in PER_CHOICE.items():
         OmegaConf.register_new_resolver(
             resolver, partial(_per_choice, resolver, group), replace=True

@@ -14,7 +14,7 @@ EXPERIMENT = "experiment"
 MAX_EXPECTED_LENGTH = 7900  # characters: MLflow keeps 8,000 of a tag
 
 
-def expected(config: DictConfig) -> dict[str, str]:
+def expected_tag(config: DictConfig) -> dict[str, str]:
     """Return the tag with the expected numbers of a study's source, checked and as JSON.
 
     Args:
@@ -47,7 +47,7 @@ def expected(config: DictConfig) -> dict[str, str]:
     return {names.EXPECTED.key: text}
 
 
-def stand_in(overrides: Sequence[str]) -> tuple[str, ...]:
+def stand_in_overrides(overrides: Sequence[str]) -> tuple[str, ...]:
     """Return the overrides by which a study runs on other data than those of its source.
 
     Args:

@@ -376,7 +376,7 @@ def _dashboard(options: argparse.Namespace) -> int:
     database = uris.database(options.store)
     if database and database.is_file():
         with suppress(sqlite3.Error):  # the server reports it when it reads the file
-            mlflows_own.follow(database)
+            mlflows_own.update_artifact_locations(database)
     return serve(options.store, options.host, options.port)
 
 

@@ -116,7 +116,7 @@ def _select_runs(writer: Writer, sweeps: Sequence[str]) -> Selection:
     runs: dict[str, list[Any]] = {role: [] for role in (names.SWEEP, names.SCHEME, names.STEP)}
     guests, cut_off = [], []
     for sweep in sweeps:
-        sweep_runs, deleted = writer.of_sweep(sweep), writer.deleted_of(sweep)
+        sweep_runs, deleted = writer.runs_of_sweep(sweep), writer.deleted_runs(sweep)
         if not sweep_runs and not deleted:
             raise ResultsError(
                 f"comparison {clean.line(sweep)}: is not in {writer.store.safe_uri}; "
@@ -163,7 +163,7 @@ def _remove_drawn(tags: Mapping[str, str], other_tags: Sequence[Mapping[str, str
         return
     folder, lock = Path(tags[names.FOLDER.key]), None
     try:
-        lock = leftovers.lock(folder)
+        lock = leftovers.lock_folder(folder)
     except FileNotFoundError:  # no folder, or none that a sweep has locked: nobody is at work there
         pass
     except (OSError, ValueError):

@@ -57,10 +57,10 @@ def run(store: str, old: Sweep, rules: Mapping[str, Any], folder: Path | None) -
         raise ResultsError(f"comparison {clean.line(old.sweep_id)}: its own run was deleted")
     work = _Rejudgement(Writer(Store.at(store, None, Path.cwd())), old, rules)
     folder = folder or (Path("outputs") / work.sweep_id).absolute()
-    with leftovers.hold(folder):
+    with leftovers.lock_new_folder(folder):
         parents = work.start(folder)
         for number, row in enumerate(as_rows(old.of_role(names.SCHEME))):
-            work.take_in(number, row, parents[row["experiment"]])
+            work.add_job(number, row, parents[row["experiment"]])
         new_sweep = load(store, work.sweep_id)
         publish(work.writer, new_sweep, parents)
         written = present(new_sweep, folder)
@@ -154,7 +154,7 @@ class _Rejudgement:
             **{key.removeprefix(names.TAGS): str(row[key]) for key in columns},
         }
 
-    def take_in(self, number: int, row: Mapping[str, Any], parent: str) -> None:
+    def add_job(self, number: int, row: Mapping[str, Any], parent: str) -> None:
         """Add a job of the old sweep to the new one, judged by the rules.
 
         A run that these rules have judged already is shared, and so is the old run of a job that

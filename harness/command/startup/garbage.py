@@ -12,7 +12,7 @@ import sys
 COLLECTION_THRESHOLD = 50_000
 
 
-def collect_nothing_yet() -> None:
+def disable_collection() -> None:
     """Disable garbage collection from now on, and skip the collection at the end of the process.
 
     `collect_seldom` enables collection again, once the libraries are loaded.
@@ -24,7 +24,7 @@ def collect_nothing_yet() -> None:
 def collect_seldom() -> None:
     """Enable garbage collection at long intervals, among the objects created from now on.
 
-    Only after `collect_nothing_yet`: another process, such as a notebook's, keeps its own settings.
+    Only after `disable_collection`: another process, such as a notebook's, keeps its own settings.
     """
     if gc.isenabled():
         return

@@ -34,7 +34,7 @@ def choose() -> None:
         os.environ[VARIABLE] = AVX512_KERNELS
 
 
-def in_use() -> str:
+def describe_blas() -> str:
     """Return the libraries of matrix products, such as `openblas 0.3.31 SkylakeX, 2 threads`.
 
     Where MKL multiplies packed points, `mkl 2026.2.0 for packed points` is added.

@@ -28,7 +28,7 @@ from normbench.command.config.errors import user_errors
 from normbench.command.config.hydra_settings import refuse_foreign
 
 
-def begin() -> None:
+def load_plugins() -> None:
     """Load Hydra's plugins, without which it cannot search for options.
 
     Hydra's own plugin for submitit, where it is installed, registers launchers that are not
@@ -41,14 +41,14 @@ def begin() -> None:
 
 
 @contextmanager
-def started(folder: Path | None) -> Iterator[Hydra]:
+def hydra_session(folder: Path | None) -> Iterator[Hydra]:
     """Yield Hydra on this project's options, and clear its global state at the end.
 
     Args:
         folder: A folder of the user's options, under names that this project's have not; None for
             none.
     """
-    begin()
+    load_plugins()
     path = ConfigSearchPathImpl()
     path.append("hydra", "pkg://hydra.conf")
     path.append("main", str(CONF))
@@ -56,17 +56,17 @@ def started(folder: Path | None) -> Iterator[Hydra]:
     if folder is not None:
         path.prepend("command-line", f"file://{folder}", SearchPathQuery(provider="schema"))
     try:
-        yield _Careful.create_main_hydra2("normbench", path)
+        yield _CheckedHydra.create_main_hydra2("normbench", path)
     finally:
         GlobalHydra.instance().clear()
 
 
-class _Careful(Hydra):
+class _CheckedHydra(Hydra):
     """Hydra, which starts nothing that a config names before it is checked."""
 
     def get_help(self, *arguments: Any, **named: Any) -> str:
         """Return Hydra's text of `--help`, with the schemes and the table of settings filled in."""
-        return helping.described(super().get_help(*arguments, **named))
+        return helping.fill_in(super().get_help(*arguments, **named))
 
     def compose_config(self, *arguments: Any, **named: Any) -> DictConfig:
         """Return the composed config; raise `UserError` where it does more than a comparison.

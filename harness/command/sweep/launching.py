@@ -14,13 +14,13 @@ from threading import Semaphore
 from typing import Any
 
 from normbench.command.config.compose import JobSpec
-from normbench.command.startup.garbage import collect_nothing_yet, collect_seldom
+from normbench.command.startup.garbage import collect_seldom, disable_collection
 from normbench.command.sweep import recorded
 from normbench.command.sweep.queues import Queue
 from normbench.recording.resume import orphans
 
 # Adds a recorded job to the sweep, given the job and MLflow's run of it; returns its outcome.
-Take = Callable[[JobSpec, Any], dict[str, Any]]
+Adopt = Callable[[JobSpec, Any], dict[str, Any]]
 Run = Callable[[JobSpec], dict[str, Any]]  # runs a job and returns its outcome, as `run_spec` does
 Outcome = dict[str, Any] | Exception  # the outcome of a job, or the bug that it raised
 IDLE_SECONDS = 300  # after which a process of joblib's ends
@@ -78,7 +78,7 @@ class Workers:
         return future
 
 
-def run_in_queue(queue: Queue, jobs: Sequence[JobSpec], take: Take) -> list[Outcome]:
+def run_in_queue(queue: Queue, jobs: Sequence[JobSpec], take: Adopt) -> list[Outcome]:
     """Return the outcome of each job; a queue gets only jobs that are not recorded.
 
     Args:
@@ -89,7 +89,7 @@ def run_in_queue(queue: Queue, jobs: Sequence[JobSpec], take: Take) -> list[Outc
     Returns:
         The outcomes in the order of the jobs.
     """
-    runs = {job.number: recorded.run_of(job) for job in jobs}
+    runs = {job.number: recorded.find_run(job) for job in jobs}
     unrecorded = [(job.number, list(job.overrides)) for job in jobs if runs[job.number] is None]
     outcomes: dict[int, Outcome] = {
         job.number: take(job, runs[job.number]) for job in jobs if runs[job.number] is not None
@@ -126,7 +126,7 @@ def _run_in_worker(run: Run, job: JobSpec) -> Outcome:
 @cache
 def _begin() -> None:
     """Disable garbage collection and import what jobs need, once in a process."""
-    collect_nothing_yet()
+    disable_collection()
     for module in ("normbench.job", "normbench.recording.store.records", "sklearn.preprocessing"):
         import_module(module)
 

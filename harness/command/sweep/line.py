@@ -16,8 +16,8 @@ from hydra.core.override_parser.types import ChoiceSweep, Override
 
 from normbench.choices import CONF, names
 from normbench.command.config import study
-from normbench.command.config.errors import HELP, no_setting, user_errors
-from normbench.command.config.grid import hold_back
+from normbench.command.config.errors import HELP, unknown_setting_message, user_errors
+from normbench.command.config.grid import split_option_overrides
 from normbench.command.config.mistyped import refuse_mistyped, suggest_setting
 from normbench.datasets import MissingFileError
 from normbench.datasets.values import UserError, did_you_mean
@@ -53,7 +53,7 @@ def run(arguments: Sequence[str]) -> None:
         _check(options.overrides, of_files=options.config_dir is None)
     from normbench.command.sweep import hydras_own  # late: a mistake in a name is found without it
 
-    with hydras_own.started(_folder(options.config_dir)) as hydra:
+    with hydras_own.hydra_session(_folder(options.config_dir)) as hydra:
         if options.help:
             hydra.app_help(MAIN_CONFIG, parser, options)
         elif options.cfg:
@@ -78,12 +78,12 @@ def _compare(hydra: Hydra, arguments: Sequence[str], overrides: Sequence[str]) -
     from normbench.command.sweep import sweeper as sweep
     from normbench.command.sweep.sweep_job import run_job
 
-    composed_overrides, option_overrides = hold_back(overrides)
+    composed_overrides, option_overrides = split_option_overrides(overrides)
     sweep.register(arguments, option_overrides)
     try:
         hydra.multirun(MAIN_CONFIG, run_job, composed_overrides)
     except MissingFileError as missing:
-        stand_in = study.stand_in(overrides)
+        stand_in = study.stand_in_overrides(overrides)
         if not stand_in:
             raise
         print(
@@ -251,7 +251,7 @@ def _check(overrides: Sequence[str], of_files: bool) -> None:
             )
         is_known_key = override.key_or_group.split("/")[0].split(".")[0] in KEYS
         if of_files and not is_known_key and not override.package:
-            raise UserError(no_setting(override.key_or_group))
+            raise UserError(unknown_setting_message(override.key_or_group))
         if override.key_or_group == "experiment" and override.is_sweep_override():
             raise UserError(
                 f"{override_text}: each study is a comparison of its own, so that several cannot "

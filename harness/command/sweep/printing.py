@@ -9,7 +9,7 @@ from collections.abc import Callable
 READER_LEFT_CODE = 141
 
 
-def run_printing(command: Callable[[], int]) -> int:
+def run_with_checked_output(command: Callable[[], int]) -> int:
     """Run a command and return its exit code; 2 and one line where nothing can be printed.
 
     The output is checked before the command starts, and after it. Where the reader of a pipe has

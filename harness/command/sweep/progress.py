@@ -92,16 +92,16 @@ class Progress:
         total_seconds_left: Callable[[], float | None] = lambda: None,
     ) -> None:
         self.title, self.unit = clean.line(title), unit
-        self.wanted = bar
+        self.wants_bar = bar
         self.total_seconds_left = total_seconds_left
         self.stopped = Event()
-        self.doing: tuple[str, float] | None = None  # what the job does, and since when
+        self.current_phase: tuple[str, float] | None = None  # what the job does, and since when
         self.started = self.last_line_time = time.monotonic()
         self.iterations = 0
         self.pace: Pace | None = None  # from the first iteration on
         self.bar: Any = None  # the bar on the terminal, once there is one
         self.last_refresh = 0.0  # when the bar was changed last
-        self.read: Callable[[], str] | None = None  # see `begin`
+        self.describe_reading: Callable[[], str] | None = None  # see `begin`
         self.first_done: Callable[[], None] = lambda: None  # called at the first iteration
 
     def phase(self, doing: str) -> None:
@@ -110,9 +110,9 @@ class Progress:
         Args:
             doing: A phrase whose subject is the job, such as `reads the data`.
         """
-        if self.doing is None:
+        if self.current_phase is None:
             Thread(target=self._watch, daemon=True).start()
-        self.doing = doing, time.monotonic()
+        self.current_phase = doing, time.monotonic()
         self._show(doing=doing)
 
     def begin(self, iterations: int, read: Callable[[], str] | None = None) -> None:
@@ -122,9 +122,9 @@ class Progress:
             iterations: The number of the last iteration.
             read: Returns how much of a file was read so far, as a text; None for points in memory.
         """
-        self.iterations, self.read = iterations, read
+        self.iterations, self.describe_reading = iterations, read
         self.pace = None if self.unit == ITERATION else Pace(0, time.monotonic(), warm=True)
-        if self.wanted and sys.stderr.isatty():
+        if self.wants_bar and sys.stderr.isatty():
             self.bar = _bar(self.title, iterations)
             self.bar.start()
 
@@ -136,8 +136,8 @@ class Progress:
                 a descent resumes.
         """
         seconds = time.monotonic()
-        if self.doing and iteration == self.iterations:
-            self.doing = SHADOWS_PHASE, seconds
+        if self.current_phase and iteration == self.iterations:
+            self.current_phase = SHADOWS_PHASE, seconds
         if self.pace is None:
             self.pace = Pace(iteration, seconds, warm=False)
             self.first_done()
@@ -163,7 +163,7 @@ class Progress:
         """Return what is known beside the iteration: how much was read, and the time left."""
         assert self.pace is not None
         seconds_left = self.pace.seconds_left(self.iterations)
-        facts = [self.read()] if self.read else []
+        facts = [self.describe_reading()] if self.describe_reading else []
         return facts + ([] if seconds_left is None else [f"{format_duration(seconds_left)} left"])
 
     def __enter__(self) -> Self:
@@ -193,11 +193,11 @@ class Progress:
             seconds = time.monotonic()
             if (
                 self.bar is None
-                and self.doing
-                and seconds - max(self.last_line_time, self.doing[1]) >= QUIET_SECONDS
+                and self.current_phase
+                and seconds - max(self.last_line_time, self.current_phase[1]) >= QUIET_SECONDS
             ):
                 self.last_line_time = seconds
-                doing, since = self.doing
+                doing, since = self.current_phase
                 self._say(f"{doing}, {format_duration(seconds - since)} so far{self._of_all()}")
 
     def _of_all(self) -> str:
@@ -250,7 +250,7 @@ def _bar(title: str, iterations: int) -> Any:
 
 
 @contextmanager
-def telling_phase(title: str, doing: str) -> Iterator[None]:
+def report_phase(title: str, doing: str) -> Iterator[None]:
     """Print a line about the content of the context whenever it takes long.
 
     Args:

@@ -6,7 +6,7 @@ from importlib.metadata import version
 from pathlib import Path
 
 from normbench import CHECKOUT, names
-from normbench.command.startup.kernels import in_use
+from normbench.command.startup.kernels import describe_blas
 
 RECORDED_LIBRARIES = (
     "normbench",
@@ -20,7 +20,7 @@ RECORDED_LIBRARIES = (
 )
 
 
-def tags() -> dict[str, str]:
+def provenance_tags() -> dict[str, str]:
     """Return the versions of Python, the libraries and linear algebra, and the commit."""
     return {**_versions(), **_commit()}
 
@@ -29,7 +29,7 @@ def _versions() -> dict[str, str]:
     """Return the versions of Python and the libraries as tags, with the linear algebra in use."""
     versions = {names.version(name).key: version(name) for name in RECORDED_LIBRARIES}
     python = {names.version("python").key: sys.version.split()[0]}
-    return {**python, **versions, names.BLAS.key: in_use()}
+    return {**python, **versions, names.BLAS.key: describe_blas()}
 
 
 def _commit() -> dict[str, str]:

@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from normbench import names
-from normbench.command.config.compose import JobSpec, check
+from normbench.command.config.compose import JobSpec, check_settings
 from normbench.command.sweep.progress import Progress
 from normbench.recording.resume import checkpoints
 from normbench.recording.store.writer import Writer
@@ -28,26 +28,26 @@ def find_recorded(specs: Iterable[JobSpec]) -> list[tuple[JobSpec, Any]] | None:
     """
     specs_and_runs: list[tuple[JobSpec, Any]] = []
     for spec in specs:
-        if len(specs_and_runs) == MAX_LOOKUPS or not spec.has_file():
+        if len(specs_and_runs) == MAX_LOOKUPS or not spec.store_file_exists():
             return None
-        run = run_of(spec)
+        run = find_run(spec)
         if run is None:
             return None
         specs_and_runs.append((spec, run))
     return specs_and_runs
 
 
-def run_of(spec: JobSpec) -> Any:
+def find_run(spec: JobSpec) -> Any:
     """Return MLflow's run of an equal recorded job, found by its request; None without one.
 
-    A request is the digest of all that determines a job's record, see `JobSpec.request`. Raises
-    `UserError` on a mistake in a setting.
+    A request is the digest of all that determines a job's record, see `JobSpec.request_digest`.
+    Raises `UserError` on a mistake in a setting.
     """
-    request = spec.request
+    request = spec.request_digest
     if request is None:
         return None
-    check(spec.plain)
-    return spec.writer().of_request(spec.experiment, request)
+    check_settings(spec.plain_settings)
+    return spec.writer().run_of_request(spec.experiment, request)
 
 
 def adopt_recorded(

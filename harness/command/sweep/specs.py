@@ -42,7 +42,9 @@ class Specs:
             spec, written = self.composed[shared_overrides]
             if not any(_refers(written, key) for key in options):
                 return replace(
-                    spec, overrides=job, plain=compose.replace_settings(spec.plain, options)
+                    spec,
+                    overrides=job,
+                    plain_settings=compose.replace_settings(spec.plain_settings, options),
                 )
         if len(self.composed) >= MAX_COMPOSED:
             self.composed.clear()

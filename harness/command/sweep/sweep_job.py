@@ -24,7 +24,7 @@ from normbench.results.store.errors import ResultsError
 from normbench.results.store.job_records import JobRecord
 
 if TYPE_CHECKING:  # they load scipy and scikit-learn
-    from normbench.job import Shared
+    from normbench.job import PointsCaches
     from normbench.recording.store.records import RecordHeader
 
 
@@ -111,10 +111,10 @@ def _explain_rerun(spec: JobSpec, writer: Writer, header: "RecordHeader") -> str
         header: The header of the job's record; it lacks the digests of a job that failed early.
     """
     grid, descent = (header.tags.get(tag.key) for tag in (names.GRID_DESCENT, names.DESCENT))
-    if not spec.plain["reuse"] or grid is None or descent is None:
+    if not spec.plain_settings["reuse"] or grid is None or descent is None:
         return ""
     try:
-        if writer.of_descent(spec.experiment, descent):
+        if writer.runs_of_descent(spec.experiment, descent):
             return ""  # the descent is the same: that job requested fewer measures
         return NOT_REUSED_NOTE if writer.has_grid(spec.experiment, grid, descent) else ""
     except (StoreLostError, ResultsError):
@@ -171,19 +171,19 @@ def _compute(
     try:
         progress.phase("reads the data")
         job = spec.job()
-        spec.settle(header.params, header.tags, job)
-        request = None if job.dataset.notes else spec.request
+        spec.add_identity(header.params, header.tags, job)
+        request = None if job.dataset.notes else spec.request_digest
         if request:
             header.tags[names.REQUEST.key] = request
         folders = spec.folder.parent
         descent = header.tags[names.DESCENT.key]
-        if spec.plain["reuse"]:
+        if spec.plain_settings["reuse"]:
             exclusive.enter_context(leftovers.only_one(descent, folders))
             known_run, judged_record = _reuse_recorded(writer, header)
             if known_run or judged_record:
                 return known_run, "", judged_record
         progress.begin(job.settings.records, describe_reading(job.dataset))
-        checkpoint_seconds = spec.plain["checkpoint"]
+        checkpoint_seconds = spec.plain_settings["checkpoint"]
         descent_file = (
             None
             if checkpoint_seconds is None
@@ -194,17 +194,17 @@ def _compute(
     except KeyboardInterrupt:
         raise
     except BaseException as error:  # a user's code may raise anything, and leave by sys.exit
-        interrupts.raise_again(error)
+        interrupts.raise_if_interrupted(error)
         failure = "user" if isinstance(error, (UserError, MemoryError)) else "bug"
         return "", failure, records.of_failure(header, error)
 
 
 @cache
-def _shared() -> "Shared":
+def _shared() -> "PointsCaches":
     """Return the cache of data sets that this process's jobs share."""
-    from normbench.job import Shared
+    from normbench.job import PointsCaches
 
-    return Shared()
+    return PointsCaches()
 
 
 def _reuse_recorded(writer: Writer, header: "RecordHeader") -> tuple[str, JobRecord | None]:

@@ -28,12 +28,11 @@ from normbench import names
 from normbench.command.config import compose, hydra_settings, resolvers, study
 from normbench.command.config.compose import JobSpec
 from normbench.command.config.errors import SweepError, user_errors
-from normbench.command.config.grid import Grid, hold_back, overridden
+from normbench.command.config.grid import Grid, notes_on_overridden, split_option_overrides
 from normbench.command.startup.garbage import collect_seldom
-from normbench.command.sweep import hydras_own, launching, provenance, recorded
-from normbench.command.sweep import printing as output
+from normbench.command.sweep import hydras_own, launching, printing, provenance, recorded
 from normbench.command.sweep.file_reading import FileReading
-from normbench.command.sweep.progress import telling_phase
+from normbench.command.sweep.progress import report_phase
 from normbench.command.sweep.queues import LOST, Queue, describe_lost
 from normbench.command.sweep.specs import Specs
 from normbench.command.sweep.sweep_job import run_spec
@@ -53,7 +52,9 @@ class Sweep(Sweeper):
 
     # Set by `register` before Hydra creates the sweeper.
     arguments: Sequence[str] = ()  # the command line as it was typed
-    option_overrides: Sequence[str] = ()  # its options of choices, see `grid.hold_back`
+    option_overrides: Sequence[
+        str
+    ] = ()  # its options of choices, see `grid.split_option_overrides`
 
     def __init__(
         self, params: dict[str, Any] | None = None, max_batch_size: int | None = None
@@ -92,9 +93,9 @@ class Sweep(Sweeper):
         self.specs = Specs()
         self.spec = JobSpec.from_config(self.config)  # what is not swept holds for every job
         try:
-            self.expected = study.expected(self.config)
-            self.figures = compose.figures(self.spec.plain)
-            params, options = hold_back(self.params)
+            self.expected = study.expected_tag(self.config)
+            self.figures = compose.figure_names(self.spec.plain_settings)
+            params, options = split_option_overrides(self.params)
             with user_errors():
                 # Of equal keys the last one counts: the command line replaces `self.params`.
                 overrides = [*params, *arguments]
@@ -103,7 +104,7 @@ class Sweep(Sweeper):
             recorded_runs = recorded.find_recorded(self._numbered_specs(grid))
             if recorded_runs is None:
                 self._prepare_processes(len(grid.jobs))
-                phase = telling_phase("before the first job", "reads data and checks settings")
+                phase = report_phase("before the first job", "reads data and checks settings")
                 with phase, FileReading("the first job's data"):
                     experiments = self._check(grid)
                 self._start(experiments, len(grid.jobs))
@@ -132,7 +133,9 @@ class Sweep(Sweeper):
         notes: dict[str, None] = {}  # likewise, on the data sets
         fitting: set[str] = set()  # overrides of jobs that can be built
         mistakes: dict[tuple[str, ...], UserError] = {}  # by the overrides of a combination
-        for choices, job_overrides in grid.representatives(compose.wrong_settings(grid)).items():
+        for choices, job_overrides in grid.representatives(
+            compose.overrides_wrong_in_first_job(grid)
+        ).items():
             try:
                 spec = self.specs.get(grid, job_overrides)
                 experiments[spec.experiment] = None
@@ -153,7 +156,7 @@ class Sweep(Sweeper):
 
     def _print_notes(self, grid: Grid, notes: Iterable[str] = ()) -> None:
         """Print notes on the overrides of the command, and the given notes on the data."""
-        for note in (*overridden(self.arguments), *grid.notes(), *notes):
+        for note in (*notes_on_overridden(self.arguments), *grid.notes(), *notes):
             print(note, file=sys.stderr)
 
     def _start(self, experiments: Sequence[str], jobs: int) -> None:
@@ -174,12 +177,12 @@ class Sweep(Sweeper):
             self.new_folders = [
                 folder for folder in (self.folder, *self.folder.parents) if not folder.exists()
             ]
-            leftovers.hold(self.folder).close()  # fails before a store is made
+            leftovers.lock_new_folder(self.folder).close()  # fails before a store is made
             self.writer = self.spec.writer()
             recovered = leftovers.tidy(self.writer, self.folder.parent)
-            with leftovers.only_one(leftovers.NO_JOB, self.folder.parent):
+            with leftovers.only_one(leftovers.NO_DESCENT, self.folder.parent):
                 pass  # checks that the file of this lock can be written
-            self.lock = leftovers.hold(self.folder)
+            self.lock = leftovers.lock_new_folder(self.folder)
         except OSError as error:
             raise UserError(
                 f"hydra.sweep.dir={self.folder}: cannot be written "
@@ -197,7 +200,7 @@ class Sweep(Sweeper):
         tags = {names.COMMAND.key: command, names.JOBS.key: str(jobs)}
         tags |= self.expected
         tags |= leftovers.owner_tags(self.folder)
-        tags |= provenance.tags()
+        tags |= provenance.provenance_tags()
         for name in experiments:
             self.parents[name] = self.writer.start_sweep(name, self.sweep_id, tags)
         ledger = {
@@ -361,7 +364,7 @@ class Sweep(Sweeper):
         files = figure_cache.files(copy=has_own_folder)  # drawn by an equal sweep; None without one
         output_error: str | None = None
         try:
-            with telling_phase("all jobs are done", "writes tables, figures and the report"):
+            with report_phase("all jobs are done", "writes tables, figures and the report"):
                 sweep = load(self.writer.store.uri, self.sweep_id)
                 publish(self.writer, sweep, self.parents)
                 show = partial(present, sweep, self.folder, drawn=files, wanted=self.figures)
@@ -369,7 +372,7 @@ class Sweep(Sweeper):
                     written = show()
                     print(end="", flush=True)
                 except OSError as error:
-                    output_error = output.describe_output_error(error)
+                    output_error = printing.describe_output_error(error)
                     if output_error is None:
                         raise
                     # As in `normbench | head`: the output is lost, but the figures are drawn.
@@ -438,7 +441,7 @@ def register(arguments: Sequence[str], option_overrides: Sequence[str]) -> None:
     Args:
         arguments: The command line as typed.
         option_overrides: The overrides of options of choices, which Hydra does not get, see
-            `grid.hold_back`.
+            `grid.split_option_overrides`.
     """
     Sweep.arguments, Sweep.option_overrides = arguments, option_overrides
     hydras_own.register(Sweep, Queue)

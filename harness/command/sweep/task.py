@@ -40,8 +40,8 @@ def run(
 
     from normbench.command.sweep import hydras_own
 
-    interrupts.handle(signal.SIGTERM)
-    hydras_own.begin()
+    interrupts.install_handlers(signal.SIGTERM)
+    hydras_own.load_plugins()
     setup_globals()
     outcomes = []
     for number, overrides in batch:
@@ -52,7 +52,7 @@ def run(
         try:
             outcomes.append(job_return.return_value)
         except Exception as error:
-            interrupts.raise_again(error)
+            interrupts.raise_if_interrupted(error)
             raise
     return outcomes
 

@@ -216,7 +216,9 @@ class Blocked(Objective):
         """
         points = len(self.x)
         rows, features = runs * self.classes, self.x.shape[1] + 1
-        is_parallel = rows * points * (features + ELEMENTWISE) >= PARALLEL_WORK and self.own_threads
+        is_parallel = (
+            rows * points * (features + ELEMENTWISE) >= PARALLEL_WORK and self.is_thread_safe
+        )
         count = min(threads.available_threads(), points) if is_parallel else 1
         bounds = [points * number // count for number in range(count + 1)]
         return [(number, slice(*span)) for number, span in enumerate(pairwise(bounds))]
@@ -244,7 +246,7 @@ class Blocked(Objective):
                 yield block, SparseBlock(sparse.csr_rows(block))
             return
         piece_sizes = 0, 0
-        if self.own_threads:
+        if self.is_thread_safe:
             scores = products.scores_piece_size(count, self.x.shape[1], self.x.itemsize)
             piece_sizes = scores, products.slopes_piece_size(count, self.x.shape[1])
         points_per_block = BLOCK_BYTES // (self.x.itemsize * (score_rows + self.x.shape[1]))
@@ -310,7 +312,7 @@ class Blocked(Objective):
             gradient = None
             if with_gradient:
                 gradient = self.gradient_out(total, len(weights)).reshape(weights.shape)
-            return self.mean(weights, costs, gradient, counts if self.classify else None)
+            return self.average_sums(weights, costs, gradient, counts if self.classify else None)
 
     def _walk_points(
         self,
@@ -363,7 +365,7 @@ class Blocked(Objective):
         return _Sums(costs, gradient, counts)
 
     @property
-    def own_threads(self) -> bool:
+    def is_thread_safe(self) -> bool:
         """Whether spans of points are evaluated on this program's threads.
 
         Autograd traces in one thread: a cost of the user's own stays on one thread, but its

@@ -12,18 +12,18 @@ from normbench.engine.hessian import (
     Effort,
     Hessian,
     LinearHessian,
+    add_penalty,
     linear_effort,
-    weighted,
-    with_penalty,
+    times_l2,
 )
 from normbench.engine.problem import linear_hessian
-from normbench.engine.scheme.probed import Probed
+from normbench.engine.scheme.probed import AffineMap
 
 MAX_CACHE_BYTES = 1 << 26  # of the points' second derivatives in their scores
 
 
 # Weights of features `(.., N + 1)` as weights of other columns `(.., M + 1)`, bias first.
-WeightMap = Columns | Probed
+WeightMap = Columns | AffineMap
 
 
 @dataclass(frozen=True)
@@ -52,13 +52,13 @@ class FoldedHessian(Hessian):
     def times(self, direction: Array) -> Array:
         """Return the Hessian times a direction `(C, N + 1)`."""
         product = self.columns.unfold(self.inner.times(self.columns.fold(direction)))
-        product[:, 1:] += 2 * weighted(self.l2, direction[:, 1:])
+        product[:, 1:] += 2 * times_l2(self.l2, direction[:, 1:])
         return product
 
     def matrix(self) -> Array:
         """Return the Hessian as a matrix `(D, D)`."""
         spread = self.columns.spread(self.inner.matrix(), self.inner.shape[0])
-        return with_penalty(spread, self.l2, self.shape)
+        return add_penalty(spread, self.l2, self.shape)
 
 
 @dataclass(frozen=True)
@@ -92,12 +92,12 @@ class ReadHessian(Hessian):
     def times(self, direction: Array) -> Array:
         """Return the Hessian times a direction `(C, N + 1)`."""
         product = self._mean(lambda block_hessian: block_hessian.times(direction))
-        product[:, 1:] += 2 * weighted(self.l2, direction[:, 1:])
+        product[:, 1:] += 2 * times_l2(self.l2, direction[:, 1:])
         return product
 
     def matrix(self) -> Array:
         """Return the Hessian as a matrix `(D, D)`."""
-        return with_penalty(
+        return add_penalty(
             self._mean(lambda block_hessian: block_hessian.matrix()), self.l2, self.shape
         )
 

@@ -82,7 +82,7 @@ class JaxNetwork(ThreadedNetwork):
             (_, (sums, batch_moments)), slopes = compiled.gradient(*arguments)
             if collected is not None:
                 collected.extend(tuple(map(np.asarray, pair)) for pair in batch_moments)
-            gradient = self.with_running(weights, np.asarray(slopes), collected)
+            gradient = self.with_running_differences(weights, np.asarray(slopes), collected)
         else:
             _, (sums, _) = compiled.sums(*arguments)
         return Sums(np.asarray(sums.costs), np.asarray(sums.counts), gradient)

@@ -16,26 +16,26 @@ LIBRARY_WORK, PARALLEL_BATCH_WORK = 250_000, 4_000_000
 class ThreadedMinibatch(Minibatch):
     """A `Minibatch` on this program's threads, each with its products on one thread."""
 
-    def sum_gradients(
+    def batch_gradient(
         self, weights: Array, read: Read, targets: Array, span: slice = slice(None)
     ) -> Array:
-        """See `Minibatch.sum_gradients`; each thread reads and sums its own points of the batch.
+        """See `Minibatch.batch_gradient`; each thread reads and sums its own points of the batch.
 
         The sums of the threads are added in the order of their points. `span` is for one thread:
         large batches, which are shared among threads, are summed as a whole.
         """
         work = weights.size * len(targets)
         if work < LIBRARY_WORK:
-            return super().sum_gradients(weights, read, targets, span)
+            return super().batch_gradient(weights, read, targets, span)
         # Autograd traces in one thread, so that a cost of the user's own stays on it.
         is_parallel = work >= PARALLEL_BATCH_WORK and hasattr(self.inner.cost, "fused")
         count = min(threads.available_threads(), len(targets)) if is_parallel else 1
         if count == 1:
             with threads.limit_threads(0):
-                return super().sum_gradients(weights, read, targets, span)
+                return super().batch_gradient(weights, read, targets, span)
         bounds = [len(targets) * number // count for number in range(count + 1)]
         spans = [slice(*bounds_of_span) for bounds_of_span in pairwise(bounds)]
-        sums = threads.map_parallel(partial(super().sum_gradients, weights, read, targets), spans)
+        sums = threads.map_parallel(partial(super().batch_gradient, weights, read, targets), spans)
         total = sums[0]
         for other in sums[1:]:
             total += other

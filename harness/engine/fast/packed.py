@@ -47,13 +47,21 @@ class Packed:
     """
 
     def __init__(self, x: Array, span: slice, rows: int, with_gradient: bool) -> None:
-        self.span, self.size, self.width = span, span.stop - span.start, x.shape[1] + 1
+        self.span, self.point_count, self.weights_per_score = (
+            span,
+            span.stop - span.start,
+            x.shape[1] + 1,
+        )
         self._dtype, self._calls = x.dtype, _find_calls(x.dtype.str)
-        points = np.ones((self.size, self.width), x.dtype)
+        points = np.ones((self.point_count, self.weights_per_score), x.dtype)
         points[:, 1:] = x[span]
-        self._transposed = self._pack(points, TRANSPOSED, rows, self.size, self.width)
+        self._transposed = self._pack(
+            points, TRANSPOSED, rows, self.point_count, self.weights_per_score
+        )
         self._as_is = (
-            self._pack(points, AS_IS, rows, self.width, self.size) if with_gradient else None
+            self._pack(points, AS_IS, rows, self.weights_per_score, self.point_count)
+            if with_gradient
+            else None
         )
 
     def _pack(self, points: Array, orientation: int, rows: int, columns: int, inner: int) -> Array:
@@ -80,7 +88,7 @@ class Packed:
             *shape[1:],
             1,
             _address(points),
-            self.width,
+            self.weights_per_score,
             _address(packed),
         )
         return packed
@@ -92,7 +100,7 @@ class Packed:
             weights: `(k, N + 1)`, bias first, contiguous.
             out: `(k, p)`, contiguous, which is overwritten.
         """
-        shape = len(weights), self.size, self.width
+        shape = len(weights), self.point_count, self.weights_per_score
         self._multiply(shape, weights, self._transposed, out, False)
 
     def gradient(self, derivative: Array, out: Array, scratch: Array, has_begun: bool) -> None:
@@ -104,7 +112,7 @@ class Packed:
             scratch: Not used: the product adds to `out` itself.
             has_begun: Whether the product is added to `out`; otherwise it replaces it.
         """
-        shape = len(derivative), self.width, self.size
+        shape = len(derivative), self.weights_per_score, self.point_count
         assert self._as_is is not None
         self._multiply(shape, derivative, self._as_is, out, has_begun)
 

@@ -32,7 +32,7 @@ class Plain(NamedTuple):
 
     def scores(self, weights: Array, out: Array) -> None:
         """Write the scores under k rows of weights `(k, N + 1)`, bias first, to out `(k, p)`."""
-        scores(weights[:, 1:], self.x, out, self.scores_piece_size)
+        multiply_points(weights[:, 1:], self.x, out, self.scores_piece_size)
         out += weights[:, :1]
 
     def gradient(self, derivative: Array, out: Array, scratch: Array, has_begun: bool) -> None:
@@ -46,13 +46,13 @@ class Plain(NamedTuple):
         """
         target = scratch if has_begun else out
         np.matmul(derivative, np.ones(len(self.x), self.x.dtype), out=target[:, 0])
-        slopes(derivative, self.x, target[:, 1:], self.slopes_piece_size)
+        multiply_derivative(derivative, self.x, target[:, 1:], self.slopes_piece_size)
         if has_begun:
             out += scratch
 
 
 def scores_piece_size(rows: int, features: int, itemsize: int) -> int:
-    """Return the number of points of a piece for `scores`; 0 where one product is quicker.
+    """Return the number of points of a piece for `multiply_points`; 0 where one product is quicker.
 
     The bounds are measured ones.
 
@@ -69,7 +69,7 @@ def scores_piece_size(rows: int, features: int, itemsize: int) -> int:
 
 
 def slopes_piece_size(rows: int, features: int) -> int:
-    """Return the number of points of a piece for `slopes`; 0 where one product is quicker.
+    """Return the points of a piece for `multiply_derivative`, or 0 where one product is quicker.
 
     The bounds are measured ones.
 
@@ -88,7 +88,7 @@ def slopes_piece_size(rows: int, features: int) -> int:
     return points if points >= max(50, rows) else 0
 
 
-def scores(weights: Array, x: Array, out: Array, piece_size: int = 0) -> None:
+def multiply_points(weights: Array, x: Array, out: Array, piece_size: int = 0) -> None:
     """Write to out `(rows, p)` the product of weights `(rows, N)` with points x `(p, N)`.
 
     piece_size: the number of points of a piece; 0 for one product. Points after the last whole
@@ -105,10 +105,10 @@ def scores(weights: Array, x: Array, out: Array, piece_size: int = 0) -> None:
         np.matmul(weights, x[covered:].T, out=out[:, covered:])
 
 
-def slopes(derivative: Array, x: Array, out: Array, piece_size: int = 0) -> Array:
+def multiply_derivative(derivative: Array, x: Array, out: Array, piece_size: int = 0) -> Array:
     """Write to out `(rows, N)` the product of a derivative `(rows, p)` with x `(p, N)`; return out.
 
-    piece_size: see `scores`. The products of the pieces are summed.
+    piece_size: see `multiply_points`. The products of the pieces are summed.
     """
     covered = _count_covered_points(x, piece_size)
     if covered == 0:

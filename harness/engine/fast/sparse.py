@@ -7,7 +7,7 @@ import numpy as np
 
 from normbench.datasets.on_disk.points import Array
 from normbench.engine.fast.hessian import ReadHessian
-from normbench.engine.hessian import blocks, weighted
+from normbench.engine.hessian import score_curvatures, times_l2
 
 
 class SparseBlock(NamedTuple):
@@ -48,7 +48,7 @@ class SparseHessian(ReadHessian):
         score_products = np.einsum("cdp,dp->cp", self._second_derivatives, scores) / len(self.x)
         product = np.empty_like(direction)
         product[:, 0] = score_products.sum(axis=1)
-        product[:, 1:] = (csr.T @ score_products.T).T + 2 * weighted(self.l2, direction[:, 1:])
+        product[:, 1:] = (csr.T @ score_products.T).T + 2 * times_l2(self.l2, direction[:, 1:])
         return product
 
     @property
@@ -61,4 +61,4 @@ class SparseHessian(ReadHessian):
         """The points' second derivatives in their scores `(C, C, P)`."""
         weights = self.weights.astype(np.float64, copy=False)
         scores = np.asarray((self.x.csr @ weights[:, 1:].T).T + weights[:, :1])
-        return blocks(self.cost, scores, self.targets)
+        return score_curvatures(self.cost, scores, self.targets)

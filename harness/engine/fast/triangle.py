@@ -27,12 +27,12 @@ MAX_SQUARABLE = 1e150
 class Triangle(Wrapper):
     """The least-squares cost of real targets, evaluated on the rows of R in place of points.
 
-    rows: `(n, N + 1)`, the columns of R that belong to `[1 X]`. ends: `(n,)`, the column of R that
-    belongs to the targets y.
+    rows: `(n, N + 1)`, the columns of R that belong to `[1 X]`. target_column: `(n,)`, the column
+    of R that belongs to the targets y.
     """
 
     rows: Array
-    ends: Array
+    target_column: Array
 
     def evaluate(
         self, weights: Array, with_gradient: bool = True, workspace: Workspace | None = None
@@ -48,10 +48,10 @@ class Triangle(Wrapper):
             Costs `(R,)` and gradient `(R, 1, N + 1)` or None, means over the P points; no counts.
         """
         with QUIET():
-            residuals = weights[:, 0] @ self.rows.T - self.ends
+            residuals = weights[:, 0] @ self.rows.T - self.target_column
             costs = np.vecdot(residuals, residuals)
             gradient = 2 * (residuals @ self.rows)[:, None] if with_gradient else None
-            return self.mean(weights, costs, gradient, None)
+            return self.average_sums(weights, costs, gradient, None)
 
 
 def pays_off(problem: Blocked, runs: int, iterations: int) -> bool:
@@ -109,4 +109,4 @@ def make_triangle(problem: Blocked) -> Triangle:
         upper = np.asarray(np.linalg.qr(np.vstack([upper, block_rows]), mode="r"))
     # Rows of R are combinations of the rows `[1 x]`, as gradients are, and are mapped as these are.
     rows = problem.gradient_out(upper[:, :-1], len(upper))
-    return Triangle.around(problem, rows=np.ascontiguousarray(rows), ends=upper[:, -1])
+    return Triangle.around(problem, rows=np.ascontiguousarray(rows), target_column=upper[:, -1])

@@ -83,7 +83,7 @@ def drop_last_class(problem: Blocked) -> Blocked:
     score for each class.
     """
     smooth = problem.traits.shift_invariant and not problem.traits.piecewise
-    if smooth and problem.own_threads and problem.classes > 1:
+    if smooth and problem.is_thread_safe and problem.classes > 1:
         return WithoutLastClass.around(problem)
     return problem
 
@@ -131,7 +131,7 @@ def pack(problem: Blocked, runs: int, steps: int, with_gradient: bool = True) ->
     """
     x, rows = problem.multiplied, runs * problem.rows_per_run
     # Of a folded scheme the points are no array: folding saves memory that copies would take.
-    is_suitable = isinstance(problem.points, np.ndarray) and problem.own_threads
+    is_suitable = isinstance(problem.points, np.ndarray) and problem.is_thread_safe
     if not (
         is_suitable
         and x.size >= MIN_POINT_ENTRIES

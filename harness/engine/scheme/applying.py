@@ -10,15 +10,15 @@ from normbench.datasets.on_disk.points import Array, Rows, rows_per_block
 from normbench.datasets.on_disk.sparse import sparse_or_none
 from normbench.datasets.values import UserError, in_python, refuse_larger
 from normbench.engine.scheme import probed
-from normbench.engine.scheme.learned import learn
-from normbench.engine.scheme.probed import Probed
+from normbench.engine.scheme.learned import fit_by_blocks
+from normbench.engine.scheme.probed import AffineMap
 from normbench.engine.scheme.sparse import check_sparse, normalize_sparse
 from normbench.engine.scheme.under import Under, choose_fold
 from normbench.normalizers.affine import (
     find_affine_map,
     find_affine_traits,
     learns_by_blocks,
-    members,
+    member_schemes,
 )
 from normbench.normalizers.decomposition import (
     Decompositions,
@@ -85,7 +85,7 @@ def _needs_targets(scheme: Any) -> bool:
         return True
     y = inspect.signature(scheme.fit).parameters.get("y") if hasattr(scheme, "fit") else None
     needed = y is not None and y.default is inspect.Parameter.empty
-    return needed or any(_needs_targets(member) for member in members(scheme))
+    return needed or any(_needs_targets(member) for member in member_schemes(scheme))
 
 
 def normalize(
@@ -181,7 +181,7 @@ def _normalize_on_demand(
     The arguments are those of `normalize`. Without test points the second value is an empty array.
     """
     x_decompositions = decompositions or Decompositions(x)
-    learn(scheme, x, x_decompositions)
+    fit_by_blocks(scheme, x, x_decompositions)
     name = name_scheme(scheme)
 
     def transform(rows: Array) -> Array:
@@ -212,7 +212,7 @@ def _normalize_on_demand(
 
 def _find_map(
     scheme: Any, x: Array, z: Array, points_decompositions: Decompositions, all_points: Rows
-) -> Probed | None:
+) -> AffineMap | None:
     """Return a fitted scheme's map; None where the scheme is not affine.
 
     The centre of the map is 0 where the scheme does not centre, else the mean of the points.
@@ -241,7 +241,7 @@ def _find_map(
             if not probed.agrees(scheme_map, rows, scheme.transform(rows), largest):
                 return None
         return scheme_map
-    return Probed(declared_map.matrix, centre, scheme.transform(centre[None])[0])
+    return AffineMap(declared_map.matrix, centre, scheme.transform(centre[None])[0])
 
 
 def transform_points(scheme: Any, x: Array, dtype: Any) -> Array:

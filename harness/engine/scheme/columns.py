@@ -5,7 +5,7 @@ from typing import Any
 
 from sklearn.compose import ColumnTransformer
 
-from normbench.normalizers.affine import members
+from normbench.normalizers.affine import member_schemes
 from normbench.normalizers.on_columns import FeatureSelection, OnColumns
 
 TRANSFORMERS_SETTING = "normalizer.transformers"  # of a `ColumnTransformer`
@@ -52,7 +52,7 @@ def _find_selections(scheme: Any) -> Iterator[FeatureSelection]:
         for _, _, columns in scheme.transformers:
             if isinstance(columns, FeatureSelection):
                 yield columns
-    for member in members(scheme):
+    for member in member_schemes(scheme):
         yield from _find_selections(member)
 
 

@@ -18,7 +18,7 @@ from normbench.normalizers.rotation import RandomRotation
 COLUMNS_SHARE = 1 / 8  # of the free memory, for some columns of all points
 
 
-def learn(scheme: Any, x: Rows, decompositions: Decompositions) -> None:
+def fit_by_blocks(scheme: Any, x: Rows, decompositions: Decompositions) -> None:
     """Fit a scheme in place on points of which one block is in memory at a time.
 
     Each statistic takes one pass over the points. A scheme that needs all points at once gets them,
@@ -70,7 +70,7 @@ def _learn_chain(chain: Pipeline, x: Rows) -> None:
     for _, link in chain.steps:
         if link in (None, "passthrough"):
             continue
-        learn(link, points, Decompositions(points))
+        fit_by_blocks(link, points, Decompositions(points))
         points = _Linked(points, link)
 
 
@@ -79,7 +79,7 @@ def _learn_selected(scheme: OnColumns, x: Rows) -> None:
     scheme.select(x)
     if len(scheme.positions_):
         selected = _Selected(x, scheme.positions_)
-        learn(scheme.scheme, selected, Decompositions(selected))
+        fit_by_blocks(scheme.scheme, selected, Decompositions(selected))
     scheme.note_width(_as_float64(x[:1]))
 
 

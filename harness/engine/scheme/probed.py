@@ -17,7 +17,7 @@ MAP_TOLERANCE = 1e-9  # the error that the map may have, as a share of the large
 EFFECT_TOLERANCE = 1e-6  # a smaller scaling or shift is rounding
 
 
-class Probed(NamedTuple):
+class AffineMap(NamedTuple):
     """The affine map `z = A (x - centre) + image` of a fitted scheme.
 
     matrix: A `(M, N)`, or `(N,)`, one factor for each feature, where A is diagonal. centre: `(N,)`,
@@ -99,7 +99,7 @@ def sample_rows(count: int) -> NDArray[np.intp]:
     return np.unique(np.linspace(0, count - 1, MAP_SAMPLE_SIZE).astype(int))
 
 
-def probe(scheme: Any, x: NDArray[Any], z: Rows) -> Probed | None:
+def probe(scheme: Any, x: NDArray[Any], z: Rows) -> AffineMap | None:
     """Return a fitted scheme's map, found by a few transformed points.
 
     The map of points that are transformed on demand (`Under`) is known and returned. Otherwise the
@@ -115,7 +115,7 @@ def probe(scheme: Any, x: NDArray[Any], z: Rows) -> Probed | None:
         The map, about the points' mean where it was not known; None where the scheme is not affine.
     """
     if not isinstance(z, np.ndarray):
-        known_map: Probed | None = z.map
+        known_map: AffineMap | None = z.map
         return known_map
     centre = compute_mean(x)
     steps = compute_deviations(x, centre)
@@ -125,7 +125,7 @@ def probe(scheme: Any, x: NDArray[Any], z: Rows) -> Probed | None:
 
 def fit_map(
     scheme: Any, centre: Array, steps: Array, x: NDArray[Any], z: NDArray[Any], largest: float
-) -> Probed | None:
+) -> AffineMap | None:
     """Return a scheme's affine map from its values at a centre and one step along each feature.
 
     Args:
@@ -154,11 +154,11 @@ def fit_map(
             return None
         moves = (probes[1:] - centre).diagonal()  # the steps, as rounding left them
         matrix = (images[1:] - images[0]).T / moves
-        fitted_map = Probed(matrix, centre, images[0])
+        fitted_map = AffineMap(matrix, centre, images[0])
         return fitted_map if agrees(fitted_map, x, z, largest) else None
 
 
-def agrees(scheme_map: Probed, x: NDArray[Any], z: NDArray[Any], largest: float) -> bool:
+def agrees(scheme_map: AffineMap, x: NDArray[Any], z: NDArray[Any], largest: float) -> bool:
     """Return whether a map takes points to those that the scheme gave, to `MAP_TOLERANCE`.
 
     Args:
@@ -175,7 +175,7 @@ def agrees(scheme_map: Probed, x: NDArray[Any], z: NDArray[Any], largest: float)
     return bool(np.all(error <= tolerance * scale))
 
 
-def find_effects(scheme_map: Probed, z: Rows) -> Effects:
+def find_effects(scheme_map: AffineMap, z: Rows) -> Effects:
     """Return the effects of a map, up to rounding.
 
     Args:

@@ -13,7 +13,7 @@ from sklearn.preprocessing import FunctionTransformer, MaxAbsScaler, RobustScale
 from normbench.datasets.on_disk.points import Array, Rows
 from normbench.datasets.on_disk.sparse import SparsePoints, sparse_or_none
 from normbench.datasets.values import UserError, spell_setting
-from normbench.engine.scheme.probed import Probed
+from normbench.engine.scheme.probed import AffineMap
 from normbench.engine.scheme.under import Under
 from normbench.normalizers.affine import find_affine_map, find_affine_traits
 from normbench.normalizers.decomposition import Decompositions, Surrogate
@@ -81,7 +81,7 @@ def normalize_sparse(
     affine = find_affine_map(scheme)
     assert affine is not None
     # About 0, so that folding it moves no point: moved points would not be sparse.
-    scheme_map = Probed(affine.matrix, np.zeros(x.shape[1]), affine.offset)
+    scheme_map = AffineMap(affine.matrix, np.zeros(x.shape[1]), affine.offset)
 
     def transform(rows: Array) -> Array:
         """Return dense points (p, N) under the scheme."""

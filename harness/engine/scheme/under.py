@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from normbench.datasets.on_disk.points import Array, Points, Rows
-from normbench.engine.scheme.probed import MAP_SAMPLE_SIZE, Probed
+from normbench.engine.scheme.probed import MAP_SAMPLE_SIZE, AffineMap
 from normbench.normalizers.decomposition import Surrogate
 
 # What a score may lose, in its own size. The mean over points loses less: their roundings differ.
@@ -25,8 +25,8 @@ class Under(Points):
 
     x: the points before the scheme (P, N). transform: a function from rows of x to rows of z.
     width: M. dtype: the type of z. map: the map of an affine scheme, else None. fold: the same map
-    in the form that can be folded into weights, None where that loses digits. pair: a function that
-    computes the surrogates of x and of z, called when they are first asked for.
+    in the form that can be folded into weights, None where that loses digits. surrogates: a
+    function that computes the surrogates of x and of z, called when they are first asked for.
     """
 
     def __init__(
@@ -35,11 +35,17 @@ class Under(Points):
         transform: Callable[[Array], Array],
         width: int,
         dtype: Any,
-        map: Probed | None,
-        fold: Probed | None,
-        pair: Callable[[], tuple[Surrogate, Surrogate]],
+        map: AffineMap | None,
+        fold: AffineMap | None,
+        surrogates: Callable[[], tuple[Surrogate, Surrogate]],
     ) -> None:
-        self.x, self.transform, self.map, self.fold, self._pair = x, transform, map, fold, pair
+        self.x, self.transform, self.map, self.fold, self._compute_surrogates = (
+            x,
+            transform,
+            map,
+            fold,
+            surrogates,
+        )
         self.shape, self.dtype = (len(x), width), np.dtype(dtype)
         # Of x: where the scheme is folded, products read the entries of x.
         self.density = x.density if isinstance(x, Points) else 1.0
@@ -77,17 +83,17 @@ class Under(Points):
         return out[: last - first]
 
     @cached_property
-    def pair(self) -> tuple[Surrogate, Surrogate]:
+    def surrogates(self) -> tuple[Surrogate, Surrogate]:
         """The surrogates of x and of z, in float64.
 
         Under any affine scheme the rows of the second are the images of the rows of the first.
         """
-        return self._pair()
+        return self._compute_surrogates()
 
     @property
     def surrogate(self) -> Surrogate:
         """Few rows with the mean and covariance of z."""
-        return self.pair[1]
+        return self.surrogates[1]
 
     def mapped(self, matrix: Array, mean: Array) -> "Under":
         """Return the points `(z - mean) matrix'`, in float64.
@@ -100,13 +106,16 @@ class Under(Points):
             Points (P, r), still transformed when they are read, by one map from x where the scheme
             is affine.
         """
-        before, after = self.pair
+        before, after = self.surrogates
         x: Rows
         if self.map is None:
-            x, composed = self, Probed(matrix, mean, np.zeros(len(matrix)))
+            x, composed = self, AffineMap(matrix, mean, np.zeros(len(matrix)))
         else:
             image = matrix @ (self.map.image - mean)
-            x, composed = self.x, Probed(self.map.apply_transpose(matrix), self.map.centre, image)
+            x, composed = (
+                self.x,
+                AffineMap(self.map.apply_transpose(matrix), self.map.centre, image),
+            )
         return Under(
             x,
             lambda rows: composed.apply(rows - composed.centre) + composed.image,
@@ -167,7 +176,7 @@ class Centred(Points):
         return out
 
 
-def choose_fold(scheme_map: Probed, x: Array, dtype: Any) -> Probed | None:
+def choose_fold(scheme_map: AffineMap, x: Array, dtype: Any) -> AffineMap | None:
     """Return a map in the form in which it is folded into weights: about 0 or about its centre.
 
     A score is a sum of terms `w A (x - m)` and `w c`, whose roundings add up as their squares do.
@@ -184,7 +193,7 @@ def choose_fold(scheme_map: Probed, x: Array, dtype: Any) -> Probed | None:
     """
     descent_type = np.dtype(dtype)
     image_of_zero = scheme_map.image - scheme_map.apply(scheme_map.centre)
-    about_zero = Probed(scheme_map.matrix, np.zeros_like(scheme_map.centre), image_of_zero)
+    about_zero = AffineMap(scheme_map.matrix, np.zeros_like(scheme_map.centre), image_of_zero)
     for candidate in (about_zero, scheme_map):
         loss = np.finfo(descent_type).eps * _measure_amplification(candidate, x)
         if loss <= MAX_DIGIT_LOSS[descent_type]:
@@ -192,7 +201,7 @@ def choose_fold(scheme_map: Probed, x: Array, dtype: Any) -> Probed | None:
     return None
 
 
-def _measure_amplification(scheme_map: Probed, x: Array) -> float:
+def _measure_amplification(scheme_map: AffineMap, x: Array) -> float:
     """Return by how much the terms of a coordinate exceed the coordinate, at the worst coordinate.
 
     The ratio is of root mean squares over the points x (p, N); see `choose_fold` for the terms.

@@ -65,7 +65,7 @@ class DescentFile:
             arrays: The state, from which `restore` of `resume` builds it again.
         """
         saving_began = time.monotonic()
-        header = {names.DESCENT.key: np.array(self.descent), "code": np.array(code())}
+        header = {names.DESCENT.key: np.array(self.descent), "code": np.array(code_digest())}
         header["seconds"] = np.array(self.spent + saving_began - self._began)
         size = sum(array.nbytes for array in arrays.values())
         needs_pickle = any(array.dtype.hasobject for array in arrays.values())
@@ -101,7 +101,7 @@ class DescentFile:
                 raise ValueError("it is damaged")
             if str(arrays.pop(names.DESCENT.key)) != self.descent:
                 raise ValueError("it is of another descent")
-            if str(arrays.pop("code")) != code():
+            if str(arrays.pop("code")) != code_digest():
                 raise ValueError("it is of other code or other versions of libraries")
             spent = float(arrays.pop("seconds"))
             if not 0 <= spent < float("inf"):
@@ -155,7 +155,7 @@ def tidy(folders: Path) -> None:
 
 
 @cache
-def code() -> str:
+def code_digest() -> str:
     """Return a digest of the code of this project, and of the versions of its libraries."""
     digest = hashlib.sha256(repr([version(name) for name in CHECKPOINT_LIBRARIES]).encode())
     for room in CHECKPOINT_PACKAGES:

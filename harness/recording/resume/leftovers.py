@@ -25,11 +25,11 @@ from normbench.results.store.job_records import JobRecord
 LEDGER = "sweep.json"
 MAX_LEDGER = 1 << 28  # bytes
 PENDING = "pending"  # the subfolder of records that are not yet in the store
-NO_JOB = "0"  # takes the place of the digest of a descent in `only_one`, for a job without one
+NO_DESCENT = "0"  # takes the place of the digest of a descent in `only_one`, for a job without one
 REFUSED_SUFFIX = ".refused"  # the suffix of a record that the store refused
 
 
-def hold(folder: Path) -> IO[str]:
+def lock_new_folder(folder: Path) -> IO[str]:
     """Lock the folder of a sweep; create the folder and its lock file if they are missing.
 
     Args:
@@ -43,13 +43,13 @@ def hold(folder: Path) -> IO[str]:
     """
     folder.mkdir(parents=True, exist_ok=True)
     try:
-        return lock(folder, create=True)
+        return lock_folder(folder, create=True)
     except FileNotFoundError:  # the folder, or its lock, was deleted with another sweep
         folder.mkdir(parents=True, exist_ok=True)
-        return lock(folder, create=True)
+        return lock_folder(folder, create=True)
 
 
-def lock(folder: Path, create: bool = False) -> IO[str]:
+def lock_folder(folder: Path, create: bool = False) -> IO[str]:
     """Lock the folder of a sweep.
 
     Args:
@@ -189,7 +189,7 @@ def tidy(writer: Writer, folders: Path) -> int:
     written = 0
     for folder in sorted(entry for entry in folders.iterdir() if _has_records(entry)):
         try:
-            sweep_lock = hold(folder)
+            sweep_lock = lock_new_folder(folder)
         except UserError:  # that sweep lives
             continue
         except OSError as error:
@@ -237,14 +237,14 @@ def _recover(writer: Writer, file: Path, folders: Path) -> bool:
         record = JobRecord.load(file)
         if record.store != writer.store.safe_uri:
             return False
-        descent = record.scheme.tags.get(names.DESCENT.key, NO_JOB)
+        descent = record.scheme.tags.get(names.DESCENT.key, NO_DESCENT)
         with only_one(descent, folders, wait=False) as is_owner:
             if not is_owner:  # that process writes the job; a later command removes this file
                 return False
             has_job = _is_written(writer, record)
             if not has_job:
                 # The run of the sweep may have been deleted in the meantime.
-                parent = record.parent if writer.knows(record.parent) else ""
+                parent = record.parent if writer.has_run(record.parent) else ""
                 writer.write(JobRecord(**{**vars(record), "parent": parent}))
     except StoreLostError:
         raise

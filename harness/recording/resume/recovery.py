@@ -71,7 +71,7 @@ def write_record(
         except (StoreLostError, OSError):
             raise
         except Exception as error:  # refused: a failed job is written; the file of the record stays
-            interrupts.raise_again(error)
+            interrupts.raise_if_interrupted(error)
             failed = of_failure(header, error)
             outcome = {"failure": "bug", "reason": failed.scheme.tags[names.REASON.key]}
             run_id = writer.write(failed)

@@ -27,7 +27,7 @@ import numpy as np
 
 from normbench.datasets import Dataset
 from normbench.optimizers import Optimizer
-from normbench.settings import DESCENT_PART, JUDGING_PART, REQUEST_PART, of_identity
+from normbench.settings import DESCENT_PART, JUDGING_PART, REQUEST_PART, identity_params
 
 # Raise it with any change that moves the numbers of a descent by more than rounding, in the engine
 # or in code that a cost, scheme or optimizer calls, and with any other rule of the verdicts:
@@ -63,11 +63,13 @@ def identity(params: Mapping[str, Any], dataset: Dataset, components: tuple[Any,
         The digests.
     """
     data = [dataset.fingerprint, dataset.task, dataset.classes]
-    descent_settings = of_identity(DESCENT_PART, params)
+    descent_settings = identity_params(DESCENT_PART, params)
     if "batch_seed" in descent_settings and not isinstance(dataset.x, np.ndarray):
         data.append("batches within blocks")  # another order than that of points in memory
     members = [member for component in components for member in _members(component)]
-    code = {name: code_of(name) for name in sorted({_module_of(member) for member in members})}
+    code = {
+        name: code_identity(name) for name in sorted({_module_of(member) for member in members})
+    }
     # The settings of schemes inside other schemes are not, or only in part, among the parameters.
     # A component that holds no scheme is its own and only member.
     is_composed = [*map(id, members)] != [*map(id, components)]
@@ -123,7 +125,7 @@ def judging_settings(params: Mapping[str, Any]) -> dict[str, str]:
     # A job that records arrays with `iterations=0` makes no descent; see `measures`.
     if requested_arrays(params) and str(params.get("iterations")) == "0":
         return {}
-    return of_identity(JUDGING_PART, params)
+    return identity_params(JUDGING_PART, params)
 
 
 def requested_arrays(params: Mapping[str, Any]) -> frozenset[str]:
@@ -138,12 +140,12 @@ def _requested_settings(params: Mapping[str, Any]) -> dict[str, str]:
     `requested_arrays` returns the names in `record`, because their order and surplus ones do not
     matter.
     """
-    settings = of_identity(REQUEST_PART, params)
+    settings = identity_params(REQUEST_PART, params)
     return {key: value for key, value in settings.items() if key != "record"}
 
 
 @lru_cache
-def code_of(module: str) -> str:
+def code_identity(module: str) -> str:
     """Return a text that identifies the code of a module.
 
     Args:

@@ -26,7 +26,7 @@ def find_runs_of_descent(writer: Writer, header: RecordHeader) -> list[Any]:
     """
     return [
         run
-        for run in writer.of_descent(header.experiment, header.tags[names.DESCENT.key])
+        for run in writer.runs_of_descent(header.experiment, header.tags[names.DESCENT.key])
         if covers(run.data.params, header.params) and not lost_request(run.data.tags, header.params)
     ]
 

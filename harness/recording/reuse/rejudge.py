@@ -105,7 +105,7 @@ def _judged_record(
         BEST_STEP: best_size != run.shown_step_size,
         RULES: rules != rules_of(run.params),
     }
-    # By finding: what it depends on in the judging, as `Measure.follows` says; empty for nothing.
+    # By finding: what it depends on in the judging, see `Measure.depends_on`; empty for nothing.
     dependencies = {str(name): str(dependency) for name, dependency in histories[FOLLOWS]}
     valid = {
         name: dependency

@@ -176,8 +176,8 @@ class Store:
         """The file of a SQLite store; None for any other."""
         return uris.database(self.uri)
 
-    def settle(self) -> None:
-        """Wait until the writes of a job are on the disk; see `mlflows_own.mind_connections`."""
+    def sync(self) -> None:
+        """Wait until the writes of a job are on disk (`mlflows_own.relax_synchronous_writes`)."""
         # Without a write-ahead log, as for a server, the file is missing: nothing to wait for.
         with suppress(OSError), open(f"{self.database}-wal", "rb+") as log:
             os.fsync(log.fileno())
@@ -245,12 +245,12 @@ class Store:
     @cached_property
     def client(self) -> Any:
         """The retrying client. Raises `UserError` where the store cannot be opened."""
-        mlflows_own.settle(MLFLOW_RETRIES)
+        mlflows_own.set_environment(MLFLOW_RETRIES)
         self._check_artifacts()
         try:
             if self.database:
                 _initialize(self.database, self.artifacts)
-                update_locations = partial(mlflows_own.follow, self.database)
+                update_locations = partial(mlflows_own.update_artifact_locations, self.database)
                 retry_call(update_locations, self.uri, OPENING_PATIENCE)
             retry_call(lambda: _knock(self.uri), self.uri, KNOCK_PATIENCE, min_calls=1)
             return RetryingClient(

@@ -71,7 +71,7 @@ class Writer:
             candidate = f"{preferred}.{number}"
         return candidate
 
-    def begin(
+    def create_run(
         self, experiment: str, name: str, tags: Mapping[str, str], started: int | None = None
     ) -> str:
         """Create a run, which is running until `finish` ends it.
@@ -123,7 +123,7 @@ class Writer:
             self.client.log_text(scheme, record.failure, "traceback.txt")
         statuses[scheme] = "FAILED" if record.failure else "FINISHED"
         self.finish(scheme, statuses[scheme])
-        self.store.settle()
+        self.store.sync()
         self._read_back(scheme, statuses)
         return scheme
 
@@ -195,7 +195,7 @@ class Writer:
         run = self._first_run(experiment, names.FINGERPRINT.equals(fingerprint), FINISHED)
         return str(run.info.run_id) if run else None
 
-    def of_descent(self, experiment: str, descent: str) -> list[Any]:
+    def runs_of_descent(self, experiment: str, descent: str) -> list[Any]:
         """Return the finished runs of schemes with a descent digest.
 
         Args:
@@ -225,7 +225,7 @@ class Writer:
             is not None
         )
 
-    def of_request(self, experiment: str, request: str) -> Any:
+    def run_of_request(self, experiment: str, request: str) -> Any:
         """Find a finished run of a scheme by its request.
 
         Args:
@@ -289,7 +289,9 @@ class Writer:
         sweep_id, _, number = job.rpartition("/")
         self.tag(scheme, {names.membership(sweep_id).key: number})
 
-    def tags_of(self, experiment: str, tag: names.Tag, text: str) -> dict[str, str] | None:
+    def tags_of_sweep_with(
+        self, experiment: str, tag: names.Tag, text: str
+    ) -> dict[str, str] | None:
         """Return the tags of a finished sweep that has a tag with a value.
 
         Args:
@@ -309,7 +311,7 @@ class Writer:
         """Return a run of the store."""
         return self.client.get_run(run_id)
 
-    def knows(self, run_id: str) -> bool:
+    def has_run(self, run_id: str) -> bool:
         """Return whether the store has a run with that id."""
         return bool(self.store.statuses([run_id]))
 
@@ -395,11 +397,11 @@ class Writer:
             with suppress(*mlflows_own.refusals()):
                 self.client.set_experiment_tag(self._experiment(experiment), key, text)
 
-    def of_sweep(self, sweep_id: str) -> list[Any]:
+    def runs_of_sweep(self, sweep_id: str) -> list[Any]:
         """Return the runs that a sweep wrote: of the sweep, of schemes and of step sizes."""
         return self.search_runs(names.SWEEP_ID.equals(sweep_id))
 
-    def deleted_of(self, sweep_id: str) -> list[Any]:
+    def deleted_runs(self, sweep_id: str) -> list[Any]:
         """Return the runs of a sweep that are marked as deleted; none of a server, see `remove`."""
         if uris.is_server(self.store.uri):
             return []
@@ -517,7 +519,7 @@ class Writer:
             tags[names.COLOR.key] = look(tags[names.NORMALIZER.key]).color
         if parent:
             tags[names.PARENT.key] = parent
-        return self.begin(experiment, run.name, tags)
+        return self.create_run(experiment, run.name, tags)
 
     def _log(self, run_id: str, metrics: Sequence[Entry]) -> None:
         """Log metrics of a run, with the present time."""
@@ -573,7 +575,7 @@ class Writer:
 
 
 @contextmanager
-def user_errors(message: str) -> Iterator[None]:
+def refusals_as_user_errors(message: str) -> Iterator[None]:
     """Turn a refusal of MLflow inside the context into a `UserError` that begins with a message."""
     try:
         yield

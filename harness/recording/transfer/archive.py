@@ -198,17 +198,17 @@ def unpacked(file: Path) -> Iterator[Unpacked]:
             raise UserError(f"{file}: another import reads it; wait for it") from None
         except OSError:  # a file system without locks
             pass
-        with user_errors(file):
+        with file_errors_as_user_errors(file):
             archive = ZipFile(stream)
         with archive:
-            with user_errors(file):
+            with file_errors_as_user_errors(file):
                 checked = Unpacked(file, archive, _members(file, archive))
                 _check(archive, checked.members, os.fstat(stream.fileno()).st_size)
             yield checked
 
 
 @contextmanager
-def user_errors(file: Path) -> Iterator[None]:
+def file_errors_as_user_errors(file: Path) -> Iterator[None]:
     """Turn the errors of reading a file that is no export into a `UserError`."""
     try:
         yield

@@ -77,7 +77,7 @@ class RunCopy:
         return {key.removeprefix(MEMBERSHIP_PREFIX): text for key, text in member_tags.items()}
 
     @property
-    def digest(self) -> str:
+    def content_text(self) -> str:
         """Its content as JSON text: equal runs have equal texts, even if they hold NaN."""
         # MLflow keeps the first description of data sets with equal name and digest.
         inputs = [
@@ -151,7 +151,7 @@ class JobCopy:
         return JobCopy(runs[0], runs[1:])
 
 
-def text(copy: RunCopy | JobCopy | Mapping[str, Any]) -> bytes:
+def serialize(copy: RunCopy | JobCopy | Mapping[str, Any]) -> bytes:
     """Return the JSON text of a copy, or of a mapping of plain values, as bytes."""
     plain = copy if isinstance(copy, Mapping) else asdict(copy)
     return json.dumps(plain, sort_keys=True, separators=(",", ":")).encode()

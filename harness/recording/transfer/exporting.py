@@ -94,20 +94,20 @@ class Export:
         header_fields = {"sweeps": self.sweeps, "counts": counts}
         with packed(file, overwrite, header_fields) as pack:
             tags = {entry.name: self._tags(entry) for entry in self.experiments.values()}
-            pack.add(EXPERIMENTS_FILE, copies.text(tags))
+            pack.add(EXPERIMENTS_FILE, copies.serialize(tags))
             for number, run in enumerate(self.jobs):
                 steps = sorted(self.steps[run.info.run_id], key=lambda step: step.info.start_time)
                 job = JobCopy(
                     self._copy_run(run, pack), [self._copy_run(step, pack) for step in steps]
                 )
                 job = job.restricted_to(self.sweeps)
-                pack.add(f"{JOBS_FOLDER}{job.scheme.origin}.json", copies.text(job))
+                pack.add(f"{JOBS_FOLDER}{job.scheme.origin}.json", copies.serialize(job))
                 count(counts, job.runs)
                 counts[names.JOBS.key] += 1
                 report(number + 1)
             for run in self.sweep_runs:
                 copy = self._copy_run(run, pack)
-                pack.add(f"{SWEEPS}{copy.origin}.json", copies.text(copy))
+                pack.add(f"{SWEEPS}{copy.origin}.json", copies.serialize(copy))
                 count(counts, [copy])
             counts["sweeps"] = len(self.sweeps)
         return counts
@@ -136,7 +136,7 @@ class Export:
             [*stores.artifacts(self.client, self.store, run), *array_files]
         )
         experiment = self.experiments[run.info.experiment_id].name
-        return read(self.client, self.store, run, experiment, artifact_names, keep)
+        return copy_run(self.client, self.store, run, experiment, artifact_names, keep)
 
     def _tags(self, experiment: Any) -> dict[str, str]:
         """Return the tags of an experiment as MLflow gives it, without what imports create again.
@@ -176,7 +176,7 @@ def origin(run: Any) -> str:
     return str(run.data.tags.get(names.ORIGIN.key, run.info.run_id))
 
 
-def read(
+def copy_run(
     client: Any, store: str, run: Any, experiment: str, artifacts: Iterable[str], keep: KeepArtifact
 ) -> RunCopy:
     """Return a copy of a run of a store. The copy of an interrupted sweep is KILLED.
@@ -236,7 +236,7 @@ def _history(client: Any, run: Any, key: str, last: Value) -> list[Value]:
     return sorted((point.step, point.value, point.timestamp) for point in points)
 
 
-def digest(name: str, file: Path) -> str:
+def digest_artifact(name: str, file: Path) -> str:
     """Return the SHA-256 of an artifact, without keeping it.
 
     Args:

@@ -18,7 +18,7 @@ from normbench.recording.store import writer as writing
 from normbench.recording.store.connection import StoreLostError
 from normbench.recording.store.writer import Writer
 from normbench.recording.transfer import copies, exporting
-from normbench.recording.transfer.archive import Unpacked, user_errors
+from normbench.recording.transfer.archive import Unpacked, file_errors_as_user_errors
 from normbench.recording.transfer.copies import COUNT_NAMES, JOBS_FILE, JobCopy, RunCopy
 from normbench.recording.transfer.exporting import (
     ARTIFACTS,
@@ -55,7 +55,7 @@ class Contents:
         self.sweeps: list[RunCopy] = []  # the runs of the sweeps themselves
         self.jobs: list[str] = []  # names of members
         self._named: set[str] = set()  # the sweeps that runs name
-        with user_errors(file.file):
+        with file_errors_as_user_errors(file.file):
             self.experiments = copies.experiments_of(file.content(EXPERIMENTS_FILE))
             origins: set[str] = set()
             for name in sorted(file.members):
@@ -152,7 +152,9 @@ class Import:
             StoreLostError: The store is away; the same import again completes it.
         """
         try:
-            with writing.user_errors(f"{self.file.file}: the store refuses what it holds"):
+            with writing.refusals_as_user_errors(
+                f"{self.file.file}: the store refuses what it holds"
+            ):
                 query = f"{names.ORIGIN.exists} and {names.ROLE.column} != '{names.STEP}'"
                 # The imported runs of jobs and sweeps in the store, by origin.
                 self._imported = {
@@ -179,7 +181,7 @@ class Import:
 
     def _find(self, origin: str) -> Any:
         """Return the run of the store with an origin: a copy, or the original; None without one."""
-        if origin in self._imported or not self.writer.knows(origin):
+        if origin in self._imported or not self.writer.has_run(origin):
             return self._imported.get(origin)
         run = self.writer.run(origin)
         deleted = run.info.lifecycle_stage != "active"
@@ -237,7 +239,7 @@ class Import:
         for run, run_id in [*zip(runs, ids)][::-1]:  # the run of the scheme last
             self._fill(run, run_id)
             self.writer.finish(run_id, run.status, run.ended)
-        self.writer.store.settle()
+        self.writer.store.sync()
         try:
             step_runs = self.writer.search_runs(names.PARENT.equals(scheme))
             stored_runs = {
@@ -264,7 +266,9 @@ class Import:
             names.ORIGIN.key: run.origin,
             **({names.PARENT.key: parent} if parent else {}),
         }
-        run_id = self.writer.begin(run.experiment, run.name, run.tags | store_tags, run.started)
+        run_id = self.writer.create_run(
+            run.experiment, run.name, run.tags | store_tags, run.started
+        )
         self.written.append(run_id)
         return run_id
 
@@ -293,7 +297,7 @@ class Import:
                 self.file.extract(f"{ARTIFACTS}{run.origin}/{name}", file)
                 if name == JOBS_FILE and run.tags[names.ROLE.key] == names.SWEEP:
                     file.write_bytes(copies.replace_run_ids(file.read_bytes(), self.jobs))
-                artifacts[name] = exporting.digest(name, file)
+                artifacts[name] = exporting.digest_artifact(name, file)
                 parent = Path(name).parent.as_posix()
                 self.writer.log_file(run_id, file, "" if parent == "." else parent)
         return replace(run, artifacts=artifacts)
@@ -308,15 +312,15 @@ class Import:
         """
         stored_copy = None
         if stored_run:
-            stored_copy = exporting.read(
+            stored_copy = exporting.copy_run(
                 client=self.reader,
                 store=self.writer.store.uri,
                 run=stored_run,
                 experiment=run.experiment,
                 artifacts=run.artifacts,
-                keep=exporting.digest,
+                keep=exporting.digest_artifact,
             )
-        if stored_copy is None or stored_copy.digest != run.digest:
+        if stored_copy is None or stored_copy.content_text != run.content_text:
             raise StoreLostError(
                 f"--store {self.writer.store.safe_uri}: run {run_id} is not what {self.file.file} "
                 "holds; the same import writes it again"
@@ -336,7 +340,7 @@ class Import:
             self._describe(renamed, run_id)
             renamed.tags[note_key] = self.writer.run(run_id).data.tags[note_key]
         self.writer.finish(run_id, renamed.status, renamed.ended)
-        self.writer.store.settle()
+        self.writer.store.sync()
         self._compare(renamed, run_id, self.reader.get_run(run_id))
         exporting.count(self.counts, [renamed])
 

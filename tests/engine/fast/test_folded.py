@@ -8,7 +8,7 @@ from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.decomposition import PCA
 from sklearn.preprocessing import FunctionTransformer, QuantileTransformer
 
-from normbench.choices import build, locate, options
+from normbench.choices import build, import_target, options
 from normbench.datasets import UserError, make_dataset
 from normbench.datasets.bundled import breast_cancer, diabetes, digits, iris, wine
 from normbench.datasets.on_disk import points
@@ -16,18 +16,18 @@ from normbench.datasets.on_disk.points import Points
 from normbench.engine.fast import blocked, hessian, reading, triangle
 from normbench.engine.fast.blocked import Blocked
 from normbench.engine.scheme.applying import normalize
-from normbench.engine.scheme.learned import learn
-from normbench.engine.scheme.probed import Probed, sample_rows
+from normbench.engine.scheme.learned import fit_by_blocks
+from normbench.engine.scheme.probed import AffineMap, sample_rows
 from normbench.engine.scheme.under import Under, choose_fold
 from normbench.engine.settings import Settings
-from normbench.job import Job, Shared, run
+from normbench.job import Job, PointsCaches, run
 from normbench.normalizers.decomposition import (
     Decompositions,
     compute_mean,
     mean_and_covariance,
     surrogate_rows,
 )
-from normbench.route import objective, quickest
+from normbench.route import build_objective, fastest_route
 from tests.cases import names
 
 STEP_SIZES = (0.01, 0.1, 1.0)
@@ -92,12 +92,12 @@ def ran(data, name, cost="softmax", fold=False, read=False, **more):
     settings = {"step_sizes": STEP_SIZES, "iterations": 60, "refine": False} | more
     job = Job(
         dataset=data,
-        cost=locate("cost", options("cost", cost)["_target_"]),
+        cost=import_target("cost", options("cost", cost)["_target_"]),
         normalizer=scheme(name) if isinstance(name, str) else name,
         optimizer=build("optimizer", options("optimizer", "gradient_descent")),
         settings=Settings(fold=fold, **settings),
     )
-    return run(job, shared=Shared())
+    return run(job, shared=PointsCaches())
 
 
 def histories(outcome):
@@ -201,7 +201,7 @@ def test_a_penalty_is_on_the_same_weights(rng, l2_in):
         data = made(x, y, classes=3)
         job = Job(
             dataset=replace(data, x=Read(x)) if read else data,
-            cost=locate("cost", options("cost", "multiclass_softmax")["_target_"]),
+            cost=import_target("cost", options("cost", "multiclass_softmax")["_target_"]),
             normalizer=scheme("pca_sphere"),
             optimizer=build("optimizer", options("optimizer", "adam")),
             settings=Settings(STEP_SIZES, 40, start="normal", theory="full"),
@@ -253,17 +253,17 @@ def test_a_shown_point_is_among_those_that_are_shown(rng, monkeypatch):
 def test_a_map_is_folded_whole_or_about_its_centre_or_not(rng):
     x = rng.standard_normal((256, 3))
     mean = np.full(3, 1e8)
-    near = Probed(np.ones(3), np.ones(3), np.zeros(3))
+    near = AffineMap(np.ones(3), np.ones(3), np.zeros(3))
     assert not choose_fold(near, x + 1, np.float64).centre.any()
-    far = Probed(np.ones(3), mean, np.zeros(3))
+    far = AffineMap(np.ones(3), mean, np.zeros(3))
     np.testing.assert_array_equal(choose_fold(far, x + mean, np.float64).centre, mean)
     turn = np.linalg.qr(rng.standard_normal((3, 3)))[0]
     for condition, folds in ((1e4, True), (1e16, False)):
         small = condition**-0.5
         thin = x * [1.0, 1.0, small] @ turn.T
-        sphere = Probed(turn.T / np.array([1.0, 1.0, small])[:, None], np.zeros(3), np.zeros(3))
+        sphere = AffineMap(turn.T / np.array([1.0, 1.0, small])[:, None], np.zeros(3), np.zeros(3))
         assert (choose_fold(sphere, thin, np.float64) is not None) == folds
-    dropped = Probed(np.diag([1.0, 1.0, 0.0]), np.zeros(3), np.zeros(3))
+    dropped = AffineMap(np.diag([1.0, 1.0, 0.0]), np.zeros(3), np.zeros(3))
     assert choose_fold(dropped, x, np.float64) is not None  # a direction without terms loses none
 
 
@@ -273,13 +273,15 @@ def test_a_scheme_that_loses_digits_is_applied_to_the_blocks(rng):
     z, _ = normalize(sphere, Read(x), x[:0], np.float64)
     assert z.map is not None
     assert z.fold is None
-    problem = objective("fast", locate("cost", "normbench.costs.softmax"), z, np.ones(900), True)
+    problem = build_objective(
+        "fast", import_target("cost", "normbench.costs.softmax"), z, np.ones(900), True
+    )
     assert problem.multiplied is z
 
 
 def test_the_plain_engine_takes_no_fold(rng):
     x, y = cloud(rng)
-    job_parts = {"dataset": made(x, y), "cost": locate("cost", "normbench.costs.softmax")}
+    job_parts = {"dataset": made(x, y), "cost": import_target("cost", "normbench.costs.softmax")}
     job = Job(
         **job_parts,
         normalizer=scheme("standard"),
@@ -320,7 +322,7 @@ def test_a_scheme_learns_of_blocks_what_it_learns_of_all(rng, name, monkeypatch)
     x, _ = cloud(rng, count=20_000, condition=100.0, offset=5.0)
     whole, blocks = scheme(name).fit(x), scheme(name)
     read = Read(x)
-    learn(blocks, read, Decompositions(read))
+    fit_by_blocks(blocks, read, Decompositions(read))
     np.testing.assert_allclose(
         blocks.transform(x[:50]), whole.transform(x[:50]), rtol=1e-9, atol=1e-10
     )
@@ -332,10 +334,10 @@ def test_a_scheme_that_needs_all_points_says_that_they_do_not_fit(rng, monkeypat
     x, _ = cloud(rng)
     monkeypatch.setattr("normbench.datasets.values.available_bytes", lambda: 1000)
     with pytest.raises(UserError, match="PCA, which learns from all points at once: takes"):
-        learn(PCA(), Read(x), Decompositions(Read(x)))
+        fit_by_blocks(PCA(), Read(x), Decompositions(Read(x)))
     monkeypatch.setattr("normbench.engine.scheme.learned.available_bytes", lambda: 1000)
     with pytest.raises(UserError, match="RobustScaler: sorts a column of 900 points"):
-        learn(scheme("robust"), Read(x), Decompositions(Read(x)))
+        fit_by_blocks(scheme("robust"), Read(x), Decompositions(Read(x)))
 
 
 class Own(TransformerMixin, BaseEstimator):
@@ -363,11 +365,11 @@ def test_the_map_of_a_scheme_that_says_nothing_is_found(rng):
 def problems(rng, cost, classes, l2=0.0, offset=0.0):
     x, y = cloud(rng, count=700, classes=max(2, classes), offset=offset)
     y = y if classes > 1 else 2.0 * y - 1
-    function = locate("cost", options("cost", cost)["_target_"])
+    function = import_target("cost", options("cost", cost)["_target_"])
     out = []
     for given, fold in ((x, False), (x, True), (Read(x), False)):
         z, _ = normalize(scheme("pca_sphere"), given, x[:0], np.float64, fold=fold)
-        out.append(objective("fast", function, z, y, cost != "least_squares", l2, classes))
+        out.append(build_objective("fast", function, z, y, cost != "least_squares", l2, classes))
     return out
 
 
@@ -438,7 +440,7 @@ def test_a_change_amid_a_descent_ends_it(rng):
     broken = Read(x)
     job = Job(
         dataset=replace(data, x=broken),
-        cost=locate("cost", "normbench.costs.softmax"),
+        cost=import_target("cost", "normbench.costs.softmax"),
         normalizer=scheme("standard"),
         optimizer=build("optimizer", options("optimizer", "gradient_descent")),
         settings=Settings(STEP_SIZES, 50),
@@ -491,11 +493,11 @@ def test_a_descent_reads_the_points_once_a_step(rng):
 
     counted = Counted(x)
     z, _ = normalize(scheme("zca_sphere"), counted, x[:0], np.float64)
-    cost = locate("cost", "normbench.costs.softmax")
-    problem = objective("fast", cost, z, 2.0 * y - 1, True, 0.0)
+    cost = import_target("cost", "normbench.costs.softmax")
+    problem = build_objective("fast", cost, z, 2.0 * y - 1, True, 0.0)
     weights = rng.standard_normal((5, 1, 7))
     optimizer = build("optimizer", options("optimizer", "gradient_descent"))
-    route = quickest("fast", problem, None, weights, optimizer, (5, 10))
+    route = fastest_route("fast", problem, None, weights, optimizer, (5, 10))
     counted.rows_read = 0
     route.train.evaluate(weights)
     assert counted.rows_read == len(x)
@@ -506,7 +508,7 @@ def test_a_descent_reads_the_points_once_a_step(rng):
 def test_quantiles_are_learned_from_a_sample_or_from_all(rng, subsample):
     x, _ = cloud(rng)
     whole, read = (QuantileTransformer(n_quantiles=50, subsample=subsample) for _ in range(2))
-    learn(read, Read(x), Decompositions(Read(x)))
+    fit_by_blocks(read, Read(x), Decompositions(Read(x)))
     if subsample is None:
         np.testing.assert_array_equal(read.transform(x), whole.fit(x).transform(x))
     assert np.isfinite(read.transform(x)).all()

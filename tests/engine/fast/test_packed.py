@@ -307,8 +307,8 @@ def test_a_library_without_the_calls_is_not_used(monkeypatch):
 def test_the_library_is_told(monkeypatch, tmp_path):
     on_processor(INTEL, monkeypatch, tmp_path)
     told = f"mkl {packed.version()} for packed points"
-    assert kernels.in_use().endswith(told)
-    assert kernels.in_use().count("mkl") == 1
+    assert kernels.describe_blas().endswith(told)
+    assert kernels.describe_blas().count("mkl") == 1
 
 
 @needs_library
@@ -319,11 +319,11 @@ def test_other_makers_processors_multiply_by_numpys_own(lines, monkeypatch, tmp_
     on_processor(lines, monkeypatch, tmp_path)
     assert packed.is_installed()
     assert not packed.is_used()
-    assert "mkl" not in kernels.in_use()
+    assert "mkl" not in kernels.describe_blas()
 
 
 @pytest.mark.usefixtures("fresh")
 def test_without_the_library_nothing_is_told_of_it(monkeypatch, tmp_path):
     on_processor(INTEL, monkeypatch, tmp_path)
     monkeypatch.setattr(packed.importlib, "metadata", Absent())
-    assert "packed" not in kernels.in_use()
+    assert "packed" not in kernels.describe_blas()

@@ -26,10 +26,10 @@ def test_pieces_sum_to_the_whole(rows, points, dtype, rng):
     near = 1e-13 if dtype == np.float64 else 1e-5
     memory = np.full((rows, 45), np.nan, dtype)
     scores, slopes = memory[:, 2:43], np.full((rows, 6), np.nan, dtype)
-    products.scores(weights, x, scores, points)
+    products.multiply_points(weights, x, scores, points)
     np.testing.assert_allclose(scores, weights @ x.T, rtol=near, atol=near)
     assert np.isnan(np.delete(memory, np.s_[2:43], axis=1)).all()
-    assert products.slopes(scores, x, slopes, points) is slopes
+    assert products.multiply_derivative(scores, x, slopes, points) is slopes
     np.testing.assert_allclose(slopes, scores @ x, rtol=near, atol=near)
 
 

@@ -142,7 +142,9 @@ def test_a_proof_that_would_fill_all_points_is_left_out_where_it_takes_longer_th
     monkeypatch,
 ):
     proofs = []
-    monkeypatch.setattr(analysis.separability, "separates", lambda *of: proofs.append(of) or True)
+    monkeypatch.setattr(
+        analysis.separability, "proves_separable", lambda *of: proofs.append(of) or True
+    )
     monkeypatch.setattr(budget, "FREE_PRODUCTS", 0)
     for data, expected in zip(dataset(2), (0, 1)):
         z, _ = normalize(MaxAbsScaler(), data.x, data.x[:0], "float64", None, True)

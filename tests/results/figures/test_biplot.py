@@ -35,7 +35,7 @@ def arrays(found, label):
 def test_over_all_directions_the_cosines_between_arrows_are_correlations():
     """And over two within what the other two directions leave: 0.14 on iris."""
     z = (iris().x - iris().x.mean(axis=0)) / iris().x.std(axis=0)
-    deviations, directions = inputs.principal(z)
+    deviations, directions = inputs.principal_directions(z)
 
     def cosines(loadings):
         unit = loadings / np.linalg.norm(loadings, axis=1)[:, None]
@@ -84,7 +84,7 @@ def test_one_feature_is_refused_and_many_are_cut():
         wide, np.arange(80) % 2, normalizers=["identity"], record=["biplot"], iterations=1
     )
     kept = np.hypot(*arrays(found, "identity")["loadings"].T)
-    deviations, directions = inputs.principal(wide)
+    deviations, directions = inputs.principal_directions(wide)
     longest = np.sort(np.hypot(*(directions[:2].T * deviations[:2]).T))[-biplot.MAX_ARROWS :]
     assert np.sort(kept) == pytest.approx(longest)
     assert arrays(found, "identity")["points"].mean(axis=0) == pytest.approx([0, 0], abs=1e-9)

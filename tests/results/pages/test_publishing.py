@@ -182,7 +182,7 @@ class Tagged:
     def __init__(self, tags):
         self.tags_there, self.written = tags, {}
 
-    def tags_of(self, experiment, tag, text):
+    def tags_of_sweep_with(self, experiment, tag, text):
         assert tag is names.DRAWN
         return self.tags_there
 

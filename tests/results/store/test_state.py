@@ -63,7 +63,7 @@ class Store:
         folder.mkdir(parents=True, exist_ok=True)
         (folder / owner.LOCK).touch()
         if lock:
-            self.stack.enter_context(leftovers.hold(folder))
+            self.stack.enter_context(leftovers.lock_new_folder(folder))
         own = leftovers.owner_tags(folder) | {names.PROCESS.key: "1"} if tags is None else tags
         told = {names.JOBS.key: "3", names.COMMAND.key: "normbench", **own}
         parent = self.writer.start_sweep(experiment, sweep_id, told)

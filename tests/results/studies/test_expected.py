@@ -154,13 +154,13 @@ def test_a_sweep_that_was_cut_down_lacks_numbers_and_stays_readable():
 def test_more_words_than_a_store_keeps_are_refused():
     entries = [ONE | {"says": "so " * 30}] * 80
     with pytest.raises(UserError, match=r"study\.expected: takes \d+ characters, and at most 7900"):
-        study.expected(OmegaConf.create({"study": {"expected": entries}}))
-    assert study.expected(OmegaConf.create({"study": {"says": "nothing"}})) == {}
+        study.expected_tag(OmegaConf.create({"study": {"expected": entries}}))
+    assert study.expected_tag(OmegaConf.create({"study": {"says": "nothing"}})) == {}
     for told in ({}, {"study": 3}, {"study": None}):
-        assert study.expected(OmegaConf.create(told)) == {}
+        assert study.expected_tag(OmegaConf.create(told)) == {}
     with pytest.raises(UserError, match=r"study\.expected: "):
-        study.expected(OmegaConf.create({"study": [1]}))
-    (text,) = study.expected(OmegaConf.create({"study": {"expected": [ONE]}})).values()
+        study.expected_tag(OmegaConf.create({"study": [1]}))
+    (text,) = study.expected_tag(OmegaConf.create({"study": {"expected": [ONE]}})).values()
     assert json.loads(text) == [ONE]
 
 
