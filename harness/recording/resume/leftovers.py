@@ -96,20 +96,20 @@ def is_held(file: IO[str], folder: Path) -> bool:
         return False
 
 
-def remove_ledger(folder: Path, sweep_id: str, lock: IO[str] | None) -> None:
+def remove_ledger(folder: Path, sweep_id: str, lock_file: IO[str] | None) -> None:
     """Remove the ledger of a sweep from its folder, and the folder if it is then empty.
 
     Args:
         folder: The folder of the sweep. The ledger of another sweep stays.
         sweep_id: The id of the sweep.
-        lock: The open lock file of the folder, which is removed with the ledger; None if
+        lock_file: The open lock file of the folder, which is removed with the ledger; None if
             there is none.
     """
     # A ledger that is missing, cannot be read or is no ledger leaves the files as they are.
     with suppress(OSError, ValueError, KeyError, TypeError):
         if json.loads(files.read_bounded(folder / LEDGER, MAX_LEDGER))["sweep_id"] == sweep_id:
             (folder / LEDGER).unlink()
-            if lock:
+            if lock_file:
                 (folder / owner.LOCK).unlink()
     with suppress(OSError):
         folder.rmdir()
