@@ -409,12 +409,12 @@ def bound_rounding(weights: Array, length: float) -> Array:
         length: The length of a point `[1 x]`, see `measure_length`.
 
     Returns:
-        A bound for each run `(R,)`: the share `ZERO_SCORE` of the length of a point times that of
-        the weights, if all D = C (N + 1) of them were as large as the largest one. No score of such
-        a point exceeds this product.
+        A bound for each run `(R,)`: `ZERO_SCORE * length * sqrt(D) * max|w|`, with D = C (N + 1).
+        The weights are no longer than `sqrt(D) max|w|`, so that the size of a score is at most
+        `length * sqrt(D) * max|w|`; what is below the share `ZERO_SCORE` of that is rounding.
     """
-    share = ZERO_SCORE[weights.dtype.name] * length * weights[0].size ** 0.5
-    return np.asarray(share * np.abs(weights).max(axis=(1, 2)))
+    factor = ZERO_SCORE[weights.dtype.name] * length * weights[0].size ** 0.5
+    return np.asarray(factor * np.abs(weights).max(axis=(1, 2)))
 
 
 def zero_rounded_scores(scores: Array, bounds: Array) -> None:

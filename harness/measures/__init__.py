@@ -238,9 +238,13 @@ def _other_model_notes(job: FinishedJob) -> Iterator[str]:
 
 
 def _sample_note(job: FinishedJob, findings_by_measure: list[tuple[Measure, Findings]]) -> str:
-    """Return a note on how many points figures show; empty where they show all points."""
-    has_figures = any(measure.record for measure, _ in findings_by_measure)
-    if not has_figures or len(job.shown_points.z) == len(job.z):
+    """Return a note on how many points figures show.
+
+    It is empty where they show all points, and where the setting `record` requests no measure:
+    only requested measures have figures of points.
+    """
+    is_requested = any(measure.record for measure, _ in findings_by_measure)
+    if not is_requested or len(job.shown_points.z) == len(job.z):
         return ""
     return f"{len(job.shown_points.z)} of {len(job.z)} points are shown, drawn at random"
 

@@ -23,9 +23,9 @@ def take(job: FinishedJob) -> Findings:
     """Return the classes over the plane, by the best step's last weights of the first start.
 
     `a`, `b` (G,): the two features of the cells' centres, as they are in the data. `predicted`
-    (G, G) with b along the rows: class indices. `points` (p, 2), at most 2,000, with `target` and
-    `class_names`; `names` (2,) of the features. Where points are normalized together inside a
-    network, the statistics are those of the training points, or the running ones.
+    (G, G): class indices; row i is at b[i], column j at a[j]. `points` (p, 2), at most 2,000, with
+    `target` and `class_names`; `names` (2,) of the features. A network that normalizes points
+    together uses the statistics of the training points here, or its running ones if it keeps them.
     """
     dataset, descent = job.dataset, job.descent
     low, high = dataset.x.min(axis=0), dataset.x.max(axis=0)

@@ -20,7 +20,7 @@ from normbench.results.answer.ranking import (
     with_final_cost,
 )
 from normbench.results.compare import batch_gains, passes, problems
-from normbench.results.compare.merging import REPEATS, every_job, merged, unmerged
+from normbench.results.compare.merging import distinct_repeats, every_job, merged, unmerged
 from normbench.results.compare.reached import (
     compares_counts,
     excess_left,
@@ -205,9 +205,10 @@ def medians_note(schemes: pd.DataFrame) -> str:
     Args:
         schemes: The scheme runs of a merged sweep.
     """
-    repeats = set(schemes.get(REPEATS, pd.Series(dtype=str)).dropna()) - {""}
+    # Schemes of which jobs failed have fewer splits or seeds than the others.
+    repeats = " or ".join(distinct_repeats(schemes))
     starts = max((problems.starts_of(row) for row in as_rows(schemes)), default=1)
-    counts = [*sorted(repeats), *([f"{starts} starts"] if starts > 1 else [])]
+    counts = [*([repeats] if repeats else []), *([f"{starts} starts"] if starts > 1 else [])]
     return f" (medians of {' x '.join(counts)})" if counts else ""
 
 

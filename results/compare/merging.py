@@ -1,5 +1,6 @@
 """Merge the runs of a scheme over its splits and seeds into one: medians and quartiles."""
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -238,8 +239,9 @@ def describe_repeats(jobs: pd.DataFrame) -> str:
 
 
 def distinct_repeats(rows: pd.DataFrame) -> list[str]:
-    """Return the distinct values of the column `REPEATS` of merged rows, sorted."""
-    return sorted(set(rows.get(REPEATS, pd.Series(dtype=str)).dropna()) - {""})
+    """Return the distinct values of the column `REPEATS` of merged rows, by their numbers."""
+    texts = set(rows.get(REPEATS, pd.Series(dtype=str)).dropna()) - {""}
+    return sorted(texts, key=lambda text: [int(number) for number in re.findall(r"\d+", text)])
 
 
 def _merge_steps(

@@ -33,18 +33,17 @@ def describe_figure(sweep: Sweep, experiment: str, figure: str) -> str:
     """Return the sentences about the numbers that a figure shows.
 
     Args:
-        sweep: The runs.
+        sweep: The runs as recorded; their splits and seeds are merged here.
         experiment: The experiment.
         figure: The figure's name.
 
     Returns:
         The sentences; empty where no number is recorded for the figure.
     """
-    merged_sweep = merged(sweep)
-    if figure in ("histories", "closer", "fit"):
+    if figure in ("histories", "closer", "fit"):  # they show the ranking, which merges by itself
         return answer.ranking_paragraph(sweep, experiment)
     describe = FINDINGS.get(figure)
-    return paragraph(describe(merged_sweep, experiment)) if describe else ""
+    return paragraph(describe(merged(sweep), experiment)) if describe else ""
 
 
 def _overview(merged_sweep: Sweep, experiment: str) -> list[Sentence]:

@@ -38,7 +38,7 @@ def test_of_least_squares_the_closed_form_is_the_recorded_excess(data, scheme):
     assert found.exact
     costs_of = parts[names.TRAIN_COST.key][:, 0]
     assert parts["layer_share"].sum() == pytest.approx(costs_of[0, 0] - parts["minimum"], rel=1e-9)
-    for step in found.sizes:
+    for step in found.step_sizes:
         edge = found.excess[found.run_index(step)]
         if np.nanmax(edge) > 1:  # it grows, and so does the rounding
             continue
@@ -71,7 +71,7 @@ def test_measured_layers_are_never_negative_and_add_up_to_the_excess(cost, data,
     np.testing.assert_allclose(rows.sum(axis=1), found.excess[found.run_index(best)], rtol=1e-5)
     np.testing.assert_allclose(rows[0], found.thickness, atol=1e-6)  # the left panel's
     np.testing.assert_allclose(found.remaining_excess(best).sum(), rows[-1].sum(), rtol=1e-5)
-    assert found.ratios(found.sizes).min() >= 0
+    assert found.ratios(found.step_sizes).min() >= 0
 
 
 def test_measured_layers_of_least_squares_are_the_exact_ones(monkeypatch):

@@ -8,7 +8,8 @@ import numpy as np
 import pandas as pd
 import pytest
 from sklearn.compose import ColumnTransformer
-from sklearn.preprocessing import MinMaxScaler
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import KBinsDiscretizer, MinMaxScaler
 
 from normbench import costs, optimizers
 from normbench.choices import chain, on_columns
@@ -134,10 +135,24 @@ def test_the_columns_of_a_scheme_are_of_its_identity():
         identity(normalizer=on_named(["a"], ("b", "a"))),
         identity(normalizer=ColumnTransformer([("s", MinMaxScaler(), [0])])),
         identity(normalizer=ColumnTransformer([("s", MinMaxScaler(clip=True), [0])])),
+        identity(normalizer=ColumnTransformer([("s", MinMaxScaler(), [1])])),
+        identity(normalizer=ColumnTransformer([("s", MinMaxScaler(), slice(0, 1))])),
     }
-    assert len(every) == 5
+    assert len(every) == 6  # a slice has no text
     assert identity({**PARAMS, "normalizer.columns": None}) == identity()
     assert identity({**PARAMS, "normalizer.columns": "numeric"}) != identity()
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [([2, 3], [2, 4]), ([2, 3], [np.int64(2), 4]), (np.array([2, 3]), np.array([2, 4]))],
+)
+def test_settings_of_a_scheme_in_another_that_are_lists_and_arrays_are_of_its_identity(settings):
+    one, other = (
+        identity(normalizer=make_pipeline(KBinsDiscretizer(n_bins=bins))) for bins in settings
+    )
+    assert one != other
+    assert one == identity(normalizer=make_pipeline(KBinsDiscretizer(n_bins=settings[0])))
 
 
 def test_the_share_of_outliers_counts_in_folds_whose_points_are_fewer():

@@ -157,8 +157,10 @@ class _Rejudgement:
     def add_job(self, number: int, row: Mapping[str, Any], parent: str) -> None:
         """Add a job of the old sweep to the new one, judged by the rules.
 
-        A run that these rules have judged already is shared, and so is the old run of a job that
-        failed or had no descent. A job whose arrays are damaged is reported and left out.
+        A run that these rules have judged already becomes a member of the new sweep without a copy,
+        and so does the old run of a job that failed or had no descent. A job that an earlier,
+        interrupted command has added is skipped. One whose arrays are damaged is reported and left
+        out.
 
         Args:
             number: The number of the job in the new sweep.
@@ -179,9 +181,10 @@ class _Rejudgement:
         if record is None:
             self.writer.adopt(known_run or run.run_id, header.tags[names.JOB.key])
             return
-        lacks_theory = len(run.steps) < len(record.steps)  # runs of steps were deleted
-        # Without a fingerprint, an incomplete run is not reused for an equal job.
-        if lacks_theory or reuse.lost_request(record.scheme.tags, header.params):
+        # What the deleted runs of steps had recorded cannot be restored, nor can requested arrays.
+        # Without its fingerprint, such an incomplete run is not reused for an equal job.
+        has_lost_steps = len(run.steps) < len(record.steps)
+        if has_lost_steps or reuse.lost_request(record.scheme.tags, header.params):
             record.scheme.tags.pop(names.FINGERPRINT.key, None)
         self.writer.write(record)
 

@@ -243,7 +243,7 @@ def _check(overrides: Sequence[str], of_files: bool) -> None:
             raise UserError(
                 f"{override_text}: takes away what a job needs; write NAME=VALUE instead"
             )
-        if override_text.startswith("+") and not override_text.startswith("+hydra"):
+        if override_text.startswith("+") and not override_text.lstrip("+").startswith("hydra"):
             bare = override_text.lstrip("+")
             raise UserError(
                 f"{override_text}: adds a setting that nothing reads; write {bare} for a setting "

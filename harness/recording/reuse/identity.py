@@ -206,17 +206,40 @@ def _entries(component: Any, attribute: str) -> list[Any]:
 
 
 def _describe_settings(component: Any) -> list[str]:
-    """Return the class name of a component, its settings of plain types, and its selected columns.
+    """Return the class name of a component, its settings, and its selected columns, as texts.
 
-    Other settings, such as functions, are left out: they have no text that identifies them.
+    Settings without a text that identifies them, such as functions, are left out.
+
+    Args:
+        component: A cost, a scheme or an optimizer; also a scheme inside another component.
     """
     params = component.get_params() if hasattr(component, "get_params") else {}
-    plain = (bool, int, float, str, tuple, type(None))
-    assignments = [f"{key}={value!r}" for key, value in params.items() if isinstance(value, plain)]
+    texts = {key: _describe_value(value) for key, value in params.items()}
+    assignments = [f"{key}={text}" for key, text in texts.items() if text]
     selections = [getattr(component, "columns", None)]
     selections += [columns for _, _, columns in _entries(component, "transformers")]
-    selected = [str(columns) for columns in selections if hasattr(columns, "positions")]
-    return [type(component).__qualname__, *sorted(assignments), *selected]
+    selected = [
+        str(columns) if hasattr(columns, "positions") else _describe_value(columns)
+        for columns in selections
+        if columns is not None
+    ]
+    return [type(component).__qualname__, *sorted(assignments), *filter(None, selected)]
+
+
+def _describe_value(value: Any) -> str:
+    """Return a text that identifies the value of a setting; empty where there is none."""
+    if isinstance(value, (bool, int, float, str, tuple, type(None))):
+        return repr(value)
+    if isinstance(value, np.generic):
+        return repr(value.item())
+    if isinstance(value, np.ndarray) and value.dtype != object:
+        return f"{value.dtype} {value.shape} {hashlib.sha256(value.tobytes()).hexdigest()}"
+    if isinstance(value, dict):
+        value = [part for pair in value.items() for part in pair]
+    if isinstance(value, list):
+        texts = [_describe_value(part) for part in value]
+        return f"[{', '.join(texts)}]" if all(texts) else ""
+    return ""
 
 
 def _module_of(component: Any) -> str:

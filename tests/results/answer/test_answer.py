@@ -253,6 +253,11 @@ def test_splits_and_seeds_are_one_scheme_that_is_never_compared_with_itself(name
     assert f"{name}=" not in said
 
 
+def test_schemes_of_which_jobs_failed_have_medians_of_fewer_splits():
+    rows = pd.DataFrame({"repeats": ["10 splits", "4 splits", "10 splits", ""], "starts": 1})
+    assert answer.medians_note(rows) == " (medians of 4 splits or 10 splits)"
+
+
 def test_the_medians_of_several_starts_are_said(three):
     every = three.sweep.runs.assign(**{names.setting("starts"): "2"})
     said = answer.ranking_paragraph(Sweep(three.uri, "sweep-1", every), three.name)
