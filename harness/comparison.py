@@ -421,6 +421,6 @@ def _dataset(name: str, x: Any, y: Any, cost: Any, columns: TableOptions) -> Dat
         table = pd.concat([x.reset_index(drop=True), pd.Series(targets, name="y")], axis=1)
         last_column = -1  # the targets
         return table_dataset(name, table, last_column, task, columns, source="arrays")
-    if columns != TableOptions():
+    if columns != TableOptions() and not isinstance(x, pd.DataFrame):
         raise UserError("drop, encode, fill, missing: are for the columns of a pandas frame")
     return label_dataset(name, x, targets, task, source="arrays")

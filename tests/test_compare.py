@@ -67,6 +67,12 @@ def test_regression_has_no_misclassifications():
     assert frame.misclassifications.isna().all()
 
 
+def test_targets_of_another_length_are_told_of_a_frame_too():
+    frame = pd.DataFrame({"a": [1.0, 2.0, 3.0], "b": ["x", "y", "x"]})
+    with pytest.raises(UserError, match="targets have shape"):
+        compare(frame.drop(columns="b"), [0, 1], fill="median")
+
+
 @pytest.mark.parametrize(("offset", "task"), [(0.5, "regression"), (0, "classes")])
 def test_a_cost_without_traits_takes_numbers_that_are_no_integers_as_they_are(offset, task):
     def logcosh(scores, targets):

@@ -108,6 +108,8 @@ def _cell_text(error: float, iterations: float) -> str:
 def shorten_labels(labels: Sequence[str]) -> list[str]:
     """Return labels without the options that all labels share; a single label becomes `points`.
 
+    A label of shared options alone stays as it is.
+
     Options are the parts of a label between commas, the scheme's name among them.
     """
     if len(labels) == 1:
@@ -115,8 +117,8 @@ def shorten_labels(labels: Sequence[str]) -> list[str]:
     options_by_label = [label.split(", ") for label in labels]
     shared_options = set.intersection(*map(set, options_by_label))
     return [
-        ", ".join(option for option in label_options if option not in shared_options)
-        for label_options in options_by_label
+        ", ".join(option for option in label_options if option not in shared_options) or label
+        for label, label_options in zip(labels, options_by_label)
     ]
 
 

@@ -104,8 +104,8 @@ def draw(
             f"share of the excess cost left (start: 1)\nat the {step_name} step size"
         )
         axes[1].set_xlabel(
-            f"iterations until {float(OVERVIEW_TARGET):.0%} of the excess cost is left\n"
-            "at the best step size for that"
+            f"{passes.unit(rows).many} until {float(OVERVIEW_TARGET):.0%} of the excess cost is "
+            "left\nat the best step size for that"
         )
         handles = [
             _marker(look, shape, label=style.escape_dollars(name)) for name, look in looks.items()

@@ -1,6 +1,6 @@
 """The Markdown descriptions on MLflow's pages: answer, question, table and links."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 from urllib.parse import quote
 
@@ -54,7 +54,7 @@ def write(sweep: Sweep, experiment: str, picture: str = "") -> str:
     text = "\n\n".join([*head, table, *foot])
     if len(text) <= MAX_DESCRIPTION_LENGTH:
         return text
-    return "\n\n".join([*head, *foot])[:MAX_DESCRIPTION_LENGTH]
+    return _cut([*head, *foot])
 
 
 def of_scheme(row: Mapping[Any, Any]) -> str:
@@ -73,7 +73,16 @@ def of_scheme(row: Mapping[Any, Any]) -> str:
     sweep_id = row[names.SWEEP_ID.column]
     paragraphs = [scheme + clean.markdown(f"{verdict}{at_step}, in comparison {sweep_id}.")]
     paragraphs += [clean.markdown(explanation)] if isinstance(explanation, str) else []
-    return "\n\n".join([*paragraphs, f"*{SIGNED}.*"])[:MAX_DESCRIPTION_LENGTH]
+    return _cut([*paragraphs, f"*{SIGNED}.*"])
+
+
+def _cut(paragraphs: Sequence[str]) -> str:
+    """Return paragraphs as Markdown, cut before the last one, which is the signature.
+
+    A description without the signature counts as the user's, and is not written anew.
+    """
+    signature = f"\n\n{paragraphs[-1]}"
+    return "\n\n".join(paragraphs[:-1])[: MAX_DESCRIPTION_LENGTH - len(signature)] + signature
 
 
 def _file_path(experiment_sweep: Sweep, name: str) -> str:

@@ -8,7 +8,7 @@ import pandas as pd
 
 from normbench import names
 from normbench.results.answer import closing as answer
-from normbench.results.compare import comparisons, directions
+from normbench.results.compare import comparisons, directions, passes
 from normbench.results.compare.merging import merged, unmerged
 from normbench.results.compare.reached import excess_left, time_to_target
 from normbench.results.figures import components, film, melt, overview, reconstruction, windows
@@ -67,6 +67,7 @@ def _overview(merged_sweep: Sweep, experiment: str) -> list[Sentence]:
     totals = {
         "target": f"{float(overview.OVERVIEW_TARGET):.0%}".replace("%", " %"),
         "problems": int(board["problems"].max()),
+        "unit": passes.unit(merged_sweep.of_role(names.SCHEME)).many,
     }
     return [make_sentence("mean_ranks", places=", ".join(ranks), **totals)]
 

@@ -342,7 +342,8 @@ def _pairs(sweep: Sweep) -> Table | None:
     pairs = comparisons.compare_pairs_over_splits(sweep, target)
     if pairs.empty:
         return None
-    caption = headings.iterations_to(target, headings.PAIRS)
+    unit = passes.unit(sweep.of_role(names.SCHEME)).many
+    caption = headings.iterations_to(unit, target, headings.PAIRS)
     sample = problems.sample_name(problems.scheme_runs([sweep]))
     return _table(f"{caption} ({comparisons.assurance(pairs, sample)})", pairs)
 

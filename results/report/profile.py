@@ -10,7 +10,7 @@ import pandas as pd
 from normbench import names
 from normbench.results.answer import tables
 from normbench.results.answer import theory_table as theory
-from normbench.results.compare import comparisons, problems, reached
+from normbench.results.compare import comparisons, passes, problems, reached
 from normbench.results.compare.merging import merged
 from normbench.results.store import state
 from normbench.results.store.errors import ResultsError, unwritable
@@ -68,7 +68,9 @@ def print_profile(
         state_notes += state.sentences([state.state_of(sweep) for sweep in loaded])
     table = reached.time_to_target(loaded, target, measure)
     goal = f"{100 * float(target):g} % of the excess cost is left"
-    print(f"{measure} until {goal}, and no more later; each scheme at its best step size for")
+    jobs = pd.concat([sweep.of_role(names.SCHEME) for sweep in loaded])
+    unit = passes.unit(jobs).many if measure == "iterations" else measure
+    print(f"{unit} until {goal}, and no more later; each scheme at its best step size for")
     print("that on each split; of several starts, the median\n")
     for note in (*state_notes, *notes(loaded)):
         print(f"{note}\n")
@@ -91,7 +93,7 @@ def print_profile(
     unsolved_note = f"on {count} of {every} splits no scheme reaches it" if count else ""
     _show(profile_title, profiles_at_factors(table), NO_SCHEME if count else NOT_ALL, unsolved_note)
     if folder is not None:
-        title = f"{measure} until {goal}{_sample_sizes(board)}"
+        title = f"{unit} until {goal}{_sample_sizes(board)}"
         if not (profile_table := comparisons.profile(table)).empty:
             ids = ", ".join(sweep.sweep_id for sweep in loaded)
             _draw(profile_table, title, folder, shape, {"sweep": ids})

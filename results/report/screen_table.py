@@ -174,8 +174,9 @@ def _histories(sweep: Sweep, rows: Sequence[Mapping[Any, Any]]) -> list[str]:
     for row in rows:
         metric = compared_metric(row)
         history = table[table["run_id"] == row["run_id"]]
-        # The least count of misclassified points is 0.
-        minimum = 0.0 if metric is not names.TRAIN_COST else row.get(names.MINIMUM.column, np.nan)
+        if metric is not names.TRAIN_COST:
+            row = {**row, names.MINIMUM.column: 0.0}  # the least count of misclassified points
+        minimum = row.get(names.MINIMUM.column, np.nan)
         shares = (
             (history[metric.key] - minimum) / start_excess(row)
             if metric.key in history

@@ -204,7 +204,7 @@ def _print_held_out(terminal: Console, sweep: Sweep) -> None:
     The tables are those of test points, of cross-validation, of the best single step size for all
     splits, and of pairs of schemes: by iterations, and by predictions on the test points.
     """
-    target = race_target(sweep)
+    target, unit = race_target(sweep), passes.unit(sweep.of_role(names.SCHEME)).many
     pairs, splits = comparisons.compare_pairs_over_splits(sweep, target), heldout.by_split(sweep)
     if not splits.empty:
         _print_table(terminal, headings.TEST_POINTS, heldout.summary(splits))
@@ -213,10 +213,10 @@ def _print_held_out(terminal: Console, sweep: Sweep) -> None:
         _print_table(terminal, headings.CROSS_VALIDATION, folds)
     tuned = tuned_once(sweep, target)
     if not tuned.empty:
-        title = headings.iterations_to(target, headings.TUNED_ONCE)
+        title = headings.iterations_to(unit, target, headings.TUNED_ONCE)
         _print_table(terminal, title, comparisons.with_settings(tuned))
     if not pairs.empty:
-        title = headings.iterations_to(target, headings.PAIRS)
+        title = headings.iterations_to(unit, target, headings.PAIRS)
         sample = problems.sample_name(problems.scheme_runs([sweep]))
         _print_table(terminal, f"{title} ({comparisons.assurance(pairs, sample)})", pairs)
     if len(judged := heldout.compare_pairs(splits)) and judged["splits"].max() > 1:

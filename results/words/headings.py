@@ -34,14 +34,16 @@ SECONDS = (
 TEST_PAIRS = "Test points after the last iteration, in pairs of schemes"
 
 
-def iterations_to(target: str, caption: str) -> str:
+def iterations_to(unit: str, target: str, caption: str) -> str:
     """Return the caption of a table of iterations to a target.
 
     Args:
+        unit: The plural of what an iteration is, see `passes.unit`.
         target: The share of the excess that is left, such as `1e-2`.
         caption: The rest of the caption.
 
     Returns:
         One line.
     """
-    return f"Iterations until {100 * float(target):g} % of the excess cost is left, {caption}"
+    share = f"{100 * float(target):g} %"
+    return f"{unit.capitalize()} until {share} of the excess cost is left, {caption}"

@@ -165,7 +165,7 @@ TEMPLATES = {
     "faster_predicts_best": "The scheme that descends faster predicts best, too{how}.",
     "rises": "The test cost rises again under {schemes}.",
     # findings of figures
-    "mean_ranks": "Over {problems:d} problems, the mean rank by the iterations until {target} of "
+    "mean_ranks": "Over {problems:d} problems, the mean rank by the {unit} until {target} of "
     "the excess cost is left (and the share of problems where that happens): {places}.",
     "goes_from": "{what} goes from {least:.4g} under {low} to {most:.4g} under {high}.",
     "is_one": "{what} is {value:.4g} under {schemes}.",

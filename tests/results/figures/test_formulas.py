@@ -50,3 +50,9 @@ def test_jobs_that_differ_in_any_number_are_rows_of_their_own_and_red_is_useless
         "off by 1e-05\n8 iterations",
     ]
     assert [text.get_color() for text in axis.texts][:2] == ["white", "black"]
+
+
+def test_a_label_of_shared_options_alone_stays():
+    labels = ["standard, points=9", "standard, points=9, scale=2", "standard, points=9, scale=3"]
+    assert formulas.shorten_labels(labels) == [labels[0], "scale=2", "scale=3"]
+    assert formulas.shorten_labels(labels[1:]) == ["scale=2", "scale=3"]

@@ -5,6 +5,7 @@ import pandas as pd
 import pytest
 
 from normbench import names
+from normbench.results.compare import passes
 from normbench.results.figures import drawing, overview
 from normbench.results.figures.base import style
 from normbench.results.figures.base.material import Options
@@ -175,6 +176,16 @@ def test_a_report_of_several_begins_with_it_and_folds_each_away(three, tmp_path)
     assert all("details" in inside for tag, _, inside in page.elements if tag == "table")
     alone = Page(report.render(three.sweep, drawn={}))
     assert "problem" not in {own.get("class") for own in alone.all("details")}
+
+
+def test_with_batches_it_counts_passes():
+    batched = sweep()
+    batched.runs[passes.BATCH_SETTING] = "30"
+    assert "the mean rank by the passes until 1 %" in captions.describe_figure(
+        batched, "x", "overview"
+    )
+    _, axis = overview.make(batched, "x", Options()).axes
+    assert axis.get_xlabel().startswith("passes until 1%")
 
 
 def test_its_caption_is_the_leaderboard():

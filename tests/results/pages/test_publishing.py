@@ -174,6 +174,7 @@ def test_a_schemes_description_has_its_verdict_step_size_and_explanation():
     assert "no descent, in comparison s" in description.of_scheme(row | missing)
     long = description.of_scheme(row | {names.EXPLANATION.column: "y" * 9999})
     assert len(long) == description.MAX_DESCRIPTION_LENGTH
+    assert long.endswith("y\n\n*Written by normbench.*")  # without it, it counts as the user's
 
 
 class Tagged:

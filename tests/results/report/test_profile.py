@@ -6,6 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from normbench.results.compare import passes
 from normbench.results.figures import profiles
 from normbench.results.report import profile
 from normbench.results.store import runs as reader
@@ -38,6 +39,12 @@ def test_without_ids_the_last_sweep_counts(told):
     text = told(found)
     assert text.startswith("iterations until 1 % of the excess cost is left")
     assert text == told(found, ids=["new"]) != told(found, ids=["old"])
+
+
+def test_with_batches_it_counts_passes(told):
+    batched = sweep(a=5.0, b=1.0)
+    batched.runs[passes.BATCH_SETTING] = "30"
+    assert told({"s": batched}).startswith("passes until 1 % of the excess cost is left")
 
 
 def test_of_several_sweeps_the_one_that_is_named_last_counts(told):
