@@ -56,7 +56,7 @@ def attach(
             text = description.write(sweep, experiment, melt_files[0].name)
             _set_description(writer, experiment, parents[experiment], text)
         if has_too_many_schemes(sweep, experiment):
-            continue  # it would take some 30 ms a run
+            continue  # a description and a figure would take some 30 ms a run
         schemes = sweep.of_role(names.SCHEME, experiment)
         descended = schemes[schemes[names.SWEEP_ID.column] == sweep.sweep_id]
         descended = descended[descended[names.VERDICT.key] != names.FAILED]

@@ -58,7 +58,7 @@ class JobRecord:
         """
         file.parent.mkdir(parents=True, exist_ok=True)
         runs = {"scheme": vars(self.scheme), "steps": [vars(step) for step in self.steps]}
-        header = {**vars(self), **runs, "arrays": {}}
+        header = {**vars(self), **runs, "arrays": {}}  # arrays are members of their own
         members: dict[str, Any] = {HEADER_NAME: np.array(json.dumps(header))}
         members |= {
             f"{name}/{key}": array

@@ -184,6 +184,8 @@ class WritableDatabase(database.Database):
     ) -> None:
         """Write metrics, parameters and tags of a run; equal points of a metric are stored once.
 
+        Too long values of parameters and tags are truncated. A tag that the run has is replaced.
+
         Raises:
             RefusedError: A name is invalid, or a parameter has another recorded value.
         """
@@ -193,7 +195,10 @@ class WritableDatabase(database.Database):
             self._write_tags(run_id, {_key(key): text[:MAX_TAG] for key, text in tags})
 
     def _write_metrics(self, run_id: str, metrics: Sequence[Metric]) -> None:
-        """Write points of metrics, and the latest point of each: that of the largest step."""
+        """Write points of metrics, and the latest point of each.
+
+        The latest point has the largest step; of equal steps, the largest time, then value.
+        """
         rows = [
             (_key(key), *_number(float(value)), int(when), int(step), run_id)
             for key, value, when, step in metrics
@@ -293,7 +298,7 @@ class WritableDatabase(database.Database):
             folder: The folder among the artifacts; None for the topmost.
         """
         artifact_folder = self._folder(run_id)
-        if artifact_folder is None:
+        if artifact_folder is None:  # the artifacts are not on this machine
             self._mlflow.log_artifact(run_id, path, folder)
         else:
             local_artifacts.copy(Path(path), artifact_folder, folder or "")
@@ -312,7 +317,7 @@ class WritableDatabase(database.Database):
     def log_text(self, run_id: str, text: str, name: str) -> None:
         """Write a text as an artifact of a run; name: the path of the artifact."""
         artifact_folder = self._folder(run_id)
-        if artifact_folder is None:
+        if artifact_folder is None:  # the artifacts are not on this machine
             self._mlflow.log_text(run_id, text, name)
         else:
             local_artifacts.write(artifact_folder, name, text)
@@ -344,5 +349,8 @@ def _key(key: str) -> str:
 
 
 def _number(value: float) -> tuple[float, bool]:
-    """Return a number as the tables store it, NaN as 0, and whether it is NaN."""
+    """Return a number as the tables store it, and whether it is NaN.
+
+    NaN is stored as 0, and infinity as `MAX_FLOAT` of its sign.
+    """
     return (0.0, True) if math.isnan(value) else (min(max(value, -MAX_FLOAT), MAX_FLOAT), False)

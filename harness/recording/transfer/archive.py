@@ -120,7 +120,7 @@ def packed(file: Path, overwrite: bool, header_fields: Mapping[str, Any]) -> Ite
                 archive.writestr(MANIFEST, manifest, ZIP_DEFLATED)
             stream.flush()
             os.fsync(stream.fileno())
-            _refuse_existing(file, overwrite)
+            _refuse_existing(file, overwrite)  # it may have been created in the meantime
             draft.replace(file)
         except OSError as error:
             raise _unwritable(file, error) from error
@@ -263,6 +263,7 @@ def _check(archive: ZipFile, members: Members, size: int) -> None:
         raise ValueError(
             f"it is {format_gigabytes(size)} and would be {format_gigabytes(unpacked_size)}"
         )
+    # Nothing is unpacked before the header of every member was checked.
     for entry in recorded:
         _check_member(entry)
         if members[entry.filename]["bytes"] != entry.file_size:
@@ -275,7 +276,10 @@ def _check(archive: ZipFile, members: Members, size: int) -> None:
 
 
 def _check_member(member: ZipInfo) -> None:
-    """Raise ValueError for a link, a folder, an encrypted member, or an unsafe name."""
+    """Raise ValueError for a link, a folder, an encrypted member, or an unsafe name.
+
+    Any other compression than deflate is refused, too.
+    """
     # The upper 16 bits are the Unix mode of the file; 0 where the writer set none.
     file_type = stat.S_IFMT(member.external_attr >> 16)
     plain = member.compress_type in (ZIP_STORED, ZIP_DEFLATED) and not member.flag_bits & ENCRYPTED

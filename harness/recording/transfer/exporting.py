@@ -70,6 +70,7 @@ class Export:
         for run in complete_runs:
             if _role(run) == names.STEP:  # without its job, a step is dropped
                 self.steps.get(run.data.tags.get(names.PARENT.key, ""), []).append(run)
+        # Those of the runs alone: the store may have others.
         self.experiments = {
             key: experiments[key] for key in {run.info.experiment_id for run in complete_runs}
         }
@@ -180,6 +181,8 @@ def copy_run(
     client: Any, store: str, run: Any, experiment: str, artifacts: Iterable[str], keep: KeepArtifact
 ) -> RunCopy:
     """Return a copy of a run of a store. The copy of an interrupted sweep is KILLED.
+
+    A run without an end, of a sweep that was killed, ends at its start.
 
     Args:
         client: The client of the store.
