@@ -76,7 +76,7 @@ def serve(store: str, host: str = LOOPBACK_HOST, port: int = PORT) -> int:
     Raises:
         ResultsError: The store is missing or empty, or the port is in use.
     """
-    serves_itself = uris.is_server(store)
+    serves_itself = uris.is_server(store)  # the store, which has MLflow's UI already
     if not serves_itself:
         _check_port(host, port)
     sweep, notes = state.read(store)

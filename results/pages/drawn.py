@@ -51,6 +51,7 @@ class RecordedFigures:
         jobs = [[outcome["experiment"], outcome["run_id"]] for outcome in outcomes]
         self.drawing = [*_code_digests(), *figure_names]
         identity = json.dumps([jobs, *self.drawing])
+        # Sweeps of the same jobs, code and figures have equal digests.
         self.digest = hashlib.sha256(identity.encode()).hexdigest()
 
     def files(self, copy: bool) -> dict[str, list[Path]] | None:

@@ -67,7 +67,13 @@ def attach(
 
 
 def _color(writer: Writer, sweep: "Sweep", experiment: str) -> None:
-    """Set the figures' colours on the scheme and step runs that have another colour or none."""
+    """Set the figures' colours as tags of the runs that have another colour or none.
+
+    Args:
+        writer: The writer of MLflow.
+        sweep: The runs.
+        experiment: The experiment, whose scheme and step runs get colours.
+    """
     from normbench.results.pages import view
 
     rows = sweep.only(experiment).runs.set_index("run_id")

@@ -77,7 +77,8 @@ class JobRecord:
     def load(cls, file: Path) -> "JobRecord":
         """Return the record in a file that `save` wrote; nothing in it is unpickled or evaluated.
 
-        A file with other contents raises an error of any type.
+        A file with other contents raises an error of any type. Each name of `np.savez` is
+        `<record>/<key>` of an array, or `HEADER_NAME`.
         """
         arrays: dict[str, dict[str, Any]] = {}
         with (

@@ -151,6 +151,7 @@ def read(store: str, sweep_ids: Sequence[str] = ()) -> tuple[Sweep, list[str]]:
         ids = [shown_id]
     sweep = runs.load(store, *ids)
     states = [state_of(sweep, sweep_id) for sweep_id in ids]
+    # Without a job of any of them there is nothing to show.
     if sweep.of_role(names.SCHEME).empty:
         raise ResultsError(
             "; ".join(

@@ -120,7 +120,7 @@ def artifact(client: Any, store: str, run_id: str, name: str, folder: str) -> Pa
     """
     try:
         return Path(client.download_artifacts(run_id, name, folder))
-    except ResultsError as error:
+    except ResultsError as error:  # the artifacts may have moved with their database
         recorded_uri = client.get_run(run_id).info.artifact_uri
         folder_beside = moved_artifacts(store, recorded_uri)
         if folder_beside and (folder_beside / name).is_file():
@@ -244,6 +244,7 @@ class _ErrorReportingClient:
         self._client, self._store = client, store
 
     def __getattr__(self, name: str) -> Any:
+        """Return a method of the client under a wrapper that translates its errors."""
         call = getattr(self._client, name)
 
         def report_errors(*arguments: Any, **keywords: Any) -> Any:

@@ -98,6 +98,7 @@ class DescentFile:
                 np.load(stream, allow_pickle=False) as packed,
             ):
                 arrays = {name: packed[name] for name in packed.files}
+            # Each `pop` removes an entry that `save` added; the state remains.
             if str(arrays.pop(DIGEST)) != _digest(arrays):
                 raise ValueError("it is damaged")
             if str(arrays.pop(names.DESCENT.key)) != self.descent:

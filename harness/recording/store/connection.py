@@ -52,6 +52,11 @@ class RetryingClient:
     """A client of MLflow that retries its calls while the store is away.
 
     After one call has waited in vain, later calls do not wait again.
+
+    Args:
+        client: MLflow's client, or a `WritableDatabase` with the same methods.
+        uri: The URI of the store, for messages.
+        seconds: The time for which a call is retried.
     """
 
     def __init__(self, client: Any, uri: str, seconds: float = PATIENCE) -> None:
@@ -60,6 +65,7 @@ class RetryingClient:
         self.has_transactions = isinstance(client, database.WritableDatabase)
 
     def __getattr__(self, name: str) -> Callable[..., Any]:
+        """Return a method of the client under a wrapper that retries it."""
         call = getattr(self._client, name)
         # Two processes may log the same data set at once: one of them fails, and has to retry.
         passing = RACES if name == "log_inputs" else PASSING
@@ -125,7 +131,10 @@ def retry_call(
 
 @dataclass(frozen=True)
 class Store:
-    """A store of runs: the tracking URI of MLflow, and the folder or URI of the artifacts."""
+    """A store of runs: the tracking URI of MLflow, and the URI of the artifacts.
+
+    Without a URI of the artifacts (None), MLflow chooses where they are.
+    """
 
     uri: str
     artifacts: str | None

@@ -186,6 +186,12 @@ class WritableDatabase(database.Database):
 
         Too long values of parameters and tags are truncated. A tag that the run has is replaced.
 
+        Args:
+            run_id: The id of the run.
+            metrics: The points: key, value, timestamp in ms, step.
+            params: The parameters: key and text.
+            tags: The tags: key and text.
+
         Raises:
             RefusedError: A name is invalid, or a parameter has another recorded value.
         """
@@ -198,6 +204,10 @@ class WritableDatabase(database.Database):
         """Write points of metrics, and the latest point of each.
 
         The latest point has the largest step; of equal steps, the largest time, then value.
+
+        Args:
+            run_id: The id of the run.
+            metrics: The points: key, value, timestamp in ms, step.
         """
         rows = [
             (_key(key), *_number(float(value)), int(when), int(step), run_id)
@@ -227,7 +237,7 @@ class WritableDatabase(database.Database):
         self._insert("params", "key, value, run_uuid", rows, "ignore")
 
     def _write_tags(self, run_id: str, tags: Mapping[str, str]) -> None:
-        """Write tags; the tag of the run name also names the run."""
+        """Write tags, texts by key, or replace their texts; the tag of the run name names the run."""
         rows = [(key, text, run_id) for key, text in tags.items()]
         upsert = "on conflict (key, run_uuid) do update set value = excluded.value"
         query = f"insert into tags (key, value, run_uuid) values (?, ?, ?) {upsert}"
@@ -243,7 +253,7 @@ class WritableDatabase(database.Database):
                 raise RefusedError(f"No tag with name: {key} in run with id {run_id}")
 
     def set_experiment_tag(self, experiment_id: str, key: str, value: str) -> None:
-        """Set a tag of an experiment.
+        """Set a tag of an experiment; a tag that it has is replaced.
 
         Raises:
             RefusedError: The value is too long, the key is invalid, or there is no such experiment.
@@ -278,7 +288,12 @@ class WritableDatabase(database.Database):
                     self._insert("input_tags", "input_uuid, name, value", tags, "abort")
 
     def _dataset_id(self, experiment: int, data: Dataset) -> str:
-        """Return the id of a data set, which is written if its experiment does not have it."""
+        """Return the id of a data set, which is written if its experiment does not have it.
+
+        Args:
+            experiment: The id of the experiment.
+            data: The data set; its name and digest identify it.
+        """
         columns = (
             "dataset_uuid, experiment_id, name, digest, dataset_source_type, dataset_source, "
             "dataset_schema, dataset_profile"

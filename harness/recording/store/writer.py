@@ -553,7 +553,7 @@ class Writer:
             self.client.log_batch(run_id, params=entries[first : first + ENTRIES_PER_CALL])
 
     def _log_arrays(self, run_id: str, arrays: Mapping[str, Mapping[str, Any]]) -> None:
-        """Log arrays as artifacts `arrays/<name>.npz`."""
+        """Log arrays, `arrays[name][key]`, as artifacts `arrays/<name>.npz`."""
         if not arrays:
             return
         with TemporaryDirectory() as folder:

@@ -151,7 +151,13 @@ def _unwritable(file: Path, error: OSError) -> UserError:
 
 
 class Unpacked:
-    """A checked file that `packed` wrote, and its members."""
+    """A checked file that `packed` wrote, and its members.
+
+    Args:
+        file: The file, for messages.
+        archive: The opened file.
+        members: The checksum (`sha256`) and the size (`bytes`) of each member, by its name.
+    """
 
     def __init__(self, file: Path, archive: ZipFile, members: Members) -> None:
         self.file, self.members, self._archive = file, members, archive

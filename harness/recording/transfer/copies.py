@@ -103,6 +103,7 @@ class RunCopy:
             sweeps: The new ids by the old ones, of all sweeps that the run names.
         """
         old_id = self.sweep
+        # All tags but those of memberships, which are then added under the new ids.
         tags = {
             key: text for key, text in self.tags.items() if not key.startswith(MEMBERSHIP_PREFIX)
         }

@@ -192,6 +192,7 @@ class Import:
 
     def _sweep_id(self, sweep: str) -> str:
         """Return the id of a sweep in the store: its own, unless another sweep has it."""
+        # A sweep has a run in each experiment; one that the store has tells the id.
         for copy in self.contents.sweeps:
             imported_run = self._find(copy.origin) if copy.sweep == sweep else None
             if imported_run:
