@@ -29,9 +29,9 @@ def take(job: FinishedJob) -> Findings:
     """
     width = job.z.shape[1]
     origin = _inverse_transform(job.scheme, np.zeros((1, width)))
-    shifts = _inverse_transform(job.scheme, np.eye(width)) - origin
+    shifts = _inverse_transform(job.scheme, np.eye(width)) - origin  # (M, N)
     lengths = np.linalg.norm(shifts, axis=1)
-    variance = lengths**2 * job.surrogates[1].variances
+    variance = lengths**2 * job.surrogates[1].variances  # that each coordinate adds to the inputs
     order = np.argsort(-variance, kind="stable")
     first = order[:MOST_COMPONENTS]
     count = np.arange(width + 1)

@@ -40,6 +40,7 @@ def _variances(scheme: Any) -> Array | None:
     None for a scheme without a ridge and eigenvalues.
     """
     ridge, values = getattr(scheme, "ridge", None), getattr(scheme, "eigenvalues_", None)
+    # A scheme of another library may have another thing by the name of `ridge`.
     if not isinstance(ridge, (int, float)) or values is None:
         return None
     dropped = getattr(scheme, "dropped_", np.zeros(len(values), dtype=bool))

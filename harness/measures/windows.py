@@ -17,7 +17,7 @@ def take(job: FinishedJob) -> Findings:
     Directions of equal curvature are one entry. `window_curvature` (n,): the eigenvalues h.
     `window_share` (n,): how much of the start's excess lies along each in the quadratic model
     there, `g^2 / (2 h)`. `window_times` (n,): the number of directions of that curvature. No arrays
-    where the Hessian is too large a matrix to decompose.
+    where the Hessian is too large a matrix to decompose, or has no eigenvalue above rounding.
     """
     descent = job.descent
     directions = descent.at_start.directions
