@@ -237,7 +237,7 @@ class WritableDatabase(database.Database):
         self._insert("params", "key, value, run_uuid", rows, "ignore")
 
     def _write_tags(self, run_id: str, tags: Mapping[str, str]) -> None:
-        """Write tags, texts by key, or replace their texts; the tag of the run name names the run."""
+        """Write or replace tags, texts by key; the tag of the run name also names the run."""
         rows = [(key, text, run_id) for key, text in tags.items()]
         upsert = "on conflict (key, run_uuid) do update set value = excluded.value"
         query = f"insert into tags (key, value, run_uuid) values (?, ?, ?) {upsert}"
