@@ -64,7 +64,10 @@ def take(job: FinishedJob) -> Findings:
 def _are_pixels(shifts: Array) -> bool:
     """Return whether coordinate n is pixel n: whether the shifts are a symmetric matrix.
 
-    shifts: what a unit along each of M coordinates adds to a point of the inputs (M, N).
+    They are under a scheme that scales each feature, and under one such as ZCA sphering.
+
+    Args:
+        shifts: What a unit along each of M coordinates adds to a point of the inputs (M, N).
     """
     largest = float(np.abs(shifts).max(initial=0.0))
     square = shifts.shape[0] == shifts.shape[1]

@@ -66,9 +66,9 @@ def _dead(facts: PointStatistics, scheme: Any) -> NDArray[np.bool_]:
 def _lost(facts: PointStatistics, scheme: Any) -> int:
     """Return the number of live directions that rounding hides in the matrix a scheme decomposes.
 
-    `facts.live` counts the directions that the features, scaled to variance 1, resolve. Of them the
-    scheme resolves those whose eigenvalue (`eigenvalues_`) is above rounding. 0 for a scheme
-    without N eigenvalues.
+    A direction is live if it is above rounding: `facts.live` counts those that the features, scaled
+    to variance 1, resolve. Of them the scheme resolves those whose eigenvalue (`eigenvalues_`) is
+    above rounding. 0 for a scheme without N eigenvalues.
     """
     values = getattr(scheme, "eigenvalues_", None)
     if values is None or np.shape(values) != facts.variances.shape:

@@ -276,7 +276,7 @@ class _Refiner:
         return _count_iterations({n: self.tried[n] for n in numbers if n in self.tried}, target)
 
     def _arrival_arguments(self, step_sizes: int, target: str) -> tuple[int, int, float]:
-        """Return the arguments of `refinement.Arrivals` for a number of step sizes."""
+        """Return the arguments of `refinement.Arrivals`: step sizes, starts, the target's cost."""
         return step_sizes, len(self.descent.start), self.descent.judging_context.targets[target]
 
     def _descend(self, numbers: Iterable[int], leave: Leave | None = None) -> None:

@@ -32,6 +32,8 @@ def take(job: FinishedJob) -> Findings:
 def _grouped(values: Array, shares: Array, times: int) -> Findings:
     """Return the arrays of `take`, with directions of equal curvature joined.
 
+    Their eigenvectors are arbitrary within their space, and so is the share of each.
+
     Args:
         values: Curvatures (d,), decreasing.
         shares: The share of the excess along each direction (d,).

@@ -183,10 +183,14 @@ def _leading_of_covariance(x: Any, count: int) -> Decomposition:
 
 
 def _leading_of_points(x: NDArray[Any], count: int) -> Decomposition:
-    """Return what `_leading_of_covariance` returns, for fewer points than features.
+    """Return the `count` largest eigenvalues of the covariance of few points, with their vectors.
 
-    The Gram matrix of the centred points has the same nonzero eigenvalues; the points times its
-    eigenvectors are the eigenvectors of the covariance.
+    The matrix of products of the centred points `(P, P)` has the same nonzero eigenvalues; the
+    points times its eigenvectors are the eigenvectors of the covariance, up to their lengths.
+
+    Args:
+        x: Points (P, N), fewer than features.
+        count: Fewer than P.
     """
     mean, centred, _ = _centre(x)
     values, columns = _largest(centred @ centred.T / len(x), count)
@@ -227,7 +231,11 @@ def _decompose(points: Decompositions, correlation: bool, complete: bool) -> Dec
     """Return a decomposition of points, by the most accurate way that their shape allows.
 
     Constant features, whose computed variance may be rounding, count as variance 0 and scale 1.
-    Arguments and result: `Decompositions.get`.
+
+    Args:
+        points: The points, with their mean.
+        correlation: Whether to decompose the correlation and not the covariance.
+        complete: Whether the eigenvectors of zero eigenvalues are needed, too.
     """
     x = points.x
     if isinstance(x, np.ndarray) and len(x) < x.shape[1] and not complete:

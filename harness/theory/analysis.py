@@ -336,7 +336,13 @@ def find_least_cost(
 def _allowed(train: Linear, points_cache: PointsCache, theory_setting: str, passes: int) -> Work:
     """Return the work allowed for solving for the least cost, less that of sphering the points.
 
-    It is none where the points have too many features to be sphered. Arguments: `find_least_cost`.
+    It is none where the points have too many features to be sphered.
+
+    Args:
+        train: The problem of the training points.
+        points_cache: The cache of the data set's points before any scheme.
+        theory_setting: The setting `theory`.
+        passes: The number of passes of the descent, all runs counted.
     """
     # The data may be sphered, too, of which a scheme may keep only few features.
     features = max(train.shape[1] - 1, points_cache.x.shape[1])
@@ -358,7 +364,12 @@ def _solve(train: Linear, points_cache: PointsCache, lowest: float, allowed: Wor
     """Return the least cost by a second-order solver, as far as the work is allowed.
 
     Where it is not, or the solver fails, the lowest cost seen stands in for the least cost.
-    Arguments: `find_least_cost`; allowed: from `_allowed`.
+
+    Args:
+        train: The problem of the training points.
+        points_cache: The cache of the data set's points before any scheme.
+        lowest: The lowest cost that the job's own runs saw.
+        allowed: The work that may be taken, from `_allowed`.
     """
     if allowed.passes <= train.effort.setup:
         return _lowest_seen(lowest, SKIPPED)
@@ -384,7 +395,10 @@ def _solve(train: Linear, points_cache: PointsCache, lowest: float, allowed: Wor
 
 
 def _decide_by_program(train: Linear, points_cache: PointsCache, allowed: Work) -> str:
-    """Return the case from the linear program; UNDECIDED where its work is not allowed."""
+    """Return whether weights attain the least cost, one of `names.CASES`, by the linear program.
+
+    UNDECIDED where its work is not allowed.
+    """
     work = separability.program_work(len(train.targets), train.shape[0], train.shape[1] - 1)
     if work.passes >= allowed.passes or work.memory > allowed.memory:
         return UNDECIDED

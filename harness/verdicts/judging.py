@@ -250,7 +250,13 @@ def _judge_step(
 ) -> Step:
     """Return the `Step` of one step size from its runs, one for each start.
 
-    runs: the runs of the step size among those of the histories. Other arguments: `judge_steps`.
+    Args:
+        histories: The histories of all R runs by their recorded names, `(R, K + 1)` each.
+        diverged_at: The iteration at which each run stopped being finite `(R,)`, -1 for never.
+        step_size: The step size.
+        runs: The runs of this step size among the R runs.
+        context: The rules and numbers by which the job is judged.
+        shadows: The shadows of the R runs; None without any.
     """
     diverged_at_runs = diverged_at[runs]
     stops = diverged_at_runs[diverged_at_runs >= 0]
