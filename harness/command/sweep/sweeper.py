@@ -103,7 +103,7 @@ class Sweep(Sweeper):
                 overrides = [*params, *arguments]
                 option_overrides = [*options, *self.option_overrides]
                 grid = Grid(self.loader, self.config, overrides, option_overrides)
-            # None unless every job is recorded; if every one is, no data are loaded and nothing runs.
+            # None unless every job is recorded. If all are, no data are loaded, and no job runs.
             recorded_runs = recorded.find_recorded(self._numbered_specs(grid))
             if recorded_runs is None:
                 self._prepare_processes(len(grid.jobs))
