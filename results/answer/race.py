@@ -207,6 +207,6 @@ def _uncertain_schemes(experiment_sweep: Sweep, target: str, jobs: pd.DataFrame)
     return frozenset(
         job["scheme"]
         for step in as_rows(undecided_steps)
-        if (job := jobs_by_id.get(step["parent"])) is not None
+        if (job := jobs_by_id.get(step["parent"])) is not None  # None: of another problem
         and number_in(step, names.final_metric(compared_metric(job)).column) <= job["goal"]
     )

@@ -377,7 +377,7 @@ def _upper_medians(groups: Any) -> pd.DataFrame:
 
     It has upper medians, whether all rows are finer, and one end. Upper medians are order
     statistics, because infinite values have no mean. If ends differ, the last in alphabetical order
-    is returned, which is never the empty one.
+    is returned, which is never the empty one: it says that some job's best step size is at an end.
 
     Args:
         groups: Rows of `time_to_target`, grouped by problem, scheme and split.

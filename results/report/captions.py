@@ -137,6 +137,7 @@ def _melt(merged_sweep: Sweep, experiment: str) -> list[Sentence]:
     arrays = material.drawable_arrays(
         merged_sweep, rows, names.DESCENT_ARRAYS, lambda scheme_arrays: True
     )
+    # The scheme with the most excess left comes first; of many, the first and the last are named.
     melts = sorted(
         melt.drawable_schemes(arrays, rows, material.steps(merged_sweep, experiment)),
         key=_most_excess_first,
@@ -279,6 +280,8 @@ def _widths(arrays: Arrays) -> tuple[str, float]:
     """
     values = np.asarray(arrays["values"], dtype=float)
     widths = values.std(axis=0)
+    # A constant coordinate has a spread by rounding: a tiny share of its largest entry, or of the
+    # largest spread.
     widths = widths[widths > CONSTANT_SPREAD * np.maximum(np.abs(values).max(axis=0), widths.max())]
     shown_count, coordinate_count = values.shape[1], int(arrays["all"])
     selection = (
@@ -314,6 +317,7 @@ def _reconstruction_error(arrays: Arrays) -> tuple[str, float]:
         arrays: `original`, the image; `built`, its reconstructions; `count`, the number of
             coordinates that each is made of.
     """
+    # The reconstructions that the figure shows, as positions in `built`.
     stages = reconstruction.stages(arrays["count"])
     middle_stage = stages[len(stages) // 2]
     norm = float(np.linalg.norm(arrays["original"]))

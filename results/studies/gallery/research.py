@@ -479,6 +479,9 @@ def statistics_before_the_split(sweep: Sweep) -> dict[str, float]:
 def where_a_step_lands(sweep: Sweep) -> dict[str, float]:
     """Return `outside`, the number of steps with a position outside the range of the directions.
 
+    A position is where a step lands on its parabola: 0 at the start, 1 at the minimum; of a
+    direction of curvature h, it is the step size times h.
+
     In plain descent on a quadratic, the position of a step is a mean of the positions of the
     directions, so that it is in their range but for rounding.
     """
