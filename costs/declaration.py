@@ -57,6 +57,7 @@ class Traits:
 def traits(cost: Any) -> Traits:
     """Return the declared traits of a cost, or the defaults."""
     declared_traits = getattr(cost, "traits", None)
+    # A user's function may have an attribute of this name that is something else.
     return declared_traits if isinstance(declared_traits, Traits) else Traits()
 
 
@@ -73,18 +74,20 @@ def declare(
 
     Args:
         *tasks: The tasks that the cost is defined for.
-        fused: `fused(scores, targets) -> (values (R,) float64, counts (R,) or None)` turns the
+        fused: None without a fused derivative, for autograd's own. Otherwise
+            `fused(scores, targets) -> (values (R,) float64, counts (R,) or None)` turns the
             block of scores `(R, C, p)` IN PLACE into the derivative of the cost with respect to
             them. The block is contiguous; that of a shift-invariant cost may also be a contiguous
             block `(C, R, p)` with its first two axes swapped. It returns the cost's sums over the
             points, added up in float64 whatever the scores' type, and the counts of
             `count_misclassified`; None for a cost of real targets alone.
         differentiate: Turns scores into the same derivative in place, without the sums, for steps
-            that need no more. It is given beside `fused`, for costs where it saves much time.
-        **declared: Other traits, by name.
+            that need no more. It is given beside `fused`, for costs where it saves much time; None
+            elsewhere.
+        **declared: Other traits, by their names in `Traits`.
 
     Returns:
-        The decorator.
+        The decorator of the plain function `(scores, targets) -> sums (R,)`.
     """
 
     def attach_traits(formula: Formula) -> Formula:
@@ -116,8 +119,8 @@ def _attach_derivative(formula: Formula, fused: Fused, differentiate: Differenti
     def pull_back(values: Any, scores: Any, targets: Any) -> Callable[[Any], Any]:
         """Return the function that autograd's reverse pass calls for the scores.
 
-        It turns derivatives with respect to the sums `(R,)` into those with respect to the scores
-        `(R, C, p)`.
+        That function takes the derivatives of autograd's output with respect to the sums, `(R,)`
+        (`weight`), and returns those with respect to the scores, `(R, C, p)`.
 
         Args:
             values: The sums that the primitive returned; unused, autograd passes them.
@@ -126,11 +129,11 @@ def _attach_derivative(formula: Formula, fused: Fused, differentiate: Differenti
         """
         if isbox(scores):  # for a second derivative autograd must see the formula
             return make_vjp(lambda s: formula(s, targets), scores)[0]
-        derivative = scores.copy()
+        derivative = scores.copy()  # `fused` overwrites its argument
         fused(derivative, targets)
         return lambda weight: anp.reshape(weight, (-1, 1, 1)) * derivative
 
-    defvjp(cost, pull_back)
+    defvjp(cost, pull_back)  # for the scores alone: nothing is differentiated by the targets
     return cost
 
 

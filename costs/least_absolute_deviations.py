@@ -11,7 +11,8 @@ from normbench.costs.declaration import Sums, declare, sum_points
 def _fused(scores: Any, targets: Any) -> Sums:
     """Turn scores `(R, 1, p)` into `sign(s - y)` in place.
 
-    Returns costs, and None for misclassified points; see `fused` of `declare`.
+    Returns costs `(R,)`, and None for misclassified points; see `fused` of `declare`. Targets y
+    are `(p,)`, real.
     """
     scores -= targets
     values = sum_points(np.abs(scores[:, 0]))

@@ -12,17 +12,18 @@ from normbench.costs.misclassifications import count_misclassified, find_target_
 def _fused(scores: Any, targets: Any) -> Sums:
     """Turn scores `(R, C, p)` into `2 (s - y)` in place.
 
-    Class indices y stand for one-hot columns. Returns costs and misclassified points, see `fused`
-    of `declare`; the latter mean nothing where the targets are real numbers.
+    Class indices y stand for one-hot columns. Returns costs and misclassified points, each `(R,)`,
+    see `fused` of `declare`; the latter mean nothing where the targets are real numbers.
     """
-    if scores.shape[1] == 1:
+    if scores.shape[1] == 1:  # targets are real or -1/+1, otherwise class indices
         counts = count_misclassified(scores, targets)
         scores -= targets
     else:
         target_scores = find_target_scores(scores, targets)
         counts = target_scores.counts
+        # `s - e_y`: only the scores of the own classes change.
         target_scores.flat[target_scores.indices] = target_scores.score - 1
-    flat = scores.reshape(len(scores), -1)
+    flat = scores.reshape(len(scores), -1)  # (R, C p)
     # `vecdot` adds up in the scores' type, `sum_points` always in float64.
     values = np.vecdot(flat, flat) if flat.dtype == np.float64 else sum_points(flat * flat)
     scores *= 2

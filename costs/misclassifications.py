@@ -27,7 +27,7 @@ def count_misclassified(scores: Array, targets: Array) -> NDArray[np.int64]:
 
 def mark_correct(scores: Any, targets: Any) -> Any:
     """Return which points `(R, p)` of scores `(R, C, p)` are not misclassified."""
-    if scores.shape[1] == 1:
+    if scores.shape[1] == 1:  # targets are -1 and +1, otherwise class indices
         return scores[:, 0] * targets > 0
     # `argmax` returns the index of a NaN, which may be the point's own class.
     own_scores = scores[:, targets, np.arange(len(targets))]
@@ -36,7 +36,8 @@ def mark_correct(scores: Any, targets: Any) -> Any:
 
 def count_false(is_correct: Array) -> NDArray[np.int64]:
     """Return the number of False entries `(R,)` in each row of a mask `(R, p)`."""
-    # A sum in 32 bits takes half the time of one in 64; `count_nonzero` along an axis is slower.
+    # The True entries are added up as bytes. A sum in 32 bits takes half the time of one in 64;
+    # `count_nonzero` along an axis is slower.
     correct_counts = np.add.reduce(is_correct.view(np.uint8), axis=1, dtype=np.int32)
     return np.asarray(is_correct.shape[1] - correct_counts, dtype=np.int64)
 
@@ -63,32 +64,36 @@ class TargetScores(NamedTuple):
 def find_target_scores(scores: Array, targets: Array, largest: Array | None = None) -> TargetScores:
     """Return the scores of the points' own classes in a block, and count misclassified points.
 
-    Comparing the own score with the largest finds the misclassified points, unless another score
-    is as large. This replaces `argmax`, which over a short axis takes as long as the whole cost.
+    A point is misclassified if its own score is not the largest, or if a class of a lower index
+    has the same largest score. The comparison replaces `argmax`, which over a short axis takes as
+    long as the whole cost.
 
     Args:
         scores: `(R, C, p)`, which stay unchanged: contiguous, or a contiguous block `(C, R, p)`
-            with its first two axes swapped.
+            with its first two axes swapped (a transposed view, of shape `(R, C, p)`).
         targets: `(p,)`, class indices.
         largest: The largest score of each point if it is known, `(R, p)` or an array that
-            broadcasts to it.
+            broadcasts to it; None computes it.
 
     Returns:
         The scores, where they lie in memory, and the counts of `count_misclassified`.
     """
     runs, classes, points = scores.shape
+    # In entries, not in bytes: how far apart neighbours along an axis lie in memory.
     run_stride, class_stride = (stride // scores.itemsize for stride in scores.strides[:2])
     point_offsets = class_stride * targets + np.arange(points)
     indices = np.asarray(run_stride * np.arange(runs)[:, None] + point_offsets, dtype=np.intp)
+    # Either layout as a view of its memory, (R C p,).
     flat = (scores if scores.flags.c_contiguous else scores.swapaxes(0, 1)).reshape(-1)
     target_scores = flat.take(indices, mode="clip")  # targets are in range; mode `raise` would copy
     largest = scores.max(axis=1) if largest is None else largest
     is_correct = target_scores == largest
     counts = count_false(is_correct)
     smaller = scores < largest[:, None]
-    # Where several scores are the largest, the point belongs to the first of their classes.
+    # A point without a tie has C - 1 smaller scores. Where several scores are the largest, the
+    # point belongs to the first of their classes.
     if np.count_nonzero(smaller) < runs * (classes - 1) * points:
         run, point = np.nonzero(is_correct & (np.count_nonzero(smaller, axis=1) < classes - 1))
-        first = np.argmin(smaller[run, :, point], axis=1)
+        first = np.argmin(smaller[run, :, point], axis=1)  # the first class of largest score
         counts += np.bincount(run[first != targets[point]], minlength=runs)
     return TargetScores(flat, indices, target_scores, largest, counts)

@@ -12,15 +12,18 @@ from normbench.costs.misclassifications import find_target_scores
 def _fused(scores: Any, targets: Any) -> Sums:
     """Turn scores `(R, C, p)` into their derivative in place.
 
-    The derivative is `[s = max s] / k - e_y`, where k scores share the largest value.
-    Returns costs and misclassified points, see `fused` of `declare`.
+    The derivative is `[s = max s] / k - e_y`, where k scores share the largest value, for class
+    indices y `(p,)`. Returns costs and misclassified points, each `(R,)`, see `fused` of `declare`.
     """
     target_scores = find_target_scores(scores, targets)
     flat = target_scores.flat
     values = sum_points(target_scores.largest - target_scores.score)
-    np.copyto(scores, scores == target_scores.largest[:, None])
+    np.copyto(scores, scores == target_scores.largest[:, None])  # 1 at the largest scores, else 0
+    # k, by a product with ones: half the time of a sum over the short axis.
     tie_counts = np.ones(scores.shape[1], scores.dtype) @ scores
-    scores *= (1 / np.maximum(tie_counts, 1))[:, None]  # 0 where a score is NaN
+    # k is 0 where a score is NaN: no score equals the largest one then, which is NaN.
+    scores *= (1 / np.maximum(tie_counts, 1))[:, None]
+    # mode `clip`, since `raise` would copy; the indices are in range.
     flat[target_scores.indices] = flat.take(target_scores.indices, mode="clip") - 1
     return values, target_scores.counts
 

@@ -11,24 +11,25 @@ from normbench.costs.underflow import exp_in_place
 
 
 def _fused(scores: Any, targets: Any) -> Sums:
-    """Turn scores `(R, C, p)` into `softmax(s) - e_y` in place.
+    """Turn scores `(R, C, p)` into `softmax(s) - e_y` in place, for class indices y `(p,)`.
 
-    Returns costs and misclassified points, see `fused` of `declare`.
+    Returns costs and misclassified points, each `(R,)`, see `fused` of `declare`.
     """
-    scores -= scores.max(axis=1)[:, None]  # the cost and its derivative stay the same
+    # The cost and its derivative stay the same, and no exponential overflows: the largest is 0.
+    scores -= scores.max(axis=1)[:, None]
     target_scores = find_target_scores(scores, targets, largest=np.zeros((1, 1), scores.dtype))
     exp_in_place(scores)
     # A product with ones: half the time of a sum over the short axis.
     sums = np.ones(scores.shape[1], scores.dtype) @ scores
     values = sum_points(np.log(sums) - target_scores.score)
     scores *= (1 / sums)[:, None]
-    scores -= np.arange(scores.shape[1])[:, None] == targets
+    scores -= np.arange(scores.shape[1])[:, None] == targets  # the one-hot columns e_y, (C, p)
     return values, target_scores.counts
 
 
 def _differentiate(scores: Any, targets: Any) -> None:
-    """Turn scores `(R, C, p)` into `softmax(s) - e_y` in place. See `declare`."""
-    scores -= scores.max(axis=1)[:, None]
+    """Turn scores `(R, C, p)` into `softmax(s) - e_y` in place, without costs. See `declare`."""
+    scores -= scores.max(axis=1)[:, None]  # so that no exponential overflows
     exp_in_place(scores)
     scores *= (1 / (np.ones(scores.shape[1], scores.dtype) @ scores))[:, None]
     scores -= np.arange(scores.shape[1])[:, None] == targets

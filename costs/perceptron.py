@@ -12,15 +12,16 @@ from normbench.costs.misclassifications import count_false
 def _fused(scores: Any, targets: Any) -> Sums:
     """Turn scores `(R, 1, p)` into `-y [-y s > 0]` in place.
 
-    At `s = 0` the bracket is 1/2. Returns costs and misclassified points, see `fused` of `declare`.
+    At `s = 0` the bracket is 1/2. Targets y are `(p,)`, -1 or +1. Returns costs and misclassified
+    points, each `(R,)`, see `fused` of `declare`.
     """
     scores *= -targets
     t = scores[:, 0]  # a view `(R, p)` of `-y s`
-    counts = count_false(t < 0)
+    counts = count_false(t < 0)  # a point with `y s = 0` is misclassified
     values = sum_points(np.maximum(t, 0))
     # Twice the step function, as a sum of comparisons: `heaviside` branches, and is slower.
     np.add(t > 0, t >= 0, out=t, dtype=t.dtype)
-    scores *= targets * -0.5
+    scores *= targets * -0.5  # 1/2 undoes the factor 2
     return values, counts
 
 

@@ -12,30 +12,33 @@ from normbench.costs.underflow import exp_in_place
 
 
 def _fused(scores: Any, targets: Any) -> Sums:
-    """Turn scores `(R, 1, p)` into `-y sigma(-y s)` in place.
+    """Turn scores `(R, 1, p)` into `-y sigma(-y s)` in place, where `sigma(t) = e^t / (1 + e^t)`.
 
-    Returns costs and misclassified points, see `fused` of `declare`.
+    Targets y are `(p,)`, -1 or +1. Returns costs and misclassified points, each `(R,)`, see `fused`
+    of `declare`.
     """
     scores *= -targets
     t = scores[:, 0]  # a view `(R, p)` of `-y s`
-    counts = count_false(t < 0)
+    counts = count_false(t < 0)  # a point with `y s = 0` is misclassified
     # Above the cap, log(1 + e^t) = t and sigma(t) = 1 to rounding, and e^t would overflow.
     cap = _largest_exponent(t.dtype)
     excess_over_cap: Any = 0.0
-    if not np.maximum.reduce(t, axis=None, initial=0) <= cap:  # and where a number is NaN
+    # Only where some t exceeds the cap (or is NaN): the two extra passes are rare.
+    if not np.maximum.reduce(t, axis=None, initial=0) <= cap:
         excess_over_cap = sum_points(np.maximum(t - cap, 0))
         np.minimum(t, cap, out=t)
-    exp_in_place(t)
+    exp_in_place(t)  # t is e^t from here on
     scratch = np.log1p(t)
     values = sum_points(scratch) + excess_over_cap
-    t /= np.add(t, 1, out=scratch)
+    t /= np.add(t, 1, out=scratch)  # sigma, in the memory of the scores
     scores *= -targets
     return values, counts
 
 
 def _differentiate(scores: Any, targets: Any) -> None:
-    """Turn scores `(R, 1, p)` into `-y sigma(-y s)` in place. See `declare`."""
+    """Turn scores `(R, 1, p)` into `-y sigma(-y s)` in place, without costs. See `declare`."""
     scores *= -targets
+    # Above the cap sigma is 1 to rounding, and the exponential would overflow.
     np.minimum(scores, _largest_exponent(scores.dtype), out=scores)
     exp_in_place(scores)
     scores /= scores + 1

@@ -12,13 +12,14 @@ from normbench.costs.misclassifications import count_false
 def _fused(scores: Any, targets: Any) -> Sums:
     """Turn scores `(R, 1, p)` into `-2 y max(0, 1 - y s)` in place.
 
-    Returns costs and misclassified points, see `fused` of `declare`.
+    Targets y are `(p,)`, -1 or +1. Returns costs and misclassified points, each `(R,)`, see `fused`
+    of `declare`.
     """
     scores *= -targets
     t = scores[:, 0]  # a view `(R, p)` of `-y s`
-    counts = count_false(t < 0)
+    counts = count_false(t < 0)  # a point with `y s = 0` is misclassified
     t += 1
-    np.maximum(t, 0, out=t)
+    np.maximum(t, 0, out=t)  # `max(0, 1 - y s)`, in the memory of the scores
     values = sum_points(t * t)
     scores *= -2 * targets
     return values, counts

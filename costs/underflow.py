@@ -12,16 +12,18 @@ def exp_in_place(scores: Any) -> None:
     A power below the smallest normal number takes numpy 10 to 100 times as long as another, in
     float64 a power that is rounded to 0 does too, and each later product with such a number is as
     slow. A run with a large step size has many of them. So scores are raised to the logarithm of a
-    small normal number, whose power is then subtracted from all: 1e-35 in float32, 1e-305 in
-    float64.
+    small normal number (the floor), which is then subtracted from all powers: 1e-35 in float32,
+    1e-305 in float64.
     """
     log_floor = _least_exponent(scores.dtype)
-    has_underflow = not np.minimum.reduce(scores, axis=None, initial=0) >= log_floor  # or NaN
+    # Also true where a score is NaN, which stays NaN below.
+    has_underflow = not np.minimum.reduce(scores, axis=None, initial=0) >= log_floor
     if has_underflow:
         np.maximum(scores, log_floor, out=scores)
     np.exp(scores, out=scores)
     if has_underflow:
-        # The floor's power is computed as those above are, so that the difference is exactly 0.
+        # The floor is computed in an array as the powers above are, not as a scalar, so that the
+        # difference is exactly 0.
         scores -= np.exp(np.full(1, log_floor, scores.dtype))
 
 

@@ -22,10 +22,10 @@ def read_header(stream: IO[bytes]) -> tuple[tuple[int, ...], bool, np.dtype[Any]
     """Return the shape of an array, whether it is stored column by column, and its type.
 
     Args:
-        stream: An npy file from its start on; it is read up to the end of the header.
+        stream: An npy file, at its start; it is read up to the end of the header.
 
     Raises:
-        ValueError: The stream is no npy file of plain entries.
+        ValueError: The stream is no npy file of plain entries; callers turn it into `UserError`.
     """
     version = np.lib.format.read_magic(stream)
     if version not in HEADER_READERS:  # version 3.0 is only written for records
@@ -35,7 +35,9 @@ def read_header(stream: IO[bytes]) -> tuple[tuple[int, ...], bool, np.dtype[Any]
 
 
 def read_npz(file: Path, names: Mapping[str, str]) -> dict[str, NDArray[Any]]:
-    """Read some arrays of an npz file; nothing is unpickled.
+    """Read some arrays of an npz file, once their names and sizes are known to fit.
+
+    Nothing is unpickled.
 
     Args:
         file: The file.
@@ -50,13 +52,14 @@ def read_npz(file: Path, names: Mapping[str, str]) -> dict[str, NDArray[Any]]:
         Exception: The file is no npz archive; the caller turns whatever is raised into `UserError`.
     """
     with file.open("rb") as stream:
-        if stream.read(6) == b"\x93NUMPY":
+        if stream.read(6) == b"\x93NUMPY":  # an npy file, which is often taken for npz
             raise ValueError("it holds one array without a name")
         stream.seek(0)
         with zipfile.ZipFile(stream) as archive:
             members = {
                 member.filename.removesuffix(".npy"): member for member in archive.infolist()
             }
+            # All names are looked up before any array is read.
             for option, name in names.items():
                 if name not in members:
                     listed_names = ", ".join(list(members)[:MAX_LISTED_ARRAYS]) or "none"
@@ -69,6 +72,8 @@ def read_npz(file: Path, names: Mapping[str, str]) -> dict[str, NDArray[Any]]:
                         f"dataset.{option}={name}: {file} has no such array; it has "
                         f"{listed_names}{remainder}"
                     )
+            # The sizes are known from the headers, before the memory is taken; 8 bytes an entry,
+            # since points become float64.
             sizes = [_count_entries(archive, members[name]) for name in names.values()]
             remedy = "keep fewer points or features"
             refuse_larger(f"dataset.path={file}", FLOAT64_BYTES * sum(sizes), remedy)
@@ -80,7 +85,8 @@ def read_npz(file: Path, names: Mapping[str, str]) -> dict[str, NDArray[Any]]:
 def _count_entries(archive: zipfile.ZipFile, member: zipfile.ZipInfo) -> int:
     """Return the number of entries of an array in an archive.
 
-    Raises `ValueError` where its header does not fit its size, or its entries would be unpickled.
+    Only its header is read. Raises `ValueError` where the header does not fit the number of bytes
+    that follow, or the entries are Python objects, which would be unpickled.
     """
     with archive.open(member) as stream:
         shape, _, dtype = read_header(stream)
@@ -88,6 +94,7 @@ def _count_entries(archive: zipfile.ZipFile, member: zipfile.ZipInfo) -> int:
     entry_count = math.prod(shape)
     if dtype.hasobject:
         raise ValueError("Object arrays cannot be loaded when allow_pickle=False")
+    # Entries of 0 bytes fit any header: a small file would announce an array of any size.
     if dtype.itemsize * entry_count != data_bytes or (entry_count and not dtype.itemsize):
         raise ValueError(
             f"the array {member.filename} announces {' x '.join(map(str, shape))} entries of "

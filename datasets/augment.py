@@ -30,13 +30,16 @@ def add_noisy_copies(
     assigned the folds.
 
     Args:
-        dataset: The data set.
+        dataset: A data set in memory.
         noise_shape: None for no copies. `aligned` adds to a copy, along each principal axis of the
             training points, noise times the root of its eigenvalue times a standard normal; `round`
             adds noise of the same total variance, equal in all directions.
         copies: The number of copies of each point.
-        noise: The size of the noise, relative to each principal axis.
+        noise: The size of the noise, relative to the standard deviation along each principal axis.
         seed: The seed of the generator.
+
+    Returns:
+        The data set, with (copies + 1) P training points; unchanged without copies.
 
     Raises:
         UserError: An option is out of its range, or the copies exceed the memory.
@@ -45,6 +48,7 @@ def add_noisy_copies(
         Krizhevsky, Sutskever, Hinton, "ImageNet classification with deep convolutional neural
         networks", 2012, section 4.1.
     """
+    # Checked without copies, too: a mistyped value is an error whether or not it has an effect.
     copies = check_integer("dataset.augment_copies", copies, 1)
     noise = check_number("dataset.augment_noise", noise, above=0)
     if noise_shape is None:
@@ -68,6 +72,10 @@ def add_noisy_copies(
         """Return the data set for `Dataset.hold_out_and_redraw`.
 
         Starts from the points without copies, so that no copy of a held-out point is trained on.
+
+        Args:
+            test_mask: Which of the P points without copies to hold out, (P,).
+            repeat: The index of the cross-validation, which is added to the seed.
         """
         return add_noisy_copies(
             hold_out(dataset, test_mask), noise_shape, copies, noise, seed + repeat
@@ -79,18 +87,20 @@ def add_noisy_copies(
 
 
 def factor_noise(x: NDArray[np.float64], noise_shape: str) -> NDArray[np.float64]:
-    """Return the matrix (N, N) by which standard normal rows are multiplied to become the noise.
+    """Return the matrix F (N, N) that turns standard normal rows e into noise `e F`.
 
     Args:
         x: Points (P, N).
         noise_shape: With `aligned` the noise has the covariance of the points; with `round` it has
-            the same total variance, equal in all directions.
+            the same total variance, equal in all directions: F is a multiple of the identity.
     """
-    scale = float(np.abs(x).max()) or 1.0  # unscaled, squares of large points overflow
+    # Unscaled, squares of large points overflow; 1 where all entries are 0.
+    scale = float(np.abs(x).max()) or 1.0
     centred = (x - x.mean(axis=0)) / scale
     eigenvalues, eigenvectors = np.linalg.eigh(centred.T @ centred / len(x))
-    deviations = np.sqrt(np.maximum(eigenvalues, 0.0))
+    deviations = np.sqrt(np.maximum(eigenvalues, 0.0))  # rounding can make an eigenvalue negative
     if noise_shape == "round":
         return np.asarray(scale * np.sqrt((deviations**2).mean()) * np.eye(x.shape[1]))
-    # The symmetric root: the signs of the eigenvectors differ between processors.
+    # The symmetric root of the covariance, which the signs of the eigenvectors do not change: these
+    # differ between processors.
     return np.asarray(scale * (eigenvectors * deviations) @ eigenvectors.T)

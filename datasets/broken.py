@@ -8,7 +8,8 @@ from normbench.datasets.values import check_choice, check_number
 
 DEFECTS = ("sound", "constant", "duplicate", "few", "offset", "float32")
 POINT_COUNT, FEW_POINTS, FEATURE_COUNT = 200, 10, 20
-# Means, in largest standard deviations: each costs half of the digits of its type of number.
+# Means, in largest standard deviations of the points: each costs half of the digits of its type of
+# number, `FAR_MEAN` of float64 and `FAR_MEAN_FLOAT32` of float32.
 FAR_MEAN, FAR_MEAN_FLOAT32 = (1e8, 1e3)
 
 
@@ -18,8 +19,9 @@ def broken(kind: str = "constant", scale: float = 1.0, seed: int = 0) -> Dataset
     Args:
         kind: The defect. `sound`: none; `constant`: the last feature is 1 everywhere; `duplicate`:
             the second half of the features repeats the first; `few`: 10 points; `offset`: the mean
-            of every feature is 1e8; `float32`: it is 1000, in numbers of 7 digits.
-        scale: The factor of all features, as other units have.
+            of every feature is 1e8; `float32`: the mean is 1000, and the points are stored in
+            float32, with 7 digits.
+        scale: The factor of all features, means included, as a change of units would multiply them.
         seed: The seed of the generator.
 
     Raises:

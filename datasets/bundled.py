@@ -28,8 +28,8 @@ def wine() -> Dataset:
 def diabetes() -> Dataset:
     """Return the diabetes data, 442 x 10, in its own units; the target is the disease's progress.
 
-    Efron, Hastie, Johnstone, Tibshirani, "Least Angle Regression", 2004. scikit-learn would hand
-    the features out standardized; here the schemes do that.
+    Efron, Hastie, Johnstone, Tibshirani, "Least Angle Regression", 2004. By default scikit-learn
+    hands the features out standardized; here they are not, since the schemes do that.
     """
     from sklearn.datasets import load_diabetes
 
@@ -46,7 +46,8 @@ def diabetes() -> Dataset:
 def china() -> Dataset:
     """Return the pixels of scikit-learn's photograph of a temple in China, 273,280 x 3, unlabelled.
 
-    Their red, green and blue, from 0 to 255.
+    The features of a pixel are its red, green and blue, from 0 to 255. `Dataset.picture` keeps the
+    height and width.
     """
     from sklearn.datasets import load_sample_image
 
@@ -63,7 +64,9 @@ def china() -> Dataset:
 def _load_classes(name: str, origin: str) -> Dataset:
     """Return a classification data set by the name that scikit-learn gives it.
 
-    origin: where scikit-learn has it from, for `Dataset.source`.
+    Args:
+        name: The name, such as `iris` for scikit-learn's `load_iris`.
+        origin: Where scikit-learn has the data from, for `Dataset.source`.
     """
     from sklearn import datasets
 

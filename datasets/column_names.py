@@ -13,10 +13,11 @@ def find_roles(names: list[str], target: Any, drop: Any) -> tuple[list[int], int
     Args:
         names: The names of the table's columns, in their order.
         target: The name or position of the target column; None without one.
-        drop: The names or positions of columns that are neither.
+        drop: The names or positions of columns to leave out.
 
     Returns:
-        The positions of the other columns, increasing, and that of the target or None.
+        The positions of the features, increasing: all columns but the target and the dropped ones.
+        The position of the target, or None without one.
 
     Raises:
         UserError: There is no such column, or the target is dropped, too.
@@ -37,8 +38,9 @@ def find_positions(names: list[str], option: str, columns: Any) -> list[int]:
         columns: Its value, names or positions.
 
     Raises:
-        UserError: It is no list, or there is no such column.
+        UserError: The value is no list, or there is no such column.
     """
+    # The list as the user would write it, without the name of the setting.
     example = spell_setting(option, ["id", "date"]).partition("=")[2]
     rule = f"a list of columns, such as {example}"
     return [find_position(names, option, column) for column in check_list(option, columns, rule)]
@@ -56,11 +58,12 @@ def find_position(names: list[str], option: str, column: Any) -> int:
         UserError: There is no such column, or several have the name.
     """
     refuse_duplicate_name(option, column, names)
+    # A text is a name even where it is a number, such as '2020'; a boolean is no position.
     if isinstance(column, str) and column in names:
         return names.index(column)
     if isinstance(column, int) and not isinstance(column, bool):
         if -len(names) <= column < len(names):
-            return column % len(names)
+            return column % len(names)  # -1 becomes the position of the last
         raise UserError(
             f"{spell_setting(option, column)}: there are {len(names)} columns, at positions 0 to "
             f"{len(names) - 1} (-1 is the last)"

@@ -29,7 +29,9 @@ if TYPE_CHECKING:
     import pandas as pd
 
 GAP_CATEGORY = "(missing)"  # the category of a gap in an encoded column
-MAX_ODD_ENTRIES = 3  # distinct entries of a numeric column that are no numbers: they may mark gaps
+# Distinct entries of a numeric column that are no numbers: so few may mark gaps. Also the number of
+# entries that a message lists.
+MAX_ODD_ENTRIES = 3
 # What each option that settles a column does.
 OPTION_MEANINGS = {
     "target": "target: the column to be predicted",
@@ -46,10 +48,12 @@ MAX_LISTED_COLUMNS = 8  # columns that a message names
 class Columns:
     """The feature columns of a table (P rows), and how they become numbers.
 
+    A gap is an empty cell of the table, which pandas stores as NaN or None.
+
     Attributes:
         name: The name of the data set.
-        frame: The table.
-        encoded: The positions of columns of categories.
+        frame: The table of the feature columns alone.
+        encoded: The positions of columns of categories, each of which becomes columns of 1 and 0.
         fill: `median` where gaps in the other columns become their median, else None.
     """
 
@@ -61,9 +65,12 @@ class Columns:
     def notes(self, index: "ColumnProblem | None", drop: Sequence[str | int]) -> tuple[str, ...]:
         """Return a note on a column that may be an index, and on each encoded column with gaps.
 
+        Empty where there is neither.
+
         Args:
-            index: What `find_index_column` returned.
-            drop: The columns that the user has dropped, which the remedy repeats.
+            index: What `find_index_column` returned: a column that numbers the points, or None.
+            drop: The columns that the user has dropped, which the remedy repeats, since the
+                setting is written anew.
         """
         lines = []
         if index:
@@ -86,8 +93,9 @@ class Columns:
     ) -> tuple[NDArray[np.float64], tuple[str, ...]]:
         """Return all points (P, M) as numbers, and the names of their features.
 
-        A category becomes a column `city=Rome` of 1 and 0; two categories become one column. A
-        category that no training point has is 0 in all columns.
+        A category becomes a column `city=Rome` of 1 and 0; two categories become one column, of the
+        second. A point whose category no training point has is 0 in all columns. The columns stay
+        in the table's order.
 
         Args:
             train: The mask of the training points (P,), from which medians and categories are
@@ -97,6 +105,7 @@ class Columns:
             UserError: A column has no number among the training points.
         """
         labels = [str(label) for label in self.frame.columns]
+        # The other columns are numeric: `check_columns` has refused the rest.
         numeric_positions = [
             position for position in range(len(labels)) if position not in self.encoded
         ]
@@ -107,6 +116,7 @@ class Columns:
             )
         if not self.encoded:
             return numbers, tuple(labels)
+        # The features (P, m) of each column of the table, and their m names.
         features_by_position = {
             position: (numbers[:, [n]], [labels[position]])
             for n, position in enumerate(numeric_positions)
@@ -137,6 +147,7 @@ class Columns:
         """
         from sklearn.impute import SimpleImputer
 
+        # Refused here, since `SimpleImputer` would leave such a column out.
         empty_columns = np.flatnonzero(np.isnan(numbers[train]).all(axis=0))
         if len(empty_columns):
             label = labels[empty_columns[0]]
@@ -153,7 +164,8 @@ def _encode_categories(
 ) -> tuple[NDArray[np.float64], list[str]]:
     """Encode a column by its categories among the training points, sorted as text.
 
-    Two categories become one feature, which is 1 for the second of them. A gap is a category.
+    Two categories become one feature, which is 1 for the second of them. A gap is a category
+    (`GAP_CATEGORY`).
 
     Args:
         column: The column (P,).
@@ -161,7 +173,8 @@ def _encode_categories(
         train: The mask of the training points (P,).
 
     Returns:
-        The features (P, C), each of 1 and 0 for one category, and their names.
+        The features (P, C), each of 1 and 0 for one category, and their names. C is 1 for two
+        categories.
     """
     entries = (
         column.astype(object)
@@ -191,9 +204,9 @@ def check_columns(
         name: The name of the data set.
         frame: The feature columns.
         encode: The positions of columns of categories.
-        fill: `median`, or None where no gaps may remain.
-        index: What `find_index_column` returned. Such a column is numeric: the error lists it only
-            beside others.
+        fill: `median` accepts gaps in numeric columns; with any other value no gaps may remain.
+        index: What `find_index_column` returned: a column that numbers the points, or None. Such a
+            column is numeric: the error lists it only beside others.
         last_may_be_target: Whether no target is named, so that the last column may be the target.
         user_lists: The user's values of `encode`, `missing` and `drop`, by these names. A remedy
             that adds to one of these lists repeats them.
@@ -207,7 +220,7 @@ def check_columns(
     for position, label in enumerate(map(str, frame.columns)):
         if position in encode:
             continue
-        if is_of_numbers(dtypes[position]):
+        if is_of_numbers(dtypes[position]):  # only gaps can be a problem
             if gaps[position] and fill != "median":
                 first = int(np.flatnonzero(frame.iloc[:, position].isna())[0])
                 reason = (
@@ -219,6 +232,7 @@ def check_columns(
     if problems:
         problems = [*([index] if index else []), *problems]
         if last_may_be_target:
+            # The last column is listed first, as a forgotten target, and not by its own problem.
             label = str(frame.columns[-1])
             target_reason = "is the last and may be the target: dataset.target names none"
             other_problems = [problem for problem in problems if problem.label != label]
@@ -237,9 +251,10 @@ class ColumnProblem:
         label: The name of the column.
         reason: The reason.
         option: The option that settles the column, without `dataset.`.
-        values: What to add to the list of that option: the column's name, or entries that mark
-            gaps.
-        gaps: The entries of the column that mark gaps, whatever option settles the column.
+        values: What to add to the list of that option: the column's name (or the target's) or, for
+            `missing`, entries that mark gaps. Empty for `fill`, which is no list.
+        gaps: With the option `encode`, entries of the column that also have to be listed in
+            `missing`, since they mark gaps. Empty with any other option.
     """
 
     label: str
@@ -258,16 +273,17 @@ def _diagnose_column(column: "pd.Series[Any]", label: str) -> ColumnProblem:
     The reason is the first that holds: the column has dates, no entry, entries of another type
     than text and numbers, a whole number that no float holds, only gap marks, numbers and a few
     other entries (settled by `missing`), dates as text, mostly different texts, or words (settled
-    by `encode`). The others are settled by `drop`.
+    by `encode`). The others are settled by `drop`. A gap mark is an entry such as '?' or 'NA' that
+    usually stands for a gap (`GAP_MARKS`).
 
     Args:
-        column: The column.
+        column: The column (P,), not of numbers.
         label: Its name.
     """
     import pandas as pd
 
     entries = column.astype(object)[column.notna()]
-    if column.dtype.kind in "mM":
+    if column.dtype.kind in "mM":  # dates, and spans of time
         return ColumnProblem(label, f"is of dates ({column.dtype})", "drop", (label,))
     if not len(entries):
         return ColumnProblem(label, "is empty", "drop", (label,))
@@ -280,12 +296,14 @@ def _diagnose_column(column: "pd.Series[Any]", label: str) -> ColumnProblem:
         return ColumnProblem(label, "holds a whole number larger than any float", "drop", (label,))
     marks = find_gap_marks(entries)
     texts = entries.map(strip_entry)
-    entries = entries[~texts.isin(marks)]
+    entries = entries[~texts.isin(marks)]  # from here on without gaps and gap marks
     gaps = f"{_list_entries(marks)} in {int(texts.isin(marks).sum())} points" if marks else ""
     if not len(entries):
         return ColumnProblem(label, f"is empty, but for {gaps}", "drop", (label,))
+    # The entries that are no numbers, even as text.
     text_entries = entries[pd.to_numeric(entries.astype(str), errors="coerce").isna()]
     distinct_texts = list(dict.fromkeys(text_entries))
+    # Numbers, but for a few distinct texts: these are taken for marks of gaps, too.
     if (
         (marks or distinct_texts)
         and len(text_entries) < len(entries) / 2
@@ -301,6 +319,7 @@ def _diagnose_column(column: "pd.Series[Any]", label: str) -> ColumnProblem:
     if are_dates(entries):
         return ColumnProblem(label, f"is of dates ({entries.iloc[0]!r})", "drop", (label,))
     count = entries.nunique()
+    # Two different texts may be two categories; three or more that are all different are names.
     if 2 < len(entries) == count:
         reason = f"has another text in each of its {len(entries)} entries ({entries.iloc[0]!r})"
         return ColumnProblem(label, reason, "drop", (label,))
@@ -318,8 +337,10 @@ def refuse_target_gaps(
 ) -> None:
     """Refuse a target (P,) of text that holds gap marks, or text among real numbers.
 
+    Such a target would be taken for classes, each gap mark for one of them.
+
     Args:
-        option: The setting that names the target, as `dataset.target=price`.
+        option: The setting that names the target, as `dataset.target=price`, for the error.
         column: The target.
         user_lists: See `check_columns`.
 
@@ -330,11 +351,12 @@ def refuse_target_gaps(
 
     if is_of_numbers(column.dtype) or column.dtype.kind in "mM":
         return
-    problem = _diagnose_column(column, option)
+    problem = _diagnose_column(column, option)  # only its gap marks are of interest
     texts = column.dropna().map(strip_entry)
     gap_entries = problem.values if problem.option == "missing" else problem.gaps
     other_texts = texts[~texts.isin(gap_entries)]
     numbers = pd.to_numeric(other_texts, errors="coerce").to_numpy(dtype=np.float64)
+    # Fewer than two other texts make no target without the gap marks: these are classes then.
     if not gap_entries or other_texts.nunique() < 2:
         return
     # Other words than gap marks may be classes, unless the rest are real numbers.
@@ -349,7 +371,7 @@ def refuse_target_gaps(
 
 
 def _list_entries(entries: Sequence[Any]) -> str:
-    """Return the first entries of a column, quoted and shortened."""
+    """Return the first `MAX_ODD_ENTRIES` entries as text, quoted and shortened."""
     entries_text = ", ".join(repr(str(entry)[:20]) for entry in entries[:MAX_ODD_ENTRIES])
     return entries_text + (", ..." if len(entries) > MAX_ODD_ENTRIES else "")
 
@@ -377,6 +399,8 @@ def _refuse_columns(
         for option in ("encode", "missing", "drop")
     }
     lists_by_option["missing"] += [mark for problem in problems for mark in problem.gaps]
+    # `missing` may be needed for the gap marks of an encoded column alone: without `fill`, since
+    # gaps are a category there.
     needed_options |= {option for option, values in lists_by_option.items() if values}
     targets = [problem.label for problem in problems if problem.option == "target"]
     options = [spell_setting("dataset.target", label, shell=True) for label in targets]
@@ -399,7 +423,9 @@ def _refuse_columns(
 def _spell_list(option: str, values: Sequence[Any]) -> str:
     """Return an option with a list, each value once, as the user writes it.
 
-    option: its name without `dataset.`.
+    Args:
+        option: The name of the option without `dataset.`.
+        values: The values, in their order; repeated ones are left out.
     """
     return spell_setting(f"dataset.{option}", [*dict.fromkeys(values)], shell=True)
 
@@ -409,10 +435,10 @@ def _refuse_identifiers(
 ) -> None:
     """Raise `UserError` for a column to be encoded whose entries are all different.
 
-    A table of at most `MAX_CATEGORIES` points passes.
+    A table of at most `MAX_CATEGORIES` points passes: it may have one point of each category.
 
     Args:
-        column: The column.
+        column: The column (P,).
         label: Its name.
         user_lists: See `check_columns`.
     """
@@ -428,7 +454,10 @@ def _refuse_identifiers(
 def find_index_column(frame: "pd.DataFrame") -> ColumnProblem | None:
     """Return the problem with the first column if it numbers the points from 0 or 1, else None.
 
-    Such a column often is the index of a saved frame.
+    Such a column often is the index of a saved frame. Of fewer than 3 points nothing is concluded.
+
+    Args:
+        frame: The feature columns of a table.
     """
     import pandas as pd
 

@@ -16,11 +16,12 @@ if TYPE_CHECKING:
 def mark_gaps(frame: "pd.DataFrame", missing: Sequence[Any]) -> "pd.DataFrame":
     """Return a table in which the entries that mark gaps are replaced by gaps.
 
-    A text column that holds only numbers after that becomes numeric.
+    A text column that holds only numbers after that becomes numeric. Without such entries the table
+    is returned unchanged.
 
     Args:
         frame: The table.
-        missing: The entries that mark gaps, texts or numbers.
+        missing: The user's entries that mark gaps, texts or numbers.
 
     Raises:
         UserError: `missing` is no list.
@@ -33,7 +34,7 @@ def mark_gaps(frame: "pd.DataFrame", missing: Sequence[Any]) -> "pd.DataFrame":
         return frame
 
     def mark_gaps_of_column(column: "pd.Series[Any]") -> "pd.Series[Any]":
-        """Return a column with gaps; -999 marks -999.0 too, since entries are compared as text."""
+        """Return a column with gaps in place of the entries that mark gaps, compared as text."""
         entries = column.where(~column.astype(object).map(strip_entry).isin(gap_texts))
         return entries if is_of_numbers(column.dtype) else _to_numbers(entries)
 
@@ -41,7 +42,10 @@ def mark_gaps(frame: "pd.DataFrame", missing: Sequence[Any]) -> "pd.DataFrame":
 
 
 def _format_number(entry: Any) -> str:
-    """Return an entry as `strip_entry` formats the number that it is; other entries as text."""
+    """Return a number, or a text that is one, as `strip_entry` formats a cell of that number.
+
+    So '-999.0' becomes '-999'. Other entries are returned as text.
+    """
     try:
         return format_label(float(entry))
     except (TypeError, ValueError, OverflowError):
@@ -59,16 +63,18 @@ def convert_numbers(
         positions: The positions of the columns that must be numeric; only these are converted.
 
     Returns:
-        The table, and a note that names the converted columns; no note without any.
+        The table, and a note that names the converted columns; no note without any. A column with
+        an entry that is no number stays as it is; `check_columns` refuses it.
     """
     converted_labels = []
     for position in positions:
         column = frame.iloc[:, position]
+        # An empty column would become one of numbers that are all gaps, which hides the mistake.
         if is_of_numbers(column.dtype) or not column.notna().any():
             continue
         numbers = _to_numbers(column)
         if is_of_numbers(numbers.dtype):
-            frame = frame.copy(deep=False)
+            frame = frame.copy(deep=False)  # the caller's table keeps its column
             frame.isetitem(position, numbers)
             converted_labels.append(str(frame.columns[position]))
     if not converted_labels:

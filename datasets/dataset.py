@@ -37,8 +37,9 @@ class OwnTargets(NamedTuple):
     def invert(self, predictions: NDArray[Any]) -> NDArray[np.float64]:
         """Return predictions (p,) of transformed targets in the targets' own units.
 
-        They are NaN where the scheme has no inverse.
+        They are NaN where the scheme has no inverse for a prediction.
         """
+        # Without warnings: a prediction outside the scheme's range is no mistake of the user.
         with warnings.catch_warnings(), np.errstate(all="ignore"):
             warnings.simplefilter("ignore", RuntimeWarning)
             inverse = self.scheme.inverse_transform(predictions.astype(np.float64)[:, None])
@@ -65,7 +66,7 @@ class Dataset:
         columns: The table from which `x` is computed again whenever points are held out, since its
             medians and categories are those of the training points; None without one.
         notes: Sentences on the data for the user.
-        fit_on: Whether the schemes' statistics are of the `train` points or of `all` points.
+        fit_on: `train` or `all`: the points from which the schemes learn their statistics.
         folds: For each cross-validation, the index of the fold of every point (P,). Noisy copies
             are not among these points.
         picture: Height and width, where the points are the pixels of a picture, row by row.
@@ -73,9 +74,10 @@ class Dataset:
             outliers: of a mask of points to hold out (P,) and the index of a cross-validation, it
             returns the data set whose other points have newly drawn copies or outliers. None
             elsewhere.
-        own_targets: The targets in their own units, where y is under a scheme, else None.
+        own_targets: The targets in their own units, where a scheme has transformed y; None
+            elsewhere.
         read_from_rows: Whether the points are the rows of a file that `dataset.points_in=columns`
-            would read by its columns.
+            would read by its columns. Errors suggest that option then.
     """
 
     name: str
@@ -144,6 +146,7 @@ def make_dataset(
             set, the place and the remedy.
     """
     points = _check_points(name, x, "", precision)
+    # One point has no variance.
     if len(points) < 2:
         raise UserError(
             f"data of {name}: has shape {points.shape}; it takes 2 points at least, one point per "
@@ -162,6 +165,7 @@ def make_dataset(
         raise UserError(
             f"data of {name}: {points.shape[1]} features but {len(names)} feature names"
         )
+    # Test points without targets, where training points have some, are refused by `_check_targets`.
     if y_test is not None and (x_test is None or y is None):
         lacking_part = "test points" if x_test is None else "targets of the training points"
         raise UserError(
@@ -222,6 +226,7 @@ def split(dataset: Dataset, test_fraction: float, seed: int) -> Dataset:
             f"{spell_setting(TEST_FRACTION_SETTING, 0)} to use that one"
         )
     rng = np.random.default_rng(seed)
+    # Without classes all points are one group.
     groups = dataset.y if dataset.classes else np.zeros(len(dataset.x), dtype=int)
     test_mask = np.zeros(len(dataset.x), dtype=bool)
     for group in np.unique(groups):
@@ -254,10 +259,12 @@ def hold_out(dataset: Dataset, test_mask: NDArray[np.bool_]) -> Dataset:
         UserError: Where a column of a table has no number among the training points.
     """
     train_mask = ~test_mask
+    # Without a table, features do not depend on which points are trained on.
     x, names = dataset.x, dataset.feature_names
     if dataset.columns is not None:
         x, names = dataset.columns.encode_features(train_mask)
     x, x_test = select_rows(x, train_mask), select_rows(x, test_mask, is_test_part=True)
+    # Unlabelled points have an empty y, to which no mask fits.
     y, y_test = (
         (dataset.y[train_mask], dataset.y[test_mask]) if len(dataset.y) else (dataset.y, dataset.y)
     )
@@ -291,6 +298,7 @@ def _check_points(name: str, x: Any, prefix: str, precision: str) -> Rows:
             f"data of {name}: the {prefix}points have shape {points.shape}; they must be (P, N), "
             "one point per row"
         )
+    # A table of the target alone: the message says so, unlike the one below.
     if len(points) and not points.shape[1]:
         raise UserError(
             f"data of {name}: the {prefix}points have no feature; it takes 1 at least, beside the "
@@ -307,10 +315,16 @@ def _check_points(name: str, x: Any, prefix: str, precision: str) -> Rows:
 def _to_points(name: str, x: Any, precision: str) -> Rows:
     """Return points as a contiguous array of numbers; those of a sparse matrix stay sparse.
 
-    Raises `UserError` where an entry is not a real number.
+    Args:
+        name: The name of the data set, for errors.
+        x: Anything that NumPy turns into an array, or a sparse matrix of scipy.
+        precision: The type in which points are stored.
+
+    Raises:
+        UserError: An entry is not a real number.
     """
     try:  # what is raised here ends as the reason in the error below
-        if hasattr(x, "tocsr"):
+        if hasattr(x, "tocsr"):  # a sparse matrix, in any of scipy's formats
             if np.iscomplexobj(x):
                 raise TypeError("complex numbers have no order")
             return SparsePoints.of_matrix(x, precision)
@@ -341,7 +355,8 @@ def _check_targets(
         prefix: `test ` for test points, empty for training points.
 
     Raises:
-        UserError: The targets are not one number for each point, or too large to be squared.
+        UserError: The targets are not one number for each point, not finite, or too large to be
+            squared.
     """
     if y is None and not prefix:
         return np.empty(0)
@@ -361,6 +376,7 @@ def _check_targets(
             f"data of {name}: a {prefix}target is not a number ({error}); "
             "of labels: dataset.task=classes"
         ) from error
+    # The negated comparison is also true of NaN.
     unusable_rows = np.flatnonzero(~(np.abs(targets) <= LARGEST_ENTRY))
     if len(unusable_rows):
         raise UserError(
@@ -373,10 +389,15 @@ def _check_targets(
 def _refuse_classes(name: str, targets: NDArray[Any], class_names: Sequence[str]) -> None:
     """Raise `UserError` for training targets that cannot be classified.
 
-    They are class indices (P,) that are out of range, all of a single class, or all different.
+    They are out of range, all of a single class, or all different (if there are more than two).
+
+    Args:
+        name: The name of the data set, for errors.
+        targets: Class indices (P,).
+        class_names: One for each of C classes.
     """
     _refuse_out_of_range(name, targets, class_names)
-    present = np.count_nonzero(np.bincount(targets))
+    present = np.count_nonzero(np.bincount(targets))  # the number of classes that have points
     if present < 2:
         raise UserError(
             f"data of {name}: all points are of one class; it takes two classes at least to "
@@ -391,7 +412,7 @@ def _refuse_classes(name: str, targets: NDArray[Any], class_names: Sequence[str]
 
 
 def _refuse_out_of_range(name: str, targets: NDArray[Any], class_names: Sequence[str]) -> None:
-    """Raise `UserError` for class indices that are not in 0..C-1."""
+    """Raise `UserError` for class indices (P,) that are not in 0..C-1; C counts the class names."""
     if len(targets) and (targets.min() < 0 or targets.max() >= len(class_names)):
         raise UserError(
             f"data of {name}: labels reach from {targets.min()} to {targets.max()}; "
@@ -402,9 +423,9 @@ def _refuse_out_of_range(name: str, targets: NDArray[Any], class_names: Sequence
 def require_dense_points(
     dataset: Dataset, setting: str, value: Any, with_test: bool = False
 ) -> None:
-    """Raise `UserError` where a setting needs a dense array of points, and they are `Points`.
+    """Raise `UserError` where a setting needs points in a dense array, and the data set has none.
 
-    Such points are on disk, or sparse in memory.
+    Its points are `Points` then: on disk, or sparse in memory.
 
     Args:
         dataset: The data set.

@@ -22,7 +22,10 @@ class MissingFileError(UserError):
 
 @dataclass(frozen=True)
 class RemoteFile:
-    """A file on the internet: its name, SHA-256, addresses, and folder under `data_dir`."""
+    """A file on the internet: its name, SHA-256, addresses, and folder under `data_dir`.
+
+    The addresses are tried in their order. An empty folder stands for `data_dir` itself.
+    """
 
     name: str
     sha256: str
@@ -33,8 +36,8 @@ class RemoteFile:
 def fetch(remote: RemoteFile, data_dir: Any) -> Path:
     """Return the path of a remote file, downloaded from the first address that answers.
 
-    A file in the data folder is checked and used. A download is written under a temporary name and
-    renamed once its SHA-256 is right.
+    A file that is in the data folder already is not downloaded, but its SHA-256 is checked. A
+    download is written under a temporary name and renamed once its SHA-256 is right.
 
     Args:
         remote: The remote file.
@@ -55,7 +58,7 @@ def fetch(remote: RemoteFile, data_dir: Any) -> Path:
             f"data_dir={data_dir}: {path} cannot be read ({error.strerror}); "
             "name a folder of files that can be"
         ) from error
-    failures = []
+    failures = []  # a reason for each address
     with no_empty_folders(path.parent):
         for address in remote.addresses:
             reason = _download(address, path, remote.sha256)
@@ -71,27 +74,37 @@ def fetch(remote: RemoteFile, data_dir: Any) -> Path:
 
 @contextmanager
 def no_empty_folders(folder: Path) -> Iterator[None]:
-    """Remove the empty folders that a download in the context created, where it raises.
+    """Where the context raises, remove the empty folders that were created in it.
 
-    folder: the folder of the download, which need not exist. Created folders below it, itself and
-    above it are removed.
+    Args:
+        folder: The folder of a download, which need not exist. Folders that were created below it
+            or above it are removed as well as the folder itself.
     """
     missing_folders = [path for path in (folder, *folder.parents) if not path.exists()]
     paths_before = set(folder.rglob("*"))
     try:
         yield
-    except BaseException:
+    except BaseException:  # an interrupt, too
         new_folders = [
             path for path in folder.rglob("*") if path.is_dir() and path not in paths_before
         ]
-        for path in [*sorted(new_folders, reverse=True), *missing_folders]:  # from within outwards
-            with suppress(OSError):  # it is not empty
+        # From within outwards, so that a folder is empty once those within it are removed.
+        for path in [*sorted(new_folders, reverse=True), *missing_folders]:
+            with suppress(OSError):  # the folder is not empty, or is gone
                 path.rmdir()
         raise
 
 
 def _check_sha256(path: Path, remote: RemoteFile) -> None:
-    """Raise `UserError` for a file with another SHA-256 than the remote file's."""
+    """Raise `UserError` for a file with another SHA-256 than the remote file's.
+
+    Also raised for a folder, for a file that cannot be read to its end, and for one too large to be
+    the remote file.
+
+    Args:
+        path: The file in the data folder.
+        remote: The remote file that it should be.
+    """
     if path.is_dir():
         raise UserError(f"{path}: is a folder; it must be the file {remote.name}")
     refuse_blocking_file(str(path), path)
@@ -115,8 +128,13 @@ def _check_sha256(path: Path, remote: RemoteFile) -> None:
 def _download(address: str, path: Path, sha256: str) -> str | None:
     """Download an address to a path; return None, or the reason why that failed.
 
-    The reason follows the host's name in a message. It is returned, since the next address is
-    tried.
+    The reason follows the host's name in a message. It is returned instead of raised, since the
+    caller tries the next address.
+
+    Args:
+        address: The address, of one file.
+        path: Where to write the file; missing folders are created.
+        sha256: The SHA-256 that the file must have; with another one nothing is kept.
     """
     import logging
 
@@ -137,10 +155,10 @@ def _download(address: str, path: Path, sha256: str) -> str | None:
     except requests.Timeout:
         return "does not answer"
     except requests.HTTPError as error:
-        return str(error).split(" for url")[0]
+        return str(error).split(" for url")[0]  # without the address, which the message gives
     except requests.RequestException as error:
         return f"breaks off ({type(error).__name__})"
-    except ValueError:
+    except ValueError:  # of pooch, for another SHA-256
         return "serves another file (its SHA-256 differs)"
     except OSError as error:
         return f"{path.parent} cannot be written ({error.strerror})"
@@ -150,7 +168,10 @@ def _download(address: str, path: Path, sha256: str) -> str | None:
 
 
 class _Bar:
-    """A bar on the standard error of a terminal, with what pooch asks of one."""
+    """A progress bar on the standard error of a terminal, with the methods that pooch calls.
+
+    It shows nothing where the standard error is no terminal.
+    """
 
     def __init__(self, name: str) -> None:
         from rich.console import Console
@@ -168,7 +189,7 @@ class _Bar:
         self._progress = Progress(
             *columns, TransferSpeedColumn(), console=screen, disable=not sys.stderr.isatty()
         )
-        self._task = self._progress.add_task(name, total=None)
+        self._task = self._progress.add_task(name, total=None)  # until the host tells the size
 
     @property
     def total(self) -> float | None:

@@ -13,9 +13,9 @@ from normbench.datasets.values import UserError
 if TYPE_CHECKING:
     import pandas as pd
 
-# Entries that stand for gaps wherever they are alone.
+# Texts that usually stand for a gap where they are the whole entry.
 GAP_MARKS = ("?", "-", ".", "NA", "N/A", "nan")
-# 31/01/2020, whatever the order of its parts.
+# 31/01/2020 or 2020-01-31, whatever the order of the parts; a time may follow.
 DATE_PATTERN = r"\d{1,4}([-/.])\d{1,2}\1\d{1,4}([ T].*)?"
 UNFIT_DTYPE_NAMES = {"c": "complex numbers", "M": "dates", "m": "spans of time", "V": "records"}
 UNFIT_TYPE_NAMES = {
@@ -42,9 +42,10 @@ def is_gap_mark(entry: Any) -> bool:
 
 
 def find_gap_marks(entries: Any) -> list[str]:
-    """Return the distinct gap marks among the entries of a column.
+    """Return the distinct gap marks among the entries of a column, in their order.
 
-    A minus does not count as a gap mark where an entry is a plus: both are signs then.
+    A gap mark (`GAP_MARKS`) is an entry such as '?' that usually stands for a gap. A minus does not
+    count as one where another entry is a plus: both are categories then.
     """
     marks = list(dict.fromkeys(entry.strip() for entry in entries if is_gap_mark(entry)))
     if "-" in marks and any(isinstance(entry, str) and entry.strip() == "+" for entry in entries):
@@ -57,6 +58,7 @@ def are_dates(entries: "pd.Series[Any]") -> bool:
     import pandas as pd
 
     texts = entries.astype(str).str.strip()
+    # The first test accepts any order of day, month and year, the second ISO 8601 alone.
     if texts.str.fullmatch(DATE_PATTERN).all():
         return True
     try:
@@ -67,7 +69,7 @@ def are_dates(entries: "pd.Series[Any]") -> bool:
 
 
 def format_label(label: Any) -> str:
-    """Return a label as text, an integer without its fraction."""
+    """Return a label as text, a whole number that is a float without its fraction: 2.0 is '2'."""
     if isinstance(label, (float, np.floating)) and label.is_integer():
         return str(int(label))
     return str(label)
@@ -84,18 +86,25 @@ def strip_entry(entry: Any) -> str:
 
 
 def is_regression(y: NDArray[Any]) -> bool:
-    """Return whether targets (P,) are real: numbers, with a fraction or more than 20 values."""
-    if y.dtype.kind not in "iuf":
+    """Return whether targets (P,) are real: numbers, with a fraction or more than 20 values.
+
+    Otherwise they are labels of classes, as text and booleans are.
+    """
+    if y.dtype.kind not in "iuf":  # integers and floats
         return False
     fractions = y.dtype.kind == "f" and bool((y != np.round(y)).any())
     return fractions or len(distinct_labels(y, MOST_NUMBERED_CLASSES)) > MOST_NUMBERED_CLASSES
 
 
 def describe_unfit(targets: NDArray[Any]) -> str | None:
-    """Return the kind of entries, such as `dates`, that makes targets unusable; None if usable."""
-    if targets.dtype.kind != "O":
+    """Return the kind of entries, such as `dates`, that makes targets unusable; None if usable.
+
+    Usable are real numbers, booleans and text (bytes, too), and None for a gap.
+    """
+    if targets.dtype.kind != "O":  # an array of one type; of objects each one's type counts
         return UNFIT_DTYPE_NAMES.get(targets.dtype.kind)
-    # Text has a length as lists do, and a real number is a complex one: both are usable.
+    # In Python's classes text is `Sized` as lists are, and a real number is `Complex`; both are
+    # usable nevertheless.
     for entry_type in {type(target) for target in targets.flat}:
         for unfit_type, type_name in UNFIT_TYPE_NAMES.items():
             if issubclass(entry_type, unfit_type) and not issubclass(
@@ -106,14 +115,23 @@ def describe_unfit(targets: NDArray[Any]) -> str | None:
 
 
 def label_slices(labels: NDArray[Any]) -> list[slice]:
-    """Return the slices of consecutive rows in which labels are processed, to save memory."""
+    """Return slices of `LABELS_PER_BLOCK` rows that cover labels (P,), to save memory."""
     return [
         slice(first, first + LABELS_PER_BLOCK) for first in range(0, len(labels), LABELS_PER_BLOCK)
     ]
 
 
 def distinct_labels(labels: NDArray[Any], enough: int | None = None) -> NDArray[Any]:
-    """Return the distinct labels, sorted; only some of them once there are more than `enough`."""
+    """Return the distinct labels, sorted.
+
+    Args:
+        labels: Labels (P,) that can be compared with one another.
+        enough: The number of distinct labels beyond which the search stops: the result may then
+            lack some of the labels, but has more than `enough`. None returns all.
+
+    Raises:
+        TypeError: The labels have no order, as numbers and text.
+    """
     values = labels[:0]
     for rows in label_slices(labels):
         values = np.unique(np.concatenate([values, np.unique(labels[rows])]))
@@ -130,7 +148,8 @@ def extract_targets(target: Any, column: "pd.Series[Any]") -> NDArray[Any]:
         column: The column.
 
     Raises:
-        UserError: Its entries are dates, lists or another kind that is neither number nor word.
+        UserError: Its entries are of a kind that is neither number nor word, such as dates or
+            lists.
     """
     targets = _to_target_array(column)
     if unfit := describe_unfit(targets):
@@ -148,6 +167,7 @@ def _to_target_array(column: "pd.Series[Any]") -> NDArray[Any]:
 
     if pd.api.types.is_bool_dtype(column.dtype) and not column.isna().any():
         return column.to_numpy(dtype=bool)
+    # Booleans with gaps become objects: as floats they would be 1 and 0, not true and false.
     if pd.api.types.is_bool_dtype(column.dtype) or not pd.api.types.is_numeric_dtype(column.dtype):
         return column.astype(object).where(column.notna(), None).to_numpy(dtype=object)
     if column.isna().any():

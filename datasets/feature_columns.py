@@ -17,13 +17,14 @@ def find_features(dataset: Dataset, columns: Any, setting: str) -> list[int]:
 
     Args:
         dataset: The data set.
-        columns: `numeric` for the features that are not 0 or 1 in every training point, or a column
-            or a list of columns, each by its name or position. The name of an encoded column stands
-            for the features of all of its categories.
+        columns: `numeric` for the features that have another value than 0 and 1 in some training
+            point, or a column or a list of columns, each by its name or position. An encoded column
+            is one whose categories have become features `city=Rome`, `city=Oslo` and so on; its
+            name stands for all of them.
         setting: The name of the setting whose value `columns` is, for errors.
 
     Raises:
-        UserError: There is no such column, or no feature is numeric.
+        UserError: There is no such column, the list is empty, or no feature is numeric.
     """
     names = list(dataset.feature_names)
     if isinstance(columns, str) and columns == NUMERIC:
@@ -31,6 +32,7 @@ def find_features(dataset: Dataset, columns: Any, setting: str) -> list[int]:
     listed = [columns] if isinstance(columns, (str, int)) else columns
     if isinstance(listed, tuple):
         listed = list(listed)
+    # Any other value is no list of columns: `find_positions` refuses it below.
     if isinstance(listed, list):
         # Anything but the name of an encoded column stays in the list, and is checked below.
         listed = [
@@ -45,7 +47,13 @@ def find_features(dataset: Dataset, columns: Any, setting: str) -> list[int]:
 
 
 def _find_categories(names: list[str], column: Any) -> list[str]:
-    """Return the names of the features of an encoded column; empty for any other column."""
+    """Return the names of the features of an encoded column; empty for any other column.
+
+    Args:
+        names: The names of all features.
+        column: A column as the user gave it, a name or a position.
+    """
+    # A name of a feature stands for that feature, even where others begin with it and =.
     if not isinstance(column, str) or column in names:
         return []
     return [name for name in names if name.startswith(f"{column}=")]
@@ -54,7 +62,12 @@ def _find_categories(names: list[str], column: Any) -> list[str]:
 def _find_numeric(dataset: Dataset, setting: str) -> list[int]:
     """Return the positions of the features that have another value than 0 and 1 in some point.
 
-    Raises `UserError` if there is none; setting: its name, for the error.
+    Args:
+        dataset: The data set, whose training points are read block by block.
+        setting: The name of the setting, for the error.
+
+    Raises:
+        UserError: There is no such feature.
     """
     x = dataset.x
     is_numeric = np.zeros(x.shape[1], dtype=bool)
@@ -62,7 +75,7 @@ def _find_numeric(dataset: Dataset, setting: str) -> list[int]:
     for first in range(0, len(x), size):
         rows = x[first : first + size]
         is_numeric |= ((rows != 0) & (rows != 1)).any(axis=0)
-        if is_numeric.all():
+        if is_numeric.all():  # further blocks change nothing
             break
     if not is_numeric.any():
         raise UserError(

@@ -46,7 +46,7 @@ Target = str | int | None
 
 @dataclass(frozen=True)
 class TableOptions:
-    """How the columns of a table become numbers: the arguments of `csv` of these names."""
+    """How the columns of a table become numbers: see the arguments of `csv` with these names."""
 
     drop: Sequence[str | int] = ()
     encode: Sequence[str | int] = ()
@@ -77,8 +77,8 @@ def csv(
         path: The file, from the working folder.
         target: The name of a column, or its position (from 0; -1 is the last); None for unlabelled
             points.
-        header: Whether the first row holds the names of the columns; None assumes so, and refuses a
-            row that looks like a point.
+        header: Whether the first row holds the names of the columns; None assumes that it does, and
+            refuses a first row that looks like a point.
         points_in: `rows` (one point per row) or `columns`, where the file is transposed first, with
             its header and target.
         delimiter: A name of `DELIMITERS`.
@@ -105,9 +105,8 @@ def csv(
         table, names = _read_text(file, header is not False, points_in, delimiter)
     _refuse_first_row(file, table, names, header, points_in, options)
     if header is not False:
-        column_names.refuse_duplicate_name(
-            "dataset.target", target, names
-        )  # pandas would number them
+        # Before the frame is used: pandas numbers equal names (`y`, `y.1`), and one would be found.
+        column_names.refuse_duplicate_name("dataset.target", target, names)
     dataset = table_dataset(file.stem, table, target, task, options, source=str(file))
     return replace(dataset, read_from_rows=points_in == "rows")
 
@@ -121,19 +120,24 @@ def _read_text(
 
     Args:
         file: The file.
-        header: Whether the first row holds the names of the columns.
+        header: Whether the first row (after the transposition) holds the names of the columns.
         points_in: `rows` or `columns`.
         delimiter: A name of `DELIMITERS`.
+
+    Raises:
+        UserError: The text is too large, no table of this delimiter, or has too many columns.
     """
     is_transposed = points_in == "columns"
+    # A transposed file is held as text, which takes more memory than numbers.
     share = text.TEXT_SHARE if is_transposed else text.NUMBERS_SHARE
     with text.open_text(file, DELIMITERS[delimiter], share) as (content, names):
         if not is_transposed:
             return _read_csv(file, content, header, delimiter), names
+        # As text, with empty cells as they are: a column of the file mixes the columns to be.
         cells = _read_csv(file, content, False, delimiter, dtype=str, keep_default_na=False)
     text.refuse_columns(file, len(cells))
     transposed = cells.T
-    # Written and read again, so that the types of the transposed columns are inferred.
+    # Written (with commas) and read again, so that pandas infers the types of the columns.
     transposed_csv = io.StringIO(transposed.to_csv(header=False, index=False))
     return _read_csv(file, transposed_csv, header, "comma"), [
         str(name) for name in transposed.iloc[0]
@@ -159,8 +163,9 @@ def parquet(
         encode: As for csv files.
         fill: As for csv files.
         missing: As for csv files.
-        in_blocks: False holds the points in memory; True reads them by row groups whenever they are
-            needed; None holds them in memory where they take at most a quarter of it.
+        in_blocks: False holds the points in memory; True reads them by row groups (blocks of rows
+            of the file) whenever they are needed; None holds them in memory where they take at most
+            a quarter of it.
         task: As for csv files.
 
     Raises:
@@ -171,6 +176,7 @@ def parquet(
     remedy = "check the file, or read it as what it is (dataset=csv, dataset=npz)"
     with translate_read_errors(f"dataset.path={path}", "cannot be read as a Parquet file", remedy):
         if row_groups.needs_blocks(file, in_blocks):
+            # Row groups hold numbers as they are: nothing is encoded or filled.
             _refuse_options(path, options)
             return row_groups.load_row_groups(file, target, drop, task, in_blocks)
         table = parquet_table.read_table(file, target, drop)
@@ -181,7 +187,9 @@ def parquet(
 def _refuse_options(path: str | None, options: TableOptions) -> None:
     """Raise `UserError` for options that apply only to columns in memory.
 
-    path: the setting `dataset.path` of a file that is read by row groups.
+    Args:
+        path: The setting `dataset.path` of a file that is read by row groups.
+        options: The options; `drop` passes, since columns can be left unread.
     """
     memory_options = ("encode", "fill", "missing")
     refused_options = [f"dataset.{name}" for name in memory_options if getattr(options, name)]
@@ -223,7 +231,7 @@ def npz(
         "be unpickled, which can run code"
     )
     with translate_read_errors(f"dataset.path={path}", rule, remedy):
-        sparse_points = sparse_files.read_csr(file, path, x)
+        sparse_points = sparse_files.read_csr(file, path, x)  # None for dense points
         wanted = {
             key: name
             for key, name in names.items()
@@ -250,7 +258,7 @@ def table_dataset(
     *,
     source: str,
 ) -> Dataset:
-    """Return a frame (P rows) as a data set, its target column apart and its other columns numeric.
+    """Return a frame (P rows) as a data set: its target column, and the others as features.
 
     Args:
         name: The name of the data set.
@@ -261,13 +269,15 @@ def table_dataset(
         source: The source of the data.
 
     Raises:
-        UserError: A column is missing, or is neither numeric nor the target.
+        UserError: A column is missing, or an option that names it contradicts another; a feature is
+            not numeric and no option makes it so; or the target is unusable.
     """
     encode, column_labels = options.encode, [str(label) for label in table.columns]
     feature_positions, target_position = column_names.find_roles(
         column_labels, target, options.drop
     )
     encoded_positions = column_names.find_positions(column_labels, "dataset.encode", encode)
+    # Only features can be encoded.
     for position, column in zip(encoded_positions, encode):
         if position not in feature_positions:
             column_role = (
@@ -296,7 +306,9 @@ def table_dataset(
     targets = (
         None if target_position is None else extract_targets(target, table.iloc[:, target_position])
     )
+    # Positions among the features, as the table of the features alone has them.
     encoded_features = [feature_positions.index(position) for position in encoded_positions]
+    # No target is named, and the last column of the table is not dropped.
     last_may_be_target = feature_positions[-1:] == [table.shape[1] - 1] and target_position is None
     feature_table = columns.check_columns(
         name,
@@ -307,6 +319,7 @@ def table_dataset(
         last_may_be_target,
         user_lists,
     )
+    # As long as nothing is held out, all points are training points.
     x, names = feature_table.encode_features(np.ones(len(table), dtype=bool))
     # Medians and categories are learned from the training points: where there are any, the features
     # are computed again whenever points are held out.
@@ -322,7 +335,7 @@ def table_dataset(
 def _drop_gaps(
     name: str, table: "pd.DataFrame", used: Sequence[int], options: TableOptions
 ) -> tuple["pd.DataFrame", tuple[str, ...]]:
-    """Leave out the points that have a gap if `options.fill` is `drop`.
+    """Leave out the points that have a gap if `options.fill` is `drop`; else return all points.
 
     Args:
         name: The name of the data set.
@@ -331,7 +344,8 @@ def _drop_gaps(
         options: How columns become numbers.
 
     Returns:
-        The table of the other points, and a note on how many were left out, if any.
+        The table of the other points, its index counted from 0 again, and a note on how many were
+        left out; no note if none was.
 
     Raises:
         UserError: Fewer than two points are without a gap.
@@ -361,8 +375,8 @@ def _read_csv(
     """Return a text file as a frame; pandas, from 3.1 on, reads numbers exactly to the last bit.
 
     Args:
-        file: The file, for errors.
-        content: A stream of its text.
+        file: The file, for errors; it is not opened.
+        content: A stream of the file's text.
         header: Whether the first row holds the names of the columns.
         delimiter: A name of `DELIMITERS`.
         **options: Further arguments of `pandas.read_csv`.
@@ -394,22 +408,28 @@ def _read_csv(
                 f"{setting}: is not text in UTF-8 ({error.reason} at byte {error.start}); "
                 "save it as UTF-8, or read it as what it is (dataset=parquet, dataset=npz)"
             ) from error
-    if not len(table):
+    if not len(table):  # an empty text has raised above
         raise UserError(f"dataset.path={file}: has a header and no points; it must hold both")
     _refuse_delimiter(file, table, delimiter)
     return table
 
 
 def _refuse_delimiter(file: Path, table: "pd.DataFrame", delimiter: str) -> None:
-    """Raise `UserError` for a table of one column in whose first entry another delimiter stands.
+    """Raise `UserError` for a table of one column whose first entry contains another delimiter.
 
-    delimiter: the name of the one that the table was read with.
+    The file was then read with the wrong delimiter.
+
+    Args:
+        file: The file, for the error.
+        table: The table, with one row at least.
+        delimiter: The name of the delimiter with which the table was read.
     """
     if table.shape[1] > 1:
         return
     entry = str(table.iloc[0, 0])
     sample = f"{table.columns[0]} {entry}"
     for name in DELIMITER_ORDER:
+        # The entry of `DELIMITERS` for blanks is a pattern, not a text to be looked for.
         separator = " " if name == "space" else DELIMITERS[name]
         if name != delimiter and separator in entry.strip():
             raise UserError(
@@ -428,9 +448,11 @@ def _refuse_first_row(
 ) -> None:
     """Refuse a point read as the header, a header read as a point, and a repeated header.
 
+    A repeated header is one that stands again among the points, as in files that were joined.
+
     Args:
         file: The file, for errors.
-        table: What was read of it, one point per row.
+        table: The table as it was read, one point per row.
         names: The entries of the first row, as they stand in the file.
         header: The setting: True or None if the first row was read as names, False if as a point;
             only None refuses names that look like a point.
@@ -440,11 +462,14 @@ def _refuse_first_row(
     # Quoted names with blanks inside are split otherwise by pandas: take its names.
     if len(names) != table.shape[1]:
         names = list(map(str, table.columns if header is not False else table.iloc[0]))
+    # A first row that was read as a point is the first row of the table.
     rows_below = table if header is not False else table.iloc[1:]
+    # `missing` is checked later: a text, which is no list, is refused then.
     gap_texts = set(map(str, options.missing)) if not isinstance(options.missing, str) else set()
     first_row = compare_first_row(
         ["?" if name.strip() in gap_texts else name for name in names], rows_below
     )
+    # The words for what a point and a feature are in the file.
     row, column = ("row", "column") if points_in == "rows" else ("column", "row")
     setting = (
         f"dataset.header={format_value(header)}: the first {row} of {file} ({abbreviate(names)})"
@@ -455,6 +480,7 @@ def _refuse_first_row(
             f"so it is a point; write dataset.header=false{transpose_hint}, or dataset.header=true "
             "if it holds names"
         )
+        # As many columns speak for names as for a point.
         if first_row.unlike and len(first_row.unlike) == len(first_row.like):
             remedy = (
                 "which leaves it open; write dataset.header=true if it holds names, or "
@@ -483,10 +509,14 @@ def _refuse_first_row(
 
 
 def _suggest_transposed(table: "pd.DataFrame") -> str:
-    """Return a further remedy where columns may be the points, as there are more than rows.
+    """Return a further remedy where the columns may be the points; empty elsewhere.
 
-    Empty elsewhere.
+    They may be if the file has more columns than rows.
+
+    Args:
+        table: The table of the file, read with its first row as names.
     """
+    # 1 for the first row, which is not in the table.
     if table.shape[1] <= len(table) + 1:
         return ""
     return f", and dataset.points_in=columns if each of its {table.shape[1]} columns is a point"

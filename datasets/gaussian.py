@@ -55,14 +55,15 @@ def gaussian(
             With 0 the features are uncorrelated, so that sphering does no more than standardizing;
             with 1 only sphering helps.
         offset: The mean of every feature, where the largest standard deviation of D is 1.
-        separation: The distance of each class from the centre, in standard deviations of a class.
+        separation: The distance of each class from the centre, in standard deviations of a class,
+            before all points are transformed to the covariance.
         label_noise: The share of the points that get the label of another class.
         seed: The seed of the generator.
         eigenvalues: D itself, one entry a feature, in place of features and condition_number.
         correlation: The correlation of every pair of features, each of variance 1, in place of D
             and Q.
         dummies: The shares of ones of the last features, which become 1 in so many of the points in
-            which they are largest, and 0 in the others; their covariance is then another.
+            which they are largest, and 0 in the others; then the covariance is no longer `Q D Q'`.
         task: `classes`, or `regression`, to which classes and separation do not apply.
         noise: The standard deviation of the noise of a regression; with 0 a line through all
             points fits them.
@@ -118,9 +119,11 @@ def gaussian(
         "choose fewer",
     )
     labels = rng.permutation(np.arange(points) % classes)
+    # Points before they get the covariance: standard normal, each class around its own centre.
     latent = rng.standard_normal((points, features))
     if classes > 1 and not is_regression:
         latent += separation * _draw_directions(rng, classes, features)[labels]
+    # The roots of D.
     deviations = condition_number ** (-0.5 * np.linspace(0, 1, features))
     if spectrum is not None:
         deviations = np.sqrt(spectrum)
@@ -131,6 +134,7 @@ def gaussian(
             features
         )
         x = _whiten(latent) @ np.linalg.cholesky(equicorrelation).T + offset
+    # The last features become 0 and 1: the points of the largest ranks get the ones.
     for position, share in zip(range(features - len(shares), features), shares):
         # The second argsort turns the order of the points into the rank of each point.
         ranks = np.argsort(np.argsort(x[:, position], kind="stable"), kind="stable")
@@ -152,7 +156,10 @@ def _draw_targets(
 ) -> NDArray[np.float64]:
     """Return a random linear function of centred points (P, N), of variance 1, plus noise: (P,).
 
-    noise: the standard deviation of the noise.
+    Args:
+        rng: The generator.
+        centred: Points (P, N) minus their mean.
+        noise: The standard deviation of the noise.
     """
     linear = centred @ rng.standard_normal(centred.shape[1])
     return np.asarray(linear / linear.std() + noise * rng.standard_normal(len(centred)))
@@ -186,9 +193,9 @@ def _check_dummies(values: Any, features: int) -> list[float]:
 
 
 def _draw_directions(rng: np.random.Generator, classes: int, features: int) -> NDArray[np.float64]:
-    """Return unit vectors (C, N) from the mean of C random points to each of them.
+    """Return C unit vectors (C, N), from the mean of C random points to each of these points.
 
-    Two of them are opposite. Classes are moved along them.
+    Class c is moved along vector c. With C = 2 the vectors are opposite.
     """
     directions = rng.standard_normal((classes, features))
     directions -= directions.mean(axis=0)
@@ -198,11 +205,13 @@ def _draw_directions(rng: np.random.Generator, classes: int, features: int) -> N
 def _whiten(points: NDArray[np.float64]) -> NDArray[np.float64]:
     """Return the points (P, N) of mean 0 and covariance I that are nearest to the given ones.
 
-    With P <= N the covariance is a projection instead of I.
+    With P <= N the covariance is a projection instead of I. The points are `sqrt(P) U V'`, where
+    `U S V'` is the singular value decomposition of the centred points.
     """
     left_vectors, singular_values, right_vectors = np.linalg.svd(
         points - points.mean(axis=0), full_matrices=False
     )
+    # Of a singular value that is 0 up to rounding, the vectors are arbitrary.
     nonzero = singular_values > singular_values[0] * max(points.shape) * np.finfo(float).eps
     return np.sqrt(len(points)) * left_vectors[:, nonzero] @ right_vectors[nonzero]
 
@@ -210,26 +219,39 @@ def _whiten(points: NDArray[np.float64]) -> NDArray[np.float64]:
 def _draw_rotation(rng: np.random.Generator, features: int, share: float) -> NDArray[np.float64]:
     """Return a random rotation (N, N) whose angles are multiplied by a share.
 
-    A rotation turns orthogonal planes by an angle each. With share 1 it is uniformly distributed,
-    with 0 it is the identity.
+    A rotation turns orthogonal planes by an angle each. With share 1 the rotation is uniformly
+    distributed, with 0 it is the identity.
+
+    Args:
+        rng: The generator.
+        features: The number N of features.
+        share: The factor of the angles, from 0 to 1.
     """
     from scipy.linalg import schur
 
     orthogonal, triangular = np.linalg.qr(rng.standard_normal((features, features)))
     orthogonal *= np.sign(np.diag(triangular))  # makes it uniform (Mezzadri 2007)
-    # A reflection becomes a rotation.
+    # A determinant of -1 is a reflection's: with one column negated it is a rotation.
     if np.linalg.det(orthogonal) < 0:
         orthogonal[:, 0] *= -1
     # Of a normal matrix the complex Schur form is diagonal: its phases are the angles.
     block_diagonal, planes = schur(orthogonal, output="complex")
     turned_phases = np.exp(1j * share * np.angle(np.diag(block_diagonal)))
+    # Real but for rounding, since the phases are pairs of opposite angles.
     return np.ascontiguousarray(((planes * turned_phases) @ planes.conj().T).real)
 
 
 def _flip_labels(
     rng: np.random.Generator, labels: NDArray[np.intp], classes: int, share: float
 ) -> NDArray[np.intp]:
-    """Return class indices (P,), a share of which is replaced by another of the C classes."""
+    """Return class indices (P,), a share of which is replaced by another of the C classes.
+
+    Args:
+        rng: The generator.
+        labels: Class indices (P,), which stay unchanged.
+        classes: The number C of classes, 2 or more.
+        share: The share of the points, drawn without replacement, whose label is replaced.
+    """
     flipped = rng.permutation(len(labels))[: round(share * len(labels))]
     noisy_labels = labels.copy()
     # A shift by 1 to C - 1, modulo C, never leads to the same class.

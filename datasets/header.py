@@ -24,7 +24,8 @@ class FirstRow:
 
     Attributes:
         like: The columns in which the first row is like the rows below.
-        unlike: The columns in which it is unlike them; columns that say nothing are in neither.
+        unlike: The columns in which it is unlike them; columns that leave it open are in neither
+            list (see `compare_first_row`).
         repeats: The indices of rows below, from 0, that hold the same entries.
     """
 
@@ -34,7 +35,7 @@ class FirstRow:
 
     @property
     def is_point(self) -> bool:
-        """Whether it is like the rows below in as many columns as it is unlike them, or more."""
+        """Whether it is like the rows below in a column at least, and unlike in no more columns."""
         return len(self.like) >= max(len(self.unlike), 1)
 
     @property
@@ -44,7 +45,7 @@ class FirstRow:
 
 
 def abbreviate(entries: Sequence[str]) -> str:
-    """Return the first entries of a row, each shortened."""
+    """Return the first `MAX_LISTED_ENTRIES` entries of a row as text, each shortened."""
     listed_entries = ", ".join(entry[:20] for entry in entries[:MAX_LISTED_ENTRIES])
     return listed_entries + (", ..." if len(entries) > MAX_LISTED_ENTRIES else "")
 
@@ -54,18 +55,23 @@ def compare_first_row(entries: Sequence[str], below: "pd.DataFrame") -> FirstRow
 
     An entry is like its column where it is a number above numbers, a date above dates, a word that
     stands below, or a mark of a gap. It is unlike where it is another kind than numbers or dates
-    below, or a new word above words that repeat. An empty entry, and texts that do not repeat, say
-    nothing. Numbers that name columns (0, 1, 2, ... or consecutive years) say nothing either.
+    below, or a new word above words that repeat. It is left open for an empty entry, for texts
+    below that do not repeat, and for numbers that name columns (0, 1, 2, ... or consecutive years).
 
     Args:
         entries: The entries of the first row, as text (N,).
         below: The rows below, whether or not the first row was read as their names.
+
+    Returns:
+        The columns in which the first row is like or unlike the rows below, and the rows that
+        repeat it.
     """
     import pandas as pd
 
     entries = [entry.strip() for entry in entries]
     repeats = _find_repeats(entries, below)
     compared_rows = below.head(COMPARED_ROWS)
+    # A repeated header is no row of entries to compare with.
     compared_rows = compared_rows[~np.isin(np.arange(len(compared_rows)), repeats)]
     numbers = pd.to_numeric(pd.Series(entries, dtype=object), errors="coerce").to_numpy()
     numbered = np.flatnonzero(np.isfinite(numbers))
@@ -77,7 +83,7 @@ def compare_first_row(entries: Sequence[str], below: "pd.DataFrame") -> FirstRow
             continue
         if is_gap_mark(entry):
             is_like: bool | None = True
-        elif is_of_numbers(dtype) and dtype.kind != "b":
+        elif is_of_numbers(dtype) and dtype.kind != "b":  # booleans are compared as text
             is_like = bool(np.isfinite(numbers[column]))
         else:
             is_like = _is_like(entry, np.isfinite(numbers[column]), compared_rows.iloc[:, column])
@@ -87,15 +93,20 @@ def compare_first_row(entries: Sequence[str], below: "pd.DataFrame") -> FirstRow
 
 
 def _find_repeats(entries: Sequence[str], below: "pd.DataFrame") -> list[int]:
-    """Return the indices of the rows (P, N) with the same entries, as in files that were joined.
+    """Return the indices of the rows below that repeat the first row, as in files that were joined.
 
     Only a repeated header matters. It makes text of every column, so that a table with a column of
-    numbers has none.
+    numbers has none: the result is empty then.
+
+    Args:
+        entries: The entries of the first row, as text (N,).
+        below: The rows below (P, N).
     """
     if any(is_of_numbers(dtype) for dtype in below.dtypes):
         return []
     is_repeat = np.ones(len(below), dtype=bool)
     for column, entry in enumerate(entries):
+        # Only the rows that have repeated the first row in all columns so far.
         texts = below.iloc[is_repeat.nonzero()[0], column]
         is_repeat[is_repeat] = [str(text).strip() == entry for text in texts]
         if not is_repeat.any():
@@ -108,14 +119,18 @@ def _is_like(entry: str, is_number: bool, column: "pd.Series[Any]") -> bool | No
 
     Args:
         entry: The entry of the first row, without blanks around it.
-        is_number: Whether it is a number.
+        is_number: Whether the entry is a number.
         column: The entries below it.
+
+    Returns:
+        None where the column has only gaps, and for a new word above words that occur fewer than
+        two times on average.
     """
     import pandas as pd
 
     texts = [str(text).strip() for text in column[column.notna()]]
     texts = [text for text in texts if not is_gap_mark(text)]
-    if column.dtype.kind == "b":
+    if column.dtype.kind == "b":  # pandas has read `true` as True
         texts, entry = [text.lower() for text in texts], entry.lower()
     if not texts:
         return None
@@ -123,20 +138,23 @@ def _is_like(entry: str, is_number: bool, column: "pd.Series[Any]") -> bool | No
     if entry in distinct_texts:
         return True
     if np.mean(pd.to_numeric(pd.Series(texts), errors="coerce").notna()) > 1 / 2:
-        return is_number
+        return is_number  # mostly numbers below
     if are_dates(pd.Series(texts)):
         return are_dates(pd.Series([entry]))
+    # A new word is unlike words that occur twice on average or more often; where words occur about
+    # once each, any word may be new.
     return False if len(distinct_texts) <= len(texts) / 2 else None
 
 
 def _are_names(numbers: Any, numbered: Any, below: "pd.DataFrame") -> bool:
-    """Return whether the numbers of a first row name columns: they count them, or are years.
+    """Return whether the numbers of a first row name columns: they count the columns, or are years.
 
-    Years name columns only where no entry below them is a year.
+    Both are consecutive whole numbers. Counts begin at 0 or 1 and need a number in each column, of
+    3 at least. Years (1800 to 2100) name columns only where no entry below them is a year.
 
     Args:
         numbers: The entries of the first row as numbers (N,), NaN for other entries.
-        numbered: The positions of the entries that are numbers.
+        numbered: The positions of the entries that are numbers, increasing (n,).
         below: The rows below (P, N).
     """
     import pandas as pd

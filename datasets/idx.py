@@ -32,14 +32,15 @@ FASHION_CLASSES = (
 
 @dataclass(frozen=True)
 class Images:
-    """A publisher's images, P x 784: called with options, it loads them.
+    """A publisher's images, P x 784: a loader, which returns them when it is called with options.
 
     Attributes:
         name: The name of the data set.
         class_names: The names of the ten classes.
         mirrors: Addresses of folders that hold the files; each ends in a slash.
         sums: The SHA-256 of each file, by its name without `-ubyte.gz`.
-        folder: Where the files are in `data_dir`: MNIST's and Fashion-MNIST's have the same names.
+        folder: The folder of the files in `data_dir`, empty for `data_dir` itself. MNIST's and
+            Fashion-MNIST's files have the same names, and so need two folders.
     """
 
     name: str
@@ -67,12 +68,12 @@ class Images:
                 and then the 10,000, all training points.
             contrast_normalize: Whether each image is centred by its own mean and divided by its own
                 standard deviation (with the divisor 784; a constant image becomes 0).
-            digits: The classes to keep, all by default; points of a single one are unlabelled.
+            digits: The classes to keep, all by default; points of a single class are unlabelled.
             points: How many training points to keep, drawn without replacement, in their order; all
                 by default.
             seed: The seed of that draw.
-            precision: The type of the pixels. float32 halves the memory, and their mean is so small
-                that no digits are lost.
+            precision: The type of the pixels. float32 halves the memory; the mean of the pixels is
+                so small that no digits are lost.
 
         Raises:
             UserError: An option is out of its range, or a file is missing or damaged.
@@ -95,6 +96,7 @@ class Images:
         test_split = (
             self._load_split("t10k", data_dir, kept_digits) if subset == "train_test" else None
         )
+        # Both take (images, precision): without normalization the bytes become numbers.
         convert = normalize_contrast if contrast_normalize else np.asarray
         single_class = len(kept_digits) == 1
         return make_dataset(
@@ -112,7 +114,7 @@ class Images:
         )
 
     def files(self, split_name: str) -> list[RemoteFile]:
-        """Return the images' file and the labels' file of a split, `train` or `t10k`."""
+        """Return the two files of a split (`train` or `t10k`): its images, then its labels."""
         stems = [f"{split_name}-{array_kind}" for array_kind in ("images-idx3", "labels-idx1")]
         names = {stem: f"{stem}-ubyte.gz" for stem in stems}
         return [
@@ -189,6 +191,9 @@ fashion_mnist = Images(
 def read_idx(path: Path, array_kind: str) -> NDArray[np.uint8]:
     """Return the bytes of a gzipped IDX file of `images` (P, N) or `labels` (P,).
 
+    An IDX file holds a magic number, the size of each dimension (each 4 bytes, big-endian), and
+    then the entries, a byte each.
+
     Args:
         path: The file.
         array_kind: `images` or `labels`.
@@ -215,6 +220,7 @@ def read_idx(path: Path, array_kind: str) -> NDArray[np.uint8]:
             content = file.read(expected + 1)  # one more byte shows that the file holds more
     except (OSError, EOFError, zlib.error) as error:
         raise UserError(f"{path}: is no whole gzip file ({error}); {remedy}") from error
+    # The header is truncated, there is no entry, or there are more or fewer than announced.
     if len(shape) != magic % 256 or not expected or len(content) != expected:
         held = "more" if len(content) > expected else len(content)
         raise UserError(
@@ -228,7 +234,8 @@ def read_idx(path: Path, array_kind: str) -> NDArray[np.uint8]:
 def normalize_contrast(images: NDArray[np.uint8], precision: str = "float64") -> NDArray[Any]:
     """Return images (P, N), each minus its mean and over its standard deviation (divisor N).
 
-    A constant image becomes 0. Computed in float64, stored in the precision.
+    A constant image becomes 0. The result is computed in float64, some images at a time, and stored
+    in the precision (`float32` or `float64`).
     """
     normalized = np.empty(images.shape, dtype=precision)
     for first in range(0, len(images), IMAGES_PER_BLOCK):

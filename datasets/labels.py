@@ -27,8 +27,9 @@ def label_dataset(
         x: Points (P, N).
         y: Labels or numbers (P,), or None for unlabelled points.
         task: `classes`, `regression`, or None to decide by `is_regression`.
-        y_test: Labels or numbers of the test points (Q,), or None.
-        **dataset_fields: The other arguments of `make_dataset`.
+        y_test: Labels or numbers of the test points (Q,); None without a test part, or without
+            targets.
+        **dataset_fields: The other arguments of `make_dataset`; `source` is one that it needs.
 
     Returns:
         The data set.
@@ -40,6 +41,7 @@ def label_dataset(
     if task is not None:
         check_choice("dataset.task", task, ("classes", "regression"))
     class_names = None
+    # Targets of test points beside unlabelled training points are refused by `make_dataset`.
     if y is not None:
         y, y_test = (
             _to_labels(name, y, ""),
@@ -59,20 +61,23 @@ def encode_labels(name: str, y: Any) -> tuple[NDArray[np.intp], list[str]]:
 
     Args:
         name: The name of the data set, which errors mention.
-        y: Labels (P,).
+        y: Labels (P,), of any type with an order, or numbers and text together.
 
     Returns:
         Class indices 0..C-1 (P,), and C class names in their order.
 
     Raises:
-        UserError: For a missing label.
+        UserError: For a missing label, and for labels that are dates, lists and the like.
     """
     values, indices = _number_labels(_to_labels(name, y, ""))
     return indices, [format_label(value) for value in values]
 
 
 def _number_labels(labels: NDArray[Any]) -> tuple[NDArray[Any], NDArray[np.intp]]:
-    """Return the distinct labels, sorted, and the index of each label (P,) among them."""
+    """Return the distinct labels (C,), sorted, and the index of each label (P,) among them.
+
+    Where labels have no order, they are sorted, and returned, as text.
+    """
     try:
         values = distinct_labels(labels)
     except TypeError:  # numbers and text in one column: sorted as text
@@ -87,10 +92,17 @@ def _number_labels(labels: NDArray[Any]) -> tuple[NDArray[Any], NDArray[np.intp]
 def _encode_test(name: str, y: NDArray[Any], class_names: list[str]) -> NDArray[np.intp]:
     """Return labels (Q,) of test points as indices (Q,) of the training points' classes.
 
-    Raises `UserError` where a label is not one of the class names.
+    Args:
+        name: The name of the data set, for the error.
+        y: The labels of the test points (Q,).
+        class_names: The classes of the training points, in the order of their indices. A label is
+            looked up by its text, so that 1 and 1.0 are one class.
+
+    Raises:
+        UserError: A label is not one of the class names.
     """
     class_indices = {label: index for index, label in enumerate(class_names)}
-    values, numbers = _number_labels(y)
+    values, numbers = _number_labels(y)  # each distinct label is looked up once
     indices = np.array(
         [class_indices.get(format_label(value), -1) for value in values], dtype=np.intp
     )[numbers]
@@ -105,7 +117,7 @@ def _encode_test(name: str, y: NDArray[Any], class_names: list[str]) -> NDArray[
 
 
 def _to_labels(name: str, y: Any, prefix: str) -> NDArray[Any]:
-    """Return targets of any type as an array (P,).
+    """Return targets of any type as an array (P,), of which none is missing.
 
     Args:
         name: The name of the data set, for errors.
@@ -135,7 +147,7 @@ def _to_labels(name: str, y: Any, prefix: str) -> NDArray[Any]:
     elif labels.dtype.kind == "O":
         import pandas as pd
 
-        gaps = pd.isna(labels)
+        gaps = pd.isna(labels)  # None, NaN and pandas' NA
     else:  # whole numbers, truth values and texts have none
         return labels
     if gaps.any():

@@ -32,9 +32,10 @@ def openml(
     Args:
         data_dir: The folder of downloaded data.
         name: The name of the data set; either name or id.
-        id: The id of the data set.
-        version: The version of a name: a number, or `active`.
-        target: The target column; None for the one that OpenML declares.
+        id: The id of the data set, a whole number, which determines the version, too.
+        version: The version of a name: a number, or `active` for the one that OpenML recommends.
+        target: The target column; None for the one that OpenML declares, or unlabelled points where
+            it declares none.
         drop: As for csv files.
         encode: As for csv files.
         fill: As for csv files.
@@ -46,7 +47,7 @@ def openml(
     """
     from sklearn.datasets import fetch_openml
 
-    if (name is None) == (id is None):
+    if (name is None) == (id is None):  # both, or neither
         raise UserError(
             f"dataset.name={name}, dataset.id={id}: it takes one of the two, "
             "such as dataset.name=mnist_784 or dataset.id=554"
@@ -68,6 +69,8 @@ def openml(
             warnings.catch_warnings(),
         ):
             warnings.simplefilter("ignore")  # of retries, and of versions that OpenML has dropped
+            # The declared target is asked for even where the user names another one: the frame has
+            # all columns in either case.
             bunch = fetch_openml(
                 **query,
                 target_column="default-target",
@@ -115,7 +118,10 @@ def openml(
 
 @contextmanager
 def _socket_timeout(seconds: float) -> Iterator[None]:
-    """Bound how long a host may stay silent in the context: scikit-learn would wait for ever."""
+    """Bound how long a host may stay silent in the context: scikit-learn would wait for ever.
+
+    The default of all new sockets is set, since scikit-learn has no such option.
+    """
     previous_timeout = socket.getdefaulttimeout()
     socket.setdefaulttimeout(seconds)
     try:

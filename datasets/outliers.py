@@ -35,9 +35,13 @@ def with_outliers(dataset: Dataset, unit: Any, share: Any, size: Any, seed: int)
         seed: The seed of the draw. In a cross-validation the points outside a fold get outliers, by
             the seed that assigned the folds.
 
+    Returns:
+        The data set with outliers, without the table of its columns; unchanged without outliers.
+
     Raises:
         UserError: A setting is out of its range, a cell would overflow, or no cell would be drawn.
     """
+    # Checked without outliers, too: a mistyped value is an error whether or not it has an effect.
     share = check_number("dataset.outlier_share", share, above=0, at_most=1)
     size = check_number("dataset.outlier_size", size, above=0)
     if unit is None:
@@ -59,6 +63,7 @@ def with_outliers(dataset: Dataset, unit: Any, share: Any, size: Any, seed: int)
     with np.errstate(over="ignore", invalid="ignore"):
         moved = x + size * x.std(axis=0) * rng.standard_normal(x.shape)
         changed = np.where(drawn, moved, x)
+    # An outlier must stay finite in the type of the points, and so must its square.
     largest = min(LARGEST_ENTRY, np.float64(np.finfo(dataset.x.dtype).max))
     if not (np.abs(changed) <= largest).all():
         raise UserError(
@@ -71,7 +76,11 @@ def with_outliers(dataset: Dataset, unit: Any, share: Any, size: Any, seed: int)
     def hold_out_and_redraw(test_mask: NDArray[np.bool_], repeat: int) -> Dataset:
         """Return the data set for `Dataset.hold_out_and_redraw`.
 
-        Starts from the points without outliers.
+        Starts from the points without outliers, so that held-out points have none.
+
+        Args:
+            test_mask: Which points to hold out (P,).
+            repeat: The index of the cross-validation, which is added to the seed.
         """
         return with_outliers(hold_out(dataset, test_mask), unit, share, size, seed + repeat)
 
@@ -94,7 +103,7 @@ def _refuse_none(dataset: Dataset, unit: str, share: float, count: int) -> None:
     where = f"of {dataset.name}"
     if dataset.folds:
         held_out = max(int(np.bincount(numbers).max()) for numbers in dataset.folds)
-        units_per_point = count // len(dataset.x)
+        units_per_point = count // len(dataset.x)  # N cells, or 1 point
         count = units_per_point * (len(dataset.x) - held_out)
         where += " outside a fold"
     if round(share * count) == 0:

@@ -24,7 +24,8 @@ COLUMN_REMEDY = "name another column, or write its numbers as columns"
 def read_table(file: Path, target: Any, drop: Any) -> "pd.DataFrame":
     """Return a Parquet file as a frame; dropped columns are not read, and hold only gaps.
 
-    So the positions of columns stay those in the file.
+    So the positions of columns stay those in the file. An index that pandas has stored in the file
+    is no column.
 
     Args:
         file: The file.
@@ -47,6 +48,7 @@ def read_table(file: Path, target: Any, drop: Any) -> "pd.DataFrame":
         schema = opened.schema_arrow
         names = find_column_names(schema)
         feature_positions, target_position = column_names.find_roles(names, target, drop)
+        # Columns are read by name: one that shares its name with a used column is read, too.
         used_names = {names[n] for n in (*feature_positions, target_position) if n is not None}
         dropped = [n for n, name in enumerate(names) if name not in used_names]
         dropped_names = {names[n] for n in dropped}
@@ -57,11 +59,13 @@ def read_table(file: Path, target: Any, drop: Any) -> "pd.DataFrame":
                 refuse_nested(f"dataset.target={target}", field, COLUMN_REMEDY)
             left_out = spell_setting("dataset.drop", [*drop, field.name], shell=True)
             refuse_nested(setting, field, f"leave it out with {left_out}")
+        # The memory of the decoded columns that the first check did not count: objects, and bytes
+        # of a fixed length.
         object_count = sum(not is_number(field.type) for field in fields)
         entry_bytes = OBJECT_BYTES * object_count + sum(_fixed_bytes(field) for field in fields)
         refuse_larger(setting, rows * entry_bytes, WORD_REMEDY)
         refuse_large_words(setting, file, fields)
-        # A name also selects names that begin with it and a dot: these are taken out again.
+        # pyarrow reads `a.b`, too, where `a` is asked for: dropped columns are taken out again.
         table = opened.read([field.name for field in fields])
         table = table.select(
             [n for n, name in enumerate(table.column_names) if name not in dropped_names]
@@ -108,8 +112,8 @@ def refuse_nested(setting: str, field: "pa.Field", remedy: str) -> None:
 def refuse_large_words(setting: str, file: Path, fields: "Sequence[pa.Field]") -> None:
     """Raise `UserError` for columns of words that take too much memory once decoded.
 
-    The words are counted by row groups, in which each distinct word is held once: a file of a few
-    bytes may stand for more words than memory holds.
+    The bytes of the words are counted before the columns are decoded, by row groups that hold each
+    distinct word once: a file of a few bytes may stand for more words than memory holds.
 
     Args:
         setting: The setting to which the error is attributed, as `name=value`.
@@ -132,13 +136,18 @@ def refuse_large_words(setting: str, file: Path, fields: "Sequence[pa.Field]") -
         for number in range(len(groups)):
             group_table = opened.read_row_group(number, sorted(names))
             for array in (array for column in group_table.columns for array in column.chunks):
+                # The length of each distinct word, once for each of its entries; a gap has none.
                 lengths = pc.binary_length(array.dictionary).take(array.indices)
                 word_bytes += pc.sum(lengths).as_py() or 0
+            # After each row group, so that a file far too large is refused early.
             refuse_larger(setting, word_bytes, WORD_REMEDY, WORDS_SHARE)
 
 
 def _is_of_words(arrow_type: "pa.DataType") -> bool:
-    """Return whether a column's entries are text or bytes of any length."""
+    """Return whether a column's entries are text or bytes of any length.
+
+    Each distinct entry may be stored once, in a dictionary: then the type of these counts.
+    """
     from pyarrow import types
 
     value_type = arrow_type.value_type if types.is_dictionary(arrow_type) else arrow_type

@@ -31,9 +31,9 @@ class Sampling:
         augment_copies: How many copies each training point has.
         augment_noise: The size of the noise of copies.
         outliers: `cells` or `points` among the training points; None for none.
-        outlier_share: The share of the cells, or of the points.
-        outlier_size: Their size in standard deviations of the feature.
-        fit_on: Whose statistics the schemes learn: `train` or `all`.
+        outlier_share: The share of the cells, or of the points, that become outliers.
+        outlier_size: The size of outliers in standard deviations of the feature.
+        fit_on: The points from which the schemes learn their statistics: `train` or `all`.
         target_scheme: A scheme of the targets, a transformer; None for targets as they are.
 
     Raises:
@@ -56,8 +56,9 @@ class Sampling:
     target_scheme: Any = None
 
     def __post_init__(self) -> None:
+        """Check the settings that no data set is needed for; the others are checked in `apply`."""
         fraction = check_number("dataset.test_fraction", self.test_fraction, at_least=0, below=1)
-        object.__setattr__(self, "test_fraction", fraction)
+        object.__setattr__(self, "test_fraction", fraction)  # the class is frozen
         object.__setattr__(
             self, "split_seed", check_integer("dataset.split_seed", self.split_seed, 0)
         )
@@ -79,6 +80,6 @@ class Sampling:
         columns = data.columns  # outliers and copies drop the table, which the fingerprint needs
         data = with_outliers(data, self.outliers, self.outlier_share, self.outlier_size, seed)
         data = add_noisy_copies(data, self.augment, self.augment_copies, self.augment_noise, seed)
-        # A copy, since the scheme is fitted.
+        # A copy, since the scheme is fitted, and these settings may be applied again.
         data = with_target_scheme(data, self.target_scheme and deepcopy(self.target_scheme))
         return fingerprint_folds(data, columns)

@@ -47,7 +47,7 @@ def nonorthogonal(
         seed: The seed of the generator.
 
     Raises:
-        UserError: An option is out of its range.
+        UserError: An option is out of its range; an angle must be above 0 and below 90.
 
     References:
         Shlens, "A tutorial on principal component analysis", 2014, figure 6.
@@ -55,6 +55,7 @@ def nonorthogonal(
     points, noise, rng = _check_settings(points, noise, seed)
     radians = np.radians(check_number("dataset.angle", angle, above=0, below=90))
     arms = np.array([[1.0, 0.0], [np.cos(radians), np.sin(radians)]])
+    # The points belong to the two arms in turn.
     x = rng.standard_normal((points, 1)) * arms[np.arange(points) % 2]
     return _make_cloud("nonorthogonal", x + noise * rng.standard_normal(x.shape))
 
@@ -75,6 +76,7 @@ def two_moons(points: int = 1000, noise: float = 0.1, seed: int = 0) -> Dataset:
     from sklearn.datasets import make_moons
 
     points, noise, _ = _check_settings(points, noise, seed)
+    # scikit-learn makes its own generator, which takes smaller seeds than NumPy's.
     seed = check_integer("dataset.seed", seed, 0, LARGEST_SEED)
     x, labels = make_moons(points, noise=noise, random_state=seed)
     return make_dataset(

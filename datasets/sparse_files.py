@@ -46,18 +46,19 @@ def read_csr(file: Path, path: str | None, x: str) -> Any:
         x: The name of the array of dense points.
 
     Raises:
-        UserError: The matrix is in another sparse format.
+        UserError: The matrix is in another sparse format, or too large.
         Exception: The arrays do not make up a CSR array; the caller turns it into `UserError`.
     """
     from scipy import sparse
 
-    if not zipfile.is_zipfile(file):
+    if not zipfile.is_zipfile(file):  # the caller reads the file next, and reports the error
         return None
     with zipfile.ZipFile(file) as archive:
         stored = {name.removesuffix(".npy") for name in archive.namelist()}
     if x in stored or not set(CSR_ARRAYS) <= stored:
         return None
     arrays = archives.read_npz(file, {name: name for name in {*CSR_ARRAYS, "format"} & stored})
+    # `scipy.sparse.save_npz` also writes the format; without it the arrays are taken for CSR.
     stored_format = arrays.get("format", np.array("csr")).item()
     if stored_format not in ("csr", b"csr"):
         raise UserError(
@@ -66,5 +67,5 @@ def read_csr(file: Path, path: str | None, x: str) -> Any:
         )
     data, indices, indptr, shape = (arrays[name] for name in CSR_ARRAYS)
     csr = sparse.csr_array((data, indices, indptr), shape=tuple(int(size) for size in shape))
-    csr.check_format(full_check=True)
+    csr.check_format(full_check=True)  # a damaged index would be read from outside the arrays
     return csr

@@ -24,11 +24,12 @@ def with_target_scheme(dataset: Dataset, scheme: Any) -> Dataset:
             None for targets as they are.
 
     Returns:
-        The data set, with `own_targets`.
+        The data set with transformed targets, and the given ones in `own_targets`; unchanged
+        without a scheme.
 
     Raises:
         UserError: The targets are classes or missing, there is a cross-validation, or the scheme
-            refuses the targets.
+            has no inverse, refuses the targets, or does not return one finite number for each.
     """
     if scheme is None:
         return dataset
@@ -53,7 +54,7 @@ def with_target_scheme(dataset: Dataset, scheme: Any) -> Dataset:
             warnings.simplefilter("ignore", RuntimeWarning)
             scheme.fit(y[:, None])
             transformed, transformed_test = (_transform(scheme, targets) for targets in (y, y_test))
-    except UserError:
+    except UserError:  # of `_transform`
         raise
     except (TypeError, ValueError) as error:
         raise _refusal(scheme, f"refuses the targets ({' '.join(str(error).split())})") from error
@@ -72,7 +73,7 @@ def _transform(scheme: Any, targets: NDArray[np.float64]) -> NDArray[np.float64]
 
     Raises `UserError` where the scheme does not return one finite number for each.
     """
-    if not len(targets):
+    if not len(targets):  # no test part: scikit-learn refuses empty arrays
         return targets
     z = np.asarray(scheme.transform(targets[:, None]))
     if z.shape != (len(targets), 1):
@@ -87,8 +88,10 @@ def _transform(scheme: Any, targets: NDArray[np.float64]) -> NDArray[np.float64]
 def _refusal(scheme: Any, reason: str) -> UserError:
     """Return the error that a scheme is unfit for targets.
 
-    reason: what follows the name of the scheme's class, such as `gives targets that are not
-    finite`.
+    Args:
+        scheme: The scheme.
+        reason: What follows the name of the scheme's class, such as `gives targets that are not
+            finite`.
     """
     name = type(scheme).__name__
     remedy = "choose another scheme, such as standard or minmax"

@@ -25,9 +25,11 @@ OPENERS = {b"\x1f\x8b": gzip.open, b"BZh": bz2.open, b"\xfd7zXZ\x00": lzma.open}
 def open_text(file: Path, delimiter: str, share: float) -> Iterator[tuple[IO[bytes], list[str]]]:
     """Yield the unpacked text of a file from its start on, and the entries of its first row.
 
+    The stream can be read once. The entries are those of the first row that is not empty, as text.
+
     Args:
         file: The file.
-        delimiter: The delimiter of entries; more than one character is a pattern of blanks.
+        delimiter: The delimiter of entries; one of several characters stands for any blanks.
         share: The share of the memory that the text may take.
 
     Raises:
@@ -39,10 +41,11 @@ def open_text(file: Path, delimiter: str, share: float) -> Iterator[tuple[IO[byt
         first_bytes = packed.read(8)
         packed.seek(0)
         with _unpack(packed, first_bytes, setting) as unpacked:
+            # The size of a text that is not compressed is known before it is read.
             if unpacked is packed:
                 refuse_larger(setting, file.stat().st_size, SIZE_REMEDY, share)
             bounded = io.BufferedReader(_Bounded(unpacked, setting, share), HEAD_BYTES)
-            head = bounded.peek(HEAD_BYTES)
+            head = bounded.peek(HEAD_BYTES)  # the stream stays at its start
             if b"\0" in head:
                 raise UserError(
                     f"{setting}: is not text in UTF-8 (it holds zero bytes); save it as UTF-8, or "
@@ -59,7 +62,12 @@ SIZE_REMEDY = "leave out what is not needed, or write the points as npz"
 
 
 def refuse_columns(file: Path, count: int) -> None:
-    """Raise `UserError` for a table of more columns than `MAX_COLUMNS`; count: of its columns."""
+    """Raise `UserError` for a table of more columns than `MAX_COLUMNS`.
+
+    Args:
+        file: The file of the table, for the error.
+        count: The number of its columns.
+    """
     if count > MAX_COLUMNS:
         raise UserError(
             f"dataset.path={file}: has {count} columns, and at most {MAX_COLUMNS} may be; "
@@ -69,9 +77,11 @@ def refuse_columns(file: Path, count: int) -> None:
 
 
 def _split_row(line: str, delimiter: str) -> list[str]:
-    """Return the entries of a row; delimiter: see `open_text`.
+    """Return the entries of a row, without quotes.
 
-    Of a row that `HEAD_BYTES` truncates, later entries are missing and the last one is truncated.
+    Args:
+        line: The row. If it is longer than `HEAD_BYTES`, its end is missing.
+        delimiter: See `open_text`.
     """
     if len(delimiter) > 1:
         return line.split()
@@ -79,6 +89,7 @@ def _split_row(line: str, delimiter: str) -> list[str]:
         entries = next(csv.reader([line], delimiter=delimiter, skipinitialspace=True), [])
     except csv.Error:  # an entry of more than 131,072 letters
         entries = line.split(delimiter)
+    # The mark that some programs write at the start of a file in UTF-8 is no part of a name.
     return [entry.removeprefix("\ufeff") for entry in entries]
 
 
@@ -88,7 +99,7 @@ def _unpack(packed: IO[bytes], first_bytes: bytes, setting: str) -> Iterator[IO[
 
     Args:
         packed: The file, at its start. It is yielded itself where it is not compressed.
-        first_bytes: Its first bytes, 6 at least.
+        first_bytes: The first bytes of the file, 6 or more (fewer of a shorter file).
         setting: The setting that names the file, for the error.
 
     Raises:
@@ -116,6 +127,13 @@ class _Bounded(io.RawIOBase):
     """
 
     def __init__(self, stream: IO[bytes], setting: str, share: float) -> None:
+        """Bound a stream.
+
+        Args:
+            stream: The stream of the unpacked text.
+            setting: The setting that names the file, as `name=value`, for the error.
+            share: The share of the memory that is available now.
+        """
         super().__init__()
         self._stream, self._setting, self._share = stream, setting, share
         self._max_bytes, self._byte_count = share * available_bytes(), 0

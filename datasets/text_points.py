@@ -6,17 +6,18 @@ from normbench.datasets.dataset import Dataset, make_dataset
 from normbench.datasets.values import check_switch
 
 DESCRIBED = ("breast_cancer", "diabetes", "digits", "iris", "linnerud", "wine")
-MIN_WORDS = 3  # of a line
+MIN_WORDS = 3  # of a line; shorter ones are left out
 
 
 def text(sparse: bool = False) -> Dataset:
     """Return the lines of six descriptions of data sets that scikit-learn ships, as word counts.
 
-    The class of a line is the data set that it describes.
+    The class of a line is the data set that it describes. A feature is a word, and counts how often
+    the word stands in the line.
 
     Args:
-        sparse: Whether the points stay sparse, so that only schemes that keep zeros, or are folded,
-            can be applied. Otherwise they are an array.
+        sparse: Whether the points stay sparse. Then only those schemes can be applied that keep
+            zeros, or that are folded into the weights. Otherwise the points are an array.
     """
     from sklearn import datasets
     from sklearn.feature_extraction.text import CountVectorizer

@@ -58,8 +58,8 @@ def multirange_regression_textbook(data_dir: str) -> Dataset:
 def one_feature_textbook(data_dir: str, shift: Any = 0.0, flip_last: Any = False) -> Dataset:
     """Return the textbook's two classes on one feature, 11 x 1, labels -1 and +1.
 
-    The textbook scales the features of this data (2nd ed. 9.4) with a shift of 4 and a last label
-    of -1.
+    The textbook scales the features of this data (2nd ed. 9.4) with a shift of 4, and with the last
+    label changed to -1.
 
     Args:
         data_dir: The folder of downloaded data.
@@ -130,6 +130,8 @@ def _supervised(name: str, stem: str, data_dir: str, task: str) -> Dataset:
 
 def _read(folder: str, stem: str, data_dir: str) -> tuple[NDArray[np.float64], str]:
     """Return the table of one of the textbook's files as it stands, and the file's address.
+
+    Most tables have one point per column. The file is downloaded if `data_dir` lacks it.
 
     Args:
         folder: The textbook's folder, `SUPERVISED` or `UNSUPERVISED`.

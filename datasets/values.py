@@ -16,6 +16,7 @@ LARGEST_FLOAT = sys.float_info.max
 # Of the available memory, for one array: points are copied, normalized, multiplied.
 ARRAY_SHARE = 1 / 4
 FLOAT64_BYTES = 8  # bytes of a number in float64
+# The bytes of a unit in lower case: b, kb and kib to tb and tib.
 UNIT_BYTES = {"": 1, "b": 1} | {
     f"{letter}{binary}b": (1024 if binary else 1000) ** power
     for power, letter in enumerate("kmgt", 1)
@@ -45,8 +46,10 @@ _python_names: ContextVar[Mapping[str, str] | None] = ContextVar("in_python", de
 def python_spelling(**names: str) -> Iterator[None]:
     """Spell settings in errors as arguments of `compare()`, until the context exits.
 
-    names: the argument of `compare()` for each setting whose argument is not the last part of the
-    setting's name.
+    Args:
+        **names: The argument of `compare()` by the name of its setting, such as
+            `normalizer="normalizers"`. Settings that are not listed have the last part of their
+            name, `fill` for `dataset.fill`.
     """
     token = _python_names.set(names)
     try:
@@ -62,12 +65,13 @@ def spell_setting(name: str, value: Any = ..., shell: bool = False) -> str:
 
     Args:
         name: The name of the setting.
-        value: The value; `...` for the name alone.
+        value: The value; `...` for the name alone, since None is a value.
         shell: Whether to add the quotes that protect the option from a shell, and its text from
-            Hydra's grammar. Errors name a setting without them, and remedies have them.
+            Hydra's grammar. Errors name a setting without them, and remedies have them. Without
+            effect in Python.
     """
     names = _python_names.get()
-    if names is not None:
+    if names is not None:  # in Python
         name = names.get(name, name.rpartition(".")[2])
         value_text = repr(value) if isinstance(value, (str, list)) else str(value)
         return name if value is ... else f"{name}={value_text}"
@@ -78,6 +82,7 @@ def spell_setting(name: str, value: Any = ..., shell: bool = False) -> str:
     elif shell:
         value = quote_value(value)
     option = f"{name}={format_value(value)}"
+    # A shell ends a quoted text at a quote: that one stands between double quotes, '"'"'.
     return "'" + option.replace("'", "'\"'\"'") + "'" if shell else option
 
 
@@ -92,9 +97,12 @@ def table_word() -> str:
 
 
 def quote_value(value: Any) -> str:
-    """Return a value as Hydra reads it on the command line: text in quotes if it needs them."""
+    """Return a value as Hydra reads it on the command line: text in quotes if it needs them.
+
+    A text needs them unless it is an identifier that does not stand for another value.
+    """
     if isinstance(value, float) and value.is_integer():
-        value = int(value)
+        value = int(value)  # -999 for -999.0
     if not isinstance(value, str):
         return format_value(value)
     if re.fullmatch(r"[A-Za-z_]\w*", value, re.ASCII) and value.lower() not in RESERVED:
@@ -113,7 +121,13 @@ def format_value(value: Any) -> str:
 def check_integer(name: str, value: Any, at_least: int, at_most: int | None = None) -> int:
     """Return value as an int; raise `UserError` unless it is an integer within the bounds.
 
-    A float without a fraction, such as 1e3, is an integer.
+    A float without a fraction, such as 1e3, is an integer; a boolean is none.
+
+    Args:
+        name: The name of the setting, for the error.
+        value: Its value, of any type.
+        at_least: The lower bound, itself allowed.
+        at_most: The upper bound, itself allowed; None for no bound.
     """
     rule = f"{at_least} or more" if at_most is None else f"from {at_least} to {at_most}"
     # The last condition also holds for infinite numbers and NaN.
@@ -134,7 +148,16 @@ def check_number(
     below: float | None = None,
     at_most: float | None = None,
 ) -> float:
-    """Return value as a float; raise `UserError` unless it is finite and within the bounds."""
+    """Return value as a float; raise `UserError` unless it is finite and within the bounds.
+
+    Args:
+        name: The name of the setting, for the error.
+        value: Its value, of any type; a boolean is no number.
+        at_least: A lower bound, itself allowed; None for no bound, as of the others.
+        above: A lower bound, itself not allowed.
+        below: An upper bound, itself not allowed.
+        at_most: An upper bound, itself allowed.
+    """
     rules = [f"{at_least:g} or more"] if at_least is not None else []
     rules += [f"above {above:g}"] if above is not None else []
     rules += [f"below {below:g}"] if below is not None else []
@@ -142,7 +165,7 @@ def check_number(
     is_not_number = isinstance(value, bool) or not isinstance(value, Real)
     if (
         is_not_number
-        or not -LARGEST_FLOAT <= value <= LARGEST_FLOAT  # an integer can be larger
+        or not -LARGEST_FLOAT <= value <= LARGEST_FLOAT  # NaN, infinite or a larger integer
         or (at_least is not None and value < at_least)
         or (above is not None and value <= above)
         or (below is not None and value >= below)
@@ -156,7 +179,10 @@ def check_number(
 def did_you_mean(text: Any, choices: Iterable[str], prefix: str = "") -> str:
     """Return `; did you mean X` where a choice resembles the text, otherwise an empty text.
 
-    prefix: a text that X begins with, and that neither the text nor the choices contain.
+    Args:
+        text: What the user wrote.
+        choices: What may be meant.
+        prefix: A text put before the choice, such as `dataset.`, which is not compared.
     """
     matches = get_close_matches(str(text), list(choices), 1)
     return f"; did you mean {prefix}{matches[0]}" if matches else ""
@@ -180,7 +206,14 @@ def check_switch(name: str, value: Any) -> bool:
 
 
 def check_list(name: str, value: Any, rule: str) -> list[Any]:
-    """Return value as a list; raise `UserError` with the rule unless it is one."""
+    """Return value as a list; raise `UserError` unless it is a list or another iterable.
+
+    Args:
+        name: The name of the setting, for the error.
+        value: Its value, of any type.
+        rule: What the value must be, such as `a list of columns`, for the error.
+    """
+    # A text is iterable, too, but its letters are not meant.
     if isinstance(value, str) or not hasattr(value, "__iter__"):
         raise UserError(f"{spell_setting(name, value)}: must be {rule}")
     return list(value)
@@ -189,18 +222,18 @@ def check_list(name: str, value: Any, rule: str) -> list[Any]:
 def check_path(name: str, value: Any, remedy: str) -> Path:
     """Return value as a path, `~` expanded; raise `UserError` unless the system accepts it.
 
-    Nothing needs to be there.
+    No file or folder needs to exist there.
 
     Args:
-        name: The name of the setting.
-        value: Its value.
+        name: The name of the setting, for the error.
+        value: Its value, of any type.
         remedy: How to write it, such as `write dataset.path=my.csv`.
     """
     if not isinstance(value, str) or not value.strip():
         raise UserError(f"{name}={format_value(value)}: must be a path; {remedy}")
     try:
         path = Path(value).expanduser()
-        path.exists()
+        path.exists()  # raises where the system does not accept the name
     except (OSError, RuntimeError, ValueError) as error:  # a name that is too long, an unknown user
         reason = getattr(error, "strerror", None) or error
         raise UserError(
@@ -217,7 +250,8 @@ class Limit:
     written: str
 
 
-_limits: list[Limit | None] = [None]  # the last one is in force, for the whole process
+# The last one is in force, for the whole process; `limited_memory` adds one for its context.
+_limits: list[Limit | None] = [None]
 
 
 def parse_memory_size(value: Any) -> int | None:
@@ -232,12 +266,14 @@ def parse_memory_size(value: Any) -> int | None:
     """
     if value is None:
         return None
+    # A number and a unit, either of them a group of the match; the unit may be empty.
     match = None if isinstance(value, bool) else SIZE_PATTERN.fullmatch(str(value))
     if match is None or match[2].lower() not in UNIT_BYTES:
         raise UserError(
             f"memory={value}: must be a size such as 1GiB, 500MB or 2e9 (bytes), or null for no "
             "limit"
         )
+    # The product may be infinite, which is no int.
     size = min(float(match[1]) * UNIT_BYTES[match[2].lower()], sys.maxsize)
     return int(size)
 
@@ -264,7 +300,11 @@ def limit_memory(value: Any) -> None:
 
 @contextmanager
 def limited_memory(value: Any) -> Iterator[None]:
-    """Limit the memory of this process until the context exits; see `limit_memory`."""
+    """Limit the memory of this process until the context exits; see `limit_memory`.
+
+    The limit before is in force again afterwards.
+    """
+    # A copy of the entry in force, which `limit_memory` compares and replaces.
     _limits.append(_limits[-1])
     try:
         limit_memory(value)
@@ -281,7 +321,7 @@ def memory_limit() -> float:
 
 def resident_bytes() -> int:
     """Return the memory that this process holds in bytes; outside Linux, its peak."""
-    try:
+    try:  # the second entry of the file is the number of resident pages
         pages = int(Path("/proc/self/statm").read_text().split()[1])
         return pages * os.sysconf("SC_PAGE_SIZE")
     except OSError:
@@ -335,7 +375,7 @@ def refuse_larger(
 
     Args:
         setting: The setting, as `name=value`.
-        needed_bytes: The bytes that it needs.
+        needed_bytes: The bytes of memory that the setting needs, roughly.
         remedy: What the user can do, the end of the message.
         share: The largest share of the available memory.
 

@@ -128,6 +128,7 @@ def allow_packages(packages: Any) -> Iterator[None]:
     if not all(isinstance(name, str) and name.isidentifier() for name in package_names):
         raise UserError(f"packages={packages}: must be {rule}")
     for name in package_names:
+        # `find_spec` raises for some loaded modules, such as `__main__`.
         if name not in sys.modules and find_spec(name) is None:
             raise UserError(
                 f"packages=[{name}]: there is no package or module {name} in the working folder "
@@ -159,7 +160,7 @@ def import_target(group: str, target: Any, setting: str = "") -> Any:
     Raises:
         UserError: The path is not allowed, cannot be imported, or breaks the contract of the group.
     """
-    # The start of a remedy: "write <typed> one of <names>".
+    # For the remedy "write <typed> one of <names>", such as "write cost= and one of softmax, ...".
     typed = "the name of" if setting else f"{group}= and"
     setting = setting or f"{group}._target_"
     if not target:
@@ -192,6 +193,8 @@ def import_target(group: str, target: Any, setting: str = "") -> Any:
             f"{setting}={target}: cannot be imported ({reason}); "
             f"give the dotted path of a function or class, such as {GROUP_CONTRACTS[group].example}"
         ) from error
+    # Of scikit-learn only its own estimator classes are accepted, no function, and no class that
+    # one of its modules has imported from elsewhere.
     if not GROUP_CONTRACTS[group].accepts_target(target_object) or (
         package == "sklearn" and not _is_scheme_class(target_object)
     ):
@@ -262,12 +265,13 @@ def build(group: str, choice: Mapping[str, Any], link: tuple[str, str] | None = 
     arguments = {key: value for key, value in choice.items() if key != "_target_"}
     if group == "normalizer":
         arguments = {key: _range(value) for key, value in arguments.items()}
+    # No argument of the scheme: the built scheme is restricted to these columns at the end.
     columns = arguments.pop("columns", None) if group == "normalizer" else None
     if group == "normalizer":  # the engine reads these settings, the scheme does not take them
         arguments = {key: value for key, value in arguments.items() if key not in OF_STATISTICS}
     target = choice.get("_target_")
     factory = import_target(group, target, setting)
-    if target == COLUMN_TRANSFORMER:
+    if target == COLUMN_TRANSFORMER:  # its arguments are names of schemes, built here
         arguments |= _build_transformers(arguments, f"{within}.transformers")
     if str(target).startswith("sklearn.") and arguments.get("memory") is not None:
         raise UserError(
@@ -276,7 +280,7 @@ def build(group: str, choice: Mapping[str, Any], link: tuple[str, str] | None = 
         )
     try:
         built = factory(**arguments)
-    except UserError:
+    except UserError:  # a ValueError whose message is complete
         raise
     except (TypeError, ValueError) as error:
         assignments = ", ".join(f"{within}.{key}={value}" for key, value in arguments.items())
@@ -319,7 +323,7 @@ def _build_transformers(arguments: Mapping[str, Any], setting: str) -> dict[str,
     triples = check_list(setting, transformers, rule)
     if not all(isinstance(triple, Sequence) and len(triple) == 3 for triple in triples):
         raise UserError(f"{setting}={format_value(transformers)}: must be {rule}")
-    remainder = arguments.get("remainder", "drop")
+    remainder = arguments.get("remainder", "drop")  # scikit-learn's default
     return {
         "transformers": [
             (name, _build_scheme_or_keep(scheme, setting), columns)
@@ -397,6 +401,7 @@ def _build_scheme(entry: Any, setting: str = "normalizer.schemes") -> Any:
     Returns:
         The scheme, not fitted.
     """
+    # A mapping with one entry, such as {"pca": {"components": 2}}.
     settings_by_name = {entry: {}} if isinstance(entry, str) else entry
     is_single = isinstance(settings_by_name, Mapping) and len(settings_by_name) == 1
     if not is_single or not isinstance(next(iter(settings_by_name.values())), Mapping):
@@ -405,7 +410,7 @@ def _build_scheme(entry: Any, setting: str = "normalizer.schemes") -> Any:
             "settings, such as {pca:{components:2}}"
         )
     ((name, settings),) = settings_by_name.items()
-    is_path = "." in str(name)
+    is_path = "." in str(name)  # such as sklearn.preprocessing.StandardScaler
     option = {"_target_": name} if is_path else options("normalizer", name, setting)
     return build("normalizer", option | dict(settings), (setting, str(name)))
 

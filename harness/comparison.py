@@ -142,6 +142,7 @@ def _refuse_unknown(other_settings: Mapping[str, Any]) -> None:
     parameters = signature(compare).parameters
     for key in other_settings:
         if key not in ARGUMENTS:
+            # The setting that is meant; empty for a name that is no synonym of any.
             setting = key if key in ARGUMENT_NAMES else setting_of(key)
             near_name = ARGUMENT_NAMES.get(setting, setting.rpartition(".")[2])
             remedy = (
@@ -158,6 +159,9 @@ def _seeds(value: Any) -> list[int]:
 
     Args:
         value: The argument `split_seed`: one seed, or several.
+
+    Raises:
+        UserError: It is empty, or a seed is no natural number.
     """
     seeds = list(value) if hasattr(value, "__iter__") and not isinstance(value, str) else [value]
     if not seeds:
@@ -168,7 +172,8 @@ def _seeds(value: Any) -> list[int]:
 def _listed(normalizers: Any) -> list[Any]:
     """Return the argument `normalizers` as a list; a single one becomes a list of one.
 
-    The entries are not checked: `_scheme` refuses what is no scheme.
+    The entries are not checked: `_scheme` refuses what is no scheme. Raises `UserError` for an
+    empty list.
     """
     is_single = isinstance(normalizers, str) or hasattr(normalizers, "fit")
     schemes = (
@@ -203,6 +208,7 @@ def _scheme(normalizer: Any) -> tuple[str, Any]:
             "StandardScaler()), with normbench.normalizers.Contrast"
         )
     check_scheme(normalizer)
+    # A pipeline has steps, pairs of a name and a scheme; any other scheme is a step by itself.
     steps = getattr(normalizer, "steps", None) or [("", normalizer)]
     return " + ".join(_name(step) for _, step in steps), normalizer
 
@@ -226,7 +232,7 @@ def _name(scheme: Any) -> str:
 
 
 def _restrict_to_columns(scheme: Any, columns: Any) -> Any:
-    """Return a scheme on some columns, on all where none are given."""
+    """Return a scheme on some columns; the scheme itself where the columns are None."""
     return scheme if columns is None else on_columns(scheme, columns)
 
 
@@ -241,6 +247,7 @@ def _model(model: Any) -> tuple[str, Any]:
     """
     if isinstance(model, str):
         return model, build("model", options("model", model))
+    # The contract accepts None, which a loader returns for the linear model; a user names it.
     if not GROUP_CONTRACTS["model"].accepts_result(model) or model is None:
         raise UserError(
             f"model={model!r}: is no model; give a name, such as 'mlp', or a model, such as "
@@ -277,6 +284,7 @@ def _rules(rules: Any) -> Rules:
     if rules is None or isinstance(rules, Rules):
         return rules or Rules()
     rule_names = [field.name for field in fields(Rules)]
+    # What a message quotes: keys that are no rules, or the argument itself if it is no mapping.
     unknown = (
         [key for key in rules if key not in rule_names] if isinstance(rules, Mapping) else [rules]
     )
@@ -370,8 +378,11 @@ def _header(
         names.SWEEP_ID.key: recorded.MEMORY_SWEEP,
         names.membership(recorded.MEMORY_SWEEP).key: str(number),
     }
+    # A network starts at `normal` anyway; with the linear model it stands in for `same_function`,
+    # which the scheme has not.
     if values["start"] is None and job.settings.start == "normal" and job.model is None:
         tags[names.STANDS_IN.key] = "true"
+    # The experiment is named as on the command line; there is no run of a sweep above the job's.
     return RecordHeader(
         recorded.MEMORY_STORE, f"{choices['dataset']}-{choices['cost']}", "", params, tags
     )
@@ -385,7 +396,10 @@ def _describe_model(model: Any) -> dict[str, Any]:
 
 
 def _clone(normalizer: Any) -> Any:
-    """Return a copy of a scheme: unfitted where scikit-learn can clone it, a deep one otherwise."""
+    """Return a copy of a scheme, which a job fits in place.
+
+    It is unfitted where scikit-learn can clone the scheme, and a deep copy otherwise.
+    """
     from sklearn.base import clone
 
     return clone(normalizer) if hasattr(normalizer, "get_params") else deepcopy(normalizer)
@@ -409,6 +423,7 @@ def _dataset(name: str, x: Any, y: Any, cost: Any, columns: TableOptions) -> Dat
         UserError: The points or targets cannot be used, or `columns` is set for an array.
     """
     targets = np.asarray(y)
+    # Texts, and booleans, are labels.
     if not np.issubdtype(targets.dtype, np.number):
         is_regression = False
     elif isinstance(declared_traits := getattr(cost, "traits", None), Traits):
@@ -417,6 +432,7 @@ def _dataset(name: str, x: Any, y: Any, cost: Any, columns: TableOptions) -> Dat
     else:
         is_regression = bool((targets != np.round(targets)).any())
     task = "regression" if is_regression else "classes"
+    # Targets of another shape than (P,) are refused by `label_dataset` below.
     if isinstance(x, pd.DataFrame) and targets.shape == (len(x),):
         table = pd.concat([x.reset_index(drop=True), pd.Series(targets, name="y")], axis=1)
         last_column = -1  # the targets

@@ -33,6 +33,7 @@ class GroupContract:
 
 def _is_cost(candidate: Any) -> bool:
     """Return whether an object is a function that can be called with scores and targets."""
+    # Calling a class would make an object, and a cost must return numbers.
     if isinstance(candidate, type) or not callable(candidate):
         return False
     try:

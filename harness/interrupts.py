@@ -18,12 +18,17 @@ def install_handlers(*signals: int) -> None:
     """
     _received.clear()
     for number in signals:
+        # Ignored, for example, is Ctrl-C by a command that a script has started in the background.
         if signal.getsignal(number) is not signal.SIG_IGN:
             signal.signal(number, _interrupt)
 
 
 def raise_if_interrupted(error: BaseException) -> None:
-    """Raise `KeyboardInterrupt` from an error that followed a signal; do nothing without one."""
+    """Raise `KeyboardInterrupt` if a signal was received; the error then only followed from it.
+
+    Args:
+        error: The error that was caught; without a signal, the caller handles it.
+    """
     if _received:
         raise KeyboardInterrupt from error
 

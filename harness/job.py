@@ -96,6 +96,8 @@ class Job:
         # Finer step sizes serve targets, which need the least cost: that of a network is unknown.
         if self.model is not None:
             object.__setattr__(self, "settings", replace(self.settings, refine=False))
+        # Columns that a scheme is on (`normalizer.columns`) become features of this data set; the
+        # optimizer has a scheme if it preconditions by one.
         for scheme in (self.normalizer, getattr(self.optimizer, "scheme", None)):
             select_columns(scheme, self.dataset.feature_names, partial(find_features, self.dataset))
 
@@ -181,7 +183,7 @@ def _fit_copy(job: Job) -> tuple[Any, Rows]:
     The points are in float64 whatever the precision of the job, so that the scheme's map can be
     found from them.
     """
-    scheme = deepcopy(job.normalizer)
+    scheme = deepcopy(job.normalizer)  # the job's own scheme is fitted when the job runs
     settings = replace(job.settings, precision="float64")
     return scheme, _normalized(replace(job, normalizer=scheme, settings=settings))[0]
 
@@ -204,7 +206,7 @@ def _check_parts(job: Job) -> None:
     if job.model is not None:
         points, cost_traits = (data.x, data.x_test), traits(job.cost)
         check_model(job.model, job.settings, points, job.optimizer, job.l2_in, cost_traits)
-    l2_in = job.l2_in if job.l2 else ""
+    l2_in = job.l2_in if job.l2 else ""  # without a penalty it cannot conflict
     check_statistics(job.settings.statistics, data.x, job.settings.fold, l2_in, data.fit_on)
     check_scheme(job.normalizer)
     check_sparse(job.normalizer, data.x, job.settings.fold)
@@ -265,12 +267,13 @@ def run(
     rounds = _rounds(job, train, test, start, optimizer, checkpoint)
     histories = rounds.descend(settings.step_sizes, progress)
     seconds = rounds.seconds  # of the grid alone
-    _check_sources(data)
+    _check_sources(data)  # again: a file may have changed during the descent
     # The squares of points under a scheme may overflow: the verdicts say so, not a warning.
     with threads.limit_threads(z.size), np.errstate(over="ignore", invalid="ignore"):
         phase("computes theory and the least cost")
         tick = time.perf_counter()
         inputs = (train, rounds.optimizer, settings, job.rules, job.search, start, rounds)
+        # budget: what the measures below may still spend on theory.
         descent, budget = judge_descent(*inputs, histories, points_cache, (fit_seconds, seconds))
         theory_seconds = time.perf_counter() - tick
         phase("takes measures" if settings.refine is False else "tries finer step sizes")
@@ -310,6 +313,7 @@ def _normalized(job: Job, points_cache: PointsCache | None = None) -> tuple[Any,
     Returns:
         The training points (P, M) and the test points (Q, M) under the scheme.
     """
+    # Cached decompositions are of the training points alone, so `fit_on=all` does not use them.
     data, precision, fold = job.dataset, job.settings.precision, job.settings.fold
     if data.fit_on == "all" and len(data.x_test):
         both = np.concatenate([data.x, data.x_test])
@@ -326,6 +330,7 @@ def _step_rule(job: Job, train: Problem, test: Problem | None) -> Optimizer:
     The scheme of a preconditioner is fitted on the points that `fit_on` names. The schedule of the
     step size and a model's rates are added where the job has them.
     """
+    # With `fit_on=train`, the training points alone fit the scheme of a preconditioner.
     further_problems = [test] if test and job.dataset.fit_on == "all" else []
     optimizer = with_fitted_scheme(job.optimizer, train, *further_problems)
     return with_affine_and_running_steps(with_schedule(optimizer, job.settings, train), train)
@@ -356,7 +361,8 @@ def _rounds(
     descent_arguments = (*route, optimizer, settings.records, settings.shadows, checkpoint)
     # The default rules, and not those of the job: which runs get shadows (are repeated from a start
     # perturbed by rounding) must not depend on the rules, since a recorded descent can be judged
-    # again by others. Beyond `far` times the start's cost a run gets none.
+    # again by others. Beyond `far` times the start's cost a run gets none: it has diverged. A
+    # positively homogeneous cost grows with the weights, so that no height of it is a divergence.
     far = np.inf if traits(job.cost).positively_homogeneous else SHADOW_LIMIT * Rules().diverged
     return Rounds(*descent_arguments, far=far)
 
@@ -396,7 +402,8 @@ def _starts(job: Job, train: Problem, z: Rows) -> Array:
         return same_function_weights(
             job.settings, train.shape[0], job.normalizer, *_start_points(job, z)
         )
-    network_start = draw_start(job.settings, train)  # None for starts that no model draws
+    # None for starts that no model draws, such as given weights.
+    network_start = draw_start(job.settings, train)
     return starting_weights(job.settings, train.shape) if network_start is None else network_start
 
 
@@ -439,7 +446,8 @@ def _problems(job: Job, z: Rows, z_test: Rows) -> tuple[Problem, Problem | None]
     data = job.dataset
     scores = scores_of(traits(job.cost), data.classes)
     l2 = penalty_of(job.l2, job.l2_in, job.normalizer, z.dtype)
-    batches = batches_of(job.settings, len(z))
+    batches = batches_of(job.settings, len(z))  # None where a step sees all points
+    # Below, `data.classes > 0` says whether misclassified points are counted.
     if job.model is not None:
         targets, test_targets = (
             encode_targets(y, scores, data.classes, z.dtype) for y in (data.y, data.y_test)
@@ -450,7 +458,13 @@ def _problems(job: Job, z: Rows, z_test: Rows) -> tuple[Problem, Problem | None]
         return step_by_batches(network, batches), held_out_problem(network, z_test, test_targets)
 
     def build_problem(points: Rows, y: Array, held_out: bool) -> Linear:
-        """Return the linear problem of all given points."""
+        """Return the linear problem of all given points.
+
+        Args:
+            points: The points under the scheme, one per row.
+            y: Their targets, as the data set has them.
+            held_out: Whether the points are held out, so that no gradient is computed.
+        """
         targets = encode_targets(y, scores, data.classes, z.dtype)
         arguments = points, targets, data.classes > 0, l2, scores, held_out
         return build_objective(job.engine, job.cost, *arguments)
@@ -462,7 +476,8 @@ def _problems(job: Job, z: Rows, z_test: Rows) -> tuple[Problem, Problem | None]
     train = build_minibatch(job.engine, whole, batches)
     if job.settings.statistics == FITTED:
         return train, test
-    # The scheme learns from other points at each step: both problems need the points before it.
+    # The scheme learns from other points at each step, so that each step transforms the points
+    # anew: both problems need the points before the scheme.
     kind, window, scheme = job.settings.statistics, job.settings.window, deepcopy(job.normalizer)
     statistics = Statistics(kind, window, scheme, data.x, train.batches, z.dtype, z.shape[1])
     train = replace(train, statistics=statistics, raw=data.x)

@@ -68,7 +68,7 @@ class Tag:
 
     @property
     def _term(self) -> str:
-        """The name of the tag in a filter of MLflow."""
+        """The name of the tag in a filter of MLflow, which wants backquotes around a dot."""
         return f"{TAGS}`{self.key}`" if "." in self.key else self.column
 
 

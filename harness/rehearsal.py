@@ -38,12 +38,14 @@ def rehearse(job: Job) -> None:
         except UserError:
             if len(_sample_points(job.dataset).x) == len(job.dataset.x):  # all points were tried
                 raise
+            # A scheme may refuse the sample alone, such as one with fewer points than components.
             outcome = run(short)
     except UserError:
         raise
     except Exception:  # the job will fail by it, and record it
         return
     settings = job.settings
+    # The rehearsal had one run at most; the weights of all runs have to fit the memory, too.
     runs = len(settings.step_sizes) * settings.starts
     weights = runs * max(1, job.dataset.classes) * (outcome.features + 1)  # with the bias
     refuse_larger(
@@ -60,8 +62,11 @@ def _short(job: Job) -> Job:
     A job without a descent keeps its settings, except that it shows the first point: a sample of
     the points may lack the one that was chosen.
     """
+    # No iterations and a `record`: a job without a descent.
     if not job.settings.iterations and job.settings.record:
         return replace(job, settings=replace(job.settings, shown_point=0))
+    # `record` is emptied: with one, a job of no iterations is a job without a descent, and computes
+    # no cost. Batch and window may be larger than the sample of the points.
     settings = replace(
         job.settings,
         step_sizes=job.settings.step_sizes[:1],
@@ -84,7 +89,8 @@ def _short(job: Job) -> Job:
 def _sample_points(data: Dataset) -> Dataset:
     """Return a data set of `REHEARSED_POINTS` evenly spaced training and first test points.
 
-    A data set of at most `SMALL_SIZE` numbers is returned unchanged.
+    A data set of at most `SMALL_SIZE` numbers is returned unchanged. The sample has a fingerprint
+    of its own, by which caches tell it from the whole data set.
     """
     if data.x.size <= SMALL_SIZE:
         return data
@@ -97,14 +103,15 @@ def _sample_points(data: Dataset) -> Dataset:
         x_test=test,
         y_test=data.y_test[: len(test)],
         fingerprint=f"{data.fingerprint} rehearsed",
-        own_targets=None,
+        own_targets=None,  # of all points; only a measure reads them
     )
 
 
 def _watched(cost: Any) -> Any:
     """Return a cost of the user, wrapped so that its errors become `UserError`.
 
-    A cost with a fused derivative, as all built-in ones have, is returned unchanged.
+    A cost with a fused derivative, as all built-in ones have, is returned unchanged. An error is a
+    `UserError` too where the cost returns anything but one number for each run.
     """
     if hasattr(cost, "fused"):
         return cost
@@ -116,12 +123,12 @@ def _watched(cost: Any) -> Any:
         try:
             values = cost(scores, targets)
         except Exception as error:
-            frame = traceback.extract_tb(error.__traceback__)[-1]
+            frame = traceback.extract_tb(error.__traceback__)[-1]  # where it was raised
             raise UserError(
                 f"cost {name}: cannot be taken ({type(error).__name__}: {error}, in "
                 f"{Path(frame.filename).name}, line {frame.lineno}); {rule}"
             ) from error
-        shape = np.shape(getval(values))
+        shape = np.shape(getval(values))  # the values may be traced by autograd
         if shape != (len(scores),):
             raise UserError(f"cost {name}: gives shape {shape} for {len(scores)} runs; {rule}")
         return values

@@ -46,6 +46,8 @@ def build_objective(engine: str, cost: Cost, points: Rows, *arguments: Any) -> O
     """
     if check_choice("engine", engine, ENGINES) == FAST:
         return on_points(cost, points, *arguments)
+    # The engine is plain: `check_engine` refuses jax for the linear model. `Objective` multiplies
+    # arrays, and points `Under` a scheme (folded, sparse or on a disk) are none.
     if isinstance(points, Under):
         raise UserError("engine=plain: takes points that are in memory, and no fold; use fast")
     return Objective(cost, points, *arguments)
@@ -145,12 +147,14 @@ def fastest_route(
     if engine == PLAIN_ENGINE or linear is None or not train.full_batch:
         return Route(train, test, start)
     # Coordinates of the span of the points, in which there are fewer weights; None: unchanged.
+    # They are computed from dense points in memory alone.
     axes = None
     if isinstance(linear.points, np.ndarray) and span.pays_off(linear, optimizer, start, *work):
         axes = span.find_span(linear.points, start)
     if axes:
         linear, linear_test = axes.train(linear), axes.test(linear_test) if linear_test else None
-    # An optimizer that is not rotation equivariant may amplify the rounding of a dropped class.
+    # An optimizer that is not rotation equivariant may amplify the rounding of a dropped class; the
+    # test problem, of which only costs are computed, may always drop it.
     quick = _fastest(linear, work, trains=True, drops=optimizer.rotation_equivariant)
     quick_test = _fastest(linear_test, work, trains=False, drops=True) if linear_test else None
     if axes:
@@ -163,7 +167,7 @@ def _fastest(problem: Linear, work: tuple[int, int], trains: bool, drops: bool) 
 
     Args:
         problem: The linear problem.
-        work: The numbers of runs and of iterations.
+        work: The numbers of runs and of iterations: the more, the more setup pays off.
         trains: Whether the problem is descended; otherwise its points are held out, and no gradient
             is computed.
         drops: Whether the weights of the last class may be left out, see `drop_last_class`.
@@ -175,7 +179,9 @@ def _fastest(problem: Linear, work: tuple[int, int], trains: bool, drops: bool) 
         *(problem.cost, problem.points, problem.targets),
         *(problem.classify, problem.l2, problem.shape[0], not trains),
     )
+    # A triangle has the least squares cost of all points in N + 2 rows or fewer.
     if triangle.pays_off(fast_objective, *work):
         return triangle.make_triangle(fast_objective)
+    # Each of these returns the problem that it is given where it does not apply or gains nothing.
     merged = merge(fast_objective)
     return pack(drop_last_class(merged) if drops else merged, *work, with_gradient=trains)

@@ -103,6 +103,7 @@ class Setting:
             identity_part: A part, such as `DESCENT_PART`.
             params: The parameters of the job.
         """
+        # The digest of the data stands for whatever drew and prepared them.
         by_content = self.role in (Role.PROBLEM, Role.REPETITION) and (
             self.group == "dataset" or self.name == "dataset"
         )
@@ -115,7 +116,10 @@ class Setting:
 
 
 def find_setting(name: str) -> Setting | None:
-    """Return the row of a setting, or that of the options of its group; None without either."""
+    """Return the row of a setting, or that of the options of its group; None without either.
+
+    The row of `optimizer.momentum`, for example, is `optimizer.*`.
+    """
     return ROWS.get(name) or ROWS.get(f"{name.partition('.')[0]}.*" if "." in name else "")
 
 
@@ -156,7 +160,7 @@ def identity_params(identity_part: str, params: Mapping[str, Any]) -> dict[str, 
 
 
 def has_role(name: str, *roles: Role) -> bool:
-    """Return whether a setting has one of the roles."""
+    """Return whether a setting has one of the roles; False for a name that is no setting."""
     row = find_setting(name)
     return row is not None and row.role in roles
 
@@ -175,7 +179,7 @@ def arguments() -> Iterator[tuple[str, Setting]]:
     """Yield the settings that `compare()` takes, each with the name of its argument.
 
     The name has no group: `cost.l2` is `l2`. Of groups, only those of `dataset`, `cost` and
-    `normalizer` are among them.
+    `normalizer` are among them: the arguments `model` and `rules` take whole objects.
     """
     for row in TABLE:
         if (
@@ -189,7 +193,7 @@ def arguments() -> Iterator[tuple[str, Setting]]:
 def describe_settings() -> str:
     """Return the settings with default and help, as `--help` lists them.
 
-    A row that only some options of a group have is listed without a default.
+    A row with `listed`, which only some options of a group have, has no common default.
     """
     rows = [row for row in TABLE if row.default is not OF_OPTIONS or row.listed]
     defaults = ["" if row.listed else f"={format_value(row.default)}" for row in rows]
@@ -211,6 +215,7 @@ def reference() -> str:
                 else f"`{format_value(row.default)}`"
             )
             if row.role is role:
+                # chr(92) is a backslash, which the braces of an f-string allow from Python 3.12 on.
                 text += (
                     f"| `{row.name}` | {default_text} | {row.help.replace('|', chr(92) + '|')} |\n"
                 )
@@ -248,7 +253,10 @@ def powers_of_ten(first: Any, last: Any, per_decade: Any = 1) -> list[float]:
 
 
 def _step_sizes(name: str, values: Any) -> tuple[float, ...]:
-    """Return distinct positive step sizes as floats, from a list of numbers or a single number."""
+    """Return distinct positive step sizes as floats, from a list of numbers or a single number.
+
+    Raises `UserError` for anything else, and for an empty list.
+    """
     remedy = "give a list of distinct positive numbers, such as step_sizes=[0.01,0.1,1]"
     if isinstance(values, (str, bytes)) or not (
         hasattr(values, "__iter__") or hasattr(values, "__float__")
@@ -270,7 +278,11 @@ def _step_sizes(name: str, values: Any) -> tuple[float, ...]:
 
 
 def _start(name: str, value: Any) -> Any:
-    """Return a start: None, a name, or given weights, each row of them as a tuple."""
+    """Return a start: None, a name, or given weights as a tuple.
+
+    The weights are numbers, bias first, or a list of such numbers for each class, which becomes a
+    tuple, too. Raises `UserError` for anything else.
+    """
     if value is None or (isinstance(value, str) and value in NAMED_STARTS):
         return value
     remedy = f"must be null, {', '.join(NAMED_STARTS)}, or a list of weights with the bias first"
@@ -280,7 +292,7 @@ def _start(name: str, value: Any) -> Any:
     rows = [list(row) if hasattr(row, "__iter__") else row for row in value]
     flat = [entry for row in rows for entry in (row if isinstance(row, list) else [row])]
     for entry in flat:
-        check_number(name, entry, at_least=-math.inf)
+        check_number(name, entry, at_least=-math.inf)  # any finite number
     if not flat:
         raise UserError(f"{name}={value}: {remedy}")
     return tuple(tuple(row) if isinstance(row, list) else row for row in rows)
@@ -354,7 +366,7 @@ def _has_model(params: Mapping[str, Any]) -> bool:
 
 def _is_batched(params: Mapping[str, Any]) -> bool:
     """Return whether a step sees a batch of the points."""
-    return str(params.get("batch")) != "None"
+    return str(params.get("batch")) != "None"  # a recorded None is the text `None`
 
 
 def _is_full_batch(params: Mapping[str, Any]) -> bool:

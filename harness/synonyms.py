@@ -139,6 +139,7 @@ def remedy(group: str, name: str, options: Sequence[str], typed_in: str = "") ->
     equal_options = [option for option in options if _plain(option) == plain]
     meant = equal_options[0] if equal_options else _find(name, OPTIONS.get(group, {}))
     if meant in options:
+        # No note where the name differs from the option only by capitals, dashes or the like.
         note = "" if equal_options else NOTES.get(meant, "")
         typed = meant if typed_in else spell_setting(group, meant)
         return f"is called {meant} here{note}; type {typed}"
@@ -157,7 +158,7 @@ def _user_code_remedy(group: str, name: str) -> str:
     dotted = re.fullmatch(r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)+", name)
     if group != "normalizer" or not dotted:
         return ""
-    if table_word() == "frame":
+    if table_word() == "frame":  # called from Python, where schemes are given as objects
         return f"is a class; give an object of it: normalizers=[{name}()]"
     package = name.partition(".")[0]
     allowed = "" if package in ("sklearn", "normbench") else f"'packages=[{package}]' "

@@ -37,14 +37,17 @@ def adam(mean_decay: float = 0.9, square_decay: float = 0.999, epsilon: float = 
     e = check_nonnegative("epsilon", epsilon)
 
     def init(weights: Array) -> State:
+        """Return zero means, `(R, *shape)` each, and zero steps; see `Optimizer.init`."""
         zero = np.zeros_like(weights)
         return zero, zero, zero_per_run(weights).astype(float)
 
     def step(weights: Array, gradient: Array, state: State, step_size: Array) -> Update:
+        """Return the next weights, and m, v and k; see `Optimizer.step`."""
         m = b * state[0] + (1 - b) * gradient
         v = c * state[1] + (1 - c) * gradient**2
         k = state[2] + 1
-        # In float64 whatever the weights' type: 1 - 0.999 in float32 has four digits.
+        # The divisors are computed in float64, and only then cast to the weights' type: 1 - 0.999
+        # in float32 has four digits.
         mean = m / (1 - b**k).astype(m.dtype)
         square = v / (1 - c**k).astype(v.dtype)
         return weights - step_size * mean / (np.sqrt(square) + e), (m, v, k)

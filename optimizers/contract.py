@@ -35,21 +35,21 @@ class Optimizer(NamedTuple):
         init: Returns the state at the start: a tuple of arrays whose first axis is the runs.
         uses_objective: The rule gets the objective as its last argument: `step(..., step_size,
             objective)`.
-        rotation_equivariant: From rotated weights and gradients it steps to the rotated weights, so
-            that the costs of a descent do not depend on the axes.
-        plain: It keeps no state and steps to `w - a g`, so that the theory of gradient descent
-            holds.
-        curved: It divides by second derivatives, and so needs a cost that has some.
-        gridless: It chooses its own step sizes, so that a job makes one run from each start,
+        rotation_equivariant: From rotated weights and gradients the rule steps to the rotated
+            weights, so that the costs of a descent do not depend on the axes.
+        plain: The rule keeps no state and steps to `w - a g` (a the step size, g the gradient), so
+            that the theory of gradient descent holds.
+        curved: The rule divides by second derivatives, and so needs a cost that has some.
+        gridless: The rule chooses its own step sizes, so that a job makes one run from each start,
             whatever the grid of step sizes; that run is recorded under step size 1.
         steady: Rounding can decide where a run ends only if the run's cost rises at some iteration;
             under a rule that is not steady it can decide that of any run.
-        needs_full_batch: Its steps need the objective of all points, so that it takes no batches.
+        needs_full_batch: The steps need the objective of all points, so that there are no batches.
         scheme: A scheme that is fitted on the points of the problem before the descent, for
             `under`; None without one.
         under: Returns the rule for the map T of the fitted scheme, `(N + 1, M + 1)`; None without
             a scheme.
-        note: How it differs from what its name usually means.
+        note: How the rule differs from what its name usually means; empty if it does not.
     """
 
     step: Callable[..., Update]
@@ -100,8 +100,12 @@ def _check_number(name: str, value: Any, is_valid: Callable[[Any], bool], rule: 
         value: The value of the option.
         is_valid: Tells whether a finite number is valid.
         rule: The same condition in words: the message says `must be {rule}`.
+
+    Raises:
+        ValueError: The value is no real number (a boolean is none), not finite or not valid.
     """
     is_number = isinstance(value, Real) and not isinstance(value, bool)
+    # NaN fails the comparison with the largest float, and so do integers that exceed it.
     if not (is_number and abs(value) <= sys.float_info.max and is_valid(value)):
         raise ValueError(f"{name}={value}: must be {rule}")
     return float(value)

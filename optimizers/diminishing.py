@@ -7,7 +7,7 @@ def diminishing() -> Optimizer:
     """Return the rule `w <- w - (a / k) g` at step k = 1, 2, ..., a being the step size.
 
     Returns:
-        A rule whose state is the number of steps, `(R, 1, ..)`.
+        A rule whose state is the number of steps so far, `(R, 1, ..)`, at first 0.
 
     References:
         Watt, Borhani, Katsaggelos, Machine Learning Refined, section 3.5.

@@ -14,6 +14,7 @@ def gradient_descent() -> Optimizer:
 
     def step(weights: Array, gradient: Array, state: State, step_size: Array) -> Update:
         moved = step_size * gradient
+        # Written over the product: one new array instead of two.
         return np.subtract(weights, moved, out=moved), state
 
     return Optimizer(step, rotation_equivariant=True, steady=True, plain=True)

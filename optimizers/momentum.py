@@ -6,7 +6,8 @@ from normbench.optimizers.contract import Array, Optimizer, State, Update, check
 def momentum(momentum: float = 0.9) -> Optimizer:
     """Return the rule `w+ <- w - a g + m (w - w-)`, w- the previous weights, at first w itself.
 
-    The gradient has no factor `1 - m`: so in the long run a step size a acts like `a / (1 - m)`.
+    a is the step size and g the gradient at w. g has no factor `1 - m`: so in the long run a step
+    size a acts like `a / (1 - m)`.
 
     Args:
         momentum: m, 0 <= m < 1; 0 is gradient descent.

@@ -6,6 +6,7 @@ from normbench.optimizers.contract import Array, Optimizer, State, Update, check
 def nesterov(momentum: float = 0.9) -> Optimizer:
     """Return the rule `v+ = w - a g(w)`, `w+ <- v+ + m (v+ - v)`, with v = w at first.
 
+    a is the step size, and g(w) the gradient at w.
     The weights w, whose costs make the history, are the points ahead at which Nesterov's method
     takes its gradients.
 

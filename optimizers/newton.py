@@ -9,11 +9,11 @@ def newton(ridge: float = 1e-7) -> Optimizer:
     """Return the rule `w <- w - a (H + r I)^-1 g`, H the second derivatives at w.
 
     The step size a is the damping: 1 is Newton's method. A run whose matrix is singular gets NaN
-    for its weights, and so is retired as diverged. Solved in float64, one run at a time: a matrix
-    has C (N + 1) rows.
+    for its weights, and so is retired as diverged. The system is solved in float64, one run at a
+    time: a matrix has C (N + 1) rows.
 
     Args:
-        ridge: r, 0 or more.
+        ridge: r, 0 or more; above 0 it makes a singular H of a convex cost invertible.
 
     Returns:
         A rule without state.
@@ -29,10 +29,13 @@ def newton(ridge: float = 1e-7) -> Optimizer:
     def step(
         weights: Array, gradient: Array, state: State, step_size: Array, objective: Objective
     ) -> tuple[Array, State]:
+        """Return the next weights; see `Optimizer.step`."""
+        # One Hessian at a time, (D, D), so that memory never holds those of all runs.
         directions = [
             _solve_direction(objective.hessian(weights[run][None])[0], gradient[run], r)
             for run in range(len(weights))
         ]
+        # A float32 run is solved in float64, and stays in float32.
         return (weights - step_size * np.array(directions)).astype(weights.dtype), state
 
     return Optimizer(

@@ -6,7 +6,7 @@ from normbench.optimizers.contract import Array, Optimizer, State, Update
 
 
 def normalized() -> Optimizer:
-    """Return the rule `w <- w - a g / |g|`, the norm over all weights of a run.
+    """Return the rule `w <- w - a g / |g|`, `|g|` the Euclidean norm over all weights of a run.
 
     Where the gradient is zero the weights stay.
 
@@ -18,7 +18,7 @@ def normalized() -> Optimizer:
     """
 
     def step(weights: Array, gradient: Array, state: State, step_size: Array) -> Update:
-        weight_axes = tuple(range(1, gradient.ndim))
+        weight_axes = tuple(range(1, gradient.ndim))  # all axes but that of the runs
         norm = np.sqrt(np.sum(gradient**2, axis=weight_axes, keepdims=True))
         direction = np.divide(gradient, norm, out=np.zeros_like(gradient), where=norm > 0)
         return weights - step_size * direction, state

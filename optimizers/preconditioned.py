@@ -28,15 +28,19 @@ def preconditioned(scheme: Any) -> Optimizer:
     """
 
     def step(weights: Array, gradient: Array, state: State, step_size: Array) -> Update:
+        """Return the next weights of plain gradient descent, before the scheme is fitted."""
         return weights - step_size * gradient, state
 
     def under(matrix: Array) -> Optimizer:
         """Return the rule for the map T of the fitted scheme, `(N + 1, M + 1)`."""
 
         def move(weights: Array, gradient: Array, state: State, step_size: Array) -> Update:
+            """Return the next weights; see `Optimizer.step`."""
+            # T T' is symmetric: multiplied from the right it acts on the last axis, of N + 1.
             direction = gradient.astype(np.float64, copy=False) @ matrix @ matrix.T
             return (weights - step_size * direction).astype(weights.dtype, copy=False), state
 
+        # Neither rotation-equivariant nor plain: T favours some directions of the weights.
         return Optimizer(move, steady=True)
 
     return Optimizer(

@@ -17,7 +17,8 @@ def rmsprop(decay: float = 0.9, epsilon: float = 1e-8) -> Optimizer:
 
     Args:
         decay: d, 0 <= d < 1.
-        epsilon: e, 0 or more, outside the root; 0 divides by zero where a gradient is 0 throughout.
+        epsilon: e, 0 or more, outside the root; with 0, a coordinate whose gradient has always been
+            0 is divided by zero.
 
     Returns:
         A rule whose state is v.

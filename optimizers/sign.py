@@ -4,7 +4,7 @@ import numpy as np
 
 from normbench.optimizers.contract import Array, Optimizer, State, Update
 
-ZERO_EPSILONS = 8  # machine epsilons of the largest component
+ZERO_EPSILONS = 8  # machine epsilons of the largest component, below which a component is 0
 
 
 def sign() -> Optimizer:
@@ -12,8 +12,8 @@ def sign() -> Optimizer:
 
     A component counts as 0 if it is at most 8 machine epsilons times the run's largest: a sum over
     the points that is exactly 0 is computed as about 1e-16, and its sign differs from machine to
-    machine. The rule is the steepest descent of the largest-coordinate norm without its factor
-    `|g|_1`.
+    machine. The rule is the steepest descent with respect to the norm `max |w_j|`, without the
+    factor `|g|_1` of that descent.
 
     Returns:
         A rule without state.

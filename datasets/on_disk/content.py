@@ -20,11 +20,12 @@ LARGEST_ENTRY = np.float64(1e150)
 class Checksums:
     """Checksums of points on disk at the end of each block, from which a change is located.
 
-    They are free: each is the state that the hash of the fingerprint has there.
+    They cost no further reading: each is the state that the hash of the fingerprint has there.
 
     Attributes:
-        hash_before: The hash before the points.
-        blocks: First row, last row + 1, and the digest of all that was hashed up to there.
+        hash_before: The state of the hash (of hashlib) before the points were added.
+        blocks: For each block its first row, its last row + 1, and the digest of all that was
+            hashed up to its end.
     """
 
     hash_before: Any
@@ -33,9 +34,10 @@ class Checksums:
     def find_change(self, x: Points) -> tuple[int, int] | None:
         """Return the first and last row of the first block that has changed; None if none has.
 
-        x: the points, read from the file again.
+        Args:
+            x: The points, read from the file again, of the same shape and type.
         """
-        hasher = self.hash_before.copy()
+        hasher = self.hash_before.copy()  # the digests begin there
         for first, last, expected_digest in self.blocks:
             hasher.update(x.read(first, last).data)
             if hasher.digest() != expected_digest:
@@ -57,12 +59,13 @@ class Content:
 
     def add(self, x: Rows) -> "Content":
         """Add an array of any shape, or points; return this object."""
+        # A generator hashes only what is taken from it.
         for _ in self._hash_blocks(x):
             pass
         return self
 
     def add_points(self, x: Rows, name: str, features: tuple[str, ...], prefix: str) -> None:
-        """Add points (P, N); raise `UserError` where an entry is not finite, or too large.
+        """Add points (P, N) to the hash, and check each entry.
 
         Points on disk get `Points.checksums`.
 
@@ -71,13 +74,18 @@ class Content:
             name: The name of the data set, for the error.
             features: The names of the N features, for the error.
             prefix: `test ` for test points, for the error; empty for training points.
+
+        Raises:
+            UserError: An entry is not finite, or larger than `LARGEST_ENTRY`. The error names the
+                first such entry and counts all of them.
         """
         sparse = sparse_or_none(x)
-        if sparse is not None:
+        if sparse is not None:  # `_hash_blocks` yields no block of sparse points
             _refuse_stored_entries(sparse, name, features, prefix)
         first_bad, bad_count = None, 0
         for row, block in self._hash_blocks(x):
-            # Two reductions, no temporary; NaN fails the comparison. The mask only names the place.
+            # Two reductions need no temporary array; NaN fails the comparison. A mask of entries is
+            # made only of a block with a bad entry.
             if not block.size or max(float(block.max()), -float(block.min())) <= LARGEST_ENTRY:
                 continue
             bad_entries = np.argwhere(~(np.abs(block) <= LARGEST_ENTRY))
@@ -95,6 +103,7 @@ class Content:
         taken. A block is overwritten by the next one. An array in memory is one block. Sparse
         points are hashed at once, and yield nothing.
         """
+        # The same bytes in another shape or type are other points.
         self._hasher.update(f"{x.shape}{x.dtype}".encode())
         sparse = sparse_or_none(x)
         if sparse is not None:
@@ -128,13 +137,14 @@ def digest(*arrays: Rows) -> str:
 def _refuse_stored_entries(
     x: SparsePoints, name: str, features: tuple[str, ...], prefix: str
 ) -> None:
-    """Raise `UserError` where a stored entry is not finite, or too large.
+    """Raise `UserError` where a stored entry of sparse points is not finite, or too large.
 
-    The arguments are those of `Content.add_points`.
+    The other entries are 0. The arguments are those of `Content.add_points`.
     """
     bad_entries = np.flatnonzero(~(np.abs(x.csr.data) <= LARGEST_ENTRY))
     if len(bad_entries):
         entry = bad_entries[0]
+        # Row i holds the stored entries from indptr[i] to below indptr[i + 1].
         row = int(np.searchsorted(x.csr.indptr, entry, side="right")) - 1
         place = row, features[x.csr.indices[entry]], x.csr.data[entry]
         _refuse_entries(name, prefix, *place, len(bad_entries))
@@ -146,8 +156,8 @@ def _refuse_entries(name: str, prefix: str, row: int, feature: str, value: Any, 
     Args:
         name: The name of the data set.
         prefix: `test ` for test points, empty for training points.
-        row: The row of the first such entry.
-        feature: Its feature.
+        row: The row of the first such entry, counted from 0.
+        feature: The name of its feature.
         value: The entry itself.
         count: The number of such entries.
     """

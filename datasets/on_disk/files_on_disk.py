@@ -22,7 +22,7 @@ from normbench.datasets.values import (
     refuse_larger,
 )
 
-# Where the kernel makes the files.
+# Folders whose files the kernel makes, except those in shared memory, which are ordinary files.
 SYSTEM_FOLDERS, SHARED_MEMORY_FOLDER = (("/proc", "/sys", "/dev"), "/dev/shm")
 FIRST_BYTE_SECONDS = 30.0  # until the first byte of a file must arrive
 TEST_PART_SHARE = 1 / 16  # of the memory, for test points beside points that are read by blocks
@@ -35,6 +35,9 @@ def find_file(option: str, path: Any, example: str = "my.csv") -> Path:
         option: The name of the setting, such as `dataset.path`.
         path: Its value.
         example: A file name, for the error that shows how to write the setting.
+
+    Raises:
+        UserError: The value is no path, names no file or a folder, or the file gives no byte.
     """
     file = check_path(option, path, f"write {option}={example}")
     if file.is_dir():
@@ -52,6 +55,10 @@ def refuse_blocking_file(setting: str, file: Path) -> None:
     """Raise `UserError` for a system file, and for a file whose first byte does not arrive.
 
     Such files look like regular ones, but reading them may never end.
+
+    Args:
+        setting: The setting that names the file, as `name=value`, for the error.
+        file: The file.
     """
     real_path = Path(os.path.realpath(file))
     if any(map(real_path.is_relative_to, SYSTEM_FOLDERS)) and not real_path.is_relative_to(
@@ -61,7 +68,7 @@ def refuse_blocking_file(setting: str, file: Path) -> None:
             f"{setting}: is a file of the system's own ({real_path}), not one on a disk; copy what "
             "it holds to a file, and name that"
         )
-    first_byte_read = threading.Event()
+    first_byte_read = threading.Event()  # set at the end of an empty or unreadable file, too
 
     def read() -> None:
         """Read a byte; in a thread of its own, since the call may block for ever."""
@@ -72,6 +79,7 @@ def refuse_blocking_file(setting: str, file: Path) -> None:
             stream.read(1)
         first_byte_read.set()
 
+    # A daemon: it does not keep the program from ending.
     threading.Thread(target=read, daemon=True).start()
     if not first_byte_read.wait(FIRST_BYTE_SECONDS):
         raise UserError(
@@ -81,7 +89,10 @@ def refuse_blocking_file(setting: str, file: Path) -> None:
 
 
 def first_line(error: BaseException) -> str:
-    """Return the first line of an error's message, shortened; its type if there is no message."""
+    """Return the first line of an error's message, shortened; its type if there is no message.
+
+    A prefix of pandas' errors, which tells the user nothing, is left out.
+    """
     lines = str(error).strip().splitlines() or [type(error).__name__]
     return lines[0].removeprefix("Error tokenizing data. C error: ")[:160]
 
@@ -114,7 +125,7 @@ def translate_read_errors(setting: str, rule: str, remedy: str) -> Iterator[None
     try:
         with translate_memory_error(setting):
             yield
-    except UserError:
+    except UserError:  # it says what is wrong better than the rule does
         raise
     except Exception as error:
         raise UserError(f"{setting}: {rule} ({first_line(error)}); {remedy}") from error
@@ -122,7 +133,7 @@ def translate_read_errors(setting: str, rule: str, remedy: str) -> Iterator[None
 
 @dataclass(frozen=True)
 class File:
-    """An open file, and its stamp at the time of opening."""
+    """An open file: its descriptor (`number`), and its stamp (`read_stamp`) when it was opened."""
 
     number: int
     stamp: tuple[int, ...]
@@ -156,13 +167,14 @@ class FilePoints(Points):
         setting: The setting that names the file, such as `dataset.path=X.npy`, for errors.
         path: The file.
         opened_at: When the points were made, by `time.monotonic`.
-        opened: All that belongs to the open file, with its `stamp`. It is replaced in one
-            assignment, since other threads read it.
+        opened: All that belongs to the open file, with its `stamp` (`read_stamp`). It is replaced
+            in one assignment, since other threads read it.
     """
 
     def __init__(self, setting: str, path: Path) -> None:
-        """Open a file; raise `UserError` where it does not hold points."""
+        """Open a file; raise `UserError` where it does not hold points. See the attributes."""
         self.setting, self.path = setting, path
+        # One lock for `check`, of one thread at a time, and one for the number of bytes read.
         self._lock, self._counting = threading.Lock(), threading.Lock()
         self.opened_at = time.monotonic()
         self.opened = self.open()
@@ -175,7 +187,7 @@ class FilePoints(Points):
     def check(self) -> None:
         """Raise `UserError` where the points in the file have changed.
 
-        The file is read again only where its stamp has changed.
+        The file is read again only where its stamp (size, time and identity) has changed.
         """
         with self._lock:
             try:
@@ -205,6 +217,7 @@ class FilePoints(Points):
         Without checksums points have not been read whole, so that they count as changed.
         """
         try:
+            # A copy, since `open` sets `shape` and `dtype`, which are compared below.
             reopened = copy(self)
             reopened.opened = reopened.open()
         except UserError as error:
@@ -239,10 +252,11 @@ def load_if_small(points: Points, in_blocks: bool | None, share: float = ARRAY_S
         UserError: The points have to be loaded and are too large.
     """
     size = points.size * points.itemsize
-    # `check_switch` refuses a setting that is neither true nor false.
+    # For False; `check_switch` refuses a setting that is neither true nor false.
     if in_blocks is not None and not check_switch("dataset.in_blocks", in_blocks):
         refuse_larger("dataset.in_blocks=false", size, "leave it out, for points read by blocks")
     elif in_blocks or size > share * available_bytes():
+        # For True a later selection of few rows stays on disk, too; for None it may be loaded.
         points.always_in_blocks = bool(in_blocks)
         return points
     return points[:]

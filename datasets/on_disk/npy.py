@@ -33,7 +33,10 @@ SAVE_REMEDY = "write it with numpy.save(path, numpy.ascontiguousarray(points))"
 
 @dataclass(frozen=True)
 class OpenNpyFile:
-    """An open npy file of rows of one type, which begin at an offset in bytes."""
+    """An open npy file of rows of one type, which begin at an offset in bytes.
+
+    `dtype` is the type in the file, `stamp` that of `file`, which `FilePoints` compares.
+    """
 
     file: File
     offset: int
@@ -45,8 +48,9 @@ class NpyPoints(FilePoints):
     """Points of an npy file, read into the caller's memory.
 
     The file is not mapped: mapped pages count as this process's memory, and a mapped file that is
-    truncated ends the process. dtype: float32 where that holds every number of the file's type
-    (float32, float16, integers of 16 bits or less, booleans), else float64.
+    truncated ends the process. The type of the points (`dtype`) is float32 where that holds every
+    number of the file's type (float32, float16, integers of 16 bits or less, booleans), else
+    float64.
     """
 
     opened: OpenNpyFile
@@ -95,10 +99,13 @@ class NpyPoints(FilePoints):
             )
 
     def read(self, first: int, last: int, out: Array | None = None) -> Array:
-        """Return rows `first` to `last - 1` as an array, in the first rows of out where given."""
+        """Return rows `first` to `last - 1` as an array, in the first rows of out where given.
+
+        See `Points.read`.
+        """
         opened, count = self.opened, last - first
         out = np.empty((count, self.shape[1]), self.dtype) if out is None else out[:count]
-        if out.dtype == opened.dtype and out.flags.c_contiguous:
+        if out.dtype == opened.dtype and out.flags.c_contiguous:  # the bytes as they are
             self._fill(opened, first, out)
             return out
         # The file has another type of number, or out is not contiguous: a few rows at a time are
@@ -130,7 +137,8 @@ class NpyPoints(FilePoints):
             UserError: The file ends before the last row, or cannot be read.
         """
         position = opened.offset + first * self.shape[1] * opened.dtype.itemsize
-        unread = rows.reshape(-1).view(np.uint8).data
+        unread = rows.reshape(-1).view(np.uint8).data  # the bytes of the array still to be filled
+        # One call may read fewer bytes than asked for.
         while len(unread):
             try:
                 count = os.preadv(opened.file.number, [unread], position)
@@ -139,7 +147,7 @@ class NpyPoints(FilePoints):
                     f"{self.setting}: rows {first} to {first + len(rows) - 1} cannot be read "
                     f"({error.strerror}); check the disk"
                 ) from error
-            if not count:
+            if not count:  # the end of the file
                 raise self.change_error(
                     f"it ends before row {first + len(rows) - 1}, counted from 0"
                 )
@@ -167,7 +175,7 @@ def npy(
         path: The file, from the working folder.
         targets: The file of the targets (P,); None for unlabelled points.
         test_path: The file of the test points; None without a test part.
-        test_targets: The file of the targets of the test points.
+        test_targets: The file of the targets of the test points; None without them.
         in_blocks: None holds points in memory where they take at most a quarter of it, and else
             reads them from the file by blocks; True always reads by blocks (a test part: where it
             takes more than a sixteenth of the memory); False never does.
@@ -179,6 +187,7 @@ def npy(
     points = NpyPoints(f"dataset.path={path}", find_file("dataset.path", path, "X.npy"))
     x, x_test = load_if_small(points, in_blocks), None
     if test_path is not None:
+        # Where the training points stay in their file, the test points have a smaller share.
         test_points = _open_test_points(test_path, points.dtype)
         x_test = load_if_small(
             test_points,
@@ -205,7 +214,8 @@ def _open_test_points(path: str, dtype: np.dtype[Any]) -> NpyPoints:
         dtype: The type as which the training points are read.
 
     Raises:
-        UserError: The file does not hold points, or they are read as another type.
+        UserError: The file does not hold points, or they are read as another type: float32 beside
+            float64.
     """
     points = NpyPoints(f"dataset.test_path={path}", find_file("dataset.test_path", path, "T.npy"))
     if points.dtype != dtype:

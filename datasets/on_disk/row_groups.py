@@ -34,9 +34,10 @@ MEMORY_REMEDY = "leave them out, or make the file small enough to be held in mem
 
 @dataclass(frozen=True)
 class OpenParquetFile:
-    """An open Parquet file, and its stamp at the time of opening.
+    """An open Parquet file, and its stamp (`files_on_disk.read_stamp`) when it was opened.
 
-    Row group n has the rows from `starts[n]` to below `starts[n + 1]`.
+    A row group is a block of consecutive rows that the file stores together. Row group n has the
+    rows from `starts[n]` to below `starts[n + 1]`.
     """
 
     file: "pq.ParquetFile"
@@ -62,6 +63,7 @@ class RowGroups(FilePoints):
             features: The names of the columns that are the features.
         """
         self.features = features
+        # Each thread's last row group (`rows`) and which one it is (`key`); the lock of decoding.
         self._last, self._decoding = threading.local(), threading.Lock()
         super().__init__(setting, path)
 
@@ -73,6 +75,7 @@ class RowGroups(FilePoints):
         import pyarrow.parquet as pq
 
         with self._parquet_errors_refused("the file"):
+            # Before the file is opened: a later change is noticed then.
             stamp = read_stamp(os.stat(self.path))
             file = pq.ParquetFile(self.path)
             metadata, schema = file.metadata, file.schema_arrow
@@ -83,11 +86,14 @@ class RowGroups(FilePoints):
         return OpenParquetFile(file, starts, stamp)
 
     def read(self, first: int, last: int, out: Array | None = None) -> Array:
-        """Return rows `first` to `last - 1` as an array, in the first rows of out where given."""
+        """Return rows `first` to `last - 1` as an array, in the first rows of out where given.
+
+        See `Points.read`.
+        """
         opened, count = self.opened, last - first
         out = np.empty((count, self.shape[1]), self.dtype) if out is None else out[:count]
         row = first
-        while row < last:
+        while row < last:  # one row group in each turn
             group = int(np.searchsorted(opened.starts, row, side="right")) - 1
             group_start = int(opened.starts[group])
             end = min(int(opened.starts[group + 1]), last)  # of the rows wanted from this group
@@ -98,10 +104,15 @@ class RowGroups(FilePoints):
         return out
 
     def _read_group(self, opened: OpenParquetFile, number: int) -> Array:
-        """Return the points of a row group, kept by this thread or decoded now.
+        """Return the points of a row group (p, N), kept by this thread or decoded now.
 
         One thread at a time decodes, which keeps the memory of decoding bounded.
+
+        Args:
+            opened: The open file.
+            number: The index of the row group.
         """
+        # The stamp is compared, too: a file that was opened again has other row groups.
         if getattr(self._last, "key", None) != (opened.stamp, number):
             self._last.key = self._last.rows = None  # frees the memory for the next group
             with self._decoding:
@@ -113,7 +124,12 @@ class RowGroups(FilePoints):
     def _decode_group(self, opened: OpenParquetFile, number: int) -> Array:
         """Return the points of a row group (p, N), decoded from the file.
 
-        Raises `UserError` where a column has a gap, or the group cannot be decoded.
+        Args:
+            opened: The open file.
+            number: The index of the row group.
+
+        Raises:
+            UserError: A column has a gap, or the group cannot be decoded.
         """
         first, last = (int(row) for row in opened.starts[number : number + 2])
         rows, read_rows = np.empty((last - first, self.shape[1])), 0
@@ -128,8 +144,9 @@ class RowGroups(FilePoints):
                         zero_copy_only=False
                     )
                 read_rows += len(batch)
-            if read_rows != len(rows):
+            if read_rows != len(rows):  # the context turns the error into `UserError`
                 raise ValueError(f"it has {read_rows} rows")
+        # The bytes in the file: those of the features' columns, compressed.
         metadata = opened.file.metadata.row_group(number)
         column_chunks = (metadata.column(n) for n in range(metadata.num_columns))
         feature_names = set(self.features)
@@ -141,11 +158,12 @@ class RowGroups(FilePoints):
     def _refuse_columns(self, schema: Any) -> None:
         """Raise `UserError` for features that are not numeric, or not the name of one column.
 
-        schema: of pyarrow.
+        Args:
+            schema: The names and types of the file's columns, a `pyarrow.Schema`.
         """
         name_counts, problems = Counter(schema.names), []
         for name in self.features:
-            if name_counts[name] != 1:
+            if name_counts[name] != 1:  # row groups are read by names
                 problems.append(f"{name!r} is there {name_counts[name]} times")
             elif not parquet_table.is_number(schema.field(name).type):
                 problems.append(f"{name!r} is of {schema.field(name).type}")
@@ -176,7 +194,8 @@ class RowGroups(FilePoints):
     def _parquet_errors_refused(self, extent: str) -> AbstractContextManager[None]:
         """Return a context that turns pyarrow's errors into `UserError`.
 
-        extent: the part of the file that is read in it, as the error names it.
+        Args:
+            extent: The part of the file that is read in the context, as the error names it.
         """
         rule = f"{extent} cannot be read as Parquet"
         return translate_read_errors(self.setting, rule, "check the file")
@@ -228,7 +247,10 @@ def load_row_groups(
 
 
 def _refuse_large_groups(points: RowGroups) -> None:
-    """Raise `UserError` if memory does not hold one row group for each thread."""
+    """Raise `UserError` if memory does not hold one row group for each thread.
+
+    Each thread keeps the row group that it read last; there are as many threads as cores at most.
+    """
     largest_group = int(np.diff(points.opened.starts).max(initial=0))  # in rows
     row_bytes = FLOAT64_BYTES * len(points.features)
     share = ARRAY_SHARE / (os.cpu_count() or 1)
@@ -244,7 +266,12 @@ def _refuse_large_groups(points: RowGroups) -> None:
 def _read_target(points: RowGroups, name: str) -> Array:
     """Return a column of a Parquet file as targets (P,): numbers, or objects with None for a gap.
 
-    Raises `UserError` where it takes too much memory, or cannot be a target.
+    Args:
+        points: The points of the file.
+        name: The name of the column.
+
+    Raises:
+        UserError: The column takes too much memory, or cannot be a target.
     """
     from pyarrow import types
 

@@ -8,7 +8,9 @@ from normbench.datasets.on_disk.points import CACHE_BYTES, Array, Points, Rows
 from normbench.datasets.on_disk.sparse import sparse_or_none
 from normbench.datasets.values import ARRAY_SHARE, available_bytes
 
-STRIDE = 4096  # rows of the file; the selected rows before each stride are counted once
+# Rows of the source in a stride. The selected rows before each stride are counted once, so that a
+# selected row is found without counting from the start.
+STRIDE = 4096
 
 
 class SelectedRows(Points):
@@ -22,7 +24,10 @@ class SelectedRows(Points):
     def __init__(self, source: Points, mask: NDArray[np.bool_]) -> None:
         """Select the rows where the mask is true.
 
-        The rows of another selection are selected directly from the source of that selection.
+        Args:
+            source: The points. The rows of another selection are selected directly from the source
+                of that selection.
+            mask: The mask of the rows of `source`, (P,).
         """
         if isinstance(source, SelectedRows):
             mask = _combine_masks(source.mask, mask)
@@ -45,11 +50,15 @@ class SelectedRows(Points):
 
     def read_ahead(self, first: int, last: int) -> None:
         """Announce which rows are read next, see `Points.read_ahead`."""
-        if first < last:
+        if first < last:  # an empty range has no rows of the source
             self.source.read_ahead(self._row(first), self._row(last - 1) + 1)
 
     def read(self, first: int, last: int, out: Array | None = None) -> Array:
-        """Return rows `first` to `last - 1` as an array, in the first rows of out where given."""
+        """Return rows `first` to `last - 1` as an array, in the first rows of out where given.
+
+        See `Points.read`. A piece of the source is read at a time, from its first selected row to
+        its last; the rows between that are not selected are left out.
+        """
         count = last - first
         out = np.empty((count, self.shape[1]), self.dtype) if out is None else out[:count]
         size = max(1, CACHE_BYTES // (self.shape[1] * self.itemsize))  # rows of the source at once
@@ -78,8 +87,17 @@ def select_rows(x: Rows, mask: NDArray[np.bool_], is_test_part: bool = False) ->
     """Return the rows of points that a mask (P,) selects, in their order.
 
     The selection of points on disk becomes an array if it is small: a training part if it takes at
-    most a quarter of the memory and the points are not always read by blocks, a test part
-    (`is_test_part`) if it takes at most a sixteenth.
+    most a quarter of the memory and the points are not always read by blocks, a test part if it
+    takes at most a sixteenth.
+
+    Args:
+        x: Points (P, N).
+        mask: The mask of the rows to select (P,).
+        is_test_part: Whether the rows become a test part.
+
+    Returns:
+        An array for an array, `SparsePoints` for sparse points; for points on disk an array or
+        `SelectedRows`.
     """
     if not isinstance(x, Points):
         return x[mask]
@@ -87,6 +105,7 @@ def select_rows(x: Rows, mask: NDArray[np.bool_], is_test_part: bool = False) ->
     if sparse is not None:
         return sparse.select(mask)
     selection = SelectedRows(x, mask)
+    # The share is 0 for a training part that is always read by blocks.
     share = TEST_PART_SHARE if is_test_part else ARRAY_SHARE * (not x.always_in_blocks)
     return (
         selection[:]

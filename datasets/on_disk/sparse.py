@@ -15,19 +15,23 @@ class SparsePoints(Points):
         csr: The points, a canonical `scipy.sparse.csr_array`: no entry twice, columns in order.
     """
 
-    always_in_blocks = True
+    always_in_blocks = True  # as one array the zeros would take memory, too
 
     def __init__(self, csr: Any) -> None:
         self.csr = csr
         self.shape, self.dtype = csr.shape, csr.dtype
-        self.density = max(csr.nnz, 1) / max(self.size, 1)
+        self.density = max(csr.nnz, 1) / max(self.size, 1)  # above 0, also without entries
 
     @classmethod
     def of_matrix(cls, matrix: Any, dtype: Any) -> Self:
         """Return any sparse matrix of scipy as points of a type.
 
-        The points share the memory of a matrix that is canonical CSR of that type already. The
-        matrix is never changed.
+        The points share the memory of a matrix that is canonical CSR (no entry twice, columns in
+        order) of that type already. The matrix is never changed.
+
+        Args:
+            matrix: A sparse matrix (P, N), in any of scipy's formats.
+            dtype: The type.
         """
         from scipy import sparse
 
@@ -38,7 +42,10 @@ class SparsePoints(Points):
         return cls(csr.astype(dtype, copy=False))
 
     def read(self, first: int, last: int, out: Array | None = None) -> Array:
-        """Return rows `first` to `last - 1` as a dense array, in the first rows of out if given."""
+        """Return rows `first` to `last - 1` as a dense array, in the first rows of out if given.
+
+        See `Points.read`.
+        """
         rows = self.csr_rows(slice(first, last))
         if out is None:
             return np.asarray(rows.toarray())
@@ -47,14 +54,17 @@ class SparsePoints(Points):
     def csr_rows(self, block: slice) -> Any:
         """Return a slice of the rows as a CSR array that shares the memory of these points.
 
-        block: a slice with a start and a stop within the rows, without a step.
+        Args:
+            block: A slice with a start and a stop within the rows, without a step.
         """
         from scipy import sparse
 
+        # Row i holds the stored entries from indptr[i] to below indptr[i + 1].
         first, last = self.csr.indptr[block.start], self.csr.indptr[block.stop]
         indptr = self.csr.indptr[block.start : block.stop + 1] - first
         rows = sparse.csr_array((len(indptr) - 1, self.shape[1]), dtype=self.dtype)
-        # Its constructor would copy a slice that is less than half of an array.
+        # The arrays are assigned: the constructor of `csr_array` copies a slice that is less than
+        # half of its array.
         rows.data, rows.indices = self.csr.data[first:last], self.csr.indices[first:last]
         rows.indptr = indptr
         return rows

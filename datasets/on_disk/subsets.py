@@ -29,8 +29,8 @@ FIT_ON_CHOICES = ("train", "all")
 def draw_subset(dataset: Dataset, points: Any, seed: int) -> Dataset:
     """Return the data set with some of its training points, drawn class by class.
 
-    Points are drawn without replacement and stay in their order; the classes keep their shares to
-    one point; a test part stays.
+    Points are drawn without replacement and stay in their order. The number of points of a class
+    differs from its share by less than one point. A test part stays as it is.
 
     Args:
         dataset: Any data set.
@@ -47,12 +47,13 @@ def draw_subset(dataset: Dataset, points: Any, seed: int) -> Dataset:
         return dataset
     count = check_integer("dataset.points", points, 2, len(dataset.x))
     rows = _order_by_class(dataset, seed)
-    # Equally spaced positions from a random start give each class its share of the points. The 1
-    # makes the start independent of other draws from this seed.
+    # Along an order by class, equally spaced positions from a random start give each class its
+    # share of the points. The 1 makes the start independent of other draws from this seed.
     offset = np.random.default_rng([seed, 1]).random()
     positions = (offset + np.arange(count)) * len(rows) / count
     chosen = np.zeros(len(rows), dtype=bool)
     chosen[rows[positions.astype(int)]] = True
+    # A class that had no point before is not lost.
     present_classes = _count_classes(dataset, slice(None)) > 0
     lost_classes = np.flatnonzero(present_classes & (_count_classes(dataset, chosen) == 0))
     if len(lost_classes):
@@ -63,10 +64,12 @@ def draw_subset(dataset: Dataset, points: Any, seed: int) -> Dataset:
         )
     names, columns = dataset.feature_names, dataset.columns
     if columns is not None:
+        # Medians and categories are those of the points drawn.
         columns = columns.select_rows(np.flatnonzero(chosen))
         x, names = columns.encode_features(np.ones(count, dtype=bool))
     else:
         x = select_rows(dataset.x, chosen)
+    # Unlabelled points have an empty y, to which no mask fits.
     y = dataset.y[chosen] if len(dataset.y) else dataset.y
     fingerprint = digest(x, y, dataset.x_test, dataset.y_test)
     return replace(dataset, x=x, y=y, feature_names=names, columns=columns, fingerprint=fingerprint)
@@ -75,8 +78,8 @@ def draw_subset(dataset: Dataset, points: Any, seed: int) -> Dataset:
 def assign_folds(dataset: Dataset, folds: Any, repeats: Any, seed: int) -> Dataset:
     """Return the data set with repeated cross-validations, their seeds counted from `seed` on.
 
-    Each cross-validation assigns the points to folds, class by class, so that two folds differ by
-    one point at most, and by one of each class.
+    Each cross-validation assigns the points to folds, class by class: the sizes of two folds differ
+    by one point at most, and so do their numbers of points of each class.
 
     Args:
         dataset: A data set in memory, without a test part.
@@ -88,8 +91,10 @@ def assign_folds(dataset: Dataset, folds: Any, repeats: Any, seed: int) -> Datas
         The data set with `folds`.
 
     Raises:
-        UserError: For a number out of range, a class of a single point, or too many descents.
+        UserError: For a number out of range, a test part, a class of a single point, points that
+            are not in memory, or too many descents.
     """
+    # Checked without folds, too: a mistyped value is an error whether or not it has an effect.
     repeats = check_integer("dataset.repeats", repeats, 1)
     if folds is None:
         return dataset
@@ -119,8 +124,8 @@ def assign_folds(dataset: Dataset, folds: Any, repeats: Any, seed: int) -> Datas
         FLOAT64_BYTES * len(dataset.x) * repeats,
         "choose fewer",
     )
-    # Along an order by class, folds are dealt in turn: the argsort of an order is the position of
-    # each point in it.
+    # Along an order by class, folds are dealt in turn: the point at position i gets the fold
+    # i modulo `count`. The argsort of an order is the position of each point in it.
     orders = [_order_by_class(dataset, seed + repeat) for repeat in range(repeats)]
     return replace(dataset, folds=tuple(np.argsort(order) % count for order in orders))
 
@@ -139,6 +144,7 @@ def hold_out_fold(dataset: Dataset, repeat: int, number: int) -> Dataset:
         The data set with a test part.
     """
     test_mask = dataset.folds[repeat] == number
+    # `hold_out_and_redraw` is None without noisy copies and outliers.
     return (
         dataset.hold_out_and_redraw(test_mask, repeat)
         if dataset.hold_out_and_redraw
@@ -155,7 +161,7 @@ def fingerprint_folds(dataset: Dataset, columns: "Columns | None") -> Dataset:
 
     Args:
         dataset: The data set, whose `columns` outliers and noisy copies may have removed.
-        columns: The table before that; None without one.
+        columns: The table before outliers and noisy copies; None without one.
     """
     if not dataset.folds or columns is None:
         return dataset
@@ -195,7 +201,9 @@ def set_fit_points(dataset: Dataset, fit_on: Any) -> Dataset:
 def _count_classes(dataset: Dataset, rows: Any) -> NDArray[np.intp]:
     """Return the number of points of each class (C,) among some rows; empty without classes.
 
-    rows: a slice, a mask (P,) or indices of the training points.
+    Args:
+        dataset: The data set.
+        rows: A slice, a mask (P,) or indices of the training points.
     """
     if not dataset.classes:
         return np.empty(0, dtype=np.intp)
@@ -203,7 +211,15 @@ def _count_classes(dataset: Dataset, rows: Any) -> NDArray[np.intp]:
 
 
 def _order_by_class(dataset: Dataset, seed: int) -> NDArray[np.intp]:
-    """Return the indices of the points (P,), class after class, each class in a random order."""
+    """Return the indices of the points (P,), class after class, each class in a random order.
+
+    Without classes all points are in one random order.
+
+    Args:
+        dataset: The data set.
+        seed: The seed of the random order.
+    """
     shuffled = np.random.default_rng(seed).permutation(len(dataset.x))
     groups = dataset.y[shuffled] if dataset.classes else np.zeros(len(shuffled))
+    # A stable sort keeps the random order within a class.
     return shuffled[np.argsort(groups, kind="stable")]

@@ -55,7 +55,9 @@ def _dispatch(arguments: Sequence[str]) -> int:
     if arguments and arguments[0] in ("results", "dashboard"):
         from normbench.command.results import commands as results
 
+        # `dashboard` is a command of `results` that may be typed without that word.
         return results.main(arguments[1:] if arguments[0] == "results" else arguments)
+    # Help alone needs no Hydra; with overrides beside it, Hydra prints it.
     if list(arguments) in (["--help"], ["-h"]):
         from normbench.command.config import help as helping
 
@@ -63,7 +65,7 @@ def _dispatch(arguments: Sequence[str]) -> int:
         return 0
     from normbench.command.startup import kernels
 
-    kernels.choose()
+    kernels.choose()  # before the next line imports numpy
     from normbench.command.sweep import line
 
     try:
@@ -86,7 +88,7 @@ def _describe_error(error: Exception) -> tuple[str | None, int]:
     from normbench.command.config.errors import SweepError, user_message
     from normbench.recording.store.connection import StoreLostError
 
-    if isinstance(error, (SweepError, StoreLostError)):
+    if isinstance(error, (SweepError, StoreLostError)):  # neither a mistake of the user nor a bug
         return " ".join(str(error).split()), 1
     message = user_message(error)
     exit_code = 1 if message is None else 2

@@ -30,15 +30,15 @@ class Stretch(NamedTuple):
 class Batches:
     """The batches of all passes over P points, equal for all runs, step sizes and schemes.
 
-    An update sees `size` points, the last one of a pass (of points in blocks: of the last block)
+    An update sees `size` points; the last update of a pass (in blocks: of the last block) sees
     those that are left. points: P. order: `shuffled` draws a permutation for each pass, `once` one
     for all passes; `cyclic` is the points' own order; `replacement` draws P points for each pass.
     The order of pass n is drawn by `numpy.random.default_rng([seed, n])`, so that it does not
     depend on the passes before. records: the records of a pass, at equal numbers of updates to
     within one. stretch: how many batches are copied together. in_blocks: a stretch is a block of
     consecutive points: the order is drawn of the blocks, and of the points within each.
-    joins_last: the last batch of a pass is joined to the one before; without `in_blocks`, and with
-    a stretch of 1.
+    joins_last: the last batch of a pass is joined to the one before; only with a stretch of 1 and
+    without `in_blocks`.
     """
 
     points: int
@@ -66,7 +66,7 @@ class Batches:
 
     def updates_before(self, record: int) -> int:
         """Return the number of updates before a record; record 0 is the start."""
-        passes, part = divmod(record, self.records)
+        passes, part = divmod(record, self.records)  # whole passes, and records of the next one
         return passes * self.updates_per_pass + part * self.updates_per_pass // self.records
 
     def stretch_of(self, update: int) -> Stretch:
@@ -75,9 +75,10 @@ class Batches:
         begin = number * self.updates_per_pass
         if self.in_blocks:
             return self._block_of(begin, number, position)
-        first = position - position % self.stretch
+        first = position - position % self.stretch  # the first batch of the stretch, in the pass
         drawn = draw_order(self.points, self.order, self.seed, number)
         is_last = self.joins_last and position == self.updates_per_pass - 1
+        # A last batch that was joined to this one has the rest of the points.
         end = self.points if is_last else (first + self.stretch) * self.size
         return Stretch(begin + first, drawn[first * self.size : end])
 
@@ -132,6 +133,7 @@ def draw_order(count: int, order: str, seed: int, *numbers: int) -> Indices:
     """
     if order == CYCLIC:
         return np.arange(count)
+    # Under `once` the number of the pass is replaced by 0.
     key = [seed, 0, *numbers[1:]] if order == ONCE else [seed, *numbers]
     rng = np.random.default_rng(key)
     drawn: Any = rng.integers(0, count, count) if order == REPLACEMENT else rng.permutation(count)
@@ -181,6 +183,7 @@ def check_batch(settings: Settings, name: str, points: int, optimizer: Optimizer
             f"batch={batch}: the optimizer needs all points at each step, as line_search, newton "
             "and lbfgs do; use batch=null, or another one, such as optimizer=gradient_descent"
         )
+    # Two records with the same number of updates would be equal.
     updates = Batches(points, batch).updates_per_pass
     if settings.records_per_pass > updates:
         raise UserError(

@@ -82,6 +82,7 @@ def descend(
     midway = Midway(0, np.arange(len(start)), start, optimizer.init(start), 0)
     if checkpoint:
         midway = checkpoint.resume(histories.read) or midway
+    # Of the remaining runs, (left, 1, ..): with as many axes as their weights.
     step_sizes_by_run = step_sizes.reshape(-1, *[1] * (start.ndim - 1)).astype(start.dtype)[
         midway.alive
     ]
@@ -92,6 +93,7 @@ def descend(
         # Overflow is what a diverging run does; it is recorded, not warned of. So are its NaNs.
         with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
             while True:
+                # Iteration 0 is not saved: it is the start.
                 if checkpoint and midway.k and checkpoint.due():
                     checkpoint.save(histories.to_arrays(midway))
                 k = midway.k  # Ctrl-C saves `midway`, so it is replaced only after a whole step
@@ -99,6 +101,7 @@ def descend(
                     gradient = train.gradient(midway.weights, midway.updates, workspace)
                     midway = _update(midway, gradient, optimizer, step_sizes_by_run)
                     continue
+                # The last iteration has no step, and batches have gradients of their own.
                 with_gradient = train.full_batch and k < iterations
                 evaluation, test_evaluation = histories.evaluate(midway, with_gradient, workspace)
                 finite = _find_finite(evaluation)
@@ -160,7 +163,7 @@ def _find_finite(evaluation: Evaluation) -> NDArray[np.bool_]:
 def _finish(histories: GrowingHistories) -> Histories:
     """Return the histories of a finished descent, as frozen values."""
     cost, misclassifications = histories.train
-    assert cost is not None
+    assert cost is not None  # the cost of the training points is always recorded
     return Histories(
         cost, misclassifications, *histories.test, histories.diverged_at, histories.final
     )
@@ -169,7 +172,17 @@ def _finish(histories: GrowingHistories) -> Histories:
 def _select_runs(
     mask: NDArray[np.bool_], midway: Midway, evaluation: Evaluation, step_sizes: Array
 ) -> tuple[Midway, Evaluation, Array]:
-    """Return the state, the evaluation and the step sizes of those runs whose mask is true."""
+    """Return the state, the evaluation and the step sizes of those runs whose mask is true.
+
+    Args:
+        mask: `(left,)`.
+        midway: The state of the runs.
+        evaluation: The evaluation of the runs.
+        step_sizes: `(left, 1, ..)`.
+
+    Returns:
+        The same of the selected runs; the arguments themselves, uncopied, where all are selected.
+    """
     if mask.all():
         return midway, evaluation, step_sizes
     state = tuple(array[mask] for array in midway.state)

@@ -58,7 +58,7 @@ def score_curvatures(
     pull_back, _ = make_vjp(lambda s: slopes(s) + 0 * s, scores)
     second_derivatives = np.empty((len(scores), *scores.shape))
     row = np.zeros_like(scores)
-    for c in range(len(scores)):
+    for c in range(len(scores)):  # the derivatives of the slopes in score c, of all points at once
         row[c] = 1
         second_derivatives[c] = pull_back(row)
         row[c] = 0
@@ -105,6 +105,8 @@ def linear_effort(points: int, classes: int, width: int) -> Effort:
     """
     gradient = 2 * width + 100
     small = classes * width <= MAX_MATRIX_WEIGHTS
+    # Where the blocks take less time than the products with the points, the latter bound the work:
+    # two passes a class for the setup, one for a Hessian-vector product.
     return Effort(
         setup=max(2, 500 / gradient) * classes,
         product=max(1, 25 * classes / gradient),
@@ -169,7 +171,8 @@ class Hessian(ABC):
             start: The vector that spans the space with its products, (D,), such as a gradient.
 
         Returns:
-            Eigenvalues (k,), increasing, and unit eigenvectors (D, k); k is at most `KRYLOV_SIZE`.
+            Eigenvalues (k,), increasing, and unit eigenvectors (D, k). k is `KRYLOV_SIZE`, or fewer
+            where the space has fewer dimensions.
         """
         basis = np.zeros((self.size, min(KRYLOV_SIZE, self.size)))
         products = np.zeros_like(basis)
@@ -217,6 +220,7 @@ class Hessian(ABC):
         """
         scale = self._estimate_scale()
         if not 0 < scale < np.inf:
+            # 0: a random vector is mapped to 0, as by a Hessian of zeros. Else a product overflows.
             return (scale, scale) if scale == 0 else (float("nan"), float("nan"))
         smallest, largest = self._find_extremes("BE", EXTREMES_TOLERANCE, 4 * RESTARTS, scale / 2)
         return largest, smallest
@@ -246,7 +250,11 @@ class Hessian(ABC):
             which: `LA` for the largest, `BE` for the smallest and the largest.
             tolerance: The relative error of the shifted eigenvalues.
             restarts: The largest number of restarts.
-            shift: ARPACK gets the Hessian minus this multiple of the identity.
+            shift: ARPACK gets the Hessian minus this multiple of the identity; it is added to the
+                eigenvalues again.
+
+        Returns:
+            One eigenvalue under `LA`, two under `BE`.
         """
         from scipy.sparse.linalg import LinearOperator, eigsh
 
@@ -312,7 +320,7 @@ class LinearHessian(Hessian):
         for block in blocks_of(len(self.x)):
             points = np.insert(self.x[block], 0, 1, axis=1)
             for c in range(classes):
-                for d in range(c + 1):
+                for d in range(c + 1):  # the lower blocks
                     curvatures = self.second[c, d, block][:, None]
                     hessian[c, :, d] += (points * curvatures).T @ points
         hessian /= len(self.x)

@@ -63,6 +63,7 @@ class GrowingHistories:
 
         self.problems: tuple[Problem, Problem | None] = (train, test)
         self.train = (empty(True), empty(train.classify))
+        # Both problems are of one task: misclassifications are counted in both or in neither.
         self.test = (empty(test is not None), empty(test is not None and train.classify))
         self.diverged_at = np.full(len(start), -1)
         self.final = start.copy()
@@ -100,8 +101,9 @@ class GrowingHistories:
             test_evaluation: The same of the test points, which are evaluated here if it is None.
         """
         k, alive, weights = midway.k, midway.alive, midway.weights
-        self.final[alive] = weights
+        self.final[alive] = weights  # overwritten at each iteration, until the run stops
         test = self.problems[1].at(midway.updates) if self.problems[1] else None
+        # Weights of no runs are not evaluated.
         if test and len(alive) and test_evaluation is None:
             test_evaluation = test.evaluate(weights, False, self.memory)
         for histories, evaluated in ((self.train, evaluation), (self.test, test_evaluation)):
@@ -132,25 +134,35 @@ class GrowingHistories:
     def read(self, arrays: Mapping[str, Array]) -> Midway:
         """Restore the arrays that `to_arrays` returned; return where the descent resumes.
 
+        Everything is checked before anything is restored.
+
+        Args:
+            arrays: The saved arrays, by name.
+
+        Returns:
+            The state of the descent before it evaluates the saved iteration.
+
         Raises:
             ValueError, KeyError: The arrays are those of another descent; nothing is restored.
         """
         k, diverged_at = int(arrays["iteration"]), arrays["diverged_at"]
         _check("problems", str(arrays["problems"]) == self._type_names)
-        _check("iteration", 0 < k <= self.last)
+        _check("iteration", 0 < k <= self.last)  # the start is never saved
         train, updates = self.problems[0], int(arrays["updates"])
         _check("order", str(arrays["order"]) == train.order)
+        # The updates lead from record k - 1 to record k.
         between_records = train.updates_before(k - 1) <= updates <= train.updates_before(k)
         _check("updates", between_records)
         _check_array("diverged_at", diverged_at, self.diverged_at)
         _check("diverged_at", bool(np.all((diverged_at >= -1) & (diverged_at < k))))
         alive = np.flatnonzero(diverged_at == -1)
-        _check("diverged_at", len(alive) > 0)
+        _check("diverged_at", len(alive) > 0)  # a descent without runs has ended
         _check_array("final", arrays["final"], self.final)
         _check_array("weights", arrays["weights"], self.final[alive])
         count = sum(name.startswith("state/") for name in arrays)
         state = tuple(arrays[f"state/{number}"] for number in range(count))
         for array in state:
+            # Numbers, whose first axis is the remaining runs.
             _check("state", array.dtype.kind in "biuf" and array.shape[:1] == alive.shape)
         for name, history in self._histories():
             _check_array(name, arrays[name], history[:, :k])

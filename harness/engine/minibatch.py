@@ -146,7 +146,7 @@ class Minibatch(PartsApart):
         read, targets = self._prepare_batch(k, {} if workspace is None else workspace)
         gradient = self.batch_gradient(weights, read, targets)
         l2 = self.inner.l2
-        if isinstance(l2, np.ndarray) or l2 > 0:
+        if isinstance(l2, np.ndarray) or l2 > 0:  # 0 times weights that overflow is NaN
             share = len(targets) / self.batches.size
             with QUIET():
                 gradient[:, :, 1:] += 2 * share * times_l2(l2, weights[:, :, 1:])
@@ -168,6 +168,7 @@ class Minibatch(PartsApart):
         Returns:
             `(R, C, N + 1)`.
         """
+        # The rows of weights of all runs and scores, `(R C, N + 1)`, are multiplied at once.
         rows, points = weights.reshape(-1, weights.shape[-1]), read(span)
         gradient = np.empty(rows.shape, rows.dtype)
         with QUIET():
@@ -202,9 +203,11 @@ class Minibatch(PartsApart):
         """
         x = self.inner.points
         if isinstance(x, np.ndarray) and self.batches.stretch == 1 and not self.statistics:
-            # A large batch is copied span by span, so that each thread copies its own points.
+            # A stretch of 1 is a large batch: it is copied span by span, so that each thread copies
+            # its own points. Moving statistics need all points of the batch at once.
             indices = self.batches.points_of(update)
             return _make_reader(x, indices, memory), self.inner.targets[indices]
+        # The updates whose points are in memory; (0, 0) holds none.
         first, end = memory["stretch"].tolist() if "stretch" in memory else (0, 0)
         if not first <= update < end:
             first = self._copy_stretch(update, memory)
@@ -227,7 +230,10 @@ class Minibatch(PartsApart):
 
 
 def reads_blocks(x: Rows) -> bool:
-    """Return whether points are read from a file, so that single rows cost as much as blocks."""
+    """Return whether points are read from a file, so that single rows cost as much as blocks.
+
+    Of points `Under` a scheme, those before the scheme decide.
+    """
     return not isinstance(x.x if isinstance(x, Under) else x, np.ndarray)
 
 
@@ -240,6 +246,9 @@ def _make_reader(x: Array, points: Indices, memory: Workspace) -> Read:
         x: All points, (P, N).
         points: The indices of the chosen points; a span is a slice of these.
         memory: The workspace.
+
+    Returns:
+        A function from a slice of `points` to the rows (p, N) of these, valid until the next batch.
     """
     rows = memory.get("stretch/rows")  # reused: new memory at each batch would take time
     if rows is None or len(rows) < len(points):
@@ -250,7 +259,7 @@ def _make_reader(x: Array, points: Indices, memory: Workspace) -> Read:
 
 
 def _take_points(x: Any, points: Indices, memory: Workspace) -> Array:
-    """Return points of x by their indices.
+    """Return points (m, N) of x by their indices (m,); under a scheme, these rows are transformed.
 
     Of a file, all rows from the first to the last of these points are read at once: a stretch is
     then a block of consecutive rows.

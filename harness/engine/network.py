@@ -154,7 +154,7 @@ class Network(FullBatch):
 
     @classmethod
     def around(cls, network: "Network") -> Self:
-        """Return the same problem as this class computes it."""
+        """Return the same problem, and its reference, as problems of this class."""
         values = {field.name: getattr(network, field.name) for field in fields(Network)}
         if network.reference is not None:
             values["reference"] = cls.around(network.reference)
@@ -199,6 +199,7 @@ class Network(FullBatch):
         formulas = Fused(workspace)
         with QUIET():
             for runs in self._group_runs(len(weights)):
+                # With given moments no score depends on other points: blocks may then be small.
                 moments = self._given_moments(self.layout.split(weights[runs]))
                 for block in self._point_blocks(moments is not None):
                     points = self.take_points(block)
@@ -231,6 +232,7 @@ class Network(FullBatch):
         gradient, formulas = np.empty_like(weights), Fused(workspace)
         for runs in self._group_runs(len(weights), len(points)):
             collected: list[Any] | None = [] if is_running else None
+            # Points that are normalized together stay together.
             blocks = [points] if self.model.needs_all_points else self._split_indices(points)
             for number, block in enumerate(blocks):
                 arguments = *self.take_points(block), formulas, None, True, collected
@@ -270,7 +272,7 @@ class Network(FullBatch):
         return Effort(setup=0, product=3, matrix=matrix, memory=8.0 * self.x.size)
 
     def hessian(self, weights: Array) -> "NetworkHessian":
-        """Return the second derivatives at weights `(D,)`, in float64."""
+        """Return the second derivatives of `mean_cost` at weights `(D,)`, in float64."""
         return NetworkHessian(self, weights.astype(np.float64))
 
     def mean_cost(self, arrays: Sequence[Any]) -> Any:
@@ -315,6 +317,10 @@ class Network(FullBatch):
             collected: A list to which the moments of x are appended; None for none. With a list,
                 the gradient's entries of running statistics are their differences from these
                 moments.
+
+        Returns:
+            Costs `(R,)` without the penalty; counts `(R,)`, or 0 where points are not classified;
+            gradient `(R, D)` or None.
         """
         formulas.begin()
         arrays = self.layout.split(weights)
@@ -345,7 +351,8 @@ class Network(FullBatch):
         Args:
             weights: `(R, D)`.
             gradient: `(R, D)`.
-            collected: The moments of the batch; without them the gradient is returned unchanged.
+            collected: The moments of the batch, two arrays for each normalized layer. Without them,
+                or without running statistics, the gradient is returned unchanged.
         """
         trained = self.layout.trained
         if not collected or trained == self.layout.size:
@@ -385,6 +392,7 @@ class Network(FullBatch):
     @property
     def _has_reference_moments(self) -> bool:
         """Whether the moments of the reference's points normalize evaluated points."""
+        # Running moments are among the weights, and a batch has moments of its own.
         is_coupled = self.model.needs_all_points and self.model.statistics not in (RUNNING, BATCH)
         return is_coupled and self.reference is not None
 
@@ -399,7 +407,10 @@ class Network(FullBatch):
         return collected
 
     def _activation_bytes(self, points: int) -> int:
-        """Return the bytes that one run's gradient on so many points takes."""
+        """Return the bytes that one run's gradient on so many points takes.
+
+        A layer has as many units as its weights have rows.
+        """
         units = sum(group.shape[0] for group in self.layout.groups if group.kind == WEIGHT)
         return ARRAYS_PER_ACTIVATION * points * units * self.x.itemsize
 
@@ -418,6 +429,7 @@ class Network(FullBatch):
 
         count: the number of runs. points: how many points a batch has; None for all of the problem.
         """
+        # Points are evaluated at once: those normalized together, or else a block.
         at_once = points if points and self.model.needs_all_points else self._points_per_block()
         if points is None and self._has_reference_moments:
             # The moments of the reference are computed on all its points at once.
@@ -448,6 +460,7 @@ class Network(FullBatch):
         has_given_moments: see `_points_per_block`.
         """
         size, count = self._points_per_block(has_given_moments), len(self.x)
+        # No block begins at `last` or later: the last block extends to the end.
         last = count - 1 if count % size == 1 and count > size else count
         for first in range(0, last, size):
             yield slice(first, count if first + size >= last else first + size)
@@ -480,6 +493,7 @@ def _trace(
 
     def pull_back(slopes: Array) -> list[Array]:
         """Return the derivatives by each array; zeros for one that the value does not use."""
+        # By node: the derivative, and autograd's flag of whether it may be changed in place.
         derivatives = {traced._node: (slopes, False)}
         root_derivatives = dict.fromkeys(roots)
         # From the value back to the arrays, as autograd's own backward pass does.
@@ -563,7 +577,8 @@ class NetworkHessian(Hessian):
     def largest_by_lanczos(self) -> float:
         """Return the largest eigenvalue; NaN where a product overflows.
 
-        See `Hessian.largest_by_lanczos`. ARPACK is not called with products that are not finite.
+        See `Hessian.largest_by_lanczos`. ARPACK is not called with products that are not finite; a
+        product with ones tells.
         """
         is_finite = np.isfinite(self.times(np.ones_like(self.weights))).all()
         return super().largest_by_lanczos() if is_finite else float("nan")

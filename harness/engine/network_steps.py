@@ -30,8 +30,8 @@ class NetworkSteps(PartsApart):
     """A `Network` that is stepped by batches, or whose recorded cost is not the one descended.
 
     The gradient of a batch is the sum of its points' gradients divided by the size of a full batch,
-    plus the penalty's gradient; see `Minibatch`. In place of derivatives by running statistics it
-    has the differences between these and the batch's statistics.
+    plus the penalty's gradient; see `Minibatch`. Running statistics are among the weights; in place
+    of derivatives by them, the gradient has their differences from the batch's statistics.
 
     inner: the network on all points. batches: which points each update sees.
     """
@@ -76,13 +76,14 @@ class NetworkSteps(PartsApart):
 
     @property
     def order(self) -> str:
-        """See `Problem.order`."""
+        """See `Problem.order`; empty where each batch is all points."""
         return self.batches.description if self.batches.size < self.batches.points else ""
 
     @property
     def note(self) -> str:
         """A note for the user where steps or records differ from what their names say; or empty."""
         notes = []
+        # Without normalization over points nothing depends on whose statistics are used.
         if self.model.needs_all_points and self.model.statistics in STATISTICS_NOTES:
             notes.append(STATISTICS_NOTES[self.model.statistics])
         if self.batches.joins_last:
@@ -126,8 +127,8 @@ class NetworkSteps(PartsApart):
             workspace: Memory to work in.
 
         Returns:
-            `(R, D)`, with the penalty's gradient, of which a last batch of m' < m points has the
-            share m'/m. The entries of running statistics are these minus the batch's statistics.
+            `(R, D)`, with the penalty's gradient, of which a last batch of m' points has the share
+            m'/m. The entries of running statistics are these minus the batch's statistics.
         """
         points = self.batches.stretch_of(k).points
         is_running = self.inner.model.statistics == RUNNING
@@ -163,7 +164,8 @@ def with_affine_and_running_steps(optimizer: Optimizer, train: Problem) -> Optim
 
     Returns:
         The step rule, with the problem's note added to its own. Its steps are unchanged where
-        gains and shifts have the run's step size and there are no running statistics.
+        gains and shifts have the run's step size and there are no running statistics. For a
+        problem that is no network it is the given rule.
     """
     if not isinstance(train, (Network, NetworkSteps)):
         return optimizer
@@ -178,6 +180,7 @@ def with_affine_and_running_steps(optimizer: Optimizer, train: Problem) -> Optim
     def init(weights: Array) -> State:
         return optimizer.init(weights[:, :trained])
 
+    # It takes no objective: `check_model` refuses rules that use one.
     def step(weights: Array, gradient: Array, state: State, step_size: Array) -> Update:
         sizes = step_size
         if affine_step is not None:
@@ -186,6 +189,7 @@ def with_affine_and_running_steps(optimizer: Optimizer, train: Problem) -> Optim
         running = weights[:, trained:] - RUNNING_SHARE * gradient[:, trained:]
         return np.concatenate([stepped, running.astype(weights.dtype)], axis=1), state
 
+    # Weights have steps of several kinds, so that neither trait of the rule holds for all of them.
     return optimizer._replace(init=init, step=step, plain=False, rotation_equivariant=False)
 
 
@@ -274,7 +278,7 @@ def check_model(
         UserError: A setting is for the linear model alone, the optimizer does not take the model,
             or a batch or part has one point, which would be normalized by itself.
     """
-    # Whether a setting is one that networks refuse, the setting, and the remedy.
+    # Whether the setting has a value that networks refuse, the setting, and the remedy.
     remedies = [
         (settings.start == "same_function", "start=same_function", "start=null"),
         (settings.fold, "fold=true", "fold=false"),
@@ -295,6 +299,7 @@ def check_model(
             "start=zeros: zero weights of a network are a stationary point; use start=null, which "
             "draws the weights"
         )
+    # Under these two settings a step does not follow the gradient of the cost alone.
     is_running = model.statistics == RUNNING and model.needs_all_points
     for is_wrong, setting in (
         (is_running, "model.statistics=running"),
@@ -317,6 +322,8 @@ def check_model(
 def _check_counts(model: Model, settings: Settings, train: int, test: int) -> None:
     """Raise `UserError` where a point would be normalized by itself alone.
 
+    It is raised as well where joining the last point leaves fewer updates than records in a pass.
+
     train, test: the numbers of training and of held-out points. Held-out points are normalized by
     themselves only under the statistics of a batch.
     """
@@ -324,12 +331,13 @@ def _check_counts(model: Model, settings: Settings, train: int, test: int) -> No
     counts.append((train, "the data have 1 training point", "more points"))
     if model.statistics == BATCH:
         counts.append((test, "the data have 1 held-out point", "more of them"))
-    for count, setting, remedy in counts:
+    for count, setting, remedy in counts:  # a batch of None is all points
         if count == 1:
             raise UserError(
                 f"{setting}: model.normalize={model.normalize} needs two points or more, whose "
                 f"values have a deviation; use {remedy}, or model.normalize=layer"
             )
+    # A pass has one update fewer where a last point joins the batch before, see `check_batch`.
     batches = batches_of(settings, train)
     updates = _join_single_point(batches).updates_per_pass if batches else settings.records_per_pass
     if settings.records_per_pass > updates:

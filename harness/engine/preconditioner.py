@@ -35,7 +35,7 @@ def with_fitted_scheme(optimizer: Optimizer, *problems: Problem) -> Optimizer:
     name = name_scheme(optimizer.scheme)
     points_of_problems = []
     for problem in problems:
-        points = problem.linear.points if problem.linear else None
+        points = problem.linear.points if problem.linear else None  # of a network: refused below
         if not isinstance(points, np.ndarray):
             folded = isinstance(points, Under) and isinstance(points.x, np.ndarray)
             remedy = "set fold=false" if folded else "take normalizer= in place of preconditioned"
@@ -63,8 +63,8 @@ def _fit_extended_map(points: Array, optimizer: Optimizer) -> Array:
         UserError: The scheme is not affine, or its map is not finite.
     """
     scheme = deepcopy(optimizer.scheme)
-    z, _ = normalize(scheme, points, points[:0], "float64")
-    declared = find_affine_map(scheme)
+    z, _ = normalize(scheme, points, points[:0], "float64")  # without test points
+    declared = find_affine_map(scheme)  # exact; None for a scheme that declares no map
     if declared is not None:
         matrix, offset = declared.matrix, declared.offset
     else:

@@ -330,11 +330,13 @@ class Objective(FullBatch):
         with QUIET():
             scores = weights[:, :, 1:] @ self.x.T + weights[:, :, :1]
             if self.held_out and self.classify:
+                # Rounding must not choose the class of a point whose scores are 0.
                 zero_rounded_scores(scores, bound_rounding(weights, measure_length(self.x)))
             counts = count_misclassified(scores, self.targets) if self.classify else None
             if not with_gradient:
                 values = self.cost(scores, self.targets)
                 return self.average_sums(weights, values, None, counts)
+            # A run's cost depends on its own scores alone: one backward pass serves all runs.
             pull_back, values = make_vjp(lambda s: self.cost(s, self.targets), scores)
             derivative = pull_back(np.ones(len(scores), dtype=scores.dtype))
             gradient = np.empty(weights.shape, weights.dtype)
@@ -354,13 +356,13 @@ class Objective(FullBatch):
             counts: Misclassified points `(R,)`, or None.
 
         Returns:
-            The sums divided by P, plus `sum l2 w^2` and its gradient `2 l2 w`, 0 for the bias.
-            Counts stay counts.
+            The sums divided by P, plus `sum l2 w^2` and its gradient `2 l2 w`, 0 for the bias. The
+            gradient has the type of the weights. Counts stay counts.
         """
         slopes, points = weights[:, :, 1:], len(self.targets)
         costs = costs / points
         penalized = isinstance(self.l2, np.ndarray) or self.l2 > 0
-        if penalized:  # 0 times a square that overflows is NaN
+        if penalized:  # a penalty of 0 is left out: 0 times a square that overflows is NaN
             costs += penalty(self.l2, slopes)
         if gradient is not None:
             gradient = np.divide(gradient, points, dtype=weights.dtype)
@@ -395,7 +397,10 @@ class Objective(FullBatch):
 
 
 def measure_length(x: Rows) -> float:
-    """Return the root mean square of the lengths of `[1 x]`, over the first points of x (P, N)."""
+    """Return the root mean square of the lengths of `[1 x]`, over the first points of x (P, N).
+
+    These are `SAMPLE_POINTS` points, or the first block of a file if that has fewer.
+    """
     in_memory = isinstance(x, np.ndarray)
     sample = x[: SAMPLE_POINTS if in_memory else min(SAMPLE_POINTS, rows_per_block(x))]
     return float(np.sqrt(1 + np.mean(np.einsum("pn,pn->p", sample, sample, dtype=np.float64))))

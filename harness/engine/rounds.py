@@ -36,7 +36,9 @@ class Rounds:
 
     A round descends a grid of step sizes, or the shadows of a grid's runs (see the module).
 
-    start: `(starts, *shape)`. outward: maps weights of the problem to those that are returned.
+    train, test: the problems of the training and of the test points, None without these. start:
+    `(starts, *shape)`. outward: maps weights of the problem to those that are returned, where the
+    problem that is descended has other coordinates than the job's. iterations: K of each round.
     shadows: whether runs get shadows. checkpoint: saves the current round and the finished ones.
     finished: the histories of the finished rounds. saved_arrays: what the checkpoint held when it
     was first read. far: a cost, in multiples of the start's, above which a run has diverged
@@ -87,7 +89,7 @@ class Rounds:
         sizes = np.repeat(np.array(step_sizes), len(self.start))
         test = self.test if tested else None
         histories = self._run_round(test, start, sizes, progress, leave)
-        if self.shadows and len(histories.cost):
+        if self.shadows and len(histories.cost):  # without runs there are no shadows
             shadows = self._descend_shadows(histories, start, sizes)
             histories = replace(histories, shadows=shadows)
         return replace(histories, weights=self.outward(histories.weights))
@@ -98,7 +100,7 @@ class Rounds:
         """Return the costs of the shadows of those runs that may be chaotic.
 
         Each of these runs has one shadow. Where the shadow parts from its run on the way and ends
-        close to it, the run gets `EXTRA_SHADOWS` more.
+        close to it, that end may be chance, and the run gets `EXTRA_SHADOWS` more.
 
         Args:
             histories: The histories of R runs.
@@ -116,6 +118,7 @@ class Rounds:
         if not len(runs):
             return {}
         first_costs = self._descend_shadows_of(runs, [0], histories, start, sizes)
+        # Of each run from its shadow, (runs, K + 1), NaN where the shadow has diverged.
         distances = np.abs(first_costs[:, 0] - cost[runs])
         excess = cost[runs, 0] - np.nanmin(cost)  # of the start, above the lowest cost of the grid
         has_parted = np.nanmax(distances, axis=1) > SEPARATION * excess
@@ -137,7 +140,8 @@ class Rounds:
 
         Args:
             runs: The indices of the runs among R.
-            numbers: Which shadows of each run, 0 for its first; they differ in their directions.
+            numbers: Which shadows of each run, 0 for its first; each is moved in a direction of its
+                own.
             histories: The histories of R runs.
             start: The weights that these started from, `(R, *shape)`.
             sizes: Their step sizes, `(R,)`.
@@ -154,7 +158,7 @@ class Rounds:
         return cost.reshape(-1, len(numbers), cost.shape[1])
 
     def scout(self, step_sizes: Sequence[float], leave: Leave) -> None:
-        """Descend other step sizes, together with a shadow of each run.
+        """Descend step sizes beside the grid from every start, together with a shadow of each run.
 
         Nothing is returned: `leave` sees the costs, collects what the caller needs, and ends runs.
         A shadow's start is moved by a share of the run's first step, since the distance that the
@@ -202,7 +206,7 @@ class Rounds:
         histories = self._load_round(number, sizes, start.shape)
         if histories is None:
             histories = self._descend_round(test, start, sizes, progress, leave)
-            if number == 0:
+            if number == 0:  # `seconds` is the time of the first round alone
                 spent = self.checkpoint.spent if self.checkpoint else 0.0
                 self.seconds = time.perf_counter() - tick + spent
         elif leave:
@@ -238,6 +242,7 @@ class Rounds:
         try:
             return descend(*descent_arguments, checkpoint=checkpoint, leave=leave)
         except KeyboardInterrupt:
+            # Without `leave`, `descend` itself saves the round beside the finished ones.
             if self.checkpoint and leave and self.finished:
                 self.checkpoint.save(self.to_arrays())
             raise
@@ -245,13 +250,16 @@ class Rounds:
     def _load_round(
         self, number: int, sizes: Array, weights_shape: tuple[int, ...]
     ) -> Histories | None:
-        """Return a finished round from the checkpoint; None where it is not there.
+        """Return a finished round from the checkpoint.
+
+        None where the checkpoint has not so many finished rounds, or is of another descent.
 
         Args:
             number: The number of the round, from 0.
             sizes: The step sizes of its runs, `(R,)`.
             weights_shape: The shape of the weights of its runs, `(R, *shape)`.
         """
+        # The checkpoint is read once, before the first round.
         if self.checkpoint and self.saved_arrays is None:
             self.saved_arrays = self.checkpoint.resume(dict) or {}
         if not self.saved_arrays or number >= int(self.saved_arrays.get(ROUND, 0)):
@@ -312,7 +320,8 @@ def _measure_lengths(vectors: Array) -> Array:
     """Return the lengths `(R, 1, ..)` of vectors `(R, *shape)`, in float64."""
     inner = tuple(range(1, vectors.ndim))
     vectors = vectors.astype(np.float64)
-    largest = np.abs(vectors).max(axis=inner, keepdims=True)  # whose square may overflow
+    # Divided by the largest entry first, whose square may overflow.
+    largest = np.abs(vectors).max(axis=inner, keepdims=True)
     vectors /= np.where(largest > 0, largest, 1.0)
     return np.asarray(largest * np.sqrt((vectors**2).sum(axis=inner, keepdims=True)))
 
@@ -372,6 +381,7 @@ class _RoundCheckpoint:
     def resume(self, read: Callable[[Mapping[str, Array]], T]) -> T | None:
         """Return the saved state of this round; None where the checkpoint holds another round."""
         saved_arrays = self.rounds.saved_arrays
+        # `ROUND` counts the finished rounds: it is the number of the round that was on its way.
         # Without "iteration" the checkpoint holds finished rounds alone.
         if (
             not saved_arrays

@@ -12,7 +12,9 @@ from normbench.optimizers.contract import State, Update, zero_per_run
 
 
 def with_schedule(optimizer: Optimizer, settings: Settings, train: Problem) -> Optimizer:
-    """Return a step rule whose step size is `a factor^floor(k / n)` at pass k = 0, 1, ...
+    """Return a step rule whose step size at pass k = 0, 1, ... is `a factor^floor(k / n)`.
+
+    a is the run's step size.
 
     In full batches an iteration is a pass. The rule's state gets one more entry, the number of
     updates.
@@ -43,6 +45,7 @@ def with_schedule(optimizer: Optimizer, settings: Settings, train: Problem) -> O
 
     note = f"the step size is multiplied by {factor:g} every {passes:g} passes"
     notes = "; ".join(filter(None, (optimizer.note, note)))
+    # Not plain: theory is of steps of one size.
     return optimizer._replace(init=init, step=step, plain=False, note=notes)
 
 

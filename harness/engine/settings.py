@@ -21,21 +21,42 @@ HISTORIES_PER_RUN = 4  # of a run: costs and counts, of the training and of the 
 class Settings:
     """How the runs of one job start, step and end; every field is checked on construction.
 
-    step_sizes: distinct positive numbers. iterations: steps after the start. start: `zeros`,
-    `normal` (start_scale times a standard normal, the same weights under every scheme),
-    `same_function` (the same function under every affine scheme: see `engine.start`), or weights,
-    bias first (one list, or one for each class). starts: how many starts. seed: of the starts.
-    shadows: runs that may be chaotic are descended once more. refine: `auto`, true or false: step
-    sizes between those of the grid. theory: `auto` (what costs no more than the descent), `full` or
-    `none`. shown_step: the step size whose run represents its scheme, one of step_sizes; None for
-    the best. shown_point: the training point, from 0, that `record=[components]` builds up. draws:
-    the seeds that drew the data: another draw has other starts; zeros change nothing. fold: make no
-    copy of the points under the scheme; the numbers are the same to rounding. batch: how many
-    points a step sees, None for all; iterations are then passes over the points, each recorded
-    `records_per_pass` times (without a batch each step is recorded once), and there are no shadows
-    and no finer step sizes. batch_order, batch_seed: see `engine.batches`. step_schedule: passes
-    and a factor, see `engine.schedule`; None for step sizes that stay. statistics, window: see
-    `engine.statistics`. Raises `UserError`.
+    A batch has no shadows and no finer step sizes, whatever these settings are.
+
+    Attributes:
+        step_sizes: Distinct positive numbers `(S,)`.
+        iterations: The number of steps after the start; with a batch, of passes over the points.
+        start: `zeros`, `normal` (start_scale times a standard normal, the same weights under every
+            scheme), `same_function` (the same function under every affine scheme, see
+            `engine.start`), or weights, bias first (one list, or one for each class).
+        start_scale: The standard deviation of the weights of random starts.
+        starts: The number of starts.
+        seed: The seed of the random starts.
+        shadows: Whether runs that may be chaotic are descended again from slightly moved starts,
+            see `engine.rounds`.
+        refine: Whether step sizes between those of the grid are added; `auto`: while these cost no
+            more than the grid.
+        precision: `float64` or `float32`.
+        record: The names of the arrays that are recorded for figures.
+        theory: `auto` (what costs no more than the descent), `full` or `none`.
+        shown_step: The step size whose run represents its scheme, one of step_sizes; None for the
+            best.
+        shown_point: The training point, from 0, that `record=[components]` builds up.
+        draws: The seeds that drew the data, which seed the random starts, too; zeros change
+            nothing.
+        fold: Whether no copy of the points under the scheme is made; the numbers are the same to
+            rounding.
+        batch: The number of points that a step sees; None for all.
+        batch_order: See `engine.batches`.
+        batch_seed: See `engine.batches`.
+        records_per_pass: The number of records of a pass; 1 without a batch, where a pass is a
+            step.
+        statistics: The points that a scheme is fitted on, see `engine.statistics`.
+        window: The number of points under `statistics=window`, else None.
+        step_schedule: Passes and a factor, see `engine.schedule`; None for step sizes that stay.
+
+    Raises:
+        UserError: A value is out of range, or two values exclude one another.
     """
 
     step_sizes: tuple[float, ...]
@@ -62,7 +83,9 @@ class Settings:
     step_schedule: tuple[int, float] | None = default("step_schedule")
 
     def __post_init__(self) -> None:
+        """Check every field; set those that a batch, or its absence, determines."""
         for field in fields(self):
+            # `draws` is no setting; the normalizer's two are checked in `_check_statistics`.
             if field.name in settings.ROWS:
                 value = settings.check(field.name, getattr(self, field.name))
                 object.__setattr__(self, field.name, value)
@@ -71,6 +94,7 @@ class Settings:
             raise UserError(
                 f"shown_step={self.shown_step:g}: is not one of step_sizes; choose of {tried}"
             )
+        # Finer grids and shadows are of steps on all points alone.
         if self.batch is not None:
             object.__setattr__(self, "shadows", False)
             object.__setattr__(self, "refine", False)
@@ -78,6 +102,7 @@ class Settings:
             object.__setattr__(self, "records_per_pass", 1)
         self._check_statistics()
         runs = len(self.step_sizes) * self.starts
+        # The histories of all runs must fit in memory; one entry more, for the start.
         refuse_larger(
             f"iterations={self.iterations}, starts={self.starts}, "
             f"{len(self.step_sizes)} step_sizes",
@@ -111,6 +136,7 @@ class Settings:
                 f"normalizer.statistics={self.statistics}: the function of start=same_function "
                 "moves with the statistics; use start=zeros, or start=normal"
             )
+        # A window is given exactly where the statistics are of one.
         if (self.statistics == WINDOW_STATISTICS) != (self.window is not None):
             raise UserError(
                 f"normalizer.window={format_value(self.window)}: statistics={self.statistics}; "

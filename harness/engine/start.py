@@ -48,6 +48,7 @@ def starting_weights(settings: Settings, shape: tuple[int, ...]) -> Array:
             f"start={settings.start}: has {weights.size} weights; it takes "
             f"{' x '.join(map(str, shape))} (a bias and {width - 1} features a score)"
         )
+    # Given weights are one start: `Settings` refuses several starts of them.
     return weights.reshape(stacked_shape)
 
 
@@ -66,11 +67,11 @@ def same_function_weights(
         settings: The engine's, with the scale, the seed and the number of starts.
         classes: The number of scores of a point C.
         scheme: The fitted normalizer.
-        x: Training points before the scheme (P, N).
+        x: Training points before the scheme (P, N), or rows with their mean and covariance.
         z: The same points under it (P, M).
 
     Returns:
-        `(starts, C, M + 1)`, bias first.
+        `(starts, C, M + 1)`, bias first, in float64.
 
     Raises:
         UserError: The scheme has no such weights: it is not affine, or maps two training points
@@ -93,6 +94,7 @@ def same_function_weights(
     drawn_weights = settings.start_scale * rng.standard_normal(
         (settings.starts, classes, x.shape[1] + 1)
     )
+    # The shortest V with `V A T^1/2 = W`, and `v0 = w0 - V b`.
     inverse = np.linalg.pinv(scheme_map.matrix * deviations, rcond=1e-14)  # (N, M)
     slopes = drawn_weights[:, :, 1:] @ inverse
     bias = drawn_weights[:, :, 0] - slopes @ scheme_map.image

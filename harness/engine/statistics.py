@@ -103,19 +103,27 @@ class Statistics:
         return f"{self.kind} {self.window}"
 
     def of_batch(self, update: int) -> Array | None:
-        """Return the points of an update under its scheme; None for the scheme of all points."""
+        """Return the points (p, M) of an update under its scheme.
+
+        None where that is the scheme of all points, under which the caller has them already.
+        """
         scheme = self.scheme_of(update)
         if scheme is None:
             return None
         return self.transform(scheme, self.x[self.batches.points_of(update)])
 
     def scheme_of(self, update: int) -> Any:
-        """Return the fitted scheme of an update; None for the scheme of all points."""
+        """Return the fitted scheme of an update; None for the scheme of all points.
+
+        None is returned under `running` alone, once every point has been seen. Under `window` the
+        scheme is fitted on fewer points than the window where fewer have been seen.
+        """
         if self.kind == RUNNING_STATISTICS:
             return self._running_scheme(update)
         if self.kind == BATCH_STATISTICS:
             return self._fit(self.x[self.batches.points_of(update)])
         assert self.window is not None
+        # Batches before the update are added until they fill the window.
         earliest, rows = update, [self.batches.points_of(update)]
         while sum(map(len, rows)) < self.window and earliest > 0:
             earliest -= 1
@@ -155,8 +163,9 @@ class Statistics:
     def _running_scheme(self, update: int) -> Any:
         """Return the scheme of all points seen up to an update; None where these are all.
 
-        It goes on from the update that was asked for last. A scheme that learns by blocks learns
-        from the new points of each update; another one is fitted on all seen points again.
+        It goes on from the update that was asked for last, whose state is in `memory`. A scheme
+        that learns by blocks learns from the new points of each update; another one is fitted on
+        all seen points again.
         """
         seen = self.memory.get(RUNNING_STATISTICS)
         if seen is None or seen.update > update:  # an earlier update: begin again
@@ -166,6 +175,7 @@ class Statistics:
         has_new_points = seen.update < update and not seen.is_seen.all()
         for number in range(seen.update + 1, update + 1) if has_new_points else ():
             rows = self.batches.points_of(number)
+            # Each point is learned once; with replacement a batch may hold it twice.
             rows = np.unique(rows[~seen.is_seen[rows]])
             seen.is_seen[rows] = True
             if by_blocks and len(rows):
@@ -173,6 +183,7 @@ class Statistics:
         seen.update = update
         if seen.is_seen.all():
             return None
+        # One fit, on the points of all updates so far.
         if has_new_points and not by_blocks:
             seen.scheme = self._fit(self.x[seen.is_seen])
         return seen.scheme
@@ -180,7 +191,8 @@ class Statistics:
     def _fit(self, x: Array, scheme: Any = None) -> Any:
         """Return a scheme fitted on points x (p, N).
 
-        It is a new copy of the normalizer; a given scheme learns from x in addition, in place.
+        scheme: a fitted scheme that learns from x in addition, in place; None for a new copy of the
+        normalizer.
         """
         if scheme is not None:
             self._call_checked(lambda: scheme.partial_fit(x.astype(np.float64, copy=False)))
@@ -199,7 +211,7 @@ class Statistics:
             with warnings.catch_warnings(), np.errstate(all="ignore"):
                 warnings.simplefilter("ignore", RuntimeWarning)
                 return action()
-        except UserError:
+        except UserError:  # a ValueError whose message is complete already
             raise
         except ValueError as error:
             raise UserError(

@@ -38,9 +38,11 @@ def check_cost(
     if task in tasks:
         return
     remedy = REMEDIES[task]
+    # The data or the cost are of regression, not both: the task may have been inferred wrongly.
     if task == "regression" or (classes and tasks == ("regression",)):
         other_task = "classes" if task == "regression" else "regression"
         remedy += f" (or, where a file's targets are meant so, dataset.task={other_task})"
+    # Fewer points than features: the columns of the file may be the points.
     if rows_shape is not None and rows_shape[0] < rows_shape[1]:
         remedy += (
             f"; {name} has {rows_shape[0]} points of {rows_shape[1]} features: "

@@ -103,6 +103,7 @@ def take(
     seconds = {False: 0.0, True: 0.0}  # by whether a setting requested the measure
     for measure in _applicable_measures(job, settings, budget):
         tick = time.perf_counter()
+        # A measure in `record` is drawn, and takes points in memory.
         measure_findings = measure.take(job.shown_points if measure.record else job)
         seconds[measure.on_request] += time.perf_counter() - tick
         findings_by_measure.append((measure, measure_findings))
@@ -144,6 +145,7 @@ def _affords(budget: Budget | None, measure: Measure, job: FinishedJob) -> bool:
     the memory counts. Without a budget (no theory), measures with a label are taken on request
     only.
     """
+    # Nothing to count: the work is negligible, or theory is off.
     if not measure.budget_label or budget is None:
         return measure.on_request or not measure.budget_label
     work = measure.work(job)
@@ -222,7 +224,7 @@ def _dependent_arrays(measure: Measure, findings: Findings) -> Iterable[str]:
     """Return the names under which `FOLLOWS` keeps what the arrays of a measure depend on.
 
     For a measure in `record` it is that name, which stands for all its arrays. For another measure
-    they are the names of its arrays, if these depend on the judging.
+    they are the names of its arrays, if these depend on the judging; else none.
     """
     if measure.record:
         return (measure.record,)
@@ -262,6 +264,7 @@ def explained(
     """
     step_tags = {}
     if best is not None:
+        # The explanation reads the shown step size and its verdict as tags.
         step = steps[best]
         step_tags = {names.STEP_TAG.key: f"{step.step_size:g}", names.VERDICT.key: step.verdict}
     logged_findings = reasons.SchemeRecord(metrics, {**tags, **step_tags})

@@ -24,7 +24,8 @@ def take(job: FinishedJob) -> Findings:
     ed., section 8.3 and exercise 8.5.
     """
     z = job.z.astype(np.float64)
-    z = z / (float(np.abs(z).max()) or 1.0)  # the relative step size is invariant to scale
+    # Scaled, so that squares do not overflow; no result depends on the scale. 1.0 if all are 0.
+    z = z / (float(np.abs(z).max()) or 1.0)
     moments = z.T @ z / len(z)
     values = np.linalg.eigvalsh(moments)
     axis = _first_axis(job)
@@ -37,7 +38,7 @@ def take(job: FinishedJob) -> Findings:
     arrival = np.full(START_COUNT, TRAINING_ITERATIONS)
     for k in range(TRAINING_ITERATIONS):
         is_near = _cost(moments, weights) - least_cost <= NEAR * (start_costs - least_cost)
-        arrival[is_near] = np.minimum(arrival[is_near], k)
+        arrival[is_near] = np.minimum(arrival[is_near], k)  # the first such iteration stays
         weights = weights - step_size * _gradient(moments, weights)
     units = weights[..., 0] / np.linalg.norm(weights[..., 0], axis=1, keepdims=True)
     return Findings(
@@ -51,7 +52,11 @@ def take(job: FinishedJob) -> Findings:
 
 
 def _first_axis(job: FinishedJob) -> Array:
-    """Return the image of the first principal axis of the inputs, scaled to length 1, (M,)."""
+    """Return the image of the first principal axis of the inputs, scaled to length 1, (M,).
+
+    It is the difference of two transformed points, the mean and the mean moved along the axis by 1;
+    zeros where the scheme maps both alike.
+    """
     mean = job.dataset.x.mean(axis=0, dtype=np.float64)
     ends = np.stack([mean, mean + principal_directions(job.dataset.x)[1][0]])
     image = np.diff(np.asarray(job.scheme.transform(ends), dtype=np.float64), axis=0)[0]

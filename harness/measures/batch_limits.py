@@ -37,13 +37,13 @@ def take(job: FinishedJob) -> Findings:
     of_steps = {
         number: OfStep({names.NOISE_FLOOR.key: floor}, {})
         for number, floor in floors.items()
-        if np.isfinite(floor)
+        if np.isfinite(floor)  # infinite for a step size that is not stable
     }
     return Findings({names.BATCH_STEP_EXACT.key: limit}, of_steps=of_steps)
 
 
 def _has_exact_limit(linear: Linear) -> bool:
-    """Return whether the exact limit can be computed: of few weights, on points in memory."""
+    """Return whether the exact limit can be computed: few weights, float64 points in memory."""
     few = linear.shape[1] <= batches.MAX_MOMENT_WEIGHTS
     return few and isinstance(linear.points, np.ndarray) and linear.points.dtype == np.float64
 

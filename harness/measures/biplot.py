@@ -40,6 +40,7 @@ def take(job: FinishedJob) -> Findings:
     longest = np.sort(np.argsort(-np.hypot(*loadings.T), kind="stable")[:MAX_ARROWS])
     return Findings(
         arrays={
+            # 1.0 along a direction without variance, where all scores are 0.
             "points": scores[indices] / np.where(deviations > 0, deviations, 1.0),
             "loadings": loadings[longest],
             "entries": directions[:MAX_ARROWS].T[longest],

@@ -29,7 +29,7 @@ def take(job: FinishedJob) -> Findings:
     """
     dataset, descent = job.dataset, job.descent
     low, high = dataset.x.min(axis=0), dataset.x.max(axis=0)
-    beyond = BEYOND_POINTS * np.where(high > low, high - low, 1.0)
+    beyond = BEYOND_POINTS * np.where(high > low, high - low, 1.0)  # 1.0: a constant feature
     a, b = np.linspace(low - beyond, high + beyond, BOUNDARY_SIDE).T
     grid = np.stack(np.meshgrid(a, b), axis=-1).reshape(-1, 2)
     z = np.asarray(job.scheme.transform(grid), dtype=descent.start.dtype)

@@ -76,6 +76,7 @@ def measure_layers(network: Network, weights: Array) -> dict[str, Array]:
     They are the norm of the gradient, the participation ratio of the values, their root mean
     square, and NaN in place of the cosine, which needs the weights of the next record.
     """
+    # Values `(H, P)` of each layer; gradient and owners `(D,)`, one entry for each weight.
     values_by_layer = [values.astype(np.float64) for values in network.layer_outputs(weights)]
     owners, gradient = find_owners(network), _gradient(network, weights)
     norms = [np.linalg.norm(gradient[owners == layer]) for layer in range(len(values_by_layer))]

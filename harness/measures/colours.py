@@ -35,6 +35,7 @@ def take(job: FinishedJob) -> Findings:
     stride = -(-max(job.dataset.picture) // MAX_SIDE)  # rounded up
     picture = x.reshape(*job.dataset.picture, -1)[::stride, ::stride].astype(np.uint8)
     drawn = NOISE * np.random.default_rng(0).standard_normal((NOISY_COPIES, x.shape[1]))
+    # The same draws for both kinds, each with its own covariance.
     shifts = {shape: drawn @ factor_noise(x, shape) for shape in NOISE_SHAPES}
     return Findings(arrays={"picture": picture, **shifts})
 

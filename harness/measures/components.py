@@ -29,9 +29,9 @@ def take(job: FinishedJob) -> Findings:
     """
     width = job.z.shape[1]
     origin = _inverse_transform(job.scheme, np.zeros((1, width)))
-    shifts = _inverse_transform(job.scheme, np.eye(width)) - origin
+    shifts = _inverse_transform(job.scheme, np.eye(width)) - origin  # (M, N)
     lengths = np.linalg.norm(shifts, axis=1)
-    variance = lengths**2 * job.surrogates[1].variances
+    variance = lengths**2 * job.surrogates[1].variances  # that each coordinate adds to the inputs
     order = np.argsort(-variance, kind="stable")
     first = order[:MOST_COMPONENTS]
     count = np.arange(width + 1)
@@ -64,7 +64,10 @@ def take(job: FinishedJob) -> Findings:
 def _are_pixels(shifts: Array) -> bool:
     """Return whether coordinate n is pixel n: whether the shifts are a symmetric matrix.
 
-    shifts: what a unit along each of M coordinates adds to a point of the inputs (M, N).
+    They are under a scheme that scales each feature, and under one such as ZCA sphering.
+
+    Args:
+        shifts: What a unit along each of M coordinates adds to a point of the inputs (M, N).
     """
     largest = float(np.abs(shifts).max(initial=0.0))
     square = shifts.shape[0] == shifts.shape[1]

@@ -60,13 +60,13 @@ def take(job: FinishedJob) -> Findings:
     The plane: bias and weight of a single feature; the two weights of two features; otherwise the
     stiffest direction of the Hessian, and of the others the one with most excess left at the end.
     It goes through the least cost, where weights that attain it are known, else through the end.
-    `a`, `b` (G,), `cost` (G, G) with b along the rows; `path` (k, 2), projected on the plane, with
-    `iteration` and `path_cost` (k,); `minimum` (2,), or (0,) where none is known, and `least` ()
-    the least cost; `condition` () of the Hessian on the plane, at the least cost or the end, NaN
-    without curvature; `names` (2,) of the axes; `held` (), the weight that is held constant;
-    `through` (), the point of the plane in words; `step_size` (). Of two features also the points
-    that `points` returns, their `target` and `class_names`. Of at most 3 weights also what
-    `_trace_paths` returns.
+    `a`, `b` (G,), `cost` (G, G): row i is at b[i], column j at a[j]; `path` (k, 2), projected on
+    the plane, with `iteration` and `path_cost` (k,); `minimum` (2,), or (0,) where none is known,
+    and `least` () the least cost; `condition` () of the Hessian on the plane, at the least cost or
+    the end, NaN without curvature; `names` (2,) of the axes; `held` (), the weight that is held
+    constant; `through` (), the point of the plane in words; `step_size` (). Of two features also
+    the points that `points` returns, their `target` and `class_names`. Of at most 3 weights also
+    what `_trace_paths` returns. No arrays where no step size represents the scheme.
     """
     descent = job.descent
     if descent.best is None:
@@ -80,6 +80,7 @@ def take(job: FinishedJob) -> Findings:
     # Where the minimum is on the plane; of shape (0,) where it is unknown.
     least = np.zeros(0) if minimum is None else (minimum - plane.origin) @ plane.directions.T
     plane_hessian = _plane_hessian(descent, plane, through)
+    # Two where the cost is curved in every direction of the plane, else fewer.
     values = spectra.eigenvalues_above_rounding(np.linalg.eigvalsh(plane_hessian), 2)
     side = int(
         np.clip(
@@ -149,6 +150,7 @@ def _trace_paths(descent: JudgedDescent, plane: Plane, minimum: Array | None) ->
     arrays = {"paths_at": iterations, "paths": paths}
     train = descent.train
     quadratic = train.linear is not None and train.linear.traits.quadratic
+    # Only then does a formula give the weights of any step size and iteration.
     if minimum is not None and descent.plain and quadratic:
         values, vectors = np.linalg.eigh(train.hessian(minimum.reshape(train.shape)).matrix())
         offset = (descent.start[0].ravel() - minimum) @ vectors
@@ -172,9 +174,9 @@ def _plane(
     """
     size = weights.shape[1]
     origin = weights[-1] if minimum is None else minimum
-    if size == 2:
+    if size == 2:  # one feature: the plane holds all weights
         return Plane(np.zeros(2), np.eye(2), ("bias", f"weight of {names[0]}"))
-    if size == 3:
+    if size == 3:  # two features
         first, second = (f"weight of {name}" for name in names)
         # A bias that is only rounding is written as 0.
         bias = origin[0] if abs(origin[0]) > 1e-12 * np.abs(weights).max() else 0.0
@@ -184,7 +186,7 @@ def _plane(
     if hessian.is_zero:
         # A cost of flat pieces has no curvature to choose by: the plane that the path uses most.
         directions = np.linalg.svd(weights - origin, full_matrices=False)[2]
-        directions = np.vstack([directions, np.eye(2, size)])[:2]
+        directions = np.vstack([directions, np.eye(2, size)])[:2]  # a path of one point has one
         return Plane(origin, directions, ("along the path", "second direction of the path"))
     return Plane(origin, *_choose_directions(descent, hessian, weights, minimum))
 
@@ -278,7 +280,7 @@ def _direction_of_most_excess(
         _evaluate(descent, point - np.outer(fractions * along[n] / values[n], directions[n]))
         for n in candidates
     ]
-    falls = [np.nanmax(cost[0] - cost) for cost in costs]
+    falls = [np.nanmax(cost[0] - cost) for cost in costs]  # the first cost is that at the point
     return directions[candidates[int(np.argmax(falls))]]
 
 
@@ -306,7 +308,10 @@ def _project_slope(space: Array, slope: Array) -> Array:
 
 
 def _plane_hessian(descent: JudgedDescent, plane: Plane, weights: Array) -> Array:
-    """Return the Hessian at weights (n,) in the two coordinates of the plane, `(2, 2)`."""
+    """Return the Hessian at weights (n,) in the two coordinates of the plane, `D H D'` `(2, 2)`.
+
+    D `(2, n)` holds the directions of the plane.
+    """
     hessian = descent.train.hessian(weights.reshape(descent.train.shape))
     products = [
         hessian.times(direction.reshape(hessian.shape)).ravel() for direction in plane.directions
@@ -331,6 +336,7 @@ def _window(inside: Array, plane_hessian: Array, side: int) -> tuple[Array, Arra
     low, high = inside.min(axis=0), inside.max(axis=0)
     extent = high - low
     values = spectra.eigenvalues_above_rounding(np.linalg.eigvalsh(plane_hessian), 2)
+    # With fewer than two curvatures contours do not close, and no scale fits them.
     if len(values) == 2 and values[0] > MAX_SQUARE_CONDITION * values[1]:
         # Of equal cost, a move along b is `ratio` times one along a. An axis on which the path is
         # short shows at least a tenth of what the other axis shows, so converted.

@@ -200,10 +200,10 @@ class JudgedDescent:
 
     @cached_property
     def weight_path(self) -> WeightPath:
-        """The path of the best step size.
+        """The path of the best step size from the first start, which descends once more.
 
         Where all iterations would take more than 4 MB, they are thinned evenly; the first and the
-        last iteration are kept.
+        last iteration are kept. The path ends where the run stops being finite.
         """
         start, last = self.start[:1], self.settings.records
         max_iterations = max(2, MAX_PATH_NUMBERS // start.size)
@@ -269,7 +269,7 @@ class FinishedJob:
             return Surrogate(self.dataset.x, holds_all_points=True), Surrogate(
                 self.z, holds_all_points=True
             )
-        before, after = self.z.surrogates
+        before, after = self.z.surrogates  # points that are read carry both
         return before, after
 
     @cached_property
@@ -283,17 +283,19 @@ class FinishedJob:
         data, count = self.dataset, len(self.z)
         if isinstance(data.x, np.ndarray):  # in memory, and transformed when they are read
             return replace(self, z=self.z.transform(data.x), surrogate_pair=self.surrogates)
+        # Read from a disk: a sample is held in memory.
         indices = np.arange(count)  # of the points that are kept, increasing
         max_points = min(MAX_SHOWN_POINTS, max(2, MAX_SHOWN_ENTRIES // data.x.shape[1]))
         if count > max_points:
             drawn = np.random.default_rng(0).choice(count, max_points, replace=False)
             indices = np.unique(np.r_[drawn, self.shown_point])
+        # A data set without targets has an empty y.
         x, y = data.x[indices], data.y[indices] if len(data.y) else data.y
         return replace(
             self,
             dataset=replace(data, x=x, y=y),
             z=self.z.transform(x),
-            shown_point=int(np.searchsorted(indices, self.shown_point)),
+            shown_point=int(np.searchsorted(indices, self.shown_point)),  # its place in the sample
             surrogate_pair=self.surrogates,
         )
 
@@ -368,6 +370,7 @@ class Measure:
         """
         features, remedy = dataset.x.shape[1], f"leave {self.record} out"
         reason = self.reason_against(dataset)
+        # `inverse` may be an empty text: only None says that no inverse is needed.
         if features > self.most_features:
             reason = f"is for {self.most_features} features at most; {dataset.name} has {features}"
         elif not reason and self.inverse is not None and not hasattr(scheme, "inverse_transform"):
@@ -413,6 +416,7 @@ def shadows_of(histories: Histories, context: JudgingContext) -> Shadows | None:
     for run, costs in histories.shadows.items():
         ends[run, : len(costs)] = np.where(np.isnan(costs[:, -1]), np.inf, costs[:, -1])
         for name, goal in context.targets.items():
+            # A target that is a count of points is unreached: shadows record no such counts.
             counts = [
                 np.nan if context.compared_points else convergence.arrival_iteration(cost, goal)
                 for cost in costs

@@ -23,8 +23,10 @@ def take(job: FinishedJob) -> Findings:
     The spectrum is that of the covariance of the points before the scheme. Dead directions are
     those that the scheme reports (`dropped_`), else those at rounding level. Live directions are
     lost where the scales of features differ so much that rounding of the largest hides the
-    smallest. `theory/gram_largest_*`: the largest eigenvalue of the Gram matrix of the points as
-    they are, centred, and centred and scaled; not recorded for a cost with a penalty.
+    smallest. The share of variance in dead directions is NaN where no feature varies.
+    `theory/gram_largest_*`: the largest eigenvalue of the Gram matrix of the points as they are,
+    centred, and centred and scaled; not recorded for a cost with a penalty. The spectrum itself is
+    recorded for at most 1,000 directions.
     """
     facts = job.points_cache.facts
     values = facts.variances
@@ -64,9 +66,9 @@ def _dead(facts: PointStatistics, scheme: Any) -> NDArray[np.bool_]:
 def _lost(facts: PointStatistics, scheme: Any) -> int:
     """Return the number of live directions that rounding hides in the matrix a scheme decomposes.
 
-    `facts.live` counts the directions that the features, scaled to variance 1, resolve. Of them the
-    scheme resolves those whose eigenvalue (`eigenvalues_`) is above rounding. 0 for a scheme
-    without N eigenvalues.
+    A direction is live if it is above rounding: `facts.live` counts those that the features, scaled
+    to variance 1, resolve. Of them the scheme resolves those whose eigenvalue (`eigenvalues_`) is
+    above rounding. 0 for a scheme without N eigenvalues.
     """
     values = getattr(scheme, "eigenvalues_", None)
     if values is None or np.shape(values) != facts.variances.shape:
@@ -76,7 +78,7 @@ def _lost(facts: PointStatistics, scheme: Any) -> int:
 
 
 def _applies(job: FinishedJob) -> bool:
-    """Return whether the spectrum may be computed.
+    """Return whether the spectrum of the points may be computed.
 
     Theory must be wanted and the points squarable (`allows_point_theory`), and the features few.
     """

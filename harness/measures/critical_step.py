@@ -12,8 +12,9 @@ from normbench.verdicts.search import critical_step
 def take(job: FinishedJob) -> Findings:
     """Return the bracket of the critical step size, and the number of descents of the search.
 
-    The critical step size is the smallest that fails, see `Judgement.fails`. The tag says whether
-    the search ended without a failure, so that the bracket has no upper end.
+    The critical step size is the smallest that fails, see `Judgement.fails`. An end of the bracket
+    is NaN where nothing passed, or nothing failed. The tag says whether the search
+    ended without a failure, so that the bracket has no upper end.
     """
     descent = job.descent
 
@@ -34,6 +35,7 @@ def take(job: FinishedJob) -> Findings:
     # Without a finite threshold 2/L the search starts from the first step size of the grid.
     theory_applies = threshold and np.isfinite(threshold)
     first = threshold if threshold and theory_applies else descent.settings.step_sizes[0]
+    # Half of it: the first descent then has step sizes on both sides of 2/L.
     bracket = critical_step(fails, first / 2, descent.search.width)
     metrics = {
         names.CRITICAL.key: bracket.lower or np.nan,

@@ -47,6 +47,7 @@ def take(job: FinishedJob) -> Findings:
     iteration, values = np.array([*rows], dtype=np.int64), np.array([*rows.values()])
     largest, smallest, condition = values.T
     metrics = (names.CURVATURE_LARGEST, names.CURVATURE_SMALLEST, names.CURVATURE_CONDITION)
+    # A series holds finite numbers alone: the condition number may be NaN at all iterations.
     series = {
         metric.key: (iteration[np.isfinite(row)], row[np.isfinite(row)])
         for metric, row in zip(metrics, values.T)

@@ -34,6 +34,7 @@ def take(job: FinishedJob) -> Findings:
     leading = np.argsort(-deviations, kind="stable")[:2]
     plane = job.z[:, leading].astype(np.float64)
     first, second = np.quantile(plane, QUANTILES, axis=0).T
+    # Row by row from the top, as they are drawn.
     wanted = np.array([(across, upward) for upward in second[::-1] for across in first])
     scale = _scale(deviations[leading])
     nearest = _nearest(plane / scale, wanted / scale)

@@ -56,6 +56,7 @@ class Scene(NamedTuple):
 
     def costs(self, weights: Array) -> Array:
         """Return the costs (k,) of weights (k, 3) of the scheme."""
+        # One score a point: the weights of k models are (k, 1, 3).
         return self.problem.evaluate(weights[:, None], with_gradient=False).costs
 
     def cost_range(self, origin: Array) -> tuple[float, float]:
@@ -76,8 +77,9 @@ def take(job: FinishedJob) -> Findings:
     """Return the film, in which the points, the cost and the descent move through F frames.
 
     The features become the scheme's coordinates as in `normbench.normalizers.morph`: `centre`
-    (2,), `matrix` (F, 2, 2), `image`, `signs` (F, 2), `keys` (k,) with `words` (k,), the `names`
-    (k, 2) of the coordinates. `points` (p, 2) are the features, with `target` and `class_names`.
+    (2,), `matrix` (F, 2, 2), `image`, `signs` (F, 2), `keys` (k,) with their labels `words` (k,),
+    the `names` (k, 2) of the coordinates at each key frame. `points` (p, 2) are the features, at
+    most 2,000, with `target` (p,) and `class_names` (C,).
 
     The cost is one function of bias and two weights in every frame; an l2 penalizes the weights of
     the scheme. Each frame has its L of theory, `lipschitz` (F,); its condition number with the
@@ -103,6 +105,7 @@ def take(job: FinishedJob) -> Findings:
     target = descent.judging_context.minimum + TARGET_EXCESS * (
         start_cost - descent.judging_context.minimum
     )
+    # The threshold is 2/L; `_scene` refuses a job in which a frame has none.
     lipschitz = np.array([2 / (theory.threshold or np.nan) for theory in scene.theories])
     iteration, path, cost, reached = _descend_frames(scene, 1 / lipschitz, target)
     minimizer = weights_of_least_cost(descent)
@@ -111,10 +114,12 @@ def take(job: FinishedJob) -> Findings:
     inverse_maps = np.linalg.inv(scene.maps)
     indices = sample_indices(len(job.z))
     features = job.dataset.feature_names
+    # The last key frame is the scheme itself, whose coordinates have names of their own.
     labels = [DIRECTIONS if mixed else features for mixed in film.mixed[:-1]]
     lowest, level = scene.cost_range(origin)
     return Findings(
         arrays={
+            # The centre of the map, which `probe` puts at the mean.
             "centre": job.dataset.x.mean(axis=0, dtype=np.float64),
             "matrix": film.matrix,
             "image": film.image,
@@ -182,13 +187,19 @@ def _scene(job: FinishedJob) -> Scene | str:
 
 
 def _is_plane(affine: AffineMap, x: Array) -> bool:
-    """Return whether points (P, 2) span the plane, before a map and after it."""
+    """Return whether points span the plane, before a map and after it: not on a line.
+
+    Args:
+        affine: The map of the scheme.
+        x: Points before the scheme (P, 2).
+    """
     if affine.matrix.shape != (2, 2):
         return False
     # Deviations are square roots of eigenvalues: the tolerance of these is LINE_TOLERANCE.
-    deviations, _ = principal_directions(
+    deviations, _ = principal_directions(  # `tiny`: a constant feature has deviation 0
         (x - affine.centre) / (x.std(axis=0) + np.finfo(float).tiny)
     )
+    # Those of the map from features scaled to variance 1, so that units play no part.
     lengths = np.linalg.svd(affine.matrix * x.std(axis=0), compute_uv=False)
     return bool(
         deviations[1] > LINE_TOLERANCE**0.5 * deviations[0]
@@ -220,6 +231,7 @@ def _theory(problem: Linear, frame_map: Array, x: Array, start: Array) -> Theory
     """
     l2 = problem.l2
     if np.any(l2):
+        # The penalty is on the weights of the scheme: on those of the frame it is a matrix.
         slopes = frame_map[1:, 1:]
         l2 = slopes @ (l2 if np.ndim(l2) == 2 else l2 * np.eye(2)) @ slopes.T
     frame_start = start @ np.linalg.inv(frame_map)
@@ -262,6 +274,7 @@ def _descend_frames(scene: Scene, steps: Array, target: float) -> tuple[Array, A
     iteration = np.unique(
         np.r_[0, np.geomspace(1, PATH_ITERATIONS, FILM_PATH_LENGTH).round().astype(int)]
     )
+    # The row of the paths that each of these iterations fills.
     rows = {int(k): row for row, k in enumerate(iteration)}
     path, cost = np.zeros((count, len(rows), 3)), np.zeros((count, len(rows)))
     step_matrices = steps[:, None, None] * (scene.maps.transpose(0, 2, 1) @ scene.maps)  # s T' T
@@ -305,6 +318,8 @@ def _plane(scene: Scene, paths: Array, origin: Array) -> tuple[Array, Array, Arr
     lowest, level = scene.cost_range(origin)
     radius = float(np.linalg.norm(coordinates, axis=2).max())
     border_cost = lowest + BORDER * (level - lowest)
+    # Widen the grid until all costs on the circle exceed the highest contour; if none does, the
+    # widest stays.
     for margin in MARGINS:
         half = margin * radius
         if scene.costs(origin + half * UNIT_CIRCLE @ directions).min() >= border_cost:
@@ -313,6 +328,7 @@ def _plane(scene: Scene, paths: Array, origin: Array) -> tuple[Array, Array, Arr
     ticks = np.linspace(-1, 1, side)
     along = half * ticks * np.abs(ticks)  # closer together in the middle
     grid = np.stack(np.meshgrid(along, along), axis=-1).reshape(-1, 2)
+    # One row of the grid at a time: this bounds the memory.
     costs = np.concatenate(
         [scene.costs(chunk) for chunk in np.array_split(origin + grid @ directions, side)]
     )

@@ -28,7 +28,7 @@ def take(job: FinishedJob) -> Findings:
     `x` (G,): values of the feature. `prediction` (G,): the score, for real targets; for two
     classes, counted as -1 and +1, the mean label `tanh(s / 2) = 2 sigma(s) - 1` that the softmax
     cost's model has at a difference s of scores. `points` (p, 2): features and targets in the same
-    units, at most 2,000.
+    units, at most 2,000. No arrays where no step size represents the scheme.
     """
     dataset, descent = job.dataset, job.descent
     if descent.best is None:
@@ -41,7 +41,7 @@ def take(job: FinishedJob) -> Findings:
     target = dataset.y.astype(np.float64)
     prediction = scores[0]
     if dataset.classes:
-        target = 2 * target - 1
+        target = 2 * target - 1  # class 0 becomes -1
         prediction = np.tanh((scores[0] if len(scores) == 1 else scores[1] - scores[0]) / 2)
     indices = sample_indices(len(dataset.x))
     points = np.column_stack([dataset.x[indices, 0], target[indices]])

@@ -21,6 +21,7 @@ def take(job: FinishedJob) -> Findings:
     assert job.descend_dataset is not None
     data = job.dataset
     misclassified, cost, train_cost = np.zeros((3, len(data.folds)))  # by seed
+    # `data.folds` has for each seed the fold of every point, (P,).
     for seed, fold_of_point in enumerate(data.folds):
         fold_count = fold_of_point.max() + 1
         for fold in range(fold_count):
@@ -28,6 +29,7 @@ def take(job: FinishedJob) -> Findings:
             histories = job.descend_dataset(fold_data, step_size)
             assert histories.test_cost is not None
             train_cost[seed] += histories.cost[:, -1].mean() / fold_count
+            # Weighted by the points held out, so that the sum over P is a mean over all points.
             cost[seed] += len(fold_data.x_test) * histories.test_cost[:, -1].mean()
             if histories.test_misclassifications is not None:
                 misclassified[seed] += histories.test_misclassifications[:, -1].mean()

@@ -66,6 +66,7 @@ def _judge(x: Array, transformed: Array, y: Array, standard: bool) -> Array:
     if not np.isfinite(z).all():
         return np.array([0.0, *[np.nan] * 4])
     basis, sizes, _ = np.linalg.svd(x - x.mean(axis=0, dtype=np.float64), full_matrices=False)
+    # The singular values above rounding, in float64 also for points in float32.
     rank = int(np.count_nonzero(sizes > sizes[0] * max(x.shape) * np.finfo(float).eps))
     means = z.mean(axis=0)
     if standard:

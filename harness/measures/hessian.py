@@ -18,7 +18,7 @@ def _reason_against(dataset: Dataset) -> str:
     The scheme is not fitted yet, so that the size is a bound: a scheme may give fewer features, and
     a cost one score of two classes.
     """
-    size = (dataset.x.shape[1] + 1) * max(dataset.classes, 1)
+    size = (dataset.x.shape[1] + 1) * max(dataset.classes, 1)  # real targets count 0 classes
     if size <= MAX_WEIGHTS:
         return ""
     matrix = f"a matrix of more than {MAX_WEIGHTS} takes minutes"
@@ -35,6 +35,7 @@ def take(job: FinishedJob) -> Findings:
     descent = job.descent
     eigenvalues = {"start": _live_eigenvalues(descent.train.hessian(descent.start[0]))}
     eigenvalues["minimum"] = np.empty(0)
+    # Scores of the least cost: None where no solver found weights that attain it.
     linear, scores = descent.train.linear, descent.least.scores
     if linear is not None and scores is not None and not descent.least.at_infinity:
         weights = weights_of(scores, linear.surrogate.moment_rows)

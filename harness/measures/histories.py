@@ -87,6 +87,7 @@ def rejudge_histories(arrays: Mapping[str, Array], rules: Rules) -> tuple[Step, 
     """
     tie = float(arrays["tie"])
     numbers: dict[str, Any] = {name: float(arrays[name]) for name in NUMBER_FIELDS}
+    # A count that an older record lacks has the default of `JudgingContext`.
     numbers |= {field: int(arrays[name]) for name, field in COUNT_FIELDS.items() if name in arrays}
     context = JudgingContext(
         rules=rules,
@@ -94,8 +95,10 @@ def rejudge_histories(arrays: Mapping[str, Array], rules: Rules) -> tuple[Step, 
         **numbers,
     )
     recorded_keys = [metric.key for metric in names.HISTORIES if metric.key in arrays]
+    # The runs, one for each step size and start, in one row: (R, K + 1).
     histories = {name: arrays[name].reshape(-1, arrays[name].shape[-1]) for name in recorded_keys}
     sizes = [float(size) for size in arrays["step_sizes"]]
+    # Arrays of shadows are recorded only where some run has one.
     shadows = None
     if "shadows" in arrays:
         ends = arrays["shadows"].reshape(-1, arrays["shadows"].shape[-1])

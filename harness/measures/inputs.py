@@ -73,7 +73,10 @@ def principal_directions(points: Array | Surrogate) -> tuple[Array, Array]:
 
 
 def weights_of_least_cost(descent: JudgedDescent) -> Array | None:
-    """Return the weights `(n,)` of the least cost; None where none attain it, or none are known."""
+    """Return the weights of the least cost, flat `(C (M + 1),)`.
+
+    None where no weights attain it or none are known, and for scores that are not linear.
+    """
     least, linear = descent.least, descent.train.linear
     if least.case != ATTAINED or least.scores is None or linear is None:
         return None
@@ -91,7 +94,10 @@ def has_best(job: FinishedJob) -> bool:
 
 
 def spread_iterations(last: int, count: int) -> NDArray[np.int64]:
-    """Return at most `count` iterations from 0 to the last, close together at first."""
+    """Return at most `count` iterations from 0 to the last, close together at first.
+
+    All of them are returned where there are no more than `count`.
+    """
     if last < count:
         return np.arange(last + 1)
     spread = np.geomspace(1, last, count - 1).round().astype(np.int64)

@@ -58,18 +58,20 @@ def judge_descent(
     lowest = _lowest(histories, epsilon)
     proof = _separating_weights(histories)
     least = find_least_cost(train, points_cache, lowest, settings.theory, passes, proof)
-    # Every finite cost but the start's took a step.
+    # Every finite cost but the start's took a step; with batches, a record's part of a pass.
     steps_made = int(np.isfinite(histories.cost).sum()) - len(histories.cost)
     at_zero_weights = train.evaluate(np.zeros_like(start[:1]), with_gradient=False)
     context = JudgingContext(
         rules=rules,
         minimum=min(least.value, lowest),  # no higher than the lowest recorded cost
         reference=float(at_zero_weights.costs[0]),
+        # At 2/L exactly, plain descent on a quadratic cost neither falls nor rises.
         tie_step_size=theory.threshold
         if theory.exact and optimizer.plain and train.full_batch
         else None,
         epsilon=epsilon,
         fit_seconds=seconds[0],
+        # Records were counted: an iteration is `records_per_pass` of them.
         seconds_a_step=seconds[1] * settings.records_per_pass / max(1, steps_made),
         compared_points=_points(train),
         batch=settings.batch or 0,

@@ -33,8 +33,8 @@ def take(job: FinishedJob) -> Findings:
     `iteration` (k,) and `position` (k,): the iteration from which each step starts, and where the
     step lands along itself. Of plain descent also `direction` (n,), the positions `a h` along the
     eigendirections of the Hessian at the start, the stiffest first, and `times` (), the number of
-    directions that each entry stands for. Numbers: the median position, and the share of soft
-    directions.
+    directions that each entry stands for; neither where the Hessian is too large to decompose.
+    Numbers: the median position, and the share of soft directions, those of a position below 0.1.
     """
     descent = job.descent
     iteration, position = _positions(descent)
@@ -70,7 +70,7 @@ def _positions(descent: JudgedDescent) -> tuple[NDArray[np.int64], NDArray[np.fl
         gradient = descent.train.evaluate(weights[:1]).gradient
         assert gradient is not None
         current = weights[0].astype(np.float64).ravel(), gradient[0].astype(np.float64).ravel()
-        if previous:
+        if previous:  # all iterations but the first
             weights_before, gradient_before = previous.pop()
             step = current[0] - weights_before
             slope = gradient_before @ step

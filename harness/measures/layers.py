@@ -48,7 +48,7 @@ def take(job: FinishedJob) -> Findings:
     arrays = {"layer_curvature": directions.curvature, "layer_share": share}
     arrays["layer_times"] = np.array(directions.multiplicity)
     if not _is_exact(descent):
-        by_start = (len(descent.steps), -1, *descent.start.shape[1:])
+        by_start = (len(descent.steps), -1, *descent.start.shape[1:])  # (S, starts, *shape)
         last_weights = descent.histories.weights.reshape(by_start)[:, 0]  # of the first start
         arrays["layer_ends"] = _normalized(_measure_layers(job, last_weights))
         if descent.best is not None:
@@ -79,7 +79,11 @@ def reason_against(descent: JudgedDescent) -> str:
 
 
 def _is_exact(descent: JudgedDescent) -> bool:
-    """Return whether the formula of plain descent on a quadratic gives the layers exactly."""
+    """Return whether the formula `(1 - a h)^(2K)` gives the layers exactly.
+
+    It must be plain descent on a quadratic (`exact`), whose eigenvalues h come from the accurate
+    spectrum of theory (`uniform_curvature`).
+    """
     return descent.theory.exact and descent.plain and descent.at_start.uniform_curvature is not None
 
 

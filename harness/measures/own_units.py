@@ -23,6 +23,7 @@ def take(job: FinishedJob) -> Findings:
         test_values = _evaluate(job, job.z_test, own_targets.y_test)
         values |= zip((names.OWN_TEST_COST, names.OWN_TEST_ERROR), test_values)
     starts = len(descent.start)
+    # The runs of a step size, one for each start, are consecutive.
     medians = {
         metric.key: np.median(of_runs.reshape(-1, starts), axis=1)
         for metric, of_runs in values.items()
@@ -54,6 +55,7 @@ def _evaluate(job: FinishedJob, points: Rows, y: Array) -> tuple[Array, Array]:
     assert linear is not None
     runs = job.descent.histories.weights
     costs, squares = np.zeros((2, len(runs)))
+    # The last weights of a run that diverged are huge or not finite; `take` leaves it out.
     with np.errstate(over="ignore", invalid="ignore"):
         for block in blocks(len(points), rows_per_block(points)):
             rows, targets = points[block], y[block]

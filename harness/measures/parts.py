@@ -7,7 +7,11 @@ from normbench.theory.spectra import MAX_SPECTRUM_FEATURES
 
 
 def take(job: FinishedJob) -> Findings:
-    """Return the tag `affine`, and for an affine scheme a tag for each of its effects."""
+    """Return the tag `affine`, and for an affine scheme a tag for each of four effects.
+
+    The effects are those of `find_effects`, in the same order; each tag is `true` or `false`. An
+    offset shifts; one that gives the points mean 0 also centres.
+    """
     affine = probe(job.scheme, job.dataset.x, job.z)
     if affine is None:
         return Findings(tags={names.AFFINE.key: "false"})

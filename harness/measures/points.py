@@ -25,6 +25,7 @@ def take(job: FinishedJob) -> Findings:
     labels = list(names_of(job))
     surrogate = job.surrogates[1]  # of all points, also where z is a sample
     all_deviations, all_directions = principal_directions(surrogate)
+    # `flat` (P, 2) and a surrogate of it: what is drawn.
     if z.shape[1] == 1:
         flat = np.column_stack([z[:, 0], dataset.y if len(dataset.y) else np.zeros(len(z))]).astype(
             np.float64
@@ -48,7 +49,7 @@ def take(job: FinishedJob) -> Findings:
             "points": flat[indices],
             "names": np.array(labels),
             "mean": surrogate.mean,
-            "axes": axes if z.shape[1] > 1 else axes[:0],
+            "axes": axes if z.shape[1] > 1 else axes[:0],  # feature and target have no axes
             **target_arrays(dataset, indices),
         },
     )

@@ -70,7 +70,7 @@ def _error(predicted: Array, measured: Array) -> float | None:
     """Return the largest relative error of a predicted history (K + 1,); None without any.
 
     Iterations at which the measured cost is 0 have no relative error, and are left out. The
-    measured history (k,) may be shorter.
+    measured history (k,) is shorter where a run stopped being finite.
     """
     error = np.abs(predicted[: len(measured)] - measured)
     with np.errstate(divide="ignore", invalid="ignore"):
@@ -88,6 +88,7 @@ def _applies(job: FinishedJob) -> bool:
         and bool(descent.theory.threshold)
         and descent.theory.spectrum is not None
         and descent.theory.spectrum.is_complete
+        # False of NaN, too: some directions are then lost in rounding.
         and descent.theory.spectrum.condition_number <= spectra.MAX_PREDICTED_CONDITION
     )
 

@@ -37,9 +37,11 @@ def take(job: FinishedJob) -> Findings:
 def _variances(scheme: Any) -> Array | None:
     """Return the share of variance that the ridge leaves each live direction (n,).
 
-    None for a scheme without a ridge and eigenvalues.
+    A direction is live if the scheme does not drop it (`dropped_`). None for a scheme without a
+    ridge and eigenvalues.
     """
     ridge, values = getattr(scheme, "ridge", None), getattr(scheme, "eigenvalues_", None)
+    # A scheme of another library may have another thing by the name of `ridge`.
     if not isinstance(ridge, (int, float)) or values is None:
         return None
     dropped = getattr(scheme, "dropped_", np.zeros(len(values), dtype=bool))

@@ -28,7 +28,8 @@ def take(job: FinishedJob) -> Findings:
 
     The sharpness is `step L / 2`, with L the largest curvature at the weights. Below 1 a step
     lowers the cost. A run whose sharpness stays near 1 is where the curvature just allows its step
-    size. That holds of plain gradient descent: a note says so for other rules.
+    size. That holds of plain gradient descent: a note says so for other rules. No findings where
+    the curvature is unknown at every such iteration.
     """
     descent = job.descent
     step_size = descent.best_step.step_size

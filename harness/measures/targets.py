@@ -60,6 +60,7 @@ def take(job: FinishedJob) -> Findings:
     if not windows and not refiner.added:
         return Findings(metrics)
     numbers = sorted(refiner.added)
+    # `_count_iterations` is called once for each target; the list of one element holds its result.
     refined_facts = {
         "numbers": numbers,
         **{
@@ -124,15 +125,19 @@ class _Refiner:
         )
         if best is None:
             return None
+        # Where the grid misses the target, the step size of the lowest cost is refined, unless it
+        # is certain that no step size around it reaches the target.
         if grid_fastest is None and self._hopeless(best, target):
             return []
         coarse = refinement.coarse_numbers(descent.steps[best].step_size)
         work = self._work(coarse, grid_fastest, target)
+        # With refine=true the user asks for the work, however much it is.
         if descent.settings.refine is not True and work > self._allowed(target):
             return None
         arrivals = self._arrivals(coarse, target)
         fine = self._descend_around(arrivals, target)
-        # The full history of the best coarse step size, which is among the fine ones.
+        # The full history of the best coarse step size, which is among the fine ones; 0.0 where no
+        # coarse step size reaches the target, and there are no fine ones.
         full_count = self._tried_counts(fine, target).get(_number_of_fewest(arrivals), 0.0)
         if full_count > min(arrivals.values()):
             self._descend(coarse)  # it reached the target and left it again: full histories tell
@@ -197,7 +202,7 @@ class _Refiner:
         if grid_fastest is not None and not self.descent.judging_context.compared_points:
             arrival = self.descent.steps[grid_fastest].metrics[names.reached(target).key]
         missing = sum(number not in self.tried for number in coarse)
-        coarse_passes = 2 * missing * arrival
+        coarse_passes = 2 * missing * arrival  # 2: each with its shadow
         fine_passes = 2 * refinement.FINE_RADIUS * arrival + 4 * (iterations - arrival)
         spent = self.descent.rounds.run_iterations - self.grid_passes
         return spent + (coarse_passes + fine_passes) * len(self.descent.start)
@@ -271,7 +276,7 @@ class _Refiner:
         return _count_iterations({n: self.tried[n] for n in numbers if n in self.tried}, target)
 
     def _arrival_arguments(self, step_sizes: int, target: str) -> tuple[int, int, float]:
-        """Return the arguments of `refinement.Arrivals` for a number of step sizes."""
+        """Return the arguments of `refinement.Arrivals`: step sizes, starts, the target's cost."""
         return step_sizes, len(self.descent.start), self.descent.judging_context.targets[target]
 
     def _descend(self, numbers: Iterable[int], leave: Leave | None = None) -> None:
@@ -353,6 +358,7 @@ def _target_metrics(
     for measure in names.MEASURES:
         for quartile_name in names.QUARTILES:
             quartile = names.quartile(names.reached(target, measure), quartile_name).key
+            # A single start has no quartiles. Of several, an unreached target has NaN.
             if quartile in step_metrics or len(descent.start) > 1:
                 metrics[quartile] = step_metrics.get(quartile, UNKNOWN)
     return metrics

@@ -67,6 +67,7 @@ def take(job: FinishedJob) -> Findings:
         names.PLAIN.key: str(plain).lower(),
     }
     if job.judged_descent.train.order:  # empty where every update sees all points
+        # The scores are not linear, nor the cost convex: there is no 2/L for the note to speak of.
         is_network = linear is None and not job.judged_descent.train.convex
         notes.append(NETWORK_BATCHES if is_network else BATCHES)
         settings = job.judged_descent.settings

@@ -49,7 +49,7 @@ def take(job: FinishedJob) -> Findings:
     descent.descend_runs([descent.best_step.step_size], descent.start[:1], observe)
     iteration = np.array([*norms], dtype=np.int64)
     lengths = np.array([*norms.values()])
-    with np.errstate(divide="ignore"):
+    with np.errstate(divide="ignore"):  # weights of norm 0 have an infinite effective step
         effective = _step_sizes(job, iteration)[:, None] / lengths**2
     arrays = {names.WEIGHT_NORM.key: lengths, names.EFFECTIVE_STEP.key: effective}
     layer = np.array([layer for layer, _ in sets])

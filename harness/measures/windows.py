@@ -17,7 +17,7 @@ def take(job: FinishedJob) -> Findings:
     Directions of equal curvature are one entry. `window_curvature` (n,): the eigenvalues h.
     `window_share` (n,): how much of the start's excess lies along each in the quadratic model
     there, `g^2 / (2 h)`. `window_times` (n,): the number of directions of that curvature. No arrays
-    where the Hessian is too large a matrix to decompose.
+    where the Hessian is too large a matrix to decompose, or has no eigenvalue above rounding.
     """
     descent = job.descent
     directions = descent.at_start.directions
@@ -31,6 +31,8 @@ def take(job: FinishedJob) -> Findings:
 
 def _grouped(values: Array, shares: Array, times: int) -> Findings:
     """Return the arrays of `take`, with directions of equal curvature joined.
+
+    Their eigenvectors are arbitrary within their space, and so is the share of each.
 
     Args:
         values: Curvatures (d,), decreasing.

@@ -78,7 +78,7 @@ class Formulas:
         if name == MAXOUT:
             maps = self.numpy.reshape(h, (len(h), MAXOUT_MAPS, -1, h.shape[-1]))
             return self.numpy.maximum(maps[:, 0], maps[:, 1])
-        return h
+        return h  # the identity
 
     def standardize(
         self, h: Any, axis: int, epsilon: float | str, affine: Sequence[Any] = ()
@@ -96,7 +96,7 @@ class Formulas:
         return self.rescale(h, mean, variance, epsilon, affine)
 
     def moments(self, h: Any, axis: int) -> tuple[Any, Any]:
-        """Return mean and variance of h over an axis, which is kept with length 1."""
+        """Return mean and variance of h `(R, H, p)` over an axis, which is kept with length 1."""
         mean = self.numpy.mean(h, axis=axis, keepdims=True)
         return mean, self.numpy.mean((h - mean) ** 2, axis=axis, keepdims=True)
 
@@ -105,8 +105,12 @@ class Formulas:
     ) -> Any:
         """Return h minus a given mean, divided by the deviation of a given variance.
 
-        The mean and the variance have the shape that `moments` returns; see `standardize` for the
-        other arguments.
+        Args:
+            h: `(R, H, p)`.
+            mean: `(R, H, 1)` or `(R, 1, p)`, as `moments` returns it.
+            variance: The same shape.
+            epsilon: See `deviation`.
+            affine: See `standardize`.
         """
         standardized = (h - mean) / self.deviation(variance, epsilon)
         return standardized * affine[0] + affine[1] if affine else standardized
@@ -119,6 +123,7 @@ class Formulas:
         """
         if epsilon != TEXTBOOK_RULE:
             return self.numpy.sqrt(variance + epsilon)
+        # At a variance of 0 the root has no derivative.
         deviation = self.numpy.sqrt(self.numpy.maximum(variance, SMALLEST))
         return deviation + ADDED_DEVIATION * (deviation < SMALL_DEVIATION)
 
@@ -159,6 +164,7 @@ class Formulas:
                 otherwise its sign is the eigenvalue solver's.
             iterations: Under `newton`, the number of iterations.
         """
+        # The number on the diagonal keeps the eigenvalues away from 0.
         ridged = covariance + epsilon * np.eye(covariance.shape[-1])
         if kind == ZCA:
             return inverse_root(ridged)
@@ -175,8 +181,8 @@ class Formulas:
     def _newton(self, matrix: Any, iterations: int) -> Any:
         """Return the inverse root of matrices `(.., H, H)` by Newton's iteration.
 
-        It starts from the identity. Matrices are divided by their traces, without which the
-        iteration may diverge.
+        From X = I, each iteration replaces X by `1.5 X - 0.5 X^3 M`. M is the matrix divided by its
+        trace, without which the iteration may diverge.
         """
         identity = np.eye(matrix.shape[-1])
         trace = self.numpy.sum(matrix * identity, axis=(-1, -2), keepdims=True)
@@ -213,6 +219,7 @@ class Fused(Formulas):
 
         Memory is kept since pages that the system maps anew are slow.
         """
+        # An evaluation takes the same arrays in the same order as the one before.
         size, key = math.prod(shape), ("layers", self.position)
         self.position += 1
         array = self.memory.get(key)
@@ -223,7 +230,7 @@ class Fused(Formulas):
     def combine(self, operation: Callable[..., Any], first: Any, second: Any) -> Any:
         """Return the result of a numpy operation on two arrays, in memory of `take`.
 
-        Its shape and type are those of the first array.
+        Its shape and type are those of the first array; the second is broadcast to it.
         """
         return operation(first, second, out=self.take(first.shape, first.dtype))
 
@@ -246,7 +253,7 @@ class Fused(Formulas):
             else:
                 of_weight = g @ values.swapaxes(1, 2)
             of_values = None
-            if isbox(h):
+            if isbox(h):  # autograd traces h: it is not the points
                 out = self.take(values.shape, values.dtype)
                 of_values = np.matmul(matrices.swapaxes(1, 2), g, out=out)
             return of_weight, g.sum(axis=2, keepdims=True), of_values
@@ -256,6 +263,7 @@ class Fused(Formulas):
     def activate(self, name: str, h: Any) -> Any:
         """See `Formulas.activate`; the derivative of tanh is computed from its value."""
         values = getval(h)
+        # Of height * (tanh(slope * h) + shift) the derivative is height slope (1 - tanh^2).
         if name in SCALED_TANH:
             shift, height, slope = SCALED_TANH[name]
             curve = self.combine(np.multiply, values, slope)
@@ -289,7 +297,10 @@ class Fused(Formulas):
         slope = inverse if epsilon != TEXTBOOK_RULE else 1 / np.sqrt(np.maximum(variance, SMALLEST))
 
         def pull(g: Any) -> Any:
-            """Return the derivative by h, given that by the standardized values, g."""
+            """Return the derivative by h, given that by the standardized values z, g.
+
+            It is `(g - mean g) inverse - z slope mean(g z)`, means over the axis.
+            """
             pulled = self.combine(np.subtract, g, np.mean(g, axis=axis, keepdims=True))
             pulled *= inverse
             factor = slope * _mean_product(g, standardized, axis)

@@ -60,11 +60,15 @@ class Layout:
 
         They are in the group's shape.
         """
+        # The index of each weight, split as the weights of one run are.
         arrays = self.split(np.arange(self.size)[None])
         return {(group.layer, group.kind): array[0] for group, array in zip(self.groups, arrays)}
 
     def split(self, weights: Array) -> tuple[Array, ...]:
-        """Return weights `(R, D)` as arrays `(R, *shape)`, one a group, which are views."""
+        """Return weights `(R, D)` as arrays `(R, *shape)`, one a group, which are views.
+
+        Their order is that of `groups`.
+        """
         ends = accumulate(group.size for group in self.groups)
         return tuple(
             weights[:, end - group.size : end].reshape(len(weights), *group.shape)

@@ -76,7 +76,7 @@ class NormalizedScores(Mlp):
         if moments is None:
             gain, shift = _fit_line(formulas.numpy, scores, targets)
         else:
-            gain, shift = moments[-1]  # collected last, below
+            gain, shift = moments[-1]  # collected last, below, on the points that fitted them
         if collected is not None:
             collected.append((gain, shift))
         return gain * scores + shift
@@ -85,7 +85,10 @@ class NormalizedScores(Mlp):
 def _fit_line(numpy: Any, scores: Any, targets: Any) -> Moments:
     """Return the gain and shift `(R, 1, 1)` that fit scores `(R, 1, p)` to targets `(p,)` best.
 
-    The fit is in the sense of least squares.
+    They minimize the sum over points of `(gain s + shift - y)^2`: the gain is `cov(s, y) / var(s)`,
+    the shift `mean y - gain mean s`.
+
+    numpy: the module of numpy's functions, autograd's or JAX's.
     """
     mean = numpy.mean(scores, axis=2, keepdims=True)
     centred = scores - mean
@@ -113,6 +116,9 @@ def linear(
         affine: See `NormalizedScores`.
         affine_step: See `Mlp`.
         statistics: See `Mlp`.
+
+    Returns:
+        The model; None under `none`, where the project's linear `Problem` is used without a model.
 
     Raises:
         UserError: A value is out of range.

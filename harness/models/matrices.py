@@ -13,14 +13,22 @@ EQUAL_EIGENVALUES = 1e-14
 
 @primitive  # type: ignore[untyped-decorator]
 def inverse_root(matrix: Any) -> Any:
-    """Return the symmetric inverse roots `S^(-1/2)` of positive definite matrices."""
+    """Return the symmetric inverse roots `S^(-1/2)` of positive definite matrices S `(.., H, H)`.
+
+    With the eigenvalues l and eigenvectors V of S they are `V l^(-1/2) V'`.
+    """
     eigenvalues, vectors = _solve(matrix)
     return (vectors / np.sqrt(eigenvalues)[..., None, :]) @ np.swapaxes(vectors, -1, -2)
 
 
 @primitive  # type: ignore[untyped-decorator]
 def lyapunov(root: Any, matrix: Any) -> Any:
-    """Return the symmetric X with `A X + X A = C`, for positive definite A and symmetric C."""
+    """Return the symmetric X with `A X + X A = C`, for positive definite A and symmetric C.
+
+    In the basis of A's eigenvectors V, with eigenvalues l, entry ij is `(V' C V)_ij / (l_i + l_j)`.
+
+    root: A `(.., H, H)`. matrix: C `(.., H, H)`.
+    """
     eigenvalues, vectors = _solve(root)
     rows = np.swapaxes(vectors, -1, -2)
     sums = eigenvalues[..., :, None] + eigenvalues[..., None, :]
@@ -29,14 +37,15 @@ def lyapunov(root: Any, matrix: Any) -> Any:
 
 @primitive  # type: ignore[untyped-decorator]
 def eigh(matrix: Any) -> Any:
-    """Return eigenvalues, ascending, and eigenvectors, in columns."""
+    """Return eigenvalues `(.., H)`, ascending, and eigenvectors `(.., H, H)`, in columns."""
     return _solve(matrix)
 
 
 def _solve(matrix: Any) -> tuple[Any, Any]:
     """Return `numpy.linalg.eigh`, with NaN for matrices that are not finite, which it refuses.
 
-    Such matrices are those of runs that diverge; the other runs of the stack are unaffected.
+    Such matrices are those of runs that diverge; the other runs of the stack are unaffected: the
+    identity is solved in place of a matrix that is not finite.
     """
     is_finite = np.isfinite(matrix).all(axis=(-1, -2), keepdims=True)
     if is_finite.all():
@@ -54,10 +63,11 @@ def _transpose(matrix: Any) -> Any:
 def _pull_inverse_root(answer: Any, matrix: Any) -> Any:
     """Return the function that pulls a derivative by `W = inverse_root(S)` back to S.
 
-    From `dW A + A dW = - W dS W` with `A = S W`, the root of S. answer: W; matrix: S.
+    From `dW A + A dW = - W dS W` with `A = S W`, the root of S. answer: W; matrix: S. The function
+    takes the derivative g by W, `(.., H, H)`, and returns that by S.
     """
     root = anp.matmul(matrix, answer)
-    root = (root + _transpose(root)) / 2
+    root = (root + _transpose(root)) / 2  # symmetric but for rounding
 
     def pull(g: Any) -> Any:
         solved = lyapunov(root, (g + _transpose(g)) / 2)
@@ -69,7 +79,8 @@ def _pull_inverse_root(answer: Any, matrix: Any) -> Any:
 def _pull_lyapunov_root(answer: Any, root: Any, matrix: Any) -> Any:
     """Return the function that pulls a derivative by `X = lyapunov(A, C)` back to A.
 
-    From `A dX + dX A = - (dA X + X dA)`. answer: X; root: A; matrix: C.
+    From `A dX + dX A = - (dA X + X dA)`. answer: X; root: A; matrix: C. The function takes the
+    derivative g by X, `(.., H, H)`, and returns that by A.
     """
 
     def pull(g: Any) -> Any:
@@ -82,8 +93,10 @@ def _pull_lyapunov_root(answer: Any, root: Any, matrix: Any) -> Any:
 def _pull_eigh(answer: Any, matrix: Any) -> Any:
     """Return the function that pulls derivatives by eigenvalues and eigenvectors back to a matrix.
 
-    answer: the eigenvalues and eigenvectors of the matrix. The derivative g has these two parts,
-    too.
+    With eigenvalues l and eigenvectors V the function returns `V (F * (V' g_V) + diag g_l) V'`,
+    made symmetric. F_ij is `1 / (l_j - l_i)`, and 0 where these are equal.
+
+    answer: l `(.., H)` and V `(.., H, H)`. The derivative g is of the same two parts, g_l and g_V.
     """
     eigenvalues, vectors = answer
     differences = eigenvalues[..., None, :] - eigenvalues[..., :, None]

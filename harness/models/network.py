@@ -111,6 +111,7 @@ class Mlp:
     newton_iterations: int = 5
 
     def __post_init__(self) -> None:
+        """Check every field, then the combinations of them."""
         rule = f"a list of units, such as {spell_setting('model.hidden', [100, 10])}"
         sizes = check_list("model.hidden", self.hidden, rule)
         checked = tuple(check_integer("model.hidden", size, at_least=1) for size in sizes)
@@ -145,7 +146,11 @@ class Mlp:
         check_switch("model.affine", self.affine)
 
     def _check_combinations(self) -> None:
-        """Raise `UserError` for values that exclude one another."""
+        """Raise `UserError` for values that exclude one another.
+
+        Weight normalization has no place after the activation, the textbook's rule is for standard
+        deviations alone, and groups must divide the values of each layer that is whitened.
+        """
         whitens = self.normalize in WHITENINGS
         if self.normalize == WEIGHT_NORMALIZATION and self.place == AFTER:
             raise UserError(
@@ -157,6 +162,7 @@ class Mlp:
                 f"{spell_setting('model.epsilon', TEXTBOOK_RULE)}: is for standard deviations; "
                 f"give a number, or choose {spell_setting('model.normalize', BATCH)}"
             )
+        # Only whitening splits the values of a layer into groups, which must be of one size.
         for units in self._value_counts() if whitens else ():
             if units % self.groups:
                 raise UserError(
@@ -197,6 +203,7 @@ class Mlp:
             groups.append(Group(layer, WEIGHT, (maps * units, inputs)))
             groups.append(Group(layer, BIAS, (maps * units, 1)))
             if layer in self.normalized_layers and self.normalize != NONE:
+                # A unit of maxout has one value after the activation, and `maps` before it.
                 values = units if self.place == AFTER else maps * units
                 groups += self._affine_groups(layer, values)
                 running += self._running_groups(layer, values)
@@ -216,8 +223,8 @@ class Mlp:
         return [maps * units for units in self.hidden]
 
     def _affine_groups(self, layer: int, values: int) -> list[Group]:
-        """Return the groups of gains and shifts of a layer with so many values."""
-        if self.affine is not True:
+        """Return the groups of gains and shifts of a layer with so many values; empty without."""
+        if self.affine is not True:  # none, or solved for: no weights
             return []
         gain, shift = Group(layer, GAIN, (values, 1)), Group(layer, SHIFT, (values, 1))
         # The bias of normalized weights is a shift already.
@@ -227,7 +234,8 @@ class Mlp:
         """Return the groups of running statistics of a layer with so many values.
 
         The spread is a variance for each value, or a covariance matrix for each group of values
-        that are whitened together.
+        that are whitened together. There are none unless the model keeps running statistics and
+        normalizes over points.
         """
         if self.statistics != RUNNING or not self.needs_all_points:
             return []
@@ -259,7 +267,7 @@ class Mlp:
         return layout.join(arrays)
 
     def _deviation(self, group: Group) -> float:
-        """Return the standard deviation of a group of weights at the start."""
+        """Return the standard deviation of a group of kind `weight` at the start."""
         if isinstance(self.start_scale, str):
             outputs, inputs = group.shape
             return float(np.sqrt(START_VARIANCES[self.start_scale](inputs, outputs)))
@@ -281,12 +289,12 @@ class Mlp:
             layout: The layout of the weights.
             arrays: The weights, as `Layout.split` returns them; autograd may trace them.
             x: The points, (p, N).
-            moments: What each layer that is normalized over points is normalized by; None for the
-                moments of x.
+            moments: For each layer that is normalized over points, the mean and the variance (or
+                covariance) that its values are normalized by; None for the moments of x.
             collected: A list to which the moments of each normalized layer are appended; None for
                 none.
             formulas: The implementation of the layers.
-            targets: The targets of x, (p,), for models that solve for gain and shift.
+            targets: The targets of x, (p,); used by models that solve for gain and shift alone.
         """
         outputs = self.layer_outputs(layout, arrays, x, moments, collected, formulas)
         return deque(outputs, maxlen=1).pop()  # keeps the values of one layer at a time
@@ -334,6 +342,7 @@ class Mlp:
         """
         if self.place == AFTER and self.activation not in HOMOGENEOUS_ACTIVATIONS:
             return []
+        # Before the activation, a normalization over points subtracts the bias of each unit.
         has_bias = self.normalize == LAYER or self.place == AFTER
         positions = layout.positions()
         sets = []
@@ -347,7 +356,12 @@ class Mlp:
     def _split_rows(self, rows: Array) -> list[Array]:
         """Return the rows `(units, weights)` of a layer, split into those normalized together.
 
-        The maps of a maxout unit are one value after the activation, and stay together.
+        The maps of a maxout unit are one value after the activation, and stay together. These are
+        the rows i, i + H, .. of H units.
+
+        Returns:
+            One array a set, `(values, maps, weights)`. There is a set for the layer, one for each
+            group that is whitened, or one for each value.
         """
         maps = MAXOUT_MAPS if self.place == AFTER and self.activation == MAXOUT else 1
         by_value = rows.reshape(maps, len(rows) // maps, -1).swapaxes(0, 1)
@@ -383,6 +397,7 @@ class Mlp:
         """
         weight = groups[layer, WEIGHT]
         if self.normalize == WEIGHT_NORMALIZATION and layer in self.normalized_layers:
+            # The weights of each unit are divided by their length.
             squares = formulas.numpy.sum(weight**2, axis=2, keepdims=True)
             weight = weight / formulas.numpy.sqrt(squares + self.epsilon)
             if self.affine:
@@ -414,7 +429,7 @@ class Mlp:
         if self.normalize in WHITENINGS:
             whitened = self._whiten(moments, collected, formulas, h)
             return whitened * affine[0] + affine[1] if affine else whitened
-        axis = 1 if self.normalize == LAYER else 2
+        axis = 1 if self.normalize == LAYER else 2  # over the units, or over the points
         if collected is not None:
             collected.append(formulas.moments(h, axis))
         if moments is None:

@@ -139,6 +139,7 @@ def _unite_traits(scheme: compose.ColumnTransformer) -> AffineTraits | None:
 
     None where the traits of one of its schemes are unknown.
     """
+    # Weights multiply the outputs of the schemes.
     weight_traits = AffineTraits(False, bool(scheme.transformer_weights), False)
     return _compose([weight_traits, *map(find_affine_traits, member_schemes(scheme))])
 
@@ -187,6 +188,7 @@ def _describe_sklearn(scheme: Any) -> tuple[AffineTraits, Callable[[Any], Affine
     None where the scheme is not known to be affine. The function is for a fitted scheme.
     """
     scheme_type = type(scheme)  # a subclass may do anything
+    # A `FunctionTransformer` without a function changes nothing. A scaler that clips is not affine.
     if scheme_type is preprocessing.FunctionTransformer:
         return (AffineTraits(False, False, False), _identity) if scheme.func is None else None
     if scheme_type is preprocessing.StandardScaler:

@@ -44,6 +44,7 @@ class Contrast(OneToOneFeatureMixin, Scheme):  # type: ignore[misc]
         centred = X - mean
         deviation = np.sqrt(np.einsum("pn,pn->p", centred, centred) / X.shape[1])
         # The deviation of a constant point can be the rounding of its mean.
+        # The errors of N numbers add up, each of an epsilon of the mean.
         rounding = X.shape[1] * np.finfo(X.dtype).eps * np.abs(mean[:, 0])
         is_constant = deviation <= rounding
         z = centred / np.where(is_constant, 1.0, deviation)[:, None]

@@ -157,6 +157,7 @@ class Decompositions:
         x = self.x
         has_few_points = isinstance(x, np.ndarray) and len(x) < x.shape[1]
         size = len(x) if has_few_points else x.shape[1]
+        # Few of many eigenvectors: elsewhere the complete decomposition is as quick.
         if x.shape[1] >= LEADING_FEATURES and count <= LEADING_SHARE * size:
             with suppress(ArpackError):  # of points that are all equal, or without convergence
                 decompose_leading = _leading_of_points if has_few_points else _leading_of_covariance
@@ -174,6 +175,7 @@ def _leading_of_covariance(x: Any, count: int) -> Decomposition:
         count: Fewer than N.
     """
     mean, covariance = mean_and_covariance(x)
+    # The covariances of a constant feature are rounding.
     is_constant = _find_deviations(len(x), mean, np.diag(covariance))[1]
     covariance[is_constant] = covariance[:, is_constant] = 0.0
     values, columns = _largest(covariance, count)
@@ -181,10 +183,14 @@ def _leading_of_covariance(x: Any, count: int) -> Decomposition:
 
 
 def _leading_of_points(x: NDArray[Any], count: int) -> Decomposition:
-    """Return what `_leading_of_covariance` returns, for fewer points than features.
+    """Return the `count` largest eigenvalues of the covariance of few points, with their vectors.
 
-    The Gram matrix of the centred points has the same nonzero eigenvalues; the points times its
-    eigenvectors are the eigenvectors of the covariance.
+    The matrix of products of the centred points `(P, P)` has the same nonzero eigenvalues; the
+    points times its eigenvectors are the eigenvectors of the covariance, up to their lengths.
+
+    Args:
+        x: Points (P, N), fewer than features.
+        count: Fewer than P.
     """
     mean, centred, _ = _centre(x)
     values, columns = _largest(centred @ centred.T / len(x), count)
@@ -225,7 +231,11 @@ def _decompose(points: Decompositions, correlation: bool, complete: bool) -> Dec
     """Return a decomposition of points, by the most accurate way that their shape allows.
 
     Constant features, whose computed variance may be rounding, count as variance 0 and scale 1.
-    Arguments and result: `Decompositions.get`.
+
+    Args:
+        points: The points, with their mean.
+        correlation: Whether to decompose the correlation and not the covariance.
+        complete: Whether the eigenvectors of zero eigenvalues are needed, too.
     """
     x = points.x
     if isinstance(x, np.ndarray) and len(x) < x.shape[1] and not complete:
@@ -233,7 +243,7 @@ def _decompose(points: Decompositions, correlation: bool, complete: bool) -> Dec
     mean, covariance = mean_and_covariance(x, points.mean)
     deviations, is_constant = _find_deviations(len(x), mean, np.diag(covariance))
     covariance[is_constant] = covariance[:, is_constant] = 0.0
-    covariance /= deviations * deviations[:, None]
+    covariance /= deviations * deviations[:, None]  # now the correlation
     values, vectors = eigendecomposition(covariance)
     if correlation:
         return Decomposition(mean, deviations, values, vectors)
@@ -287,7 +297,8 @@ def surrogate_rows(x: Any, mean: Array) -> Array:
     for block in blocks(len(x), max(CENTRED_POINTS_PER_BLOCK, QR_ROWS_PER_COLUMN * x.shape[1])):
         rows = np.vstack([triangle, x[block] - mean])
         triangle = np.asarray(np.linalg.qr(rows, mode="r"))
-    contrasts = linalg.helmert(len(triangle) + 1)
+    contrasts = linalg.helmert(len(triangle) + 1)  # (k, k + 1) for k rows of R
+    # The factor: R'R is P times the covariance of x, and the mean is now over k + 1 rows.
     return np.asarray(np.sqrt((len(triangle) + 1) / len(x)) * contrasts.T @ triangle)
 
 
@@ -420,11 +431,12 @@ def _decompose_points(x: NDArray[Any], correlation: bool) -> Decomposition:
     centred /= scales * np.sqrt(len(x))
     values, vectors = _decompose_gram(centred, complete=False)
     above_rounding = values > rounding_share(x.shape[1]) * values[0]
+    # There are N values, of which all beyond the P vectors are 0.
     return Decomposition(mean, scales, values, vectors[above_rounding[: len(vectors)]])
 
 
 def _centre(x: NDArray[Any]) -> tuple[Array, Array, Array]:
-    """Return the mean of points (P, N), a centred copy, and the standard deviations.
+    """Return the mean of points (P, N), a centred copy (P, N), and the standard deviations (N,).
 
     The rounding error of the first mean is removed from both. Constant features have deviation 1,
     and are exactly 0 in the copy.

@@ -86,11 +86,12 @@ def make_frames(matrix: Array, centre: Array, image: Array, spread: Array) -> Fr
             at: Returns the matrix and the image of the map at a time t from 0 to 1.
             turns: Whether the part, or one before it, may turn or mirror the plane.
         """
+        # Where the map mirrors the plane, the turned picture is drawn in the mirrored direction.
         signs = factors.signs if turns else np.ones(2)
         film.extend((*at(t), signs) for t in np.arange(1, FRAMES_PER_PART + 1) / FRAMES_PER_PART)
         keys.append(len(film) - 1)
         labels.append(label)
-        mixed.append(turns and bool(factors.turn))
+        mixed.append(turns and bool(factors.turn))  # from the first rotation on
 
     def about_moved_centre(
         matrix_at: Callable[[float], Array],
@@ -110,7 +111,7 @@ def make_frames(matrix: Array, centre: Array, image: Array, spread: Array) -> Fr
     if factors.turn:
         label = _label_turn("rotated", factors.turn)
         add_frames(label, about_moved_centre(lambda t: mirror @ rotation(t * factors.turn)))
-    if np.abs(np.log(factors.scales)).max() > ROUNDING_TOLERANCE:
+    if np.abs(np.log(factors.scales)).max() > ROUNDING_TOLERANCE:  # some scale is not 1
         add_frames(
             _label_scaling(factors.scales),
             about_moved_centre(lambda t: np.diag(factors.scales**t) @ turned_matrix),
@@ -145,7 +146,7 @@ def factor_map(matrix: Array) -> Factors:
     for order, first_sign, second_sign in product(([0, 1], [1, 0]), (1.0, -1.0), (1.0, -1.0)):
         flips = np.array([first_sign, second_sign])
         second_rotation = left_vectors[:, order] * flips
-        if np.linalg.det(second_rotation) > 0:
+        if np.linalg.det(second_rotation) > 0:  # else a reflection
             turn, signs = _factor_orthogonal(flips[:, None] * right_vectors[order])
             candidates.append(Factors(turn, signs, scales[order], _find_angle(second_rotation)))
     return min(candidates, key=lambda factors: abs(factors.turn) + abs(factors.turn_back))

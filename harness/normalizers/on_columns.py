@@ -20,7 +20,7 @@ from normbench.normalizers.rotation import POINT_DTYPES
 
 
 def name_scheme(scheme: Any) -> str:
-    """Return the name of a scheme for error messages; of `OnColumns`, the scheme inside it."""
+    """Return the class name of a scheme for error messages; of `OnColumns`, the scheme's inside."""
     return type(scheme.scheme if isinstance(scheme, OnColumns) else scheme).__name__
 
 
@@ -53,7 +53,8 @@ class FeatureSelection:
         """Select the features of the same names again, among other features than before.
 
         Args:
-            feature_names: The names of all features that the points have now.
+            feature_names: The names of all features that the points have now; a selected feature
+                that is no longer among them is left out.
         """
         selected_names = {self.feature_names[position] for position in self.positions}
         positions = [n for n, name in enumerate(feature_names) if name in selected_names]
@@ -146,7 +147,7 @@ class OnColumns(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         z = self._transform_selected(X)
         if not self.keeps_places:
             return np.hstack([z, X[:, self.passed_]])
-        mapped = X.astype(np.result_type(X, z))
+        mapped = X.astype(np.result_type(X, z))  # a scheme may turn float32 into float64
         mapped[:, self.positions_] = z
         return mapped
 
@@ -192,13 +193,14 @@ class OnColumns(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         size = self.n_features_in_
         scheme_map = find_affine_map(self.scheme) if len(self.positions_) else pass_through(0)
         assert scheme_map is not None
+        # A factor for each feature, in its place: the map of all features is of that form, too.
         if self.keeps_places and scheme_map.matrix.ndim == 1:
             factors, offset = np.ones(size), np.zeros(size)
             factors[self.positions_], offset[self.positions_] = scheme_map.matrix, scheme_map.offset
             return factors, offset
         maps = [(scheme_map, self.positions_), (pass_through(len(self.passed_)), self.passed_)]
         joined = join_maps(maps, size)
-        if not self.keeps_places:
+        if not self.keeps_places:  # `transform` returns the scheme's features first, too
             return joined.matrix, joined.offset
         # The rows of the joined map are those of the scheme, then the others: back to their places.
         order = np.argsort(np.r_[self.positions_, self.passed_])
@@ -216,7 +218,7 @@ class OnColumns(TransformerMixin, BaseEstimator):  # type: ignore[misc]
             else input_features,
             dtype=object,
         )
-        if not len(self.positions_):
+        if not len(self.positions_):  # the scheme was not fitted
             return names
         if self.keeps_places and not hasattr(self.scheme, "get_feature_names_out"):
             return names  # a scheme that names nothing keeps the names, too

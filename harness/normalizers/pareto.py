@@ -44,6 +44,7 @@ class Pareto(StandardScaler):  # type: ignore[misc]
             far.
         """
         super().partial_fit(X, y, sample_weight)
+        # `StandardScaler` sets `scale_` anew at each call, so that only one root is taken.
         self.scale_: NDArray[np.float64] = np.sqrt(self.scale_)
         return self
 

@@ -101,6 +101,6 @@ def draw_rotation(features: int, seed: int) -> NDArray[np.float64]:
     orthogonal, triangular = np.linalg.qr(normal_matrix)
     # With a positive diagonal of R the factor Q is unique, and uniformly distributed.
     orthogonal *= np.where(np.diag(triangular) < 0, -1.0, 1.0)
-    if np.linalg.det(orthogonal) < 0:  # a reflection
+    if np.linalg.det(orthogonal) < 0:  # a reflection: with one column reversed it is a rotation
         orthogonal[:, 0] *= -1
     return np.asarray(orthogonal)

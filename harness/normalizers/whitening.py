@@ -82,6 +82,9 @@ class Whitening(Scheme):
     def learn(self, decompositions: Decompositions) -> Self:
         """Learn as `fit` does, from the decompositions of points in memory or on disk.
 
+        Args:
+            decompositions: The decompositions of the training points.
+
         Returns:
             The scheme.
 
@@ -93,7 +96,7 @@ class Whitening(Scheme):
         decomposition = self._decompose(decompositions)
         self.mean_, self.scale_, self.eigenvalues_, self.components_ = decomposition
         rtol = rounding_share(self.n_features_in_) if self.rtol is None else self.rtol
-        self._n_features_out = self._width()
+        self._n_features_out = self._width()  # M; a member may keep fewer than N
         self.dropped_ = self.eigenvalues_ <= rtol * self.eigenvalues_[0]
         self.dropped_[self._n_features_out :] = True  # components that are not kept
         self.dropped_[len(self.components_) :] = True  # of rounding level, whatever rtol says
@@ -129,7 +132,8 @@ class Whitening(Scheme):
                 f"X has {X.shape[1]} features, but {type(self).__name__} gives and takes back "
                 f"{self._n_features_out}"
             )
-        # A is a rotation times the half B: `half_inverse` undoes B on the live directions.
+        # A is a rotation times the half B: `half_inverse` `(N, k)` undoes B on the live directions.
+        # Columns of X beyond the rows of A are those of dropped directions.
         half_inverse = self.scale_[:, None] * self._live_vectors().T * self._divisors()
         rotation = self.matrix_ @ half_inverse
         x = (X[:, : len(rotation)] @ rotation) @ half_inverse.T + self.mean_
@@ -155,11 +159,11 @@ class Whitening(Scheme):
         return len(self.mean_)
 
     def _divisors(self) -> Array:
-        """Return the divisor of each live direction (k,)."""
+        """Return `sqrt(d + ridge)` of each live direction, d its eigenvalue, (k,)."""
         return np.sqrt(self.eigenvalues_[~self.dropped_] + self.ridge)
 
     def _live_vectors(self) -> Array:
-        """Return the eigenvectors of the live directions (k, N)."""
+        """Return the eigenvectors of the live directions (k, N): the first, as values decrease."""
         return self.components_[: np.count_nonzero(~self.dropped_)]
 
     def _validate_params(self) -> None:
@@ -286,6 +290,7 @@ class PCARotation(Whitening):
 
     def _decompose(self, decompositions: Decompositions) -> Decomposition:
         """Return the decomposition, of as many components as are wanted where they are few."""
+        # A share of the variance needs all eigenvalues.
         if self.components is None or self.components < 1:
             return super()._decompose(decompositions)
         return decompositions.leading(int(self.components))
@@ -356,7 +361,7 @@ def row_echelon_form(rows: Array) -> Array:
     Args:
         rows: `(k, N)`, of rank k.
     """
-    if len(rows) == rows.shape[1]:
+    if len(rows) == rows.shape[1]:  # of rank N: no column depends on others
         (echelon,) = linalg.qr(rows, mode="r", check_finite=False)
     else:
         echelon = _echelon(rows.copy())
@@ -389,7 +394,10 @@ def _echelon(rows: Array) -> Array:
 
 
 def _check_range(name: str, value: Any, below: float) -> None:
-    """Raise ValueError unless an option is a number from 0 to below a bound."""
+    """Raise ValueError unless an option is a number from 0 to below a bound, which may be inf.
+
+    A bool, which Python counts as a number, is refused.
+    """
     wrong = isinstance(value, bool) or not isinstance(value, Real)
     if wrong or not 0 <= float(value) < below:
         rule = "a finite number, 0 or more" + ("" if np.isinf(below) else f" and below {below:g}")

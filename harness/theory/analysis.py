@@ -116,6 +116,7 @@ def theorize(train: Problem, start: NDArray[Any], budget: Budget | None) -> Theo
         at_start, note = largest_curvature(train, start)
     if not bound and at_start == 0:  # no curvature is not a curvature of 0, and gives no threshold
         note, at_start = NO_CURVATURE, None
+    # Of a network the curvature at the start bounds no step.
     has_threshold = linear is not None or train.convex
     return Theory(spectrum, lipschitz, at_start, exact, note, has_threshold=has_threshold)
 
@@ -160,6 +161,7 @@ def _curvature_at_zero(
     """
     if gram is None or np.any(start) or train is None:
         return None
+    # Of real targets there is no small number of classes, and a penalty adds its own curvature.
     if not train.classify or np.any(train.l2) or train.shape[0] > FEW_CLASSES:
         return None
     classes = np.unique(train.targets)
@@ -167,7 +169,7 @@ def _curvature_at_zero(
         second_derivatives = score_curvatures(
             train.cost, np.zeros((train.shape[0], len(classes))), classes
         )
-    except (ValueError, TypeError, NotImplementedError):
+    except (ValueError, TypeError, NotImplementedError):  # autograd has no second derivative
         return None
     if not np.allclose(second_derivatives, second_derivatives[:, :, :1], rtol=1e-12, atol=1e-15):
         return None
@@ -221,6 +223,8 @@ def facts_work(train: Problem, x: NDArray[Any]) -> Work:
         Passes over the points, each of the work of one run's gradient, and bytes.
     """
     width = x.shape[1] + 1  # of the data: the problem may have fewer features, under its scheme
+    # A pass is 4 multiplications for each point and weight; the statistics take `4 P width^2` for
+    # Gram matrix and covariance, and `60 width^3` for their and the correlation's eigenvalues.
     passes = width * (width + 30 * width**2 / (2 * len(x))) / np.prod(train.shape)
     return Work(
         float(passes), 8.0 * (min(len(x), CENTRED_POINTS_PER_BLOCK) * x.shape[1] + 4 * width**2)
@@ -322,6 +326,7 @@ def find_least_cost(
         if case == UNDECIDED and linear.traits.separable and not penalized:
             case = _decide_by_program(linear, points_cache, allowed)
     except (ValueError, TypeError, NotImplementedError, np.linalg.LinAlgError) as error:
+        # Autograd has no second derivative, or a decomposition fails: the descent goes on without.
         one_line = " ".join(str(error).split())
         minimum = _lowest_seen(lowest, f"no second-order solution ({one_line})")
         case = separability.decide_by_rule(linear)
@@ -331,7 +336,13 @@ def find_least_cost(
 def _allowed(train: Linear, points_cache: PointsCache, theory_setting: str, passes: int) -> Work:
     """Return the work allowed for solving for the least cost, less that of sphering the points.
 
-    It is none where the points have too many features to be sphered. Arguments: `find_least_cost`.
+    It is none where the points have too many features to be sphered.
+
+    Args:
+        train: The problem of the training points.
+        points_cache: The cache of the data set's points before any scheme.
+        theory_setting: The setting `theory`.
+        passes: The number of passes of the descent, all runs counted.
     """
     # The data may be sphered, too, of which a scheme may keep only few features.
     features = max(train.shape[1] - 1, points_cache.x.shape[1])
@@ -353,7 +364,12 @@ def _solve(train: Linear, points_cache: PointsCache, lowest: float, allowed: Wor
     """Return the least cost by a second-order solver, as far as the work is allowed.
 
     Where it is not, or the solver fails, the lowest cost seen stands in for the least cost.
-    Arguments: `find_least_cost`; allowed: from `_allowed`.
+
+    Args:
+        train: The problem of the training points.
+        points_cache: The cache of the data set's points before any scheme.
+        lowest: The lowest cost that the job's own runs saw.
+        allowed: The work that may be taken, from `_allowed`.
     """
     if allowed.passes <= train.effort.setup:
         return _lowest_seen(lowest, SKIPPED)
@@ -379,7 +395,10 @@ def _solve(train: Linear, points_cache: PointsCache, lowest: float, allowed: Wor
 
 
 def _decide_by_program(train: Linear, points_cache: PointsCache, allowed: Work) -> str:
-    """Return the case from the linear program; UNDECIDED where its work is not allowed."""
+    """Return whether weights attain the least cost, one of `names.CASES`, by the linear program.
+
+    UNDECIDED where its work is not allowed.
+    """
     work = separability.program_work(len(train.targets), train.shape[0], train.shape[1] - 1)
     if work.passes >= allowed.passes or work.memory > allowed.memory:
         return UNDECIDED
@@ -423,6 +442,7 @@ def _solve_once(
             if spans_data
             else find(sphere_problem(train))
         )
+    # A scheme that drops features, or is not affine, has scores of its own.
     if not spans_same_scores(points_cache.basis, train.points):
         return find(sphere_problem(train))
     shared = train.on(points_cache.basis, 0.0)

@@ -78,6 +78,7 @@ class Budget:
         Returns:
             Whether the task may start.
         """
+        # A task that lacks both is noted once, for its memory.
         if work.memory > self.memory:
             self.too_large.append(task)
             return False

@@ -142,7 +142,7 @@ def decomposition_work(size: int, points: int, weights: int) -> Work:
     Returns:
         Passes, and the bytes of three such matrices.
     """
-    products = 10 * size**3
+    products = 10 * size**3  # about, of eigenvalues and eigenvectors
     products_of_pass = 4.0 * max(points, 1) * weights
     return Work(products / products_of_pass, 24.0 * size**2)
 
@@ -174,6 +174,7 @@ def find_uniform_curvature(train: Linear, weights: Array) -> UniformCurvature | 
         classes, which are not tried.
     """
     quadratic = train.traits.quadratic
+    # Other costs are tried only at zero weights, where every score is 0.
     if not quadratic and (np.any(weights) or train.shape[0] > FEW_CLASSES):
         return None
     # A quadratic cost has the same second derivatives at all targets, of which there may be many.

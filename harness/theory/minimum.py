@@ -155,6 +155,7 @@ def spans_same_scores(basis: Array, z: Array) -> bool:
     for block in blocks(len(z)):
         squared_residuals += np.square(z[block] - mean - basis[block] @ projections).sum(axis=0)
     norms = np.sqrt(len(z) * np.maximum(np.diag(covariance), 0.0))
+    # Relative to each centred column; the second term is for columns that are constant.
     if np.any(np.sqrt(squared_residuals) > 1e-6 * norms + 1e-12):
         return False  # a column leaves the span
     values = np.linalg.eigvalsh(covariance)
@@ -214,6 +215,7 @@ def weights_of(scores: Array, z: Array) -> Array:
     mean = compute_mean(z)
     scale = np.sqrt(variances)
     axes = _products(basis, z, mean).T / scale  # the principal directions of z, (M, r)
+    # The regression of the scores on the sphered points, in the coordinates of z.
     slopes = (scores @ basis / (len(z) * scale)) @ axes.T
     return np.column_stack([scores.mean(axis=1) - slopes @ mean, slopes])
 
@@ -237,6 +239,7 @@ def _newton(problem: Linear, classes: int, allowance: float) -> tuple[Minimum, A
     penalized, effort = bool(np.any(problem.l2)), problem.effort
     relative_step, passes = np.inf, 2.0
     for _ in range(MAX_STEPS):
+        # With a penalty the least cost is above 0, even if some weights separate the classes.
         if not penalized and proves_separable(problem, weights):
             return zero_at_infinity(norm / first_norm), weights
         if norm <= TOLERANCE * first_norm and relative_step <= SMALL_RELATIVE_STEP:
@@ -248,7 +251,7 @@ def _newton(problem: Linear, classes: int, allowance: float) -> tuple[Minimum, A
         # None where Newton's step took products instead.
         passes += 2 + effort.setup + (effort.matrix or products * effort.product)
         step_length = _backtrack(problem, weights, step, cost, float(np.sum(step * gradient)))
-        if step_length == 0:
+        if step_length == 0:  # no length lowers the cost
             break
         weights = weights + step_length * step
         relative_step = step_length * float(np.linalg.norm(step) / np.linalg.norm(weights))
@@ -326,7 +329,7 @@ def _solve(matrix: Array, gradient: Array, relative: float) -> Array:
         relative: The norm of the gradient, over that of the first one.
     """
     scale = float(np.diag(matrix).max(initial=0.0)) or 1.0
-    damping = scale * max(MIN_DAMPING, 1e-8 * min(relative, 1.0))
+    damping = scale * max(MIN_DAMPING, 1e-8 * min(relative, 1.0))  # mu
     while True:
         try:
             factor = linalg.cho_factor(matrix + damping * np.eye(len(matrix)))

@@ -94,6 +94,7 @@ def _has_positive_margins(problem: Linear, weights: Array, x: Array, targets: Ar
     """
     scores = problem.scores(weights, x).astype(np.float64)
     largest = np.maximum(x.max(axis=0), -x.min(axis=0))  # the largest size of each feature
+    # No score of these points is larger in size than this bound.
     score_scale = (np.abs(weights[:, 1:]) @ largest + np.abs(weights[:, 0])).max()
     rounding = 4 * weights.shape[1] * np.finfo(weights.dtype).eps * float(score_scale)
     if len(scores) == 1:
@@ -108,6 +109,11 @@ def program_work(points: int, classes: int, features: int) -> Work:
 
     A step of the simplex method reads the margins about as a pass reads the points, and there are
     about as many steps as margins: measured, 300 to 3,600 margins, within a factor of 3.
+
+    Args:
+        points: The number of points P.
+        classes: The number of scores of a point C.
+        features: The number of features of a point.
     """
     margins = points * max(1, classes - 1)
     if margins > MAX_MARGINS:
@@ -168,7 +174,7 @@ def _margins(problem: Linear) -> Any:
     targets, points = problem.targets, len(problem.targets)
     x = np.column_stack([np.ones(points), problem.points[:]])
     classes = problem.shape[0]
-    if classes == 1:
+    if classes == 1:  # targets are -1 and +1, and the margin is `y w [1 z]'`
         return csr_array(x * targets[:, None])
     # For each point the classes but its own (P, C - 1): indices from its own on are raised by 1.
     indices = np.arange(classes - 1)

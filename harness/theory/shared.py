@@ -125,6 +125,7 @@ def _compute_facts(points: Surrogate) -> PointStatistics:
     mean, covariance = mean_and_covariance(x)
     variances = np.linalg.eigvalsh(covariance)[::-1]
     scale = np.sqrt(np.diag(covariance))
+    # A constant feature, whose deviation is rounding, keeps scale 1.
     rounding_level = len(x) * np.finfo(np.float64).eps * (np.abs(mean) + scale)
     scale = np.where(scale > rounding_level, scale, 1.0)
     correlation = np.linalg.eigvalsh(covariance / np.outer(scale, scale))

@@ -154,8 +154,10 @@ def _of_root(root: Array, rank: int, variances: Array | None) -> Spectrum:
     """
     singular_values = linalg.svdvals(root)[:rank]
     is_resolved = singular_values > SINGULAR_RESOLUTION * singular_values[0]
+    # A root of full rank is invertible.
     if not is_resolved.all() and rank == len(root) == root.shape[1]:
-        # 1 over the norm of the inverse is the smallest singular value, to full precision.
+        # 1 over the norm of the inverse is the smallest singular value, to full precision: values
+        # that are not resolved are raised to it.
         inverse = linalg.solve_triangular(root, np.eye(rank))
         singular_values = np.maximum(singular_values, 1 / np.linalg.norm(inverse, 2))
         is_resolved[:] = True
@@ -243,6 +245,7 @@ def _moments(x: NDArray[Any]) -> tuple[Array, Array, Array]:
     x = x.astype(np.float64, copy=False)
     mean, centred = _centred(x)
     scaled = centred / _scales(centred.std(axis=0), len(x), mean)
+    # `x @ x.T + 1` holds the products of the points [1 x].
     products = ((x @ x.T + 1), centred @ centred.T, scaled @ scaled.T)
     gram_like, covariance, correlation = (product / len(x) for product in products)
     return gram_like, covariance, correlation
@@ -261,7 +264,10 @@ def _scales(deviations: Array, points: int, mean: Array) -> Array:
 
 
 def largest_gram(x: NDArray[Any]) -> float:
-    """Return the largest eigenvalue of the Gram matrix, from products with the points."""
+    """Return the largest eigenvalue of the Gram matrix of x (P, N), from products with the points.
+
+    The Gram matrix is the Hessian of a cost of one score with second derivative 1 at each point.
+    """
     return LinearHessian(
         x.astype(np.float64, copy=False), np.ones((1, 1, len(x)))
     ).largest_by_lanczos()
@@ -391,6 +397,7 @@ def predicted_history(problem: Quadratic, step_size: float, iterations: int) -> 
     """
     k = np.arange(1, iterations + 1)[:, None]
     with np.errstate(over="ignore"):
+        # `1 - |1 - a h|^2k` of each step k and direction, accurate also where it is near 0.
         share_lost = -np.expm1(2 * k * _logarithms(problem, step_size))
         decrease = share_lost @ problem.excess_by_direction
     return np.r_[problem.start_cost, problem.start_cost - decrease]
@@ -429,7 +436,7 @@ def predicted_iterations(problem: Quadratic, step_size: float, gap: float) -> fl
 
     if problem.excess_by_direction.sum() <= gap:
         return 0.0
-    if rates.max() >= 0:
+    if rates.max() >= 0:  # some direction does not shrink: the step size is not below 2/L
         return float("inf")
     first = bisect_left(range(MAX_COUNTED_ITERATIONS), True, lo=1, key=is_within_gap)
     return float(first) if first < MAX_COUNTED_ITERATIONS else float("inf")

@@ -145,6 +145,7 @@ def judge(
     ends = ends[~np.isnan(ends)] - minimum
     scale = starting_excess(float(history[0]), minimum, epsilon)
     if scaled and scale > 0 and np.all(ends > rules.diverged * scale):
+        # `starting_excess` gives the cost itself where the excess is rounding.
         start_quantity = "excess" if scale == float(history[0]) - minimum else "cost"
         reason = f"the cost ends at over {rules.diverged:g} times the start's {start_quantity}"
         return Judgement(names.DIVERGED, reason)
@@ -154,6 +155,7 @@ def judge(
     rounding = ROUNDING_EPSILONS * epsilon * abs(float(history[0]))
     if is_tied(history, rounding):
         return Judgement(names.NOT_CONVERGED, "tie: the cost neither falls nor rises", tied=True)
+    # `down`: the cost falls at every step; `low`: overall, with small rises.
     down = falls_throughout(history, rounding)
     low = falls_overall(history, rules, rounding)
     if has_converged(history, minimum, rules):
@@ -243,6 +245,7 @@ def needs_shadow(
     Returns:
         Whether the run needs a shadow.
     """
+    # A run that made no step has no end to decide; the verdict on one that diverged is known.
     if len(history) < 2 or not np.isfinite(history[-1]):
         return False
     first = abs(float(history[0]))
@@ -387,6 +390,7 @@ def judge_starts(judgements: Sequence[Judgement]) -> Judgement:
     """
     if len(judgements) == 1:
         return judgements[0]
+    # Of equal verdicts, one that fails is worse.
     worst = max(
         judgements, key=lambda judgement: (VERDICT_ORDER.index(judgement.verdict), judgement.fails)
     )
@@ -442,6 +446,7 @@ def largest_convergent(step_sizes: Sequence[float], judgements: Sequence[Judgeme
         index for index, (_, judgement) in enumerate(pairs) if judgement.verdict == names.CONVERGED
     ]
     if not converging:
+        # Even then the limit may lie above the grid, unless some step size was too large.
         moving = _drop_leading_ties(step_sizes, judgements)
         return Largest(None, not any(judgement.fails for _, judgement in moving))
     largest = None

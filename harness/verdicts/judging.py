@@ -154,12 +154,14 @@ class JudgingContext:
             The verdict and its reason.
         """
         diverged = diverged_at >= 0
+        # Up to the divergence, if any.
         finite = self.smooth(history[:diverged_at] if diverged else history)
         judgement = convergence.judge(
             *(finite, diverged, self.minimum, self.rules, self.epsilon, shadows),
             scaled=not self.compared_points,
             noisy=self.batch > 0,
         )
+        # These two verdicts hold at 2/L as well; other costs and optimizers have no tie.
         if judgement.verdict in (names.DIVERGED, names.BY_ROUNDING) or not self.tie_step_size:
             return judgement
         if abs(step_size / self.tie_step_size - 1) <= THRESHOLD_TOLERANCE:
@@ -248,7 +250,13 @@ def _judge_step(
 ) -> Step:
     """Return the `Step` of one step size from its runs, one for each start.
 
-    runs: the runs of the step size among those of the histories. Other arguments: `judge_steps`.
+    Args:
+        histories: The histories of all R runs by their recorded names, `(R, K + 1)` each.
+        diverged_at: The iteration at which each run stopped being finite `(R,)`, -1 for never.
+        step_size: The step size.
+        runs: The runs of this step size among the R runs.
+        context: The rules and numbers by which the job is judged.
+        shadows: The shadows of the R runs; None without any.
     """
     diverged_at_runs = diverged_at[runs]
     stops = diverged_at_runs[diverged_at_runs >= 0]
@@ -258,6 +266,7 @@ def _judge_step(
     run_shadows = None if shadows is None else shadows.select_runs(runs)
     judgement, verdicts = context.judge_starts(costs, diverged_at_runs, step_size, run_shadows)
     counts_by_target = _count_to_targets(histories[context.compared][runs], context)
+    # Iterations that another processor would count otherwise are not recorded.
     if judgement.verdict == names.BY_ROUNDING and run_shadows is not None:
         counts_by_target = {
             name: _drop_unsure(counts, run_shadows.reached[name])
@@ -270,7 +279,7 @@ def _judge_step(
         quartiles={
             key: np.quantile(values, [0.25, 0.75], axis=0)
             for key, values in finite_histories.items()
-            if len(costs) > 1
+            if len(costs) > 1  # a single start has no quartiles
         },
         starts={
             names.START_COST.key: _final_costs(costs),

@@ -62,7 +62,10 @@ class Arrivals:
         self.arrival = arrival
 
     def counts(self) -> History:
-        """Return iterations by step size: the upper median over its starts, infinite for none."""
+        """Return the iterations of each step size `(S,)`, the upper median over its starts.
+
+        Infinite where the run from that start has not arrived.
+        """
         by_step = np.sort(self.arrival.reshape(-1, self.starts), axis=1)
         return np.asarray(by_step[:, self.starts // 2])
 
@@ -101,6 +104,7 @@ class FirstArrival(Arrivals):
         previous_arrival = self.arrival
         self.note(k, np.arange(len(runs)), np.where(np.isnan(shadows), np.nan, runs))
         self.stays_together &= np.abs(runs - shadows) <= self.allowed
+        # A run that arrived before it left its shadow has still arrived.
         unsure_arrivals = np.isinf(previous_arrival) & ~self.stays_together
         self.arrival[unsure_arrivals] = np.inf
         done = k >= self.known_count or np.isfinite(self.counts()).any()
@@ -154,6 +158,7 @@ class EndLateNeighbours(Arrivals):
             return none_ends
         self.decided = k
         smallest_decided = np.array(self.numbers)[is_decided].min()
+        # One entry for each step size that is descended; `missing` has their lattice numbers.
         is_late = np.isinf(self.counts()) & (self.missing < smallest_decided)
         return np.asarray(np.repeat(is_late, self.starts)[alive])
 
@@ -234,6 +239,7 @@ def fewest_iterations(counts: Mapping[float, float], numbers: list[int]) -> Fewe
         return None
     # The best step size itself comes first, then its neighbours, of which the ends have one.
     neighbours = [numbers[best], *numbers[max(best - 1, 0) : best], *numbers[best + 1 : best + 2]]
+    # The median is the number of iterations of one of the three.
     median_number = next(number for number in neighbours if counts.get(number) == medians[best])
     return bound_iterations(float(medians[best]), median_number, counts)
 

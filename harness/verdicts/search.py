@@ -65,7 +65,7 @@ def critical_step(
     """
     lower: float | None = None
     upper: float | None = None
-    powers = 2.0 ** np.arange(SIZES_PER_DESCENT)
+    powers = 2.0 ** np.arange(SIZES_PER_DESCENT)  # each size of a descent is twice the last
     descents = 0
     sizes = first * powers
     while descents * SIZES_PER_DESCENT < MAX_DOUBLINGS:
@@ -79,6 +79,7 @@ def critical_step(
     if lower is None or upper is None:
         return Critical(lower, upper, descents)
     while upper / lower > 1 + width:
+        # Between the ends, which are known.
         sizes = np.geomspace(lower, upper, SIZES_PER_DESCENT + 2)[1:-1]
         failures = list(fails([float(size) for size in sizes]))
         descents += 1

@@ -40,6 +40,7 @@ class RacedScheme(NamedTuple):
     @property
     def number(self) -> str:
         """The condition number as text, such as `140`, `2.4e12` or `more than 1e30`."""
+        # Two digits: in full below 1e4, else as `2.4e12`, without the plus and zero of `2.4e+09`.
         short = float(f"{self.condition:.2g}")
         text = (
             f"{short:g}" if short < 1e4 else f"{short:.2g}".replace("e+0", "e").replace("e+", "e")
@@ -48,7 +49,10 @@ class RacedScheme(NamedTuple):
 
     @property
     def raw(self) -> bool:
-        """Whether the scheme leaves the points as they are."""
+        """Whether the scheme leaves the points as they are.
+
+        The tags of its changes are recorded for affine schemes only, so any other is not raw.
+        """
         recorded = SchemeRecord.from_row(self.row)
         changes = (names.CENTRES, names.SHIFTS, names.SCALES, names.ROTATES)
         return recorded.is_true(names.AFFINE) and not any(map(recorded.is_true, changes))
@@ -62,7 +66,7 @@ def cause(sweep: Sweep, experiment: str) -> str:
         experiment: The name of the experiment.
 
     Returns:
-        A paragraph; empty if the cause is unknown, or if the experiment has several problems.
+        A paragraph; empty if the cause is unknown, or if the experiment has no race or several.
     """
     experiment_races = races(sweep, experiment)
     if len(experiment_races) != 1:
@@ -82,11 +86,13 @@ def explain_race(sweep: Sweep, experiment: str, race: Race) -> list[Sentence]:
         race: The race of the experiment's only problem.
 
     Returns:
-        The sentences; none where curvature does not explain the difference.
+        The sentences; none where curvature does not explain the difference, where fewer than two
+        schemes can be compared, and where the race has no budget that all jobs share.
     """
     rows = sweep.of_role(names.SCHEME, experiment)
     raced_schemes = _raced_schemes(race, as_rows(rows))
     # Curvature explains a cost, not a count, and only descents of one known number of iterations.
+    # A target that is met at the start (0 iterations) says nothing of the descent.
     if (
         len(raced_schemes) < 2
         or race.by_count
@@ -94,6 +100,7 @@ def explain_race(sweep: Sweep, experiment: str, race: Race) -> list[Sentence]:
         or race.fewest_iterations == 0
     ):
         return []
+    # Of equally fast schemes, the one of the lowest condition number.
     fastest = min(raced_schemes, key=lambda scheme: (_finish_key(scheme), scheme.condition))
     arrays = sweep.arrays(rows, names.DESCENT_ARRAYS)
     slower_schemes = sorted(
@@ -101,12 +108,13 @@ def explain_race(sweep: Sweep, experiment: str, race: Race) -> list[Sentence]:
         key=_finish_key,
         reverse=True,
     )
-    for slower_scheme in slower_schemes:
-        window_arrays = arrays.get(slower_scheme.label, {})
+    for slower_scheme in slower_schemes:  # the slowest first
+        window_arrays = arrays.get(slower_scheme.label, {})  # empty where none were recorded
         if slower_scheme.condition < STRETCH_RATIO * fastest.condition or not _is_explained(
             race, slower_scheme, window_arrays
         ):
             continue
+        # Slower than the fastest although rounder: these contradict the explanation.
         rounder_schemes = [
             scheme
             for scheme in slower_schemes
@@ -136,6 +144,7 @@ def _raced_schemes(race: Race, rows: list[dict[Any, Any]]) -> list[RacedScheme]:
             or label in race.undecided_schemes
         ):
             continue
+        # Rounding decides whether the scheme meets the target.
         if label in race.uncertain_schemes and np.isinf(race.iterations[label]):
             continue
         condition_number, limit = (
@@ -143,7 +152,7 @@ def _raced_schemes(race: Race, rows: list[dict[Any, Any]]) -> list[RacedScheme]:
         )
         if row.get(names.PLAIN.column) == "false" or np.isnan([condition_number, limit]).all():
             continue
-        bounded = bool(np.isnan(condition_number))
+        bounded = bool(np.isnan(condition_number))  # only the lower bound `limit` is known
         condition = limit if bounded else condition_number
         raced_schemes.append(
             RacedScheme(label, row, float(race.iterations[label]), condition, bounded)
@@ -157,6 +166,7 @@ def _finish_key(scheme: RacedScheme) -> tuple[float, float]:
     The excess orders only the schemes that do not meet the target, whose iterations are infinite.
     """
     meets_target = np.isfinite(scheme.iterations)
+    # A scheme run has the final cost of its best step size, so it is both arguments.
     return scheme.iterations, 0.0 if meets_target else excess_left(scheme.row, scheme.row)
 
 
@@ -171,11 +181,14 @@ def _is_explained(race: Race, slower_scheme: RacedScheme, arrays: Mapping[str, A
         race: The race.
         slower_scheme: The scheme.
         arrays: The arrays of its scheme run, for `directions.predicted_excess`.
+
+    Returns:
+        False also where the curvatures at the start are not recorded.
     """
     if directions.WINDOW_CURVATURE not in arrays:
         return False
     target, count = float(race.target), slower_scheme.iterations
-    if np.isfinite(count):
+    if np.isfinite(count):  # the scheme meets the target
         step = float(race.step_sizes[slower_scheme.label])
         exceeds_at_half = directions.predicted_excess(arrays, step, count / 2) > target
         return (
@@ -188,6 +201,7 @@ def _is_explained(race: Race, slower_scheme: RacedScheme, arrays: Mapping[str, A
         excess_left(slower_scheme.row, slower_scheme.row),
     )
     predicted_share = directions.predicted_excess(arrays, step, race.budget or 0)
+    # The prediction is at most 1, so a recorded excess above the start's counts as 1.
     return (
         predicted_share > target
         and abs(predicted_share - min(remaining_excess, 1.0)) <= directions.EXPLANATION_TOLERANCE
@@ -195,7 +209,14 @@ def _is_explained(race: Race, slower_scheme: RacedScheme, arrays: Mapping[str, A
 
 
 def _cause_sentence(race: Race, slower_scheme: RacedScheme, fastest: RacedScheme) -> Sentence:
-    """Return the sentence that compares the cost's shape under a slow and the fastest scheme."""
+    """Return the sentence that compares the cost's shape under a slow and the fastest scheme.
+
+    Args:
+        race: The race, whose budget of iterations decides whether one step size suits all.
+        slower_scheme: The slow scheme, of a much larger condition number.
+        fastest: The fastest scheme.
+    """
+    # Keys of `CLAUSES`, such as `raw_valley` and `scheme_round`.
     shape = "valley" if slower_scheme.condition >= VALLEY_CONDITION else "stretched"
     shape_of_slow = f"{'raw' if slower_scheme.raw else 'scheme'}_{shape}"
     is_round = fastest.condition <= ROUND_CONDITION

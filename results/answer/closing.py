@@ -49,9 +49,11 @@ def question(sweep: Sweep, experiment: str) -> str:
         experiment: The name of the experiment.
 
     Returns:
-        A sentence that names the schemes, the data set and the budget of iterations.
+        A sentence that names the schemes, the experiment and the budget of iterations. Its form
+        depends on whether there is a descent, on what is compared, and on the number of schemes.
     """
     schemes = merged(sweep).of_role(names.SCHEME, experiment)
+    # The labels of `by_problem` lack the settings of the problem, so that a scheme has one label.
     labels = [label for rows in by_problem(schemes) for label in rows["label"]]
     labels_text = names_or_count(list(dict.fromkeys(labels)))
     if problems.without_descent(schemes).all():
@@ -84,7 +86,8 @@ def ranking_paragraph(sweep: Sweep, experiment: str) -> str:
         experiment: The name of the experiment.
 
     Returns:
-        The answer, followed by the sentences of `batch_and_exclusion_remarks`.
+        The answer, followed by sentences on diverged and failed jobs and on rounding. Where no
+        scheme has a final cost, the answer is the reason.
     """
     schemes = merged(sweep).of_role(names.SCHEME, experiment)
     groups = by_problem(schemes)
@@ -94,10 +97,11 @@ def ranking_paragraph(sweep: Sweep, experiment: str) -> str:
     if finite_schemes.empty:
         return _no_answer(sweep, experiment)
     criterion, ranks = ranking_criterion(finite_schemes), rank_rows(finite_schemes)
+    # `in 100 iterations` becomes `After 100 iterations`.
     end_text = passes.budget(schemes).replace("in ", "After ", 1) or "At the end"
     excess_owner = "its own" if _minima_differ(finite_schemes) else "the"
     ranking_text = "; ".join(_rank_text(rows, criterion, excess_owner) for rows in ranks)
-    name = f"by_{criterion}" if len(ranks) > 1 else "one_place"
+    name = f"by_{criterion}" if len(ranks) > 1 else "one_place"  # one rank has no order
     answer = make_sentence(
         name, after=end_text, places=ranking_text, medians=medians_note(finite_schemes)
     )
@@ -125,6 +129,7 @@ def _batches(sweep: Sweep, experiment: str) -> list[Sentence]:
     that differ in more than the batch.
     """
     table = batch_gains.batch_table(sweep, experiment)
+    # Two rows of one scheme and batch belong to different problems.
     if table.duplicated(["scheme", "batch"]).any():
         return []
     batches = batch_gains.saturated_batches(table)
@@ -136,7 +141,10 @@ def _batches(sweep: Sweep, experiment: str) -> list[Sentence]:
 
 
 def overall_ranking(sweep: Sweep) -> str:
-    """Return the answer over all experiments of a sweep."""
+    """Return how often each scheme has the lowest cost over all experiments of a sweep.
+
+    The answer on a single experiment is its `ranking_paragraph`.
+    """
     if len(sweep.experiments) == 1:
         return ranking_paragraph(sweep, sweep.experiments[0])
     schemes = merged(sweep)
@@ -151,6 +159,10 @@ def _count_wins(groups: Sequence[pd.DataFrame], sweep: Sweep, experiment: str | 
         groups: The scheme runs of each problem.
         sweep: The sweep.
         experiment: The experiment that all problems belong to; None for several experiments.
+
+    Returns:
+        The answer, with sentences on diverged and failed jobs; where no scheme of any problem has a
+        final cost, the reason.
     """
     labels = list(dict.fromkeys(label for rows in groups for label in rows["label"]))
     wins = dict.fromkeys(labels, 0)
@@ -159,7 +171,7 @@ def _count_wins(groups: Sequence[pd.DataFrame], sweep: Sweep, experiment: str | 
     for rows in groups:
         finite_schemes = with_final_cost(rows)
         if finite_schemes.empty:
-            continue
+            continue  # nobody wins this problem, and it is not counted
         problem_count += 1
         labels_by_rank = [labels_of(tied) for tied in rank_rows(finite_schemes)]
         for label in labels_by_rank[0]:
@@ -186,6 +198,7 @@ def _count_wins(groups: Sequence[pd.DataFrame], sweep: Sweep, experiment: str | 
         )
     ]
     is_counted = compares_counts(pd.concat(groups))
+    # Problems may be compared by cost, by count, or some by each.
     best_value_text = (
         "lowest cost"
         if not is_counted.any()
@@ -223,7 +236,7 @@ def _all_above(sweep: Sweep, experiment: str | None) -> list[Sentence]:
     """Return a sentence on the schemes whose 2/L is below all step sizes that were tried.
 
     The sentence proposes a grid of smaller step sizes. Of several splits, the largest 2/L of a
-    scheme counts. There is no sentence for several experiments.
+    scheme counts. There is no sentence for several experiments, which may have different grids.
     """
     jobs = thresholds_that_hold(every_job(sweep, experiment))
     sizes = [step_size(step) for step in as_rows(unmerged(sweep).of_role(names.STEP, experiment))]
@@ -256,10 +269,12 @@ def _exclusions(sweep: Sweep, experiment: str | None) -> list[Sentence]:
     on_all_splits = has_diverged.groupby(jobs["label"], sort=False).transform("all")
     labels = list(dict.fromkeys(jobs.loc[on_all_splits, "label"]))
     too_many = jobs["experiment"].nunique() > 1 or len(labels) > MAX_LISTED_SCHEMES
+    # Schemes are named only if none of them diverged on some of its splits alone.
     is_named = not too_many and (has_diverged == on_all_splits).all()
     subject = join_phrases(labels) if is_named else f"{count} of {len(jobs)} jobs"
     failed_count = int((jobs["verdict"] == names.FAILED).sum())
     sentences = [make_sentence("all_diverged", who=subject)] if count else []
+    # Where no scheme has a final cost, the grid may lie above 2/L as a whole.
     sentences += _all_above(sweep, experiment) if count and with_final_cost(schemes).empty else []
     if failed_count:
         sentences.append(make_sentence("some_failed", failed=failed_count, jobs=len(jobs)))
@@ -317,6 +332,7 @@ def _rank_text(rows: Sequence[Mapping[Any, Any]], criterion: str, excess_owner: 
     distinct_verdicts = list(dict.fromkeys(row["verdict"] for row in rows))
     verdicts = "no step" if no_descent else join_phrases(distinct_verdicts)
     remaining_excess = excess_left(rows[0], rows[0])
+    # Whether the least cost was solved for, so that the excess is known.
     is_solved = rows[0].get(names.MINIMUM_REACHED.column) == "true" and np.isfinite(
         remaining_excess
     )
@@ -337,7 +353,11 @@ def _rank_text(rows: Sequence[Mapping[Any, Any]], criterion: str, excess_owner: 
 
 
 def _excess_reference(scheme: Mapping[Any, Any]) -> str:
-    """Return ` of zero weights` unless runs start there: the excess that shares are taken of."""
+    """Return ` of zero weights` unless runs start there: the excess that shares are taken of.
+
+    Args:
+        scheme: The scheme run, whose setting `start` is missing or None for zero weights.
+    """
     start = scheme.get(names.setting("start"), "zeros")
     return "" if start in ("zeros", "None", None) else " of zero weights"
 

@@ -33,6 +33,7 @@ def answers(sweep: Sweep, experiment: str, splits: pd.DataFrame) -> list[str]:
         and for a scheme that was run with several optimizers.
     """
     schemes = merged(sweep).of_role(names.SCHEME, experiment)
+    # A scheme of two rows has several problems or optimizers.
     if len(set(problems.scheme_names(schemes).values())) < len(schemes):
         return []
     if len(schemes) < 2 or len(by_problem(schemes)) > 1 or with_final_cost(schemes).empty:
@@ -46,9 +47,10 @@ def answers(sweep: Sweep, experiment: str, splits: pd.DataFrame) -> list[str]:
     speed_sentences = (
         [paragraph(headline.describe_race(experiment_sweep, experiment, race))] if race else []
     )
+    # Without a race nobody leads, and no sentence relates speed to predictions.
     leading_schemes = headline.leaders(with_final_cost(schemes), race) if race else []
     splits = splits[splits["experiment"] == experiment]
-    if splits.empty:
+    if splits.empty:  # no points were held out
         is_cross_validated = (
             names.FOLDS_COST.column in schemes and schemes[names.FOLDS_COST.column].notna().any()
         )
@@ -78,7 +80,7 @@ def answers(sweep: Sweep, experiment: str, splits: pd.DataFrame) -> list[str]:
 def _grid_edge_sentences(experiment_sweep: Sweep, target: str) -> list[str]:
     """Return sentences on schemes whose best step size is at an end of the grid, or beyond it.
 
-    A grid that lies above 2/L as a whole has its own sentence.
+    A grid that lies above 2/L as a whole has its own sentence. Each sentence proposes a wider grid.
 
     Args:
         experiment_sweep: The part of the sweep that belongs to the experiment.
@@ -108,6 +110,7 @@ def _grid_edge_sentences(experiment_sweep: Sweep, target: str) -> list[str]:
         if end != ABOVE:
             fields["splits"] = "" if is_at_end.all()[schemes].all() else " on some splits"
         edges.append(make_sentence(name, **fields).text)
+    # Finer step sizes reach a decade beyond the grid; NaN where no step size reaches the target.
     is_inside = table["step"].between(low, high) | table["step"].isna() | (table["end"] != "")
     schemes_beyond = [*dict.fromkeys(table.loc[~is_inside, "scheme"])]
     return edges + (

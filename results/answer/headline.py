@@ -51,7 +51,8 @@ def headline(sweep: Sweep, experiment: str | None = None) -> str:
 
     Returns:
         The headline. Where there is no race, as for jobs without a descent, it is the ranking by
-        final cost or the reason why there is none.
+        final cost or the reason why there is none; likewise for several races of one scheme each,
+        which nobody wins.
     """
     experiments = [experiment] if experiment else sweep.experiments
     by_experiment = {name: races(sweep, name) for name in experiments}
@@ -63,7 +64,7 @@ def headline(sweep: Sweep, experiment: str | None = None) -> str:
     ):
         return compare_problems(sweep, by_experiment).text
     for name, experiment_races in by_experiment.items():
-        if experiment_races and count == 1:
+        if experiment_races and count == 1:  # the only race
             return paragraph(describe_race(sweep, name, experiment_races[0]))
     return (
         closing.ranking_paragraph(sweep, experiments[0])
@@ -74,6 +75,9 @@ def headline(sweep: Sweep, experiment: str | None = None) -> str:
 
 def describe_race(sweep: Sweep, experiment: str, race: Race) -> list[Sentence]:
     """Return the answer for an experiment of one problem: the fastest scheme, and all iterations.
+
+    Where no scheme meets the target, the answer says which comes closest; where a scheme meets it
+    at the start, that speed is not compared.
 
     Args:
         sweep: The sweep.
@@ -116,6 +120,7 @@ def describe_race(sweep: Sweep, experiment: str, race: Race) -> list[Sentence]:
     if not race.undecided_schemes:
         first = make_sentence("fastest", grid=_grid_note(race), schemes=fastest_text)
         return [first, make_sentence("takes", who="It" if is_single else "They", **fields)]
+    # "It" would be ambiguous after a sentence on several candidates.
     return [
         _undecided_sentence(race, fastest_text),
         make_sentence("takes", who=fastest_text, **fields),
@@ -135,6 +140,7 @@ def _undecided_sentence(race: Race, fastest_text: str) -> Sentence:
         if len(candidates) <= MAX_LISTED_SCHEMES
         else f"{fastest_text} or one of {len(race.undecided_schemes)} others"
     )
+    # Only the end of their own grid keeps these schemes from being shown to be slower.
     boundary_schemes = [name for name in race.undecided_schemes if name in race.boundary_schemes]
     if not race.enough_splits:
         doubt = "are too few to show a difference"
@@ -166,7 +172,15 @@ def leaders(finite_schemes: pd.DataFrame, race: Race) -> list[str]:
 
 
 def _closest_rows(finite_schemes: pd.DataFrame, race: Race) -> list[Mapping[Any, Any]]:
-    """Return the scheme runs that come closest to the target of a race."""
+    """Return the scheme runs that come closest to the target of a race.
+
+    Several are returned if they tie.
+
+    Args:
+        finite_schemes: The scheme runs that have a final cost; at least one.
+        race: The race, whose target no scheme meets.
+    """
+    # Where no job solved for the least cost, excesses are over the lowest cost that any job saw.
     schemes = with_lowest_seen(finite_schemes)
     return rank_rows(schemes, "count" if race.by_count else "excess")[0]
 
@@ -184,8 +198,10 @@ def _achievement(race: Race, schemes: pd.DataFrame) -> Achievement:
         return Achievement(
             "brings", "bring", f"the misclassified points down to {100 * share:g} % of all"
         )
+    # No job solved for the least cost: the lowest cost seen stands in for it.
     is_guessed = (schemes.get(names.MINIMUM_REACHED.column, pd.Series()) == "false").any()
     over = "over the lowest cost seen" if is_guessed else "cost"
+    # Targets are shares of the excess of zero weights; runs from elsewhere do not remove that one.
     if shared_value(schemes, names.setting("start"), "zeros") not in ZEROS:
         remainder = f"{100 * share:g} % of that of zero weights"
         return Achievement("brings", "bring", f"the excess {over} down to {remainder}")
@@ -218,7 +234,7 @@ def _unmet_target(
         "grid": _grid_note(race),
         "end": "",
     }
-    if np.isfinite(remaining_excess):
+    if np.isfinite(remaining_excess):  # else the sentence ends without the remaining share
         comes, leaves = ("comes", "leaves") if len(labels) == 1 else ("come", "leave")
         lead = (
             f"it {leaves}" if is_single else f"{join_phrases(labels)} {comes} closest and {leaves}"
@@ -234,7 +250,8 @@ def _unmet_target(
 def _other_schemes(race: Race) -> Iterable[str]:
     """Yield a clause on each other scheme: its iterations, or why it does not meet the target.
 
-    Schemes with the same outcome share a clause.
+    Schemes with the same outcome share a clause: equal iterations or reason, step size, and whether
+    step sizes between those of the grid were tried.
     """
     schemes_by_outcome: dict[Any, list[str]] = {}
     for scheme, count in race.other_iterations.items():
@@ -280,6 +297,7 @@ def _iterations_text(race: Race, schemes: Sequence[str], unit: str = "") -> str:
     count = race.iterations[schemes[0]]
     bound = "at most " if _has_grid_only(race, schemes) else ""
     steps = race.step_sizes[list(schemes)]
+    # A step size is NaN where splits differ in it: then none is named.
     sizes = list(dict.fromkeys(f"{step:.3g}" for step in steps)) if steps.notna().all() else []
     step_text = (
         f" (step size{'s' if len(sizes) > 1 else ''} {join_phrases(sizes)})" if sizes else ""
@@ -333,12 +351,13 @@ def compare_problems(sweep: Sweep, by_experiment: Mapping[str, Sequence[Race]]) 
     too_few: dict[str, list[str]] = {}
     unmet_goals: dict[str, list[str]] = {}
     for problem_name, (experiment, race) in races_by_problem.items():
-        if not race.fastest_schemes:
+        if not race.fastest_schemes:  # no scheme meets the target
             achievement = _achievement(race, merged(sweep).of_role(names.SCHEME, experiment))
             goal_text = f"{achievement.does} {achievement.complement}"
             unmet_goals.setdefault(goal_text, []).append(problem_name)
         elif race.splits > 1 and race.fewest_iterations > 0 and not race.enough_splits:
             too_few.setdefault(f"{race.splits} {race.sample}", []).append(problem_name)
+        # No difference: a doubt, a start that meets the target already, or equal schemes.
         elif (
             race.undecided_schemes
             or race.fewest_iterations == 0
@@ -347,6 +366,7 @@ def compare_problems(sweep: Sweep, by_experiment: Mapping[str, Sequence[Race]]) 
             undecided.append(problem_name)
         else:
             wins.setdefault(tuple(race.fastest_schemes), []).append(problem_name)
+    # Problems whose names are data sets alone are called data sets.
     by_data = all(
         problem_name == _data_set(sweep, name)
         for problem_name, (name, _) in races_by_problem.items()
@@ -356,6 +376,7 @@ def compare_problems(sweep: Sweep, by_experiment: Mapping[str, Sequence[Race]]) 
     for winners, problem_names in sorted(wins.items(), key=lambda pair: -len(pair[1])):
         verb = "are" if len(winners) > 1 else "is"
         first = f"{verb} fastest on {len(problem_names)} of {problem_count}"
+        # The first clause has the verb and the total number, the others only their problems.
         predicate = f"on {_listed_problems(problem_names)}" if clauses else first
         clauses.append(f"{join_phrases(winners)} {predicate}")
     if undecided:
@@ -378,7 +399,7 @@ def _races_by_problem(
     """Return the experiment and the race of each problem, by the problem's name.
 
     The name is the data set and the setting; the experiment takes the place of the data set where
-    data sets do not distinguish the experiments.
+    data sets do not distinguish the experiments: where two share one, or one has several.
     """
     data_sets = [_data_set(sweep, name) for name in by_experiment]
     distinct_data = all(data_sets) and len(set(data_sets)) == len(by_experiment)

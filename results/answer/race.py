@@ -93,19 +93,25 @@ def races(sweep: Sweep, experiment: str) -> list[Race]:
 
 
 def race_target(sweep: Sweep) -> str:
-    """Return the strictest target of a sweep's races, to which its tables count iterations."""
+    """Return the strictest target of a sweep's races, to which its tables count iterations.
+
+    Of a sweep without a race, it is the first of `RACE_TARGETS`.
+    """
     targets = {race.target for name in sweep.experiments for race in races(sweep, name)}
     return next((target for target in RACE_TARGETS if target in targets), RACE_TARGETS[0])
 
 
 def _compute_races(experiment_sweep: Sweep) -> list[Race]:
-    """Compute the races that `races` caches.
+    """Return the race of each problem, to the first of `RACE_TARGETS` that a scheme meets.
+
+    If no scheme of a problem meets any, its race is to the last of them.
 
     Args:
         experiment_sweep: The part of the sweep that belongs to one experiment.
 
     Returns:
-        One race a problem that has a descent.
+        One race a problem; none for a problem without a descent, or without a value in
+        `time_to_target`.
     """
     jobs = problems.scheme_runs([unmerged(experiment_sweep)])
     if jobs.empty:
@@ -116,11 +122,13 @@ def _compute_races(experiment_sweep: Sweep) -> list[Race]:
         for target in RACE_TARGETS:
             table = tables[target]
             table = table[table["setting"] == setting]
+            # A problem has no rows if none of its jobs has a value for this target.
             race = (
                 _race(experiment_sweep, str(setting), target, table, setting_jobs)
                 if len(table)
                 else None
             )
+            # A target that no scheme meets is used only if it is the last.
             if race and (race.fastest_schemes or target == RACE_TARGETS[-1]):
                 experiment_races.append(race)
                 break
@@ -140,6 +148,7 @@ def _race(
         jobs: The problem's scheme runs, one a job.
     """
     by_scheme = table.groupby("scheme", sort=False)
+    # Upper medians are values of a split: infinite iterations have no mean with others.
     iterations = by_scheme["value"].quantile(0.5, interpolation="higher")
     steps = by_scheme["step"].agg(lambda sizes: sizes.iloc[0] if sizes.nunique() == 1 else np.nan)
     # An optimizer that finds its own step sizes has none to report, and no grid to refine.
@@ -147,6 +156,7 @@ def _race(
     gridless = set(jobs.loc[has_own_steps, "scheme"])
     steps[steps.index.isin(gridless)] = np.nan
     verdicts = jobs.groupby("scheme", sort=False)["verdict"]
+    # All jobs of the scheme failed, or all diverged.
     lost_verdicts = {
         str(scheme): scheme_verdicts.iloc[0]
         for scheme, scheme_verdicts in verdicts
@@ -155,8 +165,8 @@ def _race(
     is_met = np.isfinite(iterations.min())
     fastest = list(iterations.index[iterations == iterations.min()]) if is_met else []
     splits = int(table["split"].nunique())
-    pairs = comparisons.compare_pairs(table) if splits > 1 else pd.DataFrame()
     # A single split cannot show how much iterations vary between splits.
+    pairs = comparisons.compare_pairs(table) if splits > 1 else pd.DataFrame()
     undecided_schemes = (
         comparisons.indistinguishable_schemes(pairs, fastest) if len(pairs) and fastest else []
     )
@@ -166,6 +176,7 @@ def _race(
         target=target,
         iterations=iterations,
         step_sizes=steps,
+        # A scheme without a grid counts as refined: no reservation about a grid is made.
         is_refined=by_scheme["finer"].all() | iterations.index.isin(gridless),
         lost_verdicts=lost_verdicts,
         uncertain_schemes=_uncertain_schemes(experiment_sweep, target, jobs),
@@ -196,6 +207,6 @@ def _uncertain_schemes(experiment_sweep: Sweep, target: str, jobs: pd.DataFrame)
     return frozenset(
         job["scheme"]
         for step in as_rows(undecided_steps)
-        if (job := jobs_by_id.get(step["parent"])) is not None
+        if (job := jobs_by_id.get(step["parent"])) is not None  # None: of another problem
         and number_in(step, names.final_metric(compared_metric(job)).column) <= job["goal"]
     )

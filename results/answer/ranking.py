@@ -25,7 +25,7 @@ def with_final_cost(schemes: pd.DataFrame) -> pd.DataFrame:
 
     Left out are failed and diverged jobs, and those whose best run rounding decides.
     """
-    if FINAL_COST not in schemes:
+    if FINAL_COST not in schemes:  # no job recorded a cost
         return schemes.iloc[:0]
     has_no_cost = schemes["verdict"].isin([names.FAILED, *names.UNRANKED])
     return schemes[schemes[FINAL_COST].notna() & ~has_no_cost].sort_values(
@@ -59,7 +59,7 @@ def rank_rows(schemes: pd.DataFrame, criterion: str = "") -> list[list[Mapping[A
     remaining_excess = np.array([excess_left(row, row) for row in rows])
     is_float32 = schemes.get(names.setting("precision"), pd.Series(dtype=str)).eq("float32").any()
     tied_share = names.TIED_FLOAT32 if is_float32 else names.TIED
-    if criterion == "count":
+    if criterion == "count":  # counts tie only if they are equal
         rank_numbers = evidence.tie_ranks(np.array([row[FINAL_COUNT] for row in rows]), 0.0)
     elif criterion == "excess" and np.isfinite(remaining_excess).all():
         rank_numbers = evidence.tie_ranks(remaining_excess, tied_share)
@@ -94,6 +94,7 @@ def by_problem(schemes: pd.DataFrame) -> list[pd.DataFrame]:
     """
     settings_by_run = problems.problems(schemes)
     grouped = _grouped(schemes, settings_by_run, BATCH_SETTINGS)
+    # Groups of one scheme cannot be ranked: then the batches of a scheme are compared instead.
     if all(len(rows) == 1 for rows in grouped):
         return _grouped(schemes, settings_by_run, ())
     return grouped
@@ -124,6 +125,7 @@ def _grouped(
         )
         indexes_by_problem.setdefault(problem_settings, []).append(index)
         for name, text in problem_settings:
+            # Runs of a group share this setting, so its label need not repeat it.
             labels[index] = labels[index].replace(f", {name}={text}", "")
     return [schemes.loc[rows].assign(label=labels[rows]) for rows in indexes_by_problem.values()]
 

@@ -18,7 +18,8 @@ def seconds(sweep: Sweep, target: str) -> pd.DataFrame:
         target: The target, a key of `names.TARGETS`.
 
     Returns:
-        One row a scheme, the median over splits and seeds.
+        One row a scheme, the median over splits and seeds; the column `experiment` only where the
+        sweep has several.
 
         - fit: of fitting the scheme and transforming the points;
         - an iteration: of one run, its share of the descent of the whole grid;
@@ -28,6 +29,7 @@ def seconds(sweep: Sweep, target: str) -> pd.DataFrame:
           same for all schemes, as in `time_to_target`.
     """
     runs = merged(sweep)
+    # NaN, of a job whose seconds were not recorded, is not above 0.
     timed = [
         row
         for row in as_rows(runs.of_role(names.SCHEME))

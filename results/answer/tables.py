@@ -58,6 +58,7 @@ def summary(sweep: Sweep) -> pd.DataFrame:
         failed = row["verdict"] == names.FAILED
         # A job without a descent has no verdict; its row names the arrays that it recorded.
         array_names = str(row.get(names.RECORDED.column) or "").split(",") if no_descent else ()
+        # The excess is known where costs are compared and the least cost was solved for.
         by_cost = compared_metric(row) is names.TRAIN_COST
         is_solved = by_cost and row.get(names.MINIMUM_REACHED.column) == "true"
         summary_row |= {
@@ -86,9 +87,10 @@ def summary(sweep: Sweep) -> pd.DataFrame:
             + row.get(names.DESCENT_SECONDS.column, float("nan")),
         }
         rows.append(summary_row)
-    if not rows:
+    if not rows:  # an empty table with the columns that callers read
         return pd.DataFrame({"scheme": pd.Series(dtype=str), "seconds": pd.Series(dtype=float)})
     table = pd.DataFrame(rows)
+    # These columns stay even if they are empty for all schemes.
     required_columns: tuple[str, ...] = ("experiment", "scheme", "seconds")
     if not without_descents.all():
         required_columns += (step, "cost", "steps", names.DIVERGED)
@@ -111,6 +113,7 @@ def histories(sweep: Sweep, role: str = names.SCHEME) -> pd.DataFrame:
         scheme, label, step size and verdict, then the iteration and the metrics, with quartiles
         where there are several starts, splits or seeds.
     """
+    # Merged histories have quartiles over splits and seeds; step runs are those of single jobs.
     sweep = merged(sweep) if role == names.SCHEME else sweep
     runs = sweep.of_role(role)
     table = sweep.histories(runs, (*HISTORY_KEYS, *QUARTILE_KEYS))
@@ -135,6 +138,7 @@ def text(table: pd.DataFrame) -> str:
 
 def markdown(table: pd.DataFrame) -> str:
     """Return a table as Markdown with right-aligned numbers."""
+    # The line below the head sets the alignment of each column.
     rule = [":--" if holds_text(str(name), table) else "--:" for name in table]
     columns = [
         list(map(clean.markdown, [name, *column])) for name, column in format_cells(table).items()
@@ -191,11 +195,12 @@ def format_cells(table: pd.DataFrame) -> dict[str, list[str]]:
     }
 
     def format_cell(name: str, value: Any) -> str:
-        """Return a value of the column `name` as text."""
+        """Return a value of the column `name` as text: `-` for NaN or None."""
         if pd.isna(value):
             return "-"
         if not isinstance(value, (int, float)):
             return clean.line(str(value))
+        # Digits after the point say nothing of numbers that large.
         if name in COST_COLUMNS and abs(value) >= LARGE_COST:
             return f"{value:.6g}"
         if name == EXCESS_LEFT and abs(value) >= LARGE_COST:

@@ -21,7 +21,8 @@ def predictions(sweep: Sweep) -> pd.DataFrame:
         sweep: The sweep.
 
     Returns:
-        One row a scheme that did not fail. Columns that are empty for all schemes are left out.
+        One row a scheme that did not fail. Columns that are empty for all schemes are left out,
+        except those on step sizes up to which the cost falls or converges.
 
         - largest curvature L: the curvature from which 2/L is computed;
         - 2/L: from the global bound of the curvature; from the curvature at the start where the
@@ -71,8 +72,8 @@ def predictions(sweep: Sweep) -> pd.DataFrame:
 def _has_vanishing_curvature(row: Mapping[Any, Any]) -> bool:
     """Return whether the curvature at the last weights of a scheme run is 0 but for rounding.
 
-    It is where the final cost equals, up to `names.TIED`, a least cost that no weights attain: the
-    weights go to infinity, and the curvature goes to 0.
+    The curvature vanishes where the final cost equals, up to `names.TIED` of the excess, a least
+    cost that no weights attain: the weights go to infinity, and the curvature goes to 0.
     """
     return row.get(names.AT_INFINITY.column) == "true" and excess_left(row, row) <= names.TIED
 
@@ -92,6 +93,7 @@ def _seen_ratio(runs: Sweep, row: Mapping[Any, Any]) -> str | None:
     """
     threshold = number_in(row, names.THRESHOLD.column)
     no_descent = row.get(names.setting("iterations")) == "0"
+    # `not >` instead of `<=`, so that a missing threshold, NaN, counts as none.
     if not threshold > 0 or row.get(names.PLAIN.column) == "false" or no_descent:
         return None
     critical_step, largest_falling = (
@@ -99,10 +101,12 @@ def _seen_ratio(runs: Sweep, row: Mapping[Any, Any]) -> str | None:
     )
     if pd.notna(critical_step):
         return format_bound(critical_step / threshold, row.get(names.CENSORED_CRITICAL.column))
+    # No critical step was searched for: the grid gives an interval.
     steps = runs.of_role(names.STEP, row["experiment"])
     scheme_steps = steps[steps["parent"] == row["run_id"]]
     sizes = sorted(step_size(step) for step in as_rows(scheme_steps))
     if pd.isna(largest_falling):
+        # A step size of 0 leaves the cost as it is, and gives no bound.
         nonzero_sizes = [size for size in sizes if size > 0]
         return f"<{nonzero_sizes[0] / threshold:.3g}" if nonzero_sizes else None
     if row.get(names.CENSORED_FALLING.column) == "true":
@@ -117,7 +121,10 @@ def _seen_ratio(runs: Sweep, row: Mapping[Any, Any]) -> str | None:
 
 
 def _condition_text(row: dict[Any, Any]) -> str | None:
-    """Return the condition number as text: `>1e30` where rounding hides its exact value."""
+    """Return the condition number as text: `>1e30` where rounding hides its exact value.
+
+    It is None where neither the number nor a lower bound is recorded.
+    """
     condition_number, limit = (
         number_in(row, metric.column) for metric in (names.CONDITION, names.CONDITION_LIMIT)
     )
@@ -168,6 +175,7 @@ def explanation(sweep: Sweep, experiment: str) -> str:
     if problems.without_descent(schemes).all():
         return sentences.make_sentence("no_step").text
     records = [(row["label"], reasons.SchemeRecord.from_row(row)) for row in as_rows(schemes)]
+    # A merged scheme has no convergent step size if none converged on one of its splits.
     jobs, largest = every_job(sweep, experiment), names.LARGEST_CONVERGENT.column
     on_some_split = largest in jobs and bool(jobs[largest].notna().any())
     explanations = reasons.explain_comparison(records, on_some_split)
@@ -176,6 +184,8 @@ def explanation(sweep: Sweep, experiment: str) -> str:
 
 def notes(sweep: Sweep, experiment: str) -> list[str]:
     """Return notes on missing theory, and on records that were dropped by judging jobs again.
+
+    Notes on theory are those of merged schemes; dropped records are those of the sweep as given.
 
     Args:
         sweep: The sweep.

@@ -39,6 +39,7 @@ def batch_table(sweep: Sweep, experiment: str) -> pd.DataFrame:
         theory predicts little gain, NaN where it is unknown.
     """
     schemes = merged(sweep).of_role(names.SCHEME, experiment)
+    # Batches are compared only where a job has one and the number of all points is known.
     if (
         BATCH_SETTING not in schemes
         or TRAIN_POINTS not in schemes
@@ -50,7 +51,7 @@ def batch_table(sweep: Sweep, experiment: str) -> pd.DataFrame:
     for row in as_rows(schemes):
         points = pd.to_numeric(row[TRAIN_POINTS], errors="coerce")
         batch = batch_size(row)
-        count = float(counts[row["run_id"]])
+        count = float(counts[row["run_id"]])  # passes to the target, NaN if it is not reached
         stable = row.get(names.LARGEST_CONVERGENT.column, float("nan"))
         updates_per_pass = -(-points // batch)  # rounded up
         rows.append(
@@ -86,10 +87,11 @@ def saturated_batches(table: pd.DataFrame) -> dict[str, float]:
         # NaN records, of a batch that does not reach the target, are left out too.
         reaching_rows = rows[rows["records"] >= FEWEST_RECORDS].sort_values("batch")
         largest = rows["batch"].max()
+        # The largest batch is what the others are compared with.
         if rows["batch"].nunique() < FEWEST_BATCH_SIZES or largest != reaching_rows["batch"].max():
             continue
         updates = reaching_rows["updates"]
         saturated = reaching_rows.loc[updates <= 2 * updates.iloc[-1], "batch"]
-        if saturated.iloc[0] < largest:
+        if saturated.iloc[0] < largest:  # else all smaller batches take over twice as many
             batches[str(scheme)] = float(saturated.iloc[0])
     return batches

@@ -48,6 +48,7 @@ def spread(table: pd.DataFrame) -> pd.DataFrame:
         bounds = split_rows["least"].where(np.isfinite(split_rows["value"]), np.inf)
         least = np.quantile(bounds, 0.5, method="higher")  # NaN if a bound is NaN
         row |= {"step": step, "median": median, "q1": q1, "q3": q3}
+        # A least value of NaN, which is unknown, is not below the median either.
         rows.append({**row, "range": f"{least:.3g} to {median:.4g}" if least < median else None})
     columns = [*PROBLEM_COLUMNS, "scheme", "splits", "step", "median", "q1", "q3", "range"]
     return with_settings(pd.DataFrame(rows, columns=columns))
@@ -89,6 +90,7 @@ def compare_pairs(table: pd.DataFrame, least: int = 1) -> pd.DataFrame:
     columns += ["wins", "ratio", "low", "high", "conclusion", "ends lower"]
     if not pairs:
         return with_settings(pd.DataFrame(columns=columns))
+    # NaN for a split on which neither scheme reaches the target.
     log_ratios = [evidence.log_ratios(*values.T) for _, values, _ in pairs]
     conclusions = evidence.judge(evidence.pad_pairs(log_ratios))
     at_grid_end = table.loc[table["end"] != "", [*PROBLEM_COLUMNS, "scheme"]]
@@ -118,6 +120,7 @@ def compare_pairs(table: pd.DataFrame, least: int = 1) -> pd.DataFrame:
             }
         )
     pair_table = with_settings(pd.DataFrame(rows, columns=columns))
+    # Two columns say nothing where a scheme of each pair reaches the target on every split.
     unordered_columns = [] if pair_table["neither"].any() else ["neither", "ends lower"]
     return pair_table.drop(columns=unordered_columns)
 
@@ -136,6 +139,7 @@ def _pairs(table: pd.DataFrame, least: int) -> Iterator[tuple[dict[str, Any], Ar
     for problem, problem_rows in table.groupby(PROBLEM_COLUMNS, sort=False):
         values, excess = (_pivot_schemes(problem_rows, column) for column in ("value", "excess"))
         for first, second in combinations(values.columns, 2):
+            # NaN: a scheme was not run on that split.
             pair_values = values[[first, second]].dropna()
             if len(pair_values) >= least:
                 row = {**dict(zip(PROBLEM_COLUMNS, problem)), "scheme": first, "against": second}
@@ -151,10 +155,12 @@ def _lower_end(row: dict[str, Any], excess: Array) -> str | None:
         excess: The final excess `(splits, 2)` on the splits where neither reaches the target.
 
     Returns:
-        The scheme that ends lower on more splits, or `equal`; None without such splits.
+        The scheme that ends lower on more splits, or `equal`; None without such splits. Excesses
+        tie up to `names.TIED`.
     """
     if not len(excess):
         return None
+    # Of two runs that diverged the difference is NaN, which counts for neither scheme.
     with np.errstate(invalid="ignore"):
         excess_difference = excess[:, 1] - excess[:, 0]
     counts = {
@@ -210,6 +216,7 @@ def indistinguishable_schemes(pairs: pd.DataFrame, best: Sequence[str]) -> list[
     """
     schemes = pairs[["scheme", "against"]].to_numpy()
     is_best = np.isin(schemes, list(best))
+    # Pairs of one best scheme and one other scheme.
     undecided = pairs["conclusion"].isin([OPEN, NEITHER]).to_numpy() & (is_best.sum(axis=1) == 1)
     return list(dict.fromkeys(schemes[undecided][~is_best[undecided]]))
 
@@ -223,6 +230,7 @@ def assurance(pairs: pd.DataFrame, sample: str = "splits") -> str:
     """
     count = len(pairs)
     needed_splits = evidence.fewest_values(count)
+    # Splits on which neither scheme reaches the target have no order and support no conclusion.
     most_splits = int((pairs["splits"] - pairs.get("neither", 0)).max())
     if most_splits < needed_splits:
         requirement = f"{count} pairs of schemes need" if count > 1 else "1 pair of schemes needs"
@@ -238,13 +246,25 @@ def assurance(pairs: pd.DataFrame, sample: str = "splits") -> str:
 
 
 def _pivot_schemes(table: pd.DataFrame, column: str = "value") -> pd.DataFrame:
-    """Return one row a problem and split and one column a scheme, in order of appearance."""
+    """Return one row a problem and split and one column a scheme, in order of appearance.
+
+    Args:
+        table: One row a problem, split and scheme, from `time_to_target`.
+        column: The column of the table that fills the cells; NaN where a scheme has no row.
+    """
     schemes = list(dict.fromkeys(table["scheme"]))
     return table.pivot(index=[*PROBLEM_COLUMNS, "split"], columns="scheme", values=column)[schemes]
 
 
 def _shared_problems(table: pd.DataFrame) -> tuple[pd.DataFrame, pd.DataFrame]:
-    """Return wide tables of values and excesses for the problems that every scheme was run on."""
+    """Return wide tables of values and excesses for the splits that every scheme was run on.
+
+    Args:
+        table: One row a problem, split and scheme, from `time_to_target`.
+
+    Returns:
+        Two tables from `_pivot_schemes` with the same rows.
+    """
     values = _pivot_schemes(table).dropna()
     return values, _pivot_schemes(table, "excess").loc[values.index]
 
@@ -276,6 +296,7 @@ def profile(table: pd.DataFrame) -> pd.DataFrame:
     smallest_value = values[values > 0].min(initial=1.0)
     values = np.maximum(values, smallest_value)
     best_values = values.min(axis=1, keepdims=True)
+    # Where no scheme solves a problem, its factors stay infinite instead of NaN.
     factors = values / np.where(np.isfinite(best_values), best_values, 1.0)
     points = np.unique(np.r_[1.0, factors[np.isfinite(factors)]])
     weights = _weights(values_by_scheme)
@@ -357,12 +378,20 @@ def _sort_keys(values: Array, excess: Array) -> Array:
     sort_keys = np.empty(len(values))
     sort_keys[~unreached] = values[~unreached]
     tie_ranks = evidence.tie_ranks(excess[unreached], names.TIED)
+    # Above all reached values.
     sort_keys[unreached] = 1 + (values[~unreached].max() if (~unreached).any() else 0) + tie_ranks
     return sort_keys
 
 
 def mean_ranks(table: pd.DataFrame) -> pd.DataFrame:
-    """Return the mean rank over the problems of each experiment (row), by scheme (column)."""
+    """Return the mean rank over the problems and splits of each experiment, by scheme.
+
+    Args:
+        table: One row a problem, split and scheme, from `time_to_target`.
+
+    Returns:
+        One row an experiment, one column a scheme.
+    """
     return ranks_by_problem(table).groupby(level="experiment").mean()
 
 
@@ -386,7 +415,9 @@ def leaderboard(table: pd.DataFrame) -> pd.DataFrame:
     if rank_table.empty:
         return pd.DataFrame(columns=["scheme", "rank", "median", "low", "high", "solved", "won"])
     means = rank_table.groupby(level="experiment").mean()
+    # One row a scheme, one column a unit of the sample: an experiment, or a split of the only one.
     unit_ranks = (means if len(means) > 1 else rank_table).to_numpy().T
+    # Bonferroni's correction: the intervals of all schemes hold together.
     low, high = evidence.interval(unit_ranks, evidence.LEVEL / len(unit_ranks))
     values, _ = _shared_problems(table)
     weights, is_solved = _weights(values), np.isfinite(values.to_numpy(dtype=float))

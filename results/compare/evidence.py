@@ -44,6 +44,7 @@ def log_ratios(first: Array, second: Array) -> Array:
         exists.
     """
     smallest_value = np.min(np.r_[first[first > 0], second[second > 0], 1.0])
+    # Infinity minus infinity is the NaN of two schemes that do not reach the target.
     with np.errstate(invalid="ignore"):
         return np.asarray(
             np.log(np.maximum(second, smallest_value)) - np.log(np.maximum(first, smallest_value))
@@ -63,11 +64,12 @@ def median(values: Array) -> Array:
     """
     ordered = np.sort(values, axis=-1)  # NaN comes last
     size = np.sum(~np.isnan(values), axis=-1, keepdims=True)
-    sample_size = np.maximum(size, 1)
+    sample_size = np.maximum(size, 1)  # of an empty sample, the first value, a NaN, is taken
     low = np.take_along_axis(ordered, (sample_size - 1) // 2, axis=-1)[..., 0]
     high = np.take_along_axis(ordered, sample_size // 2, axis=-1)[..., 0]
     with np.errstate(invalid="ignore"):
         middle = (low + high) / 2
+    # Their mean would be NaN.
     opposite_infinities = np.isinf(low) & np.isinf(high) & (low != high)
     return np.where(opposite_infinities, 0.0, middle)
 
@@ -100,6 +102,7 @@ def sign_test(logs: Array) -> Array:
     """
     from scipy.special import bdtr
 
+    # 2 P(B <= against) for B binomial with `count` trials and p = 1/2; `bdtr` is its distribution.
     count = np.sum(~np.isnan(logs), axis=-1)
     against = np.minimum(np.sum(logs <= 0, axis=-1), np.sum(logs >= 0, axis=-1))
     return np.minimum(1.0, 2 * bdtr(against, count, 0.5))
@@ -126,6 +129,7 @@ def resampled_t_test(differences: Array, ratio: float) -> float:
     from scipy.special import stdtr
 
     count = len(differences)
+    # Differences that are equal but for rounding would give an arbitrarily small variance.
     if count < 2 or np.ptp(differences) <= ROUNDING * np.abs(differences).max():
         return 1.0
     variance = (1 / count + ratio) * np.var(differences, ddof=1)
@@ -155,6 +159,7 @@ def holm(p_values: Array) -> Array:
     below_level = np.take_along_axis(p_values, order, axis=-1) <= step_levels
     # How many of the smallest p-values are rejected: the product is 0 from the first other one on.
     rejected_count = np.sum(np.cumprod(below_level, axis=-1), axis=-1, keepdims=True)
+    # The first one that is not rejected has the level LEVEL / (m - rejected), as all after it.
     sorted_levels = np.minimum(step_levels, LEVEL / np.maximum(count - rejected_count, 1.0))
     levels = np.empty_like(p_values)
     np.put_along_axis(levels, order, sorted_levels, axis=-1)
@@ -181,6 +186,8 @@ def interval(values: Array, level: Array | float = LEVEL) -> tuple[Array, Array]
     from scipy.special import bdtr
 
     count = np.sum(~np.isnan(values), axis=-1, keepdims=True)
+    # The k-th smallest value lies above the median if fewer than k values are below the median.
+    # So k is the number of j = 0, 1, ... with P(j values or fewer are below) <= level / 2.
     below = np.arange(values.shape[-1])
     half_level = np.broadcast_to(np.asarray(level, dtype=float), count.shape[:-1])[..., None] / 2
     # The k of the docstring; 0 where the values are too few.
@@ -217,7 +224,11 @@ def judge(logs: Array) -> Conclusions:
 def fewest_values(pairs: int) -> int:
     """Return the least sample size with which a table of `pairs` pairs allows a conclusion.
 
-    It is the smallest n with `2 * 0.5**n <= LEVEL / pairs`, for n values of one sign.
+    It is the smallest n with `2 * 0.5**n <= LEVEL / pairs`: the p-value of n values of one sign,
+    at the strictest level of Holm's correction.
+
+    Args:
+        pairs: The number of pairs; 0 counts as 1.
     """
     return int(np.ceil(1 - np.log2(LEVEL / max(pairs, 1))))
 
@@ -233,8 +244,10 @@ def tie_ranks(values: Array, tolerance: float) -> NDArray[np.int64]:
         The ranks `(n,)`.
     """
     order = np.argsort(values, kind="stable")
+    # Infinite values are replaced, because the difference of two would be NaN.
     sorted_values = np.where(np.isfinite(values), values, np.finfo(float).max)[order]
     rises = np.diff(sorted_values) > tolerance
     ranks = np.empty(len(values), dtype=np.int64)
+    # The slice leaves no rank for no values.
     ranks[order] = np.concatenate([[0], np.cumsum(rises)])[: len(values)]
     return ranks

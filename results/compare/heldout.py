@@ -47,7 +47,7 @@ def by_split(sweep: Sweep) -> pd.DataFrame:
 
 
 def _compute_by_split(sweep: Sweep) -> pd.DataFrame:
-    """Compute the table of `by_split`, which caches it."""
+    """Return the table of `by_split`, with the median over the seeds of a scheme on each split."""
     runs, source = merged(sweep), unmerged(sweep)
     splits_by_id = dict(
         problems.scheme_runs_with_groups([source])[["run_id", "split"]].itertuples(index=False)
@@ -55,7 +55,7 @@ def _compute_by_split(sweep: Sweep) -> pd.DataFrame:
     rows = []
     for scheme in as_rows(runs.of_role(names.SCHEME)):
         if pd.isna(scheme.get(names.FINAL_TEST_COST.column, np.nan)):
-            continue
+            continue  # no points were held out, or the job failed
         # A merged scheme has step runs as members, at the step size that represents it; any other
         # scheme has its own run, whose history is that of its best step size.
         member_runs = source.runs[source.runs["run_id"].isin(members_of(runs, scheme["run_id"]))]
@@ -78,9 +78,9 @@ def _costs_and_rates(history: pd.DataFrame, scheme: dict[Any, Any]) -> dict[str,
 
     Args:
         history: The metrics of the run, indexed by iteration.
-        scheme: The scheme run, with the numbers of points.
+        scheme: The scheme run, with the numbers of points and the setting of noisy copies.
     """
-    cost = history[names.TEST_COST.key].dropna()
+    cost = history[names.TEST_COST.key].dropna()  # without iterations whose cost is not recorded
     columns = {"cost": cost.iloc[-1], "best cost": cost.min(), "start": cost.iloc[0]}
     columns["at"] = float(cost.idxmin())
     test_points, train_points = (
@@ -90,12 +90,14 @@ def _costs_and_rates(history: pd.DataFrame, scheme: dict[Any, Any]) -> dict[str,
         ("rate", names.TEST_MISCLASSIFICATIONS, test_points),
         ("train rate", names.TRAIN_MISCLASSIFICATIONS, train_points),
     ):
+        # Real targets have no misclassified points: an empty series, and NaN below.
         rate = history.get(metric.key, pd.Series(dtype=float)).dropna() / point_count
         columns[name] = rate.iloc[-1] if len(rate) else np.nan
         columns[f"best {name}"] = rate.min() if len(rate) else np.nan
     augmentation = scheme.get(names.setting("dataset.augment"))
     is_augmented = isinstance(augmentation, str) and augmentation != "None"
     copies = int(scheme[names.setting("dataset.augment_copies")]) if is_augmented else 0
+    # The training points include the copies that augment them.
     columns["ratio"] = test_points / (train_points / (1 + copies))
     return {name: float(columns[name]) for name in SPLIT_COLUMNS}
 
@@ -118,6 +120,7 @@ def cross_validated(sweep: Sweep, experiment: str | None = None) -> pd.DataFrame
     for scheme in as_rows(sweep.of_role(names.SCHEME, experiment)):
         if pd.isna(scheme.get(names.FOLDS_COST.column, np.nan)):
             continue
+        # Real targets have no error: their interval is of the cost.
         error = scheme.get(names.FOLDS_ERROR.column, np.nan)
         metric, scale = (names.FOLDS_COST, 1) if pd.isna(error) else (names.FOLDS_ERROR, 100)
         values = np.array([*sweep.series(scheme["run_id"], names.of_seed(metric).key).values()])
@@ -168,7 +171,10 @@ def summary(splits: pd.DataFrame) -> pd.DataFrame:
 
 
 def prediction_column(splits: pd.DataFrame) -> str:
-    """Return the column that compares predictions: `rate`, or `cost` for real targets."""
+    """Return the column that compares predictions: `rate`, or `cost` for real targets.
+
+    A single scheme or split without a rate is enough for `cost`, so that all are compared by one.
+    """
     return "cost" if splits["rate"].isna().any() else "rate"
 
 
@@ -189,7 +195,7 @@ def compare_pairs(splits: pd.DataFrame) -> pd.DataFrame:
         splits of this data set. `on new data` is the conclusion about other data from the same
         source, by `evidence.resampled_t_test` of the mean difference and Holm's correction.
     """
-    rows, differences, p_values = [], [], []
+    rows, differences, p_values = [], [], []  # one entry a pair
     for experiment, experiment_rows in splits.groupby("experiment", sort=False):
         errors_by_scheme = experiment_rows.pivot(
             index="split", columns="scheme", values=prediction_column(experiment_rows)
@@ -198,6 +204,7 @@ def compare_pairs(splits: pd.DataFrame) -> pd.DataFrame:
             100 if prediction_column(experiment_rows) == "rate" else 1
         )
         for first, second in combinations(errors_by_scheme.columns, 2):
+            # Only splits that both schemes were run on.
             split_differences = (
                 (errors_by_scheme[second] - errors_by_scheme[first]).dropna().to_numpy()
             )
@@ -219,6 +226,7 @@ def compare_pairs(splits: pd.DataFrame) -> pd.DataFrame:
         return pd.DataFrame(columns=columns)
     values = evidence.pad_pairs(differences)
     conclusions = evidence.judge(values)
+    # On new data: the sign of the mean difference where the t-test rejects, else 0.
     is_rejected = np.array(p_values) <= evidence.holm(np.array(p_values))
     signs = np.sign([split_differences.sum() for split_differences in differences]) * is_rejected
     table = pd.DataFrame(rows).assign(
@@ -251,6 +259,7 @@ def best_predictors(splits: pd.DataFrame) -> list[str]:
     Args:
         splits: One row a scheme and split of one experiment, from `by_split`.
     """
+    # Equal up to rounding counts as best, so the list has at least one scheme.
     medians = splits.groupby("scheme", sort=False)[prediction_column(splits)].median()
     rounding = 1e-6 * abs(medians.min())  # medians that differ by less are equal
     return list(medians.index[medians <= medians.min() + rounding])
@@ -287,6 +296,7 @@ def best_and_faster(splits: pd.DataFrame, fastest_schemes: Sequence[str]) -> str
         holds of all schemes.
     """
     best = best_predictors(splits)
+    # If all schemes predict equally well, the fastest ones are not better.
     if set(fastest_schemes) != set(best) or set(best) == set(splits["scheme"]):
         return ""
     count = splits["split"].nunique()
@@ -311,6 +321,7 @@ def worse_though_faster(splits: pd.DataFrame, fastest_schemes: Sequence[str]) ->
     if not tested_schemes or set(tested_schemes) & set(best):
         return ""
     count = splits["split"].nunique()
+    # Each of the fastest schemes is shown to differ from every best one.
     is_significant = not set(tested_schemes) & set(
         indistinguishable_schemes(compare_pairs(splits), best)
     )
@@ -361,6 +372,7 @@ def _describe_rise(scheme_splits: pd.DataFrame) -> str:
     Args:
         scheme_splits: The scheme's rows of `by_split`, one a split.
     """
+    # By split: from the lowest test cost to the last, and from the start to the lowest.
     rise = scheme_splits["cost"] - scheme_splits["best cost"]
     fall = (scheme_splits["start"] - scheme_splits["best cost"]).clip(lower=0)
     is_rising = rise > RISE_TOLERANCE * fall
@@ -369,6 +381,6 @@ def _describe_rise(scheme_splits: pd.DataFrame) -> str:
     if len(scheme_splits) > 1:
         count, median = f"{is_rising.sum()} of {len(scheme_splits)}", rise[is_rising].median()
         return f"on {count} splits, by {median:.3g}, their median"
-    row = scheme_splits.iloc[0]
+    row = scheme_splits.iloc[0]  # the only split
     where = f"iteration {row['at']:.0f}" if row["at"] else "its start"
     return f"from {row['best cost']:.4g} at {where} to {row['cost']:.4g}"

@@ -45,6 +45,11 @@ class Merged(Sweep):
         """Return the histories of merged runs, in the form of `Sweep.histories`.
 
         The history of a merged run is the median of the histories of its members, with quartiles.
+        A run whose members have no history is left out.
+
+        Args:
+            runs: Rows of this sweep.
+            metrics: The keys of the metrics.
         """
         scheme_histories = []
         runs_by_id = self.source.runs.set_index("run_id", drop=False)
@@ -62,7 +67,7 @@ class Merged(Sweep):
     def only(self, experiment: str) -> "Merged":
         """Return the part of the sweep that belongs to one experiment, as `Sweep.only`."""
         in_experiment = self.runs["experiment"] == experiment
-        if in_experiment.all():
+        if in_experiment.all():  # it has no other experiment, and keeps its cache
             return self
         return self.get_or_compute(
             ("only", experiment),
@@ -76,16 +81,21 @@ def merged(sweep: Sweep) -> Sweep:
     """Return the sweep with the runs of each scheme and setting merged into one.
 
     Where each scheme and setting has one job, nothing is merged: the result is the sweep, without
-    the earlier runs of jobs that were run twice.
+    the earlier runs of jobs that were run twice. The sweep caches the result.
     """
     return sweep.get_or_compute("merged", lambda: _compute_merged(sweep))
 
 
 def _compute_merged(sweep: Sweep) -> Sweep:
-    """Compute the sweep of `merged`, which caches it."""
+    """Return the sweep with the jobs of each scheme merged into one run a step size.
+
+    Failed jobs and copies of equal results are left out before. A sweep that is merged already, or
+    has no scheme run, is returned as it is.
+    """
     if isinstance(sweep, Merged) or sweep.of_role(names.SCHEME).empty:
         return sweep
     jobs = problems.scheme_runs_with_groups([sweep])
+    # One job a scheme and setting: there is nothing to merge.
     if not jobs.duplicated(problems.SCHEME_COLUMNS).any():
         return _without_reruns(sweep, jobs)
     jobs = _without_copies(jobs, problems.job_results([sweep], jobs))
@@ -124,6 +134,7 @@ def _without_reruns(sweep: Sweep, jobs: pd.DataFrame) -> Sweep:
     earlier = set(schemes) - set(jobs["run_id"])
     if not earlier:
         return sweep
+    # A step run is named by its parent, the scheme run.
     ids = sweep.runs[["run_id", "parent"]]
     return replace(sweep, runs=sweep.runs[~ids.isin(earlier).any(axis=1)])
 
@@ -139,9 +150,12 @@ def every_job(sweep: Sweep, experiment: str | None = None) -> pd.DataFrame:
     Args:
         sweep: The sweep, merged or not.
         experiment: The experiment; None for all of them.
+
+    Returns:
+        One row a job; the columns of `problems.scheme_runs_with_groups` only if jobs are merged.
     """
     runs = merged(sweep)
-    if not isinstance(runs, Merged):
+    if not isinstance(runs, Merged):  # each scheme has one job, whose label is that of its row
         return runs.of_role(names.SCHEME, experiment)
     jobs = problems.scheme_runs_with_groups([runs.source])
     jobs = jobs.assign(label=_labels(jobs))
@@ -187,7 +201,7 @@ def _without_copies(
         jobs: The scheme runs, from `problems.scheme_runs_with_groups`.
         results_by_job: The results of each job, by the id of its scheme run.
     """
-    kept_indexes: list[Any] = []
+    kept_indexes: list[Any] = []  # of the first job of each distinct result
     for _, split_jobs in jobs.groupby([*problems.SCHEME_COLUMNS, "split"], sort=False):
         distinct_results: list[Mapping[str, float]] = []
         for index, run_id in split_jobs["run_id"].items():
@@ -201,7 +215,11 @@ def _without_copies(
 
 
 def _scheme_has_run(jobs: pd.DataFrame) -> "pd.Series[bool]":
-    """Return, by job, whether any job of its scheme did not fail."""
+    """Return, by job, whether any job of its scheme on its problem did not fail.
+
+    Args:
+        jobs: The scheme runs, from `problems.scheme_runs_with_groups`.
+    """
     keys = [jobs[column] for column in problems.SCHEME_COLUMNS]
     return (jobs["verdict"] != names.FAILED).groupby(keys).transform("any")
 
@@ -256,8 +274,9 @@ def _merge_steps(
 
     Returns:
         One row a scheme and step size, and one row a scheme: that of its best or chosen step size.
+        Both are empty where no job has a descent.
     """
-    if steps.empty:
+    if steps.empty:  # no job has a descent; callers drop these two columns
         return steps.assign(group=0, members=None), steps.assign(group=0, members=None)
     jobs_by_id = jobs.set_index("run_id")
     group = steps["parent"].map(jobs_by_id["group"])
@@ -274,6 +293,7 @@ def _merge_steps(
         grid_rows,
         {column: grid_rows["group"].map(schemes_by_group[source]) for column, source in sources},
     )
+    # Verdicts need the column `REPEATS` of the rows above.
     grid_rows = _with_columns(grid_rows, _verdicts(steps, cells, grid_rows))
     parents = jobs_by_id.to_dict("index")
     remaining_excess = pd.Series(
@@ -300,6 +320,8 @@ def _with_representatives(schemes: pd.DataFrame, step_rows: pd.DataFrame) -> pd.
         schemes: The merged scheme rows, one a group.
         step_rows: The merged step rows that represent a scheme, at most one a group.
     """
+    # The outcome: metrics of the run at that step size, its final values, step size and verdict.
+    # Theory and other columns stay those of the scheme.
     families = tuple(
         names.METRICS + family
         for family in (names.TRAIN_PREFIX, names.TEST_PREFIX, names.OWN_UNITS)
@@ -313,6 +335,7 @@ def _with_representatives(schemes: pd.DataFrame, step_rows: pd.DataFrame) -> pd.
     ]
     representatives = step_rows.set_index("group")[columns]
     schemes_by_group = schemes.set_index("group")
+    # Also a missing value of a representative replaces the scheme's own.
     has_representative = pd.Series(
         schemes_by_group.index.isin(representatives.index), index=schemes_by_group.index
     )
@@ -349,7 +372,7 @@ def _merge_rows(rows: pd.DataFrame, group_column: str) -> pd.DataFrame:
     groups = rows.groupby(group_column, sort=False)
     merged_rows = rows.drop_duplicates(group_column).set_index(group_column)
     merged_rows = _with_columns(merged_rows, {"members": groups["run_id"].agg(list)})
-    if not rows[group_column].duplicated().any():
+    if not rows[group_column].duplicated().any():  # every group is a single run
         return merged_rows.reset_index()
     metric_columns = [name for name in rows if name.startswith(names.METRICS)]
     final_columns = {metric: names.final_metric(metric).column for metric in names.HISTORIES}
@@ -363,6 +386,7 @@ def _merge_rows(rows: pd.DataFrame, group_column: str) -> pd.DataFrame:
     text_columns = [name for name in rows if name.startswith((names.PARAMS, names.TAGS))]
     has_several_values = groups[text_columns].nunique(dropna=False) > 1
     for name in has_several_values.columns[has_several_values.any()]:
+        # None replaces a tag, such as a verdict, that is not the same for all runs.
         joined = groups[name].agg(lambda values: ", ".join(dict.fromkeys(values.dropna())))
         joined_values = joined if name.startswith(names.PARAMS) else None
         new_columns[name] = (
@@ -389,7 +413,8 @@ def _smallest_step_size(rows: pd.DataFrame, name: str) -> tuple[float, str]:
         name: The column of the largest step size, a key of `LOWER_BOUND_TAGS`.
 
     Returns:
-        The step size, NaN where one job has none; and `true` or `false` as text, as tags have it.
+        The step size, NaN where one job has none; and `true` or `false` as text, as tags have it:
+        `true` only where it is a lower bound for every job that has this smallest step size.
     """
     if rows[name].isna().any():
         return float("nan"), "false"
@@ -412,7 +437,7 @@ def _verdicts(
         cells: The group and step size of each of `steps`.
         grid_rows: The merged step rows, one a cell.
     """
-    order = list(names.VERDICTS)
+    order = list(names.VERDICTS)  # from good to bad
     worst_verdicts, reasons = [], []
     verdicts_by_cell = dict(list(steps["verdict"].groupby(cells)))
     for cell, repeats_text in zip(grid_rows["cell"], grid_rows[REPEATS]):
@@ -439,7 +464,7 @@ def _representative_size(
         jobs: The scheme runs of the scheme.
     """
     first = jobs.iloc[0]
-    if first.get(names.STEP_CHOSEN.column) == "true":
+    if first.get(names.STEP_CHOSEN.column) == "true":  # the setting `shown_step` chose it
         chosen_size = step_size(first)  # perhaps rounded to six digits, so the nearest is taken
         return float(min(sizes[steps.index], key=lambda size: abs(size - chosen_size)))
     iterations_to_lowest = pd.to_numeric(
@@ -458,7 +483,7 @@ def _representative_size(
     best_index = best_step(
         [*upper_quartiles.index], upper_quartiles, unreached_counts, median_excess
     )
-    assert best_index is not None
+    assert best_index is not None  # given an excess, `best_step` chooses some step size
     return float(upper_quartiles.index[best_index])
 
 
@@ -477,7 +502,7 @@ def over_members(histories: pd.DataFrame, row: Mapping[Any, Any], count: int) ->
     if count == 1:
         return histories.assign(run_id=row["run_id"], label=row["label"], verdict=row["verdict"])
     by_iteration = histories.groupby("iteration")
-    in_all_runs = by_iteration.size() == count
+    in_all_runs = by_iteration.size() == count  # False beyond the end of the shortest history
     metrics = [metric.key for metric in names.HISTORIES if metric.key in histories]
     table = by_iteration[metrics].median()
     for metric in names.HISTORIES:
@@ -494,6 +519,6 @@ def over_members(histories: pd.DataFrame, row: Mapping[Any, Any], count: int) ->
 
 
 def has_too_many_schemes(sweep: Sweep, experiment: str) -> bool:
-    """Return whether an experiment has more schemes than a figure can show legibly."""
+    """Return whether an experiment has more than `MAX_DRAWN_SCHEMES` schemes that did not fail."""
     rows = merged(sweep).of_role(names.SCHEME, experiment)
     return int((rows["verdict"] != names.FAILED).sum()) > MAX_DRAWN_SCHEMES

@@ -33,6 +33,7 @@ def unit(jobs: pd.DataFrame) -> Unit:
 
 def is_batched(job: Mapping[Any, Any]) -> bool:
     """Return whether a step of a job sees a batch of the points."""
+    # The setting is `None`, which is no number, where a step sees all points.
     return pd.notna(pd.to_numeric(job.get(BATCH_SETTING), errors="coerce"))
 
 
@@ -73,6 +74,7 @@ def budget(schemes: pd.DataFrame) -> str:
     )  # a user may have written 1e3
     if iterations == 0:
         return ""
+    # Empty where runs differ, `None` for all points: neither is named.
     batch = shared_value(schemes, BATCH_SETTING, "None")
     iterations_text = f"{iterations} {unit(schemes).of(iterations)}"
     if batch not in ("", "None"):

@@ -73,7 +73,7 @@ def scheme_runs_with_groups(sweeps: Sequence[Sweep]) -> pd.DataFrame:
 
 
 def _compute_runs_with_groups(sweeps: Sequence[Sweep]) -> pd.DataFrame:
-    """Compute the table of `scheme_runs_with_groups`, which caches it for a single sweep."""
+    """Return the table of `scheme_runs_with_groups`, whose columns are described there."""
     sweep_runs = [
         sweep.of_role(names.SCHEME).assign(sweep=number) for number, sweep in enumerate(sweeps)
     ]
@@ -99,6 +99,7 @@ def _compute_runs_with_groups(sweeps: Sequence[Sweep]) -> pd.DataFrame:
             for name, column_values in columns.items()
         }
     )
+    # Rows of one scheme, problem and seeds are runs of one job; of these the last is kept.
     runs = runs.drop_duplicates([*SCHEME_COLUMNS, "draw"], keep="last", ignore_index=True)
     runs = runs.assign(split=_splits(runs, job_results(sweeps, runs)))
     return runs.assign(sample=_samples(runs))
@@ -113,11 +114,12 @@ def _samples(runs: pd.DataFrame) -> "pd.Series[int]":
     Args:
         runs: The scheme runs, with the other columns of `scheme_runs_with_groups`.
     """
-    if BATCH_SEED not in runs or runs.empty:
+    if BATCH_SEED not in runs or runs.empty:  # no job draws batches
         return runs["split"]
     by_problem = runs.groupby(PROBLEM_COLUMNS, sort=False)
     orders = by_problem[BATCH_SEED].transform(lambda seeds: pd.factorize(seeds)[0])
     has_one_split = by_problem["split"].transform("nunique") == 1
+    # Whether the order of the batches is drawn by the seed.
     drawn_flags = [passes.is_batched(row) and row.get(ORDER) != CYCLIC for row in as_rows(runs)]
     is_drawn = pd.Series(drawn_flags, runs.index)
     return runs["split"].where(~(has_one_split & is_drawn), orders)
@@ -142,7 +144,7 @@ def starts_of(scheme: Mapping[Any, Any]) -> int:
     """Return the number of starts of a scheme run's job; 1 where no number is recorded."""
     try:
         return int(scheme.get(names.setting("starts")) or 1)
-    except ValueError:
+    except ValueError:  # merged jobs that differ in it have a list as text, such as `1, 3`
         return 1
 
 
@@ -164,7 +166,7 @@ def minimize_different_functions(schemes: pd.DataFrame) -> bool:
     It does with a penalty `cost.l2` on the transformed weights. With `cost.l2_in=features` all
     schemes minimize the same function.
     """
-    none = pd.Series(dtype=str)
+    none = pd.Series(dtype=str)  # no job has a penalty, or the setting was not recorded
     penalty = pd.to_numeric(schemes.get(names.setting("cost.l2"), none), errors="coerce")
     penalized_weights = schemes.get(names.setting("cost.l2_in"), none).reindex(penalty.index)
     return bool(((penalty > 0) & (penalized_weights != "features")).any())
@@ -194,6 +196,7 @@ def problems(schemes: pd.DataFrame, sweep: str | None = None) -> list[dict[str, 
     ]
     for _, rows in schemes.groupby("experiment", sort=False):
         for name in problem_columns:
+            # It does not vary, or follows from the scheme in all sweeps.
             if rows[name].nunique(dropna=False) == 1 or _one_value_each(rows, name):
                 continue
             choice = name.rpartition(".")[0]  # such as the optimizer's, whose options come with it
@@ -204,6 +207,8 @@ def problems(schemes: pd.DataFrame, sweep: str | None = None) -> list[dict[str, 
             ]
             if any(_one_value_each(rows, name, column) for column in group_columns):
                 continue
+            # Varied within a scheme: a problem for each value, or in a sweep where each scheme has
+            # one value, `VALUE_PER_SCHEME` for all of them.
             for _, sweep_rows in rows.groupby(sweep) if sweep else [(None, rows)]:
                 per_scheme = sweep_rows[name].nunique(dropna=False) > 1 and _one_value_each(
                     sweep_rows, name
@@ -231,6 +236,9 @@ def scheme_names(schemes: pd.DataFrame) -> dict[str, str]:
 
     A name is the normalizer with those options of the scheme, also inside a model, that vary among
     the runs of this normalizer, such as `pca_sphere, ridge=0.1`.
+
+    Args:
+        schemes: One row a scheme run.
     """
     option_prefix = names.setting("normalizer.")
     options = [
@@ -295,7 +303,10 @@ def _metric_values(row: Mapping[Any, Any], metrics: Sequence[names.Metric]) -> d
     """Return the recorded values of some metrics of a row, by key; NaN is left out."""
     recorded_values = {metric.key: row.get(metric.column) for metric in metrics}
     return {
-        key: value for key, value in recorded_values.items() if value is not None and value == value
+        # NaN is unequal to itself.
+        key: value
+        for key, value in recorded_values.items()
+        if value is not None and value == value
     }
 
 
@@ -334,6 +345,7 @@ def _splits(schemes: pd.DataFrame, results_by_job: Mapping[str, Mapping[str, flo
         (row["experiment"], row["setting"], *draws[:2])
         for row, draws in zip(rows, _seed_values(schemes))
     ]
+    # The data of each problem and pair of seeds, for the failed jobs that have no fingerprint.
     fingerprints = {key: row["data"] for key, row in zip(seed_keys, rows) if row.get("data")}
     # A label is the problem with the fingerprint of the data, or with the seeds if there is none.
     labels = [(*key[:2], fingerprints.get(key, key[2:])) for key in seed_keys]
@@ -379,6 +391,7 @@ def idle_seeds(sweeps: Sequence[Sweep]) -> list[str]:
     schemes = scheme_runs(sweeps)
     results_by_job = job_results(sweeps, schemes)
     rows = list(zip(as_rows(schemes), _seed_values(schemes)))
+    # By seed without effect: the number of its values.
     counts = _idle_seed_counts(sweeps)
     for position, name in enumerate(SEEDS):
         groups: dict[Any, list[str]] = {}
@@ -391,6 +404,7 @@ def idle_seeds(sweeps: Sequence[Sweep]) -> list[str]:
             )
             groups.setdefault(key, []).append(row["run_id"])
         repeated_ids = [ids for ids in groups.values() if len(ids) > 1]
+        # All jobs of a group equal its first one, in every group.
         if repeated_ids and all(
             equal_results(results_by_job[ids[0]], results_by_job[run_id])
             for ids in repeated_ids
@@ -415,6 +429,7 @@ def _idle_seed_counts(sweeps: Sequence[Sweep]) -> dict[str, int]:
     idle_counts = {}
     for sweep in sweeps:
         runs = sweep.of_role(names.SCHEME)
+        # Without an experiment, no job is recorded.
         for argument in split_command(sweep.command) if len(sweep.experiments) else ():
             name, _, values = argument.lstrip("+").rstrip(";").partition("=")
             column = names.setting(name)
@@ -426,5 +441,6 @@ def _idle_seed_counts(sweeps: Sequence[Sweep]) -> dict[str, int]:
 
 def _value_count(text: str) -> int:
     """Return how many values an override gives a seed, such as `0,1,2` or `range(0,3)`."""
+    # The groups are start, stop and step; those that are not given are None.
     bounds = HYDRA_RANGE.fullmatch(text.replace(" ", ""))
     return len(range(*map(int, filter(None, bounds.groups())))) if bounds else text.count(",") + 1

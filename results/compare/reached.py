@@ -56,7 +56,7 @@ def time_to_target(
         - end: `LOW`, `HIGH` or `ABOVE` where the best step size is at an end of the grid, else
           empty.
     """
-    if len(sweeps) == 1:
+    if len(sweeps) == 1:  # a sweep caches the table; the copy may be modified
         key = ("reached", target, measure)
         return (
             sweeps[0]
@@ -67,7 +67,7 @@ def time_to_target(
 
 
 def _compute_time_to_target(sweeps: Sequence[Sweep], target: str, measure: str) -> pd.DataFrame:
-    """Compute the table of `time_to_target`, which caches it for a single sweep."""
+    """Return the table of `time_to_target`: rows of jobs, merged where a split has several jobs."""
     schemes = problems.scheme_runs(sweeps)
     if schemes.empty:
         return pd.DataFrame(columns=REACHED_COLUMNS)
@@ -78,6 +78,7 @@ def _compute_time_to_target(sweeps: Sequence[Sweep], target: str, measure: str) 
         for row in _sweep_rows(sweep, schemes[schemes["sweep"] == number], target, measure)
     ]
     table = pd.DataFrame(rows, columns=REACHED_COLUMNS)
+    # NaN: seconds that were not recorded, or a lowered target of several starts.
     table = table.dropna(subset="value", ignore_index=True)
     keys = [*problems.SCHEME_COLUMNS, "split"]
     if not table.duplicated(keys).any():
@@ -90,7 +91,8 @@ def _sweep_rows(sweep: Sweep, schemes: pd.DataFrame, target: str, measure: str) 
 
     Args:
         sweep: The sweep.
-        schemes: The sweep's scheme runs, joined with `goals`.
+        schemes: The sweep's scheme runs, joined with `goals`. `lowered` marks those whose goal is
+            below their own target, or that have none: they recorded no iterations to the goal.
         target: The target, a key of `names.TARGETS`.
         measure: `iterations` or `seconds`.
 
@@ -104,7 +106,7 @@ def _sweep_rows(sweep: Sweep, schemes: pd.DataFrame, target: str, measure: str) 
     rows = []
     for scheme in as_rows(thresholds_that_hold(schemes)):
         excess = _remaining_excess(scheme, scheme, scheme["minimum"], scheme["start"])
-        if scheme["lowered"]:  # no job recorded when it reaches the goal of another one
+        if scheme["lowered"]:  # the iterations are counted in the histories
             by_size = sorted(iterations_by_run.get(scheme["run_id"], {}).items())
             # The fewest iterations; of equal ones, the smallest step size.
             size, iterations = min(by_size, key=lambda pair: pair[1], default=(np.nan, np.inf))
@@ -117,7 +119,8 @@ def _sweep_rows(sweep: Sweep, schemes: pd.DataFrame, target: str, measure: str) 
             least = _in_measure(scheme, number_in(scheme, names.least(target).column), measure)
             finer = target in parse_refinement(scheme).get("targets", ())
         scheme_and_split = [scheme[column] for column in (*problems.SCHEME_COLUMNS, "sample")]
-        # Where no step size reaches the target, the best one is that of the lowest final cost.
+        # Where no step size of the grid reaches the target, the best one is that of the lowest
+        # final cost.
         best_size = size if np.isfinite(value) or finer else _lowest_step_size(scheme)
         end = _grid_end(scheme, sizes_by_run.get(scheme["run_id"], []), best_size, finer)
         rows.append([*scheme_and_split, size, value, excess, least, finer, end])
@@ -139,9 +142,14 @@ def _grid_end(scheme: Mapping[Any, Any], sizes: Sequence[float], best: float, fi
         sizes: The step sizes of the grid.
         best: The best step size, NaN for none.
         finer: Whether step sizes between those of the grid were tried.
+
+    Returns:
+        `LOW`, `HIGH` or `ABOVE`; empty where the best step size is inside the grid, is unknown, or
+        the grid has fewer than `FEWEST_STEP_SIZES`.
     """
     if len(sizes) < FEWEST_STEP_SIZES:
         return ""
+    # A threshold of NaN, which does not hold for this optimizer, is not below any step size.
     threshold = scheme.get(names.THRESHOLD.column)
     if threshold is not None and threshold < min(sizes):
         return ABOVE
@@ -209,14 +217,17 @@ def tuned_once(sweep: Sweep, target: str = "1e-2") -> pd.DataFrame:
             split_iterations.append(_upper_median_by_size(job_iterations))
         if splits < 2 or not split_iterations:
             continue
+        # One row a step size that every split ran, one column a split.
         table = pd.concat(split_iterations, axis=1, join="inner").sort_index()
         if table.empty:
             continue
+        # A column of infinite iterations for each split all of whose jobs failed.
         values = np.pad(
             table, ((0, 0), (0, splits - len(split_iterations))), constant_values=np.inf
         )
         missed_counts = np.isinf(values).sum(axis=1)
         median, upper = np.quantile(values, [0.5, 0.75], axis=1, method="higher")
+        # The index n is the last key, because the step sizes are sorted.
         best_index = min(
             range(len(values)), key=lambda n: (missed_counts[n], upper[n], median[n], n)
         )
@@ -257,8 +268,11 @@ def _iterations_by_size(
         steps: The step runs of each scheme run, by its id.
         iterations_by_run: From `_iterations_held`, for the jobs whose goal is lowered.
         target: The target, a key of `names.TARGETS`.
+
+    Returns:
+        The iterations by step size, infinite where the target is not reached.
     """
-    if scheme["lowered"]:
+    if scheme["lowered"]:  # the goal of another scheme, to which the job recorded no iterations
         return iterations_by_run.get(scheme["run_id"], {})
     tag = parse_refinement(scheme)
     finer = zip(tag.get("numbers", ()), tag.get(target, ()))
@@ -266,6 +280,7 @@ def _iterations_by_size(
         step_size_of(int(number)): np.inf if count is None else count for number, count in finer
     }
     rows = as_rows(steps[scheme["run_id"]])
+    # A step size that is on the grid too has the iterations of its own run.
     return finer_iterations | {
         step_size(step): _recorded_value(step, target, "iterations") for step in rows
     }
@@ -289,7 +304,7 @@ def goals(schemes: pd.DataFrame, target: str) -> pd.DataFrame:
         for metric in (names.target(target), names.MINIMUM, names.target("1e-1"))
     )
     is_counted = compares_counts(schemes)
-    minimum = minimum.mask(is_counted, 0.0)
+    minimum = minimum.mask(is_counted, 0.0)  # the least number of misclassified points
     # The target 1e-1 is the minimum plus a tenth of the starting excess.
     goal_table = pd.DataFrame(
         {"goal": targets, "minimum": minimum, "start": (tenth_target - minimum) * 10}
@@ -297,13 +312,14 @@ def goals(schemes: pd.DataFrame, target: str) -> pd.DataFrame:
     goal_table["lowered"] = False
     for _, rows in schemes[~is_counted].groupby(_columns_of_one_cost(schemes), sort=False):
         if problems.minimize_different_functions(rows):
-            continue
+            continue  # each scheme keeps its own goal
         group_targets, group_minima = targets[rows.index], minimum[rows.index]
         if group_targets.notna().any():
             row = goal_table.loc[group_targets.idxmin()]
             lowest_seen, lowest = _lower_target(
                 *(row["minimum"], row["goal"], names.TARGETS[target], group_minima, group_targets)
             )
+            # The cost of the start is the same; its excess is over the lowest cost seen.
             start = row["start"] + row["minimum"] - lowest_seen
             goal_table.loc[rows.index, ["goal", "minimum", "start"]] = lowest, lowest_seen, start
             has_no_target = group_targets.isna() & group_minima.notna()
@@ -329,10 +345,15 @@ def _lower_target(
         target: The target over it.
         share: The share of the excess of zero weights that the target leaves.
         minima: The least cost of each job, NaN for a job that failed.
-        targets: The target of each job.
+        targets: The target of each job, NaN for none.
+
+    Returns:
+        The least cost m' = min(minimum, lowest cost of the jobs without a target), and the target
+        m' + share * (c - m'), where c is the cost at zero weights. Since the given target is
+        minimum + share * (c - minimum), it moves by (1 - share) * (m' - minimum).
     """
     lowest = minima[targets.isna()].min()
-    if not lowest < minimum:
+    if not lowest < minimum:  # also where every job has a target, and `lowest` is NaN
         return minimum, target
     return lowest, target + (1 - share) * (lowest - minimum)
 
@@ -345,6 +366,7 @@ def _columns_of_one_cost(schemes: pd.DataFrame) -> list[Any]:
     replaces the number of the split, since splits are numbered within a problem.
     """
     settings = schemes["setting"].str.replace(SETTINGS_OF_ORDER, "", regex=True)
+    # The size of the batch does not vary, or the data have no fingerprint.
     if "data" not in schemes or settings.eq(schemes["setting"]).all():
         return [*problems.PROBLEM_COLUMNS, "split"]
     return ["experiment", settings, "data"]
@@ -355,7 +377,7 @@ def _upper_medians(groups: Any) -> pd.DataFrame:
 
     It has upper medians, whether all rows are finer, and one end. Upper medians are order
     statistics, because infinite values have no mean. If ends differ, the last in alphabetical order
-    is returned, which is never the empty one.
+    is returned, which is never the empty one: it says that some job's best step size is at an end.
 
     Args:
         groups: Rows of `time_to_target`, grouped by problem, scheme and split.
@@ -387,7 +409,8 @@ def excess_left(run: Mapping[Any, Any], scheme: Mapping[Any, Any]) -> float:
         scheme: The scheme run.
 
     Returns:
-        The share; infinite where the run diverged, NaN where no least cost is recorded.
+        The share; infinite where the run diverged, is decided by rounding or has no final cost; NaN
+        where no least cost is recorded, or where the start has no excess.
     """
     is_counted = compared_metric(scheme) is not names.TRAIN_COST
     scheme = {**scheme, names.MINIMUM.column: 0.0} if is_counted else scheme
@@ -399,11 +422,15 @@ def excess_left(run: Mapping[Any, Any], scheme: Mapping[Any, Any]) -> float:
 def with_lowest_seen(schemes: pd.DataFrame) -> pd.DataFrame:
     """Return scheme runs with a shared least cost for those whose job did not solve for one.
 
+    The runs are returned as they are where every job solved for it, where each scheme minimizes
+    another function, and where no target is recorded.
+
     A job that does not solve for the least cost records the lowest cost that it saw itself, over
     which the best step size of even the slowest scheme would leave nothing. The shared least cost
     is the lowest that any of these jobs saw on the problem.
     """
     goal, minimum = names.target("1e-1").column, names.MINIMUM.column
+    # These jobs recorded the lowest cost that they saw as their least cost.
     guessed = schemes.get(names.MINIMUM_REACHED.column, pd.Series(index=schemes.index)) == "false"
     if not guessed.any() or problems.minimize_different_functions(schemes) or goal not in schemes:
         return schemes
@@ -438,12 +465,12 @@ def resting_above_lowest(sweep: Sweep, schemes: pd.DataFrame) -> pd.DataFrame:
     schemes = with_lowest_seen(schemes[schemes["verdict"] != names.FAILED])
     rows = schemes[schemes["verdict"] == names.CONVERGED]
     histories = sweep.histories(rows, [key]) if len(rows) else pd.DataFrame()
-    if key not in histories or rule not in rows:
+    if key not in histories or rule not in rows:  # no run converged, or its costs are not recorded
         return rows.iloc[:0]
     start = rows["run_id"].map(histories[histories["iteration"] == 0].set_index("run_id")[key])
     columns = names.MINIMUM.column, names.FINAL_COST.column
     minimum, end = (rows[column].astype(float) for column in columns)
-    share = (end - minimum) / (start - minimum)
+    share = (end - minimum) / (start - minimum)  # of the start's excess, left at the end
     return rows[share >= rows[rule].astype(float)]
 
 
@@ -480,6 +507,10 @@ def _remaining_excess(
         scheme: The scheme run, which says whether counts are compared.
         minimum: The least cost, 0 for counts.
         start: The starting excess over it.
+
+    Returns:
+        Infinite where the run's verdict is in `names.UNRANKED` or it has no final value; NaN where
+        the start has no excess.
     """
     final = run.get(names.final_metric(compared_metric(scheme)).column)
     if run["verdict"] in names.UNRANKED or final is None or pd.isna(final):
@@ -495,7 +526,15 @@ def step_size(step: Mapping[Any, Any]) -> float:
 
 
 def _recorded_value(run: Mapping[Any, Any], target: str, measure: str) -> float:
-    """Return the recorded iterations or seconds to a target; infinite if it is not reached."""
+    """Return the recorded iterations or seconds to a target; infinite if it is not reached.
+
+    Seconds are NaN where the target is reached but they were not recorded.
+
+    Args:
+        run: A scheme run or a step run.
+        target: The target, a key of `names.TARGETS`.
+        measure: `iterations` or `seconds`.
+    """
     is_reached = np.isfinite(number_in(run, names.reached(target).column))
     return number_in(run, names.reached(target, measure).column) if is_reached else np.inf
 
@@ -514,7 +553,7 @@ def _in_measure(scheme: Mapping[Any, Any], iterations: float, measure: str) -> f
 
 
 def _iterations_held(sweep: Sweep, schemes: pd.DataFrame) -> dict[str, dict[float, float]]:
-    """Return the iteration from which the costs of a run meet the goal and stay there.
+    """Return, by step size, the iteration from which the costs meet a job's goal and stay there.
 
     Args:
         sweep: The sweep.
@@ -531,7 +570,7 @@ def _iterations_held(sweep: Sweep, schemes: pd.DataFrame) -> dict[str, dict[floa
     iterations_by_run: dict[str, dict[float, float]] = {}
     for step in as_rows(steps):
         iterations_by_run.setdefault(step["parent"], {})[step_size(step)] = np.inf
-    steps = steps[steps["verdict"] != names.BY_ROUNDING]
+    steps = steps[steps["verdict"] != names.BY_ROUNDING]  # these stay infinite
     if steps.empty:
         return iterations_by_run
     steps_by_id = {str(step["run_id"]): step for step in as_rows(steps)}
@@ -557,7 +596,7 @@ def first_iteration_below(costs: Mapping[int, float], goal: float) -> float:
     """
     # `not <=` instead of `>`, so that NaN counts as above.
     iterations_above = [step for step, cost in costs.items() if not cost <= goal]
-    first = max(iterations_above, default=-1) + 1
+    first = max(iterations_above, default=-1) + 1  # not in `costs` if the last one is above
     return float(first) if first in costs else float("inf")
 
 
@@ -569,6 +608,7 @@ def thresholds_that_hold(schemes: pd.DataFrame, of_full_batch: bool = False) -> 
         of_full_batch: Whether 2/L of all points is kept where a step sees a batch of them.
     """
     threshold, plain = names.THRESHOLD.column, names.PLAIN.column
+    # Without theory there is no 2/L to remove.
     if plain not in schemes or threshold not in schemes:
         return schemes
     is_plain = schemes[plain] != "false"

@@ -35,13 +35,16 @@ def draw(table: pd.DataFrame, title: str, *, shape: Shape = SCREEN) -> Figure:
     above 0 has no panel.
 
     Args:
-        table: from `batch_table`, one row for each scheme and size of the batch.
+        table: from `batch_table`, one row for each scheme and size of the batch: `scheme`,
+            `normalizer`, `batch`, the quantities of `BATCH_PANELS`, `knee`, `records`, `grid_end`;
+            a quantity is NaN where it is not known.
         title: the title of the figure.
         shape: the format of the figure.
     """
     drawn_panels = {name: text for name, text in BATCH_PANELS.items() if (table[name] > 0).any()}
     looks = style.looks_by_scheme(table)
     with style.figure_style(shape):
+        # On narrow formats the panels stand below one another.
         columns = 1 if shape.width < 8 else len(drawn_panels)
         height = 0.62 * max(shape.width / 2, 3.3)
         ratio = min(0.8, height / (shape.width / columns))
@@ -52,10 +55,12 @@ def draw(table: pd.DataFrame, title: str, *, shape: Shape = SCREEN) -> Figure:
             axis.set(xscale="log", yscale="log", xlabel="batch, points", ylabel=text)
             ticks.set_log_ticks(axis.xaxis)
             ticks.set_log_ticks(axis.yaxis)
+        # Knees and hollow markers, whose labels begin with `_`, have no legend entries.
         curves = [line for line in axes[0].get_lines() if line.get_label()[0] != "_"]
         style.add_legend(figure, shape, curves)
         notes = [KNEE_NOTE] if table["knee"].notna().any() else []
         notes += [BOUND_NOTE] if _are_upper_bounds(table).any() else []
+        # Only bounds above 0 have a marker.
         is_drawn_bound = table["grid_end"].astype(bool) & (table["stable"] > 0)
         notes += [GRID_END_NOTE] if is_drawn_bound.any() else []
         if notes:
@@ -73,7 +78,7 @@ def _draw_scheme(axis: Any, rows: pd.DataFrame, name: str, look: style.Look) -> 
         look: the look of the scheme.
     """
     label = style.escape_dollars(str(rows["scheme"].iloc[0]))
-    positive = rows[rows[name] > 0]
+    positive = rows[rows[name] > 0]  # a log axis shows no other number; NaN is left out too
     axis.plot(
         positive["batch"],
         positive[name].astype(float),

@@ -74,7 +74,9 @@ def _draw_panel(
     for class_mask, (color, marker) in style.class_masks(scheme_arrays, "0.5"):
         axis.scatter(*points[class_mask].T, s=dot_area, color=color, marker=marker, alpha=0.6, lw=0)
     lengths = np.hypot(*scheme_arrays["loadings"].T)
+    # Divided by 1 if all arrows have length 0.
     arrows = scheme_arrays["loadings"] * (ARROW_REACH / (lengths.max() or 1.0))
+    # The features that are drawn: the longest arrows, without negligible ones.
     named_features = np.argsort(-lengths, kind="stable")[:MAX_NAMED]
     named_features = named_features[lengths[named_features] > MIN_ARROW * lengths.max()]
     for feature in named_features:
@@ -90,7 +92,7 @@ def _draw_panel(
         ylim=(-half_height, half_height),
     )
     axis.set_aspect("equal")  # angles between arrows show correlations
-    letter_positions = points[list(landmark_indices)].reshape(-1, 2)
+    letter_positions = points[list(landmark_indices)].reshape(-1, 2)  # (0, 2) without landmarks
     _write_names(
         axis,
         arrows[named_features],
@@ -120,6 +122,7 @@ def _write_names(
         half_height: half the height of the panel in axis units.
     """
     for side in (-1, 1):
+        # The arrows that point to this side, the lowest first.
         side_arrows = [n for n in np.argsort(tips[:, 1]) if (tips[n, 0] >= 0) == (side > 0)]
         if not side_arrows:
             continue
@@ -137,7 +140,7 @@ def _write_names(
         )
         for n, height in zip(side_arrows, heights):
             axis.annotate(
-                style.escape_dollars(str(names[n])[:22]),
+                style.escape_dollars(str(names[n])[:22]),  # letters that fit beside the arrows
                 tips[n],
                 (side * text_x, (2 * height - 1) * half_height),
                 ha="left" if side > 0 else "right",

@@ -31,8 +31,8 @@ def draw(
 
     Args:
         arrays: by label, the grid `a`, `b` (G,) of values of the two features, and the class index
-            `predicted` (G, G) there, with b along the rows; `points` (p, 2), `target` (p,),
-            `class_names` (C,), `names` (2,) of the features.
+            `predicted` (G, G), in row i and column j at b[i] and a[j]; `points` (p, 2),
+            `target` (p,), `class_names` (C,), `names` (2,) of the features.
         schemes: one row for each scheme in order (`label`, `normalizer`, `tags.step_size`).
         title: the title of the figure.
         shape: the format of the figure.
@@ -45,6 +45,7 @@ def draw(
             _draw_regions(axis, scheme_arrays)
             _draw_points(axis, scheme_arrays, shape)
             wrong = number_in(row, FINAL_COUNT)
+            # The number is left out if it was not recorded.
             count = "" if np.isnan(wrong) else f", {wrong:.0f} misclassified"
             step = style.step_text(row.get(names.STEP_TAG.column))
             style.name_panel(axis, f"{label}{step}{count}", look)
@@ -60,7 +61,7 @@ def _draw_regions(axis: Any, scheme_arrays: SchemeArrays) -> None:
     a, b, predicted = scheme_arrays["a"], scheme_arrays["b"], scheme_arrays["predicted"]
     count = len(scheme_arrays["class_names"])
     colors = ListedColormap([color for color, _ in style.class_looks(count)])
-    limits = {"vmin": -0.5, "vmax": count - 0.5}
+    limits = {"vmin": -0.5, "vmax": count - 0.5}  # each class index has a colour of its own
     axis.pcolormesh(a, b, predicted, cmap=colors, alpha=0.45, rasterized=True, **limits)
     # Any two classes are separated by the edge of the region of all classes from some index on.
     for class_index in np.unique(predicted)[1:]:

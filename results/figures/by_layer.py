@@ -47,6 +47,7 @@ def draw(
         )
         for axis, metric in zip(axes, PANELS):
             for number, scheme in enumerate(drawn_schemes):
+                # The last argument shifts the markers, so that curves that coincide remain visible.
                 _draw_curves(axis, metric, scheme.arrays, scheme.look, number / len(drawn_schemes))
             axis.set_title(metric.label, fontsize=shape.font)
             axis.xaxis.set_major_locator(MaxNLocator(integer=True, min_n_ticks=1))
@@ -54,6 +55,7 @@ def draw(
                 axis.set_yscale("log")
                 ticks.set_log_ticks(axis.yaxis)
         style.label_outer_axes(axes, "layer", "")
+        # Solid lines whatever the look: in these panels, dotted means the start.
         handles = [
             Line2D([], [], label=scheme.label, **style.marked_curve(scheme.look, 1) | {"ls": "-"})
             for scheme in drawn_schemes

@@ -29,6 +29,6 @@ def make(sweep: Sweep, experiment: str, options: material.Options) -> Figure | N
         for normalizer in setting.strip("[]").replace("'", "").split(", ")
     ]
     runs = rows[rows["normalizer"].isin(normalizers)]
-    first = max(options.first, 1)
+    first = max(options.first, 1)  # 0 would be the start
     title = f"{material.title(experiment, rows)}, from iteration {first}"
     return histories.draw_runs(sweep, experiment, runs, title, replace(options, first=first))

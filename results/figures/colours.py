@@ -35,6 +35,7 @@ def draw(
             2 * (DRAWN_COPIES + 1), shape, title, height / width + 0.1, DRAWN_COPIES + 1
         )
         for row, noise in enumerate(NOISE_TEXTS):
+            # Copy 0 is the picture itself, without a shift.
             for copy, shift in enumerate([np.zeros(3), *scheme_arrays[noise][:DRAWN_COPIES]]):
                 axis = axes[row * (DRAWN_COPIES + 1) + copy]
                 axis.imshow(np.clip(picture + shift, 0, 255).astype(np.uint8))

@@ -69,7 +69,13 @@ def draw(
 
 
 def _draw_point_images(axis: Any, scheme_arrays: SchemeArrays) -> None:
-    """Draw points, and below each the same point under the scheme if that is an image."""
+    """Draw points, and below each the same point under the scheme if that is an image.
+
+    Args:
+        axis: the panel.
+        scheme_arrays: with `points` (p, N), and optionally `pixels` () and `under` (p, N), see
+            `draw`.
+    """
     images = [scheme_arrays["points"]]
     if bool(scheme_arrays.get("pixels", False)):  # other coordinates are not images
         images.append(scheme_arrays["under"])
@@ -84,7 +90,7 @@ def _stretch(images: Any) -> Any:
 
 
 def _show_mosaic(axis: Any, mosaic_image: Any, color_map: str) -> None:
-    """Show a mosaic of images in a panel."""
+    """Show a mosaic of images in a panel without axes; its values are from -1 to 1, NaN in gaps."""
     axis.imshow(mosaic_image, cmap=color_map, vmin=-1, vmax=1, interpolation="nearest")
     axis.set_axis_off()
 
@@ -101,6 +107,7 @@ def mosaic(images: Any, columns: int = 0) -> Any:
     """
     squares = square(images)
     column_count = columns or int(np.ceil(np.sqrt(len(images))))
+    # The number of rows is rounded up.
     row_count, width = -(-len(images) // column_count), squares.shape[-1]
     cell_width = width + PIXEL_GAP
     canvas = np.full(
@@ -111,6 +118,7 @@ def mosaic(images: Any, columns: int = 0) -> Any:
             (image_index // column_count) * cell_width,
             (image_index % column_count) * cell_width,
         )
+        # An image of zeros is divided by 1.
         canvas[first_row : first_row + width, first_column : first_column + width] = image / (
             np.nanmax(np.abs(image)) or 1.0
         )

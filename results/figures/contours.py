@@ -43,12 +43,12 @@ def draw(
 
     Args:
         arrays: by label, the arrays of `record=[contours]`. The grid `a`, `b` (G,) of two weights
-            and the `cost` (G, G) there, with b along the rows; the `path` (k, 2) of the descent
-            with `step_size` () at `iteration` (k,), and `path_cost` (k,); `minimum` (2,), or (0,)
-            if no weights are known to attain it, and the least cost `least` (); the `condition`
-            () of the Hessian on the plane, NaN without curvature; texts: `names` (2,) of the
-            weights, `held` () on a constant weight, `through` () on a point of the plane. If the
-            scheme has two features, also `points` (p, 2), `target` (p,), `class_names` (C,).
+            and the `cost` (G, G), in row i and column j at b[i] and a[j]; the `path` (k, 2) of the
+            descent with `step_size` () at `iteration` (k,), and `path_cost` (k,); `minimum` (2,),
+            or (0,) if no weights are known to attain it, and the least cost `least` (); the
+            `condition` () of the Hessian on the plane, NaN without curvature; texts: `names` (2,)
+            of the weights, `held` () on a constant weight, `through` () on a point of the plane.
+            If the scheme has two features, also `points` (p, 2), `target` (p,), `class_names` (C,).
         schemes: one row for each scheme in order (`label`, `normalizer`, optionally
             `tags.minimum_case`).
         title: the title of the figure.
@@ -61,6 +61,8 @@ def draw(
         figure, point_axes, axes = _panels(len(drawn_schemes), shape, title, has_points)
         last_iteration = max(int(scheme_arrays["iteration"][-1]) for scheme_arrays in all_arrays)
         shared_levels = levels(all_arrays)
+        # The colours of the dots mean the same iterations in all panels: the colour bar is that of
+        # the last panel.
         for axis, (label, _, scheme_arrays, look) in zip(axes, drawn_schemes):
             iteration_dots = _draw_cost(
                 axis, scheme_arrays, shared_levels, max(last_iteration, 1), shape
@@ -72,6 +74,7 @@ def draw(
             if has_points
             else []
         )
+        # Without points, there are no such panels.
         for axis, (label, _, scheme_arrays, look) in zip(point_axes, drawn_schemes):
             _draw_points(axis, scheme_arrays, shape)
             landmarks.mark_points(axis, scheme_arrays["points"], landmark_indices, shape)
@@ -99,6 +102,7 @@ def _panels(
         has_points: whether each scheme has a panel of points above that of its contours.
     """
     row_count, column_count = style.rows_and_columns(count, shape.columns)
+    # Rows of panels: with points, each row of schemes has two.
     panel_rows = row_count * (2 if has_points else 1)
     # The height of text outside of the square panels: names, titles, the colour bar, notes.
     text_height = (3 + 9 / panel_rows) * 1.25 * shape.font / 72
@@ -150,7 +154,7 @@ def levels(all_arrays: Sequence[SchemeArrays]) -> tuple[Any, int]:
     start_excess = (
         max(float(scheme_arrays["path_cost"][0]) for scheme_arrays in all_arrays) - least_cost
     )
-    if start_excess <= 0:
+    if start_excess <= 0:  # the start is the minimum: the range of the grids instead, or 1
         start_excess = highest_cost - least_cost or 1.0
     # The least refinement that gives each panel enough contours; a panel whose costs are all above
     # these levels does not count.
@@ -165,6 +169,7 @@ def levels(all_arrays: Sequence[SchemeArrays]) -> tuple[Any, int]:
             for cost in costs
         ):
             break
+    # How often the excess doubles from the highest of these levels to the highest cost.
     doublings = max(0.0, np.log2(max(highest_cost - least_cost, start_excess) / near_levels[-1]))
     far_levels = near_levels[-1] * 2.0 ** (
         np.arange(1, refinement * int(np.ceil(doublings)) + 1) / refinement
@@ -217,6 +222,7 @@ def _draw_cost(
     greys = matplotlib.colormaps["Greys"](np.linspace(0, 0.4, len(shared_levels[0]) + 1))
     bowl = fit_bowl(scheme_arrays)
     if bowl is not None:
+        # The ground, outside of the largest ellipse, has the shade of the panel's highest cost.
         face_shade = int(np.searchsorted(shared_levels[0], np.nanmax(cost)))
         axis.set_facecolor(greys[face_shade])
         # From the highest level down, because each ellipse covers a part of the one before. At most
@@ -247,6 +253,7 @@ def _draw_cost(
         s=(0.35 * shape.font) ** 2,
         zorder=3,
     )
+    # A circle at the start, a star at the end, and a cross at the minimum if it is known.
     marked_points = [("_end", path[0], "o"), ("_end", path[-1], "*")]
     marked_points += (
         [("_minimum", scheme_arrays["minimum"], "P")] if len(scheme_arrays["minimum"]) else []
@@ -287,7 +294,8 @@ def fit_bowl(scheme_arrays: SchemeArrays) -> Bowl | None:
     Ellipses are exact; contours interpolated on the grid would break a long valley into islands.
 
     Args:
-        scheme_arrays: with the grid `a`, `b` (G,) and the `cost` (G, G), b along the rows.
+        scheme_arrays: with the grid `a`, `b` (G,) and the `cost` (G, G), in row i and column j at
+            b[i] and a[j].
     """
     # Fit in coordinates u, v from -1 to 1 on the panel, so that the fit is well conditioned.
     scale = np.array([np.ptp(scheme_arrays["a"]), np.ptp(scheme_arrays["b"])]) / 2
@@ -301,13 +309,13 @@ def fit_bowl(scheme_arrays: SchemeArrays) -> Bowl | None:
         return None
     coefficients = np.linalg.lstsq(terms, cost)[0]  # of 1, u, v, u^2, u v, v^2
     if np.abs(terms @ coefficients - cost).max() > FIT_TOLERANCE * np.ptp(cost):
-        return None
+        return None  # not quadratic
     hessian = np.array(
         [[2 * coefficients[3], coefficients[4]], [coefficients[4], 2 * coefficients[5]]]
     )
     curvatures, directions = np.linalg.eigh(hessian)
-    if curvatures[0] <= FIT_TOLERANCE * curvatures[1]:
-        return None
+    if curvatures[0] <= FIT_TOLERANCE * curvatures[1]:  # the smaller and the larger one
+        return None  # flat or curved down along some direction
     minimizer = -np.linalg.solve(hessian, coefficients[1:3])
     least = float(coefficients[0] + coefficients[1:3] @ minimizer / 2)
     # A half axis of the contour of excess e along a direction of curvature h is sqrt(2 e / h).
@@ -328,7 +336,7 @@ def _draw_points(axis: Any, scheme_arrays: SchemeArrays, shape: Shape) -> None:
     for class_mask, (color, marker) in style.class_masks(scheme_arrays, "0.4"):
         axis.scatter(*points[class_mask].T, color=color, marker=marker, **dot_style)
     low, high = points.min(axis=0), points.max(axis=0)
-    half_side = 0.54 * float((high - low).max()) or 1.0
+    half_side = 0.54 * float((high - low).max()) or 1.0  # with a margin; 1 if all points coincide
     axis.set_box_aspect(1)
     for set_limits, centre in zip((axis.set_xlim, axis.set_ylim), (low + high) / 2):
         set_limits(centre - half_side, centre + half_side)
@@ -353,6 +361,7 @@ def _notes(drawn_schemes: Sequence[DrawnScheme]) -> str:
     if any(
         scheme.row.get(MINIMUM_CASE) in (names.STRICTLY, names.PARTLY) for scheme in drawn_schemes
     ):
+        # The reason why such a slice does not go through the least cost.
         notes[-1] += "; no weights have the least cost: it is at infinity"
     if not all(map(_is_square, all_arrays)):
         notes.append("where contours are long, the two axes have scales of their own")

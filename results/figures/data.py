@@ -63,13 +63,16 @@ def draw(
             target_dots = _draw_points(axis, aligned_arrays, shape, ", scaled" if is_scaled else "")
             landmarks.mark_points(axis, aligned_arrays["points"], landmark_indices, shape)
             style.name_panel(axis, label + _condition_text(row), look)
+        # The dots of the last panel: the targets, and so their colours, are the same in all panels.
         if target_dots is not None:
             figure.colorbar(target_dots, ax=axes, shrink=0.8, pad=0.01).set_label("target")
         style.add_legend(figure, shape, style.class_handles(first_arrays["class_names"]))
+        # Only panels that show a part of the unit circle have one.
         patches = [patch for axis in axes for patch in axis.patches]
         circle_note = (
             "; dashed: unit circle" if any(isinstance(patch, Circle) for patch in patches) else ""
         )
+        # A single feature has no principal axes.
         notes = [LINE_NOTE + circle_note] if len(first_arrays["axes"]) else []
         notes += [landmarks.describe_letters(landmark_indices)] if landmark_indices else []
         if notes:
@@ -88,7 +91,7 @@ def _align_signs(first_arrays: SchemeArrays, scheme_arrays: SchemeArrays) -> dic
 
     The sign of an eigenvector is arbitrary; equal signs make the panels comparable. A coordinate is
     negated if it correlates negatively with that of the first panel. Arrays on other coordinates
-    than principal components are returned unchanged.
+    than principal components, or of another number of points, are returned unchanged.
 
     Args:
         first_arrays: the arrays of the first panel.
@@ -136,18 +139,20 @@ def _draw_points(axis: Any, scheme_arrays: SchemeArrays, shape: Shape, units: st
             axis.scatter(
                 *class_points, facecolors=color, marker=marker, label=f"_{class_index}", **dot_style
             )
-    elif np.any(target):
+    elif np.any(target):  # points without a target have zeros
         target_dots = axis.scatter(
             *points.T, c=target, cmap="viridis", label="_points", **dot_style
         )
     else:
         axis.scatter(*points.T, color="0.4", alpha=0.55, label="_points", **dot_style)
+    # Both ways from the mean; the white line below keeps the cross visible on dark points.
     for half_axis in scheme_arrays["axes"]:
         ends = np.stack([scheme_arrays["mean"] - half_axis, scheme_arrays["mean"] + half_axis]).T
         axis.plot(*ends, color="white", lw=4, label="_halo", zorder=4)
         axis.plot(*ends, color="black", lw=2, label="_axis", zorder=5)
     if len(scheme_arrays["axes"]):
         low, high = points.min(axis=0), points.max(axis=0)
+        # A square around all points with a margin; of points that coincide, it is not empty.
         half_side = 0.54 * float(max((high - low).max(), 1e-12))
         centre = (low + high) / 2
         limits = np.stack([centre - half_side, centre + half_side], axis=1)
@@ -156,6 +161,7 @@ def _draw_points(axis: Any, scheme_arrays: SchemeArrays, shape: Shape, units: st
         if _shows_circle(centre, half_side):
             patches.append(Circle((0, 0), 1, fill=False, ls="--", lw=1, zorder=3))
         for patch in patches:
+            # Else the layout would make room for the part beyond the panel.
             axis.add_patch(patch).set_in_layout(False)
         axis.set_aspect("equal")
     ticks.set_even_ticks(axis.xaxis, 4)
@@ -181,6 +187,7 @@ def _shows_circle(centre: Any, half_side: float) -> bool:
 
 def _covariance_ellipse(mean: Any, axes: Any) -> Any:
     """Return the ellipse around a mean (2,) whose half axes are the rows of `axes` (2, 2)."""
+    # matplotlib takes whole axes, and the angle of the first in degrees.
     width, height = 2 * np.linalg.norm(axes, axis=1)
     angle = float(np.degrees(np.arctan2(axes[0, 1], axes[0, 0])))
     return Ellipse(mean, width, height, angle=angle, fill=False, lw=1, ec="0.25", zorder=4)

@@ -43,11 +43,12 @@ def find_varied_setting(rows: pd.DataFrame) -> str:
         # A column without the prefix is not a setting.
         if name == column or has_role(name, Role.REPETITION, Role.LOCATION):
             continue
+        # It varies if some scheme has several values of it.
         if (rows.groupby(SCHEME_COLUMN)[column].nunique(dropna=False) > 1).any():
             varied_columns.append(column)
     if len(varied_columns) != 1 or rows.duplicated([SCHEME_COLUMN, *varied_columns]).any():
         return ""
-    values = pd.to_numeric(rows[varied_columns[0]], errors="coerce")
+    values = pd.to_numeric(rows[varied_columns[0]], errors="coerce")  # NaN for a text
     return varied_columns[0] if values.notna().all() and values.nunique() >= MIN_VALUES else ""
 
 
@@ -63,6 +64,7 @@ def draw(rows: pd.DataFrame, column: str, title: str, *, shape: Shape = SCREEN) 
         title: the title of the figure.
         shape: the format of the figure.
     """
+    # `POINT_TEXTS` has the pairs in order of preference.
     metric_columns = next(
         column_pair for column_pair in POINT_TEXTS if _is_recorded(rows, column_pair)
     )
@@ -116,16 +118,18 @@ def _draw_curves(axis: Any, schemes: Any, values: Any, heights: Any, looks: Any)
             label=style.escape_dollars(name),
             **line_style,
         )
+    # A log axis needs values above 0, and is used if they span a factor of `LOG_RATIO`.
     if 0 < values.min() <= values.max() / LOG_RATIO:
         axis.set_xscale("log")
         ticks.set_log_ticks(axis.xaxis)
     highest = heights.max()
-    axis.set_ylim(0, AXIS_MARGIN * highest if highest > 0 else None)
+    axis.set_ylim(0, AXIS_MARGIN * highest if highest > 0 else None)  # None: matplotlib's limit
 
 
 def make(sweep: Sweep, experiment: str, options: material.Options) -> Figure | None:
     """Return the figure of an experiment; None if `find_varied_setting` finds no setting."""
     rows = material.schemes(sweep, experiment)
+    # Final costs of runs that diverged, or end as rounding decides, mean nothing.
     rows = rows[~rows["verdict"].isin(names.UNRANKED)]
     if rows.empty or not _is_recorded(rows, TRAIN_COLUMNS):
         return None

@@ -50,12 +50,16 @@ def missing_figure_message(sweep: Sweep, name: str) -> str:
         sweep: the sweep that holds the runs.
         name: a key of `NAMES`.
     """
+    # The reasons that are known, each after a comma; empty if there is none.
     verdicts = set(sweep.of_role(names.SCHEME)["verdict"])
     explanation = ", and every scheme diverged" if verdicts == {names.DIVERGED} else ""
+    # Figures of a whole sweep need two problems, whatever the verdicts are.
     explanation = ", for it has one problem" if name in SWEEP_FIGURES else explanation
     notes = sweep.of_role(names.SCHEME).get(names.NOTE.column, pd.Series(dtype=str)).dropna()
+    # The notes of theory say which figures it skipped, and why.
     reasons_by_note = (skip_reasons(note, name) for note in notes)
     explanation += "".join(f", {reason}" for reason in sorted({*chain(*reasons_by_note)}))
+    # Some figures give their own reasons; that every scheme diverged is a reason already.
     if hasattr(_module(name), "why_not") and verdicts != {names.DIVERGED}:
         reasons = [
             _module(name).why_not(merged(sweep), experiment) for experiment in sweep.experiments
@@ -109,6 +113,7 @@ def write(
         ResultsError: The folder cannot be written.
     """
     provenance = {"sweep": sweep.sweep_id, "command": sweep.command}
+    # Experiments with too many schemes; empty if a single figure is requested: it is drawn anyway.
     crowded_experiments = {
         name
         for name in sweep.experiments

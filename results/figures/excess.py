@@ -102,6 +102,7 @@ def with_slopes(sweep: Sweep, schemes: pd.DataFrame, runs: pd.DataFrame) -> pd.D
     """
     arrays = sweep.arrays(schemes, names.DESCENT_ARRAYS)
     rows_by_label = {row["label"]: row for row in as_rows(schemes)}
+    # `REPEATS` is empty for a run of a single split and seed.
     repeat_flags = runs.get(merging.REPEATS, pd.Series("", index=runs.index)).fillna("") != ""
     slopes = [
         float("nan")
@@ -124,6 +125,7 @@ def _slope(
     """
     step_size = pd.to_numeric(run.get(names.STEP_TAG.column), errors="coerce")
     is_plain = scheme.get(names.PLAIN.column) != "false"
+    # The formula needs curvatures, a step size, and plain gradient descent.
     if scheme_arrays is None or pd.isna(step_size) or not is_plain:
         return float("nan")
     # Exact: the curvature is the same everywhere, as of a quadratic cost.
@@ -131,6 +133,7 @@ def _slope(
     if is_quadratic and START_CURVATURES in scheme_arrays:
         return _quadratic_slope(scheme_arrays, step_size, int(scheme[names.setting("iterations")]))
     has_minimum = scheme.get(names.MINIMUM_CASE.column) == names.ATTAINED
+    # The curvatures at the last weights are those of the run that represents the scheme.
     is_shown_step = scheme.get(names.STEP_TAG.column) == run.get(names.STEP_TAG.column)
     if has_minimum and is_shown_step and len(scheme_arrays.get(BEST_CURVATURES, ())):
         return float(np.abs(1 - step_size * scheme_arrays[BEST_CURVATURES]).max() ** 2)
@@ -150,7 +153,7 @@ def _quadratic_slope(scheme_arrays: Mapping[str, Any], step_size: float, iterati
         iterations: the number of iterations.
     """
     factors = np.abs(1 - step_size * scheme_arrays[START_CURVATURES])
-    if factors.max() >= 1:
+    if factors.max() >= 1:  # the descent does not converge
         return float("nan")
     # A direction without excess that vanishes in one step is 0 / 0.
     with np.errstate(divide="ignore", invalid="ignore"):
@@ -159,8 +162,10 @@ def _quadratic_slope(scheme_arrays: Mapping[str, Any], step_size: float, iterati
             -2 * np.log(factors),
         )
         # At most the iteration at which the last direction reaches the level of rounding.
+        # If the maximum is NaN, `min` returns `iterations`.
         last_iteration = min(
             iterations, float(np.max((log_shares - np.log(EXCESS_ROUNDING)) / log_decay))
         )
+        # The excess of each direction there; none after the first step if its factor is 0.
         log_excess = log_shares - np.where(log_decay < np.inf, last_iteration * log_decay, np.inf)
     return float(factors[np.argmax(log_excess)] ** 2)

@@ -37,6 +37,7 @@ def draw(
         ):
             _draw_plane(plane_axis, scheme_arrays, shape)
             style.name_panel(plane_axis, label, look)
+            # Five images in a row, as the grid has five quantiles.
             image_axis.imshow(
                 mosaic(scheme_arrays["images"], 5), cmap="gray", interpolation="nearest"
             )
@@ -53,10 +54,16 @@ def _draw_plane(axis: Any, scheme_arrays: SchemeArrays, shape: Shape) -> None:
     """Draw all points, the lines of the grid, and the exemplars as circles.
 
     Points far beyond the grid are not shown.
+
+    Args:
+        axis: the panel.
+        scheme_arrays: with `cloud` (p, 2), `wanted` (25, 2) and `at` (25, 2), see `draw`.
+        shape: the format of the figure.
     """
     dot_area = (0.25 * shape.font) ** 2
     axis.scatter(*scheme_arrays["cloud"].T, s=dot_area, color="0.7", lw=0)
-    grid = scheme_arrays["wanted"].reshape(5, 5, 2)  # row, column, coordinate
+    # (row, column, coordinate): the first is the same down a column, the second along a row.
+    grid = scheme_arrays["wanted"].reshape(5, 5, 2)
     for column_position in grid[0, :, 0]:
         axis.axvline(column_position, color="0.4", lw=0.8)
     for row_position in grid[:, 0, 1]:

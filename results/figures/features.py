@@ -37,6 +37,7 @@ def draw(
     drawn_schemes = with_arrays(schemes, arrays)
     count = max(scheme_arrays["values"].shape[1] for scheme_arrays in arrays.values())
     panel_width = shape.width / min(len(drawn_schemes), shape.columns)
+    # A feature's row is at least one line of text high; 4 more lines hold the title and the ticks.
     height = max(0.9 * panel_width, FEATURE_LINES * count * shape.font / 72 + 4 * shape.font / 72)
     with style.figure_style(shape):
         figure, axes = style.panels(len(drawn_schemes), shape, title, height / panel_width)
@@ -53,12 +54,19 @@ def _draw_panel(axis: Any, scheme_arrays: SchemeArrays, look: Look, shape: Shape
     """Draw the points and the box plot of each feature, the first feature on top.
 
     The seed of the vertical jitter is fixed, so that equal arrays give equal figures.
+
+    Args:
+        axis: the panel.
+        scheme_arrays: with `values` (p, m) and `names` (m,), see `draw`.
+        look: the look of the scheme.
+        shape: the format of the figure.
     """
     values = scheme_arrays["values"]
     count = values.shape[1]
     row_positions = np.arange(1, count + 1)
     jitter = np.random.default_rng(0).uniform(-JITTER, JITTER, values.shape)
     dot_style: Any = {"s": (0.2 * shape.font) ** 2, "color": look.color, "alpha": 0.3, "lw": 0}
+    # All features at once: values (p, m), and for each its row with jitter.
     axis.scatter(values, row_positions + jitter, rasterized=True, label="_points", **dot_style)
     line_style = {"color": "black", "linewidth": 0.9}
     axis.boxplot(
@@ -76,7 +84,7 @@ def _draw_panel(axis: Any, scheme_arrays: SchemeArrays, look: Look, shape: Shape
     axis.axvline(0, color="0.4", lw=0.8, ls=":", label="_zero")
     names = [style.escape_dollars(str(name)[:MAX_NAME_LETTERS]) for name in scheme_arrays["names"]]
     axis.set_yticks(row_positions, names)
-    axis.set_ylim(count + 0.6, 0.4)
+    axis.set_ylim(count + 0.6, 0.4)  # downwards
     axis.tick_params(labelsize="small")
     axis.grid(False, axis="y")
 

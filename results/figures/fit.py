@@ -25,7 +25,7 @@ def draw(
     drawn_schemes = with_arrays(schemes, arrays)
     with style.figure_style(shape):
         figure, (axis,) = style.panels(1, shape, title, 0.5)
-        points = drawn_schemes[0].arrays["points"]
+        points = drawn_schemes[0].arrays["points"]  # the same for all schemes
         axis.scatter(*points.T, color="0.6", s=(0.5 * shape.font) ** 2, lw=0, label="_points")
         curve_ends = []
         for label, row, scheme_arrays, look in drawn_schemes:
@@ -33,6 +33,7 @@ def draw(
             axis.plot(x, y, label=label, lw=0.8 * shape.line, **style.unmarked_curve(look))
             curve_label = f"{label}{style.step_text(row.get(names.STEP_TAG.column))}"
             curve_ends.append(End(curve_label, float(y[-1]), look))
+        # `x` is that of the last scheme: the grid depends on the data alone.
         axis.set(xlim=(x[0], x[-1]), xlabel="the feature, as it is")
         axis.set_ylabel("target, and what each model predicts")
         end_labels(axis, curve_ends, shape, 0.5 * shape.width, has_markers=False)

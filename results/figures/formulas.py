@@ -36,6 +36,7 @@ def draw(
         title: the title of the figure.
         shape: the format of the figure.
     """
+    # The first label of each set of schemes with equal numbers: the rows of the table.
     labels: list[str] = []
     for label in schemes["label"]:
         if label in arrays and not any(
@@ -52,9 +53,9 @@ def draw(
                 for listed_label in labels
             ]
         )
-        errors[np.isnan(errors)] = np.inf
+        errors[np.isnan(errors)] = np.inf  # results that are not finite are worst
         color_limits = np.log10([EXACT_ERROR, USELESS_ERROR])
-        with np.errstate(divide="ignore"):
+        with np.errstate(divide="ignore"):  # an error of 0 is drawn as `EXACT_ERROR`
             log_errors = np.clip(np.log10(errors), *color_limits)
         axis.imshow(
             log_errors, cmap="Reds", vmin=color_limits[0], vmax=color_limits[1], aspect="auto"

@@ -76,7 +76,7 @@ def draw(
         drawn_histories, scale = transforms.to_decades(drawn_histories), "linear"
     drawn_panels = [
         panel
-        for panel in transforms.HISTORY_PAIRS
+        for panel in transforms.HISTORY_PAIRS  # the cost, and the misclassified points
         if transforms.has_metric(drawn_histories, panel[0])
     ]
     longest_label = max(map(len, runs["label"]), default=0)
@@ -156,13 +156,14 @@ def _draw_panel(
     groups = transforms.equal_run_labels(histories, runs)  # of curves that coincide
     for run, look in zip(as_rows(runs), looks):
         run_rows = by_run.get(run["run_id"])
-        if run_rows is None or run_rows[panel[0].key].isna().all():
+        if run_rows is None or run_rows[panel[0].key].isna().all():  # nothing to draw
             continue
         _draw_curve(axis, run_rows, panel, look)
+        # An optimizer that finds its own step sizes has none to name.
         is_gridless = run.get(GRIDLESS) == "true"
         step_label = "" if is_gridless else style.step_text(run.get(names.STEP_TAG.column))
         curve_label = f"{run['label']}{step_label}"
-        axis.lines[-1].set_label(curve_label)
+        axis.lines[-1].set_label(curve_label)  # the training history, which is drawn last
         metric_values = run_rows[panel[0].key].dropna()
         if run["verdict"] == names.DIVERGED:
             curve_label += _divergence_text(
@@ -180,6 +181,7 @@ def _draw_panel(
         if run["label"] in equal_labels[:1] or not equal_labels:
             curve_ends.append(End(curve_label, float(metric_values.iloc[-1]), look))
     last = style.limit_to_iterations(axis, axis.lines)
+    # Seconds are no integers, and their axis begins at 0, before the fit of the scheme.
     if by != "seconds":
         _set_iteration_ticks(axis, last)
     else:
@@ -203,6 +205,7 @@ def _divergence_text(
             many the cost rose.
     """
     costs = rows[metric.key].dropna()
+    # The iteration after the last value, or of a batch the fraction of a pass.
     stop = (int(rows.loc[costs.index[-1], "iteration"]) + 1) / passes.records_per_pass(run)
     overflowed = "stopped being finite" in str(run.get(names.REASON.column))
     text = f" diverged at {passes.count_text(stop)}" if overflowed else " diverged"
@@ -212,7 +215,14 @@ def _divergence_text(
 def _mark_divergence(axis: Any, rows: pd.DataFrame, metric: names.Metric, look: Look) -> None:
     """Mark the last finite iteration of a run that diverged, whose curve was drawn last.
 
-    The curve gets the id `DIVERGED_GID`, by which later functions tell it from others.
+    The curve gets the id `DIVERGED_GID`: `_set_iteration_ticks` and `_lead_to_labels` leave out
+    curves with this id.
+
+    Args:
+        axis: the panel.
+        rows: the history of the run, with the column `ACROSS`.
+        metric: the metric of the panel.
+        look: the look of the run's scheme.
     """
     axis.lines[-1].set_gid(DIVERGED_GID)
     last_index = rows[metric.key].dropna().index[-1]
@@ -233,10 +243,11 @@ def _draw_slope(axis: Any, rows: pd.DataFrame, run: Mapping[Any, Any], look: Loo
     cost = rows[names.TRAIN_COST.key].to_numpy(dtype=float)
     iterations, factor = rows["iteration"].to_numpy(), run.get(excess.SLOPE, float("nan"))
     finite_indices = np.flatnonzero(np.isfinite(cost))
+    # A slope is drawn between two values; theory predicts none if it is NaN or no decrease.
     if len(finite_indices) < 2 or not 0 < factor < 1:
         return
     last_index = finite_indices[-1]
-    line_ends = [last_index - max(1, last_index // 2), last_index]
+    line_ends = [last_index - max(1, last_index // 2), last_index]  # indices of records
     end_iterations = iterations[line_ends]
     # The line runs through the last value times 1.6, so that it does not cover the curve.
     slope_costs = (
@@ -262,9 +273,11 @@ def _set_iteration_ticks(axis: Any, last_iteration: float) -> None:
         axis: the panel, with its curves.
         last_iteration: the upper limit of the horizontal axis.
     """
+    # Labels of lines that are no training histories begin with `_`.
     finite_curves = [
         line for line in axis.lines if line.get_label()[0] != "_" and line.get_gid() != DIVERGED_GID
     ]
+    # The usual case: even the shortest curve is wide enough.
     if last_iteration <= INVISIBLE_RATIO * min(
         (line.get_xdata().max() for line in finite_curves), default=last_iteration
     ):
@@ -288,6 +301,7 @@ def _lead_to_labels(axis: Any, last_iteration: float) -> None:
     for line in list(axis.lines):
         x, y = (np.asarray(data, dtype=float) for data in line.get_data())
         is_curve = line.get_label()[0] != "_" and line.get_gid() != DIVERGED_GID
+        # Curves up to the last iteration end beside their labels.
         if is_curve and len(x) and x[-1] < last_iteration:
             ends, heights = [x[-1], last_iteration], [y[-1]] * 2
             leader = {"color": line.get_color(), "lw": 0.5, "alpha": 0.5}
@@ -312,6 +326,7 @@ def _draw_curve(axis: Any, rows: pd.DataFrame, panel: Panel, look: Look) -> None
         test_style = {"ls": (0, (4, 3)), "alpha": 0.55}
         axis.plot(across, rows[test.key], label="_test", **curve_style | test_style)
     low, high = (names.quartile(train, quartile).key for quartile in names.QUARTILES)
+    # Quartiles are recorded over several starts, or computed over several splits.
     if low in rows:
         axis.fill_between(across, rows[low], rows[high], color=look.color, alpha=0.2, lw=0)
     axis.plot(across, rows[train.key], **curve_style)
@@ -329,8 +344,10 @@ def _set_scale(axis: Any, end_values: list[float], metric: names.Metric, scale: 
     values = np.concatenate([np.asarray(line.get_ydata(), dtype=float) for line in axis.lines])
     values = values[np.isfinite(values)]
     curves = [line.get_ydata() for line in axis.lines if line.get_label() not in ANNOTATION_LABELS]
+    # The reference for steep curves: the highest first value of a training or test history.
     highest_start = max(float(heights[0]) for heights in curves if len(heights))
     if metric == names.TRAIN_COST:
+        # Of more than one decade; a cost of 0 has no place on a log axis.
         spans_decades = values.min() > 0 and values.max() > 10 * values.min()
         if scale in ("log", EXCESS_SCALE) or (scale is None and spans_decades):
             # A run that rises steeply leaves the panel, so that the others stay readable. Set the
@@ -339,12 +356,13 @@ def _set_scale(axis: Any, end_values: list[float], metric: names.Metric, scale: 
                 axis.set_ylim(values[values > 0].min() / 2, 1e3 * highest_start)
             axis.set_yscale("log", nonpositive="mask")
             ticks.set_log_ticks(axis.yaxis)
-        elif values.max() > 3 * highest_start > 0:
+        elif values.max() > 3 * highest_start > 0:  # a linear axis that a steep curve would fill
             # Set both limits: the default lower margin would depend on the curve that leaves.
             low, high = min(float(values.min()), highest_start), 1.5 * highest_start
             axis.set_ylim(low - 0.05 * (high - low), high)
         return
     # Misclassified points have no excess scale: there, the range decides.
+    # One curve ends far above the median, or the starts lie far above all ends.
     is_squashed = max(end_values) > SQUASHING_RATIO * max(float(np.median(end_values)), 1.0) or max(
         values
     ) > 10 * max(end_values)
@@ -361,7 +379,15 @@ def _set_scale(axis: Any, end_values: list[float], metric: names.Metric, scale: 
 
 
 def _notes(histories: pd.DataFrame, runs: pd.DataFrame, scale: str | None) -> str:
-    """Return the notes that explain dashed lines, bands and slopes, as lines in one text."""
+    """Return the notes that explain dashed lines, bands and slopes, as lines in one text.
+
+    Each note is left out if the figure does not show what it explains; the text may be empty.
+
+    Args:
+        histories: the drawn histories.
+        runs: as for `draw`.
+        scale: as for `draw`.
+    """
     notes = []
     if transforms.has_metric(histories, names.TEST_COST) or transforms.has_metric(
         histories, names.TEST_MISCLASSIFICATIONS
@@ -433,6 +459,7 @@ def draw_runs(
         return None
     runs = transforms.with_job_columns(material.schemes(sweep, experiment), runs)
     timed_runs = runs.dropna(subset=list(transforms.SECONDS_COLUMNS))["run_id"]
+    # Without seconds no run has a position on the axis.
     if options.by == "seconds" and not table["run_id"].isin(timed_runs).any():
         return None
     first, scale = options.first, options.scale
@@ -482,6 +509,7 @@ def _select_runs(sweep: Sweep, experiment: str, step_sizes: tuple[float, ...]) -
     for row in as_rows(best_runs[without_best]):
         scheme_steps = all_steps[all_steps["parent"] == row["run_id"]]
         if len(scheme_steps):
+            # The run of a step size lacks this tag of its scheme, which its label depends on.
             smallest_step = scheme_steps.sort_values(STEP_SIZE).head(1)
             smallest_steps.append(smallest_step.assign(**{GRIDLESS: row.get(GRIDLESS)}))
     return pd.concat([best_runs[~without_best], *smallest_steps])

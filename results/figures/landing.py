@@ -50,9 +50,15 @@ def _draw_landings(axis: Any, scheme_arrays: SchemeArrays, look: Look) -> None:
     """Draw a parabola, circles on it for the directions, and ticks below it for the steps.
 
     The parabola is `(position - 1)^2`, which is as high at position 2 as at the start, 0.
+
+    Args:
+        axis: the panel.
+        scheme_arrays: with `position` (k,), optionally `direction` (n,), see `draw`.
+        look: the look of the scheme.
     """
     along = np.linspace(*LIMITS, 100)
     axis.plot(along, (along - 1) ** 2, color="#b0b0b0", zorder=1)
+    # Without `direction`, as for other optimizers than plain descent, there are no circles.
     directions = _clipped(scheme_arrays.get("direction", np.empty(0)))
     circle_style = {"alpha": 0.5, "s": 40, "linewidths": 0, "zorder": 2}
     axis.scatter(directions, (directions - 1) ** 2, color=look.color, **circle_style)
@@ -68,4 +74,5 @@ def _clipped(positions: Any) -> NDArray[np.float64]:
     return np.clip(positions, *LIMITS)
 
 
+# There is no figure of a run without a recorded step.
 make = maker_from_arrays("landing", draw, lambda arrays: len(arrays["position"]) > 0)

@@ -37,6 +37,7 @@ def draw(
     """
     drawn_schemes = with_arrays(schemes, arrays)
     columns = min(len(drawn_schemes), shape.columns, 2)
+    # The largest number of rows of a table; 4 more rows hold the title and the ticks.
     feature_count = max(
         min(len(scheme.arrays["names"]), MAX_LOADING_FEATURES) for scheme in drawn_schemes
     )
@@ -63,17 +64,25 @@ def _draw_table(axis: Any, scheme_arrays: SchemeArrays, shape: Shape) -> None:
     """Draw the table of a scheme's components: red entries are positive, blue ones negative.
 
     At most `MAX_LOADING_FEATURES` rows and `MAX_COMPONENTS` columns are drawn.
+
+    Args:
+        axis: the panel.
+        scheme_arrays: as for `draw`, of one scheme.
+        shape: the format of the figure.
     """
     lengths = np.hypot(*scheme_arrays["loadings"].T)
+    # The features with the longest arrows, in the order of the data set.
     feature_indices = np.sort(np.argsort(-lengths, kind="stable")[:MAX_LOADING_FEATURES])
     entries = scheme_arrays["entries"][feature_indices, :MAX_COMPONENTS]
-    # `shares` has the first two components only: the total follows from the first.
+    # `shares` has the first two components only: the total follows from the first. `or 1.0` is for
+    # points without variance, and avoids a division by 0.
     total_variance = scheme_arrays["deviations"][0] ** 2 / (scheme_arrays["shares"][0] or 1.0)
     shares = scheme_arrays["deviations"][:MAX_COMPONENTS] ** 2 / (total_variance or 1.0)
     axis.imshow(entries, cmap="RdBu_r", vmin=-1, vmax=1, aspect="auto")
     for (row, column), entry in np.ndenumerate(entries):
         color = "white" if abs(entry) > 0.7 else "black"
         text_style = {"ha": "center", "va": "center", "fontsize": 0.7 * shape.font, "color": color}
+        # A negative entry that is rounded to 0 has no minus sign.
         axis.text(column, row, f"{entry:.2f}".replace("-0.00", "0.00"), **text_style)
     axis.set_yticks(
         range(len(feature_indices)),

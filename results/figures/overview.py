@@ -39,11 +39,14 @@ def table(sweep: Sweep) -> pd.DataFrame:
     """
     problem_runs = problems.scheme_runs([unmerged(sweep)])[["run_id", *problems.SCHEME_COLUMNS]]
     scheme_rows = merged(sweep).of_role(names.SCHEME)
+    # Those of `problem_runs` replace these columns.
     scheme_rows = scheme_rows[
         [column for column in scheme_rows if column not in ("setting", "scheme")]
     ]
+    # A merged row has the id of the first of its runs: of each problem and scheme, one row remains.
     rows = problem_runs.merge(scheme_rows, on=["run_id", "experiment"])
     spread = comparisons.spread(time_to_target([unmerged(sweep)], OVERVIEW_TARGET))
+    # `spread` leaves this column out if no settings vary.
     if "setting" not in spread:
         spread = spread.assign(setting="")
     quartiles = spread[[*problems.SCHEME_COLUMNS, "median", "q1", "q3"]]
@@ -88,7 +91,9 @@ def draw(
     problem_labels = [style.wrap_text(name, 0.36 * panel_width, shape.font) for name, _ in bands]
     line_count = sum(len(problem_rows) + 1 for _, problem_rows in bands)
     max_label_lines = max(label.count("\n") + 2 for label in problem_labels)
+    # A problem's band, a line for each scheme and an empty one, is as high as its label.
     line_height = max(0.85, 1.2 * max_label_lines / (len(looks) + 1)) * shape.font / 72  # inches
+    # `line_count` includes the empty line after each band.
     height = line_height * line_count + AXIS_TEXT_LINES * shape.font / 72
     with style.figure_style(shape):
         figure, axes = style.panels(2, shape, title, height / panel_width, sharey=True)
@@ -170,11 +175,13 @@ def _draw_panel(
         heights,
     ):
         look = looks[row["scheme"]]
+        # A hollow marker is an outcome right of the numbers; small numbers keep a filled one.
         mark = _marker(
             look, shape, label="_value", mfc="none" if outcome in OUTCOME_TEXTS else look.color
         )
         mark.set_data([positions[0]], [height])
         axis.add_line(mark)
+        # Without quartiles, or with equal ones, there is no line.
         if positions.min() < positions.max():
             axis.plot(positions[1:], [height] * 2, color=look.color, lw=1, label="_quartiles")
     for band in _line_heights(bands)[:-1]:
@@ -195,10 +202,12 @@ def outcome_text(row: Mapping[Any, Any], column: str, floor: float) -> str:
         One of `OUTCOME_TEXTS`, or a text on the number such as `under 10⁻⁶`.
     """
     value = float(row[column])
+    # The verdict says more than that the number is not known or not reached.
     if not np.isfinite(value) and row["verdict"] in (names.DIVERGED, names.FAILED):
         return str(row["verdict"])
     if not np.isfinite(value):
         return UNKNOWN_TEXT if np.isnan(value) else UNREACHED_TEXT
+    # A floor of 0 means that only 0 itself cannot be shown.
     return "" if value > floor else f"under {ticks.power_text(floor)}" if floor else "0"
 
 
@@ -222,6 +231,7 @@ def _set_log_scale(axis: Any, values: Any, outcomes: Sequence[str]) -> list[floa
     axis.set_xscale("log")
     axis.set_xlim(low, high)
     ticks.set_log_ticks(axis.xaxis, max_powers=5)
+    # Without any number, the axis has no ticks but those of the outcomes.
     tick_values = list(axis.get_xticks()) if finite_values else []
     tick_labels = [label.get_text() for label in axis.get_xticklabels()] if finite_values else []
     column_width = max(high / low, 10.0) ** 0.17  # a factor: 17 percent of the numbers' axis
@@ -229,6 +239,7 @@ def _set_log_scale(axis: Any, values: Any, outcomes: Sequence[str]) -> list[floa
     left_outcomes = [
         outcome for outcome in dict.fromkeys(outcomes) if outcome and outcome not in OUTCOME_TEXTS
     ]
+    # The middles of the columns: right of `high` one after another, and one left of `low`.
     outcome_positions = {
         outcome: high * column_width ** (number + 0.5)
         for number, outcome in enumerate(right_outcomes)
@@ -250,6 +261,7 @@ def _set_log_scale(axis: Any, values: Any, outcomes: Sequence[str]) -> list[floa
     tick_values, tick_labels = map(list, zip(*visible_ticks)) if visible_ticks else ([], [])
     outcome_labels = [outcome.replace(" ", "\n") for outcome in outcome_positions]
     axis.set_xticks([*tick_values, *outcome_positions.values()], [*tick_labels, *outcome_labels])
+    # A line at each edge between the numbers and the columns of outcomes.
     for edge in [high] * bool(right_outcomes) + [low] * bool(left_outcomes):
         axis.axvline(edge, color="0.6", lw=0.8, label="_edge")
     return [outcome_positions.get(outcome, value) for value, outcome in zip(values, outcomes)]
@@ -282,6 +294,7 @@ def make(sweep: Sweep, experiment: str, options: material.Options) -> Figure | N
 
 def _notes(rows: pd.DataFrame) -> list[str]:
     """Return the notes on counted points, penalties and quartiles that apply to the rows."""
+    # Quartiles that are equal, as of a single split, are not drawn.
     has_quartiles = (rows["q1"] < rows["q3"]).any()
     candidates = (
         (COUNTED_NOTE, rows["counted"].any()),

@@ -73,12 +73,14 @@ def draw(
         title: the title of the figure.
         shape: the format of the figure.
     """
+    # A least cost that was not solved for becomes the lowest cost that any scheme saw.
     schemes = with_lowest_seen(schemes)
     scheme_groups = group_equal_schemes(steps, schemes)
     row_labels = [
         style.join_names([row_label(str(row["label"])) for row in equal_schemes])
         for equal_schemes in scheme_groups
     ]
+    # All rows are as high as the label with most lines needs.
     max_lines = max([2, *(name.count("\n") + 1 for name in row_labels)])
     height = (len(scheme_groups) + 1) * max_lines * 1.05 * shape.font / 72 + 0.9 * shape.font / 10
     with style.figure_style(shape):
@@ -88,6 +90,7 @@ def draw(
         axis.grid(False)
         axis.set_xlim(_cell_edges(step_sizes)[0], _cell_edges(step_sizes)[-1])
         drawn_names = _draw_cells(axis, steps, scheme_groups, step_sizes, shape)
+        # Equal schemes have equal limits: those of the first are drawn.
         for row_index, (scheme, *_) in enumerate(scheme_groups):
             drawn_names |= _draw_limits(axis, row_index, scheme, steps)
         axis.set_ylim(len(scheme_groups) - 0.5, -0.5)
@@ -96,6 +99,7 @@ def draw(
         )
         ticks.set_log_ticks(axis.xaxis)
         axis.set_xlabel("step size")
+        # Labels with a part on the inside are of networks.
         if any(split_label(str(row["label"]))[1] for row, *_ in scheme_groups):
             axis.set_ylabel(NETWORK_ROWS)
             _separate_inputs(axis, scheme_groups)
@@ -155,10 +159,12 @@ def classify_steps(scheme_steps: pd.DataFrame, scheme: Row) -> list[str]:
         scheme_steps[FINAL_COST].where(~scheme_steps["verdict"].isin(names.UNRANKED)).astype(float)
     )
     start = number_in(scheme, material.START_COST_COLUMN)
+    # False where a cost is NaN: the run diverged, ends by rounding, or the start's cost is unknown.
     ends_above_start = costs - start > names.TIED * abs(start)
     if len(converged):
         reference_step = float(converged.min())
     else:
+        # Without any finite cost, no step size lies below 0.
         reference_step = (
             float(scheme_steps.loc[costs.idxmin(), STEP_SIZE]) if costs.notna().any() else 0.0
         )
@@ -191,6 +197,7 @@ def group_equal_schemes(steps: pd.DataFrame, schemes: pd.DataFrame) -> list[list
         scheme_steps = steps[steps["label"] == row["label"]].sort_values(STEP_SIZE)
         threshold = number_in(row, THRESHOLD)
         has_threshold = not np.isnan(threshold)
+        # What the cells and marks show, except the excess.
         drawn_values = [
             row.get(names.STEP_TAG.column),
             *scheme_steps[STEP_SIZE],
@@ -202,7 +209,7 @@ def group_equal_schemes(steps: pd.DataFrame, schemes: pd.DataFrame) -> list[list
         costs = (
             deterministic_steps[FINAL_COST]
             .where(deterministic_steps["verdict"] != names.BY_ROUNDING)
-            .fillna(np.inf)
+            .fillna(np.inf)  # missing costs are equal
         )
         compared_numbers = np.array([*([threshold] if has_threshold else []), *costs], dtype=float)
         for (group_values, group_numbers), equal_schemes in groups:
@@ -214,7 +221,7 @@ def group_equal_schemes(steps: pd.DataFrame, schemes: pd.DataFrame) -> list[list
             ):
                 equal_schemes.append(row)
                 break
-        else:
+        else:  # the scheme equals none before it
             groups.append(((drawn_values, compared_numbers), [row]))
     return [equal_schemes for _, equal_schemes in groups]
 
@@ -251,6 +258,7 @@ def _cell_edges(step_sizes: Any) -> Any:
     if len(log_sizes) == 1:
         return np.array([step_sizes[0] / 3, step_sizes[0] * 3])
     midpoints = (log_sizes[1:] + log_sizes[:-1]) / 2
+    # The outer edges are as far from the first and the last step size as the inner ones.
     outer_edges = (
         [log_sizes[0] - (midpoints[0] - log_sizes[0])],
         [log_sizes[-1] + (log_sizes[-1] - midpoints[-1])],
@@ -265,11 +273,12 @@ def band_label(step: Row, scheme: Row) -> str:
         step: the row of the step size.
         scheme: the row of its scheme.
     """
-    if step["verdict"] in (*names.UNRANKED, names.FAILED):
+    if step["verdict"] in (*names.UNRANKED, names.FAILED):  # its excess means nothing
         return str(step["verdict"])
     excess_share = excess_left(step, scheme)
     if np.isnan(excess_share):
         return UNKNOWN_BAND[0]
+    # The tolerance puts a share that exceeds a bound by rounding only, such as 1, below it.
     return next(
         label for upper_bound, label, _ in EXCESS_BANDS if excess_share <= upper_bound + names.TIED
     )
@@ -297,6 +306,7 @@ def _draw_cells(
     cell_labels = list(CELL_COLORS)
     # The index in `cell_labels` of each cell's colour; NaN for a step size that was not tried.
     color_codes = np.full((len(scheme_groups), len(step_sizes)), np.nan)
+    # The step size and the row of each cell, by its mark.
     marked_cells: dict[str, list[tuple[float, int]]] = {}
     for row_index, (scheme, *_) in enumerate(scheme_groups):
         scheme_steps = steps[
@@ -310,6 +320,7 @@ def _draw_cells(
             color_codes[row_index, np.searchsorted(step_sizes, step_size)] = cell_labels.index(
                 band_label(row, scheme)
             )
+            # The tag has six digits. A best step size whose run ends above the start gets no star.
             is_best = np.isclose(best_step, step_size, rtol=1e-5) and verdict not in names.UNRANKED
             is_best = is_best and material.ends_at_or_below_start(scheme, row[FINAL_COST])
             step_marks.append((step_size, "best" if is_best else step_mark))
@@ -322,7 +333,7 @@ def _draw_cells(
         np.arange(len(scheme_groups) + 1) - 0.5,
         color_codes,
         cmap=ListedColormap(list(CELL_COLORS.values())),
-        vmin=-0.5,
+        vmin=-0.5,  # each integer code has a colour of its own
         vmax=len(cell_labels) - 0.5,
     )
     # White lines separate the rows of neighbours that have the same colour.
@@ -360,6 +371,7 @@ def _draw_spans(
         step_sizes = [step_size for step_size, _ in group]
         if len(step_sizes) > 1:
             ends = [step_sizes[0], step_sizes[-1]]
+            # A white line with a black edge.
             axis.plot(ends, [row_index] * 2, color="black", lw=2.6, zorder=4, label="_span")
             axis.plot(ends, [row_index] * 2, color="white", lw=1.4, zorder=4, label="_span")
         middle_marks.append((step_sizes[len(step_sizes) // 2], step_mark))
@@ -387,6 +399,7 @@ def _draw_limits(axis: Any, row_index: int, scheme: Row, steps: pd.DataFrame) ->
         set(),
     )
     threshold, largest_step = number_in(scheme, THRESHOLD), number_in(scheme, LARGEST_CONVERGENT)
+    # A 2/L that is not known is NaN: all conditions on it are false.
     low, high = axis.get_xlim()
     if low <= threshold <= high:
         for color, width in (("white", 4.0), ("black", 1.8)):
@@ -410,6 +423,7 @@ def _draw_limits(axis: Any, row_index: int, scheme: Row, steps: pd.DataFrame) ->
     converged_steps = steps[
         (steps["label"] == scheme["label"]) & (steps["verdict"] == names.CONVERGED)
     ]
+    # Not drawn if the merged verdict of that step size, the worst of all splits, is another one.
     if np.isclose(converged_steps[STEP_SIZE].astype(float), largest_step, rtol=1e-5).any():
         for color, line, width in (("white", "-", 3.0), ("black", ":", 1.5)):
             axis.plot(
@@ -458,6 +472,7 @@ def _add_legend(figure: Figure, drawn_names: set[str], schemes: pd.DataFrame, sh
         shape: the format of the figure.
     """
     handles: list[Any] = []
+    # First colours alone, then verdicts with their marks, some of which have a colour, too.
     labels = [label for label in CELL_COLORS if label in drawn_names and label not in VERDICT_LOOKS]
     for label in labels:
         handles.append(_cell_handle(CELL_COLORS[label], shape))

@@ -26,6 +26,7 @@ def draw(table: pd.DataFrame, title: str, *, shape: Shape = SCREEN) -> Figure:
         Dolan and More, Mathematical Programming 91 (2002).
     """
     scheme_groups = [(str(name), rows) for name, rows in table.groupby("scheme", sort=False)]
+    # The panel is high enough for the names beside it, one below the other.
     height = max(0.5 * shape.width, (len(scheme_groups) + 2) * 1.25 * shape.font / 72)
     with style.figure_style(shape):
         figure, (axis,) = style.panels(1, shape, title, height / shape.width)
@@ -35,6 +36,7 @@ def draw(table: pd.DataFrame, title: str, *, shape: Shape = SCREEN) -> Figure:
         curve_ends = []
         for (name, rows), look in zip(scheme_groups, looks):
             rows = rows.sort_values("factor")
+            # A staircase starts at share 0 and goes on to the right edge at its last share.
             factors = [1.0, *rows["factor"], right_edge]
             shares = [0.0, *rows["share"], rows["share"].iloc[-1]]
             axis.step(factors, shares, where="post", color=look.color, ls=look.line, label=name)

@@ -38,7 +38,7 @@ def draw(
     """
     drawn_schemes = with_arrays(schemes, arrays)
     first_arrays = drawn_schemes[0].arrays
-    dimension = first_arrays["points"].shape[1]
+    dimension = first_arrays["points"].shape[1]  # 2 or 3
     with style.figure_style(shape):
         axes_options: Any = {}
         if dimension == 3:
@@ -54,6 +54,7 @@ def draw(
             lost_percent = round(100 * float(scheme_arrays["lost"]), 6)
             style.name_panel(axis, f"{label}, {lost_percent:.3g} % of the variance lost", look)
         legend_labels = [style.escape_dollars(str(name)) for name in first_arrays["class_names"]]
+        # After the classes, an entry each for pale points and dark images.
         legend_looks = [*style.class_looks(len(legend_labels)), ("0.7", "o"), ("black", "o")]
         legend_labels += ["points", "what the scheme keeps of them"]
         handles = [
@@ -69,6 +70,11 @@ def _draw_panel(axis: Any, scheme_arrays: SchemeArrays, shape: Shape) -> None:
     """Draw points, their images, and lines between them.
 
     Images of points with three features have a grey plane if the scheme keeps two components.
+
+    Args:
+        axis: the panel, spatial for points with three features.
+        scheme_arrays: as for `draw`, of one scheme.
+        shape: the format of the figure.
     """
     points, images = scheme_arrays["points"], scheme_arrays["back"]
     for point, image in list(zip(points, images))[:MAX_THREADS]:
@@ -81,7 +87,7 @@ def _draw_panel(axis: Any, scheme_arrays: SchemeArrays, shape: Shape) -> None:
     axis.set_aspect("equal")
     if points.shape[1] == 3:
         axis.view_init(*_view_angles(scheme_arrays))
-        if int(scheme_arrays["kept"]) == 2:
+        if int(scheme_arrays["kept"]) == 2:  # the images lie in a plane
             _draw_plane(axis, scheme_arrays)
     for letter, name in zip("xyz", scheme_arrays["names"]):
         matplotlib_axis = getattr(axis, f"{letter}axis")
@@ -101,6 +107,7 @@ def _draw_plane(axis: Any, scheme_arrays: SchemeArrays) -> None:
     from mpl_toolkits.mplot3d.art3d import Poly3DCollection
 
     centre, directions = scheme_arrays["back"].mean(axis=0), _image_directions(scheme_arrays)[:2]
+    # Half the lengths of the drawn part along both directions.
     extents = 1.1 * np.abs((scheme_arrays["back"] - centre) @ directions.T).max(axis=0)
     corners = np.array([[1, 1], [1, -1], [-1, -1], [-1, 1]]) * extents
     plane = Poly3DCollection([centre + corners @ directions], alpha=0.15, color="0.3", lw=0)
@@ -136,6 +143,7 @@ def _height(points: Any, panels: int) -> float:
     if points.shape[1] == 3:
         return 1.0 if panels > 1 else 0.6
     width, height = np.ptp(points, axis=0)
+    # 1e-12 avoids a division by 0; 0.2 is the room of the title.
     return float(np.clip(height / max(width, 1e-12), 0.35, 1.0)) + 0.2
 
 

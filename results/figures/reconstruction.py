@@ -33,6 +33,7 @@ def draw(
     """
     drawn_schemes = with_arrays(schemes, arrays)
     columns = STAGE_COUNT + 1
+    # One column more, for the schemes' labels; 1.6 font sizes for the titles of images.
     height = shape.width / (columns + 1) + 1.6 * shape.font / 72
     with style.figure_style(shape):
         figure, grid = style.rows_of_images(len(drawn_schemes), columns, shape, title, height)
@@ -73,7 +74,8 @@ def write_animation(
 ) -> list[Path]:
     """Write the reconstruction of up to 8 schemes as a GIF; return its file in a list.
 
-    Each frame adds coordinates; the last panel shows the original.
+    Each frame adds coordinates; the last panel shows the original. The list is empty if no GIF is
+    requested.
 
     Args:
         sweep: the sweep that holds the runs.
@@ -113,6 +115,7 @@ def write_animation(
         with writer.saving(figure, str(file), gif_shape.dpi):
             for frame in range(max_stages + 4):  # the last frame lasts one second more
                 for axis, image, scheme in zip(axes, images, drawn_schemes):
+                    # A scheme with fewer reconstructions than others keeps its last one.
                     stage = min(frame, len(scheme.arrays["count"]) - 1)
                     image.set_data(square(scheme.arrays["built"][stage]))
                     axis.title.set_text(_caption(scheme, stage))

@@ -47,8 +47,10 @@ def draw(
         scale: the vertical scale, `linear` or `log`; None chooses by the range of the values.
         shape: the format of the figure.
     """
+    # The panel is high enough for the curves' names beside it, one below the other.
     height = max(0.5 * shape.width, (len(runs) + 2) * 1.25 * shape.font / 72)
     records = {run["run_id"]: passes.records_per_pass(run) for run in as_rows(runs)}
+    # With batches, the column `iteration` counts records, several in a pass.
     is_drawn = histories["iteration"] >= first * histories["run_id"].map(records)
     drawn_histories = histories[is_drawn]
     is_recorded = SHARPNESS in drawn_histories and drawn_histories[SHARPNESS].notna().any()
@@ -61,7 +63,7 @@ def draw(
         curve_ends = []
         for run, look in zip(as_rows(runs), style.looks(list(runs["normalizer"]))):
             rows = by_run.get(run["run_id"])
-            if rows is None:
+            if rows is None:  # a run without recorded sharpness
                 continue
             curve_label = f"{run['label']}{style.step_text(run.get(STEP_TAG))}"
             low, high = bands(rows["iteration"], rows[SHARPNESS])
@@ -91,6 +93,7 @@ def bands(iteration: Any, values: Any) -> tuple[Any, Any]:
     shifted = pd.concat(
         [recorded, *(recorded.reindex(recorded.index + offset) for offset in (-1, 1))], axis=0
     )
+    # Rows: the values at each iteration, the one before and the one after; NaN if not recorded.
     neighbours = shifted.to_numpy().reshape(3, len(recorded))
     return np.nanmin(neighbours, axis=0), np.nanmax(neighbours, axis=0)
 
@@ -104,7 +107,7 @@ def _set_axes(axis: Any, scale: str | None) -> None:
             1 span more than a factor of 20.
     """
     values = np.concatenate([np.asarray(line.get_ydata(), dtype=float) for line in axis.lines])
-    # Far from the minimum, where the cost is linear, the sharpness is 0.
+    # Far from the minimum, where the cost is linear, the sharpness is 0: a log axis cannot show it.
     positive_values = values[values > MIN_SHARPNESS]
     spans_decades = len(positive_values) and max(positive_values.max(), 1) > 20 * min(
         positive_values.min(), 1
@@ -118,6 +121,7 @@ def _set_axes(axis: Any, scale: str | None) -> None:
                 2 * positive_values.max(),
             )
         axis.set_yscale("log", nonpositive="mask")
+    # The line at 1 lies well inside the panel; a linear axis begins at 0.
     low, high = axis.get_ylim()
     axis.set_ylim(min(low, 0.8 if axis.get_yscale() == "log" else 0.0), max(high, 1.3))
     if axis.get_yscale() == "log":

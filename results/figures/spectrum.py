@@ -40,6 +40,7 @@ def draw(
         spectra = [("before", first_arrays["before"], BEFORE_LOOK)]
         spectra += [(scheme.label, scheme.arrays["after"], scheme.look) for scheme in drawn_schemes]
         ridges = {float(scheme.arrays["ridge"]) for scheme in drawn_schemes}
+        # Equal ridges of several schemes are drawn once.
         _draw_eigenvalues(axes[0], spectra, ridges, shape, height)
         _draw_shares(axes[1], spectra)
         _mark_dead_directions(axes, len(first_arrays["before"]), int(first_arrays["dead"]))
@@ -64,12 +65,14 @@ def _draw_eigenvalues(
     # The eigenvalues above the level of rounding.
     live_spectra = [values[values > len(values) * EPS * values.max()] for _, values, _ in spectra]
     lowest = min([float(values.min()) for values in live_spectra if len(values)], default=largest)
+    # Without NaN, the ridge of a scheme that adds none.
     positive_ridges = sorted(ridge for ridge in ridges if ridge > 0)
     drawn_ridges = [ridge for ridge in positive_ridges if ridge > lowest / RIDGE_RATIO]
     lower_edge = min([lowest / 10, *(ridge / 3 for ridge in drawn_ridges)])  # of the panel
     curve_ends = []
     for number, ((text, values, look), live_values) in enumerate(zip(spectra, live_spectra)):
         _draw_line(axis, np.maximum(values, lower_edge), text, look, number / len(spectra))
+        # The label stands at the last eigenvalue above rounding, or at the edge if there is none.
         end_value = float(live_values[-1]) if len(live_values) else lower_edge
         curve_ends.append(End(text, end_value, look))
     axis.set_yscale("log")
@@ -88,7 +91,13 @@ def _draw_eigenvalues(
 
 
 def _draw_shares(axis: Any, spectra: Any) -> None:
-    """Draw the cumulative shares of each spectrum, without names: the other panel has them."""
+    """Draw the cumulative shares of each spectrum, without names: the other panel has them.
+
+    Args:
+        axis: the panel.
+        spectra: the name, the eigenvalues (N,) and the look of each curve; the shares are 0 if all
+            eigenvalues are.
+    """
     for number, (text, values, look) in enumerate(spectra):
         total = float(values.sum())
         shares = np.cumsum(values) / total if total > 0 else np.zeros(len(values))
@@ -124,6 +133,7 @@ def _mark_dead_directions(axes: Any, count: int, dead_count: int) -> None:
         axis.set(xlabel="direction, by decreasing variance", xlim=(1, max(count, 2)))
         axis.xaxis.set_major_locator(MaxNLocator(6, integer=True))
         if dead_count:
+            # From the middle between the last direction that is not dead and the first dead one.
             axis.axvspan(
                 count - dead_count + 0.5, count, color="0.6", alpha=0.3, lw=0, label="_dead"
             )

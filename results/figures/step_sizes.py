@@ -57,6 +57,7 @@ def draw(
             label: rows.sort_values(STEP_SIZE) for label, rows in steps.groupby("label")
         }
         axes[0].set_xscale("log")
+        # The panels share their axes: what is set in the first holds for all.
         axes[0].set_yscale("log" if steps[FINAL_COST].min() > 0 else "linear")
         looks = style.looks(list(schemes["normalizer"]))
         ends_by_label = {
@@ -128,6 +129,7 @@ def final_cost_ranges(
     )
     end_ranges = {}
     for step_size in rows.loc[rows["verdict"] == names.BY_ROUNDING, STEP_SIZE]:
+        # Step sizes of rows and arrays may differ in the last digits.
         end_costs = shadows[np.isclose(step_sizes, step_size, rtol=1e-5)]
         end_costs = np.append(
             end_costs[~np.isnan(end_costs)], rows.loc[rows[STEP_SIZE] == step_size, FINAL_COST]
@@ -206,9 +208,9 @@ def _set_limits(
 ) -> float:
     """Set the limits and ticks of the axes; return the ceiling, at which higher costs are drawn.
 
-    The ceiling is the highest cost, or ten times the cost at the start if that is lower. The cost
-    at the start is estimated: it is the median, over schemes, of the final cost of the smallest
-    step size. The panel has room for marks above the ceiling.
+    The ceiling is the highest cost, or ten times the cost at the start if that is lower. A cost at
+    the start that is not known is estimated by the median, over schemes, of the final cost of the
+    smallest step size. The panel has room for marks above the ceiling.
 
     Args:
         axis: a panel, with its scales set; all panels share its limits.
@@ -225,6 +227,7 @@ def _set_limits(
     # NaN, which differs from itself, means that no step size stayed finite.
     ceiling = min(high, 10 * start_cost) if start_cost == start_cost else high
     if axis.get_yscale() == "log":
+        # In decades, and not 0 if all costs are equal.
         extent = max(np.log10(ceiling / low), 0.1) if ceiling > low else 0.1
         axis.set_ylim(low / 10 ** (0.08 * extent), ceiling * 10 ** (HEADROOM * extent))
     else:
@@ -274,6 +277,7 @@ def _draw_panel(
     )
     has_diverged = scheme_rows["verdict"] == names.DIVERGED
     top = axis.get_ylim()[1]
+    # The height of marks of runs that diverged: midway between the ceiling and the top.
     above_scale = (ceiling * top) ** 0.5 if axis.get_yscale() == "log" else (ceiling + top) / 2
     scheme_rows = scheme_rows.assign(
         # A run that diverged has no final cost: its mark is above all costs.
@@ -295,6 +299,7 @@ def _draw_panel(
     for verdict, verdict_rows in scheme_rows.groupby("verdict"):
         positions = verdict_rows[STEP_SIZE], verdict_rows["shown"]
         style.draw_verdict(axis, str(verdict), *positions, scale=mark_scale)
+    # Finite costs whose marks stand at the ceiling, below the cost.
     clipped_steps = finite_rows.loc[finite_rows[FINAL_COST] > ceiling, STEP_SIZE]
     if len(clipped_steps):
         axis_transform = axis.get_xaxis_transform()
@@ -306,8 +311,10 @@ def _draw_panel(
             **ARROW_STYLE,
         )
         drawn_names.add("above")
+    # A scheme without step rows did not diverge.
     if len(finite_rows) == 0 and len(scheme_rows):
         style.write_centered(axis, "diverged at every step size tried")
+    # The row of the best step size, of which the tag has six digits; empty if none is known.
     best_rows = ranked_rows[
         np.isclose(ranked_rows[STEP_SIZE], number_in(scheme, names.STEP_TAG.column), rtol=1e-5)
     ]
@@ -344,6 +351,7 @@ def _draw_limits(axis: Any, scheme: Any, look: style.Look) -> set[str]:
     drawn_names = set()
     threshold, largest_step = number_in(scheme, THRESHOLD), number_in(scheme, LARGEST_CONVERGENT)
     lower_limit, upper_limit = axis.get_xlim()
+    # False for NaN, a 2/L that is not known.
     if lower_limit <= threshold <= upper_limit:
         axis.axvline(threshold, color="black", ls=":", lw=1.2, label="_threshold", zorder=3)
         drawn_names.add(THRESHOLD)

@@ -81,6 +81,7 @@ def with_job_columns(schemes: pd.DataFrame, runs: pd.DataFrame) -> pd.DataFrame:
         schemes: the scheme runs, which have these columns.
         runs: scheme runs, or runs of single step sizes, whose `parent` is a scheme run.
     """
+    # Of a scheme run its own id; of a run of a single step size the id of its parent.
     job_ids = runs["run_id"].where(runs["run_id"].isin(schemes["run_id"]), runs.get("parent"))
     by_job = schemes.set_index("run_id")
     columns = {name: by_job.get(name, pd.Series(dtype=float)) for name in JOB_COLUMNS}
@@ -110,8 +111,10 @@ def to_percent(histories: pd.DataFrame, runs: pd.DataFrame) -> pd.DataFrame:
     """
     rates = histories.copy()
     runs_by_id = runs.set_index("run_id")
+    # `HISTORY_PAIRS[1]`: the misclassified training points, and the misclassified test points.
     for metric, count_column in zip(HISTORY_PAIRS[1], POINT_COUNTS):
         point_counts = histories["run_id"].map(runs_by_id[count_column].astype(float))
+        # The metric and its quartiles, as far as they are recorded.
         for column in {*excess.with_quartiles(metric)} & {*rates}:
             rates[column] = 100 * rates[column] / point_counts
     return rates
@@ -122,10 +125,14 @@ def to_decades(histories: pd.DataFrame) -> pd.DataFrame:
 
     The first cost is that of the first row of the run, which is not the start if earlier iterations
     were removed. A cost of 0 becomes NaN.
+
+    Args:
+        histories: one row for each run and record, in the order of the iterations.
     """
     decades = histories.copy()
     cost_key = names.TRAIN_COST.key
     start_costs = histories.groupby("run_id")[cost_key].transform("first")
+    # The logarithm of a cost of 0 is -inf, and becomes NaN below.
     with np.errstate(divide="ignore", invalid="ignore"):
         for column in {names.TEST_COST.key, *excess.with_quartiles(names.TRAIN_COST)} & {*decades}:
             decades[column] = np.log10(histories[column]) - np.log10(start_costs)
@@ -136,7 +143,12 @@ def equal_run_labels(histories: pd.DataFrame, runs: pd.DataFrame) -> list[list[s
     """Return groups of two or more labels of runs whose training costs agree at every record.
 
     Costs agree up to the relative difference `EQUALITY_TOLERANCE`. The labels of a group have the
-    order of the runs.
+    order of the runs. A run without a history is in no group; without training costs there are no
+    groups.
+
+    Args:
+        histories: one row for each run and record (`run_id`, `train/cost`).
+        runs: one row for each run (`run_id`, `label`).
     """
     cost = names.TRAIN_COST.key
     if cost not in histories:
@@ -153,6 +165,6 @@ def equal_run_labels(histories: pd.DataFrame, runs: pd.DataFrame) -> list[list[s
             ):
                 labels.append(run["label"])
                 break
-        else:
+        else:  # the run equals none of the runs before it
             groups.append((costs, [run["label"]]))
     return [labels for _, labels in groups if len(labels) > 1]

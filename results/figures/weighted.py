@@ -36,14 +36,15 @@ def draw(
         shape: the format of the figure.
     """
     drawn_schemes = with_arrays(schemes, arrays)
-    columns = TERM_COUNT + 3
-    height = shape.width / columns + 3 * shape.font / 72
+    columns = TERM_COUNT + 3  # the mean, the components, their sum, the point
+    height = shape.width / columns + 3 * shape.font / 72  # a square image and its title
     with style.figure_style(shape):
         figure, grid = style.rows_of_images(len(drawn_schemes), columns, shape, title, height)
         for axes, scheme in zip(grid, drawn_schemes):
             for axis, (term_title, pixels, is_signed) in zip(
                 axes, _terms(scheme.arrays, scheme.label)
             ):
+                # Signed pixels of 0 are white; other pixels span the grey scale.
                 limit = float(np.abs(pixels).max())
                 color_limits = {"vmin": -limit, "vmax": limit} if is_signed else {}
                 color_map = "RdBu_r" if is_signed else "gray"
@@ -66,6 +67,7 @@ def _terms(scheme_arrays: SchemeArrays, label: str) -> list[tuple[str, Any, bool
     for component in range(component_count):
         term_title = f"{scheme_arrays['weights'][component]:+.4g} x\ncomponent {component + 1}"
         terms.append((term_title, scheme_arrays["components"][component], True))
+    # The last sum is that of all components.
     coordinate_count, share = scheme_arrays["count"][-1], scheme_arrays["share"][-1]
     terms.append(
         (

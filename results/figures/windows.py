@@ -85,12 +85,12 @@ def training_windows(scheme_arrays: SchemeArrays, iterations: int) -> Bars:
         scheme_arrays[WINDOW_CURVATURE],
         np.asarray(scheme_arrays[WINDOW_SHARE], dtype=float),
     )
-    decay = np.exp(-1 / max(iterations, 1))
+    decay = np.exp(-1 / max(iterations, 1))  # 0 iterations have the windows of 1
     total_share = share.sum()
     return Bars(
         (1 - decay) / curvature,
         (1 + decay) / curvature,
-        share / total_share if total_share > 0 else share,
+        share / total_share if total_share > 0 else share,  # all 0 if the start has no excess
         np.asarray(scheme_arrays[WINDOW_TIMES]),
     )
 
@@ -119,12 +119,18 @@ def group_bars(all_bars: Bars) -> Bars:
 
     A group's window spans those of its directions; its share and its count are their sums.
     Neighbours with small shares are grouped first.
+
+    Args:
+        all_bars: one bar for each direction, the stiffest first; returned as it is if it has at
+            most `MAX_BARS`.
     """
     count = len(all_bars.low)
     if count <= MAX_BARS:
         return all_bars
     # A direction weighs its share plus 1 / count; all groups have about the same total weight.
     cumulative_weight = np.cumsum(all_bars.share + 1 / count)
+    # Groups are numbered by cumulative weight. The minimum puts the last direction, whose number
+    # would be `MAX_BARS`, into the last group.
     group_indices = np.minimum(
         (
             MAX_BARS
@@ -143,7 +149,7 @@ def group_bars(all_bars: Bars) -> Bars:
 
 
 def make(sweep: Sweep, experiment: str, options: material.Options) -> Figure | None:
-    """Return the figure of an experiment; None where no scheme has directions to draw."""
+    """Return the figure of an experiment; None if no scheme has recorded `window_curvature`."""
     rows = material.schemes(sweep, experiment)
     arrays = material.drawable_arrays(
         sweep, rows, names.DESCENT_ARRAYS, lambda scheme_arrays: WINDOW_CURVATURE in scheme_arrays
@@ -206,7 +212,9 @@ def draw(
             upper.set(xscale="log", xlim=(low, high))
             ticks.set_log_ticks(upper.xaxis, max_powers=5)
         _label_panels(axes)
+        # `any`: whether some scheme has `Bars` at the end instead of None.
         _add_legend(figure, shape, steps, rows, any(end_bars))
+        # The least cost of these schemes was not solved for: see the note.
         unsolved_labels = [
             row["label"] for row in rows if row.get(names.MINIMUM_REACHED.column) == "false"
         ]
@@ -219,7 +227,8 @@ def _panels(count: int, shape: Shape, title: str) -> tuple[Figure, list[tuple[An
     """Return a figure, and for each scheme its upper and its lower panel."""
     # A title needs a third of the width.
     row_count, column_count = style.rows_and_columns(count, min(shape.columns, 3))
-    # The height of a scheme's two panels together, in inches.
+    # The height of a scheme's two panels together, in inches: 1.25 times the width of a column, or
+    # about 1.08 times with three columns.
     pair_height = min(1.25, 2.6 / column_count * 1.25) * shape.width / column_count
     figure_height = row_count * max(pair_height, 3.2) + 6 * shape.font / 72
     figure = style.blank_figure(shape, figure_height, style.wrap_and_escape_title(title, shape))
@@ -248,6 +257,7 @@ def _step_limits(
     for scheme_bars in start_bars:
         is_relevant = scheme_bars.share > 0.01
         candidates += [*scheme_bars.low[is_relevant], *scheme_bars.high[is_relevant]]
+    # NaN, a 2/L that is not known, is left out too.
     positive_limits = [candidate for candidate in candidates if candidate > 0]
     return max(min(positive_limits), low / 1e3) / 2, min(max(positive_limits), high * 1e3) * 2
 
@@ -264,6 +274,7 @@ def _draw_bars(axis: Any, start_bars: Bars, end_bars: Bars | None, color: str) -
     drawn_bars = group_bars(start_bars)
     # The share is kept above 0, because greys are relative to it.
     count, largest_share = len(drawn_bars.low), max(float(drawn_bars.share.max()), 1e-300)
+    # matplotlib reads the text of a number from 0 to 1 as a grey.
     greys = [str(LIGHTEST_GREY * (1 - share / largest_share)) for share in drawn_bars.share]
     patch_style: Any = {"facecolors": greys, "edgecolors": "0.6", "linewidths": 0.4}
     axis.add_collection(PatchCollection(_rectangles(drawn_bars, 1.0), zorder=2, **patch_style))
@@ -306,10 +317,12 @@ def _draw_excess(axis: Any, scheme_steps: pd.DataFrame, row: Row) -> None:
     drawn_shares = np.clip(
         np.where(np.isfinite(excess_shares), excess_shares, MAX_EXCESS), MIN_EXCESS, MAX_EXCESS
     )
+    # On the axis, the lower limit of the panel.
     drawn_shares[(scheme_steps["verdict"] == names.BY_ROUNDING).to_numpy()] = MIN_EXCESS / 2
     axis.set_yscale("log")
     axis.set_ylim(MIN_EXCESS / 2, 2 * MAX_EXCESS)
     axis.axhline(1.0, color="0.7", lw=0.8, zorder=1)
+    # Shares of runs that diverged, or whose end rounding decides, are infinite: no line joins them.
     is_finite = np.isfinite(excess_shares)
     axis.plot(step_sizes[is_finite], drawn_shares[is_finite], color="0.5", lw=0.8, zorder=2)
     for verdict in VERDICT_LOOKS:
@@ -322,7 +335,13 @@ def _draw_excess(axis: Any, scheme_steps: pd.DataFrame, row: Row) -> None:
 
 
 def _draw_step_lines(panels: tuple[Any, Any], row: Row, look: style.Look) -> None:
-    """Draw 2/L and the best step size through both panels."""
+    """Draw 2/L and the best step size through both panels, each only where it is known.
+
+    Args:
+        panels: the upper and the lower panel of a scheme.
+        row: the row of the scheme.
+        look: the look of the scheme, whose colour the line of the best step size has.
+    """
     best_step, threshold = number_in(row, names.STEP_TAG.column), number_in(row, THRESHOLD)
     for axis in panels:
         if not np.isnan(threshold):
@@ -345,7 +364,7 @@ def _name_panels(
     """
     style.name_panel(axis, row["label"], look)
     best_step = number_in(row, names.STEP_TAG.column)
-    if np.isnan(best_step):
+    if np.isnan(best_step):  # as when all runs diverged: the name stands alone
         return
     count, share = start_bars.count_trained(best_step)
     # Exact: the curvature is the same everywhere, so that the windows hold for the whole descent.
@@ -354,7 +373,8 @@ def _name_panels(
         f"step {row[names.STEP_TAG.column]}",
         start_bars.direction_counts.sum(),
     )
-    # A larger step trains directions flatter than any at the start.
+    # Above all windows of the start, a step size can only train directions that become flatter.
+    # With exact curvature no direction does: the text below then says that it trains 0.
     if not is_exact and best_step > start_bars.high.max():
         title_lines = [
             f"{step_label} is too large",
@@ -407,6 +427,7 @@ def _add_legend(
     if any(pd.notna(row.get(THRESHOLD)) for row in rows):
         threshold_label = material.threshold_label(pd.DataFrame(rows), "2 / L, promised")
         line_styles[threshold_label] = {"color": "black", "ls": ":", "lw": 1.4}
+    # Always in the legend: every scheme has bars.
     square_style = {"marker": "s", "ls": ""}
     line_styles["dark: much of the excess cost lies there"] = {**square_style, "color": "0.2"}
     if has_outlines:

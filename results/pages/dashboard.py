@@ -76,7 +76,7 @@ def serve(store: str, host: str = LOOPBACK_HOST, port: int = PORT) -> int:
     Raises:
         ResultsError: The store is missing or empty, or the port is in use.
     """
-    serves_itself = uris.is_server(store)
+    serves_itself = uris.is_server(store)  # the store, which has MLflow's UI already
     if not serves_itself:
         _check_port(host, port)
     sweep, notes = state.read(store)
@@ -127,7 +127,7 @@ def _announce(server: "subprocess.Popen[str]", host: str, port: int, links: list
         port: Its port.
         links: The lines to print.
     """
-    while server.poll() is None:
+    while server.poll() is None:  # while the process runs
         with (
             suppress(OSError, HTTPException),
             closing(HTTPConnection(host, port, timeout=ANSWER_TIMEOUT)) as connection,
@@ -147,6 +147,7 @@ def _leave(number: int, _: object) -> None:
 def _check_port(host: str, port: int) -> None:
     """Raise ResultsError if a port cannot be used."""
     with socket.socket() as probe:
+        # A port whose last connection was closed a moment ago is free, as it is for the server.
         probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
             probe.bind((host, port))

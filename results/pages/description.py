@@ -31,6 +31,7 @@ def write(sweep: Sweep, experiment: str, picture: str = "") -> str:
         headline.headline(experiment_sweep, experiment),
         cause.cause(experiment_sweep, experiment),
     )
+    # A sentence may be empty, and is then left out.
     answers = [clean.markdown(sentence) for sentence in sentences if sentence]
     head = [  # the answer first: MLflow shows two lines until the description is unfolded
         *answers[:1],

@@ -51,6 +51,7 @@ class RecordedFigures:
         jobs = [[outcome["experiment"], outcome["run_id"]] for outcome in outcomes]
         self.drawing = [*_code_digests(), *figure_names]
         identity = json.dumps([jobs, *self.drawing])
+        # Sweeps of the same jobs, code and figures have equal digests.
         self.digest = hashlib.sha256(identity.encode()).hexdigest()
 
     def files(self, copy: bool) -> dict[str, list[Path]] | None:
@@ -66,6 +67,7 @@ class RecordedFigures:
         if not self.reused:  # no other sweep has drawn a new job
             return None
         files_by_experiment: dict[str, list[Path]] = {}
+        # Tags come from the store and may be damaged; any error means that figures must be drawn.
         for experiment in self.parents:
             tags = self.writer.tags_of_sweep_with(experiment, names.DRAWN, self.digest)
             if tags is None:
@@ -73,6 +75,7 @@ class RecordedFigures:
             try:
                 folder = tags.get(names.DRAWN_IN.key) or tags[names.FOLDER.key]
                 source_folder, digests = Path(folder), tags[names.DRAWN_FILES.key]
+                # Files elsewhere may be anybody's; only a folder beside this sweep's is trusted.
                 if source_folder.parent != self.folder.parent:
                     return None
                 target_folder = self.folder if copy else source_folder
@@ -98,6 +101,7 @@ class RecordedFigures:
             files = {file.name: _digest_of_file(file) for file in written.get(experiment, ())}
             # Reused figures may lie in the folder of the sweep that drew them: one folder for all.
             other_folders = {file.parent for file in written.get(experiment, ())} - {self.folder}
+            # A list of figures that is too long is not recorded; they are then drawn again.
             serialized = json.dumps(files)
             if len(serialized) < MAX_TAG_LENGTH:
                 tags = {names.DRAWN: self.digest, names.DRAWN_FILES: serialized}
@@ -123,6 +127,7 @@ def current_figures(sweep: Sweep, folder: Path) -> dict[str, list[Path]] | None:
     record, files_by_experiment = _record(sweep, [*_code_digests(), *BY_DEFAULT]), {}
     for row in rows:
         try:
+            # `record` is empty for too many runs.
             if not record or row[names.DRAWN_FROM.column] != record:
                 return None
             shared_folder = row.get(names.DRAWN_IN.column)
@@ -151,6 +156,7 @@ def _record(sweep: Sweep, drawing: Sequence[str]) -> str:
     if len(sweep.runs) > MAX_RUNS:
         return ""
     rows = sweep.runs[sweep.runs["role"] != names.SWEEP]
+    # Columns of memberships change when another sweep reuses a job.
     members = names.membership("").column
     columns = [
         key for key in sorted(rows) if key not in CHANGING_COLUMNS and not key.startswith(members)
@@ -223,7 +229,7 @@ def remove(
     that others may write to, so they are not trusted.
 
     Args:
-        folder: The folder.
+        folder: The folder of the sweep.
         tags: The tags of the sweep's run.
         tags_of_other_sweeps: The tags of the runs of all other sweeps.
     """

@@ -56,7 +56,7 @@ def attach(
             text = description.write(sweep, experiment, melt_files[0].name)
             _set_description(writer, experiment, parents[experiment], text)
         if has_too_many_schemes(sweep, experiment):
-            continue  # it would take some 30 ms a run
+            continue  # a description and a figure would take some 30 ms a run
         schemes = sweep.of_role(names.SCHEME, experiment)
         descended = schemes[schemes[names.SWEEP_ID.column] == sweep.sweep_id]
         descended = descended[descended[names.VERDICT.key] != names.FAILED]
@@ -67,7 +67,13 @@ def attach(
 
 
 def _color(writer: Writer, sweep: "Sweep", experiment: str) -> None:
-    """Set the figures' colours on the scheme and step runs that have another colour or none."""
+    """Set the figures' colours as tags of the runs that have another colour or none.
+
+    Args:
+        writer: The writer of MLflow.
+        sweep: The runs.
+        experiment: The experiment, whose scheme and step runs get colours.
+    """
     from normbench.results.pages import view
 
     rows = sweep.only(experiment).runs.set_index("run_id")

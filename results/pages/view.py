@@ -65,6 +65,7 @@ def search_filter(sweep: Sweep, experiment: str, role: str = names.SCHEME) -> st
         A filter in the language of MLflow's search.
     """
     rows = sweep.of_role(role, experiment)
+    # The sweeps that wrote the runs; others than this one wrote the reused jobs.
     of_sweeps = {row.get(names.SWEEP_ID.column, sweep.sweep_id) for row in as_rows(rows)}
     if role == names.STEP and not of_sweeps <= {sweep.sweep_id}:
         run_ids = ", ".join(f"'{run_id}'" for run_id in rows["run_id"])
@@ -112,6 +113,7 @@ def state(sweep: Sweep, experiment: str, role: str = names.SCHEME) -> dict[str, 
     Returns:
         The state, as the page stores it.
     """
+    # Without the metrics that no run of the role and experiment has.
     rows = sweep.of_role(role, experiment).dropna(axis="columns", how="all")
     metrics = sorted(
         name.removeprefix(names.METRICS) for name in rows.columns if name.startswith(names.METRICS)
@@ -120,7 +122,7 @@ def state(sweep: Sweep, experiment: str, role: str = names.SCHEME) -> dict[str, 
     sections, charts = [], []
     for title, section_metrics in _sections(metrics):
         heading = title
-        if title == OPEN_SECTIONS[0]:
+        if title == OPEN_SECTIONS[0]:  # its heading names the step sizes that it shows
             step_choice = sweep.which_step(experiment)
             heading = "every step size" if role == names.STEP else f"{step_choice} step sizes"
         is_open = title in OPEN_SECTIONS
@@ -146,6 +148,7 @@ def _sections(metrics: Sequence[str]) -> list[tuple[str, list[str]]]:
     """
     drawn_metrics = [name for name in metrics if name not in AXES]
     metrics_by_title: dict[str, list[str]] = {title: [] for title in CHART_SECTIONS}
+    # The order of the charts: a metric that comes twice keeps its first position.
     for name in [*HISTORY_KEYS, *GRID_METRICS, *THEORY_METRICS, *drawn_metrics]:
         title = next(
             (title for title, belongs in CHART_SECTIONS.items() if belongs(name)), OTHER_SECTION
@@ -211,6 +214,8 @@ def colors(sweep: Sweep, experiment: str) -> dict[str, str]:
     all_steps = sweep.of_role(names.STEP, experiment)
     scheme_of_step = dict(zip(all_steps["run_id"], all_steps["parent"]))
     for step, scheme in zip(merged_steps["run_id"], merged_steps["parent"]):
+        # Steps of a scheme that the merged sweep lacks get no colour.
         for member in members_of(merged_sweep, step) if scheme in run_colors else ():
+            # The scheme run of a member is that of another split or seed, and has the same colour.
             run_colors[member] = run_colors[scheme_of_step[member]] = run_colors[scheme]
     return run_colors

@@ -62,7 +62,7 @@ def _overview(merged_sweep: Sweep, experiment: str) -> list[Sentence]:
         f"{' = '.join(tied_schemes)} {rank:.3g} ({solved:.0%})"
         for (rank, solved), tied_schemes in ties
     ]
-    if len(ranks) > MAX_SENTENCES:
+    if len(ranks) > MAX_SENTENCES:  # only the best and the worst are named
         ranks = [ranks[0], "...", ranks[-1]]
     totals = {
         "target": f"{float(overview.OVERVIEW_TARGET):.0%}".replace("%", " %"),
@@ -80,6 +80,7 @@ def _windows(merged_sweep: Sweep, experiment: str) -> list[Sentence]:
     not predict the observed excess gets a sentence on that instead.
     """
     rows = material.schemes(merged_sweep, experiment)
+    # Schemes whose curvatures at the start were recorded.
     arrays = material.drawable_arrays(
         merged_sweep,
         rows,
@@ -100,6 +101,7 @@ def _windows(merged_sweep: Sweep, experiment: str) -> list[Sentence]:
         )
         remaining = excess_left(row, row)
         observed = 1 - min(remaining, 1.0)
+        # The curvature is the same everywhere, so that the prediction holds.
         is_exact = str(row.get(names.BASIS.column, "")).startswith(names.EXACT)
         if (
             not is_exact
@@ -136,6 +138,7 @@ def _melt(merged_sweep: Sweep, experiment: str) -> list[Sentence]:
     arrays = material.drawable_arrays(
         merged_sweep, rows, names.DESCENT_ARRAYS, lambda scheme_arrays: True
     )
+    # The scheme with the most excess left comes first; of many, the first and the last are named.
     melts = sorted(
         melt.drawable_schemes(arrays, rows, material.steps(merged_sweep, experiment)),
         key=_most_excess_first,
@@ -172,6 +175,7 @@ def _film(merged_sweep: Sweep, experiment: str) -> list[Sentence]:
     if not arrays:
         return []
     label, reel, _ = film.last_film(arrays, rows)
+    # `counters` gives a frame's L, condition number and iterations to 1 percent, as texts.
     (_, first, before), (_, last, after) = (reel.counters(frame) for frame in (0, -1))
     counters = {"first": first, "last": last, "before": before, "after": after}
     return [make_sentence("filmed", scheme=label, **counters)]
@@ -193,7 +197,7 @@ def _converging(merged_sweep: Sweep, experiment: str) -> list[Sentence]:
     if steps.empty:
         return []
     tried = steps.groupby("label", sort=False)["verdict"]
-    if tried.size().nunique() > 1:
+    if tried.size().nunique() > 1:  # the counts would not compare
         return []
     counts = tried.agg(lambda verdicts: int((verdicts == names.CONVERGED).sum())).items()
     count_list = ", ".join(f"{label} {count}" for label, count in counts)
@@ -256,6 +260,7 @@ def _direction_count(arrays: Arrays) -> tuple[str, float]:
             points before and after the scheme.
     """
     variances = np.sort(np.maximum(arrays["after"], 0.0))[::-1]
+    # The tolerance absorbs rounding in the sums; `argmax` is the first direction that is enough.
     is_enough = np.cumsum(variances) >= VARIANCE_SHARE * (1 - EQUAL_TOLERANCE) * variances.sum()
     direction_count = len(arrays["before"])
     quantity = (
@@ -276,6 +281,8 @@ def _widths(arrays: Arrays) -> tuple[str, float]:
     """
     values = np.asarray(arrays["values"], dtype=float)
     widths = values.std(axis=0)
+    # A constant coordinate has a spread by rounding: a tiny share of its largest entry, or of the
+    # largest spread.
     widths = widths[widths > CONSTANT_SPREAD * np.maximum(np.abs(values).max(axis=0), widths.max())]
     shown_count, coordinate_count = values.shape[1], int(arrays["all"])
     selection = (
@@ -293,6 +300,7 @@ def _variance_of_components(arrays: Arrays) -> tuple[str, float]:
     Args:
         arrays: `components`, one row each; `variance`, the share of the variance of each.
     """
+    # The figure shows all components if they are few, else a default number.
     component_count = len(arrays["components"])
     shown_count = (
         component_count
@@ -310,6 +318,7 @@ def _reconstruction_error(arrays: Arrays) -> tuple[str, float]:
         arrays: `original`, the image; `built`, its reconstructions; `count`, the number of
             coordinates that each is made of.
     """
+    # The reconstructions that the figure shows, as positions in `built`.
     stages = reconstruction.stages(arrays["count"])
     middle_stage = stages[len(stages) // 2]
     norm = float(np.linalg.norm(arrays["original"]))
@@ -343,7 +352,7 @@ def _range(quantity: str, labels: Iterable[str], values: Iterable[float]) -> lis
     if not finite_values:
         return []
     (minimum, minimum_schemes), (maximum, maximum_schemes) = extremes(finite_values)
-    if maximum - minimum <= EQUAL_TOLERANCE * abs(maximum):
+    if maximum - minimum <= EQUAL_TOLERANCE * abs(maximum):  # one value for all schemes
         return [make_sentence("is_one", what=quantity, value=maximum, schemes=maximum_schemes)]
     return [
         make_sentence(
@@ -358,7 +367,10 @@ def _range(quantity: str, labels: Iterable[str], values: Iterable[float]) -> lis
 
 
 def _projection(merged_sweep: Sweep, experiment: str) -> list[Sentence]:
-    """Return a sentence on the share of the variance that each scheme's projection loses."""
+    """Return a sentence on the share of the variance that each scheme's projection loses.
+
+    There is none for a scheme, such as one without a projection, that has no such record.
+    """
     rows = material.schemes(merged_sweep, experiment)
     variance_lost = rows.get(names.VARIANCE_LOST.column, pd.Series(dtype=float))
     losses = zip(rows["label"], variance_lost) if len(variance_lost) else ()

@@ -50,7 +50,7 @@ def data(sweep: Sweep, experiment: str) -> str:
     planes = material.drawable_arrays(
         runs, rows, CONTOURS_RECORD, lambda scheme_arrays: "paths" in scheme_arrays
     )
-    levels = contours.levels(list(planes.values())) if planes else None
+    levels = contours.levels(list(planes.values())) if planes else None  # common to all schemes
     steps = runs.of_role(names.STEP, experiment)
     layered = {
         scheme_melt.label: scheme_melt for scheme_melt in melt.drawable_schemes(arrays, rows, steps)
@@ -66,6 +66,7 @@ def data(sweep: Sweep, experiment: str) -> str:
         scheme |= _steps(scheme_arrays, verdicts, records) | _best(row) | _seconds(row)
         if label in layered:
             scheme |= _layers(layered[label].layers, records)
+        # A history has a record at the start, then `records` of them an iteration.
         iterations = max(iterations, (scheme_arrays[TRAIN_COST].shape[-1] - 1) / records)
         if levels and label in planes:
             scheme["plane"] = _plane(planes[label], levels)
@@ -76,6 +77,7 @@ def data(sweep: Sweep, experiment: str) -> str:
 
 def _css_color(color: str) -> str:
     """Return a line's CSS colour; black becomes the text's colour, which is light in dark mode."""
+    # Black in any form, such as `#000` or `#000000`, has no other characters.
     return "currentColor" if set(color) <= set("#0") else color
 
 
@@ -98,6 +100,7 @@ def _steps(
     """
     costs = np.asarray(arrays[TRAIN_COST][:, 0], dtype=float)  # (S, K + 1), of the first start
     minimum = float(arrays["minimum"])
+    # A start at the least cost has no excess, of which nothing is left.
     excess = (costs - minimum) / (costs[0, 0] - minimum) if costs[0, 0] > minimum else costs * 0
     record_count = excess.shape[1]
     record_numbers = np.arange(record_count)
@@ -163,12 +166,13 @@ def _layers(layers: melt.Layers, records: int) -> dict[str, Any]:
         that share along the run of step size `path_step`, at the iterations `path_at` (k,).
     """
     described: dict[str, Any] = {"thickness": _rounded(layers.thickness, 9)}
-    if layers.exact:
+    if layers.exact:  # the page computes what is left by the closed form
         described["curvature"] = _rounded(layers.curvature, 14)
         described["share"] = _rounded(layers.excess_share, 14)
         described["first"] = layers.drawn_offsets.tolist()
         return described
     described["ends"] = [_rounded(ratios, 3) for ratios in layers.ratios(layers.step_sizes)]
+    # The iterations (k,) and the shares (k, g) of the recorded run; None without one.
     history = layers.history(layers.path_step)
     if history is not None:
         rows = _spread_indices(len(history[0]), MAX_LAYER_ROWS)
@@ -191,10 +195,12 @@ def _plane(arrays: Mapping[str, Any], levels: tuple[Any, int]) -> dict[str, Any]
     Returns:
         `names` of the two weights; `lines`, the contours; `paths`, one a step size, at the
         iterations `at`; `minimum`, if one is recorded; and, where descents in the plane have a
-        closed form, its terms `curvature` and `swing`.
+        closed form, its terms `curvature` (n,) and `swing` (n, 2): the point after k iterations of
+        step size h is `minimum + sum over n of (1 - h curvature)^k swing`.
     """
     corner = np.array([arrays["a"][0], arrays["b"][0]])
     sides = np.array([np.ptp(arrays["a"]), np.ptp(arrays["b"])])
+    # `a` and `b` are the weights along the sides; row i of `cost` is at b[i], column j at a[j].
     generator: Any = contour_generator(arrays["a"], arrays["b"], arrays["cost"])
     costs = contours.select_panel_levels(levels[0], levels[1], arrays["cost"])
     lines = [line for cost in costs for line in generator.lines(cost)]
@@ -207,7 +213,7 @@ def _plane(arrays: Mapping[str, Any], levels: tuple[Any, int]) -> dict[str, Any]
         "at": arrays["paths_at"].tolist(),
         "paths": [_rounded(((path - corner) / sides).ravel(), 5) for path in arrays["paths"]],
     }
-    if len(arrays["minimum"]):
+    if len(arrays["minimum"]):  # empty for a minimum that is not known
         plane["minimum"] = _rounded((arrays["minimum"] - corner) / sides, 14)
     if "swing" in arrays:
         plane["curvature"] = _rounded(arrays["curvature"], 14)

@@ -24,7 +24,7 @@ def element(svg: str, prefix: str) -> str:
     Returns:
         The element.
     """
-    svg = svg[svg.index("<svg") :]
+    svg = svg[svg.index("<svg") :]  # without the XML declaration
     svg = re.sub(r"<metadata>.*?</metadata>|<style.*?</style>", "", svg, flags=re.DOTALL)
     svg = re.sub(r'(<svg[^>]*?) width="[^"]*"', r"\1", svg, count=1)
     svg = re.sub(r'(<svg[^>]*?) height="[^"]*"', r"\1", svg, count=1)
@@ -50,6 +50,7 @@ def _shrink(svg: str) -> str:
     svg = re.sub(r"font-family: [^;\"]*", "font-family: 'DejaVu Sans', sans-serif", svg)
     svg = re.sub(r' style="[^"]*"', lambda m: m[0].replace(": ", ":").replace("; ", ";"), svg)
     svg = svg.replace("xlink:href=", "href=").replace(":#000000", ":#000")
+    # Each pass removes the innermost groups, those that hold shapes alone.
     for _ in range(MAX_GROUP_DEPTH):
         svg = re.sub(rf"<g>((?:{SHAPE})+)</g>", r"\1", svg)
     return svg
@@ -61,6 +62,7 @@ def _round_attribute(attribute: re.Match[str]) -> str:
     The one blank before the attribute's name is kept.
     """
     short = re.sub(r"-?\d+\.\d{2,}", _round_number, attribute[0])
+    # No blanks around the letters of path commands, and none before the closing quote.
     return " " + re.sub(r"\s*([MLCQz])\s*", r"\1", " ".join(short.split())).replace(' "', '"')
 
 

@@ -69,6 +69,7 @@ def _html(table: pd.DataFrame) -> str:
     cells = tables.format_cells(table)
     for name in (name for name in tables.COST_COLUMNS if name in table):
         cells[name] = [f"{value:.4g}" if pd.notna(value) else "-" for value in table[name]]
+    # Small shares in percent as in sentences; a large share, and a missing one, as formatted above.
     if tables.EXCESS_LEFT in table:
         excess_cells = zip(table[tables.EXCESS_LEFT], cells[tables.EXCESS_LEFT])
         cells[tables.EXCESS_LEFT] = [
@@ -112,6 +113,7 @@ class Comparison:
         """
         steps = self.sweep.of_role(names.STEP)
         histories = self.sweep.histories(steps)
+        # The metric has all digits of the step size; that of the histories is the tag with six.
         sizes = steps.set_index("run_id")[names.STEP_SIZE.column].astype(float)
         histories = histories.assign(
             step_size=histories["run_id"].map(sizes), normalizer=histories["label"]
@@ -201,7 +203,7 @@ class Comparison:
 
     def _repr_html_(self) -> str:
         """Return what a notebook shows: the answer, its cause, the table, and two figures."""
-        several = len(self.sweep.experiments) > 1
+        several = len(self.sweep.experiments) > 1  # the cause is explained for one alone
         lines = [*self.notes, headline.headline(self.sweep)]
         lines += [] if several else [cause.cause(self.sweep, self.sweep.experiments[0])]
         title = ", ".join(self.sweep.experiments)
@@ -250,6 +252,7 @@ def load(sweep: str = "last", store: str = DEFAULT_STORE) -> Comparison:
     Raises:
         ResultsError: There is no such store or sweep, or no job of it is recorded.
     """
+    # A mistake such as a number for an id gets one line instead of an error inside MLflow.
     for name, value, example in (
         ("sweep", sweep, "an id of `normbench results list`, or 'last'"),
         ("store", store, "a URI, such as 'sqlite:///mlflow.db'"),

@@ -74,7 +74,7 @@ def render(sweep: Sweep, drawn: Files | None = None) -> str:
     """
     from jinja2 import Environment, StrictUndefined
 
-    if drawn is None:
+    if drawn is None:  # the page embeds the figures, so that their files need not be kept
         with TemporaryDirectory() as folder:
             return render(sweep, drawing.write(sweep, Path(folder), file_formats=("svg",)))
     sections = [
@@ -117,7 +117,10 @@ def _sanitize(value: Any) -> Any:
 
 
 def _title(sweep: Sweep) -> str:
-    """Return the title of a report on several experiments: the question that it answers."""
+    """Return the title of a report on several experiments: the question that it answers.
+
+    It names the quantity that is compared: the cost, the misclassified points, or both.
+    """
     runs = merged(sweep)
     schemes_by_problem = [
         schemes
@@ -160,6 +163,9 @@ def _section(
         sweep: The runs.
         experiment: The experiment.
         files: The files of the experiment's figures.
+
+    Returns:
+        The variables by name, as `report.html.jinja` uses them; None for a table without rows.
     """
     experiment_sweep = sweep.only(experiment)
     schemes = merged(experiment_sweep).of_role(names.SCHEME)
@@ -224,6 +230,7 @@ def _table(caption: str, frame: pd.DataFrame) -> Table:
 
 def _predictions(experiment_sweep: Sweep) -> Table | None:
     """Return the table of theory's predictions, None where no theory was recorded."""
+    # `predictions` leaves out the column 2/L where no scheme has one.
     caption, table = headings.PREDICTIONS, theory.predictions(experiment_sweep)
     return _table(caption, table) if "2/L" in table else None
 
@@ -243,6 +250,7 @@ def _held_out(splits: pd.DataFrame, folds: pd.DataFrame) -> list[Table]:
     caption = headings.TEST_POINTS
     pairs = heldout.compare_pairs(splits)
     tables_of_splits = [_table(caption, heldout.summary(splits))]
+    # Pairs that share a single split have no conclusion.
     if len(pairs) and pairs["splits"].max() > 1:
         caption = f"{headings.TEST_PAIRS}; {heldout.difference_caption(splits)}"
         caption += f" ({comparisons.assurance(pairs)}); {heldout.CLAIMS}"
@@ -274,6 +282,7 @@ def _settings(schemes: pd.DataFrame) -> tuple[list[tuple[str, str]], Table | Non
     """
     frame = schemes[[name for name in schemes if name.startswith(names.PARAMS)]]
     frame = frame.rename(columns=lambda name: name.removeprefix(names.PARAMS))
+    # Parameters that no scheme has are no settings of this experiment.
     frame = frame.dropna(axis="columns", how="all").astype(object)
     frame = frame.map(names.as_typed, na_action="ignore")
     shared_names = [name for name in frame if frame[name].nunique(dropna=False) == 1]
@@ -283,7 +292,7 @@ def _settings(schemes: pd.DataFrame) -> tuple[list[tuple[str, str]], Table | Non
     differing = frame.drop(columns=shared_names)
     if differing.empty:
         return shared, None
-    differing = differing.where(differing.notna(), None)
+    differing = differing.where(differing.notna(), None)  # printed as `-`
     differing.insert(0, "scheme", schemes["label"])
     return shared, _table("Settings that differ between the schemes", differing)
 
@@ -296,6 +305,7 @@ def _failed_runs(experiment_sweep: Sweep) -> Table | None:
     """
     rows = []
     for row in as_rows(experiment_sweep.of_role(names.SCHEME)):
+        # Failed, or without a verdict and not finished: still running, or stopped.
         if row["verdict"] == names.FAILED or (not row["verdict"] and row["status"] != "FINISHED"):
             reason = row["reason"] or f"the job ended as {row['status']}"
             rows.append((row["label"], None, row["verdict"] or "unfinished", reason))
@@ -328,7 +338,7 @@ def _steps(experiment_sweep: Sweep) -> Table | None:
             "misclassified": row.get(names.FINAL_MISCLASSIFICATIONS.column),
         }
         for row in as_rows(steps)
-        if row["label"] in schemes
+        if row["label"] in schemes  # a step run without its scheme run has no excess
     ]
     frame = pd.DataFrame(rows)
     diverged = frame["verdict"] == names.DIVERGED  # a diverged run has no final cost
@@ -337,7 +347,7 @@ def _steps(experiment_sweep: Sweep) -> Table | None:
 
 
 def _pairs(sweep: Sweep) -> Table | None:
-    """Return the table of pairs of schemes, None without repetitions."""
+    """Return the table of pairs of schemes, None where no two schemes share two splits."""
     target = race_target(sweep)
     pairs = comparisons.compare_pairs_over_splits(sweep, target)
     if pairs.empty:
@@ -350,7 +360,7 @@ def _pairs(sweep: Sweep) -> Table | None:
 
 def _environment(sweep: Sweep) -> list[tuple[str, str]]:
     """Return the names and versions of the libraries and of the code that ran the sweep."""
-    row = _sweep_runs(sweep).iloc[0].dropna()
+    row = _sweep_runs(sweep).iloc[0].dropna()  # of several sweeps, the first
     versions = names.version("").column
     version_rows = [
         (name.removeprefix(versions), str(row[name]))
@@ -406,6 +416,7 @@ def _picture(
         `svg`, an element, or for a long one `png`, a data URL.
     """
     description = NAMES[name]
+    # Without the remarks in parentheses.
     caption = description[0].upper() + description[1:].split(" (")[0]
     finding = captions.describe_figure(experiment_sweep, experiment, name)
     text_alternative = (
@@ -427,7 +438,7 @@ def _picture(
 def _png(experiment_sweep: Sweep, experiment: str, name: str) -> str:
     """Return a figure as a data URL of a PNG."""
     figure = drawing.figure(experiment_sweep, experiment, name)
-    assert figure is not None
+    assert figure is not None  # it was drawn as SVG before
     with TemporaryDirectory() as folder:
         (file,) = output.save(figure, Path(folder) / name, {}, ("png",))
         data = base64.b64encode(file.read_bytes()).decode()

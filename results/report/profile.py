@@ -54,6 +54,7 @@ def print_profile(
         ResultsError: A sweep, the target or the measure does not exist, the folder cannot be
             written, or there is no problem to draw.
     """
+    # The options `--target` and `--by` of the command.
     for name, value, choices in (
         ("target", target, comparisons.TARGET_NAMES),
         ("by", measure, names.MEASURES),
@@ -64,6 +65,7 @@ def print_profile(
     first_sweep, state_notes = state.read(store, sweep_ids[:1])
     loaded = [first_sweep, *(state.read(store, [sweep_id])[0] for sweep_id in sweep_ids[1:])]
     if len(loaded) > 1:
+        # Sentences on runs that could not be read, then on the states of all sweeps.
         state_notes = [note for sweep in loaded for note in sweep.left_out]
         state_notes += state.sentences([state.state_of(sweep) for sweep in loaded])
     table = reached.time_to_target(loaded, target, measure)
@@ -94,6 +96,7 @@ def print_profile(
     _show(profile_title, profiles_at_factors(table), NO_SCHEME if count else NOT_ALL, unsolved_note)
     if folder is not None:
         title = f"{unit} until {goal}{_sample_sizes(board)}"
+        # It is empty where no scheme reaches the target on a problem that all were run on.
         if not (profile_table := comparisons.profile(table)).empty:
             ids = ", ".join(sweep.sweep_id for sweep in loaded)
             _draw(profile_table, title, folder, shape, {"sweep": ids})
@@ -106,6 +109,10 @@ def _sample_sizes(board: pd.DataFrame) -> str:
 
     Args:
         board: A table from `comparisons.leaderboard`.
+
+    Returns:
+        Such as `, n = 3 problems, 12 splits`; without the splits where each problem has one, and
+        empty for an empty table.
     """
     if board.empty:
         return ""
@@ -119,8 +126,15 @@ def notes(loaded: Sequence[Sweep]) -> list[str]:
 
     They name seeds without effect, comparisons by misclassified points instead of cost, starts that
     differ between schemes, limits of networks, and penalties that make costs incomparable.
+
+    Args:
+        loaded: The sweeps, not merged.
+
+    Returns:
+        The sentences; none where nothing needs a note.
     """
     schemes = pd.concat([sweep.of_role(names.SCHEME) for sweep in loaded])
+    # Penalties on transformed weights: each scheme minimizes another function.
     has_own_functions = any(
         problems.minimize_different_functions(sweep.of_role(names.SCHEME)) for sweep in loaded
     )
@@ -143,6 +157,8 @@ def _counts(schemes: pd.DataFrame) -> list[Sentence]:
 def _starts(schemes: pd.DataFrame) -> list[Sentence]:
     """Return sentences on whether the schemes of each experiment start at the same function.
 
+    Experiments of one scheme need none, except for networks, whose drawn starts are named.
+
     Zero weights make the same function under every scheme, so that they need no sentence.
     Experiments with the same answer share a sentence.
     """
@@ -155,7 +171,9 @@ def _starts(schemes: pd.DataFrame) -> list[Sentence]:
         is_network = problems.has_networks(rows)
         has_several = rows["normalizer" if is_network else "label"].nunique() > 1
         if has_several or is_network:
+            # The template's name and the labels of schemes in it.
             choice = _choose_start_template(rows.groupby(start, sort=False))
+            # `start=same_function` is no remedy for a network, so its sentences do not propose it.
             if choice == ("other_functions",) and is_network:
                 choice = ("other_networks",) if has_several else ("drawn_networks",)
             experiments_by_choice.setdefault(choice, []).append(str(experiment))
@@ -164,7 +182,7 @@ def _starts(schemes: pd.DataFrame) -> list[Sentence]:
             template, experiments=", ".join(experiments), **dict(zip(("same", "others"), labels))
         )
         for (template, *labels), experiments in experiments_by_choice.items()
-        if template
+        if template  # empty: the starts need no sentence
     ]
 
 
@@ -181,6 +199,7 @@ def _networks(sweep: Sweep) -> list[Sentence]:
             continue
         if (rows.get(names.setting("refine"), pd.Series(dtype=str)) == "True").any():
             unrefined.append(experiment)
+        # Best runs that would not count as converged over the lowest cost of the comparison.
         rests = reached.resting_above_lowest(sweep, rows)
         if len(rests):
             labels = join_phrases(list(dict.fromkeys(rests["label"])))
@@ -202,6 +221,7 @@ def _choose_start_template(rows_by_start: Any) -> tuple[str, ...]:
         the starts need no sentence, such as those at zero weights.
     """
     labels = {start: "; ".join(dict.fromkeys(rows["label"])) for start, rows in rows_by_start}
+    # Under `same_function`, schemes that cannot make that function are recorded with `normal`.
     if set(labels) == {"same_function", "normal"}:
         return "few_functions", labels["same_function"], labels["normal"]
     if set(labels) == {"same_function"}:
@@ -255,7 +275,7 @@ def _predictions(loaded: list[Sweep]) -> pd.DataFrame:
         predictions = theory.predictions(sweep)
         if predictions.empty:
             continue
-        if "experiment" not in predictions:
+        if "experiment" not in predictions:  # a sweep of one experiment does not name it
             predictions.insert(0, "experiment", sweep.experiments[0])
         rows = merged(sweep).of_role(names.SCHEME)
         run_ids = rows.loc[

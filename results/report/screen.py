@@ -26,16 +26,17 @@ def console(stream: TextIO | None = None) -> Console:
         stream: The stream; the standard output by default.
 
     Returns:
-        The console.
+        The console; its width is at least `MIN_COLUMNS`, and `PIPE_COLUMNS` without a terminal.
     """
     stream = sys.stdout if stream is None else stream
-    stream.flush()
+    stream.flush()  # text printed before stays before the console's
     columns = PIPE_COLUMNS
     if stream.isatty():
         columns = shutil.get_terminal_size((PIPE_COLUMNS, 24)).columns
     tty = stream.isatty() and os.environ.get("TERM") not in SIMPLE_TERMINALS
     colours = tty and not (os.environ.get("NO_COLOR") or os.environ.get("CI"))
     return Console(
+        # A sanitizing stream holds the real one in `wrapped`.
         file=getattr(stream, "wrapped", stream) if tty else stream,
         force_terminal=tty,
         color_system="auto" if colours else None,
@@ -64,7 +65,7 @@ def print_lines(screen: Console, *lines: str, style: str = "") -> None:
         wrapped = textwrap.fill(
             clean.sanitize(line),
             screen.width,
-            break_long_words=screen.is_terminal,
+            break_long_words=screen.is_terminal,  # elsewhere a path stays whole
             break_on_hyphens=False,
         )
         screen.print(Text(wrapped, style=style), soft_wrap=True)

@@ -51,12 +51,14 @@ def show(terminal: Console, sweep: Sweep) -> None:
         return
     cells = _texts(summary)
     rows = as_rows(merged(sweep).of_role(names.SCHEME))
+    # One colour a scheme, in the order of the rows of the summary.
     colors = [_readable(look.color) for look in looks([row["normalizer"] for row in rows])]
     cells[SCHEME_COLUMN] = [
         Text(str(cell), style=color) for cell, color in zip(cells[SCHEME_COLUMN], colors)
     ]
     if screen.shows_bars(terminal) and EXCESS_LEFT in cells:
         cells = _with_pictures(cells, summary, sweep, rows, colors)
+    # Columns are removed one by one until the table fits.
     for name in OPTIONAL_COLUMNS:
         if _table_width(cells) <= terminal.width:
             break
@@ -77,8 +79,10 @@ def print_table(terminal: Console, table: pd.DataFrame) -> None:
         return
     cells, holds_text = _texts(table), _holds_text(table)
     row_headings = list(takewhile(holds_text.get, cells))
+    # The names of the columns of a block, in order; a dictionary serves as an ordered set.
     block = dict.fromkeys(row_headings)
     for name in [name for name in cells if name not in row_headings]:
+        # A block has at least one column of numbers, even if it does not fit.
         if len(block) > len(row_headings) and _table_width(
             {key: cells[key] for key in (*block, name)}
         ) > (terminal.width):
@@ -147,6 +151,7 @@ def _with_pictures(
         The cells by column. The column of sparklines is left out where none can be drawn.
     """
     bars: list[RenderableType] = [
+        # A full bar is the excess of the start.
         Bar(1.0, 0.0, min(float(remaining), 1.0), width=PICTURE_WIDTH, color=color)
         if pd.notna(remaining)
         else Text("")
@@ -168,6 +173,9 @@ def _histories(sweep: Sweep, rows: Sequence[Mapping[Any, Any]]) -> list[str]:
     Args:
         sweep: The runs.
         rows: The scheme runs.
+
+    Returns:
+        One line a row; empty where the history or the excess is not known.
     """
     table = tables.histories(sweep)
     histories = []
@@ -180,9 +188,10 @@ def _histories(sweep: Sweep, rows: Sequence[Mapping[Any, Any]]) -> list[str]:
         shares = (
             (history[metric.key] - minimum) / start_excess(row)
             if metric.key in history
-            else history[:0]
+            else history[:0]  # no history is recorded
         )
         histories.append(shares.to_numpy(dtype=float))
+    # Histories that a sparkline can show, see `sparkline`.
     complete = [shares for shares in histories if np.isfinite(shares).all() and len(shares) > 1]
     # All scales end at the lowest share that any complete history reaches, within bounds.
     foot = float(np.clip(min((shares.min() for shares in complete), default=1.0), *FOOT_RANGE))
@@ -202,6 +211,7 @@ def sparkline(shares: Any, foot: float) -> str:
     if len(shares) < 2 or not np.isfinite(shares).all():
         return ""
     sampled = np.linspace(0, len(shares) - 1, PICTURE_WIDTH).round().astype(int)
+    # 1 at the share 1, 0 at the share `foot`.
     heights = 1 - np.log10(np.clip(shares[sampled], foot, 1.0)) / math.log10(foot)
     return "".join(BLOCKS[round(height * (len(BLOCKS) - 1))] for height in heights)
 
@@ -233,21 +243,22 @@ def _print_columns(
 
 
 def _table_width(cells: Mapping[str, list[RenderableType]]) -> int:
-    """Return the width of a table in characters."""
+    """Return the width of a table in characters, with a gap after each column."""
     return sum(_width(name, column) + COLUMN_GAP for name, column in cells.items())
 
 
 def _head(name: str) -> str:
     """Return a column's heading, split into two lines if it has several words."""
-    head = "" if name == BAR else name
+    head = "" if name == BAR else name  # the bars belong to the column before them
     blanks = [position for position, character in enumerate(head) if character == " "]
     if not blanks:
         return head
+    # The blank nearest to the middle becomes the end of the line.
     middle = min(blanks, key=lambda position: abs(position - len(head) / 2))
     return f"{head[:middle]}\n{head[middle + 1 :]}"
 
 
 def _width(name: str, column: Sequence[RenderableType]) -> int:
-    """Return the width of a column in characters."""
+    """Return the width of a column in characters: that of its widest cell or line of heading."""
     cells = [PICTURE_WIDTH if isinstance(cell, Bar) else cell_len(str(cell)) for cell in column]
     return max([*map(cell_len, _head(name).split("\n")), *cells])

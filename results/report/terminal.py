@@ -60,7 +60,7 @@ def present(
     _say_answers(terminal, sweep)
     terminal.print()
     budget = passes.budget(sweep.of_role(names.SCHEME))
-    if budget:
+    if budget:  # empty where no job has a descent
         medians_note = answer.medians_note(merged(sweep).of_role(names.SCHEME))
         screen.print_lines(terminal, f"{budget[:1].upper()}{budget[1:]}{medians_note}:")
     screen_table.show(terminal, sweep)
@@ -91,7 +91,9 @@ def _say_answers(terminal: Console, sweep: Sweep) -> None:
         if has_several:
             screen.print_lines(terminal, f"{name}: {experiment_headline}")
         why = cause.cause(sweep, name)
+        # The explanation by theory includes its notes; the cause replaces all but these.
         lines = [why, *theory.notes(sweep, name)] if why else [theory.explanation(sweep, name)]
+        # The headline is printed already.
         lines += [
             line for line in fastest.answers(sweep, name, splits) if line != experiment_headline
         ]
@@ -107,7 +109,7 @@ def _say_answers(terminal: Console, sweep: Sweep) -> None:
 
 
 def _say_failures(terminal: Console, sweep: Sweep) -> None:
-    """Print the failed jobs with their reasons."""
+    """Print the failed jobs with their reasons; nothing where none failed."""
     schemes = sweep.of_role(names.SCHEME)
     failed = schemes[schemes["verdict"] == names.FAILED]
     if failed.empty:
@@ -140,6 +142,7 @@ def _say_locations(terminal: Console, sweep: Sweep, drawn: Files) -> None:
         screen.print_lines(
             terminal, f"files      {_relative_path(folder)}: {_contents(folder_files)}"
         )
+    # A dashboard shows one sweep on a server; for a local store a command starts one.
     if uris.is_server(sweep.store) and not sweep.is_query:
         for name in sweep.experiments:
             screen.print_lines(terminal, f"dashboard  {dashboard.link(sweep, name)}")
@@ -168,6 +171,7 @@ def _contents(files: Sequence[Path]) -> str:
 
 def _without_theory(sweep: Sweep) -> bool:
     """Return whether a job that did not fail was run with `theory=none`."""
+    # Then theory is missing by choice, not because it promises nothing.
     jobs = sweep.of_role(names.SCHEME)
     asked = jobs.get(names.setting("theory"), pd.Series(dtype=str))
     return bool((asked[jobs["verdict"] != names.FAILED] == "none").any())
@@ -179,7 +183,7 @@ def print_theory(sweep: Sweep) -> None:
     for note in profile.notes([sweep]):
         screen.print_lines(terminal, note)
     predicted = theory.predictions(sweep)
-    if "2/L" in predicted:
+    if "2/L" in predicted:  # the column is left out where no scheme has a threshold
         title = headings.PREDICTIONS + (
             headings.RATIO_CAPTION if "seen / promised" in predicted else ""
         )
@@ -219,6 +223,7 @@ def _print_held_out(terminal: Console, sweep: Sweep) -> None:
         title = headings.iterations_to(unit, target, headings.PAIRS)
         sample = problems.sample_name(problems.scheme_runs([sweep]))
         _print_table(terminal, f"{title} ({comparisons.assurance(pairs, sample)})", pairs)
+    # Pairs that share a single split have no conclusion.
     if len(judged := heldout.compare_pairs(splits)) and judged["splits"].max() > 1:
         title = f"{headings.TEST_PAIRS}; {heldout.difference_caption(splits)}"
         title = f"{title} ({comparisons.assurance(judged)}); {heldout.CLAIMS}"

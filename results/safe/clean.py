@@ -69,7 +69,11 @@ def name(text: str, max_length: int = MAX_NAME_LENGTH) -> str:
 
 
 class Stream:
-    """A stream that sanitizes text line by line: one write may hold only a part of a secret."""
+    """A stream that sanitizes text line by line: one write may hold only a part of a secret.
+
+    Args:
+        wrapped: The stream that gets the sanitized text.
+    """
 
     def __init__(self, wrapped: Any) -> None:
         self.wrapped = wrapped

@@ -27,10 +27,11 @@ def open_descriptor(path: Path, flags: int = os.O_RDONLY, mode: int = 0o644) -> 
         OSError: It is a link, a folder, a device or a pipe, which would block until its other end
             is opened.
     """
+    # A device is refused before it is opened, because opening may already have an effect.
     with suppress(FileNotFoundError):
         _require_regular(os.lstat(path), path)
     descriptor = os.open(path, flags | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, mode)
-    try:
+    try:  # the file may have been replaced in between
         _require_regular(os.fstat(descriptor), path)
     except OSError:
         os.close(descriptor)
@@ -58,7 +59,7 @@ def read_bounded(path: Path, max_bytes: int) -> bytes:
         OSError: It is larger, or no regular file.
     """
     with os.fdopen(open_descriptor(path), "rb") as file:
-        raw = file.read(max_bytes + 1)
+        raw = file.read(max_bytes + 1)  # one byte more shows that the file is larger
     if len(raw) > max_bytes:
         raise OSError(errno.EFBIG, f"is larger than {max_bytes} bytes", str(path))
     return raw

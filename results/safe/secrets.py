@@ -132,7 +132,7 @@ def learn_setting(name: str, value: str) -> None:
         name: The setting.
         value: Its value.
     """
-    if value and (name, value) not in _settings:
+    if value and (name, value) not in _settings:  # an empty value would match everywhere
         _settings.add((name, value))
         _learned_pattern.cache_clear()
     if len(value) >= MIN_LENGTH_INSIDE_WORDS and not _is_number_or_path(value):
@@ -263,10 +263,11 @@ def _secrets_by_place(text: str) -> Iterator[str]:
             yield port
         for end in [mark.start() for mark in re.finditer("@", following)][:MAX_PASSWORD_ENDS]:
             user, _, password = following[:end].partition(":")
-            if "/" in user:
+            if "/" in user:  # the @ is in the path of the URI
                 continue
             if password:
                 yield password
+                # As the header of HTTP's basic authentication has it.
                 yield base64.b64encode(f"{user}:{password}".encode(errors="replace")).decode()
             if _is_http(start[1] or "") and password in NO_PASSWORD:
                 yield user
@@ -301,6 +302,7 @@ def _assignment_pattern(setting: str, value: str) -> str:
         value: Its value.
     """
     option = re.escape(setting.rpartition(".")[2])
+    # One lookbehind for each way to write the name, because a lookbehind has a fixed length.
     prefixes = "|".join(
         f"(?<={before}{option}{mark})" for before in ("\\.", "\\b") for mark in ("=", ": ")
     )
@@ -315,9 +317,11 @@ def _quoted_forms_pattern(secret: str) -> str:
     """
     forms = {
         secret,
-        " ".join(secret.split()),
+        " ".join(secret.split()),  # as `clean.line` joins lines
         secret.replace("'", "'\"'\"'"),  # as a shell quotes it
     }
+    # Without the quotes that `repr` and JSON add; then with each apostrophe escaped, as `repr` does
+    # only in a text that has both kinds of quotes; then as HTML, with its two forms of each quote.
     forms |= {quote(text)[1:-1] for text in forms for quote in (repr, json.dumps)}
     forms |= {form.replace("\\'", "'").replace("'", "\\'") for form in forms}
     forms |= {html.escape(form) for form in forms}

@@ -109,6 +109,7 @@ class Database:
         mlflows_own.CONNECTION_HOLDERS.add(self)
 
     def __getattr__(self, name: str) -> Any:
+        """Return a method that this class does not have from MLflow's own client."""
         if name.startswith("_"):
             raise AttributeError(name)
         return getattr(self._mlflow, name)
@@ -158,7 +159,7 @@ class Database:
         query = (
             f"select experiment_id, key, value from experiment_tags where experiment_id in ({IDS})"
         )
-        for experiment, key, text in self._rows(query, [json.dumps([*tags])]):
+        for experiment, key, text in self._rows(query, [json.dumps([*tags])]):  # see `IDS`
             tags[experiment][key] = text
         return [Experiment._make([str(row[0]), *row[1:], tags[row[0]]]) for row in rows]
 
@@ -200,7 +201,7 @@ class Database:
                 f"run_uuid in (select run_uuid from tags where key = ? and {value_condition})"
             )
             values += [key] if operator == "LIKE" else [key, text]
-        offset = int(page_token or 0)
+        offset = int(page_token or 0)  # a token is the number of runs on the pages before
         condition = (
             f"{' and '.join(conditions)} order by start_time desc, run_uuid limit ? offset ?"
         )

@@ -42,6 +42,7 @@ def sizes(run: Any) -> dict[str, int]:
 
 def _is_size(value: Any) -> bool:
     """Return whether a value of a profile is a number of points or features."""
+    # A bool is an instance of int, too, but no number here.
     return type(value) is int and 0 <= value < MAX_COUNT
 
 

@@ -16,8 +16,9 @@ def remedy(where: str, recorded: Iterable[Mapping[str, Mapping[str, str]]]) -> s
         recorded: The `params` and `tags` of each recorded run.
 
     Returns:
-        For each param or tag of the filter, a clause with its recorded values, or with the names
-        that are recorded instead; an example of a filter where it names no param or tag.
+        For each param or tag of the filter, a clause with its recorded values, else with the most
+        similar recorded name, else with all recorded names; an example of a filter where it names
+        no param or tag.
     """
     runs = list(recorded)
     sentences = []

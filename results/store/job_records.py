@@ -58,7 +58,7 @@ class JobRecord:
         """
         file.parent.mkdir(parents=True, exist_ok=True)
         runs = {"scheme": vars(self.scheme), "steps": [vars(step) for step in self.steps]}
-        header = {**vars(self), **runs, "arrays": {}}
+        header = {**vars(self), **runs, "arrays": {}}  # arrays are members of their own
         members: dict[str, Any] = {HEADER_NAME: np.array(json.dumps(header))}
         members |= {
             f"{name}/{key}": array
@@ -77,7 +77,8 @@ class JobRecord:
     def load(cls, file: Path) -> "JobRecord":
         """Return the record in a file that `save` wrote; nothing in it is unpickled or evaluated.
 
-        A file with other contents raises an error of any type.
+        A file with other contents raises an error of any type. Each name of `np.savez` is
+        `<record>/<key>` of an array, or `HEADER_NAME`.
         """
         arrays: dict[str, dict[str, Any]] = {}
         with (

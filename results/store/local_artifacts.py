@@ -64,6 +64,7 @@ def entries(root: Path, name: str) -> list[ArtifactEntry]:
     """
     if not (root / name).is_dir():
         return []
+    # `find` refuses a name that leads out of the folder.
     files = sorted(find(root, name).iterdir()) if name else sorted(root.iterdir())
     return [ArtifactEntry(file.relative_to(root).as_posix(), file.is_dir()) for file in files]
 

@@ -64,7 +64,7 @@ def looks(normalizers: Sequence[str]) -> list[Look]:
     Returns:
         One look a scheme; of several schemes with one name, the later ones are shades of the first.
     """
-    counts: dict[str, int] = {}
+    counts: dict[str, int] = {}  # by name: how many looks were assigned
     used_markers: set[str] = set()
     assigned = []
     for name in normalizers:

@@ -108,6 +108,7 @@ def write_tables(database: Path, tables: bytes, artifacts: str) -> None:
     database.write_bytes(tables)
     artifact_location, timestamp = append_to_uri(artifacts, "0"), int(time.time() * 1000)
     with closing(sqlite3.connect(database)) as connection:
+        # The default experiment, of id 0, is the only row.
         assignments = "artifact_location = ?, creation_time = ?, last_update_time = ?"
         connection.execute(
             f"update experiments set {assignments}", [artifact_location, timestamp, timestamp]
@@ -126,7 +127,7 @@ def append_to_uri(uri: str, *segments: str) -> str:
     Returns:
         The URI, without a slash at its end.
     """
-    if set(uri) & {"?", "#"}:
+    if set(uri) & {"?", "#"}:  # the segments go before a query or fragment
         from mlflow.utils.uri import append_to_uri_path
 
         return str(append_to_uri_path(uri, *segments))  # type: ignore[no-untyped-call]
@@ -145,10 +146,11 @@ def moved_with_database(database: Path, artifacts: str, segment_count: int) -> P
     Returns:
         The folder beside the database; None where there is none, or the artifacts never moved.
     """
-    if urlsplit(artifacts).scheme not in ("", "file"):
+    if urlsplit(artifacts).scheme not in ("", "file"):  # not in a local folder
         return None
     recorded_path = path_of(artifacts)
     beside_database = database.parent.absolute().joinpath(*recorded_path.parts[-segment_count:])
+    # A folder that is beside the database and is the recorded one has not moved.
     moved = beside_database.is_dir() and not (
         recorded_path.is_dir() and recorded_path.samefile(beside_database)
     )
@@ -244,6 +246,7 @@ def last_points(run: Any) -> dict[str, tuple[int, float, int]]:
     Args:
         run: The run, from this package's reader or from MLflow's client.
     """
+    # MLflow's own `metrics` has the values alone; its protocol buffer has steps and times, too.
     points = run.data.last_points if isinstance(run, Run) else run.data.to_proto().metrics
     return {point.key: (point.step, point.value, point.timestamp) for point in points}
 

@@ -16,12 +16,16 @@ LOCK = "lock"  # the file in a sweep's folder that the sweep's process locks
 
 
 def is_locked(folder: Path) -> bool | None:
-    """Return whether the sweep of a folder is running; None where there is no readable lock.
+    """Return whether the sweep of a folder is running.
 
     A shared lock is tried, which fails while the sweep holds its exclusive lock.
 
     Args:
         folder: The folder of the sweep.
+
+    Returns:
+        True also where this user may not open the lock file; None without a lock file, or on a file
+        system without locks.
     """
     try:
         file = os.fdopen(open_descriptor(folder / LOCK))
@@ -74,6 +78,7 @@ def is_this_process(tags: Mapping[str, str]) -> bool:
     """
     this_process = (host(), str(os.getpid()))
     is_same_process = (tags.get(names.HOST.key), tags.get(names.PROCESS.key)) == this_process
+    # A sweep that ended may have had the same number; its lock is free, so that it is not alive.
     return is_same_process and bool(is_alive(tags))
 
 

@@ -43,6 +43,7 @@ def table(
     series: dict[str, Series] = {}
     for row in rows:
         recorded_metrics = [name for name in metrics if pd.notna(row.get(f"{names.METRICS}{name}"))]
+        # Empty for a run whose metrics have all points.
         archived = _archived_histories(row, recorded_metrics, load_descent)
         if archived:
             series[row["run_id"]] = archived
@@ -55,12 +56,14 @@ def table(
             cache[pair] = pd.Series(
                 {point.step: point.value for point in run_checks.history(points)}
             )
+            # `run_checks.history` returns no point of a damaged history. A run is named once.
             if cache[pair].empty and not run_checks.is_named(pair[0], left_out):
                 left_out.append(
                     run_checks.left_out_sentence(pair[0], f"its history {pair[1]} is not whole")
                 )
     for run_id, metric in requested:
         series.setdefault(run_id, {})[metric] = cache[run_id, metric]
+    # A run without histories, or with one that is damaged, has no rows.
     frames = [
         _frame(row, histories)
         for row in rows

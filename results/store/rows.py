@@ -13,6 +13,7 @@ def as_table(rows: Sequence[dict[str, Any]]) -> pd.DataFrame:
     with one array of pandas strings each, it takes 2 ms.
     """
     table = pd.DataFrame(rows)
+    # The copy joins columns of one type to one block.
     return table.astype(dict.fromkeys(table.select_dtypes("str"), object)).copy()
 
 

@@ -78,6 +78,7 @@ def without_interrupted(runs: Sequence[Any]) -> list[Any]:
         for run in runs
         if run.info.run_id not in interrupted
         and run.data.tags.get(names.PARENT.key) not in interrupted
+        # A step never fails: it is written once its descent is over.
         and not (run.data.tags.get(names.ROLE.key) == names.STEP and run.info.status != "FINISHED")
     ]
 
@@ -190,6 +191,7 @@ def _troubles(run: Any, experiments: Mapping[str, Any]) -> Iterator[str]:
         or len(run_info.run_name or "") > MAX_LENGTHS["tag"]
     ):
         yield "its name is no text, or too long"
+    # A run that has not ended has no end: its start is checked alone.
     times = (
         run_info.start_time,
         run_info.start_time if run_info.end_time is None else run_info.end_time,
@@ -243,11 +245,18 @@ def _troubles_of_job(
     """Yield the clauses about values of a scheme's or a step's run that computations use.
 
     A failed job has recorded none of the metrics and not all params, which are not checked then.
+
+    Args:
+        role: `scheme` or `step`.
+        params: The params of the run, texts by key.
+        tags: Its tags, texts by key.
+        metrics: The last value of each metric.
     """
     verdict, size = tags.get(names.VERDICT.key), tags.get(names.STEP_TAG.key)
+    # A scheme of which no step size is shown has no such tag; a step always has one.
     if (size is not None or role == names.STEP) and not _is_size(size):
         yield f"its tag {names.STEP_TAG.key} is {_abbreviate(size)}"
-    if not metrics.get(names.STEP_SIZE.key, 1.0) > 0:
+    if not metrics.get(names.STEP_SIZE.key, 1.0) > 0:  # 1.0: a missing one passes
         yield f"its metric {names.STEP_SIZE.key} is {_abbreviate(metrics[names.STEP_SIZE.key])}"
     if role == names.STEP and names.STEP_SIZE.key not in metrics:
         yield f"it has no metric {names.STEP_SIZE.key}"
@@ -280,6 +289,7 @@ def _check_of(key: str) -> Callable[[str, Any], Any] | None:
         ValueError.
     """
     row = settings.find_setting(key)  # may be the row of the whole group
+    # A setting whose default is None or a text may have values that are no numbers.
     check = row.check if row and row.name == key and type(row.default) in (int, float) else None
     return check if isinstance(check, partial) else None  # checks with bounds are partials
 

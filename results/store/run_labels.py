@@ -31,6 +31,7 @@ def labels(table: pd.DataFrame) -> "pd.Series[str]":
     )
     run_labels = base.copy()
     schemes = table[table["role"] == names.SCHEME]
+    # Settings that a label may have. `FIT_ON` is in `normalizer_label`; locations change no number.
     settings = [
         name
         for name in table.columns
@@ -40,7 +41,7 @@ def labels(table: pd.DataFrame) -> "pd.Series[str]":
         and schemes[name].nunique() > 1  # this check within each group would take seconds
     ]
     for _, same_normalizer in schemes.groupby([schemes["experiment"], base[schemes.index]]):
-        if len(same_normalizer) == 1:
+        if len(same_normalizer) == 1:  # the normalizer alone is a distinct label
             continue
         # By setting, whether it distinguishes a row.
         distinguishes = pd.DataFrame(
@@ -100,7 +101,7 @@ def _varies(same_normalizer: pd.DataFrame, setting: str) -> "pd.Series[bool]":
     )
     if same_normalizer[setting].nunique() < 2:  # a failed job has not recorded all of its settings
         return is_recorded & False  # false for every row
-    if choice == setting:
+    if choice == setting:  # all rows are compared, and the check above has found two values
         return is_recorded
     return is_recorded & (same_normalizer.groupby(choice)[setting].transform("nunique") > 1)
 

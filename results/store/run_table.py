@@ -53,7 +53,7 @@ def _row(run: Any, experiment: str, line: Callable[[str], str]) -> dict[str, Any
     """
     tags = {line(key): line(text) for key, text in run.data.tags.items()}
     params = {line(key): line(text) for key, text in run.data.params.items()}
-    ended = run.info.end_time or run.info.start_time
+    ended = run.info.end_time or run.info.start_time  # a run without an end takes 0 s
     return {
         "run_id": run.info.run_id,
         "parent": tags.get(names.PARENT.key, ""),
@@ -78,8 +78,8 @@ def _row(run: Any, experiment: str, line: Callable[[str], str]) -> dict[str, Any
 def add_labels(table: pd.DataFrame) -> pd.DataFrame:
     """Add each run's label to a table of runs, in place, and return the table.
 
-    A step run gets the label and the data's sizes of its scheme's run. A missing column of step
-    sizes is added, with NaN.
+    A step run gets the label and the data's sizes of its scheme's run, which it does not record;
+    NaN where the table lacks that run. A missing column of step sizes is added, with NaN.
     """
     table["label"] = labels(table)
     if names.STEP_SIZE.column not in table:  # every job failed, or its step runs were deleted

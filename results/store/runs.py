@@ -169,6 +169,7 @@ class Sweep:
             One row a run and iteration. Columns: run_id, experiment, normalizer, label, step_size,
             verdict, iteration, and each metric that one of the runs has.
         """
+        # An empty dictionary at first; `table` adds the histories that it reads.
         cache = self.get_or_compute("histories", dict[tuple[str, str], pd.Series])
         return histories.table(self._client, runs, metrics, self._descent, cache, self.left_out)
 
@@ -239,7 +240,8 @@ def last_sweep_ids(store: str) -> tuple[str, str]:
     """
     client = connect(store)
     query = f"{names.ROLE.equals(names.SWEEP)} and {HAS_SWEEP_ID}"
-    for max_runs in (1, None):  # nearly always the first one has a job
+    # The latest sweep nearly always has a job; all sweeps are read only where it has none.
+    for max_runs in (1, None):
         sweep_runs = search_runs(client, query, max_runs)
         if not sweep_runs:
             raise ResultsError(f"--store {store}: holds no comparison; run normbench first")
@@ -326,6 +328,7 @@ def _reused(client: Any, sweep_id: str) -> list[Any]:
     are searched.
     """
     members = search_runs(client, names.membership(sweep_id).exists)
+    # Members that the sweep wrote itself are not reused.
     schemes = {
         run.info.run_id: run for run in members if run.data.tags.get(names.SWEEP_ID.key) != sweep_id
     }
@@ -371,6 +374,7 @@ def load_query(store: str, where: str) -> Sweep:
     runs = list(schemes)
     for sweep_id in sorted({run.data.tags[names.SWEEP_ID.key] for run in schemes}):
         for run in search_runs(client, names.SWEEP_ID.equals(sweep_id)):
+            # The steps of other schemes of the sweep are left out.
             is_step = run.data.tags.get(names.PARENT.key) in scheme_ids
             if is_step or run.info.run_id in parents:
                 runs.append(run)
@@ -422,6 +426,7 @@ def _sweep_of(client: Any, recorded: Sequence[Any], store: str, sweep_id: str = 
         ResultsError: No scheme run can be read, and some run cannot.
     """
     experiment_names = {entry.experiment_id: entry.name for entry in client.search_experiments()}
+    # left_out: a sentence about each run that cannot be read.
     runs, left_out = run_checks.readable(run_checks.without_interrupted(recorded), experiment_names)
     if left_out and not any(run.data.tags.get(names.ROLE.key) == names.SCHEME for run in runs):
         raise ResultsError(" ".join(run_checks.first_sentences(left_out)))
@@ -458,7 +463,10 @@ def sweeps(store: str) -> pd.DataFrame:
 
 
 def _status(sweep: Any) -> str:
-    """Return the status of a sweep's run; KILLED where its process is no longer alive."""
+    """Return the status of a sweep's run; KILLED where its process is no longer alive.
+
+    A sweep of which that is unknown stays RUNNING.
+    """
     abandoned = sweep.info.status == "RUNNING" and owner.is_alive(sweep.data.tags) is False
     return "KILLED" if abandoned else str(sweep.info.status)
 
@@ -471,7 +479,8 @@ def _lacks(client: Any, sweep: Any) -> str:
         sweep: The sweep's run as MLflow's object.
 
     Returns:
-        The number as text; empty for a finished sweep, or if the number of jobs is not known.
+        The number as text; empty for a finished sweep, or if the number of jobs is not known. A
+        failed job is recorded; one whose recording was interrupted is not.
     """
     jobs = sweep.data.tags.get(names.JOBS.key, "")
     if sweep.info.status == "FINISHED" or not jobs.isdigit():

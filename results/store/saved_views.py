@@ -130,8 +130,8 @@ def lines(metric: str, section: str, over: str, log: bool) -> dict[str, Any]:
     """Return a line chart of a metric.
 
     Args:
-        metric: The metric.
-        section: The section's id.
+        metric: The key of the metric.
+        section: The id of the section that the chart is in.
         over: The metric of the horizontal axis; empty for MLflow's step.
         log: Whether the vertical axis is logarithmic.
 

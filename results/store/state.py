@@ -61,6 +61,7 @@ class State:
         """The predicate of a sentence about the comparison; empty for one that ended."""
         if self.phase is Phase.STOPPED and self.done == self.jobs:
             return COMPLETE
+        # "3 of 10 jobs", or "3 jobs" where the planned number is not recorded.
         number = self.done if self.jobs is None else self.jobs
         total_prefix = "" if self.jobs is None else f"{self.done} of "
         count = f"{total_prefix}{number} job{'s' * (number != 1)}"
@@ -85,6 +86,7 @@ def state_of(sweep: Sweep, sweep_id: str = "") -> State:
     sweep_id = sweep_id or sweep.sweep_id
     schemes, parents = as_rows(sweep.of_role(names.SCHEME)), as_rows(sweep.of_role(names.SWEEP))
     member = names.membership(sweep_id).column
+    # Jobs that the sweep ran, and those that it reused.
     done = sum(
         row.get(names.SWEEP_ID.column) == sweep_id or not pd.isna(row.get(member, np.nan))
         for row in schemes
@@ -92,7 +94,7 @@ def state_of(sweep: Sweep, sweep_id: str = "") -> State:
     rows = [row for row in parents if row.get(names.SWEEP_ID.column) == sweep_id]
     if not rows:  # no run of the sweep itself: never recorded, or deleted
         return State(sweep_id, Phase.ENDED, done)
-    tags = [tags_of(row) for row in rows]
+    tags = [tags_of(row) for row in rows]  # of the sweep's run in each experiment
     count = tags[0].get(names.JOBS.key, "")
     jobs = int(count) if count.isdigit() else None
     phases = [_phase(run_tags, row["status"], done, jobs) for run_tags, row in zip(tags, rows)]
@@ -110,11 +112,11 @@ def _phase(tags: dict[str, str], status: str, done: int, jobs: int | None) -> Ph
         done: How many of the sweep's jobs are recorded, in all experiments.
         jobs: How many it plans; None where that is not recorded.
     """
-    if status == "RUNNING":
+    if status == "RUNNING":  # also the status of a sweep whose process was killed
         if owner.is_this_process(tags):  # a sweep reads its own state only after its last job
             return Phase.ENDED
         alive = owner.is_alive(tags)
-        if alive is None:
+        if alive is None:  # an imported sweep has no tag of a folder, whose lock would answer
             return Phase.IMPORTED if names.ORIGIN.key in tags else Phase.UNKNOWN
         return Phase.RUNNING if alive else Phase.STOPPED
     # A sweep has failed if all of its jobs failed, or if an error stopped it.
@@ -140,7 +142,7 @@ def read(store: str, sweep_ids: Sequence[str] = ()) -> tuple[Sweep, list[str]]:
     ids = list(dict.fromkeys(sweep_ids))
     if not ids:
         started_id, shown_id = runs.last_sweep_ids(store)
-        if shown_id != started_id:
+        if shown_id != started_id:  # the last sweep has no recorded job
             newer = state_of(runs.load(store, started_id)).predicate
             notes.append(
                 f"The last comparison, {started_id}, {newer}. "
@@ -149,6 +151,7 @@ def read(store: str, sweep_ids: Sequence[str] = ()) -> tuple[Sweep, list[str]]:
         ids = [shown_id]
     sweep = runs.load(store, *ids)
     states = [state_of(sweep, sweep_id) for sweep_id in ids]
+    # Without a job of any of them there is nothing to show.
     if sweep.of_role(names.SCHEME).empty:
         raise ResultsError(
             "; ".join(

@@ -94,7 +94,7 @@ def search_runs(client: Any, query: str, max_runs: int | None = None, **options:
     runs: list[Any] = []
     token = None
     while True:
-        size = min(max_runs or 1000, 1000)
+        size = min(max_runs or 1000, 1000)  # a page of MLflow's default size, or fewer runs
         page = client.search_runs(ids, query, max_results=size, page_token=token, **options)
         runs += page
         token = page.token
@@ -120,7 +120,7 @@ def artifact(client: Any, store: str, run_id: str, name: str, folder: str) -> Pa
     """
     try:
         return Path(client.download_artifacts(run_id, name, folder))
-    except ResultsError as error:
+    except ResultsError as error:  # the artifacts may have moved with their database
         recorded_uri = client.get_run(run_id).info.artifact_uri
         folder_beside = moved_artifacts(store, recorded_uri)
         if folder_beside and (folder_beside / name).is_file():
@@ -154,6 +154,7 @@ def artifacts(client: Any, store: str, run: Any) -> list[str]:
         )
     file_names, folders = [], [""]
     while folders:
+        # The topmost folder, with an empty name here, is None for MLflow.
         entries = client.list_artifacts(run.info.run_id, folders.pop() or None)
         folders += [entry.path for entry in entries if entry.is_dir]
         file_names += [entry.path for entry in entries if not entry.is_dir]
@@ -219,8 +220,9 @@ def knock(server: str) -> None:
         answer = requests.get(f"{server.rstrip('/')}/version", timeout=TIMEOUTS)
     except requests.exceptions.SSLError:  # MLflow's own settings may accept the certificate
         return
-    except (requests.RequestException, ValueError) as error:
+    except (requests.RequestException, ValueError) as error:  # ValueError: the URI is invalid
         raise ConnectionError(reason_of(error)) from error
+    # Any other answer, such as one that asks for a password, shows that the server is there.
     if answer.status_code >= 500:
         raise ConnectionError(f"it answers with error code {answer.status_code}")
 
@@ -242,6 +244,7 @@ class _ErrorReportingClient:
         self._client, self._store = client, store
 
     def __getattr__(self, name: str) -> Any:
+        """Return a method of the client under a wrapper that translates its errors."""
         call = getattr(self._client, name)
 
         def report_errors(*arguments: Any, **keywords: Any) -> Any:

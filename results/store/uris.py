@@ -49,6 +49,7 @@ def absolute(uri: str, folder: Path) -> str:
         url = make_url(uri)
     except (ArgumentError, ValueError):
         url = None
+    # After `sqlite://` with two slashes, the first segment of a path is a host.
     if url is None or url.host or url.port or url.username is not None:
         raise ValueError(
             f"is no URI of a SQLite file; write {URI_EXAMPLE} for a file in this folder, or "
@@ -58,7 +59,8 @@ def absolute(uri: str, folder: Path) -> str:
         raise ValueError(f"must name Python's own driver of SQLite, or none; write {URI_EXAMPLE}")
     if not url.database or url.database == ":memory:" or "\0" in url.database:
         raise ValueError(f"must name a file, which other processes can open; write {URI_EXAMPLE}")
-    timeout = url.query.get("timeout")
+    timeout = url.query.get("timeout")  # a tuple, if it is set twice; refused by `_is_timeout`
+    # A ? without a setting is refused, too: it may have been meant as a part of the path.
     if ("?" in uri and set(url.query) != {"timeout"}) or not _is_timeout(timeout):
         raise ValueError(
             "the one setting after ? is timeout, a number of seconds, once; "

@@ -60,8 +60,9 @@ class Expected:
     @property
     def bounds(self) -> tuple[float, float]:
         """The lowest and the highest number that agree."""
+        # A single number is its own lowest and highest.
         low, high = self.value if isinstance(self.value, tuple) else (self.value, self.value)
-        if isinstance(self.within, str):
+        if isinstance(self.within, str):  # a share such as `1%`, of each of the two numbers
             share = float(self.within.rstrip("%")) / 100
             return low - share * abs(low), high + share * abs(high)
         return low - self.within, high + self.within
@@ -119,12 +120,14 @@ def _entry(number: int, entry: Any) -> Expected:
     for key in TEXT_KEYS:
         if not isinstance(entry.get(key, ""), str):
             raise ResultsError(f"{key_path}.{key}={entry[key]}: must be words")
+    # A description is needed, and exactly one of the two ways to find the number.
     if not entry.get("what") or bool(entry.get("metric")) == bool(entry.get("name")):
         raise ResultsError(
             f"{key_path}: must have `what`, and one of `metric` (a recorded one) and `name` (the "
             f"study's own), {ENTRY_EXAMPLE}"
         )
     settings = entry.get("of", {})
+    # Settings pick runs; a number of the study's function is one for the whole study.
     if not isinstance(settings, dict) or (settings and entry.get("name")):
         raise ResultsError(
             f"{key_path}.of={settings}: must be settings that pick the runs of a metric, such as "
@@ -149,8 +152,12 @@ def _value(key_path: str, value: Any) -> float | tuple[float, float]:
     Args:
         key_path: The path of the item, such as `study.expected[0]`, which errors name.
         value: The value as the user wrote it.
+
+    Raises:
+        ResultsError: It is neither a finite number nor a rising pair of them.
     """
     pair = value if isinstance(value, list) else [value]
+    # In Python, True and False are integers.
     is_wrong = any(isinstance(bound, bool) or not isinstance(bound, (int, float)) for bound in pair)
     if (
         is_wrong
@@ -170,6 +177,9 @@ def _within(key_path: str, within: Any) -> float | str:
     Args:
         key_path: The path of the item, such as `study.expected[0]`, which errors name.
         within: The value as the user wrote it.
+
+    Raises:
+        ResultsError: It is neither a finite number of 0 or more nor a share such as `1%`.
     """
     is_share = isinstance(within, str) and within.endswith("%")
     number = within.rstrip("%") if is_share else within
@@ -211,6 +221,7 @@ def compare_with_source(sweep: Sweep, study: str) -> list[dict[str, Any]]:
     study_numbers = numbers(sweep, study) if has_names else {}
     rows = []
     for expected in expected_numbers:
+        # A number of the study's function; it may lack one, which is then not measured.
         if expected.name in study_numbers:
             measured = [study_numbers[expected.name]]
         else:
@@ -244,17 +255,24 @@ def numbers(sweep: Sweep, study: str) -> dict[str, float]:
     folder, _, name = study.rpartition("/")
     if not folder.isidentifier() or find_spec(f"{GALLERY_PACKAGE}.{folder}") is None:
         return {}
+    # The study's function; None for a study whose numbers are all recorded.
     make = getattr(import_module(f"{GALLERY_PACKAGE}.{folder}"), name, None)
     try:
         return dict(make(sweep)) if make else {}
     except (LookupError, ValueError, ZeroDivisionError):
-        return {}
+        return {}  # records that the function needs are missing
 
 
 def _measured(sweep: Sweep, expected: Expected) -> list[float]:
     """Return the measured numbers of the scheme runs that an expected number refers to.
 
-    It is empty where no run, no metric and no array is recorded under its names.
+    Args:
+        sweep: A sweep of the study.
+        expected: The expected number, with the names of the metric and of the settings.
+
+    Returns:
+        One number a scheme run that has it; empty where a setting, the metric or the array is not
+        recorded under its name.
     """
     rows = sweep.of_role(names.SCHEME)
     for key, value in expected.settings.items():
@@ -318,6 +336,7 @@ def narrow_table(table: pd.DataFrame) -> pd.DataFrame:
     of their own, whose other cells are empty.
     """
     narrowed = table.drop(columns="why")
+    # The width of a column: that of its longest cell, or of its heading.
     widths = {name: max(map(len, [name, *narrowed[name]])) for name in narrowed}
     quantity, source = "what", "the source says"
     # Columns are two blanks apart. The source's text gets what the description leaves, or at least
@@ -333,6 +352,7 @@ def narrow_table(table: pd.DataFrame) -> pd.DataFrame:
             name: textwrap.wrap(text, wrap_widths.get(name, WIDTH), break_on_hyphens=False) or [""]
             for name, text in row.items()
         }
+        # One row a line of the longest cell; shorter cells are filled with empty lines.
         rows += zip_longest(*wrapped_cells.values(), fillvalue="")
     return pd.DataFrame(rows, columns=narrowed.columns)
 

@@ -34,6 +34,7 @@ def last_sweeps(store: str, folder: str = "textbook") -> tuple[dict[str, Sweep],
     """
     ids_by_study: dict[str, list[str]] = {}
     for row in as_rows(runs.sweeps(store)):
+        # Such as `textbook/mnist`; empty for a command that names no study.
         name = _study(row["command"])
         if name.startswith(f"{folder}/"):
             ids_by_study.setdefault(name.removeprefix(f"{folder}/"), []).append(row["sweep"])
@@ -48,7 +49,7 @@ def last_sweeps(store: str, folder: str = "textbook") -> tuple[dict[str, Sweep],
             notes.append(f"{folder}/{name}: comparison {sweep_state.sweep_id} {predicate}.")
         if sweep is not None:
             shown_sweeps[name] = sweep
-    if not shown_sweeps:
+    if not shown_sweeps:  # the notes, if any study ran, say why it is not shown
         reason = "; ".join(note.removesuffix(".") for note in notes) or (
             f"holds no study of {folder}; normbench experiment={folder}/NAME runs one"
         )
@@ -79,6 +80,7 @@ def _last_complete(store: str, sweep_ids: Sequence[str]) -> tuple[Sweep | None, 
         ):
             return sweep, unfinished
         unfinished.append(sweep_state)
+        # The first of these is the latest, because the ids are in that order.
         if latest_with_jobs is None and sweep_state.done:
             latest_with_jobs = sweep
     return latest_with_jobs, unfinished
@@ -86,6 +88,7 @@ def _last_complete(store: str, sweep_ids: Sequence[str]) -> tuple[Sweep | None, 
 
 def _study(command: str) -> str:
     """Return the study that a command names, such as `textbook/mnist`; empty if it names none."""
+    # An argument is `experiment=...` or, as Hydra adds a choice, `+experiment=...`.
     matches = (
         EXPERIMENT_ARGUMENT.fullmatch(argument.lstrip("+"))
         for argument in runs.split_command(command)
@@ -141,10 +144,11 @@ def measured(row: dict[Any, Any]) -> str:
         row: The row of the scheme run.
 
     Returns:
-        Phrases joined by semicolons.
+        Phrases joined by semicolons; for a failed job, `failed:` and its reason.
     """
     if row["verdict"] == names.FAILED:
         return f"failed: {row['reason']}"
+    # No step size was tried in a job that only fits its scheme.
     phrases = _descent(row) if _number(row, names.STEPS_TRIED) else []
     phrases += [
         text.format(value)
@@ -170,6 +174,7 @@ def _descent(row: dict[Any, Any]) -> list[str]:
     """
     iterations = row.get(names.setting("iterations"))
     phrases = [f"step {row.get(names.STEP_TAG.column)}, {iterations} iterations"]
+    # With these verdicts no step size is the best one, and there is no final cost to state.
     if row["verdict"] == names.DIVERGED:
         return [*phrases, "diverged at every step size"]
     if row["verdict"] == names.BY_ROUNDING:
@@ -186,6 +191,7 @@ def _descent(row: dict[Any, Any]) -> list[str]:
         limit = format_bound(_number(row, metric), row.get(censored.column))
         if limit is not None:
             phrases.append(f"{text} {limit}")
+    # The step size first, then the outcome, then the limits.
     return [phrases[0], ", ".join(outcome), *phrases[1:]]
 
 

@@ -42,6 +42,7 @@ def text(columns: int) -> str:
     Args:
         columns: The width of a line in characters.
     """
+    # The sentences start in one column, two blanks behind the longest term.
     width = 2 + max(map(len, GLOSSARY))
     return "\n".join(
         textwrap.fill(f"{term:{width}}{meaning}", columns, subsequent_indent=" " * width)

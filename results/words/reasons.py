@@ -23,10 +23,17 @@ class SchemeRecord(NamedTuple):
 
     @classmethod
     def from_row(cls, row: Mapping[Any, Any]) -> "SchemeRecord":
-        """Return the metrics and tags of a row of the table of runs."""
+        """Return the metrics and tags of a row of the table of runs.
+
+        Args:
+            row: Values by column, such as `metrics.theory/lipschitz` and `tags.verdict`.
+        """
 
         def columns(prefix: str, value_type: type) -> dict[str, Any]:
-            """Return the values of a type in the columns with a prefix, by key without it."""
+            """Return the values of a type in the columns with a prefix, by key without it.
+
+            Other types, such as None for a missing tag, are left out.
+            """
             return {
                 str(key).removeprefix(prefix): value
                 for key, value in row.items()
@@ -88,12 +95,16 @@ def explain_briefly(record: SchemeRecord) -> str:
 
 
 def _threshold(record: SchemeRecord) -> list[Sentence]:
-    """Return the sentences on 2/L, or on why there is none."""
+    """Return the sentences on 2/L, or on why there is none.
+
+    2/L is from a global bound L of the curvature, or else from the curvature at the start. Both
+    speak of plain gradient descent; for batches and other optimizers the sentences say so.
+    """
     threshold, lipschitz = record.number(names.THRESHOLD), record.number(names.LIPSCHITZ)
     if threshold is None:
         return [make_sentence("no_threshold", why=record.text(names.NOTE) or "there is none")]
     plain = record.is_true(names.PLAIN)
-    if lipschitz is None:
+    if lipschitz is None:  # no bound holds everywhere
         start = record.number(names.LIPSCHITZ_START)
         first = make_sentence("start_only", start=start, threshold=threshold)
         other = "start_of_all_points" if record.is_true(names.BATCHED) else "start_of_another"
@@ -104,7 +115,11 @@ def _threshold(record: SchemeRecord) -> list[Sentence]:
 
 
 def _start_curvature(record: SchemeRecord) -> list[Sentence]:
-    """Return the sentence on a curvature at the start that is below the global bound."""
+    """Return the sentence on a curvature at the start that is below the global bound.
+
+    There is none where the curvature is the same everywhere, where one of the two is not recorded
+    or 0, and where they differ by less than `NEAR_TOLERANCE`.
+    """
     bound, start = record.number(names.LIPSCHITZ), record.number(names.LIPSCHITZ_START)
     threshold = record.number(names.THRESHOLD_START)
     if (
@@ -126,12 +141,13 @@ def _hidden_condition(record: SchemeRecord) -> list[Sentence]:
 
 def _transformation(record: SchemeRecord) -> list[Sentence]:
     """Return the sentences on the scheme's transformation and its effect on the curvature."""
-    if not record.text(names.AFFINE):
+    if not record.text(names.AFFINE):  # the transformation was not examined
         return []
     if not record.is_true(names.AFFINE):
         return [make_sentence("no_map"), *_largest_curvature(record)]
     is_done = {
         "centres the features": record.is_true(names.CENTRES),
+        # Centring is a shift, and is said instead.
         "shifts the features": record.is_true(names.SHIFTS) and not record.is_true(names.CENTRES),
         "scales them": record.is_true(names.SCALES),
         "rotates them": record.is_true(names.ROTATES),
@@ -145,7 +161,11 @@ def _transformation(record: SchemeRecord) -> list[Sentence]:
 
 
 def _largest_curvature(record: SchemeRecord) -> list[Sentence]:
-    """Return the sentences on L under the scheme, and under centring and scaling alone."""
+    """Return the sentences on L under the scheme, and under centring and scaling alone.
+
+    Where the cost has no global bound L, they are on the Gram matrix's largest eigenvalue. There
+    are none where one of the eigenvalues is not recorded.
+    """
     metrics = (names.SPECTRUM_LARGEST, names.LARGEST_RAW, names.LARGEST_CENTRED)
     curvature, raw, centred = (record.number(metric) for metric in metrics)
     standard = record.number(names.LARGEST_STANDARD)
@@ -156,10 +176,12 @@ def _largest_curvature(record: SchemeRecord) -> list[Sentence]:
     has_bound = record.number(names.LIPSCHITZ) is not None
     quantity = "L" if has_bound else "the Gram matrix's largest eigenvalue"
     sentences = [make_sentence("here", what=quantity, here=curvature, raw=factor * raw)]
+    # Each simpler scheme is named only where the scheme does more than that one.
     if record.is_true(names.SCALES) or record.is_true(names.ROTATES):
         sentences.append(make_sentence("centring", centred=factor * centred))
     if record.is_true(names.ROTATES) and record.is_true(names.SCALES):
         sentences.append(make_sentence("scaling", standard=factor * standard))
+    # Along the bias the Gram matrix has the curvature 1, so that L is at least the factor.
     if isclose(curvature, factor, rel_tol=EQUAL_TOLERANCE):
         sentences.append(make_sentence("least_possible", here=factor))
     return sentences
@@ -169,7 +191,9 @@ def _ridge(record: SchemeRecord) -> list[Sentence]:
     """Return the sentences on the ridge of a scheme, and on directions that it lost or dropped.
 
     The ridge is the constant that protects against division by zero. Lost directions vary, but
-    rounding hid them; dropped (dead) directions hold rounding errors alone.
+    rounding hid them; dropped (dead) directions hold rounding errors alone. Live directions are
+    those that the scheme keeps; touched ones are scaled too little because of the ridge. There are
+    no sentences for a scheme without a ridge.
     """
     ridge, live_directions = record.number(names.RIDGE), record.number(names.LIVE_DIRECTIONS)
     share, touched_directions = record.number(names.RIDGE_SHARE), record.number(names.RIDGE_TOUCHED)
@@ -203,7 +227,11 @@ def _ridge(record: SchemeRecord) -> list[Sentence]:
 
 
 def _observed_steps(record: SchemeRecord) -> list[Sentence]:
-    """Return the sentences on the step sizes of the grid, with 2/L where it holds."""
+    """Return the sentences on the largest step sizes of the grid that fall, and that converge.
+
+    The one that falls is compared with 2/L for plain gradient descent. If no step size converged, a
+    sentence says so.
+    """
     sentences = []
     falling = record.number(names.LARGEST_FALLING)
     if falling is not None:
@@ -215,6 +243,7 @@ def _observed_steps(record: SchemeRecord) -> list[Sentence]:
     if convergent is not None:
         reservation = ", and no larger one failed" if record.is_true(names.CENSORED) else ""
         return [*sentences, make_sentence("convergent", convergent=convergent, end=reservation)]
+    # The number of converged step sizes; None, of which nothing is said, where it is not recorded.
     if record.number(names.STEPS_LEVELLED) == 0:
         return [*sentences, make_sentence("none_converged")]
     return sentences
@@ -236,20 +265,24 @@ def _best_step(record: SchemeRecord) -> list[Sentence]:
 
 
 def _above_threshold(record: SchemeRecord) -> list[Sentence]:
-    """Return the sentences on a best step size above 2/L; none for one that is not above.
+    """Return the sentences on the step size that represents a scheme, if it is above 2/L.
 
-    Where the curvature varies, they also compare the step size with 2/L by the curvature at the
-    start and at the last weights, unless the cost is flat there.
+    The first gives their ratio. Where the curvature varies, two more compare the step size with 2/L
+    by the curvature at the start and at the last weights. There are none for a step size at or
+    below 2/L, without such a step size or a 2/L, and unless the descent is plain gradient descent.
     """
     step, threshold = record.text(names.STEP_TAG), record.number(names.THRESHOLD)
+    # 2/L speaks of plain gradient descent only.
     if not step or not threshold or not record.is_true(names.PLAIN) or float(step) <= threshold:
         return []
     sentences = [make_sentence("above", ratio=float(step) / threshold)]
-    if record.exact:
+    if record.exact:  # the curvature, and so 2/L, is the same at all weights
         return sentences
     start, best = record.number(names.THRESHOLD_START), record.number(names.THRESHOLD_BEST)
+    # A 2/L of more than 1e6 step sizes means that the cost is flat there, and says no more.
     for name, local_threshold in (("above_start", start), ("above_best", best)):
         if local_threshold is not None and local_threshold <= FLAT_FACTOR * float(step):
+            # Where 2/L is, relative to the step size.
             side = "above" if local_threshold > float(step) else "below"
             sentences.append(make_sentence(name, threshold=local_threshold, side=side))
     return sentences
@@ -259,13 +292,14 @@ def least_cost(record: SchemeRecord) -> list[Sentence]:
     """Return the sentence on the value of the least cost, and on whether weights attain it.
 
     Where misclassified points are compared, the sentence says that no run went below the cost of
-    zero weights, if none did.
+    zero weights, if none did. There is none without a recorded least cost.
     """
     value, source = record.number(names.MINIMUM), record.text(names.MINIMUM_SOURCE)
     case, is_reached = record.text(names.MINIMUM_CASE), record.is_true(names.MINIMUM_REACHED)
     if value is None:
         return []
     if record.text(names.COMPARED) == names.MISCLASSIFICATIONS:
+        # Such a cost is 0 at zero weights.
         return [make_sentence("trivial")] if value >= 0 else []
     if case == names.STRICTLY:
         return [make_sentence("strictly")]
@@ -273,7 +307,8 @@ def least_cost(record: SchemeRecord) -> list[Sentence]:
         return [make_sentence("lowest_of_scheme", minimum=value)]
     if case == names.UNDECIDED:
         return [make_sentence("undecided", minimum=value)]
-    # At this cost a tenth of the excess at the start is left: ten times its excess is that excess.
+    # The excess of the start is 10 (tenth_target - value): a tenth of it is left at that target. A
+    # least cost below `ZERO_TOLERANCE` of it is written as 0.
     tenth_target = record.number(names.target("1e-1"))
     if (
         case == names.ATTAINED
@@ -313,7 +348,12 @@ def explain_comparison(
 def _recorded_values(
     schemes: Sequence[tuple[str, SchemeRecord]], metric: names.Metric
 ) -> list[tuple[float, str]]:
-    """Return the values of a metric with the labels of the schemes that have it."""
+    """Return the values of a metric with the labels of the schemes that have it.
+
+    Args:
+        schemes: The label and the record of each scheme.
+        metric: The metric.
+    """
     values = [(record.number(metric), label) for label, record in schemes]
     return [(value, label) for value, label in values if value is not None]
 
@@ -336,7 +376,13 @@ def extremes(values: Sequence[tuple[float, str]]) -> tuple[tuple[float, str], tu
 
 
 def _thresholds(schemes: Sequence[tuple[str, SchemeRecord]]) -> list[Sentence]:
-    """Return the sentence that compares 2/L between schemes, where two or more have it."""
+    """Return the sentence that compares 2/L between schemes, where two or more have it.
+
+    A scheme is left out if 2/L does not speak of its optimizer.
+
+    Args:
+        schemes: The label and the record of each scheme.
+    """
     plain_schemes = [
         (label, record) for label, record in schemes if record.text(names.PLAIN) != "false"
     ]
@@ -368,11 +414,13 @@ def _largest_convergent(
     metric = names.LARGEST_CONVERGENT
     step_sizes = _recorded_values(schemes, metric)
     if not step_sizes:
-        if on_some_split:
+        if on_some_split:  # but not on all of them
             return [make_sentence("none_on_every_split")]
+        # Optimizers that find their own step sizes had none to try.
         gridless = all(record.is_true(names.GRIDLESS) for _, record in schemes)
         return [] if gridless else [make_sentence("none_convergent")]
     largest = max(step_sizes)[0]
+    # The schemes under which the largest of these step sizes converged.
     largest_records = [
         (label, record) for label, record in schemes if record.number(metric) == largest
     ]
@@ -393,13 +441,16 @@ def _shared_least_cost(schemes: Sequence[tuple[str, SchemeRecord]]) -> list[Sent
     For networks the sentence is on the lowest cost that any scheme saw. Failed schemes, which have
     no tags, are left out.
     """
+    # All schemes that did not fail are networks.
     networks = [record for _, record in schemes if _is_network(record)]
     if networks and len(networks) == len([record for _, record in schemes if record.tags]):
         values = _recorded_values(schemes, names.MINIMUM)
         return [make_sentence("lowest_of_comparison", minimum=min(values)[0])] if values else []
+    # By text: equal sentences count once.
     sentences = {
         sentence.text: sentence for _, record in schemes for sentence in least_cost(record)
     }
+    # A scheme of another case, even without a sentence, does not share the least cost.
     cases = {record.text(names.MINIMUM_CASE) for _, record in schemes if record.tags}
     return list(sentences.values()) if len(sentences) == 1 and len(cases) == 1 else []
 

@@ -242,5 +242,5 @@ def join_phrases(phrases: Sequence[str]) -> str:
 
 
 def paragraph(sentences: Sequence[Sentence]) -> str:
-    """Join sentences into one text."""
+    """Join sentences into one text; empty for none."""
     return " ".join(sentence.text for sentence in sentences)

@@ -76,6 +76,7 @@ class JobSpec:
             plain,
             {str(group): str(name) for group, name in hydra.runtime.choices.items()},
             mistake,
+            # A task of a queue sets the number; other jobs of a sweep get theirs by `replace`.
             OmegaConf.select(hydra, "job.num", default=0, throw_on_missing=False) or 0,
             tuple(overrides) if isinstance(overrides, list) else (),
             Path(OmegaConf.select(hydra, "sweep.dir") or "").absolute(),
@@ -104,6 +105,7 @@ class JobSpec:
             name = Path(str(path)).stem
         elif openml_id is not None:
             name = f"{self.choices['dataset']}_{openml_id}"
+        # A path may hold a secret, and a setting any characters.
         return clean.name(secrets.blot(name), MAX_DATASET_NAME_LENGTH)
 
     @property
@@ -172,6 +174,8 @@ class JobSpec:
         """
         if self.plain_settings["start"] is None:
             params["start"] = built_job.settings.start
+            # A network starts at `normal` anyway; with the linear model it stands in for
+            # `same_function`, which the scheme has not.
             if built_job.settings.start == "normal" and built_job.model is None:
                 tags[names.STANDS_IN.key] = "true"
         components = (built_job.cost, built_job.normalizer, built_job.optimizer)
@@ -181,6 +185,7 @@ class JobSpec:
             names.FINGERPRINT.key: identity_of_job.job,
             names.DESCENT.key: identity_of_job.descent,
         }
+        # Of the descent of the grid alone, whatever is searched for beside it.
         tags[names.GRID_DESCENT.key] = identity_of_job.grid
 
     def writer(self) -> Writer:
@@ -217,6 +222,7 @@ def _resolve(config: DictConfig) -> tuple[dict[str, Any], ValueError | None]:
                 plain[key] = _to_plain(config[key], resolve=True)
         except ValueError as error:
             mistake = mistake or error
+            # The node itself: `config[key]` would try to resolve it again.
             plain[key] = _to_plain(config._get_node(key), resolve=False)
     if isinstance(plain["step_sizes"], (int, float)):  # a single one is recorded as a list
         plain["step_sizes"] = [plain["step_sizes"]]
@@ -324,6 +330,7 @@ def check_settings(plain: Mapping[str, Any]) -> None:
     Args:
         plain: Nested settings. Rules between settings are checked by the job.
     """
+    # Each of these holds settings by their names; `rules=1`, for example, would replace them all.
     for section in (*CHOICES, "tracking", "rules", "search"):
         if not isinstance(plain[section], dict):
             raise UserError(
@@ -350,7 +357,13 @@ def flatten(plain: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _build_settings(plain: Mapping[str, Any]) -> tuple[Settings, Rules, Search]:
-    """Return the checked settings of the descent, of the verdicts and of the search."""
+    """Return the checked settings of the descent, of the verdicts and of the search.
+
+    Raises `UserError` where settings do not fit each other.
+
+    Args:
+        plain: Nested settings, each of which keeps its own rule.
+    """
     descent_settings = {
         field.name: plain[field.name] for field in fields(Settings) if field.name in plain
     }
@@ -454,10 +467,10 @@ def _load_or_mistake(choice_json: str, packages: str) -> Dataset | ValueError:
     choice = json.loads(choice_json)
     drawn = sampling(choice)  # how points are drawn and held out, once they are loaded
     for field in fields(Sampling):
-        del choice[field.name]
+        del choice[field.name]  # no argument of the loader
     try:
         loader = import_target("dataset", choice.get("_target_"))
-        # A loader with this parameter draws the points itself, and sampling draws none.
+        # A loader with the parameter `points` draws so many itself; sampling then keeps them all.
         if "points" in inspect.signature(loader).parameters:
             choice["points"], drawn = drawn.points, replace(drawn, points=None)
         return drawn.apply(build("dataset", choice))
@@ -472,12 +485,15 @@ def _open_writer(store: Store) -> Writer:
 
 
 def _default_start_name(plain: Mapping[str, Any]) -> str:
-    """Return the name of the start that `start=null` stands for before a scheme is known."""
+    """Return the name of the start that `start=null` stands for before a scheme is known.
+
+    It is `zeros` where the model or the cost has a mistake, which is raised when the job is built.
+    """
     from normbench.job import default_start_name
 
     try:
         with allow_packages(plain["packages"]):
             model = build("model", plain["model"])
             return default_start_name(import_target("cost", plain["cost"].get("_target_")), model)
-    except UserError:  # it is raised again when the job is built
+    except UserError:
         return "zeros"

@@ -37,6 +37,7 @@ def user_errors(override: str = "the command") -> Iterator[None]:
     except UserError:
         raise
     except Exception as error:
+        # Hydra ends some messages by a link to its documentation.
         reason = str(error).partition("See https://hydra.cc")[0].strip()
         mark = getattr(error, "problem_mark", None)  # of a YAML file
         if mark:
@@ -62,7 +63,7 @@ def _explain_unread(override: str, reason: str) -> str:
     if override.count("[") != override.count("]") or override.count("{") != override.count("}"):
         name = override.partition("=")[0] if "=" in override else "NAME"
         return f"its brackets do not close; quote a value with spaces: '{name}=[1, 10]'"
-    if re.search(r"(?<!\$)\{decades:", override):
+    if re.search(r"(?<!\$)\{decades:", override):  # the dollar is missing
         dollar = override.replace("{decades:", "${decades:")
         return f"powers of ten are written with a dollar, in single quotes: '{dollar}'"
     if override.strip(",") != override:
@@ -76,13 +77,14 @@ def _explain_unread(override: str, reason: str) -> str:
             return f"is no setting; write {groups[0]}={option}"
         remedies = [remedy(group, override, names(group)) for group in OPTIONS]
         synonym_remedy = next(filter(None, remedies), "")
-        if setting := setting_of(override):
+        if setting := setting_of(override):  # a synonym of a setting goes before one of an option
             synonym_remedy = f"is called {setting} here; type {setting}=VALUE"
         if synonym_remedy:
             return f"is no setting, which is written NAME=VALUE, and {synonym_remedy}"
         suggestion = did_you_mean(override, ("results", "dashboard", *setting_names()))
         return f"is no setting, which is written NAME=VALUE; {HELP}{suggestion}"
     name, _, value = override.partition("=")
+    # A value that has quotes already has another mistake.
     if "=" in value and not {"'", '"'} & set(value):
         return f"a value with an equals sign is quoted twice: \"{name}='{value}'\""
     return f"cannot be read ({reason}); {quoted}"
@@ -98,6 +100,7 @@ def setting_names() -> list[str]:
         for name in names(group)
         for key in entries(group, name)
     ]
+    # The rows of options have no default of their own: their keys are those of the options' files.
     rows = [row.name for row in TABLE if row.default is not OF_OPTIONS]
     return [
         name
@@ -125,7 +128,7 @@ def user_message(error: BaseException) -> str | None:
     while link is not None:
         if isinstance(link, UserError):
             return _plain(str(link))
-        link = link.__cause__ or link.__context__
+        link = link.__cause__ or link.__context__  # raised from another error, or while handling it
     if not isinstance(error, (HydraException, OmegaConfBaseException)):
         return None
     text = str(error)
@@ -145,6 +148,7 @@ def user_message(error: BaseException) -> str | None:
         return _plain(
             f"{refused[1]}: is another kind of value than the setting; normbench --cfg job shows it"
         )
+    # OmegaConf adds lines with the setting that an error is in.
     within = re.match(r"(.*?)\s+full_key: (\S+)", text, re.DOTALL)
     if within:
         return _plain(f"{within[2]}: {within[1]}; normbench --cfg job shows the settings")

@@ -125,6 +125,7 @@ class Grid:
                 f"{' '.join([*arguments, *held])}: is a comparison of no jobs; "
                 "check the pattern of the option that is swept"
             )
+        # A group that is not compared, such as `tracking` or `experiment`, has one choice.
         for entry in self.entries:
             if (
                 len(entry.values) > 1
@@ -174,6 +175,8 @@ class Grid:
             swept_override: (key, value) for swept_override, key, value in self.swept_settings()
         }
         jobs_with_override = (job for job in self.jobs if override in job)
+        # Of each job only the overrides of swept settings count: jobs that differ in other ones,
+        # such as choices, are one combination.
         combinations = dict.fromkeys(
             tuple(filter(swept.__contains__, job)) for job in jobs_with_override
         )
@@ -201,6 +204,7 @@ class Grid:
                 if not _is_checked_alone(override.split("=")[0])
                 or override in ("iterations=0", "record=[]")  # decide whether there is a descent
             )
+            # A job with wrong overrides gives way to the next job of the same combination.
             if choices_key not in job_by_choices or wrong_overrides.intersection(
                 job_by_choices[choices_key]
             ):
@@ -254,6 +258,7 @@ class Grid:
             group, name = override.split("=", 1)
             _exchange(config, group, name, self._option(group, name))
         for override in job:
+            # What is fixed is in the copied config already: this is a swept setting, or an option.
             if override not in swept_choices and override not in self._fixed:
                 OmegaConf.update(config, override.split("=")[0], self._parse(override))
         with open_dict(config):
@@ -280,7 +285,7 @@ class Grid:
             chosen: The overrides of the choices, such as `normalizer=pca`.
         """
         if chosen not in self._composed:
-            exchanged = self._exchange_options(chosen)
+            exchanged = self._exchange_options(chosen)  # None: Hydra has to compose
             overrides = [*self._fixed, *chosen]
             self._composed[chosen] = exchanged or self._loader.load_sweep_config(
                 self._master, overrides
@@ -322,7 +327,7 @@ class Grid:
         """
         if group not in self._of_files:
             chosen_names = self._master.hydra.runtime.choices
-            option = self._read(group, chosen_names.get(group))
+            option = self._read(group, chosen_names.get(group))  # None for an unusual file
             is_unchanged = option is not None and _to_containers(option) == _to_containers(
                 self._master[group]
             )
@@ -344,6 +349,7 @@ class Grid:
             loader: Any = self._loader
             load = loader.repository.load_config
             main_config, option = load(self._master.hydra.job.config_name), load(f"{group}/{name}")
+            # The main config has the settings that every option of the group shares.
             is_plain = option and not option.defaults_list and not any(option.header.values())
             merged_option: Any = (
                 OmegaConf.merge(main_config.config.get(group) or {}, option.config)
@@ -374,6 +380,7 @@ class Grid:
         having = [name for name in names if _has(self._option(group, name), key)]
         if not having:
             options = [self._option(group, name) for name in names]
+            # For the message; `_target_` is the code of an option, and no setting.
             valid_keys = {f"{group}.{key!s}" for option in options for key in option} - {
                 f"{group}._target_"
             }
@@ -411,6 +418,7 @@ class Grid:
         having = {entry.key: self._having(entry) for entry in self.options}
         for job in product(*(entry.overrides for entry in self.entries)):
             chosen = dict(override.split("=", 1) for override in job)
+            # A group that is not on the command line has one choice, the first of `_names`.
             matching_options = [
                 entry
                 for entry in self.options
@@ -423,7 +431,7 @@ class Grid:
 def _last_by_key(overrides: Sequence[Override]) -> list[GridEntry]:
     """Return an entry for each key, in order; the last override of a key counts.
 
-    Raises `UserError` for a sweep over something else than a list of values.
+    Raises `UserError` for a sweep that cannot be enumerated, such as `interval(0,1)`.
     """
     entries: dict[str, GridEntry] = {}
     for override in overrides:
@@ -450,7 +458,7 @@ def _refuse_many(overrides: Sequence[Override]) -> None:
         if isinstance(value, RangeSweep):
             step = abs(float(value.step or 0))
             length = abs(float(value.stop or 0) - float(value.start or 0))
-            job_count *= length / step if step else inf
+            job_count *= length / step if step else inf  # a step of 0 never arrives
         elif isinstance(value, ChoiceSweep):
             job_count *= len(value.list)
         if not job_count <= MAX_JOBS:  # NaN is refused, too
@@ -469,7 +477,7 @@ def _remedy(key: str, valid_keys: set[str]) -> str:
         key: The setting as typed, such as `normalizer.ridge`.
         valid_keys: The settings of the chosen options, with their group.
     """
-    group, option = key.split(".")[:2]
+    group, option = key.split(".")[:2]  # of a nested setting, the outer name
     other_choices = [
         name for name in choices.names(group) if option in choices.options(group, name)
     ]
@@ -519,6 +527,7 @@ def _has(config: DictConfig, key: str) -> bool:
     """Return whether a config has a dotted key; its value is not resolved and may be missing."""
     node: Any = config
     for name in key.split("."):
+        # A value, a section that is null, or a section without the name ends the path.
         if not isinstance(node, DictConfig) or node._is_none() or name not in node.keys():  # noqa: SIM118
             return False
         node = node._get_node(name)

@@ -68,11 +68,12 @@ def refuse_foreign(config: DictConfig) -> None:
     launcher = OmegaConf.to_container(config.hydra.launcher)
     _check_launcher(launcher)
     folder = OmegaConf.select(config.hydra, "sweep.dir", throw_on_missing=True)
+    # No path can hold a NUL character.
     if not isinstance(folder, str) or not folder.strip() or "\0" in folder:
         raise UserError(
             f"hydra.sweep.dir={_format(folder)}: must be a folder, such as hydra.sweep.dir=sweep"
         )
-    if not os.path.basename(os.path.abspath(folder)):
+    if not os.path.basename(os.path.abspath(folder)):  # the root of the file system
         raise UserError(
             f"hydra.sweep.dir={folder}: has no name, which is the sweep's id; name a folder in it, "
             f"such as hydra.sweep.dir={os.path.join(os.path.abspath(folder), 'sweep')}"
@@ -101,6 +102,7 @@ def _check_launcher(launcher: Any) -> None:
         return
     from hydra_plugins.hydra_joblib_launcher.config import JobLibLauncherConf
 
+    # unknown: equal to no value, so that a setting which joblib's launcher lacks is refused.
     cores, unknown = available_cores(), object()
     for key, value in launcher.items():
         if target == BASIC:
@@ -144,7 +146,7 @@ def _check_queue(launcher: Mapping[Any, Any], folder: str) -> None:
     queue_settings = {
         key: value for key, value in launcher.items() if key not in ("_target_", "queue")
     }
-    for key in {**allowed, **queue_settings}:
+    for key in {**allowed, **queue_settings}:  # each once, in order
         if key not in allowed or key not in queue_settings:
             raise UserError(
                 f"hydra.launcher.{key}: "

@@ -33,6 +33,7 @@ def refuse_mistyped(arguments: Sequence[str]) -> None:
             _refuse_bare(argument)
             continue
         key, _, value = argument.partition("=")
+        # Anything but a name is Hydra's grammar, such as `hydra/launcher` or `+name`.
         if not re.fullmatch(r"[\w.]+", key):
             continue
         if value.startswith("="):
@@ -77,7 +78,7 @@ def _refuse_spaces(arguments: Sequence[str]) -> None:
         return
     if "=" not in argument and following[0].startswith("="):  # `seed = 1`, or `seed =1`
         joined_arguments = [argument, *(following if following[0] == "=" else following[:1])]
-    # `seed= 1`
+    # `seed= 1`; a word that follows with an equals sign of its own is the next setting.
     elif argument.endswith("=") and argument.strip("=") and "=" not in following[0]:
         joined_arguments = [argument, following[0]]
     else:
@@ -108,6 +109,7 @@ def _refuse_synonym(key: str, value: str) -> None:
         key: What stands before the equals sign; a setting of this project is accepted.
         value: What stands after it.
     """
+    # A study and Hydra's own settings are not in the table of settings.
     if settings.find_setting(key) or key == "experiment" or key.startswith("hydra"):
         return
     setting = _setting_meant(key)
@@ -144,7 +146,7 @@ def _refuse_commas(key: str, value: str) -> None:
     """
     if key == "step_sizes":
         _refuse_step_sizes(value)
-    digit_groups = value.split(",")
+    digit_groups = value.split(",")  # such as 0,05 or 10,000; other values are left to Hydra
     if not all(group.isdecimal() for group in digit_groups) or len(digit_groups) < 2:
         return
     default = _find_default(key)  # its type tells how the value was meant
@@ -170,7 +172,7 @@ def _refuse_step_sizes(value: str) -> None:
         value: The value of `step_sizes` as typed, such as `0.1,1`. A single number and a list in
             brackets are accepted.
     """
-    if ";" in value:
+    if ";" in value:  # such as 0,1;1: a decimal comma, and so a semicolon between numbers
         numbers = [entry.strip().replace(",", ".") for entry in value.strip("[]").split(";")]
         raise UserError(
             f"step_sizes={value}: a comma separates numbers, and a point stands in a number; type "
@@ -179,7 +181,7 @@ def _refuse_step_sizes(value: str) -> None:
     numbers = value.split(",")
     if len(numbers) < 2 or not all(NUMBER_PATTERN.fullmatch(number) for number in numbers):
         return
-    if numbers[0] == "0" and len(numbers) == 2:
+    if numbers[0] == "0" and len(numbers) == 2:  # a decimal comma: no step size is 0
         raise UserError(
             f"step_sizes={value}: a comma separates numbers, and a point stands in a number; type "
             f"step_sizes=0.{numbers[1]}"

@@ -54,9 +54,10 @@ def stand_in_overrides(overrides: Sequence[str]) -> tuple[str, ...]:
         overrides: The overrides on the command line.
 
     Returns:
-        The overrides that the study's file names; empty for most studies, and where the command
-        line chooses the data set.
+        The overrides that the study's file names. Empty for most studies, without a study of this
+        project, and where the command line chooses the data set.
     """
+    # The text before and after the first equals sign.
     values = dict(override.partition("=")[::2] for override in overrides)
     study = values.get(EXPERIMENT)
     if study not in choices.names(EXPERIMENT) or "dataset" in values:

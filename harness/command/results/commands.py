@@ -40,6 +40,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """
     command_words = list(sys.argv[1:] if arguments is None else arguments)
     try:
+        # A word that resembles a command is taken for a mistyped one, any other for a sweep's id.
         if not command_words or (
             command_words[0] not in COMMANDS and command_words[0] not in ("-h", "--help")
         ):
@@ -58,6 +59,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         # Notes on histories that could not be read: these are read while the command runs.
         _print_notes(options.left_out)
         return code
+    # Of these kinds are the errors of results and of a user's settings; any other is a bug.
     except (LookupError, ValueError) as error:
         from normbench.datasets.values import UserError  # it loads numpy
 
@@ -75,6 +77,9 @@ def _sweep(options: argparse.Namespace) -> "Sweep":
     Args:
         options: The options `store`, `sweep` and `where`. `left_out` becomes the list to which the
             sweep will add notes on what it cannot read.
+
+    Raises:
+        ResultsError: Both `sweep` and `where` are given, or nothing is found.
     """
     from normbench.results.store import runs
 
@@ -114,7 +119,10 @@ def _print_notes(notes: Sequence[str]) -> None:
 
 
 def _has_default_drawing(options: argparse.Namespace) -> bool:
-    """Return whether the options of drawing are the defaults, by which a comparison draws."""
+    """Return whether the options of drawing are the defaults.
+
+    A comparison draws by these, so that only such figures can be reused.
+    """
     # Their defaults are 0, None or empty. That of `components` is None, and 0 is a mistake.
     drawing_settings = options.first_iteration, options.scale, options.steps, options.components
     is_default = options.components is None and options.by == "iterations"
@@ -122,7 +130,11 @@ def _has_default_drawing(options: argparse.Namespace) -> bool:
 
 
 def _options(options: argparse.Namespace) -> "Options":
-    """Return the options of drawing; raise `ResultsError` for one that is out of its range."""
+    """Return the options of drawing; raise `ResultsError` for one that is out of its range.
+
+    Args:
+        options: The parsed options that `arguments._drawing_options` declares.
+    """
     from normbench.results.figures.base.material import Options
     from normbench.results.figures.base.style import FORMATS
 
@@ -133,7 +145,7 @@ def _options(options: argparse.Namespace) -> "Options":
     try:
         steps = tuple(float(text) for text in options.steps.split(",") if text)
         if not all(0 < step < float("inf") for step in steps):
-            raise ValueError
+            raise ValueError  # refused below like a text that is no number
     except ValueError:
         raise ResultsError(
             f"--steps {options.steps}: must be positive numbers with commas, such as 0.1,1"
@@ -176,7 +188,7 @@ def _list(options: argparse.Namespace) -> int:
 
 def _print_table(table: Any) -> None:
     """Print a pandas table: on a terminal in blocks that fit, by rich; elsewhere as text."""
-    if _columns():
+    if _columns():  # a terminal
         from normbench.results.report import screen, screen_table
 
         screen_table.print_table(screen.console(), table)
@@ -224,6 +236,7 @@ def _table(options: argparse.Namespace) -> int:
 
     sweep = _sweep(options)
     has_histories = options.histories or options.all_steps
+    # The run of a scheme has the histories of its best step size.
     role = names.STEP if options.all_steps else names.SCHEME
     table = tables.histories(sweep, role) if has_histories else tables.summary(sweep)
     if table.empty:
@@ -231,6 +244,7 @@ def _table(options: argparse.Namespace) -> int:
             f"table {'--all-steps' if options.all_steps else '--histories'}: {sweep.sweep_id} has "
             "no histories; its jobs failed, or the runs of its steps were deleted"
         )
+    # The table of schemes is fitted to a terminal; histories are too long for one.
     if not (options.out or has_histories) and options.format == "text":
         _print_table(table)
         return 0
@@ -374,6 +388,7 @@ def _dashboard(options: argparse.Namespace) -> int:
     from normbench.results.store import mlflows_own, uris
 
     database = uris.database(options.store)
+    # In a database that was moved or copied, MLflow would look for artifacts at the old place.
     if database and database.is_file():
         with suppress(sqlite3.Error):  # the server reports it when it reads the file
             mlflows_own.update_artifact_locations(database)

@@ -91,6 +91,7 @@ def run(store: str, sweeps: Sequence[str], yes: bool) -> int:
         if heir:
             writer.tag(step.info.run_id, {names.SWEEP_ID.key: heir[0]})
     all_sweeps = writer.search_runs(names.ROLE.equals(names.SWEEP))
+    # A figure that another sweep has drawn under the same name in the same folder stays.
     other_tags = [run.data.tags for run in all_sweeps if run.info.run_id not in deleted_ids]
     for sweep in selection.sweeps:  # before their tags, which name the files, are deleted
         _remove_drawn(sweep.data.tags, other_tags)
@@ -136,7 +137,7 @@ def _select_runs(writer: Writer, sweeps: Sequence[str]) -> Selection:
             heir = runs_of_sweep.setdefault(other_sweep, writer.sweep_runs(other_sweep)).get(
                 job.info.experiment_id
             )
-            if heir:
+            if heir:  # None where that sweep's own run was deleted
                 heirs.setdefault(job.info.run_id, (other_sweep, heir))
     return Selection(
         runs[names.SWEEP], runs[names.SCHEME], runs[names.STEP], heirs, guests, cut_off
@@ -166,7 +167,7 @@ def _remove_drawn(tags: Mapping[str, str], other_tags: Sequence[Mapping[str, str
         lock = leftovers.lock_folder(folder)
     except FileNotFoundError:  # no folder, or none that a sweep has locked: nobody is at work there
         pass
-    except (OSError, ValueError):
+    except (OSError, ValueError):  # a UserError where a sweep has locked the folder
         print(f"{clean.line(str(folder))}: its files stay; another comparison is at work there")
         return
     with lock or nullcontext():

@@ -35,7 +35,7 @@ def export_sweeps(store: str, arguments: Sequence[str], all_of_store: bool, over
         UserError: A value is mistaken.
     """
     *sweeps, name = arguments
-    if bool(sweeps) == all_of_store:
+    if bool(sweeps) == all_of_store:  # both, or neither
         rule = "--all leaves no comparison to name" if all_of_store else "names no comparison"
         raise ResultsError(
             f"export {' '.join(arguments)}: {rule}; write {EXPORT_EXAMPLE}, or --all FILE"
@@ -76,6 +76,7 @@ def import_sweeps(store: str, artifacts: str | None, name: str) -> int:
             writer = Writer(Store.at(store, artifacts, Path.cwd()))
             done = Import(contents, writer)
         except UserError as error:
+            # The store's errors name settings of a comparison; here these are options.
             message = str(error).replace("tracking.uri=", "--store ")
             raise ResultsError(message.replace("tracking.artifacts=", "--artifacts ")) from error
         progress = Progress(f"import of {name}", unit="job")
@@ -100,5 +101,6 @@ def _describe_counts(counts: Mapping[str, int]) -> str:
     Args:
         counts: The counts by what is counted, a plural.
     """
+    # A single one loses the plural's s.
     texts = [f"{count} {key[:-1] if count == 1 else key}" for key, count in counts.items()]
     return f"{', '.join(texts[:-1])} and {texts[-1]}"

@@ -128,6 +128,7 @@ class _Rejudgement:
         started_runs = self.writer.sweep_runs(self.sweep_id)
         parents = {}
         for experiment in self.old.experiments:
+            # A tag that the run lacks is missing in its row.
             row = self.old.of_role(names.SWEEP, experiment).iloc[0].dropna().to_dict()
             started_run = started_runs.get(row["experiment_id"])
             tags = {**self._tags(row), **leftovers.owner_tags(folder)}
@@ -178,7 +179,7 @@ class _Rejudgement:
             except ResultsError as error:
                 print(f"{clean.line(str(error))}; it is left out", file=sys.stderr)
                 return
-        if record is None:
+        if record is None:  # reused as it is: nothing is written
             self.writer.adopt(known_run or run.run_id, header.tags[names.JOB.key])
             return
         # What the deleted runs of steps had recorded cannot be restored, nor can requested arrays.

@@ -26,7 +26,7 @@ def collect_seldom() -> None:
 
     Only after `disable_collection`: another process, such as a notebook's, keeps its own settings.
     """
-    if gc.isenabled():
+    if gc.isenabled():  # `disable_collection` was not called
         return
     gc.freeze()  # the objects of the libraries are not scanned any more
     gc.set_threshold(COLLECTION_THRESHOLD)

@@ -26,6 +26,7 @@ def choose() -> None:
     library than its own OpenBLAS. A choice inherited from another machine is removed where the
     processor cannot run it.
     """
+    # A task on a cluster inherits the environment of the machine that submitted it.
     if os.environ.get(VARIABLE) == AVX512_KERNELS and not _has_avx512():
         del os.environ[VARIABLE]
     if VARIABLE in os.environ or "numpy" in sys.modules or not _has_avx512():
@@ -47,6 +48,7 @@ def describe_blas() -> str:
         f"{pool['internal_api']} {pool['version']} {pool.get('architecture', '')}, "
         f"{pool['num_threads']} threads"
         for pool in threadpool_info()
+        # The library of packed points is described apart.
         if pool["user_api"] == "blas" and Path(pool["filepath"]) != packed.find_library()
     }
     of_packed = [f"mkl {packed.version()} for packed points"] if packed.is_used() else []

@@ -54,9 +54,11 @@ class FileReading:
         """
         lines = []
         for source in _sources():
-            # A file that was opened later counts from its opening.
+            # A file that was opened later counts from its opening. The first entry of a file's
+            # stamp is its size in bytes.
             bytes_before, began = self._began.setdefault(source, (0, source.opened_at))
             bytes_read, file_size = source.bytes_read - bytes_before, source.opened.stamp[0]
+            # A turn is one reading of the whole file; `turn_bytes` were read in the current one.
             if bytes_read and file_size:
                 completed_turns, turn_bytes = divmod(bytes_read, file_size)
                 rate = bytes_read / max(1e-9, time.monotonic() - began)  # no division by zero

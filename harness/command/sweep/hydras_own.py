@@ -34,7 +34,7 @@ def load_plugins() -> None:
     Hydra's own plugin for submitit, where it is installed, registers launchers that are not
     accepted here, one of them under a name of this project's; they are removed.
     """
-    setbase("1.3")
+    setbase("1.3")  # Hydra's `version_base`: the defaults of that version
     Plugins.instance()
     for plugin_option in ("submitit_local.yaml", "submitit_slurm.yaml"):
         ConfigStore.instance().repo["hydra"]["launcher"].pop(plugin_option, None)
@@ -53,6 +53,7 @@ def hydra_session(folder: Path | None) -> Iterator[Hydra]:
     path.append("hydra", "pkg://hydra.conf")
     path.append("main", str(CONF))
     path.append("schema", "structured://")
+    # After `main`: of equal names, Hydra takes this project's option.
     if folder is not None:
         path.prepend("command-line", f"file://{folder}", SearchPathQuery(provider="schema"))
     try:

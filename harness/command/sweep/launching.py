@@ -50,7 +50,7 @@ class Workers:
         self._futures: list[Any] = []
         with guarded_workers():
             for _ in range(min(count, jobs)):
-                self._submit(_begin)
+                self._submit(_begin)  # a process starts with its first call
 
     def run(self, run: Run, jobs: Iterable[JobSpec]) -> list[Outcome]:
         """Return the outcome of each job, in order; raise BrokenProcessPool if a process dies."""
@@ -90,6 +90,7 @@ def run_in_queue(queue: Queue, jobs: Sequence[JobSpec], take: Adopt) -> list[Out
         The outcomes in the order of the jobs.
     """
     runs = {job.number: recorded.find_run(job) for job in jobs}
+    # The overrides suffice: a task composes its jobs anew.
     unrecorded = [(job.number, list(job.overrides)) for job in jobs if runs[job.number] is None]
     outcomes: dict[int, Outcome] = {
         job.number: take(job, runs[job.number]) for job in jobs if runs[job.number] is not None
@@ -98,7 +99,7 @@ def run_in_queue(queue: Queue, jobs: Sequence[JobSpec], take: Adopt) -> list[Out
         batch = unrecorded[first : first + queue.max_accepted_jobs]
         for (number, _), returned in zip(batch, queue.launch(batch)):
             try:
-                outcomes[number] = returned.return_value
+                outcomes[number] = returned.return_value  # raises the bug of a failed task
             except Exception as bug:
                 outcomes[number] = bug
     return [outcomes[job.number] for job in jobs]

@@ -49,6 +49,7 @@ def run(arguments: Sequence[str]) -> None:
         print(f"normbench {version('normbench')}")
         return
     refuse_mistyped(options.overrides)
+    # With one of these flags nothing runs, and Hydra reads the overrides by itself.
     if not (options.help or options.cfg or options.info or options.shell_completion):
         _check(options.overrides, of_files=options.config_dir is None)
     from normbench.command.sweep import hydras_own  # late: a mistake in a name is found without it
@@ -117,6 +118,7 @@ def _refuse_flags(arguments: Sequence[str]) -> None:
     """
     for argument, following in zip(arguments, [*arguments[1:], None]):
         flag, _, value = argument.partition("=")
+        # Dashes alone are left to argparse.
         if flag.startswith("-") and flag.strip("-") and flag not in _Parser.flags:
             suggestion = suggest_setting(flag, value or following)
             if suggestion:
@@ -167,6 +169,7 @@ def _check_completion(overrides: Sequence[str]) -> None:
             f"uninstall=SHELL, where SHELL is {', '.join(SHELLS)}, such as --shell-completion "
             "install=bash"
         )
+    # A user who types a query has no line to complete.
     if requests[0][0] == "query" and "COMP_LINE" not in os.environ:
         raise UserError(
             f"--shell-completion {overrides[0]}: is what a shell asks once it is installed; write "
@@ -249,6 +252,8 @@ def _check(overrides: Sequence[str], of_files: bool) -> None:
                 f"{override_text}: adds a setting that nothing reads; write {bare} for a setting "
                 "that exists (normbench --cfg job lists them)"
             )
+        # Of `hydra/launcher` and `cost.l2`, the first part tells. `group@package=option` is left to
+        # Hydra.
         is_known_key = override.key_or_group.split("/")[0].split(".")[0] in KEYS
         if of_files and not is_known_key and not override.package:
             raise UserError(unknown_setting_message(override.key_or_group))

@@ -54,6 +54,7 @@ def describe_output_error(error: OSError) -> str | None:
             return None
     except OSError:
         pass
+    # Output that is still buffered goes nowhere, so that Python can flush it when it ends.
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     if isinstance(error, BrokenPipeError):
         return ""
@@ -71,7 +72,10 @@ def _reader_left() -> bool:
 
 
 def _check_output() -> None:
-    """Raise OSError where the standard output accepts neither buffered nor new output."""
+    """Raise OSError where the standard output accepts no buffered or no new output.
+
+    Nothing is checked where it is closed, or no file.
+    """
     if sys.stdout is None or sys.stdout.closed:
         return
     sys.stdout.flush()

@@ -68,7 +68,7 @@ class Pace:
             iterations: The number of the last iteration.
         """
         (first, first_seconds), (last, last_seconds) = self._marks[0], self._marks[-1]
-        if last <= first:
+        if last <= first:  # a single mark
             return None
         return (last_seconds - first_seconds) / (last - first) * (iterations - last)
 
@@ -110,7 +110,7 @@ class Progress:
         Args:
             doing: A phrase whose subject is the job, such as `reads the data`.
         """
-        if self.current_phase is None:
+        if self.current_phase is None:  # the first phase starts the thread that watches all
             Thread(target=self._watch, daemon=True).start()
         self.current_phase = doing, time.monotonic()
         self._show(doing=doing)
@@ -123,6 +123,7 @@ class Progress:
             read: Returns how much of a file was read so far, as a text; None for points in memory.
         """
         self.iterations, self.describe_reading = iterations, read
+        # The pace of iterations begins at the first reported one, that of other units here.
         self.pace = None if self.unit == ITERATION else Pace(0, time.monotonic(), warm=True)
         if self.wants_bar and sys.stderr.isatty():
             self.bar = _bar(self.title, iterations)
@@ -136,6 +137,8 @@ class Progress:
                 a descent resumes.
         """
         seconds = time.monotonic()
+        # After the last iteration only the shadows are left: runs repeated from a start perturbed
+        # by rounding. A job that reports phases says so where they take long.
         if self.current_phase and iteration == self.iterations:
             self.current_phase = SHADOWS_PHASE, seconds
         if self.pace is None:
@@ -145,6 +148,8 @@ class Progress:
                 self._say(f"goes on from iteration {iteration} of {self.iterations}")
         else:
             self.pace.mark(iteration, seconds)
+        # On a terminal the bar is refreshed, always at the first and at the last iteration. In a
+        # pipe a line is printed where some time has passed, and there is something to say.
         if self.bar is not None and (
             seconds - self.last_refresh >= 1 / REFRESHES or iteration in (0, self.iterations)
         ):
@@ -284,7 +289,8 @@ def estimate_seconds_left(started: float, jobs_done: int, jobs: int) -> Callable
         if not jobs_done or jobs < 2:
             return None
         seconds_per_job = (job_started - started) / jobs_done
-        remaining_seconds = seconds_per_job * (jobs - jobs_done)  # this job's, too
+        # Of this job and all later ones, when this job started.
+        remaining_seconds = seconds_per_job * (jobs - jobs_done)
         return max(0.0, remaining_seconds - (time.time() - job_started))
 
     return seconds_left
@@ -310,7 +316,7 @@ def describe_reading(dataset: Dataset) -> Callable[[], str] | None:
     def describe() -> str:
         """Return what was read since `describe_reading` was called, and how fast."""
         size = read() - before
-        rate = size / max(1e-9, time.monotonic() - started)
+        rate = size / max(1e-9, time.monotonic() - started)  # no division by zero
         return f"{format_gigabytes(size)} read at {format_gigabytes(rate)}/s"
 
     return describe if sources_of_dataset else None

@@ -70,6 +70,8 @@ class Queue(Launcher):
         self.context, self.function, self.config = hydra_context, task_function, config
         if self.queue == "slurm":
             slurm.check(self.resources)
+            # Tasks on several machines cannot share a file of SQLite safely: a warning, since a
+            # cluster may have one machine.
             uri = str(config.tracking.uri)
             if uris.scheme_of(uri) == "sqlite":
                 print(
@@ -136,6 +138,7 @@ class Queue(Launcher):
                     yield queue_task, ""
                 elif ends[queue_task]:
                     yield queue_task, ends[queue_task]
+            # A line on the states, now and then.
             if at_work and time.monotonic() - last_line_time > LINE_SECONDS:
                 last_line_time = time.monotonic()
                 states = slurm_tasks.describe_states(queue_task.job_id for queue_task in at_work)
@@ -143,7 +146,7 @@ class Queue(Launcher):
                 print(
                     f"{ended_count} of {len(batches)} tasks have ended; {states}", file=sys.stderr
                 )
-            time.sleep(POLL_SECONDS if at_work else 0)
+            time.sleep(POLL_SECONDS if at_work else 0)  # 0: the next tasks can be submitted
 
     def _executor(self, folder: Path) -> "Executor":
         """Return submitit's executor, with the resources of a task.
@@ -236,7 +239,7 @@ def describe_lost(outcomes: Sequence[dict[str, Any]]) -> str:
         if len(task_texts) > MAX_LISTED_TASKS
         else ""
     )
-    folders = ", ".join({outcome["logs"]: None for _, outcome in lost_jobs})
+    folders = ", ".join({outcome["logs"]: None for _, outcome in lost_jobs})  # each once, in order
     remedies = [f"; {remedy}" for end, remedy in REMEDY_OF_END.items() if end in " ".join(tasks)]
     return (
         f"lost: job {', '.join(task_texts[:MAX_LISTED_TASKS])}{remainder}; logs in "
@@ -258,6 +261,7 @@ def _collect_returns(ended: "Job[Any]", end: str, batch: task.Batch) -> dict[int
     if end:
         lost_outcome = {"failure": LOST, "run_id": "", "reused": False, "experiment": ""}
         lost_outcome |= {"reason": f"task {ended.job_id} {end}", "logs": str(ended.paths.folder)}
+        # Copies, because `Sweep._launch` changes the outcome of a job that is recorded after all.
         return {number: _completed(dict(lost_outcome)) for number in numbers}
     try:
         outcomes = ended.result()
@@ -281,6 +285,7 @@ def _task_environment() -> Iterator[None]:
     They inherit that Ctrl-C is ignored: the command alone handles it, and ends its tasks.
     """
     paths = os.pathsep.join(path or os.getcwd() for path in sys.path)
+    # PYTHONSAFEPATH: Python puts no folder of its own choice before these.
     variables = {"PYTHONPATH": paths, "PYTHONSAFEPATH": "1"}
     previous_values = {key: os.environ.get(key) for key in variables}
     os.environ.update(variables)

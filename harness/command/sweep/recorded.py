@@ -68,6 +68,7 @@ def adopt_recorded(
     """
     progress = Progress(f"job {spec.number + 1} of {jobs}: {spec.title}")
     writer.adopt(run.info.run_id, f"{sweep_id}/{spec.number}")
+    # What an interrupted command had saved of this descent is of no more use.
     checkpoints.remove(folder.parent, run.data.tags[names.DESCENT.key])
     progress.end("reused")
     run_location = {"experiment": spec.experiment, "run_id": run.info.run_id}

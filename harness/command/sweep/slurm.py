@@ -51,6 +51,7 @@ def check(resources: Mapping[str, Any]) -> None:
         f"--{SBATCH_OPTIONS[key]}={value}{'G' if key == 'mem_gb' else ''}"
         for key, value in options.items()
     ]
+    # Slurm checks the options, and runs nothing.
     answer = _run_slurm("sbatch", "--test-only", *flags, "--wrap=true")
     if answer.returncode:
         options_text = " ".join(f"hydra.launcher.{key}={value}" for key, value in options.items())
@@ -87,6 +88,7 @@ class Tasks:
             self._ended_at.pop(task, None)  # Slurm has begun it again
             return ""
         since = self._ended_at.setdefault(task, time_now)
+        # Its result may take some time to appear in a shared folder.
         return state.lower() if time_now - since > RESULT_SECONDS else ""
 
     def describe_states(self, tasks: Iterable[str]) -> str:
@@ -108,6 +110,7 @@ class Tasks:
     def _ask(self) -> None:
         """Query squeue; where it does not answer, that is reported once, and the tasks continue."""
         self._asked_at = time.monotonic()
+        # A line for each task: its id, its state, and the reason of that state.
         answer = _run_slurm(
             *("squeue", "--noheader", "--array", "--states=all", f"--user={os.getuid()}"),
             "--format=%i %T %r",

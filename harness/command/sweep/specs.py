@@ -37,6 +37,7 @@ class Specs:
         shared_overrides = tuple(
             override for override in job if override.split("=")[0] not in options
         )
+        # A number cannot refer to another setting, as a text such as `${seed}` does.
         are_numbers = all(isinstance(value, (int, float)) for value in options.values())
         if are_numbers and shared_overrides in self.composed:
             spec, written = self.composed[shared_overrides]
@@ -47,7 +48,7 @@ class Specs:
                     plain_settings=compose.replace_settings(spec.plain_settings, options),
                 )
         if len(self.composed) >= MAX_COMPOSED:
-            self.composed.clear()
+            self.composed.clear()  # jobs with equal overrides stand near each other in a grid
         with user_errors():
             config = grid.config(job)
         spec = JobSpec.from_config(config)

@@ -61,9 +61,11 @@ def run_spec(spec: JobSpec) -> dict[str, Any]:
         return outcome | {"failure": "store", "reason": reason, "run_id": ""}
     recovery.stop_orphan(folder, ledger)
     title = f"job {spec.number + 1} of {ledger['jobs']}: {spec.title}"
+    # False in a process of joblib or a task of a queue, which prints lines, and no bar.
     is_sweeps_process = os.getpid() == ledger["process"]
     # Of jobs side by side, those before this one are not finished.
     jobs_done = spec.number if is_sweeps_process else 0
+    # A sweep whose ledger has no start is taken to start now.
     sweep_seconds_left = estimate_seconds_left(
         ledger.get("started", time.time()), jobs_done, ledger["jobs"]
     )
@@ -76,7 +78,7 @@ def run_spec(spec: JobSpec) -> dict[str, Any]:
     header = _make_header(spec, writer, ledger)
     # `exclusive` keeps the lock of `_compute` until the record is written.
     with ExitStack() as exclusive, FileReading(title) as file_reading, progress:
-        progress.first_done = file_reading.stop
+        progress.first_done = file_reading.stop  # `progress` reports on the files from then on
         known_run, failure, record = _compute(spec, writer, header, progress, exclusive)
         if record is None:
             _remove_checkpoint(header, folder)
@@ -111,6 +113,7 @@ def _explain_rerun(spec: JobSpec, writer: Writer, header: "RecordHeader") -> str
         header: The header of the job's record; it lacks the digests of a job that failed early.
     """
     grid, descent = (header.tags.get(tag.key) for tag in (names.GRID_DESCENT, names.DESCENT))
+    # Without `reuse`, nothing recorded was looked for.
     if not spec.plain_settings["reuse"] or grid is None or descent is None:
         return ""
     try:
@@ -172,6 +175,7 @@ def _compute(
         progress.phase("reads the data")
         job = spec.job()
         spec.add_identity(header.params, header.tags, job)
+        # A job that is found by its request loads no data, so that notes on them would be lost.
         request = None if job.dataset.notes else spec.request_digest
         if request:
             header.tags[names.REQUEST.key] = request
@@ -226,6 +230,7 @@ def _reuse_recorded(writer: Writer, header: "RecordHeader") -> tuple[str, JobRec
         known_run = reuse.find_equal_run(descent_runs, header)
         if known_run:
             writer.adopt(known_run, header.tags[names.JOB.key])
+            # The next equal job finds that run by this request, without its data.
             if names.REQUEST.key in header.tags:
                 writer.tag(known_run, {names.REQUEST.key: header.tags[names.REQUEST.key]})
             return known_run, None

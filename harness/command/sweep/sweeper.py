@@ -91,7 +91,9 @@ class Sweep(Sweeper):
         self.new_folders: list[Path] = []  # created by this sweep, the innermost first
         self.workers: launching.Workers | None = None  # the processes of joblib
         self.specs = Specs()
-        self.spec = JobSpec.from_config(self.config)  # what is not swept holds for every job
+        # The job of the config without swept values: what is not swept, such as the store and the
+        # figures, is the same for every job.
+        self.spec = JobSpec.from_config(self.config)
         try:
             self.expected = study.expected_tag(self.config)
             self.figures = compose.figure_names(self.spec.plain_settings)
@@ -101,6 +103,7 @@ class Sweep(Sweeper):
                 overrides = [*params, *arguments]
                 option_overrides = [*options, *self.option_overrides]
                 grid = Grid(self.loader, self.config, overrides, option_overrides)
+            # None unless every job is recorded. If all are, no data are loaded, and no job runs.
             recorded_runs = recorded.find_recorded(self._numbered_specs(grid))
             if recorded_runs is None:
                 self._prepare_processes(len(grid.jobs))
@@ -149,6 +152,7 @@ class Sweep(Sweeper):
             except UserError as error:
                 mistakes[choices] = error
         for choices, mistake in mistakes.items():
+            # No job can be built, or none that can has all overrides of this combination.
             if not fitting or not fitting.issuperset(choices):
                 raise mistake
         self._print_notes(grid, notes)
@@ -177,7 +181,8 @@ class Sweep(Sweeper):
             self.new_folders = [
                 folder for folder in (self.folder, *self.folder.parents) if not folder.exists()
             ]
-            leftovers.lock_new_folder(self.folder).close()  # fails before a store is made
+            # Locked and released: a folder that cannot be used fails before a store is made.
+            leftovers.lock_new_folder(self.folder).close()
             self.writer = self.spec.writer()
             recovered = leftovers.tidy(self.writer, self.folder.parent)
             with leftovers.only_one(leftovers.NO_DESCENT, self.folder.parent):
@@ -244,6 +249,7 @@ class Sweep(Sweeper):
                     f"the job of {clean.line(shlex.join(job_overrides))} has a bug", file=sys.stderr
                 )
                 raise job_return
+        # All of them: a bug was raised above.
         outcomes = [
             job_return for job_return in job_returns if not isinstance(job_return, Exception)
         ]
@@ -289,12 +295,14 @@ class Sweep(Sweeper):
             run = self.writer.ended_member(experiment, self.sweep_id, number)
             if run is not None:
                 tags, own_job = run.data.tags, f"{self.sweep_id}/{number}"
+                # As `sweep_job._compute` tells the user's mistakes from bugs.
                 is_mistake = tags.get(names.ERROR.key) in ("UserError", "MemoryError")
                 failed = ("user" if is_mistake else "bug") if run.info.status == "FAILED" else ""
                 return {
                     "failure": failed,
                     "reason": tags.get(names.REASON.key, ""),
                     "run_id": run.info.run_id,
+                    # A run that this sweep has adopted has the job of the sweep that wrote it.
                     "reused": tags[names.JOB.key] != own_job,
                     "experiment": experiment,
                 }
@@ -317,6 +325,7 @@ class Sweep(Sweeper):
                 for folder in self.new_folders:  # the first that is not empty ends the loop
                     folder.rmdir()
             return
+        # Stopped from outside, or by an error.
         status = "KILLED" if isinstance(error, (KeyboardInterrupt, SystemExit)) else "FAILED"
         with suppress(Exception):  # the next command does it
             self.writer.end_abandoned(self._is_mine, status)
@@ -349,6 +358,7 @@ class Sweep(Sweeper):
         reused = sum(outcome["reused"] for outcome in outcomes)
         if reused:
             print(f"reused {reused} of {len(outcomes)}")
+        # Each experiment's run of the sweep lists its jobs, in order.
         for experiment, parent in self.parents.items():
             jobs = [
                 {"run_id": outcome["run_id"], "reused": outcome["reused"]}
@@ -384,13 +394,14 @@ class Sweep(Sweeper):
                 f"{message}; every job is recorded: normbench results draws them"
             ) from error
         attach(self.writer, sweep, written, self.parents)
+        # By these tags a later sweep of equal jobs finds the figures.
         figure_cache.tag_runs(written, sweep)
         status = "FAILED" if len(failures) == len(outcomes) else "FINISHED"
         for parent in self.parents.values():
             self.writer.finish(parent, status)
         # What a repeated call has left: the first one may have reached the server.
         self.writer.end_abandoned(self._is_mine)
-        self._check_recorded(outcomes)
+        self._check_recorded(outcomes)  # again: the store may have been deleted meanwhile
         if files is not None and not has_own_folder:  # the figures are in an equal sweep's folder
             leftovers.remove_ledger(self.folder, self.sweep_id, self.lock)
         if output_error:
@@ -418,6 +429,7 @@ class Sweep(Sweeper):
             f"tracking.uri={self.writer.store.safe_uri}: what was recorded is there no more"
         )
         jobs = len(outcomes)
+        # One reason: lost tasks, a store that did not answer, or runs that are gone.
         reports = [describe_lost(outcomes) or (reasons[0] if reasons else store_note)]
         pending_count = sum(
             (self.folder / leftovers.PENDING / f"{number}.npz").is_file() for number in missing
@@ -455,6 +467,7 @@ def _share_threads(config: DictConfig) -> None:
     that the user has set in the environment stay.
     """
     launcher = config.hydra.launcher
+    # Each launcher has one of the two settings, or none: jobs in sequence use all cores.
     processes, threads = (launcher.get(key) for key in ("n_jobs", "cpus_per_task"))
     if processes is not None:
         cores = available_cores()

@@ -50,7 +50,7 @@ def run(
             job_config.hydra.job.num, job_config.hydra.job.id = number, str(number)
         job_return = run_job(function, job_config, "hydra.sweep.dir", "hydra.sweep.subdir", context)
         try:
-            outcomes.append(job_return.return_value)
+            outcomes.append(job_return.return_value)  # raises what the job has raised
         except Exception as error:
             interrupts.raise_if_interrupted(error)
             raise
@@ -78,6 +78,7 @@ def find_log_tags() -> dict[str, str]:
 def main() -> None:
     """Choose the kernels, then run the module that follows `-m` on the command line."""
     kernels.choose()
+    # The module and its arguments are all that it finds on its command line.
     sys.argv[:] = sys.argv[sys.argv.index("-m") + 1 :]
     try:
         runpy.run_module(sys.argv[0], run_name="__main__", alter_sys=True)

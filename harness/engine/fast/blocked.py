@@ -153,12 +153,14 @@ class Blocked(Objective):
         """
         if (
             isinstance(test, Blocked)
-            and type(self).evaluate is type(test).evaluate is Blocked.evaluate  # not overridden
+            # A class that overrides `evaluate`, as `Triangle` does, reads no blocks.
+            and type(self).evaluate is type(test).evaluate is Blocked.evaluate
             and has_one_source(self.multiplied, test.multiplied)
             and self._runs_per_pass(len(weights)) >= len(weights)
         ):
             walks = self._make_walks(weights, with_gradient, workspace)
             test_walks = test._make_walks(weights, False, test_workspace)
+            # Each thread walks a pair: fewer points may be worth fewer threads.
             if len(walks) == len(test_walks):
                 pairs = threads.map_parallel(_finish_in_turns, list(zip(walks, test_walks)))
                 sums, test_sums = zip(*pairs)
@@ -205,7 +207,8 @@ class Blocked(Objective):
             runs: The number of runs R.
 
         Returns:
-            As many numbers as weights `(R, C, N + 1)`, which the caller reshapes to that.
+            As many numbers as weights `(R, C, N + 1)`, which the caller reshapes to that. Without a
+            wrapper the rows are all weights, and their gradient is returned as it is.
         """
         return rows
 
@@ -245,6 +248,7 @@ class Blocked(Objective):
             for block in split_span(thread_span, BLOCK_BYTES // (self.x.itemsize * score_rows)):
                 yield block, SparseBlock(sparse.csr_rows(block))
             return
+        # Under any other cost the products are on the library's own threads, which take them whole.
         piece_sizes = 0, 0
         if self.is_thread_safe:
             scores = products.scores_piece_size(count, self.x.shape[1], self.x.itemsize)
@@ -267,12 +271,15 @@ class Blocked(Objective):
     def _evaluate_in_turns(
         self, weights: Array, runs_per_pass: int, with_gradient: bool, memory: Workspace
     ) -> Evaluation:
-        """Return costs, gradient and counts, one pass over the points for each group of runs."""
+        """Return costs, gradient and counts, one pass over the points for each group of runs.
+
+        The arguments are those of `evaluate`, and the number of runs of a group.
+        """
         evaluations = [
             self.evaluate(weights[first : first + runs_per_pass], with_gradient, memory)
             for first in range(0, len(weights), runs_per_pass)
         ]
-        fields: Any = zip(*evaluations)
+        fields: Any = zip(*evaluations)  # the costs of all groups, their gradients, their counts
         stacks: list[Any] = [
             None if field[0] is None else np.concatenate(field) for field in fields
         ]
@@ -287,6 +294,7 @@ class Blocked(Objective):
             memory: The workspace, which holds each thread's arrays.
         """
         rows = self.rows_in(weights)
+        # Of held-out points, rounding must not choose the class, see `zero_rounded_scores`.
         bounds = None
         if self.held_out and self.classify:
             if "length" not in memory:
@@ -341,6 +349,7 @@ class Blocked(Objective):
         """
         runs, count, score_rows = models[0], len(rows), models[0] * models[1]
         costs, counts = np.zeros(runs), np.zeros(runs, dtype=np.int64)
+        # Twice the gradient: the second is scratch memory of a block's product.
         buffer = get_buffer(memory, ("gradient", thread_span[0]), 2 * rows.size, rows.dtype)
         gradient, scratch = buffer.reshape(2, *rows.shape)
         has_begun = False
@@ -425,7 +434,7 @@ def _finish_in_turns(walks: Sequence[Walk]) -> list[_Sums]:
             except StopIteration as end:
                 sums[number] = end.value
                 del progress[number]
-    return [sums[number] for number in range(len(walks))]
+    return [sums[number] for number in range(len(walks))]  # in the order of the walks
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -538,7 +547,7 @@ def on_points(cost: Cost, points: Rows, *objective_fields: Any) -> Blocked:
     sparse = sparse_or_none(x)
     if sparse is not None:
         x = sparse.astype(points.dtype)
-    elif np.any(centre) or x.dtype != points.dtype:
+    elif np.any(centre) or x.dtype != points.dtype:  # else x itself is multiplied
         x = Centred(x, centre, points.dtype)
     inner = replace(problem, x=x, l2=0.0)
     return Folded.around(inner, x=points, l2=problem.l2, columns=points.fold)

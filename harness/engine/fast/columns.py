@@ -45,6 +45,7 @@ class Columns:
         weights. The bias has index 0.
         """
         duplicates = np.setdiff1d(np.arange(len(self.column_of_feature)), self.first)
+        # By column, as `np.add.reduceat` needs them.
         duplicates = duplicates[np.argsort(self.column_of_feature[duplicates], kind="stable")]
         columns, begin = np.unique(self.column_of_feature[duplicates], return_index=True)
         return duplicates + 1, begin, columns + 1
@@ -86,6 +87,7 @@ class Columns:
             `(C (N + 1), C (N + 1))`, in the same order.
         """
         width = len(hessian) // classes
+        # For each weight of the features, the index of the weight of its column.
         rows = (np.arange(classes)[:, None] * width + self._column_with_bias).ravel()
         return hessian[np.ix_(rows, rows)]
 
@@ -93,7 +95,8 @@ class Columns:
 def find_distinct_columns(x: Array) -> Columns:
     """Return the distinct columns of points x (P, N); equal ones agree in every bit.
 
-    Features that are equal on all blocks so far are compared on the next block, until all differ.
+    Features that are equal on all blocks so far are compared on the next block; where all differ,
+    no further block is read.
     """
     features = x.shape[1]
     equal_to = np.zeros(features, dtype=np.intp)  # the first feature that is so far the same

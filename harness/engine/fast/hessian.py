@@ -113,14 +113,14 @@ class ReadHessian(Hessian):
         return np.asarray(total / len(self.x))
 
     def _block_hessians(self) -> Iterator[LinearHessian]:
-        """Yield the Hessian of each block of points."""
+        """Yield the Hessian of each block of points, without the penalty."""
         for rows, x in iterate_blocks(self.x):
             second_derivatives = self._cache.get(rows.start)
             if second_derivatives is None:
                 block_hessian = linear_hessian(self.cost, x, self.targets[rows], self.weights, 0.0)
             else:
                 block_hessian = LinearHessian(x.astype(np.float64, copy=False), second_derivatives)
-            if fits_cache(len(self.x), len(self.weights)):
+            if fits_cache(len(self.x), len(self.weights)):  # the blocks of all points together
                 self._cache[rows.start] = block_hessian.second
             yield block_hessian
 
@@ -144,6 +144,9 @@ def read_effort(points: int, rows: int, classes: int, width: int) -> Effort:
         rows: The number of points that are in memory at a time.
         classes: The number of scores of a point C.
         width: The number of weights of a score, N + 1.
+
+    Returns:
+        The effort, whose memory is that of one block of points, and the cache where it is used.
     """
     full_effort = linear_effort(points, classes, width)
     memory = linear_effort(min(rows, points), classes, width).memory

@@ -58,7 +58,7 @@ class JaxNetwork(ThreadedNetwork):
     def take_points(self, block: slice | Array) -> tuple[Any, Any]:
         """See `Network.take_points`; those of a slice are moved to the device once."""
         points = super().take_points(block)
-        if not isinstance(block, slice):
+        if not isinstance(block, slice):  # a batch: its points differ at each update
             return points
         key = block.start, block.stop
         if key not in self._stored_blocks:
@@ -76,6 +76,7 @@ class JaxNetwork(ThreadedNetwork):
         collected: list[Any] | None = None,
     ) -> Sums:
         """See `Network.sum_up`; `formulas` are not used, since the compiled program has its own."""
+        # Cached by its arguments: compiled once for equal models.
         compiled = _compile(self.model, self.layout, self.cost, self.classify)
         gradient, arguments = None, (weights, x, targets, moments)
         if with_gradient:
@@ -143,6 +144,7 @@ def translate(function: Any, translations: dict[Any, Any] | None = None) -> Any:
     )
     translated.__kwdefaults__ = plain.__kwdefaults__
     translations[plain] = translated
+    # The global names that the code of the function uses.
     for name in set(plain.__code__.co_names) & variables.keys():
         value = variables[name]
         is_numpy = value is np or value is anp
@@ -181,7 +183,7 @@ def _compile(model: Model, layout: Layout, cost: Cost, classify: bool) -> _Compi
         collected: list[Any] = []
         arrays, wanted = layout.split(weights), None if moments else collected
         scores = model.scores(layout, arrays, x, moments, wanted, formulas, targets)
-        costs = formula(scores.astype(float), targets)  # adds up in float64 whatever the scores'
+        costs = formula(scores.astype(float), targets)  # summed in float64, whatever the scores are
         counts: Any = 0
         if classify:
             counts = jax.numpy.sum(~find_correct(scores, targets), axis=1)

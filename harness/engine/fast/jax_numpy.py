@@ -58,9 +58,13 @@ def _differentiate_largest(axis: int, arrays: Any, tangents: Any) -> Any:
         axis: The axis, which is kept.
         arrays: The array, in a tuple, as `jax.custom_jvp` passes it.
         tangents: The direction, of the array's shape, in a tuple.
+
+    Returns:
+        Both with length 1 along the axis.
     """
     (array,), (tangent,) = arrays, tangents
     value = _largest(axis, array)
+    # The position of each entry along the axis; JAX takes no negative axis here.
     entries = jax.lax.broadcasted_iota(int, array.shape, axis % array.ndim)
     is_largest = (entries == jnp.argmax(array, axis, keepdims=True)) | (array == value)
     total = jnp.sum(jnp.where(is_largest, tangent, 0), axis=axis, keepdims=True)

@@ -25,7 +25,7 @@ class ThreadedMinibatch(Minibatch):
         large batches, which are shared among threads, are summed as a whole.
         """
         work = weights.size * len(targets)
-        if work < LIBRARY_WORK:
+        if work < LIBRARY_WORK:  # the library itself uses one thread
             return super().batch_gradient(weights, read, targets, span)
         # Autograd traces in one thread, so that a cost of the user's own stays on it.
         is_parallel = work >= PARALLEL_BATCH_WORK and hasattr(self.inner.cost, "fused")

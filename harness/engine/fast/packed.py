@@ -53,6 +53,8 @@ class Packed:
             x.shape[1] + 1,
         )
         self._dtype, self._calls = x.dtype, _find_calls(x.dtype.str)
+        # Weights are multiplied with the transposed points, derivatives with the points as they
+        # are: each product has a packed copy of its own.
         points = np.ones((self.point_count, self.weights_per_score), x.dtype)
         points[:, 1:] = x[span]
         self._transposed = self._pack(
@@ -69,7 +71,7 @@ class Packed:
 
         Args:
             points: `[1 x]`, `(p, N + 1)`.
-            orientation: `TRANSPOSED` to multiply weights, `AS_IS` to multiply derivatives.
+            orientation: `TRANSPOSED` to be multiplied with weights, `AS_IS` with derivatives.
             rows: The number of rows of the product that the points are packed for.
             columns: The number of columns of that product.
             inner: The length that the product sums over.
@@ -81,6 +83,7 @@ class Packed:
         # A cache line to spare, for the bytes before the first address that is a multiple.
         buffer = np.empty(self._calls.size(*shape) + CACHE_LINE_BYTES, np.uint8)
         packed = buffer[-buffer.ctypes.data % CACHE_LINE_BYTES :]
+        # layout, factor, orientation, m, n, k, scale, source and its row length, destination.
         self._calls.pack(
             BY_ROWS,
             SECOND,
@@ -134,7 +137,8 @@ class Packed:
             assert array.shape == (rows, length)
             assert array.flags.c_contiguous
             assert array.dtype == self._dtype
-        # `add` is the factor of `out` before the product is added, 0 or 1.
+        # layout, orientations of both factors, m, n, k, the factors, `add` and the product; each
+        # array is followed by the length of its rows. `add`, 0 or 1, multiplies `out` beforehand.
         self._calls.compute(
             *(BY_ROWS, AS_IS, PACKED, *shape),
             *(_address(first), inner, _address(packed), columns, add, _address(out), columns),
@@ -213,7 +217,8 @@ class _GemmCalls:
     """The three calls of the C interface, for one floating-point type.
 
     size: returns the bytes of a packed factor. pack: packs a factor. compute: multiplies by it.
-    letter: of the type in the calls' names, `s` or `d`. number: the type of C.
+    letter: the letter of the type in the calls' names, `s` for float32, `d` for float64. number:
+    the same type, as ctypes names it.
     """
 
     def __init__(self, library: ctypes.CDLL, letter: str, number: Any) -> None:

@@ -54,7 +54,7 @@ class Plain(NamedTuple):
 def scores_piece_size(rows: int, features: int, itemsize: int) -> int:
     """Return the number of points of a piece for `multiply_points`; 0 where one product is quicker.
 
-    The bounds are measured ones.
+    Pieces are quicker with few rows and many features. The bounds are measured ones.
 
     Args:
         rows: The number of rows of weights.
@@ -69,9 +69,10 @@ def scores_piece_size(rows: int, features: int, itemsize: int) -> int:
 
 
 def slopes_piece_size(rows: int, features: int) -> int:
-    """Return the points of a piece for `multiply_derivative`, or 0 where one product is quicker.
+    """Return the number of points of a piece for `multiply_derivative`; 0 for one product.
 
-    The bounds are measured ones.
+    Pieces are quicker with few features, and where a piece has many points. The bounds are
+    measured ones.
 
     Args:
         rows: The number of rows of the derivative.

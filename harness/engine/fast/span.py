@@ -99,7 +99,7 @@ def pays_off(
     if not is_equivariant or np.ndim(problem.l2) or problem.points.dtype != np.float64:
         return False
     points, features = problem.points.shape
-    coordinates = points + len(_nonzero_rows(start))  # K, at most
+    coordinates = points + len(_nonzero_rows(start))  # K, at most: all rows independent
     setup_work = SETUP_PRODUCTS * 2 * features * coordinates**2
     saved_work = 4.0 * points * (features - coordinates) * runs * problem.shape[0] * iterations
     return (
@@ -132,7 +132,7 @@ def find_span(x: Array, start: Array) -> Span | None:
     )
     lengths = np.sqrt(products.diagonal())
     scale = np.where(lengths > 0, lengths, 1.0)
-    products /= scale * scale[:, None]
+    products /= scale * scale[:, None]  # of rows at unit length; rows of zeros stay zeros
     # Pivoted Cholesky decomposition of the rows at unit length; it ends where the rest depends.
     with threads.limit_threads(products.size):
         factor, order, rank, _ = linalg.lapack.dpstrf(products, lower=1, tol=INDEPENDENCE)
@@ -140,6 +140,7 @@ def find_span(x: Array, start: Array) -> Span | None:
     coordinates = np.empty((len(rows), rank))
     coordinates[order] = np.tril(factor)[:, :rank]
     coordinates *= scale[:, None]
+    # Row i of `rows` is `coordinates[i] Q'`; those of the independent rows are the triangle T.
     independent, dependent = order[:rank], order[rank:]
     span = Span(rows[independent], coordinates[independent], coordinates[: len(x)])
     residuals = np.linalg.norm(rows[dependent] - span._lift(coordinates[dependent]), axis=1)

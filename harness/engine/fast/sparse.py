@@ -30,6 +30,7 @@ class SparseBlock(NamedTuple):
         """
         target = scratch if has_begun else out
         derivative.sum(axis=1, out=target[:, 0])
+        # Transposed twice, because scipy's sparse array is the left factor.
         target[:, 1:] = (self.x.T @ derivative.T).T
         if has_begun:
             out += scratch
@@ -43,7 +44,7 @@ class SparseHessian(ReadHessian):
 
     def times(self, direction: Array) -> Array:
         """Return the Hessian times a direction `(C, N + 1)`."""
-        csr = self.x.csr
+        csr = self.x.csr  # in products it is the left factor, so that these are transposed
         scores = (csr @ direction[:, 1:].T).T + direction[:, :1]
         score_products = np.einsum("cdp,dp->cp", self._second_derivatives, scores) / len(self.x)
         product = np.empty_like(direction)

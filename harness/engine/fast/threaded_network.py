@@ -35,6 +35,7 @@ class ThreadedNetwork(Network):
             """Return the evaluation of a span of runs."""
             return evaluate(weights[runs], with_gradient, memory)
 
+        # The costs of all threads, their gradients, and their counts.
         fields = zip(*self._share(evaluate_some, len(weights), len(self.x), workspace))
         return Evaluation(*map(_concatenate, fields))
 

@@ -72,6 +72,7 @@ def is_busy() -> bool:
     for _ in range(LOAD_SAMPLES):
         time.sleep(SAMPLE_SECONDS)
         try:
+            # The fourth field is the number of running threads, a slash, and the number of all.
             running.append(int(LOADAVG.read_text().split()[3].partition("/")[0]))
         except (OSError, ValueError, IndexError):
             return False
@@ -95,11 +96,12 @@ def map_parallel(work: Callable[[Argument], Value], arguments: Sequence[Argument
     """
     if len(arguments) == 1:
         return [work(arguments[0])]
+    # Else the library would start threads of its own inside each of these.
     with _controller().limit(limits=1, user_api="blas"):
         futures = [_pool(len(arguments) - 1).submit(work, argument) for argument in arguments[:-1]]
         try:
             own_value = work(arguments[-1])
-        finally:
+        finally:  # no thread may still work on the caller's arrays after an exception
             wait(futures)
         return [*(future.result() for future in futures), own_value]
 

@@ -81,13 +81,14 @@ def pays_off(problem: Blocked, runs: int, iterations: int) -> bool:
         return False
     if not isinstance(x, np.ndarray):
         return width <= MAX_READ_FEATURES
+    # With each block the rows of R so far, a share of a block, are decomposed again.
     setup_work = DECOMPOSITION_FACTOR * 2 * count * width**2 * (1 + 1 / BLOCK_ROWS_PER_COLUMN)
     saved_work = 4.0 * (count - width) * (width - 1) * runs * iterations
     return setup_work < saved_work and can_be_squared(problem.surrogate.moment_rows)
 
 
 def can_be_squared(*arrays: Array) -> bool:
-    """Return whether no number is so large that its square would overflow."""
+    """Return whether no number is so large that its square would overflow; False for NaN."""
     return all(array.min() > -MAX_SQUARABLE and array.max() < MAX_SQUARABLE for array in arrays)
 
 
@@ -97,6 +98,8 @@ def make_triangle(problem: Blocked) -> Triangle:
     The rows of R of the blocks so far are decomposed together with the next block. Where a scheme
     is folded into the weights, the points that are decomposed are those before the scheme, and the
     rows of R are mapped to its features like derivatives of the weights.
+
+    problem: one that `pays_off` accepts, on points (P, N) in memory or read by blocks.
     """
     x = problem.multiplied
     width = x.shape[1] + 2

@@ -26,8 +26,9 @@ MAX_DISTINCT_SHARE = 0.95  # of the columns: where more are different, merging g
 def merge(problem: Blocked) -> Blocked:
     """Return the Problem that multiplies equal columns once.
 
-    The given problem is returned where that gains nothing, or where the copy of the distinct
-    columns does not fit the free memory.
+    The given problem is returned where that gains nothing (few entries, or columns that are nearly
+    all distinct), where the points are not an array, and where the copy of the distinct columns
+    does not fit the free memory.
     """
     x = problem.x
     if not isinstance(x, np.ndarray) or x.size < MIN_POINT_ENTRIES:
@@ -37,6 +38,7 @@ def merge(problem: Blocked) -> Blocked:
     too_large = x.itemsize * len(x) * width > ARRAY_SHARE * available_bytes()
     if width > MAX_DISTINCT_SHARE * x.shape[1] or too_large:
         return problem
+    # The penalty is on the weights of all features: `Folded` adds it.
     inner = replace(problem, x=x.take(columns.first, axis=1), l2=0.0)
     return Folded.around(inner, x=x, l2=problem.l2, columns=columns)
 
@@ -80,8 +82,10 @@ def drop_last_class(problem: Blocked) -> Blocked:
     """Return the Problem that multiplies C - 1 rows of weights for each run.
 
     The problem itself is returned unless its cost is shift-invariant, smooth and fused, with a
-    score for each class.
+    score for each class. Of a cost with kinks, rounding would choose the derivative where scores
+    are equal.
     """
+    # `is_thread_safe` tells that the cost has a fused derivative.
     smooth = problem.traits.shift_invariant and not problem.traits.piecewise
     if smooth and problem.is_thread_safe and problem.classes > 1:
         return WithoutLastClass.around(problem)
@@ -102,6 +106,7 @@ class PackedPoints(Wrapper):
 
         Spans that become empty are left out.
         """
+        # A block belongs to the thread whose span its first point is in.
         begins = [*(block.span.start for block in self.blocks), len(self.targets)]
         ends = (span.stop for _, span in self.inner.thread_spans(runs))
         block_ends = sorted({0, *(begins[bisect_left(begins, end)] for end in ends)})
@@ -131,6 +136,8 @@ def pack(problem: Blocked, runs: int, steps: int, with_gradient: bool = True) ->
     """
     x, rows = problem.multiplied, runs * problem.rows_per_run
     # Of a folded scheme the points are no array: folding saves memory that copies would take.
+    # `is_thread_safe` tells that the cost has a fused derivative. Without one, products are on the
+    # library's own threads, and packed products would be on one.
     is_suitable = isinstance(problem.points, np.ndarray) and problem.is_thread_safe
     if not (
         is_suitable
@@ -153,6 +160,7 @@ def with_packed_points(problem: Blocked, runs: int, with_gradient: bool = True) 
         A problem with the same costs and gradients to rounding.
     """
     x = problem.multiplied
+    # A block of scores has rows for all classes, also for one without rows of weights.
     max_points = packed.points_per_block(runs * problem.classes, x.shape[1], x.itemsize)
     spans = [
         span

@@ -39,6 +39,7 @@ def check_scheme(scheme: Any) -> None:
     Raises:
         UserError: It is a class, has no `fit` or `transform`, takes targets or refuses its options.
     """
+    # A scheme on some columns is checked without its selection.
     scheme = scheme.scheme if isinstance(scheme, OnColumns) else scheme
     name = getattr(scheme, "__name__", type(scheme).__name__)
     if isinstance(scheme, type) or not (hasattr(scheme, "fit") and hasattr(scheme, "transform")):
@@ -131,7 +132,7 @@ def normalize(
             fit_scheme(scheme, x_view, decompositions)
             z = transform_points(scheme, x_view, dtype)
             z_test = transform_points(scheme, x_test_view, dtype) if len(x_test) else z[:0]
-    except UserError:
+    except UserError:  # a ValueError whose message is complete already
         raise
     except MemoryError as error:
         raise UserError(
@@ -152,8 +153,8 @@ def normalize(
 def fit_scheme(scheme: Any, x: Array, decompositions: Decompositions | None) -> None:
     """Fit a scheme in float64: scikit-learn's power transform, for one, is wrong in float32.
 
-    The project's schemes convert the points themselves, and scikit-learn's scalers learn block by
-    block, so that neither needs a float64 copy of all points.
+    The project's schemes (`fits_in_float64`) convert the points themselves, and scikit-learn's
+    scalers learn block by block, so that neither needs a float64 copy of all points.
 
     Args:
         scheme: The normalizer, which is fitted in place.
@@ -189,6 +190,7 @@ def _normalize_on_demand(
         output = scheme.transform(rows.astype(np.float64, copy=False))
         return _check_output(name, output, len(rows), dtype)
 
+    # A few points, which tell the number of features and the map.
     sample = x[probed.sample_rows(len(x))].astype(np.float64)
     z = _check_output(name, scheme.transform(sample), len(sample), np.float64)
     scheme_map = _find_map(scheme, sample, z, x_decompositions, x)
@@ -200,6 +202,7 @@ def _normalize_on_demand(
         if scheme_map is None:  # the points under it are read: a pass over them, or two
             mean = compute_mean(normalized)
             return surrogate, Surrogate(surrogate_rows(normalized, mean) + mean)
+        # The rows of the surrogate about the centre of the map: the mean, or 0.
         centred_rows = x_decompositions.centred_rows + (x_decompositions.mean - scheme_map.centre)
         return surrogate, Surrogate(scheme_map.apply(centred_rows) + scheme_map.image)
 
@@ -227,6 +230,7 @@ def _find_map(
     """
     declared_map, traits = find_affine_map(scheme), find_affine_traits(scheme)
     centre = np.zeros(x.shape[1])
+    # A scheme without traits may centre.
     if traits is None or traits.centres:
         scheme_mean = getattr(scheme, "mean_", None)  # saves a pass over the points
         has_mean = scheme_mean is not None and np.shape(scheme_mean) == centre.shape

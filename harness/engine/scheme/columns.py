@@ -25,6 +25,7 @@ def select_columns(scheme: Any, feature_names: tuple[str, ...], find: FindFeatur
             the setting is the one that names the columns, for messages.
     """
     for selection in _find_selections(scheme):
+        # Without names nothing was selected yet; with the same names the selection stays.
         if not selection.feature_names:
             selection.select(find(selection.columns, selection.setting), feature_names)
         elif selection.feature_names != feature_names:

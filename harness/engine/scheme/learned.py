@@ -44,10 +44,11 @@ def fit_by_blocks(scheme: Any, x: Rows, decompositions: Decompositions) -> None:
     elif hasattr(scheme, "partial_fit"):
         for block in blocks(len(x), rows_per_block(x)):
             scheme.partial_fit(_as_float64(x[block]))
-    elif type(scheme) is RobustScaler:
+    elif type(scheme) is RobustScaler:  # a subclass may need whole points
         _learn_by_columns(scheme, x)
     elif isinstance(scheme, QuantileTransformer) and (scheme.subsample or len(x)) < len(x):
-        # The sample that scikit-learn would draw, in the order of the file.
+        # The sample that scikit-learn would draw, in the order of the file; without `subsample`, or
+        # with fewer points, it learns from all of them, below.
         rng = check_random_state(scheme.random_state)
         rows = resample(
             np.arange(len(x)), replace=False, n_samples=scheme.subsample, random_state=rng
@@ -68,7 +69,7 @@ def _learn_chain(chain: Pipeline, x: Rows) -> None:
     """Fit the steps of a pipeline in order, each on points x (P, N) under the steps before it."""
     points = x
     for _, link in chain.steps:
-        if link in (None, "passthrough"):
+        if link in (None, "passthrough"):  # such a step leaves the points unchanged
             continue
         fit_by_blocks(link, points, Decompositions(points))
         points = _Linked(points, link)
@@ -77,9 +78,10 @@ def _learn_chain(chain: Pipeline, x: Rows) -> None:
 def _learn_selected(scheme: OnColumns, x: Rows) -> None:
     """Fit a scheme that is on some columns on those columns of points x (P, N)."""
     scheme.select(x)
-    if len(scheme.positions_):
+    if len(scheme.positions_):  # of no columns nothing is learned
         selected = _Selected(x, scheme.positions_)
         fit_by_blocks(scheme.scheme, selected, Decompositions(selected))
+    # The width of the scheme's output, from one point.
     scheme.note_width(_as_float64(x[:1]))
 
 
@@ -117,8 +119,9 @@ class _Linked(Points):
 def _learn_by_columns(scheme: RobustScaler, x: Rows) -> None:
     """Fit a scheme of quantiles, which needs whole columns, on points x (P, N).
 
-    Each pass over the points takes as many columns as fit in `COLUMNS_SHARE` of the memory. Their
-    centres and scales are then those of the scheme.
+    Each pass over the points takes as many columns as fit in `COLUMNS_SHARE` of the memory. A copy
+    of the scheme is fitted on these columns; the scheme gets the centres and scales of all copies.
+    `UserError` is raised where not even one column fits.
     """
     points, features = x.shape
     # Twice: the columns, and the scheme's copy of them.

@@ -44,7 +44,10 @@ class AffineMap(NamedTuple):
         return rows * self.matrix if self.matrix.ndim == 1 else rows @ self.matrix
 
     def fold(self, weights: NDArray[Any]) -> NDArray[Any]:
-        """Return weights `(.., M + 1)` on z as `(.., N + 1)` on `x - centre`."""
+        """Return weights `(.., M + 1)` on z as `(.., N + 1)` on `x - centre`.
+
+        The bias w0 and the slopes w become `w0 + w image` and `w A`, computed in float64.
+        """
         slopes = weights[..., 1:].astype(np.float64, copy=False)
         input_slopes = self.apply_transpose(slopes)
         folded = np.empty((*input_slopes.shape[:-1], input_slopes.shape[-1] + 1), weights.dtype)
@@ -53,7 +56,11 @@ class AffineMap(NamedTuple):
         return folded
 
     def unfold(self, rows: NDArray[Any]) -> NDArray[Any]:
-        """Return derivatives `(.., N + 1)` in `x - centre` as those in z, `(.., M + 1)`."""
+        """Return derivatives by weights `(.., N + 1)` on `x - centre` as those by weights on z.
+
+        A derivative g0 by the bias and g by the slopes become g0 and `g A' + g0 image`,
+        `(.., M + 1)`.
+        """
         slopes, bias = rows[..., 1:], rows[..., :1]
         outer = self.apply(slopes) + bias * self.image
         return np.concatenate([bias, outer], axis=-1, dtype=rows.dtype)
@@ -75,6 +82,7 @@ class AffineMap(NamedTuple):
         class_blocks = hessian.reshape(
             classes, len(change_of_weights), classes, len(change_of_weights)
         )
+        # T' H T for each pair of classes, with T the matrix above.
         spread = np.einsum(
             "ai,cadb,bj->cidj", change_of_weights, class_blocks, change_of_weights, optimize=True
         )
@@ -120,6 +128,7 @@ def probe(scheme: Any, x: NDArray[Any], z: Rows) -> AffineMap | None:
     centre = compute_mean(x)
     steps = compute_deviations(x, centre)
     rows = sample_rows(len(x))
+    # The last argument is the largest magnitude in z, found without an array of magnitudes.
     return fit_map(scheme, centre, steps, x[rows], z[rows], float(max(-z.min(), z.max())))
 
 
@@ -165,7 +174,7 @@ def agrees(scheme_map: AffineMap, x: NDArray[Any], z: NDArray[Any], largest: flo
         scheme_map: The map.
         x: Points before the scheme (p, N).
         z: The same points under it (p, M).
-        largest: The largest coordinate that the scheme gave any point.
+        largest: The largest magnitude of a coordinate that the scheme gave any point.
     """
     expected = (x - scheme_map.centre) @ scheme_map.matrix.T + scheme_map.image
     tolerance = max(MAP_TOLERANCE, 100 * float(np.finfo(z.dtype).eps))  # float32 rounds more
@@ -192,6 +201,7 @@ def find_effects(scheme_map: AffineMap, z: Rows) -> Effects:
     is_used = np.abs(scheme_map.matrix) > MAP_TOLERANCE * largest_entry
     rotates = bool((is_used.sum(axis=1) > 1).any())  # features may stand in another order
     if rotates:
+        # Without scaling, the rows of A that are not 0 are orthonormal.
         products = scheme_map.matrix @ scheme_map.matrix.T
         # A dropped direction gives zeros.
         is_kept = products.diagonal() > (MAP_TOLERANCE * largest_entry) ** 2
@@ -199,7 +209,7 @@ def find_effects(scheme_map: AffineMap, z: Rows) -> Effects:
             np.abs(products[np.ix_(is_kept, is_kept)] - np.eye(int(is_kept.sum()))).max(initial=0.0)
             > EFFECT_TOLERANCE
         )
-    else:
+    else:  # one factor a coordinate, which is 1 without scaling
         factors = np.where(is_used, scheme_map.matrix, 0.0).sum(axis=1)
         scales = bool(np.abs(factors - 1).max(initial=0.0) > EFFECT_TOLERANCE)
     origin = scheme_map.image - scheme_map.matrix @ scheme_map.centre  # the image of x = 0
@@ -207,6 +217,7 @@ def find_effects(scheme_map: AffineMap, z: Rows) -> Effects:
     spread = compute_deviations(z, compute_mean(z))
     reach = np.abs(scheme_map.matrix) @ np.abs(scheme_map.centre)
     zero_bounds = EFFECT_TOLERANCE * np.maximum(spread, reach)
+    # A scheme that centres has a map about the points' mean, and takes that mean to 0.
     shifts = bool(np.any(np.abs(origin) > zero_bounds))
     centres = shifts and bool(np.all(np.abs(scheme_map.image) <= zero_bounds))
     return Effects(centres, shifts, scales, rotates)

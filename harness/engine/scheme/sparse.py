@@ -50,6 +50,7 @@ def check_sparse(scheme: Any, x: Rows, fold: bool) -> None:
             f"normalizer {name}: would fill sparse points, or cannot be fitted on them; choose "
             f"{KEEP_ZEROS}, or {folds}"
         )
+    # `fold` centres by the mean of `StandardScaler` alone, see `_fit_sparse`.
     if traits.centres and not isinstance(scheme, StandardScaler):
         raise UserError(
             f"normalizer {name}: centres, which would fill sparse points; choose {KEEP_ZEROS}, "

@@ -108,6 +108,7 @@ class Under(Points):
         """
         before, after = self.surrogates
         x: Rows
+        # The new map is from z where the scheme is not affine, else from x: no step in between.
         if self.map is None:
             x, composed = self, AffineMap(matrix, mean, np.zeros(len(matrix)))
         else:
@@ -167,6 +168,7 @@ class Centred(Points):
         if out is None:
             out = np.empty((last - first, self.shape[1]), self.dtype)
         out = out[: last - first]
+        # Rows of another type are converted when they are centred or copied.
         reads_into_out = isinstance(self.x, Points) and self.x.dtype == self.dtype
         rows = self.x.read(first, last, out) if reads_into_out else self.x[first:last]
         if self._has_centre:
@@ -191,6 +193,7 @@ def choose_fold(scheme_map: AffineMap, x: Array, dtype: Any) -> AffineMap | None
         The map about 0 if that loses few digits, otherwise the map about its centre; None if both
         lose more than `MAX_DIGIT_LOSS`.
     """
+    # About 0 comes first: x then needs no centring when it is read.
     descent_type = np.dtype(dtype)
     image_of_zero = scheme_map.image - scheme_map.apply(scheme_map.centre)
     about_zero = AffineMap(scheme_map.matrix, np.zeros_like(scheme_map.centre), image_of_zero)
@@ -204,12 +207,13 @@ def choose_fold(scheme_map: AffineMap, x: Array, dtype: Any) -> AffineMap | None
 def _measure_amplification(scheme_map: AffineMap, x: Array) -> float:
     """Return by how much the terms of a coordinate exceed the coordinate, at the worst coordinate.
 
-    The ratio is of root mean squares over the points x (p, N); see `choose_fold` for the terms.
-    Where all terms are 0, it counts as 0.
+    It is the largest ratio, over the coordinates, of `sqrt(mean(A^2 (x - m)^2 + c^2))` to
+    `sqrt(mean((A (x - m) + c)^2))`, means over the points x (p, N); 0 where all terms are 0.
     """
     centred = x - scheme_map.centre
     products = scheme_map.apply(centred)
     squares = scheme_map._replace(matrix=scheme_map.matrix**2).apply(centred**2)
+    # (M,) each; a coordinate that is 0 though its terms are not has an infinite ratio.
     terms = np.sqrt(np.mean(squares + scheme_map.image**2, axis=0))
     sizes = np.sqrt(np.mean((products + scheme_map.image) ** 2, axis=0))
     return float(np.divide(terms, sizes, out=np.zeros_like(terms), where=terms > 0).max())

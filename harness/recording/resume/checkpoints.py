@@ -49,7 +49,7 @@ class DescentFile:
     def __init__(self, folders: Path, descent: str, seconds: float) -> None:
         self.file, self.descent, self.seconds = _checkpoint_file(folders, descent), descent, seconds
         self.spent = 0.0  # seconds of the commands before this one
-        self._warned = False
+        self._warned = False  # whether a failure to write was printed
         self._begin()
 
     def due(self) -> bool:
@@ -79,6 +79,7 @@ class DescentFile:
                     self._warn(f"cannot be written ({error.strerror}); the job goes on without it")
                 self._warned = True
         saved_at = time.monotonic()
+        # Saving takes at most 1 / `SAVING_INTERVAL` of the time.
         self._next = saved_at + max(self.seconds, SAVING_INTERVAL * (saved_at - saving_began))
 
     def resume(self, restore: Callable[[Mapping[str, Array]], T]) -> T | None:
@@ -97,6 +98,7 @@ class DescentFile:
                 np.load(stream, allow_pickle=False) as packed,
             ):
                 arrays = {name: packed[name] for name in packed.files}
+            # Each `pop` removes an entry that `save` added; the state remains.
             if str(arrays.pop(DIGEST)) != _digest(arrays):
                 raise ValueError("it is damaged")
             if str(arrays.pop(names.DESCENT.key)) != self.descent:
@@ -165,7 +167,7 @@ def code_digest() -> str:
 
 
 def _digest(arrays: Mapping[str, Array]) -> str:
-    """Return the SHA-256 of arrays with their names, types and shapes."""
+    """Return the SHA-256 of arrays with their names, types and shapes, in the order of names."""
     digest = hashlib.sha256()
     for name in sorted(arrays):
         array = np.ascontiguousarray(arrays[name])

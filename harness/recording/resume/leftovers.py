@@ -123,6 +123,7 @@ def refuse_at_work(sweeps: Iterable[Any]) -> None:
     """
     for run in sweeps:
         folder = Path(run.data.tags.get(names.FOLDER.key, ""))
+        # Without a lock that can be read here, `is_locked` is None, and the sweep is not refused.
         if run.info.status == "RUNNING" and owner.is_locked(folder):
             sweep = clean.line(run.data.tags[names.SWEEP_ID.key])
             raise ResultsError(f"comparison {sweep}: is at work; stop it, or wait for it")
@@ -144,7 +145,7 @@ def only_one(descent: str, folders: Path, wait: bool = True) -> Iterator[bool]:
     All jobs of a user lock one file, and each descent locks its own byte of that file.
 
     Args:
-        descent: The digest of the job's descent.
+        descent: The digest of the job's descent, or `NO_DESCENT`.
         folders: The folder of the folders of sweeps.
         wait: Whether to wait for another process that has the descent.
 
@@ -201,7 +202,10 @@ def tidy(writer: Writer, folders: Path) -> int:
 
 
 def _has_records(folder: Path) -> bool:
-    """Return whether a folder is that of a sweep with waiting records; links do not count."""
+    """Return whether a folder has a subfolder `PENDING` and a ledger; links do not count.
+
+    Only such a folder is that of a sweep whose records may wait.
+    """
     try:
         modes = [os.lstat(path).st_mode for path in (folder, folder / PENDING, folder / LEDGER)]
     except OSError:
@@ -269,6 +273,7 @@ def _is_written(writer: Writer, record: JobRecord) -> bool:
     tags = record.scheme.tags
     if writer.has_ended_job(record.experiment, tags[names.JOB.key]):
         return True
+    # A failed job is written even if an equal job has succeeded.
     fingerprint = "" if record.failure else tags.get(names.FINGERPRINT.key, "")
     equal = writer.find_by_fingerprint(record.experiment, fingerprint) if fingerprint else None
     if equal:

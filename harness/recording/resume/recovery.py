@@ -68,7 +68,7 @@ def write_record(
     try:
         try:
             run_id = writer.write(record)
-        except (StoreLostError, OSError):
+        except (StoreLostError, OSError):  # not a refusal: handled below
             raise
         except Exception as error:  # refused: a failed job is written; the file of the record stays
             interrupts.raise_if_interrupted(error)

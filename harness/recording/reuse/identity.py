@@ -57,7 +57,8 @@ def identity(params: Mapping[str, Any], dataset: Dataset, components: tuple[Any,
     Args:
         params: The choices and settings of the job, by names such as `normalizer.ridge`.
         dataset: The data set.
-        components: The cost, normalizer and optimizer, whose code is part of the identity.
+        components: The cost, normalizer, optimizer and, of a network, the model. Their code is part
+            of the identity.
 
     Returns:
         The digests.
@@ -65,7 +66,8 @@ def identity(params: Mapping[str, Any], dataset: Dataset, components: tuple[Any,
     data = [dataset.fingerprint, dataset.task, dataset.classes]
     descent_settings = identity_params(DESCENT_PART, params)
     if "batch_seed" in descent_settings and not isinstance(dataset.x, np.ndarray):
-        data.append("batches within blocks")  # another order than that of points in memory
+        # Points that are read by blocks have another order of batches than points in memory.
+        data.append("batches within blocks")
     members = [member for component in components for member in _members(component)]
     code = {
         name: code_identity(name) for name in sorted({_module_of(member) for member in members})
@@ -186,7 +188,7 @@ def _members(component: Any) -> Iterator[Any]:
     held = [getattr(component, "scheme", None)]
     held += [scheme for _, scheme, _ in _entries(component, "transformers")]
     for scheme in held:
-        if hasattr(scheme, "fit"):
+        if hasattr(scheme, "fit"):  # not None, nor scikit-learn's "drop" and "passthrough"
             yield from _members(scheme)
 
 
@@ -218,6 +220,7 @@ def _describe_settings(component: Any) -> list[str]:
     assignments = [f"{key}={text}" for key, text in texts.items() if text]
     selections = [getattr(component, "columns", None)]
     selections += [columns for _, _, columns in _entries(component, "transformers")]
+    # The text of a `FeatureSelection`, which has positions, names the columns and the positions.
     selected = [
         str(columns) if hasattr(columns, "positions") else _describe_value(columns)
         for columns in selections
@@ -227,7 +230,11 @@ def _describe_settings(component: Any) -> list[str]:
 
 
 def _describe_value(value: Any) -> str:
-    """Return a text that identifies the value of a setting; empty where there is none."""
+    """Return a text that identifies the value of a setting; empty where there is none.
+
+    The text of an array is its digest. A function or another object has no text, nor has a list or
+    dictionary that holds one.
+    """
     if isinstance(value, (bool, int, float, str, tuple, type(None))):
         return repr(value)
     if isinstance(value, np.generic):

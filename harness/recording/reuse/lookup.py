@@ -44,6 +44,7 @@ def find_equal_run(descent_runs: Sequence[Any], header: RecordHeader) -> str | N
     """
     fingerprint = header.tags[names.FINGERPRINT.key]
     equal = [run for run in descent_runs if run.data.tags.get(names.FINGERPRINT.key) == fingerprint]
+    # Each of the runs has all that the job requests; equal rules suffice.
     equally_judged = [
         run
         for run in descent_runs
@@ -63,7 +64,8 @@ def rejudge_recorded(
         header: The header of the record of the job.
 
     Returns:
-        The record; None without a run whose new judging keeps all that the job requests.
+        The record; None where every run has no histories, or loses by the new rules something that
+        the job requests.
     """
     for run in descent_runs:
         recorded = RecordedRun(load_scheme(writer.store.uri, run.info.run_id), run.info.run_id)

@@ -30,12 +30,19 @@ class RecordedRun:
 
     @cached_property
     def row(self) -> Mapping[str, Any]:
-        """The tags, parameters and last values of metrics of the run, by the columns of `sweep`."""
+        """The tags, parameters and last values of metrics of the run, by the columns of `sweep`.
+
+        Columns that only other runs have are left out.
+        """
         return {str(key): value for key, value in self._scheme.iloc[0].dropna().items()}
 
     @cached_property
     def arrays(self) -> dict[str, dict[str, NDArray[Any]]]:
-        """Its arrays by key, by their name in the setting `record` or `names.DESCENT_ARRAYS`."""
+        """The arrays of the scheme: `arrays[name][key]`.
+
+        `name` is a word of the setting `record`, or `names.DESCENT_ARRAYS`. Empty where the run has
+        recorded no arrays.
+        """
         array_names = str(self.row.get(names.RECORDED.column, "")).split(",")
         label = self.row["label"]
         return {name: self.sweep.arrays(self._scheme, name)[label] for name in array_names if name}

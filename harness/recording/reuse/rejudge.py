@@ -99,6 +99,7 @@ def _judged_record(
         rules: The new rules.
     """
     steps = tuple(_with_theory(run, step) for step in rejudge_histories(histories, rules))
+    # The index of the shown step size, None without one; and whether `shown_step` chose it.
     best, chosen = judging.find_shown_step(steps, literal(header.params.get("shown_step")))
     best_size = None if best is None else steps[best].step_size
     has_changed = {
@@ -134,6 +135,7 @@ def _judged_record(
         descent_seconds=run.row[names.DESCENT_SECONDS.column],
         findings=findings,
         arrays=arrays,
+        # A NaN is not recorded, and so the metric is missing.
         seconds_a_step=run.row.get(names.SECONDS_A_STEP.column, float("nan")),
     )
     return build_record(header, dataset, outcome)
@@ -203,6 +205,7 @@ def _findings(
         {**tags, names.EXPLANATION.key: explained(metrics, tags, steps, best)},
         series,
         seconds=row[names.THEORY_SECONDS.column],
+        # Without a search the seconds are not recorded.
         search_seconds=row.get(names.SEARCH_SECONDS.column, 0.0),
     )
 
@@ -231,7 +234,7 @@ def _with_theory(run: RecordedRun, step: Step) -> Step:
     }
     series = {}
     for name in [name for name in metrics if names.axis_of(name)]:
-        del metrics[name]
+        del metrics[name]  # only the last value of a series
         values = run.sweep.series(row["run_id"], name)
         series[name] = np.full(max(values) + 1, np.nan)  # iterations that are not recorded stay NaN
         series[name][[*values]] = [*values.values()]

@@ -52,11 +52,11 @@ def _code() -> list[str]:
         `REQUEST_LIBRARIES`.
     """
     code_hash = hashlib.sha256()
-    for name in CODE_ROOMS:
+    for name in CODE_ROOMS:  # an empty name: all of normbench
         spec = find_spec(f"normbench.{name}" if name else "normbench")  # without importing it
         assert spec
         assert spec.origin
-        folder = Path(spec.origin).parent
+        folder = Path(spec.origin).parent  # the origin is its __init__.py
         files = (file for file in folder.rglob("*") if file.suffix in (".py", ".yaml"))
         for file in sorted(files):
             code_hash.update(f"{name}/{file.relative_to(folder)}\n".encode() + file.read_bytes())

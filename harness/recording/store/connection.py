@@ -52,6 +52,11 @@ class RetryingClient:
     """A client of MLflow that retries its calls while the store is away.
 
     After one call has waited in vain, later calls do not wait again.
+
+    Args:
+        client: MLflow's client, or a `WritableDatabase` with the same methods.
+        uri: The URI of the store, for messages.
+        seconds: The time for which a call is retried.
     """
 
     def __init__(self, client: Any, uri: str, seconds: float = PATIENCE) -> None:
@@ -60,7 +65,9 @@ class RetryingClient:
         self.has_transactions = isinstance(client, database.WritableDatabase)
 
     def __getattr__(self, name: str) -> Callable[..., Any]:
+        """Return a method of the client under a wrapper that retries it."""
         call = getattr(self._client, name)
+        # Two processes may log the same data set at once: one of them fails, and has to retry.
         passing = RACES if name == "log_inputs" else PASSING
 
         def retry(*arguments: Any, **keywords: Any) -> Any:
@@ -70,7 +77,7 @@ class RetryingClient:
                     lambda: call(*arguments, **keywords), self._uri, self._seconds, passing
                 )
             except StoreLostError:
-                self._seconds = 0.0
+                self._seconds = 0.0  # later calls do not wait again
                 raise
 
         return retry
@@ -109,6 +116,7 @@ def retry_call(
             if not lasting and not passing.search(text):
                 raise
             reason = stores.reason_of(error)
+            # Give up where the next call would begin after the patience is over.
             if lasting or (waited + pause > seconds and not must_retry):
                 raise StoreLostError(
                     f"{setting}: the store cannot be written ({reason})"
@@ -123,7 +131,10 @@ def retry_call(
 
 @dataclass(frozen=True)
 class Store:
-    """A store of runs: the tracking URI of MLflow, and the folder or URI of the artifacts."""
+    """A store of runs: the tracking URI of MLflow, and the URI of the artifacts.
+
+    Without a URI of the artifacts (None), MLflow chooses where they are.
+    """
 
     uri: str
     artifacts: str | None
@@ -178,7 +189,8 @@ class Store:
 
     def sync(self) -> None:
         """Wait until the writes of a job are on disk (`mlflows_own.relax_synchronous_writes`)."""
-        # Without a write-ahead log, as for a server, the file is missing: nothing to wait for.
+        # Without a write-ahead log, as for a server, whose `database` is None, the file is missing:
+        # there is nothing to wait for.
         with suppress(OSError), open(f"{self.database}-wal", "rb+") as log:
             os.fsync(log.fileno())
 
@@ -191,7 +203,7 @@ class Store:
         Args:
             runs: The ids of the runs.
         """
-        statuses: dict[str, str] = {}
+        statuses: dict[str, str] = {}  # an empty status: the server has no such run
         with suppress(StoreLostError, sqlite3.Error):
             if self.database:
                 query = partial(mlflows_own.statuses, self.database, runs)
@@ -252,6 +264,7 @@ class Store:
                 _initialize(self.database, self.artifacts)
                 update_locations = partial(mlflows_own.update_artifact_locations, self.database)
                 retry_call(update_locations, self.uri, OPENING_PATIENCE)
+            # A single knock may take longer than the patience: it is not repeated then.
             retry_call(lambda: _knock(self.uri), self.uri, KNOCK_PATIENCE, min_calls=1)
             return RetryingClient(
                 retry_call(self._open, self.uri, OPENING_PATIENCE, RACES), self.uri
@@ -277,7 +290,7 @@ def _knock(uri: str) -> None:
     file = uris.database(uri)
     if file:
         with closing(sqlite3.connect(file)) as connection:
-            connection.execute("select name from sqlite_master").fetchall()
+            connection.execute("select name from sqlite_master").fetchall()  # reads the file
         return
     import sqlalchemy
 
@@ -306,6 +319,7 @@ def _initialize(file: Path, artifacts: str | None) -> None:
         raise FileNotFoundError(f"the folder {file.parent} does not exist")
     started = time.time()
     if file.exists():
+        # SQLite writes its logs beside the database.
         if not os.access(file, os.W_OK) or not os.access(file.parent, os.W_OK):
             raise PermissionError(f"{file} cannot be written")
         stores.refuse_foreign_database(file, empty=True)
@@ -317,7 +331,7 @@ def _initialize(file: Path, artifacts: str | None) -> None:
         mlflows_own.write_tables(draft, database.tables(), artifacts or str(file.parent))
         with suppress(FileExistsError):  # another process was first
             os.link(draft, file)
-    finally:
+    finally:  # remove the draft and the logs of SQLite beside it
         for leftover in file.parent.glob(f"{draft.name}*"):
             leftover.unlink()
 

@@ -184,6 +184,14 @@ class WritableDatabase(database.Database):
     ) -> None:
         """Write metrics, parameters and tags of a run; equal points of a metric are stored once.
 
+        Too long values of parameters and tags are truncated. A tag that the run has is replaced.
+
+        Args:
+            run_id: The id of the run.
+            metrics: The points: key, value, timestamp in ms, step.
+            params: The parameters: key and text.
+            tags: The tags: key and text.
+
         Raises:
             RefusedError: A name is invalid, or a parameter has another recorded value.
         """
@@ -193,7 +201,14 @@ class WritableDatabase(database.Database):
             self._write_tags(run_id, {_key(key): text[:MAX_TAG] for key, text in tags})
 
     def _write_metrics(self, run_id: str, metrics: Sequence[Metric]) -> None:
-        """Write points of metrics, and the latest point of each: that of the largest step."""
+        """Write points of metrics, and the latest point of each.
+
+        The latest point has the largest step; of equal steps, the largest time, then value.
+
+        Args:
+            run_id: The id of the run.
+            metrics: The points: key, value, timestamp in ms, step.
+        """
         rows = [
             (_key(key), *_number(float(value)), int(when), int(step), run_id)
             for key, value, when, step in metrics
@@ -222,7 +237,7 @@ class WritableDatabase(database.Database):
         self._insert("params", "key, value, run_uuid", rows, "ignore")
 
     def _write_tags(self, run_id: str, tags: Mapping[str, str]) -> None:
-        """Write tags; the tag of the run name also names the run."""
+        """Write or replace tags, texts by key; the tag of the run name also names the run."""
         rows = [(key, text, run_id) for key, text in tags.items()]
         upsert = "on conflict (key, run_uuid) do update set value = excluded.value"
         query = f"insert into tags (key, value, run_uuid) values (?, ?, ?) {upsert}"
@@ -238,7 +253,7 @@ class WritableDatabase(database.Database):
                 raise RefusedError(f"No tag with name: {key} in run with id {run_id}")
 
     def set_experiment_tag(self, experiment_id: str, key: str, value: str) -> None:
-        """Set a tag of an experiment.
+        """Set a tag of an experiment; a tag that it has is replaced.
 
         Raises:
             RefusedError: The value is too long, the key is invalid, or there is no such experiment.
@@ -273,7 +288,12 @@ class WritableDatabase(database.Database):
                     self._insert("input_tags", "input_uuid, name, value", tags, "abort")
 
     def _dataset_id(self, experiment: int, data: Dataset) -> str:
-        """Return the id of a data set, which is written if its experiment does not have it."""
+        """Return the id of a data set, which is written if its experiment does not have it.
+
+        Args:
+            experiment: The id of the experiment.
+            data: The data set; its name and digest identify it.
+        """
         columns = (
             "dataset_uuid, experiment_id, name, digest, dataset_source_type, dataset_source, "
             "dataset_schema, dataset_profile"
@@ -293,7 +313,7 @@ class WritableDatabase(database.Database):
             folder: The folder among the artifacts; None for the topmost.
         """
         artifact_folder = self._folder(run_id)
-        if artifact_folder is None:
+        if artifact_folder is None:  # the artifacts are not on this machine
             self._mlflow.log_artifact(run_id, path, folder)
         else:
             local_artifacts.copy(Path(path), artifact_folder, folder or "")
@@ -312,7 +332,7 @@ class WritableDatabase(database.Database):
     def log_text(self, run_id: str, text: str, name: str) -> None:
         """Write a text as an artifact of a run; name: the path of the artifact."""
         artifact_folder = self._folder(run_id)
-        if artifact_folder is None:
+        if artifact_folder is None:  # the artifacts are not on this machine
             self._mlflow.log_text(run_id, text, name)
         else:
             local_artifacts.write(artifact_folder, name, text)
@@ -344,5 +364,8 @@ def _key(key: str) -> str:
 
 
 def _number(value: float) -> tuple[float, bool]:
-    """Return a number as the tables store it, NaN as 0, and whether it is NaN."""
+    """Return a number as the tables store it, and whether it is NaN.
+
+    NaN is stored as 0, and infinity as `MAX_FLOAT` of its sign.
+    """
     return (0.0, True) if math.isnan(value) else (min(max(value, -MAX_FLOAT), MAX_FLOAT), False)

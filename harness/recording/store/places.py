@@ -22,6 +22,7 @@ def suggested_path(name: str) -> Path:
 
 def try_folder(folder: Path) -> None:
     """Raise OSError unless a folder can be written or created; a temporary folder tests it."""
+    # The nearest existing folder, in which the missing ones would be created.
     existing = next(candidate for candidate in (folder, *folder.parents) if candidate.exists())
     os.rmdir(tempfile.mkdtemp(dir=existing))
 
@@ -49,7 +50,7 @@ def try_remote(artifacts: str, open_repository: Callable[[str], Any]) -> None:
                 repository.download_artifacts(probe, tempfile.mkdtemp(dir=folder))
             ).read_text()
         finally:
-            with suppress(NotImplementedError):  # not every repository can
+            with suppress(NotImplementedError):  # not every repository can delete
                 repository.delete_artifacts()
     if content != probe:
         raise OSError("what was written there is not what is read")

@@ -151,6 +151,8 @@ def of_failure(header: RecordHeader, error: BaseException) -> JobRecord:
 def _user_code_line(error: BaseException) -> str:
     """Return where an error last passed through user code, as the beginning of a reason.
 
+    User code is any `.py` file outside normbench, the standard library and `site-packages`.
+
     Returns:
         `<file>, line <number>: `; empty where the traceback has no user code.
     """
@@ -213,7 +215,7 @@ def _step_record(name: str, tags: Mapping[str, str], step: Step, is_best: bool) 
 
 
 def _dataset(dataset: Dataset) -> dict[str, str]:
-    """Return the fields of the dataset input in MLflow."""
+    """Return the fields of the dataset input in MLflow; a schema over `MAX_SCHEMA` is left out."""
     profile = {
         "train_points": len(dataset.x),
         "test_points": len(dataset.x_test),
@@ -239,7 +241,8 @@ def _dataset(dataset: Dataset) -> dict[str, str]:
 def _metrics(step: Step) -> list[Entry]:
     """Return all metrics of a step size: histories, quartiles, final values and series.
 
-    Only one start has thinned histories, and only several starts have quartiles.
+    Only one start has thinned histories, and only several starts have quartiles. Values that are
+    not finite are left out.
     """
     entries: list[Entry] = []
     thin = _is_thinned(step)
@@ -268,7 +271,7 @@ def _grid(steps: Sequence[Step]) -> list[Entry]:
         if step.verdict not in names.UNRANKED:
             entries.append((names.GRID_STEP_SIZE.key, float(np.log10(step.step_size)), index))
             for metric in (names.TRAIN_COST, names.TRAIN_MISCLASSIFICATIONS):
-                for final_value in step.histories.get(metric.key, [])[-1:]:
+                for final_value in step.histories.get(metric.key, [])[-1:]:  # none without it
                     entries.append((names.grid(metric).key, float(final_value), index))
     return _finite(entries)
 

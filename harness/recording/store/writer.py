@@ -35,7 +35,7 @@ FINISHED, NOT_KILLED = "attributes.status = 'FINISHED'", "attributes.status != '
 
 
 class Writer:
-    """Writes runs to one store. Every method raises `StoreLostError` where the store stays away.
+    """Writes runs to one store. A method raises `StoreLostError` where the store stays away.
 
     Runs are returned as MLflow's client returns them, or the entities that stand in for them.
 
@@ -213,11 +213,11 @@ class Writer:
 
         Args:
             experiment: The name of the experiment.
-            grid: The digest of the grid's descent, whatever is searched for beside the grid.
+            grid: The digest of the descent without the settings `refine` and `shadows`.
             descent: The digest of the whole descent, which that run must not have.
 
         Returns:
-            True where the same grid was descended with other searches beside it.
+            True where the same grid was descended with another `refine` or `shadows`.
         """
         another_descent = names.DESCENT.equals(descent).replace(" = ", " != ")  # a digest has no =
         return (
@@ -312,7 +312,7 @@ class Writer:
         return self.client.get_run(run_id)
 
     def has_run(self, run_id: str) -> bool:
-        """Return whether the store has a run with that id."""
+        """Return whether the store has a run with that id; False also where the store is away."""
         return bool(self.store.statuses([run_id]))
 
     def end_abandoned(
@@ -332,6 +332,7 @@ class Writer:
         ids = {run.data.tags.get(names.SWEEP_ID.key, "") for run in running} - {""}
         # The runs of a sweep in several experiments have the tags of one process.
         tags = {sweep_id: [run.data.tags for run in self._sweeps(sweep_id)] for sweep_id in ids}
+        # A sweep whose own run was deleted has no tags, and its runs are left as they are.
         ended_sweeps = {
             sweep_id
             for sweep_id, tags_of_runs in tags.items()
@@ -348,7 +349,7 @@ class Writer:
         return len(abandoned_runs)
 
     def _end_steps(self, scheme: str) -> None:
-        """Mark the finished steps of an incomplete job as KILLED."""
+        """Mark the finished steps of an incomplete job as KILLED; scheme: the id of its run."""
         for step in self.search_runs(f"{names.PARENT.equals(scheme)} and {FINISHED}"):
             self.finish(step.info.run_id, "KILLED")
 
@@ -383,7 +384,7 @@ class Writer:
         self.client.log_batch(run_id, tags=[tag(key, text) for key, text in tags.items()])
 
     def experiment_tags(self, experiment: str) -> dict[str, str]:
-        """Return the tags of an experiment."""
+        """Return the tags of an experiment, which is created if there is none."""
         return dict(self.client.get_experiment(self._experiment(experiment)).tags)
 
     def tag_experiment(self, experiment: str, tags: Mapping[str, str]) -> None:
@@ -394,7 +395,7 @@ class Writer:
             tags: Texts by key.
         """
         for key, text in tags.items():
-            with suppress(*mlflows_own.refusals()):
+            with suppress(*mlflows_own.refusals()):  # the value is too long
                 self.client.set_experiment_tag(self._experiment(experiment), key, text)
 
     def runs_of_sweep(self, sweep_id: str) -> list[Any]:
@@ -487,7 +488,7 @@ class Writer:
             with suppress(*mlflows_own.refusals()):  # another process was first
                 self.client.create_experiment(name, artifact_location=location)
             recorded_experiment = self.client.get_experiment_by_name(name)
-        if self.store.database:
+        if self.store.database:  # its folder of artifacts may be another user's or machine's
             places.check_artifact_folder(
                 self.store.safe_uri, name, str(recorded_experiment.artifact_location)
             )
@@ -552,7 +553,7 @@ class Writer:
             self.client.log_batch(run_id, params=entries[first : first + ENTRIES_PER_CALL])
 
     def _log_arrays(self, run_id: str, arrays: Mapping[str, Mapping[str, Any]]) -> None:
-        """Log arrays as artifacts `arrays/<name>.npz`."""
+        """Log arrays, `arrays[name][key]`, as artifacts `arrays/<name>.npz`."""
         if not arrays:
             return
         with TemporaryDirectory() as folder:

@@ -120,7 +120,7 @@ def packed(file: Path, overwrite: bool, header_fields: Mapping[str, Any]) -> Ite
                 archive.writestr(MANIFEST, manifest, ZIP_DEFLATED)
             stream.flush()
             os.fsync(stream.fileno())
-            _refuse_existing(file, overwrite)
+            _refuse_existing(file, overwrite)  # it may have been created in the meantime
             draft.replace(file)
         except OSError as error:
             raise _unwritable(file, error) from error
@@ -151,7 +151,13 @@ def _unwritable(file: Path, error: OSError) -> UserError:
 
 
 class Unpacked:
-    """A checked file that `packed` wrote, and its members."""
+    """A checked file that `packed` wrote, and its members.
+
+    Args:
+        file: The file, for messages.
+        archive: The opened file.
+        members: The checksum (`sha256`) and the size (`bytes`) of each member, by its name.
+    """
 
     def __init__(self, file: Path, archive: ZipFile, members: Members) -> None:
         self.file, self.members, self._archive = file, members, archive
@@ -263,6 +269,7 @@ def _check(archive: ZipFile, members: Members, size: int) -> None:
         raise ValueError(
             f"it is {format_gigabytes(size)} and would be {format_gigabytes(unpacked_size)}"
         )
+    # Nothing is unpacked before the header of every member was checked.
     for entry in recorded:
         _check_member(entry)
         if members[entry.filename]["bytes"] != entry.file_size:
@@ -275,7 +282,10 @@ def _check(archive: ZipFile, members: Members, size: int) -> None:
 
 
 def _check_member(member: ZipInfo) -> None:
-    """Raise ValueError for a link, a folder, an encrypted member, or an unsafe name."""
+    """Raise ValueError for a link, a folder, an encrypted member, or an unsafe name.
+
+    Any other compression than deflate is refused, too.
+    """
     # The upper 16 bits are the Unix mode of the file; 0 where the writer set none.
     file_type = stat.S_IFMT(member.external_attr >> 16)
     plain = member.compress_type in (ZIP_STORED, ZIP_DEFLATED) and not member.flag_bits & ENCRYPTED

@@ -47,7 +47,7 @@ class RunCopy:
         tags: The tags.
         params: The parameters.
         metrics: The values of each metric.
-        inputs: The data sets in MLflow, each with its tags.
+        inputs: The data sets in MLflow, each as `{"input": fields, "tags": tags}`.
         artifacts: The SHA-256 of each artifact by name.
     """
 
@@ -79,7 +79,8 @@ class RunCopy:
     @property
     def content_text(self) -> str:
         """Its content as JSON text: equal runs have equal texts, even if they hold NaN."""
-        # MLflow keeps the first description of data sets with equal name and digest.
+        # Of data sets with equal name and digest MLflow keeps the first description, so that the
+        # other fields and the tags of an input may differ.
         inputs = [
             [dataset_input["input"]["name"], dataset_input["input"]["digest"]]
             for dataset_input in self.inputs
@@ -102,6 +103,7 @@ class RunCopy:
             sweeps: The new ids by the old ones, of all sweeps that the run names.
         """
         old_id = self.sweep
+        # All tags but those of memberships, which are then added under the new ids.
         tags = {
             key: text for key, text in self.tags.items() if not key.startswith(MEMBERSHIP_PREFIX)
         }
@@ -115,7 +117,7 @@ class RunCopy:
         name = self.name
         if self.tags[names.ROLE.key] == names.SWEEP and name == f"sweep {old_id}":
             name = f"sweep {sweeps[old_id]}"
-        if tags.get(names.RUN_NAME.key) == self.name:
+        if tags.get(names.RUN_NAME.key) == self.name:  # the tag repeats the name
             tags[names.RUN_NAME.key] = name
         return replace(self, name=name, tags=tags)
 
@@ -142,7 +144,7 @@ class JobCopy:
             sweeps: The ids of sweeps, at least one of which has the job.
         """
         runs = [run.restricted_to(sweeps) for run in self.runs]
-        if self.scheme.sweep not in sweeps:
+        if self.scheme.sweep not in sweeps:  # the sweep that ran the job is left out
             job_numbers = runs[0].members
             first_sweep = min(job_numbers)
             sweep_tag = {names.SWEEP_ID.key: first_sweep}
@@ -220,6 +222,7 @@ def _parsed(value_type: Any, content: bytes) -> Any:
         value = TypeAdapter(value_type).validate_json(content, strict=True)
     except ValidationError as error:
         raise ValueError(error.errors(include_url=False)[0]["msg"]) from error
+    # The second parse has every text, whatever the type of the value.
     if any("\0" in text for text in _texts(json.loads(content))):
         raise ValueError("a text holds a mark that no database takes (NUL)")
     return value
@@ -278,7 +281,8 @@ def _checked(run: RunCopy, role: str) -> RunCopy:
 def _check_points(key: str, points: Sequence[Value]) -> None:
     """Raise ValueError for a metric that a store would not return unchanged.
 
-    A metric has a single point, at step 0, or a history: distinct points, whose last step is not 0.
+    A metric is valid if it has a single point, or distinct points whose largest step is not 0. A
+    reader takes a metric with the largest step 0 for a single point.
 
     Args:
         key: The name of the metric.
@@ -298,6 +302,7 @@ def _check_artifacts(artifacts: Sequence[str]) -> None:
     """Raise ValueError for names that cannot be those of files in one folder and its subfolders."""
     if any(len(name.encode()) > MAX_ARTIFACT_NAME for name in artifacts):
         raise ValueError("the name of an artifact is too long")
+    # All folders above an artifact; none of them may be an artifact itself.
     folders = {str(folder) for name in artifacts for folder in PurePosixPath(name).parents}
     if folders & {*artifacts}:
         raise ValueError("an artifact is a folder of another")

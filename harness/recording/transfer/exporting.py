@@ -62,6 +62,7 @@ class Export:
         runs: dict[str, Any] = {}
         for sweep in self.sweeps:
             runs |= {run.info.run_id: run for run in of_sweep(self.client, store, sweep)}
+        # The runs of the sweeps themselves, and below those of schemes, each of which is a job.
         self.sweep_runs = [run for run in runs.values() if _role(run) == names.SWEEP]
         leftovers.refuse_at_work(self.sweep_runs)
         complete_runs = without_interrupted(list(runs.values()))
@@ -70,6 +71,7 @@ class Export:
         for run in complete_runs:
             if _role(run) == names.STEP:  # without its job, a step is dropped
                 self.steps.get(run.data.tags.get(names.PARENT.key, ""), []).append(run)
+        # Those of the runs alone: the store may have others.
         self.experiments = {
             key: experiments[key] for key in {run.info.experiment_id for run in complete_runs}
         }
@@ -113,7 +115,14 @@ class Export:
         return counts
 
     def _copy_run(self, run: Any, pack: Pack) -> RunCopy:
-        """Return a copy of a run as MLflow gives it, and add its artifacts to the file."""
+        """Return a copy of a run as MLflow gives it, and add its artifacts to the file.
+
+        The artifacts have the names `artifacts/<origin>/<name>` in the file.
+
+        Args:
+            run: The run.
+            pack: The file that is being written.
+        """
         folder = f"{ARTIFACTS}{origin(run)}/"
 
         def keep(name: str, file: Path) -> str:
@@ -180,6 +189,8 @@ def copy_run(
     client: Any, store: str, run: Any, experiment: str, artifacts: Iterable[str], keep: KeepArtifact
 ) -> RunCopy:
     """Return a copy of a run of a store. The copy of an interrupted sweep is KILLED.
+
+    A run without an end, of a sweep that was killed, ends at its start.
 
     Args:
         client: The client of the store.

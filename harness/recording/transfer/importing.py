@@ -63,6 +63,7 @@ class Contents:
                     self._register(name, origins)
             self.sweeps.sort(key=lambda copy: (copy.sweep, copy.started))
             sweep_experiments = {(copy.sweep, copy.experiment) for copy in self.sweeps}
+            # Members that no run names, or two runs of one sweep in one experiment.
             if self.used != file.members.keys() or len(sweep_experiments) != len(self.sweeps):
                 raise ValueError("it holds more than its runs tell of")
             if not self._named <= self.ids:
@@ -107,6 +108,7 @@ class Contents:
             runs_of_member = self.job(name).runs
             self.jobs.append(name)
         self.used.add(name)
+        # The member of a sweep or job has the name `<origin>.json`.
         if Path(name).stem != runs_of_member[0].origin:
             raise ValueError("a run stands under another's name")
         for run in runs_of_member:
@@ -183,12 +185,14 @@ class Import:
         """Return the run of the store with an origin: a copy, or the original; None without one."""
         if origin in self._imported or not self.writer.has_run(origin):
             return self._imported.get(origin)
+        # The store has a run with the id of the original: the file was exported from this store.
         run = self.writer.run(origin)
         deleted = run.info.lifecycle_stage != "active"
         return None if deleted or names.SWEEP_ID.key not in run.data.tags else run
 
     def _sweep_id(self, sweep: str) -> str:
         """Return the id of a sweep in the store: its own, unless another sweep has it."""
+        # A sweep has a run in each experiment; one that the store has tells the id.
         for copy in self.contents.sweeps:
             imported_run = self._find(copy.origin) if copy.sweep == sweep else None
             if imported_run:
@@ -205,6 +209,7 @@ class Import:
             renamed, imported_run = copy.with_sweep_ids(self.sweeps), self._find(copy.origin)
             run_id = imported_run.info.run_id if imported_run else self._begin_run(renamed, "")
             self.parents[renamed.sweep, copy.experiment] = run_id
+            # A run that is still running is one whose import was interrupted.
             if imported_run is None or imported_run.info.status == "RUNNING":
                 self.due.append(copy)
 
@@ -226,7 +231,7 @@ class Import:
                 f"{copies.MEMBERSHIP_PREFIX}{key}": text for key, text in runs[0].members.items()
             }
             new = {key: text for key, text in members.items() if key not in present.data.tags}
-            if new:
+            if new:  # the memberships that the job lacks in this store
                 self.writer.tag(present.info.run_id, new)
             self.jobs[origin] = present.info.run_id
             self.present_jobs += 1
@@ -295,6 +300,7 @@ class Import:
             with TemporaryDirectory() as folder:
                 file = Path(folder) / Path(name).name
                 self.file.extract(f"{ARTIFACTS}{run.origin}/{name}", file)
+                # Origins in it become the ids of the runs in this store.
                 if name == JOBS_FILE and run.tags[names.ROLE.key] == names.SWEEP:
                     file.write_bytes(copies.replace_run_ids(file.read_bytes(), self.jobs))
                 artifacts[name] = exporting.digest_artifact(name, file)
@@ -338,6 +344,7 @@ class Import:
         # A sweep that was concluded has a signed description.
         if description.SIGNED in renamed.tags.get(note_key, ""):
             self._describe(renamed, run_id)
+            # `_compare` expects the new description.
             renamed.tags[note_key] = self.writer.run(run_id).data.tags[note_key]
         self.writer.finish(run_id, renamed.status, renamed.ended)
         self.writer.store.sync()
@@ -359,6 +366,7 @@ class Import:
         describe(self.writer, loaded_sweep, sweep.experiment, run_id)
         for row in as_rows(loaded_sweep.of_role(names.SCHEME, sweep.experiment)):
             note = row.get(names.DESCRIPTION.column)
+            # Reused from another sweep, or without a description (NaN).
             if row[names.SWEEP_ID.column] != sweep.sweep or not isinstance(note, str):
                 continue
             if description.SIGNED in note:

@@ -32,7 +32,7 @@ def map_forked(work: Callable[[Argument], Value], arguments: Sequence[Argument])
         The values, in the order of the arguments.
     """
     processes = min(_cores(), len(arguments), MAX_PROCESSES)
-    if processes < 2:
+    if processes < 2:  # nothing to share, or forking is not possible
         return [work(argument) for argument in arguments]
     # Shared by all processes: the number of arguments that are taken, and the next one's index.
     taken_count = get_context("fork").Value("i", 0)
@@ -48,7 +48,7 @@ def map_forked(work: Callable[[Argument], Value], arguments: Sequence[Argument])
             yield index, work(arguments[index])
 
     with _forked(take, processes - 1) as receivers:
-        values = dict(take())
+        values = dict(take())  # the share of this process
         for receiver in receivers:
             with suppress(EOFError):  # raised when the forked process has ended
                 while True:
@@ -86,7 +86,7 @@ def _forked(take: Callable[[], Iterator[Any]], processes: int) -> Iterator[list[
                 warnings.simplefilter("ignore", DeprecationWarning)
                 child.start()
             children.append(child)
-            sender.close()
+            sender.close()  # only the forked process sends: its end raises EOFError here
         signal.pthread_sigmask(signal.SIG_SETMASK, signals)
         yield receivers
     finally:
@@ -120,4 +120,5 @@ def _cores() -> int:
         return 1
     cores = len(os.sched_getaffinity(0))
     limit = os.environ.get("OMP_NUM_THREADS", "")
+    # A limit of 0, or one that is no whole number, is ignored.
     return min(cores, int(limit)) if limit.isdecimal() and int(limit) else cores

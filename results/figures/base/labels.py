@@ -39,12 +39,14 @@ def end_labels(
     """
     if not ends:
         return
+    # From the lowest to the highest, as `spread_apart` takes them.
     ends = sorted(ends, key=lambda end: end.value)
     end_heights = _height_fractions(axis, [end.value for end in ends])
     line_height = shape.font / 72
     line_counts = np.array([end.text.count("\n") + 1 for end in ends])
     # The height of a label's line as a fraction of the panel's height.
     line_share = LABEL_LINE * line_height / (height - LINES_AROUND_PANEL * line_height)
+    # Heights of the middles of labels; the lowest and the highest line end near the panel's edges.
     label_heights = spread_apart(
         end_heights,
         line_share * (line_counts[:-1] + line_counts[1:]) / 2,  # from middle to middle
@@ -84,6 +86,7 @@ def end_labels(
                 **marker_style,
             )
             continue
+        # A short line in inches, moved to the panel's right edge at the height of the label.
         sample_transform = figure.dpi_scale_trans + ScaledTranslation(
             1, label_height, axis.transAxes
         )
@@ -111,6 +114,7 @@ def spread_apart(
     shifts = np.append(0.0, np.cumsum(np.broadcast_to(gap, len(fractions) - 1)))
     positions = isotonic_regression(np.asarray(fractions) - shifts).x
     slack = top - bottom - shifts[-1]  # negative if the positions do not fit
+    # Too many positions stand exactly a gap apart, centred between the limits.
     low, high = (0.0, slack) if slack >= 0 else (slack / 2, slack / 2)
     return [
         float(position) for position in np.clip(positions, bottom + low, bottom + high) + shifts
@@ -133,6 +137,7 @@ def spread_beside(
         The positions, in the order of the fractions. Each stays between the same two occupied
         positions as its fraction.
     """
+    # Each interval between two neighbouring occupied positions is filled on its own.
     boundaries = [-np.inf, *sorted(occupied), np.inf]
     positions: list[float] = []
     for low, high in pairwise(boundaries):
@@ -151,6 +156,8 @@ def _height_fractions(axis: Any, values: Sequence[float]) -> list[float]:
     """
     bottom = axis.get_ylim()[0]
     left_edge = axis.get_xlim()[0]
+    # NaN, which differs from itself, is replaced by the lower limit. `nan_to_num` is for values
+    # that a log axis cannot show.
     panel_positions = axis.transLimits.transform(
         axis.transScale.transform(
             [(left_edge, value if value == value else bottom) for value in values]

@@ -19,7 +19,8 @@ def choose_for_panels(schemes: Sequence[DrawnScheme], points: Any) -> list[int]:
         points: The points of the first panel (p, N), from which the landmarks are chosen.
 
     Returns:
-        Indices of points; none for a single panel, and none if the panels show several data sets.
+        Indices of points; none for a single panel, where nothing is compared, and none if the
+        panels show several data sets, whose points with one index differ.
     """
     data_sets = {scheme.row.get("data") for scheme in schemes}
     return choose(points) if len(schemes) > 1 and len(data_sets) == 1 else []
@@ -40,6 +41,7 @@ def choose(points: Any) -> list[int]:
     # The sign of an eigenvector is arbitrary: make its largest entry positive.
     signs = np.sign(directions[np.arange(len(directions)), np.abs(directions).argmax(axis=1)])
     coordinates = centred @ (directions * signs[:, None]).T
+    # The lowest and the highest point along the first axis, then those along the second.
     outermost = np.stack([coordinates.argmin(axis=0), coordinates.argmax(axis=0)]).T.ravel()
     return list(dict.fromkeys(int(index) for index in outermost))
 
@@ -59,7 +61,7 @@ def mark_points(axis: Any, points: Any, landmark_indices: Sequence[int], shape: 
         text = axis.text(
             *points[index], letter, bbox=box_style, zorder=6, clip_on=True, **text_style
         )
-        text.set_in_layout(False)
+        text.set_in_layout(False)  # else the layout would make room for letters beyond the panel
 
 
 def describe_letters(landmark_indices: Sequence[int]) -> str:

@@ -111,7 +111,10 @@ def threshold_label(schemes: pd.DataFrame, plain_label: str = "2/L, predicted") 
 
 
 def iteration_label(schemes: pd.DataFrame) -> str:
-    """Return the label of an axis of iterations, or of records if there are several in a pass."""
+    """Return the label of an axis of iterations, or of records if there are several in a pass.
+
+    A record is one evaluation of the cost; with batches, a pass may have several.
+    """
     records = max(map(passes.records_per_pass, as_rows(schemes)), default=1)
     return f"record, {records} a pass" if records > 1 else passes.unit(schemes).one
 
@@ -168,6 +171,7 @@ def ends_at_or_below_start(scheme: Mapping[Any, Any], cost: float) -> bool:
         True also if the cost at the start is not known, and if misclassified points are compared
         instead of costs.
     """
+    # Where misclassified points are compared, the cost does not judge a step size.
     is_counted = scheme.get(names.COMPARED.column) == names.MISCLASSIFICATIONS
     start_cost = pd.to_numeric(scheme.get(START_COST_COLUMN), errors="coerce")
     return bool(is_counted or pd.isna(start_cost) or cost <= start_cost)
@@ -214,8 +218,10 @@ def title(experiment: str, rows: pd.DataFrame) -> str:
         rows: the scheme runs of the experiment; a value that differs between them, as between
             splits, is not part of the title.
     """
+    # The setting or the recorded name, the first that all rows share; empty if they share neither.
     dataset_columns = (names.setting("dataset"), names.DATASET.column)
     dataset = next(filter(None, (shared_value(rows, name) for name in dataset_columns)), "")
+    # Without a known data set, the whole name of the experiment stands in the title.
     cost_label = experiment.removeprefix(f"{dataset}-") if dataset else experiment
     dataset_sizes = [shared_value(rows, name) for name in inputs.SIZE_FIELDS]
     train, test, features = (f"{float(size):g}" if size else "" for size in dataset_sizes)
@@ -270,6 +276,7 @@ def maker_from_steps(
     def make(sweep: Sweep, experiment: str, options: Options) -> Figure | None:
         """Return the figure of an experiment, None without step sizes."""
         table, rows = steps(sweep, experiment), schemes(sweep, experiment)
+        # Step sizes that an optimizer chooses itself are on no grid.
         if gridless(rows).any():
             rows = rows[~gridless(rows)]
             table = table[table["label"].isin(rows["label"])]

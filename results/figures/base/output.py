@@ -37,6 +37,7 @@ def save(
         file_formats: names from `style.FILE_FORMATS`.
     """
     description = describe_provenance(provenance)
+    # Without dates: equal figures give equal files.
     metadata: dict[str, dict[str, Any]] = {
         "png": {"Software": "normbench", "Description": description},
         "svg": {"Creator": "normbench", "Description": description, "Date": None},
@@ -94,6 +95,7 @@ def _invert(pixels: Any) -> Any:
     inverted = 1 - pixels / 255
     rotated = np.clip(inverted @ (2 * LUMINANCE - np.eye(3)).T, 0, 1)  # hues, by 180 degrees
     opacity = rotated.max(axis=2, keepdims=True)
+    # Divided by the opacity, so that the blend with a black ground is `rotated`.
     colors = np.divide(rotated, opacity, out=np.zeros_like(rotated), where=opacity > 0)
     return (255 * np.concatenate([colors, opacity], axis=2)).round().astype(np.uint8)
 

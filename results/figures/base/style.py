@@ -76,6 +76,7 @@ CLASS_EDGE = "#333333"  # the edge colour of a class's marker
 
 def looks_by_scheme(rows: pd.DataFrame) -> dict[str, Look]:
     """Return the look of each scheme, by the scheme's name in the column `scheme`."""
+    # Each scheme once, in the order of the rows.
     normalizers = dict(zip(rows["scheme"], rows["normalizer"]))
     return dict(zip(normalizers, looks(list(normalizers.values()))))
 
@@ -168,7 +169,7 @@ def marked_curve(look: Look, count: int, phase: float = 0.0) -> dict[str, Any]:
     marker_style = {
         "marker": look.marker,
         "markersize": 4,
-        "markevery": (int(phase * marker_interval), marker_interval),
+        "markevery": (int(phase * marker_interval), marker_interval),  # the first, the distance
     }
     return {"color": look.color, "ls": look.line, **marker_style}
 
@@ -177,7 +178,7 @@ def text_color(color: str) -> str:
     """Return a colour that is readable as text on white, darkened if necessary."""
     channels = to_rgb(color)
     lightness = 0.30 * channels[0] + 0.59 * channels[1] + 0.11 * channels[2]  # luma, of ITU BT.601
-    if lightness < 0.45:
+    if lightness < 0.45:  # dark enough; lighter colours are scaled down to this lightness
         return color
     red, green, blue = (0.45 / lightness * channel for channel in channels)
     return str(to_hex((red, green, blue)))
@@ -206,6 +207,7 @@ def panels(
     """
     row_count, column_count = rows_and_columns(count, columns or shape.columns)
     wrapped_title = wrap_and_escape_title(title, shape)
+    # In inches: 1.3 font sizes for each line of the title, and 2.2 for other text.
     title_height = (2.2 + 1.3 * (wrapped_title.count("\n") + 1)) * shape.font / 72
     figure = blank_figure(
         shape, row_count * aspect * shape.width / column_count + title_height, wrapped_title
@@ -244,7 +246,7 @@ def rows_and_columns(count: int, max_columns: int) -> tuple[int, int]:
     Returns:
         Rows and columns; the last row may have empty places.
     """
-    row_count = -(-count // max_columns)
+    row_count = -(-count // max_columns)  # rounded up, as is the number of columns
     return row_count, -(-count // row_count)
 
 
@@ -265,6 +267,7 @@ def panel_pairs(
     """
     row_count, columns = rows_and_columns(count, shape.columns)
     ratios = [1.0, lower_ratio] * row_count
+    # Panels for all places of the grid, because the last row of pairs may be incomplete.
     figure, axes = panels(
         2 * row_count * columns, shape, title, aspect, columns, height_ratios=ratios
     )
@@ -332,6 +335,7 @@ def name_panel(axis: Any, text: str, look: Look) -> None:
         look: The look of the scheme.
     """
     width = axis.figure.get_figwidth() / axis.get_subplotspec().get_gridspec().ncols
+    # A plot is narrower than its column, by its tick labels.
     wrapped_name = wrap_text(text, 0.85 * width, matplotlib.rcParams["font.size"])
     axis.set_title(escape_dollars(wrapped_name), color=text_color(look.color))
 
@@ -386,6 +390,7 @@ def add_note(figure: Figure, shape: Shape, text: str) -> None:
     """
     small_font = 0.833 * shape.font  # "small"
     wrapped_text = "\n".join(wrap_text(line, shape.width, small_font) for line in text.split("\n"))
+    # Without a legend the note is the figure's lower label, else the title of the legend.
     if not figure.legends:
         figure.supxlabel(wrapped_text, fontsize="small", x=0.01, ha="left")
         return
@@ -413,7 +418,7 @@ def add_legend(
     if not labels:
         return
     small_font = shape.font * 0.833  # "small"
-    # The width of a column includes the marker and the gaps.
+    # In inches: 0.56 font sizes for each letter, and 5 for the marker and the gaps.
     column_width = (0.56 * max(map(len, labels)) + 5.0) * small_font / 72
     column_count = min(len(labels), max(1, int(shape.width / column_width)))
     row_count = -(-len(labels) // column_count)
@@ -432,6 +437,7 @@ def limit_to_iterations(axis: Any, lines: Sequence[Line2D]) -> float:
         The last iteration.
     """
     iterations = np.concatenate([np.asarray(line.get_xdata(), dtype=float) for line in lines])
+    # A single iteration gets an axis of length 1.
     axis.set_xlim(iterations.min(), max(iterations.max(), iterations.min() + 1))
     return float(iterations.max())
 
@@ -448,6 +454,7 @@ def label_outer_axes(axes: Sequence[Any], x_label: str, y_label: str) -> None:
         grid_position = axis.get_subplotspec()
         if grid_position.is_first_col():
             axis.set_ylabel(y_label)
+        # The panels of the same column, of which the last is the lowest.
         column_axes = [
             column_axis
             for column_axis in axes

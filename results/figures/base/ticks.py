@@ -42,12 +42,14 @@ def log_tick_values(low: float, high: float, max_powers: int) -> list[float]:
     # The tolerance keeps a power of ten that is a limit in spite of rounding.
     first_power, last_power = math.ceil(math.log10(low) - 1e-9), math.floor(math.log10(high) + 1e-9)
     # The smallest stride that does not give too many powers; smaller ones if these are too few.
+    # `-(-a // b)` is a / b rounded up.
     for stride in range(max(1, -(-(last_power - first_power) // max_powers)), 0, -1):
         powers = [
             10.0**power for power in range(first_power, last_power + 1) if power % stride == 0
         ]
         if len(powers) > 2:
             return powers
+    # From the power of ten below the lower limit, whose multiples may lie within the limits.
     for units in ((1, 3), (1, 2, 5)):
         candidates = [
             unit * 10.0**power for power in range(first_power - 1, last_power + 1) for unit in units
@@ -84,7 +86,7 @@ def power_text(value: float) -> str:
 
 def short_text(value: float) -> str:
     """Return a number with three digits and its power of ten: 4.52·10⁻⁶, but 5210."""
-    if 1e-3 <= abs(value) < 1e4 or not value:
+    if 1e-3 <= abs(value) < 1e4 or not value:  # without a power; `:g` drops trailing zeros
         return f"{float(f'{value:.3g}'):g}"
     digits, power = f"{value:.2e}".split("e")
     return f"{float(digits):g}·10{str(int(power)).translate(SUPERSCRIPTS)}"

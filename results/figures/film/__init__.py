@@ -25,7 +25,8 @@ def draw(
 
     Args:
         arrays: by label, the arrays of `record=[film]`, see `Reel`.
-        schemes: one row for each scheme in order (`label`, `normalizer`); the last film is drawn.
+        schemes: one row for each scheme in order (`label`, `normalizer`); of several schemes with
+            a film, only the last is drawn.
         title: the title of the figure.
         shape: the format of the figure.
     """
@@ -36,6 +37,7 @@ def draw(
             draw_points(upper, reel, frame, shape)
             draw_cost(lower, reel, frame, shape)
             style.name_panel(upper, str(frame_label), look)
+            # Texts, not numbers.
             lipschitz, condition, iterations = reel.counters(frame)
             counter_text = (
                 f"L {lipschitz}\ncondition number {condition}\niterations to 1%: {iterations}"
@@ -69,11 +71,14 @@ def _panels(count: int, shape: Shape, title: str) -> tuple[Figure, list[tuple[An
         title: the title of the figure.
     """
     in_one_row = shape.width / count >= MIN_PANEL_WIDTH
-    text_height = 4.5 * 1.25 * shape.font / 72  # the height of a panel's text, in inches
+    # Titles, tick labels and axis label of a panel: 4.5 lines of 1.25 font sizes.
+    text_height = 4.5 * 1.25 * shape.font / 72  # inches
     width = shape.width / (count if in_one_row else 2)
+    # Panels are square; beside its vertical label, a panel is about 0.85 of its column wide.
     figure, axes = style.panels(
         2 * count, shape, title, 0.85 + text_height / width, count if in_one_row else 2
     )
+    # The panels come row by row: all upper panels first, or one pair in each row.
     pairs = zip(axes[:count], axes[count:]) if in_one_row else zip(axes[::2], axes[1::2])
     return figure, list(pairs)
 
@@ -87,12 +92,14 @@ def write_animation(
 ) -> list[Path]:
     """Write the film of the last scheme as files that move, beside the strip; return the files.
 
+    It is called only after `draw` has drawn a film, so that one is recorded.
+
     Args:
         sweep: the sweep that holds the runs.
         experiment: the experiment's name.
         stem: the path of the strip without a suffix.
         provenance: the sweep and the command, for the files' metadata.
-        file_formats: `png` writes a GIF, `svg` an SVG that plays.
+        file_formats: `png` writes a GIF, `svg` an SVG that plays; without both, no file is written.
     """
     rows = material.schemes(sweep, experiment)
     label, reel, _ = last_film(sweep.arrays(rows, "film"), rows)

@@ -47,6 +47,7 @@ def write_gif(reel: Reel, title: str, file: Path, provenance: Mapping[str, str])
         for frame in range(len(reel)):
             stage.show(frame)
             canvas.draw()
+            # Without dithering, areas of one colour stay even from frame to frame.
             picture = Image.fromarray(np.asarray(canvas.buffer_rgba())).convert("RGB")
             pictures.append(picture.quantize(palette=_palette(), dither=Image.Dither.NONE))
     durations = [KEY_FRAME_TIME if frame in reel.keys else FRAME_TIME for frame in range(len(reel))]
@@ -55,7 +56,7 @@ def write_gif(reel: Reel, title: str, file: Path, provenance: Mapping[str, str])
         save_all=True,
         append_images=pictures[1:],
         duration=[*durations[:-1], LAST_FRAME_TIME],
-        loop=0,
+        loop=0,  # without end
         comment=output.describe_provenance(provenance).encode(),
     )
     return file
@@ -72,6 +73,7 @@ def _palette() -> Any:
 
     dot_colors = matplotlib.colormaps[frames.DOT_COLOR_MAP](np.linspace(0, 1, 12))[:, :3]
     class_colors = [matplotlib.colors.to_rgb(color) for color in (*style.CLASS_COLORS[:2], "0.6")]
+    # `share` is the share of a colour in its blend with white or, for dark colours, black.
     pale_colors = [
         (color * share + 1 - share)
         for color in np.array(class_colors)
@@ -107,9 +109,12 @@ class _GifStage:
             )
             for x, y in PANEL_CORNERS
         ]
+        # The panel of the points, and below it that of the cost.
         self.upper, self.lower = (figure.add_axes(box) for box in boxes)
         wrapped_title = style.wrap_text(title, GIF_SHAPE.width, 1.1 * font)
         figure.suptitle(style.escape_dollars(wrapped_title), fontsize=1.1 * font, y=0.985)
+        # Positions are fractions of the figure. Right of the panels stand, from the top down, the
+        # labels of the key frames, the legend, and the counters with their names.
         text_left, line_height = 4.35 / frame_size[0], 1.5 * font / 72 / FRAME_HEIGHT
         self.frame_labels = [
             figure.text(
@@ -135,12 +140,14 @@ class _GifStage:
 
     def show(self, frame: int) -> None:
         """Replace the contents of both panels, the highlighted label, and the counters."""
+        # The dots, lines and letters of the previous frame.
         for axis in (self.upper, self.lower):
             for artist in [*axis.collections, *axis.lines, *axis.texts]:
                 artist.remove()
         frames.draw_points(self.upper, self.reel, frame, GIF_SHAPE)
         frames.draw_cost(self.lower, self.reel, frame, GIF_SHAPE)
         for number, frame_label in enumerate(self.frame_labels):
+            # The key frame that the film has reached, or is moving to.
             is_current = number == self.reel.key_index(frame)
             frame_label.set(
                 weight="bold" if is_current else "normal", color="black" if is_current else "0.55"
@@ -172,7 +179,7 @@ def write_svg(reel: Reel, title: str, file: Path, provenance: Mapping[str, str])
         last=len(reel) - 1,
         counters=COUNTER_NAMES,
         legend=frames.legend_lines(reel),
-        note=[
+        note=[  # SVG does not wrap text: each line is an element of its own
             note_line
             for line in frames.note_text(reel).split("\n")
             for note_line in style.wrap_text(line, *NOTE_SIZE).split("\n")
@@ -190,8 +197,8 @@ def _film_data(reel: Reel) -> str:
     frame the maps of both to the frame's coordinates.
     """
     film_arrays = reel.arrays
+    # Without classes, all points have the colour of class 0, which is grey then.
     class_looks = style.class_looks(len(film_arrays["class_names"])) or [("#999999", "o")]
-    # Without classes, all points have the colour of class 0.
     target = (
         film_arrays["target"]
         if len(film_arrays["class_names"])
@@ -206,7 +213,7 @@ def _film_data(reel: Reel) -> str:
             "marked": list(zip(reel.landmark_indices, landmarks.LANDMARK_LETTERS)),
             "dots": [matplotlib.colors.to_hex(color) for color in dot_colors],
             "contours": [[_round(line) for line in level] for level in reel.contours],
-            "start": LEVEL_COUNT - 1,
+            "start": LEVEL_COUNT - 1,  # the number of the contour level of the start's cost
             "frames": [_frame_data(reel, frame) for frame in range(len(reel))],
         }
     )
@@ -215,7 +222,8 @@ def _film_data(reel: Reel) -> str:
 def _frame_data(reel: Reel, frame: int) -> dict[str, Any]:
     """Return the numbers and names of one frame, by the keys that the SVG's script reads.
 
-    `about` is the view of the panel of points, `around` that of the panel of the cost.
+    `key` is the number of the key frame that the film has reached or is moving to. `about` is the
+    view of the panel of points, `around` that of the panel of the cost.
     """
     film_arrays = reel.arrays
     return {

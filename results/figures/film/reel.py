@@ -30,7 +30,7 @@ class Reel:
 
     A key frame completes one part of the change and has a label. In each frame, plain gradient
     descent minimizes the same cost in the coordinates of that frame. A cost of 2 weights and a bias
-    is drawn over the 2 weights.
+    is drawn over the 2 weights. The methods take the index of a frame, from 0 to F - 1.
 
     Attributes:
         arrays: the arrays of `record=[film]`. A frame maps features x to
@@ -41,7 +41,8 @@ class Reel:
             (F,) to one percent of the start's excess, -1 for more than `most` (). Cost: `cost`
             (g, g) on the grid `along` (g,), whose positions y are the weights `origin` (F, 2) plus
             `y @ basis` (F, 2, 2); `lowest` () at the origin, `level` () at the start's weights.
-            Theory: `lipschitz` and `condition` (F,).
+            Theory: `lipschitz` and `condition` (F,). Classes: `target` (p,) and `class_names` (C,).
+            Text: `through` (), what `origin` is: the least cost, or the end of the last path.
     """
 
     arrays: Mapping[str, Any]
@@ -61,9 +62,14 @@ class Reel:
         return centred @ film_arrays["matrix"][frame].T + film_arrays["image"][frame]
 
     def points_view(self, frame: int) -> View:
-        """Return the view of all points, under any rotation, and of the origin if it is near."""
+        """Return the view of all points, and of the origin if it is near.
+
+        The view contains a circle around the mean that contains all points: a frame that only
+        rotates the points has a view of the same size.
+        """
         points = self.points(frame)
-        centre = self.arrays["image"][frame]
+        centre = self.arrays["image"][frame]  # the mean of the data set in this frame
+        # 1 if all points coincide.
         radius = float(np.linalg.norm(points - centre, axis=1).max()) or 1.0
         # Extend the square around the points to 0, by at most `ORIGIN_REACH` radii on each axis.
         low = np.minimum(centre - radius, np.maximum(0.0, centre - radius - ORIGIN_REACH * radius))
@@ -88,6 +94,7 @@ class Reel:
         lowest, start_level = float(film_arrays["lowest"]), float(film_arrays["level"])
         # The excess of each level as a share of the start's; that of `LEVEL_COUNT - 1` is 1.
         shares = (np.arange(1, round(LEVEL_COUNT * DOUBLING_START**0.5) + 1) / LEVEL_COUNT) ** 2
+        # The grid has the same positions along both axes.
         generator: Any = contour_generator(
             film_arrays["along"], film_arrays["along"], film_arrays["cost"]
         )
@@ -102,9 +109,9 @@ class Reel:
         return [[origin + line @ basis for line in level] for level in self.contours]
 
     def cost_view(self, frame: int) -> View:
-        """Return the view of the path, centred on the point through which contours are drawn.
+        """Return the view of the path, centred on `origin`, the middle of the contours.
 
-        That is the least cost, or the end of the last path if no weights are known to attain it.
+        `origin` is the weights of least cost, or if none are known, the end of the last path.
         """
         origin = self.arrays["origin"][frame]
         half = float(np.linalg.norm(self.path(frame) - origin, axis=1).max())
@@ -126,8 +133,9 @@ class Reel:
     def counters(self, frame: int) -> tuple[str, str, str]:
         """Return a frame's numbers as texts: L, the condition number, iterations to one percent.
 
-        The iterations are those until one percent of the start's excess is left; a recorded number
-        below 0 means that the descent did not get there.
+        The iterations are those until one percent of the start's excess is left; if the descent did
+        not get there (recorded as -1), the text is such as `> 1,000`, with the number `most`. A
+        condition number of NaN is `not known`.
         """
         iteration_count = int(self.arrays["iterations"][frame])
         condition = float(self.arrays["condition"][frame])

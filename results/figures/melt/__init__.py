@@ -80,6 +80,7 @@ def make(sweep: Sweep, experiment: str, options: material.Options) -> Figure | N
         return None
     title_parts = [material.title_of_first_repeat(experiment, rows), passes.budget(rows)]
     title = ", ".join(filter(None, title_parts))
+    # The costs (S, starts, K + 1): layers are those of the first start.
     starts = max(scheme_arrays[names.TRAIN_COST.key].shape[1] for scheme_arrays in arrays.values())
     title += f", the first of {starts} starts" if starts > 1 else ""
     return draw(arrays, rows, steps, title, shape=options.shape)
@@ -146,6 +147,8 @@ def _step_limits(drawn_melts: Sequence[Melt]) -> tuple[float, float]:
             low.append(layers.step_sizes.min() / 10**layers.half_spacing)
             high.append(layers.step_sizes.max() * 10**layers.half_spacing)
             continue
+        # K iterations with step size a leave `(1 - a h)^(2 K)` of a layer of curvature h: about
+        # exp(-0.2) at a = 0.1 / (K h). The layer diverges above a = 2 / h.
         is_relevant = np.cumsum(layers.excess_share) <= 0.97
         low += [0.1 / (max(layers.iterations, 1) * layers.curvature[0]), melt.step / 2]
         high += [
@@ -182,9 +185,11 @@ def _draw_steps(axis: Any, melt: Melt, step_limits: tuple[float, float], shape: 
     layer_indices = np.searchsorted(
         layer_tops[1:-1], (np.arange(IMAGE_ROWS) + 0.5) / IMAGE_ROWS * layer_tops[-1]
     )
+    # (IMAGE_ROWS, IMAGE_COLUMNS, 3).
     pixels = _ratio_colors(ratios.T)[layer_indices]
     axis.imshow(pixels, extent=(low, high, 0, 1), aspect="auto", interpolation="none", zorder=1)
     _hatch_growing(axis, log_steps, 1 - layer_tops / layer_tops[-1], ratios.T > 1 + TIED_EXCESS)
+    # White lines between two thick layers.
     for layer in layers.separated:
         axis.axhline(1 - layer_tops[layer + 1], lw=0.35 * shape.line, **SEPARATOR_STYLE)
     if not layers.exact:
@@ -239,6 +244,7 @@ def _hatch_growing(
     for start, stop in zip(np.r_[0, changes + 1], np.r_[changes, len(log_steps) - 1]):
         # The edges at which a block of growing layers begins and ends, in turn.
         layer_bounds = np.flatnonzero(np.diff(padded_grows[:, start].astype(int)))
+        # No bounds, and so no rectangle, where no layer grows.
         for top, bottom in zip(layer_edges[layer_bounds[::2]], layer_edges[layer_bounds[1::2]]):
             left_edge, right_edge = log_steps[start] - half_step, log_steps[stop] + half_step
             outlines.append(
@@ -314,11 +320,12 @@ def _draw_history(axis: Any, melt: Melt, page: Page) -> None:
     axis.plot(
         np.arange(last_iteration + 1), excess_history, color="black", lw=page.shape.line, zorder=4
     )
-    if last_iteration <= 200:
+    if last_iteration <= 200:  # of more iterations, dots at early ones would overlap
         dot_iterations = np.unique(np.geomspace(1, max(last_iteration, 1), 24).round().astype(int))
         axis.plot(
             dot_iterations, excess_history[dot_iterations], "k.", ms=2.7 * page.shape.line, zorder=5
         )
+    # A history above the start leaves the panel.
     axis.set(xlim=(0, max(last_iteration, 1)), ylim=(0, 1))
     page.write_remaining(axis, float(excess_history[-1]))
 

@@ -80,7 +80,7 @@ class Layers:
         """
         if not self.exact:
             return np.minimum(np.nan_to_num(self.excess[:, -1], nan=2.0), 2.0)
-        log_centre = np.log10(1 / self.curvature[0])
+        log_centre = np.log10(1 / self.curvature[0])  # from 4 decades below to 8 above
         step_sizes = 10 ** np.linspace(log_centre - 4, log_centre + 8, 50)
         return np.array(
             [min(float(self.remaining_excess(step_size).sum()), 2.0) for step_size in step_sizes]
@@ -89,6 +89,7 @@ class Layers:
     @cached_property
     def distinct_offsets(self) -> NDArray[np.int64]:
         """The first index of each group of equal curvatures, `(m,)`; each group is one layer."""
+        # A group ends where the next curvature is smaller by more than the tolerance.
         is_smaller = self.curvature[1:] < self.curvature[:-1] * (1 - EQUAL_CURVATURE_TOLERANCE)
         return np.flatnonzero(np.r_[True, is_smaller])
 
@@ -99,6 +100,7 @@ class Layers:
         A drawn layer is one group of `distinct_offsets`, or consecutive groups that are all thin.
         """
         is_thin = np.add.reduceat(self.excess_share, self.distinct_offsets) < THIN_SHARE
+        # A thin group after a thin group belongs to the drawn layer that has begun.
         return self.distinct_offsets[~(is_thin & np.r_[False, is_thin[:-1]])]
 
     @property
@@ -141,6 +143,7 @@ class Layers:
             with np.errstate(over="ignore"):
                 exponent = 2.0 * (self.iterations if k is None else k)
                 decay = np.abs(1 - step * self.curvature) ** exponent
+                # A layer without excess keeps none: 0 times an infinite factor would be NaN.
                 return np.where(self.excess_share > 0, self.excess_share * decay, 0.0)
         run_index = self.run_index(step)
         assert run_index is not None
@@ -164,7 +167,9 @@ class Layers:
         ]
         with np.errstate(invalid="ignore", divide="ignore"):
             ratios = np.array(remaining) / self.thickness
+        # A layer without excess, 0 / 0, counts as gone.
         ratios = np.minimum(np.where(np.isnan(ratios), 0.0, ratios), 2.0)
+        # Measured layers of a run that ends above its start are infinite, and all grow.
         return ratios if self.exact else np.where(np.isinf(remaining), 2.0, np.minimum(ratios, 1.0))
 
     def count_gone(self, step: float) -> int:
@@ -190,8 +195,11 @@ class Layers:
         run_index = self.run_index(step)
         if run_index is None or self.path is None or self.path_iterations is None:
             return None
+        # The recorded history is that of another step size.
         if not np.isclose(self.path_step, step, rtol=TAG_TOLERANCE, atol=0):
             return None
+        # Shares of the excess at each iteration, times that excess over the start's, which rounding
+        # may take below 0.
         remaining = (
             self.path * np.maximum(self.excess[run_index, self.path_iterations], 0.0)[:, None]
         )
@@ -212,7 +220,7 @@ def layers_from_arrays(scheme_arrays: SchemeArrays) -> Layers | None:
     costs = np.asarray(scheme_arrays[names.TRAIN_COST.key][:, 0], dtype=float)
     start_cost, least_cost = costs[0, 0], float(scheme_arrays["minimum"])
     total_share = float(np.sum(scheme_arrays["layer_share"]))
-    if not (start_cost > least_cost and total_share > 0):
+    if not (start_cost > least_cost and total_share > 0):  # no excess, or NaN
         return None
     fields: dict[str, Any] = {
         "curvature": np.asarray(scheme_arrays[LAYER_CURVATURE], dtype=float),

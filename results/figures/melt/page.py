@@ -39,7 +39,8 @@ class Page:
     Args:
         shape: the format of the figure.
         title: the title below the heading.
-        rows: the schemes, one row of panels for each; `panels` adds these.
+        rows: the schemes, one row of panels for each; `__init__` writes their texts, and `panels`
+            adds their panels.
         step_name: the step size of the right panels, `best` or `shown`.
         notes: the notes at the foot of the page.
     """
@@ -50,11 +51,13 @@ class Page:
         self.shape, self.font = shape, shape.font
         self.line_height = 1.3 * shape.font / 72
         width = shape.width
+        # Room for the ticks and the label at the left, and for the share left at the right.
         self.left_margin, self.right_margin = 4.6 * self.line_height, 5.4 * self.line_height
         panels_width = width - self.left_margin - self.right_margin
         self.panel_gap = 0.04 * panels_width
         self.panel_widths = 0.58 * panels_width, 0.38 * panels_width
-        heading = self._wrap(TITLE, 0.9 * (width - self.line_height), 1.4)  # bold
+        # The heading is bold, and so wider than other text.
+        heading = self._wrap(TITLE, 0.9 * (width - self.line_height), 1.4)
         subtitle = self._wrap(title, width - self.line_height, 0.9)
         panel_headings = [
             self._wrap(panel_heading, heading_width, 1.0)
@@ -86,6 +89,7 @@ class Page:
             for text in sentences
         ]
         row_gap = 0.7 * self.line_height
+        # Ticks, axis labels, legend and notes, whose positions `finish` sets.
         foot_height = 5.2 * self.line_height + self._text_height(note_text, 0.8)
         fixed_height = (
             sum(text_heights.values())
@@ -93,12 +97,14 @@ class Page:
             + row_gap * (len(rows) - 1)
             + foot_height
         )
+        # The panels share the height that is left, up to a height that depends on the width.
         self.panel_height = min(
             0.17 * width + 0.4, max(MIN_PANEL_HEIGHT, (MAX_PAGE_HEIGHT - fixed_height) / len(rows))
         )
         # Higher than `MAX_PAGE_HEIGHT` if the panels have their smallest height.
         self.page_height = fixed_height + len(rows) * self.panel_height
         self.figure = inline.Figure(figsize=(width, self.page_height), dpi=shape.dpi)
+        # y is the upper edge of the next text, in inches from the foot of the page.
         y = self.page_height - 0.4 * self.line_height
         self._write(self.line_height / 2, y, heading, 1.4, weight="bold")
         y -= text_heights["heading"]
@@ -171,6 +177,7 @@ class Page:
         for axis in axes:
             axis.grid(False)
             axis.set_zorder(1)
+            # Only the lowest panels have labels of ticks.
             axis.tick_params(labelsize="small", labelbottom=number == len(self.panel_bottoms) - 1)
         self.axes.append((axes[0], axes[1]))
         return axes[0], axes[1]
@@ -189,7 +196,7 @@ class Page:
         half_text = min(0.5, (1.0 * self.font) / panel_points)  # half the text's height
         text_height = float(np.clip(np.nan_to_num(share, posinf=1.0), half_text, 1 - half_text))
         text = percent(share)
-        # A bold letter is about 0.68 font sizes wide.
+        # A bold letter is about 0.68 font sizes wide; the text may fill 0.92 of the margin.
         font_scale = min(
             1.7, 0.92 * (self.right_margin * 72 / self.font - 0.5) / (0.68 * len(text))
         )
@@ -223,6 +230,7 @@ class Page:
             iteration_label: the label of the horizontal axis of the right panels.
         """
         for step_axis, history_axis in self.axes:
+            # The axis has decimal logarithms of step sizes, because it shows an image.
             low, high = step_axis.get_xlim()
             max_ticks = int(self.panel_widths[0] / (4.2 * self.line_height))  # labels side by side
             tick_values = ticks.log_tick_values(10**low, 10**high, max_ticks)
@@ -264,4 +272,5 @@ class Page:
             size = (square_side / self.shape.width, square_side / self.page_height)
             self.figure.add_artist(Rectangle(corner, *size, **look))
             self._write(x + 1.3 * square_side, y, label, 0.9)
+            # A letter is about 0.56 font sizes wide; two letters separate the entries.
             x += 1.3 * square_side + (0.56 * len(label) + 2.0) * 0.9 * self.font / 72

@@ -47,12 +47,13 @@ class Melt(NamedTuple):
     def excess_history(self) -> NDArray[np.float64]:
         """The excess history at the step size of the right panel, `(K + 1,)`."""
         run = self.layers.run_index(self.step)
-        assert run is not None
+        assert run is not None  # see `drawable_schemes`
         return self.layers.excess[run]
 
     @property
     def stable_profile(self) -> NDArray[np.float64]:
         """The final excess over step sizes, without step sizes whose end rounding decides."""
+        # Exact layers have a profile by the closed form, and not at the tried step sizes.
         profile: NDArray[np.float64] = self.layers.profile
         return profile if self.layers.exact else profile[~self.decided_by_rounding]
 
@@ -73,12 +74,14 @@ def drawable_schemes(
     for row in as_rows(schemes):
         layers = layers_from_arrays(arrays[row["label"]]) if row["label"] in arrays else None
         step = number_in(row, names.STEP_TAG.column)
+        # `run_index` is None also for NaN, a scheme without a best step size.
         if layers is None or layers.run_index(step) is None:
             continue
         scheme_steps = steps[steps["label"] == row["label"]]
         rounding_sizes = scheme_steps[scheme_steps["verdict"] == names.BY_ROUNDING][
             names.STEP_SIZE.column
         ].astype(float)
+        # Step sizes of rows that have no run among the arrays are left out.
         rounding_indices = [
             run_index
             for step_size in rounding_sizes
@@ -132,7 +135,7 @@ def merge_equal(all_melts: Sequence[Melt]) -> list[Melt]:
                     label=f"{distinct_melt.label} = {melt.label}"
                 )
                 break
-        else:
+        else:  # no earlier scheme has an equal drawing
             distinct_melts.append(melt)
     return distinct_melts
 
@@ -140,7 +143,8 @@ def merge_equal(all_melts: Sequence[Melt]) -> list[Melt]:
 def _look_equal(first_melt: Melt, second_melt: Melt) -> bool:
     """Return whether two schemes have equal drawings, except where rounding decides the end.
 
-    Compared are the step size, its excess history, and the final excess over step sizes.
+    Compared are the step size, its excess history, the final excess over step sizes, and the step
+    sizes whose end rounding decides.
     """
     tolerances: Any = {"rtol": 0, "atol": TIED_EXCESS, "equal_nan": True}
     array_pairs = (
@@ -174,6 +178,7 @@ def choose_melts(
     ranked_indices = sorted(
         range(1, len(all_melts)), key=lambda index: (all_melts[index].excess_history[-1], index)
     )
+    # `max_count - 1` evenly spaced ranks, because the first scheme is drawn anyway.
     ranks = np.linspace(0, len(ranked_indices) - 1, max_count - 1).round().astype(int)
     chosen_indices = {0, *(ranked_indices[rank] for rank in ranks)}
     return (
@@ -191,7 +196,7 @@ def percent(share: float) -> str:
         return "gone off"
     if share < TIED_EXCESS:
         return "0 %"
-    if share >= 100:
+    if share >= 100:  # 10,000 % and more: two digits and a power of ten
         return f"{ticks.short_text(100 * float(f'{share:.2g}'))} %"
     if share < 1e-4:
         return "<0.01 %"
@@ -221,6 +226,7 @@ def summary_sentence(melt: Melt, step_name: str) -> str:
         f"of {layer_count} layer{'s' * (layer_count != 1)} "
         f"{'is' if gone_count == 1 else 'are'} gone"
     )
+    # A history that rises above its start is mentioned, if not by rounding alone.
     peak_excess = float(np.nanmax(melt.excess_history))
     if peak_excess > PEAK_RATIO:
         end_text += f", after a peak of {percent(peak_excess)}"
@@ -289,6 +295,7 @@ def notes(
     ):
         caption += f" Neighbours of under {THIN_SHARE:.1%} each are merged.".replace("%", " %")
     notes = [caption]
+    # The start at zero weights has the same cost under all schemes; others differ.
     starts = {str(melt.row.get(names.setting("start"))) for melt in drawn_melts}
     if starts - {"zeros", "None"}:
         notes.append("The excess cost is that of each scheme's own start.")

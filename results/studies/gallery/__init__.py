@@ -44,7 +44,7 @@ def at_cost(sweep: Sweep, cost: float) -> pd.DataFrame:
     """
     rows = sweep.of_role(names.SCHEME)
     columns = [names.TEST_COST.key, names.TEST_MISCLASSIFICATIONS.key]
-    interpolated = {}
+    interpolated = {}  # by run id: the iteration, then the values of `columns`
     for run_id, history in sweep.histories(rows).groupby("run_id"):
         costs, values = (
             history[names.TRAIN_COST.key].to_numpy(),
@@ -52,12 +52,13 @@ def at_cost(sweep: Sweep, cost: float) -> pd.DataFrame:
         )
         first = int(np.argmax(costs <= cost))  # 0 where no cost is that low, too
         if costs[first] <= cost:
-            previous = max(first - 1, 0)
+            previous = max(first - 1, 0)  # the start itself, if its cost is low enough
             fall = costs[previous] - costs[first]
             share = (costs[previous] - cost) / fall if fall > 0 else 1.0
             interpolated_values = values[previous] + share * (values[first] - values[previous])
             interpolated[run_id] = [history["iteration"].to_numpy()[first], *interpolated_values]
     table_columns = ["iteration", *columns]
+    # Reindexing gives a row of NaN to a run that does not reach the cost.
     table = pd.DataFrame.from_dict(interpolated, orient="index", columns=table_columns).reindex(
         rows["run_id"]
     )

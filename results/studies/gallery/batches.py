@@ -42,7 +42,7 @@ def descents(sweep: Sweep) -> list[Descent]:
         arrays = sweep.arrays(rows, names.DESCENT_ARRAYS)
         for row in as_rows(rows):
             if (group := arrays.get(row["label"])) is not None:
-                costs = group[names.TRAIN_COST.key][:, 0]
+                costs = group[names.TRAIN_COST.key][:, 0]  # (S, K + 1), of the first start
                 jobs.append(Descent(row, group["step_sizes"], costs))
     return jobs
 
@@ -58,6 +58,7 @@ def passes_to(descent: Descent, share: float, least_cost: float | None = None) -
         least_cost: The cost from which the excess is measured; None for the recorded one.
     """
     records = passes.records_per_pass(descent.job)
+    # (S, K + 1), one history a step size.
     excesses = descent.excess if least_cost is None else descent.costs - least_cost
     counts = [
         first_iteration_below(dict(enumerate(excess)), share * excess[0]) for excess in excesses
@@ -79,6 +80,7 @@ def critical_batch(sweep: Sweep) -> dict[str, float]:
     return {
         **measured,
         **{f"theory_{key}": knee for key, knee in theory.items()},
+        # A ratio and its inverse are equally far from 1.
         "worst": max(max(ratio, 1 / ratio) for ratio in ratios),
         "equal": max(equal, key=lambda ratio: abs(np.log(ratio))),
     }
@@ -97,7 +99,8 @@ def knees(sweep: Sweep) -> tuple[dict[str, float], dict[str, float]]:
     """Return the measured knee and theory's, each by `SCHEME_FEATURES`.
 
     The measured knee is the k that fits `a(P) m / (k + m - 1)` to the largest steps a(m) of
-    `stable_runs`, by least squares of logarithms.
+    `stable_runs`, by least squares of logarithms. m is the number of points of a batch, and P that
+    of all points. Theory's knee is recorded by the jobs with batches.
     """
     stable: dict[str, dict[int, float]] = {}
     theory: dict[str, float] = {}
@@ -135,7 +138,7 @@ def stable_runs(excess: Array) -> NDArray[np.bool_]:
     """
     rounding = ROUNDED_SHARE * excess[:, 0]
     lowest = np.maximum(np.fmin.reduce(excess, axis=1), rounding)
-    last: Array = excess[:, -1]
+    last: Array = excess[:, -1]  # NaN, of a run that diverged, is not below anything
     return (last < excess[:, 0]) & (last < 10 * lowest)
 
 
@@ -159,6 +162,7 @@ def fit_knee(steps: Mapping[int, float]) -> float:
             np.sum((logs - logs[-1] - np.log(batches / (np.exp(log_knee) + batches - 1))) ** 2)
         )
 
+    # k is from 1 to P.
     return float(
         np.exp(minimize_scalar(misfit, bounds=(0, np.log(batches[-1])), method="bounded").x)
     )
@@ -188,14 +192,14 @@ def what_batches_buy(sweep: Sweep) -> dict[str, float]:
         }
         for descent in jobs:
             scheme, batch = str(descent.job["normalizer"]), descent.batch
-            if batch == points:
+            if batch == points:  # the full batch is what the others are compared with
                 continue
             gain = gains[scheme, batch, share] = counts[scheme, points] / counts[scheme, batch]
             if share == "1e-4":
                 fewest[scheme] = min(fewest.get(scheme, np.inf), counts[scheme, batch])
             if batch > 1 and scheme != "pca_sphere":
                 knee = number_in(descent.job, names.KNEE.column)
-                laws[share].append(gain * (batch + knee) / points)
+                laws[share].append(gain * (batch + knee) / points)  # over the law P / (m + k)
     return {
         **{
             f"gain_{scheme}_{batch}_{share}": gain for (scheme, batch, share), gain in gains.items()
@@ -231,6 +235,7 @@ def what_batches_buy_classes(sweep: Sweep) -> dict[str, float]:
             of_scheme = [descent for descent in of_data if descent.job["normalizer"] == scheme]
             counts = {descent.batch: passes_to(descent, 1e-1, lowest) for descent in of_scheme}
             leads[f"leads_{data}_{scheme}"] = pass_of_lead(of_scheme)
+            # The passes of the largest batch; K + 1 if it does not get there.
             full = min(counts.pop(max(counts)), of_data[0].costs.shape[1])
             gains[f"{data}_{scheme}"] = full / min(counts.values())
     standard, sphered = (
@@ -256,6 +261,7 @@ def pass_of_lead(jobs: Sequence[Descent]) -> float:
         for descent in jobs
     }
     full = lowest.pop(max(lowest))  # the costs of the largest batch
+    # Index 0 of `full` is the start, so that the first pass has the index 1.
     leading = np.flatnonzero(full[1:] <= np.min([*lowest.values()], axis=0)[1:])
     return float(leading[0] + 1) if len(leading) else float("inf")
 
@@ -267,6 +273,7 @@ def noise_floor(sweep: Sweep) -> dict[str, float]:
     order, to the predicted `theory/noise_floor`.
     """
     steps = sweep.of_role(names.STEP)
+    # The prediction by the id of the scheme run and the step size as text.
     floors = {
         (row["parent"], f"{float(row[names.STEP_TAG.column]):g}"): number_in(
             row, names.NOISE_FLOOR.column
@@ -292,6 +299,7 @@ def batch_statistics(sweep: Sweep) -> dict[str, float]:
         f"cost_{descent.job['normalizer']}_{descent.batch}": float(np.nanmin(descent.costs[:, -1]))
         for descent in descents(sweep)
     }
+    # Without the number of features, of which this study has one.
     ratios = {key.partition("_")[0]: value for key, value in disturbances(sweep).items()}
     return numbers | {f"{scheme}_law": ratio for scheme, ratio in ratios.items()}
 
@@ -338,11 +346,11 @@ def online_scaling(sweep: Sweep) -> dict[str, float]:
     for row in as_rows(rows):
         fit = fits[row["label"]]
         count = str(row[names.setting("dataset.points")])
-        slope = np.polyfit(fit["x"], fit["prediction"], 1)[0]
+        slope = np.polyfit(fit["x"], fit["prediction"], 1)[0]  # of the line that the job drew
         inputs, targets = fit["points"].T
         exact_slope = np.polyfit(inputs, targets, 1)[0]
         numbers[f"slope_{count}"] = float(3 * slope / exact_slope)
-        if len(inputs) < int(count):
+        if len(inputs) < int(count):  # only some of the points are recorded
             continue
         step_size = float(row[names.STEP_TAG.column])
         for name, share in (("loop", 1.0), ("slow", 0.1)):

@@ -36,6 +36,7 @@ def pca_basis(sweep: Sweep) -> dict[str, float]:
     coordinates of the points under `pca`.
     """
     points = sweep.arrays(sweep.of_role(names.SCHEME), "points")
+    # Unit vectors along the two principal axes.
     first, second = (axis / np.linalg.norm(axis) for axis in points["centre"]["axes"])
     first = first * np.sign(first[np.abs(first).argmax()])
     return {
@@ -68,7 +69,7 @@ def standard_against_sphering(sweep: Sweep) -> dict[str, float]:
         values=["iteration", "missed"],
     )
     error_differences = rows["missed"]["pca_sphere"] - rows["missed"]["standard"]
-    counts = rows["iteration"].astype(float)
+    counts = rows["iteration"].astype(float)  # NaN for a split that does not reach the cost
     numbers = {
         "more_error": float(error_differences.mean()),
         "more_error_doubt": float(error_differences.sem()),
@@ -103,6 +104,7 @@ def scaling_sgd(sweep: Sweep) -> dict[str, float]:
     numbers = {}
     for name, cost, scheme, step_size in SAME_SCHEDULES:
         ours = jobs[cost, scheme]
+        # As many passes as ours has iterations; the first cost is that of the start.
         options = schedule | {"max_iter": ours.costs.shape[1] - 1, "eta0": step_size}
         if name == "classifier":
             theirs = SGDClassifier(loss="log_loss", **options).fit(points[scheme], y)
@@ -111,6 +113,7 @@ def scaling_sgd(sweep: Sweep) -> dict[str, float]:
             theirs = SGDRegressor(**options).fit(points[scheme], y)
             costs = (theirs.predict(points[scheme]) - y) ** 2
             step_size /= 2  # ours: scikit-learn's squared error has a factor 1/2, ours has none
+        # Of our descents, the one with that step size.
         row = int(np.argmin(np.abs(ours.step_sizes - step_size)))
         numbers[f"{name}_{scheme}"] = abs(float(costs.mean() / ours.costs[row, -1]) - 1)
     errors = {}
@@ -129,6 +132,7 @@ def two_moons_deep(sweep: Sweep) -> dict[str, float]:
     of the held-out points that are classified correctly. `cost_INSIDE`: that training cost over the
     one of the plain network.
     """
+    # One row a normalization, with the numbers of its best step size.
     rows = sweep.of_role(names.SCHEME).set_index(INSIDE)
     missed = rows[names.FINAL_TEST_MISCLASSIFICATIONS.column] / rows["test_points"].astype(float)
     costs = rows[names.FINAL_COST.column]

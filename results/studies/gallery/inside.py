@@ -43,7 +43,7 @@ def bn_any_step(sweep: Sweep) -> dict[str, float]:
     numbers: dict[str, float] = {}
     for descent in descents(sweep):
         affine = _affine(descent)
-        if affine is None:
+        if affine is None:  # a copy of another job
             continue
         ends, starts = descent.costs[:, -1], descent.costs[:, 0]
         is_up, is_infinite = ~(ends < starts), ~np.isfinite(ends)  # NaN counts as up
@@ -52,7 +52,7 @@ def bn_any_step(sweep: Sweep) -> dict[str, float]:
         numbers[f"up_{affine}"] = numbers.get(f"up_{affine}", 0.0) + float(is_up.sum())
         first = float(descent.step_sizes[is_up].min(initial=np.inf))
         numbers[f"first_{affine}"] = min(numbers.get(f"first_{affine}", np.inf), first)
-        if affine == SHARED_STEP:
+        if affine == SHARED_STEP:  # the share that is left is not stated for it
             continue
         lowest = np.nanmin(descent.costs)
         left = ((ends - lowest) / (starts - lowest))[descent.step_sizes >= LARGE_STEP]
@@ -75,6 +75,7 @@ def _affine(descent: Descent) -> str | None:
     """
     affine = str(descent.job[MODEL_AFFINE])
     has_own_step = str(descent.job[AFFINE_STEP]) != "None"
+    # `True`: gain and shift are trained.
     if affine == "True":
         return "own" if has_own_step else SHARED_STEP
     if has_own_step:
@@ -93,6 +94,7 @@ def scale_invariance(sweep: Sweep) -> dict[str, float]:
     runs: dict[tuple[str, str], dict[float, Descent]] = {}
     numbers: dict[str, float] = {}
     for descent in descents(sweep):
+        # Jobs of one key differ in the scale of the start alone.
         key = str(descent.job[OPTIMIZER_SETTING]), _change(descent.job)
         runs.setdefault(key, {})[float(descent.job[START_SCALE_SETTING])] = descent
     for (optimizer, change), of_scale in runs.items():
@@ -119,7 +121,13 @@ def scale_invariance(sweep: Sweep) -> dict[str, float]:
 
 
 def _change(job: Any) -> str:
-    """Return which of epsilon and l2 a job has: CHANGE in the keys of `scale_invariance`."""
+    """Return which of epsilon and l2 a job has: CHANGE in the keys of `scale_invariance`.
+
+    Each of them breaks the invariance to the scale of the weights.
+
+    Returns:
+        `epsilon`, `l2`, `both` or `none`.
+    """
     changes = [
         name
         for name, key in (("epsilon", MODEL_EPSILON), ("l2", L2_SETTING))
@@ -141,11 +149,13 @@ def edge_of_stability(sweep: Sweep) -> dict[str, float]:
     numbers: dict[str, float] = {}
     for row in as_rows(sweep.of_role(names.SCHEME)):
         series = sweep.series(row["run_id"], names.SHARPNESS.key)
-        if not series:
+        if not series:  # the job recorded no sharpness
             continue
         iterations = np.array(sorted(series))
         values = np.array([series[k] for k in iterations])
         scheme, tail = row["normalizer"], values[iterations >= iterations[-1] / 2]
+        # The value at the start says which step size this is: below the edge of stability, or from
+        # 1 to 2; of larger ones nothing is returned.
         if values[0] < 1:
             numbers[f"small_{scheme}"] = max(numbers.get(f"small_{scheme}", 0.0), float(tail.max()))
         elif values[0] <= 2:
@@ -176,10 +186,11 @@ def rank_and_gradients(sweep: Sweep) -> dict[str, float]:
             units = literal_eval(row[HIDDEN])
             key = f"{row[INSIDE]}_{row[START_SCALE_SETTING]}_{len(units)}"
             rank = float(records[row["label"]][names.LAYER_RANK.key][0, len(units) - 1])
+            # At the start (record 0), of the hidden layers without the first and the last.
             squares = records[row["label"]][names.LAYER_GRADIENT.key][0, 1 : len(units) - 1] ** 2
             numbers[f"rank_{key}"] = rank
             numbers[f"root_{key}"] = rank / math.sqrt(units[-1])
-            steps = len(squares) - 1
+            steps = len(squares) - 1  # from the first of these layers to the last
             if steps > 0 and squares.min() > 0:
                 numbers[f"growth_{key}"] = float((squares[0] / squares[-1]) ** (1 / steps))
     return numbers
@@ -192,7 +203,7 @@ def small_batches(sweep: Sweep) -> dict[str, float]:
     the median over the starts. `loss_of_small`: for batch normalization, the ratio at the smallest
     batch over the ratio at the largest.
     """
-    lowest = {}
+    lowest = {}  # by the normalization inside and the batch
     for row, costs in _last_costs(sweep):
         lowest[str(row[INSIDE]), str(row[BATCH_SETTING])] = float(np.nanmin(costs))
     numbers = {
@@ -211,6 +222,7 @@ def whitening_inside(sweep: Sweep) -> dict[str, float]:
     the same step size. `newton_T`: the lowest final cost with T iterations of Newton's method, over
     that with the most iterations.
     """
+    # By method, signs and iterations of Newton's method: the last costs (S,).
     costs: dict[tuple[str, str, int], Array] = {}
     for row, last in _last_costs(sweep):
         key = str(row[INSIDE]), str(row[METHOD_SIGNS]), int(row[NEWTON_ITERATIONS])
@@ -238,7 +250,9 @@ def whitened_networks(sweep: Sweep) -> dict[str, float]:
     missed: dict[str, list[Any]] = {}
     for row in as_rows(sweep.of_role(names.SCHEME)):
         points = int(row["train_points"])
+        # Misclassified test points, and all test points.
         pair = row[names.FINAL_TEST_MISCLASSIFICATIONS.column], row["test_points"]
+        # A job counts for its own number of points, and perhaps for `most`.
         for size in [str(points), *(["most"] if points >= MOST_POINTS else [])]:
             missed.setdefault(f"{row[FIT_ON_SETTING]}_{size}", []).append(pair)
     # All misclassified test points over all test points.
@@ -252,6 +266,6 @@ def _last_costs(sweep: Sweep) -> list[tuple[Any, Array]]:
         rows = sweep.of_role(names.SCHEME, experiment)
         arrays = sweep.arrays(rows, names.DESCENT_ARRAYS)
         for row in as_rows(rows):
-            last = arrays[row["label"]][names.TRAIN_COST.key][:, :, -1]
+            last = arrays[row["label"]][names.TRAIN_COST.key][:, :, -1]  # by step size and start
             pairs.append((row, np.median(last, axis=1)))
     return pairs

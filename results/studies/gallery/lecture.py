@@ -34,6 +34,7 @@ def nonorthogonal(sweep: Sweep) -> dict[str, float]:
     arrays_by_label = sweep.arrays(sweep.of_role(names.SCHEME), "points")
     angles = {}
     for label, arrays in arrays_by_label.items():
+        # An axis has no sign: its angle is from 0 to 180.
         first_axis = arrays["axes"][0]
         angles[label] = float(np.degrees(np.arctan2(first_axis[1], first_axis[0])) % 180)
     return {"off_middle": abs(angles["centre"] - MIDDLE_ANGLE), "standard": angles["standard"]}

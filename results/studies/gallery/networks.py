@@ -49,6 +49,7 @@ def larger_steps(sweep: Sweep) -> dict[str, float]:
         plain, batch = (
             rows[rows["inside"] == inside].set_index("step_size") for inside in ("none", "batch")
         )
+        # The largest step size of each network whose last cost is below its start.
         largest, batch_largest = (max(each.index[each["falls"]]) for each in (plain, batch))
         numbers[f"steps_{layers}"] = float(batch_largest / largest)
         numbers[f"low_{layers}"] = _slowness(plain, batch, min(plain.index))
@@ -73,7 +74,7 @@ def _slowness(plain: pd.DataFrame, batch: pd.DataFrame, step_size: float) -> flo
     """
     nearest = plain.index[np.abs(np.log(plain.index / step_size)).argmin()]
     histories = [each.loc[nearest, "costs"] for each in (plain, batch)]
-    goal = max(costs[-1] for costs in histories)
+    goal = max(costs[-1] for costs in histories)  # both networks get there
     counts = [first_iteration_below(dict(enumerate(costs)), goal) for costs in histories]
     return float(counts[1] / counts[0])
 
@@ -122,6 +123,7 @@ def _step_counts(sweep: Sweep, share: float | None = None) -> pd.DataFrame:
             }
         )
     table = pd.DataFrame(rows)
+    # Of each row's data set, over all schemes, networks and step sizes.
     lowest = table["costs"].map(np.nanmin).groupby(table["data"]).transform("min")
     ends = table["costs"].map(lambda costs: costs[-1])
     starts = table["costs"].map(lambda costs: costs[0])

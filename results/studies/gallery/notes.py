@@ -62,6 +62,7 @@ def dimension_reduction(sweep: Sweep) -> dict[str, float]:
     The share is the squared reconstruction error of the points over their squared distances from
     the mean.
     """
+    # The sweep has one scheme.
     (lost,) = sweep.of_role(names.SCHEME)[names.VARIANCE_LOST.column]
     return {"kept": 1 - float(lost)}
 
@@ -77,6 +78,7 @@ def iris_pca(sweep: Sweep) -> dict[str, float]:
     arrows = biplot["entries"] * biplot["deviations"]
     gaps = {}
     for name, selected_arrows in (("gap", arrows), ("gap_of_two", arrows[:, :2])):
+        # Rows of length 1, whose products are cosines.
         units = selected_arrows / np.linalg.norm(selected_arrows, axis=1, keepdims=True)
         gaps[name] = float(np.abs(units @ units.T - biplot["correlation"]).max())
     return gaps
@@ -96,6 +98,7 @@ def zca_2d(sweep: Sweep) -> dict[str, float]:
     x = points["centre"]
     factors = {}
     for label in ("pca_sphere", "zca_sphere"):
+        # W of `Z = X W'`, then its polar factor by the singular value decomposition.
         matrix = np.linalg.lstsq(x, points[label], rcond=None)[0].T
         left_vectors, _, right_vectors = np.linalg.svd(matrix)
         factors[label] = left_vectors @ right_vectors
@@ -108,7 +111,11 @@ def zca_2d(sweep: Sweep) -> dict[str, float]:
 
 
 def _angle(factor: np.ndarray) -> float:
-    """Return the largest angle between a vector and its image, in degrees."""
+    """Return the largest angle between a vector and its image, in degrees.
+
+    Args:
+        factor: An orthogonal matrix (n, n), whose eigenvalues are `exp(i angle)`.
+    """
     values = np.linalg.eigvals(factor)
     return float(np.degrees(np.abs(np.arctan2(values.imag, values.real)).max()))
 
@@ -130,7 +137,10 @@ def zca_images(sweep: Sweep) -> dict[str, float]:
 
 
 def _mean_correlation(images: np.ndarray, coordinates: np.ndarray) -> float:
-    """Return the mean correlation of images `(n, pixels)` with their coordinates `(n, k)`."""
+    """Return the mean correlation of images `(n, pixels)` with their coordinates `(n, k)`.
+
+    The coordinates are padded with 0 to the number of pixels, as `zca_images` says.
+    """
     padded = np.pad(coordinates, ((0, 0), (0, images.shape[1] - coordinates.shape[1])))
     return float(
         np.mean(

@@ -59,6 +59,7 @@ def broken_data(sweep: Sweep) -> dict[str, float]:
     numbers: dict[str, float] = {}
     for label, arrays in sweep.arrays(sweep.of_role(names.SCHEME), "formulas").items():
         data_name = f"{schemes.loc[label, DATA_KIND]}_{float(schemes.loc[label, DATA_SCALE]):g}"
+        # `formula` has the names; each other array has a number for each name.
         for quantity in set(arrays) - {"formula"}:
             for formula, value in zip(arrays["formula"], arrays[quantity]):
                 numbers[f"{data_name}_{formula}_{quantity}"] = float(value)
@@ -105,6 +106,7 @@ def does_the_choice_matter(sweep: Sweep) -> dict[str, float]:
         for position, (name, row) in enumerate(table.iterrows(), 1):
             numbers[f"{prefix}place_{name}"] = float(position)
             numbers |= {f"{prefix}{key}_{name}": float(value) for key, value in row.items()}
+        # Low and high ranks: the second scheme's best against the first one's worst.
         numbers[f"{prefix}lead"] = float(table["low"].iloc[1] - table["high"].iloc[0])
     by_descent, by_error = (tables[prefix]["rank"] for prefix in CRITERIA)
     numbers["agreement"] = float(by_descent.corr(by_error, method="spearman"))
@@ -139,6 +141,7 @@ def ranks(sweep: Sweep, metric: names.Metric) -> pd.DataFrame:
     ]
     table = pd.DataFrame(rows, columns=["data", "seed", "scheme", "value"])
     table["rank"] = table.groupby(["data", "seed"])["value"].rank()
+    # One row a scheme, one column a seed.
     by_seed = table.groupby(["scheme", "seed"])["rank"].mean().unstack()
     low, high = evidence.interval(by_seed.to_numpy())
     mean = np.asarray(by_seed.mean(axis=1))
@@ -180,6 +183,7 @@ def _largest_bound(step: float, cost: Array, size: float) -> float:
         size: The margin of the points.
     """
     iterations_above = np.flatnonzero(cost >= 1 / step)
+    # s of `large_steps`; there is no k beyond it, and the bound is 0, if the last cost is above.
     first = int(iterations_above[-1]) + 1 if len(iterations_above) else 0
     k = np.arange(first + 1, len(cost))
     return float(np.max(size**2 * step * (k - first) * cost[k], initial=0.0))
@@ -200,6 +204,7 @@ def margin(x: Array, y: Array) -> float:
     """
     from scipy.optimize import minimize
 
+    # Row p is y_p [1, x_p], with y_p = 1 or -1.
     signed = np.where(y == y.max(), 1.0, -1.0)[:, None] * np.c_[np.ones(len(x)), x]
     # The search for the shortest v starts where all products are nearest to 1.
     constraint = {"type": "ineq", "fun": lambda v: signed @ v - 1, "jac": lambda v: signed}
@@ -233,6 +238,7 @@ def large_steps_ridge(sweep: Sweep) -> dict[str, float]:
         histories = sweep.histories(steps[steps["parent"] == job["run_id"]])
         l2 = float(job[names.setting("cost.l2")])
         goal = float(job[names.MINIMUM.column]) + l2
+        # By step size; 0 counts as 1, so that it has a logarithm.
         counts = {
             float(step): max(
                 first_iteration_below(dict(enumerate(history[names.TRAIN_COST.key])), goal), 1.0
@@ -240,6 +246,7 @@ def large_steps_ridge(sweep: Sweep) -> dict[str, float]:
             for step, history in histories.groupby("step_size")
         }
         kappa = float(job[names.LIPSCHITZ.column]) / (2 * l2)
+        # At the smallest step size, and at the best one.
         rows.append((kappa, counts[min(counts)], min(counts.values())))
     kappa, small, large = np.log(np.array(rows)).T
     numbers: dict[str, float] = {}
@@ -279,6 +286,7 @@ def lbfgs_and_scaling(sweep: Sweep) -> dict[str, float]:
         costs = history[names.TRAIN_COST.key].to_numpy()
         least_cost = job[names.MINIMUM.column]
         goal = least_cost + LBFGS_TARGET * (costs[0] - least_cost)
+        # A run that does not get there counts with all its evaluations.
         count = min(first_iteration_below(dict(enumerate(costs)), goal), len(costs) - 1)
         key = f"{job[names.setting('cost.l2_in')]}_{job['normalizer']}"
         numbers[key] = numbers.get(key, 0.0) + count
@@ -309,12 +317,13 @@ def penalty_and_scaling(sweep: Sweep) -> dict[str, float]:
     errors = rows.groupby([l2_in, "normalizer"])[names.FINAL_TEST_MISCLASSIFICATIONS.column].sum()
     numbers |= {f"errors_{key}_{name}": float(count) for (key, name), count in errors.items()}
     paths = sweep.arrays(rows, "path")
+    # By scheme, split and place of the penalty: the last weights (classes, features), no bias.
     weights = {
         (row["normalizer"], row[split], row[l2_in]): paths[row["label"]]["weights"][-1, :, 1:]
         for row in as_rows(rows)
     }
     distances: dict[str, list[float]] = {}
-    for name, seed in {key[:2] for key in weights}:
+    for name, seed in {key[:2] for key in weights}:  # each scheme on each split
         ours, features = (weights[name, seed, key] for key in ("transformed", "features"))
         distance = np.linalg.norm(ours - features) / np.linalg.norm(features)
         distances.setdefault(name, []).append(float(distance))
@@ -337,6 +346,7 @@ def per_image_or_per_pixel(sweep: Sweep) -> dict[str, float]:
     for run_id, history in sweep.histories(steps, [names.TRAIN_COST.key]).groupby("run_id"):
         scheme = rows.loc[parents[run_id]]
         costs = history[names.TRAIN_COST.key].to_numpy()
+        # The cost at that share; it lies between two recorded targets.
         goal = np.interp(IMAGE_TARGET_SHARE, *_excess_shares(scheme))
         count = first_iteration_below(dict(enumerate(costs)), goal)
         numbers[scheme["normalizer"]] = min(numbers[scheme["normalizer"]], count)
@@ -395,6 +405,7 @@ def rotations(sweep: Sweep) -> dict[str, float]:
         run_id: first_iteration_below(dict(enumerate(history[names.TRAIN_COST.key])), GOAL_COST)
         for run_id, history in histories.groupby("run_id")
     }
+    # The iterations of all step sizes of each job; a job is a rotation under an optimizer.
     best = steps.assign(count=steps["run_id"].map(counts)).groupby(
         [names.OPTIMIZER.column, "parent"]
     )["count"]
@@ -422,6 +433,7 @@ def six_whitenings_one_curve(sweep: Sweep) -> dict[str, float]:
     """
     table = sweep.histories(sweep.of_role(names.STEP), [names.TRAIN_COST.key])
     cost = names.TRAIN_COST.key
+    # One column a scheme, compared with that of pca_sphere row by row.
     wide = table.pivot(index=["step_size", "iteration"], columns="normalizer", values=cost)
     deviations = (wide.div(wide["pca_sphere"], axis=0) - 1).abs().max()
     return {
@@ -432,7 +444,7 @@ def six_whitenings_one_curve(sweep: Sweep) -> dict[str, float]:
 
 def solver_buys(sweep: Sweep) -> dict[str, float]:
     """Return `DATASET_SCHEME_reached`: 1 if L-BFGS reaches 1e-2 of the excess, else 0."""
-    rows = sweep.of_role(names.SCHEME)
+    rows = sweep.of_role(names.SCHEME)  # of other optimizers too
     lbfgs_runs = rows[rows[names.OPTIMIZER.column] == "lbfgs"]
     iterations = lbfgs_runs[names.reached("1e-2").column]
     keys = lbfgs_runs[names.DATASET.column] + "_" + lbfgs_runs["normalizer"]
@@ -443,6 +455,7 @@ def sparse_features(sweep: Sweep) -> dict[str, float]:
     """Return `gap`: the largest `|sparse / dense - 1|` of the costs of a scheme's best run."""
     rows = sweep.of_role(names.SCHEME)
     is_sparse = rows[names.setting("dataset.sparse")].astype(str).str.lower() == "true"
+    # The costs of sparse and of dense points, by scheme and iteration.
     costs = [
         sweep.histories(part).set_index(["normalizer", "iteration"])[names.TRAIN_COST.key]
         for part in (rows[is_sparse], rows[~is_sparse])
@@ -465,6 +478,9 @@ def statistics_before_the_split(sweep: Sweep) -> dict[str, float]:
 
 def where_a_step_lands(sweep: Sweep) -> dict[str, float]:
     """Return `outside`, the number of steps with a position outside the range of the directions.
+
+    A position is where a step lands on its parabola: 0 at the start, 1 at the minimum; of a
+    direction of curvature h, it is the step size times h.
 
     In plain descent on a quadratic, the position of a step is a mean of the positions of the
     directions, so that it is in their range but for rounding.
@@ -507,6 +523,7 @@ def whitening_and_generalization(sweep: Sweep) -> dict[str, float]:
     largest: dict[str, float] = {}
     for row in as_rows(at_cost(sweep, 0.1).dropna(subset="missed")):
         scheme_name = f"{row['normalizer']}_{row[names.FIT_ON]}"
+        # The nearest rounded size: a test fraction does not leave exactly that many points.
         points = TRAINING_SIZES[np.abs(np.subtract(TRAINING_SIZES, row["train_points"])).argmin()]
         numbers[f"{scheme_name}_cost_{points}"] = float(row["test_cost"])
         numbers[f"{scheme_name}_error_{points}"] = float(row["missed"])

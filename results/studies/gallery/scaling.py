@@ -24,6 +24,7 @@ def dummies(sweep: Sweep) -> dict[str, float]:
     alone.
     """
     rows = sweep.of_role(names.SCHEME)
+    # The scheme is a chain; its text tells what is done to the columns of dummies.
     schemes = rows[names.setting("normalizer.schemes")].astype(str)
     treatments = ["none", "centred"]
     rows = rows.assign(
@@ -67,6 +68,7 @@ def outliers(sweep: Sweep) -> dict[str, float]:
     standard.
     """
     rows = sweep.of_role(names.SCHEME)
+    # `case` is UNIT_SHARE. A target that is not reached has no recorded iterations.
     rows = rows.assign(
         case=rows[OUTLIERS_SETTING] + "_" + rows[OUTLIER_SHARE].astype(float).map("{:g}".format),
         condition=rows[names.CONDITION.column],
@@ -85,6 +87,7 @@ def outliers(sweep: Sweep) -> dict[str, float]:
                 f"{quantity}_{case}_{name}": float(value) for name, value in medians.items()
             }
     robust, standard = "robust", "standard"
+    # Comparisons table by table: True where the claim holds.
     condition, error, iterations = (
         tables[key] for key in ("condition", "test_error", "iterations")
     )
@@ -127,6 +130,7 @@ def target_scaling(sweep: Sweep) -> dict[str, float]:
     excesses = {key: cost - minima[key[1]] for key, cost in costs.items()}
     plain = {scheme: excesses["gradient_descent", scheme] for scheme in minima.index}
     shares = {scheme: excess / excess[0] for scheme, excess in plain.items()}
+    # Relative where the share is above 1, absolute below.
     gap = np.abs(shares["identity"] - shares["maxabs"]) / np.maximum(1, shares["identity"])
     raw_goal = float(plain["identity"][0]) * 1e-3
     own_costs = jobs[jobs[names.OPTIMIZER.column] == "gradient_descent"][names.OWN_COST.column]
@@ -164,7 +168,7 @@ def _costs(sweep: Sweep, jobs: pd.DataFrame) -> dict[tuple[str, ...], Array]:
     for run_id, history in sweep.histories(steps, [names.TRAIN_COST.key]).groupby("run_id"):
         job = jobs.loc[parents[run_id]]
         key = [job[names.OPTIMIZER.column], job[TARGET_SCHEME]]
-        if key[0] == "adam":
+        if key[0] == "adam":  # it was run with several of them
             key += [f"{float(history['step_size'].iloc[0]):g}", job[EPSILON]]
         costs[tuple(key)] = history[names.TRAIN_COST.key].to_numpy()
     return costs

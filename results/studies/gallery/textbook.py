@@ -19,6 +19,7 @@ def batch_normalization(sweep: Sweep) -> dict[str, float]:
     lowest cost from the source's start, as a share of how much normalization lowers it.
     """
     numbers = _last_by_start(sweep)
+    # 0.1 is the scale of the source's start, `he` the rule of He.
     plain, batch, he = (numbers[f"lowest_{key}"] for key in ("0.1_none", "0.1_batch", "he_none"))
     return numbers | {"share_of_the_start": (plain - he) / (plain - batch)}
 
@@ -33,6 +34,7 @@ def batch_normalization_2d(sweep: Sweep) -> dict[str, float]:
     ratios: dict[str, float] = {}
     for key, cost in numbers.items():
         quantity, start, inside, *step = key.split("_")  # the lowest costs have no step
+        # A cost, of a step size or the lowest, of the normalized network.
         if inside == "batch" and quantity != "missed":
             plain = numbers["_".join([quantity, start, "none", *step])]
             ratios["_".join(["ratio", start, *(step or ["best"])])] = cost / plain
@@ -40,7 +42,10 @@ def batch_normalization_2d(sweep: Sweep) -> dict[str, float]:
 
 
 def _last_by_start(sweep: Sweep) -> dict[str, float]:
-    """Return the numbers of `batch_normalization` without `share_of_the_start`."""
+    """Return the numbers of `batch_normalization` without `share_of_the_start`.
+
+    They are `cost_START_INSIDE_STEP`, `missed_START_INSIDE_STEP` and `lowest_START_INSIDE`.
+    """
     numbers: dict[str, float] = {}
     rows = sweep.of_role(names.SCHEME).set_index("label")
     for label, arrays in sweep.arrays(sweep.of_role(names.SCHEME), names.DESCENT_ARRAYS).items():
@@ -71,6 +76,7 @@ def minibatch(sweep: Sweep) -> dict[str, float]:
     for descent in descents(sweep):
         missed = arrays[descent.job["label"]][names.TRAIN_MISCLASSIFICATIONS.key][:, 0]
         of_scheme = by_scheme.setdefault(str(descent.job["normalizer"]), {})
+        # The step size of the source; records 1 to K are after the start.
         source = int(np.argmin(np.abs(descent.step_sizes - TEXTBOOK_STEP)))
         of_scheme[descent.batch] = descent.costs[source, 1:], missed[source, 1:]
         lowest[str(descent.job["normalizer"]), descent.batch] = float(

@@ -146,8 +146,8 @@ def recorded(monkeypatch, histories, counted=(), minimum=0.0):
     frames = []
     for row in rows:
         row[names.MINIMUM.column] = minimum
-        row[names.target("1e-1").column] = minimum + 0.2
         is_counted = row["normalizer"] in counted
+        row[names.target("1e-1").column] = 0.2 if is_counted else minimum + 0.2
         if is_counted:
             row[names.COMPARED.column] = names.MISCLASSIFICATIONS
         frame = pd.DataFrame(
@@ -182,7 +182,8 @@ def test_sparklines_share_a_foot_which_is_the_least_share_within_bounds(monkeypa
 
 def test_a_sparkline_is_of_misclassified_points_where_these_are_compared(monkeypatch):
     history = 2 * np.geomspace(1, 1e-4, 8)
-    made = recorded(monkeypatch, {"a": history}, counted=("a",))
+    # The least cost is none of the counts, the least of which is 0.
+    made = recorded(monkeypatch, {"a": history}, counted=("a",), minimum=0.7)
     assert made == [screen_table.sparkline(history / 2, 1e-4)]
 
 
