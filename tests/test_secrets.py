@@ -83,7 +83,7 @@ real, calls = config.JobSpec.writer, []
 def writer(spec):
     calls.append(spec)
     if len(calls) > 1:
-        raise RuntimeError("a bug at " + spec.plain["data_dir"])
+        raise RuntimeError("a bug at " + spec.plain_settings["data_dir"])
     return real(spec)
 config.JobSpec.writer = writer
 runpy.run_module("normbench", run_name="__main__", alter_sys=True)
