@@ -112,8 +112,14 @@ def test_a_record_at_whose_writing_the_command_is_stopped_is_kept(tmp_path, stop
     assert [file.name for file in tmp_path.glob("*/*")] == ["4.npz" if stopped else "4.refused"]
 
 
+@pytest.mark.parametrize("composes", [True, False])
 @pytest.mark.parametrize("stopped", [True, False])
-def test_a_task_is_stopped_and_has_no_bug(monkeypatch, stopped):
+def test_a_task_is_stopped_and_has_no_bug(monkeypatch, stopped, composes):
+    """Also while it composes the config of its next job."""
+
+    def load(*_):
+        return config if composes else converted(signal.SIGTERM) if stopped else 1 / 0
+
     def failed(*_):
         try:
             return converted(signal.SIGTERM) if stopped else 1 / 0
@@ -123,7 +129,7 @@ def test_a_task_is_stopped_and_has_no_bug(monkeypatch, stopped):
     monkeypatch.setattr("hydra.core.utils.run_job", failed)
     monkeypatch.setattr(hydras_own, "load_plugins", lambda: None)
     config = OmegaConf.create({"hydra": {"job": {"num": 0, "id": "0"}}})
-    context = SimpleNamespace(config_loader=SimpleNamespace(load_sweep_config=lambda *_: config))
+    context = SimpleNamespace(config_loader=SimpleNamespace(load_sweep_config=load))
     error = KeyboardInterrupt if stopped else ZeroDivisionError
     with pytest.raises(error):
         task.run(context, None, config, [(3, [])])

@@ -45,11 +45,13 @@ def run(
     setup_globals()
     outcomes = []
     for number, overrides in batch:
-        job_config = context.config_loader.load_sweep_config(config, overrides)
-        with open_dict(job_config):
-            job_config.hydra.job.num, job_config.hydra.job.id = number, str(number)
-        job_return = run_job(function, job_config, "hydra.sweep.dir", "hydra.sweep.subdir", context)
         try:
+            job_config = context.config_loader.load_sweep_config(config, overrides)
+            with open_dict(job_config):
+                job_config.hydra.job.num, job_config.hydra.job.id = number, str(number)
+            job_return = run_job(
+                function, job_config, "hydra.sweep.dir", "hydra.sweep.subdir", context
+            )
             outcomes.append(job_return.return_value)  # raises what the job has raised
         except Exception as error:
             interrupts.raise_if_interrupted(error)
