@@ -233,7 +233,9 @@ def check_path(name: str, value: Any, remedy: str) -> Path:
         raise UserError(f"{name}={format_value(value)}: must be a path; {remedy}")
     try:
         path = Path(value).expanduser()
-        path.exists()  # raises where the system does not accept the name
+        path.exists()  # raises where the system does not accept the name, but for a null character
+        if "\0" in value:
+            raise ValueError("it holds a null character")
     except (OSError, RuntimeError, ValueError) as error:  # a name that is too long, an unknown user
         reason = getattr(error, "strerror", None) or error
         raise UserError(

@@ -312,7 +312,16 @@ def _refines(job: FinishedJob) -> bool:
 
 
 def _count_iterations(tried: Mapping[float, Step], target: str) -> dict[float, float]:
-    """Return the iterations to a target by lattice number, infinite where it is not reached."""
+    """Return the iterations to a target of each step size, infinite where it is not reached.
+
+    Args:
+        tried: The steps by lattice number: the place of a step size on the lattice of finer step
+            sizes, see `refinement.lattice_number`.
+        target: The target, a key of `names.TARGETS`.
+
+    Returns:
+        The iterations, by lattice number.
+    """
     key = names.reached(target).key
     counts = {number: step.metrics.get(key, UNKNOWN) for number, step in tried.items()}
     return {number: np.inf if np.isnan(count) else count for number, count in counts.items()}

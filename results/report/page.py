@@ -347,7 +347,11 @@ def _steps(experiment_sweep: Sweep) -> Table | None:
 
 
 def _pairs(sweep: Sweep) -> Table | None:
-    """Return the table of pairs of schemes, None where no two schemes share two splits."""
+    """Return the table that compares each two schemes by the iterations to the race's target.
+
+    Its caption says how sure its conclusions are, and of which sample. The table is None where no
+    two schemes share two splits.
+    """
     target = race_target(sweep)
     pairs = comparisons.compare_pairs_over_splits(sweep, target)
     if pairs.empty:

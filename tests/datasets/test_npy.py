@@ -223,6 +223,7 @@ def test_a_wrong_file_is_told_in_one_line(tmp_path, name):
 @pytest.mark.parametrize(
     ("settings", "told"),
     [
+        ({"path": "a\0.npy"}, r"is no path to be read \(it holds a null character\)"),
         ({"path": None}, r"^dataset\.path=null: must be a path; write dataset\.path=X\.npy"),
         ({"targets": "no.npy"}, r"^dataset\.targets=no\.npy: no such file"),
         ({"targets": "X.npy"}, r"targets have shape \(500, 6\)"),

@@ -271,16 +271,18 @@ def report_phase(title: str, doing: str) -> Iterator[None]:
 
 
 def estimate_seconds_left(started: float, jobs_done: int, jobs: int) -> Callable[[], float | None]:
-    """Return a function that estimates the seconds left of a sweep from its finished jobs.
+    """Return a function that estimates the seconds left of a sweep; to be called as a job starts.
+
+    This job and all later ones are taken to last as long as the finished ones did on average.
 
     Args:
         started: When the sweep started, by `time.time`.
-        jobs_done: The number of jobs that are known to be finished.
+        jobs_done: The number of jobs that were finished before this one starts.
         jobs: The number of jobs of the sweep.
 
     Returns:
-        A function of no arguments. It returns None while no job is known to be finished, and for a
-        single one.
+        A function of no arguments. It returns None where no job was finished before, and in a sweep
+        of one job.
     """
     job_started = time.time()
 

@@ -261,7 +261,17 @@ class Sweep(Sweeper):
         return outcomes
 
     def _run_jobs(self, grid: Grid) -> list[launching.Outcome]:
-        """Run every job by the launcher; return its outcome or the bug that it raised, in order."""
+        """Run every job: in a queue, in worker processes, or here one after the other.
+
+        A queue gets only jobs that are not recorded; the others are made members of this sweep by
+        `_adopt`. Elsewhere a job finds out for itself whether it is recorded.
+
+        Args:
+            grid: The jobs of the sweep.
+
+        Returns:
+            The outcome of each job in order, or the bug that it raised.
+        """
         assert self.config is not None
         jobs = self._numbered_specs(grid)
         if isinstance(self.launcher, Queue):

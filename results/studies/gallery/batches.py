@@ -248,10 +248,10 @@ def what_batches_buy_classes(sweep: Sweep) -> dict[str, float]:
 
 
 def pass_of_lead(jobs: Sequence[Descent]) -> float:
-    """Return the first pass after which no smaller batch has a lower cost than the largest one.
+    """Return the first pass at whose end no smaller batch has a lower cost than the largest one.
 
-    The cost of a batch after a pass is the lowest over its step sizes. The result is infinite where
-    a smaller batch has a lower cost after every pass.
+    A smaller one may be lower again later. The cost of a batch after a pass is the lowest over its
+    step sizes. The result is infinite where a smaller batch has a lower cost after every pass.
 
     Args:
         jobs: The descents of one data set and scheme, one a batch.
