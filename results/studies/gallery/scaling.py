@@ -115,8 +115,9 @@ def target_scaling(sweep: Sweep) -> dict[str, float]:
     """Return what schemes of the target change, from the costs of every iteration.
 
     `scaled_gap`: the largest difference, between the raw target and the target over its maximum, of
-    the share of the excess that is left, relative where that share is above 1. `bias_share`: the share of the starting excess that
-    centring removes. `iterations_SCHEME`: the iterations to 1e-3 of the excess.
+    the share of the excess that is left, relative where that share is above 1. `bias_share`: the
+    share of the starting excess that centring removes. `iterations_SCHEME`: the iterations to 1e-3
+    of the excess.
     `iterations_absolute`: the iterations of the centred target to 1e-3 of the excess of the raw
     one. `own_units_gap`: the relative spread of the final costs in the target's own units.
     `adam_gap`: the largest `|4096 cost / other cost - 1|` under Adam, where `cost` is that of the
