@@ -44,7 +44,7 @@ def time_to_target(
         seeds of the start. The orders of batches count as splits where there is one split, see
         `problems.scheme_runs_with_groups`. A job without recorded seconds has no row; neither has a
         job of several starts whose target was lowered, because the costs of its starts are not
-        recorded.
+        recorded, nor one of a problem without a target, whose cost at zero weights is not finite.
 
         - step: the step size that takes the fewest iterations on that split;
         - value: the iterations or seconds at that step size; infinite where no step size tried
@@ -71,7 +71,7 @@ def _compute_time_to_target(sweeps: Sequence[Sweep], target: str, measure: str) 
     schemes = problems.scheme_runs(sweeps)
     if schemes.empty:
         return pd.DataFrame(columns=REACHED_COLUMNS)
-    schemes = schemes.join(goals(schemes, target))
+    schemes = _with_targets(schemes.join(goals(schemes, target)))
     rows = [
         row
         for number, sweep in enumerate(sweeps)
@@ -84,6 +84,20 @@ def _compute_time_to_target(sweeps: Sequence[Sweep], target: str, measure: str) 
     if not table.duplicated(keys).any():
         return table
     return _upper_medians(table.groupby(keys, sort=False)).reset_index()
+
+
+def _with_targets(schemes: pd.DataFrame) -> pd.DataFrame:
+    """Return the scheme runs of the problems that have a target, and of those whose jobs all failed.
+
+    A problem has none where the cost at zero weights is not finite, such as that of scores that are
+    normalized without an epsilon.
+
+    Args:
+        schemes: The scheme runs, joined with `goals`.
+    """
+    problem_keys = [schemes[column] for column in problems.PROBLEM_COLUMNS]
+    is_known = schemes[["goal", "minimum"]].notna().groupby(problem_keys).transform("any")
+    return schemes[is_known["goal"] | ~is_known["minimum"]]
 
 
 def _sweep_rows(sweep: Sweep, schemes: pd.DataFrame, target: str, measure: str) -> list[list[Any]]:

@@ -198,3 +198,21 @@ def test_only_runs_of_the_race_s_own_jobs_are_uncertain():
     frame.loc[steps & (frame["normalizer"] == "b"), "verdict"] = names.BY_ROUNDING
     frame.loc[steps & (frame["normalizer"] == "b"), "parent"] = "of another"
     assert race_of(Sweep("-", "s", frame)).uncertain_schemes == frozenset()
+
+
+@pytest.mark.parametrize("failed", [False, True])
+def test_jobs_without_any_target_have_no_race_and_are_ranked_by_their_cost(failed):
+    """No job's cost at zero weights is finite, as that of scores normalized without an epsilon."""
+    others = [("x", "c", None)] if failed else []
+    sweep = runs(("x", "a", {1.0: (NEVER, 0.5)}), ("x", "b", {1.0: (NEVER, 0.1)}), *others)
+    assert len(races(sweep, "x")) == 1
+    table = sweep.runs.assign(**{names.target(key).column: np.nan for key in RACE_TARGETS})
+    without = Sweep("-", "s", table)
+    assert races(without, "x") == []
+    assert race_target(without) == RACE_TARGETS[0]
+    assert "from the lowest cost up: b, 0.1 at step size 1" in headline.headline(without)
+
+
+def test_jobs_that_all_failed_have_a_race_that_nobody_wins():
+    race = race_of(runs(("x", "a", None), ("x", "b", None)))
+    assert race.fastest_schemes == []
