@@ -236,8 +236,8 @@ def split(dataset: Dataset, test_fraction: float, seed: int) -> Dataset:
     if not test_mask.any() or (~test_mask).sum() < 2 or len(train_groups) < len(np.unique(groups)):
         raise UserError(
             f"{spell_setting(TEST_FRACTION_SETTING, test_fraction)}: leaves a part of "
-            f"{dataset.name} ({len(dataset.x)} points) empty, or 1 training point; choose a share "
-            "that leaves points on both sides"
+            f"{dataset.name} ({len(dataset.x)} points) empty, 1 training point, or a class without "
+            "one; choose a share that leaves points on both sides"
         )
     return hold_out(dataset, test_mask)
 

@@ -150,8 +150,9 @@ def _download(address: str, path: Path, sha256: str) -> str | None:
         pooch.retrieve(
             address, known_hash=sha256, fname=path.name, path=path.parent, downloader=downloader
         )
-    except requests.ConnectionError:
-        return "cannot be reached"
+    except requests.ConnectionError as error:
+        # A host that stalls while it sends; one that never answers is a `Timeout`.
+        return "does not answer" if "timed out" in str(error) else "cannot be reached"
     except requests.Timeout:
         return "does not answer"
     except requests.HTTPError as error:
@@ -161,7 +162,9 @@ def _download(address: str, path: Path, sha256: str) -> str | None:
     except ValueError:  # of pooch, for another SHA-256
         return "serves another file (its SHA-256 differs)"
     except OSError as error:
-        return f"{path.parent} cannot be written ({error.strerror})"
+        # The error that pooch raises for a folder has a text alone; its context has the reason.
+        reason = error.strerror or getattr(error.__context__, "strerror", None) or error
+        return f"{path.parent} cannot be written ({reason})"
     finally:
         progress_bar.close()
     return None

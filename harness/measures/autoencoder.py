@@ -54,11 +54,12 @@ def take(job: FinishedJob) -> Findings:
 def _first_axis(job: FinishedJob) -> Array:
     """Return the image of the first principal axis of the inputs, scaled to length 1, (M,).
 
-    It is the difference of two transformed points, the mean and the mean moved along the axis by 1;
-    zeros where the scheme maps both alike.
+    It is the difference of two transformed points, the mean and the mean moved along the axis by
+    its standard deviation; zeros where the scheme maps both alike.
     """
     mean = job.dataset.x.mean(axis=0, dtype=np.float64)
-    ends = np.stack([mean, mean + principal_directions(job.dataset.x)[1][0]])
+    deviations, directions = principal_directions(job.dataset.x)
+    ends = np.stack([mean, mean + (deviations[0] or 1.0) * directions[0]])
     image = np.diff(np.asarray(job.scheme.transform(ends), dtype=np.float64), axis=0)[0]
     return np.asarray(image / (np.linalg.norm(image) or 1.0))
 

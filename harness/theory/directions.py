@@ -170,8 +170,9 @@ def find_uniform_curvature(train: Linear, weights: Array) -> UniformCurvature | 
         weights: The weights of one model, `(C, N + 1)`.
 
     Returns:
-        The curvature of a point's cost in its scores; None where points differ, and for many
-        classes, which are not tried.
+        The curvature of a point's cost in its scores; None where points or nonzero eigenvalues
+        differ, or none is positive. A cost that is not quadratic is tried only at zero weights and
+        with few classes.
     """
     quadratic = train.traits.quadratic
     # Other costs are tried only at zero weights, where every score is 0.
@@ -184,9 +185,8 @@ def find_uniform_curvature(train: Linear, weights: Array) -> UniformCurvature | 
     )
     values = np.linalg.eigvalsh(second_derivatives[:, :, 0])  # of the first class; all must agree
     nonzero = values[values > UNIFORM_TOLERANCE * values[-1]]
-    if values[-1] <= 0 or not np.allclose(
-        second_derivatives, second_derivatives[:, :, :1], rtol=UNIFORM_TOLERANCE
-    ):
+    differences = np.abs(second_derivatives - second_derivatives[:, :, :1])
+    if not (values[-1] > 0 and differences.max() <= UNIFORM_TOLERANCE * values[-1]):
         return None
     has_one_curvature = np.ptp(nonzero) <= UNIFORM_TOLERANCE * nonzero[-1]
     return UniformCurvature(float(nonzero[-1]), len(nonzero)) if has_one_curvature else None

@@ -109,7 +109,7 @@ def histories(sweep: Sweep, role: str = names.SCHEME) -> pd.DataFrame:
             `summary`; `step` for every step size of every job.
 
     Returns:
-        A table whose columns are the run's id, sweep, experiment, data set, cost, optimizer,
+        A table whose columns are the run's id, sweep, data set, cost, optimizer, experiment,
         scheme, label, step size and verdict, then the iteration and the metrics, with quartiles
         where there are several starts, splits or seeds.
     """

@@ -87,7 +87,7 @@ def _compute_time_to_target(sweeps: Sequence[Sweep], target: str, measure: str) 
 
 
 def _with_targets(schemes: pd.DataFrame) -> pd.DataFrame:
-    """Return the scheme runs of the problems that have a target, and of those whose jobs all failed.
+    """Return the scheme runs of problems that have a target, or whose jobs all failed.
 
     A problem has none where the cost at zero weights is not finite, such as that of scores that are
     normalized without an epsilon.

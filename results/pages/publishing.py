@@ -35,9 +35,10 @@ def attach(
     written: Mapping[str, Sequence[Path]],
     parents: Mapping[str, str],
 ) -> None:
-    """Log the figures on a sweep's runs, and a description and the `melt` figure on each scheme's.
+    """Log the figures on the sweep's own runs, and `melt` on the schemes' runs; describe both.
 
-    Reused runs have a description already, and failed ones have their traceback.
+    Where `melt` is drawn, the description of the sweep's run shows it. Reused runs have a
+    description already, and failed ones have their traceback.
 
     Args:
         writer: The writer of MLflow.

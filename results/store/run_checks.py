@@ -304,7 +304,7 @@ def _holds(check: Callable[[str, Any], Any], key: str, text: str) -> bool:
     """
     try:
         return math.isfinite(check(key, literal_eval(text)))
-    except (ValueError, SyntaxError, TypeError, MemoryError, RecursionError):
+    except (ValueError, SyntaxError, TypeError, OverflowError, MemoryError, RecursionError):
         return False
 
 

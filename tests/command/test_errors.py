@@ -16,6 +16,7 @@ from normbench.datasets import UserError
         ("a={b", "its brackets do not close; quote a value with spaces: 'a=[1, 10]'"),
         ("10]", "its brackets do not close; quote a value with spaces: 'NAME=[1, 10]'"),
         ("s={decades:-3,0}", "in single quotes: 's=${decades:-3,0}'"),
+        ("s=${decades:-3,0},{decades:1,2}", "'s=${decades:-3,0},${decades:1,2}'"),
         ("s=${decades:-3,0} x", "cannot be read (why); a value with brackets"),
         ("a=1,", "begins or ends with a comma; write no space beside a comma"),
         (",a=1", "begins or ends with a comma"),

@@ -15,6 +15,13 @@ def test_a_split_leaves_two_training_points_at_least():
         split(data, 0.7, 0)
 
 
+def test_a_split_leaves_points_of_each_class():
+    x, labels = np.arange(22.0).reshape(11, 2), [0] + [1] * 10
+    data = make_dataset("rare", x, labels, class_names=["a", "b"], source="-")
+    with pytest.raises(UserError, match=r"or a class without one; choose a share"):
+        split(data, 0.6, 0)
+
+
 def test_a_test_part_of_points_without_targets_has_none():
     data = make_dataset("bare", X, None, x_test=X[:1], source="arrays")
     assert data.task == "unlabelled"

@@ -18,19 +18,22 @@ SHA256 = hashlib.sha256(CONTENT).hexdigest()
 
 
 class Handler(BaseHTTPRequestHandler):
-    """Serves /whole, /other (wrong bytes), /cut (ends early), /silent; 404 for the rest."""
+    """Serves /whole, /other (wrong bytes), /cut (ends early), /silent, /stalled; or 404."""
 
     def do_GET(self):
         self.server.asked.append(self.path)
         kind = self.path.split("/")[1]
         if kind == "silent":
             time.sleep(2)
-        body = {"whole": CONTENT, "other": b"other", "cut": CONTENT[:1000]}.get(kind)
+        begun = CONTENT[:1000]
+        body = {"whole": CONTENT, "other": b"other", "cut": begun, "stalled": begun}.get(kind)
         self.send_response(404 if body is None else 200)
-        length = len(CONTENT) if kind == "cut" else len(body or b"")
+        length = len(CONTENT) if kind in ("cut", "stalled") else len(body or b"")
         self.send_header("Content-Length", str(length))
         self.end_headers()
         self.wfile.write(body or b"")
+        if kind == "stalled":
+            time.sleep(2)
 
     def log_message(self, *_):
         pass
@@ -87,6 +90,27 @@ def test_no_mirror_leaves_nothing_behind(server, tmp_path, monkeypatch):
     ):
         assert part in line
     assert list(tmp_path.iterdir()) == []
+
+
+def test_a_host_that_stalls_does_not_answer(server, tmp_path, monkeypatch):
+    monkeypatch.setattr(download, "CONNECT_AND_READ_SECONDS", (0.2, 0.2))
+    with pytest.raises(UserError, match="does not answer"):
+        fetch(remote(server, "stalled"), str(tmp_path))
+
+
+@pytest.mark.parametrize(
+    ("failure", "reason"),
+    [(PermissionError(13, "Permission denied"), "Permission denied"), (OSError("odd"), "odd")],
+)
+def test_a_folder_that_cannot_be_written_is_told_with_the_reason(
+    failure, reason, server, tmp_path, monkeypatch
+):
+    def refuse(*_, **__):
+        raise failure
+
+    monkeypatch.setattr("tempfile.NamedTemporaryFile", refuse)
+    with pytest.raises(UserError, match=rf"{tmp_path} cannot be written \({reason}\)"):
+        fetch(remote(server, "whole"), str(tmp_path))
 
 
 def test_an_interrupted_download_leaves_nothing_behind(server, tmp_path, monkeypatch):

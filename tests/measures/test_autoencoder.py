@@ -66,6 +66,12 @@ def test_the_scale_of_the_points_changes_nothing():
     assert np.isfinite(found(FunctionTransformer(), 1e149 * X)["lost"]).all()
 
 
+def test_an_axis_of_points_far_from_zero_is_not_lost_in_rounding():
+    """At 1e16 the mean and the mean plus 1 are one number."""
+    near, far = (found(StandardScaler(), 1e16 * (X + offset)) for offset in (0.0, 1.6))
+    assert far["overlap"] == pytest.approx(near["overlap"], abs=1e-6)
+
+
 def test_many_features_are_refused():
     with pytest.raises(UserError, match="record=autoencoder: is for 256 features at most; made"):
         found(StandardScaler(), RNG.standard_normal((9, 257)))

@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from sklearn.compose import ColumnTransformer
-from sklearn.pipeline import make_pipeline
+from sklearn.pipeline import FeatureUnion, make_pipeline
 from sklearn.preprocessing import KBinsDiscretizer, MinMaxScaler
 
 from normbench import costs, optimizers
@@ -210,6 +210,12 @@ def test_every_link_of_a_chain_and_its_settings_make_the_identity():
         "whitening",
         "_data",
     ]
+
+
+def test_every_scheme_of_a_union_makes_the_identity():
+    union = FeatureUnion([("s", MinMaxScaler()), ("p", chain(["pca_sphere"]))])
+    names = [type(member).__name__ for member in fingerprint._members(union)]
+    assert names == ["FeatureUnion", "MinMaxScaler", "PCASphere"]
 
 
 def test_the_link_of_a_chain_of_one_counts_with_its_settings():

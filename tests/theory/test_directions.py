@@ -2,6 +2,7 @@
 
 from types import SimpleNamespace
 
+import autograd.numpy as anp
 import numpy as np
 import pytest
 
@@ -182,6 +183,15 @@ def test_at_zero_weights_every_point_has_the_curvature_of_its_classes(classes, e
     assert uniform(train, np.full(train.shape, 0.1)) is None
     squares = Objective(costs.least_squares, points(), np.arange(60.0), False)
     assert uniform(squares, np.full(squares.shape, 0.1)) == pytest.approx((2.0, 1))
+
+
+def test_small_curvatures_that_differ_between_classes_are_not_uniform():
+    def unequal(scores, targets):
+        each = anp.log1p(anp.exp(-targets * scores[:, 0]))
+        return anp.mean(1e-9 * (2 + targets) * each, axis=-1)
+
+    train = Objective(unequal, points(), np.tile([-1.0, 1.0], 30), True)
+    assert uniform(train, np.zeros(train.shape)) is None
 
 
 def test_many_classes_are_not_tried(monkeypatch):

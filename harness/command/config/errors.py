@@ -63,9 +63,9 @@ def _explain_unread(override: str, reason: str) -> str:
     if override.count("[") != override.count("]") or override.count("{") != override.count("}"):
         name = override.partition("=")[0] if "=" in override else "NAME"
         return f"its brackets do not close; quote a value with spaces: '{name}=[1, 10]'"
-    if re.search(r"(?<!\$)\{decades:", override):  # the dollar is missing
-        dollar = override.replace("{decades:", "${decades:")
-        return f"powers of ten are written with a dollar, in single quotes: '{dollar}'"
+    with_dollars = re.sub(r"(?<!\$)\{decades:", "${decades:", override)
+    if with_dollars != override:
+        return f"powers of ten are written with a dollar, in single quotes: '{with_dollars}'"
     if override.strip(",") != override:
         return "begins or ends with a comma; write no space beside a comma, as in NAME=A,B"
     if "=" not in override:

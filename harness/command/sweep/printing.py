@@ -74,7 +74,7 @@ def _reader_left() -> bool:
 def _check_output() -> None:
     """Raise OSError where the standard output accepts no buffered or no new output.
 
-    Nothing is checked where it is closed, or no file.
+    Nothing is checked where it is closed; where it is no file, only that it takes its buffer.
     """
     if sys.stdout is None or sys.stdout.closed:
         return

@@ -179,7 +179,7 @@ def _compile(model: Model, layout: Layout, cost: Cost, classify: bool) -> _Compi
     find_correct = translate(mark_correct)
 
     def sum_up(weights: Any, x: Any, targets: Any, moments: Any) -> Any:
-        """Return what `_Compiled.sums` returns."""
+        """Return the total cost, and the sums of each run and the moments; see `_Compiled.sums`."""
         collected: list[Any] = []
         arrays, wanted = layout.split(weights), None if moments else collected
         scores = model.scores(layout, arrays, x, moments, wanted, formulas, targets)

@@ -177,8 +177,8 @@ def _members(component: Any) -> Iterator[Any]:
     """Yield a component and all schemes that it holds; a pipeline yields only its steps.
 
     A component holds schemes in its attribute `scheme` (an optimizer, or a scheme for some columns)
-    or in its `transformers` (a `ColumnTransformer`). Their settings are not, or only in part, among
-    the parameters of the job.
+    or in its `transformers` (a `ColumnTransformer`) or `transformer_list` (a `FeatureUnion`). Their
+    settings are not, or only in part, among the parameters of the job.
     """
     if steps := _entries(component, "steps"):
         for _, step in steps:
@@ -187,6 +187,7 @@ def _members(component: Any) -> Iterator[Any]:
     yield component
     held = [getattr(component, "scheme", None)]
     held += [scheme for _, scheme, _ in _entries(component, "transformers")]
+    held += [scheme for _, scheme in _entries(component, "transformer_list")]
     for scheme in held:
         if hasattr(scheme, "fit"):  # not None, nor scikit-learn's "drop" and "passthrough"
             yield from _members(scheme)
@@ -197,11 +198,12 @@ def _entries(component: Any, attribute: str) -> list[Any]:
 
     Args:
         component: A scheme, a cost or an optimizer.
-        attribute: `steps` of a pipeline, or `transformers` of a `ColumnTransformer`.
+        attribute: `steps` of a pipeline, `transformer_list` of a `FeatureUnion`, or `transformers`
+            of a `ColumnTransformer`.
 
     Returns:
-        Tuples `(name, scheme)` of `steps`, `(name, scheme, columns)` of `transformers`; empty for a
-        component without the attribute, or of another library.
+        Tuples `(name, scheme)`, of `transformers` `(name, scheme, columns)`; empty for a component
+        without the attribute, or of another library.
     """
     is_composed = type(component).__module__.startswith("sklearn.")
     return list(getattr(component, attribute, None) or ()) if is_composed else []

@@ -64,8 +64,8 @@ class Reel:
     def points_view(self, frame: int) -> View:
         """Return the view of all points, and of the origin if it is near.
 
-        The view contains a circle around the mean that contains all points: a frame that only
-        rotates the points has a view of the same size.
+        The view contains a circle around the mean that contains all points: unless it is extended
+        to the origin, a frame that only rotates the points has a view of the same size.
         """
         points = self.points(frame)
         centre = self.arrays["image"][frame]  # the mean of the data set in this frame

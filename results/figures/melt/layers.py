@@ -140,7 +140,7 @@ class Layers:
         """
         if self.ends is None:
             # Each iteration multiplies the excess along a direction of curvature h by (1 - a h)^2.
-            with np.errstate(over="ignore"):
+            with np.errstate(over="ignore", invalid="ignore"):
                 exponent = 2.0 * (self.iterations if k is None else k)
                 decay = np.abs(1 - step * self.curvature) ** exponent
                 # A layer without excess keeps none: 0 times an infinite factor would be NaN.

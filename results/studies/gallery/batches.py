@@ -157,7 +157,7 @@ def fit_knee(steps: Mapping[int, float]) -> float:
     logs = np.log([steps[int(batch)] for batch in batches])
 
     def misfit(log_knee: float) -> float:
-        """Return the sum of squared residuals of the logarithms; a(P) is fitted exactly."""
+        """Return the sum of squared residuals of the logarithms; a(P) is measured, not fitted."""
         return float(
             np.sum((logs - logs[-1] - np.log(batches / (np.exp(log_knee) + batches - 1))) ** 2)
         )

@@ -1,4 +1,7 @@
-"""The numbers of the studies in `conf/experiment/research` on what is scaled: dummies, targets."""
+"""The numbers of the studies in `conf/experiment/research` on what is scaled.
+
+They are those of dummies, outliers and targets.
+"""
 
 import numpy as np
 import pandas as pd
@@ -79,9 +82,11 @@ def outliers(sweep: Sweep) -> dict[str, float]:
     )
     numbers: dict[str, float] = {}
     index = ["case", names.setting("dataset.seed")]
-    tables = {}
+    by_quantity = {}
     for quantity in ("condition", "test_error", "cost", "least", "iterations"):
-        table = tables[quantity] = rows.pivot(index=index, columns="normalizer", values=quantity)
+        table = by_quantity[quantity] = rows.pivot(
+            index=index, columns="normalizer", values=quantity
+        )
         for case, medians in table.groupby(level=0).median().iterrows():
             numbers |= {
                 f"{quantity}_{case}_{name}": float(value) for name, value in medians.items()
@@ -89,7 +94,7 @@ def outliers(sweep: Sweep) -> dict[str, float]:
     robust, standard = "robust", "standard"
     # Comparisons table by table: True where the claim holds.
     condition, error, iterations = (
-        tables[key] for key in ("condition", "test_error", "iterations")
+        by_quantity[key] for key in ("condition", "test_error", "iterations")
     )
     counted = {
         "larger_condition": condition[robust] > condition[standard],
@@ -99,7 +104,7 @@ def outliers(sweep: Sweep) -> dict[str, float]:
     for name, holds in counted.items():
         counts = holds.groupby(level=0).sum()
         numbers |= {f"{name}_{case}": float(count) for case, count in counts.items()}
-    least_costs = tables["least"][standard]
+    least_costs = by_quantity["least"][standard]
     overtaking: dict[str, list[float]] = {}
     quantile = rows[rows["normalizer"] == "quantile"].set_index("run_id")
     for run_id, history in sweep.histories(quantile.reset_index()).groupby("run_id"):

@@ -110,6 +110,11 @@ def test_what_is_left_is_by_hand(measured):
     np.testing.assert_allclose(rows.sum(axis=1), found.excess[1, at])
 
 
+def test_a_layer_without_excess_keeps_none_at_a_step_size_that_overflows():
+    found = layers_from_arrays(parts([1.0, 0.5], [0.0, 1.0]))
+    assert found.remaining_excess(1e8, k=1000).tolist() == [0.0, np.inf]
+
+
 def test_a_measured_run_that_ends_above_its_start_is_one_red_column():
     found = layers_from_arrays(parts([5.0, 0.5], [1.0, 3.0], measured=True))
     assert (found.ratios(np.array([1.0])) > 1).all()

@@ -35,6 +35,7 @@ TEXTS = {
     "NUL": "1\0",
     "minus": "-5",
     "digits": "9" * 5000,
+    "more than a float": "9" * 400,
     "another digit": "\u00b2",
 }
 PARAM = "update params set value = ? where key = 'iterations' and run_uuid = (?)"
