@@ -5,6 +5,7 @@ import os
 import shutil
 import subprocess
 import sys
+from collections import Counter
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -34,11 +35,18 @@ def pytest_unconfigure():
         stores.servers.end()
 
 
+@pytest.hookimpl(tryfirst=True)  # before tests are chosen by their marks
 def pytest_collection_modifyitems(items):
-    """With a server, leave out the tests of SQLite's own files; without one, those of servers.
+    """Mark the cases of a test that are not quick as slow, and put the long tests first.
 
-    The long ones come first.
+    With a server, leave out the tests of SQLite's own files; without one, those of servers.
     """
+    counts = Counter()
+    for item in items:
+        if mark := item.get_closest_marker("quick_cases"):
+            if counts[item.function] % mark.args[0]:
+                item.add_marker("slow")
+            counts[item.function] += 1
     items.sort(key=lambda item: item.get_closest_marker("long") is None)
     left_out, kind = ("sqlite", "SQLite") if stores.servers else ("server", "a server")
     for item in items:

@@ -125,6 +125,7 @@ def compared():
     return found
 
 
+@pytest.mark.quick_cases(5)
 @pytest.mark.parametrize("name", WRONG)
 def test_a_sentence_with_a_wrong_number_or_name_is_found_out(compared, name):
     """The check can fail: each word that is put in place of the true one makes a claim false."""

@@ -88,6 +88,7 @@ def legal():
 LEGAL = dict(legal())
 
 
+@pytest.mark.quick_cases(3)
 @pytest.mark.parametrize("precision", ["float64", "float32"])
 @pytest.mark.parametrize("scheme", ["identity", "standard", "pca_sphere"])
 @pytest.mark.parametrize("kind", LEGAL)

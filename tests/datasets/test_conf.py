@@ -106,6 +106,7 @@ def test_an_unknown_option_is_refused_in_words(name, tmp_path, monkeypatch):
         build("dataset", described | {"no_such_option": 1})
 
 
+@pytest.mark.quick_cases(4)
 @pytest.mark.parametrize("name", NAMES)
 def test_a_data_set_descends_under_every_cost_that_fits(name, tmp_path, monkeypatch):
     described = choice(name, tmp_path, monkeypatch)

@@ -78,6 +78,7 @@ def job(data, normalizer="pca_sphere", cost=costs.multiclass_softmax):
     return Job(data, cost, scheme, rule, Settings((0.1, 1.0), 20, theory="none"))
 
 
+@pytest.mark.quick_cases(3)
 @pytest.mark.parametrize("copies", [{}, {"augment": "round", "augment_copies": 2}])
 @pytest.mark.parametrize("fit_on", ["train", "all"])
 def test_cross_validation_is_what_its_folds_come_to_one_by_one(fit_on, copies):

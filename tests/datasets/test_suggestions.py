@@ -96,6 +96,7 @@ def read(path, **settings):
     raise AssertionError(f"refused for ever: {pasted}")
 
 
+@pytest.mark.quick_cases(5)
 @pytest.mark.parametrize("named", [True, False], ids=["the target named", "no target named"])
 @pytest.mark.parametrize("header", [True, False], ids=["header", "no header"])
 @pytest.mark.parametrize("seed", SEEDS)
@@ -110,6 +111,7 @@ def test_what_is_suggested_leads_to_the_right_table(tmp_path, seed, header, name
     assert not any("header" in word for words in pasted[not header :] for word in words)
 
 
+@pytest.mark.quick_cases(3)
 @pytest.mark.parametrize("seed", SEEDS)
 def test_a_header_that_is_denied_is_told_before_any_option(tmp_path, seed):
     frame, points, labels = table(seed)
@@ -125,6 +127,7 @@ LETTERS = "".join(f"{a},{b},{c}\n" for a in "xyx" for b in "uvu" for c in "rrs")
 DATED = "2020-01-01,1.5\n2020-01-02,2.5\n2020-01-03,1.0\n"
 
 
+@pytest.mark.quick_cases(5)
 @pytest.mark.parametrize("quote", ["", '"'], ids=["bare", "quoted"])
 @pytest.mark.parametrize("points_in", ["rows", "columns"])
 @pytest.mark.parametrize(

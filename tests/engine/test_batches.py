@@ -385,6 +385,7 @@ def test_runs_together_have_the_numbers_of_each_alone():
     np.testing.assert_allclose(history(run(alone), 0), history(both), rtol=1e-12)
 
 
+@pytest.mark.quick_cases(2)
 @pytest.mark.parametrize("together", [1, 1 << 20])  # bytes: a batch alone, or several
 def test_threads_share_a_batch(monkeypatch, together):
     monkeypatch.setattr("normbench.engine.minibatch.STRETCH_BYTES", together)

@@ -235,6 +235,7 @@ def tolerance(optimizer, step_size):
 # From zero weights every score ties; from the others, none does. Twelve steps are enough for
 # 1e14 to overflow least squares, and few enough that no run's rounding grows to chaos: an undamped
 # Newton's step from here does, on the multiclass softmax.
+@pytest.mark.quick_cases(7)
 @pytest.mark.parametrize("start_scale", [0.0, 0.5])
 @pytest.mark.parametrize("optimizer", names("optimizer"))
 @pytest.mark.parametrize(("name", "classes"), CASES)
@@ -261,6 +262,7 @@ def test_histories_are_those_of_a_plain_loop(name, classes, optimizer, start_sca
             np.testing.assert_array_equal(found.misclassifications[run, : len(costs)], counts)
 
 
+@pytest.mark.quick_cases(7)
 @pytest.mark.parametrize("optimizer", names("optimizer"))
 @pytest.mark.parametrize(("name", "classes"), CASES)
 def test_a_run_of_a_grid_is_the_run_alone(name, classes, optimizer):

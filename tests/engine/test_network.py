@@ -50,6 +50,7 @@ def test_a_gradient_is_the_differences_of_costs(normalize, cost, l2):
         np.testing.assert_allclose(gradient[:, number], numeric, rtol=1e-6, atol=1e-8)
 
 
+@pytest.mark.quick_cases(3)
 @pytest.mark.parametrize("l2", [0.0, 0.3])
 @pytest.mark.parametrize("cost", [costs.multiclass_softmax, smooth])
 def test_second_derivatives_are_the_differences_of_gradients(cost, l2):

@@ -75,6 +75,7 @@ def test_the_same_feature_weights_have_the_same_cost_under_every_affine_scheme(n
     np.testing.assert_allclose(here.evaluate(weights).costs, wanted, rtol=1e-11)
 
 
+@pytest.mark.quick_cases(3)
 @pytest.mark.parametrize(
     ("load", "cost"),
     [

@@ -32,6 +32,7 @@ def costs(data, scheme, optimizer, cost=multiclass_softmax, precision="float64")
     return np.array([step.histories[names.TRAIN_COST.key] for step in steps])
 
 
+@pytest.mark.quick_cases(3)
 @pytest.mark.parametrize("cost", [multiclass_softmax, least_squares])
 @pytest.mark.parametrize("scheme", AFFINE)
 def test_it_descends_as_gradient_descent_does_under_the_scheme(data, scheme, cost):

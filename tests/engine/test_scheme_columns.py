@@ -90,6 +90,7 @@ def by_hand(positions, width=6):
     return ColumnTransformer([("s", StandardScaler(), positions), ("rest", "passthrough", rest)])
 
 
+@pytest.mark.slow
 def test_compare_takes_columns_and_column_transformers_by_position_and_by_name():
     ours = frame_of(normalizers="standard", columns="numeric")
     named = ColumnTransformer([("s", StandardScaler(), ["age", "income"])], remainder="passthrough")

@@ -96,6 +96,7 @@ CASES = [
 ]
 
 
+@pytest.mark.quick_cases(5)
 @pytest.mark.parametrize(("scheme", "learn", "kind", "window"), CASES)
 @pytest.mark.parametrize("records", [1, 3])
 def test_moving_statistics_are_those_of_a_loop(scheme, learn, kind, window, records):
@@ -131,6 +132,7 @@ def test_the_function_moves_without_a_step():
     assert len(set(run(replace(job(), settings=fitted)).steps[0].histories["train/cost"])) == 1
 
 
+@pytest.mark.quick_cases(5)
 @pytest.mark.parametrize(("kind", "window"), [("running", None), ("window", 6), ("batch", None)])
 @pytest.mark.parametrize("order", ["shuffled", "replacement"])
 def test_a_descent_that_is_cut_off_goes_on_to_the_bit(tmp_path, monkeypatch, kind, window, order):

@@ -79,6 +79,7 @@ def gradient(cost, z, weights, y):
     return ones.T @ slope / len(z)
 
 
+@pytest.mark.quick_cases(5)
 @pytest.mark.parametrize("steep", [False, True])
 @pytest.mark.parametrize("name", SCHEMES)
 def test_the_last_frame_is_the_scheme_and_the_first_the_features(name, steep):
@@ -93,6 +94,7 @@ def test_the_last_frame_is_the_scheme_and_the_first_the_features(name, steep):
         assert coordinates(parts, centred, data.x).mean(axis=0) == pytest.approx([0, 0], abs=1e-13)
 
 
+@pytest.mark.quick_cases(5)
 @pytest.mark.parametrize("cost", COSTS)
 @pytest.mark.parametrize("name", SCHEMES)
 def test_the_cost_is_one_function_in_every_frame(name, cost):
@@ -140,6 +142,7 @@ def _held(parts, every, y, cost):
     return weights[0]
 
 
+@pytest.mark.quick_cases(5)
 @pytest.mark.parametrize("cost", COSTS)
 @pytest.mark.parametrize("name", SCHEMES)
 def test_the_counters_at_key_frames_are_those_of_a_descent_made_anew(name, cost):
@@ -224,6 +227,7 @@ def test_each_key_frame_names_its_coordinates():
     assert [list(row) for row in plain["names"][:-1]] == [features] * 2
 
 
+@pytest.mark.quick_cases(3)
 @pytest.mark.parametrize("margin", [1.6, 2.4, 3.6, 5.4])
 @pytest.mark.parametrize("share", [0.99, 1.01])
 def test_the_grid_is_the_first_whose_round_border_costs_twice_the_excess(margin, share):

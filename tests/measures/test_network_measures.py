@@ -132,6 +132,7 @@ def test_cosines_of_many_layers_are_left_out_and_a_note_says_so(monkeypatch):
         np.testing.assert_array_equal(made.arrays["by_layer"][name], expected)
 
 
+@pytest.mark.quick_cases(3)
 @pytest.mark.parametrize("model", [*VARIANTS, None], ids=["none", "batch", "layer", "linear"])
 def test_extreme_eigenvalues_are_those_of_differences_of_gradients(model):
     settings = {} if model else {"start": "zeros"}

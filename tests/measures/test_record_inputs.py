@@ -45,6 +45,7 @@ def test_a_curve_is_that_of_the_last_weights(cost):
     assert x[[0, -1]] == pytest.approx([LINE.min() - beyond, LINE.max() + beyond])
 
 
+@pytest.mark.slow
 def test_one_score_and_one_a_class_draw_the_same_curve():
     rng = np.random.default_rng(8)  # other numbers than those of the line
     y = (LINE[:, 0] + rng.standard_normal(40) > 3.5).astype(int)

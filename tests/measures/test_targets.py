@@ -44,6 +44,7 @@ def told(found, target="1e-2"):
 DECADES = 10.0 ** np.arange(-3.0, 3.0)
 
 
+@pytest.mark.slow
 def test_the_number_does_not_depend_on_the_offset_of_the_grid():
     factors = [10.0 ** (offset / 16) for offset in range(0, 16, 5)]
     numbers = [told(settled(factor, refine=True))[0] for factor in factors]
@@ -102,6 +103,7 @@ def test_a_small_problem_is_refined_however_few_its_step_sizes(monkeypatch):
     assert names.REFINED.key not in outcome([0.1, 1.0, 10.0]).findings.tags
 
 
+@pytest.mark.quick_cases(3)
 @pytest.mark.parametrize(
     ("scheme", "starts"), [("standard", 3), ("robust", 1), ("ledoit_wolf", 1), ("pca_sphere", 3)]
 )

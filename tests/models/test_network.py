@@ -111,6 +111,7 @@ def test_costs_and_counts_are_those_of_a_plain_network(rng, normalize, place, af
         np.testing.assert_allclose(network.scores(weights[run], network.x), scores.T, rtol=1e-10)
 
 
+@pytest.mark.quick_cases(5)
 @pytest.mark.parametrize("activation", ACTIVATIONS)
 @pytest.mark.parametrize(("normalize", "place", "affine"), VARIANTS)
 def test_gradients_and_second_derivatives_are_those_of_differences(

@@ -77,6 +77,7 @@ def odd_data():
 ODD = odd_data()
 
 
+@pytest.mark.quick_cases(7)
 @every
 @pytest.mark.parametrize("kind", ODD)
 def test_points_stay_finite_on_odd_data(name, kind):
@@ -147,6 +148,7 @@ def test_the_points_given_are_not_written_on(name):
     np.testing.assert_array_equal(x, before)
 
 
+@pytest.mark.quick_cases(4)
 @pytest.mark.parametrize("name", INVERTIBLE)
 @pytest.mark.parametrize("kind", ["plain", "rank-deficient", "fewer points than features"])
 def test_the_inverse_takes_training_points_back(name, kind):
@@ -512,6 +514,7 @@ def test_breast_cancer_keeps_every_direction(name):
         assert smallest == pytest.approx(1.58e-12, rel=0.01)
 
 
+@pytest.mark.quick_cases(2)
 @pytest.mark.parametrize("optimizer", OPTIMIZERS)
 def test_all_full_whitenings_trace_one_curve_from_zero_weights(optimizer):
     x, y = breast_cancer()

@@ -99,6 +99,7 @@ def same(one, other):
     )
 
 
+@pytest.mark.quick_cases(5)
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])
 @pytest.mark.parametrize("name", names("optimizer"))
 def test_a_descent_that_is_cut_off_again_and_again_has_the_same_numbers(tmp_path, name, dtype):
@@ -238,6 +239,7 @@ WRONG = {
 }
 
 
+@pytest.mark.quick_cases(5)
 @pytest.mark.parametrize("signed", [True, False])
 @pytest.mark.parametrize("wrong", WRONG)
 def test_what_is_of_another_descent_costs_no_more_than_the_iterations(

@@ -146,6 +146,7 @@ def times(record):
     return {key for key in every if "seconds" in key}
 
 
+@pytest.mark.quick_cases(5)
 @pytest.mark.parametrize("other", OTHERS, ids=["other rules", "another step"])
 def test_other_rules_give_what_a_fresh_run_gives(bed, other):
     first, fresh = bed.first, bed.fresh(*other)
@@ -165,6 +166,7 @@ def test_other_rules_give_what_a_fresh_run_gives(bed, other):
     assert not lost & again.arrays[names.DESCENT_ARRAYS].keys()
 
 
+@pytest.mark.quick_cases(5)
 @pytest.mark.parametrize("other", OTHERS, ids=["other rules", "another step"])
 def test_there_and_back_is_where_it_began_but_for_what_was_lost(bed, other):
     first = bed.first

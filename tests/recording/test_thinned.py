@@ -49,6 +49,7 @@ def long():
     return compare(x, y, "softmax", ["standard"], [1e-3, 0.1, 1.0], 2500)
 
 
+@pytest.mark.slow
 def test_what_is_read_is_the_whole_history(long):
     """Every point of every step, from the arrays; the store's client has fewer."""
     frame, sweep = long.frame, long.sweep

@@ -77,6 +77,7 @@ def drawn(number):
     return x, y, classes
 
 
+@pytest.mark.slow
 def test_it_is_what_the_dual_programs_say():
     seen = {ATTAINED: 0, STRICTLY: 0, PARTLY: 0}
     for number in range(150):

@@ -371,6 +371,7 @@ def test_the_explanation_names_the_cause(scheme, words):
         assert "4 of 30 directions are scaled too little by more than 1 percent" in text
 
 
+@pytest.mark.quick_cases(2)
 @pytest.mark.parametrize("cost", [costs.perceptron, costs.multiclass_perceptron])
 def test_newton_is_refused_for_a_cost_of_linear_pieces(overlapping, cost):
     asked = replace(job(overlapping, cost), optimizer=newton())

@@ -110,6 +110,7 @@ def test_points_without_copies_are_left_alone_and_copies_that_do_not_fit(rng, mo
     assert wrappers.merge(train) is train
 
 
+@pytest.mark.quick_cases(3)
 @pytest.mark.parametrize("optimizer", ["gradient_descent", "adam", "newton", "line_search"])
 def test_a_comparison_is_the_same_with_merged_columns(rng, optimizer, monkeypatch):
     x = repeated(rng)

@@ -115,6 +115,7 @@ def assert_same_histories(one, other, rtol):
         np.testing.assert_allclose(values, theirs[key], rtol=rtol, atol=rtol, err_msg=str(key))
 
 
+@pytest.mark.quick_cases(3)
 @pytest.mark.parametrize("way", ["fold", "read"])
 @pytest.mark.parametrize("name", EACH_SCHEME)
 def test_histories_are_those_of_points_in_memory(rng, name, way):
@@ -126,6 +127,7 @@ def test_histories_are_those_of_points_in_memory(rng, name, way):
     assert_same_histories(whole, other, rtol=1e-10)  # measured: 2e-13
 
 
+@pytest.mark.quick_cases(3)
 @pytest.mark.parametrize("offset", [1e4, 1e6, 1e8])  # at 1e6 the offset is just still folded
 def test_an_offset_costs_no_digits(rng, offset):
     x, y = cloud(rng, count=300, condition=10.0, offset=offset)
@@ -147,6 +149,7 @@ def test_float32_keeps_its_digits(rng, name, way):
     assert_same_histories(whole, other, rtol=1e-4)
 
 
+@pytest.mark.quick_cases(3)
 @pytest.mark.parametrize(
     ("load", "cost"),
     [

@@ -153,6 +153,7 @@ def test_bits_do_not_hang_on_where_the_factors_lie(dtype, rng):
     assert len(set(seen)) == 1
 
 
+@pytest.mark.quick_cases(5)
 @needs_library
 @pytest.mark.parametrize("dtype", PRECISIONS)
 @pytest.mark.parametrize("threads", [1, 3])
@@ -236,6 +237,7 @@ def test_small_points_and_costs_of_the_users_own_are_not_packed(rng, monkeypatch
     assert wrappers.pack(folded, 4, steps=100) is folded
 
 
+@pytest.mark.quick_cases(3)
 @needs_library
 @pytest.mark.parametrize("optimizer", [optimizers.gradient_descent(), optimizers.adam()])
 @pytest.mark.parametrize("scheme", [FunctionTransformer(), StandardScaler()])

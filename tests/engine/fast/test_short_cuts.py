@@ -113,6 +113,7 @@ WIDE = [
 ]
 
 
+@pytest.mark.quick_cases(3)
 @pytest.mark.parametrize(("cost", "optimizer", "settings", "l2"), WIDE)
 def test_histories_of_few_points_are_those_of_their_features(
     rng, monkeypatch, cost, optimizer, settings, l2

@@ -44,6 +44,7 @@ def dataset(classes, points=90, features=25):
     return data, replace(data, x=matrix.toarray())
 
 
+@pytest.mark.quick_cases(5)
 @pytest.mark.parametrize("scheme", SCHEMES)
 @pytest.mark.parametrize("cost", COSTS)
 @pytest.mark.parametrize("precision", ["float64", "float32"])

@@ -80,6 +80,7 @@ def layers(problem):
         problem = problem.inner
 
 
+@pytest.mark.quick_cases(5)
 @pytest.mark.parametrize("l2", PENALTIES)
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])
 @pytest.mark.parametrize("subset", SUBSETS, ids=named)

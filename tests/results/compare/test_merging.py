@@ -347,6 +347,7 @@ def over_repeats(seed_name, counts, *, own_data):
     return runs(*jobs)
 
 
+@pytest.mark.quick_cases(5)
 @pytest.mark.parametrize(
     ("seed_name", "own_data"),
     [("batch_seed", False), ("dataset.split_seed", True), ("seed", False)],

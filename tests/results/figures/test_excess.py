@@ -51,6 +51,7 @@ def curves(axis):
     return {line.get_label(): line for line in axis.lines if line.get_label()[0] != "_"}
 
 
+@pytest.mark.quick_cases(2)
 def test_excess_is_the_cost_minus_the_least_cost_and_has_the_predicted_slope(descended):
     rows = material.schemes(descended.sweep, descended.name)
     table = material.histories(descended.sweep, rows)

@@ -217,6 +217,7 @@ def test_a_step_size_is_known_by_the_six_digits_that_are_shown(three):
     assert len(named(figure.axes[0])) == 3
 
 
+@pytest.mark.slow
 def test_histories_of_twelve_schemes_in_a_thousand_iterations(twelve):
     figure = draw(twelve, "histories")
     cost, counts = figure.axes
@@ -406,6 +407,7 @@ def test_the_threshold_is_drawn_only_where_it_speaks_of_the_optimizer(three, nam
         assert ("2/L, predicted" in legend) == drawn
 
 
+@pytest.mark.quick_cases(2)
 @pytest.mark.parametrize("name", ["three", "twelve"])
 def test_contours_hold_the_whole_path(name, request):
     store = request.getfixturevalue(name)

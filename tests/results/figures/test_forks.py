@@ -133,6 +133,7 @@ def process_of(_):
     return os.getpid()
 
 
+@pytest.mark.slow
 def test_figures_of_two_processes_are_those_of_one(three, tmp_path, monkeypatch):
     files = {}
     for cores in (1, 2):

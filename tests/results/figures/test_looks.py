@@ -165,6 +165,7 @@ def _numbers(axis):
 OWN = ("step_sizes", "phase_diagram", "data")
 
 
+@pytest.mark.quick_cases(5)
 @pytest.mark.parametrize("shape", SHAPES)
 @pytest.mark.parametrize("name", OWN)
 def test_every_axis_has_three_ticks_or_more(three, name, shape):

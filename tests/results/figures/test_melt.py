@@ -227,6 +227,7 @@ def test_the_reason_is_told_where_the_figure_is_asked_for(images, three):
     assert drawing.figure(three.sweep, three.name, "melt") is not None
 
 
+@pytest.mark.quick_cases(5)
 @pytest.mark.parametrize(("count", "measured"), [(1, True), (3, False), (6, False), (6, True)])
 @pytest.mark.parametrize("shape", SHAPES)
 def test_nothing_is_cut_and_no_words_overlap(count, shape, measured):

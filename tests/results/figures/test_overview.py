@@ -132,6 +132,7 @@ def test_names_of_three_lines_and_numbers_beside_words_keep_apart():
             assert not any(a.overlaps(b) for n, a in enumerate(boxes) for b in boxes[:n])
 
 
+@pytest.mark.quick_cases(3)
 @pytest.mark.parametrize("high", np.geomspace(100, 1000, 10))
 def test_numbers_keep_apart_from_a_word_on_either_side(high):
     words = ["", "", "0", overview.UNREACHED_TEXT]
@@ -145,6 +146,7 @@ def test_numbers_keep_apart_from_a_word_on_either_side(high):
     assert not any(a.overlaps(b) for n, a in enumerate(boxes) for b in boxes[:n])
 
 
+@pytest.mark.slow
 def test_it_needs_several_problems_and_several_settings_are_several(three):
     one = runs(("x", "a", {1.0: 2.0}), ("x", "b", {1.0: 3.0}))
     assert drawing.figure(one, "x", "overview") is None

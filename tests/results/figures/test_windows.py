@@ -112,6 +112,7 @@ def test_the_windows_at_the_best_weights_are_outlined(three):
     assert "is too large\nfor all 1 directions of the start" in upper.get_title()
 
 
+@pytest.mark.quick_cases(3)
 @pytest.mark.parametrize("count", [1, 3, pytest.param(12, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("shape", SHAPES)
 def test_panels_keep_their_room(count, shape):

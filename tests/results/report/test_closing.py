@@ -389,6 +389,7 @@ CASES = {
 }
 
 
+@pytest.mark.quick_cases(3)
 @pytest.mark.parametrize("name", CASES)
 def test_a_closing_sentence_is_said_only_where_it_is_true(name):
     true, false = (told(text) for text in CASES[name]())

@@ -325,6 +325,7 @@ def test_every_word_on_every_state(store, name, capsys):
     said(capsys, "export", "new", "file.zip", "--store", store.uri)
 
 
+@pytest.mark.quick_cases(2)
 @pytest.mark.parametrize("kind", tables.TABLE_FORMATS)
 @pytest.mark.parametrize("name", ["planned", "a job failed", "all jobs failed"])
 def test_a_table_of_each_format_tells_the_state(store, name, kind, capsys):
@@ -336,6 +337,7 @@ def test_a_table_of_each_format_tells_the_state(store, name, kind, capsys):
         assert bool(out) == (code == 0) == (bool(done) and has_histories(name, word))
 
 
+@pytest.mark.quick_cases(3)
 @pytest.mark.parametrize(
     "name",
     [
