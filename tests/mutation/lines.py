@@ -30,7 +30,7 @@ LOADED = (
     *("scipy.stats", "sklearn.datasets", "sklearn.decomposition", "sqlalchemy"),
 )
 MEMORY = 4 << 30  # bytes: a mutant that never ends may fill it before its time is up
-WORDS = ["-q", "-x", "-n", "0", "-m", "not slow", "-p", "no:cacheprovider"]
+WORDS = ["-q", "-x", "-n", "0", "-m", "not slow or quick_cases", "-p", "no:cacheprovider"]
 # Plugins of libraries that the server has loaded keep their assertions as they are.
 WORDS += ["-W", "ignore::pytest.PytestAssertRewriteWarning"]
 
