@@ -19,8 +19,12 @@ def normalized() -> Optimizer:
 
     def step(weights: Array, gradient: Array, state: State, step_size: Array) -> Update:
         weight_axes = tuple(range(1, gradient.ndim))  # all axes but that of the runs
-        norm = np.sqrt(np.sum(gradient**2, axis=weight_axes, keepdims=True))
-        direction = np.divide(gradient, norm, out=np.zeros_like(gradient), where=norm > 0)
+        largest = np.max(np.abs(gradient), axis=weight_axes, keepdims=True)
+        # A power of two, by which a division is exact: the squares stay within the type's range.
+        unit = np.ldexp(np.ones_like(largest), np.frexp(largest)[1] - 1)
+        scaled = gradient / unit
+        norm = np.sqrt(np.sum(scaled**2, axis=weight_axes, keepdims=True))
+        direction = np.divide(scaled, norm, out=np.zeros_like(gradient), where=norm > 0)
         return weights - step_size * direction, state
 
     return Optimizer(step, rotation_equivariant=True, steady=True)

@@ -319,6 +319,20 @@ def test_normalized_steps_have_one_length_and_come_near_the_minimum(start):
     assert closer[slopes[:-1] > LARGEST * sizes / 2].all()
 
 
+@pytest.mark.parametrize(
+    ("precision", "size"),
+    [("float32", 1e-40), ("float32", 1e20), ("float64", 1e-300), ("float64", 1e300)],
+)
+def test_normalized_steps_have_their_length_whatever_the_size_of_the_gradient(precision, size):
+    gradient = np.array([[[3.0, 0.0], [0.0, 4.0]]]) * np.float64(size)
+    gradient = gradient.astype(precision)
+    zero = np.zeros_like(gradient)
+    weights, _ = optimizers.normalized().step(zero, gradient, (), np.ones((1, 1, 1), precision))
+    assert weights.dtype == precision
+    # Measured: 1e-6, of the few digits of 1e-40 in float32.
+    np.testing.assert_allclose(weights, [[[-0.6, 0.0], [0.0, -0.8]]], rtol=1e-5)
+
+
 @pytest.mark.parametrize("shrink", [0.3, 0.5, 0.8])
 def test_every_step_of_a_line_search_is_the_first_that_armijo_accepts(shrink, start):
     cost, c, sizes = Quadratic(), 0.2, np.array([0.1, 1.0, 1e6])
