@@ -118,6 +118,14 @@ def format_value(value: Any) -> str:
     return str(value)
 
 
+def to_python_number(value: Any) -> Any:
+    """Return a number of numpy as Python's, any other value unchanged.
+
+    A float32 is infinite where it is compared with the largest float, which numpy casts to float32.
+    """
+    return value.item() if isinstance(value, Real) and hasattr(value, "item") else value
+
+
 def check_integer(name: str, value: Any, at_least: int, at_most: int | None = None) -> int:
     """Return value as an int; raise `UserError` unless it is an integer within the bounds.
 
@@ -130,10 +138,11 @@ def check_integer(name: str, value: Any, at_least: int, at_most: int | None = No
         at_most: The upper bound, itself allowed; None for no bound.
     """
     rule = f"{at_least} or more" if at_most is None else f"from {at_least} to {at_most}"
+    number = to_python_number(value)
     # The last condition also holds for infinite numbers and NaN.
-    if isinstance(value, bool) or not isinstance(value, Real) or value != value // 1:
+    if isinstance(number, bool) or not isinstance(number, Real) or number != number // 1:
         raise UserError(f"{spell_setting(name, value)}: must be a whole number, {rule}")
-    count = int(value if isinstance(value, int) else float(value))
+    count = int(number)
     if count < at_least or (at_most is not None and count > at_most):
         raise UserError(f"{spell_setting(name, value)}: must be {rule}")
     return count
@@ -162,18 +171,19 @@ def check_number(
     rules += [f"above {above:g}"] if above is not None else []
     rules += [f"below {below:g}"] if below is not None else []
     rules += [f"{at_most:g} or less"] if at_most is not None else []
-    is_not_number = isinstance(value, bool) or not isinstance(value, Real)
+    number = to_python_number(value)
+    is_not_number = isinstance(number, bool) or not isinstance(number, Real)
     if (
         is_not_number
-        or not -LARGEST_FLOAT <= value <= LARGEST_FLOAT  # NaN, infinite or a larger integer
-        or (at_least is not None and value < at_least)
-        or (above is not None and value <= above)
-        or (below is not None and value >= below)
-        or (at_most is not None and value > at_most)
+        or not -LARGEST_FLOAT <= number <= LARGEST_FLOAT  # NaN, infinite or a larger integer
+        or (at_least is not None and number < at_least)
+        or (above is not None and number <= above)
+        or (below is not None and number >= below)
+        or (at_most is not None and number > at_most)
     ):
         bounds = f", {' and '.join(rules)}" if rules else ""
         raise UserError(f"{spell_setting(name, value)}: must be a finite number{bounds}")
-    return float(value)
+    return float(number)
 
 
 def did_you_mean(text: Any, choices: Iterable[str], prefix: str = "") -> str:

@@ -22,6 +22,7 @@ from normbench.datasets.values import (
     did_you_mean,
     format_value,
     parse_memory_size,
+    to_python_number,
 )
 
 NAMED_STARTS = ("zeros", "normal", "same_function")
@@ -265,7 +266,7 @@ def _step_sizes(name: str, values: Any) -> tuple[float, ...]:
     sizes = list(values) if hasattr(values, "__iter__") else [values]
     if not sizes:
         raise UserError(f"{name}=[]: is empty; {remedy}")
-    for size in sizes:
+    for size in map(to_python_number, sizes):
         if isinstance(size, bool) or not hasattr(size, "__float__"):
             raise UserError(f"{name}={sizes}: {size!r} is not a number; {remedy}")
         if not 0 < size <= LARGEST_FLOAT:  # a whole number can be larger

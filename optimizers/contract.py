@@ -104,8 +104,10 @@ def _check_number(name: str, value: Any, is_valid: Callable[[Any], bool], rule: 
     Raises:
         ValueError: The value is no real number (a boolean is none), not finite or not valid.
     """
-    is_number = isinstance(value, Real) and not isinstance(value, bool)
+    # numpy would cast the largest float, with which it is compared below, to float32: to infinity.
+    number = value.item() if isinstance(value, np.generic) else value
+    is_number = isinstance(number, Real) and not isinstance(number, bool)
     # NaN fails the comparison with the largest float, and so do integers that exceed it.
-    if not (is_number and abs(value) <= sys.float_info.max and is_valid(value)):
+    if not (is_number and abs(number) <= sys.float_info.max and is_valid(number)):
         raise ValueError(f"{name}={value}: must be {rule}")
-    return float(value)
+    return float(number)

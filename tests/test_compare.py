@@ -13,6 +13,7 @@ from sklearn.preprocessing import RobustScaler, StandardScaler
 from normbench import compare, settings
 from normbench.costs import softmax
 from normbench.datasets import Sampling, UserError, label_dataset, split
+from normbench.datasets.values import check_integer
 from normbench.engine.settings import Settings
 from normbench.job import Job, run
 from normbench.normalizers import PCASphere
@@ -176,11 +177,13 @@ def test_a_cost_of_ones_own_is_checked_before_it_is_descended(two_classes, cost,
         ({"step_sizes": [1, 1]}, "stands in it twice"),
         ({"step_sizes": [0]}, "not positive"),
         ({"step_sizes": [float("nan")]}, "not positive and finite"),
+        ({"step_sizes": np.array([1, np.inf], np.float32)}, "not positive and finite"),
         ({"step_sizes": ["a"]}, "not a number"),
         ({"iterations": -3}, "iterations=-3: must be 0 or more"),
         ({"iterations": 2.5}, "must be a whole number"),
         ({"seed": -1}, "seed=-1: must be 0 or more"),
         ({"l2": -1}, "l2=-1: must be a finite number, 0 or more"),
+        ({"l2": np.float32("inf")}, "l2=inf: must be a finite number, 0 or more"),
         ({"start": [1, 2]}, "has 2 weights; it takes 1 x 4"),
         ({"start": "ones"}, "zeros, normal, same_function, or a list"),
         ({"starts": 3}, "use start='normal' or start='same_function'"),
@@ -223,6 +226,17 @@ def test_the_arguments_and_their_defaults_are_those_of_the_table(two_classes):
     known = found.sweep.of_role("scheme").iloc[0]
     recorded = {row.name for _, row in settings.arguments() if row.recorded}
     assert {f"params.{name}" for name in recorded} <= set(known.index)
+
+
+def test_numbers_of_numpy_are_taken_as_those_of_python(two_classes):
+    of_numpy = {"l2": np.float32(0.5), "step_sizes": np.float32([0.5, 1]), "seed": np.int64(3)}
+    of_python = {"l2": 0.5, "step_sizes": [0.5, 1], "seed": 3}
+    frames = [
+        compare(*two_classes, iterations=2, start="normal", **given).frame
+        for given in (of_numpy, of_python)
+    ]
+    pd.testing.assert_frame_equal(*frames)
+    assert check_integer("seed", np.int64(2**53 + 1), at_least=0) == 2**53 + 1
 
 
 def test_mistakes_after_a_comparison_are_told_as_at_the_command_line(two_classes):

@@ -146,6 +146,7 @@ WRONG = [
     ("line_search", "trials", 2.5),
     ("newton", "ridge", -1),
     ("newton", "rigde", 1),
+    ("adam", "epsilon", np.float32("inf")),
     ("lbfgs", "memory", 0),
     ("lbfgs", "evaluations", 1.5),
 ]
