@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from normbench.datasets.entries import convert_targets
 from normbench.datasets.on_disk.content import LARGEST_ENTRY, Content, digest
 from normbench.datasets.on_disk.points import Points, Rows
 from normbench.datasets.on_disk.row_selection import select_rows
@@ -333,6 +334,8 @@ def _to_points(name: str, x: Any, precision: str) -> Rows:
             raise TypeError("complex numbers have no order")
         if raw.dtype.kind in "mMV":  # spans of time, dates and records
             raise TypeError(f"{raw.dtype} is none")
+        if isinstance(x, np.ma.MaskedArray) and np.ma.is_masked(x):  # `asarray` drops the mask
+            raw = np.where(np.ma.getmaskarray(x), np.nan, raw.astype(np.float64))
         return np.ascontiguousarray(raw, dtype=precision)
     except (TypeError, ValueError, OverflowError) as error:
         raise UserError(
@@ -360,7 +363,7 @@ def _check_targets(
     """
     if y is None and not prefix:
         return np.empty(0)
-    targets = np.asarray(y)
+    targets = convert_targets(y)
     if y is None or targets.shape != (point_count,):
         shape = "are missing" if y is None else f"have shape {targets.shape}"
         raise UserError(

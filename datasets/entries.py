@@ -2,7 +2,8 @@
 
 from collections.abc import Sized
 from datetime import date, timedelta
-from numbers import Complex, Real
+from decimal import Decimal
+from numbers import Complex, Integral, Real
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -83,6 +84,40 @@ def strip_entry(entry: Any) -> str:
         return entry.strip()
     # NA is neither equal nor unequal to itself; only NaN and NaT are unequal.
     return format_label(entry) if entry is not pd.NA and entry == entry else ""
+
+
+def convert_targets(y: Any) -> NDArray[Any]:
+    """Return targets of any type as an array; numbers that are stored as objects become numbers.
+
+    Such are decimals, and the entries of a column of objects. Booleans are no numbers. A masked
+    entry is a gap: None, or NaN among numbers.
+
+    Args:
+        y: An array or a sequence.
+
+    Raises:
+        ValueError: The targets are lists of different lengths.
+    """
+    targets = np.asarray(y)
+    if isinstance(y, np.ma.MaskedArray) and np.ma.is_masked(y):  # `asarray` drops the mask
+        targets = targets.astype(object)
+        targets[np.ma.getmaskarray(y)] = None
+    if targets.dtype.kind != "O":
+        return targets
+    import pandas as pd
+
+    is_gap = pd.isna(targets)
+    types = {type(target) for target in targets[~is_gap]}
+    if not types or not all(
+        issubclass(kind, (Real, Decimal)) and not issubclass(kind, bool) for kind in types
+    ):
+        return targets
+    if not is_gap.any() and all(issubclass(kind, Integral) for kind in types):
+        return np.array(targets.tolist())  # objects where an integer is too large for int64
+    try:
+        return np.where(is_gap, np.nan, targets).astype(np.float64)
+    except OverflowError:  # an integer that no float holds
+        return targets
 
 
 def is_regression(y: NDArray[Any]) -> bool:

@@ -8,6 +8,7 @@ from numpy.typing import NDArray
 from normbench.datasets.dataset import Dataset, UserError, make_dataset
 from normbench.datasets.entries import (
     ENCODING_REMEDY,
+    convert_targets,
     describe_unfit,
     distinct_labels,
     format_label,
@@ -128,7 +129,7 @@ def _to_labels(name: str, y: Any, prefix: str) -> NDArray[Any]:
         UserError: A target is missing or not finite, or the targets are dates, lists and the like.
     """
     try:
-        labels = np.asarray(y)
+        labels = convert_targets(y)
     except ValueError as error:  # lists of different lengths
         raise UserError(
             f"data of {name}: the {prefix}targets are lists; {ENCODING_REMEDY}"

@@ -15,6 +15,7 @@ from normbench.choices import build, import_target, on_columns, options, samplin
 from normbench.contracts import GROUP_CONTRACTS
 from normbench.costs.declaration import Traits
 from normbench.datasets import Dataset, Sampling, UserError, label_dataset
+from normbench.datasets.entries import convert_targets
 from normbench.datasets.files import TableOptions, table_dataset
 from normbench.datasets.values import did_you_mean, limited_memory, python_spelling
 from normbench.engine.scheme.applying import check_scheme
@@ -422,7 +423,7 @@ def _dataset(name: str, x: Any, y: Any, cost: Any, columns: TableOptions) -> Dat
     Raises:
         UserError: The points or targets cannot be used, or `columns` is set for an array.
     """
-    targets = np.asarray(y)
+    targets = convert_targets(y)
     # Texts, and booleans, are labels.
     if not np.issubdtype(targets.dtype, np.number):
         is_regression = False

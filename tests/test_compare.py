@@ -1,5 +1,6 @@
 """The comparison from Python."""
 
+from decimal import Decimal
 from inspect import signature
 
 import autograd.numpy as anp
@@ -66,6 +67,29 @@ def test_regression_has_no_misclassifications():
     x = np.arange(10.0)[:, None]
     frame = compare(x, 2 * x[:, 0] + 1, "least_squares", ["standard"], [0.1], 10)
     assert frame.misclassifications.isna().all()
+
+
+@pytest.mark.parametrize("kind", ["objects", "decimals", "a frame's objects"])
+def test_numbers_that_are_kept_as_objects_are_real_targets(kind):
+    x, numbers = np.arange(10.0)[:, None], np.arange(10.0) / 4
+    targets = pd.Series(map(Decimal, numbers) if kind == "decimals" else numbers, dtype=object)
+    given = pd.DataFrame(x, columns=["x0"]) if kind.startswith("a frame") else x
+    frames = [
+        compare(points, values, "least_squares", ["standard"], [0.1], 2).frame
+        for points, values in ((given, targets), (x, numbers))
+    ]
+    pd.testing.assert_frame_equal(*frames)
+
+
+def test_masked_targets_of_a_frame_are_gaps():
+    x, y = pd.DataFrame({"a": np.arange(6.0)}), np.ma.masked_equal([1.5, 2, -1, 3, 5, 7], -1)
+    with pytest.raises(UserError, match=r"target of point 2 .* is nan"):
+        compare(x, y, "least_squares", ["standard"], [0.1], 2)
+    frames = [
+        compare(points, targets, "least_squares", ["standard"], [0.1], 2, fill="drop").frame
+        for points, targets in ((x, y), (x.drop(2), y.compressed()))
+    ]
+    pd.testing.assert_frame_equal(*frames)
 
 
 def test_targets_of_another_length_are_told_of_a_frame_too():

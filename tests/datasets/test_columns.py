@@ -228,8 +228,22 @@ def test_a_gap_in_such_a_column_is_a_gap(kind):
 
 @pytest.mark.parametrize("kind", WRITTEN)
 def test_a_target_of_numbers_alone_is_taken_however_it_is_kept(kind):
-    table = pd.DataFrame({"a": range(5, 13), "label": WRITTEN[kind]})
-    assert read(table, TableOptions()).class_names == ("1.5", "2")
+    """Text names classes; numbers are numbers, of whatever type."""
+    data = read(pd.DataFrame({"a": range(5, 13), "label": WRITTEN[kind]}), TableOptions())
+    if "text" in kind:
+        assert data.class_names == ("1.5", "2")
+    else:
+        assert data.task == "regression"
+        assert data.y.tolist() == [1.5, 2] * 4
+
+
+@pytest.mark.parametrize("in_blocks", [True, False])
+def test_decimals_of_a_parquet_file_are_real_targets(tmp_path, in_blocks):
+    table = pd.DataFrame({"a": range(5, 13), "price": [Decimal("1.25"), Decimal("2.50")] * 4})
+    table.to_parquet(tmp_path / "my.parquet")
+    data = parquet(str(tmp_path / "my.parquet"), "price", in_blocks=in_blocks)
+    assert data.task == "regression"
+    assert data.y.tolist() == [1.25, 2.5] * 4
 
 
 def test_a_whole_number_that_no_float_holds_is_told():

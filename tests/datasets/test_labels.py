@@ -1,10 +1,12 @@
 """Targets of any kind: what is a class, and which."""
 
+from decimal import Decimal
+
 import numpy as np
 import pandas as pd
 import pytest
 
-from normbench.datasets import UserError, encode_labels, label_dataset
+from normbench.datasets import UserError, encode_labels, label_dataset, make_dataset
 
 X = np.arange(8.0).reshape(4, 2)
 
@@ -35,6 +37,31 @@ def test_a_missing_label_is_named(gap):
 
 
 @pytest.mark.parametrize(
+    ("entries", "gap"), [([1.5, 2, 3, 2], "nan"), ([0, 1, 1, 0], "nan"), (list("abba"), "missing")]
+)
+def test_a_masked_entry_is_a_gap(entries, gap):
+    masked = np.ma.array(entries, mask=[False, False, True, False])
+    with pytest.raises(UserError, match=f"target of point 2 .* is {gap} "):
+        label_dataset("made", X, masked, source="made")
+    points = np.ma.masked_equal(X, 3)
+    with pytest.raises(UserError, match=r"feature 'x1' of point 1 .* is nan \(1 in all\)"):
+        label_dataset("made", points, list("abab"), source="made")
+    with pytest.raises(UserError, match=r"target of point 2 .* is nan"):
+        make_dataset("made", X, np.ma.array(X[:, 0], mask=masked.mask), source="made")
+
+
+def test_a_mask_of_nothing_changes_nothing():
+    plain = label_dataset("made", X, [1.5, 2, 3, 2], source="made")
+    masked = label_dataset("made", np.ma.array(X), np.ma.array([1.5, 2, 3, 2]), source="made")
+    assert masked.fingerprint == plain.fingerprint
+
+
+def test_large_integers_stay_apart_where_they_are_objects():
+    _, names = encode_labels("made", np.array([2**60, 2**60 + 1], dtype=object))
+    assert names == [str(2**60), str(2**60 + 1)]
+
+
+@pytest.mark.parametrize(
     ("targets", "task", "found"),
     [
         ([0, 1, 2, 0], None, "multiclass"),
@@ -44,6 +71,10 @@ def test_a_missing_label_is_named(gap):
         ([0.5, 1, 0.5, 1], "classes", "binary"),
         (["a", "b", "c", "a"], None, "multiclass"),
         ([True, False, True, False], None, "binary"),
+        (np.array([0.5, 1, 2, 3], dtype=object), None, "regression"),
+        ([Decimal("0.5"), Decimal(1), 2, 3], None, "regression"),
+        (np.array([0, 1, 2, 0], dtype=object), None, "multiclass"),
+        (np.array([True, False, True, False], dtype=object), None, "binary"),
         (None, None, "unlabelled"),
     ],
 )
