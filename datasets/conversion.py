@@ -13,42 +13,60 @@ if TYPE_CHECKING:
     import pandas as pd
 
 
-def mark_gaps(frame: "pd.DataFrame", missing: Sequence[Any]) -> "pd.DataFrame":
+def check_missing(missing: Any) -> list[Any]:
+    """Return the setting `dataset.missing` as a list; raise `UserError` unless it is one."""
+    return check_list("dataset.missing", missing, "a list of entries, such as ['?',-999]")
+
+
+def mark_gaps(
+    frame: "pd.DataFrame", missing: Sequence[Any], encoded: Sequence[int] = ()
+) -> "pd.DataFrame":
     """Return a table in which the entries that mark gaps are replaced by gaps.
 
-    A text column that holds only numbers after that becomes numeric. Without such entries the table
-    is returned unchanged.
+    A text column that holds only numbers after that becomes numeric, unless it is encoded: 01 and 1
+    are two categories. Without such entries the table is returned unchanged.
 
     Args:
         frame: The table.
         missing: The user's entries that mark gaps, texts or numbers.
+        encoded: The positions of columns of categories.
 
     Raises:
         UserError: `missing` is no list.
     """
-    rule = "a list of entries, such as ['?',-999]"
-    gap_entries = check_list("dataset.missing", missing, rule)
-    # A cell of -999.0 is compared as -999, one of the text -999.0 as it is.
-    gap_texts = {text for entry in gap_entries for text in (str(entry), _format_number(entry))}
-    if not gap_texts:
+    gap_entries = check_missing(missing)
+    if not gap_entries:
         return frame
+    marked_frame = frame.copy(deep=False)  # the caller's table keeps its columns
+    for position in range(frame.shape[1]):
+        column = frame.iloc[:, position]
+        dtype = getattr(column.dtype, "subtype", column.dtype)  # of a sparse column, its entries'
+        # A cell of -999.0 is compared as -999, one of the text -999.0 as it is.
+        gap_texts = {
+            text for entry in gap_entries for text in (str(entry), _format_number(entry, dtype))
+        }
+        column = column.where(~column.astype(object).map(strip_entry).isin(gap_texts))
+        if position not in encoded and not is_of_numbers(column.dtype):
+            column = _to_numbers(column)
+        marked_frame.isetitem(position, column)
+    return marked_frame
 
-    def mark_gaps_of_column(column: "pd.Series[Any]") -> "pd.Series[Any]":
-        """Return a column with gaps in place of the entries that mark gaps, compared as text."""
-        entries = column.where(~column.astype(object).map(strip_entry).isin(gap_texts))
-        return entries if is_of_numbers(column.dtype) else _to_numbers(entries)
 
-    return frame.apply(mark_gaps_of_column)
-
-
-def _format_number(entry: Any) -> str:
+def _format_number(entry: Any, dtype: Any) -> str:
     """Return a number, or a text that is one, as `strip_entry` formats a cell of that number.
 
     So '-999.0' becomes '-999'. Other entries are returned as text.
+
+    Args:
+        entry: An entry that marks gaps.
+        dtype: The type of the column, to which a number is rounded: -99.9 is another number in
+            float32. A number that this type does not hold is returned as text.
     """
+    rounded_dtype = f"f{dtype.itemsize}" if dtype.kind == "f" else "f8"
     try:
-        return format_label(float(entry))
-    except (TypeError, ValueError, OverflowError):
+        with np.errstate(over="raise", under="raise"):
+            return format_label(float(np.float64(float(entry)).astype(rounded_dtype)))
+    except (TypeError, ValueError, ArithmeticError):
         return str(entry)
 
 

@@ -292,7 +292,7 @@ def table_dataset(
         feature_positions if target_position is None else [*feature_positions, target_position]
     )
     index_problem = columns.find_index_column(table.iloc[:, feature_positions])
-    table = conversion.mark_gaps(table, options.missing)
+    table = conversion.mark_gaps(table, options.missing, encoded_positions)
     table, number_notes = conversion.convert_numbers(
         name, table, [n for n in feature_positions if n not in encoded_positions]
     )
@@ -464,8 +464,7 @@ def _refuse_first_row(
         names = list(map(str, table.columns if header is not False else table.iloc[0]))
     # A first row that was read as a point is the first row of the table.
     rows_below = table if header is not False else table.iloc[1:]
-    # `missing` is checked later: a text, which is no list, is refused then.
-    gap_texts = set(map(str, options.missing)) if not isinstance(options.missing, str) else set()
+    gap_texts = set(map(str, conversion.check_missing(options.missing)))
     first_row = compare_first_row(
         ["?" if name.strip() in gap_texts else name for name in names], rows_below
     )

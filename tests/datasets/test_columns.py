@@ -159,6 +159,14 @@ def test_a_wrong_option_is_told(options, words):
         read(TABLE, options)
 
 
+@pytest.mark.parametrize(("missing", "written"), [(-999, "-999"), (None, "null"), ("?", "?")])
+def test_entries_of_a_csv_file_that_are_no_list_are_told(tmp_path, missing, written):
+    TABLE.to_csv(tmp_path / "my.csv", index=False)
+    rule = f"dataset.missing={written}: must be a list of entries, such as ['?',-999]"
+    with pytest.raises(UserError, match=re.escape(rule)):
+        csv(str(tmp_path / "my.csv"), "label", missing=missing)
+
+
 def test_what_cannot_be_made_numbers_is_told():
     many = pd.DataFrame({"id": [f"p{n}" for n in range(30)], "label": [0, 1] * 15})
     with pytest.raises(UserError, match="each of its 30 entries is another"):
@@ -272,6 +280,24 @@ def test_a_gap_of_pandas_beside_an_odd_entry_is_told_in_a_line(dtype, odd):
     told = f"numbers, but for '{odd}' in 1 points, first in 3"
     with pytest.raises(UserError, match=re.escape(told)):
         read(table, TableOptions())
+
+
+@pytest.mark.parametrize("dtype", ["float32", "Float32", pd.ArrowDtype(pa.float32()), "float64"])
+def test_a_gap_of_a_number_is_marked_in_the_precision_of_its_column(dtype):
+    column = pd.Series([1.5, -99.9, 1e20, 0.0, np.inf, 6.0]).astype(dtype)
+    table = pd.DataFrame({"a": column, "label": [0, 1] * 3})
+    options = TableOptions(fill="drop", missing=[-99.9, "1e20", 1e300, 1e-300, "inf"])
+    assert read(table, options).x[:, 0].tolist() == [1.5, 0.0, 6.0]
+    infinite = TableOptions(fill="drop", missing=[-99.9, 1e20, 1e300])
+    with pytest.raises(UserError, match=r"feature 'a' of point 2 .* is inf"):
+        read(table, infinite)  # no number that float32 rounds to infinity marks it
+
+
+def test_categories_stay_apart_beside_marked_gaps():
+    codes = ["01", "1", "?", "02"]
+    table = pd.DataFrame({"a": range(5, 13), "code": codes * 2, "label": [0, 1] * 4})
+    data = read(table, TableOptions(encode=["code"], missing=["?"]))
+    assert data.feature_names == ("a", "code=(missing)", "code=01", "code=02", "code=1")
 
 
 @pytest.mark.parametrize("mark", [-999, -999.0, "-999", "-999.0", "-9.99e2"])
