@@ -40,10 +40,22 @@ def find_positions(names: list[str], option: str, columns: Any) -> list[int]:
     Raises:
         UserError: The value is no list, or there is no such column.
     """
+    return [find_position(names, option, column) for column in list_columns(option, columns)]
+
+
+def list_columns(option: str, columns: Any) -> list[Any]:
+    """Return the value of a setting that lists columns as a list.
+
+    Args:
+        option: The setting, for the error.
+        columns: Its value, names or positions.
+
+    Raises:
+        UserError: The value is no list.
+    """
     # The list as the user would write it, without the name of the setting.
     example = spell_setting(option, ["id", "date"]).partition("=")[2]
-    rule = f"a list of columns, such as {example}"
-    return [find_position(names, option, column) for column in check_list(option, columns, rule)]
+    return check_list(option, columns, f"a list of columns, such as {example}")
 
 
 def find_position(names: list[str], option: str, column: Any) -> int:

@@ -107,6 +107,9 @@ def csv(
     if header is not False:
         # Before the frame is used: pandas numbers equal names (`y`, `y.1`), and one would be found.
         column_names.refuse_duplicate_name("dataset.target", target, names)
+        for option, listed in (("dataset.drop", drop), ("dataset.encode", encode)):
+            for column in column_names.list_columns(option, listed):
+                column_names.refuse_duplicate_name(option, column, names)
     dataset = table_dataset(file.stem, table, target, task, options, source=str(file))
     return replace(dataset, read_from_rows=points_in == "rows")
 

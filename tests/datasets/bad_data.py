@@ -240,6 +240,14 @@ CASES = (
         "the target left out", csv(GOOD, drop=["label"]), ("dataset.target=label", "dataset.drop")
     ),
     Case("a column to drop that is not there", csv(GOOD, drop=["id"]), ("dataset.drop=id",)),
+    *(
+        Case(
+            f"a name of two columns in dataset.{option}",
+            csv("id,id,a,label\n5,4,1,no\n3,9,3,yes\n8,2,5,no\n", **{option: value}),
+            (f"dataset.{option}=id: is the name of 2 columns, at positions 0, 1",),
+        )
+        for option, value in (("target", "id"), ("drop", ["id"]), ("encode", ["id"]))
+    ),
     Case("columns to drop that are no list", csv(GOOD, drop="a"), ("dataset.drop=a", "a list")),
     Case("no features left", csv("label\nno\nyes\n"), ("have no feature", "beside the target")),
     Case(
