@@ -55,26 +55,28 @@ class Columns:
         frame: The table of the feature columns alone.
         encoded: The positions of columns of categories, each of which becomes columns of 1 and 0.
         fill: `median` where gaps in the other columns become their median, else None.
+        dropped: The columns that the user has dropped, which a remedy repeats, since the setting is
+            written anew.
     """
 
     name: str
     frame: "pd.DataFrame"
     encoded: frozenset[int]
     fill: str | None
+    dropped: tuple[str | int, ...] = ()
 
-    def notes(self, index: "ColumnProblem | None", drop: Sequence[str | int]) -> tuple[str, ...]:
+    def notes(self, index: "ColumnProblem | None") -> tuple[str, ...]:
         """Return a note on a column that may be an index, and on each encoded column with gaps.
 
         Empty where there is neither.
 
         Args:
             index: What `find_index_column` returned: a column that numbers the points, or None.
-            drop: The columns that the user has dropped, which the remedy repeats, since the
-                setting is written anew.
         """
         lines = []
         if index:
-            remedy = f"if it is an index, leave it out: {_spell_list('drop', [*drop, index.label])}"
+            dropped = _spell_list("drop", [*self.dropped, index.label])
+            remedy = f"if it is an index, leave it out: {dropped}"
             lines.append(f"data of {self.name}: the first column, {index}; {remedy}")
         for position in sorted(self.encoded):
             gaps, label = (
@@ -153,7 +155,7 @@ class Columns:
             label = labels[empty_columns[0]]
             raise UserError(
                 f"data of {self.name}: column {label!r} has no number among the training points, "
-                f"so no median; leave it out: {_spell_list('drop', [label])}"
+                f"so no median; leave it out: {_spell_list('drop', [*self.dropped, label])}"
             )
         filled_numbers = SimpleImputer(strategy="median").fit(numbers[train]).transform(numbers)
         return np.asarray(filled_numbers, dtype=np.float64)
@@ -202,7 +204,7 @@ def check_columns(
 
     Args:
         name: The name of the data set.
-        frame: The feature columns.
+        frame: The feature columns, indexed by the rows of the user's table.
         encode: The positions of columns of categories.
         fill: `median` accepts gaps in numeric columns; with any other value no gaps may remain.
         index: What `find_index_column` returned: a column that numbers the points, or None. Such a
@@ -221,8 +223,10 @@ def check_columns(
         if position in encode:
             continue
         if is_of_numbers(dtypes[position]):  # only gaps can be a problem
-            if gaps[position] and fill != "median":
-                first = int(np.flatnonzero(frame.iloc[:, position].isna())[0])
+            if gaps[position] == len(frame):
+                problems.append(ColumnProblem(label, "is empty", "drop", (label,)))
+            elif gaps[position] and fill != "median":
+                first = frame.index[frame.iloc[:, position].isna()][0]
                 reason = (
                     f"has no entry in {gaps[position]} of {len(frame)} points, first in {first}"
                 )
@@ -237,10 +241,10 @@ def check_columns(
             target_reason = "is the last and may be the target: dataset.target names none"
             other_problems = [problem for problem in problems if problem.label != label]
             problems = [ColumnProblem(label, target_reason, "target", (label,)), *other_problems]
-        _refuse_columns(name, problems, user_lists)
+        _refuse_columns(name, problems, fill, user_lists)
     for position in encode:
         _refuse_identifiers(frame.iloc[:, position], str(frame.columns[position]), user_lists)
-    return Columns(name, frame, frozenset(encode), fill)
+    return Columns(name, frame, frozenset(encode), fill, tuple(user_lists.get("drop", ())))
 
 
 @dataclass(frozen=True)
@@ -313,7 +317,7 @@ def _diagnose_column(column: "pd.Series[Any]", label: str) -> ColumnProblem:
         is_odd = (objects.isin(distinct_texts) | objects.map(strip_entry).isin(marks)).to_numpy()
         reason = (
             f"is of numbers, but for {_list_entries([*marks, *distinct_texts])} in "
-            f"{int(is_odd.sum())} points, first in {int(np.flatnonzero(is_odd)[0])}"
+            f"{int(is_odd.sum())} points, first in {column.index[is_odd][0]}"
         )
         return ColumnProblem(label, reason, "missing", (*marks, *map(strip_entry, distinct_texts)))
     if are_dates(entries):
@@ -377,20 +381,24 @@ def _list_entries(entries: Sequence[Any]) -> str:
 
 
 def _refuse_columns(
-    name: str, problems: Sequence[ColumnProblem], user_lists: Mapping[str, Sequence[Any]]
+    name: str,
+    problems: Sequence[ColumnProblem],
+    fill: str | None,
+    user_lists: Mapping[str, Sequence[Any]],
 ) -> None:
     """Raise one `UserError` for all columns with a problem, and the options that settle them.
 
     Args:
         name: The name of the data set.
         problems: The problems, one at least, in the order of the message.
+        fill: The user's way to fill gaps; None without one.
         user_lists: See `check_columns`.
     """
     lines = [f"column {problem}" for problem in problems[:MAX_LISTED_COLUMNS]]
     if len(problems) > MAX_LISTED_COLUMNS:
         lines.append(f"{len(problems) - MAX_LISTED_COLUMNS} more columns")
     needed_options = {problem.option for problem in problems}
-    if "missing" in needed_options:
+    if "missing" in needed_options and fill is None:
         needed_options.add("fill")  # an entry that is marked as missing leaves a gap
     lists_by_option = {
         option: [

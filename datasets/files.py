@@ -295,11 +295,12 @@ def table_dataset(
         feature_positions if target_position is None else [*feature_positions, target_position]
     )
     index_problem = columns.find_index_column(table.iloc[:, feature_positions])
+    table = table.reset_index(drop=True)  # its rows, as messages name them where some are left out
     table = conversion.mark_gaps(table, options.missing, encoded_positions)
+    table, gap_notes = _drop_gaps(name, table, used_positions, options)
     table, number_notes = conversion.convert_numbers(
         name, table, [n for n in feature_positions if n not in encoded_positions]
     )
-    table, gap_notes = _drop_gaps(name, table, used_positions, options)
     # A remedy that adds to one of these lists repeats what the user has written.
     user_lists = {"encode": encode, "missing": options.missing, "drop": options.drop}
     if target_position is not None and task != "classes":  # a class may be named as a gap mark is
@@ -331,7 +332,7 @@ def table_dataset(
     return replace(
         dataset,
         columns=feature_table if depends_on_train else None,
-        notes=(*feature_table.notes(index_problem, options.drop), *number_notes, *gap_notes),
+        notes=(*feature_table.notes(index_problem), *number_notes, *gap_notes),
     )
 
 
@@ -347,8 +348,7 @@ def _drop_gaps(
         options: How columns become numbers.
 
     Returns:
-        The table of the other points, its index counted from 0 again, and a note on how many were
-        left out; no note if none was.
+        The table of the other points, and a note on how many were left out; no note if none was.
 
     Raises:
         UserError: Fewer than two points are without a gap.
@@ -369,7 +369,7 @@ def _drop_gaps(
         f"data of {name}: {len(table) - complete_count} of {len(table)} points have gaps and are "
         "left out"
     )
-    return table[has_no_gap].reset_index(drop=True), (note,)
+    return table[has_no_gap], (note,)
 
 
 def _read_csv(

@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 
 from normbench import compare
-from normbench.datasets import UserError, split
+from normbench.datasets import UserError, hold_out, split
 from normbench.datasets.files import TableOptions, csv, parquet, table_dataset
 
 TABLE = pd.DataFrame(
@@ -174,8 +174,36 @@ def test_what_cannot_be_made_numbers_is_told():
     gaps = TABLE[["age", "label"]].assign(age=[None] * 7 + [1.0])
     with pytest.raises(UserError, match="leaves 1 of 8 points"):
         read(gaps, TableOptions(fill="drop"))
-    with pytest.raises(UserError, match="'age' has no number among the training points"):
-        read(gaps.assign(age=[np.nan] * 8), TableOptions(fill="median"))
+
+
+@pytest.mark.parametrize("fill", [None, "median"])
+@pytest.mark.parametrize("entry", [None, np.nan])
+def test_an_empty_column_is_to_be_left_out(entry, fill):
+    table = TABLE[["sex", "label"]].assign(age=[entry] * 8, size=[entry] * 8)
+    empty = "column 'age' is empty; column 'size' is empty"
+    with pytest.raises(UserError, match=rf"{empty}.*'dataset\.drop=\[sex,age,size\]'") as caught:
+        read(table, TableOptions(["sex"], fill=fill))
+    assert "dataset.fill" not in str(caught.value)
+
+
+def test_a_column_that_is_empty_in_the_training_part_is_to_be_left_out_beside_others():
+    ages = [1.0] + [None] * 11
+    table = pd.DataFrame({"id": range(12), "age": ages, "a": range(12), "label": [0, 1] * 6})
+    data = read(table, TableOptions(["id"], fill="median"))
+    remedy = r"'age' has no number among the training points.*'dataset\.drop=\[id,age\]'"
+    with pytest.raises(UserError, match=remedy):
+        hold_out(data, np.arange(12) < 2)
+
+
+def test_messages_count_the_points_of_the_file_where_some_are_left_out():
+    table = TABLE[["age", "income", "label"]].assign(age=[None, *range(7)])
+    table.index = list("stuvwxyz")
+    with pytest.raises(UserError, match=r"'\?' in 1 points, first in 2\.") as caught:
+        read(table, TableOptions(fill="drop"))
+    assert "dataset.fill=median" not in str(caught.value)  # it would not be left out any more
+    # Of the other points, the column has numbers alone.
+    numbers = read(table.assign(age=[1, 2, None, *range(5)]), TableOptions(fill="drop"))
+    assert numbers.x[:, 1].tolist() == [1000, 1200, 900, 2000, 1500, 1700.5, 1100]
 
 
 def test_a_way_to_fill_that_there_is_not_is_told():
