@@ -27,7 +27,7 @@ class SparsePoints(Points):
         """Return any sparse matrix of scipy as points of a type.
 
         The points share the memory of a matrix that is canonical CSR (no entry twice, columns in
-        order) of that type already. The matrix is never changed.
+        order) of that type already, in contiguous arrays. The matrix is never changed.
 
         Args:
             matrix: A sparse matrix (P, N), in any of scipy's formats.
@@ -36,8 +36,9 @@ class SparsePoints(Points):
         from scipy import sparse
 
         csr = sparse.csr_array(matrix)
-        if not csr.has_canonical_format:
-            csr = csr.copy()  # the caller's matrix stays as it is
+        arrays = (csr.data, csr.indices, csr.indptr)
+        if not (csr.has_canonical_format and all(array.flags.c_contiguous for array in arrays)):
+            csr = csr.copy()  # contiguous; the caller's matrix stays as it is
             csr.sum_duplicates()
         return cls(csr.astype(dtype, copy=False))
 
