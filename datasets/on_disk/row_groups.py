@@ -3,6 +3,7 @@
 import os
 import threading
 from collections import Counter
+from collections.abc import Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
@@ -24,6 +25,7 @@ from normbench.datasets.values import (
     available_bytes,
     check_switch,
     refuse_larger,
+    spell_setting,
 )
 
 if TYPE_CHECKING:
@@ -54,15 +56,23 @@ class RowGroups(FilePoints):
     opened: OpenParquetFile
     dtype = np.dtype(np.float64)
 
-    def __init__(self, setting: str, path: Path, features: tuple[str, ...]) -> None:
+    def __init__(
+        self,
+        setting: str,
+        path: Path,
+        features: tuple[str, ...],
+        dropped: Sequence[str | int] = (),
+    ) -> None:
         """Open a file; raise `UserError` where its columns are not points.
 
         Args:
             setting: The setting that names the file, for errors.
             path: The file.
             features: The names of the columns that are the features.
+            dropped: The columns that the user has dropped, which a remedy repeats, since the
+                setting is written anew.
         """
-        self.features = features
+        self.features, self.dropped = features, dropped
         # Each thread's last row group (`rows`) and which one it is (`key`); the lock of decoding.
         self._last, self._decoding = threading.local(), threading.Lock()
         super().__init__(setting, path)
@@ -185,10 +195,11 @@ class RowGroups(FilePoints):
             column: The column in a batch, a pyarrow array with a gap.
         """
         point = row + int(np.flatnonzero(column.is_null().to_numpy(zero_copy_only=False))[0])
+        remedy = spell_setting("dataset.drop", [*self.dropped, name], shell=True)
         return UserError(
             f"{self.setting}: is read by row groups, which takes columns without gaps, and column "
-            f"{name!r} has one in point {point} (counted from 0); leave it out with "
-            f"'dataset.drop=[{name}]', or fill the gaps in the file"
+            f"{name!r} has one in point {point} (counted from 0); leave it out with {remedy}, or "
+            "fill the gaps in the file"
         )
 
     def _parquet_errors_refused(self, extent: str) -> AbstractContextManager[None]:
@@ -239,7 +250,7 @@ def load_row_groups(
     names = parquet_table.find_column_names(pq.read_schema(file))
     feature_positions, target_position = column_names.find_roles(names, target, drop)
     features = [names[position] for position in feature_positions]
-    points = RowGroups(f"dataset.path={file}", file, tuple(features))
+    points = RowGroups(f"dataset.path={file}", file, tuple(features), drop)
     _refuse_large_groups(points)
     points.always_in_blocks = bool(in_blocks)
     y = None if target_position is None else _read_target(points, names[target_position])

@@ -147,6 +147,11 @@ DATES = TABLE.assign(d=pd.Timestamp("2020-01-01"))
         (NESTED, {"target": "label"}, "column 'd' is of list<"),
         (DATES, {"target": "label"}, "column 'd' is of timestamp"),
         (GAPS, {"target": "label"}, r"column 'd' has one in point 350 .*dataset\.drop=\[d\]"),
+        (
+            GAPS.rename(columns={"d": "my d, x"}),
+            {"target": "label", "drop": ["b", 4]},
+            r"leave it out with 'dataset\.drop=\[b,4,\"my d, x\"\]', or fill",
+        ),
         (TABLE.assign(d=np.nan), {"target": "label"}, "column 'd' has one in point 0 "),
         (TABLE, {"target": "label", "fill": "median"}, "leave out dataset.fill, or make"),
         (TABLE, {"target": "real", "encode": ["label"]}, "leave out dataset.encode, or"),
