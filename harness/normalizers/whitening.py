@@ -340,13 +340,17 @@ def estimate_shrinkage(x: Any, decomposition: Decomposition) -> float:
         x: Points (P, N), in memory or read by blocks.
         decomposition: The decomposition of their covariance S, with all eigenvalues.
     """
+    # Fourth powers stay in range in units of a power of two, which leave delta as it is. The unit
+    # is 1 for variances from 2^-128 to 2^128.
+    unit = np.ldexp(1.0, 128 * int(np.frexp(decomposition.values[0])[1] / 128))
+    values = decomposition.values / unit
     fourth_powers = 0.0
     for block in blocks(len(x)):
         centred = x[block] - decomposition.mean
-        fourth_powers += float(np.sum(np.einsum("pn,pn->p", centred, centred) ** 2))
+        fourth_powers += float(np.sum((np.einsum("pn,pn->p", centred, centred) / unit) ** 2))
     points, features = x.shape
-    squared_norm = float(decomposition.values @ decomposition.values)  # |S|^2
-    d = (squared_norm - features * float(decomposition.values.mean()) ** 2) / features
+    squared_norm = float(values @ values)  # |S|^2
+    d = (squared_norm - features * float(values.mean()) ** 2) / features
     b = min((fourth_powers / points - squared_norm) / (features * points), d)
     return b / d if b > 0 else 0.0
 

@@ -410,6 +410,13 @@ def test_ledoit_wolf_shrinks_as_scikit_learn_does():
         np.testing.assert_allclose(found, expected.covariance_, atol=tolerance)
 
 
+@pytest.mark.parametrize("unit", [1e-140, 1e-80, 1e-20, 1e20, 1e76, 1e140])
+def test_ledoit_wolf_shrinks_the_same_in_any_unit(unit):
+    x = points()
+    shrinkage = scheme("ledoit_wolf", ridge=0).fit(unit * x).shrinkage_
+    assert shrinkage == pytest.approx(scheme("ledoit_wolf", ridge=0).fit(x).shrinkage_, rel=1e-12)
+
+
 @pytest.mark.parametrize(("components", "width"), [(1, 1), (3, 3), (6, 6), (None, 6), (0.99, 2)])
 def test_pca_keeps_the_first_components_in_the_order_of_variance(components, width):
     x = points()
