@@ -43,9 +43,9 @@ class Contrast(OneToOneFeatureMixin, Scheme):  # type: ignore[misc]
         mean = X.mean(axis=1, keepdims=True, dtype=np.float64)
         centred = X - mean
         deviation = np.sqrt(np.einsum("pn,pn->p", centred, centred) / X.shape[1])
-        # The deviation of a constant point can be the rounding of its mean.
+        # The deviation of a constant point can be the rounding of its mean, which is in float64.
         # The errors of N numbers add up, each of an epsilon of the mean.
-        rounding = X.shape[1] * np.finfo(X.dtype).eps * np.abs(mean[:, 0])
+        rounding = X.shape[1] * np.finfo(np.float64).eps * np.abs(mean[:, 0])
         is_constant = deviation <= rounding
         z = centred / np.where(is_constant, 1.0, deviation)[:, None]
         z[is_constant] = 0.0

@@ -199,16 +199,27 @@ def test_a_rotation_is_the_orthogonal_factor_of_what_is_drawn(features, seed):
     np.testing.assert_allclose(scheme.inverse_transform(scheme.transform(drawn)), drawn)
 
 
-@pytest.mark.parametrize("dtype", ["float64", "float32"])
-def test_a_point_is_constant_up_to_the_rounding_of_its_mean(dtype):
-    eps = np.finfo(dtype).eps
-    x = np.ones((3, 8), dtype)
-    x[1, :4] += 8 * eps  # a deviation of 4 eps, below 8
-    x[2, :4] += 32 * eps  # and of 16
+def test_a_point_is_constant_up_to_the_rounding_of_its_mean():
+    x = np.ones((3, 8))
+    x[1, :4] += 8 * EPS  # a deviation of 4 epsilons, below 8
+    x[2, :4] += 32 * EPS  # and of 16
     z = Contrast().fit(x).transform(x)
-    assert z.dtype == dtype
     assert not z[:2].any()
     np.testing.assert_allclose(z[2], [1] * 4 + [-1] * 4, rtol=1e-6)
+
+
+def test_a_point_of_float32_is_constant_where_its_numbers_are_one():
+    """Its mean is in float64: the least difference of two float32 numbers is above its rounding."""
+    x = np.full((2, 10_000), 300.1, np.float32)
+    x[1, :5000] = np.nextafter(x[1, 0], np.float32(301))
+    z = Contrast().fit(x).transform(x)
+    assert z.dtype == np.float32
+    assert not z[0].any()
+    np.testing.assert_allclose(z[1], np.repeat([1, -1], 5000), rtol=1e-6)
+
+
+@pytest.mark.parametrize("dtype", ["float64", "float32"])
+def test_a_point_is_normalized_in_its_precision(dtype):
     row = RNG.standard_normal((1, 8)).astype(dtype)
     wanted = (row - row.mean()) / row.std()
     np.testing.assert_allclose(Contrast().fit(row).transform(row), wanted, rtol=1e-5, atol=1e-6)
