@@ -18,10 +18,30 @@ from normbench.normalizers.affine import (
 )
 from normbench.normalizers.rotation import POINT_DTYPES
 
+NOT_NUMBERS = "gives points that are not numbers"
+
 
 def name_scheme(scheme: Any) -> str:
     """Return the class name of a scheme for error messages; of `OnColumns`, the scheme's inside."""
     return type(scheme.scheme if isinstance(scheme, OnColumns) else scheme).__name__
+
+
+def describe_fault(output: Any, count: int) -> str | None:
+    """Return what is wrong with a scheme's output for so many points; None for rows of numbers.
+
+    Objects pass: only a conversion tells whether they are numbers.
+    """
+    if hasattr(output, "toarray"):
+        return "gives sparse points; set its option for dense ones (often sparse_output=False)"
+    shape = np.shape(output)
+    if len(shape) != 2 or shape[0] != count or shape[1] < 1:
+        return (
+            f"gives shape {shape} for {count} points; a scheme gives one row of one number or more "
+            "a point"
+        )
+    if np.asarray(output).dtype.kind not in "biufO":  # text, dates, complex numbers
+        return NOT_NUMBERS
+    return None
 
 
 class FeatureSelection:
@@ -152,10 +172,18 @@ class OnColumns(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         return mapped
 
     def _transform_selected(self, X: NDArray[Any]) -> NDArray[Any]:
-        """Return the features that the scheme gives for points X (P, N), `(P, width)`."""
+        """Return the features that the scheme gives for points X (P, N), `(P, width)`.
+
+        Raises:
+            ValueError: The scheme gives anything but one row of numbers a point.
+        """
         selected = X[:, self.positions_]
-        # Without a feature the scheme was not fitted.
-        return np.asarray(self.scheme.transform(selected)) if selected.shape[1] else selected
+        if not selected.shape[1]:  # the scheme was not fitted
+            return selected
+        z = self.scheme.transform(selected)
+        if fault := describe_fault(z, len(X)):
+            raise ValueError(fault)
+        return np.asarray(z)
 
     @available_if(_has_inverse)  # type: ignore[untyped-decorator]
     def inverse_transform(self, X: Any) -> NDArray[Any]:

@@ -24,6 +24,7 @@ from normbench.choices import build
 from normbench.comparison import compare
 from normbench.datasets import UserError
 from normbench.engine.scheme.applying import CONVERTED_POINTS_PER_BLOCK, check_scheme, normalize
+from normbench.normalizers import OnColumns
 from normbench.normalizers.affine import learns_by_blocks
 
 X = np.random.default_rng(0).standard_normal((40, 3))
@@ -138,6 +139,24 @@ def test_what_a_scheme_gives_is_checked(scheme, reason):
     check_scheme(scheme)
     with pytest.raises(UserError, match=f"normalizer {type(scheme).__name__}: .*{reason}") as found:
         normalize(scheme, X, X, "float64")
+    assert "\n" not in str(found.value)
+
+
+@pytest.mark.parametrize(
+    ("scheme", "reason"),
+    [
+        (OneHotEncoder(handle_unknown="ignore"), "sparse points"),
+        (Short(), r"shape \(0, 2\) for 1 points"),
+        (Flat(), r"shape \(1,\)"),
+        (Words(), "not numbers"),
+        (Dates(), "not numbers"),
+        (Nothing(), r"shape \(\) for 1 points"),
+    ],
+    ids=lambda value: type(value).__name__ if hasattr(value, "fit") else "",
+)
+def test_what_a_scheme_gives_is_checked_on_columns_too(scheme, reason):
+    with pytest.raises(UserError, match=f"normalizer {type(scheme).__name__}: .*{reason}") as found:
+        normalize(OnColumns(scheme, lambda x: [0, 2]), X, X, "float64")
     assert "\n" not in str(found.value)
 
 

@@ -27,7 +27,7 @@ from normbench.normalizers.decomposition import (
     compute_mean,
     surrogate_rows,
 )
-from normbench.normalizers.on_columns import OnColumns, name_scheme
+from normbench.normalizers.on_columns import NOT_NUMBERS, OnColumns, describe_fault, name_scheme
 
 FEWER_FEATURES = "choose options that give fewer features"
 CONVERTED_POINTS_PER_BLOCK = 256  # points that become float64 at a time: 1.6 MB at 784 features
@@ -310,26 +310,15 @@ def _check_output(name: str, output: Any, count: int, dtype: Any) -> Array:
         UserError: The output is sparse, not p rows of one number or more, not of numbers, or not
             finite in this type.
     """
-    if hasattr(output, "toarray"):
-        raise UserError(
-            f"normalizer {name}: gives sparse points; set its option for dense ones "
-            "(often sparse_output=False)"
-        )
-    shape = np.shape(output)
-    if len(shape) != 2 or shape[0] != count or shape[1] < 1:
-        raise UserError(
-            f"normalizer {name}: gives shape {shape} for {count} points; a scheme gives one row "
-            "of one number or more a point"
-        )
+    if fault := describe_fault(output, count):
+        raise UserError(f"normalizer {name}: {fault}")
     try:
-        if np.asarray(output).dtype.kind not in "biufO":  # text, dates, complex numbers
-            raise TypeError
         with np.errstate(over="ignore", invalid="ignore"):
             z = np.ascontiguousarray(output, dtype=dtype)
             # The sum, which needs no other array, is finite unless an entry is not or it overflows.
             finite = np.isfinite(z.sum()) or np.isfinite(z).all()
     except (TypeError, ValueError) as error:
-        raise UserError(f"normalizer {name}: gives points that are not numbers") from error
+        raise UserError(f"normalizer {name}: {NOT_NUMBERS}") from error
     if not finite:
         raise UserError(
             f"normalizer {name}: gives points that are not finite under "
