@@ -1,5 +1,6 @@
 """A scheme on some features; the others pass through."""
 
+from collections import Counter
 from collections.abc import Sequence
 from typing import Any, Self
 
@@ -72,12 +73,17 @@ class FeatureSelection:
     def reselect(self, feature_names: tuple[str, ...]) -> None:
         """Select the features of the same names again, among other features than before.
 
+        Features of one name are told apart by their order.
+
         Args:
             feature_names: The names of all features that the points have now; a selected feature
                 that is no longer among them is left out.
         """
-        selected_names = {self.feature_names[position] for position in self.positions}
-        positions = [n for n, name in enumerate(feature_names) if name in selected_names]
+        numbered_names = _number_names(self.feature_names)
+        selected_names = {numbered_names[position] for position in self.positions}
+        positions = [
+            n for n, name in enumerate(_number_names(feature_names)) if name in selected_names
+        ]
         self.select(positions, feature_names)
 
     def __call__(self, X: Any) -> list[int]:
@@ -96,6 +102,16 @@ class FeatureSelection:
 
     def __repr__(self) -> str:
         return f"{self.columns!r} at {self.positions}"
+
+
+def _number_names(names: Sequence[str]) -> list[tuple[str, int]]:
+    """Return each name with the number of equal names before it."""
+    counts: Counter[str] = Counter()
+    numbered_names = []
+    for name in names:
+        numbered_names.append((name, counts[name]))
+        counts[name] += 1
+    return numbered_names
 
 
 def _has_inverse(scheme: "OnColumns") -> bool:

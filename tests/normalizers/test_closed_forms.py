@@ -357,6 +357,13 @@ def test_the_same_features_are_selected_by_name_in_another_part():
     assert name_scheme(StandardScaler()) == "StandardScaler"
 
 
+def test_a_feature_is_selected_again_without_others_of_its_name():
+    selection = FeatureSelection([1], "dataset.columns")
+    selection.select([1, 3], ("a", "a", "b", "c"))
+    selection.reselect(("a", "b", "a", "a"))
+    assert selection.positions == (2,)
+
+
 @pytest.mark.parametrize("components", [1, 2])
 def test_the_map_of_some_features_is_what_is_done_to_them(components):
     scheme = OnColumns(PCARotation(components), lambda x: [2, 0]).fit(X)
