@@ -173,8 +173,9 @@ class Formulas:
         eigenvalues, vectors = eigh(ridged)
         rows = self.numpy.swapaxes(vectors, -1, -2)
         if is_fixed:
-            lengths = self.numpy.abs(rows)
-            is_largest = lengths == self.numpy.max(lengths, axis=-1, keepdims=True)
+            # The first of the largest entries, since the sum of opposite ones would be 0.
+            position = self.numpy.argmax(self.numpy.abs(rows), axis=-1)[..., None]
+            is_largest = np.arange(rows.shape[-1]) == position
             rows = rows * self.numpy.sign(self.numpy.sum(rows * is_largest, -1, keepdims=True))
         return rows / self.numpy.sqrt(eigenvalues)[..., None]
 

@@ -165,6 +165,14 @@ def test_fixed_signs_leave_no_choice_to_the_eigenvalue_solver(positive, monkeypa
     assert np.abs(whiten(False) - free).max() > 0.1
 
 
+def test_of_entries_that_tie_the_first_has_the_fixed_sign():
+    """The eigenvectors of two values of one variance are (1, -1) and (1, 1), over sqrt 2."""
+    covariance = np.array([[2.0, 1.0], [1.0, 2.0]])
+    rows = AUTOGRAD.whitening(covariance, "pca", 0.0, True, 5)
+    np.testing.assert_allclose(rows @ covariance @ rows.T, np.eye(2), atol=1e-12)
+    assert np.sign(rows).tolist() == [[1, -1], [1, 1]]
+
+
 def test_fixed_signs_have_derivatives(positive):
     def whiten(matrices):
         return AUTOGRAD.whitening(symmetric(matrices), "pca", 0.1, True, 5)
