@@ -148,10 +148,17 @@ class Mlp:
     def _check_combinations(self) -> None:
         """Raise `UserError` for values that exclude one another.
 
-        Weight normalization has no place after the activation, the textbook's rule is for standard
-        deviations alone, and groups must divide the values of each layer that is whitened.
+        A normalization needs a layer, weight normalization has no place after the activation, the
+        textbook's rule is for standard deviations alone, and groups must divide the values of each
+        layer that is whitened.
         """
         whitens = self.normalize in WHITENINGS
+        if self.normalize != NONE and not self.normalized_layers:
+            raise UserError(
+                f"{spell_setting('model.normalize', self.normalize)}: is for hidden layers, and "
+                f"there is none; choose {spell_setting('model.normalize', NONE)}, or units such as "
+                f"{spell_setting('model.hidden', [100])}"
+            )
         if self.normalize == WEIGHT_NORMALIZATION and self.place == AFTER:
             raise UserError(
                 f"{spell_setting('model.place', AFTER)}: normalized weights stand before the "

@@ -155,6 +155,8 @@ def test_without_such_weights_there_are_no_sets():
         ({"normalize": "pca", "groups": 8}, "does not divide a layer of 4 values"),
         ({"affine": "solved"}, "gain and shift are solved for where"),
         ({"hidden": (0,)}, "model.hidden"),
+        ({"hidden": (), "normalize": "batch"}, "normalize=batch: is for hidden layers, and there"),
+        ({"hidden": (), "normalize": "weight"}, "choose model.normalize=none, or units such as"),
         ({"groups": 0}, "model.groups"),
         ({"newton_iterations": 0}, "model.newton_iterations"),
         ({"affine_step": 0.0}, "model.affine_step"),
