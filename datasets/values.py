@@ -139,8 +139,8 @@ def check_integer(name: str, value: Any, at_least: int, at_most: int | None = No
     """
     rule = f"{at_least} or more" if at_most is None else f"from {at_least} to {at_most}"
     number = to_python_number(value)
-    # The last condition also holds for infinite numbers and NaN.
-    if isinstance(number, bool) or not isinstance(number, Real) or number != number // 1:
+    is_number = isinstance(number, Real) and not isinstance(number, bool)
+    if not (is_number and number == number // 1):  # infinite numbers and NaN are unequal
         raise UserError(f"{spell_setting(name, value)}: must be a whole number, {rule}")
     count = int(number)
     if count < at_least or (at_most is not None and count > at_most):
