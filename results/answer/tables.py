@@ -42,9 +42,9 @@ def summary(sweep: Sweep) -> pd.DataFrame:
     Returns:
         The table. The step size is in the column `shown step` where the setting `shown_step` chose
         it, else in `best step`. `converges up to` is the largest step size that converges (`>=`
-        where no larger one failed). `excess cost left` is the share of the starting excess that
-        remains, where the least cost is known. `seconds` is the time of fitting the scheme and of
-        the descents of the whole grid.
+        where no larger one failed). `excess cost left` is the share of the excess at zero
+        weights that remains, where the least cost is known. `seconds` is the time of fitting the
+        scheme and of the descents of the whole grid.
     """
     rows = []
     runs = merged(sweep)

@@ -49,7 +49,7 @@ def time_to_target(
         - step: the step size that takes the fewest iterations on that split;
         - value: the iterations or seconds at that step size; infinite where no step size tried
           reaches the target, and where the job failed;
-        - excess: the share of the starting excess that remains at the end;
+        - excess: the share of the excess at zero weights that remains at the end;
         - least: the least value that a step size between those tried might have, NaN where it is
           unknown;
         - finer: whether step sizes between those of the grid were tried;
@@ -414,7 +414,7 @@ def compared_metric(scheme: Mapping[Any, Any]) -> names.Metric:
 
 
 def excess_left(run: Mapping[Any, Any], scheme: Mapping[Any, Any]) -> float:
-    """Return the share of the starting excess that remains at the end of a run.
+    """Return the share of the excess at zero weights that remains at the end of a run.
 
     Where counts are compared, it is the share of misclassified points.
 
@@ -424,7 +424,7 @@ def excess_left(run: Mapping[Any, Any], scheme: Mapping[Any, Any]) -> float:
 
     Returns:
         The share; infinite where the run diverged, is decided by rounding or has no final cost; NaN
-        where no least cost is recorded, or where the start has no excess.
+        where no least cost is recorded, or where zero weights have no excess.
     """
     is_counted = compared_metric(scheme) is not names.TRAIN_COST
     scheme = {**scheme, names.MINIMUM.column: 0.0} if is_counted else scheme

@@ -106,7 +106,7 @@ def draw(
             map(style.escape_dollars, problem_labels),
         )
         axes[0].set_xlabel(
-            f"share of the excess cost left (start: 1)\nat the {step_name} step size"
+            f"share of the excess cost left (zero weights: 1)\nat the {step_name} step size"
         )
         axes[1].set_xlabel(
             f"{passes.unit(rows).many} until {float(OVERVIEW_TARGET):.0%} of the excess cost is "

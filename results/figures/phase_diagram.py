@@ -44,7 +44,7 @@ EXCESS_BANDS = (
     (0.1, "1 to 10 % left", "#747474"),
     (0.5, "10 to 50 % left", "#a8a8a8"),
     (1.0, "50 to 100 % left", "#d9d9d9"),
-    (np.inf, "more than at the start", "#ffffff"),
+    (np.inf, "more than at zero weights", "#ffffff"),
 )
 UNKNOWN_BAND = ("excess not known", "#c2c2c2")
 CELL_COLORS = {label: color for _, label, color in EXCESS_BANDS} | dict([UNKNOWN_BAND])

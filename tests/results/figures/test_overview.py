@@ -58,6 +58,7 @@ def test_numbers_stand_on_their_axis_and_everything_else_beside_it():
     assert max(ticks) < high
     assert [text.get_text() for text in left.get_yticklabels()] == ["x", "y"]
     assert figure.get_suptitle() == "2 problems, in 10 iterations of gradient descent"
+    assert left.get_xlabel().startswith("share of the excess cost left (zero weights: 1)")
 
 
 def test_an_unknown_least_cost_leaves_no_excess():

@@ -83,6 +83,14 @@ def test_the_darker_a_cell_the_less_is_left_and_what_diverged_is_apart():
     )
 
 
+def test_a_run_from_a_drawn_start_is_above_zero_weights_and_below_its_start():
+    row = scheme("a", start=5.0, **{names.MINIMUM.column: 0.0, names.target("1e-1").column: 0.1})
+    steps = table("a", ["not converged"] * 4, [4.0, 3.0, 2.0, 0.5])
+    assert TOO_LARGE not in phase_diagram.classify_steps(steps, row)
+    labels = [phase_diagram.band_label(step, row) for step in steps.to_dict("records")]
+    assert labels == ["more than at zero weights"] * 3 + ["10 to 50 % left"]
+
+
 def test_two_limits_beside_each_other_do_not_merge():
     steps = table(
         "a", ["not converged", "converged", "converged", "converged"], [0.9, 0.1, 0.1, 0.1]
