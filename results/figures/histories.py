@@ -153,7 +153,8 @@ def _draw_panel(
     by_run = dict(list(histories.groupby("run_id")))
     curve_ends = []
     looks = style.looks(list(runs["normalizer"]))
-    groups = transforms.equal_run_labels(histories, runs)  # of curves that coincide
+    labels = dict(zip(runs["run_id"], runs["label"]))
+    groups = transforms.equal_runs(histories, runs)  # of curves that coincide
     for run, look in zip(as_rows(runs), looks):
         run_rows = by_run.get(run["run_id"])
         if run_rows is None or run_rows[panel[0].key].isna().all():  # nothing to draw
@@ -172,13 +173,11 @@ def _draw_panel(
             _mark_divergence(axis, run_rows, panel[0], look)
         elif panel[0] == names.TRAIN_COST and scale == EXCESS_SCALE:
             _draw_slope(axis, run_rows, run, look)
-        equal_labels = next((group for group in groups if run["label"] in group), [])
+        run_ids = next((group for group in groups if run["run_id"] in group), [run["run_id"]])
         # Curves that coincide have one label, at the first of them, with the names of all.
-        if equal_labels[:1] == [run["label"]]:
-            curve_label = (
-                f"{style.join_names(equal_labels)}{curve_label.removeprefix(run['label'])}"
-            )
-        if run["label"] in equal_labels[:1] or not equal_labels:
+        if run["run_id"] == run_ids[0]:
+            equal_names = style.join_names([labels[run_id] for run_id in run_ids])
+            curve_label = f"{equal_names}{curve_label.removeprefix(run['label'])}"
             curve_ends.append(End(curve_label, float(metric_values.iloc[-1]), look))
     last = style.limit_to_iterations(axis, axis.lines)
     # Seconds are no integers, and their axis begins at 0, before the fit of the scheme.

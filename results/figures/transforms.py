@@ -139,32 +139,31 @@ def to_decades(histories: pd.DataFrame) -> pd.DataFrame:
     return decades.replace(-np.inf, np.nan)
 
 
-def equal_run_labels(histories: pd.DataFrame, runs: pd.DataFrame) -> list[list[str]]:
-    """Return groups of two or more labels of runs whose training costs agree at every record.
+def equal_runs(histories: pd.DataFrame, runs: pd.DataFrame) -> list[list[str]]:
+    """Return groups of two or more runs of one step size whose costs agree at every record.
 
-    Costs agree up to the relative difference `EQUALITY_TOLERANCE`. The labels of a group have the
-    order of the runs. A run without a history is in no group; without training costs there are no
-    groups.
+    Training costs agree up to the relative difference `EQUALITY_TOLERANCE`. A group has the ids of
+    its runs, in the order of the runs. A run without a history is in no group; without training
+    costs there are no groups.
 
     Args:
         histories: one row for each run and record (`run_id`, `train/cost`).
-        runs: one row for each run (`run_id`, `label`).
+        runs: one row for each run (`run_id`, optionally `tags.step_size`).
     """
     cost = names.TRAIN_COST.key
     if cost not in histories:
         return []
     by_run = {run_id: rows[cost].to_numpy() for run_id, rows in histories.groupby("run_id")}
-    groups: list[tuple[Any, list[str]]] = []
+    groups: list[tuple[str, Any, list[str]]] = []
     for run in as_rows(runs):
-        costs = by_run.get(run["run_id"])
+        costs, step_size = by_run.get(run["run_id"]), str(run.get(names.STEP_TAG.column))
         if costs is None:
             continue
-        for group_costs, labels in groups:
-            if len(group_costs) == len(costs) and np.allclose(
-                group_costs, costs, rtol=EQUALITY_TOLERANCE, atol=0
-            ):
-                labels.append(run["label"])
+        for group_step, group_costs, run_ids in groups:
+            is_alike = step_size == group_step and len(group_costs) == len(costs)
+            if is_alike and np.allclose(group_costs, costs, rtol=EQUALITY_TOLERANCE, atol=0):
+                run_ids.append(run["run_id"])
                 break
         else:  # the run equals none of the runs before it
-            groups.append((costs, [run["label"]]))
-    return [labels for _, labels in groups if len(labels) > 1]
+            groups.append((step_size, costs, [run["run_id"]]))
+    return [run_ids for *_, run_ids in groups if len(run_ids) > 1]

@@ -222,8 +222,8 @@ def test_curves_are_equal_in_groups_of_two_and_more():
     cost = names.TRAIN_COST.key
     table = pd.DataFrame({"run_id": list("aabbcc"), cost: [2.0, 1.0, 2.0, 1.0 + 1e-9, 2.0, 1.1]})
     runs = pd.DataFrame({"run_id": list("abc"), "label": list("abc")})
-    assert transforms.equal_run_labels(table, runs) == [["a", "b"]]
-    assert transforms.equal_run_labels(table.drop(columns=cost), runs) == []
+    assert transforms.equal_runs(table, runs) == [["a", "b"]]
+    assert transforms.equal_runs(table.drop(columns=cost), runs) == []
 
 
 def test_a_start_cost_is_that_of_iteration_0_and_unknown_without_histories(three):

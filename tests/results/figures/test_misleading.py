@@ -13,7 +13,14 @@ from normbench.measures.components import _are_pixels
 from normbench.optimizers import gradient_descent
 from normbench.optimizers.lbfgs import lbfgs
 from normbench.results.compare.reached import with_lowest_seen
-from normbench.results.figures import drawing, exemplars, histories, phase_diagram, step_sizes
+from normbench.results.figures import (
+    drawing,
+    exemplars,
+    histories,
+    phase_diagram,
+    step_sizes,
+    transforms,
+)
 from normbench.results.figures.base import material
 from normbench.results.report import inline
 from normbench.results.store.runs import Sweep
@@ -142,6 +149,23 @@ def test_equal_curves_have_one_label():
     (axis,) = histories.draw(table, runs, "t").axes
     assert sorted(text.get_text() for text in axis.texts) == ["identity", "pca = zca"]
     assert len([line for line in axis.lines if line.get_label()[0] != "_"]) == 3
+
+
+def test_curves_of_other_step_sizes_are_not_called_equal():
+    """Each scheme has a run for each step size: those of step 1 agree, those of step 10 do not."""
+    costs = [[1.0, 0.5], [1.0, 0.5], [1.0, 0.2], [1.0, 0.1]]
+    run_ids = ["pca-1", "zca-1", "pca-10", "zca-10"]
+    table = pd.DataFrame({"run_id": np.repeat(run_ids, 2), "iteration": [0, 1] * 4})
+    table = table.assign(**{"train/cost": np.ravel(costs)})
+    runs = pd.DataFrame({"run_id": run_ids, "label": ["pca", "zca"] * 2})
+    runs = runs.assign(normalizer=runs["label"], verdict="converged")
+    runs = runs.assign(**{names.STEP_TAG.column: ["1", "1", "10", "10"]})
+    (axis,) = histories.draw(table, runs, "t").axes
+    labels = sorted(text.get_text() for text in axis.texts)
+    assert labels == ["pca = zca, step 1", "pca, step 10", "zca, step 10"]
+    # The label has one step size, so that equal costs of two step sizes are two curves.
+    table["train/cost"] = [1.0, 0.5] * 4
+    assert transforms.equal_runs(table, runs) == [run_ids[:2], run_ids[2:]]
 
 
 def test_a_few_points_far_away_do_not_make_quantiles_one_line():
