@@ -24,8 +24,10 @@ def take(job: FinishedJob) -> Findings:
 
     `a`, `b` (G,): the two features of the cells' centres, as they are in the data. `predicted`
     (G, G): class indices; row i is at b[i], column j at a[j]. `points` (p, 2), at most 2,000, with
-    `target` and `class_names`; `names` (2,) of the features. A network that normalizes points
-    together uses the statistics of the training points here, or its running ones if it keeps them.
+    `target` and `class_names`; `names` (2,) of the features; `misclassified` (), the number of
+    training points that this run misclassifies, NaN where it diverged. A network that normalizes
+    points together uses the statistics of the training points here, or its running ones if it keeps
+    them.
     """
     dataset, descent = job.dataset, job.descent
     low, high = dataset.x.min(axis=0), dataset.x.max(axis=0)
@@ -35,6 +37,9 @@ def take(job: FinishedJob) -> Findings:
     z = np.asarray(job.scheme.transform(grid), dtype=descent.start.dtype)
     scores = descent.train.scores(descent.best_weights, z)
     indices = sample_indices(len(dataset.x))
+    counts = descent.histories.misclassifications
+    assert counts is not None  # of classes, see `_reason_against`
+    assert descent.best is not None
     return Findings(
         arrays={
             "a": a.astype(np.float64),
@@ -42,6 +47,7 @@ def take(job: FinishedJob) -> Findings:
             "predicted": predict_classes(scores).reshape(len(b), len(a)).astype(np.int16),
             "points": dataset.x[indices].astype(np.float64),
             "names": np.array(dataset.feature_names, dtype=np.str_),
+            "misclassified": np.array(counts[descent.best * len(descent.start), -1]),
             **target_arrays(dataset, indices),
         }
     )

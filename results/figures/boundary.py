@@ -7,19 +7,17 @@ import pandas as pd
 from matplotlib.colors import ListedColormap
 from matplotlib.figure import Figure
 
-from normbench import names
 from normbench.results.figures.base import style
 from normbench.results.figures.base.material import (
     ArraysByLabel,
     SchemeArrays,
     maker_from_arrays,
+    step_text,
     with_arrays,
 )
 from normbench.results.figures.base.style import SCREEN, Shape
-from normbench.results.store.rows import number_in
 
 PANEL_HEIGHT, BOUNDARY_COLUMNS = 0.9, 3  # over its width, which holds the label of a network
-FINAL_COUNT = names.FINAL_MISCLASSIFICATIONS.column
 
 
 def draw(
@@ -32,7 +30,8 @@ def draw(
     Args:
         arrays: by label, the grid `a`, `b` (G,) of values of the two features, and the class index
             `predicted` (G, G), in row i and column j at b[i] and a[j]; `points` (p, 2),
-            `target` (p,), `class_names` (C,), `names` (2,) of the features.
+            `target` (p,), `class_names` (C,), `names` (2,) of the features; optionally the number
+            `misclassified` () of the training points.
         schemes: one row for each scheme in order (`label`, `normalizer`, `tags.step_size`).
         title: the title of the figure.
         shape: the format of the figure.
@@ -44,11 +43,10 @@ def draw(
         for axis, (label, row, scheme_arrays, look) in zip(axes, drawn_schemes):
             _draw_regions(axis, scheme_arrays)
             _draw_points(axis, scheme_arrays, shape)
-            wrong = number_in(row, FINAL_COUNT)
-            # The number is left out if it was not recorded.
+            wrong = float(scheme_arrays.get("misclassified", np.nan))
+            # The number is left out if it was not recorded, or the run diverged.
             count = "" if np.isnan(wrong) else f", {wrong:.0f} misclassified"
-            step = style.step_text(row.get(names.STEP_TAG.column))
-            style.name_panel(axis, f"{label}{step}{count}", look)
+            style.name_panel(axis, f"{label}{step_text(row)}{count}", look)
         first_arrays = drawn_schemes[0].arrays
         feature_names = [style.escape_dollars(str(name)) for name in first_arrays["names"]]
         style.label_outer_axes(axes, *feature_names)

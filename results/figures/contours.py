@@ -63,11 +63,13 @@ def draw(
         shared_levels = levels(all_arrays)
         # The colours of the dots mean the same iterations in all panels: the colour bar is that of
         # the last panel.
-        for axis, (label, _, scheme_arrays, look) in zip(axes, drawn_schemes):
+        for axis, (label, row, scheme_arrays, look) in zip(axes, drawn_schemes):
             iteration_dots = _draw_cost(
                 axis, scheme_arrays, shared_levels, max(last_iteration, 1), shape
             )
-            step_label = f", step {float(scheme_arrays['step_size']):g}"
+            # An optimizer that finds its own step sizes has none to name.
+            is_gridless = row.get(names.GRIDLESS.column) == "true"
+            step_label = "" if is_gridless else f", step {float(scheme_arrays['step_size']):g}"
             style.name_panel(axis, label + step_label + _slice_text(scheme_arrays), look)
         landmark_indices = (
             landmarks.choose_for_panels(drawn_schemes, all_arrays[0]["points"])

@@ -3,10 +3,14 @@
 import pandas as pd
 from matplotlib.figure import Figure
 
-from normbench import names
 from normbench.results.figures.base import style
 from normbench.results.figures.base.labels import End, end_labels
-from normbench.results.figures.base.material import ArraysByLabel, maker_from_arrays, with_arrays
+from normbench.results.figures.base.material import (
+    ArraysByLabel,
+    maker_from_arrays,
+    step_text,
+    with_arrays,
+)
 from normbench.results.figures.base.style import SCREEN, Shape
 
 
@@ -31,7 +35,7 @@ def draw(
         for label, row, scheme_arrays, look in drawn_schemes:
             x, y = scheme_arrays["x"], scheme_arrays["prediction"]
             axis.plot(x, y, label=label, lw=0.8 * shape.line, **style.unmarked_curve(look))
-            curve_label = f"{label}{style.step_text(row.get(names.STEP_TAG.column))}"
+            curve_label = f"{label}{step_text(row)}"
             curve_ends.append(End(curve_label, float(y[-1]), look))
         # `x` is that of the last scheme: the grid depends on the data alone.
         axis.set(xlim=(x[0], x[-1]), xlabel="the feature, as it is")

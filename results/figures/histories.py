@@ -160,10 +160,7 @@ def _draw_panel(
         if run_rows is None or run_rows[panel[0].key].isna().all():  # nothing to draw
             continue
         _draw_curve(axis, run_rows, panel, look)
-        # An optimizer that finds its own step sizes has none to name.
-        is_gridless = run.get(GRIDLESS) == "true"
-        step_label = "" if is_gridless else style.step_text(run.get(names.STEP_TAG.column))
-        curve_label = f"{run['label']}{step_label}"
+        curve_label = f"{run['label']}{material.step_text(run)}"
         axis.lines[-1].set_label(curve_label)  # the training history, which is drawn last
         metric_values = run_rows[panel[0].key].dropna()
         if run["verdict"] == names.DIVERGED:

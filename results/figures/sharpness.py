@@ -17,7 +17,7 @@ from normbench.results.store.runs import Sweep
 
 MIN_SHARPNESS = 1e-9  # lower values count as no curvature
 FLAT_SHARPNESS = 1e-2  # a run that falls below for a few iterations leaves the panel
-SHARPNESS, STEP_TAG = names.SHARPNESS.key, names.STEP_TAG.column
+SHARPNESS = names.SHARPNESS.key
 BAND_NOTE = "bands: the lowest and the highest of three consecutive iterations"
 
 
@@ -65,7 +65,7 @@ def draw(
             rows = by_run.get(run["run_id"])
             if rows is None:  # a run without recorded sharpness
                 continue
-            curve_label = f"{run['label']}{style.step_text(run.get(STEP_TAG))}"
+            curve_label = f"{run['label']}{material.step_text(run)}"
             low, high = bands(rows["iteration"], rows[SHARPNESS])
             axis.fill_between(rows["iteration"], low, high, color=look.color, alpha=0.2, lw=0)
             curve_style = style.marked_curve(look, len(rows))
@@ -148,14 +148,11 @@ def make(sweep: Sweep, experiment: str, options: material.Options) -> Figure | N
 
     Sharpness is recorded only if the setting `record` contains `sharpness`.
     """
-    runs = material.schemes(sweep, experiment)
-    # Of several splits, the figure shows the first, with its path and step size.
-    first_repeat = merging.unmerged(sweep)
-    step_tags = first_repeat.runs.set_index("run_id").get(STEP_TAG, pd.Series(dtype=str))
-    runs = runs.assign(**{STEP_TAG: runs["run_id"].map(step_tags)})
-    table = first_repeat.histories(runs, (SHARPNESS,))
+    rows = material.schemes(sweep, experiment)
+    runs = material.of_first_repeat(sweep, rows)
+    table = merging.unmerged(sweep).histories(runs, (SHARPNESS,))
     if table.empty:
         return None
     scale = None if options.scale == "excess" else options.scale  # a scale of cost histories only
-    title = material.title_of_first_repeat(experiment, runs)
+    title = material.title_of_first_repeat(experiment, rows)
     return draw(table, runs, title, first=options.first, scale=scale, shape=options.shape)

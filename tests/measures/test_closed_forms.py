@@ -60,6 +60,7 @@ def ended(weights, scores):
     return SimpleNamespace(
         best=0,
         best_weights=weights,
+        histories=SimpleNamespace(misclassifications=np.zeros((1, 1))),
         start=weights[None],
         weight_path=SimpleNamespace(weights=weights[None]),
         train=SimpleNamespace(scores=scores),

@@ -9,7 +9,7 @@ from matplotlib.figure import Figure
 
 from normbench import names
 from normbench.results.compare import passes
-from normbench.results.compare.merging import distinct_repeats
+from normbench.results.compare.merging import distinct_repeats, unmerged
 from normbench.results.compare.reached import thresholds_that_hold
 from normbench.results.figures.base import style
 from normbench.results.store import dataset_inputs as inputs
@@ -97,6 +97,23 @@ def schemes(sweep: Sweep, experiment: str) -> pd.DataFrame:
     return _with_needed_columns(rows)
 
 
+def of_first_repeat(sweep: Sweep, rows: pd.DataFrame) -> pd.DataFrame:
+    """Return scheme rows with the values of the runs whose arrays and series are drawn.
+
+    Of several splits or seeds that is the first run; a merged row has its id, and medians.
+
+    Args:
+        sweep: The sweep.
+        rows: One row for each scheme, from `schemes`.
+
+    Returns:
+        The rows of these runs, with the labels of the given rows.
+    """
+    runs = unmerged(sweep).runs.set_index("run_id", drop=False).loc[rows["run_id"]]
+    runs = thresholds_that_hold(runs, of_full_batch=True).assign(label=rows["label"].to_numpy())
+    return _with_needed_columns(runs)
+
+
 def threshold_label(schemes: pd.DataFrame, plain_label: str = "2/L, predicted") -> str:
     """Return the label of 2/L.
 
@@ -135,6 +152,15 @@ def steps(sweep: Sweep, experiment: str) -> pd.DataFrame:
 def gridless(rows: pd.DataFrame) -> "pd.Series[bool]":
     """Return, by row, whether the optimizer chooses its own step sizes, so that no grid exists."""
     return rows.get(names.GRIDLESS.column, pd.Series("", index=rows.index)) == "true"
+
+
+def step_text(run: Mapping[Any, Any]) -> str:
+    """Return the step size of a run as the end of its label.
+
+    Empty where there is none, and where the optimizer finds its own step sizes.
+    """
+    is_gridless = run.get(names.GRIDLESS.column) == "true"
+    return "" if is_gridless else style.step_text(run.get(names.STEP_TAG.column))
 
 
 def skip_reasons(note: object, task: str) -> list[str]:
@@ -305,8 +331,9 @@ def maker_from_arrays(
     def make(sweep: Sweep, experiment: str, options: Options) -> Figure | None:
         """Return the figure of an experiment, None if no recorded arrays can be drawn."""
         rows = schemes(sweep, experiment)
-        arrays = drawable_arrays(sweep, rows, record_name, is_drawable)
         figure_title = title_of_first_repeat(experiment, rows)
+        rows = of_first_repeat(sweep, rows)
+        arrays = drawable_arrays(sweep, rows, record_name, is_drawable)
         return draw(arrays, rows, figure_title, shape=options.shape) if arrays else None
 
     return make

@@ -82,6 +82,23 @@ def test_the_regions_of_a_boundary_are_the_classes_that_the_model_predicts(model
         assert np.abs(changes).sum(axis=1).max() <= 1
 
 
+def test_a_boundary_counts_the_misclassified_points_of_the_start_that_it_shows():
+    """The verdicts have the median over the starts."""
+    x = np.random.default_rng(1).standard_normal((60, 2))
+    data = make_dataset("drawn", x, x.prod(axis=1) > 0, class_names=["a", "b"], source="-")
+    settings = Settings((0.1, 3.0), 30, "normal", starts=4, record=("boundary",), shadows=False)
+    cost, scheme, rule = softmax, StandardScaler(), gradient_descent()
+    made = run(Job(data, cost, scheme, rule, settings, model=Mlp([5])))
+    counts = made.arrays[names.DESCENT_ARRAYS][names.TRAIN_MISCLASSIFICATIONS.key][made.best, :, -1]
+    assert counts[0] != np.median(counts)
+    arrays = made.arrays["boundary"]
+    assert arrays["misclassified"] == counts[0]
+    (axis,) = of_schemes(boundary, arrays).axes
+    assert axis.get_title().endswith(f", {counts[0]:.0f} misclassified")
+    for wrong in (arrays | {"misclassified": np.array(np.nan)}, of_boundary(0.2)):
+        assert "misclassified" not in of_schemes(boundary, wrong).axes[0].get_title()
+
+
 def test_a_boundary_is_of_two_features_and_classes():
     x = np.random.default_rng(0).standard_normal((9, 3))
     data = make_dataset("drawn", x, [0, 1, 1] * 3, class_names=[*"ab"], source="-")

@@ -8,13 +8,26 @@ import pandas as pd
 import pytest
 from sklearn.preprocessing import FunctionTransformer, StandardScaler
 
+from normbench import names
 from normbench.costs import least_squares, softmax
-from normbench.datasets import make_dataset
+from normbench.datasets import make_dataset, split
 from normbench.engine.settings import Settings
 from normbench.normalizers import PCARotation
-from normbench.results.figures import closer, data, drawing, features, histories
+from normbench.results.compare.merging import merged
+from normbench.results.figures import (
+    boundary,
+    closer,
+    contours,
+    data,
+    drawing,
+    features,
+    fit,
+    histories,
+)
 from normbench.results.figures.base import material, style, ticks
-from tests.recorded import write_sweep
+from normbench.results.store.rows import as_rows
+from tests.recorded import points, write_sweep
+from tests.results.figures.pictures import CURVES, curved, of_boundary, rows
 from tests.results.figures.test_figures import draw, marked, named, texts
 
 
@@ -104,6 +117,51 @@ def space(tmp_path_factory):
     schemes = [("pca", PCARotation(components=2)), ("pca", PCARotation(components=1))]
     folder = tmp_path_factory.mktemp("space")
     return write_sweep(folder, dataset, softmax, schemes, settings, "space")
+
+
+@pytest.fixture(scope="module")
+def three_splits(tmp_path_factory):
+    """Three splits; the best step size of the first one, 30, is not that of all, 1."""
+    dataset = make_dataset("two", *points(2, 40), class_names=["no", "yes"], source="-")
+    record = ("boundary", "points", "contours", "sharpness")
+    settings = Settings((1.0, 30.0), iterations=8, record=record, refine=False)
+    folder = tmp_path_factory.mktemp("splits")
+    for seed in range(3):
+        part, params = split(dataset, 0.5, seed), {"dataset.split_seed": str(seed)}
+        schemes = [("standard", StandardScaler())]
+        made = write_sweep(folder, part, softmax, schemes, settings, "two-softmax", params=params)
+    return made
+
+
+def test_a_figure_of_the_first_split_states_the_numbers_of_that_split(three_splits):
+    first = three_splits.sweep.of_role(names.SCHEME).iloc[0]
+    (row,) = as_rows(material.schemes(merged(three_splits.sweep), three_splits.name))
+    numbers = []
+    for run in (first, row):
+        condition = ticks.short_text(float(run[names.COVARIANCE_CONDITION.column]))
+        count = f"{run[names.FINAL_MISCLASSIFICATIONS.column]:.0f} misclassified"
+        numbers.append([f"step {run[names.STEP_TAG.column]}", count, f"condition {condition}"])
+    (step, count, condition), of_all = numbers
+    assert not {step, count, condition} & {*of_all}
+    for name, expected in (("boundary", [step, count]), ("data", [condition])):
+        figure = draw(three_splits, name)
+        assert "the first of 3 splits" in " ".join(figure.get_suptitle().split())
+        title = figure.axes[0].get_title().replace("\n", " ")
+        assert title == ", ".join(["standard", *expected])
+    assert texts(draw(three_splits, "sharpness").axes[0])[-1] == f"standard, {step}"
+
+
+def test_an_optimizer_that_finds_its_own_step_sizes_has_none_in_a_label():
+    for module, arrays in (
+        (fit, CURVES | {"prediction": CURVES["x"]}),
+        (boundary, of_boundary(0.2)),
+        (contours, curved(1.0)),
+    ):
+        for is_gridless, count in (("true", 0), ("false", 1)):
+            schemes = rows(1, **{names.GRIDLESS.column: is_gridless})
+            axis = module.draw({"a": arrays}, schemes, "").axes[0]
+            labels = [*texts(axis), axis.get_title()]
+            assert sum("step" in label for label in labels) == count
 
 
 def test_fit_draws_a_curve_a_scheme_over_the_points(one_feature):
