@@ -18,7 +18,7 @@ from matplotlib.lines import Line2D
 from normbench import names
 from normbench.results.compare import passes
 from normbench.results.compare.merging import distinct_repeats
-from normbench.results.compare.reached import excess_left, with_lowest_seen
+from normbench.results.compare.reached import compared_metric, excess_left, with_lowest_seen
 from normbench.results.figures.base import material, style, ticks
 from normbench.results.figures.base.style import SCREEN, VERDICT_LOOKS, Shape
 from normbench.results.figures.step_sizes import LARGEST_CONVERGENT, STEP_SIZE, THRESHOLD
@@ -148,25 +148,27 @@ def classify_steps(scheme_steps: pd.DataFrame, scheme: Row) -> list[str]:
     A step size is too large if its run stays finite and ends above the start. It is too small if
     its run has not converged and it lies below all step sizes that converge; if none converges,
     below the step size with the lowest final cost. Runs whose end rounding decides keep their
-    verdict.
+    verdict. Where misclassified points are compared, the fewest of them replace the lowest cost,
+    and no step size is too large.
 
     Args:
         scheme_steps: the step rows of one scheme.
         scheme: the row of the scheme, with the cost at the start.
     """
     converged = scheme_steps.loc[scheme_steps["verdict"] == names.CONVERGED, STEP_SIZE]
-    costs = (
-        scheme_steps[FINAL_COST].where(~scheme_steps["verdict"].isin(names.UNRANKED)).astype(float)
-    )
+    metric = compared_metric(scheme)
+    missing = pd.Series(float("nan"), index=scheme_steps.index)
+    ends = scheme_steps.get(names.final_metric(metric).column, missing)
+    ends = ends.where(~scheme_steps["verdict"].isin(names.UNRANKED)).astype(float)
     start = number_in(scheme, material.START_COST_COLUMN)
     # False where a cost is NaN: the run diverged, ends by rounding, or the start's cost is unknown.
-    ends_above_start = costs - start > names.TIED * abs(start)
+    ends_above_start = (ends - start > names.TIED * abs(start)) & (metric is names.TRAIN_COST)
     if len(converged):
         reference_step = float(converged.min())
     else:
         # Without any finite cost, no step size lies below 0.
         reference_step = (
-            float(scheme_steps.loc[costs.idxmin(), STEP_SIZE]) if costs.notna().any() else 0.0
+            float(scheme_steps.loc[ends.idxmin(), STEP_SIZE]) if ends.notna().any() else 0.0
         )
     is_below_reference = (scheme_steps["verdict"] == names.NOT_CONVERGED).to_numpy() & (
         scheme_steps[STEP_SIZE] < reference_step

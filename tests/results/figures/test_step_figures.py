@@ -56,6 +56,15 @@ def test_a_step_size_is_too_small_or_too_large(verdicts, costs, expected):
     assert phase_diagram.classify_steps(table("a", verdicts, costs), scheme("a")) == expected
 
 
+def test_a_step_size_is_judged_by_misclassified_points_where_these_are_compared():
+    """The cost of a perceptron grows with the length of the weights, from 0 at zero weights."""
+    counts = {names.FINAL_MISCLASSIFICATIONS.column: [30.0, 9.0, 2.0, 5.0]}
+    steps = table("a", ["not converged"] * 4, [0.1, 0.9, 7.0, 50.0]).assign(**counts)
+    counted = scheme("a", start=0.0, **{names.COMPARED.column: names.MISCLASSIFICATIONS})
+    marks = phase_diagram.classify_steps(steps, counted)
+    assert marks == [TOO_SMALL, TOO_SMALL, "not converged", "not converged"]
+
+
 def lightness(color):
     return sum(to_rgb(color))
 
