@@ -65,8 +65,9 @@ def take(job: FinishedJob) -> Findings:
     and `least` () the least cost; `condition` () of the Hessian on the plane, at the least cost or
     the end, NaN without curvature; `names` (2,) of the axes; `held` (), the weight that is held
     constant; `through` (), the point of the plane in words; `step_size` (). Of two features also
-    the points that `points` returns, their `target` and `class_names`. Of at most 3 weights also
-    what `_trace_paths` returns. No arrays where no step size represents the scheme.
+    the points that `points` returns, the `point_names` (2,) of their coordinates, their `target`
+    and `class_names`. Of at most 3 weights also what `_trace_paths` returns. No arrays where no
+    step size represents the scheme.
     """
     descent = job.descent
     if descent.best is None:
@@ -89,14 +90,14 @@ def take(job: FinishedJob) -> Findings:
         )
     )
     a, b = _window(np.vstack([path, least.reshape(-1, 2)]), plane_hessian, side)
-    point_arrays = points.take(job).arrays if job.z.shape[1] == 2 else {}
+    point_arrays: dict[str, Array] = {}
+    if job.z.shape[1] == 2:
+        drawn = points.take(job).arrays
+        point_arrays = {name: drawn[name] for name in ("points", "target", "class_names")}
+        point_arrays["point_names"] = drawn["names"]
     return Findings(
         arrays={
-            **{
-                name: point_arrays[name]
-                for name in ("points", "target", "class_names")
-                if point_arrays
-            },
+            **point_arrays,
             "a": a,
             "b": b,
             "cost": _costs(descent, plane, a, b),

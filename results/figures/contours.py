@@ -33,6 +33,7 @@ ELLIPSE_POINTS = 73  # vertices of an ellipse: the error is a thousandth of the 
 MAX_SHADES = 16  # shades of a panel of ellipses
 FIT_TOLERANCE = 1e-9  # relative error of a quadratic fit to a grid of costs
 MIN_CONTOURS = 4  # a panel with fewer contours gets those between them, too
+WEIGHT_PREFIX = "weight of "
 MINIMUM_CASE = names.MINIMUM_CASE.column
 
 
@@ -48,7 +49,8 @@ def draw(
             or (0,) if no weights are known to attain it, and the least cost `least` (); the
             `condition` () of the Hessian on the plane, NaN without curvature; texts: `names` (2,)
             of the weights, `held` () on a constant weight, `through` () on a point of the plane.
-            If the scheme has two features, also `points` (p, 2), `target` (p,), `class_names` (C,).
+            If the scheme has two features, also `points` (p, 2), `target` (p,), `class_names` (C,),
+            and optionally `point_names` (2,) of their coordinates.
         schemes: one row for each scheme in order (`label`, `normalizer`, optionally
             `tags.minimum_case`).
         title: the title of the figure.
@@ -342,8 +344,13 @@ def _draw_points(axis: Any, scheme_arrays: SchemeArrays, shape: Shape) -> None:
     axis.set_box_aspect(1)
     for set_limits, centre in zip((axis.set_xlim, axis.set_ylim), (low + high) / 2):
         set_limits(centre - half_side, centre + half_side)
-    feature_names = [str(name).removeprefix("weight of ") for name in scheme_arrays["names"]]
-    style.label_plane(axis, feature_names, AXIS_NAME_LETTERS)
+    # Of one score, the names of the weights have those of the features, also in older records.
+    weight_names = [
+        name.removeprefix(WEIGHT_PREFIX) if name.startswith(WEIGHT_PREFIX) else ""
+        for name in map(str, scheme_arrays["names"])
+    ]
+    point_names = scheme_arrays.get("point_names", weight_names)
+    style.label_plane(axis, point_names, AXIS_NAME_LETTERS)
 
 
 def _notes(drawn_schemes: Sequence[DrawnScheme]) -> str:

@@ -48,6 +48,15 @@ def test_contours_are_the_cost_on_a_plane_that_holds_the_path(features, classes,
     assert ("points" in parts) == (features == 2)
 
 
+@pytest.mark.parametrize("classes", [2, 3])
+def test_points_beside_contours_have_the_names_of_the_features(classes):
+    x, y = np.random.default_rng(4).standard_normal((12, 2)), np.arange(12) % classes
+    cost = softmax if classes == 2 else multiclass_softmax
+    parts = run(job(x, y, cost, names=list("abc")[:classes], record=("contours",))).arrays
+    assert list(parts["contours"]["point_names"]) == ["x0", "x1"]
+    assert (list(parts["contours"]["names"]) == ["weight of x0", "weight of x1"]) == (classes == 2)
+
+
 @pytest.mark.parametrize(
     ("optimizer", "start", "most", "when"),
     [

@@ -459,6 +459,17 @@ def test_contours_stand_for_the_same_costs_in_every_panel():
     assert any(np.isclose(shared, 0.36))  # the start's cost is one of them
 
 
+@pytest.mark.parametrize("has_names", [True, False])  # older records have none
+def test_points_above_contours_have_the_names_of_the_features(has_names):
+    """With several classes, the axes of the contours are directions of all weights."""
+    points = {"points": np.eye(2), "target": np.zeros(2), "class_names": np.array(["no"])}
+    names_of_points = {"point_names": np.array(["height", "weight"])} if has_names else {}
+    rows = pd.DataFrame({"label": ["a"], "normalizer": ["identity"]})
+    axis, *_ = contours.draw({"a": bowl(1.0, **points, **names_of_points)}, rows, "").axes
+    labels = (axis.get_xlabel(), axis.get_ylabel())
+    assert labels == (("height", "weight") if has_names else ("", ""))
+
+
 def test_contours_without_curvature_or_least_cost_do_not_show_them():
     rows = pd.DataFrame({"label": ["s"], "normalizer": ["s"]})
     axis, _ = contours.draw({"s": bowl(1.0, minimum=np.zeros(0))}, rows, "").axes
