@@ -104,6 +104,16 @@ def spread_iterations(last: int, count: int) -> NDArray[np.int64]:
     return np.unique(np.r_[0, spread])
 
 
+def scheduled_step_sizes(descent: JudgedDescent, iteration: NDArray[np.int64]) -> Array:
+    """Return the step size of the best run at recorded iterations `(k,)`, by its schedule.
+
+    A schedule multiplies the step size by a factor after every so many passes.
+    """
+    settings, size = descent.settings, descent.best_step.step_size
+    passes, factor = settings.step_schedule or (1, 1.0)  # without a schedule it stays
+    return np.asarray(size * factor ** (iteration // (passes * settings.records_per_pass)))
+
+
 def work_of_curvature(job: FinishedJob) -> Work:
     """Return the work of the largest curvature at one model's weights."""
     return curvature_work(job.descent.train)

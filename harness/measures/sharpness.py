@@ -12,7 +12,7 @@ from normbench.measures.contract import (
     JudgedDescent,
     Measure,
 )
-from normbench.measures.inputs import has_best, work_of_curvature
+from normbench.measures.inputs import has_best, scheduled_step_sizes, work_of_curvature
 from normbench.theory.analysis import largest_curvature
 from normbench.theory.budget import allowance
 
@@ -20,33 +20,39 @@ from normbench.theory.budget import allowance
 # show one side alone at every second iteration.
 STRETCH_LENGTH = 3
 MIN_STRETCHES = 7
+OWN_STEP_SIZES = "sharpness: the optimizer finds its own step sizes"
 OTHER_RULE = "the sharpness is of plain gradient descent: 1 is no limit of this optimizer's steps"
 
 
 def take(job: FinishedJob) -> Findings:
     """Return the sharpness at every iteration, or at stretches of three where work is limited.
 
-    The sharpness is `step L / 2`, with L the largest curvature at the weights. Below 1 a step
-    lowers the cost. A run whose sharpness stays near 1 is where the curvature just allows its step
-    size. That holds of plain gradient descent: a note says so for other rules. No findings where
-    the curvature is unknown at every such iteration.
+    The sharpness is `step L / 2`, with L the largest curvature at the weights, and the step size of
+    that iteration. Below 1 a step lowers the cost. A run whose sharpness stays near 1 is where the
+    curvature just allows its step size. That holds of plain gradient descent: a note says so for
+    other rules. No findings where the curvature is unknown at every such iteration, and a note in
+    their place where the optimizer finds its own step sizes.
     """
     descent = job.descent
+    if descent.optimizer.gridless:  # its step size is a placeholder
+        return Findings(notes=(OWN_STEP_SIZES,))
     step_size = descent.best_step.step_size
     wanted = set(_sampled(descent, len(job.z)).tolist())
-    path: dict[int, float] = {}
+    curvatures: dict[int, float] = {}  # the largest, by iteration
 
     def observe(k: int, alive: NDArray[np.int64], weights: Array) -> None:
         """Measure the sharpness at a wanted iteration, while the run is finite."""
         if k in wanted and len(alive):
             lipschitz, _ = largest_curvature(descent.train, weights[0])
             if lipschitz is not None:
-                path[k] = step_size * lipschitz / 2
+                curvatures[k] = lipschitz
 
     descent.descend_runs([step_size], descent.start[:1], observe)
-    if not path:
+    if not curvatures:
         return Findings()
-    series = {names.SHARPNESS.key: (np.array([*path]), np.array([*path.values()]))}
+    iteration = np.array([*curvatures])
+    steps = scheduled_step_sizes(descent, iteration)
+    series = {names.SHARPNESS.key: (iteration, steps * np.array([*curvatures.values()]) / 2)}
     return Findings(series=series, notes=() if descent.plain else (OTHER_RULE,))
 
 

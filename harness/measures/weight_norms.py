@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from normbench import names
 from normbench.engine.network_steps import network_of
 from normbench.measures.contract import BEST_STEP, NETWORK, Array, Findings, FinishedJob, Measure
-from normbench.measures.inputs import has_best, spread_iterations
+from normbench.measures.inputs import has_best, scheduled_step_sizes, spread_iterations
 from normbench.theory.budget import Work
 
 MAX_NORMS = 200_000  # norms that are kept, over all iterations
@@ -50,20 +50,10 @@ def take(job: FinishedJob) -> Findings:
     iteration = np.array([*norms], dtype=np.int64)
     lengths = np.array([*norms.values()])
     with np.errstate(divide="ignore"):  # weights of norm 0 have an infinite effective step
-        effective = _step_sizes(job, iteration)[:, None] / lengths**2
+        effective = scheduled_step_sizes(job.descent, iteration)[:, None] / lengths**2
     arrays = {names.WEIGHT_NORM.key: lengths, names.EFFECTIVE_STEP.key: effective}
     layer = np.array([layer for layer, _ in sets])
     return Findings(arrays={"iteration": iteration, "layer": layer, **arrays})
-
-
-def _step_sizes(job: FinishedJob, iteration: NDArray[np.int64]) -> Array:
-    """Return the step size of the best run at recorded iterations `(k,)`, by its schedule.
-
-    A schedule multiplies the step size by a factor after every so many passes.
-    """
-    settings, size = job.descent.settings, job.descent.best_step.step_size
-    passes, factor = settings.step_schedule or (1, 1.0)  # without a schedule it stays
-    return np.asarray(size * factor ** (iteration // (passes * settings.records_per_pass)))
 
 
 def _work(job: FinishedJob) -> Work:

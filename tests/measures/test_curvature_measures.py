@@ -18,6 +18,7 @@ from normbench.measures import (
     windows,
     windows_at_best,
 )
+from normbench.optimizers.lbfgs import lbfgs
 from normbench.theory.budget import Work
 from normbench.verdicts.search import Critical
 from tests.measures.test_closed_forms import finished
@@ -154,10 +155,11 @@ def test_a_hessian_is_decomposed_of_2000_weights_at_most(features, classes, size
 def sharp_descent(records, **more):
     settings = SimpleNamespace(
         **{"iterations": 50, "step_sizes": (1, 2, 3), "starts": 2, "theory": "auto"},
-        records=records,
+        **{"records": records, "step_schedule": (2, 0.5), "records_per_pass": 1},
     )
     train = SimpleNamespace(shape=(2, 4), effort=SimpleNamespace(largest=10.0))
-    return SimpleNamespace(settings=settings, train=train, **more)
+    optimizer = SimpleNamespace(gridless=False)
+    return SimpleNamespace(settings=settings, train=train, optimizer=optimizer, **more)
 
 
 @pytest.mark.parametrize(
@@ -207,11 +209,18 @@ def test_the_sharpness_is_half_of_the_step_times_the_curvature_where_there_is_on
     descent.descend_runs, descent.start = descend_runs, np.zeros((2, 1))
     found = sharpness.take(SimpleNamespace(descent=descent, z=range(9)))
     iteration, values = found.series[names.SHARPNESS.key]
-    assert (iteration.tolist(), values.tolist()) == ([0, 3], [1.0, 1.75])
+    assert (iteration.tolist(), values.tolist()) == ([0, 3], [1.0, 1.75 / 2])  # by the schedule
     assert found.notes == (() if plain else (sharpness.OTHER_RULE,))
     monkeypatch.setattr(sharpness, "largest_curvature", lambda train, w: (None, "why"))
     nothing = sharpness.take(SimpleNamespace(descent=descent, z=range(9)))
     assert (nothing.series, nothing.notes) == ({}, ())
+
+
+def test_an_optimizer_that_finds_its_own_step_sizes_has_no_sharpness():
+    """Its step size of 1 is a placeholder."""
+    descent = SimpleNamespace(optimizer=lbfgs())
+    found = sharpness.take(SimpleNamespace(descent=descent, z=range(9)))
+    assert (found.series, found.notes) == ({}, (sharpness.OWN_STEP_SIZES,))
 
 
 def test_dead_directions_of_a_spectrum_are_at_the_level_of_rounding(monkeypatch):

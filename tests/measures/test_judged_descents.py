@@ -19,7 +19,6 @@ from normbench.measures import (
     path,
     predictions,
     targets,
-    weight_norms,
 )
 from normbench.measures.contract import JudgedDescent
 from normbench.measures.judged import judge_descent
@@ -74,7 +73,7 @@ def test_a_step_size_shrinks_after_so_many_passes(schedule, sizes):
     settings = SimpleNamespace(step_schedule=schedule, records_per_pass=3)
     descent = SimpleNamespace(settings=settings, best_step=SimpleNamespace(step_size=4.0))
     at = np.array([0, 5, 6, 13])
-    found = weight_norms._step_sizes(SimpleNamespace(descent=descent), at)
+    found = inputs.scheduled_step_sizes(descent, at)
     assert found.tolist() == sizes
 
 
