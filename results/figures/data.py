@@ -166,8 +166,11 @@ def _draw_points(axis: Any, scheme_arrays: SchemeArrays, shape: Shape, units: st
         axis.set_aspect("equal")
     ticks.set_even_ticks(axis.xaxis, 4)
     ticks.set_even_ticks(axis.yaxis)
-    for set_label, name in zip((axis.set_xlabel, axis.set_ylabel), scheme_arrays["names"]):
-        set_label(style.escape_dollars(f"{name}{units}"), fontsize="small")
+    # A single feature, without axes, is drawn against the target, which no scheme scales.
+    axis_units = (units, units if len(scheme_arrays["axes"]) else "")
+    setters = (axis.set_xlabel, axis.set_ylabel)
+    for set_label, name, suffix in zip(setters, scheme_arrays["names"], axis_units):
+        set_label(style.escape_dollars(f"{name}{suffix}"), fontsize="small")
     axis.tick_params(labelsize="small")
     return target_dots
 

@@ -509,6 +509,17 @@ def test_data_shows_classes_axes_and_the_circle(three):
     assert np.allclose(arms, 1, atol=1e-6)
 
 
+@pytest.mark.parametrize("count", [1, 2])
+def test_the_target_of_a_single_feature_is_not_called_scaled(count):
+    x = np.random.default_rng(0).standard_normal((9, 2))
+    parts = {"points": x, "names": np.array(["a", "b"]), "mean": x.mean(axis=0)}
+    parts |= {"axes": np.eye(2)[: 2 * (count - 1)], "target": x[:, 1], "class_names": np.array([])}
+    rows = pd.DataFrame({"label": ["a"], "normalizer": ["standard"], names.SCALES.column: "true"})
+    axis = data.draw({"a": parts}, rows, "").axes[0]
+    labels = axis.get_xlabel(), axis.get_ylabel()
+    assert labels == ("a, scaled", "b, scaled" if count == 2 else "b")
+
+
 @pytest.mark.parametrize(
     ("middle", "half", "seen"),
     [
