@@ -8,6 +8,7 @@ import pandas as pd
 
 from normbench import names
 from normbench.results.answer.theory_table import format_bound
+from normbench.results.compare import passes
 from normbench.results.store import runs, state
 from normbench.results.store.errors import ResultsError
 from normbench.results.store.rows import as_rows
@@ -172,8 +173,12 @@ def _descent(row: dict[Any, Any]) -> list[str]:
     Args:
         row: The row of the scheme run.
     """
-    iterations = row.get(names.setting("iterations"))
-    phrases = [f"step {row.get(names.STEP_TAG.column)}, {iterations} iterations"]
+    unit = passes.PASS_UNIT if passes.is_batched(row) else passes.ITERATION_UNIT
+    budget = f"{row.get(names.setting('iterations'))} {unit.many}"
+    # An optimizer that finds its own step sizes has a placeholder, and no largest step size.
+    is_gridless = row.get(names.GRIDLESS.column) == "true"
+    step_size = "" if is_gridless else _text(row.get(names.STEP_TAG.column))
+    phrases = [f"step {step_size}, {budget}" if step_size else budget]
     # With these verdicts no step size is the best one, and there is no final cost to state.
     if row["verdict"] == names.DIVERGED:
         return [*phrases, "diverged at every step size"]
@@ -187,7 +192,7 @@ def _descent(row: dict[Any, Any]) -> list[str]:
         "always falls up to": (names.LARGEST_FALLING, names.CENSORED_FALLING),
         "converges up to": (names.LARGEST_CONVERGENT, names.CENSORED),
     }
-    for text, (metric, censored) in limits.items():
+    for text, (metric, censored) in limits.items() if not is_gridless else ():
         limit = format_bound(_number(row, metric), row.get(censored.column))
         if limit is not None:
             phrases.append(f"{text} {limit}")

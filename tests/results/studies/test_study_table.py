@@ -33,6 +33,22 @@ def test_what_is_measured_of_a_scheme_is_said_and_what_is_missing_left_out():
     assert study_table.measured(failed) == "failed: out of memory"
 
 
+@pytest.mark.parametrize(
+    ("columns", "text"),
+    [
+        (
+            {"verdict": names.DIVERGED, names.STEP_TAG.column: np.nan},
+            "20 iterations; diverged at every step size",
+        ),
+        ({names.setting("batch"): "8"}, "step 0.1, 20 passes; cost 0.25; converges up to 0.5"),
+        ({names.GRIDLESS.column: "true"}, "20 iterations; cost 0.25"),
+    ],
+)
+def test_a_step_size_is_stated_where_there_is_one_and_passes_are_no_iterations(columns, text):
+    row = scheme_row(**{names.LARGEST_CONVERGENT.column: 0.5}) | columns
+    assert study_table.measured(row) == text
+
+
 def test_a_store_without_a_study_says_how_to_run_one(monkeypatch):
     nothing = pd.DataFrame({"command": [], "sweep": []})
     monkeypatch.setattr(study_table.runs, "sweeps", lambda store: nothing)
