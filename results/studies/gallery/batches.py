@@ -235,8 +235,10 @@ def what_batches_buy_classes(sweep: Sweep) -> dict[str, float]:
             of_scheme = [descent for descent in of_data if descent.job["normalizer"] == scheme]
             counts = {descent.batch: passes_to(descent, 1e-1, lowest) for descent in of_scheme}
             leads[f"leads_{data}_{scheme}"] = pass_of_lead(of_scheme)
+            largest = max(of_scheme, key=lambda descent: descent.batch)
+            count = (largest.costs.shape[1] - 1) // passes.records_per_pass(largest.job)  # passes K
             # The passes of the largest batch; K + 1 if it does not get there.
-            full = min(counts.pop(max(counts)), of_data[0].costs.shape[1])
+            full = min(counts.pop(largest.batch), count + 1)
             gains[f"{data}_{scheme}"] = full / min(counts.values())
     standard, sphered = (
         np.array([gains[f"{data}_{name}"] for data in data_sets]) for name in RATIO_SCHEMES

@@ -186,6 +186,17 @@ def test_of_classes_each_data_set_has_its_gains_above_its_lowest_cost():
     assert numbers["leads_y_pca_sphere"] == 4
 
 
+def test_all_points_that_do_not_get_there_count_as_one_pass_more_whatever_the_records():
+    pairs = []
+    for scheme in ("standard", "pca_sphere"):
+        for batch, count, first in (("5", 21, 4), ("None", 11, 99)):  # ten passes
+            columns = {"normalizer": scheme, passes.RECORDS: "2", names.DATASET.column: "x"}
+            row = job(f"{scheme} {batch}", batch=batch, **columns)
+            pairs.append((row, [1.0], [4 + np.where(np.arange(count) < first, 1.0, 0.0)]))
+    numbers = batches.what_batches_buy_classes(recorded(*pairs))
+    assert numbers["gain_x_standard"] == 11 / 2  # a batch gets there at its fourth record
+
+
 def test_all_points_lead_after_the_first_pass_with_the_lowest_cost():
     full = descent([[9, 8, 3, 2], [9, 9, 9, 9]], (1, 2))
     batch = descent([9, 5, 4, 3], batch="5")
