@@ -6,6 +6,7 @@ import numpy as np
 
 from normbench.measures.contract import Array, Findings, FinishedJob, Measure
 from normbench.measures.inputs import MOST_FEATURES
+from normbench.normalizers.decomposition import mean_and_covariance
 
 MOST_COMPONENTS = 64
 SYMMETRY_TOLERANCE = 1e-6  # of the largest entry
@@ -23,9 +24,10 @@ def take(job: FinishedJob) -> Findings:
     names. `count` (K,): numbers of coordinates, all from 0 to M where M is at most 64, else some of
     them. `built` (K, N): that training point rebuilt from so many coordinates, `original` (N,) the
     point itself, `share` (K,): the share of the variance of the inputs that so many coordinates
-    add. `points` (p, N): the first 8 training points; `under` (p, M): the same under the scheme,
-    with its coordinates in their own order; `pixels` (): whether these are pixels, as under a
-    scheme that scales features or mixes them symmetrically.
+    explain: that of all coordinates, less the variance of what the others add. `points` (p, N): the
+    first 8 training points; `under` (p, M): the same under the scheme, with its coordinates in
+    their own order; `pixels` (): whether these are pixels, as under a scheme that scales features
+    or mixes them symmetrically.
     """
     width = job.z.shape[1]
     origin = _inverse_transform(job.scheme, np.zeros((1, width)))
@@ -40,9 +42,11 @@ def take(job: FinishedJob) -> Findings:
     rank = np.argsort(order)  # the place of each coordinate in the order
     point = job.z[job.shown_point].astype(np.float64)
     masked = np.where(rank < count[:, None], point, 0.0)  # the point with its first coordinates
-    explained = np.concatenate([[0.0], np.cumsum(variance[order])])[count]
-    with np.errstate(over="ignore"):  # the squares of points around 1e160 overflow
+    # The squares of points around 1e160 overflow.
+    with np.errstate(over="ignore", invalid="ignore"):
         input_variance = float(job.surrogates[0].variances.sum())
+        covariance = mean_and_covariance(job.surrogates[1].moment_rows)[1]
+        explained = _explained((covariance * (shifts @ shifts.T))[np.ix_(order, order)])
     scale = np.where(lengths > 0, lengths, 1.0)[first, None]
     return Findings(
         arrays={
@@ -51,7 +55,7 @@ def take(job: FinishedJob) -> Findings:
             "origin": origin[0],
             "weights": (point * lengths)[first],
             "count": count,
-            "share": explained / (input_variance or 1.0),
+            "share": explained[count] / (input_variance or 1.0),
             "built": _inverse_transform(job.scheme, masked).astype(np.float32),
             "original": job.dataset.x[job.shown_point].astype(np.float32),
             "points": job.dataset.x[:MAX_IMAGES].astype(np.float32),
@@ -59,6 +63,20 @@ def take(job: FinishedJob) -> Findings:
             "pixels": np.array(_are_pixels(shifts)),
         }
     )
+
+
+def _explained(covariance: Array) -> Array:
+    """Return the variance that the first k of M coordinates explain `(M + 1,)`, k from 0 to M.
+
+    It is the variance of the sum of all, less that of the sum of those after the first k.
+
+    Args:
+        covariance: The covariance of what the coordinates add to the inputs, `(M, M)`; diagonal
+            where they are uncorrelated, or add orthogonal shifts.
+    """
+    # Each coordinate has its variance, and twice its covariances with those after it.
+    added = covariance.diagonal() + 2 * np.triu(covariance, 1).sum(axis=1)
+    return np.concatenate([[0.0], np.cumsum(added)])
 
 
 def _are_pixels(shifts: Array) -> bool:

@@ -3,13 +3,14 @@
 import numpy as np
 import pytest
 from sklearn.decomposition import PCA
+from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer, StandardScaler
 
 from normbench.costs import least_squares
 from normbench.datasets import UserError, make_dataset
 from normbench.engine.settings import Settings
 from normbench.job import Job, run
-from normbench.normalizers import PCARotation, ZCASphere
+from normbench.normalizers import PCARotation, RandomRotation, ZCASphere
 from normbench.optimizers import gradient_descent
 from normbench.recording.reuse.identity import covers, job_digest
 
@@ -69,6 +70,21 @@ def test_the_share_is_what_so_many_coordinates_explain_of_the_inputs():
     ratio = PCA(3).fit(X).explained_variance_ratio_
     assert parts["share"] == pytest.approx([0, *np.cumsum(ratio)], abs=1e-12)
     assert parts["count"].tolist() == [0, 1, 2, 3]
+
+
+def test_no_share_of_a_chain_that_mixes_correlated_coordinates_is_above_all_of_the_inputs():
+    """The shifts of its coordinates are not orthogonal; added up, they were 110 percent."""
+    x = X @ np.random.default_rng(7).standard_normal((5, 5))
+    scheme = make_pipeline(StandardScaler(), RandomRotation(seed=4))
+    parts = arrays("components", scheme, x=x)
+    z = scheme.transform(x)
+    alone = [scheme.inverse_transform(np.where(np.arange(5) == n, z, 0.0)) for n in range(5)]
+    order = np.argsort([-points.var(axis=0).sum() for points in alone])
+    for count, share in enumerate(parts["share"]):
+        built = scheme.inverse_transform(np.where(np.isin(np.arange(5), order[:count]), z, 0.0))
+        missing = (x - built).var(axis=0).sum() / x.var(axis=0).sum()
+        assert share == pytest.approx(1 - missing, abs=1e-9)
+    assert parts["share"][-1] == pytest.approx(1)
 
 
 def test_all_of_few_coordinates_are_counted_and_some_of_many():
