@@ -11,6 +11,7 @@ from autograd.core import VJPNode, add_outgrads, make_vjp
 from autograd.tracer import getval, new_box, toposort
 
 from normbench.costs import count_misclassified
+from normbench.costs.declaration import Traits, traits
 from normbench.engine.hessian import Effort, Hessian
 from normbench.engine.problem import (
     QUIET,
@@ -159,6 +160,11 @@ class Network(FullBatch):
         if network.reference is not None:
             values["reference"] = cls.around(network.reference)
         return cls(**values)
+
+    @property
+    def traits(self) -> Traits:
+        """The traits that the cost declares."""
+        return traits(self.cost)
 
     @cached_property
     def layout(self) -> Layout:

@@ -3,6 +3,8 @@
 import numpy as np
 
 from normbench.datasets import Dataset
+from normbench.engine.network_steps import network_of
+from normbench.engine.problem import Problem
 from normbench.measures.contract import BEST_STEP, Findings, FinishedJob, Measure
 from normbench.measures.inputs import sample_indices
 
@@ -26,8 +28,9 @@ def take(job: FinishedJob) -> Findings:
     """Return the curve of the best step's last weights from the first start, under the scheme.
 
     `x` (G,): values of the feature. `prediction` (G,): the score, for real targets; for two
-    classes, counted as -1 and +1, the mean label `tanh(s / 2) = 2 sigma(s) - 1` that the softmax
-    cost's model has at a difference s of scores. `points` (p, 2): features and targets in the same
+    classes, counted as -1 and +1, the score of least squares, which is fitted to these numbers, and
+    of other costs the mean label `tanh(s / 2) = 2 sigma(s) - 1` that the softmax cost's model has
+    at a difference s of scores. `points` (p, 2): features and targets in the same
     units, at most 2,000. No arrays where no step size represents the scheme.
     """
     dataset, descent = job.dataset, job.descent
@@ -42,10 +45,19 @@ def take(job: FinishedJob) -> Findings:
     prediction = scores[0]
     if dataset.classes:
         target = 2 * target - 1  # class 0 becomes -1
-        prediction = np.tanh((scores[0] if len(scores) == 1 else scores[1] - scores[0]) / 2)
+        if len(scores) == 2:
+            prediction = np.tanh((scores[1] - scores[0]) / 2)
+        elif not _is_of_squares(descent.train):
+            prediction = np.tanh(scores[0] / 2)
     indices = sample_indices(len(dataset.x))
     points = np.column_stack([dataset.x[indices, 0], target[indices]])
     return Findings(arrays={"x": x, "prediction": prediction, "points": points})
+
+
+def _is_of_squares(train: Problem) -> bool:
+    """Return whether the cost of one score a point is the sum of its squared errors."""
+    scored = train.linear or network_of(train)
+    return scored is not None and scored.traits.squares
 
 
 MEASURE = Measure(take, record="fit", reason_against=_reason_against, depends_on=BEST_STEP)

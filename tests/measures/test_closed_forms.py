@@ -34,6 +34,7 @@ from normbench.measures import (
     weight_norms,
 )
 from normbench.measures.contract import Findings, FinishedJob
+from normbench.models import Mlp
 from normbench.normalizers import PCARotation, PCASphere
 from normbench.optimizers import gradient_descent
 from normbench.theory import batches
@@ -63,7 +64,7 @@ def ended(weights, scores):
         histories=SimpleNamespace(misclassifications=np.zeros((1, 1))),
         start=weights[None],
         weight_path=SimpleNamespace(weights=weights[None]),
-        train=SimpleNamespace(scores=scores),
+        train=SimpleNamespace(scores=scores, linear=None),
     )
 
 
@@ -187,6 +188,19 @@ def test_a_fit_is_the_score_or_the_mean_label_of_the_model(kind):
     np.testing.assert_array_equal(arrays["points"][:, 1], y if kind == "real" else 2 * y - 1)
     empty = finished(x, y, None, SimpleNamespace(best=None), named)
     assert not fit.MEASURE.take(empty).arrays
+
+
+@pytest.mark.parametrize("model", [None, Mlp([3])], ids=["linear", "network"])
+@pytest.mark.parametrize("cost", [costs.least_squares, costs.softmax])
+def test_the_squares_of_a_fit_are_known_of_lines_and_of_networks(cost, model, monkeypatch):
+    x = np.linspace(-1.0, 3.0, 9)[:, None]
+    data = make_dataset("made", x, (x[:, 0] > 0).astype(int), class_names=["a", "b"], source="-")
+    settings = Settings((0.1,), 2, "normal", record=("fit",), theory="none")
+    problems = []
+    monkeypatch.setattr(fit, "_is_of_squares", lambda train: problems.append(train) or True)
+    run(Job(data, cost, StandardScaler(), gradient_descent(), settings, model=model))
+    monkeypatch.undo()
+    assert [fit._is_of_squares(train) for train in problems] == [cost is costs.least_squares]
 
 
 def test_the_exact_limits_of_a_batch_are_of_the_points_with_a_bias():

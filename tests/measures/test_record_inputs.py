@@ -31,10 +31,15 @@ def test_a_line_is_fitted_in_the_space_of_the_inputs(scheme):
     assert np.array_equal(parts["points"], np.column_stack([LINE[:, 0], 3 - 2 * LINE[:, 0]]))
 
 
-@pytest.mark.parametrize("cost", [least_squares, softmax])
-def test_a_curve_is_that_of_the_last_weights(cost):
+TWO_CLASSES = ["a", "b"]
+
+
+@pytest.mark.parametrize(
+    ("cost", "classes"),
+    [(least_squares, None), (least_squares, TWO_CLASSES), (softmax, TWO_CLASSES)],
+)
+def test_a_curve_is_that_of_the_last_weights(cost, classes):
     y = (LINE[:, 0] > 3.5).astype(int)
-    classes = ["a", "b"] if cost is softmax else None
     made = run(job(LINE, y, cost, classes=classes, iterations=2, record=("fit", "path"))).arrays
     x, (bias, slope) = made["fit"]["x"], made["path"]["weights"][-1, 0]
     scores = bias + slope * (x - LINE.mean()) / LINE.std()
