@@ -99,7 +99,8 @@ def _draw_panel(axis: Any, scheme_arrays: SchemeArrays, shape: Shape) -> None:
 def _image_directions(scheme_arrays: SchemeArrays) -> Any:
     """Return principal directions of the images as rows (3, 3); the last is normal to the plane."""
     images = scheme_arrays["back"]
-    return np.linalg.svd(images - images.mean(axis=0), full_matrices=False)[2]
+    # Full matrices, to get three directions of two points; of more, they would only be large.
+    return np.linalg.svd(images - images.mean(axis=0), full_matrices=len(images) < 3)[2]
 
 
 def _draw_plane(axis: Any, scheme_arrays: SchemeArrays) -> None:

@@ -23,6 +23,7 @@ from normbench.results.figures import (
     features,
     fit,
     histories,
+    projection,
 )
 from normbench.results.figures.base import material, style, ticks
 from normbench.results.store.rows import as_rows
@@ -214,6 +215,18 @@ def test_projection_draws_points_images_and_the_plane(space):
     assert len(marked(plane, "thread")) == 30
     for axis in (plane, line):  # the box of three features reaches up to its title, not into it
         assert axis.title.get_position()[1] == 1
+
+
+@pytest.mark.parametrize("count", [2, 3])
+def test_the_plane_of_few_points_in_space_is_drawn(count):
+    points = np.array([[1.0, 2, 3], [2, 5, 1], [0, 4, 4]])[:count]
+    parts = {"points": points, "back": points, "kept": np.array(2), "lost": np.array(0.0)}
+    parts |= {"target": np.zeros(count), "class_names": np.array([]), "names": np.array([*"xyz"])}
+    (axis,) = projection.draw({"a": parts}, rows(1), "").axes
+    directions = projection._image_directions(parts)
+    np.testing.assert_allclose(directions @ directions.T, np.eye(3), atol=1e-12)
+    np.testing.assert_allclose((points - points[0]) @ directions[2], 0, atol=1e-12)
+    assert axis.elev >= 0
 
 
 def test_closer_draws_the_named_schemes_from_iteration_1(three):
