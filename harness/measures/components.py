@@ -19,15 +19,15 @@ def take(job: FinishedJob) -> Findings:
     Coordinates stand in the order of the variance that each adds to the points, the largest first.
     `components` (m, N): what a unit along a coordinate adds to a point of the inputs, scaled to
     length 1; m at most 64. `variance` (m,): the share of the variance that each coordinate adds;
-    the shares of all M coordinates sum to 1. `origin` (N,): the input whose coordinates are 0, a
-    mean. `weights` (m,): how much of each component the training point has that `shown_point`
-    names. `count` (K,): numbers of coordinates, all from 0 to M where M is at most 64, else some of
-    them. `built` (K, N): that training point rebuilt from so many coordinates, `original` (N,) the
-    point itself, `share` (K,): the share of the variance of the inputs that so many coordinates
-    explain: that of all coordinates, less the variance of what the others add. `points` (p, N): the
-    first 8 training points; `under` (p, M): the same under the scheme, with its coordinates in
-    their own order; `pixels` (): whether these are pixels, as under a scheme that scales features
-    or mixes them symmetrically.
+    the shares of all M coordinates sum to 1. `origin` (N,): the input whose coordinates are 0, the
+    mean under a scheme that centres. `weights` (m,): how much of each component the training point
+    has that `shown_point` names. `count` (K,): numbers of coordinates, all from 0 to M where M is
+    at most 64, else some of them. `built` (K, N): that training point rebuilt from so many
+    coordinates, `original` (N,) the point itself, `share` (K,): the share of the variance of the
+    inputs that so many coordinates explain: that of all coordinates, less the variance of what the
+    others add. `points` (p, N): the first 8 training points; `under` (p, M): the same under the
+    scheme, with its coordinates in their own order; `pixels` (): whether these are pixels, as under
+    a scheme that scales features or mixes them symmetrically.
     """
     width = job.z.shape[1]
     origin = _inverse_transform(job.scheme, np.zeros((1, width)))

@@ -19,7 +19,8 @@ from normbench.results.figures.base.style import SCREEN, Look, Shape
 LIMITS = (-0.15, 2.3)  # positions beyond are drawn at the edge
 STEP_HEIGHT = -0.14  # of the ticks below the parabola
 MARKS = {0.0: "0: at the start", 1.0: "1: at the\nminimum", 2.0: "2: as high\nas before"}
-LANDING_NOTE = "ticks: the steps, along themselves; circles: directions of the Hessian at the start"
+STEPS_NOTE = "ticks: the steps, along themselves"
+DIRECTIONS_NOTE = "circles: directions of the Hessian at the start"
 
 
 def draw(
@@ -42,7 +43,9 @@ def draw(
         for axis, scheme in zip(axes, drawn_schemes):
             _draw_landings(axis, scheme.arrays, scheme.look)
             style.name_panel(axis, scheme.label, scheme.look)
-        style.add_note(figure, shape, LANDING_NOTE)
+        has_circles = any("direction" in scheme.arrays for scheme in drawn_schemes)
+        notes = [STEPS_NOTE, DIRECTIONS_NOTE] if has_circles else [STEPS_NOTE]
+        style.add_note(figure, shape, "; ".join(notes))
     return figure
 
 

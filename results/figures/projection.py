@@ -5,6 +5,7 @@ from typing import Any
 import matplotlib
 import numpy as np
 import pandas as pd
+from matplotlib.colors import to_rgba
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.ticker import MaxNLocator
@@ -20,7 +21,9 @@ from normbench.results.figures.base.style import SCREEN, Shape
 
 MAX_THREADS = 300  # lines from points to their images; more lines hide the points
 ELEVATION = 30.0  # degrees of the camera above the plane of the images
+POINT_OPACITY = 0.3
 UNCLASSED_COLOR = "#0072b2"
+UNCLASSED_PALE = to_rgba(UNCLASSED_COLOR, POINT_OPACITY)
 
 
 def draw(
@@ -54,8 +57,10 @@ def draw(
             lost_percent = round(100 * float(scheme_arrays["lost"]), 6)
             style.name_panel(axis, f"{label}, {lost_percent:.3g} % of the variance lost", look)
         legend_labels = [style.escape_dollars(str(name)) for name in first_arrays["class_names"]]
-        # After the classes, an entry each for pale points and dark images.
-        legend_looks = [*style.class_looks(len(legend_labels)), ("0.7", "o"), ("black", "o")]
+        # After the classes, an entry each for pale points and dark images: grey for all classes.
+        pale, dark = ("0.7", "black") if legend_labels else (UNCLASSED_PALE, UNCLASSED_COLOR)
+        legend_looks: list[Any] = style.class_looks(len(legend_labels))
+        legend_looks += [(pale, "o"), (dark, "o")]
         legend_labels += ["points", "what the scheme keeps of them"]
         handles = [
             Line2D([], [], ls="", color=color, marker=marker) for color, marker in legend_looks
@@ -82,7 +87,9 @@ def _draw_panel(axis: Any, scheme_arrays: SchemeArrays, shape: Shape) -> None:
     point_area, image_area = (0.5 * shape.font) ** 2, (0.35 * shape.font) ** 2
     for class_mask, (color, marker) in style.class_masks(scheme_arrays, UNCLASSED_COLOR):
         dot_style: Any = {"color": color, "marker": marker, "lw": 0}
-        axis.scatter(*points[class_mask].T, s=point_area, alpha=0.3, label="_points", **dot_style)
+        axis.scatter(
+            *points[class_mask].T, s=point_area, alpha=POINT_OPACITY, label="_points", **dot_style
+        )
         axis.scatter(*images[class_mask].T, s=image_area, label="_back", **dot_style)
     axis.set_aspect("equal")
     if points.shape[1] == 3:

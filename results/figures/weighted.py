@@ -1,4 +1,4 @@
-"""A point as the mean plus weighted components, as images."""
+"""A point as the origin of a scheme plus weighted components, as images."""
 
 from typing import Any
 
@@ -22,13 +22,14 @@ TERM_COUNT = 5  # components that are drawn
 def draw(
     arrays: ArraysByLabel, schemes: pd.DataFrame, title: str, *, shape: Shape = SCREEN
 ) -> Figure:
-    """Return the figure: for each scheme, the mean, weighted components, their sum, the point.
+    """Return the figure: for each scheme, the origin, weighted components, their sum, the point.
 
-    Each image has its own scale of greys or colours.
+    The origin is the point whose coordinates are 0: the mean under a scheme that centres. Each
+    image has its own scale of greys or colours.
 
     Args:
-        arrays: by label, all of one point with N features, N a square number: the mean `origin`
-            (N,), the `components` (m, N) that the point is a sum of, and their `weights` (m,); the
+        arrays: by label, all of one point with N features, N a square number: the `origin` (N,),
+            the `components` (m, N) that the point is a sum of, and their `weights` (m,); the
             sums `built` (K, N) from the first `count` (K,) components, and the `share` (K,) of
             the variance that these have; the point itself, `original` (N,).
         schemes: one row for each scheme (`label`, `normalizer`).
@@ -36,7 +37,7 @@ def draw(
         shape: the format of the figure.
     """
     drawn_schemes = with_arrays(schemes, arrays)
-    columns = TERM_COUNT + 3  # the mean, the components, their sum, the point
+    columns = TERM_COUNT + 3  # the origin, the components, their sum, the point
     height = shape.width / columns + 3 * shape.font / 72  # a square image and its title
     with style.figure_style(shape):
         figure, grid = style.rows_of_images(len(drawn_schemes), columns, shape, title, height)
@@ -54,7 +55,7 @@ def draw(
 
 
 def _terms(scheme_arrays: SchemeArrays, label: str) -> list[tuple[str, Any, bool]]:
-    """Return the images of a row: the mean, `TERM_COUNT` components, their sum, the point.
+    """Return the images of a row: the origin, `TERM_COUNT` components, their sum, the point.
 
     The sum is that of all components, not only of those that are drawn.
 
@@ -63,7 +64,7 @@ def _terms(scheme_arrays: SchemeArrays, label: str) -> list[tuple[str, Any, bool
         colours.
     """
     component_count = min(TERM_COUNT, len(scheme_arrays["weights"]))
-    terms = [(f"{style.escape_dollars(label)}\nmean", scheme_arrays["origin"], False)]
+    terms = [(f"{style.escape_dollars(label)}\norigin", scheme_arrays["origin"], False)]
     for component in range(component_count):
         term_title = f"{scheme_arrays['weights'][component]:+.4g} x\ncomponent {component + 1}"
         terms.append((term_title, scheme_arrays["components"][component], True))

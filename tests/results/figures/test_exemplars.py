@@ -22,13 +22,13 @@ def test_exemplars_are_a_plane_and_their_images():
     assert not exemplars._are_images(parts | {"images": parts["images"][:, :15]})
 
 
-def test_a_sum_has_the_mean_five_terms_the_sum_and_the_point():
+def test_a_sum_has_the_origin_five_terms_the_sum_and_the_point():
     parts = {"origin": RNG.random(16), "components": RNG.standard_normal((7, 16))}
     parts |= {"weights": np.arange(1.0, 8), "count": np.arange(8), "share": np.linspace(0, 0.9, 8)}
     parts |= {"built": RNG.random((8, 16)), "original": RNG.random(16)}
     axes = weighted.draw({"pca": parts}, ROWS, "").axes
     titles = [axis.get_title().replace("\n", " ") for axis in axes]
-    assert titles[:3] == ["pca mean", "+1 x component 1", "+2 x component 2"]
+    assert titles[:3] == ["pca origin", "+1 x component 1", "+2 x component 2"]
     assert titles[-2:] == ["= from all 7, 90.0% of variance", "the point itself"]
     assert len(axes) == 8
     assert (axes[-2].images[0].get_array() == parts["built"][-1].reshape(4, 4)).all()

@@ -6,6 +6,7 @@ import itertools
 import numpy as np
 import pandas as pd
 import pytest
+from matplotlib.colors import to_hex
 from sklearn.preprocessing import FunctionTransformer, StandardScaler
 
 from normbench import names
@@ -23,6 +24,7 @@ from normbench.results.figures import (
     features,
     fit,
     histories,
+    landing,
     projection,
 )
 from normbench.results.figures.base import material, style, ticks
@@ -227,6 +229,34 @@ def test_the_plane_of_few_points_in_space_is_drawn(count):
     np.testing.assert_allclose(directions @ directions.T, np.eye(3), atol=1e-12)
     np.testing.assert_allclose((points - points[0]) @ directions[2], 0, atol=1e-12)
     assert axis.elev >= 0
+
+
+@pytest.mark.parametrize(
+    ("class_names", "colors"),
+    [([], ["#0072b24c", "#0072b2ff"]), (["no"], ["#b2b2b2ff", "#000000ff"])],
+)
+def test_the_legend_of_a_projection_has_the_colours_of_points_without_classes(class_names, colors):
+    points = np.arange(8.0).reshape(4, 2)
+    parts = {"points": points, "back": points, "kept": np.array(2), "lost": np.array(0.0)}
+    parts |= {
+        "target": np.zeros(4),
+        "class_names": np.array(class_names),
+        "names": np.array([*"xy"]),
+    }
+    figure = projection.draw({"a": parts}, rows(1), "")
+    handles = figure.legends[0].legend_handles[len(class_names) :]
+    assert [to_hex(handle.get_color(), keep_alpha=True) for handle in handles] == colors
+    if not class_names:
+        drawn = [dots.get_facecolors()[0] for dots in figure.axes[0].collections]
+        assert [to_hex(color, keep_alpha=True) for color in drawn] == colors
+
+
+@pytest.mark.parametrize("known", [True, False])
+def test_circles_of_landings_are_explained_where_there_are_some(known):
+    parts = {"position": np.array([0.5])} | ({"direction": np.array([1.0])} if known else {})
+    note = landing.draw({"a": parts}, rows(1), "").get_supxlabel()
+    assert note.startswith("ticks: the steps")
+    assert ("circles" in note) == known
 
 
 def test_closer_draws_the_named_schemes_from_iteration_1(three):
