@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 
 from normbench import names
 from normbench.results.compare.directions import WINDOW_CURVATURE, WINDOW_SHARE, WINDOW_TIMES
+from normbench.results.compare.merging import distinct_repeats
 from normbench.results.compare.problems import has_networks
 from normbench.results.compare.reached import excess_left
 from normbench.results.figures.base import material, style, ticks
@@ -34,6 +35,7 @@ BEST_CURVATURES = names.CURVATURES_BEST.key  # at the best step's last weights
 MAX_BARS = 40  # more bars cannot be distinguished
 MAX_EXCESS = 30.0  # upper limit of the excess left in a panel
 OF_LINEAR = "windows are of linear models, and these scores are not linear in the weights"
+MERGED_NOTE = "the worst verdict, the medians of the costs and of 2/L; the bars are of the first"
 LOWEST_COST_NOTE = "the least cost is not known; the excess cost is over the lowest cost seen"
 LIGHTEST_GREY = 0.93  # grey of a direction without excess
 MIN_EXCESS = 1e-6  # lower limit of the excess left in a panel
@@ -218,8 +220,10 @@ def draw(
         unsolved_labels = [
             row["label"] for row in rows if row.get(names.MINIMUM_REACHED.column) == "false"
         ]
-        if unsolved_labels:
-            style.add_note(figure, shape, f"{', '.join(unsolved_labels)}: {LOWEST_COST_NOTE}")
+        notes = [f"{', '.join(unsolved_labels)}: {LOWEST_COST_NOTE}"] if unsolved_labels else []
+        notes += [f"over {text}: {MERGED_NOTE}" for text in distinct_repeats(schemes)[-1:]]
+        if notes:
+            style.add_note(figure, shape, "\n".join(notes))
     return figure
 
 

@@ -5,6 +5,7 @@ import pandas as pd
 import pytest
 
 from normbench import names
+from normbench.results.compare.merging import REPEATS
 from normbench.results.figures import drawing, windows
 from normbench.results.figures.base import material, style
 from tests.results.figures.shapes import SHAPES
@@ -162,6 +163,14 @@ def test_an_excess_over_a_guess_is_told(three):
     for known, told in (("true", False), ("false", True)):
         _, note = words_below(rows.assign(**{names.MINIMUM_REACHED.column: known}), steps)
         assert (windows.LOWEST_COST_NOTE in note) == told
+
+
+def test_it_says_what_is_shown_of_several_splits(three):
+    rows = material.schemes(three.sweep, three.name)
+    steps = material.steps(three.sweep, three.name)
+    for repeats, expected in (("", ""), ("4 splits", f"over 4 splits: {windows.MERGED_NOTE}")):
+        _, note = words_below(rows.assign(**{REPEATS: repeats}), steps)
+        assert " ".join(note.split()) == expected
 
 
 def test_a_scheme_without_directions_has_no_panel(three):
