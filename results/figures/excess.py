@@ -161,11 +161,10 @@ def _quadratic_slope(scheme_arrays: Mapping[str, Any], step_size: float, iterati
             np.log(scheme_arrays[EXCESS_SHARES] / np.sum(scheme_arrays[EXCESS_SHARES])),
             -2 * np.log(factors),
         )
-        # At most the iteration at which the last direction reaches the level of rounding.
-        # If the maximum is NaN, `min` returns `iterations`.
-        last_iteration = min(
-            iterations, float(np.max((log_shares - np.log(EXCESS_ROUNDING)) / log_decay))
-        )
+        # At most the iteration at which the last direction reaches the level of rounding; one
+        # without excess never was above it.
+        rounding_iterations = (log_shares - np.log(EXCESS_ROUNDING)) / log_decay
+        last_iteration = min(iterations, float(np.fmax.reduce(rounding_iterations)))
         # The excess of each direction there; none after the first step if its factor is 0.
         log_excess = log_shares - np.where(log_decay < np.inf, last_iteration * log_decay, np.inf)
     return float(factors[np.argmax(log_excess)] ** 2)

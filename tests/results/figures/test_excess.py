@@ -96,6 +96,16 @@ def test_excess_of_splits_is_the_median_of_each_with_its_own_least_cost(monkeypa
     assert found["train/cost"].tolist() == pytest.approx([0.8, 0.2])
 
 
+@pytest.mark.parametrize("vanishing", [[], [1.0]])
+def test_a_slope_is_that_of_the_last_direction_above_rounding(vanishing):
+    """A soft direction whose excess is rounding has none, nor one that vanishes in a step."""
+    arrays = {
+        excess.START_CURVATURES: np.array([0.5, 0.01, *vanishing]),
+        excess.EXCESS_SHARES: np.array([1.0, 1e-16, *np.zeros(len(vanishing))]),
+    }
+    assert excess._quadratic_slope(arrays, 1.0, 1000) == pytest.approx(0.25)
+
+
 def test_no_slope_is_predicted_of_several_splits_or_a_least_cost_at_infinity(descended):
     rows = material.schemes(descended.sweep, descended.name)
     known = excess.with_slopes(descended.sweep, rows, rows)[excess.SLOPE]
