@@ -265,11 +265,13 @@ def changed(tmp_path, monkeypatch):
         sys.modules.pop(file.stem, None)
         importlib.invalidate_caches()
         fingerprint.code_identity.cache_clear()
+        fingerprint._user_imports.cache_clear()
         return identity(cost=importlib.import_module(file.stem).own)
 
     yield change
     sys.modules.pop(file.stem, None)
     fingerprint.code_identity.cache_clear()
+    fingerprint._user_imports.cache_clear()
 
 
 def test_a_formula_of_a_users_own_changes_the_identity(changed):
@@ -302,6 +304,37 @@ def test_the_code_of_a_model_of_a_users_own_changes_the_identity(tmp_path, monke
         digests.append(fingerprint.identity(params, data(), (*parts, model)).descent)
         sys.modules.pop(name)
     assert len({fingerprint.identity(params, data(), parts).descent, *digests}) == 4
+
+
+IMPORTING = "import numpy as np"
+
+
+@pytest.mark.parametrize(
+    ("imported", "file", "is_part"),
+    [
+        ("from a_users_helper import scale", "a_users_helper.py", True),
+        ("import a_users_helper", "a_users_helper.py", True),
+        ("def late():\n    import a_users_folder.helper", "a_users_folder/helper.py", True),
+        ("from a_users_folder import helper", "a_users_folder/deep.py", True),
+        ("import numpy", "a_users_helper.py", False),
+        ("import no_such_module", "a_users_helper.py", False),
+    ],
+)
+def test_modules_that_a_users_module_imports_are_of_the_identity(
+    changed, tmp_path, imported, file, is_part
+):
+    (tmp_path / "a_users_folder").mkdir()
+    (tmp_path / "a_users_folder" / "helper.py").write_text("from . import deep\n")
+    (tmp_path / "a_users_folder" / "deep.py").write_text("")
+    if imported == "import no_such_module":
+        imported = f"def late():\n    {imported}"
+    digests = []
+    for factor in (1, 2):
+        (tmp_path / file).write_text(f"def scale(x):\n    return {factor} * x\n")
+        digests.append(changed(IMPORTING, f"{IMPORTING}\n{imported}"))
+    for name in ("a_users_helper", "a_users_folder", "a_users_folder.helper"):
+        sys.modules.pop(name, None)
+    assert (digests[0] != digests[1]) == is_part
 
 
 def test_a_module_is_read_in_the_encoding_that_it_says(changed, tmp_path):

@@ -2,24 +2,27 @@
 
 `descent` is a digest of what changes the numbers of the descent: the content of the data, cost,
 scheme, optimizer, start, step sizes, iterations, precision, `NUMBERS`, and the code of the cost,
-scheme and optimizer, which may be code of the user. Jobs of equal `descent` have histories that are
-equal to rounding. The processor, the kernels and the versions of numpy, scipy and autograd change
-no more than rounding, and are not part of it (tags of the sweep record them). The version of
-scikit-learn is part of it where the scheme is from scikit-learn. Checkpoints depend on more. `job`
-is a digest of `descent` and of the use of its histories: record, theory, search, rules, shown step.
-A recorded job is reused if it is equal, or if its descent is equal and more was requested of it. A
-recorded job that differs in its judging alone is judged again. Any other job is descended.
+scheme and optimizer, which may be code of the user with the modules of the user that it imports.
+Jobs of equal `descent` have histories that are equal to rounding. The processor, the kernels and
+the versions of numpy, scipy and autograd change no more than rounding, and are not part of it (tags
+of the sweep record them). The version of scikit-learn is part of it where the scheme is from
+scikit-learn. Checkpoints depend on more. `job` is a digest of `descent` and of the use of its
+histories: record, theory, search, rules, shown step. A recorded job is reused if it is equal, or if
+its descent is equal and more was requested of it. A recorded job that differs in its judging alone
+is judged again. Any other job is descended.
 
 No sentence, figure, rule or measure is part of `descent`: changing one leaves the histories valid.
 """
 
 import ast
 import hashlib
-import importlib
 import json
+import sys
 from collections.abc import Iterator, Mapping
 from functools import lru_cache
+from importlib.machinery import ModuleSpec
 from importlib.metadata import version
+from importlib.util import find_spec, resolve_name
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -69,9 +72,8 @@ def identity(params: Mapping[str, Any], dataset: Dataset, components: tuple[Any,
         # Points that are read by blocks have another order of batches than points in memory.
         data.append("batches within blocks")
     members = [member for component in components for member in _members(component)]
-    code = {
-        name: code_identity(name) for name in sorted({_module_of(member) for member in members})
-    }
+    modules = _with_imports({_module_of(member) for member in members})
+    code = {name: code_identity(name) for name in sorted(modules)}
     # The settings of schemes inside other schemes are not, or only in part, among the parameters.
     # A component that holds no scheme is its own and only member.
     is_composed = [*map(id, members)] != [*map(id, components)]
@@ -160,10 +162,10 @@ def code_identity(module: str) -> str:
     """
     if module.startswith("sklearn."):
         return version("scikit-learn")
-    file = getattr(importlib.import_module(module), "__file__", None)
-    if not file or not file.endswith(".py"):  # a built-in or compiled module
+    file = _source_file(module)
+    if not file:  # a built-in or compiled module
         return module
-    tree = ast.parse(Path(file).read_bytes())  # in the encoding that the module says
+    tree = ast.parse(file.read_bytes())  # in the encoding that the module says
     documented = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
     for node in ast.walk(tree):
         if isinstance(node, documented) and ast.get_docstring(node, clean=False) is not None:
@@ -171,6 +173,70 @@ def code_identity(module: str) -> str:
         if isinstance(node, ast.Raise):
             node.exc = node.cause = None
     return _digest(ast.dump(tree))
+
+
+def _with_imports(modules: set[str]) -> set[str]:
+    """Return modules with the user's modules that the user's modules among them import."""
+    closure: set[str] = set()
+    remaining = list(modules)
+    while remaining:
+        module = remaining.pop()
+        if module not in closure:
+            closure.add(module)
+            remaining += _user_imports(module) if _is_user_code(module) else ()
+    return closure
+
+
+@lru_cache
+def _user_imports(module: str) -> list[str]:
+    """Return the names of the user's modules that a module of the user's imports."""
+    file = _source_file(module)
+    assert file is not None
+    # The package of a module is itself where its file is an `__init__.py`.
+    package = module if file.stem == "__init__" else module.rpartition(".")[0]
+    imported: dict[str, None] = {}  # the keys, in order and each once
+    for node in ast.walk(ast.parse(file.read_bytes())):
+        targets = []
+        if isinstance(node, ast.Import):
+            targets = [alias.name for alias in node.names]
+        elif isinstance(node, ast.ImportFrom):
+            source = "." * node.level + (node.module or "")
+            source = resolve_name(source, package) if node.level else source
+            # An imported name may be a module or an object of the source.
+            targets = [f"{source}.{alias.name}" for alias in node.names]
+        for target in targets:
+            parts = target.split(".")
+            imported.update(
+                dict.fromkeys(".".join(parts[:end]) for end in range(1, len(parts) + 1))
+            )
+    return [name for name in imported if _is_user_code(name)]
+
+
+def _is_user_code(module: str) -> bool:
+    """Return whether a module is a `.py` file outside normbench, Python and `site-packages`."""
+    root = module.partition(".")[0]
+    if root == "normbench" or root in sys.stdlib_module_names:
+        return False
+    # The root is found without being imported; to find a module inside a package imports this.
+    spec = _find_spec(root)
+    places = [spec.origin or "", *(spec.submodule_search_locations or ())] if spec else []
+    is_library = any("site-packages" in Path(place).parts for place in places)
+    return not is_library and _source_file(module) is not None
+
+
+def _source_file(module: str) -> Path | None:
+    """Return the `.py` file of a module, which need not be loaded; None without one."""
+    spec = _find_spec(module)
+    file = spec.origin if spec else getattr(sys.modules.get(module), "__file__", None)
+    return Path(file) if file and file.endswith(".py") else None
+
+
+def _find_spec(module: str) -> ModuleSpec | None:
+    """Return the specification of a module; None where there is no such module."""
+    try:
+        return find_spec(module)
+    except (Exception, SystemExit):  # a package of the user's may raise anything
+        return None
 
 
 def _members(component: Any) -> Iterator[Any]:
