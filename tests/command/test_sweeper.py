@@ -75,6 +75,17 @@ def test_the_exit_code_says_whether_every_failed_job_is_a_mistake(command, tmp_p
     assert "mine: these points are not mine" in done.stdout + done.stderr
 
 
+def test_a_long_command_is_recorded_without_its_last_words():
+    words = ["dataset=iris", "step_sizes=[0.1, 1]", f"figures=[{'histories,' * 1000}]", "seed=1"]
+    assert sweeper._command_text(words[:2]) == "normbench dataset=iris 'step_sizes=[0.1, 1]'"
+    assert sweeper._command_text(words) == "normbench dataset=iris 'step_sizes=[0.1, 1]' ..."
+    seeds = [f"seed={number}" for number in range(2000)]
+    text = sweeper._command_text(seeds)
+    assert 7980 < len(text) <= 8000
+    assert text.startswith("normbench seed=0 ")
+    assert text.endswith(" ...")
+
+
 @pytest.mark.parametrize(
     ("kept", "told"),
     [

@@ -44,6 +44,7 @@ from normbench.results.safe import clean
 from normbench.results.store.errors import ResultsError
 from normbench.results.store.owner import LOCK
 
+MAX_COMMAND_LENGTH = 8000  # characters of a tag, which MLflow keeps
 THREADS = ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS")
 
 
@@ -200,9 +201,7 @@ class Sweep(Sweeper):
         self.sweep_id = self.writer.unused_sweep_id(
             re.sub(r"[^\w.-]", "_", self.folder.name, flags=re.A)
         )
-        # What is secret is replaced before it is quoted, so that the command can be read again.
-        command = shlex.join(["normbench", *map(clean.line, self.arguments)])
-        tags = {names.COMMAND.key: command, names.JOBS.key: str(jobs)}
+        tags = {names.COMMAND.key: _command_text(self.arguments), names.JOBS.key: str(jobs)}
         tags |= self.expected
         tags |= leftovers.owner_tags(self.folder)
         tags |= provenance.provenance_tags()
@@ -468,6 +467,25 @@ def register(arguments: Sequence[str], option_overrides: Sequence[str]) -> None:
     Sweep.arguments, Sweep.option_overrides = arguments, option_overrides
     hydras_own.register(Sweep, Queue)
     resolvers.register()
+
+
+def _command_text(arguments: Sequence[str]) -> str:
+    """Return a command as its tag records it; a long one ends in ` ...` for its last words.
+
+    Args:
+        arguments: The command line after `normbench`.
+    """
+    # What is secret is replaced before it is quoted, so that the command can be read again.
+    words = [shlex.quote(clean.line(argument)) for argument in arguments]
+    text = " ".join(["normbench", *words])
+    if len(text) <= MAX_COMMAND_LENGTH:
+        return text
+    text, omission = "normbench", " ..."
+    for word in words:
+        if len(f"{text} {word}{omission}") > MAX_COMMAND_LENGTH:
+            break
+        text = f"{text} {word}"
+    return text + omission
 
 
 def _share_threads(config: DictConfig) -> None:
