@@ -1,6 +1,7 @@
 """A whole sweep judged again: as a new sweep, finished after a cut."""
 
 import shutil
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -142,6 +143,16 @@ def test_what_is_cut_off_is_finished_by_the_same_command(store, monkeypatch, und
     assert main(command) == 0  # there already: nothing more is written
     assert set(load(store, whole.sweep_id).runs["run_id"]) == before
     assert list(sweeps(store)["status"]) == ["FINISHED", "FINISHED"]
+
+
+def test_a_start_that_stands_in_for_another_does_so_after_judging_again(store, undrawn):
+    rows = load(store, "old").of_role("scheme").set_index("label")
+    Writer(Store.at(store, None, Path.cwd())).tag(
+        rows.loc["standard", "run_id"], {"start_stands_in": "true"}
+    )
+    assert main(["rejudge", "--store", store, "old", *WORDS]) == 0
+    tags = load(store, last_sweep_ids(store)[1]).of_role("scheme")["tags.start_stands_in"]
+    assert list(tags.dropna()) == ["true"]
 
 
 @pytest.mark.parametrize(

@@ -32,7 +32,14 @@ from normbench.verdicts.convergence import Rules
 
 RULE_NAMES = tuple(f"{rejudge.RULE_PREFIX}{field.name}" for field in fields(Rules))
 # The tags that a new run copies from the job's old run, and a new sweep from the old sweep.
-JOB_TAGS = (names.DATASET, names.COST, names.NORMALIZER, names.OPTIMIZER, names.DESCENT)
+JOB_TAGS = (
+    names.DATASET,
+    names.COST,
+    names.NORMALIZER,
+    names.OPTIMIZER,
+    names.DESCENT,
+    names.STANDS_IN,
+)
 SWEEP_TAGS = (names.COMMIT, names.GIT_DIRTY, names.BLAS)
 
 
