@@ -85,6 +85,15 @@ def test_a_deletion_that_was_cut_off_is_finished_by_the_same_command(two, monkey
 
 
 @pytest.mark.usefixtures("collected_in_a_fork")
+def test_a_shared_job_has_its_number_in_the_comparison_that_stays(two):
+    """A job of the deleted id that waits on disk is no job of the store."""
+    two.writer.tag(two.runs["a", "MinMaxScaler"], {"job": "a/1"})
+    assert main(["delete", "a", "--yes", "--store", two.uri]) == 0
+    assert two.writer.run(two.runs["a", "MinMaxScaler"]).data.tags["job"] == "b/1"
+    assert not two.writer.has_ended_job(NAME, "a/1")
+
+
+@pytest.mark.usefixtures("collected_in_a_fork")
 def test_the_sweep_that_took_a_job_in_goes_without_it(two):
     assert main(["delete", "b", "--yes", "--store", two.uri]) == 0
     found = load(two.uri, "a").of_role("scheme")

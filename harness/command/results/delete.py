@@ -84,8 +84,11 @@ def run(store: str, sweeps: Sequence[str], yes: bool) -> int:
     for run in (*selection.guests, *selection.jobs, *selection.steps):
         if run.info.run_id not in deleted_ids:  # it stays, and leaves these sweeps
             writer.untag(run.info.run_id, membership_tags & set(run.data.tags))
+    tags_of_jobs = {run.info.run_id: run.data.tags for run in selection.jobs}
     for job, (sweep, run) in selection.heirs.items():  # each job becomes its heir's
-        writer.tag(job, {names.SWEEP_ID.key: sweep, names.PARENT.key: run})
+        number = tags_of_jobs[job][names.membership(sweep).key]
+        heir_tags = {names.SWEEP_ID: sweep, names.PARENT: run, names.JOB: f"{sweep}/{number}"}
+        writer.tag(job, {tag.key: text for tag, text in heir_tags.items()})
     for step in selection.steps:
         heir = selection.heirs.get(step.data.tags[names.PARENT.key])
         if heir:
