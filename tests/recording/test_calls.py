@@ -23,7 +23,8 @@ class Client:
 
     def get_experiment_by_name(self, name):
         known = self.experiments.get(name)
-        return known and SimpleNamespace(experiment_id=known, artifact_location="file:///a")
+        known_fields = {"artifact_location": "file:///a", "lifecycle_stage": "active"}
+        return known and SimpleNamespace(experiment_id=known, **known_fields)
 
     def create_experiment(self, name, artifact_location):
         self.calls.append(("create_experiment", name, artifact_location))
@@ -109,18 +110,17 @@ def test_metrics_of_a_run_have_the_present_time_in_milliseconds(monkeypatch):
 
 
 @pytest.mark.parametrize(("taken", "free"), [(0, "s"), (1, "s.2"), (3, "s.4")])
-def test_an_id_of_a_sweep_that_is_there_is_numbered(taken, free):
+def test_an_id_of_a_sweep_that_is_there_is_numbered(monkeypatch, taken, free):
     writer, _ = writer_of()
     asked = []
 
-    def search(query):
+    def search(client, query, max_runs):
         asked.append(query)
         return [run("of that id")] if len(asked) <= taken else []
 
-    writer.search_runs = search
+    monkeypatch.setattr(writing.stores, "search_runs", search)
     assert writer.unused_sweep_id("s") == free
-    of_sweeps = names.ROLE.equals(names.SWEEP)
-    assert asked[-1] == f"{of_sweeps} and {names.SWEEP_ID.equals(free)}"
+    assert asked[-2:] == [names.SWEEP_ID.equals(free), names.membership(free).exists]
 
 
 def test_an_experiment_is_looked_for_once_and_made_where_it_is_missing():

@@ -1,7 +1,11 @@
 """What the one writer leaves of a sweep that stopped."""
 
+import threading
+from contextlib import suppress
+
 import pytest
 
+from normbench.datasets import UserError
 from normbench.recording.store.writer import Writer
 from normbench.results.store.job_records import RunRecord
 from tests import stores
@@ -30,3 +34,51 @@ def test_a_job_that_differs_beside_its_grid_is_found(writer):
     assert writer.has_grid("data-cost", "g", "other")
     assert not writer.has_grid("data-cost", "g", "d")
     assert not writer.has_grid("data-cost", "h", "other")
+
+
+def test_the_id_of_a_comparison_is_given_once_although_its_own_run_is_deleted(writer):
+    sweep_id, parents = writer.start_new_sweep(["data-cost", "other-cost"], "s", {"jobs": "1"})
+    assert sweep_id == "s"
+    assert sorted(parents.values()) == sorted(writer.sweep_runs("s").values())
+    job = RunRecord("standard", {"sweep_id": "s", "sweep.s": "0"})
+    scheme = writer._create("data-cost", job, "scheme", parents["data-cost"])
+    for run in parents.values():
+        writer.client.delete_run(run)
+    assert writer.unused_sweep_id("s") == "s.2"
+    writer.tag(scheme, {"sweep_id": "another"})  # a job of another comparison, which `s` reused
+    assert writer.unused_sweep_id("s") == "s.2"
+    writer.untag(scheme, ["sweep.s"])
+    assert writer.unused_sweep_id("s") == "s"
+
+
+@pytest.mark.sqlite("a server has no transactions")
+def test_comparisons_that_start_at_once_get_different_ids(writer, tmp_path, monkeypatch):
+    ids, together = [], threading.Barrier(2, timeout=0.2)
+    unused_sweep_id = Writer.unused_sweep_id
+
+    def ask_together(self, preferred):
+        """Wait for the other one between the question and the answer, if it can ask meanwhile."""
+        unused_id = unused_sweep_id(self, preferred)
+        with suppress(threading.BrokenBarrierError):
+            together.wait()
+        return unused_id
+
+    monkeypatch.setattr(Writer, "unused_sweep_id", ask_together)
+
+    def start():
+        ids.append(Writer(stores.of(tmp_path).store).start_new_sweep(["data-cost"], "s", {})[0])
+
+    threads = [threading.Thread(target=start) for _ in range(2)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert sorted(ids) == ["s", "s.2"]
+
+
+def test_an_experiment_that_was_deleted_is_told_in_one_line(writer):
+    writer.start_sweep("data-cost", "s", {})
+    (experiment,) = writer.sweep_runs("s")
+    writer.client.delete_experiment(experiment)
+    with pytest.raises(UserError, match="the experiment data-cost was deleted there; restore it"):
+        Writer(writer.store).start_new_sweep(["data-cost"], "s", {})

@@ -198,15 +198,12 @@ class Sweep(Sweeper):
         if recovered:
             print(f"logged {recovered} jobs that an earlier command had kept", file=sys.stderr)
         # The id stands in MLflow's tags and queries: letters and digits, dots and dashes alone.
-        self.sweep_id = self.writer.unused_sweep_id(
-            re.sub(r"[^\w.-]", "_", self.folder.name, flags=re.A)
-        )
+        preferred_id = re.sub(r"[^\w.-]", "_", self.folder.name, flags=re.A)
         tags = {names.COMMAND.key: _command_text(self.arguments), names.JOBS.key: str(jobs)}
         tags |= self.expected
         tags |= leftovers.owner_tags(self.folder)
         tags |= provenance.provenance_tags()
-        for name in experiments:
-            self.parents[name] = self.writer.start_sweep(name, self.sweep_id, tags)
+        self.sweep_id, self.parents = self.writer.start_new_sweep(experiments, preferred_id, tags)
         ledger = {
             "sweep_id": self.sweep_id,
             "parents": self.parents,

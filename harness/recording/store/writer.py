@@ -63,13 +63,44 @@ class Writer:
         run = RunRecord(f"sweep {sweep_id}", {**tags, names.SWEEP_ID.key: sweep_id})
         return self._create(experiment, run, names.SWEEP)
 
+    def start_new_sweep(
+        self, experiments: Sequence[str], preferred: str, tags: Mapping[str, str]
+    ) -> tuple[str, dict[str, str]]:
+        """Start the runs of a sweep under an unused id.
+
+        Where the store has transactions, no other process can take the id meanwhile.
+
+        Args:
+            experiments: The names of the experiments, which are created if there are none.
+            preferred: The preferred id, see `unused_sweep_id`.
+            tags: The tags of the runs.
+
+        Returns:
+            The id of the sweep, and the id of its run in each experiment.
+        """
+        for name in experiments:  # a missing one is created before the transaction
+            self._experiment(name)
+
+        def start(writer: "Writer") -> tuple[str, dict[str, str]]:
+            sweep_id = writer.unused_sweep_id(preferred)
+            return sweep_id, {
+                name: writer.start_sweep(name, sweep_id, tags) for name in experiments
+            }
+
+        return self._at_once(start)
+
     def unused_sweep_id(self, preferred: str) -> str:
         """Return an unused sweep id: the preferred one, or else that with the suffix `.2` or up."""
         number, candidate = 1, preferred
-        while self._sweeps(candidate):
+        while self._has_sweep(candidate):
             number += 1
             candidate = f"{preferred}.{number}"
         return candidate
+
+    def _has_sweep(self, sweep_id: str) -> bool:
+        """Return whether a run names a sweep; its own run may be deleted while its jobs stay."""
+        queries = (names.SWEEP_ID.equals(sweep_id), names.membership(sweep_id).exists)
+        return any(stores.search_runs(self.client, query, max_runs=1) for query in queries)
 
     def create_run(
         self, experiment: str, name: str, tags: Mapping[str, str], started: int | None = None
@@ -477,7 +508,7 @@ class Writer:
         """Return the id of an experiment; a missing one is created.
 
         Raises:
-            UserError: The folder of its artifacts cannot be written.
+            UserError: The experiment was deleted, or the folder of its artifacts cannot be written.
         """
         if name in self._experiments:
             return self._experiments[name]
@@ -488,6 +519,13 @@ class Writer:
             with suppress(*mlflows_own.refusals()):  # another process was first
                 self.client.create_experiment(name, artifact_location=location)
             recorded_experiment = self.client.get_experiment_by_name(name)
+        if recorded_experiment.lifecycle_stage != "active":  # MLflow keeps its name
+            raise UserError(
+                f"tracking.uri={self.store.safe_uri}: the experiment {name} was deleted there; "
+                "restore it with mlflow experiments restore --experiment-id "
+                f"{recorded_experiment.experiment_id}, or use another store, such as "
+                "tracking.uri=sqlite:///other.db"
+            )
         if self.store.database:  # its folder of artifacts may be another user's or machine's
             places.check_artifact_folder(
                 self.store.safe_uri, name, str(recorded_experiment.artifact_location)
