@@ -254,9 +254,10 @@ def _figure_digests(tags: Mapping[str, str]) -> dict[str, str]:
     The result is empty where the tag is missing or is no JSON of a mapping.
     """
     try:
-        return dict(json.loads(tags.get(names.DRAWN_FILES.key, "{}")))
-    except (ValueError, TypeError):
+        digests = dict(json.loads(tags.get(names.DRAWN_FILES.key, "{}")))
+    except (ValueError, TypeError, RecursionError):
         return {}
+    return {name: digest for name, digest in digests.items() if isinstance(name, str)}
 
 
 def _digest_of_file(file: Path) -> str:

@@ -18,7 +18,13 @@ from normbench.results.store.errors import ResultsError
 from normbench.results.store.filters import remedy
 from normbench.results.store.rows import as_rows
 from normbench.results.store.run_table import tabulate
-from normbench.results.store.stores import absolute, artifact, connect, search_runs
+from normbench.results.store.stores import (
+    absolute,
+    artifact,
+    connect,
+    is_quotable,
+    search_runs,
+)
 
 HISTORY_KEYS = tuple(metric.key for metric in names.HISTORIES)
 QUARTILE_KEYS = tuple(
@@ -254,6 +260,8 @@ def last_sweep_ids(store: str) -> tuple[str, str]:
 
 def _holds_job(client: Any, sweep_id: str) -> bool:
     """Return whether a finished or failed job of a sweep is recorded: one that it ran or reused."""
+    if not is_quotable(sweep_id):
+        return False
     job = f"{names.ROLE.equals(names.SCHEME)} and attributes.status != 'RUNNING'"
     job += " and attributes.status != 'KILLED'"
     members = (names.SWEEP_ID.equals(sweep_id), names.membership(sweep_id).exists)
@@ -296,7 +304,7 @@ def of_sweep(client: Any, store: str, sweep_id: str) -> list[Any]:
         ResultsError: The sweep is not recorded.
     """
     sweep_runs: list[Any] = []
-    if not {"'", "`"} & set(sweep_id):  # a query cannot quote these
+    if is_quotable(sweep_id):
         sweep_runs = [
             *search_runs(client, names.SWEEP_ID.equals(sweep_id)),
             *_reused(client, sweep_id),
@@ -333,7 +341,8 @@ def _reused(client: Any, sweep_id: str) -> list[Any]:
         run.info.run_id: run for run in members if run.data.tags.get(names.SWEEP_ID.key) != sweep_id
     }
     reused_runs = list(schemes.values())
-    for other_sweep in sorted({run.data.tags.get(names.SWEEP_ID.key, "") for run in reused_runs}):
+    other_sweeps = {run.data.tags.get(names.SWEEP_ID.key, "") for run in reused_runs}
+    for other_sweep in sorted(filter(is_quotable, other_sweeps)):
         steps = search_runs(
             client, f"{names.ROLE.equals(names.STEP)} and {names.SWEEP_ID.equals(other_sweep)}"
         )
@@ -357,10 +366,15 @@ def load_query(store: str, where: str) -> Sweep:
     client = connect(store)
     all_schemes = f"{names.ROLE.equals(names.SCHEME)} and {HAS_SWEEP_ID}"
     try:
-        schemes = search_runs(client, f"{all_schemes} and {where}")
+        found_schemes = search_runs(client, f"{all_schemes} and {where}")
     except ResultsError as error:  # the store cannot be read, or the filter is wrong
         reason = clean.first_line(error.__cause__ or error)
         raise ResultsError(f"--where {where}: {reason}") from error
+    schemes = [
+        run
+        for run in run_checks.without_interrupted(found_schemes)
+        if is_quotable(run.data.tags[names.SWEEP_ID.key])
+    ]
     if not schemes:
         recorded_schemes = search_runs(client, all_schemes, max_runs=1000)
         suggestion = remedy(
@@ -482,10 +496,10 @@ def _lacks(client: Any, sweep: Any) -> str:
         The number as text; empty for a finished sweep, or if the number of jobs is not known. A
         failed job is recorded; one whose recording was interrupted is not.
     """
-    jobs = sweep.data.tags.get(names.JOBS.key, "")
-    if sweep.info.status == "FINISHED" or not jobs.isdigit():
+    jobs, sweep_id = sweep.data.tags.get(names.JOBS.key, ""), sweep.data.tags[names.SWEEP_ID.key]
+    if sweep.info.status == "FINISHED" or not jobs.isdigit() or not is_quotable(sweep_id):
         return ""
-    member = names.membership(sweep.data.tags[names.SWEEP_ID.key]).exists
+    member = names.membership(sweep_id).exists
     schemes = search_runs(client, f"{names.ROLE.equals(names.SCHEME)} and {member}")
     recorded_schemes = [run for run in schemes if run.info.status in ("FINISHED", "FAILED")]
     return str(int(jobs) - len(recorded_schemes))

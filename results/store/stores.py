@@ -102,6 +102,11 @@ def search_runs(client: Any, query: str, max_runs: int | None = None, **options:
             return runs[:max_runs]
 
 
+def is_quotable(text: str) -> bool:
+    """Return whether a filter of MLflow can quote a text; it can quote all ids of normbench."""
+    return not {"'", "`"} & set(text)
+
+
 def artifact(client: Any, store: str, run_id: str, name: str, folder: str) -> Path:
     """Return the path of a run's artifact, also if the artifacts moved with their database.
 

@@ -8,6 +8,7 @@ from types import SimpleNamespace
 
 import pytest
 
+from normbench import names
 from normbench.command.results import delete
 from normbench.command.results.commands import main
 from normbench.datasets import UserError
@@ -16,7 +17,7 @@ from normbench.recording.store.writer import Writer
 from normbench.results.pages.drawn import RecordedFigures
 from normbench.results.store import owner
 from normbench.results.store.errors import ResultsError
-from normbench.results.store.runs import load, sweeps
+from normbench.results.store.runs import last_sweep_ids, load, load_query, sweeps
 from tests import forks, stores
 
 pytestmark = pytest.mark.commands
@@ -128,6 +129,48 @@ def test_it_asks_and_only_yes_deletes(two, monkeypatch, capsys):
         two.writer.client.update_run(sweep, "RUNNING")
         with pytest.raises(ResultsError, match="comparison a: is at work"):
             delete.run(two.uri, ["a"], True)
+
+
+def test_ctrl_d_at_the_question_deletes_nothing(two, monkeypatch, capsys):
+    def end_of_input(words):
+        raise EOFError
+
+    monkeypatch.setattr(sys.stdin, "isatty", lambda: True, raising=False)
+    monkeypatch.setattr("builtins.input", end_of_input)
+    assert delete.run(two.uri, ["a"], False) == 0
+    assert "nothing is deleted" in capsys.readouterr().out
+
+
+def test_an_id_with_quotes_is_not_there(two, capsys):
+    for sweep in ("it's", "a`"):
+        assert main(["delete", sweep, "--yes", "--store", two.uri]) == 2
+        assert f"comparison {sweep}: is not in" in capsys.readouterr().err
+
+
+def test_a_comparison_of_another_program_whose_id_has_quotes_breaks_nothing(two, capsys):
+    foreign = two.writer.start_sweep(NAME, "it's", {"jobs": "5"})
+    assert two.writer.end_abandoned(lambda tags: True) == 0
+    two.writer.finish(foreign, "KILLED")
+    assert list(sweeps(two.uri)["lacks"]) == ["", "", ""]
+    assert last_sweep_ids(two.uri) == ("it's", "b")
+    two.writer.tag(two.runs["b", "StandardScaler"], {"sweep_id": "it's"})
+    found = load_query(two.uri, "tags.normalizer = 'StandardScaler'").of_role("scheme")
+    assert list(found["run_id"]) == [two.runs["a", "StandardScaler"]]
+
+
+@pytest.mark.usefixtures("collected_in_a_fork")
+@pytest.mark.parametrize("text", ['[[1, "a"]]', "[" * 7000])
+def test_a_list_of_figures_that_is_none_removes_no_file(two, text):
+    (sweep,) = two.writer.sweep_runs("b").values()
+    two.writer.tag(sweep, {names.DRAWN_FILES.key: text})
+    assert main(["delete", "b", "--yes", "--store", two.uri]) == 0
+    assert (two.folder / "outputs" / "b" / "histories.png").exists()
+
+
+def test_a_filter_that_only_an_interrupted_job_matches_finds_nothing(two):
+    two.writer.finish(two.runs["b", "StandardScaler"], "KILLED")
+    with pytest.raises(ResultsError, match="finds no scheme run in"):
+        load_query(two.uri, "params.iterations = '3'")
 
 
 def test_the_list_says_what_a_sweep_lacks_that_was_cut_off(two):

@@ -120,7 +120,9 @@ def _select_runs(writer: Writer, sweeps: Sequence[str]) -> Selection:
     runs: dict[str, list[Any]] = {role: [] for role in (names.SWEEP, names.SCHEME, names.STEP)}
     guests, cut_off = [], []
     for sweep in sweeps:
-        sweep_runs, deleted = writer.runs_of_sweep(sweep), writer.deleted_runs(sweep)
+        sweep_runs, deleted = [], []
+        if stores.is_quotable(sweep):
+            sweep_runs, deleted = writer.runs_of_sweep(sweep), writer.deleted_runs(sweep)
         if not sweep_runs and not deleted:
             raise ResultsError(
                 f"comparison {clean.line(sweep)}: is not in {writer.store.safe_uri}; "
@@ -151,7 +153,11 @@ def _confirm(question: str) -> bool:
     """Return whether the user confirms; raise ResultsError where there is no terminal."""
     if not sys.stdin.isatty():
         raise ResultsError(f"{question}: nobody can be asked here; add --yes")
-    return input(f"{question}? [y/N] ").strip().lower() in ("y", "yes")
+    try:
+        return input(f"{question}? [y/N] ").strip().lower() in ("y", "yes")
+    except EOFError:  # Ctrl-D
+        print()
+        return False
 
 
 def _remove_drawn(tags: Mapping[str, str], other_tags: Sequence[Mapping[str, str]]) -> None:

@@ -361,6 +361,7 @@ class Writer:
         """
         running = self.search_runs("attributes.status = 'RUNNING'")
         ids = {run.data.tags.get(names.SWEEP_ID.key, "") for run in running} - {""}
+        ids = set(filter(stores.is_quotable, ids))  # any other is of another program
         # The runs of a sweep in several experiments have the tags of one process.
         tags = {sweep_id: [run.data.tags for run in self._sweeps(sweep_id)] for sweep_id in ids}
         # A sweep whose own run was deleted has no tags, and its runs are left as they are.
