@@ -1,6 +1,9 @@
 """What a command line that cannot be read is answered with."""
 
+import re
+
 import pytest
+from hydra.core.override_parser.overrides_parser import OverridesParser
 from hydra.errors import HydraException
 
 from normbench.command.config import errors, hydra_settings, mistyped
@@ -27,12 +30,25 @@ from normbench.datasets import UserError
         ("lr", "and is called step_sizes here; type step_sizes=VALUE"),
         ("resluts", "which is written NAME=VALUE; normbench --help shows what there is; did you"),
         ("a=b=c", "a value with an equals sign is quoted twice: \"a='b=c'\""),
+        ("a=é~/b (1).csv", "such a character is quoted twice: \"a='é~/b (1).csv'\""),
         ("a='b=c", "cannot be read (why)"),
+        ("a=é,b", "cannot be read (why)"),
+        ("a=[é;1]", "cannot be read (why)"),
+        ("a=é\\", "cannot be read (why)"),
         ("a=$(b)", "cannot be read (why); a value with brackets, spaces or a dollar is quoted"),
     ],
 )
 def test_an_override_that_cannot_be_read_is_answered_with_how_to_write_it(override, answer):
     assert answer in errors._explain_unread(override, "why")
+
+
+@pytest.mark.parametrize("value", ["é.csv", "~/a.csv", "a#b", "a&b", "a(b", "a;b", "a<b", "a)b"])
+def test_a_path_can_be_read_as_the_answer_says(value):
+    with pytest.raises(UserError) as error, errors.user_errors(f"dataset.path={value}"):
+        OverridesParser.create().parse_overrides([f"dataset.path={value}"])
+    (typed,) = re.findall('"(.+)"', str(error.value))
+    (override,) = OverridesParser.create().parse_overrides([typed])
+    assert override.value() == value
 
 
 def test_a_long_word_is_cut():

@@ -87,6 +87,9 @@ def _explain_unread(override: str, reason: str) -> str:
     # A value that has quotes already has another mistake.
     if "=" in value and not {"'", '"'} & set(value):
         return f"a value with an equals sign is quoted twice: \"{name}='{value}'\""
+    # A list is not quoted itself, and some characters have a meaning within a shell's quotes.
+    if value and not set("'\"[]{},$`!") & set(value) and not value.endswith("\\"):
+        return f"a value with such a character is quoted twice: \"{name}='{value}'\""
     return f"cannot be read ({reason}); {quoted}"
 
 
