@@ -290,16 +290,24 @@ def test_a_command_that_there_is_not_is_told_and_any_other_word_is_shown(monkeyp
 
 @pytest.mark.parametrize(
     ("error", "code"),
-    [(ResultsError("wrong"), 2), (UserError("wrong"), 2), (KeyboardInterrupt(), 130)],
+    [
+        (ResultsError("wrong"), 2),
+        (UserError("wrong"), 2),
+        (StoreLostError("wrong"), 1),
+        (KeyboardInterrupt(), 130),
+    ],
 )
-def test_a_mistake_ends_with_2_and_a_stop_with_130(monkeypatch, capsys, error, code):
+def test_a_mistake_ends_with_2_a_lost_store_with_1_and_a_stop_with_130(
+    monkeypatch, capsys, error, code
+):
     def fails(options):
         raise error
 
     monkeypatch.setitem(commands.COMMANDS, "list", fails)
     assert commands.main(["list"]) == code
-    assert capsys.readouterr().err == ("normbench: wrong\n" if code == 2 else "")
-    for bug in (KeyError("x"), ValueError("x")):
+    remedy = "; the same command finishes it" if code == 1 else ""
+    assert capsys.readouterr().err == ("" if code == 130 else f"normbench: wrong{remedy}\n")
+    for bug in (KeyError("x"), ValueError("x"), RuntimeError("x")):
         error = bug
         with pytest.raises(type(bug)):
             commands.main(["list"])

@@ -1,6 +1,7 @@
 """A whole sweep judged again: as a new sweep, finished after a cut."""
 
 import shutil
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -18,8 +19,10 @@ from normbench.optimizers import gradient_descent
 from normbench.recording.store import records
 from normbench.recording.store.connection import Store
 from normbench.recording.store.writer import Writer
+from normbench.results.store.rows import as_rows
 from normbench.results.store.runs import last_sweep_ids, load, sweeps
 from normbench.verdicts.convergence import Rules
+from tests.command.test_delete import mark_deleted
 
 pytestmark = pytest.mark.commands
 
@@ -181,6 +184,48 @@ def test_a_job_whose_arrays_are_damaged_is_named_and_left_out(
     assert line.endswith("it is left out")
     old, new = load(store, "old"), load(store, last_sweep_ids(store)[1])
     assert len(new.of_role("scheme")) == len(old.of_role("scheme")) - 1
+
+
+def test_a_sweep_none_of_whose_jobs_can_be_judged_again_leaves_nothing(
+    store, tmp_path, undrawn, monkeypatch, capsys
+):
+    monkeypatch.setattr(Writer, "remove", mark_deleted)
+    for row in as_rows(load(store, "old").of_role("scheme")):
+        if row["verdict"] == "failed":
+            Writer(Store.at(store, None, tmp_path)).client.delete_run(row["run_id"])
+    for file in tmp_path.glob("artifacts/**/descent.npz"):
+        file.write_bytes(b"")
+    assert main(["rejudge", "--store", store, "old", *WORDS]) == 2
+    assert capsys.readouterr().err.splitlines()[-1] == (
+        "normbench: comparison old: none of its jobs can be judged again"
+    )
+    assert list(sweeps(store)["sweep"]) == ["old"]
+
+
+@pytest.mark.parametrize("deleted", ["job", "sweep"])
+def test_a_sweep_in_two_experiments_is_judged_where_it_has_jobs(
+    store, tmp_path, undrawn, monkeypatch, capsys, deleted
+):
+    """Of the second experiment, the only job is damaged, or the sweep's own run is deleted."""
+    writer = Writer(Store.at(store, None, tmp_path))
+    parent = writer.start_sweep("other-cost", "old", {"command": "normbench", "jobs": "4"})
+    place = replace(_place(store, parent, 4, "standard", Rules()), experiment="other-cost")
+    rng = np.random.default_rng(3)
+    points, labels = rng.standard_normal((9, 2)), np.arange(9) % 2
+    data = make_dataset("other", points, labels, class_names=["no", "yes"], source="-")
+    job = writer.write(fresh(place, data, Rules(), "standard"))
+    writer.finish(parent)
+    if deleted == "sweep":
+        writer.client.delete_run(parent)
+        assert main(["rejudge", "--store", store, "old", *WORDS]) == 2
+        assert "comparison old: its own run was deleted" in capsys.readouterr().err
+        assert list(sweeps(store)["sweep"]) == ["old"]
+        return
+    next(tmp_path.glob(f"**/{job}/**/descent.npz")).write_bytes(b"")
+    assert main(["rejudge", "--store", store, "old", *WORDS]) == 0
+    new_sweep = load(store, last_sweep_ids(store)[1])
+    assert new_sweep.experiments == [NAME]
+    assert set(new_sweep.of_role("sweep")["status"]) == {"FINISHED"}
 
 
 @pytest.mark.parametrize(

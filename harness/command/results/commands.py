@@ -31,8 +31,8 @@ SUFFIXES = {"text": "txt", "markdown": "md", "latex": "tex"}
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run a command of `normbench results`; return its exit code.
 
-    The code is 0, 1 for some commands (such as `studies`), 2 on a user's mistake, which is printed
-    in one line, and 130 on Ctrl-C.
+    The code is 0, 1 for some commands (such as `studies`) or where the store cannot be written any
+    more, 2 on a user's mistake, and 130 on Ctrl-C. A mistake and a lost store are told in one line.
 
     Args:
         arguments: The words after `normbench results`; those of the process if None. Without the
@@ -67,6 +67,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
             raise
         print(f"normbench: {error.args[0]}", file=sys.stderr)
         return 2
+    except RuntimeError as error:
+        from normbench.recording.store.connection import StoreLostError  # it loads numpy
+
+        if not isinstance(error, StoreLostError):
+            raise
+        print(f"normbench: {error}; the same command finishes it", file=sys.stderr)
+        return 1
     except KeyboardInterrupt:
         return 130
 
@@ -359,13 +366,9 @@ def _export(options: argparse.Namespace) -> int:
 def _import(options: argparse.Namespace) -> int:
     """Read an archive into the store; an interrupted import resumes with the same command."""
     from normbench.command.results import moving
-    from normbench.recording.store.connection import StoreLostError
 
     try:
         return moving.import_sweeps(options.store, options.artifacts, options.file)
-    except StoreLostError as error:
-        print(f"normbench: {error}; the same command finishes it", file=sys.stderr)
-        return 1
     except KeyboardInterrupt:
         print("normbench: stopped; the same command finishes the import", file=sys.stderr)
         raise

@@ -53,14 +53,17 @@ def run(store: str, old: Sweep, rules: Mapping[str, Any], folder: Path | None) -
         folder: Where figures and report go; None for `outputs/ID`.
 
     Raises:
-        ResultsError: The sweep is still running, or its own run was deleted.
+        ResultsError: The sweep is still running or has no jobs, its own run was deleted in an
+            experiment, or none of its jobs can be judged again.
         StoreLostError: The store does not answer any more.
     """
     if (store_state := state.state_of(old)).phase is state.Phase.RUNNING:
         raise ResultsError(
             f"comparison {clean.line(old.sweep_id)}: {store_state.predicate}; wait for it"
         )
-    if old.of_role(names.SWEEP).empty:
+    if old.of_role(names.SCHEME).empty:
+        raise ResultsError(f"comparison {clean.line(old.sweep_id)}: has no jobs to judge")
+    if set(old.experiments) - set(old.of_role(names.SWEEP)["experiment"]):
         raise ResultsError(f"comparison {clean.line(old.sweep_id)}: its own run was deleted")
     work = _Rejudgement(Writer(Store.at(store, None, Path.cwd())), old, rules)
     folder = folder or (Path("outputs") / work.sweep_id).absolute()
@@ -69,7 +72,14 @@ def run(store: str, old: Sweep, rules: Mapping[str, Any], folder: Path | None) -
         for number, row in enumerate(as_rows(old.of_role(names.SCHEME))):
             work.add_job(number, row, parents[row["experiment"]])
         new_sweep = load(store, work.sweep_id)
-        publish(work.writer, new_sweep, parents)
+        if new_sweep.of_role(names.SCHEME).empty:
+            work.writer.remove([work.writer.run(parent) for parent in parents.values()])
+            raise ResultsError(
+                f"comparison {clean.line(old.sweep_id)}: none of its jobs can be judged again"
+            )
+        # In an experiment all of whose jobs are left out there is nothing to describe.
+        described = {experiment: parents[experiment] for experiment in new_sweep.experiments}
+        publish(work.writer, new_sweep, described)
         written = present(new_sweep, folder)
         attach(work.writer, new_sweep, written, parents)
         for parent in parents.values():
