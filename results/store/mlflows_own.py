@@ -173,10 +173,15 @@ def update_artifact_locations(database: Path) -> None:
             current_location = moved_with_database(database, recorded_location, OF_EXPERIMENT)
             if not current_location:
                 continue
+            runs_query = "select run_uuid, artifact_uri from runs where experiment_id = ?"
+            runs = connection.execute(runs_query, [experiment]).fetchall()
+            # Where the recorded folder still exists, the other one may be of another database.
+            is_copied = any((current_location / run).is_dir() for run, _ in runs)
+            if path_of(recorded_location).is_dir() and not is_copied:
+                continue
             update = "update experiments set artifact_location = ? where experiment_id = ?"
             connection.execute(update, [current_location.as_uri(), experiment])
-            runs_query = "select run_uuid, artifact_uri from runs where experiment_id = ?"
-            for run, uri in connection.execute(runs_query, [experiment]).fetchall():
+            for run, uri in runs:
                 recorded_parent, _, path_in_run = uri.rpartition(f"/{run}/")
                 # A run may have its artifacts elsewhere, or still at the recorded location alone.
                 if recorded_parent == recorded_location and (

@@ -109,6 +109,17 @@ def test_artifacts_that_were_left_where_nobody_can_write_are_told_of(two, tmp_pa
         opened(new).start_sweep("two-softmax", "c", {})
 
 
+def test_a_folder_of_another_database_is_not_taken_for_moved_artifacts(tmp_path):
+    own, other = (str(tmp_path / name / "mlartifacts") for name in ("far", "home"))
+    (tmp_path / "home").mkdir()
+    for database, artifacts in (("mlflow.db", own), ("other.db", other)):
+        writer = Writer(Store.at(f"sqlite:///{database}", artifacts, tmp_path / "home"))
+        writer.log_json(writer.start_sweep("two-softmax", "a", {}), [], "jobs.json")
+    writer = Writer(Store.at("sqlite:///mlflow.db", own, tmp_path / "home"))
+    (experiment,) = writer.sweep_runs("a")
+    assert writer.client.get_experiment(experiment).artifact_location == f"file://{own}/two-softmax"
+
+
 def test_artifacts_in_a_cloud_never_were_beside_the_database(tmp_path):
     (tmp_path / "mlartifacts" / "digits").mkdir(parents=True)
     place, parts = "bucket/mlartifacts/digits", mlflows_own.OF_EXPERIMENT

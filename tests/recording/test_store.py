@@ -215,6 +215,13 @@ def test_what_killed_processes_drafted_goes_after_an_hour(tmp_path):
     assert not list(tmp_path.glob(f".mlflow.db.{os.getpid()}*"))
 
 
+def test_drafts_of_a_database_with_brackets_in_its_name_go(tmp_path):
+    file = tmp_path / "a[1].db"
+    old(tmp_path / f".{file.name}.1", 4000)
+    _initialize(file, None)
+    assert sorted(tmp_path.iterdir()) == [file]
+
+
 @pytest.mark.parametrize(("seconds", "stays"), [(0.2, True), (0.8, False)])
 def test_a_log_goes_where_it_is_half_a_second_older_than_the_look(seconds, stays, tmp_path):
     logs = [old(tmp_path / f"mlflow.db{ending}", 0) for ending in ("-wal", "-shm")]

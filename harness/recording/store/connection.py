@@ -1,5 +1,6 @@
 """The connection to a store: opened safely, and retried while the store is away."""
 
+import glob
 import os
 import re
 import sqlite3
@@ -332,7 +333,7 @@ def _initialize(file: Path, artifacts: str | None) -> None:
         with suppress(FileExistsError):  # another process was first
             os.link(draft, file)
     finally:  # remove the draft and the logs of SQLite beside it
-        for leftover in file.parent.glob(f"{draft.name}*"):
+        for leftover in file.parent.glob(f"{glob.escape(draft.name)}*"):
             leftover.unlink()
 
 
@@ -351,7 +352,7 @@ def _remove_remnants(file: Path, missing: float) -> None:
         with suppress(FileNotFoundError):
             if log.stat().st_mtime < missing - CLOCK_TOLERANCE:
                 log.unlink()
-    for draft in file.parent.glob(f".{file.name}.*"):
+    for draft in file.parent.glob(f".{glob.escape(file.name)}.*"):
         with suppress(FileNotFoundError):
             if time.time() - draft.stat().st_mtime > DRAFT_LIFETIME:
                 draft.unlink()
