@@ -215,6 +215,13 @@ def test_a_flag_that_there_is_not_is_refused(words, answer):
         line._refuse_flags(words)
 
 
+@pytest.mark.parametrize("word", ["seed=1,2", "normalizer=standard,zca", "seed=range(0,3)"])
+def test_the_config_of_one_job_has_one_value_of_each_setting(word):
+    line._refuse_swept(["seed=1", "step_sizes=[1,2]"])
+    with pytest.raises(UserError, match="--cfg shows the config of one job; give one value"):
+        line._refuse_swept(["cost=softmax", word])
+
+
 def test_flags_that_there_are_and_dashes_alone_are_taken():
     line._parser()
     line._refuse_flags(["--cfg", "job", "-m", "-", "--", "seed=1", "--config-dir=x"])

@@ -33,6 +33,13 @@ def settings(monkeypatch):
     secrets._learned_pattern.cache_clear()
 
 
+def test_powers_of_ten_are_printed_as_they_resolve():
+    resolvers.register()
+    config = OmegaConf.create({"step_sizes": "${decades:-1,1}"})
+    OmegaConf.resolve(config)  # as `--cfg job --resolve` does
+    assert config == {"step_sizes": [0.1, 1.0, 10.0]}
+
+
 def test_it_is_blotted_in_its_setting_and_stays_where_numbers_are_computed_with(settings):
     dataset = settings["dataset"]
     assert dataset["target"] == "hunter2hunter2"  # what is run has it

@@ -4,7 +4,7 @@ import os
 from functools import partial
 from typing import Any
 
-from omegaconf import DictConfig, Node, OmegaConf
+from omegaconf import DictConfig, ListConfig, Node, OmegaConf
 from omegaconf.resolvers import oc
 
 from normbench import settings
@@ -23,11 +23,16 @@ def register() -> None:
     `${oc.env:NAME}`, whose value is treated as a secret.
     """
     OmegaConf.register_new_resolver("oc.env", _environment, replace=True)
-    OmegaConf.register_new_resolver("decades", settings.powers_of_ten, replace=True)
+    OmegaConf.register_new_resolver("decades", _decades, replace=True)
     for resolver, group in PER_CHOICE.items():
         OmegaConf.register_new_resolver(
             resolver, partial(_per_choice, resolver, group), replace=True
         )
+
+
+def _decades(*arguments: Any) -> ListConfig:
+    """Return powers of ten as a list of OmegaConf, which `--cfg job --resolve` can print."""
+    return OmegaConf.create(settings.powers_of_ten(*arguments))
 
 
 def _environment(name: str, default: Any = ..., *, _node_: Node) -> str | None:

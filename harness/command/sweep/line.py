@@ -52,12 +52,15 @@ def run(arguments: Sequence[str]) -> None:
     # With one of these flags nothing runs, and Hydra reads the overrides by itself.
     if not (options.help or options.cfg or options.info or options.shell_completion):
         _check(options.overrides, of_files=options.config_dir is None)
+    from normbench.command.config import resolvers
     from normbench.command.sweep import hydras_own  # late: a mistake in a name is found without it
 
     with hydras_own.hydra_session(_folder(options.config_dir)) as hydra:
         if options.help:
             hydra.app_help(MAIN_CONFIG, parser, options)
         elif options.cfg:
+            resolvers.register()  # for `--resolve`
+            _refuse_swept(options.overrides)
             hydra.show_cfg(MAIN_CONFIG, options.overrides, options.cfg, None, options.resolve)
         elif options.info:
             hydra.show_info(options.info, MAIN_CONFIG, options.overrides)
@@ -66,6 +69,15 @@ def run(arguments: Sequence[str]) -> None:
             hydra.shell_completion(MAIN_CONFIG, options.overrides)
         else:
             _compare(hydra, arguments, options.overrides)
+
+
+def _refuse_swept(overrides: Sequence[str]) -> None:
+    """Raise `UserError` for a setting with several values: `--cfg` shows the config of one job."""
+    for override_text in overrides:
+        with user_errors(override_text):
+            (override,) = OverridesParser.create().parse_overrides([override_text])
+        if override.is_sweep_override():
+            raise UserError(f"{override_text}: --cfg shows the config of one job; give one value")
 
 
 def _compare(hydra: Hydra, arguments: Sequence[str], overrides: Sequence[str]) -> None:
