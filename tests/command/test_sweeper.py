@@ -204,6 +204,17 @@ def test_only_a_study_without_a_descent_has_no_cost_in_its_name(iterations, reco
     assert JobSpec(plain, {"dataset": "iris", "cost": "softmax"}).experiment == name
 
 
+@pytest.mark.parametrize(
+    ("typed", "recorded"), [(20, "20"), (2e1, "20"), (20.5, "20.5"), (float("inf"), "inf")]
+)
+def test_a_whole_number_is_recorded_in_one_way(typed, recorded):
+    plain = {"dataset": {}, "iterations": typed, "start": "zeros", "cost": {"l2": 1.0}}
+    choices = dict.fromkeys(("dataset", "cost", "normalizer", "optimizer", "model"), "x")
+    params = JobSpec(plain, choices).parameters()
+    assert str(params["iterations"]) == recorded
+    assert str(params["cost.l2"]) == "1.0"
+
+
 class Asked:
     """A store that is asked what it has of a descent and of a grid."""
 

@@ -162,7 +162,11 @@ class JobSpec:
         if values["start"] is None:
             values["start"] = _default_start_name(self.plain_settings)
         rows = {name: settings.find_setting(name) for name in values}
-        return {name: values[name] for name, row in rows.items() if row and row.recorded}
+        return {
+            name: _as_integer(name, values[name])
+            for name, row in rows.items()
+            if row and row.recorded
+        }
 
     def add_identity(self, params: dict[str, Any], tags: dict[str, str], built_job: "Job") -> None:
         """Add to parameters and tags what a built job determines: its start, and its identity.
@@ -197,6 +201,17 @@ class JobSpec:
         """The store that the settings name."""
         tracking = self.plain_settings["tracking"]
         return Store.at(tracking["uri"], tracking["artifacts"], Path.cwd())
+
+
+def _as_integer(name: str, value: Any) -> Any:
+    """Return the integer for a float of an integer setting, such as 20 for `2e1`; others as is."""
+    if not isinstance(value, float):
+        return value
+    try:
+        checked = settings.check(name, value)
+    except UserError:  # it is raised when the job is built
+        return value
+    return checked if isinstance(checked, int) else value
 
 
 def hydra_of(config: DictConfig) -> Any:
