@@ -5,6 +5,7 @@ from typing import Any
 import pandas as pd
 
 from normbench import names
+from normbench.results.compare import problems
 from normbench.results.compare.merging import counts_to_target, merged
 from normbench.results.store.rows import as_rows, number_in
 from normbench.results.store.runs import Sweep
@@ -28,11 +29,11 @@ def seconds(sweep: Sweep, target: str) -> pd.DataFrame:
           seconds with those of the fit; NaN where the target was not reached. The target is the
           same for all schemes, as in `time_to_target`.
     """
-    runs = merged(sweep)
+    schemes = merged(sweep).of_role(names.SCHEME)
     # NaN, of a job whose seconds were not recorded, is not above 0.
     timed = [
         row
-        for row in as_rows(runs.of_role(names.SCHEME))
+        for row in as_rows(schemes[~problems.without_descent(schemes)])
         if number_in(row, names.SECONDS_A_STEP.column) > 0
     ]
     if not timed:

@@ -16,8 +16,8 @@ from normbench.results.store.rows import as_rows, number_in
 from normbench.results.store.runs import Sweep
 from normbench.verdicts.refinement import FINE_RADIUS, SIZES_PER_DECADE, step_size_of
 
-REACHED_VALUES = ["step", "value", "excess", "least", "finer", "end"]
-REACHED_COLUMNS = [*problems.SCHEME_COLUMNS, "split", *REACHED_VALUES]
+REACHED_NUMBERS = ["step", "value", "excess", "least"]
+REACHED_COLUMNS = [*problems.SCHEME_COLUMNS, "split", *REACHED_NUMBERS, "finer", "end"]
 # In the column `setting`: what says how steps see the points, and changes no cost.
 SETTINGS_OF_ORDER = r"(?:^|, )(?:batch|batch_order|records_per_pass)=[^,]*"
 FEWEST_STEP_SIZES = 3  # step sizes of a grid that has ends: of fewer, each would be one
@@ -69,15 +69,18 @@ def time_to_target(
 def _compute_time_to_target(sweeps: Sequence[Sweep], target: str, measure: str) -> pd.DataFrame:
     """Return the table of `time_to_target`: rows of jobs, merged where a split has several jobs."""
     schemes = problems.scheme_runs(sweeps)
-    if schemes.empty:
-        return pd.DataFrame(columns=REACHED_COLUMNS)
-    schemes = _with_targets(schemes.join(goals(schemes, target)))
-    rows = [
-        row
-        for number, sweep in enumerate(sweeps)
-        for row in _sweep_rows(sweep, schemes[schemes["sweep"] == number], target, measure)
-    ]
-    table = pd.DataFrame(rows, columns=REACHED_COLUMNS)
+    rows: list[list[Any]] = []
+    if len(schemes):
+        schemes = _with_targets(schemes.join(goals(schemes, target)))
+        rows = [
+            row
+            for number, sweep in enumerate(sweeps)
+            for row in _sweep_rows(sweep, schemes[schemes["sweep"] == number], target, measure)
+        ]
+    # The columns hold numbers even without rows, because callers take their medians.
+    table = pd.DataFrame(rows, columns=REACHED_COLUMNS).astype(
+        dict.fromkeys(REACHED_NUMBERS, float)
+    )
     # NaN: seconds that were not recorded, or a lowered target of several starts.
     table = table.dropna(subset="value", ignore_index=True)
     keys = [*problems.SCHEME_COLUMNS, "split"]
@@ -396,8 +399,7 @@ def _upper_medians(groups: Any) -> pd.DataFrame:
     Args:
         groups: Rows of `time_to_target`, grouped by problem, scheme and split.
     """
-    numbers = [column for column in REACHED_VALUES if column not in ("finer", "end")]
-    medians: pd.DataFrame = groups[numbers].quantile(0.5, interpolation="higher")
+    medians: pd.DataFrame = groups[REACHED_NUMBERS].quantile(0.5, interpolation="higher")
     return medians.assign(finer=groups["finer"].all(), end=groups["end"].max())
 
 

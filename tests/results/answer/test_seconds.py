@@ -13,9 +13,9 @@ COLUMNS = ["scheme", "fit", "an iteration", "fit in iterations"]
 COLUMNS += ["iterations to target", "seconds to target"]
 
 
-def timed(*jobs, fit=2.0, iteration=0.5):
+def timed(*jobs, fit=2.0, iteration=0.5, iterations="50"):
     """Return a sweep whose jobs took these seconds to fit, and for an iteration."""
-    frame = runs(*jobs, iterations="50").runs
+    frame = runs(*jobs, iterations=iterations).runs
     schemes, columns = frame["role"] == "scheme", (names.FIT_SECONDS, names.SECONDS_A_STEP)
     for metric, values in zip(columns, (fit, iteration)):
         frame.loc[schemes, metric.column] = values
@@ -46,3 +46,7 @@ def test_a_scheme_whose_iterations_have_no_seconds_is_left_out(unknown):
     jobs = [("x", "a", {1.0: 6.0}), ("x", "b", {1.0: 8.0})]
     assert seconds(timed(*jobs, iteration=[unknown, 0.5]), "1e-2")["scheme"].tolist() == ["b"]
     assert seconds(timed(*jobs, iteration=unknown), "1e-2").equals(pd.DataFrame())
+
+
+def test_schemes_without_a_descent_have_no_seconds_of_an_iteration():
+    assert seconds(timed(("x", "a", {1.0: 6.0}), iterations="0"), "1e-2").empty

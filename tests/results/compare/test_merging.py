@@ -485,3 +485,12 @@ def test_quartiles_stand_beside_the_medians_of_the_last_costs():
     (row,) = merging.merged(runs(*jobs)).of_role("scheme").to_dict("records")
     quartiles = [names.quartile(names.TRAIN_COST, name).column for name in names.QUARTILES]
     assert [row[column] for column in (*quartiles, names.FINAL_COST.column)] == [2.0, 4.0, 3.0]
+
+
+@pytest.mark.parametrize("jobs", [{}, {"iterations": "0"}])
+def test_schemes_of_a_problem_without_a_target_have_no_count_to_it(jobs):
+    sweep = runs(("x", "a", {1.0: 3.0}), ("x", "b", {1.0: 5.0}), **jobs)
+    if not jobs:  # a cost at zero weights that is not finite
+        sweep.runs[[names.target(target).column for target in names.TARGETS]] = np.nan
+    for measure in names.MEASURES:
+        assert merging.counts_to_target(sweep, "1e-2", measure).isna().tolist() == [True, True]
