@@ -20,7 +20,13 @@ from normbench.results.answer.ranking import (
     with_final_cost,
 )
 from normbench.results.compare import batch_gains, passes, problems
-from normbench.results.compare.merging import distinct_repeats, every_job, merged, unmerged
+from normbench.results.compare.merging import (
+    REPEATS,
+    distinct_repeats,
+    every_job,
+    merged,
+    unmerged,
+)
 from normbench.results.compare.reached import (
     compares_counts,
     excess_left,
@@ -253,10 +259,11 @@ def _all_above(sweep: Sweep, experiment: str | None) -> list[Sentence]:
 
 
 def _exclusions(sweep: Sweep, experiment: str | None) -> list[Sentence]:
-    """Return sentences on jobs that diverged at all step sizes or failed, and on rounding.
+    """Return sentences on jobs that diverged or failed, and on rounding.
 
     Diverged schemes are named if they are few, of one experiment, and diverged on all splits;
-    otherwise their jobs are counted.
+    otherwise their jobs are counted. Schemes whose best step size diverged on some splits alone
+    have their own sentence.
 
     Args:
         sweep: The sweep.
@@ -276,9 +283,37 @@ def _exclusions(sweep: Sweep, experiment: str | None) -> list[Sentence]:
     sentences = [make_sentence("all_diverged", who=subject)] if count else []
     # Where no scheme has a final cost, the grid may lie above 2/L as a whole.
     sentences += _all_above(sweep, experiment) if count and with_final_cost(schemes).empty else []
+    sentences += _some_diverged(schemes)
     if failed_count:
         sentences.append(make_sentence("some_failed", failed=failed_count, jobs=len(jobs)))
     return sentences + _by_rounding(unmerged(sweep), experiment)
+
+
+def _some_diverged(schemes: pd.DataFrame) -> list[Sentence]:
+    """Return a sentence on schemes whose best step size diverged on some of their splits alone.
+
+    They are named if they are few and of one experiment; otherwise they are counted.
+
+    Args:
+        schemes: The scheme runs of a merged sweep.
+    """
+    # A run that is merged of several has a reason where their verdicts differ.
+    rows = [
+        row
+        for row in as_rows(schemes)
+        if row["verdict"] == names.DIVERGED and row.get(REPEATS) and row["reason"]
+    ]
+    if not rows:
+        return []
+    is_named = schemes["experiment"].nunique() == 1 and len(rows) <= MAX_LISTED_SCHEMES
+    fields = {
+        "repeats": " or ".join(dict.fromkeys(row[REPEATS] for row in rows)),
+        "who": join_phrases(labels_of(rows))
+        if is_named
+        else f"{len(rows)} of {len(schemes)} schemes",
+        "has": "has" if len(rows) == 1 else "have",
+    }
+    return [make_sentence("some_diverged", **fields)]
 
 
 def _by_rounding(sweep: Sweep, experiment: str | None) -> list[Sentence]:

@@ -457,15 +457,18 @@ def _representative_size(
 ) -> float:
     """Return the step size that represents a scheme on all splits: the chosen or the best one.
 
+    Where the chosen one diverged on a split, it is the best one.
+
     Args:
         steps: The step runs of the scheme.
         sizes: The step size of each step run, by index; those of other schemes are ignored.
         remaining_excess: The share of the excess that each leaves, likewise.
         jobs: The scheme runs of the scheme.
     """
-    first = jobs.iloc[0]
-    if first.get(names.STEP_CHOSEN.column) == "true":  # the setting `shown_step` chose it
-        chosen_size = step_size(first)  # perhaps rounded to six digits, so the nearest is taken
+    is_chosen = jobs.get(names.STEP_CHOSEN.column, pd.Series("", jobs.index)) == "true"
+    if is_chosen.all():  # the setting `shown_step` chose it, and it diverged on no split
+        # Perhaps rounded to six digits, so the nearest is taken.
+        chosen_size = step_size(jobs.iloc[0])
         return float(min(sizes[steps.index], key=lambda size: abs(size - chosen_size)))
     iterations_to_lowest = pd.to_numeric(
         steps.get(names.TO_LOWEST.column, pd.Series(np.nan, index=steps.index))

@@ -135,6 +135,8 @@ TEMPLATES = {
     "scheme.",
     "no_cost": "No scheme has a cost to compare.",
     "all_diverged": "{who} diverged at every step size.",
+    "some_diverged": "On some of {repeats}, {who} diverged at the step size that is best over all "
+    "of them, and {has} no cost to compare.",
     "by_rounding": "{count:d} of {runs:d} runs {are} decided by rounding errors: another processor "
     "may end {them} elsewhere, and nothing is concluded from {them}.",
     "no_shadows": "Whether rounding errors decide where runs end was not examined (shadows=false).",

@@ -269,6 +269,28 @@ def test_a_shown_step_of_more_than_six_digits_stands_for_its_scheme():
     assert best.tolist() == ["false", "true"]
 
 
+@pytest.mark.parametrize("order", [(0, 1, 2), (2, 1, 0)])
+def test_a_shown_step_that_diverged_on_a_split_does_not_stand_for_its_scheme(order):
+    """Whichever split comes first; that job has its best step size instead."""
+    jobs = [
+        (
+            "x",
+            "a",
+            {0.1: (1.0, n / 10), 1.0: (1.0, 1 + n)},
+            {"dataset.seed": f"{n}", "data": f"{n}"},
+        )
+        for n in order
+    ]
+    every = runs(*jobs).runs
+    schemes, steps = (every["role"] == role for role in ("scheme", "step"))
+    every.loc[schemes, names.STEP_CHOSEN.column] = [None if n == 2 else "true" for n in order]
+    every.loc[schemes, names.STEP_TAG.column] = ["0.1" if n == 2 else "1" for n in order]
+    every.loc[steps, names.TO_LOWEST.column] = [3, np.nan] * 3
+    (scheme,) = merging.merged(Sweep("-", "s", every)).of_role("scheme").to_dict("records")
+    assert scheme[names.STEP_TAG.column] == "0.1"
+    assert not scheme[names.STEP_CHOSEN.column]
+
+
 def test_the_columns_of_largest_step_sizes_stand_in_one_order():
     """Whatever the hash of their names is."""
     jobs = [
