@@ -292,21 +292,26 @@ def least_cost(record: SchemeRecord) -> list[Sentence]:
     """Return the sentence on the value of the least cost, and on whether weights attain it.
 
     Where misclassified points are compared, the sentence says that no run went below the cost of
-    zero weights, if none did. There is none without a recorded least cost.
+    zero weights, if none did. There is none without a recorded least cost, and where the splits of
+    a merged record differ in it: in the case, or in whether it was solved for.
     """
     value, source = record.number(names.MINIMUM), record.text(names.MINIMUM_SOURCE)
-    case, is_reached = record.text(names.MINIMUM_CASE), record.is_true(names.MINIMUM_REACHED)
+    case, reached = record.text(names.MINIMUM_CASE), record.text(names.MINIMUM_REACHED)
     if value is None:
         return []
     if record.text(names.COMPARED) == names.MISCLASSIFICATIONS:
         # Such a cost is 0 at zero weights.
         return [make_sentence("trivial")] if value >= 0 else []
+    if not case:  # a merged record has no tag in which its splits differ
+        return []
     if case == names.STRICTLY:
         return [make_sentence("strictly")]
     if case == names.OF_NETWORK:
         return [make_sentence("lowest_of_scheme", minimum=value)]
     if case == names.UNDECIDED:
         return [make_sentence("undecided", minimum=value)]
+    if not reached:
+        return []
     # The excess of the start is 10 (tenth_target - value): a tenth of it is left at that target. A
     # least cost below `ZERO_TOLERANCE` of it is written as 0.
     tenth_target = record.number(names.target("1e-1"))
@@ -319,7 +324,7 @@ def least_cost(record: SchemeRecord) -> list[Sentence]:
     name = "attained" if case == names.ATTAINED else "partly"
     return [
         make_sentence(name, minimum=value)
-        if is_reached
+        if reached == "true"
         else make_sentence(f"{name}_unknown", source=source)
     ]
 

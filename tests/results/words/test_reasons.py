@@ -28,6 +28,7 @@ from tests.results.words.test_sentences import (
     ROTATES,
     SCALES,
     STEP,
+    UNREACHED,
     case,
     found,
 )
@@ -162,8 +163,18 @@ VALUES = [
     ("attained", minimum(1e-5), {"minimum": 1e-5}),
     ("attained", minimum(-1e-13), {"minimum": -1e-13}),
     ("partly", minimum(1e-13, case(names.PARTLY)), {"minimum": 1e-13}),
-    ("attained_unknown", found(MINIMUM, case(names.ATTAINED)), {"source": ""}),
-    ("partly_unknown", found(MINIMUM, MINIMUM_SOURCE="a guess"), {"source": "a guess"}),
+    ("attained_unknown", found(MINIMUM, UNREACHED, case(names.ATTAINED)), {"source": ""}),
+    (
+        "partly_unknown",
+        found(MINIMUM, UNREACHED, case(names.PARTLY), MINIMUM_SOURCE="a guess"),
+        {"source": "a guess"},
+    ),
+    # Splits that differ in the case, or in whether the least cost was solved for.
+    *((f"partly{unknown}", found(MINIMUM, REACHED), None) for unknown in ("", "_unknown")),
+    *(
+        (f"partly{unknown}", found(MINIMUM, case(names.PARTLY)), None)
+        for unknown in ("", "_unknown")
+    ),
 ]
 
 

@@ -33,6 +33,7 @@ GRID = {names.STEPS_LEVELLED.key: 0.0}
 MINIMUM = {names.MINIMUM.key: 0.2}
 COUNTED = {names.COMPARED.key: names.MISCLASSIFICATIONS}
 REACHED = {names.MINIMUM_REACHED.key: "true"}
+UNREACHED = {names.MINIMUM_REACHED.key: "false"}
 
 
 def case(name):
@@ -105,7 +106,7 @@ OF_SCHEME = {
         found(MINIMUM, REACHED, case(names.PARTLY)),
     ),
     "attained_unknown": (
-        found(MINIMUM, case(names.ATTAINED)),
+        found(MINIMUM, UNREACHED, case(names.ATTAINED)),
         found(MINIMUM, REACHED, case(names.ATTAINED)),
     ),
     "strictly": (
@@ -117,7 +118,7 @@ OF_SCHEME = {
         found(MINIMUM, REACHED, case(names.STRICTLY)),
     ),
     "partly_unknown": (
-        found(MINIMUM, case(names.PARTLY)),
+        found(MINIMUM, UNREACHED, case(names.PARTLY)),
         found(MINIMUM, REACHED, case(names.PARTLY)),
     ),
     "undecided": (
