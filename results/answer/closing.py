@@ -252,10 +252,22 @@ def _all_above(sweep: Sweep, experiment: str | None) -> list[Sentence]:
     limits = limits[limits < min(sizes)]
     if limits.empty:
         return []
-    labels, powers = [str(label) for label in limits.index], np.log10(limits)
-    # The grid proposed goes from two decades below the smallest 2/L to a decade above the largest.
-    decades = {"first": int(np.floor(powers.min())) - 2, "last": int(np.ceil(powers.max())) + 1}
-    return [make_sentence("grid_above", schemes=join_phrases(labels), **decades)]
+    # The grid that is proposed ends a decade above the largest 2/L.
+    return [grid_above(limits, int(np.ceil(np.log10(limits.max()))) + 1)]
+
+
+def grid_above(limits: "pd.Series[float]", last: int) -> Sentence:
+    """Return the sentence that the whole grid is above 2/L, with a grid of smaller step sizes.
+
+    That grid begins two decades below the smallest 2/L.
+
+    Args:
+        limits: 2/L of the schemes that the sentence names, by label; at least one.
+        last: The last power of ten of the grid that is proposed.
+    """
+    first = int(np.floor(np.log10(limits.min()))) - 2
+    schemes = join_phrases([str(label) for label in limits.index])
+    return make_sentence("grid_above", schemes=schemes, first=first, last=last)
 
 
 def _exclusions(sweep: Sweep, experiment: str | None) -> list[Sentence]:

@@ -1,13 +1,12 @@
 """State in sentences which scheme descends fastest, and which one predicts best."""
 
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 import pandas as pd
 
 from normbench import names
-from normbench.results.answer import headline
+from normbench.results.answer import closing, headline
 from normbench.results.answer.race import RACE_TARGETS, races
 from normbench.results.answer.ranking import by_problem, names_or_count, with_final_cost
 from normbench.results.compare import comparisons, heldout, problems
@@ -87,29 +86,33 @@ def _grid_edge_sentences(experiment_sweep: Sweep, target: str) -> list[str]:
         target: The target of the race, to which the best step size takes the fewest iterations.
     """
     table = time_to_target([experiment_sweep], target)
+    table = table[table["value"] > 0]  # a start that meets the target says nothing of the grid
     sizes = {step_size(step) for step in as_rows(experiment_sweep.of_role(names.STEP))}
     if table.empty or not sizes:
         return []
     low, high = min(sizes), max(sizes)
     smallest_exponent, largest_exponent = int(np.floor(np.log10(low))), int(np.ceil(np.log10(high)))
-    # Name of the sentence, end of the grid, and the first and last power of ten of a wider grid.
-    grid_cases = [
-        ("grid_end", HIGH, (smallest_exponent, largest_exponent + 2)),
-        ("grid_end", LOW, (smallest_exponent - 2, largest_exponent)),
-        ("grid_above", ABOVE, (smallest_exponent - 3, largest_exponent)),
-    ]
+    # By end of the grid: the first and last power of ten of a wider grid.
+    wider_grids = {
+        HIGH: (smallest_exponent, largest_exponent + 2),
+        LOW: (smallest_exponent - 2, largest_exponent),
+    }
     edges = []
-    for name, end, (first, last) in grid_cases:
+    for end, (first, last) in wider_grids.items():
         is_at_end = (table["end"] == end).groupby(table["scheme"], sort=False)
-        # A grid above 2/L is above it on every split.
-        is_concerned = is_at_end.all() if end == ABOVE else is_at_end.any()
-        schemes = [*is_concerned.index[is_concerned]]
-        if not schemes:
+        schemes = is_at_end.any().index[is_at_end.any()]
+        if schemes.empty:
             continue
-        fields: dict[str, Any] = {"schemes": join_phrases(schemes), "first": first, "last": last}
-        if end != ABOVE:
-            fields["splits"] = "" if is_at_end.all()[schemes].all() else " on some splits"
-        edges.append(make_sentence(name, **fields).text)
+        splits = "" if is_at_end.all()[schemes].all() else " on some splits"
+        fields = {"schemes": join_phrases([*schemes]), "first": first, "last": last}
+        edges.append(make_sentence("grid_end", splits=splits, **fields).text)
+    # A grid above 2/L is above it on every split.
+    is_above = (table["end"] == ABOVE).groupby(table["scheme"], sort=False).all()
+    if is_above.any():
+        jobs = problems.scheme_runs([experiment_sweep])
+        limits = jobs.groupby("scheme", sort=False)[names.THRESHOLD.column].max()
+        above = closing.grid_above(limits[is_above.index[is_above]], largest_exponent)
+        edges.append(above.text)
     # Finer step sizes reach a decade beyond the grid; NaN where no step size reaches the target.
     is_inside = table["step"].between(low, high) | table["step"].isna() | (table["end"] != "")
     schemes_beyond = [*dict.fromkeys(table.loc[~is_inside, "scheme"])]

@@ -156,7 +156,7 @@ TEMPLATES = {
     "grid_above": "Every step size tried is above 2/L of {schemes}, so nothing is known of smaller "
     "ones: step_sizes='${{decades:{first:d},{last:d}}}' begins below.",
     "starts_there": "Speed is not compared: {schemes} {starts} with no more than {share} of "
-    "{what}, and no scheme meets a stricter target.",
+    "{what}.",
     "nobody": "No scheme {does} {what}{within}{grid}{end}.",
     "nobody_alone": "{scheme} does not {do} {what}{within}{grid}{end}.",
     "predicts_unknown": "Whether the faster scheme also predicts better was not tested; to test "

@@ -108,11 +108,13 @@ def _grid_beyond(jury, said):
 
 
 def _grid_above(jury, said):
-    """Check that theory's step size is below the whole grid."""
-    return [
-        jury.outcomes[label].findings.metrics["theory/step_threshold"] < min(sizes)
+    """Check that theory's step size is below the whole grid, and two decades above the other."""
+    found = [
+        (jury.outcomes[label].findings.metrics["theory/step_threshold"], sizes)
         for label, sizes, _ in _sizes_of(jury, said)
     ]
+    begins = min(limit for limit, _ in found) / 10.0 ** int(said["first"])
+    return [100 <= begins <= 1000, *(limit < min(sizes) for limit, sizes in found)]
 
 
 def _predicts(jury, said):

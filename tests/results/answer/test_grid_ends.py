@@ -12,11 +12,13 @@ from tests.results.made import runs
 GRID = {0.1: (9.0, 0.3), 1.0: (5.0, 0.2), 30.0: (3.0, 0.1)}
 
 
-def remarks(monkeypatch, *rows):
-    """Return what is said of (scheme, end, best step size)."""
-    table = pd.DataFrame(rows, columns=["scheme", "end", "step"])
+def remarks(monkeypatch, *rows, value=9.0):
+    """Return what is said of (scheme, end, best step size); 2/L is 0.04."""
+    table = pd.DataFrame(rows, columns=["scheme", "end", "step"]).assign(value=value)
     monkeypatch.setattr(fastest, "time_to_target", lambda sweeps, target: table)
-    return fastest._grid_edge_sentences(runs(("x", "a", GRID)), "1e-2")
+    sweep = runs(*(("x", name, GRID) for name in {"a", *table["scheme"]}))
+    sweep.runs[names.THRESHOLD.column] = 0.04
+    return fastest._grid_edge_sentences(sweep, "1e-2")
 
 
 @pytest.mark.parametrize(
@@ -34,6 +36,22 @@ def test_an_end_on_some_splits_is_told_as_such_and_a_grid_above_on_all_alone(mon
     (text,) = remarks(monkeypatch, ("a", HIGH, 30.0), ("a", "", 1.0))
     assert " on some splits" in text
     assert remarks(monkeypatch, ("a", ABOVE, 30.0), ("a", "", 1.0)) == []
+
+
+@pytest.mark.parametrize("end", [HIGH, LOW, ABOVE, ""])
+def test_of_a_start_that_meets_the_target_no_step_size_is_looked_for(monkeypatch, end):
+    assert remarks(monkeypatch, ("a", end, 0.01), value=0.0) == []
+    assert remarks(monkeypatch, ("a", end, 0.01)) != []
+
+
+@pytest.mark.parametrize(("limits", "first"), [((7e-6, 0.05), -8), ((0.05, 0.09), -4)])
+def test_a_grid_below_begins_two_decades_below_the_smallest_limit(limits, first):
+    sweep = runs(("x", "a", GRID), ("x", "b", GRID))
+    for name, limit in zip("ab", limits):
+        sweep.runs.loc[sweep.runs["normalizer"] == name, names.THRESHOLD.column] = limit
+    (text,) = fastest._grid_edge_sentences(sweep, "1e-2")
+    assert "2/L of a and b, so" in text
+    assert text.endswith(f"step_sizes='${{decades:{first},2}}' begins below.")
 
 
 def test_a_best_step_size_beyond_the_grid_is_told(monkeypatch):
