@@ -336,7 +336,7 @@ def compare_problems(sweep: Sweep, by_experiment: Mapping[str, Sequence[Race]]) 
     """Return on how many problems each scheme is the fastest, and which show no difference.
 
     Problems with too few splits, or orders of batches, to show a difference are listed separately,
-    and so are problems on which no scheme meets the target.
+    and so are problems on which no scheme meets the target. Problems of one scheme are left out.
 
     Args:
         sweep: The sweep.
@@ -345,27 +345,32 @@ def compare_problems(sweep: Sweep, by_experiment: Mapping[str, Sequence[Race]]) 
     Returns:
         One sentence; the scheme with the most problems comes first.
     """
-    races_by_problem = _races_by_problem(sweep, by_experiment)
+    races_by_problem = {
+        problem_name: (experiment, race)
+        for problem_name, (experiment, race) in _races_by_problem(sweep, by_experiment).items()
+        if len(race.iterations) > 1
+    }
     wins: dict[tuple[str, ...], list[str]] = {}
     undecided: list[str] = []
     too_few: dict[str, list[str]] = {}
     unmet_goals: dict[str, list[str]] = {}
     for problem_name, (experiment, race) in races_by_problem.items():
+        # No difference: a doubt, a start that meets the target already, or equal schemes.
+        is_open = (
+            race.undecided_schemes
+            or race.fewest_iterations == 0
+            or len(race.fastest_schemes) == len(race.iterations)
+        )
         if not race.fastest_schemes:  # no scheme meets the target
             achievement = _achievement(race, merged(sweep).of_role(names.SCHEME, experiment))
             goal_text = f"{achievement.does} {achievement.complement}"
             unmet_goals.setdefault(goal_text, []).append(problem_name)
+        elif not is_open:
+            wins.setdefault(tuple(race.fastest_schemes), []).append(problem_name)
         elif race.splits > 1 and race.fewest_iterations > 0 and not race.enough_splits:
             too_few.setdefault(f"{race.splits} {race.sample}", []).append(problem_name)
-        # No difference: a doubt, a start that meets the target already, or equal schemes.
-        elif (
-            race.undecided_schemes
-            or race.fewest_iterations == 0
-            or len(race.fastest_schemes) == len(race.iterations)
-        ):
-            undecided.append(problem_name)
         else:
-            wins.setdefault(tuple(race.fastest_schemes), []).append(problem_name)
+            undecided.append(problem_name)
     # Problems whose names are data sets alone are called data sets.
     by_data = all(
         problem_name == _data_set(sweep, name)
@@ -375,19 +380,22 @@ def compare_problems(sweep: Sweep, by_experiment: Mapping[str, Sequence[Race]]) 
     clauses: list[str] = []
     for winners, problem_names in sorted(wins.items(), key=lambda pair: -len(pair[1])):
         verb = "are" if len(winners) > 1 else "is"
-        first = f"{verb} fastest on {len(problem_names)} of {problem_count}"
-        # The first clause has the verb and the total number, the others only their problems.
-        predicate = f"on {_listed_problems(problem_names)}" if clauses else first
+        problems_text = _listed_problems(problem_names, problem_count)
+        # The first clause has the verb and the number of problems, the others only their problems.
+        if not clauses and len(races_by_problem) > 1:
+            problems_text = f"{len(problem_names)} of {problem_count}"
+        predicate = f"on {problems_text}" if clauses else f"{verb} fastest on {problems_text}"
         clauses.append(f"{join_phrases(winners)} {predicate}")
     if undecided:
         verb = "shows" if len(undecided) == 1 else "show"
-        clauses.append(f"{_listed_problems(undecided)} {verb} no difference")
+        clauses.append(f"{_listed_problems(undecided, problem_count)} {verb} no difference")
     clauses += [
-        f"{splits} are too few to show a difference on {_listed_problems(problem_names)}"
+        f"{splits} are too few to show a difference on "
+        f"{_listed_problems(problem_names, problem_count)}"
         for splits, problem_names in too_few.items()
     ]
     clauses += [
-        f"on {_listed_problems(problem_names)} no scheme {goal_text}"
+        f"on {_listed_problems(problem_names, problem_count)} no scheme {goal_text}"
         for goal_text, problem_names in unmet_goals.items()
     ]
     return make_sentence("over_problems", parts="; ".join(clauses))
@@ -415,10 +423,15 @@ def _data_set(sweep: Sweep, experiment: str) -> str:
     return shared_value(sweep.of_role(names.SCHEME, experiment), names.DATASET.column)
 
 
-def _listed_problems(problem_names: Sequence[str]) -> str:
-    """Return the names of problems as a list, or their number if they are many."""
+def _listed_problems(problem_names: Sequence[str], problem_count: str) -> str:
+    """Return the names of problems as a list, or their number if they are many.
+
+    Args:
+        problem_names: The names.
+        problem_count: The number of all problems with its noun, such as `8 data sets`.
+    """
     return (
         join_phrases(problem_names)
         if len(problem_names) <= MAX_LISTED_SCHEMES
-        else f"{len(problem_names)} of them"
+        else f"{len(problem_names)} of {problem_count}"
     )

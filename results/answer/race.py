@@ -33,8 +33,8 @@ class Race:
     step sizes between those of the grid were tried. lost_verdicts: the verdict of each scheme all
     of whose jobs failed or diverged. uncertain_schemes: schemes that may miss the target by
     rounding alone. undecided_schemes: schemes that the splits do not show to be slower than the
-    fastest. boundary_schemes: schemes that would be shown to be slower than another, if their own
-    grids did not end too early.
+    fastest, without those all of whose jobs failed. boundary_schemes: schemes that would be shown
+    to be slower than another, if their own grids did not end too early.
     splits: the number of splits, or orders of batches; sample: which of the two. enough_splits:
     whether they could show a difference. by_count: whether misclassified points are counted
     instead of the cost. budget: the iterations of each job, None where they differ. unit: what
@@ -167,7 +167,7 @@ def _race(
     splits = int(table["split"].nunique())
     # A single split cannot show how much iterations vary between splits.
     pairs = comparisons.compare_pairs(table) if splits > 1 else pd.DataFrame()
-    undecided_schemes = (
+    candidates = (
         comparisons.indistinguishable_schemes(pairs, fastest) if len(pairs) and fastest else []
     )
     budget = shared_value(jobs, names.setting("iterations"))
@@ -180,7 +180,9 @@ def _race(
         is_refined=by_scheme["finer"].all() | iterations.index.isin(gridless),
         lost_verdicts=lost_verdicts,
         uncertain_schemes=_uncertain_schemes(experiment_sweep, target, jobs),
-        undecided_schemes=undecided_schemes,
+        undecided_schemes=[
+            scheme for scheme in candidates if lost_verdicts.get(scheme) != names.FAILED
+        ],
         boundary_schemes=comparisons.boundary_schemes(pairs) if len(pairs) else frozenset(),
         splits=splits,
         sample=problems.sample_name(jobs),

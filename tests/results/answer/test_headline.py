@@ -226,9 +226,11 @@ def test_schemes_that_start_at_the_target_are_told_in_their_number():
     assert f"a and b start {rest}" in raced(there, there, {1.0: 9})
 
 
-def test_a_problem_of_one_scheme_beside_one_of_two_is_counted():
+def test_a_problem_of_one_scheme_beside_those_of_two_is_not_counted():
     jobs = [("x", "a", {1.0: 3}), ("x", "b", {1.0: 7}), ("y", "a", {1.0: 3})]
-    assert headline(runs(*jobs)) == "a is fastest on 1 of 2 problems; y shows no difference."
+    assert headline(runs(*jobs)) == "a is fastest on x."
+    jobs += [("z", "a", {1.0: 3}), ("z", "b", {1.0: 3})]
+    assert headline(runs(*jobs)) == "a is fastest on 1 of 2 problems; z shows no difference."
 
 
 def test_the_one_experiment_that_has_a_race_is_told():
@@ -246,10 +248,56 @@ def test_the_most_wins_come_first_and_winners_of_one_problem_together():
     assert headline(runs(*jobs)) == "a and b are fastest on 2 of 3 problems; c on y."
 
 
-@pytest.mark.parametrize(("count", "named"), [(4, "x0, x1, x2 and x3"), (5, "5 of them")])
+@pytest.mark.parametrize(("count", "named"), [(4, "x0, x1, x2 and x3"), (5, "5 of 5 problems")])
 def test_up_to_four_problems_without_a_difference_are_named(count, named):
     jobs = [(f"x{number}", name, {1.0: 3}) for number in range(count) for name in "ab"]
     assert headline(runs(*jobs)) == f"{named} show no difference."
+
+
+def test_many_problems_are_counted_out_of_all():
+    """Whether or not another clause has the number of all problems."""
+    jobs = [(f"x{n}", name, {1.0: NEVER}) for n in range(5) for name in "ab"]
+    nobody = "on 5 of 6 problems no scheme removes 90 % of the excess cost."
+    for grid, said in ((3, "y shows no difference"), (7, "a is fastest on 1 of 6 problems")):
+        more = [("y", "a", {1.0: 3}), ("y", "b", {1.0: grid})]
+        assert headline(runs(*jobs, *more)) == f"{said}; {nobody}"
+    few = [
+        (
+            f"x{n}",
+            name,
+            {1.0: (count, 1e-3 + split / 1e4)},
+            {"dataset.seed": f"{split}", "data": f"{split}"},
+        )
+        for n in range(5)
+        for name, count in (("a", 3), ("b", 7))
+        for split in range(2)
+    ]
+    assert headline(runs(*few)) == ("2 splits are too few to show a difference on 5 of 5 problems.")
+
+
+@pytest.mark.parametrize("splits", [2, 8])
+def test_a_scheme_that_failed_is_no_candidate(splits):
+    def jobs(experiment, **grids):
+        return [
+            (
+                experiment,
+                name,
+                grid and {1.0: (grid, 1e-3 + n / 1e4)},
+                {"dataset.seed": f"{n}", "data": f"{n}"},
+            )
+            for name, grid in grids.items()
+            for n in range(splits)
+        ]
+
+    failed = jobs("x", a=3, b=None)
+    assert headline(runs(*failed)).startswith("Fastest on this grid: a. It removes 99 % ")
+    assert headline(runs(*failed)).endswith(f"; b failed (medians of {splits} splits).")
+    both = headline(runs(*failed, *jobs("y", a=3, b=7)))
+    assert both.startswith(f"a is fastest on {1 + (splits == 8)} of 2 problems")
+    third = headline(runs(*jobs("x", a=3, b=None, c=4)))
+    assert third.startswith(
+        "Fastest on this grid: a." if splits == 8 else "Fastest: a or c; 2 splits"
+    )
 
 
 def test_problems_where_a_scheme_starts_at_the_target_show_no_difference():
