@@ -9,7 +9,7 @@ from normbench import names
 from normbench.results.answer import closing, headline
 from normbench.results.answer.race import RACE_TARGETS, races
 from normbench.results.answer.ranking import by_problem, names_or_count, with_final_cost
-from normbench.results.compare import comparisons, heldout, problems
+from normbench.results.compare import comparisons, heldout, passes, problems
 from normbench.results.compare.merging import merged
 from normbench.results.compare.reached import ABOVE, HIGH, LOW, step_size, time_to_target
 from normbench.results.store.rows import as_rows
@@ -67,7 +67,7 @@ def answers(sweep: Sweep, experiment: str, splits: pd.DataFrame) -> list[str]:
     comparison = heldout.best_and_faster(splits, leading_schemes) or heldout.worse_though_faster(
         splits, leading_schemes
     )
-    remarks = [comparison, heldout.describe_rises(splits)]
+    remarks = [comparison, heldout.describe_rises(splits, passes.unit(schemes))]
     return [
         *speed_sentences,
         prediction_sentence.text,

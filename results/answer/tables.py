@@ -189,7 +189,7 @@ def format_cells(table: pd.DataFrame) -> dict[str, list[str]]:
             ("largest curvature L", "2/L", "2/L at the end", "ratio", *QUANTILE_COLUMNS),
             "{:.4g}",
         ),
-        **dict.fromkeys(("step", "difference", "at iteration"), "{:g}"),
+        **dict.fromkeys(("step", "difference", "at iteration", "at pass"), "{:g}"),
         **dict.fromkeys(("train error, %", "test error, %", "best test error, %"), "{:.2f}"),
         **dict.fromkeys(("rank", "wins", "solved", "won"), "{:.2f}"),
     }

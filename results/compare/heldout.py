@@ -8,12 +8,12 @@ import numpy as np
 import pandas as pd
 
 from normbench import names
-from normbench.results.compare import evidence, problems
+from normbench.results.compare import evidence, passes, problems
 from normbench.results.compare.comparisons import OPEN, indistinguishable_schemes
 from normbench.results.compare.merging import members_of, merged, unmerged
 from normbench.results.store.rows import as_rows
 from normbench.results.store.runs import Sweep
-from normbench.results.words.sentences import make_sentence
+from normbench.results.words.sentences import join_phrases, make_sentence
 
 BETTER, WORSE = "better", "worse"
 PREDICTION_CONCLUSIONS = {1: BETTER, -1: WORSE, 0: OPEN}
@@ -38,9 +38,9 @@ def by_split(sweep: Sweep) -> pd.DataFrame:
     Returns:
         One row a scheme and split, the median over its seeds; empty without test points. `cost`
         and `rate` are the values at the end; `best cost` and `best rate` are the lowest over the
-        iterations, and `at` is the iteration of the lowest cost. `train rate` is that of the
-        training points at the end. `start` is the test cost at the start. Rates are shares of
-        misclassified points, NaN for real targets. `ratio` is the number of test points per
+        iterations, and `at` is the iteration, or the pass, of the lowest cost. `train rate` is that
+        of the training points at the end. `start` is the test cost at the start. Rates are shares
+        of misclassified points, NaN for real targets. `ratio` is the number of test points per
         training point, without noisy copies.
     """
     return sweep.get_or_compute("by_split", lambda: _compute_by_split(sweep))
@@ -77,12 +77,12 @@ def _costs_and_rates(history: pd.DataFrame, scheme: dict[Any, Any]) -> dict[str,
     """Return the values of `SPLIT_COLUMNS` of one run, see `by_split`.
 
     Args:
-        history: The metrics of the run, indexed by iteration.
-        scheme: The scheme run, with the numbers of points and the setting of noisy copies.
+        history: The metrics of the run, indexed by record.
+        scheme: The scheme run, with the numbers of points and its settings.
     """
     cost = history[names.TEST_COST.key].dropna()  # without iterations whose cost is not recorded
     columns = {"cost": cost.iloc[-1], "best cost": cost.min(), "start": cost.iloc[0]}
-    columns["at"] = float(cost.idxmin())
+    columns["at"] = float(cost.idxmin()) / passes.records_per_pass(scheme)
     test_points, train_points = (
         scheme.get(column, np.nan) for column in ("test_points", "train_points")
     )
@@ -140,7 +140,7 @@ def cross_validated(sweep: Sweep, experiment: str | None = None) -> pd.DataFrame
     return pd.DataFrame(rows).dropna(axis="columns", how="all")
 
 
-def summary(splits: pd.DataFrame) -> pd.DataFrame:
+def summary(splits: pd.DataFrame, unit: passes.Unit = passes.ITERATION_UNIT) -> pd.DataFrame:
     """Return one row a scheme: the medians of `by_split` over the splits, errors in percent.
 
     The columns `best ...` are the lowest over the iterations. The iteration is chosen on the test
@@ -149,6 +149,7 @@ def summary(splits: pd.DataFrame) -> pd.DataFrame:
 
     Args:
         splits: One row a scheme and split, from `by_split`.
+        unit: What an iteration is, see `passes.unit`.
     """
     groups = splits.groupby(["experiment", "scheme"], sort=False)
     middles = groups[list(SPLIT_COLUMNS)].median()
@@ -157,7 +158,7 @@ def summary(splits: pd.DataFrame) -> pd.DataFrame:
             "splits": groups.size(),
             "test cost": middles["cost"],
             "best test cost": middles["best cost"],
-            "at iteration": middles["at"],
+            f"at {unit.one}": middles["at"],
             "train error, %": 100 * middles["train rate"],
             "test error, %": 100 * middles["rate"],
             "q1": 100 * groups["rate"].agg(pd.Series.quantile, 0.25),
@@ -245,12 +246,16 @@ def difference_caption(splits: pd.DataFrame) -> str:
     Args:
         splits: The argument of `compare_pairs`.
     """
-    quantity = (
-        "test cost"
-        if prediction_column(splits) == "cost"
-        else "percent of the test points misclassified"
+    quantities = {"cost": "test cost", "rate": "percent of the test points misclassified"}
+    experiments_by_quantity: dict[str, list[str]] = {}
+    for experiment, rows in splits.groupby("experiment", sort=False):
+        quantity = quantities[prediction_column(rows)]
+        experiments_by_quantity.setdefault(quantity, []).append(str(experiment))
+    quantity_text = " or ".join(
+        f"{quantity} ({', '.join(experiments)})" if len(experiments_by_quantity) > 1 else quantity
+        for quantity, experiments in experiments_by_quantity.items()
     )
-    return f"difference: {quantity}, of `against` minus of `scheme`"
+    return f"difference: {quantity_text}, of `against` minus of `scheme`"
 
 
 def best_predictors(splits: pd.DataFrame) -> list[str]:
@@ -302,7 +307,7 @@ def best_and_faster(splits: pd.DataFrame, fastest_schemes: Sequence[str]) -> str
     count = splits["split"].nunique()
     is_significant = not indistinguishable_schemes(compare_pairs(splits), best)
     doubt = "" if is_significant else f", though {count} {_splits_are(count)} too few to be sure"
-    return make_sentence("faster_predicts_best", how=doubt).text
+    return make_sentence("faster_predicts_best", how=doubt, **_faster_schemes(best)).text
 
 
 def worse_though_faster(splits: pd.DataFrame, fastest_schemes: Sequence[str]) -> str:
@@ -330,16 +335,25 @@ def worse_though_faster(splits: pd.DataFrame, fastest_schemes: Sequence[str]) ->
         if is_significant
         else f"though {count} {_splits_are(count)} too few to be sure"
     )
-    faster = " = ".join(tested_schemes)
-    for extra_digits in range(8):  # until the two texts differ
-        predictions = {
-            "theirs": predictions_text(splits, tested_schemes, extra_digits),
-            "least": predictions_text(splits, best, extra_digits),
-        }
-        if predictions["theirs"] != predictions["least"]:
+    for extra_digits in range(8):  # until the texts differ
+        least = predictions_text(splits, best, extra_digits)
+        schemes_by_text: dict[str, list[str]] = {}  # schemes that are equally fast
+        for scheme in tested_schemes:
+            text = predictions_text(splits, [scheme], extra_digits)
+            schemes_by_text.setdefault(text, []).append(scheme)
+        if least not in schemes_by_text:
             break
-    labels = {"faster": faster, "best": " = ".join(best)}
-    return make_sentence("faster_predicts_worse", how=doubt, **predictions, **labels).text
+    theirs = [f"{text} under {' = '.join(schemes)}" for text, schemes in schemes_by_text.items()]
+    fields = {"how": doubt, "least": least, "best": " = ".join(best)}
+    fields |= {"theirs": join_phrases(theirs), **_faster_schemes(tested_schemes)}
+    return make_sentence("faster_predicts_worse", **fields).text
+
+
+def _faster_schemes(schemes: Sequence[str]) -> dict[str, str]:
+    """Return the words of a sentence on the schemes that descend faster, in their number."""
+    if len(schemes) == 1:
+        return {"scheme": "scheme", "descends": "descends", "predicts": "predicts"}
+    return {"scheme": "schemes", "descends": "descend", "predicts": "predict"}
 
 
 def _splits_are(count: int) -> str:
@@ -347,23 +361,24 @@ def _splits_are(count: int) -> str:
     return "split is" if count == 1 else "splits are"
 
 
-def describe_rises(splits: pd.DataFrame) -> str:
+def describe_rises(splits: pd.DataFrame, unit: passes.Unit = passes.ITERATION_UNIT) -> str:
     """Return the sentence that names the schemes whose test cost rises again; empty for none.
 
     A scheme is named where its test cost rises on more than half of the splits.
 
     Args:
         splits: One row a scheme and split, from `by_split`.
+        unit: What an iteration is, see `passes.unit`.
     """
     scheme_rises = [
         f"{name} ({rise})"
         for name, scheme_splits in splits.groupby("scheme", sort=False)
-        if (rise := _describe_rise(scheme_splits))
+        if (rise := _describe_rise(scheme_splits, unit))
     ]
     return make_sentence("rises", schemes="; ".join(scheme_rises)).text if scheme_rises else ""
 
 
-def _describe_rise(scheme_splits: pd.DataFrame) -> str:
+def _describe_rise(scheme_splits: pd.DataFrame, unit: passes.Unit) -> str:
     """Return in words how much a scheme's test cost rises from its minimum to the end.
 
     The text is empty unless the cost rises on more than half of the splits. A rise counts if it is
@@ -371,6 +386,7 @@ def _describe_rise(scheme_splits: pd.DataFrame) -> str:
 
     Args:
         scheme_splits: The scheme's rows of `by_split`, one a split.
+        unit: What an iteration is, see `passes.unit`.
     """
     # By split: from the lowest test cost to the last, and from the start to the lowest.
     rise = scheme_splits["cost"] - scheme_splits["best cost"]
@@ -382,5 +398,5 @@ def _describe_rise(scheme_splits: pd.DataFrame) -> str:
         count, median = f"{is_rising.sum()} of {len(scheme_splits)}", rise[is_rising].median()
         return f"on {count} splits, by {median:.3g}, their median"
     row = scheme_splits.iloc[0]  # the only split
-    where = f"iteration {row['at']:.0f}" if row["at"] else "its start"
+    where = f"{unit.one} {passes.count_text(row['at'])}" if row["at"] else "its start"
     return f"from {row['best cost']:.4g} at {where} to {row['cost']:.4g}"

@@ -193,7 +193,9 @@ def _section(
             ),
             tables.summary(experiment_sweep),
         ),
-        "held_out": _held_out(splits, heldout.cross_validated(experiment_sweep)),
+        "held_out": _held_out(
+            splits, heldout.cross_validated(experiment_sweep), passes.unit(schemes)
+        ),
         "first": _pictures(section_id, experiment_sweep, experiment, files, LEADING_FIGURES),
         "pictures": _pictures(
             section_id,
@@ -235,7 +237,9 @@ def _predictions(experiment_sweep: Sweep) -> Table | None:
     return _table(caption, table) if "2/L" in table else None
 
 
-def _held_out(splits: pd.DataFrame, folds: pd.DataFrame) -> list[Table]:
+def _held_out(
+    splits: pd.DataFrame, folds: pd.DataFrame, unit: passes.Unit = passes.ITERATION_UNIT
+) -> list[Table]:
     """Return the tables of held-out points: of the schemes, and of pairs if there are splits.
 
     Without test points it is the table of cross-validation, if there is one.
@@ -243,13 +247,14 @@ def _held_out(splits: pd.DataFrame, folds: pd.DataFrame) -> list[Table]:
     Args:
         splits: One row a scheme and split, from `heldout.by_split`.
         folds: One row a scheme, from `heldout.cross_validated`.
+        unit: What an iteration is, see `passes.unit`.
     """
     if splits.empty:
         caption = headings.CROSS_VALIDATION
         return [] if folds.empty else [_table(caption, folds)]
     caption = headings.TEST_POINTS
     pairs = heldout.compare_pairs(splits)
-    tables_of_splits = [_table(caption, heldout.summary(splits))]
+    tables_of_splits = [_table(caption, heldout.summary(splits, unit))]
     # Pairs that share a single split have no conclusion.
     if len(pairs) and pairs["splits"].max() > 1:
         caption = f"{headings.TEST_PAIRS}; {heldout.difference_caption(splits)}"

@@ -208,19 +208,19 @@ def _print_held_out(terminal: Console, sweep: Sweep) -> None:
     The tables are those of test points, of cross-validation, of the best single step size for all
     splits, and of pairs of schemes: by iterations, and by predictions on the test points.
     """
-    target, unit = race_target(sweep), passes.unit(sweep.of_role(names.SCHEME)).many
+    target, unit = race_target(sweep), passes.unit(sweep.of_role(names.SCHEME))
     pairs, splits = comparisons.compare_pairs_over_splits(sweep, target), heldout.by_split(sweep)
     if not splits.empty:
-        _print_table(terminal, headings.TEST_POINTS, heldout.summary(splits))
+        _print_table(terminal, headings.TEST_POINTS, heldout.summary(splits, unit))
     folds = heldout.cross_validated(sweep)
     if not folds.empty:
         _print_table(terminal, headings.CROSS_VALIDATION, folds)
     tuned = tuned_once(sweep, target)
     if not tuned.empty:
-        title = headings.iterations_to(unit, target, headings.TUNED_ONCE)
+        title = headings.iterations_to(unit.many, target, headings.TUNED_ONCE)
         _print_table(terminal, title, comparisons.with_settings(tuned))
     if not pairs.empty:
-        title = headings.iterations_to(unit, target, headings.PAIRS)
+        title = headings.iterations_to(unit.many, target, headings.PAIRS)
         sample = problems.sample_name(problems.scheme_runs([sweep]))
         _print_table(terminal, f"{title} ({comparisons.assurance(pairs, sample)})", pairs)
     # Pairs that share a single split have no conclusion.

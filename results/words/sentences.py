@@ -162,9 +162,9 @@ TEMPLATES = {
     "predicts_unknown": "Whether the faster scheme also predicts better was not tested; to test "
     "it, add dataset.test_fraction=0.25.",
     "predicts": "Predicts best: {schemes} ({result}{over}){doubt}.",
-    "faster_predicts_worse": "The scheme that descends faster predicts worse, {how}: {theirs} "
-    "under {faster}, against {least} under {best}.",
-    "faster_predicts_best": "The scheme that descends faster predicts best, too{how}.",
+    "faster_predicts_worse": "The {scheme} that {descends} faster {predicts} worse, {how}: "
+    "{theirs}, against {least} under {best}.",
+    "faster_predicts_best": "The {scheme} that {descends} faster {predicts} best, too{how}.",
     "rises": "The test cost rises again under {schemes}.",
     # findings of figures
     "mean_ranks": "Over {problems:d} problems, the mean rank by the {unit} until {target} of "

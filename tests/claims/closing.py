@@ -129,18 +129,31 @@ def _predicts(jury, said):
 
 
 def _worse(jury, said):
-    faster, best = _split(said["faster"]), _split(said["best"])
+    best = _split(said["best"])
+    theirs = re.findall(r"(\S.*?) under ([\w =]+?)(?=, | and |$)", said["theirs"])
+    faster = [(label, text) for text, labels in theirs for label in _split(labels)]
     return [
         "too few to be sure" in said["how"],
-        jury.on_test(faster[0], said["theirs"]),
+        (said["scheme"], said["descends"]) == _number_of(faster),
         jury.on_test(best[0], said["least"]),
-        all(jury.test_end(one) > jury.test_end(best[0]) for one in faster),
+        *(jury.on_test(label, text) for label, text in faster),
+        all(jury.test_end(label) > jury.test_end(best[0]) for label, _ in faster),
     ]
+
+
+def _number_of(faster):
+    """Return the noun and the verb of the schemes that descend faster."""
+    return ("scheme", "descends") if len(faster) == 1 else ("schemes", "descend")
 
 
 def _best_too(jury, said):
     ends = {label: jury.test_end(label) for label in jury.best}
-    return ["too few to be sure" in said["how"], len({*map(float, ends.values())}) > 1]
+    best = [label for label, end in ends.items() if near(str(end), min(ends.values()), 1e-6)]
+    return [
+        "too few to be sure" in said["how"],
+        (said["scheme"], said["descends"]) == _number_of(best),
+        len({*map(float, ends.values())}) > 1,
+    ]
 
 
 def _rises(jury, said):

@@ -5,7 +5,7 @@ import pandas as pd
 import pytest
 
 from normbench import names
-from normbench.results.compare import evidence, heldout
+from normbench.results.compare import evidence, heldout, passes
 from normbench.results.store.runs import Sweep
 from tests.results.made import runs
 
@@ -32,6 +32,10 @@ def test_a_faster_scheme_that_predicts_best_is_told():
     assert heldout.best_and_faster(sure, ["slow"]) == ""
     three = splits(fast=[0.02] * 6, slow=[0.04] * 6, other=[0.05] * 6)
     assert heldout.best_and_faster(three, ["fast", "slow"]) == ""  # of which one does not
+    both = splits(fast=[0.02] * 7, slow=[0.02] * 7, other=[0.05] * 7)
+    assert heldout.best_and_faster(both, ["fast", "slow"]) == (
+        "The schemes that descend faster predict best, too."
+    )
     assert heldout.best_and_faster(splits(fast=[0.02], slow=[0.02]), ["fast"]) == ""
 
 
@@ -81,7 +85,13 @@ def test_real_targets_are_compared_by_their_cost():
     assert row["difference"] == -1
     assert heldout.difference_caption(table).startswith("difference: test cost, of")
     assert heldout.prediction_column(splits(a=[np.nan], b=[0.1])) == "cost"  # of some, for all
-    assert "percent of the test points" in heldout.difference_caption(splits(a=[0.1], b=[0.2]))
+    rates = splits(a=[0.1], b=[0.2])
+    assert "percent of the test points" in heldout.difference_caption(rates)
+    both = pd.concat([table, rates.assign(experiment="y"), rates.assign(experiment="z")])
+    assert heldout.difference_caption(both) == (
+        "difference: test cost (x) or percent of the test points misclassified (y, z), of "
+        "`against` minus of `scheme`"
+    )
 
 
 @pytest.mark.parametrize(("end", "told"), [(0.18, True), (0.115, True), (0.105, False)])
@@ -193,6 +203,17 @@ def test_a_run_ends_at_its_last_test_cost_and_its_best_is_its_lowest():
     assert (real["cost"], np.isnan(real["rate"]), np.isnan(real["best rate"])) == (4, True, True)
 
 
+@pytest.mark.parametrize(("batch", "at"), [("8", 2 / 3), ("None", 2)])
+def test_of_batches_the_lowest_test_cost_is_at_a_pass(batch, at):
+    history = pd.DataFrame({names.TEST_COST.key: [3.0, 2.0, 1.0, 4.0]})
+    params = {names.setting("batch"): batch, names.setting("records_per_pass"): "3"}
+    ends = heldout._costs_and_rates(history, {"test_points": 10, "train_points": 20, **params})
+    assert ends["at"] == pytest.approx(at)
+    table = splits(a=[0.1]).assign(at=2 / 3, cost=0.4)
+    assert "at pass 0.667 to 0.4" in heldout.describe_rises(table, passes.PASS_UNIT)
+    assert heldout.summary(table, passes.PASS_UNIT)["at pass"].tolist() == [2 / 3]
+
+
 def test_schemes_and_experiments_stand_in_their_first_order():
     both = pd.concat([splits(b=[0.1], a=[0.1]).assign(experiment=name) for name in "yx"])
     assert heldout.best_predictors(both) == ["b", "a"]
@@ -264,8 +285,14 @@ def test_several_schemes_that_are_fast_and_worse_are_named_with_all_that_are_bes
     table = splits(a=[0.3], b=[0.3], c=[0.1], d=[0.1])
     said = heldout.worse_though_faster(table, ["a", "b", "untested"])
     assert "under a = b, against 10.0% of the test points misclassified under c = d" in said
+    assert said.startswith("The schemes that descend faster predict worse, though 1 split")
     assert heldout.worse_though_faster(table, ["untested"]) == ""
     assert heldout.worse_though_faster(table, []) == ""
+    apart = heldout.worse_though_faster(splits(a=[0.3], b=[0.4], c=[0.1]), ["a", "b"])
+    assert apart.partition(": ")[2] == (
+        "30.0% of the test points misclassified under a and 40.0% of the test points "
+        "misclassified under b, against 10.0% of the test points misclassified under c."
+    )
 
 
 def test_a_table_of_real_targets_has_costs_and_no_errors():
