@@ -32,6 +32,7 @@ from normbench.results.compare.reached import (
     excess_left,
     start_excess,
     step_size,
+    step_text,
     thresholds_that_hold,
 )
 from normbench.results.store.rows import as_rows
@@ -371,11 +372,9 @@ def _rank_text(rows: Sequence[Mapping[Any, Any]], criterion: str, excess_owner: 
         excess_owner: The words before `excess cost`: `its own` or `the`.
     """
     no_descent = rows[0].get(names.setting("iterations")) == "0"
-    tags = [] if no_descent else [row.get(names.STEP_TAG.column) for row in rows]
-    sizes = [size for size in dict.fromkeys(tags) if isinstance(size, str)]
-    step_text = (
-        f" at step size{'s' if len(sizes) > 1 else ''} {join_phrases(sizes)}" if sizes else ""
-    )
+    tags = [] if no_descent else [step_text(row) for row in rows]
+    sizes = [size for size in dict.fromkeys(tags) if size]
+    at_step = f" at step size{'s' if len(sizes) > 1 else ''} {join_phrases(sizes)}" if sizes else ""
     distinct_verdicts = list(dict.fromkeys(row["verdict"] for row in rows))
     verdicts = "no step" if no_descent else join_phrases(distinct_verdicts)
     remaining_excess = excess_left(rows[0], rows[0])
@@ -383,7 +382,7 @@ def _rank_text(rows: Sequence[Mapping[Any, Any]], criterion: str, excess_owner: 
     is_solved = rows[0].get(names.MINIMUM_REACHED.column) == "true" and np.isfinite(
         remaining_excess
     )
-    fields = {"labels": " = ".join(labels_of(rows)), "at": step_text, "told": verdicts}
+    fields = {"labels": " = ".join(labels_of(rows)), "at": at_step, "told": verdicts}
     if criterion == "count":
         return CLAUSES[criterion].format(**fields, count=rows[0][FINAL_COUNT])
     excess = f"excess cost{_excess_reference(rows[0])} left"

@@ -9,7 +9,7 @@ from normbench import names
 from normbench.results.answer.theory_table import converges_up_to
 from normbench.results.compare.merging import REPEATS, merged
 from normbench.results.compare.problems import without_descent
-from normbench.results.compare.reached import compared_metric, excess_shown
+from normbench.results.compare.reached import compared_metric, excess_shown, step_text
 from normbench.results.safe import clean
 from normbench.results.store.rows import as_rows
 from normbench.results.store.runs import HISTORY_KEYS, QUARTILE_KEYS, Sweep
@@ -41,10 +41,10 @@ def summary(sweep: Sweep) -> pd.DataFrame:
 
     Returns:
         The table. The step size is in the column `shown step` where the setting `shown_step` chose
-        it, else in `best step`. `converges up to` is the largest step size that converges (`>=`
-        where no larger one failed). `excess cost left` is the share of the excess at zero
-        weights that remains, where the least cost is known. `seconds` is the time of fitting the
-        scheme and of the descents of the whole grid.
+        it, else in `best step`; an optimizer that finds its own step sizes has none. `converges up
+        to` is the largest step size that converges (`>=` where no larger one failed). `excess cost
+        left` is the share of the excess at zero weights that remains, where the least cost is
+        known. `seconds` is the time of fitting the scheme and of the descents of the whole grid.
     """
     rows = []
     runs = merged(sweep)
@@ -71,7 +71,7 @@ def summary(sweep: Sweep) -> pd.DataFrame:
                 if array_name and array_name != names.DESCENT_ARRAYS
             )
             or None,
-            step: None if no_descent else row.get(names.STEP_TAG.column),
+            step: None if no_descent else step_text(row),
             "converges up to": None if failed else converges_up_to(row),
             "cost": row.get(names.FINAL_COST.column),
             "cost q1": row.get(names.quartile(names.TRAIN_COST, "q1").column),

@@ -8,7 +8,7 @@ import pandas as pd
 from normbench import names
 from normbench.results.compare import problems
 from normbench.results.compare.merging import every_job, merged
-from normbench.results.compare.reached import excess_left, step_size
+from normbench.results.compare.reached import excess_left, finds_own_steps, step_size
 from normbench.results.store.rows import as_rows, number_in
 from normbench.results.store.runs import Sweep
 from normbench.results.words import reasons, sentences
@@ -52,7 +52,9 @@ def predictions(sweep: Sweep) -> pd.DataFrame:
             "2/L at the end": None
             if _has_vanishing_curvature(row)
             else row.get(names.THRESHOLD_BEST.column),
-            "always falls up to": format_bound(
+            "always falls up to": None
+            if finds_own_steps(row)
+            else format_bound(
                 row.get(names.LARGEST_FALLING.column), row.get(names.CENSORED_FALLING.column)
             ),
             "converges up to": converges_up_to(row),
@@ -134,11 +136,16 @@ def _condition_text(row: dict[Any, Any]) -> str | None:
 
 
 def converges_up_to(row: Mapping[Any, Any]) -> str | None:
-    """Return a scheme's largest convergent step size as text; None if none converged.
+    """Return a scheme's largest convergent step size as text.
 
     Args:
         row: The scheme run.
+
+    Returns:
+        None where none converged, and for an optimizer that finds its own step sizes.
     """
+    if finds_own_steps(row):
+        return None
     return format_bound(row.get(names.LARGEST_CONVERGENT.column), row.get(names.CENSORED.column))
 
 

@@ -541,6 +541,21 @@ def step_size(step: Mapping[Any, Any]) -> float:
     return float(step[names.STEP_TAG.column] if size is None or pd.isna(size) else size)
 
 
+def finds_own_steps(scheme: Mapping[Any, Any]) -> bool:
+    """Return whether the optimizer of a scheme run finds its own step sizes, on no grid."""
+    return scheme.get(names.GRIDLESS.column) == "true"
+
+
+def step_text(scheme: Mapping[Any, Any]) -> str | None:
+    """Return the step size of a scheme run as it is recorded.
+
+    Returns:
+        None where there is none, and where the optimizer finds its own.
+    """
+    step = scheme.get(names.STEP_TAG.column)
+    return step if isinstance(step, str) and not finds_own_steps(scheme) else None
+
+
 def _recorded_value(run: Mapping[Any, Any], target: str, measure: str) -> float:
     """Return the recorded iterations or seconds to a target; infinite if it is not reached.
 

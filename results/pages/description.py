@@ -7,6 +7,7 @@ from urllib.parse import quote
 from normbench import names
 from normbench.results.answer import cause, headline, tables
 from normbench.results.answer import closing as answer
+from normbench.results.compare.reached import step_text
 from normbench.results.pages import dashboard
 from normbench.results.safe import clean
 from normbench.results.store.runs import Sweep
@@ -67,8 +68,8 @@ def of_scheme(row: Mapping[Any, Any]) -> str:
     Returns:
         The Markdown.
     """
-    step, explanation = row.get(names.STEP_TAG.column), row.get(names.EXPLANATION.column)
-    at_step = f" at step size {step}" if isinstance(step, str) else ""  # NaN where it is missing
+    step, explanation = step_text(row), row.get(names.EXPLANATION.column)
+    at_step = f" at step size {step}" if step else ""
     scheme = f"**{clean.markdown(row['label'])}** on {clean.markdown(row['experiment'])}: "
     verdict = row["verdict"] or "no descent"
     sweep_id = row[names.SWEEP_ID.column]

@@ -182,8 +182,12 @@ def _film(merged_sweep: Sweep, experiment: str) -> list[Sentence]:
 
 
 def _best_steps(merged_sweep: Sweep, experiment: str) -> list[Sentence]:
-    """Return the sentence on the range of the schemes' best (or shown) step sizes."""
+    """Return the sentence on the range of the schemes' best (or shown) step sizes.
+
+    Schemes whose optimizer finds its own step sizes are left out.
+    """
     rows = material.schemes(merged_sweep, experiment)
+    rows = rows[~material.gridless(rows)]
     quantity = f"The {merged_sweep.which_step(experiment)} step size"
     return _range(quantity, rows["label"], pd.to_numeric(rows[names.STEP_TAG.column]))
 
@@ -191,9 +195,12 @@ def _best_steps(merged_sweep: Sweep, experiment: str) -> list[Sentence]:
 def _converging(merged_sweep: Sweep, experiment: str) -> list[Sentence]:
     """Return the sentence on how many step sizes of each scheme converged.
 
-    There is none if the schemes were tried at different numbers of step sizes.
+    There is none if the schemes were tried at different numbers of step sizes. Schemes whose
+    optimizer finds its own step sizes are left out.
     """
     steps = merged_sweep.of_role(names.STEP, experiment)
+    schemes = material.schemes(merged_sweep, experiment)
+    steps = steps[~steps["parent"].isin(schemes.loc[material.gridless(schemes), "run_id"])]
     if steps.empty:
         return []
     tried = steps.groupby("label", sort=False)["verdict"]

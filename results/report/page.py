@@ -19,7 +19,7 @@ from normbench.results.answer.race import race_target
 from normbench.results.answer.ranking import by_problem
 from normbench.results.compare import comparisons, heldout, passes, problems
 from normbench.results.compare.merging import merged
-from normbench.results.compare.reached import compares_counts, excess_shown
+from normbench.results.compare.reached import compares_counts, excess_shown, finds_own_steps
 from normbench.results.figures import NAMES, PHOTOGRAPHIC_FIGURES, SWEEP_FIGURES, drawing
 from normbench.results.figures.base import output
 from normbench.results.report import captions, explorer, inline, profile
@@ -336,7 +336,9 @@ def _steps(experiment_sweep: Sweep) -> Table | None:
     rows = [
         {
             "scheme": row["label"],
-            "step size": row.get(names.STEP_TAG.column),
+            "step size": None
+            if finds_own_steps(schemes[row["label"]])
+            else row.get(names.STEP_TAG.column),
             "verdict": row["verdict"],
             "cost": row.get(names.FINAL_COST.column),
             tables.EXCESS_LEFT: excess_shown(row, schemes[row["label"]]),

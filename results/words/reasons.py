@@ -230,8 +230,10 @@ def _observed_steps(record: SchemeRecord) -> list[Sentence]:
     """Return the sentences on the largest step sizes of the grid that fall, and that converge.
 
     The one that falls is compared with 2/L for plain gradient descent. If no step size converged, a
-    sentence says so.
+    sentence says so. There are none for an optimizer that finds its own step sizes.
     """
+    if record.is_true(names.GRIDLESS):
+        return []
     sentences = []
     falling = record.number(names.LARGEST_FALLING)
     if falling is not None:
@@ -253,8 +255,10 @@ def _best_step(record: SchemeRecord) -> list[Sentence]:
     """Return the sentence on the step size that represents the scheme, and on its verdict.
 
     That step size is the best one, by cost or by misclassified points, or the one that the setting
-    `shown_step` chose.
+    `shown_step` chose. There is none for an optimizer that finds its own step sizes.
     """
+    if record.is_true(names.GRIDLESS):
+        return []
     step, verdict = record.text(names.STEP_TAG), record.text(names.VERDICT)
     if not step:
         return [make_sentence("none_ranked")]
@@ -417,13 +421,14 @@ def _largest_convergent(
         on_some_split: Whether a step size converged for one of the jobs that the records merge.
     """
     metric = names.LARGEST_CONVERGENT
+    # Optimizers that find their own step sizes had none to try.
+    schemes = [(label, record) for label, record in schemes if not record.is_true(names.GRIDLESS)]
+    if not schemes:
+        return []
     step_sizes = _recorded_values(schemes, metric)
     if not step_sizes:
-        if on_some_split:  # but not on all of them
-            return [make_sentence("none_on_every_split")]
-        # Optimizers that find their own step sizes had none to try.
-        gridless = all(record.is_true(names.GRIDLESS) for _, record in schemes)
-        return [] if gridless else [make_sentence("none_convergent")]
+        # `on_some_split`: but not on all of them.
+        return [make_sentence("none_on_every_split" if on_some_split else "none_convergent")]
     largest = max(step_sizes)[0]
     # The schemes under which the largest of these step sizes converged.
     largest_records = [

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from normbench import names
-from normbench.results.answer import theory_table
+from normbench.results.answer import tables, theory_table
 from normbench.results.store.runs import Sweep
 from normbench.results.words.sentences import make_sentence
 from tests.results.made import runs
@@ -79,6 +79,16 @@ def test_the_largest_step_sizes_are_bounds_where_no_larger_one_failed():
     assert cell("converges up to", metrics, CENSORED="true") == ">=4"
     assert cell("critical step", metrics, CENSORED_CRITICAL="true") == ">=3"
     assert cell("converges up to") is None  # the column stays, though it is empty
+
+
+def test_step_sizes_that_the_optimizer_finds_itself_have_no_largest_one():
+    metrics = {names.LARGEST_FALLING: 1.0, names.LARGEST_CONVERGENT: 1.0}
+    for gridless, text in (("true", None), ("false", "1")):
+        for column in ("always falls up to", "converges up to"):
+            assert cell(column, metrics, GRIDLESS=gridless) == text
+        summary = tables.summary(sweep(metrics, GRIDLESS=gridless))
+        assert summary["best step"].tolist() == [text and "4"]
+        assert ("converges up to" in summary) == (gridless == "false")
 
 
 @pytest.mark.parametrize(("minimum", "shown"), [(0.0, 9.0), (0.1, None)])

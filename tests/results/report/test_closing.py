@@ -587,3 +587,7 @@ def test_the_smaller_step_sizes_begin_below_the_lowest_of_several_limits():
 def test_nothing_is_said_of_step_sizes_that_the_optimizer_finds_itself(gridless):
     sweep = with_tags(runs(("x", "a", NEVER), ("x", "b", NEVER)), GRIDLESS=gridless)
     assert ("none_convergent" in told(explained(sweep))) == (gridless == "false")
+    assert ("at step size 1" in ending(sweep)) == (gridless == "false")
+    for figure in ("step_sizes", "phase_diagram"):
+        caption = captions.describe_figure(sweep, "x", figure)
+        assert bool(caption) == (gridless == "false")

@@ -132,6 +132,14 @@ VALUES = [
     ("none_converged", found(FALLING, GRID), {}),
     ("none_converged", found({names.STEPS_LEVELLED.key: 1.0}), None),
     ("none_converged", found(), None),
+    # Of an optimizer that finds its own step sizes, the recorded one is a placeholder.
+    *(
+        (name, found(FALLING, values, STEP, GRIDLESS="true"), None)
+        for name, values in (
+            *(("falling", SETTLES), ("convergent", SETTLES), ("none_converged", GRID)),
+            *(("best", SETTLES), ("fewest", COUNTED), ("none_ranked", {})),
+        )
+    ),
     ("best", found(STEP), {"step": 1.0, "verdict": "converged"}),
     ("fewest", found(STEP, COUNTED), {"step": 1.0, "verdict": "converged"}),
     ("shown", found(STEP, COUNTED, STEP_CHOSEN="true"), {"step": 1.0, "verdict": "converged"}),
@@ -224,6 +232,16 @@ COMPARED = [
         {"step": 0.1, "labels": "a", "end": ""},
     ),
     ("none_convergent", [("a", found(GRIDLESS="true")), ("b", found())], {}),
+    ("none_convergent", [("a", found(SETTLES, GRIDLESS="true")), ("b", found())], {}),
+    ("largest_convergent", [("a", found(SETTLES, GRIDLESS="true"))], None),
+    (
+        "largest_convergent",
+        [
+            ("a", found({names.LARGEST_CONVERGENT.key: 1.0}, GRIDLESS="true")),
+            ("b", found(SETTLES)),
+        ],
+        {"step": 0.1, "labels": "b", "end": ""},
+    ),
     ("none_convergent", [("a", found(GRIDLESS="true")), ("b", found(GRIDLESS="true"))], None),
     (
         "lost_by",
