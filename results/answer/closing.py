@@ -61,20 +61,20 @@ def question(sweep: Sweep, experiment: str) -> str:
     """
     schemes = merged(sweep).of_role(names.SCHEME, experiment)
     # The labels of `by_problem` lack the settings of the problem, so that a scheme has one label.
-    labels = [label for rows in by_problem(schemes) for label in rows["label"]]
-    labels_text = names_or_count(list(dict.fromkeys(labels)))
+    labels = {label: None for rows in by_problem(schemes) for label in rows["label"]}
+    labels_text, is_single = names_or_count(list(labels)), len(labels) == 1
     if problems.without_descent(schemes).all():
-        auxiliary = "does" if len(schemes) == 1 else "do"
+        auxiliary = "does" if is_single else "do"
         return f"What {auxiliary} {labels_text} make of the points of {experiment}?"
     budget_text = passes.budget(schemes)
     budget_text = f" {budget_text}" if budget_text else ""
     if compares_counts(schemes).any():
-        if len(schemes) == 1:
+        if is_single:
             scheme_clause = f"does {labels_text} leave misclassified{budget_text}"
             return f"How few points of {experiment} {scheme_clause}?"
         fewest = f"leaves the fewest points of {experiment} misclassified"
         return f"Which of {labels_text} {fewest}{budget_text}?"
-    if len(schemes) == 1:
+    if is_single:
         return f"How far does {labels_text} lower the cost of {experiment}{budget_text}?"
     return f"Which of {labels_text} lowers the cost of {experiment} furthest{budget_text}?"
 

@@ -128,13 +128,15 @@ def _title(sweep: Sweep) -> str:
         for schemes in by_problem(runs.of_role(names.SCHEME, experiment))
     ]
     schemes = pd.concat(schemes_by_problem)
-    by_count = compares_counts(schemes)
+    by_count, labels = compares_counts(schemes), list(dict.fromkeys(schemes["label"]))
+    over = f"over {len(schemes_by_problem)} problems"
+    if len(labels) == 1:
+        quantities = [] if by_count.all() else ["the cost"]
+        quantities += ["the number of misclassified points"] if by_count.any() else []
+        return f"How far does {labels[0]} lower {' or '.join(quantities)}, {over}?"
     verbs = [] if by_count.all() else ["lowers the cost furthest"]
     verbs += ["leaves the fewest points misclassified"] if by_count.any() else []
-    return (
-        f"Which of {schemes['label'].nunique()} normalization schemes {' or '.join(verbs)}, "
-        f"over {len(schemes_by_problem)} problems?"
-    )
+    return f"Which of {len(labels)} normalization schemes {' or '.join(verbs)}, {over}?"
 
 
 def _started(sweep: Sweep) -> str:

@@ -135,6 +135,25 @@ def test_one_scheme_is_asked_how_far_it_gets_within_the_budget(settings, questio
         assert closing.question(sweep, "x") == asked
 
 
+@pytest.mark.parametrize(
+    ("settings", "compared", "asked"),
+    [
+        ({}, "", "How far does a lower the cost of x in gradient descent?"),
+        (
+            {},
+            names.MISCLASSIFICATIONS,
+            "How few points of x does a leave misclassified in gradient descent?",
+        ),
+        ({"iterations": "0"}, "", "What does a make of the points of x?"),
+    ],
+)
+def test_one_scheme_on_several_problems_is_asked_as_one(settings, compared, asked):
+    jobs = [("x", "a", {1.0: (3.0, 0.1)}, {"cost.l2": penalty}) for penalty in "01"]
+    sweep = runs(*jobs, **settings)
+    sweep.runs[names.COMPARED.column] = compared
+    assert closing.question(sweep, "x") == asked
+
+
 def test_of_other_optimizers_and_no_known_budget_the_end_is_told_as_such():
     frame = ended(x={"a": 0.1, "b": 0.2}).runs
     frame[names.OPTIMIZER.column] = frame["normalizer"].map({"a": "adam", "b": "sign"})

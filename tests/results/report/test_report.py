@@ -224,14 +224,22 @@ def test_runs_stayed_finite_only_where_there_are_runs(page, images):
 
 
 @pytest.mark.parametrize(
-    ("compared", "verb"),
+    ("compared", "verb", "quantity"),
     [
-        ([], "lowers the cost furthest"),
-        (["y"], "lowers the cost furthest or leaves the fewest points misclassified"),
-        (["x", "y"], "leaves the fewest points misclassified"),
+        ([], "lowers the cost furthest", "the cost"),
+        (
+            ["y"],
+            "lowers the cost furthest or leaves the fewest points misclassified",
+            "the cost or the number of misclassified points",
+        ),
+        (
+            ["x", "y"],
+            "leaves the fewest points misclassified",
+            "the number of misclassified points",
+        ),
     ],
 )
-def test_the_title_counts_problems_and_schemes_as_the_answer_does(compared, verb):
+def test_the_title_counts_problems_and_schemes_as_the_answer_does(compared, verb, quantity):
     """Two data sets, one under two values of a setting; one normalizer with two options."""
     jobs = [
         (data, "a", {1.0: 3}, {"cost.l2": l2, "normalizer.ridge": ridge})
@@ -244,6 +252,9 @@ def test_the_title_counts_problems_and_schemes_as_the_answer_does(compared, verb
     counted = sweep.runs["experiment"].isin(compared)
     sweep.runs.loc[counted, names.COMPARED.column] = names.MISCLASSIFICATIONS
     assert report._title(sweep) == f"Which of 2 normalization schemes {verb}, over 3 problems?"
+    ridge = sweep.runs[names.setting("normalizer.ridge")]
+    one = Sweep("-", "s", sweep.runs[ridge != "1"])
+    assert report._title(one) == f"How far does a, ridge=0 lower {quantity}, over 3 problems?"
 
 
 def test_names_from_data_are_never_markup(three):
