@@ -209,10 +209,10 @@ def tuned_once(sweep: Sweep, target: str = "1e-2") -> pd.DataFrame:
         target: The target, a key of `names.TARGETS`.
 
     Returns:
-        One row a problem and scheme with several splits: `step`, the step size; `reached`, the
-        number of splits that it brings to the target, of `splits`; `median` and `q3` of the
-        iterations, infinite for splits that do not reach it. A split all of whose jobs failed does
-        not reach the target.
+        One row a problem and scheme with several splits: `step`, the step size, NaN where none
+        brings a split to the target; `reached`, the number of splits that it brings there, of
+        `splits`; `median` and `q3` of the iterations, infinite for splits that do not reach it. A
+        split all of whose jobs failed does not reach the target.
     """
     columns = [*problems.SCHEME_COLUMNS, "step", "reached", "splits", "median", "q3"]
     schemes = problems.scheme_runs([sweep])
@@ -248,9 +248,10 @@ def tuned_once(sweep: Sweep, target: str = "1e-2") -> pd.DataFrame:
         best_index = min(
             range(len(values)), key=lambda n: (missed_counts[n], upper[n], median[n], n)
         )
+        reached_count = splits - missed_counts[best_index]
         numbers = (
-            table.index[best_index],
-            splits - missed_counts[best_index],
+            table.index[best_index] if reached_count else np.nan,
+            reached_count,
             splits,
             median[best_index],
             upper[best_index],
@@ -280,6 +281,10 @@ def _iterations_by_size(
 ) -> Mapping[float, float]:
     """Return a job's iterations to a target by step size, on the grid and between its step sizes.
 
+    None is below those of the job's best step size, which are a median over neighbouring step
+    sizes, since a single one may be lucky. Step sizes between those of the grid count only for a
+    target that they were tried for.
+
     Args:
         scheme: The scheme run of the job, joined with `goals`.
         steps: The step runs of each scheme run, by its id.
@@ -292,15 +297,18 @@ def _iterations_by_size(
     if scheme["lowered"]:  # the goal of another scheme, to which the job recorded no iterations
         return iterations_by_run.get(scheme["run_id"], {})
     tag = parse_refinement(scheme)
-    finer = zip(tag.get("numbers", ()), tag.get(target, ()))
+    is_refined = target in tag.get("targets", ())
+    finer = zip(tag.get("numbers", ()), tag.get(target, ())) if is_refined else ()
     finer_iterations = {
         step_size_of(int(number)): np.inf if count is None else count for number, count in finer
     }
     rows = as_rows(steps[scheme["run_id"]])
     # A step size that is on the grid too has the iterations of its own run.
-    return finer_iterations | {
+    iterations = finer_iterations | {
         step_size(step): _recorded_value(step, target, "iterations") for step in rows
     }
+    fewest = _recorded_value(scheme, target, "iterations")
+    return {size: max(count, fewest) for size, count in iterations.items()}
 
 
 def goals(schemes: pd.DataFrame, target: str) -> pd.DataFrame:

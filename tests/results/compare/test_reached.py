@@ -1,5 +1,7 @@
 """When a target is reached: at which step size, and by which count."""
 
+import json
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -84,6 +86,33 @@ def test_a_target_that_no_step_size_reaches_on_a_split_is_counted_as_such():
     (row,) = reached.tuned_once(over_splits(*GRIDS[:2], never)).to_dict("records")
     assert (row["step"], row["reached"], row["splits"]) == (1.0, 2, 3)
     assert (row["median"], row["q3"]) == (4, INF)
+
+
+def test_one_step_size_for_all_splits_is_of_the_grid_for_a_target_that_no_finer_one_was_for():
+    sweep = over_splits(*GRIDS[:2], finer={8: 2.0})
+    schemes = sweep.runs["role"] == "scheme"
+    tag = json.dumps({"numbers": [8], "1e-2": [2.0], "1e-1": [1.0], "targets": ["1e-1"]})
+    sweep.runs.loc[schemes, names.REFINED.column] = tag
+    assert reached.tuned_once(sweep)["step"].tolist() == [1.0]
+
+
+def test_where_no_step_size_reaches_the_target_none_is_the_best_for_all_splits():
+    never = [{0.1: (INF, 0.5 + n), 1.0: (INF, 0.4 + n)} for n in range(2)]
+    (row,) = reached.tuned_once(over_splits(*never)).to_dict("records")
+    assert np.isnan(row["step"])
+    assert (row["reached"], row["splits"], row["median"]) == (0, 2, INF)
+
+
+def test_one_step_size_for_all_splits_takes_no_less_than_the_best_of_each():
+    """The iterations of a job are a median over neighbouring step sizes."""
+    sweep = over_splits(*GRIDS[:2], finer={8: 2.0, 12: 1.0})
+    schemes = sweep.runs["role"] == "scheme"
+    sweep.runs.loc[schemes, names.reached("1e-2").column] = 2.0
+    (row,) = reached.tuned_once(sweep).to_dict("records")
+    assert (row["step"], row["median"]) == (pytest.approx(10**0.5), 2)
+    assert reached.time_to_target([sweep])["value"].tolist() == [2, 2]
+    sweep.runs.loc[schemes, names.reached("1e-2").column] = np.nan  # of three, one is there
+    assert reached.tuned_once(Sweep("-", "s", sweep.runs))["reached"].tolist() == [0]
 
 
 def test_a_split_whose_job_failed_is_not_reached_and_its_seeds_are_one():
