@@ -40,6 +40,7 @@ from normbench.results.store.runs import Sweep
 from normbench.results.words.sentences import (
     CLAUSES,
     Sentence,
+    agree,
     join_phrases,
     make_sentence,
     paragraph,
@@ -215,7 +216,8 @@ def _count_wins(groups: Sequence[pd.DataFrame], sweep: Sweep, experiment: str | 
     )
     step_adjective = sweep.which_step()
     fields = {"lowest": best_value_text, "wins": ", ".join(win_counts), "which": step_adjective}
-    answer = make_sentence("counted", problems=problem_count, **fields)
+    fields |= agree(problem_count, "problems")
+    answer = make_sentence("counted", count=problem_count, **fields)
     return paragraph([answer, *_exclusions(sweep, experiment)])
 
 
@@ -324,9 +326,8 @@ def _some_diverged(schemes: pd.DataFrame) -> list[Sentence]:
         "who": join_phrases(labels_of(rows))
         if is_named
         else f"{len(rows)} of {len(schemes)} schemes",
-        "has": "has" if len(rows) == 1 else "have",
     }
-    return [make_sentence("some_diverged", **fields)]
+    return [make_sentence("some_diverged", **fields, **agree(len(rows), "have"))]
 
 
 def _by_rounding(sweep: Sweep, experiment: str | None) -> list[Sentence]:
@@ -338,9 +339,9 @@ def _by_rounding(sweep: Sweep, experiment: str | None) -> list[Sentence]:
     steps = sweep.of_role(names.STEP, experiment)
     schemes = sweep.of_role(names.SCHEME, experiment)
     count = int((steps["verdict"] == names.BY_ROUNDING).sum())
-    grammar = {"are": "is", "them": "it"} if count == 1 else {"are": "are", "them": "them"}
+    verb = agree(count, "are", "them")
     sentences = (
-        [make_sentence("by_rounding", count=count, runs=len(steps), **grammar)] if count else []
+        [make_sentence("by_rounding", count=count, runs=len(steps), **verb)] if count else []
     )
     shadows_off = schemes.get(names.setting("shadows"), pd.Series(dtype=str)) == "False"
     return sentences + ([make_sentence("no_shadows")] if shadows_off.any() else [])

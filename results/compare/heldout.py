@@ -13,7 +13,7 @@ from normbench.results.compare.comparisons import OPEN, indistinguishable_scheme
 from normbench.results.compare.merging import members_of, merged, unmerged
 from normbench.results.store.rows import as_rows
 from normbench.results.store.runs import Sweep
-from normbench.results.words.sentences import join_phrases, make_sentence
+from normbench.results.words.sentences import agree, join_phrases, make_sentence
 
 BETTER, WORSE = "better", "worse"
 PREDICTION_CONCLUSIONS = {1: BETTER, -1: WORSE, 0: OPEN}
@@ -307,7 +307,7 @@ def best_and_faster(splits: pd.DataFrame, fastest_schemes: Sequence[str]) -> str
     count = splits["split"].nunique()
     is_significant = not indistinguishable_schemes(compare_pairs(splits), best)
     doubt = "" if is_significant else f", though {count} {_splits_are(count)} too few to be sure"
-    return make_sentence("faster_predicts_best", how=doubt, **_faster_schemes(best)).text
+    return make_sentence("faster_predicts_best", how=doubt, **_agree_schemes(best)).text
 
 
 def worse_though_faster(splits: pd.DataFrame, fastest_schemes: Sequence[str]) -> str:
@@ -345,15 +345,13 @@ def worse_though_faster(splits: pd.DataFrame, fastest_schemes: Sequence[str]) ->
             break
     theirs = [f"{text} under {' = '.join(schemes)}" for text, schemes in schemes_by_text.items()]
     fields = {"how": doubt, "least": least, "best": " = ".join(best)}
-    fields |= {"theirs": join_phrases(theirs), **_faster_schemes(tested_schemes)}
+    fields |= {"theirs": join_phrases(theirs), **_agree_schemes(tested_schemes)}
     return make_sentence("faster_predicts_worse", **fields).text
 
 
-def _faster_schemes(schemes: Sequence[str]) -> dict[str, str]:
+def _agree_schemes(schemes: Sequence[str]) -> dict[str, str]:
     """Return the words of a sentence on the schemes that descend faster, in their number."""
-    if len(schemes) == 1:
-        return {"scheme": "scheme", "descends": "descends", "predicts": "predicts"}
-    return {"scheme": "schemes", "descends": "descend", "predicts": "predict"}
+    return agree(len(schemes), "schemes", "descend", "predict")
 
 
 def _splits_are(count: int) -> str:

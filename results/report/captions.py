@@ -16,7 +16,7 @@ from normbench.results.figures.base import material
 from normbench.results.store.rows import as_rows
 from normbench.results.store.runs import Sweep
 from normbench.results.words.reasons import EQUAL_TOLERANCE, extremes
-from normbench.results.words.sentences import Sentence, make_sentence, paragraph
+from normbench.results.words.sentences import Sentence, agree, make_sentence, paragraph
 
 MAX_SENTENCES = 4  # one per scheme; of more schemes, only the first and the last have one
 CONDITION_TEXT = "The condition number of the cost's curvature"
@@ -64,12 +64,13 @@ def _overview(merged_sweep: Sweep, experiment: str) -> list[Sentence]:
     ]
     if len(ranks) > MAX_SENTENCES:  # only the best and the worst are named
         ranks = [ranks[0], "...", ranks[-1]]
-    totals = {
+    count = int(board["problems"].max())
+    fields = {
         "target": f"{float(overview.OVERVIEW_TARGET):.0%}".replace("%", " %"),
-        "problems": int(board["problems"].max()),
         "unit": passes.unit(merged_sweep.of_role(names.SCHEME)).many,
+        **agree(count, "problems"),
     }
-    return [make_sentence("mean_ranks", places=", ".join(ranks), **totals)]
+    return [make_sentence("mean_ranks", places=", ".join(ranks), count=count, **fields)]
 
 
 def _windows(merged_sweep: Sweep, experiment: str) -> list[Sentence]:
@@ -113,12 +114,10 @@ def _windows(merged_sweep: Sweep, experiment: str) -> list[Sentence]:
                 (count, make_sentence("not_served", predicted=f"{predicted:.0%}", **fields))
             )
             continue
-        fields = {
-            "step": f"{step_size:g}",
-            "count": count,
-            "every": int(bars.direction_counts.sum()),
-        }
+        every = int(bars.direction_counts.sum())
+        fields = {"step": f"{step_size:g}", "count": count, "every": every}
         fields |= {"scheme": row["label"], "share": f"{share:.0%}"}
+        fields |= {**agree(every, "directions"), **agree(count, "hold")}
         sentences.append(
             (count, make_sentence("serving", **fields, model="" if is_exact else " at the start"))
         )
@@ -147,15 +146,11 @@ def _melt(merged_sweep: Sweep, experiment: str) -> list[Sentence]:
         melts = [melts[0], melts[-1]]
     sentences = []
     for scheme_melt in melts:
-        fields = {
-            "scheme": scheme_melt.label,
-            "gone": scheme_melt.layers.count_gone(scheme_melt.step),
-            "step": f"{scheme_melt.step:.2g}",
-        }
-        fields |= {
-            "every": len(scheme_melt.layers.distinct_offsets),
-            "left": melt.percent(scheme_melt.excess_history[-1]),
-        }
+        gone = scheme_melt.layers.count_gone(scheme_melt.step)
+        every = len(scheme_melt.layers.distinct_offsets)
+        fields = {"scheme": scheme_melt.label, "gone": gone, "step": f"{scheme_melt.step:.2g}"}
+        fields |= {"every": every, "left": melt.percent(scheme_melt.excess_history[-1])}
+        fields |= {**agree(every, "layers"), **agree(gone, "are")}
         sentences.append(make_sentence("melting", **fields))
     return sentences
 

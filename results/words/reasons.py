@@ -5,7 +5,13 @@ from math import isclose, isfinite
 from typing import Any, NamedTuple
 
 from normbench import names
-from normbench.results.words.sentences import Sentence, join_phrases, make_sentence, paragraph
+from normbench.results.words.sentences import (
+    Sentence,
+    agree,
+    join_phrases,
+    make_sentence,
+    paragraph,
+)
 
 EQUAL_TOLERANCE = 1e-6  # relative: two thresholds nearer than that are one
 FLAT_FACTOR = (
@@ -193,37 +199,32 @@ def _ridge(record: SchemeRecord) -> list[Sentence]:
     The ridge is the constant that protects against division by zero. Lost directions vary, but
     rounding hid them; dropped (dead) directions hold rounding errors alone. Live directions are
     those that the scheme keeps; touched ones are scaled too little because of the ridge. There are
-    no sentences for a scheme without a ridge.
+    no sentences for a scheme without a ridge, and none on a ridge of 0.
     """
     ridge, live_directions = record.number(names.RIDGE), record.number(names.LIVE_DIRECTIONS)
     share, touched_directions = record.number(names.RIDGE_SHARE), record.number(names.RIDGE_TOUCHED)
     if ridge is None or not live_directions or share is None:
         return []
-    sentences = [make_sentence("ridge_idle", ridge=ridge, share=share, live=live_directions)]
-    if touched_directions:
-        smallest_variance = record.number(names.RIDGE_SMALLEST)
-        fields = {
-            "ridge": ridge,
-            "share": share,
-            "live": live_directions,
-            "touched": touched_directions,
-            "least": smallest_variance,
-        }
-        sentences = [make_sentence("ridge_holds", **fields)]
+    fields = {"ridge": ridge, "share": share, "live": live_directions}
+    fields |= agree(live_directions, "directions")
+    sentences = []
+    if ridge and touched_directions:
+        fields |= {"touched": touched_directions, "least": record.number(names.RIDGE_SMALLEST)}
+        sentences = [make_sentence("ridge_holds", **fields, **agree(touched_directions, "are"))]
+    elif ridge:
+        sentences = [make_sentence("ridge_idle", **fields)]
     dead_directions, lost_directions = (
         record.number(names.DEAD_DIRECTIONS),
         record.number(names.LOST_DIRECTIONS),
     )
     if lost_directions:
-        return [
-            *sentences,
-            make_sentence("lost", lost=lost_directions, all=lost_directions + live_directions),
-        ]
-    return (
-        [*sentences, make_sentence("dropped", dead=dead_directions)]
-        if dead_directions
-        else sentences
-    )
+        every = lost_directions + live_directions
+        verb = agree(lost_directions, "were", "them")
+        return [*sentences, make_sentence("lost", lost=lost_directions, all=every, **verb)]
+    if dead_directions:
+        phrase = agree(dead_directions, "directions", "were", "they", "hold")
+        return [*sentences, make_sentence("dropped", dead=dead_directions, **phrase)]
+    return sentences
 
 
 def _observed_steps(record: SchemeRecord) -> list[Sentence]:
@@ -470,7 +471,8 @@ def _lost_directions(schemes: Sequence[tuple[str, SchemeRecord]]) -> list[Senten
     lost_counts = [
         (lost, label) for lost, label in _recorded_values(schemes, names.LOST_DIRECTIONS) if lost
     ]
-    labels = "; ".join(label for _, label in lost_counts)
-    return (
-        [make_sentence("lost_by", labels=labels, lost=max(lost_counts)[0])] if lost_counts else []
-    )
+    if not lost_counts:
+        return []
+    labels, most = "; ".join(label for _, label in lost_counts), max(lost_counts)[0]
+    phrase = agree(most, "directions", "them")
+    return [make_sentence("lost_by", labels=labels, lost=most, **phrase)]

@@ -38,14 +38,15 @@ TEMPLATES = {
     "least_possible": "A model with a bias cannot have less than {here:.4g}.",
     # the ridge
     "ridge_idle": "The constant {ridge:.2g} that protects against division by zero, {share:.2g} of "
-    "the largest eigenvalue, changed none of {live:.0f} directions.",
+    "the largest eigenvalue, changed none of {live:.0f} {directions}.",
     "ridge_holds": "The constant {ridge:.2g} that protects against division by zero, {share:.2g} "
-    "of the largest eigenvalue, matters here: {touched:.0f} of {live:.0f} directions are scaled "
-    "too little by more than 1 percent, and the smallest has a variance of {least:.3g} instead of "
-    "1; normalizer.ridge=0 avoids it.",
-    "lost": "{lost:.0f} of {all:.0f} directions were lost in rounding, because the scales of the "
-    "features differ too much; standardizing first would keep them.",
-    "dropped": "{dead:.0f} directions were dropped, because they hold rounding errors alone.",
+    "of the largest eigenvalue, matters here: {touched:.0f} of {live:.0f} {directions} {are} "
+    "scaled too little by more than 1 percent, and the smallest has a variance of {least:.3g} "
+    "instead of 1; normalizer.ridge=0 avoids it.",
+    "lost": "{lost:.0f} of {all:.0f} directions {were} lost in rounding, because the scales of the "
+    "features differ too much; standardizing first would keep {them}.",
+    "dropped": "{dead:.0f} {directions} {were} dropped, because {they} {hold} rounding errors "
+    "alone.",
     # the step sizes of the grid
     "falling": "The largest step size up to which the cost fell in every iteration is {falling:g}"
     "{end}{ratio}.",
@@ -85,8 +86,8 @@ TEMPLATES = {
     "none_on_every_split": "No step size that was tried converged on every split under any scheme.",
     "largest_convergent": "Of all schemes, the largest step size that converged is {step:g} "
     "({labels}){end}.",
-    "lost_by": "Rounding hid up to {lost:.0f} directions from {labels}, because the scales of the "
-    "features differ too much; pca_cor, or a chain that begins with standard, keeps them.",
+    "lost_by": "Rounding hid up to {lost:.0f} {directions} from {labels}, because the scales of "
+    "the features differ too much; pca_cor, or a chain that begins with standard, keeps {them}.",
     # missing theory, and jobs that were judged again
     "none_ran": "Every job failed, so there is nothing to compare.",
     "no_step": "No descent was made (iterations=0): the figures show what the schemes did to the "
@@ -129,14 +130,14 @@ TEMPLATES = {
     "{places}{medians}.",
     "by_count": "{after}, from the fewest misclassified points up: {places}{medians}.",
     "one_place": "{after}: {places}{medians}.",
-    "counted": "Of {problems:d} problems, the {lowest} on how many (and the mean rank): {wins}; "
+    "counted": "Of {count:d} {problems}, the {lowest} on how many (and the mean rank): {wins}; "
     "each scheme at its {which} step size.",
     "no_descent": "No descent was made (iterations=0): the figures show the points under each "
     "scheme.",
     "no_cost": "No scheme has a cost to compare.",
     "all_diverged": "{who} diverged at every step size.",
     "some_diverged": "On some of {repeats}, {who} diverged at the step size that is best over all "
-    "of them, and {has} no cost to compare.",
+    "of them, and {have} no cost to compare.",
     "by_rounding": "{count:d} of {runs:d} runs {are} decided by rounding errors: another processor "
     "may end {them} elsewhere, and nothing is concluded from {them}.",
     "no_shadows": "Whether rounding errors decide where runs end was not examined (shadows=false).",
@@ -162,20 +163,20 @@ TEMPLATES = {
     "predicts_unknown": "Whether the faster scheme also predicts better was not tested; to test "
     "it, add dataset.test_fraction=0.25.",
     "predicts": "Predicts best: {schemes} ({result}{over}){doubt}.",
-    "faster_predicts_worse": "The {scheme} that {descends} faster {predicts} worse, {how}: "
+    "faster_predicts_worse": "The {schemes} that {descend} faster {predict} worse, {how}: "
     "{theirs}, against {least} under {best}.",
-    "faster_predicts_best": "The {scheme} that {descends} faster {predicts} best, too{how}.",
+    "faster_predicts_best": "The {schemes} that {descend} faster {predict} best, too{how}.",
     "rises": "The test cost rises again under {schemes}.",
     # findings of figures
-    "mean_ranks": "Over {problems:d} problems, the mean rank by the {unit} until {target} of "
+    "mean_ranks": "Over {count:d} {problems}, the mean rank by the {unit} until {target} of "
     "the excess cost is left (and the share of problems where that happens): {places}.",
     "goes_from": "{what} goes from {least:.4g} under {low} to {most:.4g} under {high}.",
     "is_one": "{what} is {value:.4g} under {schemes}.",
     "converging": "Step sizes that converged, of {steps:d}: {counts}.",
-    "melting": "At step size {step}, {gone:d} of {every:d} layers of {scheme} are gone, and {left} "
-    "of the excess cost is left.",
-    "serving": "Step size {step} trains {count:d} of {every:d} directions of {scheme}, which hold "
-    "{share} of the excess cost{model}.",
+    "melting": "At step size {step}, {gone:d} of {every:d} {layers} of {scheme} {are} gone, and "
+    "{left} of the excess cost is left.",
+    "serving": "Step size {step} trains {count:d} of {every:d} {directions} of {scheme}, which "
+    "{hold} {share} of the excess cost{model}.",
     "not_served": "The curvature at the start does not explain what step size {step} did under "
     "{scheme}: it predicts that {predicted} of the excess cost is removed, and {seen} was; the "
     "curvature changed on the way.",
@@ -209,6 +210,21 @@ CLAUSES = {
     "suits": ", so one step size suits every direction",
     "doubt": "; {splits:d} {show} no difference from {others}",
 }
+# The singular of words that are fields of templates, by the plural, which is the field's name.
+SINGULARS = {
+    "are": "is",
+    "were": "was",
+    "have": "has",
+    "hold": "holds",
+    "descend": "descends",
+    "predict": "predicts",
+    "they": "it",
+    "them": "it",
+    "schemes": "scheme",
+    "directions": "direction",
+    "layers": "layer",
+    "problems": "problem",
+}
 
 
 class Sentence(NamedTuple):
@@ -231,6 +247,16 @@ def make_sentence(name: str, /, **values: Any) -> Sentence:
         **values: The value of each field of the template.
     """
     return Sentence(name, values)
+
+
+def agree(count: float, *words: str) -> dict[str, str]:
+    """Return words in the number of a count, by the names of their fields.
+
+    Args:
+        count: How many things the words are about.
+        *words: Keys of `SINGULARS`.
+    """
+    return {word: SINGULARS[word] if count == 1 else word for word in words}
 
 
 def join_phrases(phrases: Sequence[str]) -> str:

@@ -134,7 +134,7 @@ def _worse(jury, said):
     faster = [(label, text) for text, labels in theirs for label in _split(labels)]
     return [
         "too few to be sure" in said["how"],
-        (said["scheme"], said["descends"]) == _number_of(faster),
+        (said["schemes"], said["descend"]) == _number_of(faster),
         jury.on_test(best[0], said["least"]),
         *(jury.on_test(label, text) for label, text in faster),
         all(jury.test_end(label) > jury.test_end(best[0]) for label, _ in faster),
@@ -151,7 +151,7 @@ def _best_too(jury, said):
     best = [label for label, end in ends.items() if near(str(end), min(ends.values()), 1e-6)]
     return [
         "too few to be sure" in said["how"],
-        (said["scheme"], said["descends"]) == _number_of(best),
+        (said["schemes"], said["descend"]) == _number_of(best),
         len({*map(float, ends.values())}) > 1,
     ]
 

@@ -45,7 +45,7 @@ def test_schemes_that_tie_share_the_mean_of_their_ranks():
 def test_a_problem_without_a_cost_is_not_counted():
     sweep = ended(x={"a": 0.1, "b": 0.2}, y={"a": None, "b": None, "c": None})
     said = closing.overall_ranking(sweep)
-    assert said.startswith("Of 1 problems, the lowest cost on how many (and the mean rank): ")
+    assert said.startswith("Of 1 problem, the lowest cost on how many (and the mean rank): ")
     assert "a 1 (1), b 0 (2); each scheme at its best step size. 3 of 5 jobs failed." in said
     none = ended(x={"a": None, "b": None}, y={"a": None})
     assert closing.overall_ranking(none) == "No scheme has a cost to compare. 3 of 3 jobs failed."

@@ -205,9 +205,10 @@ def test_of_many_melts_those_with_the_most_and_least_left_have_a_sentence(monkey
         return captions.describe_figure(runs(("x", "a", {1.0: 3.0})), "x", "melt")
 
     def sentence(scheme, percent):
+        are = "is" if scheme == 1 else "are"
         return (
-            f"At step size 0.12, {scheme} of 9 layers of s{scheme} are gone, and {percent} % of the"
-            " excess cost is left."
+            f"At step size 0.12, {scheme} of 9 layers of s{scheme} {are} gone, and {percent} % of "
+            "the excess cost is left."
         )
 
     assert told(0.2, 0.5) == f"{sentence(1, 50)} {sentence(0, 20)}"

@@ -476,11 +476,14 @@ def test_captions_say_what_the_numbers_show():
     # In 10 iterations step 1 shrinks along h = 1 at once, along h = 0.01 to 0.99^10 = 0.904.
     # Of two layers of one half each the first is gone at once; 41 percent were recorded.
     assert melting(1.0, 0.01) == (
-        "At step size 1, 1 of 2 layers of a are gone, and 41 % of the excess cost is left."
+        "At step size 1, 1 of 2 layers of a is gone, and 41 % of the excess cost is left."
     )
+    assert "1 of 1 layer of a is gone" in melting(1.0)
     assert windows(1.0, 0.01) == (
-        "Step size 1 trains 1 of 2 directions of a, which hold 50% of the excess cost at the start."
+        "Step size 1 trains 1 of 2 directions of a, which holds 50% of the excess cost at the "
+        "start."
     )
+    assert "trains 0 of 1 direction of a, which hold 0% of" in windows(0.01, left=0.9)
     # 10 iterations at step 1 leave 0 of what lies along h = 1 and 0.818 along h = 0.01: 0.409.
     assert windows(1.0, 0.01, left=0.65).startswith("Step size 1 trains")
     assert windows(1.0, 0.01, left=0.67) == (

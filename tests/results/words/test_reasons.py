@@ -104,18 +104,33 @@ VALUES = [
         found(AFFINE, SCALES, LARGEST, BOUND, {names.SPECTRUM_LARGEST.key: 0.5}),
         {"here": 0.5},
     ),
-    ("ridge_idle", found(RIDGE), {"ridge": 1e-7, "share": 1e-8, "live": 4.0}),
+    (
+        "ridge_idle",
+        found(RIDGE),
+        {"ridge": 1e-7, "share": 1e-8, "live": 4.0, "directions": "directions"},
+    ),
     (
         "ridge_holds",
         found(RIDGE, {names.RIDGE_TOUCHED.key: 1.0}),
-        {"ridge": 1e-7, "share": 1e-8, "live": 4.0, "touched": 1.0, "least": 0.1},
+        {
+            **{"ridge": 1e-7, "share": 1e-8, "live": 4.0, "touched": 1.0, "least": 0.1},
+            **{"directions": "directions", "are": "is"},
+        },
+    ),
+    *(
+        (name, found(RIDGE, {names.RIDGE.key: 0.0, names.RIDGE_TOUCHED.key: touched}), None)
+        for name, touched in (("ridge_idle", 0.0), ("ridge_holds", 1.0))
     ),
     *(
         ("ridge_idle", found(without(RIDGE, metric)), None)
         for metric in (names.RIDGE, names.RIDGE_SHARE, names.LIVE_DIRECTIONS)
     ),
-    ("lost", found(RIDGE, LOST), {"lost": 2.0, "all": 6.0}),
-    ("dropped", found(RIDGE, {names.DEAD_DIRECTIONS.key: 2.0}), {"dead": 2.0}),
+    ("lost", found(RIDGE, LOST), {"lost": 2.0, "all": 6.0, "were": "were", "them": "them"}),
+    (
+        "dropped",
+        found(RIDGE, {names.DEAD_DIRECTIONS.key: 2.0}),
+        {"dead": 2.0, **{word: word for word in ("directions", "were", "they", "hold")}},
+    ),
     (
         "falling",
         found(FALLING, BOUND, PLAIN, CENSORED_FALLING="true"),
@@ -249,7 +264,7 @@ COMPARED = [
             (label, found({names.LOST_DIRECTIONS.key: lost}))
             for label, lost in zip("abc", (2.0, 3.0, 0.0))
         ],
-        {"labels": "a; b", "lost": 3.0},
+        {"labels": "a; b", "lost": 3.0, "directions": "directions", "them": "them"},
     ),
     ("strictly", [("a", found(MINIMUM, case(names.STRICTLY))), ("b", found())], {}),
     (
@@ -258,6 +273,34 @@ COMPARED = [
         None,
     ),
 ]
+
+
+@pytest.mark.parametrize(
+    ("name", "metrics", "words"),
+    [
+        ("ridge_idle", {names.LIVE_DIRECTIONS: 1.0}, "changed none of 1 direction."),
+        ("ridge_holds", {names.RIDGE_TOUCHED: 1.0}, "1 of 4 directions is scaled too little"),
+        ("ridge_holds", {names.RIDGE_TOUCHED: 2.0}, "2 of 4 directions are scaled too little"),
+        ("lost", {names.LOST_DIRECTIONS: 1.0}, "1 of 5 directions was lost in rounding"),
+        (
+            "dropped",
+            {names.DEAD_DIRECTIONS: 1.0},
+            "1 direction was dropped, because it holds rounding errors alone.",
+        ),
+    ],
+)
+def test_one_direction_stands_in_the_singular(name, metrics, words):
+    record = found(RIDGE, {metric.key: value for metric, value in metrics.items()})
+    (text,) = (sentence.text for sentence in explain_scheme(record) if sentence.name == name)
+    assert words in text
+
+
+@pytest.mark.parametrize(("lost", "words"), [(1.0, "1 direction from a"), (2.0, "2 directions")])
+def test_one_direction_that_rounding_hid_stands_in_the_singular(lost, words):
+    record = found({names.LOST_DIRECTIONS.key: lost})
+    text = " ".join(sentence.text for sentence in explain_comparison([("a", record)]))
+    assert f"Rounding hid up to {words}" in text
+    assert text.endswith("keeps it." if lost == 1 else "keeps them.")
 
 
 @pytest.mark.parametrize(("name", "schemes", "values"), COMPARED)
