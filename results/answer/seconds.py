@@ -5,7 +5,7 @@ from typing import Any
 import pandas as pd
 
 from normbench import names
-from normbench.results.compare import problems
+from normbench.results.compare import passes, problems
 from normbench.results.compare.merging import counts_to_target, merged
 from normbench.results.store.rows import as_rows, number_in
 from normbench.results.store.runs import Sweep
@@ -28,6 +28,8 @@ def seconds(sweep: Sweep, target: str) -> pd.DataFrame:
         - iterations to target, seconds to target: at the step size of the fewest iterations, the
           seconds with those of the fit; NaN where the target was not reached. The target is the
           same for all schemes, as in `time_to_target`.
+
+        With batches, the columns name passes instead of iterations.
     """
     schemes = merged(sweep).of_role(names.SCHEME)
     # NaN, of a job whose seconds were not recorded, is not above 0.
@@ -41,6 +43,7 @@ def seconds(sweep: Sweep, target: str) -> pd.DataFrame:
     by_measure = {
         measure: counts_to_target(sweep, target, measure) for measure in ("iterations", "seconds")
     }
+    unit = passes.unit(schemes)
     rows = []
     several_experiments = len(sweep.experiments) > 1
     for row in timed:
@@ -51,10 +54,11 @@ def seconds(sweep: Sweep, target: str) -> pd.DataFrame:
         table_row |= {
             "scheme": row["label"],
             "fit": fit,
-            "an iteration": iteration,
-            "fit in iterations": fit / iteration,
+            unit.with_article: iteration,
+            f"fit in {unit.many}": fit / iteration,
         }
         for measure, counts in by_measure.items():
-            table_row[f"{measure} to target"] = counts[row["run_id"]]
+            name = unit.many if measure == "iterations" else measure
+            table_row[f"{name} to target"] = counts[row["run_id"]]
         rows.append(table_row)
     return pd.DataFrame(rows)

@@ -22,6 +22,11 @@ class Unit(NamedTuple):
         """Return the name for a count."""
         return self.one if count == 1 else self.many
 
+    @property
+    def with_article(self) -> str:
+        """The singular with its article."""
+        return f"{'an' if self.one[0] in 'aeiou' else 'a'} {self.one}"
+
 
 ITERATION_UNIT, PASS_UNIT = Unit("iteration", "iterations"), Unit("pass", "passes")
 

@@ -72,17 +72,18 @@ def print_profile(
     goal = f"{100 * float(target):g} % of the excess cost is left"
     jobs = pd.concat([sweep.of_role(names.SCHEME) for sweep in loaded])
     unit = passes.unit(jobs).many if measure == "iterations" else measure
+    sample = problems.sample_name(problems.scheme_runs(loaded))
     print(f"{unit} until {goal}, and no more later; each scheme at its best step size for")
     print("that on each split; of several starts, the median\n")
     for note in (*state_notes, *notes(loaded)):
         print(f"{note}\n")
     board = comparisons.leaderboard(table)  # the answer; the tables below it explain it
-    _show(f"leaderboard{_sample_sizes(board)}", board, NOT_ALL, MEDIAN_NOTE)
+    _show(f"leaderboard{_sample_sizes(board, sample)}", board, NOT_ALL, MEDIAN_NOTE)
     _show(headings.PREDICTIONS, _predictions(loaded), NO_PROBLEM)
     spread = comparisons.spread(table)
-    _show("median and quartiles over splits", spread, NO_PROBLEM, RANGE_NOTE)
+    _show(f"median and quartiles over {sample}", spread, NO_PROBLEM, RANGE_NOTE)
     pairs = comparisons.compare_pairs(table)
-    assurance = comparisons.assurance(pairs) if len(pairs) else ""
+    assurance = comparisons.assurance(pairs, sample) if len(pairs) else ""
     _show("pairs; ratio: how many times longer the other scheme takes", pairs, NO_PAIR, assurance)
     _show(
         "mean rank by experiment",
@@ -92,10 +93,10 @@ def print_profile(
     )
     count, every = comparisons.unsolved(table)
     profile_title = "performance profile: share of problems within a factor of the fastest"
-    unsolved_note = f"on {count} of {every} splits no scheme reaches it" if count else ""
+    unsolved_note = f"on {count} of {every} {sample} no scheme reaches it" if count else ""
     _show(profile_title, profiles_at_factors(table), NO_SCHEME if count else NOT_ALL, unsolved_note)
     if folder is not None:
-        title = f"{unit} until {goal}{_sample_sizes(board)}"
+        title = f"{unit} until {goal}{_sample_sizes(board, sample)}"
         # It is empty where no scheme reaches the target on a problem that all were run on.
         if not (profile_table := comparisons.profile(table)).empty:
             ids = ", ".join(sweep.sweep_id for sweep in loaded)
@@ -104,11 +105,12 @@ def print_profile(
         raise ResultsError(f"--out {folder}: nothing to draw; {NO_SCHEME if count else NOT_ALL}")
 
 
-def _sample_sizes(board: pd.DataFrame) -> str:
+def _sample_sizes(board: pd.DataFrame, sample: str) -> str:
     """Return the suffix of a title with the numbers of problems and splits of a leaderboard.
 
     Args:
         board: A table from `comparisons.leaderboard`.
+        sample: What its splits are, from `problems.sample_name`.
 
     Returns:
         Such as `, n = 3 problems, 12 splits`; without the splits where each problem has one, and
@@ -117,8 +119,8 @@ def _sample_sizes(board: pd.DataFrame) -> str:
     if board.empty:
         return ""
     count, splits = int(board["problems"].max()), int(board["splits"].max())
-    counts = [f"{count} problem{'s' * (count > 1)}", f"{splits} split{'s' * (splits > 1)}"]
-    return f", n = {counts[0]}" + (f", {counts[1]}" if splits > count else "")
+    problem_count = f", n = {count} problem{'s' * (count > 1)}"
+    return problem_count + (f", {splits} {sample}" if splits > count else "")
 
 
 def notes(loaded: Sequence[Sweep]) -> list[str]:

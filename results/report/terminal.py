@@ -196,7 +196,9 @@ def print_theory(sweep: Sweep) -> None:
     target = race_target(sweep)
     timed = seconds.seconds(sweep, target)
     if not timed.empty:
-        _print_table(terminal, headings.SECONDS.format(share=100 * float(target)), timed)
+        unit = passes.unit(sweep.of_role(names.SCHEME)).with_article
+        title = headings.SECONDS.format(unit=unit, share=100 * float(target))
+        _print_table(terminal, title, timed)
     _print_held_out(terminal, sweep)
     for name in sweep.experiments:
         screen.print_lines(terminal, f"{name}: {theory.explanation(sweep, name)}")

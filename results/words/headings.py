@@ -28,7 +28,7 @@ PAIRS = (
     "the other scheme takes"
 )
 SECONDS = (
-    "Seconds: of a scheme's fit, of an iteration of one run (its share of the whole grid's "
+    "Seconds: of a scheme's fit, of {unit} of one run (its share of the whole grid's "
     "descent), and with the fit until {share:g} % of the excess cost is left"
 )
 TEST_PAIRS = "Test points after the last iteration, in pairs of schemes"

@@ -13,9 +13,9 @@ COLUMNS = ["scheme", "fit", "an iteration", "fit in iterations"]
 COLUMNS += ["iterations to target", "seconds to target"]
 
 
-def timed(*jobs, fit=2.0, iteration=0.5, iterations="50"):
+def timed(*jobs, fit=2.0, iteration=0.5, **settings):
     """Return a sweep whose jobs took these seconds to fit, and for an iteration."""
-    frame = runs(*jobs, iterations=iterations).runs
+    frame = runs(*jobs, **{"iterations": "50", **settings}).runs
     schemes, columns = frame["role"] == "scheme", (names.FIT_SECONDS, names.SECONDS_A_STEP)
     for metric, values in zip(columns, (fit, iteration)):
         frame.loc[schemes, metric.column] = values
@@ -50,3 +50,11 @@ def test_a_scheme_whose_iterations_have_no_seconds_is_left_out(unknown):
 
 def test_schemes_without_a_descent_have_no_seconds_of_an_iteration():
     assert seconds(timed(("x", "a", {1.0: 6.0}), iterations="0"), "1e-2").empty
+
+
+def test_of_batches_the_seconds_are_those_of_passes():
+    table = seconds(timed(("x", "a", {1.0: 6.0}), batch="8"), "1e-2")
+    assert list(table) == [
+        *("scheme", "fit", "a pass", "fit in passes", "passes to target", "seconds to target")
+    ]
+    assert table.loc[0].tolist() == ["a", 2.0, 0.5, 4.0, 6.0, 5.0]

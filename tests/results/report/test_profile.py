@@ -156,12 +156,28 @@ def test_what_a_drawn_start_is_to_the_schemes_is_told(starts, words):
 
 def test_a_leaderboard_is_over_the_most_problems_and_splits_of_a_scheme():
     board = pd.DataFrame({"problems": [2, 2], "splits": [6, 5]})  # a job of one failed
-    assert profile._sample_sizes(board) == ", n = 2 problems, 6 splits"
-    assert profile._sample_sizes(board.assign(problems=1, splits=1)) == ", n = 1 problem"
-    assert profile._sample_sizes(board.iloc[:0]) == ""
-    assert profile._sample_sizes(board.assign(problems=[2, 1])) == ", n = 2 problems, 6 splits"
-    assert profile._sample_sizes(board.assign(problems=[1, 2], splits=[2, 1])) == ", n = 2 problems"
-    assert profile._sample_sizes(board.assign(problems=1, splits=2)) == ", n = 1 problem, 2 splits"
+    assert profile._sample_sizes(board, "splits") == ", n = 2 problems, 6 splits"
+    assert profile._sample_sizes(board.assign(problems=1, splits=1), "splits") == ", n = 1 problem"
+    assert profile._sample_sizes(board.iloc[:0], "splits") == ""
+    for problems, splits, words in (
+        ([2, 1], [6, 5], "2 problems, 6 orders"),
+        ([1, 2], [2, 1], "2 problems"),
+        (1, 2, "1 problem, 2 orders"),
+    ):
+        several = board.assign(problems=problems, splits=splits)
+        assert profile._sample_sizes(several, "orders") == f", n = {words}"
+
+
+def test_orders_of_batches_are_not_called_splits(told):
+    jobs = [
+        ("x", name, {1.0: (count + n, 0.001 + n / 1e4)}, {"batch_seed": str(n)})
+        for name, count in (("a", 3.0), ("b", 5.0))
+        for n in range(2)
+    ]
+    text = told({"s": runs(*jobs, batch="30", data="same")})
+    assert "leaderboard, n = 1 problem, 2 orders of the batches\n" in text
+    assert "median and quartiles over orders of the batches\n" in text
+    assert "1 pair of schemes needs at least 6 orders of the batches" in text
 
 
 def test_refining_is_told_to_have_no_effect_on_networks_alone():
