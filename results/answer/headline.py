@@ -23,6 +23,7 @@ from normbench.results.store.runs import Sweep
 from normbench.results.words.sentences import (
     CLAUSES,
     Sentence,
+    agree,
     join_phrases,
     make_sentence,
     paragraph,
@@ -77,7 +78,7 @@ def describe_race(sweep: Sweep, experiment: str, race: Race) -> list[Sentence]:
     """Return the answer for an experiment of one problem: the fastest scheme, and all iterations.
 
     Where no scheme meets the target, the answer says which comes closest; where a scheme meets it
-    at the start, that speed is not compared.
+    at the start, that speed is not compared. Schemes whose iterations are not known are named.
 
     Args:
         sweep: The sweep.
@@ -85,9 +86,24 @@ def describe_race(sweep: Sweep, experiment: str, race: Race) -> list[Sentence]:
         race: The race of its problem.
 
     Returns:
-        One or two sentences.
+        One to three sentences.
     """
     schemes = merged(sweep).of_role(names.SCHEME, experiment)
+    uncounted = race.uncounted_schemes
+    sentences = _describe_outcome(race, schemes[~schemes["label"].isin(uncounted)])
+    if uncounted:
+        verb = agree(len(uncounted), "descend")
+        sentences.append(make_sentence("uncounted", who=join_phrases(uncounted), **verb))
+    return sentences
+
+
+def _describe_outcome(race: Race, schemes: pd.DataFrame) -> list[Sentence]:
+    """Return one or two sentences on the schemes whose iterations to the target are known.
+
+    Args:
+        race: The race.
+        schemes: Their scheme runs.
+    """
     achievement, is_alone = _achievement(race, schemes), len(race.iterations) == 1
     if not race.fastest_schemes:
         return [_unmet_target(race, achievement, with_final_cost(schemes), is_alone)]
@@ -162,9 +178,11 @@ def leaders(finite_schemes: pd.DataFrame, race: Race) -> list[str]:
         race: The race of the problem.
 
     Returns:
-        The labels; none where a scheme meets the target at the start already, or where the splits
-        do not show which is fastest.
+        The labels; none where a scheme meets the target at the start already, where the splits do
+        not show which is fastest, and where the iterations of a scheme are not known.
     """
+    if race.uncounted_schemes:
+        return []
     if race.fastest_schemes:
         is_decided = race.fewest_iterations > 0 and not race.undecided_schemes
         return race.fastest_schemes if is_decided else []

@@ -34,7 +34,8 @@ class Race:
     of whose jobs failed or diverged. uncertain_schemes: schemes that may miss the target by
     rounding alone. undecided_schemes: schemes that the splits do not show to be slower than the
     fastest, without those all of whose jobs failed. boundary_schemes: schemes that would be shown
-    to be slower than another, if their own grids did not end too early.
+    to be slower than another, if their own grids did not end too early. uncounted_schemes: schemes
+    whose iterations to the target are not known, and which are not in the other fields.
     splits: the number of splits, or orders of batches; sample: which of the two. enough_splits:
     whether they could show a difference. by_count: whether misclassified points are counted
     instead of the cost. budget: the iterations of each job, None where they differ. unit: what
@@ -50,6 +51,7 @@ class Race:
     uncertain_schemes: frozenset[str]
     undecided_schemes: Sequence[str]
     boundary_schemes: frozenset[str]
+    uncounted_schemes: Sequence[str]
     splits: int
     sample: str
     enough_splits: bool
@@ -184,6 +186,9 @@ def _race(
             scheme for scheme in candidates if lost_verdicts.get(scheme) != names.FAILED
         ],
         boundary_schemes=comparisons.boundary_schemes(pairs) if len(pairs) else frozenset(),
+        uncounted_schemes=[
+            name for name in dict.fromkeys(jobs["scheme"]) if name not in iterations
+        ],
         splits=splits,
         sample=problems.sample_name(jobs),
         enough_splits=splits >= evidence.fewest_values(max(len(pairs), 1)),

@@ -145,6 +145,8 @@ TEMPLATES = {
     "fastest": "Fastest{grid}: {schemes}.",
     "fastest_open": "Fastest: {schemes}; {splits} {doubt}.",
     "takes": "{who} {does} {what} in {count}{others}{over}.",
+    "uncounted": "How fast {who} {descend} is not known: the target follows from the costs of "
+    "another job, and the costs of single starts are not recorded.",
     "over_problems": "{parts}.",
     # the cause
     "why": "Why: {slow} (condition number {most}); {fast} ({least}){suits}.",

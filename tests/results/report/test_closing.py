@@ -125,6 +125,16 @@ def resting(lowest):
     return " ".join(profile.notes([Started("-", "s", table)]))
 
 
+def of_starts(count):
+    """Return the answer on a scheme beside one that did not see a cost as low as its target."""
+    table = runs(*BOTH, starts=count, iterations="9").runs
+    is_other = table["normalizer"] == "b"
+    for metric, value in ((names.MINIMUM, 0.4), (names.target("1e-2"), 0.406)):
+        table.loc[is_other, metric.column] = value
+    table.loc[is_other, names.target("1e-1").column] = 0.46
+    return closing(Started("-", "s", table), over_splits(a=[0.1], b=[0.2]))
+
+
 def explained(sweep):
     return theory.explanation(sweep, "x")
 
@@ -376,6 +386,7 @@ CASES = {
         headline.headline(runs(("x", "a", NEVER))),
         headline.headline(runs(BOTH[0])),
     ),
+    "uncounted": lambda: (of_starts("3"), of_starts("1")),
     "over_problems": lambda: (
         headline.headline(runs(*BOTH, ("y", "a", FAST), ("y", "b", SLOW))),
         headline.headline(runs(*BOTH)),
@@ -439,6 +450,16 @@ def test_a_scheme_whose_step_size_diverged_on_some_splits_is_not_lost_without_a_
         "On some of 3 splits, b diverged at the step size that is best over all of them, and has "
         "no cost to compare."
     )
+
+
+def test_a_scheme_whose_iterations_are_not_known_is_neither_slower_nor_faster():
+    assert of_starts("1").startswith("Fastest on this grid: a. It removes 99 % ")
+    assert "predicts best, too" in of_starts("1")
+    assert of_starts("3").startswith(
+        "a removes 99 % of the excess cost in 3 iterations (step size 1). How fast b descends is "
+        "not known: the target follows from the costs of another job, "
+    )
+    assert "predicts best, too" not in of_starts("3")
 
 
 @pytest.mark.parametrize(("limits", "named"), [([0.02, 0.04], True), ([0.02, 2.0], False)])
