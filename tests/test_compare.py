@@ -340,6 +340,19 @@ def test_points_that_are_orthogonal_to_all_training_points_are_of_the_first_clas
     assert set(frame["test_misclassifications"]) == {14}
 
 
+@pytest.mark.parametrize("engine", ["fast", "plain"])
+def test_scores_of_held_out_points_count_beside_a_feature_of_large_numbers(engine):
+    # The large feature has a small weight, the small one a large weight: no score is rounding.
+    rng = np.random.default_rng(0)
+    seconds, small = 1.7e9 + 3e7 * rng.standard_normal(400), rng.random(400)
+    score = (seconds - 1.7e9) / 3e7 + 3 * (small - 0.5) + 0.5 * rng.standard_normal(400)
+    x, y = np.column_stack([seconds, small]), (score > 0).astype(int)
+    options = {"optimizer": "newton", "iterations": 30, "test_fraction": 0.5, "engine": engine}
+    table = compare(x, y, normalizers=["identity", "standard"], step_sizes=[1], **options).table
+    assert table["test cost"].to_list() == pytest.approx([0.235273] * 2, rel=1e-5)
+    assert table["test misclassified"].nunique() == 1
+
+
 def test_folds_and_copies_are_those_of_the_command_line(two_classes):
     x, labels = two_classes
     drawn = {"points": 40, "folds": 4, "repeats": 2, "split_seed": 1, "fit_on": "all"}

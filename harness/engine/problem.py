@@ -27,10 +27,10 @@ Counts = NDArray[np.int64]
 Cost = Callable[[Any, Any], Any]
 Workspace = dict[Any, Array]
 QUIET = partial(np.errstate, over="ignore", invalid="ignore", divide="ignore")  # diverging runs
-# A score of 0 by rounding, as a share of the largest that such weights give a point. Measured in
-# float64: up to 1e-11 where 1,600 points are sphered together, and none between that and 1e-7.
+# A score of 0 by rounding, as a share of what `bound_rounding` multiplies. Measured in float64: up
+# to 3e-12 where 1,600 points are sphered together, in coordinates of their span.
 ZERO_SCORE = {"float64": 1e-10, "float32": 1e-6}
-SAMPLE_POINTS = 1000  # whose lengths stand for all points'
+SAMPLE_POINTS = 1000  # whose sizes stand for all points'
 
 
 class Evaluation(NamedTuple):
@@ -331,7 +331,7 @@ class Objective(FullBatch):
             scores = weights[:, :, 1:] @ self.x.T + weights[:, :, :1]
             if self.held_out and self.classify:
                 # Rounding must not choose the class of a point whose scores are 0.
-                zero_rounded_scores(scores, bound_rounding(weights, measure_length(self.x)))
+                zero_rounded_scores(scores, bound_rounding(weights, measure_sizes(self.x)))
             counts = count_misclassified(scores, self.targets) if self.classify else None
             if not with_gradient:
                 values = self.cost(scores, self.targets)
@@ -396,30 +396,31 @@ class Objective(FullBatch):
         return np.asarray(weights[:, 1:] @ x.T + weights[:, :1])
 
 
-def measure_length(x: Rows) -> float:
-    """Return the root mean square of the lengths of `[1 x]`, over the first points of x (P, N).
+def measure_sizes(x: Rows) -> NDArray[np.float64]:
+    """Return the root mean square of each entry of `[1 x]` `(N + 1,)`, over the first points.
 
-    These are `SAMPLE_POINTS` points, or the first block of a file if that has fewer.
+    These are `SAMPLE_POINTS` points of x (P, N), or the first block of a file if that has fewer.
     """
     in_memory = isinstance(x, np.ndarray)
     sample = x[: SAMPLE_POINTS if in_memory else min(SAMPLE_POINTS, rows_per_block(x))]
-    return float(np.sqrt(1 + np.mean(np.einsum("pn,pn->p", sample, sample, dtype=np.float64))))
+    squares = np.einsum("pn,pn->n", sample, sample, dtype=np.float64)
+    return np.sqrt(np.concatenate([[1.0], squares / len(sample)]))
 
 
-def bound_rounding(weights: Array, length: float) -> Array:
+def bound_rounding(weights: Array, sizes: Array) -> Array:
     """Return the size below which a run's scores are 0 but for rounding.
 
     Args:
         weights: `(R, C, N + 1)`.
-        length: The length of a point `[1 x]`, see `measure_length`.
+        sizes: The sizes of the entries of a point `[1 x]` `(N + 1,)`, see `measure_sizes`.
 
     Returns:
-        A bound for each run `(R,)`: `ZERO_SCORE * length * sqrt(D) * max|w|`, with D = C (N + 1).
-        The weights are no longer than `sqrt(D) max|w|`, so that the size of a score is at most
-        `length * sqrt(D) * max|w|`; what is below the share `ZERO_SCORE` of that is rounding.
+        A bound for each run `(R,)`: `ZERO_SCORE * sqrt(D)` of the largest score whose terms do not
+        cancel, `max_c sum |w_c| sizes`, with D = C (N + 1). Each feature's size meets its own
+        weight, so that units of the features do not matter.
     """
-    factor = ZERO_SCORE[weights.dtype.name] * length * weights[0].size ** 0.5
-    return np.asarray(factor * np.abs(weights).max(axis=(1, 2)))
+    factor = ZERO_SCORE[weights.dtype.name] * weights[0].size ** 0.5
+    return np.asarray((np.abs(weights) @ (factor * sizes)).max(axis=1))
 
 
 def zero_rounded_scores(scores: Array, bounds: Array) -> None:

@@ -276,19 +276,21 @@ def test_an_objective_keeps_nothing_from_one_evaluation_to_the_next(rng):
 @pytest.mark.parametrize("kind", [Objective, Blocked])
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])
 def test_rounding_does_not_choose_the_class_of_a_held_out_point(kind, dtype):
-    rounding = np.array([1.0, -1, 1, -1], dtype) * np.finfo(dtype).eps / 8
-    x = np.zeros((5, 3), dtype)
-    x[:4, 0], x[4, 1] = rounding, 1e-4  # a small score is not rounding
+    rounding = np.array([1.0, -1, 1, -1], dtype) * np.finfo(dtype).eps
+    x = np.zeros((5, 4), dtype)
+    x[:4, 0], x[:4, 1] = 1 + rounding, -1  # whose sum is rounding
+    x[4, 2] = 1e-4  # a small score is not rounding
     two = kind(costs.softmax, x, np.ones(5, dtype), True, held_out=True)
-    assert two.evaluate(np.array([[[0, 2, 3, 0]]], dtype), False).misclassifications == [4]
+    slopes = np.array([[[0, 2, 2, 3, 0]]], dtype)
+    assert two.evaluate(slopes, False).misclassifications == [4]
     three = kind(costs.multiclass_softmax, x, np.ones(5, int), True, 0.0, 3, held_out=True)
-    weights = np.array([[[0, 0, 0, 1], [0, 2, 3, 0], [0, -2, 0, 1]]], dtype)
+    weights = np.array([[[0, 0, 0, 0, 1], [0, 2, 2, 3, 0], [0, -2, -2, 0, 1]]], dtype)
     assert three.evaluate(weights, False).misclassifications == [4]
     counts = [
         replace(problem, held_out=False).evaluate(numbers, False).misclassifications[0]
-        for problem, numbers in ((two, np.array([[[0, 2, 3, 0]]], dtype)), (three, weights))
+        for problem, numbers in ((two, slopes), (three, weights))
     ]
     assert counts == [2, 2]
     # Weights that are about to overflow make no score a rounding error.
-    large = np.array([[[0, 0, np.finfo(dtype).max / 2, 0]]], dtype)
+    large = np.array([[[0, 0, 0, np.finfo(dtype).max / 2, 0]]], dtype)
     assert two.evaluate(large, False).misclassifications == [4]

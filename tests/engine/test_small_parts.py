@@ -1,4 +1,4 @@
-"""Small parts of the engine by their formulas: lengths, bounds, words, work on threads."""
+"""Small parts of the engine by their formulas: sizes, bounds, words, work on threads."""
 
 from contextlib import contextmanager
 from types import SimpleNamespace
@@ -15,7 +15,7 @@ from normbench.engine.problem import (
     ZERO_SCORE,
     Objective,
     bound_rounding,
-    measure_length,
+    measure_sizes,
 )
 
 
@@ -24,16 +24,15 @@ def rng():
     return np.random.default_rng(1)
 
 
-def test_a_length_is_that_of_the_first_points_with_their_one(rng):
+def test_sizes_are_those_of_the_first_points_with_their_one(rng):
     x = rng.standard_normal((SAMPLE_POINTS + 50, 3))
     x[SAMPLE_POINTS:] *= 1e6
     with_ones = np.column_stack([np.ones(SAMPLE_POINTS), x[:SAMPLE_POINTS]])
-    expected = np.sqrt(np.mean(np.sum(with_ones**2, axis=1)))
-    assert measure_length(x) == pytest.approx(expected, rel=1e-14)
-    assert measure_length(x[:7].astype(np.float32)) == pytest.approx(
-        np.sqrt(1 + np.mean(np.sum(x[:7] ** 2, axis=1))), rel=1e-6
-    )
-    assert measure_length(np.zeros((4, 2))) == 1
+    expected = np.sqrt(np.mean(with_ones**2, axis=0))
+    np.testing.assert_allclose(measure_sizes(x), expected, rtol=1e-14)
+    expected = np.sqrt(np.mean(with_ones[:7] ** 2, axis=0))
+    np.testing.assert_allclose(measure_sizes(x[:7].astype(np.float32)), expected, rtol=1e-6)
+    assert measure_sizes(np.zeros((4, 2))).tolist() == [1, 0, 0]
 
 
 def test_scores_are_the_bias_and_the_weighted_features(rng):
@@ -46,9 +45,21 @@ def test_scores_are_the_bias_and_the_weighted_features(rng):
 def test_a_bound_of_rounding_is_a_share_of_the_largest_score(rng, dtype, share):
     weights = rng.standard_normal((3, 2, 4)).astype(dtype)
     weights[1] *= -100
-    expected = [share * 2.5 * np.sqrt(8) * np.abs(run).max() for run in weights]
-    assert bound_rounding(weights, 2.5) == pytest.approx(expected, rel=1e-6)
+    sizes = np.array([1.0, 1e9, 0.0, 1e-3])
+    expected = [share * np.sqrt(8) * (np.abs(run) @ sizes).max() for run in weights]
+    assert bound_rounding(weights, sizes) == pytest.approx(expected, rel=1e-6)
     assert ZERO_SCORE[dtype] == share
+
+
+def test_units_of_the_features_change_no_bound_of_rounding(rng):
+    x, weights = rng.standard_normal((9, 3)), rng.standard_normal((2, 2, 4))
+    units = np.array([1e9, 1.0, 1e-6])
+    in_units = weights / np.r_[1.0, units]
+    np.testing.assert_allclose(
+        bound_rounding(in_units, measure_sizes(x * units)),
+        bound_rounding(weights, measure_sizes(x)),
+        rtol=1e-14,
+    )
 
 
 @pytest.mark.parametrize(

@@ -37,7 +37,7 @@ from normbench.engine.problem import (
     bound_rounding,
     cast_targets,
     linear_hessian,
-    measure_length,
+    measure_sizes,
     zero_rounded_scores,
 )
 from normbench.engine.scheme.under import Centred, Under
@@ -297,9 +297,10 @@ class Blocked(Objective):
         # Of held-out points, rounding must not choose the class, see `zero_rounded_scores`.
         bounds = None
         if self.held_out and self.classify:
-            if "length" not in memory:
-                memory["length"] = np.array(measure_length(self.x))
-            bounds = bound_rounding(weights, float(memory["length"]))
+            if "sizes" not in memory:
+                memory["sizes"] = measure_sizes(self.x)
+            with QUIET():
+                bounds = bound_rounding(weights, memory["sizes"])
         return [
             self._walk_points(rows, weights.shape[:2], thread_span, with_gradient, memory, bounds)
             for thread_span in self.thread_spans(len(weights))
