@@ -1,6 +1,7 @@
 """Rehearse a job on few points, to report its errors before anything is recorded."""
 
 import traceback
+from copy import deepcopy
 from dataclasses import replace
 from functools import wraps
 from pathlib import Path
@@ -31,7 +32,7 @@ def rehearse(job: Job) -> None:
     Raises:
         UserError: The scheme, start or cost refuses the points, or the weights exceed the memory.
     """
-    short = _short(job)
+    short = _short(replace(job, normalizer=deepcopy(job.normalizer)))  # `run` fits it in place
     try:
         try:
             outcome = run(replace(short, dataset=_sample_points(job.dataset)))

@@ -38,11 +38,14 @@ def fit_by_blocks(scheme: Any, x: Rows, decompositions: Decompositions) -> None:
         _learn_selected(scheme, x)
     elif hasattr(scheme, "learn"):
         scheme.learn(decompositions)
-    elif isinstance(scheme, RandomRotation) or not get_tags(scheme).requires_fit:
+    elif isinstance(scheme, RandomRotation) or _needs_no_fit(scheme):
         # Such a scheme learns the number of features alone: two points are enough.
         scheme.fit(_as_float64(x[:2]))
     elif hasattr(scheme, "partial_fit"):
-        for block in blocks(len(x), rows_per_block(x)):
+        # `fit` forgets what a fitted scheme has learned, such as the points of another fold.
+        first, *other_blocks = blocks(len(x), rows_per_block(x))
+        scheme.fit(_as_float64(x[first]))
+        for block in other_blocks:
             scheme.partial_fit(_as_float64(x[block]))
     elif type(scheme) is RobustScaler:  # a subclass may need whole points
         _learn_by_columns(scheme, x)
@@ -63,6 +66,11 @@ def fit_by_blocks(scheme: Any, x: Rows, decompositions: Decompositions) -> None:
             "fewer points (dataset.points)",
         )
         scheme.fit(_as_float64(x[:]))
+
+
+def _needs_no_fit(scheme: Any) -> bool:
+    """Return whether a scheme says that it learns nothing; one without scikit-learn's tags may."""
+    return hasattr(scheme, "__sklearn_tags__") and not get_tags(scheme).requires_fit
 
 
 def _learn_chain(chain: Pipeline, x: Rows) -> None:

@@ -333,6 +333,16 @@ def test_a_scheme_learns_of_blocks_what_it_learns_of_all(rng, name, monkeypatch)
         assert read.largest <= 10_000
 
 
+@pytest.mark.parametrize("name", EACH_SCHEME)
+def test_a_fitted_scheme_forgets_what_it_learned_of_other_points(rng, name):
+    x, _ = cloud(rng, count=20_000, offset=5.0)
+    fitted, unfitted = scheme(name), scheme(name)
+    fit_by_blocks(fitted, Read(10 * x), Decompositions(Read(10 * x)))
+    for one in (fitted, unfitted):
+        fit_by_blocks(one, Read(x), Decompositions(Read(x)))
+    np.testing.assert_array_equal(fitted.transform(x[:50]), unfitted.transform(x[:50]))
+
+
 def test_a_scheme_that_needs_all_points_says_that_they_do_not_fit(rng, monkeypatch):
     x, _ = cloud(rng)
     monkeypatch.setattr("normbench.datasets.values.available_bytes", lambda: 1000)
@@ -360,6 +370,23 @@ def test_the_map_of_a_scheme_that_says_nothing_is_found(rng):
     assert isinstance(z, Under)
     assert z.fold is not None
     assert_same_histories(ran(made(x, y), Own()), ran(made(x, y), Own(), read=True), rtol=1e-10)
+
+
+class Plain:
+    """A user's scheme without scikit-learn's base classes."""
+
+    def fit(self, X):
+        self.mean_ = X.mean(axis=0)
+        return self
+
+    def transform(self, X):
+        return X - self.mean_
+
+
+def test_a_scheme_without_base_classes_is_folded(rng):
+    x, y = cloud(rng, offset=3.0)
+    whole, fold = (ran(made(x, y), Plain(), fold=fold) for fold in (False, True))
+    assert_same_histories(whole, fold, rtol=1e-10)
 
 
 # Problems
