@@ -435,7 +435,7 @@ def _solve_once(
         data_rows = points_cache.decompositions.centred_rows
         is_comparable = train.points.map is not None and len(surrogate) == len(data_rows)
         spans_data = is_comparable and spans_same_scores(
-            sphere_points(data_rows)[0], surrogate.moment_rows
+            sphere_points(data_rows).basis, surrogate.moment_rows
         )
         return (
             points_cache.get_or_compute(key, lambda: find(sphere_problem(train)))

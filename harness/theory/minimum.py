@@ -6,6 +6,7 @@ for once, where the problem is best conditioned.
 
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
+from typing import NamedTuple
 
 import numpy as np
 from scipy import linalg
@@ -14,6 +15,7 @@ from normbench.engine.hessian import Hessian
 from normbench.engine.problem import Array, Linear
 from normbench.names import PARTLY, STRICTLY, UNDECIDED
 from normbench.normalizers.decomposition import blocks, compute_mean, mean_and_covariance
+from normbench.theory import spectra
 from normbench.theory.separability import proves_separable
 
 TOLERANCE = 1e-10  # of the gradient's norm, relative to that at zero weights
@@ -66,28 +68,38 @@ def zero_at_infinity(gradient_norm: float = float("nan")) -> Minimum:
     return Minimum(0.0, gradient_norm, source, True, STRICTLY)
 
 
-def sphere_points(x: Array) -> tuple[Array, Array]:
-    """Return sphered points, and their variances d before the sphering.
+class Sphered(NamedTuple):
+    """Points x (P, N) sphered along the r directions above rounding.
 
-    Args:
-        x: Points (P, N).
-
-    Returns:
-        Uncorrelated points `(P, r)` of mean 0 and variance 1, whose columns span the same space as
-        those of centred x; and d `(r,)`, decreasing, of the r directions above rounding.
+    Attributes:
+        basis: Uncorrelated points `(P, r)` of mean 0 and variance 1, `(x - mean) axes / sqrt(d)`,
+            whose columns span the same space as those of centred x.
+        variances: d `(r,)`, those of x along the directions, decreasing.
+        axes: The directions, unit vectors as columns `(N, r)`.
     """
+
+    basis: Array
+    variances: Array
+    axes: Array
+
+
+def sphere_points(x: Array) -> Sphered:
+    """Return points x (P, N) sphered, with their variances and directions before the sphering."""
     mean, covariance = mean_and_covariance(x)
     values, vectors = linalg.eigh(covariance, driver="evd")
     values, vectors = values[::-1], vectors[:, ::-1]
     above_rounding = values > len(values) * np.finfo(np.float64).eps * max(values[0], 0.0)
     values, vectors = values[above_rounding], vectors[:, above_rounding]
+    if len(values) < spectra.correlation_rank(covariance, len(x), mean):
+        # Beside much larger variances, small ones are rounding of the covariance.
+        mean, values, vectors = spectra.principal_axes(x)
     basis = np.empty((len(x), len(values)))
     for block in blocks(len(x)):
         basis[block] = (x[block] - mean) @ vectors / np.sqrt(values)
-    return basis, values
+    return Sphered(basis, values, vectors)
 
 
-def penalty_of_basis(l2: float | Array, x: Array, basis: Array, variances: Array) -> Array:
+def penalty_of_basis(l2: float | Array, variances: Array, axes: Array) -> Array:
     """Return the l2 on weights of a sphered basis that equals a penalty on weights of the points.
 
     One number becomes `l2 / d` `(r,)`. A matrix, or one number for each feature, becomes a matrix:
@@ -96,23 +108,20 @@ def penalty_of_basis(l2: float | Array, x: Array, basis: Array, variances: Array
 
     Args:
         l2: One number, one for each feature `(N,)`, or a matrix `(N, N)`.
-        x: Points (P, N).
-        basis: (P, r), of `sphere_points(x)`.
-        variances: d `(r,)`, of `sphere_points(x)`.
+        variances: d `(r,)`, of `sphere_points`.
+        axes: `(N, r)`, of `sphere_points`.
 
     Returns:
         `(r,)` or `(r, r)`.
     """
     if np.ndim(l2) == 0:
         return np.asarray(l2 / variances)
-    # The principal directions of the points, unit vectors (N, r).
-    span_axes = _products(basis, x, compute_mean(x)).T / np.sqrt(variances)
     penalty = np.diag(l2) if np.ndim(l2) == 1 else np.asarray(l2, dtype=np.float64)
-    reduced = span_axes.T @ penalty @ span_axes
+    reduced = axes.T @ penalty @ axes
     # Weights outside the span change no score: minimize the penalty over them (Schur complement).
-    null_axes = linalg.null_space(span_axes.T)
+    null_axes = linalg.null_space(axes.T)
     if null_axes.shape[1]:
-        coupling = span_axes.T @ penalty @ null_axes
+        coupling = axes.T @ penalty @ null_axes
         reduced = reduced - coupling @ linalg.pinvh(null_axes.T @ penalty @ null_axes) @ coupling.T
     scale = np.sqrt(variances)
     return np.asarray(reduced / np.outer(scale, scale))
@@ -125,16 +134,14 @@ def sphere_problem(problem: Linear) -> Linear:
     directions and variances of their moment rows.
     """
     rows = problem.surrogate.moment_rows
-    basis, variances = sphere_points(rows)
+    basis, variances, axes = sphere_points(rows)
     l2: float | Array = 0.0
     if np.any(problem.l2):
-        l2 = penalty_of_basis(problem.l2, rows, basis, variances)
+        l2 = penalty_of_basis(problem.l2, variances, axes)
     if problem.surrogate.holds_all_points:
         return problem.on(basis, l2)
-    mean = rows.mean(axis=0)
-    # Unit vectors (N, r) of `sphere_points`: the sphered points are `(x - mean) axes / sqrt(d)`.
-    axes = _products(basis, rows, mean).T / np.sqrt(variances)
-    return problem.on(problem.points.mapped((axes / np.sqrt(variances)).T, mean), l2)
+    sphering = (axes / np.sqrt(variances)).T
+    return problem.on(problem.points.mapped(sphering, rows.mean(axis=0)), l2)
 
 
 def spans_same_scores(basis: Array, z: Array) -> bool:
@@ -211,13 +218,10 @@ def weights_of(scores: Array, z: Array) -> Array:
     Returns:
         `(C, M + 1)`, bias first.
     """
-    basis, variances = sphere_points(z)
-    mean = compute_mean(z)
-    scale = np.sqrt(variances)
-    axes = _products(basis, z, mean).T / scale  # the principal directions of z, (M, r)
+    basis, variances, axes = sphere_points(z)
     # The regression of the scores on the sphered points, in the coordinates of z.
-    slopes = (scores @ basis / (len(z) * scale)) @ axes.T
-    return np.column_stack([scores.mean(axis=1) - slopes @ mean, slopes])
+    slopes = (scores @ basis / (len(z) * np.sqrt(variances))) @ axes.T
+    return np.column_stack([scores.mean(axis=1) - slopes @ compute_mean(z), slopes])
 
 
 def _newton(problem: Linear, classes: int, allowance: float) -> tuple[Minimum, Array]:

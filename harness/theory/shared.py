@@ -74,7 +74,7 @@ class PointsCache:
     @cached_property
     def basis(self) -> Array:
         """The points sphered, `(P, r)`."""
-        return sphere_points(self.x)[0]
+        return sphere_points(self.x).basis
 
     def get_or_compute(self, key: Hashable, find: Callable[[], Any]) -> Any:
         """Return the value under a key, computed once.

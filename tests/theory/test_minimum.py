@@ -54,7 +54,7 @@ def test_least_squares_is_the_normal_equations():
 def test_softmax_is_what_another_solver_finds(l2):
     x, rng = points()
     y = np.where(x[:, 0] - 3 + rng.standard_normal(len(x)) > 0, 1.0, -1.0)
-    basis, variances = sphere_points(x)
+    basis, variances, _ = sphere_points(x)
 
     def cost(w):
         return np.mean(np.logaddexp(0, -y * (w[0] + x @ w[1:]))) + l2 * w[1:] @ w[1:]
@@ -73,7 +73,7 @@ def test_softmax_is_what_another_solver_finds(l2):
 def test_conjugate_gradients_and_cholesky_find_the_same(monkeypatch):
     x, rng = points()
     y = rng.integers(0, 3, len(x))
-    basis, _ = sphere_points(x)
+    basis = sphere_points(x).basis
     dense = minimum(costs.multiclass_softmax, basis, y, 3)
     monkeypatch.setattr(hessian, "MAX_MATRIX_WEIGHTS", 0)
     products = minimum(costs.multiclass_softmax, basis, y, 3)
@@ -126,7 +126,7 @@ def test_a_solver_that_stops_early_has_reached_what_its_gradient_says(norm, step
 
 def test_an_l2_brings_the_minimum_of_separable_classes_back():
     x, _ = points()
-    basis, variances = sphere_points(x)
+    basis, variances, _ = sphere_points(x)
     found = minimum(costs.softmax, basis, np.sign(x[:, 0] - 3), 1, 0.01 / variances)
     assert found.is_solved
     assert not found.at_infinity
@@ -225,9 +225,32 @@ def test_constant_points_have_no_basis():
     assert sphere_points(np.full((5, 3), 7.0))[0].shape == (5, 0)
 
 
+@pytest.mark.parametrize("unit", [1e8, 1e9, 1e12])
+@pytest.mark.parametrize(
+    "l2", [0.0, 0.1, np.array([0.1, 0, 0.2, 0, 0.1])], ids=["0", "one", "each"]
+)
+def test_small_features_count_beside_a_large_one(unit, l2):
+    x, rng = points()
+    x[:, 3] = x[:, 0] + x[:, 1]  # a dependent feature is none of the directions
+    x = np.column_stack([rng.standard_normal(len(x)), x])
+    units = np.array([unit, 1, 1, 1, 1])
+    y = (x[:, 0] + x[:, 1] + x[:, 2] > x.mean(axis=0)[:3].sum()).astype(int)
+    y[::5] = 1 - y[::5]
+    solutions = []
+    for scaled, penalty in ((x, l2 / units**2), (x * units, l2)):
+        train = Objective(costs.softmax, scaled, 2.0 * y - 1, False, penalty)
+        found = analysis.find_least_cost(train, PointsCache(scaled), np.inf, "full", 0)
+        assert found.is_solved
+        weights = weights_of(found.scores, scaled)
+        np.testing.assert_allclose(train.scores(weights, scaled), found.scores, atol=1e-6)
+        solutions.append(found)
+    assert solutions[1].value == pytest.approx(solutions[0].value, rel=1e-9)
+    np.testing.assert_allclose(solutions[1].scores, solutions[0].scores, atol=1e-4)
+
+
 def test_only_invertible_affine_schemes_share_the_minimum():
     x, _ = points()
-    basis, _ = sphere_points(x)
+    basis = sphere_points(x).basis
     for same in (x, x - 5, PCASphere().fit_transform(x), x @ np.triu(np.ones((4, 4)))):
         assert spans_same_scores(basis, same)
     for other in (x[:, :3], np.tanh(x), np.column_stack([x, x[:, 0] ** 2]), 0 * x):
@@ -236,13 +259,13 @@ def test_only_invertible_affine_schemes_share_the_minimum():
 
 def test_the_basis_is_all_that_is_made_of_float32_points():
     x = np.random.default_rng(0).standard_normal((40_000, 20), dtype=np.float32)
-    basis, variances = sphere_points(x)
+    basis, variances, axes = sphere_points(x)
     train = Objective(costs.softmax, basis, np.ones(len(x)), True)
     held = {}
     for name, step in (
         ("sphere", lambda: sphere_points(x)),
         ("spans", lambda: spans_same_scores(basis, x)),
-        ("penalty", lambda: penalty_of_basis(np.ones(20), x, basis, variances)),
+        ("penalty", lambda: penalty_of_basis(np.ones(20), variances, axes)),
         ("separates", lambda: proves_separable(train, np.ones(train.shape))),
     ):
         tracemalloc.start()
@@ -312,9 +335,9 @@ def test_conjugate_gradients_take_a_product_for_each_different_eigenvalue():
 def test_points_of_any_scale_have_the_basis_of_their_directions():
     x, _ = points()
     x[:, 3] = 2 * x[:, 0]  # three directions
-    basis, variances = sphere_points(x)
+    basis, variances, _ = sphere_points(x)
     for scale in (1e-12, 1e12):
-        other, scaled = sphere_points(scale * x)
+        other, scaled, _ = sphere_points(scale * x)
         assert other.shape == basis.shape == (len(x), 3)
         assert scaled == pytest.approx(scale**2 * variances, rel=1e-6)
         assert np.abs(other) == pytest.approx(np.abs(basis), abs=1e-6)
