@@ -55,16 +55,19 @@ def judge_descent(
     budget = Budget(allowed) if allowed else None
     theory = theorize(train, start[0], budget)
     epsilon = float(np.finfo(start.dtype).eps)
-    lowest = _lowest(histories, epsilon)
+    reference = _cost_at_zero_weights(train, start)
+    lowest, compared_points = _lowest(histories, epsilon), _points(train)
+    # No run may have come below zero weights. Where counts are compared, the cost there is 0.
+    if not compared_points and np.isfinite(reference):
+        lowest = min(lowest, reference)
     proof = _separating_weights(histories)
     least = find_least_cost(train, points_cache, lowest, settings.theory, passes, proof)
     # Every finite cost but the start's took a step; with batches, a record's part of a pass.
     steps_made = int(np.isfinite(histories.cost).sum()) - len(histories.cost)
-    at_zero_weights = train.evaluate(np.zeros_like(start[:1]), with_gradient=False)
     context = JudgingContext(
         rules=rules,
-        minimum=min(least.value, lowest),  # no higher than the lowest recorded cost
-        reference=float(at_zero_weights.costs[0]),
+        minimum=min(least.value, lowest),  # no higher than the lowest cost seen
+        reference=reference,
         # At 2/L exactly, plain descent on a quadratic cost neither falls nor rises.
         tie_step_size=theory.threshold
         if theory.exact and optimizer.plain and train.full_batch
@@ -73,7 +76,7 @@ def judge_descent(
         fit_seconds=seconds[0],
         # Records were counted: an iteration is `records_per_pass` of them.
         seconds_a_step=seconds[1] * settings.records_per_pass / max(1, steps_made),
-        compared_points=_points(train),
+        compared_points=compared_points,
         batch=settings.batch or 0,
         records_per_pass=settings.records_per_pass,
     )
@@ -85,6 +88,11 @@ def judge_descent(
     outcome = (theory, least, context, steps, best, chosen)
     descent = JudgedDescent(train, optimizer, settings, search, start, rounds, histories, *outcome)
     return descent, budget
+
+
+def _cost_at_zero_weights(train: Problem, start: Array) -> float:
+    """Return the cost of zero weights, in the type of the starting weights `(starts, *shape)`."""
+    return float(train.evaluate(np.zeros_like(start[:1]), with_gradient=False).costs[0])
 
 
 def _lowest(histories: Histories, epsilon: float) -> float:

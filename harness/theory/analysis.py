@@ -289,7 +289,8 @@ def find_least_cost(
         train: The problem of the training points.
         points_cache: The cache of the data set's points before any scheme, which keeps the results
             that schemes share.
-        lowest: The lowest cost that the job's own runs saw, used where the least cost is not found.
+        lowest: The lowest cost that the job saw, zero weights included, used where the least cost
+            is not found.
         theory_setting: The setting `theory`: `auto`, `full` or `none`.
         passes: The number of passes of the descent, all runs counted.
         proof: Weights of one model, from the descent, that misclassify no point; None where there
@@ -368,7 +369,7 @@ def _solve(train: Linear, points_cache: PointsCache, lowest: float, allowed: Wor
     Args:
         train: The problem of the training points.
         points_cache: The cache of the data set's points before any scheme.
-        lowest: The lowest cost that the job's own runs saw.
+        lowest: The lowest cost that the job saw, zero weights included.
         allowed: The work that may be taken, from `_allowed`.
     """
     if allowed.passes <= train.effort.setup:
@@ -450,7 +451,7 @@ def _solve_once(
 
 
 def _lowest_seen(value: float, why: str) -> Minimum:
-    """Return the lowest cost that the job's runs saw, in place of the least cost.
+    """Return the lowest cost that the job saw, in place of the least cost.
 
     Args:
         value: That cost.

@@ -72,8 +72,8 @@ TEMPLATES = {
     "the least cost, which is above 0; its value is not known ({source}).",
     "undecided": "Whether some weights reach the least cost could not be decided; the lowest cost "
     "known is {minimum:.6g}.",
-    "lowest_of_scheme": "The least cost of a network is not known; the lowest that the runs of "
-    "this scheme saw is {minimum:.6g}.",
+    "lowest_of_scheme": "The least cost of a network is not known; the lowest that "
+    "this scheme saw, zero weights included, is {minimum:.6g}.",
     "lowest_of_comparison": "The least cost of a network is not known; the lowest seen in this "
     "comparison is {minimum:.6g}.",
     "trivial": "Zero weights have a cost of 0, and no run went below it.",
@@ -111,8 +111,8 @@ TEMPLATES = {
     "of a network are a stationary point; another seed draws others.",
     "unrefined": "refine=true has no effect on a network ({experiments}): its targets follow from "
     "the lowest cost of the comparison, which is not known while a job runs.",
-    "own_lowest": "Of a network, converged means at rest near the lowest cost that the scheme's "
-    "own runs saw; measured by the lowest cost seen in this comparison ({minimum:.4g}), {schemes} "
+    "own_lowest": "Of a network, converged means at rest near the lowest cost that the scheme "
+    "itself saw; measured by the lowest cost seen in this comparison ({minimum:.4g}), {schemes} "
     "did not converge.",
     "few_functions": "The start is one function of the training points under {same}; no weights "
     "under {others} make that function, so start=normal draws another there ({experiments}).",

@@ -236,6 +236,30 @@ def test_targets_follow_from_the_least_cost_or_are_counts_of_points(points):
     assert [found.tags[tag.key] for tag in told] == ["here", "true", "false", "case"]
 
 
+class Undefined(Bowl):
+    """A problem that has no cost at zero weights."""
+
+    def evaluate(self, weights, with_gradient=True, workspace=None):
+        evaluation = super().evaluate(weights, with_gradient, workspace)
+        return evaluation._replace(
+            costs=np.where(weights.any(axis=(1, 2)), evaluation.costs, np.nan)
+        )
+
+
+@pytest.mark.parametrize(("train", "sees_zero"), [(Bowl(), True), (Undefined(), False)])
+def test_the_lowest_cost_is_no_higher_than_that_of_zero_weights(data, train, sees_zero):
+    """Over a higher one a target would lie above it the less of the excess it leaves."""
+    settings, start, rule = Settings((0.1,), 2), np.ones((1, 2, 3)), optimizers.gradient_descent()
+    rounds = Rounds(train, None, start, lambda weights: weights, rule, settings.records, True)
+    made = rounds.descend([0.1])
+    given = (settings, Rules(), Search(), start, rounds, made)
+    here, _ = judge_descent(train, rule, *given, shared.PointsCache(data.x), (0.0, 0.0))
+    lowest = 0.0 if sees_zero else made.cost.min()
+    assert here.judging_context.minimum == here.least.value == lowest
+    if sees_zero:
+        assert {*here.judging_context.targets.values()} == {0.0}
+
+
 def test_without_a_best_step_size_there_is_no_path():
     assert path.take(SimpleNamespace(descent=SimpleNamespace(best=None))).arrays == {}
 

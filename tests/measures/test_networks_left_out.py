@@ -42,4 +42,4 @@ def test_of_a_network_in_batches_no_threshold_is_spoken_of():
     tags = network_outcome(batch=10).findings.tags
     assert thresholds.NETWORK_BATCHES in tags[names.NOTE.key].split("; ")
     assert "2/L" not in tags[names.NOTE.key]
-    assert "lowest that the runs of this scheme saw" in tags[names.EXPLANATION.key]
+    assert "lowest that this scheme saw, zero weights included" in tags[names.EXPLANATION.key]
