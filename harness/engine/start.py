@@ -29,8 +29,8 @@ def starting_weights(settings: Settings, shape: tuple[int, ...]) -> Array:
         `(starts, *shape)`, in float64.
 
     Raises:
-        UserError: The given weights are not as many as the model has, or their rows differ in
-            length.
+        UserError: The given weights have another shape than those of the model, or their rows
+            differ in length.
     """
     stacked_shape = (settings.starts, *shape)
     if settings.start == "zeros":
@@ -42,12 +42,12 @@ def starting_weights(settings: Settings, shape: tuple[int, ...]) -> Array:
         weights = np.array(settings.start, dtype=float)
     except ValueError as error:
         raise UserError(f"start={settings.start}: its rows differ in length") from error
-    if weights.size != np.prod(shape):
-        width = shape[-1]
-        raise UserError(
-            f"start={settings.start}: has {weights.size} weights; it takes "
-            f"{' x '.join(map(str, shape))} (a bias and {width - 1} features a score)"
-        )
+    # The weights of one score may be a list without rows, and so may those of a network.
+    if weights.squeeze().shape != tuple(length for length in shape if length > 1):
+        given, wanted = (" x ".join(map(str, lengths)) for lengths in (weights.shape, shape))
+        is_linear = len(shape) == 2
+        parts = f" (a bias and {shape[-1] - 1} features a score)" if is_linear else ""
+        raise UserError(f"start={settings.start}: has {given} weights; it takes {wanted}{parts}")
     # Given weights are one start: `Settings` refuses several starts of them.
     return weights.reshape(stacked_shape)
 

@@ -158,6 +158,29 @@ def test_a_scheme_that_gives_up_what_two_points_alone_have_is_refused():
         same_function_weights(settings, 1, scheme, x, x[:, :2])
 
 
+@pytest.mark.parametrize(
+    ("start", "shape", "words"),
+    [
+        (((1, 2, 3),) * 4, (3, 4), r"has 4 x 3 weights; it takes 3 x 4 \(a bias and 3 features"),
+        (tuple(range(12)), (3, 4), "has 12 weights; it takes 3 x 4"),
+        ((1, 2), (1, 4), "has 2 weights; it takes 1 x 4"),
+        ((1, 2), (401,), "has 2 weights; it takes 401$"),
+    ],
+)
+def test_given_weights_have_the_shape_of_the_model(start, shape, words):
+    with pytest.raises(UserError, match=words):
+        starting_weights(Settings((1.0,), start=start), shape)
+
+
+@pytest.mark.parametrize(
+    ("start", "shape"),
+    [(((1, 2), (3, 4), (5, 6)), (3, 2)), ((1, 2), (1, 2)), (((1, 2),), (1, 2)), ((1, 2), (2,))],
+)
+def test_given_weights_of_one_score_need_no_row(start, shape):
+    weights = starting_weights(Settings((1.0,), start=start), shape)
+    assert np.array_equal(weights, np.reshape(start, (1, *shape)))
+
+
 def drawn(*draws, seed=3):
     settings = Settings((1.0,), start="normal", starts=2, seed=seed, draws=draws)
     return starting_weights(settings, (1, 4))
