@@ -21,6 +21,7 @@ from normbench.datasets.values import did_you_mean, limited_memory, python_spell
 from normbench.engine.scheme.applying import check_scheme
 from normbench.engine.settings import Settings
 from normbench.job import Job, PointsCaches, run, with_default_start
+from normbench.optimizers import Optimizer
 from normbench.recording.store.records import RecordHeader, of_outcome
 from normbench.rehearsal import rehearse
 from normbench.results.report.notebook import Comparison
@@ -46,7 +47,7 @@ def compare(  # noqa: D417 (settings are added to `Args` below)
     step_sizes: float | Sequence[float] = DEFAULT_STEP_SIZES,
     iterations: int = DEFAULT_ITERATIONS,
     *,
-    optimizer: str = DEFAULT_OPTIMIZER,
+    optimizer: Any = DEFAULT_OPTIMIZER,
     model: Any = "linear",
     rules: Rules | Mapping[str, Any] | None = None,
     drop: Sequence[str | int] = (),
@@ -69,7 +70,8 @@ def compare(  # noqa: D417 (settings are added to `Args` below)
             returns the sum over points, (R,).
         normalizers: Names under `conf/normalizer`, or scikit-learn transformers, pipelines among
             them; one, or a list.
-        optimizer: A name under `conf/optimizer`.
+        optimizer: A name under `conf/optimizer`, or an optimizer, such as
+            `normbench.optimizers.momentum(0.5)`.
         model: A name under `conf/model`, or a model, such as `normbench.models.Mlp(hidden=[100])`.
         rules: `Rules` of the verdicts, or some of its fields by their names.
         drop: Columns of a frame that are left out.
@@ -100,6 +102,7 @@ def compare(  # noqa: D417 (settings are added to `Args` below)
         schemes = [_scheme(normalizer) for normalizer in _listed(normalizers)]
         verdict_rules = _rules(rules)
         model_name, network = _model(model)
+        optimizer_name, step_rule = _optimizer(optimizer)
         records: list[JobRecord] = []
         shared = PointsCaches()
         for seed in seeds:
@@ -111,7 +114,7 @@ def compare(  # noqa: D417 (settings are added to `Args` below)
                     dataset=points,
                     cost=function,
                     normalizer=_restrict_to_columns(_clone(scheme), split_values["columns"]),
-                    optimizer=build("optimizer", options("optimizer", optimizer)),
+                    optimizer=step_rule,
                     settings=descent,
                     l2=split_values["l2"],
                     l2_in=split_values["l2_in"],
@@ -126,7 +129,7 @@ def compare(  # noqa: D417 (settings are added to `Args` below)
                     "dataset": data.name,
                     "cost": cost_name,
                     "normalizer": scheme_name,
-                    "optimizer": optimizer,
+                    "optimizer": optimizer_name,
                     "model": model_name,
                 }
                 header = _header(job, scheme, len(records), split_values, choices)
@@ -248,6 +251,11 @@ def _model(model: Any) -> tuple[str, Any]:
     """
     if isinstance(model, str):
         return model, build("model", options("model", model))
+    if isinstance(model, type):
+        raise UserError(
+            f"model={model.__name__}: is a class; give an object of it, such as "
+            f"model={model.__name__}()"
+        )
     # The contract accepts None, which a loader returns for the linear model; a user names it.
     if not GROUP_CONTRACTS["model"].accepts_result(model) or model is None:
         raise UserError(
@@ -255,6 +263,27 @@ def _model(model: Any) -> tuple[str, Any]:
             "normbench.models.Mlp(hidden=[100])"
         )
     return type(model).__name__, model
+
+
+def _optimizer(optimizer: Any) -> tuple[str, Optimizer]:
+    """Return the name of an optimizer, and the optimizer.
+
+    Args:
+        optimizer: A name under `conf/optimizer`, or an optimizer, which is called by the function
+            that makes its step.
+
+    Raises:
+        UserError: It is no optimizer.
+    """
+    if isinstance(optimizer, str):
+        return optimizer, build("optimizer", options("optimizer", optimizer))
+    if not isinstance(optimizer, Optimizer):
+        raise UserError(
+            f"optimizer={optimizer!r}: is no optimizer; give a name, such as 'momentum', or an "
+            "optimizer, such as normbench.optimizers.momentum(0.5)"
+        )
+    step_name = getattr(optimizer.step, "__qualname__", type(optimizer.step).__name__)
+    return step_name.partition(".")[0], deepcopy(optimizer)  # a job finds its scheme's columns
 
 
 def _cost(cost: Any) -> tuple[Any, str]:
@@ -438,6 +467,7 @@ def _dataset(name: str, x: Any, y: Any, cost: Any, columns: TableOptions) -> Dat
         table = pd.concat([x.reset_index(drop=True), pd.Series(targets, name="y")], axis=1)
         last_column = -1  # the targets
         return table_dataset(name, table, last_column, task, columns, source="arrays")
-    if columns != TableOptions() and not isinstance(x, pd.DataFrame):
+    has_options = any(np.size(option) for option in vars(columns).values() if option is not None)
+    if has_options and not isinstance(x, pd.DataFrame):
         raise UserError("drop, encode, fill, missing: are for the columns of a pandas frame")
     return label_dataset(name, x, targets, task, source="arrays")

@@ -60,6 +60,12 @@ def _makes_a_scheme(candidate: Any) -> bool:
     return is_transformer(candidate) if isinstance(candidate, type) else callable(candidate)
 
 
+def _is_model(candidate: Any) -> bool:
+    """Return whether an object has the methods of a model; None stands for the linear model."""
+    has_methods = all(map(partial(hasattr, candidate), MODEL_METHODS))
+    return candidate is None or (has_methods and not isinstance(candidate, type))
+
+
 GROUP_CONTRACTS = {
     "cost": GroupContract(
         "cost: a function of scores and targets", "normbench.costs.softmax", _is_cost, _is_cost
@@ -81,8 +87,7 @@ GROUP_CONTRACTS = {
         "model: a class or a function that gives one, as normbench.models.Mlp does",
         "normbench.models.Mlp",
         callable,
-        # None is the linear model.
-        lambda result: result is None or all(map(partial(hasattr, result), MODEL_METHODS)),
+        _is_model,
     ),
     "optimizer": GroupContract(
         "function that gives a normbench.optimizers.Optimizer",

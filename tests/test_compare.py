@@ -17,8 +17,10 @@ from normbench.datasets import Sampling, UserError, label_dataset, split
 from normbench.datasets.values import check_integer
 from normbench.engine.settings import Settings
 from normbench.job import Job, run
+from normbench.models import Mlp
+from normbench.names import OPTIMIZER
 from normbench.normalizers import PCASphere
-from normbench.optimizers import gradient_descent
+from normbench.optimizers import gradient_descent, momentum, preconditioned
 from normbench.verdicts.convergence import Rules
 
 COLUMNS = ["normalizer", "step_size", "iteration", "cost", "misclassifications", "verdict"]
@@ -161,6 +163,36 @@ def test_the_table_shows_whole(two_classes):
     assert "..." not in shown + page
 
 
+@pytest.mark.parametrize(
+    ("named", "made"),
+    [
+        ("momentum", momentum()),
+        ("preconditioned", preconditioned(PCASphere())),
+        ("gradient_descent", gradient_descent()),
+    ],
+)
+def test_an_optimizer_is_taken_as_by_its_name(two_classes, named, made):
+    given = {"step_sizes": [0.1, 1], "iterations": 5}
+    by_name, by_object = (compare(*two_classes, optimizer=one, **given) for one in (named, made))
+    assert by_name.frame.equals(by_object.frame)
+    assert by_name.sentence == by_object.sentence
+    tags = [set(one.sweep.runs[f"tags.{OPTIMIZER.key}"].dropna()) for one in (by_name, by_object)]
+    assert tags == [{named}] * 2
+
+
+def test_an_optimizer_of_other_settings_takes_other_steps(two_classes):
+    given = {"normalizers": ["standard"], "step_sizes": [0.1], "iterations": 5}
+    half, none = (compare(*two_classes, optimizer=momentum(m), **given) for m in (0.5, 0.0))
+    assert not np.allclose(half.cost, none.cost)
+    assert none.cost.equals(compare(*two_classes, **given).cost)
+
+
+@pytest.mark.parametrize("empty", [[], (), np.array([])])
+def test_no_columns_to_drop_are_none(two_classes, empty):
+    given = {"step_sizes": [0.1], "iterations": 1}
+    compare(*two_classes, drop=empty, encode=empty, missing=empty, **given)
+
+
 def test_rules_are_taken_by_their_names(two_classes):
     given = {"step_sizes": [0.1, 1], "iterations": 30}
     named = compare(*two_classes, rules={"variation": 0.5}, **given)
@@ -217,6 +249,12 @@ def test_a_cost_of_ones_own_is_checked_before_it_is_descended(two_classes, cost,
         ({"normalizers": []}, "normalizers=[]: is empty"),
         ({"l2": 1, "l2_in": "weights"}, "l2_in='weights': must be one of transformed, features"),
         ({"optimizer": "adm"}, "optimizer='adm': no such option"),
+        ({"optimizer": None}, "optimizer=None: is no optimizer; give a name, such as 'momentum'"),
+        ({"optimizer": momentum}, "or an optimizer, such as normbench.optimizers.momentum(0.5)"),
+        ({"model": Mlp}, "model=Mlp: is a class; give an object of it, such as model=Mlp()"),
+        ({"model": None}, "model=None: is no model"),
+        ({"drop": ["a"]}, "drop, encode, fill, missing: are for the columns of a pandas frame"),
+        ({"fill": "median"}, "drop, encode, fill, missing: are for the columns of a pandas frame"),
     ],
 )
 def test_a_mistake_is_named(two_classes, given, words):

@@ -54,7 +54,7 @@ command.startup
 comparison
     modules: normbench.comparison
     imports: rehearsal recording.store results.report results.store job engine engine.scheme
-        verdicts costs choices contracts synonyms datasets settings values names
+        verdicts costs optimizers choices contracts synonyms datasets settings values names
     libraries: numpy pandas sklearn
 
 rehearsal
