@@ -16,6 +16,7 @@ from normbench.models.layout import AFFINE_KINDS, Layout
 from normbench.models.network import ALL, BATCH, RUNNING
 from normbench.optimizers import Optimizer
 from normbench.optimizers.contract import State, Update
+from normbench.settings import default
 
 # The share of a batch's statistics in the running ones after an update.
 RUNNING_SHARE = 0.1
@@ -278,9 +279,15 @@ def check_model(
         UserError: A setting is for the linear model alone, the optimizer does not take the model,
             or a batch or part has one point, which would be normalized by itself.
     """
+    scale, default_scale = settings.start_scale, default("start_scale")
     # Whether the setting has a value that networks refuse, the setting, and the remedy.
     remedies = [
         (settings.start == "same_function", "start=same_function", "start=null"),
+        (
+            scale != default_scale,
+            f"start_scale={scale:g}",
+            f"start_scale={default_scale:g} and model.start_scale={scale:g}",
+        ),
         (settings.fold, "fold=true", "fold=false"),
         (
             settings.statistics != FITTED,

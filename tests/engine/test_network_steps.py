@@ -252,6 +252,16 @@ def test_a_model_with_steps_of_its_own_refuses_a_rule_that_asks_for_the_objectiv
         check_model(model, chosen, held, rule, "transformed", traits(costs.least_squares))
 
 
+@pytest.mark.parametrize("start", ["normal", (0.0, 1.0)])
+def test_the_scale_of_a_networks_start_is_the_models(start):
+    held = np.ones((11, 4)), np.ones((0, 4))
+    arguments = held, optimizers.gradient_descent(), "transformed", traits(costs.least_squares)
+    check_model(Mlp([5], start_scale=10), Settings((0.1,), start=start), *arguments)
+    chosen = Settings((0.1,), start=start, start_scale=10)
+    with pytest.raises(UserError, match=r"^start_scale=10: .*start_scale=0.1 and model.start_sc"):
+        check_model(Mlp([5]), chosen, *arguments)
+
+
 @pytest.mark.parametrize("normalize", ["none", "batch"])
 def test_a_record_has_an_update_where_the_last_point_joins_a_batch(normalize):
     model, held = Mlp([5], normalize=normalize), (np.ones((11, 4)), np.ones((0, 4)))
