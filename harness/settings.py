@@ -5,7 +5,7 @@ A config with a setting that is not in it is refused. To add a setting, add its 
 """
 
 import math
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
 from functools import partial
@@ -341,6 +341,23 @@ def _refine(name: str, value: Any) -> Any:
     """Return `auto`, True or False, from one of these or from the text of one."""
     choices = {"auto": "auto", "true": True, "false": False}
     return value if isinstance(value, bool) else choices[check_choice(name, value, tuple(choices))]
+
+
+def find_step_size(shown: float | None, step_sizes: Sequence[float]) -> float | None:
+    """Return the step size that `shown_step` names.
+
+    Args:
+        shown: The value of `shown_step`; None for none.
+        step_sizes: The step sizes of the grid.
+
+    Returns:
+        The step size that is equal, else the only one of the same six digits, which is how tables
+        and messages write it; None without either.
+    """
+    if shown is None or shown in step_sizes:
+        return shown
+    alike = [step_size for step_size in step_sizes if f"{step_size:g}" == f"{shown:g}"]
+    return alike[0] if len(alike) == 1 else None
 
 
 def _shown_step(name: str, value: Any) -> float | None:

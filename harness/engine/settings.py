@@ -89,11 +89,13 @@ class Settings:
             if field.name in settings.ROWS:
                 value = settings.check(field.name, getattr(self, field.name))
                 object.__setattr__(self, field.name, value)
-        if self.shown_step not in (None, *self.step_sizes):
+        shown_step = settings.find_step_size(self.shown_step, self.step_sizes)
+        if shown_step is None and self.shown_step is not None:
             tried = ", ".join(f"{step_size:g}" for step_size in self.step_sizes)
             raise UserError(
                 f"shown_step={self.shown_step:g}: is not one of step_sizes; choose of {tried}"
             )
+        object.__setattr__(self, "shown_step", shown_step)
         # Finer grids and shadows are of steps on all points alone.
         if self.batch is not None:
             object.__setattr__(self, "shadows", False)

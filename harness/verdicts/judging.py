@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from normbench import names
+from normbench.settings import find_step_size
 from normbench.verdicts import convergence
 from normbench.verdicts.best_step import best_step
 from normbench.verdicts.convergence import Judgement, Rules
@@ -301,6 +302,7 @@ def find_shown_step(steps: Sequence[Step], chosen: float | None) -> tuple[int | 
         The index of the chosen step, unless that diverged; otherwise of the best, see `best_step`;
         None where no step size is ranked. And whether the step is the chosen one.
     """
+    chosen = find_step_size(chosen, [step.step_size for step in steps])
     for number, step in enumerate(steps):
         if step.step_size == chosen and step.verdict != names.DIVERGED:
             return number, True

@@ -203,6 +203,14 @@ def test_a_shown_step_that_diverged_gives_way_to_the_best(two_classes):
     assert "step_chosen" not in outcome.findings.tags
 
 
+def test_a_shown_step_is_named_by_the_digits_of_a_table():
+    sizes = (0.1, 10**-0.75, 1.0)
+    assert Settings(sizes, shown_step=0.177828).shown_step == sizes[1]
+    assert Settings(sizes, shown_step=sizes[1]).shown_step == sizes[1]
+    with pytest.raises(UserError, match="is not one of step_sizes"):  # it may be either
+        Settings((1.0, 1.0000001), shown_step=1.0000002)
+
+
 def test_a_shown_step_is_one_of_the_grid():
     with pytest.raises(UserError, match=r"shown_step=2: is not one of step_sizes; choose of 1, 10"):
         Settings((1, 10), shown_step=2)

@@ -422,6 +422,7 @@ def test_starts_stand_together_and_the_first_size_at_the_lowest_cost_is_the_best
     assert find_shown_step(made, None) == (0, False)
     assert find_shown_step(made, 0.2) == (1, True)
     assert find_shown_step(made, 0.7) == (0, False)
+    assert find_shown_step(made, 0.2000001) == (1, True)  # as it is recorded, of six digits
     lost = judge_steps({names.TRAIN_COST.key: scaled * FALLING}, np.full(8, 4), [0.1, 0.2], bench)
     assert find_shown_step(lost, 0.2) == (None, False)
     (alone,) = judge_steps({names.TRAIN_COST.key: FALLING[None]}, np.array([-1]), [0.1], bench)
