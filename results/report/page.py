@@ -174,6 +174,7 @@ def _section(
     splits = heldout.by_split(sweep)
     splits = splits[splits["experiment"] == experiment]
     budget = passes.budget(schemes)
+    ranking = answer.ranking_paragraph(experiment_sweep, experiment)
     shared, varied = _settings(schemes)
     data = schemes["data"][schemes["data"] != ""]
     return {
@@ -182,10 +183,16 @@ def _section(
         "question": answer.question(experiment_sweep, experiment),
         "answer": headline.headline(experiment_sweep, experiment),
         "cause": cause.cause(experiment_sweep, experiment),
-        "ranking": answer.ranking_paragraph(experiment_sweep, experiment),
+        "ranking": ranking,
         "answers": [
             *profile.notes([experiment_sweep]),
             *fastest.answers(experiment_sweep, experiment, splits),
+            # The ranking has those on exclusions.
+            *(
+                line
+                for line in answer.batch_and_exclusion_remarks(experiment_sweep, experiment)
+                if line not in ranking
+            ),
         ],
         "summary": _table(
             ", ".join(

@@ -117,6 +117,14 @@ def test_no_slope_is_predicted_of_several_splits_or_a_least_cost_at_infinity(des
         assert excess.with_slopes(descended.sweep, far, far)[excess.SLOPE].isna().all()
 
 
+@pytest.mark.parametrize("curvatures", [[0.5, 0.1], [0.5, 0.1, 1.0]])
+def test_a_slope_is_that_before_all_excess_is_at_the_level_of_rounding(curvatures):
+    """Also beside a direction without excess that vanishes in one step."""
+    arrays = {excess.START_CURVATURES: np.array(curvatures)}
+    arrays[excess.EXCESS_SHARES] = np.array([1.0, 1e-13, 0.0])[: len(curvatures)]
+    assert excess._quadratic_slope(arrays, 1.0, 1000) == pytest.approx(0.25)
+
+
 def test_where_all_diverged_the_decades_until_then_are_drawn_and_told(lost):
     cost, counts = draw(lost, "histories").axes
     assert cost.get_ylabel() == histories.DECADES_LABEL

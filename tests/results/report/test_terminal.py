@@ -13,6 +13,7 @@ from normbench.results.compare import heldout
 from normbench.results.report import page, screen, terminal
 from tests.results.compare.test_heldout import splits
 from tests.results.made import runs
+from tests.results.report.test_closing import batches
 
 
 def lines_of(write, *given):
@@ -276,6 +277,19 @@ def test_only_texts_are_sanitized_on_a_page():
     assert page._sanitize(3) == 3
     assert page._sanitize(None) is None
     assert "secret" not in page._sanitize("http://me:secret@host")
+
+
+def test_a_report_names_the_batch_beyond_which_little_is_gained_and_says_nothing_twice():
+    sweep = batches(3, 4, 30)
+    sweep.runs["status"], sweep.runs["reason"] = "FINISHED", ""
+    sweep.runs["label"] = sweep.runs["run_id"].str.partition("-")[0]  # one a job
+    steps = sweep.runs["role"] == "step"
+    sweep.runs.loc[sweep.runs.index[steps][0], "verdict"] = names.BY_ROUNDING
+    section = page._section("s1", sweep, "x", ())
+    (line,) = (line for line in section["answers"] if line.startswith("Beyond a batch of "))
+    assert line not in section["ranking"]
+    assert "decided by rounding" in section["ranking"]
+    assert "decided by rounding" not in " ".join(section["answers"])
 
 
 def test_a_report_of_one_experiment_asks_its_question(monkeypatch):
