@@ -8,7 +8,7 @@ import pandas as pd
 
 from normbench import names
 from normbench.results.answer import closing as answer
-from normbench.results.compare import comparisons, directions, passes
+from normbench.results.compare import comparisons, directions, passes, problems
 from normbench.results.compare.merging import merged, unmerged
 from normbench.results.compare.reached import excess_left, time_to_target
 from normbench.results.figures import components, film, melt, overview, reconstruction, windows
@@ -80,7 +80,7 @@ def _windows(merged_sweep: Sweep, experiment: str) -> list[Sentence]:
     1/e or less, see `windows.training_windows`. A scheme for which the curvature at the start does
     not predict the observed excess gets a sentence on that instead.
     """
-    rows = material.schemes(merged_sweep, experiment)
+    rows = _schemes_on_grids(merged_sweep, experiment)
     # Schemes whose curvatures at the start were recorded.
     arrays = material.drawable_arrays(
         merged_sweep,
@@ -176,13 +176,18 @@ def _film(merged_sweep: Sweep, experiment: str) -> list[Sentence]:
     return [make_sentence("filmed", scheme=label, **counters)]
 
 
-def _best_steps(merged_sweep: Sweep, experiment: str) -> list[Sentence]:
-    """Return the sentence on the range of the schemes' best (or shown) step sizes.
+def _schemes_on_grids(merged_sweep: Sweep, experiment: str) -> pd.DataFrame:
+    """Return the scheme runs that descended with the step sizes of a grid.
 
-    Schemes whose optimizer finds its own step sizes are left out.
+    Left out are those without a descent and those whose optimizer finds its own step sizes.
     """
     rows = material.schemes(merged_sweep, experiment)
-    rows = rows[~material.gridless(rows)]
+    return rows[~(problems.without_descent(rows) | material.gridless(rows))]
+
+
+def _best_steps(merged_sweep: Sweep, experiment: str) -> list[Sentence]:
+    """Return the sentence on the range of the schemes' best (or shown) step sizes."""
+    rows = _schemes_on_grids(merged_sweep, experiment)
     quantity = f"The {merged_sweep.which_step(experiment)} step size"
     return _range(quantity, rows["label"], pd.to_numeric(rows[names.STEP_TAG.column]))
 
@@ -190,12 +195,10 @@ def _best_steps(merged_sweep: Sweep, experiment: str) -> list[Sentence]:
 def _converging(merged_sweep: Sweep, experiment: str) -> list[Sentence]:
     """Return the sentence on how many step sizes of each scheme converged.
 
-    There is none if the schemes were tried at different numbers of step sizes. Schemes whose
-    optimizer finds its own step sizes are left out.
+    There is none if the schemes were tried at different numbers of step sizes.
     """
     steps = merged_sweep.of_role(names.STEP, experiment)
-    schemes = material.schemes(merged_sweep, experiment)
-    steps = steps[~steps["parent"].isin(schemes.loc[material.gridless(schemes), "run_id"])]
+    steps = steps[steps["parent"].isin(_schemes_on_grids(merged_sweep, experiment)["run_id"])]
     if steps.empty:
         return []
     tried = steps.groupby("label", sort=False)["verdict"]

@@ -205,7 +205,7 @@ def _ridge(record: SchemeRecord) -> list[Sentence]:
     share, touched_directions = record.number(names.RIDGE_SHARE), record.number(names.RIDGE_TOUCHED)
     if ridge is None or not live_directions or share is None:
         return []
-    fields = {"ridge": ridge, "share": share, "live": live_directions}
+    fields: dict[str, Any] = {"ridge": ridge, "share": share, "live": live_directions}
     fields |= agree(live_directions, "directions")
     sentences = []
     if ridge and touched_directions:

@@ -612,6 +612,7 @@ def test_nothing_is_said_of_step_sizes_that_the_optimizer_finds_itself(gridless)
     sweep = with_tags(runs(("x", "a", NEVER), ("x", "b", NEVER)), GRIDLESS=gridless)
     assert ("none_convergent" in told(explained(sweep))) == (gridless == "false")
     assert ("at step size 1" in ending(sweep)) == (gridless == "false")
+    none = Sweep("-", "s", sweep.runs.assign(**{names.setting("iterations"): "0"}))
     for figure in ("step_sizes", "phase_diagram"):
-        caption = captions.describe_figure(sweep, "x", figure)
-        assert bool(caption) == (gridless == "false")
+        assert bool(captions.describe_figure(sweep, "x", figure)) == (gridless == "false")
+        assert captions.describe_figure(none, "x", figure) == ""
