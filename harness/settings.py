@@ -4,7 +4,6 @@ Identity, problems, labels, `compare()`, `normbench --help` and the reference pa
 A config with a setting that is not in it is refused. To add a setting, add its row.
 """
 
-import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
@@ -253,6 +252,23 @@ def powers_of_ten(first: Any, last: Any, per_decade: Any = 1) -> list[float]:
     return [float(f"1e{n // d}") if n % d == 0 else 10.0 ** (n / d) for n, d in exponents]
 
 
+def find_step_size(shown: float | None, step_sizes: Sequence[float]) -> float | None:
+    """Return the step size that `shown_step` names.
+
+    Args:
+        shown: The value of `shown_step`; None for none.
+        step_sizes: The step sizes of the grid.
+
+    Returns:
+        The step size that is equal, else the only one of the same six digits, which is how tables
+        and messages write it; None without either.
+    """
+    if shown is None or shown in step_sizes:
+        return shown
+    alike = [step_size for step_size in step_sizes if f"{step_size:g}" == f"{shown:g}"]
+    return alike[0] if len(alike) == 1 else None
+
+
 def _step_sizes(name: str, values: Any) -> tuple[float, ...]:
     """Return distinct positive step sizes as floats, from a list of numbers or a single number.
 
@@ -263,7 +279,8 @@ def _step_sizes(name: str, values: Any) -> tuple[float, ...]:
         hasattr(values, "__iter__") or hasattr(values, "__float__")
     ):
         raise UserError(f"{name}={values}: is not a list; {remedy}")
-    sizes = list(values) if hasattr(values, "__iter__") else [values]
+    has_entries = hasattr(values, "__iter__") and getattr(values, "ndim", 1) > 0
+    sizes = list(values) if has_entries else [values]
     if not sizes:
         raise UserError(f"{name}=[]: is empty; {remedy}")
     for size in map(to_python_number, sizes):
@@ -293,7 +310,7 @@ def _start(name: str, value: Any) -> Any:
     rows = [list(row) if hasattr(row, "__iter__") else row for row in value]
     flat = [entry for row in rows for entry in (row if isinstance(row, list) else [row])]
     for entry in flat:
-        check_number(name, entry, at_least=-math.inf)  # any finite number
+        check_number(name, entry)
     if not flat:
         raise UserError(f"{name}={value}: {remedy}")
     return tuple(tuple(row) if isinstance(row, list) else row for row in rows)
@@ -341,23 +358,6 @@ def _refine(name: str, value: Any) -> Any:
     """Return `auto`, True or False, from one of these or from the text of one."""
     choices = {"auto": "auto", "true": True, "false": False}
     return value if isinstance(value, bool) else choices[check_choice(name, value, tuple(choices))]
-
-
-def find_step_size(shown: float | None, step_sizes: Sequence[float]) -> float | None:
-    """Return the step size that `shown_step` names.
-
-    Args:
-        shown: The value of `shown_step`; None for none.
-        step_sizes: The step sizes of the grid.
-
-    Returns:
-        The step size that is equal, else the only one of the same six digits, which is how tables
-        and messages write it; None without either.
-    """
-    if shown is None or shown in step_sizes:
-        return shown
-    alike = [step_size for step_size in step_sizes if f"{step_size:g}" == f"{shown:g}"]
-    return alike[0] if len(alike) == 1 else None
 
 
 def _shown_step(name: str, value: Any) -> float | None:

@@ -5,6 +5,7 @@ import math
 import numpy as np
 import pytest
 
+from normbench import optimizers
 from normbench.datasets import UserError
 from normbench.engine.settings import Settings
 from normbench.settings import powers_of_ten
@@ -52,6 +53,9 @@ def test_decades_that_are_none_are_refused(of, words):
         ({"start": 3}, "start=3: must be .*zeros, normal"),
         ({"start": []}, "must be .*zeros, normal"),
         ({"start": [0.1, "a"]}, "start=a"),
+        ({"start": [math.nan, 0.1]}, "start=nan: must be a finite number$"),
+        ({"start": [[0.1], [10**400]]}, "must be a finite number$"),
+        ({"step_sizes": [10**400]}, "is not positive and finite"),
         ({"record": "path"}, "record=path: must be a list"),
         ({"starts": 2}, "is the same start every time"),
         ({"starts": 2, "start": [0.0, 1.0]}, "is the same start every time"),
@@ -63,6 +67,17 @@ def test_decades_that_are_none_are_refused(of, words):
 def test_settings_that_make_no_descent_are_refused(settings, words):
     with pytest.raises(UserError, match=words):
         Settings(**{"step_sizes": (0.1,), **settings})
+
+
+@pytest.mark.parametrize(
+    "step_sizes", [np.array([0.5, 2], np.float32), [np.float32(0.5), 2], np.array([0.5, 2])]
+)
+def test_numbers_of_numpy_are_numbers(step_sizes):
+    made = Settings(step_sizes, start_scale=np.float32(0.5))
+    assert (made.step_sizes, made.start_scale) == ((0.5, 2.0), 0.5)
+    assert {*map(type, made.step_sizes)} == {float}
+    assert Settings(np.array(0.5)).step_sizes == (0.5,)
+    assert optimizers.momentum(np.float32(0.5)).steady
 
 
 def test_what_is_not_set_is_as_the_settings_say():
