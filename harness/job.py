@@ -147,10 +147,13 @@ def with_default_start(job: Job) -> Job:
     """Return a job with the start that `start=null` means: zero weights for most costs.
 
     Zero weights minimize a positively homogeneous cost, and every step would raise it. The start
-    is then one function under every scheme that can represent it, and `normal` under the others.
+    is then one function under every scheme that can represent it, and `normal` under the others
+    and where the statistics of the scheme move with the batches.
     """
     start = default_start_name(job.cost, job.model)
-    if start == SAME_FUNCTION and not measures.without_descent(job.settings):
+    if start == SAME_FUNCTION and job.settings.statistics != FITTED:
+        start = "normal"
+    elif start == SAME_FUNCTION and not measures.without_descent(job.settings):
         scheme, z = _fit_copy(job)
         classes = 1  # as in `check`
         try:

@@ -81,6 +81,14 @@ def test_a_scheme_that_gives_points_up_starts_perceptrons_from_normal():
     assert with_default_start(replace(few, cost=costs.perceptron)).settings.start == "normal"
 
 
+@pytest.mark.parametrize("statistics", ["batch", "running", "window"])
+def test_under_statistics_that_move_perceptrons_start_from_normal(statistics):
+    moving = {"batch": 50, "statistics": statistics}
+    moving |= {"window": 100} if statistics == "window" else {}
+    made = with_default_start(replace(job("standard", "normal", **moving), cost=costs.perceptron))
+    assert made.settings.start == "normal"
+
+
 def test_several_starts_of_none_are_refused_where_they_are_zeros():
     several = job("standard", "normal", starts=3)
     with pytest.raises(UserError, match="starts=3: start=zeros is the same start every time"):
