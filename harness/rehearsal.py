@@ -10,8 +10,11 @@ from typing import Any
 import numpy as np
 from autograd.tracer import getval
 
+from normbench import measures
+from normbench.costs.declaration import traits
 from normbench.datasets import Dataset, UserError
 from normbench.datasets.values import FLOAT64_BYTES, refuse_larger
+from normbench.engine.targets import scores_of
 from normbench.job import Job, run
 from normbench.verdicts.search import Search
 
@@ -46,9 +49,14 @@ def rehearse(job: Job) -> None:
     except Exception:  # the job will fail by it, and record it
         return
     settings = job.settings
-    # The rehearsal had one run at most; the weights of all runs have to fit the memory, too.
-    runs = len(settings.step_sizes) * settings.starts
-    weights = runs * max(1, job.dataset.classes) * (outcome.features + 1)  # with the bias
+    if measures.without_descent(settings):  # it has no weights
+        return
+    # The rehearsal had one run; the weights of all runs have to fit the memory, too.
+    scores = scores_of(traits(job.cost), job.dataset.classes)
+    size = scores * (outcome.features + 1)  # with the bias
+    if job.model is not None:
+        size = job.model.layout(outcome.features, scores).size
+    weights = len(settings.step_sizes) * settings.starts * size
     refuse_larger(
         f"starts={settings.starts}, {len(settings.step_sizes)} step_sizes, "
         f"{outcome.features} features",
@@ -63,8 +71,7 @@ def _short(job: Job) -> Job:
     A job without a descent keeps its settings, except that it shows the first point: a sample of
     the points may lack the one that was chosen.
     """
-    # No iterations and a `record`: a job without a descent.
-    if not job.settings.iterations and job.settings.record:
+    if measures.without_descent(job.settings):
         return replace(job, settings=replace(job.settings, shown_point=0))
     # `record` is emptied: with one, a job of no iterations is a job without a descent, and computes
     # no cost. Batch and window may be larger than the sample of the points.
@@ -134,4 +141,5 @@ def _watched(cost: Any) -> Any:
             raise UserError(f"cost {name}: gives shape {shape} for {len(scores)} runs; {rule}")
         return values
 
+    watched.traits = traits(cost)  # type: ignore[attr-defined] # `wraps` copies none of a class
     return watched

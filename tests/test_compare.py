@@ -13,6 +13,7 @@ from sklearn.preprocessing import RobustScaler, StandardScaler
 
 from normbench import compare, settings
 from normbench.costs import softmax
+from normbench.costs.declaration import Traits
 from normbench.datasets import Sampling, UserError, label_dataset, split
 from normbench.datasets.values import check_integer
 from normbench.engine.settings import Settings
@@ -212,6 +213,24 @@ def test_rules_are_taken_by_their_names(two_classes):
 def test_a_cost_of_ones_own_is_checked_before_it_is_descended(two_classes, cost, words):
     with pytest.raises(UserError, match=words):
         compare(*two_classes, cost=cost, step_sizes=0.1)
+
+
+class Margins:
+    """A cost of one's own, an object: of two classes it takes a score for each."""
+
+    traits = Traits(tasks=("binary", "multiclass"), score_per_class=True)
+
+    def __call__(self, scores, targets):
+        own = scores[:, targets, np.arange(len(targets))]
+        return anp.sum(anp.log(anp.sum(anp.exp(scores), axis=1)) - own, axis=1)
+
+
+def test_a_cost_may_be_an_object_whose_class_declares_traits(two_classes):
+    given = {"normalizers": ["standard"], "step_sizes": [0.1], "iterations": 5}
+    mine, built_in = (
+        compare(*two_classes, cost, **given) for cost in (Margins(), "multiclass_softmax")
+    )
+    np.testing.assert_allclose(mine.cost, built_in.cost, rtol=1e-12)
 
 
 @pytest.mark.parametrize(

@@ -59,7 +59,7 @@ comparison
 
 rehearsal
     modules: normbench.rehearsal
-    imports: job verdicts datasets values
+    imports: job measures engine verdicts costs datasets values
     libraries: autograd numpy
 
 recording

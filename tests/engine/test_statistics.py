@@ -169,13 +169,6 @@ def test_mistakes_are_told_in_a_line(settings, said):
     assert "\n" not in str(error.value)
 
 
-def test_a_rehearsal_leaves_the_scheme_unfitted():
-    rehearsed = job()
-    before = vars(rehearsed.normalizer).copy()
-    rehearse(rehearsed)
-    assert vars(rehearsed.normalizer) == before
-
-
 def test_a_rehearsal_sees_all_points():
     rehearse(job(statistics="window", window=5))
 
