@@ -134,6 +134,15 @@ def test_points_that_a_map_is_tried_on_are_spread_over_all():
     assert np.ptp(np.diff(rows)) <= 1
 
 
+@pytest.mark.parametrize("bend", [np.tanh, lambda column: column])
+def test_a_feature_that_is_bent_beside_a_large_one_is_found(bend):
+    milliseconds = 1.7e12 + 3e10 * POINTS[:, 0]
+    x = np.column_stack([milliseconds, POINTS[:, 1]])
+    scheme = FunctionTransformer(lambda x: np.column_stack([x[:, 0], bend(x[:, 1])]))
+    z = scheme.fit_transform(x)
+    assert (probe(scheme, x, z) is None) == (bend is np.tanh)
+
+
 class Affine:
     """A scheme that is a map; broken: what it gives in its place for the points that it sees."""
 
@@ -151,7 +160,7 @@ MATRIX = np.array([[1.0, 2.0, 0.0], [0.0, -1.0, 3.0]])
 def fitted(scheme, z=None, steps=(1.0, 2.0, 0.5), centre=(5.0, -1.0, 0.0)):
     x = np.random.default_rng(14).standard_normal((7, 3)) + centre
     z = x @ MATRIX.T + [7.0, 0.1] if z is None else z(x)
-    found = fit_map(scheme, np.array(centre), np.array(steps), x, z, float(np.abs(z).max()))
+    found = fit_map(scheme, np.array(centre), np.array(steps), x, z)
     return found, x, z
 
 

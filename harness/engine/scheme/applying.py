@@ -236,13 +236,12 @@ def _find_map(
         has_mean = scheme_mean is not None and np.shape(scheme_mean) == centre.shape
         centre = np.asarray(scheme_mean) if has_mean else points_decompositions.mean
     if declared_map is None:
-        largest = float(np.abs(z).max())
-        scheme_map = probed.fit_map(scheme, centre, x.std(axis=0), x, z, largest)
+        scheme_map = probed.fit_map(scheme, centre, x.std(axis=0), x, z)
         if scheme_map is None:
             return None
         for block in blocks(len(all_points), rows_per_block(all_points)):
             rows = all_points[block].astype(np.float64, copy=False)
-            if not probed.agrees(scheme_map, rows, scheme.transform(rows), largest):
+            if not probed.agrees(scheme_map, rows, scheme.transform(rows)):
                 return None
         return scheme_map
     return AffineMap(declared_map.matrix, centre, scheme.transform(centre[None])[0])

@@ -13,7 +13,7 @@ from normbench.normalizers.decomposition import compute_deviations, compute_mean
 
 Array = NDArray[np.float64]
 MAP_SAMPLE_SIZE = 256  # points that the map is tried on
-MAP_TOLERANCE = 1e-9  # the error that the map may have, as a share of the largest coordinate
+MAP_TOLERANCE = 1e-9  # the error that the map may have, as a share of a coordinate's size
 EFFECT_TOLERANCE = 1e-6  # a smaller scaling or shift is rounding
 
 
@@ -128,12 +128,11 @@ def probe(scheme: Any, x: NDArray[Any], z: Rows) -> AffineMap | None:
     centre = compute_mean(x)
     steps = compute_deviations(x, centre)
     rows = sample_rows(len(x))
-    # The last argument is the largest magnitude in z, found without an array of magnitudes.
-    return fit_map(scheme, centre, steps, x[rows], z[rows], float(max(-z.min(), z.max())))
+    return fit_map(scheme, centre, steps, x[rows], z[rows])
 
 
 def fit_map(
-    scheme: Any, centre: Array, steps: Array, x: NDArray[Any], z: NDArray[Any], largest: float
+    scheme: Any, centre: Array, steps: Array, x: NDArray[Any], z: NDArray[Any]
 ) -> AffineMap | None:
     """Return a scheme's affine map from its values at a centre and one step along each feature.
 
@@ -144,7 +143,6 @@ def fit_map(
             that of a constant feature its size at the centre is taken, at least 1.
         x: Some points before the scheme (p, N), which the map is tried on.
         z: The same points under it (p, M).
-        largest: The largest magnitude of a coordinate that the scheme gave any point.
 
     Returns:
         The map; None where it does not give z to `MAP_TOLERANCE`, or where the scheme refuses the
@@ -164,23 +162,23 @@ def fit_map(
         moves = (probes[1:] - centre).diagonal()  # the steps, as rounding left them
         matrix = (images[1:] - images[0]).T / moves
         fitted_map = AffineMap(matrix, centre, images[0])
-        return fitted_map if agrees(fitted_map, x, z, largest) else None
+        return fitted_map if agrees(fitted_map, x, z) else None
 
 
-def agrees(scheme_map: AffineMap, x: NDArray[Any], z: NDArray[Any], largest: float) -> bool:
+def agrees(scheme_map: AffineMap, x: NDArray[Any], z: NDArray[Any]) -> bool:
     """Return whether a map takes points to those that the scheme gave, to `MAP_TOLERANCE`.
 
     Args:
         scheme_map: The map.
         x: Points before the scheme (p, N).
         z: The same points under it (p, M).
-        largest: The largest magnitude of a coordinate that the scheme gave any point.
     """
-    expected = (x - scheme_map.centre) @ scheme_map.matrix.T + scheme_map.image
+    centred = x - scheme_map.centre
+    expected = centred @ scheme_map.matrix.T + scheme_map.image
     tolerance = max(MAP_TOLERANCE, 100 * float(np.finfo(z.dtype).eps))  # float32 rounds more
     error = np.abs(expected - z).max(axis=0)
-    # Of each coordinate; one that is small on these points alone is compared with the largest.
-    scale = np.abs(z).max(axis=0) + largest * 1e-3
+    # Of each coordinate, whose terms may cancel.
+    scale = np.abs(z).max(axis=0) + np.abs(centred).max(axis=0) @ np.abs(scheme_map.matrix).T
     return bool(np.all(error <= tolerance * scale))
 
 
