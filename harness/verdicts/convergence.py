@@ -135,9 +135,9 @@ def judge(
         not converged.
     """
     if diverged:
-        return Judgement(
-            names.DIVERGED, f"the cost or its gradient stopped being finite at step {len(history)}"
-        )
+        unit = "record" if noisy else "step"  # of batches, several steps lie between two records
+        reason = f"the cost or its gradient stopped being finite at {unit} {len(history)}"
+        return Judgement(names.DIVERGED, reason)
     if len(history) < 2:
         return Judgement(names.NOT_CONVERGED, "no step was made")
     # The excess at the end of the run, first, and of its shadows.

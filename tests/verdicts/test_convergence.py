@@ -114,6 +114,8 @@ def test_a_small_rise_is_no_failure():
 
 
 def test_a_run_that_stopped_being_finite_is_diverged():
+    of_batches = convergence.judge(np.array([1.0, 0.5]), True, 0.0, noisy=True)
+    assert of_batches.reason.endswith("stopped being finite at record 2")
     found = judge([1.0, 0.5], diverged=True)
     assert found.verdict == "diverged"
     assert "at step 2" in found.reason
