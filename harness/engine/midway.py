@@ -167,8 +167,11 @@ class GrowingHistories:
         for name, history in self._histories():
             _check_array(name, arrays[name], history[:, :k])
         alive_arrays = {name: arrays[name][alive] for name, _ in self._histories()}
-        alive_arrays |= {"final": arrays["final"], "weights": arrays["weights"]}
-        alive_arrays |= {f"state/{number}": array for number, array in enumerate(state)}
+        alive_arrays["final"] = arrays["final"]
+        # Between the records of batches a run may overflow, which the next record finds.
+        if train.full_batch:
+            alive_arrays["weights"] = arrays["weights"]
+            alive_arrays |= {f"state/{number}": array for number, array in enumerate(state)}
         # Numbers of remaining runs are finite: a descent retires the others.
         for name, array in alive_arrays.items():
             _check(name, bool(np.isfinite(array).all()))

@@ -359,6 +359,26 @@ def test_a_descent_that_is_cut_off_within_a_pass_goes_on_to_the_bit(tmp_path, or
     np.testing.assert_array_equal(found.weights, wanted.weights)
 
 
+def test_a_run_that_has_overflowed_within_a_pass_is_gone_on_with(tmp_path, capsys):
+    x, y = points()
+    sizes, start = np.array([1e-3, 1e30]), np.full((2, 1, N + 1), 0.1)
+
+    def descended(checkpoint=None):
+        train = Minibatch.around(Objective(costs.least_squares, x, y, False), Batches(P, 1))
+        rule = optimizers.momentum()
+        return descend(train, None, rule, start, sizes, 2, checkpoint=checkpoint)
+
+    with pytest.raises(StoppedError):
+        descended(Updates(tmp_path, "ab" * 32, 60, looks=P - 1))
+    file = DescentFile(tmp_path, "ab" * 32, 60)
+    assert not np.isfinite(file.resume(dict)["weights"]).all()
+    wanted, found = descended(), descended(file)
+    assert capsys.readouterr().err == ""  # nothing is refused
+    np.testing.assert_array_equal(found.cost, wanted.cost)
+    np.testing.assert_array_equal(found.weights, wanted.weights)
+    assert found.diverged_at.tolist() == wanted.diverged_at.tolist() == [-1, 1]
+
+
 def test_a_state_of_another_order_is_not_gone_on_from(tmp_path, capsys):
     x, y = points()
 

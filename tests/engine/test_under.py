@@ -152,7 +152,7 @@ def test_points_are_copied_a_megabyte_at_a_time_and_larger_batches_alone(dtype, 
 class Counted:
     """A problem of two scores that counts, whose records are two updates apart."""
 
-    classify, order, inner_shape = True, "an order", (2, 3)
+    classify, order, inner_shape, full_batch = True, "an order", (2, 3), True
 
     def updates_before(self, record):
         return 2 * record
