@@ -108,8 +108,9 @@ def check_traceable(cost: Cost, scores: int) -> None:
         UserError: JAX cannot trace the cost.
     """
     jax = _import_jax()
-    # One run and two points: JAX traces shapes alone.
-    shapes = jax.ShapeDtypeStruct((1, scores, 2), float), jax.ShapeDtypeStruct((2,), int)
+    # One run and two points: JAX traces shapes and types alone. See `encode_targets`.
+    of_targets = int if scores > 1 else float
+    shapes = jax.ShapeDtypeStruct((1, scores, 2), float), jax.ShapeDtypeStruct((2,), of_targets)
     try:
         jax.eval_shape(translate(cost), *shapes)
     except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:

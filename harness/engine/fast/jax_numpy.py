@@ -32,7 +32,8 @@ def minimum(first: Any, second: Any) -> Any:
 def max(array: Any, axis: int | None = None, keepdims: bool = False) -> Any:
     """Return the largest entries along an axis, or of all."""
     if axis is None:
-        return max(jnp.ravel(array), 0)
+        value = max(jnp.ravel(array), 0)
+        return jnp.reshape(value, (1,) * jnp.ndim(array)) if keepdims else value
     value = _largest(axis, array)
     return value if keepdims else jnp.squeeze(value, axis)
 

@@ -13,7 +13,7 @@ from normbench.costs import count_misclassified, softmax
 from normbench.costs.misclassifications import mark_correct
 from normbench.datasets import UserError, make_dataset
 from normbench.engine.fast import threaded_network
-from normbench.engine.fast.jax_network import JaxNetwork, translate
+from normbench.engine.fast.jax_network import JaxNetwork, check_traceable, translate
 from normbench.engine.network import Network
 from normbench.engine.settings import Settings
 from normbench.job import Job, check, run
@@ -231,7 +231,9 @@ def test_rounding_does_not_drop_the_derivative_of_a_maximum(jax, rng):
     np.testing.assert_allclose(slopes, expected, rtol=1e-11, atol=1e-13)
 
 
-@pytest.mark.parametrize("options", [{"axis": 1}, {"axis": -1, "keepdims": True}, {}], ids=str)
+@pytest.mark.parametrize(
+    "options", [{"axis": 1}, {"axis": -1, "keepdims": True}, {"keepdims": True}, {}], ids=str
+)
 @pytest.mark.parametrize("name", ["max", "min"])
 def test_the_largest_and_smallest_share_derivatives_among_equals(jax, rng, name, options):
     from normbench.engine.fast import jax_numpy
@@ -241,6 +243,7 @@ def test_the_largest_and_smallest_share_derivatives_among_equals(jax, rng, name,
     slopes = jax.jit(jax.grad(lambda array: extreme(array, **options).sum()))(x)
     expected = grad(lambda array: anp.sum(plain(array, **options)))(x)
     np.testing.assert_allclose(slopes, expected, rtol=1e-15)
+    np.testing.assert_array_equal(extreme(x, **options), plain(x, **options), strict=True)
 
 
 @pytest.mark.parametrize("name", ["maximum", "minimum"])
@@ -252,6 +255,19 @@ def test_the_larger_and_smaller_share_derivatives_where_equal(jax, rng, name):
     slopes = jax.jit(jax.grad(lambda array: extreme(array, other).sum()))(x)
     np.testing.assert_array_equal(slopes, grad(lambda array: anp.sum(plain(array, other)))(x))
     np.testing.assert_array_equal(extreme(x, other), plain(x, other))
+
+
+def test_targets_of_one_score_are_tried_as_real_numbers(jax):
+    def relative(scores, targets):
+        return anp.sum((scores[:, 0] * targets**-1 - 1) ** 2, axis=1)
+
+    def indexed(scores, targets):
+        return anp.sum(-scores[:, targets, anp.arange(2)], axis=1)
+
+    check_traceable(relative, 1)
+    check_traceable(indexed, 3)
+    with pytest.raises(UserError, match="cannot compile cost=indexed"):
+        check_traceable(indexed, 1)
 
 
 def test_a_cost_that_cannot_be_compiled_is_refused_before_the_run(jax, data):
