@@ -4,12 +4,13 @@ import json
 import os
 import subprocess
 import sys
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
 from normbench.engine.fast import packed, wrappers
-from tests.benchmarks import commands, sides
+from tests.benchmarks import commands, fit_rows, sides
 from tests.benchmarks.__main__ import COMBINATIONS, check_same, judged, line
 from tests.conftest import ROOT
 from tests.real_data import FOLDER
@@ -93,3 +94,37 @@ def test_the_table_has_every_row_of_a_size(tmp_path):
     for name, row in rows.items():
         assert name in done.stdout
         assert (row["ratio"] is None and row["note"]) or row["ratio"] > 0
+
+
+def test_the_memory_of_a_fit_is_what_it_takes_beside_its_points(monkeypatch):
+    class Hungry:
+        eigenvalues_ = np.ones(3)
+
+        def fit(self, x):
+            np.ones(3 * x.size)
+            return self
+
+    monkeypatch.setitem(fit_rows.SIDES, "ours", Hungry)
+    fit = fit_rows.fit_once("ours", 100)
+    assert 2.9 < fit["memory"] < 3.5
+    assert fit["seconds"] > 0
+    assert fit["variances"] == [1, 1, 1]
+
+
+def test_fits_with_other_variances_end_the_benchmark(monkeypatch):
+    answers = iter([[2.0, 1.0], [2.0, 1.1]])
+
+    def run(*_, **__):
+        fit = {"seconds": 1, "memory": 1, "variances": next(answers)}
+        return SimpleNamespace(stdout=json.dumps(fit))
+
+    monkeypatch.setattr(fit_rows, "subprocess", SimpleNamespace(run=run))
+    with pytest.raises(SystemExit, match="a fit: other variances"):
+        list(fit_rows.compare_apart("a fit", 2))
+
+
+@pytest.mark.slow
+def test_a_fit_of_each_side_is_measured_apart():
+    seconds, *memories = fit_rows.compare_apart("a fit", 20)
+    assert seconds["ratio"] > 0
+    assert [row["name"].rpartition(" ")[2] for row in memories] == ["ours", "theirs"]
