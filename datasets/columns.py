@@ -301,7 +301,7 @@ def _diagnose_column(column: "pd.Series[Any]", label: str) -> ColumnProblem:
     marks = find_gap_marks(entries)
     texts = entries.map(strip_entry)
     entries = entries[~texts.isin(marks)]  # from here on without gaps and gap marks
-    gaps = f"{_list_entries(marks)} in {int(texts.isin(marks).sum())} points" if marks else ""
+    gaps = f"{_list_entries(marks)} in {_count_points(texts.isin(marks).sum())}" if marks else ""
     if not len(entries):
         return ColumnProblem(label, f"is empty, but for {gaps}", "drop", (label,))
     # The entries that are no numbers, even as text.
@@ -317,7 +317,7 @@ def _diagnose_column(column: "pd.Series[Any]", label: str) -> ColumnProblem:
         is_odd = (objects.isin(distinct_texts) | objects.map(strip_entry).isin(marks)).to_numpy()
         reason = (
             f"is of numbers, but for {_list_entries([*marks, *distinct_texts])} in "
-            f"{int(is_odd.sum())} points, first in {column.index[is_odd][0]}"
+            f"{_count_points(is_odd.sum())}, first in {column.index[is_odd][0]}"
         )
         return ColumnProblem(label, reason, "missing", (*marks, *map(strip_entry, distinct_texts)))
     if are_dates(entries):
@@ -368,10 +368,16 @@ def refuse_target_gaps(
         return
     missing = _spell_list("missing", [*user_lists.get("missing", ()), *gap_entries])
     raise UserError(
-        f"{option}: holds {_list_entries(gap_entries)} in {len(texts) - len(other_texts)} points, "
+        f"{option}: holds {_list_entries(gap_entries)} in "
+        f"{_count_points(len(texts) - len(other_texts))}, "
         f"beside {_list_entries(list(other_texts.unique()))}; add {missing} dataset.fill=drop "
         "(which leaves those points out), or dataset.task=classes if it is a class"
     )
+
+
+def _count_points(count: int) -> str:
+    """Return a number of points in words, such as `1 point`."""
+    return f"{count} {'point' if count == 1 else 'points'}"
 
 
 def _list_entries(entries: Sequence[Any]) -> str:

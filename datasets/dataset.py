@@ -156,7 +156,8 @@ def make_dataset(
     test_points = (
         _check_points(name, x_test, "test ", precision) if x_test is not None else points[:0]
     )
-    names = tuple(feature_names or (f"x{n}" for n in range(points.shape[1])))
+    names = tuple(() if feature_names is None else feature_names)
+    names = names or tuple(f"x{n}" for n in range(points.shape[1]))
     if test_points.shape[1] != points.shape[1]:
         raise UserError(
             f"data of {name}: has {points.shape[1]} features in the training part and "

@@ -99,7 +99,7 @@ def gaussian(
                 f"dataset.correlation={correlation:g}: the eigenvalues follow from it; leave "
                 "dataset.eigenvalues out"
             )
-    shares = _check_dummies(dummies, features)
+    shares = _check_dummies(dummies, features, points)
     rng = np.random.default_rng(check_integer("dataset.seed", seed, 0))
     if classes > points:
         raise UserError(f"dataset.classes={classes}: must be at most dataset.points={points}")
@@ -178,10 +178,11 @@ def _check_eigenvalues(values: Any) -> NDArray[np.float64]:
     return np.array([check_number(name, value, above=0) for value in numbers])
 
 
-def _check_dummies(values: Any, features: int) -> list[float]:
+def _check_dummies(values: Any, features: int, points: int) -> list[float]:
     """Return the setting `dataset.dummies`, the shares of ones of the last features, as a list.
 
-    Raises `UserError` unless it is a list of numbers between 0 and 1, one a feature at most.
+    Raises `UserError` unless it is a list of numbers between 0 and 1, one a feature at most, each
+    of which is one of the points at least, and not all of them.
     """
     name = "dataset.dummies"
     shares = check_list(name, values, f"a list of shares, such as {name}=[0.5,0.1]")
@@ -189,7 +190,14 @@ def _check_dummies(values: Any, features: int) -> list[float]:
         raise UserError(
             f"{name}={shares}: has {len(shares)} shares for {features} features; leave some out"
         )
-    return [check_number(name, share, above=0, below=1) for share in shares]
+    numbers = [check_number(name, share, above=0, below=1) for share in shares]
+    for share in numbers:
+        if (ones := round(share * points)) in (0, points):
+            raise UserError(
+                f"{name}={shares}: a share of {share:g} of {points} points is {ones} of them, so "
+                "that all are equal; set more dataset.points or another share"
+            )
+    return numbers
 
 
 def _draw_directions(rng: np.random.Generator, classes: int, features: int) -> NDArray[np.float64]:

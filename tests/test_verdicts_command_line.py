@@ -109,7 +109,7 @@ def test_pairs_go_over_splits_and_their_starts_are_one_value(sweep):
     (pair,) = comparisons.compare_pairs(table).to_dict("records")
     assert pair["splits"] == 2
     told = " ".join(run(folder, "results", "theory", "--store", store).stdout.split())
-    assert "with its best step size for each split, in pairs; ratio" in told
+    assert "with its best step size for each of the splits, in pairs; ratio" in told
     assert "no conclusion: 1 pair of schemes needs at least 6 splits" in told
 
 

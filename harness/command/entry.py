@@ -26,7 +26,11 @@ def run(arguments: Sequence[str]) -> int:
     if not sys.warnoptions:  # hide warnings of libraries; those that matter are printed as lines
         warnings.simplefilter("ignore")
         os.environ["PYTHONWARNINGS"] = "ignore"  # for the processes of a launcher
-    folder = os.getcwd()
+    try:
+        folder = os.getcwd()
+    except FileNotFoundError:
+        print("normbench: the working folder was removed; work in another one", file=sys.stderr)
+        return 2
     if folder not in sys.path and "" not in sys.path:
         sys.path.append(folder)  # last: a user's own package is found, and hides nothing
     try:

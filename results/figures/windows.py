@@ -380,13 +380,13 @@ def _name_panels(
     # Above all windows of the start, a step size can only train directions that become flatter.
     # With exact curvature no direction does: the text below then says that it trains 0.
     if not is_exact and best_step > start_bars.high.max():
-        title_lines = [
-            f"{step_label} is too large",
-            f"for all {direction_count} directions of the start",
-        ]
+        directions = "direction" if direction_count == 1 else f"{direction_count} directions"
+        quantifier = "the only" if direction_count == 1 else "all"
+        title_lines = [f"{step_label} is too large", f"for {quantifier} {directions} of the start"]
     else:
         reference_text = "" if is_exact else "at the start, "
-        title_lines = [f"{step_label} trains {count} of {direction_count} directions"]
+        noun = "direction" if direction_count == 1 else "directions"
+        title_lines = [f"{step_label} trains {count} of {direction_count} {noun}"]
         title_lines += [f"{reference_text}holding {share:.0%} of the excess cost"]
     if end_bars is not None:
         title_lines.append(

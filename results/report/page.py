@@ -373,8 +373,8 @@ def _pairs(sweep: Sweep) -> Table | None:
     if pairs.empty:
         return None
     unit = passes.unit(sweep.of_role(names.SCHEME)).many
-    caption = headings.iterations_to(unit, target, headings.PAIRS)
     sample = problems.sample_name(problems.scheme_runs([sweep]))
+    caption = headings.iterations_to(unit, target, headings.PAIRS.format(sample=sample))
     return _table(f"{caption} ({comparisons.assurance(pairs, sample)})", pairs)
 
 

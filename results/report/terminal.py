@@ -217,13 +217,14 @@ def _print_held_out(terminal: Console, sweep: Sweep) -> None:
     folds = heldout.cross_validated(sweep)
     if not folds.empty:
         _print_table(terminal, headings.CROSS_VALIDATION, folds)
+    sample = problems.sample_name(problems.scheme_runs([sweep]))
     tuned = tuned_once(sweep, target)
     if not tuned.empty:
-        title = headings.iterations_to(unit.many, target, headings.TUNED_ONCE)
+        caption = headings.TUNED_ONCE.format(sample=sample)
+        title = headings.iterations_to(unit.many, target, caption)
         _print_table(terminal, title, comparisons.with_settings(tuned))
     if not pairs.empty:
-        title = headings.iterations_to(unit.many, target, headings.PAIRS)
-        sample = problems.sample_name(problems.scheme_runs([sweep]))
+        title = headings.iterations_to(unit.many, target, headings.PAIRS.format(sample=sample))
         _print_table(terminal, f"{title} ({comparisons.assurance(pairs, sample)})", pairs)
     # Pairs that share a single split have no conclusion.
     if len(judged := heldout.compare_pairs(splits)) and judged["splits"].max() > 1:

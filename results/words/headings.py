@@ -22,10 +22,11 @@ CROSS_VALIDATION = (
     "over seeds of these points lies, not the error on new points"
 )
 # Of iterations until a share of the excess cost is left.
-TUNED_ONCE = "each scheme with one step size for all splits"
+# With the name of the sample: splits, or orders of the batches.
+TUNED_ONCE = "each scheme with one step size for all {sample}"
 PAIRS = (
-    "each scheme with its best step size for each split, in pairs; ratio: how many times longer "
-    "the other scheme takes"
+    "each scheme with its best step size for each of the {sample}, in pairs; ratio: how many times "
+    "longer the other scheme takes"
 )
 SECONDS = (
     "Seconds: of a scheme's fit, of {unit} of one run (its share of the whole grid's "

@@ -145,3 +145,16 @@ def test_the_folder_of_a_command_is_looked_into_last(monkeypatch, tmp_path, path
     monkeypatch.setattr(entry, "run_with_checked_output", lambda command: 7)
     assert entry.run([]) == 7
     assert sys.path == before + [str(tmp_path)] * (len(paths) == 1)
+
+
+def test_a_folder_that_was_removed_is_named_in_one_line(monkeypatch, tmp_path, capsys):
+    folder = tmp_path / "gone"
+    folder.mkdir()
+    monkeypatch.chdir(folder)
+    folder.rmdir()
+    monkeypatch.setattr(entry, "disable_collection", lambda: None)
+    monkeypatch.setattr(sys, "warnoptions", ["default"])
+    assert entry.run(["results"]) == 2
+    words = "normbench: the working folder was removed; work in another one\n"
+    assert capsys.readouterr().err == words
+    monkeypatch.chdir(tmp_path)

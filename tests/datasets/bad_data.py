@@ -186,7 +186,7 @@ CASES = (
         csv("a,b,label\n1,2,no\n3,4o,yes\n5,6,no\n"),
         (
             "column 'b'",
-            "'4o' in 1 points, first in 1",
+            "'4o' in 1 point, first in 1",
             "Correct the file",
             "'dataset.missing=[\"4o\"]'",
         ),

@@ -38,7 +38,7 @@ def test_one_refusal_names_every_column_and_what_settles_it():
         "'city' is of words (3 kinds, 'Rome', 'Paris', 'Oslo')",
         "'sex' is of words (2 kinds, 'm', 'f')",
         "'age' has no entry in 2 of 8 points, first in 1",
-        "'income' is of numbers, but for '?' in 1 points, first in 2",
+        "'income' is of numbers, but for '?' in 1 point, first in 2",
         "'when' is of dates ('2020-01-01')",
         "'note' has another text in each of its 8 entries ('text 0')",
     ):
@@ -198,7 +198,7 @@ def test_a_column_that_is_empty_in_the_training_part_is_to_be_left_out_beside_ot
 def test_messages_count_the_points_of_the_file_where_some_are_left_out():
     table = TABLE[["age", "income", "label"]].assign(age=[None, *range(7)])
     table.index = list("stuvwxyz")
-    with pytest.raises(UserError, match=r"'\?' in 1 points, first in 2\.") as caught:
+    with pytest.raises(UserError, match=r"'\?' in 1 point, first in 2\.") as caught:
         read(table, TableOptions(fill="drop"))
     assert "dataset.fill=median" not in str(caught.value)  # it would not be left out any more
     # Of the other points, the column has numbers alone.
@@ -305,7 +305,7 @@ def test_gaps_of_pandas_stay_gaps_beside_marked_ones(dtype):
 def test_a_gap_of_pandas_beside_an_odd_entry_is_told_in_a_line(dtype, odd):
     column = pd.Series([1, 2, pd.NA, odd, 5, 6, 7, 8], dtype=object).astype(dtype)
     table = pd.DataFrame({"a": column, "label": [0, 1] * 4})
-    told = f"numbers, but for '{odd}' in 1 points, first in 3"
+    told = f"numbers, but for '{odd}' in 1 point, first in 3"
     with pytest.raises(UserError, match=re.escape(told)):
         read(table, TableOptions())
 

@@ -48,3 +48,10 @@ def test_infinite_numbers_of_7_digits_are_refused_as_those_of_16_are():
 def test_targets_of_the_test_points_are_not_passed_over(given, lacking):
     with pytest.raises(UserError, match=f"have targets of the test points, but {lacking};"):
         make_dataset("d", [[0.0], [1.0]], y_test=[1], source="made", **given)
+
+
+def test_feature_names_are_taken_as_an_array_too():
+    data = make_dataset("few", X, None, feature_names=np.array(["a", "b"]), source="arrays")
+    assert data.feature_names == ("a", "b")
+    bare = make_dataset("few", X, None, feature_names=[], source="arrays")
+    assert bare.feature_names == ("x0", "x1")

@@ -66,6 +66,8 @@ def test_the_last_features_are_dummies_of_these_shares():
     [
         ([0.1] * 5, "has 5 shares for 4 features"),
         ([0], "must be a finite number, above 0"),
+        ([0.5, 0.001], "a share of 0.001 of 200 points is 0 of them"),
+        ([0.999], "a share of 0.999 of 200 points is 200 of them"),
         (0.5, "must be a list of shares"),
     ],
 )

@@ -105,12 +105,12 @@ def test_the_windows_at_the_best_weights_are_outlined(three):
     _, outlined = upper.collections
     assert len(outlined.get_paths()) == 3
     assert not len(outlined.get_facecolor())
-    assert "trains 0 of 1 directions" in upper.get_title()
+    assert "trains 0 of 1 direction\n" in upper.get_title()
     assert "trains 2 of 3 at the end" in upper.get_title()
     bent = rows.assign(**{names.BASIS.column: "a bound"})  # the curvature may fall on the way
     figure = windows.draw({rows["label"].iloc[0]: kept}, bent, steps, "title")
     upper = next(axis for axis in figure.axes if axis.collections)
-    assert "is too large\nfor all 1 directions of the start" in upper.get_title()
+    assert "is too large\nfor the only direction of the start" in upper.get_title()
 
 
 @pytest.mark.quick_cases(3)

@@ -101,7 +101,19 @@ def test_test_points_are_told_by_scheme_and_in_pairs_of_several_splits(capsys, c
     assert (headings.TEST_PAIRS in text) == (count > 1)
     for phrase in ("on new data: for other data", "Nadeau and Bengio 2003"):
         assert (phrase in text) == (count > 1)
-    assert headings.PAIRS not in text
+    assert headings.PAIRS.format(sample="splits") not in text
+
+
+def test_orders_of_batches_are_not_called_splits(capsys):
+    jobs = [
+        ("x", name, {1.0: (count + n, 0.001 + n / 1e4)}, {"batch_seed": str(n)})
+        for name, count in (("a", 3.0), ("b", 5.0))
+        for n in range(2)
+    ]
+    conclusion.print_theory(runs(*jobs, batch="30", data="same"))
+    text = " ".join(capsys.readouterr().out.split())
+    assert "each scheme with one step size for all orders of the batches" in text
+    assert "best step size for each of the orders of the batches, in pairs" in text
 
 
 @pytest.mark.parametrize(
