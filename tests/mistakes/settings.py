@@ -160,6 +160,7 @@ CASES = (
     one("hydra.output_subdir=.hydra"),
     one("hydra.sweep.dir=null"),
     one("hydra.sweep.dir=[1]", said="hydra.sweep.dir="),
+    one("hydra.sweep.dir='~/a'", said="hydra.sweep.dir=~/a: write the home folder in full"),
     one("hydra.sweep.dir=/", said="hydra.sweep.dir=/: has no name"),
     one("hydra.sweep.dir=//../.", said="hydra.sweep.dir=//../.: has no name"),
     one("--shell-completion", said="--shell-completion : takes one word"),

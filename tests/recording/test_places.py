@@ -84,3 +84,10 @@ def test_credentials_in_the_place_of_artifacts_are_refused(uri, tmp_path):
 
 def test_a_container_is_no_credential(tmp_path):
     assert Store.at("sqlite:///mlflow.db", "abfss://box@host/a", tmp_path).artifacts
+
+
+def test_artifacts_may_be_in_the_home_folder(monkeypatch, tmp_path):
+    monkeypatch.setenv("HOME", "/homes/ada")
+    store = Store.at("sqlite:///mlflow.db", "~/kept", tmp_path)
+    assert store.artifacts == "file:///homes/ada/kept"
+    assert Store.at("sqlite:///mlflow.db", "kept", tmp_path).artifacts == f"file://{tmp_path}/kept"

@@ -73,6 +73,12 @@ def refuse_foreign(config: DictConfig) -> None:
         raise UserError(
             f"hydra.sweep.dir={_format(folder)}: must be a folder, such as hydra.sweep.dir=sweep"
         )
+    home_folder = os.path.expanduser(folder)
+    if home_folder != folder:  # Hydra takes `~` for a folder of that name
+        raise UserError(
+            f"hydra.sweep.dir={folder}: write the home folder in full, as "
+            f"hydra.sweep.dir={home_folder}"
+        )
     if not os.path.basename(os.path.abspath(folder)):  # the root of the file system
         raise UserError(
             f"hydra.sweep.dir={folder}: has no name, which is the sweep's id; name a folder in it, "

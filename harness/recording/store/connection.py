@@ -175,7 +175,7 @@ class Store:
         except ValueError as error:
             raise UserError(f"tracking.uri={secrets.blot_places(uri)}: {error}") from None
         if artifacts and "://" not in artifacts:
-            artifacts = (folder / artifacts).as_uri()
+            artifacts = (folder / os.path.expanduser(artifacts)).as_uri()
         return cls(uri, artifacts)
 
     @property
