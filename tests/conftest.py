@@ -26,6 +26,7 @@ def pytest_addoption(parser):
 def pytest_configure(config):
     if hasattr(config, "workerinput") or not config.getoption("numprocesses", None):
         config.pluginmanager.import_plugin("tests.recorded")  # fixtures, where tests are run
+        gc.disable()  # until the tests are collected, since what is made for them stays
     if config.getoption("store") == "server":
         stores.servers = stores.Servers()
 
@@ -58,6 +59,7 @@ def pytest_collection_finish():
     """Spare the collector what is there to the end: it takes half a second to look through."""
     gc.collect()
     gc.freeze()
+    gc.enable()
 
 
 def pytest_terminal_summary(terminalreporter):
