@@ -22,7 +22,7 @@ unexport PYTHONDONTWRITEBYTECODE
 # Two processes, a thread each: more threads than cores wait for each other. Where one has run its
 # tests, it takes some of the other's.
 PROCESSES := 2
-PYTEST = OMP_NUM_THREADS=1 $(PYTHON) -m pytest -n $(PROCESSES) --dist worksteal
+PYTEST := OMP_NUM_THREADS=1 $(PYTHON) -m pytest -n $(PROCESSES) --dist worksteal
 GALLERY := lecture notes exercises research
 
 .DEFAULT_GOAL := help
@@ -102,8 +102,6 @@ $(LOWEST)/.ready: pyproject.toml
 	@$(LOWEST)/bin/python $(PIP) --no-compile -c $(LOWEST)/constraints.txt -e . pytest pytest-xdist
 	@touch $@
 
-# These tests often wait for processes of their own.
-slow: PROCESSES = 3
 slow: $(TESTS) ## the tests that take minutes: whole commands, studies, faults, a browser
 	$(PYTEST) -m "(slow or commands) and not whole"
 
