@@ -36,10 +36,7 @@ def fit_rows(turns: int, only: str) -> Iterator[dict[str, Any]]:
     few = partial(PCARotation, components=WANTED)
     # With the relative error of the other side's largest variances.
     sides: dict[str, tuple[Callable[[], Any], Callable[[], Any], float]] = {
-        "pca_sphere over PCA(covariance_eigh)": (
-            *SIDES.values(),
-            ERROR,
-        ),
+        "pca_sphere over PCA(covariance_eigh)": (*SIDES.values(), ERROR),
         f"pca of {WANTED} components over PCA(randomized)": (
             few,
             lambda: PCA(WANTED, svd_solver="randomized", random_state=0),

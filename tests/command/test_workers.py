@@ -84,12 +84,7 @@ def whole_seconds(tmp_path_factory):
     return time.monotonic() - started
 
 
-WHOLE = pytest.mark.whole
-
-
-@pytest.mark.parametrize(
-    "share", [0.4, pytest.param(0.55, marks=WHOLE), 0.7, pytest.param(0.85, marks=WHOLE)]
-)
+@pytest.mark.parametrize("share", [0.4, 0.55, 0.7, 0.85])
 def test_a_command_that_is_stopped_while_they_begin_prints_one_line(share, whole_seconds, tmp_path):
     """share: of the time that a whole command takes here, at which it is stopped."""
     process = start(tmp_path)
