@@ -4,12 +4,13 @@ What is recorded under `outputs/docs-comparisons` is not run again. Figures and 
 from the records at every build, so that they are those of the code as it is.
 """
 
+import os
 import re
 import shlex
-import subprocess
 import sys
 from concurrent.futures import ProcessPoolExecutor
 from functools import partial
+from importlib import import_module
 from multiprocessing import get_context
 from pathlib import Path
 from typing import NamedTuple
@@ -19,6 +20,7 @@ import pandas as pd
 from omegaconf import OmegaConf
 
 from normbench import load
+from normbench.__main__ import main
 from normbench.choices import CONF
 from normbench.datasets.idx import mnist
 from normbench.results.figures import drawing
@@ -33,6 +35,12 @@ TABLE_FILE = "my.csv"
 BESIDE = "beside/reports"  # copied to the folder of the built pages
 PICTURES_FOLDER = "pictures"
 AT_ONCE = 2
+# What commands load, each of which is a fork of a process that has loaded it.
+COMMANDS_MODULES = (
+    *("normbench.command.entry", "normbench.command.sweep.line", "normbench.job"),
+    *("normbench.recording.store.writer", "normbench.results.report.terminal"),
+    *("jinja2", "sklearn.datasets"),
+)
 
 
 class Report(NamedTuple):
@@ -109,9 +117,9 @@ PICTURES = {
     ),
     "by_layer": Picture(
         "What does each layer of a network send on, and how much does it learn?",
-        "normbench dataset=digits cost=multiclass_softmax model=mlp 'model.hidden=[30,30,30,30]' "
-        "model.normalize=none,batch,layer normalizer=standard iterations=50 "
-        "'step_sizes=${decades:-2,1}' 'record=[by_layer]'",
+        "normbench dataset=digits dataset.points=500 cost=multiclass_softmax model=mlp "
+        "'model.hidden=[30,30,30,30]' model.normalize=none,batch,layer normalizer=standard "
+        "iterations=50 'step_sizes=${decades:-2,1}' 'record=[by_layer]'",
     ),
     "contours": Picture("What does a scheme do to the shape of the cost?", CONTOURS),
     "boundary": Picture(
@@ -179,15 +187,27 @@ def folder_of(command: str) -> Path:
     return RECORDS / (stem[:80].strip("_") or "default")
 
 
+def run(words: list[str], folder: Path, log: Path) -> None:
+    """Be the command `normbench WORDS` in a folder, with what it prints in a file."""
+    with log.open("w") as file:
+        for stream in (sys.stdout, sys.stderr):
+            os.dup2(file.fileno(), stream.fileno())
+    os.chdir(folder)
+    main(words)
+
+
 def record(command: str) -> str:
     """Run a command in its folder, unless it is recorded there; return the store."""
     folder = folder_of(command)
     folder.mkdir(parents=True, exist_ok=True)
     write_table(folder / TABLE_FILE)
-    words = [sys.executable, "-m", "normbench", *shlex.split(command)[1:], "figures=[]"]
-    completed = subprocess.run(words, cwd=folder, capture_output=True, text=True)
-    if completed.returncode:
-        raise RuntimeError(f"{command}: exit code {completed.returncode}\n{completed.stderr}")
+    log = (folder / "log").resolve()
+    words = [*shlex.split(command)[1:], "figures=[]"]
+    process = get_context("fork").Process(target=run, args=(words, folder, log))
+    process.start()
+    process.join()
+    if process.exitcode:
+        raise RuntimeError(f"{command}: exit code {process.exitcode}\n{log.read_text()}")
     return f"sqlite:///{folder.resolve()}/mlflow.db"
 
 
@@ -199,6 +219,12 @@ def draw(command: str, folder: Path) -> None:
             comparison.report(folder / BESIDE / f"{name}.html")
     names = [name for name, picture in PICTURES.items() if picture.command == command]
     drawing.write(comparison.sweep, folder / PICTURES_FOLDER, names, file_formats=["png"])
+
+
+def load_modules() -> None:
+    """Load what the commands load."""
+    for name in COMMANDS_MODULES:
+        import_module(name)
 
 
 def draw_studies(folder: Path) -> None:
@@ -224,6 +250,6 @@ def write(folder: Path) -> None:
     write_table(folder / BESIDE / TABLE_FILE)
     drawn = (*reports().values(), *PICTURES.values())
     commands = dict.fromkeys(each.command for each in drawn)
-    with ProcessPoolExecutor(AT_ONCE, mp_context=get_context("spawn")) as pool:
+    with ProcessPoolExecutor(AT_ONCE, get_context("spawn"), load_modules) as pool:
         list(pool.map(partial(draw, folder=folder), commands))
     draw_studies(folder / PICTURES_FOLDER / "studies")

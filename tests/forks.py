@@ -35,6 +35,8 @@ LOADED = (
     *("PIL.PngImagePlugin", "pandas", "pyarrow.parquet", "pyarrow.pandas_compat"),
     *("sklearn.decomposition", "sklearn.datasets"),
 )
+# What takes a second and few commands need, by a part of their words or of their program.
+ASKED = {"mlflow.cli": "mlflow.cli", "http://": "mlflow"}
 
 
 @dataclass(frozen=True)
@@ -118,8 +120,9 @@ def serve() -> None:
     gc.freeze()  # else each command would write to the memory of all that is loaded, and copy it
     for line in sys.stdin:
         order = json.loads(line)
-        if "mlflow.cli" in order["program"]:
-            importlib.import_module("mlflow.cli")  # a second, which few commands need
+        for sign, name in ASKED.items():
+            if any(sign in word for word in (order["program"], *order["words"])):
+                importlib.import_module(name)
         child = os.fork()
         if child == 0:
             _be_the_command(order)

@@ -23,8 +23,7 @@ def checkout(tmp_path_factory, empty_store):
     """A copy of the rooms, in which the examples are written, with one comparison recorded."""
     copy = tmp_path_factory.mktemp("checkout")
     for room in ("conf", "costs", "datasets", "harness", "optimizers", "results"):
-        ignore = shutil.ignore_patterns("__pycache__")
-        shutil.copytree(ROOT / room, copy / room, ignore=ignore)
+        shutil.copytree(ROOT / room, copy / room)  # with what Python has compiled of it
     shutil.copy(ROOT / "pyproject.toml", copy)
     (copy / ".packages").mkdir()
     (copy / ".packages" / "normbench").symlink_to(copy / "harness")  # as an editable install has it

@@ -4,6 +4,7 @@ import json
 import os
 import re
 import subprocess
+import sys
 import sysconfig
 import venv
 from pathlib import Path
@@ -35,11 +36,12 @@ def installed(tmp_path_factory):
     The libraries are found by a path alone: an editable install here is not found there.
     """
     folder = tmp_path_factory.mktemp("wheel")
-    venv.create(folder / "env", with_pip=True)
+    venv.create(folder / "env")
     (site,) = (folder / "env" / "lib").glob("python*/site-packages")
     (site / "libraries.pth").write_text(sysconfig.get_path("purelib") + "\n")
     python = folder / "env" / "bin" / "python"
-    pip = [python, "-m", "pip", "install", "--quiet", "--no-deps", "--no-index"]
+    pip = [sys.executable, "-m", "pip", "--python", python, "install", "--quiet", "--no-deps"]
+    pip += ["--no-index"]
     subprocess.run([*pip, build(folder)], check=True)
     return folder / "env" / "bin"
 

@@ -1,5 +1,10 @@
-"""MLflow's own server, in front of a database: started, killed, and started again."""
+"""MLflow's own server, in front of a database: started, killed, and started again.
 
+Its imports take ten seconds of a processor, in the command and in the server that it starts. So a
+process that has them forks into each server, which runs the command and then serves itself.
+"""
+
+import multiprocessing
 import os
 import signal
 import subprocess
@@ -9,7 +14,9 @@ import urllib.request
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
+from multiprocessing.process import BaseProcess
 from pathlib import Path
+from typing import Any
 
 from tests.servers.ports import HOST, answers, free_port
 
@@ -18,6 +25,12 @@ QUIET = {
     "MLFLOW_SERVER_ENABLE_JOB_EXECUTION": "false",
     "MLFLOW_DISABLE_TELEMETRY": "true",
 }
+LOADED = [  # the first before MLflow's server, which asks whether it is loaded
+    *("uvicorn.main", "mlflow.cli", "mlflow.server.fastapi_app"),
+    *("sqlalchemy.dialects.postgresql.psycopg", "psycopg"),
+]
+FORKS = multiprocessing.get_context("forkserver")
+FORKS.set_forkserver_preload(LOADED)
 
 
 @dataclass
@@ -30,7 +43,7 @@ class Server:
     environment: Mapping[str, str] = field(default_factory=dict)
     words: tuple[str, ...] = ()
     port: int = field(default_factory=free_port)
-    process: subprocess.Popen[bytes] | None = None
+    process: BaseProcess | None = None
 
     @property
     def uri(self) -> str:
@@ -50,32 +63,26 @@ class Server:
     @property
     def running(self) -> bool:
         """Whether its process lives, or one of its workers holds the port."""
-        return bool(self.process and self.process.poll() is None) or answers(self.port)
+        return bool(self.process and self.process.is_alive()) or answers(self.port)
 
     def begin(self) -> None:
         """Start it, unless it is up, and wait until it answers."""
-        if self.process and self.process.poll() is None:
+        if self.process and self.process.is_alive():
             return
         place = ["--artifacts-destination", str(self.artifacts), "--serve-artifacts"]
         address = ["--host", HOST, "--port", str(self.port), "--workers", str(self.workers)]
         own = {"MLFLOW_BACKEND_STORE_URI": self.database, **self.environment}
-        with self.log.open("ab") as log:
-            self.process = subprocess.Popen(
-                [sys.executable, "-m", "mlflow", "server", *place, *address, *self.words],
-                cwd=self.folder,
-                env={**os.environ, **QUIET, **own},
-                stdin=subprocess.DEVNULL,
-                stdout=log,
-                stderr=log,
-                start_new_session=True,
-            )
+        environment = {**os.environ, **QUIET, **own}
+        words = [*place, *address, *self.words]
+        self.process = FORKS.Process(target=_serve, args=(words, self.folder, environment))
+        self.process.start()
         until = time.monotonic() + PATIENCE
         while True:
             try:
                 urllib.request.urlopen(f"{self.uri}/health", timeout=1)
                 return
             except OSError as error:
-                if self.process.poll() is not None or time.monotonic() > until:
+                if not self.process.is_alive() or time.monotonic() > until:
                     told = self.log.read_text()[-2000:]
                     raise RuntimeError(f"mlflow server does not start: {told}") from error
                 time.sleep(0.1)
@@ -97,7 +104,33 @@ class Server:
         if self.process:
             with suppress(ProcessLookupError):
                 os.killpg(self.process.pid, signal.SIGKILL)
-            self.process.wait()
+            self.process.kill()  # which may have no group of its own yet
+            self.process.join()
+
+
+def _serve(words: list[str], folder: Path, environment: dict[str, str]) -> None:
+    """Be `mlflow server WORDS` in a folder: its log is there, and its processes are a group."""
+    os.setsid()
+    os.chdir(folder)
+    os.dup2(sys.stdin.fileno(), 0)  # which uvicorn hands on to its workers
+    sys.stdin = open(0, closefd=False)
+    with Path("server.log").open("ab") as log:
+        os.dup2(log.fileno(), sys.stdout.fileno())
+        os.dup2(log.fileno(), sys.stderr.fileno())
+    os.environ.clear()
+    os.environ.update(environment)
+    from mlflow import cli, server
+
+    server._exec_cmd = _serve_here
+    cli.cli(["server", *words])
+
+
+def _serve_here(command: list[str], extra_env: Mapping[str, str], **_: Any) -> None:
+    """Serve in this process, as `python -m uvicorn ...` would in a new one."""
+    from uvicorn.main import main
+
+    os.environ.update(extra_env)
+    main(command[3:])
 
 
 @contextmanager
