@@ -113,10 +113,10 @@ def _serve(words: list[str], folder: Path, environment: dict[str, str]) -> None:
     os.setsid()
     os.chdir(folder)
     os.dup2(sys.stdin.fileno(), 0)  # which uvicorn hands on to its workers
-    sys.stdin = open(0, closefd=False)
+    sys.stdin = os.fdopen(0)
     with Path("server.log").open("ab") as log:
-        os.dup2(log.fileno(), sys.stdout.fileno())
-        os.dup2(log.fileno(), sys.stderr.fileno())
+        for stream in (sys.stdout, sys.stderr):
+            os.dup2(log.fileno(), stream.fileno())
     os.environ.clear()
     os.environ.update(environment)
     from mlflow import cli, server
