@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
 
 import numpy as np
 import pandas as pd
@@ -118,11 +119,11 @@ def _compute_races(experiment_sweep: Sweep) -> list[Race]:
     jobs = problems.scheme_runs([unmerged(experiment_sweep)])
     if jobs.empty:
         return []
-    tables = {target: time_to_target([experiment_sweep], target) for target in RACE_TARGETS}
+    table_for = cache(lambda target: time_to_target([experiment_sweep], target))
     experiment_races = []
     for setting, setting_jobs in jobs.groupby("setting", sort=False):
         for target in RACE_TARGETS:
-            table = tables[target]
+            table = table_for(target)
             table = table[table["setting"] == setting]
             # A problem has no rows if none of its jobs has a value for this target.
             race = (
