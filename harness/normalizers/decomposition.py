@@ -249,7 +249,8 @@ def _decompose(points: Decompositions, correlation: bool, complete: bool) -> Dec
         return Decomposition(mean, deviations, values, vectors)
     rank = np.count_nonzero(values > rounding_share(len(mean)) * values[0])
     # `root'root` is the covariance: its singular values keep the digits of small eigenvalues.
-    root = np.sqrt(values[:rank, None]) * vectors[:rank] * deviations
+    root = np.asfortranarray(np.sqrt(values[:rank, None]) * vectors[:rank] * deviations)
+    del covariance, vectors  # of many features they are gigabytes, which the next line needs
     return Decomposition(mean, np.ones_like(mean), *_decompose_gram(root, complete=True))
 
 
@@ -405,7 +406,7 @@ def _decompose_gram(rows: Array, complete: bool) -> tuple[Array, Array]:
     rows would lose.
 
     Args:
-        rows: `(k, N)`.
+        rows: `(k, N)`; they are overwritten if they are in Fortran's order.
         complete: Whether the eigenvectors of zero eigenvalues are needed, too, which k < N rows do
             not span.
     """
@@ -413,7 +414,9 @@ def _decompose_gram(rows: Array, complete: bool) -> tuple[Array, Array]:
     if complete and len(rows) < features:
         rows = np.vstack([rows, np.zeros((features - len(rows), features))])
     with _limit_threads(max(rows.shape)):
-        _, singular, vectors = linalg.svd(rows, full_matrices=False, check_finite=False)
+        _, singular, vectors = linalg.svd(
+            rows, full_matrices=False, check_finite=False, overwrite_a=True
+        )
     values = np.zeros(features)
     values[: len(singular)] = singular**2
     return values, fix_signs(vectors)
