@@ -2,6 +2,7 @@
 
 import gc
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -16,6 +17,8 @@ from tests import forks, stores
 
 ROOT = Path(__file__).resolve().parent.parent
 SCREENSHOTS = Path(os.environ.get("NORMBENCH_SCREENSHOTS", ROOT / "outputs" / "screenshots"))
+# In each file with a slow test: a mark, or the shapes of a picture, some of which are slow.
+SLOW_SIGN = re.compile(r"slow|commands|quick_cases|SHAPES")
 TRANSCRIPTS = ROOT / "outputs" / "transcripts"  # of commands on a cluster
 
 
@@ -36,9 +39,18 @@ def pytest_unconfigure():
         stores.servers.end()
 
 
+def pytest_ignore_collect(collection_path, config):
+    """Leave files without a slow test to the quick tests: collecting them takes some seconds."""
+    if collection_path.suffix != ".py" or not config.option.markexpr.startswith("(slow or"):
+        return None
+    return SLOW_SIGN.search(collection_path.read_text()) is None or None
+
+
 @pytest.hookimpl(tryfirst=True)  # before tests are chosen by their marks
 def pytest_collection_modifyitems(items):
     """Mark the cases of a test that are not quick as slow, and put the long tests first.
+
+    Fail where a slow test is in a file without a sign of one, see `pytest_ignore_collect`.
 
     With a server, leave out the tests of SQLite's own files; without one, those of servers.
     """
@@ -48,6 +60,13 @@ def pytest_collection_modifyitems(items):
             if counts[item.function] % mark.args[0]:
                 item.add_marker("slow")
             counts[item.function] += 1
+    slow_files = {
+        item.path for item in items if {"slow", "commands"} & {m.name for m in item.iter_markers()}
+    }
+    for file in slow_files:
+        assert SLOW_SIGN.search(file.read_text()), (
+            f"{file}: a test of it is slow, and no word of it says so"
+        )
     items.sort(key=lambda item: item.get_closest_marker("long") is None)
     left_out, kind = ("sqlite", "SQLite") if stores.servers else ("server", "a server")
     for item in items:

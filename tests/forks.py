@@ -112,10 +112,15 @@ def serve() -> None:
         assert Store.at(f"sqlite:///{place}/mlflow.db", None, Path(place)).client
     import matplotlib
     from hydra.core.plugins import Plugins
+    from sklearn.preprocessing import StandardScaler
+
+    from normbench.results.report import page
 
     os.environ["MPLCONFIGDIR"] = matplotlib.get_cachedir()  # found as well where HOME is empty
     Plugins.instance()
     _compose()
+    page.template()
+    StandardScaler().fit([[0.0]])  # looks for other libraries' kinds of tables, once a process
     gc.collect()
     gc.freeze()  # else each command would write to the memory of all that is loaded, and copy it
     for line in sys.stdin:

@@ -89,7 +89,8 @@ def test_the_table_has_every_row_of_a_size(tmp_path):
         "unpacked over packed, 1 runs, float32",
         "points at once over unpacked, 1 runs, float32",
         "jax over ours, 1 runs, float32",
-        "one thread over two, 1 runs, float32",
+        "one thread over 2, 1 runs, float32",
+        "all threads over those that pay, 1 runs, float32",
     ]
     for name, row in rows.items():
         assert name in done.stdout

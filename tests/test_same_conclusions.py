@@ -82,6 +82,7 @@ def printed(folder, kernel, threads, *words):
     return re.sub(r" +(\d+\.\d\d|seconds)$", "", text, flags=re.MULTILINE)
 
 
+@pytest.mark.long
 @pytest.mark.slow
 @pytest.mark.parametrize(
     "words",

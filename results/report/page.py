@@ -5,9 +5,10 @@ import os
 import re
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
+from functools import cache
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pandas as pd
 
@@ -30,6 +31,9 @@ from normbench.results.store.rows import as_rows
 from normbench.results.store.runs import Sweep
 from normbench.results.words import headings, reasons
 from normbench.results.words.reasons import SchemeRecord
+
+if TYPE_CHECKING:
+    from jinja2 import Template
 
 REPORT_FILE = "report.html"
 PAGE_TEMPLATE = Path(__file__).with_name("report.html.jinja")
@@ -72,8 +76,6 @@ def render(sweep: Sweep, drawn: Files | None = None) -> str:
     Returns:
         The page.
     """
-    from jinja2 import Environment, StrictUndefined
-
     if drawn is None:  # the page embeds the figures, so that their files need not be kept
         with TemporaryDirectory() as folder:
             return render(sweep, drawing.write(sweep, Path(folder), file_formats=("svg",)))
@@ -82,15 +84,7 @@ def render(sweep: Sweep, drawn: Files | None = None) -> str:
         for number, experiment in enumerate(sweep.experiments, 1)
     ]
     first = sweep.experiments[0]
-    environment = Environment(
-        autoescape=True,
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-        finalize=_sanitize,
-    )
-    template = environment.from_string(PAGE_TEMPLATE.read_text(encoding="utf-8"))
-    return template.render(
+    return template().render(
         title=sections[0]["question"] if len(sections) == 1 else _title(sweep),
         answer=headline.headline(sweep),
         cause=cause.cause(sweep, first) if len(sections) == 1 else "",
@@ -109,6 +103,21 @@ def render(sweep: Sweep, drawn: Files | None = None) -> str:
         verdicts=names.VERDICTS,
         inverted=inline.DARK_BLEND,
     )
+
+
+@cache
+def template() -> "Template":
+    """Return the template of the page, compiled once a process."""
+    from jinja2 import Environment, StrictUndefined
+
+    environment = Environment(
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        finalize=_sanitize,
+    )
+    return environment.from_string(PAGE_TEMPLATE.read_text(encoding="utf-8"))
 
 
 def _sanitize(value: Any) -> Any:

@@ -13,6 +13,7 @@ import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
+from unittest.mock import patch
 
 from normbench.command.startup import kernels
 from normbench.engine.fast import processor
@@ -24,7 +25,7 @@ kernels.choose()
 import numpy as np  # noqa: E402  (after the kernels are chosen)
 from threadpoolctl import threadpool_info, threadpool_limits  # noqa: E402
 
-from normbench.engine.fast import packed, products  # noqa: E402
+from normbench.engine.fast import packed, products, threads  # noqa: E402
 from tests.benchmarks import sides  # noqa: E402
 from tests.benchmarks.batch_rows import batch_rows  # noqa: E402
 from tests.benchmarks.commands import command_rows  # noqa: E402
@@ -296,14 +297,18 @@ def size_rows(turns: int, only: str) -> Iterator[Row]:
 
 
 def thread_rows(turns: int, only: str) -> Iterator[Row]:
-    """A descent on one thread over that on two, by the runs and the precision, on MNIST t10k.
+    """A descent on one thread over that on more, by the runs and the precision, on MNIST t10k.
 
-    What is left on one thread bounds what more cores gain: of a ratio r, the share 2 / r - 1.
+    And on all threads over that on as many as the project takes for so much work.
     """
+    available = threads.available_threads()
+    counts = [count for count in (2, 4, 8, 16, 32, 64) if count <= max(2, available)]
     for precision in PRECISIONS:
         for runs in TARGETS:
-            name = f"one thread over two, {runs} runs, {precision}"
-            if only not in name:
+            words = f"{runs} runs, {precision}"
+            names = {count: f"one thread over {count}, {words}" for count in counts}
+            all_over_taken = f"all threads over those that pay, {words}"
+            if not any(only in name for name in (*names.values(), all_over_taken)):
                 continue
             run = sides.unpacked(mnist_work(runs, precision))
 
@@ -311,9 +316,23 @@ def thread_rows(turns: int, only: str) -> Iterator[Row]:
                 with threadpool_limits(1, "blas"):
                     return run()
 
-            check_same(alone(), run(), precision, name)
-            found = in_turns({"one": alone, "two": run}, turns)
-            yield judged(name, ratio(found["one"], found["two"]))
+            parts = {"one": alone, "taken": run, "all": _on_threads(run, available)}
+            parts |= {str(count): _on_threads(run, count) for count in counts}
+            check_same(alone(), run(), precision, all_over_taken)
+            found = in_turns(parts, turns)
+            for count, name in names.items():
+                yield judged(name, ratio(found["one"], found[str(count)]))
+            yield judged(all_over_taken, ratio(found["all"], found["taken"]))
+
+
+def _on_threads(run: Callable[[], sides.Histories], count: int) -> Callable[[], sides.Histories]:
+    """Return a descent on so many threads, however little work it is."""
+
+    def on_them() -> sides.Histories:
+        with patch.object(threads, "count_worthwhile", lambda work, pays_from: count):
+            return run()
+
+    return on_them
 
 
 def mnist_work(runs: int, precision: str, part: str = "t10k") -> sides.Work:

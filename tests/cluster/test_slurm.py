@@ -13,7 +13,7 @@ from tests.faults import bench
 from tests.servers.mlflows import Server, serving
 from tests.test_readme import ON_A_CLUSTER
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.long]
 
 QUICK = ("iterations=20", "step_sizes=[0.1,1]", "theory=none", "figures=[histories]")
 SMALL = "hydra.launcher.mem_gb=1"

@@ -215,7 +215,7 @@ def test_threads_over_parts_of_the_points_sum_the_same(name, classes, dtype, rng
     assert (
         len(train.thread_spans(len(weights))) == 1
     )  # little work, which several threads make no quicker
-    monkeypatch.setattr(blocked, "PARALLEL_WORK", 0)
+    monkeypatch.setattr(blocked, "PARALLEL_WORK", 1)
     assert len(train.thread_spans(len(weights))) == (3 if hasattr(COSTS[name], "fused") else 1)
     together = train.evaluate(weights)
     # Measured: 2e-15 and 8e-7.
@@ -226,7 +226,7 @@ def test_threads_over_parts_of_the_points_sum_the_same(name, classes, dtype, rng
 
 
 def test_a_diverging_run_warns_of_nothing_in_any_thread(rng, monkeypatch):
-    monkeypatch.setattr(blocked, "PARALLEL_WORK", 0)
+    monkeypatch.setattr(blocked, "PARALLEL_WORK", 1)
     monkeypatch.setattr(blocked.threads, "available_threads", lambda: 2)
     train, weights = problem(COSTS["least_squares"], 1, rng)
     assert not np.isfinite(train.evaluate(weights * 1e200).costs).any()

@@ -132,24 +132,27 @@ def test_the_library_is_limited_for_few_numbers_and_on_a_busy_machine(
 
 
 @pytest.mark.parametrize(
-    ("runs", "points", "safe", "spans"),
+    ("runs", "share", "more", "safe", "spans"),
     [
-        (7, 1, True, [(0, 2), (2, 4), (4, 7)]),
-        (7, 0, True, [(0, 7)]),
-        (7, 1, False, [(0, 7)]),
-        (2, 2, True, [(0, 1), (1, 2)]),
+        (7, 3, 0, True, [(0, 2), (2, 4), (4, 7)]),
+        (7, 3, -1, True, [(0, 3), (3, 7)]),
+        (7, 1, 0, True, [(0, 3), (3, 7)]),
+        (7, 1, -1, True, [(0, 7)]),
+        (7, 99, 0, True, [(0, 2), (2, 4), (4, 7)]),
+        (7, 3, 0, False, [(0, 7)]),
+        (2, 9, 0, True, [(0, 1), (1, 2)]),
     ],
 )
 def test_runs_of_a_network_are_shared_among_threads_where_there_are_many_activations(
-    limits, monkeypatch, runs, points, safe, spans
+    limits, monkeypatch, runs, share, more, safe, spans
 ):
     monkeypatch.setattr(threads, "available_threads", lambda: 3)
     monkeypatch.setattr(threads, "_pool", threads._pool.__wrapped__)
     groups = [SimpleNamespace(shape=(units, 2)) for units in (3, 5)]
     network = SimpleNamespace(layout=SimpleNamespace(groups=groups), is_thread_safe=safe)
-    activations = -(-PARALLEL_ACTIVATIONS // (5 * runs))  # points for which they are as many
+    # Points with that many times the activations from which a second thread pays, and some more.
+    count = -(-share * PARALLEL_ACTIVATIONS // (5 * runs)) + more
     workspace = {}
-    count = activations - 1 + points
     found = ThreadedNetwork._share(
         network, lambda span, memory: (span, id(memory)), runs, count, workspace
     )

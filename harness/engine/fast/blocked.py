@@ -159,8 +159,9 @@ class Blocked(Objective):
             and self._runs_per_pass(len(weights)) >= len(weights)
         ):
             walks = self._make_walks(weights, with_gradient, workspace)
-            test_walks = test._make_walks(weights, False, test_workspace)
-            # Each thread walks a pair: fewer points may be worth fewer threads.
+            # Each thread walks a pair, though fewer points alone may be worth fewer threads.
+            test_spans = _split_points(len(test.x), len(walks))
+            test_walks = test._make_walks(weights, False, test_workspace, test_spans)
             if len(walks) == len(test_walks):
                 pairs = threads.map_parallel(_finish_in_turns, list(zip(walks, test_walks)))
                 sums, test_sums = zip(*pairs)
@@ -217,14 +218,10 @@ class Blocked(Objective):
 
         runs: the number of runs R.
         """
-        points = len(self.x)
         rows, features = runs * self.classes, self.x.shape[1] + 1
-        is_parallel = (
-            rows * points * (features + ELEMENTWISE) >= PARALLEL_WORK and self.is_thread_safe
-        )
-        count = min(threads.available_threads(), points) if is_parallel else 1
-        bounds = [points * number // count for number in range(count + 1)]
-        return [(number, slice(*span)) for number, span in enumerate(pairwise(bounds))]
+        work = rows * len(self.x) * (features + ELEMENTWISE)
+        count = threads.count_worthwhile(work, PARALLEL_WORK) if self.is_thread_safe else 1
+        return _split_points(len(self.x), count)
 
     def factors(
         self, count: int, score_rows: int, thread_span: ThreadSpan, memory: Workspace
@@ -285,15 +282,23 @@ class Blocked(Objective):
         ]
         return Evaluation(*stacks)
 
-    def _make_walks(self, weights: Array, with_gradient: bool, memory: Workspace) -> list["Walk"]:
+    def _make_walks(
+        self,
+        weights: Array,
+        with_gradient: bool,
+        memory: Workspace,
+        spans: Sequence[ThreadSpan] | None = None,
+    ) -> list["Walk"]:
         """Return one generator a thread, not begun, that sums over the thread's points.
 
         Args:
             weights: `(R, C, N + 1)`.
             with_gradient: Whether the gradient is summed.
             memory: The workspace, which holds each thread's arrays.
+            spans: The threads' points; by default as many as are worthwhile.
         """
         rows = self.rows_in(weights)
+        spans = self.thread_spans(len(weights)) if spans is None else spans
         # Of held-out points, rounding must not choose the class, see `zero_rounded_scores`.
         bounds = None
         if self.held_out and self.classify:
@@ -303,7 +308,7 @@ class Blocked(Objective):
                 bounds = bound_rounding(weights, memory["sizes"])
         return [
             self._walk_points(rows, weights.shape[:2], thread_span, with_gradient, memory, bounds)
-            for thread_span in self.thread_spans(len(weights))
+            for thread_span in spans
         ]
 
     def _combine(self, weights: Array, with_gradient: bool, sums: Sequence[_Sums]) -> Evaluation:
@@ -407,6 +412,13 @@ class Blocked(Objective):
         pull_back, values = make_vjp(lambda s: self.cost(s, targets), scores)
         scores[...] = pull_back(np.ones(len(scores), dtype=scores.dtype))
         return values, counts
+
+
+def _split_points(points: int, count: int) -> list[ThreadSpan]:
+    """Return so many numbered spans of equally many points, no more than there are points."""
+    count = min(count, points)
+    bounds = [points * number // count for number in range(count + 1)]
+    return [(number, slice(*span)) for number, span in enumerate(pairwise(bounds))]
 
 
 def _finish_walk(walk: Walk) -> _Sums:

@@ -28,8 +28,9 @@ class ThreadedMinibatch(Minibatch):
         if work < LIBRARY_WORK:  # the library itself uses one thread
             return super().batch_gradient(weights, read, targets, span)
         # Autograd traces in one thread, so that a cost of the user's own stays on it.
-        is_parallel = work >= PARALLEL_BATCH_WORK and hasattr(self.inner.cost, "fused")
-        count = min(threads.available_threads(), len(targets)) if is_parallel else 1
+        is_shared = hasattr(self.inner.cost, "fused")
+        count = threads.count_worthwhile(work, PARALLEL_BATCH_WORK) if is_shared else 1
+        count = min(count, len(targets))
         if count == 1:
             with threads.limit_threads(0):
                 return super().batch_gradient(weights, read, targets, span)

@@ -72,8 +72,9 @@ class ThreadedNetwork(Network):
         """
         workspace = {} if workspace is None else workspace
         units = max(group.shape[0] for group in self.layout.groups)  # of the widest layer
-        is_parallel = runs * points * units >= PARALLEL_ACTIVATIONS and self.is_thread_safe
-        count = min(threads.available_threads(), runs) if is_parallel else 1
+        activations = runs * points * units
+        worthwhile = threads.count_worthwhile(activations, PARALLEL_ACTIVATIONS)
+        count = min(worthwhile, runs) if self.is_thread_safe else 1
         bounds = [runs * number // count for number in range(count + 1)]
         spans: list[tuple[slice, Any]] = [
             (slice(*span), workspace.setdefault(("thread", number), {}))  # type: ignore[arg-type]

@@ -161,7 +161,7 @@ def test_bits_do_not_hang_on_where_the_factors_lie(dtype, rng):
 def test_a_problem_is_the_same(name, classes, threads, dtype, rng, monkeypatch, worthwhile):
     """With the last class left out, under fewer runs than there were, and for costs alone."""
     monkeypatch.setattr(blocked.threads, "available_threads", lambda: threads)
-    monkeypatch.setattr(blocked, "PARALLEL_WORK", 0)
+    monkeypatch.setattr(blocked, "PARALLEL_WORK", 1)
     train, weights = problem(name, classes, rng, dtype)
     train = wrappers.drop_last_class(train)
     quick = wrappers.pack(train, len(weights), steps=100)

@@ -22,7 +22,7 @@ ROWS = 100  # of a block
 @pytest.fixture(params=[1, 2], ids=["one thread", "two threads"])
 def threads(request, monkeypatch):
     monkeypatch.setattr(blocked.threads, "available_threads", lambda: request.param)
-    monkeypatch.setattr(blocked, "PARALLEL_WORK", 0)
+    monkeypatch.setattr(blocked, "PARALLEL_WORK", 1)
     monkeypatch.setattr(blocked, "BLOCK_BYTES", ROWS * 8 * (FEATURES + RUNS))
     return request.param
 
@@ -97,7 +97,7 @@ def test_the_two_are_never_far_apart_in_the_file(data, threads, monkeypatch):
 
 
 @pytest.mark.parametrize(
-    "other", ["in memory", "another file", "many runs", "another thread count"]
+    "other", ["in memory", "another file", "many runs", "fewer points than threads"]
 )
 def test_where_nothing_is_gained_the_test_points_are_left(
     data, threads, other, monkeypatch, tmp_path
@@ -112,10 +112,9 @@ def test_where_nothing_is_gained_the_test_points_are_left(
         _, test = parts(copy.x, targets, is_train)
     if other == "many runs":
         monkeypatch.setattr(blocked.Blocked, "_runs_per_pass", lambda self, runs: 1)
-    if other == "another thread count":
-        of_train = type(train).thread_spans
-        spans = lambda self, runs: of_train(self, runs) + [(9, slice(0, 1))] * self.held_out  # noqa: E731
-        monkeypatch.setattr(type(train), "thread_spans", spans)
+    if other == "fewer points than threads":
+        train, test = parts(x, targets, np.arange(POINTS) >= 2)
+        monkeypatch.setattr(blocked.threads, "available_threads", lambda: 3)
     evaluation, left = train.evaluate_parts(test, weights_of(), True, {}, {})
     assert left is None
     np.testing.assert_array_equal(evaluation.costs, train.evaluate(weights_of(), True).costs)

@@ -42,6 +42,18 @@ def test_the_librarys_own_setting_is_what_is_available(controller):
     assert threads.available_threads() == 1
 
 
+@pytest.mark.parametrize(
+    ("work", "threads_of_many"),
+    [(0, 1), (99, 1), (100, 2), (299, 2), (300, 3), (599, 3), (600, 4), (1e9, 64)],
+)
+def test_each_further_thread_needs_more_work(controller, work, threads_of_many):
+    """The n-th pays from n (n - 1) / 2 times the work from which the second does."""
+    controller.pools = [{"user_api": "blas", "num_threads": 64}]
+    assert threads.count_worthwhile(work, 100) == threads_of_many
+    controller.pools = [{"user_api": "blas", "num_threads": 2}]
+    assert threads.count_worthwhile(work, 100) == min(2, threads_of_many)
+
+
 @pytest.mark.parametrize("parts", [1, 2, 3])
 def test_several_parts_are_worked_on_with_the_library_on_one_thread(controller, parts):
     found = threads.map_parallel(lambda part: (10 * part, controller.now), range(parts))

@@ -47,7 +47,7 @@ class Counting:
 def worthwhile(monkeypatch):
     """Wrap small points, too, in several blocks and parts."""
     monkeypatch.setattr(wrappers, "MIN_POINT_ENTRIES", 0)
-    monkeypatch.setattr(blocked, "PARALLEL_WORK", 0)
+    monkeypatch.setattr(blocked, "PARALLEL_WORK", 1)
     monkeypatch.setattr(blocked.threads, "available_threads", lambda: 2)
     monkeypatch.setattr(blocked, "BLOCK_BYTES", 4000)
     monkeypatch.setattr(packed, "SCORES_BYTES", 4000)
