@@ -43,10 +43,11 @@ def jobs_of(folder, sweep):
 
 
 def test_a_larger_sweep_reuses_the_smaller_and_lists_both(command, tmp_path):
-    two = command("normalizer=standard,pca_sphere", "iterations=5", STEP)
+    settings = ("iterations=5", STEP, "figures=[histories]")
+    two = command("normalizer=standard,pca_sphere", *settings)
     assert two.returncode == 0, two.stderr
     assert "reused" not in two.stdout
-    words = ("normalizer=identity,standard,pca_sphere,zca_sphere", "iterations=5", STEP)
+    words = ("normalizer=identity,standard,pca_sphere,zca_sphere", *settings)
     four = command(*words)
     assert "reused 2 of 4" in four.stdout
     # In the order of the command, wherever a job comes from.
@@ -210,7 +211,7 @@ def test_a_record_that_no_store_takes_is_set_aside(command, tmp_path):
     assert bench.struck(tmp_path, "before writing", "SIGKILL", *bench.JOBS).code == -9
     (file,) = tmp_path.glob("outputs/*/pending/*.npz")
     file.write_bytes(b"PK\x03\x04 broken off")
-    again = bench.run(tmp_path, *bench.JOBS)
+    again = bench.run(tmp_path, *bench.JOBS, BARE)
     assert again.code == 0, again.err
     assert "is set aside" in again.err
     assert "Traceback" not in again.err

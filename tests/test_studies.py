@@ -84,6 +84,7 @@ def test_each_scheme_has_its_own_value(command, tmp_path):
         # Hydra's own grammar takes braces in braces on a command line only in quotes.
         "step_sizes='${per_scheme:{identity:[0.01],standard:[1,2]}}'",
         "iterations='${per_scheme:{identity:6,standard:4}}'",
+        "figures=[histories]",
     )
     assert done.returncode == 0, done.stderr
     assert list(tmp_path.glob("outputs/*/histories.png"))
@@ -100,6 +101,7 @@ def test_each_optimizer_has_its_own_value(command, tmp_path):
         "optimizer=gradient_descent,newton",
         "step_sizes=[1]",
         "iterations='${per_optimizer:{gradient_descent:6,newton:4}}'",
+        "figures=[]",
     )
     assert done.returncode == 0, done.stderr
     store = f"sqlite:///{tmp_path}/mlflow.db"
