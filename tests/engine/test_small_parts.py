@@ -111,16 +111,17 @@ def limits(monkeypatch):
     return asked
 
 
-@pytest.mark.parametrize("is_busy", [True, False])
+@pytest.mark.parametrize("free", [1, 5, 6, 9])
 @pytest.mark.parametrize("is_large", [True, False])
 def test_the_library_is_limited_for_few_numbers_and_on_a_busy_machine(
-    limits, monkeypatch, is_busy, is_large
+    limits, monkeypatch, free, is_large
 ):
-    looks = []
-    monkeypatch.setattr(threads, "is_busy", lambda: looks.append(1) or is_busy)
+    looks, is_busy = [], free < 6
+    monkeypatch.setattr(threads, "count_free_cores", lambda: looks.append(1) or free)
     numbers = threads.MAX_ONE_THREAD_ENTRIES - (not is_large)
     with threads.limit_threads(numbers):
-        assert limits == ([] if is_large and not is_busy else [{"limits": 1, "user_api": "blas"}])
+        limited = {"limits": free if is_large else 1, "user_api": "blas"}
+        assert limits == ([] if is_large and not is_busy else [limited])
         # The library's own setting stays known: points are split as on an idle machine.
         assert threads._unlimited == ([6] if is_large and is_busy else [])
         assert threads.available_threads() == 6

@@ -58,43 +58,45 @@ def count_worthwhile(work: float, pays_from: float) -> int:
 
 @contextmanager
 def limit_threads(entries: int) -> Iterator[None]:
-    """Limit the library to one thread for matrices of few entries, and on a busy machine.
+    """Limit the library to one thread for matrices of few entries, for others to the free cores.
 
     Where other programs use the cores, waiting for a second thread took 50 ms a product of 1 ms.
 
     Args:
         entries: The number of entries of the matrices that are multiplied; 0 limits in any case.
     """
-    is_large = entries >= MAX_ONE_THREAD_ENTRIES
-    if is_large and not is_busy():
-        yield
-        return
-    if is_large:  # limited for the machine's sake alone: see `available_threads`
-        _unlimited.append(available_threads())
-    try:
+    if entries < MAX_ONE_THREAD_ENTRIES:
         with _controller().limit(limits=1, user_api="blas"):
             yield
+        return
+    available, free = available_threads(), count_free_cores()
+    if free >= available:
+        yield
+        return
+    _unlimited.append(available)  # limited for the machine's sake alone: see `available_threads`
+    try:
+        with _controller().limit(limits=free, user_api="blas"):
+            yield
     finally:
-        if is_large:
-            _unlimited.pop()
+        _unlimited.pop()
 
 
-def is_busy() -> bool:
-    """Return whether other programs leave fewer cores than the matrix products may use.
+def count_free_cores() -> int:
+    """Return the number of cores that other programs leave, at least one; outside Linux all.
 
     Programs that run or wait for a core are counted several times, and the lowest count is used:
-    the library's own threads continue for some milliseconds after their work. False outside Linux.
+    the library's own threads continue for some milliseconds after their work.
     """
-    running = []
+    cores, running = os.cpu_count() or 1, []
     for _ in range(LOAD_SAMPLES):
         time.sleep(SAMPLE_SECONDS)
         try:
             # The fourth field is the number of running threads, a slash, and the number of all.
             running.append(int(LOADAVG.read_text().split()[3].partition("/")[0]))
         except (OSError, ValueError, IndexError):
-            return False
+            return cores
     other_programs = min(running) - 1  # without this one
-    return (os.cpu_count() or 1) - other_programs < available_threads()
+    return max(1, cores - other_programs)
 
 
 def map_parallel(work: Callable[[Argument], Value], arguments: Sequence[Argument]) -> list[Value]:

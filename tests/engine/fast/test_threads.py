@@ -99,24 +99,22 @@ def load(monkeypatch, tmp_path):
     return running
 
 
-def test_a_machine_is_busy_where_others_leave_fewer_cores_than_there_are_threads(controller, load):
-    for counts, found in {(1,) * 5: False, (2,) * 5: True, (9, 9, 1, 9, 9): False}.items():
+def test_the_free_cores_are_those_that_other_programs_leave(load):
+    for counts, free in {(1,) * 5: 3, (2, 2, 3, 2, 2): 2, (9, 9, 1, 9, 9): 3, (9,) * 5: 1}.items():
         load(*counts)
-        assert threads.is_busy() == found, counts
-    controller.pools = [{"user_api": "blas", "num_threads": 2}]
-    load(2, 2, 3, 2, 2)
-    assert not threads.is_busy()
+        assert threads.count_free_cores() == free, counts
 
 
-def test_a_machine_without_that_file_is_not_busy(controller, load, monkeypatch, tmp_path):
+def test_on_a_machine_without_that_file_all_cores_are_free(load, monkeypatch, tmp_path):
     monkeypatch.setattr(threads.time, "sleep", lambda _: None)
     monkeypatch.setattr(threads, "LOADAVG", tmp_path / "none")
-    assert not threads.is_busy()
+    assert threads.count_free_cores() == 3
 
 
-def test_large_matrices_have_one_thread_on_a_busy_machine(controller, load):
-    for running, asked in ((1, None), (4, ONE)):
+def test_large_matrices_have_the_free_cores(controller, load):
+    for running, asked in ((1, None), (2, ONE | {"limits": 2}), (4, ONE)):
         load(*[running] * 5)
+        controller.pools = [{"user_api": "blas", "num_threads": 3}]
         with threads.limit_threads(threads.MAX_ONE_THREAD_ENTRIES):
             controller.pools = controller.pools if asked is None else []
             assert controller.now == asked
