@@ -19,6 +19,7 @@ from typing import Any, TypeVar
 Argument = TypeVar("Argument")
 Value = TypeVar("Value")
 MAX_ONE_THREAD_ENTRIES = 1_000_000  # numbers: below, linear algebra is as quick on one thread
+MAX_POOL_THREADS = 1024
 LOADAVG = Path("/proc/loadavg")
 # The library's own number of threads, once for each `limit_threads` in which a busy machine
 # overrules it.
@@ -117,7 +118,7 @@ def map_parallel(work: Callable[[Argument], Value], arguments: Sequence[Argument
         return [work(arguments[0])]
     # Else the library would start threads of its own inside each of these.
     with _controller().limit(limits=1, user_api="blas"):
-        futures = [_pool(len(arguments) - 1).submit(work, argument) for argument in arguments[:-1]]
+        futures = [_pool().submit(work, argument) for argument in arguments[:-1]]
         try:
             own_value = work(arguments[-1])
         finally:  # no thread may still work on the caller's arrays after an exception
@@ -133,7 +134,7 @@ def _controller() -> Any:
     return ThreadpoolController()
 
 
-@lru_cache(maxsize=4)
-def _pool(threads: int) -> ThreadPoolExecutor:
-    """Return a pool of so many threads, which is kept for later calls."""
-    return ThreadPoolExecutor(threads, thread_name_prefix="points")
+@lru_cache(maxsize=1)
+def _pool() -> ThreadPoolExecutor:
+    """Return a pool, which is kept for later calls and starts a thread where none is idle."""
+    return ThreadPoolExecutor(MAX_POOL_THREADS, thread_name_prefix="points")
