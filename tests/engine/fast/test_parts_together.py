@@ -69,6 +69,18 @@ def test_both_are_what_each_is_alone(data, threads):
     np.testing.assert_array_equal(without[0].costs, apart[0].costs)
 
 
+def test_fewer_test_points_share_the_threads_of_the_training_points(data, threads, monkeypatch):
+    train, test = parts(*data)
+    alone = train.evaluate(weights_of(), True), test.evaluate(weights_of(), False)
+    monkeypatch.setattr(blocked.threads, "available_threads", lambda: 16)
+    monkeypatch.setattr(blocked, "PARALLEL_WORK", 20_000)
+    counts = [len(problem.thread_spans(RUNS)) for problem in (train, test)]
+    assert counts[0] > counts[1] > 1
+    for mine, apart in zip(train.evaluate_parts(test, weights_of(), True, {}, {}), alone):
+        np.testing.assert_allclose(mine.costs, apart.costs, rtol=1e-13)
+        np.testing.assert_array_equal(mine.misclassifications, apart.misclassifications)
+
+
 def test_the_two_are_never_far_apart_in_the_file(data, threads, monkeypatch):
     _, _, is_train = data
     train, test = parts(*data)

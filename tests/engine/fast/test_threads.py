@@ -81,6 +81,11 @@ def test_the_last_part_is_the_callers_own(controller):
     assert names[-1] not in names[:-1]
 
 
+def test_all_parts_are_worked_on_at_once():
+    together = threading.Barrier(20, timeout=60)
+    assert sorted(threads.map_parallel(lambda part: together.wait(), range(20))) == [*range(20)]
+
+
 @pytest.fixture
 def load(monkeypatch, tmp_path):
     """Return a function that says how many programs run or wait, on a machine of 3 cores."""
