@@ -36,8 +36,8 @@ command.results
 command.sweep
     modules: normbench.command.sweep
     imports: command.config command.startup recording.resume recording.reuse recording.store
-        results.report results.pages results.store rehearsal job choices datasets points
-        settings values results.safe interrupts names
+        results.report results.pages results.figures.base results.store rehearsal job choices
+        datasets points settings values results.safe interrupts names
     libraries: hydra joblib omegaconf rich submitit
 
 command.config
@@ -122,7 +122,7 @@ results.figures
 results.figures.base
     modules: normbench.results.figures.base
     imports: results.compare results.store names
-    libraries: PIL matplotlib numpy pandas scipy
+    libraries: PIL matplotlib numpy pandas
 
 results.answer
     modules: normbench.results.answer

@@ -37,6 +37,8 @@ def find_varied_setting(rows: pd.DataFrame) -> str:
     Args:
         rows: one row for each scheme and value, with the scheme's name in `scheme`.
     """
+    if not rows.duplicated(SCHEME_COLUMN).any():  # nothing varies within a scheme
+        return ""
     varied_columns = []
     for column in rows:
         name = column.removeprefix(names.PARAMS)

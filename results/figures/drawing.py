@@ -80,6 +80,12 @@ def missing_figure_message(sweep: Sweep, name: str) -> str:
     )
 
 
+def load(figure_names: Sequence[str]) -> None:
+    """Load the modules of figures in advance."""
+    for name in figure_names:
+        _module(name)
+
+
 def _module(name: str) -> Any:
     """Return the module of a figure."""
     return import_module(f"normbench.results.figures.{name}")

@@ -272,10 +272,11 @@ def make(sweep: Sweep, experiment: str, options: material.Options) -> Figure | N
 
     The experiment is ignored: all figures have the same arguments.
     """
-    rows = table(sweep)
-    count = len(rows[problems.PROBLEM_COLUMNS].drop_duplicates())
-    if count < 2:
+    runs = problems.scheme_runs([unmerged(sweep)])
+    count = len(runs[problems.PROBLEM_COLUMNS].drop_duplicates())
+    if count < 2:  # as of most comparisons; the table takes longer
         return None
+    rows = table(sweep)
     titles = {
         name: material.title(str(name), experiment_rows)
         for name, experiment_rows in rows.groupby("experiment")

@@ -1,9 +1,8 @@
 """The terminal output at the end of a comparison: the answer, a table and the files."""
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import pandas as pd
 from rich.console import Console
@@ -16,7 +15,6 @@ from normbench.results.answer.race import race_target
 from normbench.results.compare import comparisons, heldout, passes, problems
 from normbench.results.compare.merging import MAX_DRAWN_SCHEMES, has_too_many_schemes, merged
 from normbench.results.compare.reached import tuned_once
-from normbench.results.figures import BY_DEFAULT
 from normbench.results.pages import dashboard
 from normbench.results.report import profile, screen, screen_table
 from normbench.results.safe import clean
@@ -25,35 +23,23 @@ from normbench.results.store.rows import as_rows
 from normbench.results.store.runs import Sweep
 from normbench.results.words import headings
 
-if TYPE_CHECKING:
-    from normbench.results.figures.base.material import Options
-
 Files = Mapping[str, Sequence[Path]]
 NO_THEORY = "No theory was recorded; theory=full records it, whatever it costs."
 
 
-def present(
-    sweep: Sweep,
-    folder: Path,
-    options: "Options | None" = None,
-    drawn: dict[str, list[Path]] | None = None,
-    wanted: Sequence[str] = BY_DEFAULT,
-) -> dict[str, list[Path]]:
-    """Print the answer and the table of a comparison; draw its figures and write its report.
+def present(sweep: Sweep, write_files: Callable[[], Files]) -> Files:
+    """Print the answer and the table of a comparison, then where its files are.
 
     Args:
         sweep: The runs.
-        folder: Where the figures and the report are written.
-        options: How figures are drawn; None for the defaults.
-        drawn: The files by experiment that an earlier call returned for the same comparison. None
-            to draw the figures and to write the report.
-        wanted: The names of the figures.
+        write_files: Writes the figures and the report, unless they are there, and returns their
+            files by experiment. It is called once the answer is printed.
 
     Returns:
         The files by experiment.
 
     Raises:
-        ResultsError: The folder cannot be written.
+        ResultsError: The files cannot be written.
     """
     terminal = screen.console()
     terminal.print()
@@ -69,15 +55,9 @@ def present(
     screen.print_lines(terminal, glossary_line, style="dim")
     terminal.print()
     _say_failures(terminal, sweep)
-    if drawn is None:
-        from normbench.results.figures import drawing
-        from normbench.results.report import page as report
-
-        figures = drawing.write(sweep, folder, wanted, options or drawing.DEFAULT)
-        page = report.write(sweep, folder, figures)
-        drawn = {name: [*files, page] for name, files in figures.items()}
-    _say_locations(terminal, sweep, drawn)
-    return drawn
+    files = write_files()
+    _say_locations(terminal, sweep, files)
+    return files
 
 
 def _say_answers(terminal: Console, sweep: Sweep) -> None:

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import nullcontext
 from typing import Any
 
 import numpy as np
@@ -23,6 +24,7 @@ def table(
     load_descent: Descent,
     cache: dict[tuple[str, str], pd.Series],
     left_out: list[str],
+    threads: int = 1,
 ) -> pd.DataFrame:
     """Return one row a run and iteration, see `Sweep.histories`.
 
@@ -34,6 +36,8 @@ def table(
         cache: Histories by run and metric. Those that are read are added for later calls.
         left_out: Gets a sentence about each run whose histories cannot be read and which therefore
             has no rows.
+        threads: The number of threads that read: one for a file of this machine, since Python runs
+            one thread at a time, and threads that read it wait for each other.
 
     Returns:
         The table.
@@ -49,9 +53,9 @@ def table(
             series[row["run_id"]] = archived
         requested += [(row["run_id"], name) for name in recorded_metrics if name not in archived]
     unread = [pair for pair in requested if pair not in cache]
-    # Every store supports one call per run and metric only, so several calls run in parallel.
-    with ThreadPoolExecutor(8) as pool:
-        fetched = pool.map(lambda pair: client.get_metric_history(*pair), unread)
+    # Every store supports one call per run and metric only.
+    with ThreadPoolExecutor(threads) if threads > 1 else nullcontext() as pool:
+        fetched = (pool.map if pool else map)(lambda pair: client.get_metric_history(*pair), unread)
         for pair, points in zip(unread, fetched):
             cache[pair] = pd.Series(
                 {point.step: point.value for point in run_checks.history(points)}
@@ -64,15 +68,21 @@ def table(
     for run_id, metric in requested:
         series.setdefault(run_id, {})[metric] = cache[run_id, metric]
     # A run without histories, or with one that is damaged, has no rows.
-    frames = [
-        _frame(row, histories)
+    whole = [
+        (row, pd.DataFrame(histories))
         for row in rows
         if (histories := series.get(row["run_id"]))
         and not any(history.empty for history in histories.values())
     ]
-    if not frames:
+    if not whole:
         return pd.DataFrame(columns=[*RUN_COLUMNS, "iteration"])
-    return pd.concat(frames, ignore_index=True)
+    joined = pd.concat([frame for _, frame in whole]).rename_axis("iteration").reset_index()
+    lengths = [len(frame) for _, frame in whole]
+    for position, name in enumerate(RUN_COLUMNS):
+        key = names.STEP_TAG.column if name == names.STEP_SIZE.key else name
+        values = pd.Series([row.get(key) for row, _ in whole]).repeat(lengths)
+        joined.insert(position, name, values.to_numpy())
+    return joined
 
 
 def _archived_histories(
@@ -100,17 +110,3 @@ def _archived_histories(
         name: descent_arrays[name][grid_index, 0] for name in metrics if name in descent_arrays
     }
     return {name: pd.Series(values).dropna() for name, values in arrays.items()}
-
-
-def _frame(row: Mapping[Any, Any], series: Series) -> pd.DataFrame:
-    """Return the histories of one run as a table, one row an iteration.
-
-    Args:
-        row: The row of the run, whose values fill the columns `RUN_COLUMNS`.
-        series: The run's histories.
-    """
-    frame = pd.DataFrame(dict(series)).rename_axis("iteration").reset_index()
-    run_values = {**row, names.STEP_SIZE.key: row.get(names.STEP_TAG.column)}
-    for position, name in enumerate(RUN_COLUMNS):
-        frame.insert(position, name, run_values[name])
-    return frame

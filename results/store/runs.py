@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from normbench import names
 from normbench.results.safe import clean
-from normbench.results.store import owner, run_checks
+from normbench.results.store import owner, run_checks, uris
 from normbench.results.store import recorded_histories as histories
 from normbench.results.store.errors import ResultsError
 from normbench.results.store.filters import remedy
@@ -34,6 +34,7 @@ QUARTILE_KEYS = tuple(
 )
 # A filter: on a shared server, other projects may use a tag `role` as well.
 HAS_SWEEP_ID = names.SWEEP_ID.exists
+READING_THREADS = 8  # requests to a server at once
 QUERY = "query"  # takes the place of a sweep's id
 Arrays = dict[str, NDArray[Any]]  # the arrays of one record by key
 Cached = TypeVar("Cached")
@@ -177,7 +178,10 @@ class Sweep:
         """
         # An empty dictionary at first; `table` adds the histories that it reads.
         cache = self.get_or_compute("histories", dict[tuple[str, str], pd.Series])
-        return histories.table(self._client, runs, metrics, self._descent, cache, self.left_out)
+        threads = READING_THREADS if uris.database(self.store) is None else 1
+        return histories.table(
+            self._client, runs, metrics, self._descent, cache, self.left_out, threads
+        )
 
     def _descent(self, scheme: str) -> Arrays:
         """Return the arrays of a scheme's descent, cached; scheme: the id of its run."""

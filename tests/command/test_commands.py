@@ -17,7 +17,7 @@ from normbench.datasets import UserError
 from normbench.recording.store.connection import StoreLostError
 from normbench.results.answer import tables
 from normbench.results.figures import drawing
-from normbench.results.report import page, terminal
+from normbench.results.report import files, page, terminal
 from normbench.results.store import runs, state
 from normbench.results.store.errors import ResultsError
 from tests.results.made import runs as made_by_hand
@@ -230,16 +230,26 @@ def test_a_figure_is_written_once_and_dark_where_it_is_asked_for(swept, monkeypa
 
 
 def test_a_comparison_is_shown_with_the_figures_that_are_there(swept, monkeypatch, tmp_path):
-    given = []
-    monkeypatch.setattr(terminal, "present", lambda *more: given.append(more))
+    shown, written = [], []
     monkeypatch.setattr(
-        "normbench.results.pages.drawn.current_figures", lambda sweep, folder: {"x": []}
+        terminal, "present", lambda sweep, write_files: shown.append((sweep, write_files()))
+    )
+    monkeypatch.setattr(
+        files, "write", lambda *given, **options: written.append((given, options)) or "new"
+    )
+    there = {"x": []}
+    monkeypatch.setattr(
+        "normbench.results.pages.drawn.current_figures", lambda sweep, folder: there
     )
     assert commands._show(drawn(out=str(tmp_path))) == 0
-    assert given == [(swept, tmp_path, None, {"x": []})]
+    assert shown == [(swept, {"x": []})]
+    assert not written
+    there = None
+    assert commands._show(drawn(out=str(tmp_path))) == 0
     assert commands._show(drawn(out=str(tmp_path), by="seconds")) == 0
-    *_, options, figures = given[-1]
-    assert (options.by, figures) == ("seconds", None)
+    assert shown[1:] == [(swept, "new"), (swept, "new")]
+    assert [given for given, _ in written] == [(swept, tmp_path)] * 2
+    assert [options["options"].by for _, options in written] == ["iterations", "seconds"]
 
 
 def test_a_report_is_written_where_it_is_asked_for(swept, monkeypatch, capsys, tmp_path):

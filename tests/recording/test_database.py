@@ -14,7 +14,7 @@ from normbench.recording.store import connection, database
 from normbench.recording.store.connection import RetryingClient, Store, StoreLostError
 from normbench.recording.store.writer import Writer
 from normbench.results.store import mlflows_own, stores
-from normbench.results.store.database import Database, _terms
+from normbench.results.store.database import HISTORY_QUERY, Database, _terms
 from normbench.results.store.entities import Metric, Param
 from normbench.results.store.errors import RefusedError
 from normbench.results.store.job_records import JobRecord, RunRecord
@@ -157,6 +157,13 @@ def test_pages_of_runs_are_those_of_mlflow(both):
     assert [run.info.run_id for run in found] == [
         run.info.run_id for run in MlflowClient(writer.store.uri).search_runs(["1"])
     ]
+
+
+def test_a_history_is_found_by_its_run_and_not_among_those_of_all_runs(both):
+    for writer, _ in both:
+        with closing(sqlite3.connect(writer.store.database)) as file:
+            (step,) = file.execute(f"explain query plan {HISTORY_QUERY}", ["a", "b"]).fetchall()[:1]
+        assert step[-1].endswith("(run_uuid=?)")
 
 
 def test_histories_experiments_and_artifacts_are_those_of_mlflow(both):

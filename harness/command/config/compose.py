@@ -91,6 +91,13 @@ class JobSpec:
             raise self.mistake
         return job(self.plain_settings)
 
+    def check(self) -> None:
+        """Raise `UserError` on a mistake in a setting that shows without the data."""
+        if self.mistake:
+            raise self.mistake
+        check_settings(self.plain_settings)
+        _build_settings(self.plain_settings)
+
     @cached_property
     def dataset(self) -> str:
         """The name of the data set in folders, experiments and figures.

@@ -181,7 +181,16 @@ def _show(options: argparse.Namespace) -> int:
 
     sweep = _sweep(options)
     folder = _folder(options, sweep)
-    present(sweep, folder, drawing, None if drawing else drawn.current_figures(sweep, folder))
+    drawn_files = None if drawing else drawn.current_figures(sweep, folder)
+
+    def write_files() -> dict[str, list[Path]]:
+        if drawn_files is not None:
+            return drawn_files
+        from normbench.results.report import files
+
+        return files.write(sweep, folder, options=_options(options))
+
+    present(sweep, write_files)
     return 0
 
 

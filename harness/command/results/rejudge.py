@@ -8,6 +8,7 @@ import hashlib
 import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +23,7 @@ from normbench.recording.store.connection import Store
 from normbench.recording.store.records import RecordHeader
 from normbench.recording.store.writer import Writer, input_of
 from normbench.results.pages.publishing import attach, publish
+from normbench.results.report import files
 from normbench.results.report.terminal import present
 from normbench.results.safe import clean
 from normbench.results.store import state
@@ -80,7 +82,7 @@ def run(store: str, old: Sweep, rules: Mapping[str, Any], folder: Path | None) -
         # In an experiment all of whose jobs are left out there is nothing to describe.
         described = {experiment: parents[experiment] for experiment in new_sweep.experiments}
         publish(work.writer, new_sweep, described)
-        written = present(new_sweep, folder)
+        written = present(new_sweep, partial(files.write, new_sweep, folder))
         attach(work.writer, new_sweep, written, parents)
         for parent in parents.values():
             work.writer.finish(parent)

@@ -31,6 +31,7 @@ from normbench.command.config.errors import SweepError, user_errors
 from normbench.command.config.grid import Grid, notes_on_overridden, split_option_overrides
 from normbench.command.startup.garbage import collect_seldom
 from normbench.command.sweep import hydras_own, launching, printing, provenance, recorded
+from normbench.command.sweep.drawing import Drawing
 from normbench.command.sweep.file_reading import FileReading
 from normbench.command.sweep.progress import report_phase
 from normbench.command.sweep.queues import LOST, Queue, describe_lost
@@ -91,6 +92,7 @@ class Sweep(Sweeper):
         self.lock: IO[str] | None = None  # of the folder
         self.new_folders: list[Path] = []  # created by this sweep, the innermost first
         self.workers: launching.Workers | None = None  # the processes of joblib
+        self.drawing = Drawing()
         self.specs = Specs()
         # The job of the config without swept values: what is not swept, such as the store and the
         # figures, is the same for every job.
@@ -122,6 +124,8 @@ class Sweep(Sweeper):
         except BaseException as error:
             self._stop(error)
             raise
+        finally:
+            self.drawing.end()
         if code:
             raise SystemExit(code)
 
@@ -143,6 +147,8 @@ class Sweep(Sweeper):
             try:
                 spec = self.specs.get(grid, job_overrides)
                 experiments[spec.experiment] = None
+                spec.check()
+                self.drawing.prepare(self.figures)
                 built_job = spec.job()
                 notes.update(dict.fromkeys(built_job.dataset.notes))
                 if not fitting:  # only the first job that can be built
@@ -382,17 +388,17 @@ class Sweep(Sweeper):
         try:
             with report_phase("all jobs are done", "writes tables, figures and the report"):
                 sweep = load(self.writer.store.uri, self.sweep_id)
+                write_files = self.drawing.begin(sweep, self.folder, self.figures, files)
                 publish(self.writer, sweep, self.parents)
-                show = partial(present, sweep, self.folder, drawn=files, wanted=self.figures)
                 try:
-                    written = show()
+                    written = present(sweep, write_files)
                     print(end="", flush=True)
                 except OSError as error:
                     output_error = printing.describe_output_error(error)
                     if output_error is None:
                         raise
                     # As in `normbench | head`: the output is lost, but the figures are drawn.
-                    written = show()
+                    written = write_files()
         except ResultsError as error:
             self._check_recorded(outcomes)
             message = str(error.args[0]).removeprefix("--out ")

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from multiprocessing import current_process, get_context
 from multiprocessing.connection import Connection
-from typing import Any, TypeVar
+from typing import Any, Generic, TypeVar
 
 Argument = TypeVar("Argument")
 Value = TypeVar("Value")
@@ -61,6 +61,96 @@ def map_forked(work: Callable[[Argument], Value], arguments: Sequence[Argument])
     ]
 
 
+class PreparedCall(Generic[Value]):
+    """A call made by a forked process, which loads what the call needs before it is asked.
+
+    This process makes the call itself where it cannot fork, and where the other one fails.
+
+    Args:
+        prepare: Loads what the call needs; called in the forked process alone.
+        call: The function, whose arguments and value can be pickled.
+    """
+
+    def __init__(self, prepare: Callable[[], object], call: Callable[..., Value]) -> None:
+        self._call = call
+        self._connection: Connection | None = None
+        self._values: list[Value] = []  # the value of the call, once it is known
+        if _cores() < 2:
+            return
+        context = get_context("fork")
+        self._connection, child_connection = context.Pipe()
+        self._child = context.Process(
+            target=_serve, args=(self._connection, child_connection, prepare, call)
+        )
+        with _forking():
+            self._child.start()
+        child_connection.close()
+
+    def begin(self, *arguments: Any) -> None:
+        """Begin the call with its arguments."""
+        self._arguments = arguments
+        if self._connection is not None:
+            with suppress(OSError):  # the process has ended: `result` makes the call
+                self._connection.send(arguments)
+
+    def result(self) -> Value:
+        """Wait for the call that was begun, and return its value; raise what it raises."""
+        if self._connection is not None and not self._values:
+            with suppress(EOFError, OSError):  # the process has ended without a value
+                self._values.append(self._connection.recv())
+            self.end()
+        if not self._values:
+            self._values.append(self._call(*self._arguments))
+        return self._values[0]
+
+    def end(self) -> None:
+        """End the forked process, whatever it does."""
+        if self._connection is not None:
+            self._child.kill()
+            self._child.join()
+            self._connection.close()
+            self._connection = None
+
+
+def _serve(
+    parent_connection: Connection,
+    connection: Connection,
+    prepare: Callable[[], object],
+    call: Callable[..., Any],
+) -> None:
+    """Make one call for the parent, and end this process, a forked one.
+
+    An error ends it silently: the parent makes the call. It also ends where its parent has ended.
+
+    Args:
+        parent_connection: The parent's end of the pipe, which this process must not keep open.
+        connection: Receives the arguments, and sends the value.
+        prepare: Loads what the call needs.
+        call: The function.
+    """
+    parent_connection.close()
+    with suppress(BaseException):
+        prepare()
+        connection.send(call(*connection.recv()))
+    os._exit(0)  # at once, without the clean-up at exit that belongs to the parent
+
+
+@contextmanager
+def _forking() -> Iterator[None]:
+    """Block signals and Python's warnings while processes are forked.
+
+    Ctrl-C reaches all processes of a terminal. The forked ones inherit the blocked signals and
+    ignore it; this one ends them.
+    """
+    signals = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT, signal.SIGTERM})
+    try:
+        with warnings.catch_warnings():  # of Python 3.12: threads are not forked
+            warnings.simplefilter("ignore", DeprecationWarning)
+            yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, signals)
+
+
 @contextmanager
 def _forked(take: Callable[[], Iterator[Any]], processes: int) -> Iterator[list[Connection]]:
     """Fork processes that work on arguments; kill those that still run when the context ends.
@@ -74,26 +164,20 @@ def _forked(take: Callable[[], Iterator[Any]], processes: int) -> Iterator[list[
     """
     context = get_context("fork")
     receivers, children = [], []
-    # Ctrl-C reaches all processes of a terminal. The forked ones inherit the blocked signals and
-    # ignore it; this one ends them.
-    signals = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT, signal.SIGTERM})
     try:
-        for _ in range(processes):
-            receiver, sender = context.Pipe(duplex=False)
-            receivers.append(receiver)
-            child = context.Process(target=_send, args=(take, sender), daemon=True)
-            with warnings.catch_warnings():  # of Python 3.12: threads are not forked
-                warnings.simplefilter("ignore", DeprecationWarning)
+        with _forking():
+            for _ in range(processes):
+                receiver, sender = context.Pipe(duplex=False)
+                receivers.append(receiver)
+                child = context.Process(target=_send, args=(take, sender), daemon=True)
                 child.start()
-            children.append(child)
-            sender.close()  # only the forked process sends: its end raises EOFError here
-        signal.pthread_sigmask(signal.SIG_SETMASK, signals)
+                children.append(child)
+                sender.close()  # only the forked process sends: its end raises EOFError here
         yield receivers
     finally:
         for child in children:
             child.kill()
             child.join()
-        signal.pthread_sigmask(signal.SIG_SETMASK, signals)
 
 
 def _send(take: Callable[[], Iterator[Any]], sender: Connection) -> None:

@@ -100,7 +100,8 @@ def spread_apart(
 ) -> list[float]:
     """Return increasing positions, at least a gap apart, as close to the fractions as possible.
 
-    Closeness is the sum of squared distances; an isotonic regression minimizes it.
+    Closeness is the sum of squared distances; an isotonic regression minimizes it. SciPy has one,
+    but importing `scipy.optimize` takes as long as drawing all figures of a comparison.
 
     Args:
         fractions: the wanted positions in increasing order, as fractions of the panel's height.
@@ -108,17 +109,32 @@ def spread_apart(
         bottom: the lowest position.
         top: the highest position. Positions that do not fit exceed both limits by the same amount.
     """
-    from scipy.optimize import isotonic_regression
-
     # Minus the gaps below it, each position need only be at least as high as the one before.
     shifts = np.append(0.0, np.cumsum(np.broadcast_to(gap, len(fractions) - 1)))
-    positions = isotonic_regression(np.asarray(fractions) - shifts).x
+    positions = _isotonic(np.asarray(fractions) - shifts)
     slack = top - bottom - shifts[-1]  # negative if the positions do not fit
     # Too many positions stand exactly a gap apart, centred between the limits.
     low, high = (0.0, slack) if slack >= 0 else (slack / 2, slack / 2)
     return [
         float(position) for position in np.clip(positions, bottom + low, bottom + high) + shifts
     ]
+
+
+def _isotonic(values: Any) -> Any:
+    """Return the nondecreasing values (n,) that are closest to the given ones in least squares.
+
+    Neighbours in the wrong order are pooled, and each gets the mean of its pool.
+    """
+    means: list[float] = []
+    counts: list[int] = []
+    for value in values:
+        means.append(float(value))
+        counts.append(1)
+        while len(means) > 1 and means[-2] > means[-1]:
+            mean, count = means.pop(), counts.pop()
+            means[-1] += (mean - means[-1]) * count / (counts[-1] + count)
+            counts[-1] += count
+    return np.repeat(means, counts)
 
 
 def spread_beside(

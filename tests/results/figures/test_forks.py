@@ -133,6 +133,94 @@ def process_of(_):
     return os.getpid()
 
 
+@pytest.fixture
+def prepared():
+    """Return a function that prepares a call, whose process is ended after the test."""
+    calls = []
+
+    def of(prepare, call):
+        calls.append(forks.PreparedCall(prepare, call))
+        return calls[-1]
+
+    yield of
+    for call in calls:
+        call.end()
+
+
+def test_a_prepared_call_is_made_by_a_process_that_has_prepared_it(two_cores, prepared):
+    ready = {}
+    call = prepared(lambda: ready.update(at=os.getpid()), lambda *given: (ready, given))
+    call.begin("a", 1)
+    (at, given), again = call.result(), call.result()
+    assert at["at"] != os.getpid()
+    assert given == ("a", 1)
+    assert again == (at, given)
+    assert not ready
+    assert not Path(f"/proc/{at['at']}").exists()
+
+
+@pytest.mark.parametrize("way", ["one core", "is killed", "fails to prepare", "fails", "unsent"])
+def test_a_call_that_no_other_process_makes_is_made_here(way, monkeypatch, prepared, capfd):
+    here, tries = os.getpid(), get_context("fork").Value("i", 0)
+    monkeypatch.setattr(forks, "_cores", lambda: 1 if way == "one core" else 2)
+
+    def prepare():
+        if way == "fails to prepare":
+            raise ImportError
+
+    def work(number):
+        tries.value += 1
+        if os.getpid() == here:
+            return os.getpid()
+        if way == "fails":
+            raise KeyError(number)
+        return lambda: number
+
+    call = prepared(prepare, work)
+    if way == "is killed":
+        os.kill(call._child.pid, signal.SIGKILL)
+        call._child.join()
+    call.begin(1)
+    assert call.result() == call.result() == here
+    assert tries.value == (2 if way in ("fails", "unsent") else 1)
+    assert capfd.readouterr() == ("", "")
+
+
+def test_what_a_prepared_call_raises_is_raised(two_cores, prepared):
+    def work():
+        raise OSError("no room")
+
+    call = prepared(lambda: None, work)
+    call.begin()
+    with pytest.raises(OSError, match="no room"):
+        call.result()
+    assert signal.pthread_sigmask(signal.SIG_BLOCK, ()) == set()
+
+
+def test_a_prepared_process_that_is_not_asked_ends_when_told(two_cores, prepared):
+    call = prepared(lambda: time.sleep(PATIENCE), both)
+    process = call._child.pid
+    assert Path(f"/proc/{process}").exists()
+    call.end()
+    assert not Path(f"/proc/{process}").exists()
+
+
+def test_a_prepared_process_ends_with_the_one_that_was_killed(two_cores, tmp_path):
+    parent = os.fork()
+    if parent == 0:
+        (tmp_path / "child").write_text(str(forks.PreparedCall(lambda: None, both)._child.pid))
+        time.sleep(PATIENCE)
+        os._exit(0)
+    await_file(tmp_path / "child")
+    os.kill(parent, signal.SIGKILL)
+    os.waitpid(parent, 0)
+    status, until = Path(f"/proc/{(tmp_path / 'child').read_text()}/stat"), time.monotonic()
+    # Where nobody waits for orphans, an ended one stays as a zombie.
+    while status.exists() and status.read_text().rpartition(") ")[2][0] != "Z":
+        assert time.monotonic() < until + PATIENCE
+        time.sleep(0.01)
+
+
 @pytest.mark.slow
 def test_figures_of_two_processes_are_those_of_one(three, tmp_path, monkeypatch):
     files = {}

@@ -21,7 +21,7 @@ def told(monkeypatch, capsys):
     monkeypatch.setattr(conclusion.dashboard, "link", lambda sweep, name: f"to {name}")
 
     def of(sweep, **drawn):
-        conclusion.present(sweep, Path("."), drawn=drawn)
+        conclusion.present(sweep, lambda: drawn)
         return capsys.readouterr().out
 
     return of
@@ -165,14 +165,28 @@ def test_what_a_headline_has_said_is_not_said_again(told, monkeypatch):
 
 def test_what_is_asked_for_is_drawn_and_stands_in_the_report(tmp_path, monkeypatch):
     from normbench.results.figures import drawing
-    from normbench.results.report import page
+    from normbench.results.report import files, page
 
     asked = []
     monkeypatch.setattr(
         drawing, "write", lambda *given: asked.append(given[2:]) or {"x": [Path("a.svg")]}
     )
     monkeypatch.setattr(page, "write", lambda sweep, folder, figures: folder / "report.html")
-    monkeypatch.setattr(conclusion, "_say_locations", lambda terminal, sweep, drawn: None)
-    found = conclusion.present(runs(*TWO), tmp_path, wanted=["melt"])
-    assert found == {"x": [Path("a.svg"), tmp_path / "report.html"]}
+    written = files.write(runs(*TWO), tmp_path, ["melt"])
+    assert written == {"x": [Path("a.svg"), tmp_path / "report.html"]}
     assert asked == [(["melt"], drawing.DEFAULT)]
+
+
+def test_files_are_written_once_the_answer_is_printed(monkeypatch, capsys):
+    printed = []
+
+    def write_files():
+        printed.append(capsys.readouterr().out)
+        return {"x": [Path("a.svg")]}
+
+    monkeypatch.setattr(conclusion.clean, "line", lambda store: store)
+    assert conclusion.present(runs(*TWO), write_files) == {"x": [Path("a.svg")]}
+    (before,) = printed
+    assert "Fastest on this grid: a. " in before
+    assert "files " not in before
+    assert "files " in capsys.readouterr().out

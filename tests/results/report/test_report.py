@@ -15,7 +15,7 @@ from normbench.recording.store.connection import Store
 from normbench.recording.store.writer import Writer
 from normbench.results.compare import comparisons, heldout
 from normbench.results.figures import NAMES, PHOTOGRAPHIC_FIGURES
-from normbench.results.report import captions
+from normbench.results.report import captions, files
 from normbench.results.report import page as report
 from normbench.results.report.terminal import present
 from normbench.results.store.runs import Sweep, load
@@ -312,7 +312,8 @@ def test_a_sweeps_end_compares_once(three, tmp_path, monkeypatch, capsys):
         return pd.DataFrame([["a", "b", 2, 1.0, 4.5, None, None, "none"]], columns=columns)
 
     monkeypatch.setattr(comparisons, "compare_pairs", paired)
-    written = present(replace(three.sweep), tmp_path)  # of which nothing was asked before
+    sweep = replace(three.sweep)  # of which nothing was asked before
+    written = present(sweep, lambda: files.write(sweep, tmp_path))
     assert len(compared) == 1
     told = capsys.readouterr().out
     page = Page(written[three.name][-1].read_text())

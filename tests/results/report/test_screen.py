@@ -2,7 +2,6 @@
 
 import io
 import re
-from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -38,7 +37,7 @@ def shown(monkeypatch):
         for name, value in environment.items():
             monkeypatch.setenv(name, value)
         monkeypatch.setattr("sys.stdout", stream)
-        terminal.present(sweep, Path("."), drawn={})
+        terminal.present(sweep, dict)
         return stream.getvalue()
 
     return of

@@ -1,0 +1,74 @@
+"""Write the figures and the report of a sweep, in a process that loads their libraries in advance.
+
+While this process reads the data and runs the jobs, the other one loads Matplotlib.
+"""
+
+from collections.abc import Callable, Sequence
+from functools import cache, partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from normbench.command.startup.garbage import collect_seldom
+
+if TYPE_CHECKING:
+    from normbench.results.figures.base.forks import PreparedCall
+    from normbench.results.store.runs import Sweep
+
+Files = dict[str, list[Path]]  # by experiment
+
+
+class Drawing:
+    """The figures and the report of one sweep."""
+
+    def __init__(self) -> None:
+        self._call: PreparedCall[Files] | None = None
+
+    def prepare(self, figure_names: Sequence[str]) -> None:
+        """Start the process, unless it is started; to be called once the settings are checked.
+
+        Args:
+            figure_names: The names of the figures.
+        """
+        from normbench.results.figures.base.forks import PreparedCall
+
+        if self._call is None:
+            self._call = PreparedCall(partial(_load, figure_names), _write)
+
+    def begin(
+        self, sweep: "Sweep", folder: Path, figure_names: Sequence[str], drawn: Files | None
+    ) -> Callable[[], Files]:
+        """Begin to write the files; return a function that waits for them, and returns them.
+
+        Args:
+            sweep: The recorded comparison.
+            folder: Where the files are written.
+            figure_names: The names of the figures.
+            drawn: The files of an equal sweep; if there are some, they are returned.
+        """
+        if drawn is not None:
+            return lambda: drawn
+        arguments = sweep, folder, figure_names
+        if self._call is None:  # no job of this sweep ran
+            return cache(partial(_write, *arguments))
+        self._call.begin(*arguments)
+        return self._call.result
+
+    def end(self) -> None:
+        """End the process, if it still runs."""
+        if self._call is not None:
+            self._call.end()
+
+
+def _load(figure_names: Sequence[str]) -> None:
+    """Load what `_write` needs."""
+    from normbench.results.report import files
+
+    files.prepare(figure_names)
+    collect_seldom()
+
+
+def _write(sweep: Any, folder: Path, figure_names: Sequence[str]) -> Files:
+    """Write the figures and the report; return the files by experiment."""
+    from normbench.results.report import files
+
+    return files.write(sweep, folder, figure_names)
