@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
-from normbench.datasets.on_disk.files_on_disk import refuse_blocking_file
 from normbench.datasets.values import UserError, check_path, format_gigabytes
 
 CONNECT_AND_READ_SECONDS = (4.0, 30.0)  # to connect, and between two bytes
@@ -107,6 +106,8 @@ def _check_sha256(path: Path, remote: RemoteFile) -> None:
     """
     if path.is_dir():
         raise UserError(f"{path}: is a folder; it must be the file {remote.name}")
+    from normbench.datasets.on_disk.files_on_disk import refuse_blocking_file  # loads NumPy
+
     refuse_blocking_file(str(path), path)
     size = path.stat().st_size
     if size > LARGEST_DOWNLOAD:  # the SHA-256 would take reading all of it

@@ -12,11 +12,9 @@ from functools import cache
 from importlib.resources import files
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from normbench import optimizers
 from normbench.contracts import GROUP_CONTRACTS, is_transformer
-from normbench.datasets.sampling import Sampling
 from normbench.datasets.values import (
     UserError,
     check_list,
@@ -24,8 +22,11 @@ from normbench.datasets.values import (
     format_value,
     spell_setting,
 )
-from normbench.optimizers import Optimizer
 from normbench.synonyms import remedy
+
+if TYPE_CHECKING:
+    from normbench.datasets.sampling import Sampling
+    from normbench.optimizers import Optimizer
 
 CONF = Path(str(files("normbench.conf")))
 OF_STATISTICS = ("statistics", "window")  # settings of the engine, not arguments of a scheme
@@ -358,7 +359,7 @@ def chain(schemes: Any) -> Any:
     return make_pipeline(*(_build_scheme(entry) for entry in schemes))
 
 
-def preconditioned(scheme: Any = "pca_sphere") -> Optimizer:
+def preconditioned(scheme: Any = "pca_sphere") -> "Optimizer":
     """Return gradient descent preconditioned by a named scheme, see `optimizers.preconditioned`.
 
     Args:
@@ -367,10 +368,12 @@ def preconditioned(scheme: Any = "pca_sphere") -> Optimizer:
     Raises:
         UserError: A name or a setting does not exist.
     """
+    from normbench import optimizers
+
     return optimizers.preconditioned(_build_scheme(scheme, "optimizer.scheme"))
 
 
-def sampling(values: Mapping[str, Any]) -> Sampling:
+def sampling(values: Mapping[str, Any]) -> "Sampling":
     """Return the settings that every data set has, with the scheme of the targets built.
 
     Args:
@@ -383,6 +386,8 @@ def sampling(values: Mapping[str, Any]) -> Sampling:
     Raises:
         UserError: A name or a setting does not exist.
     """
+    from normbench.datasets.sampling import Sampling
+
     chosen = {field.name: values[field.name] for field in fields(Sampling)}
     scheme = chosen["target_scheme"]
     if scheme is not None and not is_transformer(scheme):

@@ -6,9 +6,6 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
-from normbench.datasets.dataset import Dataset
-from normbench.optimizers import Optimizer
-
 MODEL_METHODS = ("layout", "start", "scores", "needs_all_points")
 
 
@@ -60,6 +57,20 @@ def _makes_a_scheme(candidate: Any) -> bool:
     return is_transformer(candidate) if isinstance(candidate, type) else callable(candidate)
 
 
+def _is_dataset(candidate: Any) -> bool:
+    """Return whether an object is a data set."""
+    from normbench.datasets.dataset import Dataset  # late: it loads NumPy
+
+    return isinstance(candidate, Dataset)
+
+
+def _is_optimizer(candidate: Any) -> bool:
+    """Return whether an object is an optimizer."""
+    from normbench.optimizers import Optimizer  # late: it loads NumPy
+
+    return isinstance(candidate, Optimizer)
+
+
 def _is_model(candidate: Any) -> bool:
     """Return whether an object has the methods of a model; None stands for the linear model."""
     has_methods = all(map(partial(hasattr, candidate), MODEL_METHODS))
@@ -74,7 +85,7 @@ GROUP_CONTRACTS = {
         "loader: a function that gives a data set, as normbench.datasets.make_dataset makes it",
         "normbench.datasets.files.csv",
         callable,
-        lambda result: isinstance(result, Dataset),
+        _is_dataset,
     ),
     "normalizer": GroupContract(
         "scheme: a class with fit and transform, or a function that gives one, "
@@ -93,6 +104,6 @@ GROUP_CONTRACTS = {
         "function that gives a normbench.optimizers.Optimizer",
         "normbench.optimizers.momentum",
         callable,
-        lambda result: isinstance(result, Optimizer),
+        _is_optimizer,
     ),
 }

@@ -69,7 +69,7 @@ def _dispatch(arguments: Sequence[str]) -> int:
         return 0
     from normbench.command.startup import kernels
 
-    kernels.choose()  # before the next line imports numpy
+    kernels.choose()  # before NumPy is imported
     from normbench.command.sweep import line
 
     try:
