@@ -71,7 +71,7 @@ def test_a_task_that_is_stopped_keeps_the_jobs_that_it_has_done(tmp_path):
 
 @pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL])
 def test_a_command_that_is_stopped_leaves_no_task_at_work(tmp_path, how):
-    first = bench.start(tmp_path, *WORDS)
+    first = bench.start(tmp_path, *WORDS, "iterations=1000000")  # not done when they are stopped
     wait("two tasks", lambda: len(tasks_at_work(tmp_path)[1]) == 2)
     os.kill(first.process.pid, how)
     done = bench.end(first)
