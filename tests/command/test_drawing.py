@@ -1,0 +1,98 @@
+"""Figures and the report of a sweep are written by a process that has loaded Matplotlib."""
+
+import os
+import signal
+from pathlib import Path
+
+import pytest
+
+from normbench.command.sweep import drawing
+from normbench.results.figures.base import forks
+from tests.cluster.one_machine import wait
+from tests.faults import bench
+from tests.test_waits import SMALL, loaded
+
+TWO_CORES = len(os.sched_getaffinity(0)) > 1
+
+
+@pytest.fixture
+def written(monkeypatch):
+    """Replace what writes the files; return the arguments that it gets in this process."""
+    calls = []
+
+    def write(*arguments):
+        calls.append(arguments)
+        return {"x": [Path(str(os.getpid()))]}
+
+    monkeypatch.setattr(drawing, "_write", write)
+    monkeypatch.setattr(drawing, "_load", lambda names: None)
+    return calls
+
+
+def test_one_process_is_prepared_and_writes_the_files(written, monkeypatch):
+    monkeypatch.setattr(forks, "_cores", lambda: 2)
+    work = drawing.Drawing()
+    work.prepare(["melt"])
+    call = work._call
+    work.prepare(["melt"])
+    assert work._call is call
+    files = work.begin("sweep", Path("here"), ["melt"], None)
+    assert files() == files() == {"x": [Path(str(call._child.pid))]}
+    assert not written
+    work.end()
+
+
+def test_files_are_written_here_once_where_no_process_was_prepared(written):
+    work = drawing.Drawing()
+    files = work.begin("sweep", Path("here"), ["melt"], None)
+    assert files() is files()
+    assert written == [("sweep", Path("here"), ["melt"])]
+    work.end()
+
+
+def test_files_that_are_there_are_not_written(written):
+    there = {"x": [Path("melt.png")]}
+    assert drawing.Drawing().begin("sweep", Path("here"), ["melt"], there)() is there
+    assert not written
+
+
+@pytest.mark.slow
+@pytest.mark.sqlite("other stores are read by MLflow's client")
+@pytest.mark.parametrize("threads", ["1", "2"])
+def test_matplotlib_is_loaded_beside_the_jobs_where_there_are_two_cores(
+    tmp_path, monkeypatch, threads
+):
+    monkeypatch.setenv("OMP_NUM_THREADS", threads)
+    text, libraries = loaded(tmp_path, *SMALL)
+    assert ("matplotlib" in libraries) == (threads == "1" or not TWO_CORES)
+    assert "report.html and 4 figures (png, svg)" in text
+    (report,) = tmp_path.glob("outputs/*/report.html")
+    assert report.read_text().count("<svg") >= 4
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not TWO_CORES, reason="one core: nothing is prepared")
+@pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGKILL])
+def test_the_prepared_process_ends_with_a_command_that_is_stopped(tmp_path, how):
+    words = (*SMALL[:2], "step_sizes=[0.1,1]", "iterations=1000000")
+    started = bench.start(tmp_path, *words, OMP_NUM_THREADS="2")
+    wait("a job at work", lambda: list(tmp_path.glob("outputs/*/sweep.json")))
+    (prepared,) = children(started.process.pid)
+    os.kill(started.process.pid, how)
+    done = bench.end(started)
+    assert done.code in (130, -signal.SIGKILL)
+    assert "Traceback" not in done.err
+    wait("its end", lambda: not at_work(prepared))
+
+
+def children(process):
+    """Return the numbers of the processes that a process has started."""
+    return [int(n) for n in Path(f"/proc/{process}/task/{process}/children").read_text().split()]
+
+
+def at_work(process):
+    """Return whether a process is there, and has not ended."""
+    try:
+        return Path(f"/proc/{process}/stat").read_text().rpartition(") ")[2][0] != "Z"
+    except OSError:
+        return False
