@@ -16,6 +16,14 @@ PIPE_COLUMNS = 100  # of any other output
 SIMPLE_TERMINALS = ("dumb", "unknown")  # values of TERM; these get the output of a pipe
 
 
+class _PlainConsole(Console):
+    """A console that raises `BrokenPipeError`, where rich's own would end the process."""
+
+    def on_broken_pipe(self) -> None:
+        """Raise the error that is handled: what is still to be written to files is written."""
+        raise
+
+
 def console(stream: TextIO | None = None) -> Console:
     """Return a console.
 
@@ -35,7 +43,7 @@ def console(stream: TextIO | None = None) -> Console:
         columns = shutil.get_terminal_size((PIPE_COLUMNS, 24)).columns
     tty = stream.isatty() and os.environ.get("TERM") not in SIMPLE_TERMINALS
     colours = tty and not (os.environ.get("NO_COLOR") or os.environ.get("CI"))
-    return Console(
+    return _PlainConsole(
         # A sanitizing stream holds the real one in `wrapped`.
         file=getattr(stream, "wrapped", stream) if tty else stream,
         force_terminal=tty,

@@ -7,6 +7,7 @@ import sys
 import pytest
 
 from normbench.command.sweep import printing
+from tests.test_waits import SMALL
 
 
 @pytest.mark.commands
@@ -19,6 +20,17 @@ def test_every_word_ends_quietly_as_other_commands_do(three, tmp_path, word):
     os.close(writer)
     assert (done.returncode, done.stderr) == (printing.READER_LEFT_CODE, "")
     assert printing.READER_LEFT_CODE == 128 + 13  # SIGPIPE
+
+
+@pytest.mark.slow
+def test_a_comparison_whose_reader_leaves_draws_its_figures(tmp_path):
+    reader, writer = os.pipe()
+    command = [sys.executable, "-m", "normbench", *SMALL]
+    started = subprocess.Popen(command, stdout=writer, stderr=subprocess.DEVNULL, cwd=tmp_path)
+    os.close(writer)
+    os.close(reader)  # before the answer is printed, as by `head` after its last line
+    assert started.wait() in (0, printing.READER_LEFT_CODE)
+    assert {file.name for file in tmp_path.glob("outputs/*/*")} >= {"report.html", "melt.png"}
 
 
 def test_a_broken_pipe_of_something_else_stays_an_error(capfd):
