@@ -91,7 +91,7 @@ measured: $(READY) ## after make textbook and make gallery: what they measured, 
 test: $(TESTS) ## the quick tests
 	$(PYTEST) -m "not slow and not commands"
 
-# With as many threads as the libraries take by themselves, and in one process: CI runs the slow tests
+# With as many threads as the libraries take by themselves, and in one process: CI builds the pages
 # beside it, and each process would compile the libraries' modules.
 test-lowest: $(LOWEST)/.ready ## the tests of libraries, at the lowest versions that pyproject.toml allows
 	$(LOWEST)/bin/python -m pytest -m "not slow" -p no:cacheprovider $(OF_LIBRARIES)
