@@ -178,7 +178,8 @@ class Sweep:
         """
         # An empty dictionary at first; `table` adds the histories that it reads.
         cache = self.get_or_compute("histories", dict[tuple[str, str], pd.Series])
-        threads = READING_THREADS if uris.database(self.store) is None else 1
+        is_remote = self.client is None and uris.database(self.store) is None
+        threads = READING_THREADS if is_remote else 1
         return histories.table(
             self._client, runs, metrics, self._descent, cache, self.left_out, threads
         )

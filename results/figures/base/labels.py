@@ -101,7 +101,7 @@ def spread_apart(
     """Return increasing positions, at least a gap apart, as close to the fractions as possible.
 
     Closeness is the sum of squared distances; an isotonic regression minimizes it. SciPy has one,
-    but importing `scipy.optimize` takes as long as drawing all figures of a comparison.
+    but importing `scipy.optimize` takes longer than drawing most figures.
 
     Args:
         fractions: the wanted positions in increasing order, as fractions of the panel's height.

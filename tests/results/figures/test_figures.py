@@ -12,6 +12,7 @@ from matplotlib.mathtext import MathTextParser
 from matplotlib.text import Text
 from matplotlib.textpath import TextPath
 from PIL import Image
+from scipy.optimize import isotonic_regression
 
 from normbench import names
 from normbench.command.results.commands import main
@@ -750,6 +751,15 @@ def test_no_two_schemes_look_alike():
     several = style.looks(["pca_sphere"] * 12)
     assert len({(look.color, look.marker) for look in several}) == 12
     assert several[0] == LOOKS["pca_sphere"]
+
+
+def test_labels_are_as_close_to_their_places_as_least_squares_allows():
+    for seed in range(50):
+        fractions = np.sort(np.random.default_rng(seed).random(12))
+        gaps = 0.05 * np.arange(12)
+        places = isotonic_regression(fractions - gaps).x
+        expected = np.clip(places, 0, 1 - gaps[-1]) + gaps
+        assert spread_apart(fractions, 0.05) == pytest.approx(expected)
 
 
 def test_labels_are_spread_in_order_and_no_more_than_needed():
