@@ -14,6 +14,7 @@ def write(
     folder: Path,
     figure_names: Sequence[str] = BY_DEFAULT,
     options: Options = drawing.DEFAULT,
+    is_complete: bool = False,
 ) -> dict[str, list[Path]]:
     """Draw the figures of a comparison and write its report; return the files by experiment.
 
@@ -22,12 +23,13 @@ def write(
         folder: Where the files are written.
         figure_names: The names of the figures.
         options: How figures are drawn.
+        is_complete: Whether all jobs are done; see `page.render`.
 
     Raises:
         ResultsError: The folder cannot be written.
     """
     figures = drawing.write(sweep, folder, figure_names, options)
-    report = page.write(sweep, folder, figures)
+    report = page.write(sweep, folder, figures, is_complete)
     return {experiment: [*files, report] for experiment, files in figures.items()}
 
 

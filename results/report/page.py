@@ -43,13 +43,16 @@ Files = Mapping[str, Sequence[Path]]
 Table = dict[str, Any]  # see `_table`
 
 
-def write(sweep: Sweep, folder: Path, drawn: Files | None = None) -> Path:
+def write(
+    sweep: Sweep, folder: Path, drawn: Files | None = None, is_complete: bool = False
+) -> Path:
     """Write the report of a sweep into a folder.
 
     Args:
         sweep: The runs.
         folder: Where the report is written.
         drawn: The figures' files by experiment; they are drawn if this is None.
+        is_complete: See `render`.
 
     Returns:
         The file.
@@ -60,25 +63,28 @@ def write(sweep: Sweep, folder: Path, drawn: Files | None = None) -> Path:
     file = folder / REPORT_FILE
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        file.write_text(render(sweep, drawn), encoding="utf-8")
+        file.write_text(render(sweep, drawn, is_complete), encoding="utf-8")
     except OSError as error:
         raise unwritable(folder, error) from error
     return file
 
 
-def render(sweep: Sweep, drawn: Files | None = None) -> str:
+def render(sweep: Sweep, drawn: Files | None = None, is_complete: bool = False) -> str:
     """Return the report of a sweep as HTML.
 
     Args:
         sweep: The runs.
         drawn: The figures' files by experiment; they are drawn if this is None.
+        is_complete: Whether all jobs are done, as the sweep itself knows, whose run in the store
+            ends only after its report. Otherwise the page says what the store knows.
 
     Returns:
         The page.
     """
     if drawn is None:  # the page embeds the figures, so that their files need not be kept
         with TemporaryDirectory() as folder:
-            return render(sweep, drawing.write(sweep, Path(folder), file_formats=("svg",)))
+            files = drawing.write(sweep, Path(folder), file_formats=("svg",))
+            return render(sweep, files, is_complete)
     sections = [
         _section(f"s{number}", sweep, experiment, drawn.get(experiment, ()))
         for number, experiment in enumerate(sweep.experiments, 1)
@@ -88,7 +94,7 @@ def render(sweep: Sweep, drawn: Files | None = None) -> str:
         title=sections[0]["question"] if len(sections) == 1 else _title(sweep),
         answer=headline.headline(sweep),
         cause=cause.cause(sweep, first) if len(sections) == 1 else "",
-        state=state.state_of(sweep).sentence,
+        state="" if is_complete else state.state_of(sweep).sentence,
         overview=_pictures("all", sweep, first, drawn.get(first, ()), SWEEP_FIGURES),
         sections=sections,
         pairs=_pairs(sweep),

@@ -70,18 +70,6 @@ def is_alive(tags: Mapping[str, str]) -> bool | None:
     return _is_another_process(tags.get(names.PROCESS.key, ""))
 
 
-def is_this_process(tags: Mapping[str, str]) -> bool:
-    """Return whether this process runs the sweep that has these tags.
-
-    Args:
-        tags: The tags of the sweep's run.
-    """
-    this_process = (host(), str(os.getpid()))
-    is_same_process = (tags.get(names.HOST.key), tags.get(names.PROCESS.key)) == this_process
-    # A sweep that ended may have had the same number; its lock is free, so that it is not alive.
-    return is_same_process and bool(is_alive(tags))
-
-
 def _is_another_process(number: str) -> bool:
     """Return whether a process with this number runs here and is not this one.
 

@@ -113,8 +113,6 @@ def _phase(tags: dict[str, str], status: str, done: int, jobs: int | None) -> Ph
         jobs: How many it plans; None where that is not recorded.
     """
     if status == "RUNNING":  # also the status of a sweep whose process was killed
-        if owner.is_this_process(tags):  # a sweep reads its own state only after its last job
-            return Phase.ENDED
         alive = owner.is_alive(tags)
         if alive is None:  # an imported sweep has no tag of a folder, whose lock would answer
             return Phase.IMPORTED if names.ORIGIN.key in tags else Phase.UNKNOWN

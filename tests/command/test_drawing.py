@@ -68,6 +68,8 @@ def test_matplotlib_is_loaded_beside_the_jobs_where_there_are_two_cores(
     assert "report.html and 4 figures (png, svg)" in text
     (report,) = tmp_path.glob("outputs/*/report.html")
     assert report.read_text().count("<svg") >= 4
+    (copy,) = tmp_path.glob("mlartifacts/**/report.html")
+    assert "still running" not in report.read_text() + copy.read_text()
 
 
 @pytest.mark.slow

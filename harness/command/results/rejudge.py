@@ -82,7 +82,7 @@ def run(store: str, old: Sweep, rules: Mapping[str, Any], folder: Path | None) -
         # In an experiment all of whose jobs are left out there is nothing to describe.
         described = {experiment: parents[experiment] for experiment in new_sweep.experiments}
         publish(work.writer, new_sweep, described)
-        written = present(new_sweep, partial(files.write, new_sweep, folder))
+        written = present(new_sweep, partial(files.write, new_sweep, folder, is_complete=True))
         attach(work.writer, new_sweep, written, parents)
         for parent in parents.values():
             work.writer.finish(parent)

@@ -71,4 +71,4 @@ def _write(sweep: Any, folder: Path, figure_names: Sequence[str]) -> Files:
     """Write the figures and the report; return the files by experiment."""
     from normbench.results.report import files
 
-    return files.write(sweep, folder, figure_names)
+    return files.write(sweep, folder, figure_names, is_complete=True)

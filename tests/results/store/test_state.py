@@ -26,6 +26,7 @@ from normbench.recording.store import records
 from normbench.recording.store.records import RunRecord
 from normbench.recording.store.writer import Writer
 from normbench.results.answer import tables
+from normbench.results.report import page
 from normbench.results.store import owner, runs, state
 from normbench.results.store.errors import ResultsError
 from normbench.results.store.state import Phase
@@ -418,7 +419,9 @@ def test_without_a_job_the_last_comparison_with_results_is_shown(store, name, ca
 
 def test_a_comparison_that_concludes_itself_says_nothing(store):
     store.sweep("new", 2, lock=True, tags=leftovers.owner_tags(store.folder / "outputs" / "new"))
-    assert state.state_of(runs.load(store.uri, "new")).phase is Phase.ENDED
+    sweep = runs.load(store.uri, "new")
+    assert "This comparison is still running (2 of 3 jobs done)." in page.render(sweep, {})
+    assert "still running" not in page.render(sweep, {}, is_complete=True)
 
 
 def test_of_several_comparisons_the_one_that_runs_is_named(store, capsys):
