@@ -16,6 +16,7 @@ from normbench.datasets import Dataset, UserError
 from normbench.datasets.feature_columns import find_features
 from normbench.datasets.on_disk.points import Points, Rows
 from normbench.datasets.on_disk.sparse import sparse_or_none
+from normbench.datasets.values import spell_setting
 from normbench.engine.batches import batches_of, check_batch
 from normbench.engine.descent import Histories, Progress
 from normbench.engine.fast import threads
@@ -100,6 +101,19 @@ class Job:
         # optimizer has a scheme if it preconditions by one.
         for scheme in (self.normalizer, getattr(self.optimizer, "scheme", None)):
             select_columns(scheme, self.dataset.feature_names, partial(find_features, self.dataset))
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """The notes on the data; one says that whole numbers are classes for a cost of numbers."""
+        data = self.dataset
+        if not data.has_numbered_classes or "regression" not in traits(self.cost).tasks:
+            return data.notes
+        remedy = spell_setting("dataset.task", "regression")
+        return (
+            f"data of {data.name}: the whole numbers of the target are taken for {data.classes} "
+            f"classes; {remedy} takes them for numbers",
+            *data.notes,
+        )
 
 
 @dataclass(frozen=True)
