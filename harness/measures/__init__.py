@@ -197,9 +197,6 @@ def _merged(
     if notes:
         follows[names.NOTE.key] = ""  # the notes stay true under other rules of judging
         tags[names.NOTE.key] = "; ".join(notes)
-    if target_summary := job.dataset.target_summary:
-        follows[names.TARGET_SUMMARY.key] = ""
-        tags[names.TARGET_SUMMARY.key] = target_summary
     if descent:
         tags[names.EXPLANATION.key] = explained(metrics, tags, descent.steps, descent.best)
     return Findings(
