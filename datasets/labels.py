@@ -55,7 +55,8 @@ def label_dataset(
     if task is not None:
         check_choice("dataset.task", task, ("classes", "regression"))
     check_switch(MERGE_SETTING, merge_labels)
-    class_names, notes, has_numbered_classes = None, (), False
+    class_names, has_numbered_classes = None, False
+    notes: tuple[str, ...] = ()
     # Targets of test points beside unlabelled training points are refused by `make_dataset`.
     if y is not None:
         y, y_test = (

@@ -176,7 +176,7 @@ def _compute(
         job = spec.job()
         spec.add_identity(header.params, header.tags, job)
         # A job that is found by its request loads no data, so that notes on them would be lost.
-        request = None if job.notes else spec.request_digest
+        request = None if job.dataset.notes else spec.request_digest
         if request:
             header.tags[names.REQUEST.key] = request
         folders = spec.folder.parent
