@@ -16,7 +16,6 @@ from normbench.datasets import Dataset, UserError
 from normbench.datasets.feature_columns import find_features
 from normbench.datasets.on_disk.points import Points, Rows
 from normbench.datasets.on_disk.sparse import sparse_or_none
-from normbench.datasets.values import spell_setting
 from normbench.engine.batches import batches_of, check_batch
 from normbench.engine.descent import Histories, Progress
 from normbench.engine.fast import threads
@@ -108,10 +107,9 @@ class Job:
         data = self.dataset
         if not data.has_numbered_classes or "regression" not in traits(self.cost).tasks:
             return data.notes
-        remedy = spell_setting("dataset.task", "regression")
         return (
             f"data of {data.name}: the whole numbers of the target are taken for {data.classes} "
-            f"classes; {remedy} takes them for numbers",
+            "classes; dataset.task=regression takes them for numbers",
             *data.notes,
         )
 
