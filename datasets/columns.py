@@ -12,7 +12,6 @@ from numpy.typing import NDArray
 from normbench.datasets.entries import (
     are_dates,
     find_gap_marks,
-    format_label,
     is_gap_mark,
     is_of_numbers,
     is_regression,
@@ -180,7 +179,7 @@ def _encode_categories(
     """
     entries = (
         column.astype(object)
-        .map(format_label)
+        .map(strip_entry)
         .where(column.notna(), GAP_CATEGORY)
         .to_numpy(dtype=object)
     )

@@ -20,6 +20,8 @@ if TYPE_CHECKING:
     from normbench.datasets.columns import Columns
 
 TEST_FRACTION_SETTING = "dataset.test_fraction"
+MAX_COUNTED_CLASSES = 10  # that a line names with their counts
+MAX_CLASS_NAME = 20  # characters of a class in that line
 
 
 class OwnTargets(NamedTuple):
@@ -79,6 +81,8 @@ class Dataset:
             elsewhere.
         read_from_rows: Whether the points are the rows of a file that `dataset.points_in=columns`
             would read by its columns. Errors suggest that option then.
+        has_numbered_classes: Whether whole numbers were taken for classes, because no task was
+            given.
     """
 
     name: str
@@ -99,6 +103,7 @@ class Dataset:
     hold_out_and_redraw: "Callable[[NDArray[np.bool_], int], Dataset] | None" = None
     own_targets: OwnTargets | None = None
     read_from_rows: bool = False
+    has_numbered_classes: bool = False
 
     @property
     def classes(self) -> int:
@@ -109,6 +114,19 @@ class Dataset:
     def encoding(self) -> str:
         """Which label became which class index, such as `no=0, yes=1`; empty without classes."""
         return ", ".join(f"{label}={index}" for index, label in enumerate(self.class_names))
+
+    @property
+    def target_summary(self) -> str:
+        """What the targets are: the classes with their counts of training points, or the range.
+
+        Such as `2 classes (No 88, Yes 32)` or `real numbers, 1.2 to 9.8`, in the targets' own
+        units; empty for unlabelled points.
+        """
+        if self.classes:
+            names = [name[:MAX_CLASS_NAME] for name in self.class_names]
+            return count_classes(self.y, names, MAX_COUNTED_CLASSES)
+        y = self.own_targets.y if self.own_targets else self.y
+        return f"real numbers, {y.min():g} to {y.max():g}" if len(y) else ""
 
 
 def make_dataset(
@@ -200,6 +218,20 @@ def make_dataset(
         source=source,
         fingerprint=content.fingerprint,
     )
+
+
+def count_classes(y: NDArray[Any], class_names: Sequence[str], most: int) -> str:
+    """Return the number of classes, and the points of each, as `2 classes (No 88, Yes 32)`.
+
+    Args:
+        y: Class indices 0..C-1 (P,).
+        class_names: One for each of C classes.
+        most: How many classes are named; the others are counted.
+    """
+    counts = np.bincount(y, minlength=len(class_names))
+    classes = [f"{name} {count}" for name, count in zip(class_names[:most], counts)]
+    classes += [f"{len(class_names) - most} more"] if len(class_names) > most else []
+    return f"{len(class_names)} classes ({', '.join(classes)})"
 
 
 def split(dataset: Dataset, test_fraction: float, seed: int) -> Dataset:

@@ -121,14 +121,17 @@ def convert_targets(y: Any) -> NDArray[Any]:
 
 
 def is_regression(y: NDArray[Any]) -> bool:
-    """Return whether targets (P,) are real: numbers, with a fraction or more than 20 values.
+    """Return whether targets (P,) are real: numbers with a fraction, or with many values.
 
-    Otherwise they are labels of classes, as text and booleans are.
+    Many are more than `MOST_NUMBERED_CLASSES`, and half as many as points unless they are two.
+    Otherwise the targets are labels of classes, as text and booleans are.
     """
     if y.dtype.kind not in "iuf":  # integers and floats
         return False
-    fractions = y.dtype.kind == "f" and bool((y != np.round(y)).any())
-    return fractions or len(distinct_labels(y, MOST_NUMBERED_CLASSES)) > MOST_NUMBERED_CLASSES
+    if y.dtype.kind == "f" and bool((y != np.round(y)).any()):
+        return True
+    count = len(distinct_labels(y, MOST_NUMBERED_CLASSES))
+    return count > MOST_NUMBERED_CLASSES or (count > 2 and 2 * count >= len(y))
 
 
 def describe_unfit(targets: NDArray[Any]) -> str | None:

@@ -70,6 +70,7 @@ def csv(
     fill: str | None = None,
     missing: Sequence[str | float] = (),
     task: str | None = None,
+    merge_labels: bool = False,
 ) -> Dataset:
     """Return the points of a text file, named by the file's stem.
 
@@ -88,6 +89,7 @@ def csv(
             with gaps.
         missing: Entries that mark a gap, beside the usual ones.
         task: `classes`, `regression`, or None to decide by the target.
+        merge_labels: Whether labels that differ by capitals or a final stop alone are one class.
 
     Raises:
         UserError: The file cannot be read as such a table.
@@ -110,7 +112,9 @@ def csv(
         for option, listed in (("dataset.drop", drop), ("dataset.encode", encode)):
             for column in column_names.list_columns(option, listed):
                 column_names.refuse_duplicate_name(option, column, names)
-    dataset = table_dataset(file.stem, table, target, task, options, source=str(file))
+    dataset = table_dataset(
+        file.stem, table, target, task, options, source=str(file), merge_labels=merge_labels
+    )
     return replace(dataset, read_from_rows=points_in == "rows")
 
 
@@ -156,6 +160,7 @@ def parquet(
     missing: Sequence[str | float] = (),
     in_blocks: bool | None = None,
     task: str | None = None,
+    merge_labels: bool = False,
 ) -> Dataset:
     """Return the points of a Parquet file, one per row.
 
@@ -170,6 +175,7 @@ def parquet(
             of the file) whenever they are needed; None holds them in memory where they take at most
             a quarter of it.
         task: As for csv files.
+        merge_labels: As for csv files.
 
     Raises:
         UserError: The file cannot be read, or a column is not usable.
@@ -181,10 +187,12 @@ def parquet(
         if row_groups.needs_blocks(file, in_blocks):
             # Row groups hold numbers as they are: nothing is encoded or filled.
             _refuse_options(path, options)
-            return row_groups.load_row_groups(file, target, drop, task, in_blocks)
+            return row_groups.load_row_groups(file, target, drop, task, in_blocks, merge_labels)
         table = parquet_table.read_table(file, target, drop)
     with translate_memory_error(f"dataset.path={path}"):
-        return table_dataset(file.stem, table, target, task, options, source=str(file))
+        return table_dataset(
+            file.stem, table, target, task, options, source=str(file), merge_labels=merge_labels
+        )
 
 
 def _refuse_options(path: str | None, options: TableOptions) -> None:
@@ -211,6 +219,7 @@ def npz(
     x_test: str | None = None,
     y_test: str | None = None,
     task: str | None = None,
+    merge_labels: bool = False,
 ) -> Dataset:
     """Return the points of a NumPy archive; nothing in it is ever unpickled.
 
@@ -222,6 +231,7 @@ def npz(
         x_test: The name of the test points (Q, N); None without a test part.
         y_test: The name of the targets of the test points (Q,).
         task: `classes`, `regression`, or None to decide by the targets.
+        merge_labels: As for csv files.
 
     Raises:
         UserError: The file is no archive, or lacks an array.
@@ -247,6 +257,7 @@ def npz(
         arrays.get("y"),
         task,
         source=str(file),
+        merge_labels=merge_labels,
         x_test=arrays.get("x_test"),
         y_test=arrays.get("y_test"),
     )
@@ -260,6 +271,7 @@ def table_dataset(
     options: TableOptions = TableOptions(),
     *,
     source: str,
+    merge_labels: bool = False,
 ) -> Dataset:
     """Return a frame (P rows) as a data set: its target column, and the others as features.
 
@@ -270,6 +282,7 @@ def table_dataset(
         task: `classes`, `regression`, or None to decide by the target.
         options: How columns become numbers.
         source: The source of the data.
+        merge_labels: As for `csv`.
 
     Raises:
         UserError: A column is missing, or an option that names it contradicts another; a feature is
@@ -328,11 +341,19 @@ def table_dataset(
     # Medians and categories are learned from the training points: where there are any, the features
     # are computed again whenever points are held out.
     depends_on_train = encode or options.fill == "median"
-    dataset = label_dataset(name, x, targets, task, source=source, feature_names=list(names))
+    dataset = label_dataset(
+        name,
+        x,
+        targets,
+        task,
+        merge_labels=merge_labels,
+        source=source,
+        feature_names=list(names),
+    )
     return replace(
         dataset,
         columns=feature_table if depends_on_train else None,
-        notes=(*feature_table.notes(index_problem), *number_notes, *gap_notes),
+        notes=(*dataset.notes, *feature_table.notes(index_problem), *number_notes, *gap_notes),
     )
 
 

@@ -26,6 +26,7 @@ def openml(
     fill: str | None = None,
     missing: Sequence[str | float] = (),
     task: str | None = None,
+    merge_labels: bool = False,
 ) -> Dataset:
     """Return a data set of OpenML, named as there, and cached in `data_dir/openml`.
 
@@ -41,6 +42,7 @@ def openml(
         fill: As for csv files.
         missing: As for csv files.
         task: As for csv files.
+        merge_labels: As for csv files.
 
     Raises:
         UserError: The data set cannot be fetched, or its table cannot be used.
@@ -113,6 +115,7 @@ def openml(
         task,
         TableOptions(drop, encode, fill, missing),
         source=bunch.url,
+        merge_labels=merge_labels,
     )
 
 

@@ -54,6 +54,7 @@ def compare(  # noqa: D417 (settings are added to `Args` below)
     encode: Sequence[str | int] = (),
     fill: str | None = None,
     missing: Sequence[str | float] = (),
+    merge_labels: bool = False,
     name: str = "x",
     **other_settings: Any,
 ) -> Comparison:
@@ -78,6 +79,7 @@ def compare(  # noqa: D417 (settings are added to `Args` below)
         encode: Columns of a frame that become one column a category.
         fill: What fills gaps of a frame, such as `median`; `drop` leaves such points out.
         missing: Entries of a frame that stand for a gap.
+        merge_labels: Whether labels that differ by capitals or a final stop alone are one class.
         name: What the data are called.
         **other_settings: The settings below. Of `split_seed` a list is taken, too: a split for
             each.
@@ -98,7 +100,8 @@ def compare(  # noqa: D417 (settings are added to `Args` below)
             for key, row in ARGUMENTS.items()
         }
         function, cost_name = _cost(cost)
-        data = _dataset(name, x, y, function, TableOptions(drop, encode, fill, missing))
+        columns = TableOptions(drop, encode, fill, missing)
+        data = _dataset(name, x, y, function, columns, merge_labels)
         schemes = [_scheme(normalizer) for normalizer in _listed(normalizers)]
         verdict_rules = _rules(rules)
         model_name, network = _model(model)
@@ -134,7 +137,8 @@ def compare(  # noqa: D417 (settings are added to `Args` below)
                 }
                 header = _header(job, scheme, len(records), split_values, choices)
                 records.append(of_outcome(header, points, run(job, shared=shared)))
-    return Comparison(recorded.sweep(records, {names.COMMAND.key: "normbench.compare(...)"}))
+    sweep = recorded.sweep(records, {names.COMMAND.key: "normbench.compare(...)"})
+    return Comparison(sweep, data.notes)
 
 
 def _refuse_unknown(other_settings: Mapping[str, Any]) -> None:
@@ -435,7 +439,9 @@ def _clone(normalizer: Any) -> Any:
     return clone(normalizer) if hasattr(normalizer, "get_params") else deepcopy(normalizer)
 
 
-def _dataset(name: str, x: Any, y: Any, cost: Any, columns: TableOptions) -> Dataset:
+def _dataset(
+    name: str, x: Any, y: Any, cost: Any, columns: TableOptions, merge_labels: bool
+) -> Dataset:
     """Return arrays or a frame as a data set, with encoded labels or targets of regression.
 
     Numbers are targets of regression where the cost has no other task, or where they have more than
@@ -448,6 +454,7 @@ def _dataset(name: str, x: Any, y: Any, cost: Any, columns: TableOptions) -> Dat
         y: The targets (P,).
         cost: The function of the cost.
         columns: How the columns of a frame are read; of an array only the default is accepted.
+        merge_labels: Whether labels that differ by capitals or a final stop alone are one class.
 
     Raises:
         UserError: The points or targets cannot be used, or `columns` is set for an array.
@@ -466,8 +473,10 @@ def _dataset(name: str, x: Any, y: Any, cost: Any, columns: TableOptions) -> Dat
     if isinstance(x, pd.DataFrame) and targets.shape == (len(x),):
         table = pd.concat([x.reset_index(drop=True), pd.Series(targets, name="y")], axis=1)
         last_column = -1  # the targets
-        return table_dataset(name, table, last_column, task, columns, source="arrays")
+        return table_dataset(
+            name, table, last_column, task, columns, source="arrays", merge_labels=merge_labels
+        )
     has_options = any(np.size(option) for option in vars(columns).values() if option is not None)
     if has_options and not isinstance(x, pd.DataFrame):
         raise UserError("drop, encode, fill, missing: are for the columns of a pandas frame")
-    return label_dataset(name, x, targets, task, source="arrays")
+    return label_dataset(name, x, targets, task, merge_labels=merge_labels, source="arrays")

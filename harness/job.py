@@ -101,6 +101,18 @@ class Job:
         for scheme in (self.normalizer, getattr(self.optimizer, "scheme", None)):
             select_columns(scheme, self.dataset.feature_names, partial(find_features, self.dataset))
 
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """The notes on the data; one says that whole numbers are classes for a cost of numbers."""
+        data = self.dataset
+        if not data.has_numbered_classes or "regression" not in traits(self.cost).tasks:
+            return data.notes
+        return (
+            f"data of {data.name}: the whole numbers of the target are taken for {data.classes} "
+            "classes; dataset.task=regression takes them for numbers",
+            *data.notes,
+        )
+
 
 @dataclass(frozen=True)
 class Outcome:

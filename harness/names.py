@@ -416,6 +416,9 @@ PLAIN = Tag("plain_descent", "false where 2/L does not speak of the optimizer")
 BATCHED = Tag("batched", "true where a step of plain gradient descent sees a batch of the points")
 GRIDLESS = Tag("own_step_sizes", "true where the optimizer finds its own step sizes")
 NO_LAYERS = Tag("no_layers", "why the start's excess is not split into layers")
+TARGET_SUMMARY = Tag(
+    "target_summary", "what the targets are: classes with their counts, or real with a range"
+)
 NOTE = Tag("theory_note", "what theory could not say, and why")
 AFFINE = Tag("scheme_affine", "true where the scheme is an affine map of the features")
 CENTRES = Tag("scheme_centres", "true where that map takes the mean to 0")

@@ -618,6 +618,14 @@ TABLE = (
         "how the job encoded columns of text",
         same_problem=True,
     ),
+    Setting(
+        "dataset.merge_labels",
+        Role.PROBLEM,
+        OF_OPTIONS,
+        "of a file: join labels that differ by capitals or a final stop alone",
+        check_switch,
+        listed=True,
+    ),
     Setting("dataset.points", Role.PROBLEM, None, "how many training points are used; null: all"),
     Setting(
         "dataset.test_fraction",

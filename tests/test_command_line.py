@@ -82,6 +82,8 @@ def test_a_scheme_run_holds_its_parameters_its_input_and_its_best_history(defaul
         note = scheme.data.tags[result_names.DESCRIPTION.key]
         assert f"**{scheme.data.tags['normalizer']}** on breast" in note.replace("\\", "")
         assert "The best step size is" in note
+        assert scheme.data.tags["target_summary"] == "2 classes (malignant 212, benign 357)"
+        assert "target: 2 classes (malignant 212, benign 357)" in note
         files = [file.path for file in client.list_artifacts(scheme.info.run_id)]
         assert "melt.png" in files
         columns = json.loads(data.schema)["mlflow_colspec"]
@@ -113,6 +115,9 @@ def test_the_sweep_ends_in_a_table_and_a_figure(default_sweep):
     assert "mlflow.db (normbench dashboard shows it)" in " ".join(done.stdout.split())
     table = [line.split() for line in done.stdout.splitlines() if line.startswith("pca_sphere")]
     assert len(table) == 1
+    target = "target: 2 classes (malignant 212, benign 357)"
+    assert done.stdout.splitlines().count(target) == 1
+    assert target in (figure.parent / "report.html").read_text()
     (sweep,) = of_role(client, "breast_cancer-softmax", "sweep")
     artifacts = {item.path for item in client.list_artifacts(sweep.info.run_id)}
     assert {"histories.png", "histories.svg", "report.html"} <= artifacts
@@ -135,6 +140,7 @@ def test_the_sweep_leaves_views_colours_and_descriptions(default_sweep):
     found = runs.load(f"sqlite:///{folder}/mlflow.db", sweep_id)
     assert f"viewStateShareKey={sweep_id}" in dashboard.link(found, name)
     assert "Fastest: pca_sphere. It removes 90 %" in tags["mlflow.note.content"]
+    assert "target: 2 classes (malignant 212, benign 357)" in tags["mlflow.note.content"]
     assert sweep.data.tags["mlflow.note.content"] == tags["mlflow.note.content"]
     for run in [*of_role(client, name, "scheme"), *of_role(client, name, "step")]:
         assert run.data.tags["mlflow.runColor"].startswith("#")

@@ -497,3 +497,13 @@ def test_a_frame_is_refused_in_the_words_of_python(given, words):
     frame = pd.DataFrame({"ci ty": [*"abc"] * 4, "age": [1.0, None, 3.0] * 4, "x": range(12)})
     with pytest.raises(UserError, match=words):
         compare(frame, [0, 1] * 6, **given)
+
+
+def test_labels_that_differ_by_capitals_are_noted_and_merged():
+    x, y = np.arange(8.0)[:, None] % 3, ["Yes", "no", "yes", "No."] * 2
+    comparison = compare(x, y, "multiclass_softmax", ["standard"], [0.1], 2)
+    assert "; merge_labels=True joins them" in str(comparison)
+    for points in (x, pd.DataFrame(x, columns=["a"])):
+        merged = compare(points, y, "softmax", ["standard"], [0.1], 2, merge_labels=True)
+        assert "joins them" not in str(merged)
+        assert "target: 2 classes (no 4, yes 4)" in str(merged)

@@ -168,6 +168,7 @@ def npy(
     test_targets: str | None = None,
     in_blocks: bool | None = None,
     task: str | None = None,
+    merge_labels: bool = False,
 ) -> Dataset:
     """Return the points (P, N) of a NumPy file; nothing in it is ever unpickled.
 
@@ -180,6 +181,7 @@ def npy(
             reads them from the file by blocks; True always reads by blocks (a test part: where it
             takes more than a sixteenth of the memory); False never does.
         task: `classes`, `regression`, or None to decide by the targets.
+        merge_labels: Whether labels that differ by capitals or a final stop alone are one class.
 
     Raises:
         UserError: A file cannot be read, or the files do not fit together.
@@ -199,6 +201,7 @@ def npy(
         x,
         _load_targets("dataset.targets", targets),
         task,
+        merge_labels=merge_labels,
         source=str(points.path),
         x_test=x_test,
         y_test=_load_targets("dataset.test_targets", test_targets),

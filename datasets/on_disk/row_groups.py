@@ -231,7 +231,12 @@ def needs_blocks(file: Path, in_blocks: bool | None) -> bool:
 
 
 def load_row_groups(
-    file: Path, target: Any, drop: Any, task: str | None, in_blocks: bool | None
+    file: Path,
+    target: Any,
+    drop: Any,
+    task: str | None,
+    in_blocks: bool | None,
+    merge_labels: bool = False,
 ) -> Dataset:
     """Return the points of a Parquet file, read by row groups, with its target in memory.
 
@@ -241,6 +246,7 @@ def load_row_groups(
         drop: The names or positions of columns to leave out.
         task: `classes`, `regression`, or None to decide by the target.
         in_blocks: The setting; where it is true, even a small selection of rows stays on disk.
+        merge_labels: Whether labels that differ by capitals or a final stop alone are one class.
 
     Raises:
         UserError: A column is missing or no feature, or memory does not hold the row groups.
@@ -254,7 +260,15 @@ def load_row_groups(
     _refuse_large_groups(points)
     points.always_in_blocks = bool(in_blocks)
     y = None if target_position is None else _read_target(points, names[target_position])
-    return label_dataset(file.stem, points, y, task, source=str(file), feature_names=features)
+    return label_dataset(
+        file.stem,
+        points,
+        y,
+        task,
+        merge_labels=merge_labels,
+        source=str(file),
+        feature_names=features,
+    )
 
 
 def _refuse_large_groups(points: RowGroups) -> None:

@@ -49,6 +49,31 @@ from normbench.results.words.sentences import (
 FEWEST_POINTS = "fewest misclassified points"
 
 
+def targets(sweep: Sweep) -> list[str]:
+    """Return what the targets were taken for: one line, or one for each of several.
+
+    Of the jobs of an experiment with the same classes, such as its splits, the first counts.
+    """
+    schemes = sweep.of_role(names.SCHEME)
+    if names.TARGET_SUMMARY.column not in schemes:  # they were recorded by an earlier version
+        return []
+    columns = ["experiment", names.setting("dataset.encoding"), names.TARGET_SUMMARY.column]
+    jobs = schemes.reindex(columns=columns).dropna(subset=columns[-1:])
+    experiments: dict[str, list[str]] = {}  # by the text of a target
+    for (experiment, _), targets_of_classes in jobs.groupby(columns[:2], sort=False, dropna=False)[
+        columns[-1]
+    ]:
+        text = targets_of_classes.iloc[0]
+        text += " (of the first training set)" if targets_of_classes.nunique() > 1 else ""
+        experiments.setdefault(text, []).append(experiment)
+    if len(experiments) == 1:
+        return [f"target: {text}" for text in experiments]
+    return [
+        f"target of {join_phrases(experiments_of_text)}: {text}"
+        for text, experiments_of_text in experiments.items()
+    ]
+
+
 def question(sweep: Sweep, experiment: str) -> str:
     """Return the question that one experiment of a sweep asks.
 

@@ -34,6 +34,7 @@ def write(sweep: Sweep, experiment: str, picture: str = "") -> str:
     )
     # A sentence may be empty, and is then left out.
     answers = [clean.markdown(sentence) for sentence in sentences if sentence]
+    answers += map(clean.markdown, answer.targets(experiment_sweep))
     head = [  # the answer first: MLflow shows two lines until the description is unfolded
         *answers[:1],
         f"Comparison {clean.markdown(sweep.sweep_id)}: "
@@ -75,6 +76,8 @@ def of_scheme(row: Mapping[Any, Any]) -> str:
     sweep_id = row[names.SWEEP_ID.column]
     paragraphs = [scheme + clean.markdown(f"{verdict}{at_step}, in comparison {sweep_id}.")]
     paragraphs += [clean.markdown(explanation)] if isinstance(explanation, str) else []
+    if isinstance(target := row.get(names.TARGET_SUMMARY.column), str):
+        paragraphs.append(clean.markdown(f"target: {target}"))
     return _cut([*paragraphs, f"*{SIGNED}.*"])
 
 

@@ -97,7 +97,7 @@ class Comparison:
 
     Attributes:
         sweep: The runs, as read from the store.
-        notes: Sentences about a comparison that is still running or was stopped.
+        notes: Sentences on the data, or on a comparison that is still running or was stopped.
     """
 
     sweep: runs.Sweep
@@ -199,13 +199,15 @@ class Comparison:
         return path
 
     def __repr__(self) -> str:
-        return "\n\n".join([*self.notes, self.sentence, tables.text(self.table)])
+        lines = [*self.notes, self.sentence, *answer.targets(self.sweep)]
+        return "\n\n".join([*lines, tables.text(self.table)])
 
     def _repr_html_(self) -> str:
         """Return what a notebook shows: the answer, its cause, the table, and two figures."""
         several = len(self.sweep.experiments) > 1  # the cause is explained for one alone
         lines = [*self.notes, headline.headline(self.sweep)]
         lines += [] if several else [cause.cause(self.sweep, self.sweep.experiments[0])]
+        lines += answer.targets(self.sweep)
         title = ", ".join(self.sweep.experiments)
         paragraphs = "".join(f"<p>{escape(clean.sanitize(line))}</p>" for line in lines if line)
         melt, histories = self._pictures("melt"), self._pictures("histories")

@@ -208,6 +208,7 @@ def _section(
                 for line in answer.batch_and_exclusion_remarks(experiment_sweep, experiment)
                 if line not in ranking
             ),
+            *answer.targets(experiment_sweep),
         ],
         "summary": _table(
             ", ".join(

@@ -85,7 +85,7 @@ def _say_answers(terminal: Console, sweep: Sweep) -> None:
             if line not in headlines
         ]
         screen.print_lines(terminal, *lines)
-    screen.print_lines(terminal, *profile.notes([sweep]))
+    screen.print_lines(terminal, *profile.notes([sweep]), *answer.targets(sweep))
 
 
 def _say_failures(terminal: Console, sweep: Sweep) -> None:

@@ -253,7 +253,7 @@ CASES = (
     Case(
         "the wrong layout: a point per column",
         csv(COLUMNS, header=False, target=-1),
-        ("a class of its own", "dataset.points_in=columns"),
+        ("3 points of 4 features", "dataset.points_in=columns"),
     ),
     Case(
         "the wrong layout, with real numbers",

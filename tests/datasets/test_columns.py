@@ -101,6 +101,13 @@ def test_medians_and_categories_are_of_the_training_points():
     assert data.x.shape[1] == data.x_test.shape[1] == len(data.feature_names)
 
 
+def test_categories_that_differ_by_blanks_at_their_ends_are_one():
+    table = pd.DataFrame({"city": ["Rome", "Rome ", " Oslo", "Oslo", "Bari"], "label": [*"abaab"]})
+    data = read(table, TableOptions(encode=["city"]))
+    assert data.feature_names == ("city=Bari", "city=Oslo", "city=Rome")
+    assert data.x.argmax(axis=1).tolist() == [2, 2, 1, 1, 0]
+
+
 def test_points_with_gaps_are_left_out_and_it_is_said():
     data = read(TABLE, TableOptions(["when", "note"], ["city", "sex"], "drop", ["?"]))
     assert data.x[:, -1].tolist() == [1000, 900, 2000, 1700.5]

@@ -64,7 +64,7 @@ def test_large_integers_stay_apart_where_they_are_objects():
 @pytest.mark.parametrize(
     ("targets", "task", "found"),
     [
-        ([0, 1, 2, 0], None, "multiclass"),
+        ([0, 1, 2, 0], None, "regression"),
         ([0.0, 1.0, 1.0, 0.0], None, "binary"),
         ([0.5, 1, 2, 3], None, "regression"),
         ([0, 1, 2, 0], "regression", "regression"),
@@ -73,7 +73,8 @@ def test_large_integers_stay_apart_where_they_are_objects():
         ([True, False, True, False], None, "binary"),
         (np.array([0.5, 1, 2, 3], dtype=object), None, "regression"),
         ([Decimal("0.5"), Decimal(1), 2, 3], None, "regression"),
-        (np.array([0, 1, 2, 0], dtype=object), None, "multiclass"),
+        (np.array([0, 1, 2, 0], dtype=object), None, "regression"),
+        (np.array([0, 1, 1, 0], dtype=object), None, "binary"),
         (np.array([True, False, True, False], dtype=object), None, "binary"),
         (None, None, "unlabelled"),
     ],
@@ -82,12 +83,91 @@ def test_the_task_follows_the_targets_and_the_option(targets, task, found):
     assert label_dataset("made", X, targets, task, source="made").task == found
 
 
-def test_more_than_20_numbers_are_real_targets():
-    x = np.arange(60.0).reshape(60, 1)
-    tasks = [
-        label_dataset("made", x, np.arange(60) % count, source="made").task for count in (20, 21)
-    ]
-    assert tasks == ["multiclass", "regression"]
+@pytest.mark.parametrize(
+    ("kinds", "points", "task"),
+    [
+        (20, 60, "multiclass"),
+        (21, 60, "regression"),
+        (20, 41, "multiclass"),
+        (20, 40, "regression"),
+        (3, 7, "multiclass"),
+        (3, 6, "regression"),
+        (2, 4, "binary"),  # two numbers are labels, however few points there are
+    ],
+)
+def test_whole_numbers_are_classes_where_they_are_few(kinds, points, task):
+    x, y = np.arange(float(points))[:, None], np.arange(points) % kinds
+    for targets in (y, y.astype(float), y.astype(object), -y):
+        data = label_dataset("made", x, targets, source="made")
+        assert data.task == task
+        assert data.has_numbered_classes == (task != "regression")
+    assert not label_dataset("made", x, y, "classes", source="made").has_numbered_classes
+
+
+@pytest.mark.parametrize(
+    ("labels", "names", "indices"),
+    [
+        (["Yes ", "No", " Yes", "No\t"], ["No", "Yes"], [1, 0, 1, 0]),
+        ([" b", "a", "b", "a"], ["a", "b"], [1, 0, 1, 0]),
+        (np.array(["10 ", 9, "9", 10], dtype=object), ["10", "9"], [0, 1, 1, 0]),
+        (np.array(["yes", "Yes", "yes.", "yes "]), ["Yes", "yes", "yes."], [1, 0, 2, 1]),
+        (pd.Series(["x ", "y", "x", "y "], dtype="category"), ["x", "y"], [0, 1, 0, 1]),
+    ],
+)
+def test_labels_that_differ_by_blanks_at_their_ends_are_one(labels, names, indices):
+    found_indices, found = encode_labels("made", labels)
+    assert found == names
+    assert found_indices.tolist() == indices
+
+
+SPELLINGS = [*["Yes", "no", "yes", "No."] * 2, "yes", "no "]
+
+
+def test_a_note_names_classes_that_are_spelled_alike():
+    x = np.arange(10.0)[:, None]
+    (note,) = label_dataset("made", x, SPELLINGS, source="made").notes
+    assert "4 classes (No. 2, Yes 2, no 3, yes 3), some of which differ by capitals" in note
+    assert "dataset.merge_labels=true joins them" in note
+    for labels in (["Yes", "no"] * 5, ["1.", "2"] * 5, [1, -1] * 5, [True, False] * 5, x[:, 0]):
+        assert label_dataset("made", x, labels, source="made").notes == ()
+
+
+def test_merged_labels_are_named_as_most_points_spell_them():
+    x, y_test = np.arange(10.0)[:, None], ["YES", "No", "yes."]
+    fields = {"x_test": x[:3], "y_test": y_test, "merge_labels": True, "source": "made"}
+    data = label_dataset("made", x, SPELLINGS, **fields)
+    assert data.class_names == ("no", "yes")
+    assert data.y.tolist() == [1, 0] * 5
+    assert data.y_test.tolist() == [1, 0, 1]
+    assert data.notes == ()
+    numbers = label_dataset("made", x, [10, 9] * 5, merge_labels=True, source="made")
+    assert numbers.class_names == ("9", "10")  # numbers keep their order
+    with pytest.raises(
+        UserError, match=r"label of test point 0 .* dataset.merge_labels=true joins"
+    ):
+        label_dataset("made", x, SPELLINGS, x_test=x[:3], y_test=y_test, source="made")
+    with pytest.raises(UserError, match=r"dataset\.merge_labels=1: must be true or false"):
+        label_dataset("made", x, SPELLINGS, merge_labels=1, source="made")
+
+
+@pytest.mark.parametrize(
+    ("targets", "summary"),
+    [
+        (["No", "Yes", "No", "No"], "2 classes (No 3, Yes 1)"),
+        ([1.2, 9.8, 3, 4], "real numbers, 1.2 to 9.8"),
+        ([0, 346, 25, 7], "real numbers, 0 to 346"),
+        (["a" * 30, "b", "b", "b"], f"2 classes ({'a' * 20} 1, b 3)"),
+        (None, ""),
+    ],
+)
+def test_the_targets_are_summed_up(targets, summary):
+    assert label_dataset("made", X, targets, source="made").target_summary == summary
+
+
+def test_of_many_classes_ten_are_counted():
+    x, labels = np.arange(52.0)[:, None], [*"abcdefghijklmnopqrstuvwxyz"] * 2
+    summary = label_dataset("made", x, labels, source="made").target_summary
+    assert summary == f"26 classes ({', '.join(f'{label} 2' for label in 'abcdefghij')}, 16 more)"
 
 
 def test_test_labels_have_the_training_points_indices():

@@ -41,6 +41,7 @@ def test_it_learns_from_the_training_targets_alone():
     np.testing.assert_allclose(data.y_test, (raw.y_test - raw.y.mean()) / raw.y.std())
     np.testing.assert_array_equal(data.own_targets.y, raw.y)
     np.testing.assert_allclose(data.own_targets.invert(data.y_test), raw.y_test)
+    assert data.target_summary == raw.target_summary
 
 
 def test_targets_in_other_units_are_other_data():

@@ -150,7 +150,7 @@ class Sweep(Sweeper):
                 spec.check()
                 self.drawing.prepare(self.figures)
                 built_job = spec.job()
-                notes.update(dict.fromkeys(built_job.dataset.notes))
+                notes.update(dict.fromkeys(built_job.notes))
                 if not fitting:  # only the first job that can be built
                     from normbench.rehearsal import rehearse
 

@@ -430,3 +430,36 @@ def test_the_table_of_no_descent_lists_what_is_recorded_but_for_histories():
     }
     found = tables.summary(Sweep("-", "s", sweep.runs.assign(**recorded)))
     assert found[names.RECORDED.key].dropna().tolist() == ["spectrum, points"]
+
+
+def with_targets(*jobs):
+    """Return a sweep of jobs, each (experiment, encoding, what its target was taken for)."""
+    made = runs(*((experiment, f"s{n}", {1.0: 3.0}) for n, (experiment, *_) in enumerate(jobs)))
+    schemes = made.runs["role"] == "scheme"
+    made.runs.loc[schemes, names.setting("dataset.encoding")] = [job[1] for job in jobs]
+    made.runs.loc[schemes, names.TARGET_SUMMARY.column] = [job[2] for job in jobs]
+    return made
+
+
+@pytest.mark.parametrize(
+    ("jobs", "lines"),
+    [
+        ([("x", "a=0, b=1", "2 classes (a 3, b 1)")] * 3, ["target: 2 classes (a 3, b 1)"]),
+        (
+            [("x", None, "real numbers, 1 to 9"), ("x", None, "real numbers, 2 to 9")],
+            ["target: real numbers, 1 to 9 (of the first training set)"],
+        ),
+        (
+            [("x", "a=0", "A"), ("y", "a=0", "A"), ("z", "b=0", "B"), ("z", None, "C")],
+            ["target of x and y: A", "target of z: B", "target of z: C"],
+        ),
+        ([("x", None, None), ("y", "a=0", "A")], ["target: A"]),
+        ([("x", None, None)], []),
+    ],
+)
+def test_a_target_is_told_once(jobs, lines):
+    assert answer.targets(with_targets(*jobs)) == lines
+
+
+def test_records_without_a_target_have_no_line_on_it():
+    assert answer.targets(runs(("x", "a", {1.0: 3.0}))) == []

@@ -48,6 +48,8 @@ def test_what_is_compared_in_python_is_what_a_store_has(compared, recorded):
     pd.testing.assert_frame_equal(ours, theirs, rtol=1e-12)
     assert compared.sentence == recorded.sentence
     assert str(compared).splitlines()[0] == str(recorded).splitlines()[0]
+    assert "target: 2 classes (0 212, 1 357)" in str(compared)
+    assert "<p>target: 2 classes (malignant 212, benign 357)</p>" in recorded._repr_html_()
     timed = ["seconds"]
     pd.testing.assert_frame_equal(
         compared.table.drop(columns=timed), recorded.table.drop(columns=timed), rtol=1e-9
