@@ -1,7 +1,6 @@
 """`normbench` and `normbench results` as a user meets them: as processes."""
 
 import json
-import os
 import re
 import shlex
 import sqlite3
@@ -236,6 +235,13 @@ def test_a_mistake_is_one_line_and_leaves_nothing(command, tmp_path, argument):
     assert list(tmp_path.glob("outputs/*")) == []
 
 
+def test_a_command_runs_with_the_threads_that_a_user_has(tmp_path, monkeypatch):
+    monkeypatch.setenv("OMP_NUM_THREADS", "1")  # as the Makefile sets it
+    program = "import os; print(os.environ.get('OMP_NUM_THREADS'))"
+    assert forks.run([], tmp_path, program=program).stdout == "None\n"
+    assert forks.user_environment(OMP_NUM_THREADS="2")["OMP_NUM_THREADS"] == "2"
+
+
 # Mistakes whose remedy, pasted, runs. The files are those of `test_what_a_remedy_says_runs`.
 PASTED = (
     *(("dataset.test_size=0.3",), ("dataset.split_seed=0..1",), ("cost=logistic",)),
@@ -349,7 +355,7 @@ def test_one_failed_job_does_not_stop_the_others(command, with_store, tmp_path):
 def test_many_first_starts_at_once_lose_nothing(tmp_path):
     arguments = [sys.executable, "-m", "normbench", "normalizer=standard", "step_sizes=[1]"]
     arguments += ["figures=[]"]
-    environment = dict(os.environ)
+    environment = forks.user_environment()
     started = [
         subprocess.Popen(
             [*arguments, f"iterations={number}"],
