@@ -98,7 +98,7 @@ OPTIONS: dict[str, dict[str, str]] = {
     },
 }
 # The synonyms of the commands of `normbench results`, and of their flags.
-COMMANDS = {
+COMMAND_SYNONYMS = {
     "figure": "plot plots draw graph graphs chart fig figures",
     "list": "ls",
     "show": "display print view last latest summary",
@@ -106,7 +106,7 @@ COMMANDS = {
     "delete": "rm remove del",
     "dashboard": "ui server gui web mlflow",
 }
-FLAGS = {
+FLAG_SYNONYMS = {
     "--out": "o output outdir outputdir dir folder",
     "--store": "db uri database trackinguri tracking",
     "--format": "f fmt type",
@@ -117,7 +117,10 @@ FLAGS = {
 # Flags that would open a page: no command does.
 OPENING_FLAGS = ("--open", "--browser", "--view", "--show")
 # Words for all options of a group, and the groups of which any two can be compared.
-ALL, WHOLE_GROUPS = ("all", "every", "everything", "any", "*"), ("normalizer", "optimizer", "model")
+ALL_WORDS, WHOLE_GROUPS = (
+    ("all", "every", "everything", "any", "*"),
+    ("normalizer", "optimizer", "model"),
+)
 # Notes on an option that was named by a synonym.
 NOTES = {
     "softmax": " for two classes, and multiclass_softmax for more",
@@ -169,7 +172,7 @@ def command_of(word: str, arguments: Sequence[str] = ()) -> str:
     Returns:
         For example `normbench results figure histories`; empty where the word is no synonym.
     """
-    command = _find(word, COMMANDS)
+    command = _find(word, COMMAND_SYNONYMS)
     if command == "figure" and not arguments:
         arguments = ["histories"]
     return shlex.join(["normbench", "results", command, *arguments]) if command else ""
@@ -177,7 +180,7 @@ def command_of(word: str, arguments: Sequence[str] = ()) -> str:
 
 def flag_of(flag: str) -> str:
     """Return the flag of `normbench results` that has a name as a synonym; empty without one."""
-    return _find(flag, FLAGS)
+    return _find(flag, FLAG_SYNONYMS)
 
 
 def spell_text(setting: str, text: str) -> str:
@@ -205,7 +208,7 @@ def remedy(group: str, name: str, options: Sequence[str], typed_in: str = "") ->
         note = "" if _plain(meant) == _plain(name) else NOTES.get(meant, "")
         typed = meant if typed_in else spell_setting(group, meant)
         return f"is called {meant} here{note}; type {typed}"
-    if name in ALL and group in WHOLE_GROUPS and not (typed_in or in_python()):
+    if name in ALL_WORDS and group in WHOLE_GROUPS and not (typed_in or in_python()):
         return f"is a pattern here; type '{group}=glob(*)'"
     if group == "dataset":
         return file_remedy(name)

@@ -211,10 +211,15 @@ def test_every_synonym_stands_for_something_that_exists_and_for_one_thing_alone(
     for group, table in synonyms.OPTIONS.items():
         assert set(table) <= set(names(group)), group
         assert not {word for words in table.values() for word in words.split()} & set(names(group))
-    assert set(synonyms.COMMANDS) <= set(COMMANDS)
+    assert set(synonyms.COMMAND_SYNONYMS) <= set(COMMANDS)
     arguments._parser()
-    assert set(synonyms.FLAGS) <= arguments._Parser.flags
-    tables = (synonyms.SETTINGS, *synonyms.OPTIONS.values(), synonyms.COMMANDS, synonyms.FLAGS)
+    assert set(synonyms.FLAG_SYNONYMS) <= arguments._Parser.flags
+    tables = (
+        synonyms.SETTINGS,
+        *synonyms.OPTIONS.values(),
+        synonyms.COMMAND_SYNONYMS,
+        synonyms.FLAG_SYNONYMS,
+    )
     for table in tables:
         words = [word for others in table.values() for word in others.split()]
         assert len(words) == len(set(words))

@@ -19,6 +19,7 @@ from normbench.results.figures import NAMES, PHOTOGRAPHIC_FIGURES
 from normbench.results.safe import clean
 from normbench.results.store import stores
 from normbench.results.store.errors import ResultsError, unwritable
+from normbench.synonyms import command_of
 
 if TYPE_CHECKING:
     from normbench.results.figures.base.material import Options
@@ -81,8 +82,6 @@ def _suggest_command(words: Sequence[str]) -> str:
     """Return how to type a command that the first of some words resembles; empty without one."""
     if not words:
         return ""
-    from normbench.synonyms import command_of  # it loads numpy
-
     meant = command_of(words[0], words[1:])
     return f"; type {meant}" if meant else suggest(words[0], COMMANDS)
 
