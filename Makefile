@@ -16,6 +16,17 @@ OF_LIBRARIES := tests/test_compare.py tests/normalizers/test_decomposition.py \
 OF_RECORDS := tests/test_resume.py $(addprefix tests/recording/test_,tracking.py leftovers.py) \
 	$(addprefix tests/results/,answer/test_tables.py pages/test_view.py compare/test_merging.py) \
 	tests/command/test_delete.py
+# Makes a virtual environment. One that is there keeps its Python, whatever python3 is by now; one
+# whose Python cannot install is made anew, whole.
+define environment
+	@if [ ! -e $(1) ]; then python3 -m venv $(1); \
+	elif $(1)/bin/python -c "import pip, ssl" 2> /dev/null; then \
+		echo "$(1): keeps its $$($(1)/bin/python --version)"; \
+	else \
+		echo "$(1): its Python cannot install; it is made anew with $$(python3 --version)"; \
+		python3 -m venv --clear $(1); \
+	fi
+endef
 # Python keeps what it has compiled, whatever the environment says of it: or else each process of the
 # tests would compile them and the project anew, some ten seconds each time.
 unexport PYTHONDONTWRITEBYTECODE
@@ -35,13 +46,13 @@ setup: $(TESTS) ## make .venv with the tested versions, for comparisons, tests a
 
 $(READY): pyproject.toml constraints.txt
 	@echo "$(VENV): installs what a comparison needs: 860 MB, 1 to 2 minutes"
-	@python3 -m venv $(VENV)
+	$(call environment,$(VENV))
 	@$(PYTHON) $(PIP) -c constraints.txt -e .
 	@touch $(READY)
 
 $(TESTS): pyproject.toml constraints.txt
 	@echo "$(VENV): installs what a comparison, tests and checks need: 2.2 GB, 1 to 3 minutes"
-	@python3 -m venv $(VENV)
+	$(call environment,$(VENV))
 	@$(PYTHON) $(PIP) -c constraints.txt -e '.[test]'
 	@touch $(READY) $(TESTS)
 
@@ -98,8 +109,8 @@ test-lowest: $(LOWEST)/.ready ## the tests of libraries, at the lowest versions 
 
 $(LOWEST)/.ready: pyproject.toml
 	@echo "$(LOWEST): installs the lowest versions that are allowed"
-	@python3 -m venv $(LOWEST)
-	@python3 -m tests.lowest > $(LOWEST)/constraints.txt
+	$(call environment,$(LOWEST))
+	@$(LOWEST)/bin/python -m tests.lowest > $(LOWEST)/constraints.txt
 	@$(LOWEST)/bin/python $(PIP) --no-compile -c $(LOWEST)/constraints.txt -e . pytest pytest-xdist
 	@touch $@
 

@@ -141,11 +141,21 @@ def check_integer(name: str, value: Any, at_least: int, at_most: int | None = No
     number = to_python_number(value)
     is_number = isinstance(number, Real) and not isinstance(number, bool)
     if not (is_number and number == number // 1):  # infinite numbers and NaN are unequal
+        rule += _range_remedy(name, value)
         raise UserError(f"{spell_setting(name, value)}: must be a whole number, {rule}")
     count = int(number)
     if count < at_least or (at_most is not None and count > at_most):
         raise UserError(f"{spell_setting(name, value)}: must be {rule}")
     return count
+
+
+def _range_remedy(name: str, value: Any) -> str:
+    """Return how to type a range such as `0..6` or `0-6`, as the end of a message; else empty."""
+    limits = re.fullmatch(r"(\d+)(?:\.\.\.?|-|:)(\d+)", str(value), re.ASCII)
+    if limits is None or in_python():
+        return ""
+    first, last = int(limits[1]), int(limits[2])
+    return f"; for {first} to {last} type '{name}=range({first},{last + 1})'"
 
 
 def check_number(

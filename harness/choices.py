@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from copy import deepcopy
 from dataclasses import fields
+from difflib import get_close_matches
 from functools import cache
 from importlib.resources import files
 from importlib.util import find_spec
@@ -18,7 +19,6 @@ from normbench.contracts import GROUP_CONTRACTS, is_transformer
 from normbench.datasets.values import (
     UserError,
     check_list,
-    did_you_mean,
     format_value,
     spell_setting,
 )
@@ -71,8 +71,10 @@ def unknown_option_message(
     synonym_remedy = remedy(group, name, group_options, typed_in)
     if synonym_remedy:
         return f"{setting}: {synonym_remedy}"
-    choices = ", ".join(group_options)
-    return f"{setting}: no such option; choose one of {choices}{did_you_mean(name, group_options)}"
+    by_stem = {option.rpartition("/")[2]: option for option in group_options}
+    closest = get_close_matches(name.rpartition("/")[2], by_stem, 1)
+    choose = f"did you mean {by_stem[closest[0]]}, or" if closest else "choose"
+    return f"{setting}: no such option; {choose} one of {', '.join(group_options)}"
 
 
 def options(group: str, name: str, typed_in: str = "") -> dict[str, Any]:

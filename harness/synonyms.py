@@ -1,9 +1,10 @@
 """Synonyms of settings and options in the field, and what to type here instead."""
 
 import re
+import shlex
 from collections.abc import Sequence
 
-from normbench.datasets.values import spell_setting, table_word
+from normbench.datasets.values import in_python, quote_value, spell_setting
 
 # The synonyms of each setting, in lower-case letters and digits.
 SETTINGS: dict[str, str] = {
@@ -96,6 +97,30 @@ OPTIONS: dict[str, dict[str, str]] = {
         "gaussian": "makeclassification makeblobs normal random",
     },
 }
+# The synonyms of the commands of `normbench results`, and of their flags.
+COMMAND_SYNONYMS = {
+    "figure": "plot plots draw graph graphs chart fig figures",
+    "list": "ls",
+    "show": "display print view last latest summary",
+    "report": "html open browser",
+    "delete": "rm remove del",
+    "dashboard": "ui server gui web mlflow",
+}
+FLAG_SYNONYMS = {
+    "--out": "o output outdir outputdir dir folder",
+    "--store": "db uri database trackinguri tracking",
+    "--format": "f fmt type",
+    "--steps": "stepsizes lr",
+    "--scheme": "normalizer schemes",
+    "--yes": "y force",
+}
+# Flags that would open a page: no command does.
+OPENING_FLAGS = ("--open", "--browser", "--view", "--show")
+# Words for all options of a group, and the groups of which any two can be compared.
+ALL_WORDS, WHOLE_GROUPS = (
+    ("all", "every", "everything", "any", "*"),
+    ("normalizer", "optimizer", "model"),
+)
 # Notes on an option that was named by a synonym.
 NOTES = {
     "softmax": " for two classes, and multiclass_softmax for more",
@@ -103,15 +128,18 @@ NOTES = {
     "pca_sphere": ", or zca_sphere, which turns the axes back",
 }
 # The dataset option that reads a file, by its ending, and the setting of its targets.
-FILES = {"csv": "csv", "tsv": "csv", "txt": "csv", "parquet": "parquet", "npz": "npz", "npy": "npy"}
+FILES = {"csv": "csv", "tsv": "csv", "txt": "csv", "data": "csv", "dat": "csv"}
+FILES |= {"parquet": "parquet", "npz": "npz", "npy": "npy"}
 FILES |= {"svmlight": "svmlight", "libsvm": "svmlight"}
 TARGET_SETTINGS = {
-    "csv": " dataset.target=COLUMN",
-    "parquet": " dataset.target=COLUMN",
+    "csv": " dataset.target=-1",
+    "parquet": " dataset.target=-1",
     "npy": " dataset.targets=FILE",
-    "npz": "",
-    "svmlight": "",
 }
+COMPRESSED = re.compile(r"\.(gz|bz2|xz)$", re.IGNORECASE)
+UNREADABLE_FILES = ("xlsx", "xls", "ods", "json", "feather", "arff", "mat", "h5", "hdf5", "pkl")
+# A text that neither Hydra's grammar nor the shell reads as something else.
+PLAIN_TEXT = re.compile(r"[\w./+:@%-]+", re.ASCII)
 
 
 def setting_of(name: str) -> str:
@@ -119,10 +147,49 @@ def setting_of(name: str) -> str:
     return _find(name, SETTINGS)
 
 
+def option_of(group: str, name: str, options: Sequence[str]) -> str:
+    """Return the option of a group that a name stands for; empty where there is none.
+
+    It has the same letters and digits, with or without its folder, or the name as a synonym.
+    """
+    plain = _plain(name)
+    equal_options = (
+        option
+        for option in options
+        if plain and plain in (_plain(option), _plain(option.rpartition("/")[2]))
+    )
+    synonym = _find(name, OPTIONS.get(group, {}))
+    return next(equal_options, synonym if synonym in options else "")
+
+
+def command_of(word: str, arguments: Sequence[str] = ()) -> str:
+    """Return the command of `normbench results` that a word stands for, as it is typed.
+
+    Args:
+        word: A word that is no such command.
+        arguments: The words after it.
+
+    Returns:
+        For example `normbench results figure histories`; empty where the word is no synonym.
+    """
+    command = _find(word, COMMAND_SYNONYMS)
+    if command == "figure" and not arguments:
+        arguments = ["histories"]
+    return shlex.join(["normbench", "results", command, *arguments]) if command else ""
+
+
+def flag_of(flag: str) -> str:
+    """Return the flag of `normbench results` that has a name as a synonym; empty without one."""
+    return _find(flag, FLAG_SYNONYMS)
+
+
+def spell_text(setting: str, text: str) -> str:
+    """Return a setting with a text, quoted for Hydra's grammar and the shell where they need it."""
+    return shlex.quote(f"{setting}={text if PLAIN_TEXT.fullmatch(text) else quote_value(text)}")
+
+
 def remedy(group: str, name: str, options: Sequence[str], typed_in: str = "") -> str:
     """Return what to type instead of an option that does not exist.
-
-    An option is meant if it has the same letters and digits, or the name as a synonym.
 
     Args:
         group: The group.
@@ -135,30 +202,37 @@ def remedy(group: str, name: str, options: Sequence[str], typed_in: str = "") ->
         The end of a message whose subject is the name, such as `is called pca_sphere here; type
         normalizer=pca_sphere`; empty where nothing is meant.
     """
-    plain = _plain(name)
-    equal_options = [option for option in options if _plain(option) == plain]
-    meant = equal_options[0] if equal_options else _find(name, OPTIONS.get(group, {}))
-    if meant in options:
+    meant = option_of(group, name, options)
+    if meant:
         # No note where the name differs from the option only by capitals, dashes or the like.
-        note = "" if equal_options else NOTES.get(meant, "")
+        note = "" if _plain(meant) == _plain(name) else NOTES.get(meant, "")
         typed = meant if typed_in else spell_setting(group, meant)
         return f"is called {meant} here{note}; type {typed}"
-    return _user_code_remedy(group, name)
+    if name in ALL_WORDS and group in WHOLE_GROUPS and not (typed_in or in_python()):
+        return f"is a pattern here; type '{group}=glob(*)'"
+    if group == "dataset":
+        return file_remedy(name)
+    return _class_remedy(name) if group == "normalizer" else ""
 
 
-def _user_code_remedy(group: str, name: str) -> str:
-    """Return how to type a file or a class of the user, in the form of `remedy`.
-
-    It is empty for a name that is neither a file of points nor the dotted path of a scheme.
-    """
-    ending = name.rpartition(".")[2].lower()
-    if group == "dataset" and "." in name and ending in FILES:
-        option = FILES[ending]
-        return f"is a file; type dataset={option} dataset.path={name}{TARGET_SETTINGS[option]}"
-    dotted = re.fullmatch(r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)+", name)
-    if group != "normalizer" or not dotted:
+def file_remedy(name: str) -> str:
+    """Return how to type a file of points, in the form of `remedy`; empty for another name."""
+    ending = COMPRESSED.sub("", name).rpartition(".")[2].lower()
+    if "." not in name or ending not in (*FILES, *UNREADABLE_FILES):
         return ""
-    if table_word() == "frame":  # called from Python, where schemes are given as objects
+    if ending in UNREADABLE_FILES:
+        return "is a file of a kind that is not read; save it as csv, parquet or npz"
+    option = FILES[ending]
+    target = TARGET_SETTINGS.get(option, "")
+    note = ", and -1 is its last column" if target.endswith("-1") else ""
+    return f"is a file{note}; type dataset={option} {spell_text('dataset.path', name)}{target}"
+
+
+def _class_remedy(name: str) -> str:
+    """Return how to type a class that is a scheme, in the form of `remedy`."""
+    if file_remedy(name) or not re.fullmatch(r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)+", name):
+        return ""
+    if in_python():  # schemes are given as objects
         return f"is a class; give an object of it: normalizers=[{name}()]"
     package = name.partition(".")[0]
     allowed = "" if package in ("sklearn", "normbench") else f"'packages=[{package}]' "

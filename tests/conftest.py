@@ -120,7 +120,7 @@ def command(tmp_path):
     """Return a function that runs `normbench ...` in an empty folder of its own."""
 
     def run(*arguments, folder=tmp_path, patience=forks.PATIENCE, **environment):
-        settings = {**os.environ, **environment}
+        settings = forks.user_environment(**environment)
         arguments = stores.of(folder).named(arguments)
         if any(word.startswith("hydra/launcher=") for word in arguments):
             # Its processes begin as this one's own would, and not in the midst of a fork.

@@ -25,6 +25,7 @@ from typing import Any
 
 ROOT = Path(__file__).resolve().parent.parent
 PATIENCE = 120  # seconds after which a command is ended
+THREADS = "OMP_NUM_THREADS"
 KEPT = {"MPLCONFIGDIR", "OPENBLAS_CORETYPE"}  # what the loaded libraries have read already
 # Modules, and packages with all that is below them.
 LOADED = (
@@ -49,6 +50,14 @@ class Ended:
     seconds: float
 
 
+def user_environment(**changes: str) -> dict[str, str]:
+    """Return this process's environment as a user has it, with changes.
+
+    The Makefile gives tests one thread, with which a command draws by itself; a user's forks.
+    """
+    return {name: text for name, text in os.environ.items() if name != THREADS} | changes
+
+
 def run(
     words: Sequence[str],
     folder: Path,
@@ -60,7 +69,7 @@ def run(
 ) -> Ended:
     """Return how `normbench WORDS` ends in a folder, or `python -c PROGRAM WORDS`.
 
-    environment: all of it, this process's where it is None. stdout: a file that the standard
+    environment: all of it, a user's where it is None. stdout: a file that the standard
     output goes to instead. memory: the bytes of addresses that it may have, 0 for any number.
     """
     with TemporaryDirectory() as place:
@@ -68,7 +77,7 @@ def run(
         order = {
             "words": list(words),
             "folder": str(folder),
-            "environment": dict(os.environ if environment is None else environment),
+            "environment": user_environment() if environment is None else dict(environment),
             "files": [os.devnull, stdout or str(out), str(err)],
             "memory": memory,
             "patience": patience,
@@ -91,7 +100,8 @@ def _server() -> subprocess.Popen[str]:
     """Return the process that is forked; it ends with this one, which holds its other end."""
     pipe = subprocess.PIPE
     words = [sys.executable, "-m", "tests.forks"]
-    server = subprocess.Popen(words, cwd=ROOT, stdin=pipe, stdout=pipe, text=True)
+    settings = user_environment()  # a library reads its number of threads where it is loaded
+    server = subprocess.Popen(words, cwd=ROOT, env=settings, stdin=pipe, stdout=pipe, text=True)
     atexit.register(server.communicate)
     return server
 

@@ -4,7 +4,6 @@ The saved view is MLflow's own, undocumented format: this test is what ties it t
 """
 
 import itertools
-import os
 import re
 import shutil
 import socket
@@ -19,6 +18,7 @@ import pytest
 from normbench import names
 from normbench.results.pages import dashboard, description
 from normbench.results.store.runs import Sweep, last_sweep_ids, load
+from tests import forks
 from tests.conftest import SCREENSHOTS
 
 playwright = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
@@ -61,7 +61,7 @@ VALUE = "slider => slider.value"  # of XML, where Playwright knows no input
 def served(tmp_path_factory):
     """The default comparison with fewer iterations, and the dashboard that serves it."""
     folder = tmp_path_factory.mktemp("served")
-    environment = dict(os.environ)
+    environment = forks.user_environment()
     command = [sys.executable, "-m", "normbench", "iterations=30"]
     subprocess.run(command, cwd=folder, env=environment, capture_output=True, check=True)
     with socket.socket() as probe:

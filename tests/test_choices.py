@@ -73,7 +73,7 @@ def test_a_scheme_within_a_chain_is_no_way_around():
     ("scheme", "words"),
     [
         ({"pca": {"foo": 1}}, r"optimizer\.scheme\.pca\.foo=1: .*unexpected keyword"),
-        ("pcx", r"^optimizer\.scheme=pcx: no such option; .* did you mean pca"),
+        ("pcx", r"^optimizer\.scheme=pcx: no such option; did you mean pca, or one of"),
         ("os.getcwd", r"^optimizer\.scheme=os\.getcwd: is of os"),
         ("normbench.job.run", r"^optimizer\.scheme=normbench\.job\.run: is named by no option"),
         ("sklearn.decomposition.No", r"^optimizer\.scheme=sklearn\.decomposition\.No: cannot be"),

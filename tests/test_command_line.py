@@ -1,8 +1,8 @@
 """`normbench` and `normbench results` as a user meets them: as processes."""
 
 import json
-import os
 import re
+import shlex
 import sqlite3
 import subprocess
 import sys
@@ -241,6 +241,40 @@ def test_a_mistake_is_one_line_and_leaves_nothing(command, tmp_path, argument):
     assert list(tmp_path.glob("outputs/*")) == []
 
 
+def test_a_command_runs_with_the_threads_that_a_user_has(tmp_path, monkeypatch):
+    monkeypatch.setenv("OMP_NUM_THREADS", "1")  # as the Makefile sets it
+    program = "import os; print(os.environ.get('OMP_NUM_THREADS'))"
+    assert forks.run([], tmp_path, program=program).stdout == "None\n"
+    assert forks.user_environment(OMP_NUM_THREADS="2")["OMP_NUM_THREADS"] == "2"
+
+
+# Mistakes whose remedy, pasted, runs. The files are those of `test_what_a_remedy_says_runs`.
+PASTED = (
+    *(("dataset.test_size=0.3",), ("dataset.split_seed=0..1",), ("cost=logistic",)),
+    *(("normalizer=standard", "pca_sphere"), ("normalizer=standard,", "pca_sphere")),
+    *(("normalizer=all",), ("experiment=iris_pca",), ("cost.l2=0,", "0.1"), ("loss=logistic",)),
+    *(("step_sizes=[0.1,", "1]"), ("patients.csv",), ("dataset=patients.csv",), ("it's.csv",)),
+    *(("[x].csv",), ("my data.csv",), ("my", "data.csv"), ("dataset=a,b.csv",)),
+    *(("dataset=a=b.csv",), ("dataset=$x.csv",), ("dataset=données.csv",)),
+)
+
+
+@pytest.mark.parametrize("words", PASTED, ids=" ".join)
+def test_what_a_remedy_says_runs(command, with_store, tmp_path, words):
+    name = " ".join(words).removeprefix("dataset=")
+    if name.endswith(".csv"):
+        (tmp_path / name).write_text("a,b,label\n1,2,0\n2,1,1\n3,5,0\n4,4,1\n")
+    done = command(*words)
+    assert done.returncode == 2
+    assert not (tmp_path / "outputs").exists()
+    pasted = shlex.split(done.stderr.rpartition("type ")[2])
+    if "experiment" not in done.stderr:
+        pasted += ["iterations=2", "step_sizes=[1]"]
+        pasted += [] if "normalizer" in done.stderr else ["normalizer=identity"]
+    ran = command(*pasted, "figures=[]")
+    assert ran.returncode == 0, ran.stderr
+
+
 def test_help_is_quick_and_speaks_of_normbench():
     code = (
         "import sys, runpy; sys.argv = ['normbench', *{words}]\n"
@@ -327,7 +361,7 @@ def test_one_failed_job_does_not_stop_the_others(command, with_store, tmp_path):
 def test_many_first_starts_at_once_lose_nothing(tmp_path):
     arguments = [sys.executable, "-m", "normbench", "normalizer=standard", "step_sizes=[1]"]
     arguments += ["figures=[]"]
-    environment = dict(os.environ)
+    environment = forks.user_environment()
     started = [
         subprocess.Popen(
             [*arguments, f"iterations={number}"],

@@ -31,7 +31,7 @@ command.results
     imports: command.sweep command.startup recording.transfer recording.resume
         recording.reuse recording.store results.report results.studies results.pages
         results.figures results.figures.base results.answer results.store results.words verdicts
-        datasets values results.safe names
+        synonyms datasets values results.safe names
 
 command.sweep
     modules: normbench.command.sweep

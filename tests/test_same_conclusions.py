@@ -1,6 +1,5 @@
 """What is concluded does not depend on the kernels of the linear algebra, nor on its threads."""
 
-import os
 import re
 import subprocess
 import sys
@@ -13,6 +12,7 @@ from normbench.results.answer import tables
 from normbench.results.answer import theory_table as theory
 from normbench.results.compare import comparisons, reached
 from normbench.results.store import runs
+from tests import forks
 from tests.real_data import FOLDER
 
 DATA = {  # by cost
@@ -65,7 +65,7 @@ def under(folder, kernel, threads, *words):
     done = subprocess.run(
         [sys.executable, "-m", "normbench", *words],
         cwd=folder,
-        env={**os.environ, "OPENBLAS_CORETYPE": kernel, "OPENBLAS_NUM_THREADS": str(threads)},
+        env=forks.user_environment(OPENBLAS_CORETYPE=kernel, OPENBLAS_NUM_THREADS=str(threads)),
         capture_output=True,
         text=True,
         timeout=600,

@@ -8,6 +8,7 @@ import sys
 import pytest
 
 from normbench.results.store import runs
+from tests import forks
 from tests.servers.mlflows import Server, serving
 
 pytestmark = pytest.mark.slow
@@ -94,6 +95,7 @@ def test_a_bugs_line_and_its_traceback_do_not_tell_it(tmp_path):
     done = subprocess.run(
         [sys.executable, "-c", BROKEN, *QUICK, f'data_dir="https://me:x {SECRET}@h/"'],
         cwd=tmp_path,
+        env=forks.user_environment(),
         capture_output=True,
         text=True,
         timeout=120,

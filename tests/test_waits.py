@@ -16,6 +16,7 @@ from normbench.recording.reuse import request
 from normbench.results.pages import drawn
 from normbench.results.store import mlflows_own
 from normbench.results.store.runs import last_sweep_ids, load
+from tests import forks
 
 HEAVY = {"mlflow", "sklearn", "scipy", "matplotlib", "sqlalchemy", "autograd"}
 CODE = """
@@ -30,11 +31,12 @@ print(json.dumps([code, sorted({heavy} & set(sys.modules))]), file=sys.stderr)
 SMALL = ("dataset=iris", "cost=multiclass_softmax", "iterations=5", "step_sizes=[0.1,1]")
 
 
-def loaded(folder, *words):
+def loaded(folder, *words, **environment):
     """Return what a command prints, and which heavy libraries it has loaded."""
     done = subprocess.run(
         [sys.executable, "-c", CODE.format(words=list(words), heavy=HEAVY)],
         cwd=folder,
+        env=forks.user_environment(**environment),
         capture_output=True,
         text=True,
         timeout=300,

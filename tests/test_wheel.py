@@ -1,7 +1,6 @@
 """The package as users install it: a wheel, in an environment and a folder of its own."""
 
 import json
-import os
 import re
 import subprocess
 import sys
@@ -12,6 +11,7 @@ from pathlib import Path
 import pytest
 from mlflow import MlflowClient
 
+from tests import forks
 from tests.conftest import ROOT
 from tests.wheel import build
 
@@ -49,7 +49,8 @@ def installed(tmp_path_factory):
 @pytest.fixture
 def run(installed, tmp_path):
     """Return a function that runs a program of the environment, outside of any checkout."""
-    clean = {key: text for key, text in os.environ.items() if not key.startswith("PYTHON")}
+    settings = forks.user_environment()
+    clean = {key: text for key, text in settings.items() if not key.startswith("PYTHON")}
 
     def run(program, *words, folder=tmp_path):
         done = subprocess.run(
@@ -140,7 +141,8 @@ def test_from_python_beside_another_projects_datasets(run, tmp_path):
 
 @pytest.mark.slow
 def test_a_checkout_runs_its_own_code_beside_an_installed_normbench(installed, tmp_path):
-    clean = {key: text for key, text in os.environ.items() if not key.startswith("PYTHON")}
+    settings = forks.user_environment()
+    clean = {key: text for key, text in settings.items() if not key.startswith("PYTHON")}
     look = "import harness, normbench, normbench.costs as c; print(normbench.__file__, c.__file__)"
     done = subprocess.run(
         [installed / "python", "-c", look], cwd=ROOT, env=clean, capture_output=True, text=True
@@ -164,7 +166,8 @@ def test_a_checkout_runs_its_own_code_beside_an_installed_normbench(installed, t
 
 def test_without_an_environment_one_line_says_what_to_do(tmp_path):
     venv.create(tmp_path / "empty")
-    clean = {key: text for key, text in os.environ.items() if not key.startswith("PYTHON")}
+    settings = forks.user_environment()
+    clean = {key: text for key, text in settings.items() if not key.startswith("PYTHON")}
     for module in ("harness", "results"):
         done = subprocess.run(
             [tmp_path / "empty" / "bin" / "python", "-m", module],

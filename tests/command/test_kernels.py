@@ -7,6 +7,7 @@ import sys
 import pytest
 
 from normbench.command.startup import kernels
+from tests import forks
 from tests.conftest import ROOT
 
 
@@ -87,7 +88,7 @@ def test_a_comparison_runs_with_kernels_for_avx2(with_store, tmp_path, name):
     from mlflow import MlflowClient
 
     words = [sys.executable, "-m", "normbench", "iterations=5"]
-    environment = {**os.environ, kernels.VARIABLE: name}
+    environment = forks.user_environment(**{kernels.VARIABLE: name})
     done = subprocess.run(words, cwd=tmp_path, env=environment, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
     client = MlflowClient(tracking_uri=f"sqlite:///{tmp_path}/mlflow.db")

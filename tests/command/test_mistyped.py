@@ -6,10 +6,11 @@ from normbench import synonyms
 from normbench.choices import names, unknown_option_message
 from normbench.command.config import errors, study
 from normbench.command.config.mistyped import RESULTS_COMMANDS, refuse_mistyped, suggest_setting
+from normbench.command.results import arguments
 from normbench.command.results.commands import COMMANDS
 from normbench.command.sweep import line, sweeper
 from normbench.datasets import MissingFileError, UserError
-from normbench.settings import ROWS
+from normbench.settings import ROWS, check
 
 # What is typed, and how the answer ends.
 ANSWERS = {
@@ -35,20 +36,29 @@ ANSWERS = {
     "normalizer= standard": "type normalizer=standard",
     "normalizer =standard": "type normalizer=standard",
     "step_sizes=": "type 'step_sizes=${...}' in single quotes, or step_sizes=VALUE",
-    "step_sizes=[0,1;0,5]": "type 'step_sizes=[0.1,0.5]'",
-    "step_sizes=[0.1;0.5]": "type 'step_sizes=[0.1,0.5]'",
-    "step_sizes=0,1": "type step_sizes=0.1",
-    "lr=0,1": "type step_sizes=0.1",
     "lr=0.1,1": "type 'step_sizes=[0.1,1]'",
     "step_sizes=0.1,1": "type 'step_sizes=[0.1,1]'",
     "step_sizes=7,2": "powers of ten, 'step_sizes=${decades:-7,2}' in single quotes",
-    "cost.l2=0,1": "type cost.l2=0.1, or cost.l2=0.0,1 to compare 0 and 1",
-    "cost.l2=0,01": "type cost.l2=0.01",
-    "normalizer.ridge=0,1": "type normalizer.ridge=0.1, or normalizer.ridge=0.0,1 to compare 0 and"
-    " 1",
-    "dataset.test_fraction=0,25": "to compare 0 and 25",
-    "normalizer.components=0,95": "type normalizer.components=0.95",
-    "iterations=1,000": "type iterations=1000",
+    "normalizer=standard pca_sphere": "a blank ends a value; type normalizer=standard,pca_sphere",
+    "normalizer=standard, pca_sphere": "type normalizer=standard,pca_sphere",
+    "normalizer=standard , pca_sphere": "type normalizer=standard,pca_sphere",
+    "normalizer=standard seed=1 pca_sphere pca": "type normalizer=standard,pca_sphere,pca",
+    "normalizer=zscore whitening": "type normalizer=standard,pca_sphere",
+    "normalizer=[standard, pca_sphere]": "type normalizer=standard,pca_sphere",
+    "scaler=standard pca": "type normalizer=standard,pca",
+    "dataset=iris wine": "type dataset=iris,wine",
+    "iterations=10, 20": "type iterations=10,20",
+    "seed=1 2 3": "type seed=1,2,3",
+    "lr=0.1, 1": "type 'step_sizes=[0.1,1]'",
+    "step_sizes=[0.1, 1]": "type 'step_sizes=[0.1, 1]'",
+    "dataset.drop=[age, b]": "type 'dataset.drop=[age, b]'",
+    "dataset.target=blood pressure": """type 'dataset.target="blood pressure"'""",
+    "scaler=zscore": "type normalizer=standard",
+    "normalizer = zscore": "type normalizer=standard",
+    "data=my.csv": "type dataset=csv dataset.path=my.csv dataset.target=-1",
+    "data.test_size=0.3": "type dataset.test_fraction=0.3",
+    "plot": "type normbench results figure histories",
+    "ls": "type normbench results list",
 }
 # What is a comparison, however near it is to one of those.
 COMPARED = (
@@ -56,6 +66,8 @@ COMPARED = (
     *("normalizer.ridge=0,1e-3", "normalizer.ridge=0,0.1,1", "dataset.split_seed=0,1,2"),
     *("dataset.points=50,80,200", "dataset.points=100,200", "normalizer.components=2,3"),
     *("shown_step=null", "tracking.uri=sqlite:///a=b", "hydra.launcher.n_jobs=2", "cost.l2=0,1,2"),
+    *("cost.l2=0,1", "rules.diverged=10,20", "normalizer.ridge=0,1", "cost.l2=0.5,1"),
+    *("iterations=1,100", "normalizer=standard,pca", "dataset.target=blood pressure"),
 )
 OPTIONS = {
     "normalizer=zscore": "standard",
@@ -69,6 +81,9 @@ OPTIONS = {
     "cost=mse": "least_squares",
     "optimizer=sgd": "gradient_descent",
     "optimizer=gd": "gradient_descent",
+    "experiment=breast_cancer": "textbook/breast_cancer",
+    "experiment=mnist": "textbook/mnist",
+    "experiment=old-faithful": "lecture/old_faithful",
 }
 
 
@@ -78,7 +93,7 @@ def test_a_mistyped_word_is_answered_with_what_to_type(typed):
     with pytest.raises(UserError) as caught:
         refuse_mistyped(["iterations=5", *words])
     told = str(caught.value)
-    assert told.startswith(typed.split()[0]), told
+    assert told.startswith(words[0].partition("=")[0]), told
     assert told.endswith(ANSWERS[typed]), told
 
 
@@ -94,12 +109,70 @@ def test_an_option_of_another_name_is_answered_with_its_name_here(typed):
     assert told.endswith(f"; type {group}={OPTIONS[typed]}")
 
 
-def test_a_class_and_a_file_of_ones_own_are_answered_with_how_they_are_named():
+def test_a_class_of_ones_own_is_answered_with_how_it_is_named():
     told = unknown_option_message("normalizer", "mine.Halve", names("normalizer"))
     assert "'packages=[mine]' normalizer=chain 'normalizer.schemes=[mine.Halve]'" in told
-    assert "dataset=csv dataset.path=my.csv" in unknown_option_message(
-        "dataset", "my.csv", names("dataset")
+
+
+# A name of a file of one's own, and the words that read it.
+FILES = {
+    "my.csv": "dataset=csv dataset.path=my.csv dataset.target=-1",
+    "data/MY.CSV.gz": "dataset=csv dataset.path=data/MY.CSV.gz dataset.target=-1",
+    "iris.data": "dataset=csv dataset.path=iris.data dataset.target=-1",
+    "a.parquet": "dataset=parquet dataset.path=a.parquet dataset.target=-1",
+    "it's.csv": """dataset=csv 'dataset.path="it'"'"'s.csv"' dataset.target=-1""",
+    "[x].npz": """dataset=npz 'dataset.path="[x].npz"'""",
+    "my data.svmlight": """dataset=svmlight 'dataset.path="my data.svmlight"'""",
+    "my.xlsx": "save it as csv, parquet or npz",
+}
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_a_file_of_ones_own_is_answered_with_how_it_is_read(name):
+    message = unknown_option_message("dataset", name, names("dataset"))
+    assert message.startswith(f"dataset={name}: is a file")
+    assert message.endswith(FILES[name])
+    assert errors._explain_bare(name).endswith(FILES[name])
+
+
+@pytest.mark.parametrize(
+    "typed",
+    [
+        *("my data.csv", "dataset=my data.csv", "dataset.path=my data.csv"),
+        *("dataset=a,b.csv", "dataset.path=a,b.csv"),
+    ],
+)
+def test_a_files_name_is_quoted_where_a_shell_or_hydra_splits_it(typed, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    words, name = typed.split(" "), typed.rpartition("=")[2]
+    refuse_mistyped(words)  # no such file
+    (tmp_path / name).write_text("a,b")
+    with pytest.raises(UserError, match=rf"""; type (dataset=csv )?'dataset.path="{name}"'"""):
+        refuse_mistyped(words)
+
+
+def test_a_misspelt_option_is_answered_before_the_list_of_all():
+    told = unknown_option_message("experiment", "mnits", names("experiment"))
+    assert "no such option; did you mean textbook/mnist, or one of exercises/" in told
+
+
+def test_all_options_of_a_group_are_a_pattern_where_any_of_them_can_be_compared():
+    for group in ("normalizer", "optimizer", "model"):
+        told = unknown_option_message(group, "all", names(group))
+        assert told == f"{group}=all: is a pattern here; type '{group}=glob(*)'"
+    assert "choose one of breast_cancer" in unknown_option_message(
+        "dataset", "all", names("dataset")
     )
+
+
+@pytest.mark.parametrize(
+    ("value", "last"), [("0..6", 7), ("0...6", 7), ("0-6", 7), ("0:6", 7), ("0..", 0), ("a-b", 0)]
+)
+def test_a_range_is_answered_with_how_it_is_written(value, last):
+    with pytest.raises(UserError) as told:
+        check("dataset.split_seed", value)
+    typed = f"; for 0 to {last - 1} type 'dataset.split_seed=range(0,{last})'"
+    assert str(told.value).endswith(typed if last else "0 or more")
 
 
 @pytest.mark.parametrize(
@@ -138,7 +211,16 @@ def test_every_synonym_stands_for_something_that_exists_and_for_one_thing_alone(
     for group, table in synonyms.OPTIONS.items():
         assert set(table) <= set(names(group)), group
         assert not {word for words in table.values() for word in words.split()} & set(names(group))
-    for table in (synonyms.SETTINGS, *synonyms.OPTIONS.values()):
+    assert set(synonyms.COMMAND_SYNONYMS) <= set(COMMANDS)
+    arguments._parser()
+    assert set(synonyms.FLAG_SYNONYMS) <= arguments._Parser.flags
+    tables = (
+        synonyms.SETTINGS,
+        *synonyms.OPTIONS.values(),
+        synonyms.COMMAND_SYNONYMS,
+        synonyms.FLAG_SYNONYMS,
+    )
+    for table in tables:
         words = [word for others in table.values() for word in others.split()]
         assert len(words) == len(set(words))
         assert all(word.isalnum() and word == word.lower() for word in words)

@@ -7,6 +7,7 @@ import sys
 import pytest
 
 from normbench.command.sweep import printing
+from tests import forks
 from tests.test_waits import SMALL
 
 
@@ -16,7 +17,14 @@ def test_every_word_ends_quietly_as_other_commands_do(three, tmp_path, word):
     reader, writer = os.pipe()
     os.close(reader)
     command = [sys.executable, "-m", "normbench", "results", *word.split(), "--store", three.uri]
-    done = subprocess.run(command, stdout=writer, stderr=subprocess.PIPE, text=True, cwd=tmp_path)
+    done = subprocess.run(
+        command,
+        stdout=writer,
+        stderr=subprocess.PIPE,
+        text=True,
+        cwd=tmp_path,
+        env=forks.user_environment(),
+    )
     os.close(writer)
     assert (done.returncode, done.stderr) == (printing.READER_LEFT_CODE, "")
     assert printing.READER_LEFT_CODE == 128 + 13  # SIGPIPE
@@ -26,7 +34,8 @@ def test_every_word_ends_quietly_as_other_commands_do(three, tmp_path, word):
 def test_a_comparison_whose_reader_leaves_draws_its_figures(tmp_path):
     reader, writer = os.pipe()
     command = [sys.executable, "-m", "normbench", *SMALL]
-    started = subprocess.Popen(command, stdout=writer, stderr=subprocess.DEVNULL, cwd=tmp_path)
+    options = {"stderr": subprocess.DEVNULL, "env": forks.user_environment()}
+    started = subprocess.Popen(command, stdout=writer, cwd=tmp_path, **options)
     os.close(writer)
     os.close(reader)  # before the answer is printed, as by `head` after its last line
     assert started.wait() in (0, printing.READER_LEFT_CODE)

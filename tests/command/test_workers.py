@@ -12,6 +12,7 @@ import pytest
 
 from normbench.command.sweep.launching import Workers, guarded_workers
 from normbench.command.sweep.sweeper import Sweep
+from tests import forks
 
 pytestmark = pytest.mark.slow
 
@@ -72,7 +73,12 @@ def start(folder):
     """Start a command with two of joblib's processes."""
     words = [sys.executable, "-m", "normbench", *WORDS, "figures=[]", "hydra.launcher.n_jobs=2"]
     return subprocess.Popen(
-        words, cwd=folder, stderr=subprocess.PIPE, text=True, start_new_session=True
+        words,
+        cwd=folder,
+        env=forks.user_environment(),
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
     )
 
 

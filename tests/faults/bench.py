@@ -60,7 +60,7 @@ def start(folder: Path, *words: str, module: str = "normbench", **options: str) 
     process = subprocess.Popen(
         [sys.executable, "-m", module, *stores.of(folder).named(words)],
         cwd=folder,
-        env={**os.environ, **ENVIRONMENT, **options},
+        env=forks.user_environment(**ENVIRONMENT | options),
         stdin=subprocess.DEVNULL,
         stdout=out,
         stderr=err,
@@ -113,7 +113,7 @@ def _ended(
     if any("launcher" in word for word in words):
         return end(start(folder, *words, module=module, **options))
     words = stores.of(folder).named(words)
-    environment = {**os.environ, **ENVIRONMENT, **options}
+    environment = forks.user_environment(**ENVIRONMENT | options)
     ended = forks.run(words, folder, environment, patience=SECONDS, program=program)
     return Ended(ended.returncode, ended.stdout, ended.stderr)
 

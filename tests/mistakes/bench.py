@@ -1,6 +1,5 @@
 """What a mistake is told by: the command's answer, and what it leaves."""
 
-import os
 import shutil
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -82,7 +81,8 @@ def answer(words: Sequence[str], top: Path, stdout: str = "") -> Told:
     """Return how the command of some words ends in `work` below a folder."""
     before = _files(top)
     hidden = ("NORMBENCH_DATA", "XDG_CACHE_HOME")
-    environment = {name: value for name, value in os.environ.items() if name not in hidden}
+    environment = forks.user_environment()
+    environment = {name: value for name, value in environment.items() if name not in hidden}
     environment |= {"HOME": str(top / "home"), "no_proxy": "127.0.0.1"}
     environment |= {"http_proxy": NO_NETWORK, "https_proxy": NO_NETWORK}
     ended = forks.run(words, top / "work", environment, stdout, MEMORY, PATIENCE)

@@ -4,6 +4,7 @@ import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import cache
+from shlex import quote
 
 from hydra.errors import HydraException, OverrideParseException
 from omegaconf.errors import OmegaConfBaseException
@@ -12,7 +13,7 @@ from normbench.choices import entries, names, unknown_option_message
 from normbench.contracts import GROUP_CONTRACTS
 from normbench.datasets.values import UserError, did_you_mean
 from normbench.settings import CHOICES, OF_OPTIONS, TABLE
-from normbench.synonyms import OPTIONS, remedy, setting_of
+from normbench.synonyms import OPTIONS, file_remedy, remedy, setting_of, spell_text
 
 HELP = "normbench --help shows what there is"
 # Characters of a single word; of one that is more than twice as long, the rest is cut.
@@ -59,38 +60,49 @@ def _explain_unread(override: str, reason: str) -> str:
     Returns:
         The end of a message that begins with the override.
     """
-    quoted = "a value with brackets, spaces or a dollar is quoted: 'NAME=VALUE'"
+    if "=" not in override:
+        return _explain_bare(override)
+    name, _, value = override.partition("=")
+    if name in CHOICES and (option_remedy := remedy(name, value, names(name))):
+        return option_remedy
     if override.count("[") != override.count("]") or override.count("{") != override.count("}"):
-        name = override.partition("=")[0] if "=" in override else "NAME"
-        return f"its brackets do not close; quote a value with spaces: '{name}=[1, 10]'"
+        text = spell_text(name, value)
+        return f"its brackets do not close; close them, or, for a text with a bracket, type {text}"
     with_dollars = re.sub(r"(?<!\$)\{decades:", "${decades:", override)
     if with_dollars != override:
         return f"powers of ten are written with a dollar, in single quotes: '{with_dollars}'"
     if override.strip(",") != override:
-        return "begins or ends with a comma; write no space beside a comma, as in NAME=A,B"
-    if "=" not in override:
-        name, _, option = override.rpartition(":")  # `iris` alone, or `dataset:iris`
-        groups = [
-            group for group in GROUP_CONTRACTS if option in names(group) and name in ("", group)
-        ]
-        if groups:
-            return f"is no setting; write {groups[0]}={option}"
-        remedies = [remedy(group, override, names(group)) for group in OPTIONS]
-        synonym_remedy = next(filter(None, remedies), "")
-        if setting := setting_of(override):  # a synonym of a setting goes before one of an option
-            synonym_remedy = f"is called {setting} here; type {setting}=VALUE"
-        if synonym_remedy:
-            return f"is no setting, which is written NAME=VALUE, and {synonym_remedy}"
-        suggestion = did_you_mean(override, ("results", "dashboard", *setting_names()))
-        return f"is no setting, which is written NAME=VALUE; {HELP}{suggestion}"
-    name, _, value = override.partition("=")
-    # A value that has quotes already has another mistake.
-    if "=" in value and not {"'", '"'} & set(value):
-        return f"a value with an equals sign is quoted twice: \"{name}='{value}'\""
-    # A list is not quoted itself, and some characters have a meaning within a shell's quotes.
-    if value and not set("'\"[]{},$`!") & set(value) and not value.endswith("\\"):
-        return f"a value with such a character is quoted twice: \"{name}='{value}'\""
-    return f"cannot be read ({reason}); {quoted}"
+        return f"begins or ends with a comma; type {quote(override.strip(','))}"
+    # A value that has quotes already, a list and a sweep have another mistake.
+    is_list = value[:1] in "[{" and value[-1:] in "]}"
+    if is_list and ";" in value and "," not in value:
+        return f"a list has commas; type {quote(override.replace(';', ','))}"
+    if not (is_list or value[:1] in "'\"" or "," in value or "${" in value):
+        return f"a value with such a character is quoted twice: {spell_text(name, value)}"
+    return f"cannot be read ({reason}); a value with brackets or a dollar is quoted: 'NAME=VALUE'"
+
+
+def _explain_bare(word: str) -> str:
+    """Return why a word without an equals sign cannot be parsed, in the form of `_explain_unread`.
+
+    Args:
+        word: The word as typed, such as `iris`, `dataset:iris` or `my.csv`.
+    """
+    if typed_file := file_remedy(word):
+        return typed_file
+    groups = (*GROUP_CONTRACTS, "experiment")
+    name, _, option = word.rpartition(":")
+    group = next((g for g in groups if option in names(g) and name in ("", g)), "")
+    if group:
+        return f"is no setting; write {group}={option}"
+    remedies = (remedy(group, word, names(group)) for group in (*OPTIONS, "experiment"))
+    synonym_remedy = next(filter(None, remedies), "")
+    if setting := setting_of(word):  # a synonym of a setting goes before one of an option
+        synonym_remedy = f"is called {setting} here; type {setting}=VALUE"
+    if synonym_remedy:
+        return f"is no setting, which is written NAME=VALUE, and {synonym_remedy}"
+    suggestion = did_you_mean(word, ("results", "dashboard", *setting_names()))
+    return f"is no setting, which is written NAME=VALUE; {HELP}{suggestion}"
 
 
 @cache

@@ -10,6 +10,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import product
 from math import inf
+from shlex import quote
 from typing import Any
 
 from hydra.core.config_loader import ConfigLoader
@@ -20,6 +21,7 @@ from omegaconf import DictConfig, OmegaConf, open_dict
 from normbench import choices
 from normbench.datasets.values import UserError, did_you_mean
 from normbench.settings import CHOICES, ROWS
+from normbench.synonyms import setting_of
 
 MAX_JOBS = 100_000
 # A number that needs no parser of Hydra's; group 1, its fraction, tells a float from an integer.
@@ -385,8 +387,7 @@ class Grid:
                 f"{group}._target_"
             }
             raise UserError(
-                f"{entry.key}: no such setting of "
-                f"{', '.join(names)}{_remedy(entry.key, valid_keys)}"
+                f"{entry.key}: no such setting of {', '.join(names)}{_remedy(entry, valid_keys)}"
             )
         return having
 
@@ -468,21 +469,26 @@ def _refuse_many(overrides: Sequence[Override]) -> None:
             )
 
 
-def _remedy(key: str, valid_keys: set[str]) -> str:
+def _remedy(entry: GridEntry, valid_keys: set[str]) -> str:
     """Return the end of a message on a setting that no chosen option has.
 
-    It names the options of the group that have the setting, a similar setting, or all valid ones.
+    It names the options of the group that have the setting, the setting that it is a synonym of, a
+    similar setting, or all valid ones.
 
     Args:
-        key: The setting as typed, such as `normalizer.ridge`.
+        entry: The setting as typed, such as `normalizer.ridge`, with its values.
         valid_keys: The settings of the chosen options, with their group.
     """
-    group, option = key.split(".")[:2]  # of a nested setting, the outer name
+    group, option = entry.key.split(".")[:2]  # of a nested setting, the outer name
     other_choices = [
         name for name in choices.names(group) if option in choices.options(group, name)
     ]
     if other_choices:
         return f"; it is a setting of {group}={', '.join(other_choices)}"
+    synonym = setting_of(option)
+    # `optimizer.lr` is `step_sizes`; of another group's setting, such as `optimizer.reg`, say less.
+    if synonym in valid_keys or (synonym in ROWS and synonym.isidentifier()):
+        return f"; type {quote(f'{synonym}=' + ','.join(entry.values))}"
     choose = (
         f"choose of {', '.join(sorted(valid_keys))}"
         if valid_keys

@@ -3,16 +3,18 @@
 They are found before Hydra reads them, so that each is answered with the argument to type.
 """
 
+import os
 import re
 from collections.abc import Sequence
+from itertools import takewhile
 from shlex import quote
 
 from normbench import settings
-from normbench.choices import names, options
+from normbench.choices import names
 from normbench.command.config.errors import setting_names
 from normbench.datasets.values import UserError
 from normbench.settings import CHOICES
-from normbench.synonyms import setting_of
+from normbench.synonyms import command_of, file_remedy, option_of, setting_of, spell_text
 
 # The words that may follow `normbench results`, and those that seem to start a comparison.
 RESULTS_COMMANDS = (
@@ -22,13 +24,14 @@ RESULTS_COMMANDS = (
 RUN_WORDS = ("run", "compare", "start", "train", "fit", "bench", "benchmark", "go")
 FLAG_OF_WORD = {"help": "--help", "version": "--version"}
 NUMBER_PATTERN = re.compile(r"[-+]?\d*\.?\d+(e[-+]?\d+)?", re.ASCII | re.IGNORECASE)
-THOUSANDS_PATTERN = re.compile(r"[1-9]\d{0,2}(,\d{3})+", re.ASCII)
 
 
 def refuse_mistyped(arguments: Sequence[str]) -> None:
     """Raise `UserError` for an argument that is a known mistake, with what to type instead."""
     for number, argument in enumerate(arguments):
         _refuse_spaces(arguments[number:])
+        _refuse_split_text(arguments[number:])
+        _refuse_split_list(arguments[number:])
         if "=" not in argument:
             _refuse_bare(argument)
             continue
@@ -46,7 +49,8 @@ def refuse_mistyped(arguments: Sequence[str]) -> None:
                 f"quotes; type '{key}=${{...}}' in single quotes, or {key}=VALUE"
             )
         _refuse_synonym(key, value)
-        _refuse_commas(key, value)
+        if key == "step_sizes":
+            _refuse_step_sizes(value)
 
 
 def suggest_setting(flag: str, value: str | None) -> str:
@@ -63,8 +67,9 @@ def suggest_setting(flag: str, value: str | None) -> str:
     name = bare if bare in (*settings.ROWS, "experiment") else _setting_meant(bare)
     if not name:
         return ""
-    typed = f"{name}={value or 'VALUE'}"
-    return f"settings are written without dashes; type {quote(typed)}"
+    if name == "dataset" and (remedy := file_remedy(value or "")):
+        return remedy
+    return f"settings are written without dashes; type {_spell(name, value or 'VALUE')}"
 
 
 def _refuse_spaces(arguments: Sequence[str]) -> None:
@@ -83,16 +88,82 @@ def _refuse_spaces(arguments: Sequence[str]) -> None:
         joined_arguments = [argument, following[0]]
     else:
         return
+    key, _, value = "".join(joined_arguments).partition("=")
     raise UserError(
         f"{' '.join(joined_arguments)}: no space stands beside an equals sign; type "
-        f"{quote(''.join(joined_arguments))}"
+        f"{_spell(key, value)}"
     )
+
+
+def _refuse_split_text(arguments: Sequence[str]) -> None:
+    """Raise `UserError` for a file whose name the shell splits at blanks, or Hydra at commas.
+
+    The name of the target's column is split at blanks, too.
+
+    Args:
+        arguments: The arguments of the command line from the one in question on, at least one.
+    """
+    argument, *following = arguments
+    words = [argument, *takewhile(lambda word: "=" not in word, following)]
+    key, equals, _ = argument.partition("=")
+    for count in range(len(words), 0, -1):
+        typed = " ".join(words[:count])
+        text = typed.removeprefix(key + equals if equals else "")
+        is_column = key == "dataset.target" and count > 1
+        if not (is_column or ((count > 1 or "," in text) and os.path.isfile(text))):
+            continue
+        if equals and key != "dataset":
+            raise UserError(f"{typed}: such a text is quoted; type {spell_text(key, text)}")
+        if remedy := file_remedy(text):
+            raise UserError(f"{typed}: {remedy}")
+
+
+def _refuse_split_list(arguments: Sequence[str]) -> None:
+    """Raise `UserError` for several values with blanks between them, such as `seed=1, 2`.
+
+    Args:
+        arguments: The arguments of the command line from the one in question on, at least one.
+    """
+    argument, *following = arguments
+    typed_key, equals, value = argument.partition("=")
+    key = _meant(typed_key)
+    values = [value]
+    for word in following if equals else ():
+        is_next = values[-1].endswith(",") or word.startswith(",") or _is_open(" ".join(values))
+        if "=" not in word and (is_next or _is_alternative(key, value, word)):
+            values.append(word)
+        elif key not in CHOICES:  # an option tells its group wherever it stands
+            break
+    text = " ".join(values)
+    typed = f"{typed_key}={text}"
+    if len(values) < 2 or _is_open(text):
+        return
+    if key in CHOICES:
+        text = text.strip("[], ")
+    if key in CHOICES or not value.startswith(("[", "{")):
+        listed = re.sub(r"[\s,]+", ",", text).strip(",")
+        text = f"[{listed}]" if key == "step_sizes" else listed
+    raise UserError(f"{typed}: a blank ends a value; type {_spell(key, text)}")
+
+
+def _is_open(text: str) -> bool:
+    """Return whether a bracket of a text is not closed."""
+    return text.count("[") > text.count("]") or text.count("{") > text.count("}")
+
+
+def _is_alternative(key: str, value: str, word: str) -> bool:
+    """Return whether a word is another value of a setting: an option of its group, or a number."""
+    if key in CHOICES:
+        return all(option_of(key, entry, names(key)) for entry in word.strip(",").split(","))
+    return all(NUMBER_PATTERN.fullmatch(entry) for entry in (value.split(",")[-1], word))
 
 
 def _refuse_bare(argument: str) -> None:
     """Raise `UserError` for a bare word that is a command or a flag, or that needs no word."""
-    if argument in RESULTS_COMMANDS:
-        raise UserError(f"{argument}: is about what is recorded; type normbench results {argument}")
+    is_command = argument in RESULTS_COMMANDS
+    command = f"normbench results {argument}" if is_command else command_of(argument)
+    if command:
+        raise UserError(f"{argument}: is about what is recorded; type {command}")
     if argument in RUN_WORDS:
         raise UserError(
             f"{argument}: needs no word; type normbench alone for the default comparison, or with "
@@ -109,23 +180,37 @@ def _refuse_synonym(key: str, value: str) -> None:
         key: What stands before the equals sign; a setting of this project is accepted.
         value: What stands after it.
     """
-    # A study and Hydra's own settings are not in the table of settings.
-    if settings.find_setting(key) or key == "experiment" or key.startswith("hydra"):
-        return
-    setting = _setting_meant(key)
-    if setting:
-        try:  # a value with a comma is a second mistake: the message has the remedy for both
-            _refuse_commas(setting, value)
-        except UserError as error:
-            remedy = str(error).partition(": ")[2]
-            raise UserError(
-                f"{key}={value}: the setting is called {setting} here; {remedy}"
-            ) from error
-        typed = quote(f"{setting}={value}")
-        raise UserError(f"{key}={value}: the setting is called {setting} here; type {typed}")
+    setting = _meant(key)
+    if setting != key:
+        if setting == "dataset" and (remedy := file_remedy(value)):
+            raise UserError(f"{key}={value}: {remedy}")
+        called = f"{key}={value}: the setting is called {setting} here"
+        if setting == "step_sizes":
+            try:  # several numbers are a second mistake: the message has the remedy for both
+                _refuse_step_sizes(value)
+            except UserError as error:
+                raise UserError(f"{called}; {str(error).partition(': ')[2]}") from error
+        raise UserError(f"{called}; type {_spell(setting, value)}")
     groups = [group for group in CHOICES if key in names(group)]
     if groups:
         raise UserError(f"{key}={value}: {key} is an option; type {groups[0]}={key}")
+
+
+def _meant(key: str) -> str:
+    """Return the setting that a key stands for; the key itself where that is one, or unknown."""
+    # A study and Hydra's own settings are not in the table of settings.
+    if settings.find_setting(key) or key == "experiment" or key.startswith("hydra"):
+        return key
+    return _setting_meant(key) or _setting_meant(key.rpartition(".")[2]) or key
+
+
+def _spell(key: str, value: str) -> str:
+    """Return a setting with its value, both as they are called here, quoted for a shell."""
+    setting = _meant(key)
+    if setting in CHOICES:
+        entries = value.split(",")
+        value = ",".join(option_of(setting, entry, names(setting)) or entry for entry in entries)
+    return quote(f"{setting}={value}")
 
 
 def _setting_meant(key: str) -> str:
@@ -137,78 +222,22 @@ def _setting_meant(key: str) -> str:
     return setting_of(key) or next(in_groups, "")
 
 
-def _refuse_commas(key: str, value: str) -> None:
-    """Raise `UserError` where a comma seems to be a decimal point, or groups a number's digits.
-
-    Args:
-        key: The setting.
-        value: The value as typed; commas between numbers without points may be such a mistake.
-    """
-    if key == "step_sizes":
-        _refuse_step_sizes(value)
-    digit_groups = value.split(",")  # such as 0,05 or 10,000; other values are left to Hydra
-    if not all(group.isdecimal() for group in digit_groups) or len(digit_groups) < 2:
-        return
-    default = _find_default(key)  # its type tells how the value was meant
-    rule = f"{key}={value}: a comma separates alternatives, and a point stands in a number"
-    if isinstance(default, float) and len(digit_groups) == 2:
-        first, second = digit_groups
-        point = f"{rule}; type {key}={first}.{second}"
-        if second.startswith("0") and second != "0":  # such as 0,05: no number of its own
-            raise UserError(point)
-        raise UserError(f"{point}, or {key}={first}.0,{second} to compare {first} and {second}")
-    # A default of null tells no type, but 0 is hardly the first of two alternatives.
-    if default is None and len(digit_groups) == 2 and digit_groups[0] == "0":
-        raise UserError(f"{rule}; type {key}=0.{digit_groups[1]}")
-    # Thousands: a list of alternatives has no group with a zero in front, such as 1,000.
-    if THOUSANDS_PATTERN.fullmatch(value) and any(group.startswith("0") for group in digit_groups):
-        raise UserError(f"{rule}; type {key}={''.join(digit_groups)}")
-
-
 def _refuse_step_sizes(value: str) -> None:
-    """Raise `UserError` for step sizes that are no list, or whose numbers have commas.
+    """Raise `UserError` for several step sizes without brackets.
 
     Args:
         value: The value of `step_sizes` as typed, such as `0.1,1`. A single number and a list in
             brackets are accepted.
     """
-    if ";" in value:  # such as 0,1;1: a decimal comma, and so a semicolon between numbers
-        numbers = [entry.strip().replace(",", ".") for entry in value.strip("[]").split(";")]
-        raise UserError(
-            f"step_sizes={value}: a comma separates numbers, and a point stands in a number; type "
-            f"'step_sizes=[{','.join(numbers)}]'"
-        )
     numbers = value.split(",")
     if len(numbers) < 2 or not all(NUMBER_PATTERN.fullmatch(number) for number in numbers):
         return
-    if numbers[0] == "0" and len(numbers) == 2:  # a decimal comma: no step size is 0
-        raise UserError(
-            f"step_sizes={value}: a comma separates numbers, and a point stands in a number; type "
-            f"step_sizes=0.{numbers[1]}"
-        )
-    powers = ""  # a second remedy
+    remedies = []
+    if all(float(number) > 0 for number in numbers):
+        remedies.append(f"type 'step_sizes=[{value}]'")
     # A shell reads an unquoted ${decades:-7,2} as a variable with the default 7,2.
-    if all(number.isdecimal() for number in numbers):
-        powers = f", or, for powers of ten, 'step_sizes=${{decades:-{value}}}' in single quotes"
-    raise UserError(
-        f"step_sizes={value}: step sizes are a list; type 'step_sizes=[{value}]'{powers}"
-    )
-
-
-def _find_default(key: str) -> object:
-    """Return the default of a setting; `...` where it is unknown.
-
-    Args:
-        key: The setting. The default of an option of a group, such as `normalizer.ridge`, is that
-            of the first option with such a key.
-    """
-    row = settings.ROWS.get(key)
-    if row is not None and row.default is not settings.OF_OPTIONS:
-        return row.default
-    group, _, option = key.partition(".")
-    if group in CHOICES:
-        for name in names(group):
-            option_defaults = options(group, name)
-            if option in option_defaults:
-                return option_defaults[option]
-    return ...
+    if len(numbers) == 2 and all(number.lstrip("-").isdecimal() for number in numbers):
+        powers = f"'step_sizes=${{decades:-{value.lstrip('-')}}}'"
+        remedies.append(f"for powers of ten, {powers} in single quotes")
+    if remedies:
+        raise UserError(f"step_sizes={value}: step sizes are a list; {', or, '.join(remedies)}")

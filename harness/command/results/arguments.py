@@ -8,6 +8,7 @@ from typing import Any, ClassVar, NoReturn
 from normbench.results.figures import NAMES
 from normbench.results.store.errors import ResultsError
 from normbench.results.store.stores import DEFAULT_STORE
+from normbench.synonyms import OPENING_FLAGS, flag_of
 
 TABLES = ("text", "markdown", "csv", "latex", "parquet")
 SCREEN_FORMAT = "screen"  # the format of the figures that a comparison ends in
@@ -73,8 +74,15 @@ class _Parser(argparse.ArgumentParser):
 
     def error(self, message: str) -> NoReturn:
         """Raise `ResultsError` with argparse's message, in place of its usage text and exit."""
-        unknown = re.match(r"unrecognized arguments: (\S+)", message)
-        suggestion = suggest(unknown[1], self.flags) if unknown else ""
+        unknown = re.match(r"unrecognized arguments: ([^\s=]+)", message)
+        flag = unknown[1] if unknown else ""
+        if flag in OPENING_FLAGS:
+            raise ResultsError(
+                f"{flag}: there is no such flag; open the file that normbench results report prints"
+            )
+        suggestion = suggest(flag, self.flags) if flag else ""
+        if meant := flag_of(flag):
+            suggestion = f"; did you mean {meant}"
         raise ResultsError(f"{message}; {self.prog} --help shows what there is{suggestion}")
 
 

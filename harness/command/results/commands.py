@@ -19,6 +19,7 @@ from normbench.results.figures import NAMES, PHOTOGRAPHIC_FIGURES
 from normbench.results.safe import clean
 from normbench.results.store import stores
 from normbench.results.store.errors import ResultsError, unwritable
+from normbench.synonyms import command_of
 
 if TYPE_CHECKING:
     from normbench.results.figures.base.material import Options
@@ -44,8 +45,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         if not command_words or (
             command_words[0] not in COMMANDS and command_words[0] not in ("-h", "--help")
         ):
-            suggestion = suggest(command_words[0], COMMANDS) if command_words else ""
-            if suggestion:
+            if suggestion := _suggest_command(command_words):
                 raise ResultsError(
                     f"results {command_words[0]}: there is no such command{suggestion}"
                 )
@@ -76,6 +76,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return 1
     except KeyboardInterrupt:
         return 130
+
+
+def _suggest_command(words: Sequence[str]) -> str:
+    """Return how to type a command that the first of some words resembles; empty without one."""
+    if not words:
+        return ""
+    meant = command_of(words[0], words[1:])
+    return f"; type {meant}" if meant else suggest(words[0], COMMANDS)
 
 
 def _sweep(options: argparse.Namespace) -> "Sweep":

@@ -287,6 +287,11 @@ def _check_choice(override_text: str, override: Override) -> None:
         override: The same override, parsed.
     """
     value = override.value()
+    if isinstance(value, list) and all(isinstance(name, str) for name in value):
+        raise UserError(
+            f"{override_text}: options are compared without brackets; type "
+            f"{override.key_or_group}={','.join(value)}"
+        )
     chosen = value.list if isinstance(value, ChoiceSweep) else [value]
     if any(choice is None or isinstance(choice, (list, dict, bool)) for choice in chosen):
         raise UserError(

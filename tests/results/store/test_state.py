@@ -30,7 +30,7 @@ from normbench.results.report import page
 from normbench.results.store import owner, runs, state
 from normbench.results.store.errors import ResultsError
 from normbench.results.store.state import Phase
-from tests import stores
+from tests import forks, stores
 
 NAME, OTHER = "two-softmax", "three-softmax"
 ELSEWHERE = {names.HOST.key: "elsewhere", names.FOLDER.key: "/nowhere/s", names.PROCESS.key: "1"}
@@ -453,7 +453,7 @@ def test_a_command_that_runs_and_is_ended(tmp_path, number, capsys):
     with subprocess.Popen(
         [sys.executable, "-m", "normbench", *words],
         cwd=tmp_path,
-        env={**os.environ, "COLUMNS": "200"},
+        env=forks.user_environment(COLUMNS="200"),
         stdout=subprocess.DEVNULL,
         stderr=subprocess.DEVNULL,
         start_new_session=True,
