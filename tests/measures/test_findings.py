@@ -110,7 +110,7 @@ def test_a_ridge_is_told_by_the_directions_that_it_touches(data, monkeypatch):
     assert list(directions) == [0, 1, 2]
     np.testing.assert_allclose(told, left, rtol=1e-9)  # measured: 2e-13
     for most, there in ((3, True), (2, False)):
-        monkeypatch.setattr("normbench.measures.ridge.MAX_SERIES_DIRECTIONS", most)
+        monkeypatch.setattr("normbench.measures.scheme_faults.MAX_SERIES_DIRECTIONS", most)
         few = run(job(small, scheme=PCASphere(ridge=1e-3))).findings
         assert (names.RIDGE_VARIANCE.key in few.series) == there
 
