@@ -54,8 +54,8 @@ def _find_faulty_features(job: FinishedJob) -> tuple[NDArray[np.bool_], ...]:
     rows = slice(None if isinstance(job.z, np.ndarray) else rows_per_block(job.dataset.x))
     with np.errstate(all="ignore"):  # squares may overflow
         before, varies = _deviations(job.dataset.x[rows])
-        after, _ = _deviations(job.z[rows])
-    is_lost = varies & (after <= VANISHING * np.minimum(before, 1.0))
+        after, still_varies = _deviations(job.z[rows])
+    is_lost = varies & (~still_varies | (after <= VANISHING * np.minimum(before, 1.0)))
     is_scaled = np.full(len(before), traits is None or traits.scales)
     if isinstance(scheme, OnColumns):
         is_scaled[scheme.passed_] = False
