@@ -127,4 +127,4 @@ def _variances(scheme: Any) -> Array:
     return spectra.variance_after_sphering(values[~np.asarray(dropped, dtype=bool)], scheme.ridge)
 
 
-MEASURE = Measure(take)
+MEASURE = Measure(take, of_descent=False)

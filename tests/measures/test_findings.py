@@ -187,6 +187,12 @@ def test_features_that_a_scheme_loses_or_cannot_scale_are_named(scheme, x, lost,
         assert found.metrics[names.FEATURES_VARYING.key] == varying
 
 
+def test_faults_are_found_without_a_descent():
+    made = make_dataset("x", TINY, np.arange(60) % 2, source="-", class_names=["no", "yes"])
+    found = run(job(made, scheme=MinMaxScaler(), iterations=0, record=("points",))).findings
+    assert found.metrics[names.FEATURES_UNSCALED.key] == 2
+
+
 def test_of_many_lost_features_the_first_are_named(data):
     x = np.random.default_rng(0).standard_normal((80, 7)) + 100
     flat = FunctionTransformer(lambda x: 0 * x, feature_names_out="one-to-one")
