@@ -90,8 +90,10 @@ def _find_ridge_effect(scheme: Any) -> Findings:
     with a ridge counts. No findings for a scheme without one.
     """
     ridged = next(_find_ridged(scheme), None)
-    after = None if ridged is None else _variances(ridged)
-    if after is None or not len(after):
+    if ridged is None:
+        return Findings()
+    after = _variances(ridged)
+    if not len(after):
         return Findings()
     largest = float(np.max(ridged.eigenvalues_))
     metrics = {
