@@ -7,9 +7,10 @@ import autograd.numpy as anp
 import numpy as np
 import pandas as pd
 import pytest
+from scipy import stats
 from sklearn.decomposition import PCA
 from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import RobustScaler, StandardScaler
+from sklearn.preprocessing import PowerTransformer, RobustScaler, StandardScaler
 
 from normbench import compare, settings
 from normbench.costs import softmax
@@ -22,6 +23,7 @@ from normbench.models import Mlp
 from normbench.names import OPTIMIZER
 from normbench.normalizers import PCASphere
 from normbench.optimizers import gradient_descent, momentum, preconditioned
+from normbench.results.report import screen, terminal
 from normbench.verdicts.convergence import Rules
 
 COLUMNS = ["normalizer", "step_size", "iteration", "cost", "misclassifications", "verdict"]
@@ -507,3 +509,66 @@ def test_labels_that_differ_by_capitals_are_noted_and_merged():
         merged = compare(points, y, "softmax", ["standard"], [0.1], 2, merge_labels=True)
         assert "joins them" not in str(merged)
         assert "target: 2 classes (no 4, yes 4)" in str(merged)
+
+
+def descended(z, y, step_size):
+    """Return the cost of softmax after 100 iterations of plain descent, by its formula alone."""
+    rows = np.c_[np.ones(len(z)), z]
+    weights = np.zeros(rows.shape[1])
+    for _ in range(100):
+        weights -= step_size * rows.T @ (1 / (1 + np.exp(-rows @ weights)) - y) / len(y)
+    scores = rows @ weights
+    return np.mean(np.logaddexp(0, scores) - y * scores)
+
+
+def houses():
+    """Return places of latitudes around 47.5 and of years of building, and which are dear."""
+    rng = np.random.default_rng(3)
+    latitude = 47.3 + 0.1 * rng.gamma(2.0, size=200)
+    year = 1990 + rng.gamma(2.0, 6.0, size=200)
+    x = np.c_[latitude, year, rng.lognormal(7.6, 0.3, 200)]
+    return x, (10 * (latitude - 47.5) + 0.1 * (year - 2002) + rng.standard_normal(200) > 0) * 1
+
+
+def test_latitudes_and_years_keep_their_variation_under_power():
+    x, y = houses()
+    frame = pd.DataFrame(x, columns=["lat", "year", "area"])
+    schemes = [PowerTransformer(), "power"]
+    found = compare(frame, y, normalizers=schemes, step_sizes=[10])
+    theirs, ours = found.table["cost"]
+    # Box-Cox's likelihood in logs is SciPy's; of values over their middle no digit is lost.
+    columns = []
+    for column in (x + 1).T:
+        ratio = column / np.exp(np.log(column).mean())
+        columns.append(stats.boxcox(ratio, stats.boxcox_normmax(ratio, method="mle")))
+    z = np.array(columns).T
+    z = (z - z.mean(axis=0)) / z.std(axis=0)
+    assert ours == pytest.approx(descended(z, y, 10), rel=1e-6)  # measured: 1e-9
+    assert theirs > 2 * ours
+    said = "PowerTransformer leaves 2 of 3 features without variation (lat, year), so no descent "
+    assert said in found.sentence
+    assert "power leaves" not in found.sentence
+
+
+@pytest.mark.parametrize("unit", [1e-5, 1e-2])
+def test_a_ridge_above_the_variances_is_in_every_answer_and_can_be_removed(unit, tmp_path, capsys):
+    rng = np.random.default_rng(4)
+    volts = rng.standard_normal((120, 4)) @ (np.eye(4) + 0.5)
+    y = (volts[:, 0] - volts[:, 1] + 0.5 * rng.standard_normal(120) > 0) * 1
+    schemes = ["standard", PCASphere(), PCASphere(ridge=0)]
+    found = compare(unit * volts, y, normalizers=schemes, step_sizes=[1])
+    whole = np.linalg.svd(volts - volts.mean(axis=0), full_matrices=False)[0] * np.sqrt(120)
+    assert found.table["cost"].iloc[2] == pytest.approx(descended(whole, y, 1), rel=1e-6)
+    said = "protects against division by zero matters under PCASphere, ridge=1e-07: "
+    terminal._say_answers(screen.console(), found.sweep)
+    texts = [
+        found.sentence,
+        found._repr_html_(),
+        found.report(tmp_path / "a.html").read_text(),
+        " ".join(capsys.readouterr().out.split()),
+    ]
+    for text in texts:
+        assert (said in text) == (unit <= 1e-5)
+        assert ("4 of 4 directions are scaled too little; normalizer.ridge=0" in text) == (
+            unit <= 1e-5
+        )

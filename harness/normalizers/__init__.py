@@ -7,6 +7,7 @@ in float64 whatever the type of the points; the points keep their type.
 from normbench.normalizers.contrast import Contrast
 from normbench.normalizers.on_columns import FeatureSelection, OnColumns
 from normbench.normalizers.pareto import Pareto
+from normbench.normalizers.power import Power
 from normbench.normalizers.quantile import Quantile
 from normbench.normalizers.rotation import RandomRotation
 from normbench.normalizers.whitening import (
@@ -32,5 +33,6 @@ __all__ = [
     "OnColumns",
     "Quantile",
     "Pareto",
+    "Power",
     "RandomRotation",
 ]

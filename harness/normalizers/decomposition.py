@@ -394,9 +394,17 @@ def _find_deviations(points: int, mean: Array, variance: Array) -> tuple[Array, 
     """
     if not np.isfinite(variance).all():
         raise ValueError("the squares of the features overflow; divide them by a constant first")
-    # The bound of rounding errors: of the sum of squares, and of the mean, squared.
-    is_constant = variance <= points * EPS * variance + (points * mean * EPS) ** 2
+    is_constant = is_rounding(points, mean, variance)
     return np.sqrt(np.where(is_constant, 1.0, variance)), is_constant
+
+
+def is_rounding(points: int, mean: Array, variance: Array) -> NDArray[np.bool_]:
+    """Return the mask (N,) of the features whose computed variance may be rounding.
+
+    The bound is that of the rounding errors of the sum of squares, and of the mean, squared. For
+    the arguments see `_find_deviations`.
+    """
+    return np.asarray(variance <= points * EPS * variance + (points * mean * EPS) ** 2)
 
 
 def _decompose_gram(rows: Array, complete: bool) -> tuple[Array, Array]:

@@ -7,6 +7,7 @@ __all__ = [
     "headline",
     "race",
     "ranking",
+    "scheme_faults",
     "seconds",
     "tables",
     "theory_table",

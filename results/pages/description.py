@@ -5,7 +5,7 @@ from typing import Any
 from urllib.parse import quote
 
 from normbench import names
-from normbench.results.answer import cause, headline, tables
+from normbench.results.answer import cause, headline, scheme_faults, tables
 from normbench.results.answer import closing as answer
 from normbench.results.compare.reached import step_text
 from normbench.results.pages import dashboard
@@ -31,6 +31,7 @@ def write(sweep: Sweep, experiment: str, picture: str = "") -> str:
     sentences = (
         headline.headline(experiment_sweep, experiment),
         cause.cause(experiment_sweep, experiment),
+        *scheme_faults.remarks(experiment_sweep, experiment),
     )
     # A sentence may be empty, and is then left out.
     answers = [clean.markdown(sentence) for sentence in sentences if sentence]

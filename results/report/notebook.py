@@ -13,7 +13,7 @@ import pandas as pd
 from matplotlib.figure import Figure
 
 from normbench import names
-from normbench.results.answer import cause, headline, tables
+from normbench.results.answer import cause, headline, scheme_faults, tables
 from normbench.results.answer import closing as answer
 from normbench.results.compare import heldout
 from normbench.results.figures import NAMES, drawing
@@ -147,7 +147,7 @@ class Comparison:
             return overall
         # The cause is explained for a single experiment only.
         causes = [cause.cause(self.sweep, name) for name in self.sweep.experiments[:1]]
-        sentences = [first, *causes * (len(self.sweep.experiments) == 1), overall]
+        sentences = [first, *causes * (len(self.sweep.experiments) == 1), *self._faults, overall]
         return " ".join(filter(None, sentences))
 
     def figure(
@@ -208,6 +208,7 @@ class Comparison:
         lines = [*self.notes, headline.headline(self.sweep)]
         lines += [] if several else [cause.cause(self.sweep, self.sweep.experiments[0])]
         lines += answer.targets(self.sweep)
+        lines += self._faults
         title = ", ".join(self.sweep.experiments)
         paragraphs = "".join(f"<p>{escape(clean.sanitize(line))}</p>" for line in lines if line)
         melt, histories = self._pictures("melt"), self._pictures("histories")
@@ -215,6 +216,13 @@ class Comparison:
         return (
             f'<div class="normbench">{head}{paragraphs}{melt}{_html(self.table)}{histories}</div>'
         )
+
+    @property
+    def _faults(self) -> list[str]:
+        """Sentences on the faults of the schemes, each once."""
+        experiments = self.sweep.experiments
+        lines = [line for name in experiments for line in scheme_faults.remarks(self.sweep, name)]
+        return list(dict.fromkeys(lines))
 
     def _pictures(self, name: str) -> str:
         """Return the figure of a name for each experiment that has it, as SVG elements in a row."""

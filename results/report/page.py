@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import pandas as pd
 
 from normbench import names
-from normbench.results.answer import cause, fastest, headline, tables
+from normbench.results.answer import cause, fastest, headline, scheme_faults, tables
 from normbench.results.answer import closing as answer
 from normbench.results.answer import theory_table as theory
 from normbench.results.answer.race import race_target
@@ -201,6 +201,7 @@ def _section(
         "ranking": ranking,
         "answers": [
             *profile.notes([experiment_sweep]),
+            *scheme_faults.remarks(experiment_sweep, experiment),
             *fastest.answers(experiment_sweep, experiment, splits),
             # The ranking has those on exclusions.
             *(

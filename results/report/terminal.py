@@ -8,7 +8,7 @@ import pandas as pd
 from rich.console import Console
 
 from normbench import names
-from normbench.results.answer import cause, fastest, headline, seconds
+from normbench.results.answer import cause, fastest, headline, scheme_faults, seconds
 from normbench.results.answer import closing as answer
 from normbench.results.answer import theory_table as theory
 from normbench.results.answer.race import race_target
@@ -73,6 +73,7 @@ def _say_answers(terminal: Console, sweep: Sweep) -> None:
         why = cause.cause(sweep, name)
         # The explanation by theory includes its notes; the cause replaces all but these.
         lines = [why, *theory.notes(sweep, name)] if why else [theory.explanation(sweep, name)]
+        lines += scheme_faults.remarks(sweep, name)
         # The headline is printed already.
         lines += [
             line for line in fastest.answers(sweep, name, splits) if line != experiment_headline

@@ -388,13 +388,16 @@ def extremes(values: Sequence[tuple[float, str]]) -> tuple[tuple[float, str], tu
 def _thresholds(schemes: Sequence[tuple[str, SchemeRecord]]) -> list[Sentence]:
     """Return the sentence that compares 2/L between schemes, where two or more have it.
 
-    A scheme is left out if 2/L does not speak of its optimizer.
+    A scheme is left out if 2/L does not speak of its optimizer, and if it has a fault: its steps
+    are large because its features vary little.
 
     Args:
         schemes: The label and the record of each scheme.
     """
     plain_schemes = [
-        (label, record) for label, record in schemes if record.text(names.PLAIN) != "false"
+        (label, record)
+        for label, record in schemes
+        if record.text(names.PLAIN) != "false" and not _has_fault(record)
     ]
     thresholds = _recorded_values(plain_schemes, names.THRESHOLD)
     if len(thresholds) < 2:
@@ -409,13 +412,23 @@ def _thresholds(schemes: Sequence[tuple[str, SchemeRecord]]) -> list[Sentence]:
     ]
 
 
+def _has_fault(record: SchemeRecord) -> bool:
+    """Return whether the scheme lost or did not scale features, or scaled no direction enough."""
+    touched = record.number(names.RIDGE_TOUCHED)
+    return bool(
+        record.number(names.FEATURES_LOST)
+        or record.number(names.FEATURES_UNSCALED)
+        or (touched and touched == record.number(names.LIVE_DIRECTIONS))
+    )
+
+
 def _largest_convergent(
     schemes: Sequence[tuple[str, SchemeRecord]], on_some_split: bool
 ) -> list[Sentence]:
     """Return the sentence on the largest step size that converged under any scheme, if one did.
 
     Otherwise the sentence says that none converged; there is none for optimizers that find their
-    own step sizes.
+    own step sizes. Schemes with a fault are left out, unless all have one.
 
     Args:
         schemes: The label and the record of each scheme.
@@ -426,6 +439,7 @@ def _largest_convergent(
     schemes = [(label, record) for label, record in schemes if not record.is_true(names.GRIDLESS)]
     if not schemes:
         return []
+    schemes = [(label, record) for label, record in schemes if not _has_fault(record)] or schemes
     step_sizes = _recorded_values(schemes, metric)
     if not step_sizes:
         # `on_some_split`: but not on all of them.

@@ -43,6 +43,14 @@ TEMPLATES = {
     "of the largest eigenvalue, matters here: {touched:.0f} of {live:.0f} {directions} {are} "
     "scaled too little by more than 1 percent, and the smallest has a variance of {least:.3g} "
     "instead of 1; normalizer.ridge=0 avoids it.",
+    "ridge_matters": "The constant {ridge} that protects against division by zero matters under "
+    "{schemes}: {most}{touched:.0f} of {live:.0f} {directions} {are} scaled too little; "
+    "{setting}=0 avoids it.",
+    "lost_features": "{schemes} {leave} {count:.0f} of {all:.0f} {features} without variation "
+    "({features_named}), so no descent sees {them}; standard keeps {them}.",
+    "unscaled_features": "{schemes} cannot scale {count:.0f} of {all:.0f} {features} "
+    "({features_named}): {they} {vary} too little for scikit-learn, and {stay} as before; give "
+    "{them} in a smaller unit, or use standard.",
     "lost": "{lost:.0f} of {all:.0f} directions {were} lost in rounding, because the scales of the "
     "features differ too much; standardizing first would keep {them}.",
     "dropped": "{dead:.0f} {directions} {were} dropped, because {they} {hold} rounding errors "
@@ -224,6 +232,10 @@ SINGULARS = {
     "them": "it",
     "schemes": "scheme",
     "directions": "direction",
+    "features": "feature",
+    "leave": "leaves",
+    "vary": "varies",
+    "stay": "stays",
     "layers": "layer",
     "problems": "problem",
 }

@@ -5,6 +5,18 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
+from sklearn.decomposition import PCA
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import (
+    FunctionTransformer,
+    MaxAbsScaler,
+    MinMaxScaler,
+    Normalizer,
+    PowerTransformer,
+    QuantileTransformer,
+    RobustScaler,
+    StandardScaler,
+)
 
 from normbench import costs, names, optimizers
 from normbench.choices import preconditioned
@@ -13,7 +25,7 @@ from normbench.engine.hessian import Effort
 from normbench.job import run
 from normbench.measures import predictions, thresholds, windows_at_best
 from normbench.measures.contract import FinishedJob, JudgedDescent
-from normbench.normalizers import PCACorSphere, PCASphere
+from normbench.normalizers import Contrast, FeatureSelection, OnColumns, PCACorSphere, PCASphere
 from normbench.optimizers import gradient_descent
 from normbench.results.words import reasons
 from normbench.theory import shared
@@ -110,9 +122,96 @@ def test_a_ridge_is_told_by_the_directions_that_it_touches(data, monkeypatch):
     assert list(directions) == [0, 1, 2]
     np.testing.assert_allclose(told, left, rtol=1e-9)  # measured: 2e-13
     for most, there in ((3, True), (2, False)):
-        monkeypatch.setattr("normbench.measures.ridge.MAX_SERIES_DIRECTIONS", most)
+        monkeypatch.setattr("normbench.measures.scheme_faults.MAX_SERIES_DIRECTIONS", most)
         few = run(job(small, scheme=PCASphere(ridge=1e-3))).findings
         assert (names.RIDGE_VARIANCE.key in few.series) == there
+
+
+def on_first(scheme):
+    """Return a scheme on the first feature alone."""
+    columns = FeatureSelection([0])
+    columns.select([0], ("a", "b", "c"))
+    return OnColumns(scheme, columns)
+
+
+NORMAL = np.random.default_rng(5).standard_normal((60, 3))
+LARGE = np.exp(NORMAL) * [0.05, 2.0, 1.0] + [47.4, 1990.0, 0.0]  # latitude, year, rooms
+TINY = NORMAL * [1e-16, 1e-17, 1.0] + [3e-16, 0.0, 3.0]
+
+
+@pytest.mark.parametrize(
+    ("scheme", "x", "lost", "unscaled"),
+    [
+        (PowerTransformer(), LARGE, "a, b", ""),
+        (PowerTransformer(), LARGE[:, :2], "a, b", ""),
+        (on_first(PowerTransformer()), LARGE, "a", ""),
+        (make_pipeline(StandardScaler(), PowerTransformer()), LARGE, "", ""),
+        (FunctionTransformer(lambda x: x * [1, 1e-9, 1]), LARGE, "", ""),  # names no features
+        (
+            FunctionTransformer(lambda x: x * [1, 1e-9, 1], feature_names_out="one-to-one"),
+            LARGE,
+            "b",
+            "",
+        ),
+        (MaxAbsScaler(), LARGE + np.array([0, 1.7e9, 0]), "b", ""),
+        (Normalizer(), np.c_[LARGE[:, :1] * 1e10, LARGE[:, 1:]], "a, b, c", ""),
+        (Contrast(), LARGE[:, :1], "a", ""),
+        (QuantileTransformer(output_distribution="normal", n_quantiles=60), TINY, "a, b", ""),
+        (MinMaxScaler(), TINY, "", "a, b"),
+        (RobustScaler(), TINY, "", "a, b"),
+        (MaxAbsScaler(), TINY, "", "a, b"),
+        (on_first(MinMaxScaler()), TINY, "", "a"),
+        (Normalizer(), TINY[:, :2], "", "a, b"),
+        (MinMaxScaler(), np.c_[TINY[:, 0], np.ones(60), np.eye(60)[0]], "", "a"),
+        (MinMaxScaler(), TINY * [100, 1000, 1], "", ""),
+        (StandardScaler(), TINY, "", ""),
+        (StandardScaler(with_std=False), TINY, "", ""),
+        (QuantileTransformer(n_quantiles=60), TINY, "", ""),
+        (FunctionTransformer(), TINY, "", ""),
+        (PCA(1), LARGE, "", ""),
+        (PCASphere(), TINY, "", ""),
+        (MinMaxScaler(), NORMAL * 1e12, "", ""),
+    ],
+)
+@pytest.mark.parametrize("fold", [False, True])
+def test_features_that_a_scheme_loses_or_cannot_scale_are_named(scheme, x, lost, unscaled, fold):
+    columns = {"feature_names": [*"abc"][: x.shape[1]], "class_names": ["no", "yes"]}
+    made = make_dataset("x", x, np.arange(60) % 2, source="-", **columns)
+    found = run(job(made, scheme=scheme, iterations=2, theory="none", fold=fold)).findings
+    assert found.tags.get(names.LOST_NAMES.key, "") == lost
+    assert found.tags.get(names.UNSCALED_NAMES.key, "") == unscaled
+    for metric, told in ((names.FEATURES_LOST, lost), (names.FEATURES_UNSCALED, unscaled)):
+        assert found.metrics.get(metric.key, 0) == len(told.split(", ")) * bool(told)
+    if lost or unscaled:
+        varying = np.count_nonzero(np.ptp(x, axis=0))
+        assert found.metrics[names.FEATURES_VARYING.key] == varying
+
+
+def test_faults_are_found_without_a_descent():
+    made = make_dataset("x", TINY, np.arange(60) % 2, source="-", class_names=["no", "yes"])
+    found = run(job(made, scheme=MinMaxScaler(), iterations=0, record=("points",))).findings
+    assert found.metrics[names.FEATURES_UNSCALED.key] == 2
+
+
+def test_of_many_lost_features_the_first_are_named(data):
+    x = np.random.default_rng(0).standard_normal((80, 7)) + 100
+    flat = FunctionTransformer(lambda x: 0 * x, feature_names_out="one-to-one")
+    tall = make_dataset("x", x, data.y, source="-", class_names=["a", "b"])
+    found = run(job(tall, scheme=flat)).findings
+    first = ", ".join(tall.feature_names[:5])
+    assert found.tags[names.LOST_NAMES.key] == f"{first} and 2 more"
+
+
+def test_a_ridge_inside_a_chain_or_on_some_features_is_told(data):
+    x = data.x * [1.0, 0.1, 0.01]
+    small = make_dataset("x", x, data.y, source="arrays", class_names=["a", "b"])
+    sphere = PCASphere(ridge=1e-3)
+    chained = make_pipeline(StandardScaler(with_std=False), sphere)
+    columns = FeatureSelection([0, 1, 2])
+    columns.select([0, 1, 2], small.feature_names)
+    for scheme in (chained, OnColumns(sphere, columns), OnColumns(chained, columns)):
+        found = run(job(small, scheme=scheme)).findings
+        assert found.metrics[names.RIDGE_TOUCHED.key] == 2
 
 
 @pytest.mark.parametrize("unit", [1e-4, 1.0, 1e4])

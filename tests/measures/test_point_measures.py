@@ -13,7 +13,7 @@ from normbench.measures import (
     exemplars,
     inputs,
     parts,
-    ridge,
+    scheme_faults,
 )
 from normbench.theory import spectra
 from tests.measures.test_closed_forms import finished
@@ -95,12 +95,12 @@ def test_a_ridge_is_told_of_a_scheme_that_has_one():
         SimpleNamespace(ridge="auto", eigenvalues_=values),
         SimpleNamespace(ridge=0.1, eigenvalues_=values, dropped_=[True] * 3),
     ):
-        assert not ridge.take(SimpleNamespace(scheme=scheme)).metrics
+        assert not scheme_faults._find_ridge_effect(scheme).metrics
     flat = SimpleNamespace(ridge=0.5, eigenvalues_=np.zeros(2))
-    found = ridge.take(SimpleNamespace(scheme=flat))
+    found = scheme_faults._find_ridge_effect(flat)
     assert np.isnan(found.metrics[names.RIDGE_SHARE.key])
     kept_two = SimpleNamespace(ridge=1, eigenvalues_=values, dropped_=[False, False, True])
-    found = ridge.take(SimpleNamespace(scheme=kept_two))
+    found = scheme_faults._find_ridge_effect(kept_two)
     assert found.metrics[names.LIVE_DIRECTIONS.key] == 2
     assert found.metrics[names.RIDGE_SMALLEST.key] == 1 / (1 + 1)
     assert found.metrics[names.RIDGE_TOUCHED.key] == 2

@@ -212,7 +212,7 @@ CASES = (
     Case(
         "a scheme that refuses the points",
         typed("normalizer=power", "normalizer.method=box-cox"),
-        ("PowerTransformer", "strictly positive"),
+        ("Power", "strictly positive"),
     ),
     Case(
         "more features than memory holds",

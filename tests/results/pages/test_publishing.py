@@ -160,6 +160,11 @@ def test_a_description_without_room_for_the_table_goes_without(monkeypatch):
     assert others[-1] == "*Written by normbench.*"
 
 
+def test_a_description_names_the_faults_of_schemes(monkeypatch):
+    monkeypatch.setattr(description.scheme_faults, "remarks", lambda sweep, name: ["It lost lat."])
+    assert "It lost lat." in described(monkeypatch, 0).split("\n\n")
+
+
 def test_a_schemes_description_has_its_verdict_step_size_and_explanation():
     row = {"label": "a_b", "experiment": "x", "verdict": "converged", names.SWEEP_ID.column: "s"}
     assert description.of_scheme(row) == (

@@ -8,7 +8,7 @@ import pandas as pd
 import pytest
 
 from normbench import names
-from normbench.results.answer import cause, fastest, headline
+from normbench.results.answer import cause, fastest, headline, scheme_faults
 from normbench.results.answer import closing as answer
 from normbench.results.answer import theory_table as theory
 from normbench.results.compare import heldout, problems, reached
@@ -299,7 +299,21 @@ def ranking(*jobs):
 
 
 # Of each sentence what returns a text that has it, and the nearest one that has not.
+RIDGE = {"RIDGE": 1e-7, "LIVE_DIRECTIONS": 30.0}
+HELD, IDLE = RIDGE | {"RIDGE_TOUCHED": 4.0}, RIDGE | {"RIDGE_TOUCHED": 0.0}
+LOST = {"FEATURES_LOST": 2.0, "LOST_NAMES": "lat, year", "FEATURES_VARYING": 3.0}
+UNSCALED = {"FEATURES_UNSCALED": 1.0, "UNSCALED_NAMES": "e1", "FEATURES_VARYING": 3.0}
+
+
+def faulty(**columns):
+    """Return the remarks on the faults of two schemes."""
+    return " ".join(scheme_faults.remarks(with_tags(runs(*BOTH), **columns), "x"))
+
+
 CASES = {
+    "ridge_matters": lambda: (faulty(**HELD), faulty(**IDLE)),
+    "lost_features": lambda: (faulty(**LOST), faulty(**UNSCALED)),
+    "unscaled_features": lambda: (faulty(**UNSCALED), faulty(**LOST)),
     "goes_from": lambda: (steps(0.1, 1.0, 10.0), steps(1.0, 1.0, 1.0)),
     "is_one": lambda: (steps(1.0, 1.0, 1.0), steps(0.1, 1.0, 10.0)),
     "converging": lambda: (converging([0.1, 1.0], [1.0, 10.0]), converging([0.1, 1.0], [1.0])),
@@ -427,6 +441,41 @@ def test_a_closing_sentence_is_said_only_where_it_is_true(name):
     true, false = (told(text) for text in CASES[name]())
     assert name in true
     assert name not in false
+
+
+def test_schemes_with_the_same_fault_share_a_sentence():
+    assert faulty(**HELD) == (
+        "The constant 1e-7 that protects against division by zero matters under a and b: 4 of 30 "
+        "directions are scaled too little; ridge=0 avoids it."
+    )
+    assert faulty(**LOST) == (
+        "a and b leave 2 of 3 features without variation (lat, year), so no descent sees them; "
+        "standard keeps them."
+    )
+    assert faulty(**UNSCALED) == (
+        "a and b cannot scale 1 of 3 features (e1): it varies too little for scikit-learn, and "
+        "stays as before; give it in a smaller unit, or use standard."
+    )
+
+
+@pytest.mark.parametrize(("touched", "most"), [([4.0, 1.0], "up to 4 of 30"), ([0.0, 1.0], "1 of")])
+def test_schemes_that_a_ridge_holds_otherwise_share_a_sentence(touched, most):
+    sweep = with_tags(runs(*BOTH, **{"normalizer.ridge": "1e-07"}), **IDLE)
+    sweep.runs.loc[sweep.runs["role"] == "scheme", names.RIDGE_TOUCHED.column] = touched
+    (said,) = scheme_faults.remarks(sweep, "x")
+    assert f": {most}" in said
+    assert said.endswith("normalizer.ridge=0 avoids it.")
+    assert ("a and b" in said) == (touched[0] > 0)
+
+
+def test_of_several_splits_the_worst_is_told_once():
+    (said,) = scheme_faults.remarks(
+        over_two_splits(
+            FEATURES_LOST=[1.0, 2.0], LOST_NAMES=["lat", "lat, year"], FEATURES_VARYING=[3.0, 3.0]
+        ),
+        "x",
+    )
+    assert said.startswith("b leaves 2 of 3 features without variation (lat, year), ")
 
 
 @pytest.mark.parametrize(

@@ -211,6 +211,14 @@ def test_a_comparison_in_a_notebook_has_its_cause_where_it_is_one(monkeypatch):
     assert "Why" not in two
 
 
+def test_a_comparison_names_the_faults_of_schemes(monkeypatch):
+    monkeypatch.setattr(notebook.scheme_faults, "remarks", lambda sweep, name: ["It lost a & b."])
+    monkeypatch.setattr(notebook.Comparison, "_pictures", lambda self, name: "")
+    for several in (made("x"), made("x", "y")):
+        assert repr(several).count("It lost a & b.") == 1
+        assert several._repr_html_().count("<p>It lost a &amp; b.</p>") == 1
+
+
 def test_what_is_no_method_of_a_frame_is_none_of_a_comparison():
     comparison = made("x")
     comparison.__dict__["frame"] = pd.DataFrame({"own": [1, 2], "more": [3, 4]})

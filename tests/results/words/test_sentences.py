@@ -172,6 +172,27 @@ def test_thresholds_within_two_percent_are_called_the_same(threshold, name):
     assert {"same_threshold", "thresholds"} & set(told) == {name}
 
 
+@pytest.mark.parametrize(
+    "fault",
+    [
+        {names.FEATURES_LOST.key: 1.0},
+        {names.FEATURES_UNSCALED.key: 1.0},
+        {names.RIDGE_TOUCHED.key: 4.0, names.LIVE_DIRECTIONS.key: 4.0},
+    ],
+)
+def test_a_scheme_that_did_not_scale_is_not_praised_for_large_steps(fault):
+    idle = found(
+        BOUND, PLAIN, {names.THRESHOLD.key: 40.0, names.LARGEST_CONVERGENT.key: 9.0}, fault
+    )
+    sound = found(BOUND, PLAIN, {names.THRESHOLD.key: 5.0, names.LARGEST_CONVERGENT.key: 0.1})
+    said = " ".join(one.text for one in explain_comparison([("a", LOW), ("b", idle), ("c", sound)]))
+    assert "under c (below 2/L = 5), 1.25 times those of a" in said
+    assert "converged is 0.1 (c)" in said
+    partly = found(BOUND, PLAIN, RIDGE, {names.RIDGE_TOUCHED.key: 3.0, names.THRESHOLD.key: 40.0})
+    said = " ".join(one.text for one in explain_comparison([("a", LOW), ("b", partly)]))
+    assert "larger step sizes under b" in said
+
+
 def test_the_least_cost_is_told_of_all_schemes_only_where_it_is_one():
     iris = found(MINIMUM, REACHED, case(names.PARTLY))
     other = found(MINIMUM, REACHED, case(names.ATTAINED))
