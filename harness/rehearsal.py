@@ -1,7 +1,6 @@
 """Rehearse a job on few points, to report its errors before anything is recorded."""
 
 import traceback
-from copy import deepcopy
 from dataclasses import replace
 from functools import wraps
 from pathlib import Path
@@ -35,7 +34,7 @@ def rehearse(job: Job) -> None:
     Raises:
         UserError: The scheme, start or cost refuses the points, or the weights exceed the memory.
     """
-    short = _short(replace(job, normalizer=deepcopy(job.normalizer)))  # `run` fits it in place
+    short = _short(job)
     try:
         try:
             outcome = run(replace(short, dataset=_sample_points(job.dataset)))
@@ -72,7 +71,7 @@ def _short(job: Job) -> Job:
     the points may lack the one that was chosen.
     """
     if measures.without_descent(job.settings):
-        return replace(job, settings=replace(job.settings, shown_point=0))
+        return replace(job, settings=replace(job.settings, shown_point=0), normalized=None)
     # `record` is emptied: with one, a job of no iterations is a job without a descent, and computes
     # no cost. Batch and window may be larger than the sample of the points.
     settings = replace(
@@ -91,7 +90,10 @@ def _short(job: Job) -> Job:
     )
     # JAX compiles no wrapped cost; `job.check` says what it cannot compile.
     engine = "fast" if job.engine == "jax" else job.engine
-    return replace(job, settings=settings, cost=_watched(job.cost), search=Search(), engine=engine)
+    cost = _watched(job.cost)
+    return replace(
+        job, settings=settings, cost=cost, search=Search(), engine=engine, normalized=None
+    )
 
 
 def _sample_points(data: Dataset) -> Dataset:
