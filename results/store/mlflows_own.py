@@ -14,6 +14,7 @@ import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager, suppress
 from functools import cache
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, cast
 from urllib.parse import quote, urlsplit
@@ -95,6 +96,18 @@ def tables() -> bytes:
         database_bytes: bytes = cast(sqlite3.Connection, connection.driver_connection).serialize()
     store.engine.dispose()
     return database_bytes
+
+
+def has_revision(revision: str) -> bool:
+    """Return whether the installed MLflow has a revision of the schema; MLflow is not loaded.
+
+    It has its own and all earlier ones, from which `mlflow db upgrade` leads to its own.
+    """
+    spec = find_spec("mlflow")
+    assert spec
+    assert spec.origin
+    migrations = Path(spec.origin).parent / "store" / "db_migrations" / "versions"
+    return revision in {file.name.partition("_")[0] for file in migrations.glob("*.py")}
 
 
 def write_tables(database: Path, tables: bytes, artifacts: str) -> None:
