@@ -86,7 +86,8 @@ class Job:
         model: How scores follow from the weights; None where they are linear in them.
         engine: `plain` descends without `normbench.engine.fast`, `jax` compiles a network's steps;
             the numbers are equal to rounding.
-        normalized: The points under the scheme, where the scheme is fitted already; else None.
+        normalized: The points under the scheme, where `with_default_start` has fitted it; None in
+            any job that `replace` makes.
     """
 
     dataset: Dataset
@@ -100,7 +101,7 @@ class Job:
     search: Search = field(default_factory=Search)
     model: Model | None = None
     engine: str = "fast"
-    normalized: "Normalized | None" = None
+    normalized: Normalized | None = field(default=None, init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         # Such an optimizer finds its own step sizes: a grid would repeat one run.
@@ -166,11 +167,12 @@ def with_default_start(job: Job) -> Job:
     started = replace(job, settings=replace(job.settings, start=start))
     if start != SAME_FUNCTION or measures.without_descent(job.settings):
         return started
-    started = replace(started, normalized=_normalize(started))
+    normalized = _normalize(started)
     try:
-        _same_function_starts(started, started.normalized.z)
+        _same_function_starts(started, normalized.z)
     except UserError:
-        return replace(started, settings=replace(job.settings, start="normal"))
+        started = replace(started, settings=replace(job.settings, start="normal"))
+    object.__setattr__(started, "normalized", normalized)
     return started
 
 
@@ -378,7 +380,7 @@ def _descend_dataset(job: Job, data: Dataset, step_size: float) -> Histories:
         step_size: The only step size.
     """
     settings = replace(job.settings, step_sizes=(step_size,), shown_step=None, shadows=False)
-    other_job = replace(job, dataset=data, settings=settings, normalized=None)
+    other_job = replace(job, dataset=data, settings=settings)
     z, z_test, _ = _normalize(other_job)
     train, test = _problems(other_job, z, z_test)
     start = _starts(other_job, train, z).astype(z.dtype)

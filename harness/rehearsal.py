@@ -71,7 +71,7 @@ def _short(job: Job) -> Job:
     the points may lack the one that was chosen.
     """
     if measures.without_descent(job.settings):
-        return replace(job, settings=replace(job.settings, shown_point=0), normalized=None)
+        return replace(job, settings=replace(job.settings, shown_point=0))
     # `record` is emptied: with one, a job of no iterations is a job without a descent, and computes
     # no cost. Batch and window may be larger than the sample of the points.
     settings = replace(
@@ -90,10 +90,7 @@ def _short(job: Job) -> Job:
     )
     # JAX compiles no wrapped cost; `job.check` says what it cannot compile.
     engine = "fast" if job.engine == "jax" else job.engine
-    cost = _watched(job.cost)
-    return replace(
-        job, settings=settings, cost=cost, search=Search(), engine=engine, normalized=None
-    )
+    return replace(job, settings=settings, cost=_watched(job.cost), search=Search(), engine=engine)
 
 
 def _sample_points(data: Dataset) -> Dataset:

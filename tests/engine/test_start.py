@@ -169,6 +169,15 @@ def test_a_start_that_was_tried_gives_the_numbers_of_the_one_that_is_asked_for(s
     np.testing.assert_allclose(*costs_of_both, rtol=1e-12)
 
 
+def test_a_job_on_other_points_is_fitted_to_them():
+    """With the points of the first job, it would descend on these."""
+    made = with_default_start(replace(job("standard", "zeros"), cost=costs.perceptron))
+    data = replace(made.dataset, x=3 * made.dataset.x[:50], y=made.dataset.y[:50])
+    other = run(replace(made, dataset=data))
+    assert other.scheme.n_samples_seen_ == 50
+    assert replace(made, settings=made.settings).normalized is None
+
+
 def test_a_start_is_tried_with_the_weights_that_the_job_runs_with(monkeypatch):
     """Of three classes the draw has three rows, and rows decide which points are kept apart."""
     drawn, iris_job = [], replace(job("standard"), dataset=iris(), cost=costs.multiclass_perceptron)
