@@ -207,6 +207,10 @@ class _ProblemObjective:
         """Return the costs `(R,)` at weights `(R, *shape)`."""
         return self.problem.evaluate(weights, False, self.workspace).costs
 
+    def gradient(self, weights: Array) -> Array:
+        """Return the gradient `(R, *shape)` at weights of that shape."""
+        return self.costs_and_gradient(weights)[1]
+
     def costs_and_gradient(self, weights: Array) -> tuple[NDArray[np.float64], Array]:
         """Return the costs `(R,)` and the gradient `(R, *shape)` at weights `(R, *shape)`.
 

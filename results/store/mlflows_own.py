@@ -250,8 +250,9 @@ def remove_run(uri: str, run: Any) -> None:
     from mlflow.exceptions import InvalidUrlException
     from mlflow.store.artifact.artifact_repository_registry import get_artifact_repository
 
+    repository: Any = get_artifact_repository(run.info.artifact_uri, uri)
     with suppress(InvalidUrlException):  # artifacts that are nowhere
-        get_artifact_repository(run.info.artifact_uri, uri).delete_artifacts()
+        repository.delete_artifacts()
     make_client(uri)._tracking_client.store._hard_delete_run(run.info.run_id)
 
 

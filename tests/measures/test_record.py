@@ -81,9 +81,10 @@ def test_many_points_are_sampled():
 def test_components_are_the_principal_ones_and_build_the_point_up(two_classes):
     x, y = two_classes
     for scheme in (PCA(), PCASphere(ridge=0)):
-        parts = run(job(x, y, scheme=scheme)).arrays["components"]
+        made = run(job(x, y, scheme=scheme))
+        parts = made.arrays["components"]
         # float32 unit vectors, up to sign: measured 1e-7 off.
-        agree = np.abs(np.sum(parts["components"] * scheme.components_, axis=1))
+        agree = np.abs(np.sum(parts["components"] * made.scheme.components_, axis=1))
         assert agree == pytest.approx([1, 1, 1], abs=1e-5)
         assert parts["built"][0] == pytest.approx(x.mean(axis=0), rel=1e-5)
         assert parts["built"][-1] == pytest.approx(x[0], rel=1e-4)
@@ -95,7 +96,8 @@ def test_components_stand_in_the_order_of_the_variance_that_they_add(two_classes
     x, y = two_classes
     x = x / x.std(axis=0) * [1.0, 3.0, 20.0]  # the first feature adds least
     for scheme in (ZCASphere(ridge=0), FunctionTransformer(), PCASphere(ridge=0)):
-        parts = run(job(x, y, scheme=scheme, record=("components",))).arrays["components"]
+        made = run(job(x, y, scheme=scheme, record=("components",)))
+        parts, scheme = made.arrays["components"], made.scheme
         share = parts["variance"]
         assert np.array_equal(share, np.sort(share)[::-1])
         assert share.sum() == pytest.approx(1, rel=1e-12)
