@@ -254,8 +254,8 @@ def _sample_note(job: FinishedJob, findings_by_measure: list[tuple[Measure, Find
 
 def _fold_note(job: FinishedJob) -> str:
     """Return a note where `fold` was asked for and `fit_on` makes a copy of the points; or ""."""
-    data, descent = job.dataset, job.judged_descent
-    if descent and descent.settings.fold and data.fit_on == "all" and len(data.x_test):
+    folds = job.judged_descent is not None and job.judged_descent.settings.fold
+    if folds and job.dataset.fit_on == "all" and len(job.dataset.x_test):
         return "fold=true has no effect under dataset.fit_on=all: the points are copied"
     return ""
 
