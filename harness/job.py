@@ -5,7 +5,7 @@ from collections.abc import Callable, Mapping
 from copy import deepcopy
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -57,6 +57,17 @@ SAME_FUNCTION = "same_function"
 SHADOW_LIMIT = 10  # times the limit of divergence: beyond it, the shadows of a run diverge too
 
 
+class Normalized(NamedTuple):
+    """The points of a job under its fitted scheme.
+
+    z: the training points (P, M). z_test: the test points (Q, M). seconds: those of the fit.
+    """
+
+    z: Rows
+    z_test: Rows
+    seconds: float
+
+
 @dataclass(frozen=True)
 class Job:
     """The inputs of a job.
@@ -64,7 +75,8 @@ class Job:
     Attributes:
         dataset: The data set.
         cost: The cost, a function of scores and targets.
-        normalizer: The scheme, a scikit-learn transformer that is not yet fitted.
+        normalizer: The scheme, a scikit-learn transformer; the job has a copy of its own, which
+            `run` fits.
         optimizer: The optimizer.
         settings: The settings of the descent.
         l2: The weight of the penalty.
@@ -74,6 +86,8 @@ class Job:
         model: How scores follow from the weights; None where they are linear in them.
         engine: `plain` descends without `normbench.engine.fast`, `jax` compiles a network's steps;
             the numbers are equal to rounding.
+        normalized: The points under the scheme, where `with_default_start` has fitted it; None in
+            any job that `replace` makes.
     """
 
     dataset: Dataset
@@ -87,6 +101,7 @@ class Job:
     search: Search = field(default_factory=Search)
     model: Model | None = None
     engine: str = "fast"
+    normalized: Normalized | None = field(default=None, init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         # Such an optimizer finds its own step sizes: a grid would repeat one run.
@@ -96,10 +111,18 @@ class Job:
         # Finer step sizes serve targets, which need the least cost: that of a network is unknown.
         if self.model is not None:
             object.__setattr__(self, "settings", replace(self.settings, refine=False))
-        # Columns that a scheme is on (`normalizer.columns`) become features of this data set; the
+        # The schemes become copies, because the job selects their columns and fits them; the
         # optimizer has a scheme if it preconditions by one.
-        for scheme in (self.normalizer, getattr(self.optimizer, "scheme", None)):
-            select_columns(scheme, self.dataset.feature_names, partial(find_features, self.dataset))
+        object.__setattr__(self, "normalizer", self._with_columns(self.normalizer))
+        if getattr(self.optimizer, "scheme", None) is not None:
+            scheme = self._with_columns(self.optimizer.scheme)
+            object.__setattr__(self, "optimizer", self.optimizer._replace(scheme=scheme))
+
+    def _with_columns(self, scheme: Any) -> Any:
+        """Return a copy of a scheme, whose columns (`normalizer.columns`) are of this data set."""
+        scheme, data = deepcopy(scheme), self.dataset
+        select_columns(scheme, data.feature_names, partial(find_features, data))
+        return scheme
 
     @property
     def notes(self) -> tuple[str, ...]:
@@ -142,37 +165,27 @@ class Outcome:
     seconds_a_step: float = float("nan")
 
 
-def check(job: Job) -> None:
-    """Raise `UserError` for a cost, a scheme, a start or a record that does not fit the job.
-
-    The start `same_function` is tried on a fitted copy of the scheme: not every scheme has weights
-    of the same function.
-    """
-    _check_parts(job)
-    if job.settings.start == SAME_FUNCTION:
-        scheme, z = _fit_copy(job)
-        classes = 1  # one score a point is enough to see whether the scheme has such weights
-        same_function_weights(job.settings, classes, scheme, *_start_points(job, z))
-
-
 def with_default_start(job: Job) -> Job:
     """Return a job with the start that `start=null` means: zero weights for most costs.
 
     Zero weights minimize a positively homogeneous cost, and every step would raise it. The start
     is then one function under every scheme that can represent it, and `normal` under the others
-    and where the statistics of the scheme move with the batches.
+    and where the statistics of the scheme move with the batches. The scheme is fitted to find that
+    out, and `run` does not fit it again.
     """
     start = default_start_name(job.cost, job.model)
     if start == SAME_FUNCTION and job.settings.statistics != FITTED:
         start = "normal"
-    elif start == SAME_FUNCTION and not measures.without_descent(job.settings):
-        scheme, z = _fit_copy(job)
-        classes = 1  # as in `check`
-        try:
-            same_function_weights(job.settings, classes, scheme, *_start_points(job, z))
-        except UserError:
-            start = "normal"
-    return replace(job, settings=replace(job.settings, start=start))
+    started = replace(job, settings=replace(job.settings, start=start))
+    if start != SAME_FUNCTION or measures.without_descent(job.settings):
+        return started
+    normalized = _normalize(started)
+    try:
+        _same_function_starts(started, normalized.z)
+    except UserError:
+        started = replace(started, settings=replace(job.settings, start="normal"))
+    object.__setattr__(started, "normalized", normalized)
+    return started
 
 
 def default_start_name(cost: Any, model: Model | None = None) -> str:
@@ -192,21 +205,10 @@ def default_start_name(cost: Any, model: Model | None = None) -> str:
     return SAME_FUNCTION if traits(cost).positively_homogeneous else "zeros"
 
 
-def _fit_copy(job: Job) -> tuple[Any, Rows]:
-    """Return a fitted copy of the scheme of a job, and the training points (P, M) under it.
-
-    The points are in float64 whatever the precision of the job, so that the scheme's map can be
-    found from them.
-    """
-    scheme = deepcopy(job.normalizer)  # the job's own scheme is fitted when the job runs
-    settings = replace(job.settings, precision="float64")
-    return scheme, _normalized(replace(job, normalizer=scheme, settings=settings))[0]
-
-
-def _check_parts(job: Job) -> None:
+def check(job: Job) -> None:
     """Raise `UserError` for a cost, a scheme or a record that does not fit the job.
 
-    Nothing is fitted, so that the start is not checked: see `check`.
+    Nothing is fitted: whether the scheme has the start `same_function` is found when the job runs.
     """
     data = job.dataset
     if not measures.without_descent(job.settings):
@@ -251,16 +253,12 @@ def run(
     Raises:
         UserError: The scheme refuses the points, or a part of the job does not fit another.
     """
-    _check_parts(job)
+    check(job)
     data, settings = job.dataset, job.settings
     _check_sources(data)
     points_cache = (shared or PointsCaches()).get(data.fingerprint, data.x)
     phase("fits the scheme")
-    shared_fits = points_cache.decompositions
-    tick, saved_before = time.perf_counter(), shared_fits.saved
-    z, z_test = _normalized(job, points_cache)
-    # The seconds of this job alone: those of decompositions that an earlier job cached count, too.
-    fit_seconds = time.perf_counter() - tick + shared_fits.saved - saved_before
+    z, z_test, fit_seconds = job.normalized or _normalize(job, points_cache)
     finished = FinishedJob(
         data,
         job.normalizer,
@@ -317,26 +315,27 @@ def _check_sources(data: Dataset) -> None:
             points.check()
 
 
-def _normalized(job: Job, points_cache: PointsCache | None = None) -> tuple[Any, Any]:
+def _normalize(job: Job, points_cache: PointsCache | None = None) -> Normalized:
     """Fit the scheme on the points that `fit_on` names; return all points under it.
 
     Args:
         job: The job; its scheme is fitted in place.
         points_cache: The cache of the data set, whose decompositions the schemes share; None for
             none.
-
-    Returns:
-        The training points (P, M) and the test points (Q, M) under the scheme.
     """
-    # Cached decompositions are of the training points alone, so `fit_on=all` does not use them.
     data, precision, fold = job.dataset, job.settings.precision, job.settings.fold
+    fits = points_cache.decompositions if points_cache else None
+    tick, saved_before = time.perf_counter(), fits.saved if fits else 0.0
     if data.fit_on == "all" and len(data.x_test):
         both = np.concatenate([data.x, data.x_test])
-        no_test_points = both[:0]
-        z, _ = normalize(job.normalizer, both, no_test_points, precision)
-        return z[: len(data.x)], z[len(data.x) :]
-    fits = points_cache.decompositions if points_cache else None
-    return normalize(job.normalizer, data.x, data.x_test, precision, fits, fold)
+        # Cached decompositions are of the training points alone, so `fit_on=all` does not use them.
+        z, _ = normalize(job.normalizer, both, both[:0], precision)
+        z, z_test = z[: len(data.x)], z[len(data.x) :]
+    else:
+        z, z_test = normalize(job.normalizer, data.x, data.x_test, precision, fits, fold)
+    # The seconds of this job alone: those of decompositions that an earlier job cached count, too.
+    saved = fits.saved - saved_before if fits else 0.0
+    return Normalized(z, z_test, time.perf_counter() - tick + saved)
 
 
 def _step_rule(job: Job, train: Problem, test: Problem | None) -> Optimizer:
@@ -393,9 +392,8 @@ def _descend_dataset(job: Job, data: Dataset, step_size: float) -> Histories:
         step_size: The only step size.
     """
     settings = replace(job.settings, step_sizes=(step_size,), shown_step=None, shadows=False)
-    scheme = deepcopy(job.normalizer)
-    other_job = replace(job, dataset=data, normalizer=scheme, settings=settings)
-    z, z_test = _normalized(other_job)
+    other_job = replace(job, dataset=data, settings=settings)
+    z, z_test, _ = _normalize(other_job)
     train, test = _problems(other_job, z, z_test)
     start = _starts(other_job, train, z).astype(z.dtype)
     optimizer = _step_rule(other_job, train, test)
@@ -414,12 +412,16 @@ def _starts(job: Job, train: Problem, z: Rows) -> Array:
         UserError: The start is `same_function`, and the scheme has no such weights.
     """
     if job.settings.start == SAME_FUNCTION:
-        return same_function_weights(
-            job.settings, train.shape[0], job.normalizer, *_start_points(job, z)
-        )
+        return _same_function_starts(job, z)
     # None for starts that no model draws, such as given weights.
     network_start = draw_start(job.settings, train)
     return starting_weights(job.settings, train.shape) if network_start is None else network_start
+
+
+def _same_function_starts(job: Job, z: Rows) -> Array:
+    """Return the starting weights `(starts, C, M + 1)` of `same_function`; see `_starts`."""
+    scores = scores_of(traits(job.cost), job.dataset.classes)
+    return same_function_weights(job.settings, scores, job.normalizer, *_start_points(job, z))
 
 
 def _start_points(job: Job, z: Rows) -> tuple[Array, Rows]:

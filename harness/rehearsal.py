@@ -1,7 +1,6 @@
 """Rehearse a job on few points, to report its errors before anything is recorded."""
 
 import traceback
-from copy import deepcopy
 from dataclasses import replace
 from functools import wraps
 from pathlib import Path
@@ -35,7 +34,7 @@ def rehearse(job: Job) -> None:
     Raises:
         UserError: The scheme, start or cost refuses the points, or the weights exceed the memory.
     """
-    short = _short(replace(job, normalizer=deepcopy(job.normalizer)))  # `run` fits it in place
+    short = _short(job)
     try:
         try:
             outcome = run(replace(short, dataset=_sample_points(job.dataset)))

@@ -270,7 +270,7 @@ def find_step_size(shown: float | None, step_sizes: Sequence[float]) -> float | 
 
 
 def _step_sizes(name: str, values: Any) -> tuple[float, ...]:
-    """Return distinct positive step sizes as floats, from a list of numbers or a single number.
+    """Return distinct positive step sizes as floats, ascending, from a list or a single number.
 
     Raises `UserError` for anything else, and for an empty list.
     """
@@ -292,7 +292,7 @@ def _step_sizes(name: str, values: Any) -> tuple[float, ...]:
     if len(set(sizes)) < len(sizes):
         twice = next(size for size in sizes if sizes.count(size) > 1)
         raise UserError(f"{name}={sizes}: {twice:g} stands in it twice; {remedy}")
-    return tuple(sizes)
+    return tuple(sorted(sizes))
 
 
 def _start(name: str, value: Any) -> Any:

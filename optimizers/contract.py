@@ -14,13 +14,21 @@ Update = tuple[Array, State]  # the next weights and state
 
 
 class Objective(Protocol):
-    """The objective at weights `(R, *shape)`, for step rules that need more than the gradient."""
+    """The objective at weights `(R, *shape)`, for step rules that need more than the gradient.
+
+    steps: the number of steps of the whole descent.
+    """
+
+    steps: int
 
     def costs(self, weights: Array) -> Array:
         """Return the costs `(R,)`, mean over points."""
 
     def gradient(self, weights: Array) -> Array:
         """Return the gradients `(R, *shape)`."""
+
+    def costs_and_gradient(self, weights: Array) -> tuple[Array, Array]:
+        """Return the costs `(R,)` and the gradients `(R, *shape)` of one evaluation."""
 
     def hessian(self, weights: Array) -> Array:
         """Return the second derivatives `(R, D, D)`, D weights in C order."""

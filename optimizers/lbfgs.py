@@ -12,7 +12,7 @@ def lbfgs(memory: int = 10, evaluations: int = 1000) -> Optimizer:
     evaluation at the start not counted: so an iteration is the work of an iteration of gradient
     descent. L-BFGS-B chooses its own step sizes: the grid is ignored. Once L-BFGS-B has ended by
     itself (no decrease but rounding), or has used up its evaluations, the weights stay. The first
-    step solves each run whole.
+    step finds the path of each run for all steps of the descent.
 
     Args:
         memory: How many of the latest steps approximate the second derivatives.
@@ -39,9 +39,8 @@ def lbfgs(memory: int = 10, evaluations: int = 1000) -> Optimizer:
         """Return the weights after one more evaluation; gradient and step size are not used."""
         # The first step finds each run's whole path; the later ones read the weights from it.
         if not state:
-            paths = [
-                _trace_path(start, objective, memory_size, max_evaluations) for start in weights
-            ]
+            count = min(max_evaluations, objective.steps)
+            paths = [_trace_path(start, objective, memory_size, count) for start in weights]
             # An array needs paths of one length: a run that ended earlier repeats its last weights.
             longest = max(map(len, paths))
             paddings = [np.repeat(path[-1:], longest - len(path), axis=0) for path in paths]
@@ -89,7 +88,7 @@ def _trace_path(start: Array, objective: Objective, memory: int, max_evaluations
         """
         path.append(path[-1] if path else start)
         weights = flat.reshape(start.shape).astype(start.dtype)[None]
-        cost, gradient = objective.costs(weights), objective.gradient(weights)
+        cost, gradient = objective.costs_and_gradient(weights)
         return float(cost[0]), gradient[0].reshape(-1).astype(np.float64)
 
     def accept(flat: Array) -> None:

@@ -8,7 +8,6 @@ import subprocess
 import sys
 from collections import Counter
 from pathlib import Path
-from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -146,17 +145,6 @@ def empty_store(tmp_path_factory):
 def with_store(tmp_path, empty_store):
     """Put an empty store in the test's folder, for tests that are not of first use."""
     shutil.copy(empty_store, tmp_path / "mlflow.db")
-
-
-@pytest.fixture
-def collected_in_a_fork(monkeypatch):
-    """Let deleted runs be collected by a process that has MLflow's imports, which take 2 s."""
-    from normbench.recording.store import writer
-
-    def run(words, env, **_):
-        return forks.run(words[3:], Path.cwd(), env, program=words[2])
-
-    monkeypatch.setattr(writer, "subprocess", SimpleNamespace(run=run))
 
 
 @pytest.fixture

@@ -37,7 +37,7 @@ LOADED = (
     *("sklearn.decomposition", "sklearn.datasets"),
 )
 # What takes a second and few commands need, by a part of their words or of their program.
-ASKED = {"mlflow.cli": "mlflow.cli", "http://": "mlflow"}
+ASKED = {"http://": "mlflow"}
 
 
 @dataclass(frozen=True)

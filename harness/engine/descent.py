@@ -88,7 +88,8 @@ def descend(
     ]
     workspace: Workspace = {}
     # Rules that use the objective need full batches: the updates between records do not pass it.
-    extra = (_ProblemObjective(train, workspace),) if optimizer.uses_objective else ()
+    objective = _ProblemObjective(train, workspace, iterations)
+    extra = (objective,) if optimizer.uses_objective else ()
     try:
         # Overflow is what a diverging run does; it is recorded, not warned of. So are its NaNs.
         with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
@@ -195,23 +196,29 @@ class _ProblemObjective:
     """The objective that a step rule may ask, see `optimizers.contract.Objective`.
 
     problem: of all points. workspace: the descent's memory, which each evaluation overwrites.
+    steps: the number of steps of the whole descent.
     """
 
     problem: Problem
     workspace: Workspace
+    steps: int
 
     def costs(self, weights: Array) -> NDArray[np.float64]:
         """Return the costs `(R,)` at weights `(R, *shape)`."""
         return self.problem.evaluate(weights, False, self.workspace).costs
 
     def gradient(self, weights: Array) -> Array:
-        """Return the gradient `(R, *shape)` at weights of that shape.
+        """Return the gradient `(R, *shape)` at weights of that shape."""
+        return self.costs_and_gradient(weights)[1]
 
-        It is a copy, because the next evaluation overwrites the workspace.
+    def costs_and_gradient(self, weights: Array) -> tuple[NDArray[np.float64], Array]:
+        """Return the costs `(R,)` and the gradient `(R, *shape)` at weights `(R, *shape)`.
+
+        The gradient is a copy, because the next evaluation overwrites the workspace.
         """
-        gradient_of_cost = self.problem.evaluate(weights, True, self.workspace).gradient
-        assert gradient_of_cost is not None
-        return gradient_of_cost.copy()
+        evaluation = self.problem.evaluate(weights, True, self.workspace)
+        assert evaluation.gradient is not None
+        return evaluation.costs, evaluation.gradient.copy()
 
     def hessian(self, weights: Array) -> Array:
         """Return the Hessians `(R, D, D)` at weights `(R, *shape)`, D numbers each."""

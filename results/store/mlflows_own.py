@@ -14,6 +14,7 @@ import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager, suppress
 from functools import cache
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, cast
 from urllib.parse import quote, urlsplit
@@ -95,6 +96,18 @@ def tables() -> bytes:
         database_bytes: bytes = cast(sqlite3.Connection, connection.driver_connection).serialize()
     store.engine.dispose()
     return database_bytes
+
+
+def has_revision(revision: str) -> bool:
+    """Return whether the installed MLflow has a revision of the schema; MLflow is not loaded.
+
+    It has its own and all earlier ones, from which `mlflow db upgrade` leads to its own.
+    """
+    spec = find_spec("mlflow")
+    assert spec
+    assert spec.origin
+    migrations = Path(spec.origin).parent / "store" / "db_migrations" / "versions"
+    return revision in {file.name.partition("_")[0] for file in migrations.glob("*.py")}
 
 
 def write_tables(database: Path, tables: bytes, artifacts: str) -> None:
@@ -223,6 +236,24 @@ def close_connections() -> None:
     """
     for holder in list(CONNECTION_HOLDERS):
         holder.close()
+
+
+def remove_run(uri: str, run: Any) -> None:
+    """Remove a run that is marked as deleted, with its artifacts, as `mlflow gc` does.
+
+    The command itself takes 8 s, most of them for the imports of a process of its own.
+
+    Args:
+        uri: The URI of the store, which is no server.
+        run: The run.
+    """
+    from mlflow.exceptions import InvalidUrlException
+    from mlflow.store.artifact.artifact_repository_registry import get_artifact_repository
+
+    repository: Any = get_artifact_repository(run.info.artifact_uri, uri)
+    with suppress(InvalidUrlException):  # artifacts that are nowhere
+        repository.delete_artifacts()
+    make_client(uri)._tracking_client.store._hard_delete_run(run.info.run_id)
 
 
 def statuses(database: Path, runs: Sequence[str]) -> dict[str, str]:

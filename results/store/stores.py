@@ -6,6 +6,7 @@ server that does not answer.
 
 import sqlite3
 from contextlib import closing
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
@@ -15,6 +16,7 @@ from normbench.results.store import database as database_file
 from normbench.results.store import mlflows_own, uris
 from normbench.results.store.errors import ResultsError
 
+ALEMBIC_TABLE = "alembic_version"  # the revision of the schema
 DEFAULT_STORE = uris.URI_EXAMPLE
 UNAUTHORIZED = "error code 401"  # in the messages of MLflow's client
 REFUSED_ACCESS = (  # the reason and the remedy of such an error
@@ -186,7 +188,7 @@ def moved_artifacts(store: str, artifacts: str) -> Path | None:
 
 
 def refuse_foreign_database(database: Path, empty: bool) -> None:
-    """Refuse a file that is not a database of MLflow's.
+    """Refuse a file that is not a database of MLflow's, or is one of a newer MLflow.
 
     Args:
         database: The file.
@@ -194,7 +196,7 @@ def refuse_foreign_database(database: Path, empty: bool) -> None:
 
     Raises:
         FileNotFoundError: There is no such file.
-        ValueError: It is no database, or another program's.
+        ValueError: It is no database, or another program's, or the installed MLflow cannot read it.
     """
     if not database.is_file():
         raise FileNotFoundError("there is no such database")
@@ -203,6 +205,8 @@ def refuse_foreign_database(database: Path, empty: bool) -> None:
         with closing(sqlite3.connect(address, uri=True)) as connection:
             query = "select name from sqlite_master where type = 'table'"
             tables = {name for (name,) in connection.execute(query)}
+            query = "select version_num from alembic_version"
+            revisions = connection.execute(query).fetchall() if ALEMBIC_TABLE in tables else []
     except sqlite3.OperationalError:  # locked, or not readable: MLflow reports it
         return
     except sqlite3.DatabaseError as error:
@@ -211,6 +215,11 @@ def refuse_foreign_database(database: Path, empty: bool) -> None:
         raise ValueError("it is another program's database")
     if not tables and not empty:
         raise ValueError("it is an empty database")
+    if any(not mlflows_own.has_revision(revision) for (revision,) in revisions):
+        raise ValueError(
+            "a newer MLflow has upgraded it, and MLflow "
+            f"{version('mlflow')}, which is installed, cannot read it"
+        )
 
 
 def knock(server: str) -> None:

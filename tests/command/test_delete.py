@@ -3,8 +3,10 @@
 import fcntl
 import json
 import os
+import subprocess
 import sys
 from types import SimpleNamespace
+from unittest.mock import Mock
 
 import pytest
 
@@ -41,7 +43,7 @@ def kept(two):
 
 
 @pytest.mark.slow
-def test_a_sweep_is_gone_but_for_what_others_share(two, capsys, request):
+def test_a_sweep_is_gone_but_for_what_others_share(two, capsys):
     shared = two.runs["a", "MinMaxScaler"]
     before = load(two.uri, "b")
     history = before.histories(before.of_role("scheme"))
@@ -62,14 +64,12 @@ def test_a_sweep_is_gone_but_for_what_others_share(two, capsys, request):
     collect(two)
     assert sorted(os.listdir(two.folder / "outputs")) == ["b"]
     assert rows(two, "runs") == 1 + 2 + 4  # nothing is left of the deleted ones
-    request.getfixturevalue("collected_in_a_fork")
     assert main(["delete", "b", "--yes", "--store", two.uri]) == 0
     collect(two)
     assert rows(two, "runs") == rows(two, "metrics") == 0
     assert kept(two) == set()
 
 
-@pytest.mark.usefixtures("collected_in_a_fork")
 @pytest.mark.sqlite("a server keeps deleted runs until its own gc")
 def test_a_deletion_that_was_cut_off_is_finished_by_the_same_command(two, monkeypatch, capsys):
     before = rows(two, "runs")
@@ -85,7 +85,6 @@ def test_a_deletion_that_was_cut_off_is_finished_by_the_same_command(two, monkey
         delete.run(two.uri, ["a"], True)
 
 
-@pytest.mark.usefixtures("collected_in_a_fork")
 def test_a_shared_job_has_its_number_in_the_comparison_that_stays(two):
     """A job of the deleted id that waits on disk is no job of the store."""
     two.writer.tag(two.runs["a", "MinMaxScaler"], {"job": "a/1"})
@@ -94,7 +93,6 @@ def test_a_shared_job_has_its_number_in_the_comparison_that_stays(two):
     assert not two.writer.has_ended_job(NAME, "a/1")
 
 
-@pytest.mark.usefixtures("collected_in_a_fork")
 def test_the_sweep_that_took_a_job_in_goes_without_it(two):
     assert main(["delete", "b", "--yes", "--store", two.uri]) == 0
     found = load(two.uri, "a").of_role("scheme")
@@ -102,7 +100,20 @@ def test_the_sweep_that_took_a_job_in_goes_without_it(two):
     assert not [name for name in found if name.startswith("tags.sweep.b") and found[name].any()]
 
 
-@pytest.mark.usefixtures("collected_in_a_fork")
+@pytest.mark.parametrize("own_jobs", [0, 1])
+def test_a_deletion_starts_no_process(two, own_jobs, monkeypatch):
+    """A comparison without jobs of its own took 9 s, by `mlflow gc` in another process."""
+    if not own_jobs:  # a comparison that has reused all its jobs
+        two.writer.tag(two.runs["b", "StandardScaler"], {"sweep_id": "a", "sweep.a": "2"})
+        for step in two.writer.search_runs(names.PARENT.equals(two.runs["b", "StandardScaler"])):
+            two.writer.tag(step.info.run_id, {"sweep_id": "a"})
+    started, runs = Mock(), rows(two, "runs")
+    monkeypatch.setattr(subprocess, "Popen", started)
+    assert main(["delete", "b", "--yes", "--store", two.uri]) == 0
+    assert not started.called
+    assert rows(two, "runs") == (runs if two.store.server else runs - 1 - 3 * own_jobs)
+
+
 def test_what_is_not_the_sweep_s_stays(two):
     folder = two.folder / "outputs" / "a"
     (folder / "notes.txt").write_text("mine")
@@ -158,7 +169,6 @@ def test_a_comparison_of_another_program_whose_id_has_quotes_breaks_nothing(two,
     assert list(found["run_id"]) == [two.runs["a", "StandardScaler"]]
 
 
-@pytest.mark.usefixtures("collected_in_a_fork")
 @pytest.mark.parametrize("text", ['[[1, "a"]]', "[" * 7000])
 def test_a_list_of_figures_that_is_none_removes_no_file(two, text):
     (sweep,) = two.writer.sweep_runs("b").values()

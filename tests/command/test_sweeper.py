@@ -215,6 +215,26 @@ def test_a_whole_number_is_recorded_in_one_way(typed, recorded):
     assert str(params["cost.l2"]) == "1.0"
 
 
+@pytest.mark.parametrize(
+    ("typed", "recorded"),
+    [
+        ([0.1, 1.0], "[0.1, 1.0]"),
+        ([1, 0.1], "[0.1, 1.0]"),
+        ([1], "[1.0]"),
+        (1, "[1.0]"),
+        ([1, 1.0], "[1, 1.0]"),
+        (["a"], "['a']"),
+    ],
+)
+def test_step_sizes_are_recorded_in_one_way(typed, recorded):
+    """Those of a mistake stay as they were typed."""
+    plain = {"dataset": {}, "step_sizes": typed, "start": "zeros", "cost": {"l2": 1}}
+    choices = dict.fromkeys(("dataset", "cost", "normalizer", "optimizer", "model"), "x")
+    params = JobSpec(plain, choices).parameters()
+    assert str(params["step_sizes"]) == recorded
+    assert str(params["cost.l2"]) == "1.0"
+
+
 class Asked:
     """A store that is asked what it has of a descent and of a grid."""
 

@@ -9,7 +9,7 @@ from sklearn.compose import ColumnTransformer, make_column_selector
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from normbench import compare, names
+from normbench import compare, names, optimizers
 from normbench.choices import build, chain, on_columns, options, preconditioned
 from normbench.costs import softmax
 from normbench.datasets import Sampling, UserError, make_dataset
@@ -161,6 +161,21 @@ def test_a_preconditioner_has_columns_too():
     scaled = replace(points, normalizer=chain([numeric]))
     costs = [run(each).steps[0].histories["train/cost"] for each in (steps, scaled)]
     np.testing.assert_allclose(*costs, rtol=1e-9)
+
+
+@pytest.mark.parametrize("preconditions", [False, True])
+def test_columns_of_a_users_own_scheme_stay_as_they_were_named(preconditions):
+    """A job selects the columns in its copy, of its normalizer and of a preconditioner."""
+    own = ColumnTransformer([("a", StandardScaler(), ["age", "income"])])
+    schemes = [own, make_pipeline(own), on_columns(StandardScaler(), "age")]
+    for scheme in schemes:
+        before = repr(scheme.get_params())
+        rule = optimizers.preconditioned(scheme) if preconditions else gradient_descent()
+        normalizer = StandardScaler() if preconditions else scheme
+        run(Job(DATA, softmax, normalizer, rule, Settings(**GRID)))
+        assert repr(scheme.get_params()) == before
+    assert own.transformers[0][2] == ["age", "income"]
+    assert not schemes[2].columns.feature_names
 
 
 def test_a_penalty_on_the_features_knows_the_columns():

@@ -77,6 +77,11 @@ def test_numbers_of_numpy_are_numbers(step_sizes):
     assert (made.step_sizes, made.start_scale) == ((0.5, 2.0), 0.5)
     assert {*map(type, made.step_sizes)} == {float}
     assert Settings(np.array(0.5)).step_sizes == (0.5,)
+
+
+def test_step_sizes_are_a_set_in_ascending_order():
+    assert Settings([1, 0.1, 10.0]).step_sizes == Settings([10, 1.0, 0.10]).step_sizes
+    assert Settings([1, 0.1], shown_step=1).shown_step == 1.0
     assert optimizers.momentum(np.float32(0.5)).steady
 
 

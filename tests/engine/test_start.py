@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 from sklearn.preprocessing import FunctionTransformer, StandardScaler
 
-from normbench import costs
+from normbench import costs, names
 from normbench.choices import CONF, build, options
 from normbench.datasets import UserError
-from normbench.datasets.bundled import breast_cancer
+from normbench.datasets.bundled import breast_cancer, iris
 from normbench.engine.settings import Settings
 from normbench.engine.start import same_function_weights, starting_weights
 from normbench.job import Job, check, run, with_default_start
@@ -127,14 +127,85 @@ def test_zero_weights_are_the_perceptron_s_least_cost():
 
 
 @pytest.mark.parametrize("scheme", BENT)
-def test_a_scheme_that_is_no_affine_map_is_refused_before_the_job(scheme):
+def test_a_scheme_that_is_no_affine_map_is_refused(scheme):
     with pytest.raises(UserError, match=r"normalizer \w+ is no affine map.*use start=zeros"):
-        check(job(scheme))
+        run(job(scheme))
 
 
-def test_a_scheme_that_gives_points_up_is_refused_before_the_job():
+def test_a_scheme_that_gives_points_up_is_refused():
     with pytest.raises(UserError, match="PCARotation does not keep all training points apart"):
-        check(job(options("normalizer", "pca") | {"components": 3}))
+        run(job(options("normalizer", "pca") | {"components": 3}))
+
+
+class Fitted(StandardScaler):
+    """Counts its fits, those of all copies together."""
+
+    fits = 0
+
+    def fit(self, x, y=None):
+        Fitted.fits += 1
+        return super().fit(x, y)
+
+
+@pytest.mark.parametrize("start", ["same_function", None])
+@pytest.mark.parametrize("precision", ["float64", "float32"])
+def test_a_scheme_is_fitted_once_whatever_the_start(start, precision, monkeypatch):
+    monkeypatch.setattr(Fitted, "fits", 0)
+    made = job("standard", start or "zeros", precision=precision)
+    made = replace(made, normalizer=Fitted(), cost=costs.perceptron)
+    made = with_default_start(made) if start is None else made
+    assert made.settings.start == "same_function"
+    check(made)
+    run(made)
+    assert Fitted.fits == 1
+
+
+@pytest.mark.parametrize("scheme", ["standard", "pca_sphere"])
+def test_a_start_that_was_tried_gives_the_numbers_of_the_one_that_is_asked_for(scheme):
+    asked = replace(job(scheme), cost=costs.perceptron)
+    tried = with_default_start(replace(asked, settings=job(scheme, "zeros").settings))
+    assert tried.normalized is not None
+    costs_of_both = [run(made).steps[0].histories["train/cost"] for made in (asked, tried)]
+    np.testing.assert_allclose(*costs_of_both, rtol=1e-12)
+
+
+def test_a_job_on_other_points_is_fitted_to_them():
+    """With the points of the first job, it would descend on these."""
+    made = with_default_start(replace(job("standard", "zeros"), cost=costs.perceptron))
+    data = replace(made.dataset, x=3 * made.dataset.x[:50], y=made.dataset.y[:50])
+    other = run(replace(made, dataset=data))
+    assert other.scheme.n_samples_seen_ == 50
+    assert replace(made, settings=made.settings).normalized is None
+
+
+def test_a_start_is_tried_with_the_weights_that_the_job_runs_with(monkeypatch):
+    """Of three classes the draw has three rows, and rows decide which points are kept apart."""
+    drawn, iris_job = [], replace(job("standard"), dataset=iris(), cost=costs.multiclass_perceptron)
+    weights_of = same_function_weights
+    monkeypatch.setattr(
+        "normbench.job.same_function_weights",
+        lambda *arguments: drawn.append(weights_of(*arguments)) or drawn[-1],
+    )
+    run(with_default_start(replace(iris_job, settings=job("standard", "zeros").settings)))
+    tried, ran = drawn
+    assert tried.shape[1] == 3
+    np.testing.assert_array_equal(tried, ran)
+
+
+@pytest.mark.parametrize(("fold", "fit_on"), [(True, "all"), (True, "train"), (False, "all")])
+def test_a_fold_that_the_statistics_of_all_points_rule_out_is_noted(fold, fit_on):
+    made, data = job("standard", "zeros", fold=fold), breast_cancer()
+    data = replace(data, x_test=data.x[:9], y_test=data.y[:9], fit_on=fit_on)
+    note = run(replace(made, dataset=data)).findings.tags.get(names.NOTE.key, "")
+    assert ("fold=true has no effect under dataset.fit_on=all" in note) == (
+        fold and fit_on == "all"
+    )
+
+
+def test_a_scheme_of_the_users_own_stays_as_it_is():
+    scheme = Fitted()
+    run(replace(job("standard"), normalizer=scheme))
+    assert not hasattr(scheme, "mean_")
 
 
 def test_several_starts_are_several_functions():

@@ -216,8 +216,8 @@ def test_the_grid_holds_the_paths_and_the_contours_around_them(name, cost):
 def test_each_key_frame_names_its_coordinates():
     """Those of the features until they are turned, of two directions then, the scheme's at last."""
     directions, features = ["direction 1", "direction 2"], ["x0", "x1"]
-    parts = filmed("zca_sphere", "least_squares")[-1]
-    own = SCHEMES["zca_sphere"].get_feature_names_out(features)
+    _, job, _, parts = filmed("zca_sphere", "least_squares")
+    own = job.normalizer.get_feature_names_out(features)
     assert [word.split()[0] for word in parts["words"]] == [
         *("raw", "centred", "rotated", "scaled", "rotated"),
     ]

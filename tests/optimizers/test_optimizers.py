@@ -21,6 +21,8 @@ KAPPA = LARGEST / SMALLEST
 class Quadratic:
     """The cost `1/2 sum h w^2` of weights `(R, 2, 2)`, its minimum 0 at w = 0."""
 
+    steps = 1000  # of the descents that ask it
+
     def __init__(self, curvatures=CURVATURES):
         self.h = curvatures.reshape(2, 2)
 
@@ -29,6 +31,9 @@ class Quadratic:
 
     def gradient(self, weights):
         return (self.h * weights).astype(weights.dtype)
+
+    def costs_and_gradient(self, weights):
+        return self.costs(weights), self.gradient(weights)
 
     def hessian(self, weights):
         return np.tile(np.diag(self.h.reshape(-1)), (len(weights), 1, 1))
@@ -490,11 +495,19 @@ def test_epsilon_is_outside_of_the_root(rule):
 
 
 class Counted(Quadratic):
-    """A quadratic that counts its gradients, and keeps where they were asked for."""
+    """A quadratic that keeps where its costs or gradients were asked for."""
 
     def __init__(self):
         super().__init__()
         self.asked = []
+
+    def costs_and_gradient(self, weights):
+        self.asked.append(weights.copy())
+        return super().costs(weights), super().gradient(weights)
+
+    def costs(self, weights):
+        self.asked.append(weights.copy())
+        return super().costs(weights)
 
     def gradient(self, weights):
         self.asked.append(weights.copy())
@@ -532,6 +545,18 @@ def test_lbfgs_is_scipys_and_an_iteration_is_an_evaluation(start):
         last = there.get(evaluation, last)
         np.testing.assert_array_equal(found.reshape(-1), last)
     assert np.abs(last).max() < 1e-8
+
+
+@pytest.mark.parametrize("steps", [1, 3, 8])
+def test_lbfgs_evaluates_what_the_descent_asks_for_and_its_last_line_search(steps, start):
+    """The numbers are those of a longer descent; a line search is of a few evaluations."""
+    cost, long = Counted(), path(optimizers.lbfgs(), start[:1], np.ones(1), 8)
+    cost.steps = steps
+    rule, weights, state = optimizers.lbfgs(), start[:1], ()
+    for k in range(steps):
+        weights, state = rule.step(weights, None, state, np.ones((1, 1, 1)), cost)
+        np.testing.assert_array_equal(weights, long[k + 1])
+    assert steps < len(cost.asked) <= steps + 4  # the start, too; measured: steps + 1
 
 
 def test_lbfgs_stops_at_its_most_evaluations(start):

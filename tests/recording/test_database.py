@@ -10,6 +10,7 @@ import pytest
 from mlflow import MlflowClient
 
 from normbench import names
+from normbench.datasets import UserError
 from normbench.recording.store import connection, database
 from normbench.recording.store.connection import RetryingClient, Store, StoreLostError
 from normbench.recording.store.writer import Writer
@@ -255,7 +256,14 @@ def test_a_transaction_that_is_cut_off_as_it_begins_is_rolled_back(both, monkeyp
     assert not inner.in_transaction
 
 
-def test_a_file_of_another_schema_is_mlflows(both, tmp_path):
+@pytest.mark.parametrize(
+    ("revision", "words"),
+    [
+        ("f4a9b2c7d1e6", "a newer MLflow has upgraded it"),  # of MLflow 3.18
+        ("451aebb31d03", "run 'mlflow db upgrade"),  # MLflow's own words on its first one
+    ],
+)
+def test_a_file_of_another_schema_is_mlflows(both, tmp_path, revision, words):
     writer, _ = both[0]
     other = tmp_path / "mlflow.db"
     with (
@@ -263,12 +271,16 @@ def test_a_file_of_another_schema_is_mlflows(both, tmp_path):
         closing(sqlite3.connect(other)) as copied,
     ):
         source.backup(copied)
-        copied.execute("update alembic_version set version_num = 'another'")
+        copied.execute("update alembic_version set version_num = ?", [revision])
         copied.commit()
     with pytest.raises(sqlite3.DatabaseError, match="another version"):
         Database(other, f"sqlite:///{other}")
-    with pytest.raises(stores.ResultsError, match="schema"):  # MLflow's own words
+    with pytest.raises(stores.ResultsError, match=words):
         stores.connect(f"sqlite:///{other}")
+    with pytest.raises(
+        UserError, match=f"cannot be opened .*{words}.*; give a URI .*tracking.uri="
+    ):
+        _ = Store(f"sqlite:///{other}", None).client
 
 
 def test_what_nobody_reads_any_more_is_closed_without_garbage_collection(both, monkeypatch):

@@ -337,6 +337,61 @@ def test_modules_that_a_users_module_imports_are_of_the_identity(
     assert (digests[0] != digests[1]) == is_part
 
 
+@pytest.fixture
+def installed(tmp_path, monkeypatch):
+    """Return a function that writes files into `site-packages` and gives a cost's identity."""
+    folder = tmp_path / "site-packages"
+    (folder / "a_lab").mkdir(parents=True)
+    monkeypatch.syspath_prepend(folder)
+    monkeypatch.syspath_prepend(tmp_path)
+    (folder / "a_lab" / "__init__.py").touch()
+    (folder / "a_lab" / "costs.py").write_text("from a_lab.scales import SCALE\n" + SOURCE)
+    (folder / "a_tool.py").write_text(SOURCE)
+    (tmp_path / "a_users_cost.py").write_text(f"import a_tool\nfrom a_lab import scales\n{SOURCE}")
+    (folder / "a_lab" / "scales.py").write_text("SCALE = 1\n")
+
+    def forget():
+        for name in [
+            name for name in sys.modules if name.startswith(("a_lab", "a_tool", "a_users"))
+        ]:
+            sys.modules.pop(name)
+        importlib.invalidate_caches()
+        for cached in ("code_identity", "_user_imports", "_package_digest"):
+            getattr(fingerprint, cached).cache_clear()
+
+    def identity_of(module, files=()):
+        for name, text in dict(files).items():
+            (folder / name).parent.mkdir(exist_ok=True)
+            (folder / name).write_text(text)
+        forget()
+        return identity(cost=importlib.import_module(module).own)
+
+    yield identity_of
+    forget()
+
+
+@pytest.mark.parametrize(
+    ("module", "file", "text"),
+    [
+        ("a_lab.costs", "a_lab/scales.py", "SCALE = 3\n"),
+        ("a_lab.costs", "a_lab/deep.py", "a new module\n"),
+        ("a_lab.costs", "a_lab-2.dist-info/METADATA", "Name: a_lab\nVersion: 2\n"),
+        ("a_tool", "a_tool.py", f"{SOURCE}\nSCALE = 3\n"),
+        ("a_users_cost", "a_lab/scales.py", "SCALE = 3\n"),
+        ("a_users_cost", "a_tool.py", f"{SOURCE}\nSCALE = 3\n"),
+    ],
+)
+def test_a_changed_file_of_an_installed_package_is_another_job(installed, module, file, text):
+    before = installed(module)
+    assert installed(module) == before
+    assert installed(module, {file: text}) != before
+
+
+def test_another_installed_package_changes_nothing(installed):
+    before = installed("a_lab.costs")
+    assert installed("a_lab.costs", {"a_tool.py": "SCALE = 3\n"}) == before
+
+
 def test_a_module_is_read_in_the_encoding_that_it_says(changed, tmp_path):
     before = changed()
     text = "# coding: latin-1\n" + SOURCE.replace("A cost of", "Ein Maß für")

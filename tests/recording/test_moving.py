@@ -21,7 +21,7 @@ pytestmark = pytest.mark.commands
 
 
 @pytest.fixture
-def home(two, collected_in_a_fork):
+def home(two):
     """The store of `two`, its sweeps concluded with a note and the list of their jobs."""
     client = two.writer.client
     for sweep in "ab":

@@ -1,12 +1,15 @@
 """Which errors of a store pass by themselves, and how a database is begun."""
 
+import errno
 import os
 import shutil
 import sqlite3
+import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from types import SimpleNamespace
+from unittest.mock import Mock
 
 import pytest
 from mlflow.exceptions import MlflowException
@@ -220,6 +223,32 @@ def test_drafts_of_a_database_with_brackets_in_its_name_go(tmp_path):
     old(tmp_path / f".{file.name}.1", 4000)
     _initialize(file, None)
     assert sorted(tmp_path.iterdir()) == [file]
+
+
+@pytest.mark.parametrize("has_links", [True, False])
+def test_processes_that_start_at_once_make_one_database(has_links, tmp_path, monkeypatch):
+    """Without hard links, as on exFAT, too; no process replaces the database of another.
+
+    Threads stand for processes: their locks on a file are as apart as those of processes.
+    """
+    if not has_links:
+        monkeypatch.setattr(os, "link", Mock(side_effect=OSError(errno.EPERM, "not permitted")))
+    monkeypatch.setattr(os, "getpid", threading.get_ident)
+    file, start = tmp_path / "mlflow.db", threading.Barrier(6)
+    # After each has seen that there is no database.
+    monkeypatch.setattr(connections, "_remove_remnants", lambda *_: start.wait())
+
+    def work(number):
+        _initialize(file, None)
+        with closing(sqlite3.connect(file, timeout=60)) as database:
+            database.execute(f"create table of_process_{number} (a)")
+
+    with ThreadPoolExecutor(6) as pool:
+        assert list(pool.map(work, range(6))) == [None] * 6
+    with closing(sqlite3.connect(file)) as database:
+        query = "select count(*) from sqlite_master where name like 'of_process_%'"
+        assert database.execute(query).fetchone() == (6,)
+    assert list(tmp_path.iterdir()) == [file]
 
 
 @pytest.mark.parametrize(("seconds", "stays"), [(0.2, True), (0.8, False)])

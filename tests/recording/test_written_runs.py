@@ -2,6 +2,7 @@
 
 from pathlib import Path
 from types import SimpleNamespace
+from unittest.mock import Mock, call
 
 import pandas as pd
 import pytest
@@ -130,40 +131,25 @@ def test_a_user_without_a_name_is_unknown(monkeypatch):
         assert writing._user() == "unknown"
 
 
-@pytest.mark.parametrize(
-    ("code", "said", "reason"),
-    [
-        (0, "a warning", ""),
-        (1, "first\nsecond\nlast words\n", "(last words)"),
-        (1, "", "(no reason given)"),
-    ],
-)
-def test_runs_of_a_file_are_collected_by_thousands(monkeypatch, code, said, reason):
+@pytest.mark.parametrize("error", [None, OSError("the disk is away\nby now")])
+def test_deleted_runs_of_a_file_are_removed_each_once(monkeypatch, error):
     writer, client = writer_of()
-    writer.store.uri, asked = "sqlite:////a.db", []
-
-    def run(words, env, **more):
-        assert more == {"capture_output": True, "text": True}
-        asked.append((words[3].split(","), env["STORE"]))
-        return SimpleNamespace(returncode=code, stderr=said)
-
-    monkeypatch.setattr(writing.subprocess, "run", run)
-    runs = [a_run(f"r{number}", **{names.ROLE.key: names.SCHEME}) for number in range(1500)]
-    deleted = [a_run(f"d{number}") for number in range(501)]
-    told = writer.remove(runs, deleted)
-    assert told.endswith(reason)
-    assert bool(told) == bool(reason)
-    ids = [f"r{number}" for number in range(1500)] + [f"d{number}" for number in range(501)]
-    blocks = [ids[:1000], ids[1000:2000], ids[2000:]]
-    assert asked == [(block, "sqlite:////a.db") for block in blocks[: 1 if code else 3]]
-    assert client.named("delete_run") == [(run_id,) for run_id in ids[:1500]]
+    writer.store.uri, removed = "sqlite:///a.db", Mock(side_effect=error)
+    monkeypatch.setattr(writing.mlflows_own, "remove_run", removed)
+    runs, deleted = [a_run("a", **{names.ROLE.key: names.SCHEME}), a_run("b")], [a_run("c")]
+    note = writer.remove(runs, deleted)
+    assert note.endswith("could not be freed of them (the disk is away)" if error else "")
+    assert bool(note) == bool(error)
+    assert client.named("delete_run") == [("a",), ("b",)]
+    calls = [call("sqlite:///a.db", run) for run in (*runs, *deleted)]
+    assert removed.call_args_list == calls[: 1 if error else 3]
 
 
 def test_a_server_keeps_deleted_runs_and_loses_the_artifacts_of_all_but_steps(monkeypatch):
     writer, client = writer_of()
     cleared = []
     monkeypatch.setattr(writer, "_remove_artifacts", lambda run: cleared.append(run.info.run_id))
-    monkeypatch.setattr(writing.subprocess, "run", None)
+    monkeypatch.setattr(writing.mlflows_own, "remove_run", None)
     roles = {"a": names.SWEEP, "b": names.SCHEME, "c": names.STEP}
     runs = [a_run(run_id, **{names.ROLE.key: role}) for run_id, role in roles.items()]
     assert writer.remove(runs).startswith("the server keeps them as deleted runs")

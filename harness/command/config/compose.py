@@ -170,7 +170,7 @@ class JobSpec:
             values["start"] = _default_start_name(self.plain_settings)
         rows = {name: settings.find_setting(name) for name in values}
         return {
-            name: _as_integer(name, values[name])
+            name: _canonical(name, values[name])
             for name, row in rows.items()
             if row and row.recorded
         }
@@ -210,15 +210,15 @@ class JobSpec:
         return Store.at(tracking["uri"], tracking["artifacts"], Path.cwd())
 
 
-def _as_integer(name: str, value: Any) -> Any:
-    """Return the integer for a float of an integer setting, such as 20 for `2e1`; others as is."""
-    if not isinstance(value, float):
+def _canonical(name: str, value: Any) -> Any:
+    """Return a value as it is recorded: numbers in the setting's type, step sizes ascending."""
+    if isinstance(value, bool) or not (name == "step_sizes" or isinstance(value, (int, float))):
         return value
     try:
         checked = settings.check(name, value)
     except UserError:  # it is raised when the job is built
         return value
-    return checked if isinstance(checked, int) else value
+    return list(checked) if isinstance(checked, tuple) else checked
 
 
 def hydra_of(config: DictConfig) -> Any:

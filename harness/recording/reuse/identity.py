@@ -3,6 +3,8 @@
 `descent` is a digest of what changes the numbers of the descent: the content of the data, cost,
 scheme, optimizer, start, step sizes, iterations, precision, `NUMBERS`, and the code of the cost,
 scheme and optimizer, which may be code of the user with the modules of the user that it imports.
+An installed package, of a component or imported by a module of the user, enters by its version and
+files. Files that a component reads do not enter.
 Jobs of equal `descent` have histories that are equal to rounding. The processor, the kernels and
 the versions of numpy, scipy and autograd change no more than rounding, and are not part of it (tags
 of the sweep record them). The version of scikit-learn is part of it where the scheme is from
@@ -19,9 +21,10 @@ import hashlib
 import json
 import sys
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from functools import lru_cache
 from importlib.machinery import ModuleSpec
-from importlib.metadata import version
+from importlib.metadata import PackageNotFoundError, version
 from importlib.util import find_spec, resolve_name
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -37,6 +40,8 @@ from normbench.settings import DESCENT_PART, JUDGING_PART, REQUEST_PART, identit
 # recorded jobs are then descended again. A test with recorded numbers fails if it was forgotten.
 NUMBERS = 9
 BESIDE_GRID = ("refine", "shadows")  # settings of descents beside the grid
+# Installed packages whose versions change no more than rounding, or enter as scikit-learn's does.
+LIBRARIES = ("numpy", "scipy", "autograd", "sklearn")
 LIST_MARKS = str.maketrans("", "", "[]()' \"")  # removed from the text of a list
 
 
@@ -156,12 +161,15 @@ def code_identity(module: str) -> str:
         module: The full name of the module.
 
     Returns:
-        The version of scikit-learn for its modules, the name of a built-in or compiled module, and
-        a digest of the syntax tree of any other. Comments, docstrings, layout and the errors that
-        are raised do not change the digest.
+        The version of scikit-learn for its modules, a digest of the package for those of another
+        installed package, the name of a built-in or compiled module, and a digest of the syntax
+        tree of any other. Comments, docstrings, layout and the errors that are raised do not change
+        the last one.
     """
     if module.startswith("sklearn."):
         return version("scikit-learn")
+    if _is_installed(module):
+        return _package_digest(module.partition(".")[0])
     file = _source_file(module)
     if not file:  # a built-in or compiled module
         return module
@@ -175,8 +183,28 @@ def code_identity(module: str) -> str:
     return _digest(ast.dump(tree))
 
 
+@lru_cache
+def _package_digest(package: str) -> str:
+    """Return a digest of an installed package: its version, and its `.py` files."""
+    digest = hashlib.sha256()
+    with suppress(PackageNotFoundError):  # its distribution has another name, or it has none
+        digest.update(version(package).encode())
+    spec = _find_spec(package)
+    assert spec is not None
+    folders = [Path(folder) for folder in spec.submodule_search_locations or ()]
+    files = [(folder, file) for folder in folders for file in sorted(folder.rglob("*.py"))]
+    for folder, file in files:
+        digest.update(f"\n{file.relative_to(folder)}\n".encode() + file.read_bytes())
+    if not folders and spec.origin:  # a package of one file
+        digest.update(Path(spec.origin).read_bytes())
+    return digest.hexdigest()
+
+
 def _with_imports(modules: set[str]) -> set[str]:
-    """Return modules with the user's modules that the user's modules among them import."""
+    """Return modules with what the user's modules among them import.
+
+    That is the user's modules, and installed packages, without what these import in turn.
+    """
     closure: set[str] = set()
     remaining = list(modules)
     while remaining:
@@ -189,7 +217,7 @@ def _with_imports(modules: set[str]) -> set[str]:
 
 @lru_cache
 def _user_imports(module: str) -> list[str]:
-    """Return the names of the user's modules that a module of the user's imports."""
+    """Return the user's modules and the installed packages that a module of the user's imports."""
     file = _source_file(module)
     assert file is not None
     # The package of a module is itself where its file is an `__init__.py`.
@@ -209,19 +237,29 @@ def _user_imports(module: str) -> list[str]:
             imported.update(
                 dict.fromkeys(".".join(parts[:end]) for end in range(1, len(parts) + 1))
             )
-    return [name for name in imported if _is_user_code(name)]
+    packages = {name.partition(".")[0] for name in imported if _is_installed(name)}
+    return [*filter(_is_user_code, imported), *sorted(packages)]
 
 
 def _is_user_code(module: str) -> bool:
     """Return whether a module is a `.py` file outside normbench, Python and `site-packages`."""
     root = module.partition(".")[0]
-    if root == "normbench" or root in sys.stdlib_module_names:
+    if root == "normbench" or root in sys.stdlib_module_names or _is_in_site_packages(root):
         return False
-    # The root is found without being imported; to find a module inside a package imports this.
-    spec = _find_spec(root)
+    return _source_file(module) is not None
+
+
+def _is_installed(module: str) -> bool:
+    """Return whether a module is of an installed package; not of normbench or `LIBRARIES`."""
+    root = module.partition(".")[0]
+    return root not in ("normbench", *LIBRARIES) and _is_in_site_packages(root)
+
+
+def _is_in_site_packages(package: str) -> bool:
+    """Return whether a package is in `site-packages`; it is found without being imported."""
+    spec = _find_spec(package)
     places = [spec.origin or "", *(spec.submodule_search_locations or ())] if spec else []
-    is_library = any("site-packages" in Path(place).parts for place in places)
-    return not is_library and _source_file(module) is not None
+    return any("site-packages" in Path(place).parts for place in places)
 
 
 def _source_file(module: str) -> Path | None:

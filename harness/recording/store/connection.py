@@ -1,5 +1,6 @@
 """The connection to a store: opened safely, and retried while the store is away."""
 
+import fcntl
 import glob
 import os
 import re
@@ -303,7 +304,7 @@ def _knock(uri: str) -> None:
 
 
 def _initialize(file: Path, artifacts: str | None) -> None:
-    """Check an existing database, or create one under a temporary name and link it to its name.
+    """Check an existing database, or create one under a temporary name and then give it its name.
 
     Many processes may start on a new folder, and one may be interrupted. No process ever opens a
     database with a part of its tables.
@@ -330,11 +331,30 @@ def _initialize(file: Path, artifacts: str | None) -> None:
     try:
         draft.touch()
         mlflows_own.write_tables(draft, database.tables(), artifacts or str(file.parent))
-        with suppress(FileExistsError):  # another process was first
-            os.link(draft, file)
+        _publish(draft, file)
     finally:  # remove the draft and the logs of SQLite beside it
         for leftover in file.parent.glob(f"{glob.escape(draft.name)}*"):
             leftover.unlink()
+
+
+def _publish(draft: Path, file: Path) -> None:
+    """Give a draft the name of a database, unless another process was first.
+
+    A hard link does that at once. Where the file system has none, as exFAT, the first process that
+    locks a file beside the database renames its draft.
+    """
+    try:
+        os.link(draft, file)
+    except FileExistsError:
+        return
+    except OSError:
+        lock_file = file.with_name(f".{file.name}.lock")
+        with open(lock_file, "w") as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            if not file.exists():
+                os.replace(draft, file)
+            # Whoever locks the file that is removed, or a new one, sees the database.
+            lock_file.unlink(missing_ok=True)
 
 
 def _remove_remnants(file: Path, missing: float) -> None:

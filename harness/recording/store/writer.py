@@ -1,8 +1,5 @@
 """Write runs to MLflow: one for a sweep, one for each scheme, one for each step size."""
 
-import os
-import subprocess
-import sys
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
@@ -22,13 +19,7 @@ from normbench.results.store import dataset_inputs, mlflows_own, stores, uris
 from normbench.results.store.job_records import Entry, JobRecord, RunRecord
 from normbench.results.store.looks import look
 
-METRICS_PER_CALL = 1000  # the limit of MLflow; also of run ids in one command line
-# Runs `mlflow gc` on deleted runs. The URI of the store may hold a password: it is no argument.
-GARBAGE_COLLECTION = (
-    "import os, sys; from mlflow.cli import gc; "
-    "uri = os.environ['STORE']; "
-    "gc(['--backend-store-uri', uri, '--tracking-uri', uri, '--run-ids', sys.argv[1]])"
-)
+METRICS_PER_CALL = 1000  # the limit of MLflow
 ENTRIES_PER_CALL = 100  # parameters or tags, the limit of MLflow
 Written = TypeVar("Written")
 FINISHED, NOT_KILLED = "attributes.status = 'FINISHED'", "attributes.status != 'KILLED'"
@@ -456,7 +447,7 @@ class Writer:
     def remove(self, runs: Sequence[Any], deleted: Sequence[Any] = ()) -> str:
         """Delete runs with their artifacts.
 
-        MLflow marks runs as deleted; `mlflow gc` removes them. A server keeps deleted runs until
+        MLflow marks runs as deleted before they are removed. A server keeps deleted runs until
         `mlflow gc` is run there.
 
         Args:
@@ -467,34 +458,18 @@ class Writer:
             The reason why the store still has them as deleted runs, or an empty text.
         """
         served = uris.is_server(self.store.uri)
-        ids = [run.info.run_id for run in (*runs, *deleted)]
         for run in runs:
-            # `mlflow gc` removes the artifacts of the runs of any other store.
             if served and run.data.tags.get(names.ROLE.key) != names.STEP:  # steps have none
                 self._remove_artifacts(run)
             self.client.delete_run(run.info.run_id)
         if served:
             return "the server keeps them as deleted runs, until mlflow gc is run there"
-        # The ids are arguments, and a command line has a limited length.
-        for first in range(0, len(ids), METRICS_PER_CALL):
-            process = subprocess.run(
-                [
-                    sys.executable,
-                    "-c",
-                    GARBAGE_COLLECTION,
-                    ",".join(ids[first : first + METRICS_PER_CALL]),
-                ],
-                env={**os.environ, "STORE": self.store.uri},
-                capture_output=True,
-                text=True,
-            )
-            if process.returncode:
-                reason = clean.line(
-                    (process.stderr.strip().splitlines() or ["no reason given"])[-1]
-                )
-                return (
-                    f"they are deleted runs in MLflow, which could not be freed of them ({reason})"
-                )
+        try:
+            for run in (*runs, *deleted):
+                mlflows_own.remove_run(self.store.uri, run)
+        except Exception as error:  # of any class: each artifact library has its own
+            reason = clean.first_line(error)
+            return f"they are deleted runs in MLflow, which could not be freed of them ({reason})"
         return ""
 
     def _remove_artifacts(self, run: Any) -> None:
