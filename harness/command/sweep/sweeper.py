@@ -478,7 +478,7 @@ def _command_text(arguments: Sequence[str]) -> str:
     Args:
         arguments: The command line after `normbench`.
     """
-    # What is secret is replaced before it is quoted, so that the command can be read again.
+    # Passwords are blotted before the words are quoted, so that the command can be read again.
     words = [shlex.quote(clean.line(argument)) for argument in arguments]
     text = " ".join(["normbench", *words])
     if len(text) <= MAX_COMMAND_LENGTH:
