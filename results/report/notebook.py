@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from hashlib import sha256
 from html import escape
 from itertools import chain
 from pathlib import Path
@@ -219,8 +220,9 @@ class Comparison:
         with TemporaryDirectory() as folder:
             drawn = drawing.write(self.sweep, Path(folder), [name], file_formats=["svg"])
             files = list(chain.from_iterable(drawn.values()))
-            texts = [(file.stem, file.read_text(encoding="utf-8")) for file in files]
-        return "".join(inline.element(text, f"{clean.name(stem)}-") for stem, text in texts)
+            texts = [file.read_text(encoding="utf-8") for file in files]
+        # A page may hold several comparisons: only pictures that are equal share their ids.
+        return "".join(inline.element(text, f"{name}-{_digest(text)}-") for text in texts)
 
     def __getattr__(self, name: str) -> Any:
         # Private names are refused first: notebooks ask for many, and `frame` reads every history.
@@ -236,6 +238,11 @@ class Comparison:
 
     def __iter__(self) -> Iterator[Any]:
         return iter(self.frame)
+
+
+def _digest(text: str) -> str:
+    """Return a short name of a text that other texts do not have."""
+    return sha256(text.encode()).hexdigest()[:8]
 
 
 def load(sweep: str = "last", store: str = DEFAULT_STORE) -> Comparison:

@@ -54,6 +54,18 @@ def test_what_is_compared_in_python_is_what_a_store_has(compared, recorded):
     )
 
 
+def test_comparisons_in_one_notebook_share_no_ids_but_of_equal_pictures():
+    data, settings = breast_cancer(), {"iterations": 5, "step_sizes": [1.0, 1e6]}
+    comparisons = (
+        normbench.compare(data.x, data.y, normalizers=["standard", "pca_sphere"], **settings),
+        normbench.compare(data.x[:, :5], data.y, normalizers=["identity", "minmax"], **settings),
+    )
+    ids = [set(re.findall(r' id="([^"]*)"', shown._repr_html_())) for shown in comparisons]
+    assert all(ids)
+    assert not ids[0] & ids[1]
+    assert comparisons[0]._pictures("histories") == comparisons[0]._pictures("histories")
+
+
 @pytest.mark.commands
 def test_every_figure_is_drawn_of_both_or_of_none(compared, recorded):
     drawn = []
