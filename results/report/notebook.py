@@ -40,6 +40,13 @@ TEST_COLUMN_NAMES = {
 }
 
 
+# Columns of counts, which are recorded as floating-point numbers.
+COUNTS = (
+    *("misclassified", "test misclassified", "steps", names.DIVERGED),
+    *("misclassifications", "test_misclassifications"),
+)
+
+
 class Table(pd.DataFrame):  # type: ignore[misc]
     """A frame that prints every row and column, without pandas' truncation."""
 
@@ -121,9 +128,8 @@ class Comparison:
         )
         histories = histories.rename(columns={**TRAIN_COLUMN_NAMES, **TEST_COLUMN_NAMES})
         columns = ["normalizer", "step_size", "iteration", *TRAIN_COLUMN_NAMES.values(), "verdict"]
-        return histories.reindex(
-            columns=[*columns, *(name for name in TEST_COLUMN_NAMES.values() if name in histories)]
-        )
+        test_columns = [name for name in TEST_COLUMN_NAMES.values() if name in histories]
+        return _with_integers(histories.reindex(columns=[*columns, *test_columns]))
 
     @cached_property
     def histories(self) -> pd.DataFrame:
@@ -133,7 +139,7 @@ class Comparison:
     @cached_property
     def table(self) -> pd.DataFrame:
         """One row a scheme, at its best step size."""
-        return Table(tables.summary(self.sweep))
+        return Table(_with_integers(tables.summary(self.sweep)))
 
     @cached_property
     def cross_validation(self) -> pd.DataFrame:
@@ -238,6 +244,16 @@ class Comparison:
 
     def __iter__(self) -> Iterator[Any]:
         return iter(self.frame)
+
+
+def _with_integers(table: pd.DataFrame) -> pd.DataFrame:
+    """Return a table whose counts are integers; medians of counts may have halves, and stay."""
+    whole = [
+        name
+        for name in COUNTS
+        if name in table and (table[name].dropna() % 1 == 0).all() and table[name].notna().any()
+    ]
+    return table.astype({name: "Int64" if table[name].isna().any() else int for name in whole})
 
 
 def _digest(text: str) -> str:

@@ -81,6 +81,23 @@ def test_a_report_from_python_says_how_to_repeat_it(tmp_path):
     assert ("<dt>commit</dt>" in page) == (names.COMMIT.key in provenance_tags())
 
 
+def test_counts_are_integers():
+    data = breast_cancer()
+    made = normbench.compare(
+        data.x, data.y, normalizers=["identity", "standard"], step_sizes=[1.0, 1e6], iterations=3
+    )
+    for column in ("misclassified", "steps", "diverged"):
+        assert pd.api.types.is_integer_dtype(made.table[column]), column
+    assert pd.api.types.is_integer_dtype(made.frame["misclassifications"])
+    text = re.sub(r"\d+\.\d*[1-9]\d*", "", str(made.table[["misclassified", "steps"]]))
+    assert ".0" not in text
+    halves = pd.DataFrame({"misclassified": [1.5, 2.0], "steps": [3.0, None], "cost": [1.0, 2.0]})
+    counts = notebook._with_integers(halves)
+    assert counts["misclassified"].tolist() == [1.5, 2.0]
+    assert str(counts["steps"].tolist()) == "[3, <NA>]"
+    assert counts["cost"].dtype == float
+
+
 def test_comparisons_in_one_notebook_share_no_ids_but_of_equal_pictures():
     data, settings = breast_cancer(), {"iterations": 5, "step_sizes": [1.0, 1e6]}
     comparisons = (
