@@ -1,6 +1,6 @@
 """normbench: what a normalization scheme does to gradient descent, and why.
 
-`compare` and `load` are imported on first access, so that `normbench --help` stays quick.
+The public names are imported on first access, so that `normbench --help` stays quick.
 """
 
 import importlib.util
@@ -12,7 +12,9 @@ if TYPE_CHECKING:
     from normbench.comparison import compare
     from normbench.results.report.notebook import load
 
-__all__ = ["compare", "load"]
+    __version__: str
+
+__all__ = ["__version__", "compare", "load"]
 
 CHECKOUT = Path(__file__).resolve().parent.parent
 if (CHECKOUT / "pyproject.toml").is_file():
@@ -31,7 +33,7 @@ if __name__ == "harness" and "normbench" not in sys.modules:
 
 
 def __getattr__(name: str) -> Any:
-    """Import a public function on first access."""
+    """Import a public name on first access."""
     if name == "compare":
         from normbench.comparison import compare
 
@@ -40,4 +42,8 @@ def __getattr__(name: str) -> Any:
         from normbench.results.report.notebook import load
 
         return load
+    if name == "__version__":
+        from normbench.recording.store.provenance import installed_version
+
+        return installed_version()
     raise AttributeError(f"module 'normbench' has no attribute {name!r}")

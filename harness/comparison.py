@@ -22,6 +22,7 @@ from normbench.engine.scheme.applying import check_scheme
 from normbench.engine.settings import Settings
 from normbench.job import Job, PointsCaches, run, with_default_start
 from normbench.optimizers import Optimizer
+from normbench.recording.store.provenance import provenance_tags
 from normbench.recording.store.records import RecordHeader, of_outcome
 from normbench.rehearsal import rehearse
 from normbench.results.report.notebook import Comparison
@@ -31,6 +32,7 @@ from normbench.synonyms import setting_of
 from normbench.verdicts.convergence import Rules
 
 MAX_COLUMNS_LENGTH = 60  # characters of a list of columns in the name of a scheme
+MAX_ARGUMENT_LENGTH = 200  # characters of an argument in the call that is recorded
 PLAIN_TYPES = (bool, int, float, str, type(None))
 ARGUMENTS = dict(settings.arguments())  # by the names of arguments
 ARGUMENT_NAMES = {"normalizer": "normalizers", "dataset": "x"}  # that differ from their setting
@@ -91,6 +93,8 @@ def compare(  # noqa: D417 (settings are added to `Args` below)
         UserError: A value is out of its range or does not fit another; a `ValueError`.
         TypeError: There is no such argument; the message names the one that is meant.
     """
+    given = {**locals()}
+    call = _describe_call({**given.pop("other_settings"), **given})
     _refuse_unknown(other_settings)
     arguments = {"step_sizes": step_sizes, "iterations": iterations, **other_settings}
     with python_spelling(normalizer="normalizers"), limited_memory(arguments.get("memory")):
@@ -137,8 +141,32 @@ def compare(  # noqa: D417 (settings are added to `Args` below)
                 }
                 header = _header(job, scheme, len(records), split_values, choices)
                 records.append(of_outcome(header, points, run(job, shared=shared)))
-    sweep = recorded.sweep(records, {names.COMMAND.key: "normbench.compare(...)"})
-    return Comparison(sweep, data.notes)
+    tags = {names.COMMAND.key: call, **provenance_tags()}
+    return Comparison(recorded.sweep(records, tags), data.notes)
+
+
+def _describe_call(arguments: Mapping[str, Any]) -> str:
+    """Return a call of `compare` as text: the arguments that are no defaults, each cut to a length.
+
+    Args:
+        arguments: The arguments by name, with x and y.
+    """
+    parameters = signature(compare).parameters
+    texts = [
+        f"{key}={text}"
+        for key, value in arguments.items()
+        if key not in ("x", "y")
+        if (text := _describe_argument(value))
+        != _describe_argument(parameters[key].default if key in parameters else None)
+    ]
+    return f"normbench.compare({', '.join(['x', 'y', *texts])})"
+
+
+def _describe_argument(value: Any) -> str:
+    """Return an argument as Python writes it; a function or a class by its name."""
+    if isinstance(value, (list, tuple)):
+        return shorten(f"[{', '.join(map(_describe_argument, value))}]", MAX_ARGUMENT_LENGTH)
+    return shorten(getattr(value, "__name__", None) or repr(value), MAX_ARGUMENT_LENGTH)
 
 
 def _refuse_unknown(other_settings: Mapping[str, Any]) -> None:
@@ -401,6 +429,7 @@ def _header(
             for key, value in scheme_params.items()
             if isinstance(value, PLAIN_TYPES)
         },
+        **{f"rules.{key}": value for key, value in vars(job.rules).items()},
         **{f"model.{key}": value for key, value in _describe_model(job.model).items()},
         **{row.name: values[key] for key, row in ARGUMENTS.items() if row.recorded},
         "start": job.settings.start,

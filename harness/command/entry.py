@@ -21,7 +21,7 @@ def run(arguments: Sequence[str]) -> int:
     Args:
         arguments: The arguments after `normbench`.
     """
-    clean.guard(*arguments)
+    clean.guard()
     disable_collection()
     if not sys.warnoptions:  # hide warnings of libraries; those that matter are printed as lines
         warnings.simplefilter("ignore")

@@ -27,6 +27,7 @@ COST_COLUMNS = ("cost", "cost q1", "cost q3", "test cost", "best test cost", *OW
 EXCESS_LEFT = "excess cost left"
 QUANTILE_COLUMNS = ("low", "high", "median", "q1", "q3")
 LARGE_COST = 1e6  # a cost from which on six decimals say nothing
+SMALL_COST = 1e-4  # a cost below which six decimals have fewer than three digits
 
 
 def summary(sweep: Sweep) -> pd.DataFrame:
@@ -203,6 +204,8 @@ def format_cells(table: pd.DataFrame) -> dict[str, list[str]]:
         # Digits after the point say nothing of numbers that large.
         if name in COST_COLUMNS and abs(value) >= LARGE_COST:
             return f"{value:.6g}"
+        if name in COST_COLUMNS and 0 < abs(value) < SMALL_COST:
+            return f"{value:.3e}"
         if name == EXCESS_LEFT and abs(value) >= LARGE_COST:
             return f"{100 * value:.3g}%"
         return formats.get(name, "{:.6g}" if isinstance(value, float) else "{}").format(value)

@@ -42,9 +42,7 @@ def figure(sweep: Sweep, experiment: str, name: str, options: Options = DEFAULT)
 
 
 def missing_figure_message(sweep: Sweep, name: str) -> str:
-    """Return the error message that a sweep lacks a figure, with the reason and other figures.
-
-    To find the figures that it can name instead, all figures of the sweep are drawn.
+    """Return the error message that a sweep lacks a figure, with the reason.
 
     Args:
         sweep: the sweep that holds the runs.
@@ -67,16 +65,9 @@ def missing_figure_message(sweep: Sweep, name: str) -> str:
         explanation += "".join(f", {reason}" for reason in dict.fromkeys(chain(*reasons)))
     elif gridless(sweep.of_role(names.SCHEME)).all() and name in STEP_SIZE_FIGURES:
         explanation += ", the optimizer finds its own step sizes"
-    available_figures = [
-        figure_name
-        for figure_name in NAMES
-        if any(
-            figure(sweep, experiment, figure_name) is not None for experiment in sweep.experiments
-        )
-    ]
     return (
         f"figure {name}: {sweep.sweep_id} has nothing recorded for it{explanation}; "
-        f"it shows {NAMES[name]}; there are {', '.join(available_figures) or 'none'}"
+        f"it shows {NAMES[name]}; normbench results report draws those that were"
     )
 
 

@@ -13,7 +13,7 @@ from threading import Thread
 
 from normbench import names
 from normbench.results.pages import view
-from normbench.results.safe import secrets
+from normbench.results.safe import clean
 from normbench.results.store import saved_views, state, uris
 from normbench.results.store.errors import ResultsError
 from normbench.results.store.runs import Sweep
@@ -35,7 +35,7 @@ def link(sweep: Sweep, experiment: str, port: int = PORT, host: str = LOOPBACK_H
     Returns:
         The address; on the store's own server if it has one.
     """
-    server = secrets.without_user(sweep.store.rstrip("/"))  # no password on the terminal
+    server = clean.without_user(sweep.store.rstrip("/"))  # no password on the terminal
     base = server if uris.is_server(server) else f"http://{host}:{port}"
     return f"{base}/{path(sweep, experiment)}"
 

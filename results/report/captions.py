@@ -148,7 +148,11 @@ def _melt(merged_sweep: Sweep, experiment: str) -> list[Sentence]:
     for scheme_melt in melts:
         gone = scheme_melt.layers.count_gone(scheme_melt.step)
         every = len(scheme_melt.layers.distinct_offsets)
-        fields = {"scheme": scheme_melt.label, "gone": gone, "step": f"{scheme_melt.step:.2g}"}
+        fields = {
+            "scheme": scheme_melt.label,
+            "gone": gone,
+            "step": f"{float(f'{scheme_melt.step:.2g}'):g}",
+        }
         fields |= {"every": every, "left": melt.percent(scheme_melt.excess_history[-1])}
         fields |= {**agree(every, "layers"), **agree(gone, "are")}
         sentences.append(make_sentence("melting", **fields))

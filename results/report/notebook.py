@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from hashlib import sha256
 from html import escape
 from itertools import chain
 from pathlib import Path
@@ -37,6 +38,13 @@ TEST_COLUMN_NAMES = {
         (names.TEST_COST, names.TEST_MISCLASSIFICATIONS), TRAIN_COLUMN_NAMES.values()
     )
 }
+
+
+# Columns of counts, which are recorded as floating-point numbers.
+COUNTS = (
+    *("misclassified", "test misclassified", "steps", names.DIVERGED),
+    *("misclassifications", "test_misclassifications"),
+)
 
 
 class Table(pd.DataFrame):  # type: ignore[misc]
@@ -120,9 +128,8 @@ class Comparison:
         )
         histories = histories.rename(columns={**TRAIN_COLUMN_NAMES, **TEST_COLUMN_NAMES})
         columns = ["normalizer", "step_size", "iteration", *TRAIN_COLUMN_NAMES.values(), "verdict"]
-        return histories.reindex(
-            columns=[*columns, *(name for name in TEST_COLUMN_NAMES.values() if name in histories)]
-        )
+        test_columns = [name for name in TEST_COLUMN_NAMES.values() if name in histories]
+        return _with_integers(histories.reindex(columns=[*columns, *test_columns]))
 
     @cached_property
     def histories(self) -> pd.DataFrame:
@@ -132,7 +139,7 @@ class Comparison:
     @cached_property
     def table(self) -> pd.DataFrame:
         """One row a scheme, at its best step size."""
-        return Table(tables.summary(self.sweep))
+        return Table(_with_integers(tables.summary(self.sweep)))
 
     @cached_property
     def cross_validation(self) -> pd.DataFrame:
@@ -229,8 +236,9 @@ class Comparison:
         with TemporaryDirectory() as folder:
             drawn = drawing.write(self.sweep, Path(folder), [name], file_formats=["svg"])
             files = list(chain.from_iterable(drawn.values()))
-            texts = [(file.stem, file.read_text(encoding="utf-8")) for file in files]
-        return "".join(inline.element(text, f"{clean.name(stem)}-") for stem, text in texts)
+            texts = [file.read_text(encoding="utf-8") for file in files]
+        # A page may hold several comparisons: only pictures that are equal share their ids.
+        return "".join(inline.element(text, f"{name}-{_digest(text)}-") for text in texts)
 
     def __getattr__(self, name: str) -> Any:
         # Private names are refused first: notebooks ask for many, and `frame` reads every history.
@@ -246,6 +254,21 @@ class Comparison:
 
     def __iter__(self) -> Iterator[Any]:
         return iter(self.frame)
+
+
+def _with_integers(table: pd.DataFrame) -> pd.DataFrame:
+    """Return a table whose counts are integers; medians of counts may have halves, and stay."""
+    whole = [
+        name
+        for name in COUNTS
+        if name in table and (table[name].dropna() % 1 == 0).all() and table[name].notna().any()
+    ]
+    return table.astype({name: "Int64" if table[name].isna().any() else int for name in whole})
+
+
+def _digest(text: str) -> str:
+    """Return a short name of a text that other texts do not have."""
+    return sha256(text.encode()).hexdigest()[:8]
 
 
 def load(sweep: str = "last", store: str = DEFAULT_STORE) -> Comparison:

@@ -8,10 +8,10 @@ import numpy as np
 import pandas as pd
 
 from normbench import names
-from normbench.results.answer import tables
 from normbench.results.answer import theory_table as theory
 from normbench.results.compare import comparisons, passes, problems, reached
 from normbench.results.compare.merging import merged
+from normbench.results.report import screen, screen_table
 from normbench.results.store import state
 from normbench.results.store.errors import ResultsError, unwritable
 from normbench.results.store.runs import Sweep
@@ -29,6 +29,8 @@ NO_SCHEME = "no scheme reaches the target on any problem that every scheme was r
 RANGE_NOTE = "range: the first number is what a step size between those tried might take at best"
 UNREACHED_NOTE = "schemes that do not reach the target are ranked by the excess cost they end with"
 MEDIAN_NOTE = "low to high: an interval of the median rank"
+PAIRS_TITLE = "pairs; ratio: how many times longer the other scheme takes"
+EXTREMES = ", inf where it never gets there, 0 where the first scheme never does"
 NOT_ALL = "no problem on which every scheme was run; name the comparisons that share their schemes"
 
 
@@ -73,10 +75,10 @@ def print_profile(
     jobs = pd.concat([sweep.of_role(names.SCHEME) for sweep in loaded])
     unit = passes.unit(jobs).many if measure == "iterations" else measure
     sample = problems.sample_name(problems.scheme_runs(loaded))
-    print(f"{unit} until {goal}, and no more later; each scheme at its best step size for")
-    print("that on each split; of several starts, the median\n")
+    rule = "each scheme at its best step size for that on each split; of several starts, the median"
+    _print_paragraph(f"{unit} until {goal}, and no more later; {rule}")
     for note in (*state_notes, *notes(loaded)):
-        print(f"{note}\n")
+        _print_paragraph(note)
     board = comparisons.leaderboard(table)  # the answer; the tables below it explain it
     _show(f"leaderboard{_sample_sizes(board, sample)}", board, NOT_ALL, MEDIAN_NOTE)
     _show(headings.PREDICTIONS, _predictions(loaded), NO_PROBLEM)
@@ -84,7 +86,9 @@ def print_profile(
     _show(f"median and quartiles over {sample}", spread, NO_PROBLEM, RANGE_NOTE)
     pairs = comparisons.compare_pairs(table)
     assurance = comparisons.assurance(pairs, sample) if len(pairs) else ""
-    _show("pairs; ratio: how many times longer the other scheme takes", pairs, NO_PAIR, assurance)
+    has_extremes = bool(pairs["ratio"].isin([0.0, np.inf]).any())
+    title = f"{PAIRS_TITLE}{EXTREMES if has_extremes else ''}"
+    _show(title, _without_bounds(pairs), NO_PAIR, assurance)
     _show(
         "mean rank by experiment",
         comparisons.mean_ranks(table).reset_index(),
@@ -311,6 +315,19 @@ def profiles_at_factors(table: pd.DataFrame) -> pd.DataFrame:
     return pd.DataFrame(shares).map("{:.2f}".format).reset_index()
 
 
+def _without_bounds(pairs: pd.DataFrame) -> pd.DataFrame:
+    """Return a table of pairs without `low` and `high` where no pair has an interval."""
+    bounds = ["low", "high"]
+    return pairs.drop(columns=bounds) if pairs[bounds].isna().all(axis=None) else pairs
+
+
+def _print_paragraph(*texts: str) -> None:
+    """Print texts, each wrapped to the width of the terminal, and an empty line."""
+    terminal = screen.console()
+    screen.print_lines(terminal, *texts)
+    terminal.print()
+
+
 def _show(title: str, table: pd.DataFrame, nothing: str, note: str = "") -> None:
     """Print a table under its title and a note, or why it is empty.
 
@@ -321,6 +338,9 @@ def _show(title: str, table: pd.DataFrame, nothing: str, note: str = "") -> None
         note: Printed in parentheses below the title; empty for none.
     """
     if table.empty:
-        print(f"{title}: nothing to compare ({nothing})\n")
+        _print_paragraph(f"{title}: nothing to compare ({nothing})")
         return
-    print("\n".join([title, *([f"({note})"] if note else []), tables.text(table)]), end="\n\n")
+    terminal = screen.console()
+    screen.print_lines(terminal, title, *([f"({note})"] if note else []))
+    screen_table.print_table(terminal, table)
+    terminal.print()

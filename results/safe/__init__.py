@@ -1,3 +1,3 @@
-"""No secret and no control character leaves the program: texts sanitized, secrets blotted."""
+"""Texts sanitized: no control characters, and no password of a URI. Regular files alone."""
 
-__all__ = ["clean", "files", "secrets"]
+__all__ = ["clean", "files"]

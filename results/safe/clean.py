@@ -9,8 +9,9 @@ import sys
 import threading
 from typing import Any
 
-from normbench.results.safe import secrets
-
+# The password in `//user:password@`. It may contain an @; digits before a slash are a port.
+PASSWORD = re.compile(r"(//[^\s/:@]{0,200}:)(?!\d{1,5}[/?#])[^\s@]{1,500}@(?:[^\s@/,'\"]{0,200}@)*")
+BLOT = "***"
 # Control characters except newline and tab, invisible characters, characters that reverse a line,
 # and lone surrogates, which no encoding can write. The joiners U+200C and U+200D are kept.
 INVISIBLE = re.compile(
@@ -26,14 +27,31 @@ def escape_invisible(text: str) -> str:
     return INVISIBLE.sub(lambda match: ascii(match[0])[1:-1], text)  # without the quotes
 
 
+def blot(text: str) -> str:
+    """Return a text with each password in `//user:password@` replaced by `***`."""
+    return PASSWORD.sub(rf"\1{BLOT}@", text)
+
+
+def without_user(uri: str) -> str:
+    """Return a URI without its user and password, which a browser can still open."""
+    return re.sub(r"://.*@", "://", uri, flags=re.S)
+
+
 def sanitize(text: str) -> str:
-    """Return a text for display: secrets are blotted and invisible characters are escaped."""
-    return escape_invisible(secrets.blot(text))
+    """Return a text for display: passwords are blotted and invisible characters are escaped."""
+    return escape_invisible(blot(text))
 
 
 def line(text: str) -> str:
     """Return a sanitized text as one line, for a table cell, a label or a title."""
-    text = secrets.blot(text)
+    return recorded_line(blot(text))
+
+
+def recorded_line(text: str) -> str:
+    """Return a text that was read back as one line, with invisible characters escaped.
+
+    Passwords were blotted before the text was recorded.
+    """
     return text if text.isprintable() else escape_invisible(" ".join(text.split()))
 
 
@@ -69,7 +87,7 @@ def name(text: str, max_length: int = MAX_NAME_LENGTH) -> str:
 
 
 class Stream:
-    """A stream that sanitizes text line by line: one write may hold only a part of a secret.
+    """A stream that sanitizes text line by line: one write may hold only a part of a password.
 
     Args:
         wrapped: The stream that gets the sanitized text.
@@ -110,16 +128,11 @@ class Stream:
         self.wrapped.flush()
 
 
-def guard(*arguments: str) -> None:
+def guard() -> None:
     """Sanitize everything that this process prints to its standard output and error.
 
     Loggers, warnings and tracebacks print through the same streams.
-
-    Args:
-        *arguments: The command's arguments, whose secrets are blotted from now on.
     """
-    secrets.learn_environment()
-    secrets.learn(*arguments)
     for stream_name in ("stdout", "stderr"):
         stream = getattr(sys, stream_name)
         if stream is not None and not isinstance(stream, Stream):

@@ -166,7 +166,9 @@ def _cleaned(array: NDArray[Any]) -> NDArray[Any]:
     """Return an array with its texts, the names of features and classes, sanitized."""
     if array.dtype.kind != "U":
         return array
-    return np.array([clean.line(name) for name in array.flat], dtype=str).reshape(array.shape)
+    return np.array([clean.recorded_line(name) for name in array.flat], dtype=str).reshape(
+        array.shape
+    )
 
 
 def _first_trouble(run: Any, experiments: Mapping[str, Any]) -> str:

@@ -29,7 +29,7 @@ def tabulate(
         job in the sweep; `first`: the least place of the experiment; `size`: the step size), and
         those of `add_labels`.
     """
-    line = lru_cache(maxsize=None)(clean.line)  # most runs share most of their texts
+    line = lru_cache(maxsize=None)(clean.recorded_line)  # most runs share most of their texts
     rows = [_row(run, line(experiment_names[run.info.experiment_id]), line) for run in runs]
     table = as_table(rows)
     table["place"] = pd.to_numeric(table.get(names.membership(sweep_id).column), errors="coerce")

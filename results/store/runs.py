@@ -474,7 +474,7 @@ def sweeps(store: str) -> pd.DataFrame:
             "status": _status(run),
             "jobs": run.data.tags.get(names.JOBS.key, ""),
             "lacks": _lacks(client, run),
-            "command": clean.line(run.data.tags.get(names.COMMAND.key, "")),
+            "command": clean.recorded_line(run.data.tags.get(names.COMMAND.key, "")),
         }
         for run in readable_runs
     ]

@@ -100,7 +100,7 @@ def state_of(sweep: Sweep, sweep_id: str = "") -> State:
     phases = [_phase(run_tags, row["status"], done, jobs) for run_tags, row in zip(tags, rows)]
     # The first in the order of `Phase` stands for the sweep.
     phase = next((candidate for candidate in Phase if candidate in phases), Phase.ENDED)
-    return State(sweep_id, phase, done, jobs, clean.line(tags[0].get(names.HOST.key, "")))
+    return State(sweep_id, phase, done, jobs, clean.recorded_line(tags[0].get(names.HOST.key, "")))
 
 
 def _phase(tags: dict[str, str], status: str, done: int, jobs: int | None) -> Phase:

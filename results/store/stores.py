@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
-from normbench.results.safe import clean, secrets
+from normbench.results.safe import clean
 from normbench.results.store import database as database_file
 from normbench.results.store import mlflows_own, uris
 from normbench.results.store.errors import ResultsError
@@ -21,8 +21,7 @@ DEFAULT_STORE = uris.URI_EXAMPLE
 UNAUTHORIZED = "error code 401"  # in the messages of MLflow's client
 REFUSED_ACCESS = (  # the reason and the remedy of such an error
     "401: the server knows no such user and password",
-    "set MLFLOW_TRACKING_USERNAME and MLFLOW_TRACKING_PASSWORD, "
-    f"or write {secrets.CREDENTIALS_FILE}",
+    "set MLFLOW_TRACKING_USERNAME and MLFLOW_TRACKING_PASSWORD, or write ~/.mlflow/credentials",
 )
 MAX_REASON_LENGTH = 200  # characters
 UNREACHABLE_PHRASES = (
@@ -71,13 +70,12 @@ def absolute(store: str) -> str:
     Raises:
         ResultsError: It is not the URI of a store.
     """
-    secrets.learn(store)
     if not store.strip():  # MLflow would create a default store
         raise ResultsError(f"--store: is empty; name a store, such as {uris.URI_EXAMPLE}")
     try:
         return uris.absolute(store, Path.cwd())
     except ValueError as error:
-        raise ResultsError(f"--store {secrets.blot_places(store)}: {error}") from None
+        raise ResultsError(f"--store {clean.blot(store)}: {error}") from None
 
 
 def search_runs(client: Any, query: str, max_runs: int | None = None, **options: Any) -> list[Any]:
@@ -276,9 +274,7 @@ def _lost(store: str, error: Exception) -> ResultsError:
     reason, remedy = reason_of(error), "run normbench there first, or name another store"
     if is_refused(error):
         reason, remedy = REFUSED_ACCESS
-    return ResultsError(
-        f"--store {secrets.blot_places(store)}: cannot be read ({reason}); {remedy}"
-    )
+    return ResultsError(f"--store {clean.blot(store)}: cannot be read ({reason}); {remedy}")
 
 
 def is_refused(error: BaseException) -> bool:

@@ -5,6 +5,7 @@ import math
 import textwrap
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from difflib import get_close_matches
 from importlib import import_module
 from importlib.util import find_spec
 from itertools import zip_longest
@@ -16,7 +17,7 @@ from normbench import names
 from normbench.results.safe import clean
 from normbench.results.store.errors import ResultsError
 from normbench.results.store.rows import as_rows
-from normbench.results.store.runs import Sweep
+from normbench.results.store.runs import Sweep, split_command
 
 GALLERY_PACKAGE = (
     "normbench.results.studies.gallery"  # the functions for numbers that are not recorded
@@ -215,6 +216,9 @@ def compare_with_source(sweep: Sweep, study: str) -> list[dict[str, Any]]:
         One row for each expected number, with the columns `study`, `what`, `the source says`,
         `measured`, `verdict` and `why`. Where the settings `of` pick several runs, each of them
         must agree. `why` is empty for numbers that agree.
+
+    Raises:
+        ResultsError: A sweep that is all of the study lacks a number: the study has a mistake.
     """
     expected_numbers = recorded(sweep)
     has_names = any(expected.name for expected in expected_numbers)
@@ -226,6 +230,8 @@ def compare_with_source(sweep: Sweep, study: str) -> list[dict[str, Any]]:
             measured = [study_numbers[expected.name]]
         else:
             measured = _measured(sweep, expected)
+            if not measured and expected.metric and _is_whole(sweep, study):
+                raise _unknown_metric(sweep, study, expected.metric)
         low, high = expected.bounds
         agrees = bool(measured) and all(low <= number <= high for number in measured)
         rows.append(
@@ -251,6 +257,9 @@ def numbers(sweep: Sweep, study: str) -> dict[str, float]:
     Returns:
         The numbers; none where `gallery` has no function of that name, and where the sweep was cut
         down so that it lacks the records that the function needs.
+
+    Raises:
+        ResultsError: The function fails on a sweep that is all of the study.
     """
     folder, _, name = study.rpartition("/")
     if not folder.isidentifier() or find_spec(f"{GALLERY_PACKAGE}.{folder}") is None:
@@ -259,8 +268,42 @@ def numbers(sweep: Sweep, study: str) -> dict[str, float]:
     make = getattr(import_module(f"{GALLERY_PACKAGE}.{folder}"), name, None)
     try:
         return dict(make(sweep)) if make else {}
-    except (LookupError, ValueError, ZeroDivisionError):
-        return {}  # records that the function needs are missing
+    except (LookupError, ValueError, ZeroDivisionError) as error:
+        if not _is_whole(sweep, study):
+            return {}  # records that the function needs are missing
+        raise ResultsError(
+            f"study {study}: its function in results/studies/gallery/{folder}.py fails "
+            f"({type(error).__name__}: {error}); mend it there"
+        ) from error
+
+
+def _is_whole(sweep: Sweep, study: str) -> bool:
+    """Return whether a sweep is all of a study: no setting was overridden, and no job is missing.
+
+    A number that such a sweep lacks is a mistake in the study.
+    """
+    overrides = [
+        word
+        for word in split_command(sweep.command)
+        if "=" in word and not word.startswith(("-", "figures=", "tracking.uri="))
+    ]
+    if overrides != [f"experiment={study}"]:
+        return False
+    schemes, rows = sweep.of_role(names.SCHEME), sweep.of_role(names.SWEEP)
+    jobs = pd.to_numeric(rows[names.JOBS.column]).max()
+    return len(schemes) >= jobs and not (schemes["verdict"] == names.FAILED).any()
+
+
+def _unknown_metric(sweep: Sweep, study: str, metric: str) -> ResultsError:
+    """Return the error that no scheme run of a whole study has a metric, with a similar name."""
+    recorded_names = [
+        str(column).removeprefix(names.METRICS)
+        for column in sweep.runs
+        if str(column).startswith(names.METRICS)
+    ]
+    similar = get_close_matches(metric, recorded_names, n=1)
+    remedy = f"did you mean {similar[0]}?" if similar else "name a recorded metric"
+    return ResultsError(f"study {study}: study.expected.metric={metric}: is not recorded; {remedy}")
 
 
 def _measured(sweep: Sweep, expected: Expected) -> list[float]:

@@ -37,9 +37,9 @@ TEMPLATES = {
     "scaling": "Standardizing would give {standard:.4g}.",
     "least_possible": "A model with a bias cannot have less than {here:.4g}.",
     # the ridge
-    "ridge_idle": "The constant {ridge:.2g} that protects against division by zero, {share:.2g} of "
+    "ridge_idle": "The constant {ridge:.2g} that protects against division by zero, {share:.3g} of "
     "the largest eigenvalue, changed none of {live:.0f} {directions}.",
-    "ridge_holds": "The constant {ridge:.2g} that protects against division by zero, {share:.2g} "
+    "ridge_holds": "The constant {ridge:.2g} that protects against division by zero, {share:.3g} "
     "of the largest eigenvalue, matters here: {touched:.0f} of {live:.0f} {directions} {are} "
     "scaled too little by more than 1 percent, and the smallest has a variance of {least:.3g} "
     "instead of 1; normalizer.ridge=0 avoids it.",

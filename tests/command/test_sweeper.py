@@ -1,6 +1,7 @@
 """What a sweep does around its jobs: threads, exit codes, what it tells of jobs that are gone."""
 
 import os
+from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
@@ -11,8 +12,9 @@ from normbench.command.config import compose
 from normbench.command.config.compose import JobSpec
 from normbench.command.config.errors import SweepError
 from normbench.command.startup import kernels
-from normbench.command.sweep import provenance, sweep_job, sweeper
+from normbench.command.sweep import sweep_job, sweeper
 from normbench.engine.fast import packed
+from normbench.recording.store import provenance
 from normbench.recording.store.connection import StoreLostError
 
 SCHEMES = """
@@ -159,7 +161,7 @@ def test_the_library_of_matrix_products_is_told(monkeypatch, is_packed):
         pool("openmp", "/o.so", 2, user_api="openmp"),
     ]
     monkeypatch.setattr("threadpoolctl.threadpool_info", lambda: pools)
-    monkeypatch.setattr(packed, "find_library", lambda: provenance.Path("/m.so"))
+    monkeypatch.setattr(packed, "find_library", lambda: Path("/m.so"))
     monkeypatch.setattr(packed, "is_used", lambda: is_packed)
     monkeypatch.setattr(packed, "version", lambda: "2026.2.0")
     told = "flexiblas 0.3.31 , 1 threads; openblas 0.3.31 SkylakeX, 2 threads"
@@ -167,12 +169,11 @@ def test_the_library_of_matrix_products_is_told(monkeypatch, is_packed):
 
 
 def test_a_sweep_holds_the_versions_of_what_it_runs_with(monkeypatch):
-    monkeypatch.setattr(provenance, "describe_blas", lambda: "kernels")
     monkeypatch.setattr(provenance, "version", lambda name: f"1 of {name}")
     monkeypatch.setattr(provenance.sys, "version", "3.11.7 (main)")
     versions = provenance._versions()
     assert versions.pop("version.python") == "3.11.7"
-    assert versions.pop("blas") == "kernels"
+    assert versions.pop("version.normbench") == "1 of normbench"
     assert versions == {f"version.{name}": f"1 of {name}" for name in provenance.RECORDED_LIBRARIES}
 
 
@@ -353,6 +354,6 @@ def test_a_job_has_its_number_in_the_sweep(monkeypatch, job, number):
     spec = JobSpec.from_config(OmegaConf.create({"seed": 1, "hydra": hydra}))
     assert spec.number == number
     assert spec.overrides == ("seed=1",)
-    assert spec.folder == provenance.Path("outputs/here").absolute()
+    assert spec.folder == Path("outputs/here").absolute()
     assert spec.choices == {"dataset": "iris"}
     assert spec.plain_settings == {"seed": 1}

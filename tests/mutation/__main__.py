@@ -132,8 +132,7 @@ ROOMS = {
         ["tests/results/safe"],
         [
             *("tests/results/store/test_run_checks.py", "tests/recording/test_records.py"),
-            *("tests/recording/test_checkpoints.py", "tests/command/test_resolvers.py"),
-            f"{ANSWER}/test_tables.py",
+            *("tests/recording/test_checkpoints.py", f"{ANSWER}/test_tables.py"),
         ],
     ),
 }

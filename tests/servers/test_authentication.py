@@ -2,7 +2,6 @@
 
 import pytest
 
-from normbench.results.safe import secrets
 from tests.servers.mlflows import Server, serving
 
 pytestmark = pytest.mark.slow
@@ -96,14 +95,3 @@ def test_a_wrong_password_is_one_line_and_is_not_told(command, tmp_path, guarded
     assert not (tmp_path / "outputs").exists()
     told_nowhere(tmp_path, wrong, done, read)
     told_nowhere(guarded.folder, wrong)
-
-
-def test_a_password_of_mlflows_file_is_known_for_a_secret(tmp_path, monkeypatch):
-    monkeypatch.setattr(secrets, "_secrets", set())
-    monkeypatch.setenv("HOME", by_file(tmp_path, SECRET)["HOME"])
-    secrets.learn_environment()
-    secrets._learned_pattern.cache_clear()
-    told = secrets.blot(f"it said {SECRET} at last")
-    monkeypatch.undo()
-    secrets._learned_pattern.cache_clear()
-    assert told == "it said *** at last"

@@ -29,7 +29,7 @@ from normbench.recording.reuse.identity import identity
 from normbench.recording.store.connection import Store
 from normbench.recording.store.writer import Writer
 from normbench.results.figures import BY_DEFAULT, NAMES
-from normbench.results.safe import clean, secrets
+from normbench.results.safe import clean
 from normbench.settings import CHOICES
 from normbench.verdicts.convergence import Rules
 from normbench.verdicts.search import Search
@@ -112,8 +112,8 @@ class JobSpec:
             name = Path(str(path)).stem
         elif openml_id is not None:
             name = f"{self.choices['dataset']}_{openml_id}"
-        # A path may hold a secret, and a setting any characters.
-        return clean.name(secrets.blot(name), MAX_DATASET_NAME_LENGTH)
+        # A path may hold a password, and a setting any characters.
+        return clean.name(clean.blot(name), MAX_DATASET_NAME_LENGTH)
 
     @property
     def experiment(self) -> str:

@@ -50,8 +50,8 @@ def run_spec(spec: JobSpec) -> dict[str, Any]:
     """
     from normbench.recording.resume import recovery
 
-    resolvers.register()  # a launcher's process of its own knows nothing of them, or of secrets
-    clean.guard(*spec.overrides)
+    resolvers.register()  # a launcher's process of its own does not know them
+    clean.guard()
     folder = spec.folder
     outcome = {"experiment": spec.experiment, "reused": False}
     try:

@@ -30,7 +30,8 @@ from normbench.command.config.compose import JobSpec
 from normbench.command.config.errors import SweepError, user_errors
 from normbench.command.config.grid import Grid, notes_on_overridden, split_option_overrides
 from normbench.command.startup.garbage import collect_seldom
-from normbench.command.sweep import hydras_own, launching, printing, provenance, recorded
+from normbench.command.startup.kernels import describe_blas
+from normbench.command.sweep import hydras_own, launching, printing, recorded
 from normbench.command.sweep.drawing import Drawing
 from normbench.command.sweep.file_reading import FileReading
 from normbench.command.sweep.progress import report_phase
@@ -41,6 +42,7 @@ from normbench.datasets import UserError
 from normbench.datasets.values import available_cores
 from normbench.recording.resume import leftovers
 from normbench.recording.store.places import suggested_path
+from normbench.recording.store.provenance import provenance_tags
 from normbench.results.safe import clean
 from normbench.results.store.errors import ResultsError
 from normbench.results.store.owner import LOCK
@@ -208,7 +210,7 @@ class Sweep(Sweeper):
         tags = {names.COMMAND.key: _command_text(self.arguments), names.JOBS.key: str(jobs)}
         tags |= self.expected
         tags |= leftovers.owner_tags(self.folder)
-        tags |= provenance.provenance_tags()
+        tags |= {**provenance_tags(), names.BLAS.key: describe_blas()}
         self.sweep_id, self.parents = self.writer.start_new_sweep(experiments, preferred_id, tags)
         ledger = {
             "sweep_id": self.sweep_id,
@@ -478,7 +480,7 @@ def _command_text(arguments: Sequence[str]) -> str:
     Args:
         arguments: The command line after `normbench`.
     """
-    # What is secret is replaced before it is quoted, so that the command can be read again.
+    # Passwords are blotted before the words are quoted, so that the command can be read again.
     words = [shlex.quote(clean.line(argument)) for argument in arguments]
     text = " ".join(["normbench", *words])
     if len(text) <= MAX_COMMAND_LENGTH:

@@ -1,3 +1,3 @@
 """The writer of MLflow: the connection, the records of jobs, and their files."""
 
-__all__ = ["connection", "places", "records", "writer"]
+__all__ = ["connection", "places", "provenance", "records", "writer"]

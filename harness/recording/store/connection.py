@@ -18,7 +18,7 @@ from typing import Any
 from normbench.datasets.values import UserError, format_value
 from normbench.recording.store import database
 from normbench.recording.store.places import suggested_path, try_folder, try_remote
-from normbench.results.safe import clean, secrets
+from normbench.results.safe import clean
 from normbench.results.store import entities, mlflows_own, stores, uris
 
 PATIENCE = 60.0  # seconds for which a call is retried, where waiting can help
@@ -106,7 +106,7 @@ def retry_call(
         Exception: Any other error of the call, at once.
     """
     started, pause, warned, tries = time.monotonic(), 0.1, False, 0  # pause: seconds
-    setting = f"tracking.uri={secrets.blot_places(uri)}"
+    setting = f"tracking.uri={clean.blot(uri)}"
     while True:
         try:
             tries += 1
@@ -163,18 +163,17 @@ class Store:
                 f"tracking.artifacts={artifacts}: must be a folder, a URI or null, such as "
                 "tracking.artifacts=mlartifacts"
             )
-        secrets.learn(uri, artifacts or "")
-        if artifacts and secrets.blot_places(artifacts) != artifacts:
+        if artifacts and clean.blot(artifacts) != artifacts:
             raise UserError(
-                f"tracking.artifacts={secrets.blot_places(artifacts)}: holds a user, a password or "
-                "a token, which the database would keep for everybody who reads it; leave it out, "
+                f"tracking.artifacts={clean.blot(artifacts)}: holds a password, "
+                "which the database would keep for everybody who reads it; leave it out, "
                 "and set it where the artifacts' library looks for it, such as "
                 "AWS_SECRET_ACCESS_KEY or MLFLOW_TRACKING_PASSWORD"
             )
         try:
             uri = uris.absolute(uri, folder)
         except ValueError as error:
-            raise UserError(f"tracking.uri={secrets.blot_places(uri)}: {error}") from None
+            raise UserError(f"tracking.uri={clean.blot(uri)}: {error}") from None
         if artifacts and "://" not in artifacts:
             artifacts = (folder / os.path.expanduser(artifacts)).as_uri()
         return cls(uri, artifacts)
@@ -182,7 +181,7 @@ class Store:
     @property
     def safe_uri(self) -> str:
         """The URI without its password, the same in every process."""
-        return secrets.blot_places(self.uri)
+        return clean.blot(self.uri)
 
     @property
     def database(self) -> Path | None:
@@ -251,7 +250,7 @@ class Store:
                 try_remote(self.artifacts, lambda uri: repository(uri, self.uri))
         except Exception as error:  # of any class: each artifact library has its own
             raise UserError(
-                f"tracking.artifacts={secrets.blot_places(self.artifacts)}: cannot be written "
+                f"tracking.artifacts={clean.blot(self.artifacts)}: cannot be written "
                 f"({clean.first_line(error)}); name a folder that can, such as "
                 f"tracking.artifacts={suggested_path('mlartifacts')}"
             ) from error

@@ -16,7 +16,7 @@ from normbench.datasets import Dataset
 from normbench.job import Outcome
 from normbench.measures.contract import Findings
 from normbench.recording.store import thinned
-from normbench.results.safe import clean, secrets
+from normbench.results.safe import clean
 from normbench.results.store.job_records import Entry, JobRecord, RunRecord
 from normbench.verdicts.judging import Step
 
@@ -126,7 +126,7 @@ def of_failure(header: RecordHeader, error: BaseException) -> JobRecord:
         error: The error; its message becomes the reason, and its traceback an artifact.
 
     Returns:
-        The record, without metrics; secrets in the traceback are removed.
+        The record, without metrics; passwords in the traceback are blotted.
     """
     reason = _user_code_line(error) + (" ".join(str(error).split()) or type(error).__name__)
     if isinstance(error, MemoryError):
@@ -167,14 +167,8 @@ def _user_code_line(error: BaseException) -> str:
 
 
 def _texts(params: Mapping[str, Any]) -> dict[str, str]:
-    """Return parameters or tags as recorded texts; secrets are blotted, but not in numbers."""
-    # A short secret from the environment may be a part of the digits of a number.
-    return {
-        key: _text(
-            value if isinstance(value, (int, float)) else secrets.blot_setting(key, str(value))
-        )
-        for key, value in params.items()
-    }
+    """Return parameters or tags as recorded texts."""
+    return {key: _text(value) for key, value in params.items()}
 
 
 def _text(value: Any) -> str:

@@ -14,12 +14,12 @@ import stat
 import zlib
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 from zipfile import ZIP_DEFLATED, ZIP_STORED, BadZipFile, ZipFile, ZipInfo
 
 from normbench.datasets.values import UserError, format_gigabytes
+from normbench.recording.store import provenance
 from normbench.results.safe import clean, files
 
 FORMAT = 1  # a file of a newer format is refused
@@ -115,7 +115,11 @@ def packed(file: Path, overwrite: bool, header_fields: Mapping[str, Any]) -> Ite
             with ZipFile(stream, "w", ZIP_STORED) as archive:
                 pack = Pack(archive)
                 yield pack
-                header = {"format": FORMAT, "normbench": _version(), **header_fields}
+                header = {
+                    "format": FORMAT,
+                    "normbench": provenance.installed_version(),
+                    **header_fields,
+                }
                 manifest = json.dumps(header | {"members": pack.members}, indent=1)
                 archive.writestr(MANIFEST, manifest, ZIP_DEFLATED)
             stream.flush()
@@ -126,14 +130,6 @@ def packed(file: Path, overwrite: bool, header_fields: Mapping[str, Any]) -> Ite
             raise _unwritable(file, error) from error
         finally:
             draft.unlink(missing_ok=True)
-
-
-def _version() -> str:
-    """Return the installed version of normbench."""
-    try:
-        return version("normbench")
-    except PackageNotFoundError:  # a checkout that is not installed
-        return "unknown"
 
 
 def _refuse_existing(file: Path, overwrite: bool) -> None:

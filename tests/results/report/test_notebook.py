@@ -1,6 +1,7 @@
 """A comparison as an object: from Python and from a store alike."""
 
 import re
+from html import unescape
 from pathlib import Path
 
 import nbformat
@@ -9,9 +10,12 @@ import pandas as pd
 import pytest
 from matplotlib.figure import Figure
 from nbclient import NotebookClient
+from sklearn.preprocessing import StandardScaler
 
 import normbench
+from normbench import names
 from normbench.datasets.bundled import breast_cancer, diabetes
+from normbench.recording.store.provenance import provenance_tags
 from normbench.results.answer.tables import EXCESS_LEFT
 from normbench.results.figures import NAMES
 from normbench.results.report import notebook
@@ -54,6 +58,58 @@ def test_what_is_compared_in_python_is_what_a_store_has(compared, recorded):
     pd.testing.assert_frame_equal(
         compared.table.drop(columns=timed), recorded.table.drop(columns=timed), rtol=1e-9
     )
+
+
+def test_a_report_from_python_says_how_to_repeat_it(tmp_path):
+    def halved(scores, targets):
+        return 0.5 * ((scores[:, 0] - targets) ** 2).sum(axis=-1)
+
+    data = diabetes()
+    made = normbench.compare(
+        data.x, data.y, halved, ["identity", StandardScaler()], 0.1, 3, rules={"tail": 0.25}
+    )
+    page = unescape(made.report(tmp_path / "report.html").read_text())
+    assert (
+        "normbench.compare(x, y, cost=halved, normalizers=['identity', StandardScaler()], "
+        "step_sizes=0.1, iterations=3, rules={'tail': 0.25})"
+    ) in page
+    for name, value in {
+        "normbench": normbench.__version__,
+        "numpy": np.__version__,
+        "rules.tail": "0.25",
+        "rules.last": "0.2",
+    }.items():
+        assert re.search(rf"<dt>{name}</dt>\s*<dd>{re.escape(value)}</dd>", page), name
+    assert ("<dt>commit</dt>" in page) == (names.COMMIT.key in provenance_tags())
+
+
+def test_counts_are_integers():
+    data = breast_cancer()
+    made = normbench.compare(
+        data.x, data.y, normalizers=["identity", "standard"], step_sizes=[1.0, 1e6], iterations=3
+    )
+    for column in ("misclassified", "steps", "diverged"):
+        assert pd.api.types.is_integer_dtype(made.table[column]), column
+    assert pd.api.types.is_integer_dtype(made.frame["misclassifications"])
+    text = re.sub(r"\d+\.\d*[1-9]\d*", "", str(made.table[["misclassified", "steps"]]))
+    assert ".0" not in text
+    halves = pd.DataFrame({"misclassified": [1.5, 2.0], "steps": [3.0, None], "cost": [1.0, 2.0]})
+    counts = notebook._with_integers(halves)
+    assert counts["misclassified"].tolist() == [1.5, 2.0]
+    assert str(counts["steps"].tolist()) == "[3, <NA>]"
+    assert counts["cost"].dtype == float
+
+
+def test_comparisons_in_one_notebook_share_no_ids_but_of_equal_pictures():
+    data, settings = breast_cancer(), {"iterations": 5, "step_sizes": [1.0, 1e6]}
+    comparisons = (
+        normbench.compare(data.x, data.y, normalizers=["standard", "pca_sphere"], **settings),
+        normbench.compare(data.x[:, :5], data.y, normalizers=["identity", "minmax"], **settings),
+    )
+    ids = [set(re.findall(r' id="([^"]*)"', shown._repr_html_())) for shown in comparisons]
+    assert all(ids)
+    assert not ids[0] & ids[1]
+    assert comparisons[0]._pictures("histories") == comparisons[0]._pictures("histories")
 
 
 @pytest.mark.commands

@@ -1,10 +1,12 @@
 """What is told of schemes over any set of sweeps, made by hand."""
 
+import io
 from dataclasses import replace
 
 import numpy as np
 import pandas as pd
 import pytest
+from rich.console import Console
 
 from normbench.results.compare import passes
 from normbench.results.figures import profiles
@@ -91,6 +93,26 @@ def test_a_figure_has_three_files_and_needs_a_problem(told, tmp_path):
         told({"s": sweep(a=np.inf, b=np.inf)}, folder=tmp_path)
 
 
+def test_a_terminal_has_no_line_that_is_wider(told, monkeypatch):
+    output = io.StringIO()
+    console = Console(file=output, force_terminal=True, color_system=None, width=80)
+    monkeypatch.setattr(profile.screen, "console", lambda: console)
+    schemes = {f"a_scheme_with_a_long_name_{letter}": number for number, letter in enumerate("abc")}
+    told({"s": sweep(**{name: number + 1.0 for name, number in schemes.items()})})
+    lines = output.getvalue().splitlines()
+    assert max(map(len, lines)) <= 80
+    for word in ("leaderboard", "pairs; ", "conclusion", "performance profile"):
+        assert any(word in line for line in lines), word
+
+
+def test_one_split_has_no_interval_and_an_infinite_ratio_is_explained(told):
+    text = told({"s": sweep(a=np.inf, b=1.0, c=2.0)})
+    head = next(line for line in text.splitlines() if "against" in line)
+    assert head.split()[-3:] == ["wins", "ratio", "conclusion"]
+    assert "0 where the first scheme never does" in " ".join(text.split())
+    assert "never does" not in told({"s": sweep(b=1.0, c=2.0)})
+
+
 def test_what_nobody_reaches_is_told(told):
     lost = runs(
         ("x", "a", {1.0: 2.0}), ("x", "b", {1.0: 3.0}), *(("y", s, {1.0: np.inf}) for s in "ab")
@@ -99,9 +121,9 @@ def test_what_nobody_reaches_is_told(told):
     assert words in told({"s": lost})
     assert "no scheme reaches it" not in told({"s": sweep(a=2.0, b=1.0)})
     share = "share of problems within a factor of the fastest: nothing to compare"
-    nobody = told({"s": sweep(a=np.inf, b=np.inf)})
+    nobody = " ".join(told({"s": sweep(a=np.inf, b=np.inf)}).split())
     assert f"{share} ({profile.NO_SCHEME})" in nobody
-    apart = told({"s": runs(("x", "a", {1.0: 1.0}), ("y", "b", {1.0: 1.0}))})
+    apart = " ".join(told({"s": runs(("x", "a", {1.0: 1.0}), ("y", "b", {1.0: 1.0}))}).split())
     assert f"{share} ({profile.NOT_ALL})" in apart
 
 

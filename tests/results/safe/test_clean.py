@@ -3,6 +3,7 @@
 import io
 import re
 import sqlite3
+import subprocess
 import sys
 import unicodedata
 from contextlib import closing
@@ -66,6 +67,45 @@ def test_every_mark_that_is_not_seen_is_written_out():
     clean.escape_invisible(everything).encode()
 
 
+@pytest.mark.parametrize(
+    "password", ["s3cret", "a@b", "a/b?c#d", "a%40b", "a'b\\", "a:b", "12345", "x,y"]
+)
+def test_a_password_of_a_uri_is_blotted(password):
+    for template, host in {
+        "at postgresql://me:{}@host/db, twice: //you:{}@host.": "host",
+        "tracking.uri=http://me:{}@127.0.0.1:5000/x?mail=a@b": "127.0.0.1",
+        "['redis://:{}@[::1]/0', \"sftp://me:{}@host/a@b.csv\"]": "host/a@b.csv",
+        "a=https://me:{0}@host/x.csv,https://me:{0}@host/y.csv": "host/x.csv,https",
+    }.items():
+        text = template.format(*[password] * 2)
+        blotted = template.format(*["***"] * 2)
+        assert clean.blot(text) == clean.blot(blotted) == blotted
+        assert host in blotted
+        assert clean.sanitize(text) == clean.line(text) == blotted
+        assert clean.recorded_line(text) == text
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "http://127.0.0.1:5000/#/experiments/1?mail=someone@example.org",
+        "https://host:8080/data/x@v2.csv",
+        "postgresql://me@host/db",
+        "http://[::1]:5000",
+        "sqlite:////home/me/a:b@c.db",
+        "MY_TOKEN=1e-05 password=pca_sphere a // b: c@d",
+        "see http://host:5000, or write to someone@example.org",
+    ],
+)
+def test_nothing_but_a_password_of_a_uri_is_blotted(text):
+    assert clean.sanitize(text) == text
+
+
+def test_a_long_text_is_blotted_in_linear_time():
+    for text in ("://a:" * 50_000, "//a:b@" * 50_000, "//" * 100_000, "x" * 1_000_000):
+        clean.blot(text)
+
+
 def test_a_line_is_one():
     assert clean.line("a\nb\r\n\tc") == "a b c"
     assert clean.line("a\u2028b\x85c") == "a b c"
@@ -104,6 +144,31 @@ def test_both_streams_are_guarded_once(monkeypatch):
     monkeypatch.setattr(sys, "stderr", None)
     clean.guard()
     assert sys.stderr is None
+
+
+GUARDED = """
+import logging, sys, warnings
+from normbench.results.safe import clean
+clean.guard()
+logging.basicConfig()
+logging.getLogger("mlflow").warning("at %s", sys.argv[1])
+warnings.warn(sys.argv[1])
+sys.stdout.writelines(["View run at http://me:s3c", "ret@host/\\n"])
+raise ValueError(sys.argv[1])
+"""
+
+
+def test_loggers_warnings_and_tracebacks_are_guarded():
+    process = subprocess.run(
+        [sys.executable, "-c", GUARDED, "http://me:s3cret@host/"],
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
+    assert process.stdout == "View run at http://me:***@host/\n"
+    assert "s3cret" not in process.stderr
+    for text in ("WARNING:mlflow:at ", "UserWarning: ", "ValueError: "):
+        assert f"{text}http://me:***@host/" in process.stderr
 
 
 def test_markdown_has_no_markup():
@@ -255,5 +320,5 @@ def test_a_command_that_is_none_is_no_study():
 
 
 def test_a_password_in_a_path_of_the_results_is_gone():
-    assert dashboard.secrets.without_user("http://me:a b@c/d@h:5000/x") == "http://h:5000/x"
+    assert clean.without_user("http://me:a b@c/d@h:5000/x") == "http://h:5000/x"
     assert Path(clean.name("x")) == Path("x")

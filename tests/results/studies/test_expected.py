@@ -325,6 +325,46 @@ def test_numbers_of_a_study_are_those_of_its_function(monkeypatch, error):
     assert expected.numbers(made, "nowhere/iris_pca") == {}
 
 
+def whole(entries, *words, verdict="converged"):
+    """Return a sweep that is all of the study `notes/iris_pca`, or of it with other words."""
+    made = sweep(entries, [(STANDARD, 177.0)])
+    command = " ".join(("normbench --config-dir studies experiment=notes/iris_pca", *words))
+    table = made.runs.assign(verdict=verdict, **{names.JOBS.column: "1"})
+    table.loc[table["role"] == "sweep", names.COMMAND.column] = command
+    return Sweep("", "one", table, SimpleNamespace())
+
+
+@pytest.mark.parametrize("error", [ValueError("x"), KeyError("missd"), ZeroDivisionError("x")])
+def test_a_mistake_in_the_function_of_a_study_is_an_error(monkeypatch, error):
+    from normbench.results.studies.gallery import notes
+
+    def fails(sweep):
+        raise error
+
+    monkeypatch.setattr(notes, "iris_pca", fails)
+    message = rf"^study notes/iris_pca: .*gallery/notes\.py fails \({type(error).__name__}: "
+    for words in ((), ("tracking.uri=sqlite:///x.db", "figures=[]")):
+        with pytest.raises(ResultsError, match=message):
+            expected.numbers(whole([], *words), "notes/iris_pca")
+    cut_down = whole([], "iterations=2"), whole([], verdict="failed"), whole([])
+    cut_down[-1].runs[names.JOBS.column] = "2"
+    for made in cut_down:
+        assert expected.numbers(made, "notes/iris_pca") == {}
+
+
+def test_a_misspelt_metric_of_a_study_is_an_error():
+    misspelt = [{**ONE, "metric": "theory/condition_numbr"}]
+    message = (
+        r"metric=theory/condition_numbr: is not recorded; did you mean theory/condition_number"
+    )
+    with pytest.raises(ResultsError, match=message):
+        expected.compare_with_source(whole(misspelt), "notes/iris_pca")
+    (row,) = expected.compare_with_source(whole(misspelt, "theory=none"), "notes/iris_pca")
+    assert row["measured"] == "not measured"
+    (row,) = expected.compare_with_source(whole([ONE]), "notes/iris_pca")
+    assert row["measured"] == "177"
+
+
 def test_an_array_is_looked_up_in_the_schemes_that_have_it():
     class Two(Sweep):
         def arrays(self, runs, name):

@@ -1,15 +1,14 @@
-"""The code and the libraries that a sweep is run with, as tags of its run."""
+"""The code and the libraries that a comparison is run with, as tags of its run."""
 
 import subprocess
 import sys
-from importlib.metadata import version
+from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
-from normbench import CHECKOUT, names
-from normbench.command.startup.kernels import describe_blas
+from normbench import names
 
+CHECKOUT = Path(__file__).resolve().parents[3]
 RECORDED_LIBRARIES = (
-    "normbench",
     "numpy",
     "scipy",
     "autograd",
@@ -21,15 +20,23 @@ RECORDED_LIBRARIES = (
 
 
 def provenance_tags() -> dict[str, str]:
-    """Return the versions of Python, the libraries and linear algebra, and the commit."""
+    """Return the versions of Python and the libraries, and the commit."""
     return {**_versions(), **_commit()}
 
 
+def installed_version() -> str:
+    """Return the installed version of normbench; `unknown` in a checkout that is not installed."""
+    try:
+        return version("normbench")
+    except PackageNotFoundError:
+        return "unknown"
+
+
 def _versions() -> dict[str, str]:
-    """Return the versions of Python and the libraries as tags, with the linear algebra in use."""
+    """Return the versions of Python and the libraries as tags."""
     versions = {names.version(name).key: version(name) for name in RECORDED_LIBRARIES}
     python = {names.version("python").key: sys.version.split()[0]}
-    return {**python, **versions, names.BLAS.key: describe_blas()}
+    return {**python, names.version("normbench").key: installed_version(), **versions}
 
 
 def _commit() -> dict[str, str]:
