@@ -150,7 +150,7 @@ TEMPLATES = {
     "over_problems": "{parts}.",
     # the cause
     "why": "Why: {slow} (condition number {most}); {fast} ({least}){suits}.",
-    "rounder": "That is not the whole cause: {scheme} makes it rounder still ({least}) and is "
+    "rounder": "That is not the whole cause: {schemes} {make} it rounder still ({least}) and {are} "
     "slower.",
     "grid_end": "The best step size of {schemes} is at the end of those tried{splits}: "
     "step_sizes='${{decades:{first:d},{last:d}}}' looks further.",
@@ -219,6 +219,7 @@ SINGULARS = {
     "have": "has",
     "hold": "holds",
     "descend": "descends",
+    "make": "makes",
     "predict": "predicts",
     "they": "it",
     "them": "it",
