@@ -210,7 +210,8 @@ CLAUSES = {
     "scheme_round": "{label} makes it round",
     "scheme_rounder": "{label} makes it rounder",
     "suits": ", so one step size suits every direction",
-    "doubt": "; {splits:d} {show} no difference from {others}",
+    "doubt": "; {doubt} difference from {others}",
+    "not_judged": "; not judged against {others}, because a descent has not arrived",
 }
 # The singular of words that are fields of templates, by the plural, which is the field's name.
 SINGULARS = {

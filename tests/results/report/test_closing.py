@@ -63,7 +63,7 @@ def over_splits(**rates):
     rows = [
         {"experiment": "x", "scheme": name, "split": number, "cost": rate, "best cost": rate}
         | {"at": 3.0, "rate": rate, "best rate": rate, "train rate": 0.0, "start": 1.0}
-        | {"ratio": 1 / 3}
+        | {"ratio": 1 / 3, "arrived": True}
         for name, own in rates.items()
         for number, rate in enumerate(own)
     ]
