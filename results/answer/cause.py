@@ -91,6 +91,8 @@ def explain_race(sweep: Sweep, experiment: str, race: Race) -> list[Sentence]:
         The sentences; none where curvature does not explain the difference, where fewer than two
         schemes can be compared, and where the race has no budget that all jobs share.
     """
+    if race.ends is not None:  # the target is a share of an excess that is not known
+        return []
     rows = sweep.of_role(names.SCHEME, experiment)
     raced_schemes = _raced_schemes(race, as_rows(rows))
     # Curvature explains a cost, not a count, and only descents of one known number of iterations.

@@ -11,7 +11,7 @@ from normbench import names
 from normbench.results.compare import evidence, passes, problems
 from normbench.results.compare.comparisons import NOT_JUDGED, OPEN, indistinguishable_schemes
 from normbench.results.compare.merging import members_of, merged, unmerged
-from normbench.results.compare.reached import excess_left, with_lowest_seen
+from normbench.results.compare.reached import excess_left, over_lowest_seen
 from normbench.results.store.rows import as_rows
 from normbench.results.store.runs import Sweep
 from normbench.results.words.sentences import agree, join_phrases, make_sentence
@@ -25,8 +25,8 @@ ONE_SPLIT = "on one split, which cannot show a difference"
 NEW_DATA = "on new data"  # the column of the conclusion by the corrected resampled t-test
 CLAIMS = (
     "conclusion: for splits of this data set; on new data: for other data from the same source "
-    "(t-test of Nadeau and Bengio 2003); not judged: a descent of the pair has not arrived, since it "
-    f"leaves more than {100 * ARRIVED_SHARE:g} % of the excess cost"
+    "(t-test of Nadeau and Bengio 2003); not judged: a descent of the pair has not arrived, since "
+    f"it leaves more than {100 * ARRIVED_SHARE:g} % of the excess cost"
 )
 
 
@@ -57,7 +57,7 @@ def _compute_by_split(sweep: Sweep) -> pd.DataFrame:
     splits_by_id = dict(
         problems.scheme_runs_with_groups([source])[["run_id", "split"]].itertuples(index=False)
     )
-    jobs = {row["run_id"]: row for row in as_rows(with_lowest_seen(source.of_role(names.SCHEME)))}
+    jobs = {row["run_id"]: row for row in as_rows(over_lowest_seen(source))}
     rows = []
     for scheme in as_rows(runs.of_role(names.SCHEME)):
         if pd.isna(scheme.get(names.FINAL_TEST_COST.column, np.nan)):

@@ -70,8 +70,7 @@ TEMPLATES = {
     "towards {minimum:.6g} for ever, but no weights reach that.",
     "partly_unknown": "A linear model separates some of the points perfectly, so no weights reach "
     "the least cost, which is above 0; its value is not known ({source}).",
-    "undecided": "Whether some weights reach the least cost could not be decided; the lowest cost "
-    "known is {minimum:.6g}.",
+    "undecided": "Whether some weights reach the least cost could not be decided{value}.",
     "lowest_of_scheme": "The least cost of a network is not known; the lowest that "
     "this scheme saw, zero weights included, is {minimum:.6g}.",
     "lowest_of_comparison": "The least cost of a network is not known; the lowest seen in this "
@@ -145,6 +144,11 @@ TEMPLATES = {
     "fastest": "Fastest{grid}: {schemes}.",
     "fastest_open": "Fastest: {schemes}; {splits} {doubt}.",
     "takes": "{who} {does} {what} in {count}{others}{over}.",
+    "ended_lowest": "Ended lowest: {schemes}.",
+    "fell": "{who} {fall}{within}{others}{over}.",
+    "end_alone": "The cost {falls}{within}{over}.",
+    "own_ends": "Each scheme minimizes another function; the cost {falls}{within}{over}.",
+    "unknown_least": "How much lower the cost can go is not known.",
     "uncounted": "How fast {who} {descend} is not known: the target follows from the costs of "
     "another job, and the costs of single starts are not recorded.",
     "over_problems": "{parts}.",
@@ -200,6 +204,9 @@ CLAUSES = {
     "perhaps_not": "{labels} did not get there for certain{within}{grid}: rounding decides",
     "job_failed": "{labels} failed",
     "none_finite": "{labels} diverged at every step size",
+    "lowest_known": "; the lowest cost known is {minimum:.6g}",
+    "ended": "{labels} ended at {cost}{step}",
+    "unsure": "rounding decides where {labels} ended",
     # a cause
     "raw_valley": "raw features stretch the cost into a narrow valley",
     "raw_stretched": "raw features stretch the cost",
