@@ -15,7 +15,7 @@ from normbench.results.answer.race import Race, races
 from normbench.results.answer.ranking import names_or_count
 from normbench.results.compare import directions, evidence
 from normbench.results.compare.merging import merged
-from normbench.results.compare.reached import excess_left
+from normbench.results.compare.reached import excess_left, start_ratio
 from normbench.results.store.rows import as_rows, number_in
 from normbench.results.store.runs import Sweep
 from normbench.results.words.reasons import EQUAL_TOLERANCE, SchemeRecord
@@ -213,7 +213,9 @@ def _is_explained(race: Race, slower_scheme: RacedScheme, arrays: Mapping[str, A
     """
     if directions.WINDOW_CURVATURE not in arrays:
         return False
-    target, count = float(race.target), slower_scheme.iterations
+    # The prediction is a share of the excess of the run's own start, the target of zero weights'.
+    ratio = start_ratio(slower_scheme.row, arrays)
+    target, count = float(race.target) / ratio, slower_scheme.iterations
     if np.isfinite(count):  # the scheme meets the target
         step = float(race.step_sizes[slower_scheme.label])
         exceeds_at_half = directions.predicted_excess(arrays, step, count / 2) > target
@@ -224,7 +226,7 @@ def _is_explained(race: Race, slower_scheme: RacedScheme, arrays: Mapping[str, A
         )
     step, remaining_excess = (
         number_in(slower_scheme.row, names.STEP_TAG.column),
-        excess_left(slower_scheme.row, slower_scheme.row),
+        excess_left(slower_scheme.row, slower_scheme.row) / ratio,
     )
     predicted_share = directions.predicted_excess(arrays, step, race.budget or 0)
     # The prediction is at most 1, so a recorded excess above the start's counts as 1.

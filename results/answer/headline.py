@@ -17,7 +17,7 @@ from normbench.results.answer.ranking import (
 )
 from normbench.results.compare.merging import merged
 from normbench.results.compare.passes import count_text
-from normbench.results.compare.reached import excess_left
+from normbench.results.compare.reached import ZEROS, excess_left
 from normbench.results.store.rows import shared_value
 from normbench.results.store.runs import Sweep
 from normbench.results.words.sentences import (
@@ -28,8 +28,6 @@ from normbench.results.words.sentences import (
     make_sentence,
     paragraph,
 )
-
-ZEROS = ("zeros", "None", "")  # recorded values of the setting `start` for zero weights
 
 
 class Achievement(NamedTuple):
@@ -159,11 +157,20 @@ def _describe_ends(race: Race, ends: pd.DataFrame) -> list[Sentence]:
         return [make_sentence("no_cost")]
     places = [rows for _, rows in ends.groupby("place", sort=False)]
     schemes = [*ends.index, *race.iterations.index, *race.uncounted_schemes]
-    if race.own_functions or len(set(schemes)) == 1:
-        falls = "; ".join(f"under {scheme} {_fall(ends.loc[[scheme]])}" for scheme in ends.index)
-        name = "own_ends" if race.own_functions else "end_alone"
-        fields = {"within": _budget_text(race), "falls": falls, "over": _medians_note(race)}
-        return [make_sentence(name, **fields), make_sentence("unknown_least")]
+    budget, medians = _budget_text(race), _medians_note(race)
+    falls = {scheme: _fall(ends.loc[[scheme]]) for scheme in ends.index}
+    if race.own_functions:
+        text = "; ".join(
+            "under {} {did} from {start} to {end}".format(scheme, **fall)
+            for scheme, fall in falls.items()
+        )
+        own = make_sentence("own_ends", within=budget, falls=text, over=medians)
+        return [own, make_sentence("unknown_least")]
+    if len(set(schemes)) == 1:
+        ((scheme, fall),) = falls.items()
+        fields = {**fall, "did": f"under {scheme} {fall['did']}", "others": ""}
+        alone = make_sentence("fell", who="The", within=budget, over=medians, **fields)
+        return [alone, make_sentence("unknown_least")]
     clauses = [
         CLAUSES["ended"].format(
             labels=join_phrases(list(rows.index)),
@@ -181,25 +188,25 @@ def _describe_ends(race: Race, ends: pd.DataFrame) -> list[Sentence]:
         clauses.append(CLAUSES[clause].format(labels=join_phrases(labels)))
     first = make_sentence("ended_lowest", schemes=join_phrases(race.lowest_schemes))
     fields = {
-        "who": "Its cost" if len(places[0]) == 1 else "Their cost",
-        "fall": _fall(places[0]),
-        "within": _budget_text(race),
+        "who": "Its" if len(places[0]) == 1 else "Their",
+        **_fall(places[0]),
+        "within": budget,
         "others": "".join(f"; {clause}" for clause in clauses),
-        "over": _medians_note(race),
+        "over": medians,
     }
     return [first, make_sentence("fell", **fields), make_sentence("unknown_least")]
 
 
-def _fall(ends: pd.DataFrame) -> str:
-    """Return how far the cost fell under schemes that ended equally low, with their step sizes.
+def _fall(ends: pd.DataFrame) -> dict[str, str]:
+    """Return how far the cost fell under schemes that ended equally low, as fields of a sentence.
 
     Args:
         ends: Their rows of `Race.ends`.
     """
     starts = join_phrases(list(dict.fromkeys(f"{start:.6g}" for start in ends["start"])))
-    verb = "rose" if (ends["cost"] > ends["start"]).all() else "fell"
-    end = f"{ends['cost'].iloc[0]:.6g}"
-    return f"{verb} from {starts} to {end}{_steps_text(ends['step'])}"
+    end = f"{ends['cost'].iloc[0]:.6g}{_steps_text(ends['step'])}"
+    has_risen = (ends["cost"] > ends["start"]).all()
+    return {"did": "rose" if has_risen else "fell", "start": starts, "end": end}
 
 
 def _steps_text(steps: "pd.Series[float]") -> str:

@@ -27,6 +27,7 @@ REACHED_NUMBERS = ["step", "value", "excess", "least"]
 REACHED_COLUMNS = [*problems.SCHEME_COLUMNS, "split", *REACHED_NUMBERS, "finer", "end"]
 # In the column `setting`: what says how steps see the points, and changes no cost.
 SETTINGS_OF_ORDER = r"(?:^|, )(?:batch|batch_order|records_per_pass)=[^,]*"
+ZEROS = ("zeros", "None", "")  # recorded values of the setting `start` for zero weights
 FINER_IS_LOWER = "finer_is_lower"  # the column of `with_finer_minima`
 FEWEST_STEP_SIZES = 3  # step sizes of a grid that has ends: of fewer, each would be one
 # The end of the grid at which a scheme's best step size is; ABOVE: the whole grid is above 2/L.
@@ -612,6 +613,26 @@ def start_excess(scheme: Mapping[Any, Any]) -> float:
     )
     # The target 1e-1 is the minimum plus a tenth of the starting excess.
     return float((tenth_target - minimum) * 10)
+
+
+def start_ratio(scheme: Mapping[Any, Any], arrays: Mapping[str, Any]) -> float:
+    """Return the excess cost of a job's first start, as a multiple of that of zero weights.
+
+    By it, a share of the excess of that start becomes one of zero weights, as `excess_left` is.
+
+    Args:
+        scheme: The scheme run.
+        arrays: The arrays of its descent: the costs `(S, starts, K + 1)` and the least cost.
+
+    Returns:
+        The ratio; 1 for a start at zero weights, and where points instead of costs are compared.
+    """
+    is_zero = scheme.get(names.setting("start")) in (*ZEROS, None)
+    if is_zero or compared_metric(scheme) is not names.TRAIN_COST:
+        return 1.0
+    minimum, first = float(arrays["minimum"]), float(arrays[names.TRAIN_COST.key][0, 0, 0])
+    zero_weights = scheme[names.MINIMUM.column] + start_excess(scheme)
+    return (first - minimum) / (zero_weights - minimum) if zero_weights > minimum else 1.0
 
 
 def excess_shown(run: Mapping[Any, Any], scheme: Mapping[Any, Any]) -> float | None:

@@ -110,6 +110,8 @@ TEMPLATES = {
     "of a network are a stationary point; another seed draws others.",
     "unrefined": "refine=true has no effect on a network ({experiments}): its targets follow from "
     "the lowest cost of the comparison, which is not known while a job runs.",
+    "above_zero": "Converged means at rest, with little left of the excess of a run's own start; "
+    "under {schemes} such a run ends above the cost of zero weights ({experiments}).",
     "own_lowest": "Of a network, converged means at rest near the lowest cost that the scheme "
     "itself saw; measured by the lowest cost seen in this comparison ({minimum:.4g}), {schemes} "
     "did not converge.",
@@ -145,8 +147,7 @@ TEMPLATES = {
     "fastest_open": "Fastest: {schemes}; {splits} {doubt}.",
     "takes": "{who} {does} {what} in {count}{others}{over}.",
     "ended_lowest": "Ended lowest: {schemes}.",
-    "fell": "{who} {fall}{within}{others}{over}.",
-    "end_alone": "The cost {falls}{within}{over}.",
+    "fell": "{who} cost {did} from {start} to {end}{within}{others}{over}.",
     "own_ends": "Each scheme minimizes another function; the cost {falls}{within}{over}.",
     "unknown_least": "How much lower the cost can go is not known.",
     "uncounted": "How fast {who} {descend} is not known: the target follows from the costs of "
@@ -180,7 +181,7 @@ TEMPLATES = {
     "is_one": "{what} is {value:.4g} under {schemes}.",
     "converging": "Step sizes that converged, of {steps:d}: {counts}.",
     "melting": "At step size {step}, {gone:d} of {every:d} {layers} of {scheme} {are} gone, and "
-    "{left} of the excess cost is left.",
+    "{left} of the excess cost{over} is left.",
     "serving": "Step size {step} trains {count:d} of {every:d} {directions} of {scheme}, which "
     "{hold} {share} of the excess cost{model}.",
     "not_served": "The curvature at the start does not explain what step size {step} did under "
