@@ -266,7 +266,7 @@ def lowest_ends(experiment_sweep: Sweep, jobs: pd.DataFrame) -> pd.DataFrame:
     )
     lowest_cost = ends["cost"].min()
     scale = abs(ends["start"] - ends["cost"]).where(ends["cost"] == lowest_cost).max()
-    places = evidence.tie_ranks(ends["cost"].to_numpy(), tied_share * scale)
+    places = evidence.tie_ranks(ends["cost"].to_numpy(dtype=float), tied_share * scale)
     return ends.assign(place=places).sort_values("place", kind="stable")
 
 
