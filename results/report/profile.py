@@ -163,7 +163,9 @@ def _converged_above_zero(loaded: Sequence[Sweep]) -> list[Sentence]:
 
     A run that starts far above zero weights may come to rest above them.
     """
-    labels, experiments = {}, {}  # dictionaries serve as ordered sets
+    # Dictionaries serve as ordered sets.
+    labels: dict[str, None] = {}
+    experiments: dict[str, None] = {}
     for sweep in loaded:
         jobs = {row["run_id"]: row for row in as_rows(sweep.of_role(names.SCHEME))}
         for step in as_rows(sweep.of_role(names.STEP)):
