@@ -27,8 +27,9 @@ def take(job: FinishedJob) -> Findings:
     `10^(n/16)` and are named by the number n, see `verdicts.refinement`. `refined_step_sizes` (S,)
     are these step sizes, with their training costs `refined_cost` (S, A, K + 1) from A starts. The
     tag `refined` is JSON: `numbers`, the lattice numbers of these step sizes; for each target, the
-    iterations of each step size; and `targets`, the targets whose number of iterations is that of
-    finer step sizes, or which finer ones were found not to reach either.
+    iterations of each step size; `targets`, the targets whose number of iterations is that of
+    finer step sizes, or which finer ones were found not to reach either; and `by_rounding`, the
+    numbers of the step sizes whose runs rounding decides, where there are any.
     """
     descent = job.judged_descent
     assert descent is not None
@@ -70,6 +71,9 @@ def take(job: FinishedJob) -> Findings:
         },
         "targets": sorted(windows),
     }
+    unsure = [number for number in numbers if tried[number].verdict == names.BY_ROUNDING]
+    if unsure:
+        refined_facts[refinement.BY_ROUNDING] = unsure
     arrays = {}
     if numbers:
         arrays = {

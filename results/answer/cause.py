@@ -5,19 +5,21 @@ the descent predicted from the curvature at the start has to agree with the reco
 """
 
 from collections.abc import Mapping
+from math import isclose
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from normbench import names
 from normbench.results.answer.race import Race, races
-from normbench.results.compare import directions
+from normbench.results.answer.ranking import names_or_count
+from normbench.results.compare import directions, evidence
 from normbench.results.compare.merging import merged
-from normbench.results.compare.reached import excess_left
+from normbench.results.compare.reached import excess_left, start_ratio
 from normbench.results.store.rows import as_rows, number_in
 from normbench.results.store.runs import Sweep
-from normbench.results.words.reasons import SchemeRecord
-from normbench.results.words.sentences import CLAUSES, Sentence, make_sentence, paragraph
+from normbench.results.words.reasons import EQUAL_TOLERANCE, SchemeRecord
+from normbench.results.words.sentences import CLAUSES, Sentence, agree, make_sentence, paragraph
 
 STRETCH_RATIO = 10.0  # least ratio of condition numbers that is reported as the cause
 VALLEY_CONDITION = 1e3  # least condition number of a cost that is called a narrow valley
@@ -89,6 +91,8 @@ def explain_race(sweep: Sweep, experiment: str, race: Race) -> list[Sentence]:
         The sentences; none where curvature does not explain the difference, where fewer than two
         schemes can be compared, and where the race has no budget that all jobs share.
     """
+    if race.ends is not None:  # the target is a share of an excess that is not known
+        return []
     rows = sweep.of_role(names.SCHEME, experiment)
     raced_schemes = _raced_schemes(race, as_rows(rows))
     # Curvature explains a cost, not a count, and only descents of one known number of iterations.
@@ -100,12 +104,13 @@ def explain_race(sweep: Sweep, experiment: str, race: Race) -> list[Sentence]:
         or race.fewest_iterations == 0
     ):
         return []
-    # Of equally fast schemes, the one of the lowest condition number.
-    fastest = min(raced_schemes, key=lambda scheme: (_finish_key(scheme), scheme.condition))
+    places = _places(raced_schemes)
+    # Of equally fast schemes, the one of the lowest condition number; of equal ones the first.
+    fastest = _roundest([scheme for scheme in raced_schemes if places[scheme.label] == 0])[0]
     arrays = sweep.arrays(rows, names.DESCENT_ARRAYS)
     slower_schemes = sorted(
-        (scheme for scheme in raced_schemes if _finish_key(scheme) > _finish_key(fastest)),
-        key=_finish_key,
+        (scheme for scheme in raced_schemes if places[scheme.label] > 0),
+        key=lambda scheme: places[scheme.label],
         reverse=True,
     )
     for slower_scheme in slower_schemes:  # the slowest first
@@ -117,8 +122,8 @@ def explain_race(sweep: Sweep, experiment: str, race: Race) -> list[Sentence]:
         # Slower than the fastest although rounder: these contradict the explanation.
         rounder_schemes = [
             scheme
-            for scheme in slower_schemes
-            if DISTINCT_RATIO * scheme.condition <= fastest.condition
+            for scheme in raced_schemes
+            if places[scheme.label] > 0 and DISTINCT_RATIO * scheme.condition <= fastest.condition
         ]
         return [_cause_sentence(race, slower_scheme, fastest), *_rounder_sentences(rounder_schemes)]
     return []
@@ -160,14 +165,35 @@ def _raced_schemes(race: Race, rows: list[dict[Any, Any]]) -> list[RacedScheme]:
     return raced_schemes
 
 
-def _finish_key(scheme: RacedScheme) -> tuple[float, float]:
-    """Return the sort key of a race: the iterations to the target, then the remaining excess.
+def _places(raced_schemes: list[RacedScheme]) -> dict[str, int]:
+    """Return the places of schemes in a race by label, from 0 for the fastest; ties share one.
 
-    The excess orders only the schemes that do not meet the target, whose iterations are infinite.
+    They are ordered by the iterations to the target. The schemes that do not meet it come last, by
+    the excess that they leave, which ties up to `names.TIED`.
+
+    Args:
+        raced_schemes: The schemes.
     """
-    meets_target = np.isfinite(scheme.iterations)
+    counts = evidence.tie_ranks(np.array([scheme.iterations for scheme in raced_schemes]), 0.0)
     # A scheme run has the final cost of its best step size, so it is both arguments.
-    return scheme.iterations, 0.0 if meets_target else excess_left(scheme.row, scheme.row)
+    excess = [
+        0.0 if np.isfinite(scheme.iterations) else excess_left(scheme.row, scheme.row)
+        for scheme in raced_schemes
+    ]
+    ranks = evidence.tie_ranks(np.array(excess), names.TIED)
+    keys = list(zip(counts.tolist(), ranks.tolist()))
+    order = sorted(set(keys))
+    return {scheme.label: order.index(key) for scheme, key in zip(raced_schemes, keys)}
+
+
+def _roundest(raced_schemes: list[RacedScheme]) -> list[RacedScheme]:
+    """Return the schemes of the lowest condition number, equal ones in the order of the sweep."""
+    lowest = min(scheme.condition for scheme in raced_schemes)
+    return [
+        scheme
+        for scheme in raced_schemes
+        if isclose(scheme.condition, lowest, rel_tol=EQUAL_TOLERANCE)
+    ]
 
 
 def _is_explained(race: Race, slower_scheme: RacedScheme, arrays: Mapping[str, Any]) -> bool:
@@ -187,7 +213,9 @@ def _is_explained(race: Race, slower_scheme: RacedScheme, arrays: Mapping[str, A
     """
     if directions.WINDOW_CURVATURE not in arrays:
         return False
-    target, count = float(race.target), slower_scheme.iterations
+    # The prediction is a share of the excess of the run's own start, the target of zero weights'.
+    ratio = start_ratio(slower_scheme.row, arrays)
+    target, count = float(race.target) / ratio, slower_scheme.iterations
     if np.isfinite(count):  # the scheme meets the target
         step = float(race.step_sizes[slower_scheme.label])
         exceeds_at_half = directions.predicted_excess(arrays, step, count / 2) > target
@@ -198,7 +226,7 @@ def _is_explained(race: Race, slower_scheme: RacedScheme, arrays: Mapping[str, A
         )
     step, remaining_excess = (
         number_in(slower_scheme.row, names.STEP_TAG.column),
-        excess_left(slower_scheme.row, slower_scheme.row),
+        excess_left(slower_scheme.row, slower_scheme.row) / ratio,
     )
     predicted_share = directions.predicted_excess(arrays, step, race.budget or 0)
     # The prediction is at most 1, so a recorded excess above the start's counts as 1.
@@ -236,7 +264,7 @@ def _cause_sentence(race: Race, slower_scheme: RacedScheme, fastest: RacedScheme
 
 
 def _rounder_sentences(rounder_schemes: list[RacedScheme]) -> list[Sentence]:
-    """Return the sentence on the slower scheme of the lowest condition number, if there is one.
+    """Return the sentence on the slower schemes of the lowest condition number, if there are any.
 
     Args:
         rounder_schemes: The schemes that are slower than the fastest, although their condition
@@ -244,5 +272,7 @@ def _rounder_sentences(rounder_schemes: list[RacedScheme]) -> list[Sentence]:
     """
     if not rounder_schemes:
         return []
-    roundest = min(rounder_schemes, key=lambda scheme: scheme.condition)
-    return [make_sentence("rounder", scheme=roundest.label, least=roundest.number)]
+    roundest = _roundest(rounder_schemes)
+    labels = names_or_count([scheme.label for scheme in roundest])
+    verbs = agree(len(roundest), "make", "are")
+    return [make_sentence("rounder", schemes=labels, least=roundest[0].number, **verbs)]

@@ -9,7 +9,7 @@ from normbench import names
 from normbench.results.answer import closing, headline
 from normbench.results.answer.race import RACE_TARGETS, races
 from normbench.results.answer.ranking import by_problem, names_or_count, with_final_cost
-from normbench.results.compare import comparisons, heldout, passes, problems
+from normbench.results.compare import comparisons, evidence, heldout, passes, problems
 from normbench.results.compare.merging import merged
 from normbench.results.compare.reached import ABOVE, HIGH, LOW, step_size, time_to_target
 from normbench.results.store.rows import as_rows
@@ -129,17 +129,28 @@ def _medians_note(splits: int) -> str:
 
 
 def _doubt_clause(pairs: pd.DataFrame, best: Sequence[str], splits: int) -> str:
-    """Return the clause on schemes that the splits do not distinguish from the best, or nothing.
+    """Return the clauses on schemes that are not shown to differ from the best, or nothing.
+
+    Either the splits do not distinguish them, or they are not judged.
 
     Args:
         pairs: One row a pair of schemes, from `heldout.compare_pairs`.
         best: The labels of the schemes that predict best.
         splits: The number of splits.
     """
-    undecided_schemes = comparisons.indistinguishable_schemes(pairs, best)
-    if not undecided_schemes:
-        return ""
-    show = "split shows" if splits == 1 else "splits show"
-    return CLAUSES["doubt"].format(
-        splits=splits, show=show, others=names_or_count(undecided_schemes)
-    )
+    unjudged = pairs["conclusion"] == comparisons.NOT_JUDGED
+    if splits == 1:
+        doubt = "one split cannot show a"
+    elif splits < evidence.fewest_values(int((~unjudged).sum())):
+        doubt = f"{splits} splits are too few to show a"
+    else:
+        doubt = f"{splits} splits show no"
+    clauses = []
+    for name, conclusions in (
+        ("doubt", (comparisons.OPEN,)),
+        ("not_judged", (comparisons.NOT_JUDGED,)),
+    ):
+        others = comparisons.indistinguishable_schemes(pairs, best, conclusions)
+        if others:
+            clauses.append(CLAUSES[name].format(doubt=doubt, others=names_or_count(others)))
+    return "".join(clauses)

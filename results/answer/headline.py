@@ -17,7 +17,7 @@ from normbench.results.answer.ranking import (
 )
 from normbench.results.compare.merging import merged
 from normbench.results.compare.passes import count_text
-from normbench.results.compare.reached import excess_left, with_lowest_seen
+from normbench.results.compare.reached import ZEROS, excess_left
 from normbench.results.store.rows import shared_value
 from normbench.results.store.runs import Sweep
 from normbench.results.words.sentences import (
@@ -28,8 +28,6 @@ from normbench.results.words.sentences import (
     make_sentence,
     paragraph,
 )
-
-ZEROS = ("zeros", "None", "")  # recorded values of the setting `start` for zero weights
 
 
 class Achievement(NamedTuple):
@@ -89,6 +87,8 @@ def describe_race(sweep: Sweep, experiment: str, race: Race) -> list[Sentence]:
         One to three sentences.
     """
     schemes = merged(sweep).of_role(names.SCHEME, experiment)
+    if race.ends is not None:
+        return _describe_ends(race, race.ends)
     uncounted = race.uncounted_schemes
     sentences = _describe_outcome(race, schemes[~schemes["label"].isin(uncounted)])
     if uncounted:
@@ -143,6 +143,79 @@ def _describe_outcome(race: Race, schemes: pd.DataFrame) -> list[Sentence]:
     ]
 
 
+def _describe_ends(race: Race, ends: pd.DataFrame) -> list[Sentence]:
+    """Return who ended lowest and how far the cost fell, where the least cost is not known.
+
+    The lowest cost seen is no least cost: who ended there has removed all of the excess over it, by
+    definition. So no share is given.
+
+    Args:
+        race: The race.
+        ends: Its `ends`.
+    """
+    if ends.empty:
+        return [make_sentence("no_cost")]
+    places = [rows for _, rows in ends.groupby("place", sort=False)]
+    schemes = [*ends.index, *race.iterations.index, *race.uncounted_schemes]
+    budget, medians = _budget_text(race), _medians_note(race)
+    falls = {scheme: _fall(ends.loc[[scheme]]) for scheme in ends.index}
+    if race.own_functions:
+        text = "; ".join(
+            "under {} {did} from {start} to {end}".format(scheme, **fall)
+            for scheme, fall in falls.items()
+        )
+        own = make_sentence("own_ends", within=budget, falls=text, over=medians)
+        return [own, make_sentence("unknown_least")]
+    if len(set(schemes)) == 1:
+        ((scheme, fall),) = falls.items()
+        fields = {**fall, "did": f"under {scheme} {fall['did']}", "others": ""}
+        alone = make_sentence("fell", who="The", within=budget, over=medians, **fields)
+        return [alone, make_sentence("unknown_least")]
+    clauses = [
+        CLAUSES["ended"].format(
+            labels=join_phrases(list(rows.index)),
+            cost=f"{rows['cost'].iloc[0]:.6g}",
+            step=_steps_text(rows["step"]),
+        )
+        for rows in places[1:]
+    ]
+    reasons: dict[str, list[str]] = {}
+    for scheme in dict.fromkeys(schemes):
+        if scheme not in ends.index:
+            reasons.setdefault(race.lost_verdicts.get(scheme, ""), []).append(scheme)
+    for verdict, labels in reasons.items():
+        clause = {names.FAILED: "job_failed", names.DIVERGED: "none_finite"}.get(verdict, "unsure")
+        clauses.append(CLAUSES[clause].format(labels=join_phrases(labels)))
+    first = make_sentence("ended_lowest", schemes=join_phrases(race.lowest_schemes))
+    fields = {
+        "who": "Its" if len(places[0]) == 1 else "Their",
+        **_fall(places[0]),
+        "within": budget,
+        "others": "".join(f"; {clause}" for clause in clauses),
+        "over": medians,
+    }
+    return [first, make_sentence("fell", **fields), make_sentence("unknown_least")]
+
+
+def _fall(ends: pd.DataFrame) -> dict[str, str]:
+    """Return how far the cost fell under schemes that ended equally low, as fields of a sentence.
+
+    Args:
+        ends: Their rows of `Race.ends`.
+    """
+    starts = join_phrases(list(dict.fromkeys(f"{start:.6g}" for start in ends["start"])))
+    end = f"{ends['cost'].iloc[0]:.6g}{_steps_text(ends['step'])}"
+    has_risen = (ends["cost"] > ends["start"]).all()
+    return {"did": "rose" if has_risen else "fell", "start": starts, "end": end}
+
+
+def _steps_text(steps: "pd.Series[float]") -> str:
+    """Return step sizes in parentheses after a blank; empty where one is not known."""
+    # A step size is NaN where splits differ in it: then none is named.
+    sizes = list(dict.fromkeys(f"{step:.3g}" for step in steps)) if steps.notna().all() else []
+    return f" (step size{'s' if len(sizes) > 1 else ''} {join_phrases(sizes)})" if sizes else ""
+
+
 def _undecided_sentence(race: Race, fastest_text: str) -> Sentence:
     """Return the sentence that the splits do not decide which scheme is fastest, and why.
 
@@ -173,6 +246,8 @@ def _undecided_sentence(race: Race, fastest_text: str) -> Sentence:
 def leaders(finite_schemes: pd.DataFrame, race: Race) -> list[str]:
     """Return the fastest schemes; where no scheme meets the target, those that come closest.
 
+    Where the least cost is not known, they are those that ended lowest.
+
     Args:
         finite_schemes: The scheme runs that have a final cost.
         race: The race of the problem.
@@ -181,6 +256,8 @@ def leaders(finite_schemes: pd.DataFrame, race: Race) -> list[str]:
         The labels; none where a scheme meets the target at the start already, where the splits do
         not show which is fastest, and where the iterations of a scheme are not known.
     """
+    if race.ends is not None:
+        return race.lowest_schemes
     if race.uncounted_schemes:
         return []
     if race.fastest_schemes:
@@ -198,9 +275,7 @@ def _closest_rows(finite_schemes: pd.DataFrame, race: Race) -> list[Mapping[Any,
         finite_schemes: The scheme runs that have a final cost; at least one.
         race: The race, whose target no scheme meets.
     """
-    # Where no job solved for the least cost, excesses are over the lowest cost that any job saw.
-    schemes = with_lowest_seen(finite_schemes)
-    return rank_rows(schemes, "count" if race.by_count else "excess")[0]
+    return rank_rows(finite_schemes, "count" if race.by_count else "excess")[0]
 
 
 def _achievement(race: Race, schemes: pd.DataFrame) -> Achievement:
@@ -208,22 +283,18 @@ def _achievement(race: Race, schemes: pd.DataFrame) -> Achievement:
 
     Args:
         race: The race.
-        schemes: The scheme runs of its experiment, which say how the target is to be worded: over a
-            known least cost or only the lowest cost seen, and from which start.
+        schemes: The scheme runs of its experiment, whose start decides how it is worded.
     """
     share = float(race.target)
     if race.by_count:
         return Achievement(
             "brings", "bring", f"the misclassified points down to {100 * share:g} % of all"
         )
-    # No job solved for the least cost: the lowest cost seen stands in for it.
-    is_guessed = (schemes.get(names.MINIMUM_REACHED.column, pd.Series()) == "false").any()
-    over = "over the lowest cost seen" if is_guessed else "cost"
     # Targets are shares of the excess of zero weights; runs from elsewhere do not remove that one.
     if shared_value(schemes, names.setting("start"), "zeros") not in ZEROS:
         remainder = f"{100 * share:g} % of that of zero weights"
-        return Achievement("brings", "bring", f"the excess {over} down to {remainder}")
-    return Achievement("removes", "remove", f"{100 * (1 - share):g} % of the excess {over}")
+        return Achievement("brings", "bring", f"the excess cost down to {remainder}")
+    return Achievement("removes", "remove", f"{100 * (1 - share):g} % of the excess cost")
 
 
 def _starting_quantity(race: Race) -> str:
@@ -314,13 +385,7 @@ def _iterations_text(race: Race, schemes: Sequence[str], unit: str = "") -> str:
     """
     count = race.iterations[schemes[0]]
     bound = "at most " if _has_grid_only(race, schemes) else ""
-    steps = race.step_sizes[list(schemes)]
-    # A step size is NaN where splits differ in it: then none is named.
-    sizes = list(dict.fromkeys(f"{step:.3g}" for step in steps)) if steps.notna().all() else []
-    step_text = (
-        f" (step size{'s' if len(sizes) > 1 else ''} {join_phrases(sizes)})" if sizes else ""
-    )
-    return f"{bound}{count_text(count)}{unit}{step_text}"
+    return f"{bound}{count_text(count)}{unit}{_steps_text(race.step_sizes[list(schemes)])}"
 
 
 def _grid_note(race: Race) -> str:
@@ -372,6 +437,7 @@ def compare_problems(sweep: Sweep, by_experiment: Mapping[str, Sequence[Race]]) 
     undecided: list[str] = []
     too_few: dict[str, list[str]] = {}
     unmet_goals: dict[str, list[str]] = {}
+    ended_lowest: dict[tuple[str, ...], list[str]] = {}
     for problem_name, (experiment, race) in races_by_problem.items():
         # No difference: a doubt, a start that meets the target already, or equal schemes.
         is_open = (
@@ -379,7 +445,11 @@ def compare_problems(sweep: Sweep, by_experiment: Mapping[str, Sequence[Race]]) 
             or race.fewest_iterations == 0
             or len(race.fastest_schemes) == len(race.iterations)
         )
-        if not race.fastest_schemes:  # no scheme meets the target
+        if race.lowest_schemes:  # the least cost is not known
+            ended_lowest.setdefault(tuple(race.lowest_schemes), []).append(problem_name)
+        elif race.ends is not None:
+            unmet_goals.setdefault("can be compared with another", []).append(problem_name)
+        elif not race.fastest_schemes:  # no scheme meets the target
             achievement = _achievement(race, merged(sweep).of_role(names.SCHEME, experiment))
             goal_text = f"{achievement.does} {achievement.complement}"
             unmet_goals.setdefault(goal_text, []).append(problem_name)
@@ -404,6 +474,10 @@ def compare_problems(sweep: Sweep, by_experiment: Mapping[str, Sequence[Race]]) 
             problems_text = f"{len(problem_names)} of {problem_count}"
         predicate = f"on {problems_text}" if clauses else f"{verb} fastest on {problems_text}"
         clauses.append(f"{join_phrases(winners)} {predicate}")
+    clauses += [
+        f"{join_phrases(schemes)} ended lowest on {_listed_problems(problem_names, problem_count)}"
+        for schemes, problem_names in ended_lowest.items()
+    ]
     if undecided:
         verb = "shows" if len(undecided) == 1 else "show"
         clauses.append(f"{_listed_problems(undecided, problem_count)} {verb} no difference")

@@ -13,8 +13,12 @@ from normbench.results.compare.merging import unmerged
 from normbench.results.compare.reached import (
     compared_metric,
     compares_counts,
+    finds_own_steps,
+    finer_histories,
     goals,
+    step_size,
     time_to_target,
+    with_finer_minima,
 )
 from normbench.results.store.rows import as_rows, number_in, shared_value
 from normbench.results.store.runs import Sweep
@@ -40,7 +44,10 @@ class Race:
     splits: the number of splits, or orders of batches; sample: which of the two. enough_splits:
     whether they could show a difference. by_count: whether misclassified points are counted
     instead of the cost. budget: the iterations of each job, None where they differ. unit: what
-    an iteration is, such as a pass over the points.
+    an iteration is, such as a pass over the points. ends: where each scheme ended, from
+    `lowest_ends`, if the least cost of one is not known, so that the target is a share of an excess
+    over the lowest cost seen; else None. own_functions: whether each scheme minimizes another
+    function, so that their costs cannot be compared.
     """
 
     setting: str
@@ -59,6 +66,15 @@ class Race:
     by_count: bool
     budget: int | None
     unit: passes.Unit
+    ends: pd.DataFrame | None = None
+    own_functions: bool = False
+
+    @property
+    def lowest_schemes(self) -> list[str]:
+        """The schemes that ended lowest, where the least cost is not known; else empty."""
+        if self.ends is None or self.own_functions:
+            return []
+        return list(self.ends.index[self.ends["place"] == 0])
 
     @property
     def fewest_iterations(self) -> float:
@@ -174,6 +190,8 @@ def _race(
         comparisons.indistinguishable_schemes(pairs, fastest) if len(pairs) and fastest else []
     )
     budget = shared_value(jobs, names.setting("iterations"))
+    by_count = bool(compares_counts(jobs).any())
+    guessed = jobs.get(names.MINIMUM_REACHED.column, pd.Series(dtype=str)) == "false"
     return Race(
         setting=setting,
         target=target,
@@ -193,10 +211,63 @@ def _race(
         splits=splits,
         sample=problems.sample_name(jobs),
         enough_splits=splits >= evidence.fewest_values(max(len(pairs), 1)),
-        by_count=bool(compares_counts(jobs).any()),
+        by_count=by_count,
         budget=int(float(budget)) if budget else None,
         unit=passes.unit(jobs),
+        ends=None if by_count or not guessed.any() else lowest_ends(experiment_sweep, jobs),
+        own_functions=problems.minimize_different_functions(jobs),
     )
+
+
+def lowest_ends(experiment_sweep: Sweep, jobs: pd.DataFrame) -> pd.DataFrame:
+    """Return the lowest cost that each scheme ended at, at any step size that was recorded.
+
+    Runs at step sizes between those of the grid count; runs that diverged or that rounding decides
+    do not.
+
+    Args:
+        experiment_sweep: The part of the sweep that belongs to the experiment.
+        jobs: The problem's scheme runs, one a job.
+
+    Returns:
+        One row a scheme that has such a run, the lowest first. `cost` is the cost at the end, and
+        `start` that at the start; of several jobs the medians. `step` is the step size, NaN where
+        jobs differ and where the optimizer finds its own. `place` is the place among the schemes,
+        from 0; costs tie up to `names.TIED` of what the lowest one fell by, or `TIED_FLOAT32`.
+    """
+    is_float32 = jobs.get(names.setting("precision"), pd.Series(dtype=str)).eq("float32").any()
+    tied_share = names.TIED_FLOAT32 if is_float32 else names.TIED
+    sweep, key = unmerged(experiment_sweep), names.TRAIN_COST.key
+    steps = sweep.of_role(names.STEP)
+    steps = steps[steps["parent"].isin(jobs["run_id"]) & ~steps["verdict"].isin(names.UNRANKED)]
+    histories = sweep.histories(steps, [key])
+    costs_by_run = dict(list(histories.groupby("run_id")[key])) if key in histories else {}
+    runs_by_job: dict[str, dict[float, np.ndarray]] = {}
+    for step in as_rows(steps):
+        if step["run_id"] in costs_by_run:
+            costs = costs_by_run[step["run_id"]].to_numpy(dtype=float)
+            runs_by_job.setdefault(step["parent"], {})[step_size(step)] = costs
+    rows = []
+    for job in as_rows(jobs):
+        runs = {**finer_histories(sweep, job), **runs_by_job.get(job["run_id"], {})}
+        if not runs:
+            continue
+        lowest = min(runs.values(), key=lambda costs: costs[-1])
+        goal = lowest[-1] + tied_share * abs(lowest[0] - lowest[-1])
+        # Of equal costs, that of the smallest step size.
+        size = min(size for size, costs in runs.items() if costs[-1] <= goal)
+        shown_size = np.nan if finds_own_steps(job) else size
+        rows.append([job["scheme"], runs[size][-1], runs[size][0], shown_size])
+    table = pd.DataFrame(rows, columns=["scheme", "cost", "start", "step"])
+    by_scheme = table.groupby("scheme", sort=False)
+    ends = by_scheme[["cost", "start"]].median()
+    ends["step"] = by_scheme["step"].agg(
+        lambda sizes: sizes.iloc[0] if sizes.nunique() == 1 else np.nan
+    )
+    lowest_cost = ends["cost"].min()
+    scale = abs(ends["start"] - ends["cost"]).where(ends["cost"] == lowest_cost).max()
+    places = evidence.tie_ranks(ends["cost"].to_numpy(dtype=float), tied_share * scale)
+    return ends.assign(place=places).sort_values("place", kind="stable")
 
 
 def _uncertain_schemes(experiment_sweep: Sweep, target: str, jobs: pd.DataFrame) -> frozenset[str]:
@@ -211,6 +282,7 @@ def _uncertain_schemes(experiment_sweep: Sweep, target: str, jobs: pd.DataFrame)
     """
     steps = unmerged(experiment_sweep).of_role(names.STEP)
     undecided_steps = steps[steps["verdict"] == names.BY_ROUNDING]
+    jobs = with_finer_minima([unmerged(experiment_sweep)], jobs)
     jobs_by_id = {row["run_id"]: row for row in as_rows(jobs.join(goals(jobs, target)))}
     return frozenset(
         job["scheme"]

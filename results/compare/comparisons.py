@@ -21,6 +21,7 @@ from normbench.results.store.runs import Sweep
 Array = NDArray[np.float64]
 TARGET_NAMES = tuple(names.TARGETS)
 FASTER, SLOWER, OPEN, NEITHER = "faster", "slower", "none", "neither reached it"
+NOT_JUDGED = "not judged"  # a pair on test points of which a descent has not arrived
 SPEED_CONCLUSIONS = {1: FASTER, -1: SLOWER, 0: OPEN}
 
 
@@ -204,20 +205,23 @@ def boundary_schemes(pairs: pd.DataFrame) -> frozenset[str]:
     return frozenset(slower)
 
 
-def indistinguishable_schemes(pairs: pd.DataFrame, best: Sequence[str]) -> list[str]:
+def indistinguishable_schemes(
+    pairs: pd.DataFrame, best: Sequence[str], conclusions: Sequence[str] = (OPEN, NEITHER)
+) -> list[str]:
     """Return the schemes that are not shown to differ from every one of the best schemes.
 
     Args:
         pairs: One row a pair of schemes, from `compare_pairs` here or in `heldout`.
         best: The schemes with the best value.
+        conclusions: The conclusions of pairs that are not shown to differ.
 
     Returns:
-        The schemes outside `best` for which some pair with a scheme of `best` has no conclusion.
+        The schemes outside `best` for which some pair with a scheme of `best` has one of these.
     """
     schemes = pairs[["scheme", "against"]].to_numpy()
     is_best = np.isin(schemes, list(best))
     # Pairs of one best scheme and one other scheme.
-    undecided = pairs["conclusion"].isin([OPEN, NEITHER]).to_numpy() & (is_best.sum(axis=1) == 1)
+    undecided = pairs["conclusion"].isin(conclusions).to_numpy() & (is_best.sum(axis=1) == 1)
     return list(dict.fromkeys(schemes[undecided][~is_best[undecided]]))
 
 
@@ -228,7 +232,10 @@ def assurance(pairs: pd.DataFrame, sample: str = "splits") -> str:
         pairs: One row a pair, from `compare_pairs` here or in `heldout`; at least one.
         sample: What is repeated, as a plural noun: splits of the data, or orders of its batches.
     """
+    pairs = pairs[pairs["conclusion"] != NOT_JUDGED]
     count = len(pairs)
+    if not count:
+        return "no conclusion: no pair of schemes has arrived"
     needed_splits = evidence.fewest_values(count)
     # Splits on which neither scheme reaches the target have no order and support no conclusion.
     most_splits = int((pairs["splits"] - pairs.get("neither", 0)).max())

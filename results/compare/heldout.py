@@ -9,8 +9,9 @@ import pandas as pd
 
 from normbench import names
 from normbench.results.compare import evidence, passes, problems
-from normbench.results.compare.comparisons import OPEN, indistinguishable_schemes
+from normbench.results.compare.comparisons import NOT_JUDGED, OPEN, indistinguishable_schemes
 from normbench.results.compare.merging import members_of, merged, unmerged
+from normbench.results.compare.reached import excess_left, over_lowest_seen
 from normbench.results.store.rows import as_rows
 from normbench.results.store.runs import Sweep
 from normbench.results.words.sentences import agree, join_phrases, make_sentence
@@ -19,10 +20,13 @@ BETTER, WORSE = "better", "worse"
 PREDICTION_CONCLUSIONS = {1: BETTER, -1: WORSE, 0: OPEN}
 RISE_TOLERANCE = 0.05  # share of the fall of the test cost; a larger rise is reported
 SPLIT_COLUMNS = ("cost", "best cost", "at", "rate", "best rate", "train rate", "start", "ratio")
+ARRIVED_SHARE = names.TARGETS["1e-1"]  # a descent that leaves more of its excess has not arrived
+ONE_SPLIT = "on one split, which cannot show a difference"
 NEW_DATA = "on new data"  # the column of the conclusion by the corrected resampled t-test
 CLAIMS = (
     "conclusion: for splits of this data set; on new data: for other data from the same source "
-    "(t-test of Nadeau and Bengio 2003)"
+    "(t-test of Nadeau and Bengio 2003); not judged: a descent of the pair has not arrived, since "
+    f"it leaves more than {100 * ARRIVED_SHARE:g} % of the excess cost"
 )
 
 
@@ -41,7 +45,8 @@ def by_split(sweep: Sweep) -> pd.DataFrame:
         iterations, and `at` is the iteration, or the pass, of the lowest cost. `train rate` is that
         of the training points at the end. `start` is the test cost at the start. Rates are shares
         of misclassified points, NaN for real targets. `ratio` is the number of test points per
-        training point, without noisy copies.
+        training point, without noisy copies. `arrived` is whether all descents of the scheme on
+        that split have arrived, see `_has_arrived`.
     """
     return sweep.get_or_compute("by_split", lambda: _compute_by_split(sweep))
 
@@ -52,6 +57,7 @@ def _compute_by_split(sweep: Sweep) -> pd.DataFrame:
     splits_by_id = dict(
         problems.scheme_runs_with_groups([source])[["run_id", "split"]].itertuples(index=False)
     )
+    jobs = {row["run_id"]: row for row in as_rows(over_lowest_seen(source))}
     rows = []
     for scheme in as_rows(runs.of_role(names.SCHEME)):
         if pd.isna(scheme.get(names.FINAL_TEST_COST.column, np.nan)):
@@ -60,17 +66,35 @@ def _compute_by_split(sweep: Sweep) -> pd.DataFrame:
         # scheme has its own run, whose history is that of its best step size.
         member_runs = source.runs[source.runs["run_id"].isin(members_of(runs, scheme["run_id"]))]
         histories = source.histories(member_runs)
-        scheme_run_ids = {
-            row["run_id"]: row["parent"] if row["role"] == names.STEP else row["run_id"]
-            for row in as_rows(member_runs)
-        }
+        members = {row["run_id"]: row for row in as_rows(member_runs)}
         for run_id, history in histories.groupby("run_id"):
             row_key = {"experiment": scheme["experiment"], "scheme": scheme["label"]}
-            row_key["split"] = splits_by_id[scheme_run_ids[run_id]]
+            run = members[str(run_id)]
+            job = jobs[run["parent"] if run["role"] == names.STEP else run["run_id"]]
+            row_key |= {"split": splits_by_id[job["run_id"]], "arrived": _has_arrived(run, job)}
             rows.append({**row_key, **_costs_and_rates(history.set_index("iteration"), scheme)})
     keys = ["experiment", "scheme", "split"]
-    table = pd.DataFrame(rows, columns=[*keys, *SPLIT_COLUMNS])
-    return table.groupby(keys, sort=False, as_index=False).median()
+    table = pd.DataFrame(rows, columns=[*keys, "arrived", *SPLIT_COLUMNS])
+    groups = table.groupby(keys, sort=False)
+    medians = groups[list(SPLIT_COLUMNS)].median()
+    return medians.assign(arrived=groups["arrived"].all()).reset_index()
+
+
+def _has_arrived(run: dict[Any, Any], job: dict[Any, Any]) -> bool:
+    """Return whether a descent has arrived: it leaves at most `ARRIVED_SHARE` of the excess.
+
+    Where the least cost is not known, it also has to be at rest, since the lowest cost that was
+    seen is then its own.
+
+    Args:
+        run: The step run, or the scheme run itself.
+        job: The scheme run of its job.
+    """
+    is_known = job.get(names.MINIMUM_REACHED.column) != "false"
+    # A share that is not known is NaN, for which the comparison is false.
+    return excess_left(run, job) <= ARRIVED_SHARE + names.TIED and (
+        is_known or run["verdict"] == names.CONVERGED
+    )
 
 
 def _costs_and_rates(history: pd.DataFrame, scheme: dict[Any, Any]) -> dict[str, float]:
@@ -194,9 +218,10 @@ def compare_pairs(splits: pd.DataFrame) -> pd.DataFrame:
         the test cost) of the second scheme minus that of the first, with the confidence interval
         `low` to `high`. `conclusion` is `better` or `worse` for the first scheme, or `none`, about
         splits of this data set. `on new data` is the conclusion about other data from the same
-        source, by `evidence.resampled_t_test` of the mean difference and Holm's correction.
+        source, by `evidence.resampled_t_test` of the mean difference and Holm's correction. Both
+        are `not judged` where a descent of the pair has not arrived on some split that they share.
     """
-    rows, differences, p_values = [], [], []  # one entry a pair
+    rows, differences, p_values, judged = [], [], [], []  # one entry a pair
     for experiment, experiment_rows in splits.groupby("experiment", sort=False):
         errors_by_scheme = experiment_rows.pivot(
             index="split", columns="scheme", values=prediction_column(experiment_rows)
@@ -204,6 +229,7 @@ def compare_pairs(splits: pd.DataFrame) -> pd.DataFrame:
         errors_by_scheme = errors_by_scheme[list(dict.fromkeys(experiment_rows["scheme"]))] * (
             100 if prediction_column(experiment_rows) == "rate" else 1
         )
+        arrived = experiment_rows.pivot(index="split", columns="scheme", values="arrived")
         for first, second in combinations(errors_by_scheme.columns, 2):
             # Only splits that both schemes were run on.
             split_differences = (
@@ -218,6 +244,8 @@ def compare_pairs(splits: pd.DataFrame) -> pd.DataFrame:
                 }
             )
             differences.append(split_differences)
+            pair_splits = errors_by_scheme[[first, second]].dropna().index
+            judged.append(bool(arrived.loc[pair_splits, [first, second]].all(axis=None)))
             p_values.append(
                 evidence.resampled_t_test(split_differences, experiment_rows["ratio"].median())
             )
@@ -226,17 +254,17 @@ def compare_pairs(splits: pd.DataFrame) -> pd.DataFrame:
     if not rows:
         return pd.DataFrame(columns=columns)
     values = evidence.pad_pairs(differences)
-    conclusions = evidence.judge(values)
-    # On new data: the sign of the mean difference where the t-test rejects, else 0.
-    is_rejected = np.array(p_values) <= evidence.holm(np.array(p_values))
-    signs = np.sign([split_differences.sum() for split_differences in differences]) * is_rejected
-    table = pd.DataFrame(rows).assign(
-        difference=evidence.median(values),
-        low=conclusions.low,
-        high=conclusions.high,
-        conclusion=[PREDICTION_CONCLUSIONS[int(direction)] for direction in conclusions.direction],
-        **{NEW_DATA: [PREDICTION_CONCLUSIONS[int(sign)] for sign in signs]},
-    )
+    table = pd.DataFrame(rows).assign(difference=evidence.median(values), low=np.nan, high=np.nan)
+    table = table.assign(**{"conclusion": NOT_JUDGED, NEW_DATA: NOT_JUDGED})
+    if any(judged):
+        conclusions = evidence.judge(values[judged])
+        # On new data: the sign of the mean difference where the t-test rejects, else 0.
+        levels = evidence.holm(np.array(p_values)[judged])
+        is_rejected = np.array(p_values)[judged] <= levels
+        signs = np.sign(np.nansum(values[judged], axis=1)) * is_rejected
+        table.loc[judged, ["low", "high"]] = np.column_stack([conclusions.low, conclusions.high])
+        for column, directions in (("conclusion", conclusions.direction), (NEW_DATA, signs)):
+            table.loc[judged, column] = [PREDICTION_CONCLUSIONS[int(d)] for d in directions]
     return table[columns]
 
 
@@ -297,17 +325,18 @@ def best_and_faster(splits: pd.DataFrame, fastest_schemes: Sequence[str]) -> str
         fastest_schemes: The labels of the fastest schemes.
 
     Returns:
-        The sentence, with a doubt where the splits are too few; empty where it does not hold, or
-        holds of all schemes.
+        The sentence, with a doubt where the splits are too few; empty where it does not hold, holds
+        of all schemes, or is not judged.
     """
-    best = best_predictors(splits)
+    best, pairs = best_predictors(splits), compare_pairs(splits)
     # If all schemes predict equally well, the fastest ones are not better.
     if set(fastest_schemes) != set(best) or set(best) == set(splits["scheme"]):
         return ""
-    count = splits["split"].nunique()
-    is_significant = not indistinguishable_schemes(compare_pairs(splits), best)
-    doubt = "" if is_significant else f", though {count} {_splits_are(count)} too few to be sure"
-    return make_sentence("faster_predicts_best", how=doubt, **_agree_schemes(best)).text
+    if indistinguishable_schemes(pairs, best, [NOT_JUDGED]):
+        return ""
+    doubt = _doubt(splits) if indistinguishable_schemes(pairs, best) else ""
+    how = f", {doubt}" if doubt else ""
+    return make_sentence("faster_predicts_best", how=how, **_agree_schemes(best)).text
 
 
 def worse_though_faster(splits: pd.DataFrame, fastest_schemes: Sequence[str]) -> str:
@@ -319,22 +348,17 @@ def worse_though_faster(splits: pd.DataFrame, fastest_schemes: Sequence[str]) ->
 
     Returns:
         The sentence, with as many digits as distinguish the errors; empty where one of these
-        schemes predicts best, or none was tested.
+        schemes predicts best, none was tested, or one is not judged.
     """
-    best = best_predictors(splits)
+    best, pairs = best_predictors(splits), compare_pairs(splits)
     tested_schemes = [name for name in fastest_schemes if name in set(splits["scheme"])]
     if not tested_schemes or set(tested_schemes) & set(best):
         return ""
-    count = splits["split"].nunique()
-    # Each of the fastest schemes is shown to differ from every best one.
-    is_significant = not set(tested_schemes) & set(
-        indistinguishable_schemes(compare_pairs(splits), best)
-    )
-    doubt = (
-        f"on {count} splits"
-        if is_significant
-        else f"though {count} {_splits_are(count)} too few to be sure"
-    )
+    if set(tested_schemes) & set(indistinguishable_schemes(pairs, best, [NOT_JUDGED])):
+        return ""
+    # Otherwise each of the fastest schemes is shown to differ from every best one.
+    is_open = set(tested_schemes) & set(indistinguishable_schemes(pairs, best))
+    doubt = _doubt(splits) if is_open else f"on {splits['split'].nunique()} splits"
     for extra_digits in range(8):  # until the texts differ
         least = predictions_text(splits, best, extra_digits)
         schemes_by_text: dict[str, list[str]] = {}  # schemes that are equally fast
@@ -354,9 +378,14 @@ def _agree_schemes(schemes: Sequence[str]) -> dict[str, str]:
     return agree(len(schemes), "schemes", "descend", "predict")
 
 
-def _splits_are(count: int) -> str:
-    """Return the subject and verb for a number of splits."""
-    return "split is" if count == 1 else "splits are"
+def _doubt(splits: pd.DataFrame) -> str:
+    """Return the clause that the splits are too few to show a difference of predictions.
+
+    Args:
+        splits: One row a scheme and split, from `by_split`.
+    """
+    count = splits["split"].nunique()
+    return ONE_SPLIT if count == 1 else f"though {count} splits are too few to be sure"
 
 
 def describe_rises(splits: pd.DataFrame, unit: passes.Unit = passes.ITERATION_UNIT) -> str:

@@ -9,17 +9,26 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+from numpy.typing import NDArray
 
 from normbench import names
 from normbench.results.compare import passes, problems
 from normbench.results.store.rows import as_rows, number_in
 from normbench.results.store.runs import Sweep
-from normbench.verdicts.refinement import FINE_RADIUS, SIZES_PER_DECADE, step_size_of
+from normbench.settings import SEEDS
+from normbench.verdicts.refinement import (
+    BY_ROUNDING,
+    FINE_RADIUS,
+    SIZES_PER_DECADE,
+    step_size_of,
+)
 
 REACHED_NUMBERS = ["step", "value", "excess", "least"]
 REACHED_COLUMNS = [*problems.SCHEME_COLUMNS, "split", *REACHED_NUMBERS, "finer", "end"]
 # In the column `setting`: what says how steps see the points, and changes no cost.
 SETTINGS_OF_ORDER = r"(?:^|, )(?:batch|batch_order|records_per_pass)=[^,]*"
+ZEROS = ("zeros", "None", "")  # recorded values of the setting `start` for zero weights
+FINER_IS_LOWER = "finer_is_lower"  # the column of `with_finer_minima`
 FEWEST_STEP_SIZES = 3  # step sizes of a grid that has ends: of fewer, each would be one
 # The end of the grid at which a scheme's best step size is; ABOVE: the whole grid is above 2/L.
 LOW, HIGH, ABOVE = "low", "high", "above"
@@ -71,6 +80,7 @@ def _compute_time_to_target(sweeps: Sequence[Sweep], target: str, measure: str) 
     schemes = problems.scheme_runs(sweeps)
     rows: list[list[Any]] = []
     if len(schemes):
+        schemes = with_finer_minima(sweeps, schemes)
         schemes = _with_targets(schemes.join(goals(schemes, target)))
         rows = [
             row
@@ -127,7 +137,8 @@ def _sweep_rows(sweep: Sweep, schemes: pd.DataFrame, target: str, measure: str) 
             by_size = sorted(iterations_by_run.get(scheme["run_id"], {}).items())
             # The fewest iterations; of equal ones, the smallest step size.
             size, iterations = min(by_size, key=lambda pair: pair[1], default=(np.nan, np.inf))
-            value, least, finer = _in_measure(scheme, iterations, measure), np.nan, False
+            value, least = _in_measure(scheme, iterations, measure), np.nan
+            finer = bool(finer_histories(sweep, scheme))
             if problems.starts_of(scheme) > 1:  # only the costs of the median are recorded
                 value = np.nan
         else:
@@ -189,12 +200,69 @@ def parse_refinement(scheme: Mapping[Any, Any]) -> Mapping[str, Any]:
         scheme: The scheme run.
 
     Returns:
-        `numbers`, the numbers of these step sizes, see `step_size_of`; `targets`, the targets that
+        `numbers`, the numbers of these step sizes, see `step_size_of`; `by_rounding`, those of
+        runs that rounding decides, where there are any; `targets`, the targets that
         were looked for; and under each target the iterations to it at each of the step sizes, None
         where it is not reached. Empty without the tag.
     """
     text = scheme.get(names.REFINED.column)
     return json.loads(text) if isinstance(text, str) and text else {}
+
+
+def finer_histories(sweep: Sweep, scheme: Mapping[Any, Any]) -> dict[float, NDArray[np.float64]]:
+    """Return the recorded costs of a job at step sizes between those of its grid.
+
+    Left out are runs that did not stay finite, and those that rounding decides.
+
+    Args:
+        sweep: The sweep, not merged.
+        scheme: The scheme run of the job.
+
+    Returns:
+        The costs `(K + 1,)` by step size; the median over the starts.
+    """
+    tag = parse_refinement(scheme)
+    if not tag.get("numbers"):
+        return {}
+    arrays = sweep.arrays(pd.DataFrame([scheme]), names.DESCENT_ARRAYS).get(scheme["label"], {})
+    costs = np.median(np.asarray(arrays["refined_cost"]), axis=1) if arrays else ()
+    return {
+        step_size_of(int(number)): history
+        for number, history in zip(tag["numbers"], costs)
+        if np.isfinite(history[-1]) and number not in tag.get(BY_ROUNDING, ())
+    }
+
+
+def with_finer_minima(sweeps: Sequence[Sweep], schemes: pd.DataFrame) -> pd.DataFrame:
+    """Return scheme runs whose unknown least cost is the lowest of all costs that the job recorded.
+
+    A job that does not solve for the least cost records the lowest cost of its grid, although its
+    runs at step sizes between those of the grid may go lower.
+
+    Args:
+        sweeps: The sweeps, not merged.
+        schemes: Scheme runs of these, with the number of the sweep in the column `sweep` where
+            there are several.
+
+    Returns:
+        The runs with a lower least cost, and with targets over it. The column `FINER_IS_LOWER` is
+        true where this is so: the recorded iterations are then to higher targets.
+    """
+    guessed = schemes.get(names.MINIMUM_REACHED.column, pd.Series("", schemes.index)) == "false"
+    lower = {}
+    for index, row in zip(schemes.index[guessed], as_rows(schemes[guessed])):
+        histories = finer_histories(sweeps[int(row.get("sweep", 0))], row)
+        lowest = min((float(costs.min()) for costs in histories.values()), default=np.inf)
+        if lowest < row[names.MINIMUM.column] and compared_metric(row) is names.TRAIN_COST:
+            zero_weights = row[names.MINIMUM.column] + start_excess(row)
+            lower[index] = {names.MINIMUM.column: lowest} | {
+                names.target(target).column: lowest + share * (zero_weights - lowest)
+                for target, share in names.TARGETS.items()
+            }
+    lowered = schemes.assign(**{FINER_IS_LOWER: schemes.index.isin([*lower])})
+    for index, values in lower.items():
+        lowered.loc[index, [*values]] = [*values.values()]
+    return lowered
 
 
 def tuned_once(sweep: Sweep, target: str = "1e-2") -> pd.DataFrame:
@@ -218,6 +286,7 @@ def tuned_once(sweep: Sweep, target: str = "1e-2") -> pd.DataFrame:
     schemes = problems.scheme_runs([sweep])
     if schemes.empty:
         return pd.DataFrame(columns=columns)
+    schemes = with_finer_minima([sweep], schemes)
     schemes = schemes.join(goals(schemes, target))
     steps = dict(list(sweep.of_role(names.STEP).groupby("parent")))
     iterations_by_run = _iterations_held(sweep, schemes[schemes["lowered"]])
@@ -320,8 +389,9 @@ def goals(schemes: pd.DataFrame, target: str) -> pd.DataFrame:
 
     Returns:
         One row a run. The columns are `goal`, `minimum`, `start` (the starting excess) and
-        `lowered`: whether the goal is that of another scheme of the problem, or of another size of
-        the batch, and lower than the run's own target by more than the rounding of a least cost.
+        `lowered`: whether the goal is lower than the target that the run recorded, by more than
+        the rounding of a least cost: that of another scheme of the problem, of another size of the
+        batch, or of the run's own finer step sizes.
     """
     missing = pd.Series(np.nan, index=schemes.index)
     targets, minimum, tenth_target = (
@@ -334,7 +404,8 @@ def goals(schemes: pd.DataFrame, target: str) -> pd.DataFrame:
     goal_table = pd.DataFrame(
         {"goal": targets, "minimum": minimum, "start": (tenth_target - minimum) * 10}
     )
-    goal_table["lowered"] = False
+    # The recorded iterations are to another goal.
+    goal_table["lowered"] = schemes.get(FINER_IS_LOWER, False)
     for _, rows in schemes[~is_counted].groupby(_columns_of_one_cost(schemes), sort=False):
         if problems.minimize_different_functions(rows):
             continue  # each scheme keeps its own goal
@@ -349,7 +420,7 @@ def goals(schemes: pd.DataFrame, target: str) -> pd.DataFrame:
             goal_table.loc[rows.index, ["goal", "minimum", "start"]] = lowest, lowest_seen, start
             has_no_target = group_targets.isna() & group_minima.notna()
             is_lowered = has_no_target | (group_targets - lowest > 1e-6 * abs(lowest))
-            goal_table.loc[rows.index, "lowered"] = is_lowered
+            goal_table.loc[rows.index, "lowered"] |= is_lowered
     return goal_table
 
 
@@ -443,7 +514,7 @@ def excess_left(run: Mapping[Any, Any], scheme: Mapping[Any, Any]) -> float:
     )
 
 
-def with_lowest_seen(schemes: pd.DataFrame) -> pd.DataFrame:
+def with_lowest_seen(schemes: pd.DataFrame, jobs: pd.DataFrame | None = None) -> pd.DataFrame:
     """Return scheme runs with a shared least cost for those whose job did not solve for one.
 
     The runs are returned as they are where every job solved for it, where each scheme minimizes
@@ -451,25 +522,62 @@ def with_lowest_seen(schemes: pd.DataFrame) -> pd.DataFrame:
 
     A job that does not solve for the least cost records the lowest cost that it saw itself, over
     which the best step size of even the slowest scheme would leave nothing. The shared least cost
-    is the lowest that any of these jobs saw on the problem.
+    is the lowest that any of these jobs saw of the same cost on the same data, whatever the start,
+    the model and the descent were.
+
+    Args:
+        schemes: The scheme runs.
+        jobs: All jobs of these, with the lowest costs that they saw (`with_finer_minima`); by
+            default the scheme runs themselves.
     """
     goal, minimum = names.target("1e-1").column, names.MINIMUM.column
     # These jobs recorded the lowest cost that they saw as their least cost.
     guessed = schemes.get(names.MINIMUM_REACHED.column, pd.Series(index=schemes.index)) == "false"
     if not guessed.any() or problems.minimize_different_functions(schemes) or goal not in schemes:
         return schemes
-    shared = schemes.copy()
-    settings = [str(setting) for setting in problems.problems(schemes)]
-    for _, rows in schemes[guessed & ~compares_counts(schemes)].groupby(
-        pd.Series(settings, schemes.index), sort=False
-    ):
-        minima, targets = (rows[column].astype(float) for column in (minimum, goal))
+    shared, jobs = schemes.copy(), schemes if jobs is None else jobs
+    job_costs = _compared_costs(jobs)
+    compared = schemes[guessed & ~compares_counts(schemes)]
+    for cost, rows in compared.groupby(_compared_costs(schemes), sort=False):
+        minima, targets = (jobs[job_costs == cost][name].astype(float) for name in (minimum, goal))
         if targets.notna().any():
             own = minima[targets.idxmin()], targets.min()
             shared.loc[rows.index, [minimum, goal]] = _lower_target(
                 *own, names.TARGETS["1e-1"], minima, targets
             )
     return shared
+
+
+def over_lowest_seen(sweep: Sweep) -> pd.DataFrame:
+    """Return the scheme runs of a sweep, their unknown least costs the lowest seen on their points.
+
+    Args:
+        sweep: The sweep, not merged.
+
+    Returns:
+        One row a job, as of `with_lowest_seen` for the jobs of each training set.
+    """
+    jobs = with_finer_minima([sweep], problems.scheme_runs_with_groups([sweep]))
+    points = jobs["data"].fillna("") if "data" in jobs else jobs["split"]
+    shared = [with_lowest_seen(rows) for _, rows in jobs.groupby(points, sort=False)]
+    return pd.concat(shared).sort_index() if shared else jobs
+
+
+def _compared_costs(schemes: pd.DataFrame) -> "pd.Series[str]":
+    """Return, by run, the text that runs of the same cost on the same data share.
+
+    It is the experiment with those varied settings that are of the data or of the cost. Seeds are
+    left out.
+    """
+    settings = [
+        {
+            name: value
+            for name, value in varied.items()
+            if name.startswith(("dataset", "cost")) and name not in SEEDS
+        }
+        for varied in problems.problems(schemes)
+    ]
+    return schemes["experiment"] + pd.Series([str(varied) for varied in settings], schemes.index)
 
 
 def resting_above_lowest(sweep: Sweep, schemes: pd.DataFrame) -> pd.DataFrame:
@@ -505,6 +613,26 @@ def start_excess(scheme: Mapping[Any, Any]) -> float:
     )
     # The target 1e-1 is the minimum plus a tenth of the starting excess.
     return float((tenth_target - minimum) * 10)
+
+
+def start_ratio(scheme: Mapping[Any, Any], arrays: Mapping[str, Any]) -> float:
+    """Return the excess cost of a job's first start, as a multiple of that of zero weights.
+
+    By it, a share of the excess of that start becomes one of zero weights, as `excess_left` is.
+
+    Args:
+        scheme: The scheme run.
+        arrays: The arrays of its descent: the costs `(S, starts, K + 1)` and the least cost.
+
+    Returns:
+        The ratio; 1 for a start at zero weights, and where points instead of costs are compared.
+    """
+    is_zero = scheme.get(names.setting("start")) in (*ZEROS, None)
+    if is_zero or compared_metric(scheme) is not names.TRAIN_COST:
+        return 1.0
+    minimum, first = float(arrays["minimum"]), float(arrays[names.TRAIN_COST.key][0, 0, 0])
+    zero_weights = scheme[names.MINIMUM.column] + start_excess(scheme)
+    return (first - minimum) / (zero_weights - minimum) if zero_weights > minimum else 1.0
 
 
 def excess_shown(run: Mapping[Any, Any], scheme: Mapping[Any, Any]) -> float | None:
@@ -606,7 +734,14 @@ def _iterations_held(sweep: Sweep, schemes: pd.DataFrame) -> dict[str, dict[floa
     records_by_run = {job["run_id"]: passes.records_per_pass(job) for job in as_rows(schemes)}
     steps = sweep.of_role(names.STEP)
     steps = steps[steps["parent"].isin(goal_by_run)]
-    iterations_by_run: dict[str, dict[float, float]] = {}
+    iterations_by_run: dict[str, dict[float, float]] = {
+        job["run_id"]: {
+            size: first_iteration_below(dict(enumerate(costs)), job["goal"])
+            / records_by_run[job["run_id"]]
+            for size, costs in finer_histories(sweep, job).items()
+        }
+        for job in as_rows(schemes)
+    }
     for step in as_rows(steps):
         iterations_by_run.setdefault(step["parent"], {})[step_size(step)] = np.inf
     steps = steps[steps["verdict"] != names.BY_ROUNDING]  # these stay infinite

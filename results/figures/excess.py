@@ -8,6 +8,7 @@ import pandas as pd
 
 from normbench import names
 from normbench.results.compare import merging
+from normbench.results.compare.reached import over_lowest_seen
 from normbench.results.store.rows import as_rows
 from normbench.results.store.runs import HISTORY_KEYS, QUARTILE_KEYS, Sweep
 
@@ -27,7 +28,8 @@ def with_quartiles(metric: names.Metric) -> list[str]:
 def histories(sweep: Sweep, runs: pd.DataFrame) -> pd.DataFrame:
     """Return histories as `material.histories` does, with training costs as excess.
 
-    Test costs are left out. Each split or seed has its own least cost: the excess of a merged run
+    Test costs are left out. A least cost that is not known is the lowest cost that was seen on the
+    training points. Each split or seed has its own least cost: the excess of a merged run
     is computed for each of its members before these are merged. An excess at the level of rounding
     is NaN.
 
@@ -40,9 +42,10 @@ def histories(sweep: Sweep, runs: pd.DataFrame) -> pd.DataFrame:
     """
     whole_sweep = merging.unmerged(sweep)
     all_runs = whole_sweep.runs.set_index("run_id", drop=False)
-    least_costs = all_runs.get(names.MINIMUM.column, pd.Series(np.nan, index=all_runs.index))
+    jobs = over_lowest_seen(whole_sweep).set_index("run_id")
+    least_costs = jobs.get(names.MINIMUM.column, pd.Series(np.nan, index=jobs.index))
     # The least cost is recorded for a scheme; runs of single step sizes have that of their parent.
-    own_least_costs = least_costs.where(least_costs.notna(), all_runs["parent"].map(least_costs))
+    own_least_costs = pd.concat([least_costs, all_runs["parent"].map(least_costs).dropna()])
     run_histories = []
     for row in as_rows(runs):
         member_ids = merging.members_of(sweep, row["run_id"])

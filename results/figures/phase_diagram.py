@@ -17,12 +17,19 @@ from matplotlib.lines import Line2D
 
 from normbench import names
 from normbench.results.compare import passes
-from normbench.results.compare.merging import distinct_repeats
-from normbench.results.compare.reached import compared_metric, excess_left, with_lowest_seen
+from normbench.results.compare.merging import distinct_repeats, unmerged
+from normbench.results.compare.reached import (
+    compared_metric,
+    excess_left,
+    with_finer_minima,
+    with_lowest_seen,
+)
 from normbench.results.figures.base import material, style, ticks
 from normbench.results.figures.base.style import SCREEN, VERDICT_LOOKS, Shape
 from normbench.results.figures.step_sizes import LARGEST_CONVERGENT, STEP_SIZE, THRESHOLD
+from normbench.results.figures.windows import LOWEST_COST_NOTE
 from normbench.results.store.rows import as_rows, number_in
+from normbench.results.store.runs import Sweep
 from normbench.results.words.reasons import EQUAL_TOLERANCE
 
 FINAL_COST = names.FINAL_COST.column
@@ -73,8 +80,6 @@ def draw(
         title: the title of the figure.
         shape: the format of the figure.
     """
-    # A least cost that was not solved for becomes the lowest cost that any scheme saw.
-    schemes = with_lowest_seen(schemes)
     scheme_groups = group_equal_schemes(steps, schemes)
     row_labels = [
         style.join_names([row_label(str(row["label"])) for row in equal_schemes])
@@ -104,11 +109,16 @@ def draw(
             axis.set_ylabel(NETWORK_ROWS)
             _separate_inputs(axis, scheme_groups)
         _add_legend(figure, drawn_names, schemes, shape)
+        notes = []
+        if (schemes.get(names.MINIMUM_REACHED.column, pd.Series(dtype=str)) == "false").any():
+            notes.append(LOWEST_COST_NOTE)
         if repeats := distinct_repeats(schemes):
             merge_rule = (
                 "the worst verdict, the smallest step up to which all converge, the median of 2/L"
             )
-            style.add_note(figure, shape, f"over {repeats[-1]}: {merge_rule}")
+            notes.append(f"over {repeats[-1]}: {merge_rule}")
+        if notes:
+            style.add_note(figure, shape, "\n".join(notes))
     return figure
 
 
@@ -520,4 +530,18 @@ def _mark_style(mark_name: str, shape: Shape) -> dict[str, Any]:
     return {"marker": marker, "color": color, "ms": size, "ls": "", "mec": "black", "mew": 0.6}
 
 
-make = material.maker_from_steps(draw)
+def make(sweep: Sweep, experiment: str, options: material.Options) -> Figure | None:
+    """Return the figure of an experiment, None without step sizes.
+
+    A least cost that was not solved for becomes the lowest cost that any run of the experiment saw.
+    """
+    source = unmerged(sweep)
+    jobs = with_finer_minima([source], source.of_role(names.SCHEME, experiment))
+
+    def draw_over_lowest(
+        steps: pd.DataFrame, schemes: pd.DataFrame, *title: str, **look: Any
+    ) -> Figure:
+        """Return the figure of step and scheme rows over the lowest cost seen."""
+        return draw(steps, with_lowest_seen(schemes, jobs), *title, **look)
+
+    return material.maker_from_steps(draw_over_lowest)(sweep, experiment, options)

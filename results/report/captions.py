@@ -10,7 +10,7 @@ from normbench import names
 from normbench.results.answer import closing as answer
 from normbench.results.compare import comparisons, directions, passes, problems
 from normbench.results.compare.merging import merged, unmerged
-from normbench.results.compare.reached import excess_left, time_to_target
+from normbench.results.compare.reached import excess_left, start_ratio, time_to_target
 from normbench.results.figures import components, film, melt, overview, reconstruction, windows
 from normbench.results.figures.base import material
 from normbench.results.store.rows import as_rows
@@ -101,7 +101,9 @@ def _windows(merged_sweep: Sweep, experiment: str) -> list[Sentence]:
             arrays[row["label"]], float(step_size), iterations
         )
         remaining = excess_left(row, row)
-        observed = 1 - min(remaining, 1.0)
+        # The prediction is of the start's own excess.
+        own_share = remaining / start_ratio(row, arrays[row["label"]])
+        observed = 1 - min(own_share, 1.0)
         # The curvature is the same everywhere, so that the prediction holds.
         is_exact = str(row.get(names.BASIS.column, "")).startswith(names.EXACT)
         if (
@@ -148,12 +150,11 @@ def _melt(merged_sweep: Sweep, experiment: str) -> list[Sentence]:
     for scheme_melt in melts:
         gone = scheme_melt.layers.count_gone(scheme_melt.step)
         every = len(scheme_melt.layers.distinct_offsets)
-        fields = {
-            "scheme": scheme_melt.label,
-            "gone": gone,
-            "step": f"{float(f'{scheme_melt.step:.2g}'):g}",
-        }
-        fields |= {"every": every, "left": melt.percent(scheme_melt.excess_history[-1])}
+        step = f"{float(f'{scheme_melt.step:.2g}'):g}"
+        fields = {"scheme": scheme_melt.label, "gone": gone, "step": step}
+        fields |= {"every": every, "left": melt.percent(scheme_melt.excess_left)}
+        is_guessed = scheme_melt.row.get(names.MINIMUM_REACHED.column) == "false"
+        fields["over"] = " over the lowest cost that it saw" if is_guessed else ""
         fields |= {**agree(every, "layers"), **agree(gone, "are")}
         sentences.append(make_sentence("melting", **fields))
     return sentences
@@ -161,7 +162,7 @@ def _melt(merged_sweep: Sweep, experiment: str) -> list[Sentence]:
 
 def _most_excess_first(scheme_melt: melt.Melt) -> float:
     """Return the sort key of a scheme: the one with the most excess left at the end comes first."""
-    return -float(scheme_melt.excess_history[-1])
+    return -scheme_melt.excess_left
 
 
 def _film(merged_sweep: Sweep, experiment: str) -> list[Sentence]:

@@ -35,6 +35,11 @@
   };
   const css = ([red, green, blue]) => `rgb(${red},${green},${blue})`;
   const thickness = (scheme) => scheme.thickness ?? [1];
+  // What is left at the end, of the excess of zero weights; lines are of that of the start.
+  const lastOf = (scheme, { left }) => {
+    const last = left[left.length - 1];
+    return last === null ? null : last * (scheme.ratio ?? 1);
+  };
   const tried = (scheme, size) =>
     scheme.sizes.findIndex((known) => Math.abs(known / size - 1) < 1e-5);
 
@@ -211,7 +216,7 @@
       }
       [draw.lineWidth, draw.strokeStyle] = [2.5, INK];
       draw.stroke();
-      end.textContent = percent(found.left[found.left.length - 1]);
+      end.textContent = percent(lastOf(scheme, found));
     };
 
     // The path at a step size: as recorded, or as the closed form of least squares has it.
@@ -258,7 +263,7 @@
         const size = stepOf(scheme), found = history(scheme, size, iterations);
         const at = each ? ` at ${short(size)}` : "";
         if (!found) return `${scheme.label}${at}: not run`;
-        const end = found.left[found.left.length - 1];
+        const end = lastOf(scheme, found);
         return end === null || !isFinite(end) ? `${scheme.label}${at}: grows without bound`
           : `${scheme.label}${at}: ${found.verdict}, ${percent(end)}${end > 100 ? "" : " of"} the excess cost left`;
       });

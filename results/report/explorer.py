@@ -12,6 +12,7 @@ from contourpy import contour_generator
 from normbench import names
 from normbench.results.compare import passes
 from normbench.results.compare.merging import merged
+from normbench.results.compare.reached import start_ratio
 from normbench.results.figures import contours, melt
 from normbench.results.figures.base import material, output
 from normbench.results.store.rows import number_in
@@ -66,6 +67,9 @@ def data(sweep: Sweep, experiment: str) -> str:
         scheme |= _steps(scheme_arrays, verdicts, records) | _best(row) | _seconds(row)
         if label in layered:
             scheme |= _layers(layered[label].layers, records)
+        # Numbers are shares of the excess of zero weights, lines of that of the start.
+        if (ratio := start_ratio(row, scheme_arrays)) != 1:
+            scheme["ratio"] = ratio
         # A history has a record at the start, then `records` of them an iteration.
         iterations = max(iterations, (scheme_arrays[TRAIN_COST].shape[-1] - 1) / records)
         if levels and label in planes:

@@ -367,7 +367,10 @@ def _steps(experiment_sweep: Sweep) -> Table | None:
             else row.get(names.STEP_TAG.column),
             "verdict": row["verdict"],
             "cost": row.get(names.FINAL_COST.column),
-            tables.EXCESS_LEFT: excess_shown(row, schemes[row["label"]]),
+            # Over the lowest cost that was seen, the run that saw it has nothing left.
+            tables.EXCESS_LEFT: None
+            if schemes[row["label"]].get(names.MINIMUM_REACHED.column) == "false"
+            else excess_shown(row, schemes[row["label"]]),
             "misclassified": row.get(names.FINAL_MISCLASSIFICATIONS.column),
         }
         for row in as_rows(steps)

@@ -14,6 +14,7 @@ from normbench.results.compare.merging import merged
 from normbench.results.report import screen, screen_table
 from normbench.results.store import state
 from normbench.results.store.errors import ResultsError, unwritable
+from normbench.results.store.rows import as_rows
 from normbench.results.store.runs import Sweep
 from normbench.results.words import headings
 from normbench.results.words.sentences import Sentence, join_phrases, make_sentence
@@ -147,6 +148,7 @@ def notes(loaded: Sequence[Sweep]) -> list[str]:
     sentences = [
         *_counts(schemes),
         *_starts(schemes),
+        *_converged_above_zero(loaded),
         *(sentence for sweep in loaded for sentence in _networks(sweep)),
         *([make_sentence("own_functions")] if has_own_functions else []),
     ]
@@ -158,6 +160,32 @@ def _counts(schemes: pd.DataFrame) -> list[Sentence]:
     counted = schemes[reached.compares_counts(schemes)]
     experiments = ", ".join(dict.fromkeys(counted["experiment"]))
     return [make_sentence("counts", experiments=experiments)] if experiments else []
+
+
+def _converged_above_zero(loaded: Sequence[Sweep]) -> list[Sentence]:
+    """Return the sentence on schemes with a converged run that ends above the cost of zero weights.
+
+    A run that starts far above zero weights may come to rest above them.
+    """
+    # Dictionaries serve as ordered sets.
+    labels: dict[str, None] = {}
+    experiments: dict[str, None] = {}
+    for sweep in loaded:
+        jobs = {row["run_id"]: row for row in as_rows(sweep.of_role(names.SCHEME))}
+        for step in as_rows(sweep.of_role(names.STEP)):
+            job = jobs.get(step["parent"])
+            if (
+                job is None
+                or step["verdict"] != names.CONVERGED
+                or reached.compared_metric(job) is not names.TRAIN_COST
+            ):
+                continue
+            if reached.excess_left(step, job) > 1 + names.TIED:
+                labels[job["label"]] = experiments[job["experiment"]] = None
+    if not labels:
+        return []
+    fields = {"schemes": join_phrases(list(labels)), "experiments": ", ".join(experiments)}
+    return [make_sentence("above_zero", **fields)]
 
 
 def _starts(schemes: pd.DataFrame) -> list[Sentence]:

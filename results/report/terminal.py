@@ -8,7 +8,7 @@ import pandas as pd
 from rich.console import Console
 
 from normbench import names
-from normbench.results.answer import cause, fastest, headline, scheme_faults, seconds
+from normbench.results.answer import cause, fastest, headline, scheme_faults, seconds, tables
 from normbench.results.answer import closing as answer
 from normbench.results.answer import theory_table as theory
 from normbench.results.answer.race import race_target
@@ -50,9 +50,9 @@ def present(sweep: Sweep, write_files: Callable[[], Files]) -> Files:
         medians_note = answer.medians_note(merged(sweep).of_role(names.SCHEME))
         screen.print_lines(terminal, f"{budget[:1].upper()}{budget[1:]}{medians_note}:")
     screen_table.show(terminal, sweep)
-    is_network = problems.has_networks(sweep.of_role(names.SCHEME))
-    glossary_line = headings.NETWORKS_GLOSSARY_LINE if is_network else headings.GLOSSARY_LINE
-    screen.print_lines(terminal, glossary_line, style="dim")
+    # Where no least cost is known, nothing is said of an excess.
+    if tables.EXCESS_LEFT in tables.summary(sweep):
+        screen.print_lines(terminal, headings.GLOSSARY_LINE, style="dim")
     terminal.print()
     _say_failures(terminal, sweep)
     files = write_files()

@@ -3,10 +3,6 @@
 GLOSSARY_LINE = (
     "excess cost: the cost minus the least possible cost (all words: normbench results words)"
 )
-NETWORKS_GLOSSARY_LINE = (
-    "excess cost: the cost minus the lowest cost seen in this comparison (all words: normbench "
-    "results words)"
-)
 MORE_TABLES = "normbench results theory has the tables behind the answer"
 PREDICTIONS = "Largest safe step size: what theory promises (2/L) and what was seen"
 RATIO_CAPTION = (

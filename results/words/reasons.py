@@ -6,6 +6,7 @@ from typing import Any, NamedTuple
 
 from normbench import names
 from normbench.results.words.sentences import (
+    CLAUSES,
     Sentence,
     agree,
     join_phrases,
@@ -314,7 +315,9 @@ def least_cost(record: SchemeRecord) -> list[Sentence]:
     if case == names.OF_NETWORK:
         return [make_sentence("lowest_of_scheme", minimum=value)]
     if case == names.UNDECIDED:
-        return [make_sentence("undecided", minimum=value)]
+        # Else the value is the lowest cost of the grid, below which finer step sizes may go.
+        clause = CLAUSES["lowest_known"].format(minimum=value) if reached == "true" else ""
+        return [make_sentence("undecided", value=clause)]
     if not reached:
         return []
     # The excess of the start is 10 (tenth_target - value): a tenth of it is left at that target. A

@@ -78,8 +78,7 @@ TEMPLATES = {
     "towards {minimum:.6g} for ever, but no weights reach that.",
     "partly_unknown": "A linear model separates some of the points perfectly, so no weights reach "
     "the least cost, which is above 0; its value is not known ({source}).",
-    "undecided": "Whether some weights reach the least cost could not be decided; the lowest cost "
-    "known is {minimum:.6g}.",
+    "undecided": "Whether some weights reach the least cost could not be decided{value}.",
     "lowest_of_scheme": "The least cost of a network is not known; the lowest that "
     "this scheme saw, zero weights included, is {minimum:.6g}.",
     "lowest_of_comparison": "The least cost of a network is not known; the lowest seen in this "
@@ -119,6 +118,8 @@ TEMPLATES = {
     "of a network are a stationary point; another seed draws others.",
     "unrefined": "refine=true has no effect on a network ({experiments}): its targets follow from "
     "the lowest cost of the comparison, which is not known while a job runs.",
+    "above_zero": "Converged means at rest, with little left of the excess of a run's own start; "
+    "under {schemes} such a run ends above the cost of zero weights ({experiments}).",
     "own_lowest": "Of a network, converged means at rest near the lowest cost that the scheme "
     "itself saw; measured by the lowest cost seen in this comparison ({minimum:.4g}), {schemes} "
     "did not converge.",
@@ -153,12 +154,16 @@ TEMPLATES = {
     "fastest": "Fastest{grid}: {schemes}.",
     "fastest_open": "Fastest: {schemes}; {splits} {doubt}.",
     "takes": "{who} {does} {what} in {count}{others}{over}.",
+    "ended_lowest": "Ended lowest: {schemes}.",
+    "fell": "{who} cost {did} from {start} to {end}{within}{others}{over}.",
+    "own_ends": "Each scheme minimizes another function; the cost {falls}{within}{over}.",
+    "unknown_least": "How much lower the cost can go is not known.",
     "uncounted": "How fast {who} {descend} is not known: the target follows from the costs of "
     "another job, and the costs of single starts are not recorded.",
     "over_problems": "{parts}.",
     # the cause
     "why": "Why: {slow} (condition number {most}); {fast} ({least}){suits}.",
-    "rounder": "That is not the whole cause: {scheme} makes it rounder still ({least}) and is "
+    "rounder": "That is not the whole cause: {schemes} {make} it rounder still ({least}) and {are} "
     "slower.",
     "grid_end": "The best step size of {schemes} is at the end of those tried{splits}: "
     "step_sizes='${{decades:{first:d},{last:d}}}' looks further.",
@@ -184,7 +189,7 @@ TEMPLATES = {
     "is_one": "{what} is {value:.4g} under {schemes}.",
     "converging": "Step sizes that converged, of {steps:d}: {counts}.",
     "melting": "At step size {step}, {gone:d} of {every:d} {layers} of {scheme} {are} gone, and "
-    "{left} of the excess cost is left.",
+    "{left} of the excess cost{over} is left.",
     "serving": "Step size {step} trains {count:d} of {every:d} {directions} of {scheme}, which "
     "{hold} {share} of the excess cost{model}.",
     "not_served": "The curvature at the start does not explain what step size {step} did under "
@@ -208,6 +213,9 @@ CLAUSES = {
     "perhaps_not": "{labels} did not get there for certain{within}{grid}: rounding decides",
     "job_failed": "{labels} failed",
     "none_finite": "{labels} diverged at every step size",
+    "lowest_known": "; the lowest cost known is {minimum:.6g}",
+    "ended": "{labels} ended at {cost}{step}",
+    "unsure": "rounding decides where {labels} ended",
     # a cause
     "raw_valley": "raw features stretch the cost into a narrow valley",
     "raw_stretched": "raw features stretch the cost",
@@ -218,7 +226,8 @@ CLAUSES = {
     "scheme_round": "{label} makes it round",
     "scheme_rounder": "{label} makes it rounder",
     "suits": ", so one step size suits every direction",
-    "doubt": "; {splits:d} {show} no difference from {others}",
+    "doubt": "; {doubt} difference from {others}",
+    "not_judged": "; not judged against {others}, because a descent has not arrived",
 }
 # The singular of words that are fields of templates, by the plural, which is the field's name.
 SINGULARS = {
@@ -227,6 +236,7 @@ SINGULARS = {
     "have": "has",
     "hold": "holds",
     "descend": "descends",
+    "make": "makes",
     "predict": "predicts",
     "they": "it",
     "them": "it",

@@ -4,7 +4,7 @@ import re
 
 import numpy as np
 
-from tests.claims.claims import near
+from tests.claims.claims import UNRANKED, near
 from tests.claims.jury import NUMBER
 
 TARGETS = {"99": "1e-2", "90": "1e-1", "1": "1e-2", "10": "1e-1"}  # by what is removed, or left
@@ -181,12 +181,42 @@ def why(jury, said):
 
 def rounder(jury, said):
     target = target_reached(jury) or "1e-1"
-    own = condition(jury.see[said["scheme"]])
+    named = labels_of(said["schemes"])
+    own = condition(jury.see[named[0]])
     best = fastest_of(jury, target) or {min(jury.best, key=jury.left)}
     return [
         _near(said["least"], own),
         any(1.9 * own <= condition(jury.see[label]) for label in best),
-        said["scheme"] not in best,
+        not best & set(named),
+        all(abs(condition(jury.see[label]) / own - 1) < 1e-5 for label in named),
+    ]
+
+
+def lowest_ends(jury):
+    """Return the lowest cost that each scheme ended at, finer step sizes included."""
+    ends = {}
+    for label, outcome in jury.outcomes.items():
+        finer = jury.finer(label, jury.tag(label).get("numbers", ())).values()
+        steps = [step for step in (*outcome.steps, *finer) if step.verdict not in UNRANKED]
+        if steps:
+            ends[label] = min(step.histories["train/cost"][-1] for step in steps)
+    return ends
+
+
+def ended_lowest(jury, said):
+    ends = lowest_ends(jury)
+    most = min(ends.values()) + 1e-6 * jury.start(min(ends, key=ends.get))
+    return [set(labels_of(said["schemes"])) == {k for k, end in ends.items() if end <= most}]
+
+
+def fell(jury, said):
+    (end,) = re.match(rf"({NUMBER})", said["end"]).groups()
+    ends = lowest_ends(jury)
+    others = re.findall(rf"(\w[\w ,]*) ended at ({NUMBER})", said["others"])
+    return [
+        (said["did"] == "fell") == (float(end) <= float(said["start"])),
+        _near(end, min(ends.values())),
+        *(_near(cost, ends[label]) for labels, cost in others for label in labels_of(labels)),
     ]
 
 
@@ -197,4 +227,9 @@ CHECKS = {
     "starts_there": starts_there,
     "why": why,
     "rounder": rounder,
+    "ended_lowest": ended_lowest,
+    "fell": fell,
+    "unknown_least": lambda jury, said: [
+        "false" in {one.findings.tags["minimum_reached"] for one in jury.outcomes.values()}
+    ],
 }

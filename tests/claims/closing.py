@@ -124,8 +124,13 @@ def _predicts(jury, said):
     best = {label for label, end in ends.items() if end <= lowest + 1.01e-6 * abs(lowest)}
     result, *doubt = _from(said, "result").split("; ")
     checks = [set(named) == best, jury.on_test(named[0], result), "median" not in result]
-    others = len(ends) - len(best)
-    return [*checks, ("1 split shows no difference" in "".join(doubt)) == (others > 0)]
+    others = {name for name in ends if name not in best}
+    # A pair is not judged where one of the two leaves more than a tenth of its excess.
+    arrived = {name for name in ends if jury.left(name) <= 0.1 + 1e-6}
+    judged = {name for name in others if {name, *best} <= arrived}
+    text = "; ".join(doubt)
+    checks.append(("one split cannot show a difference from" in text) == bool(judged))
+    return [*checks, ("not judged against" in text) == bool(others - judged)]
 
 
 def _worse(jury, said):
@@ -133,7 +138,7 @@ def _worse(jury, said):
     theirs = re.findall(r"(\S.*?) under ([\w =]+?)(?=, | and |$)", said["theirs"])
     faster = [(label, text) for text, labels in theirs for label in _split(labels)]
     return [
-        "too few to be sure" in said["how"],
+        "one split, which cannot show a difference" in said["how"],
         (said["schemes"], said["descend"]) == _number_of(faster),
         jury.on_test(best[0], said["least"]),
         *(jury.on_test(label, text) for label, text in faster),
@@ -150,7 +155,7 @@ def _best_too(jury, said):
     ends = {label: jury.test_end(label) for label in jury.best}
     best = [label for label, end in ends.items() if near(str(end), min(ends.values()), 1e-6)]
     return [
-        "too few to be sure" in said["how"],
+        "one split, which cannot show a difference" in said["how"],
         (said["schemes"], said["descend"]) == _number_of(best),
         len({*map(float, ends.values())}) > 1,
     ]

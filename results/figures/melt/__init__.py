@@ -327,7 +327,7 @@ def _draw_history(axis: Any, melt: Melt, page: Page) -> None:
         )
     # A history above the start leaves the panel.
     axis.set(xlim=(0, max(last_iteration, 1)), ylim=(0, 1))
-    page.write_remaining(axis, float(excess_history[-1]))
+    page.write_remaining(axis, float(excess_history[-1]), percent(melt.excess_left))
 
 
 def _legend_entries(drawn_melts: Sequence[Melt]) -> list[tuple[str, dict[str, Any]]]:

@@ -9,7 +9,7 @@ from matplotlib.patches import Rectangle
 
 from normbench.results.figures.base import inline, style, ticks
 from normbench.results.figures.base.style import Shape
-from normbench.results.figures.melt.schemes import MAX_MELT_SCHEMES, Melt, percent, summary_sentence
+from normbench.results.figures.melt.schemes import MAX_MELT_SCHEMES, Melt, summary_sentence
 
 MAX_PAGE_HEIGHT = 9.0  # inches
 MIN_PANEL_HEIGHT = 0.35  # inches
@@ -182,7 +182,7 @@ class Page:
         self.axes.append((axes[0], axes[1]))
         return axes[0], axes[1]
 
-    def write_remaining(self, axis: Any, share: float) -> None:
+    def write_remaining(self, axis: Any, share: float, text: str) -> None:
         """Write the share of the excess left, and the word `left`, beside a panel.
 
         The number stands at the height of the share, in letters as large as the margin allows. The
@@ -191,11 +191,11 @@ class Page:
         Args:
             axis: a right panel, whose vertical axis goes from 0 to 1.
             share: the share of the start's excess; above 1 or not finite if the run grew.
+            text: the number.
         """
         panel_points = self.panel_height * 72
         half_text = min(0.5, (1.0 * self.font) / panel_points)  # half the text's height
         text_height = float(np.clip(np.nan_to_num(share, posinf=1.0), half_text, 1 - half_text))
-        text = percent(share)
         # A bold letter is about 0.68 font sizes wide; the text may fill 0.92 of the margin.
         font_scale = min(
             1.7, 0.92 * (self.right_margin * 72 / self.font - 0.5) / (0.68 * len(text))

@@ -8,6 +8,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from normbench import names
+from normbench.results.compare.reached import start_ratio
 from normbench.results.figures.base import ticks
 from normbench.results.figures.base.material import ArraysByLabel, skip_reasons
 from normbench.results.figures.melt.layers import (
@@ -35,6 +36,7 @@ class Melt(NamedTuple):
         step: the step size of the right panel, the best or a chosen one; one of those tried.
         decided_by_rounding: `(S,)`, for each tried step size whether rounding decides how its run
             ends.
+        start_ratio: the excess of the first start as a multiple of that of zero weights.
     """
 
     label: str
@@ -42,6 +44,12 @@ class Melt(NamedTuple):
     layers: Layers
     step: float
     decided_by_rounding: NDArray[np.bool_]
+    start_ratio: float = 1.0
+
+    @property
+    def excess_left(self) -> float:
+        """The excess at the end of the right panel, as a share of that of zero weights."""
+        return float(self.excess_history[-1]) * self.start_ratio
 
     @property
     def excess_history(self) -> NDArray[np.float64]:
@@ -88,7 +96,8 @@ def drawable_schemes(
             if (run_index := layers.run_index(step_size)) is not None
         ]
         decided_by_rounding = np.isin(np.arange(len(layers.step_sizes)), rounding_indices)
-        drawable_melts.append(Melt(row["label"], row, layers, step, decided_by_rounding))
+        ratio = start_ratio(row, arrays[row["label"]])
+        drawable_melts.append(Melt(row["label"], row, layers, step, decided_by_rounding, ratio))
     return drawable_melts
 
 
@@ -176,7 +185,7 @@ def choose_melts(
     if len(all_melts) <= max_count:
         return list(all_melts), []
     ranked_indices = sorted(
-        range(1, len(all_melts)), key=lambda index: (all_melts[index].excess_history[-1], index)
+        range(1, len(all_melts)), key=lambda index: (all_melts[index].excess_left, index)
     )
     # `max_count - 1` evenly spaced ranks, because the first scheme is drawn anyway.
     ranks = np.linspace(0, len(ranked_indices) - 1, max_count - 1).round().astype(int)
@@ -229,7 +238,7 @@ def summary_sentence(melt: Melt, step_name: str) -> str:
     # A history that rises above its start is mentioned, if not by rounding alone.
     peak_excess = float(np.nanmax(melt.excess_history))
     if peak_excess > PEAK_RATIO:
-        end_text += f", after a peak of {percent(peak_excess)}"
+        end_text += f", after a peak of {percent(peak_excess * melt.start_ratio)}"
     if layers.exact:
         step_limit = 2 / layers.curvature[0]
         stiffest_share = np.add.reduceat(layers.excess_share, layers.distinct_offsets)[0]
@@ -298,7 +307,10 @@ def notes(
     # The start at zero weights has the same cost under all schemes; others differ.
     starts = {str(melt.row.get(names.setting("start"))) for melt in drawn_melts}
     if starts - {"zeros", "None"}:
-        notes.append("The excess cost is that of each scheme's own start.")
+        notes.append(
+            "The excess cost is that of each scheme's own start; what is left, and a peak, are "
+            "shares of that of zero weights."
+        )
     unsolved_labels = [
         melt.label for melt in drawn_melts if melt.row.get(names.MINIMUM_REACHED.column) == "false"
     ]
@@ -306,7 +318,7 @@ def notes(
         notes.append(f"{', '.join(unsolved_labels)}: {LOWEST_COST_NOTE}.")
     if omitted_melts:
         omitted_text = ", ".join(
-            f"{melt.label} {percent(melt.excess_history[-1])}" for melt in omitted_melts
+            f"{melt.label} {percent(melt.excess_left)}" for melt in omitted_melts
         )
         notes.append(f"Not drawn, with the excess cost left: {omitted_text}.")
     by_reason: dict[str, list[str]] = {}

@@ -324,7 +324,7 @@ def test_one_iteration_is_one():
 
 @pytest.mark.parametrize(
     ("splits", "middle", "doubt"),
-    [(3, 4, "; 3 splits show no difference from b"), (6, 6, "")],
+    [(3, 4, "; 3 splits are too few to show a difference from b"), (6, 6, "")],
 )
 def test_who_is_best_over_splits_is_said_with_its_doubt(splits, middle, doubt):
     count = {"a": 3, "b": 5}
@@ -338,7 +338,7 @@ def test_who_is_best_over_splits_is_said_with_its_doubt(splits, middle, doubt):
     of_tests = [
         {"experiment": "x", "scheme": name, "split": n, "rate": count[name] / 100, "cost": 0.1}
         | {"best cost": 0.1, "at": 9.0, "best rate": 0.1, "train rate": 0.1, "start": 0.7}
-        | {"ratio": 1 / 3}
+        | {"ratio": 1 / 3, "arrived": True}
         for name in count
         for n in range(splits)
     ]
@@ -358,7 +358,8 @@ def test_who_is_best_over_splits_is_said_with_its_doubt(splits, middle, doubt):
     )
     assert faster == ([] if doubt else ["The scheme that descends faster predicts best, too."])
     one = pd.DataFrame(of_tests[::splits])
-    assert fastest.answers(sweep, "x", one)[1].endswith("; 1 split shows no difference from b.")
+    doubt = "; one split cannot show a difference from b."
+    assert fastest.answers(sweep, "x", one)[1].endswith(doubt)
 
 
 def test_jobs_that_failed_were_to_descend(images):

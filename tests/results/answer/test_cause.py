@@ -169,6 +169,29 @@ def test_what_a_slow_scheme_leaves_is_predicted_to_a_quarter_of_the_excess(left,
     assert bool(cause(Curved("-", "s", frame, curvature=(1e-9, 1e-9)), "x")) == said
 
 
+@pytest.mark.parametrize("rounding", [-1e-9, 1e-9])
+def test_schemes_that_rounding_alone_orders_are_named_in_the_order_of_the_sweep(rounding):
+    ends = {"slow": SLOW, "first": (9, 0.01), "second": (9, 0.01), "fast": FAST, "tie": FAST}
+    frame = runs(*(("x", name, {1.0: end}) for name, end in ends.items()), iterations="50").runs
+    conditions = {"slow": 1e6, "first": 1.0, "second": 1 + rounding, "fast": 20.0}
+    conditions["tie"] = 20.0 * (1 + rounding)
+    frame[names.CONDITION.column] = frame["normalizer"].map(conditions)
+    assert cause(Curved("-", "s", frame, curvature=SPREAD), "x") == (
+        "Why: slow leaves the cost a narrow valley (condition number 1e6); fast makes it rounder "
+        "(20). That is not the whole cause: first and second make it rounder still (1) and are "
+        "slower."
+    )
+
+
+@pytest.mark.parametrize("rounding", [-1e-9, 1e-9])
+def test_of_two_slowest_schemes_that_rounding_alone_orders_the_later_is_not_preferred(rounding):
+    ends = {"slow": SLOW, "alike": (np.inf, 0.5 + rounding), "fast": FAST}
+    frame = runs(*(("x", name, {1.0: end}) for name, end in ends.items()), iterations="50").runs
+    conditions = {"slow": 1e5, "alike": 1e6, "fast": 1.1}
+    frame[names.CONDITION.column] = frame["normalizer"].map(conditions)
+    assert cause(Curved("-", "s", frame, curvature=SPREAD), "x").startswith("Why: slow leaves")
+
+
 def test_of_schemes_that_take_as_long_the_rounder_is_the_fastest():
     ends = (SLOW, FAST, FAST)
     text = cause_of(fast=40.0, ends=ends)

@@ -131,6 +131,7 @@ def of_tests(**rates):
     rows = [
         {"experiment": "x", "scheme": name, "split": 0, "cost": 0.1, "best cost": 0.1, "at": 3.0}
         | {"rate": rate, "best rate": rate, "train rate": 0.1, "start": 0.7, "ratio": 1 / 3}
+        | {"arrived": True}
         for name, rate in rates.items()
     ]
     return pd.DataFrame(rows)
@@ -175,9 +176,11 @@ def test_where_one_scheme_has_no_descent_the_others_are_compared():
 @pytest.mark.parametrize(
     ("splits", "pairs", "clause"),
     [
-        (1, "none", "; 1 split shows no difference from b"),
-        (2, "none", "; 2 splits show no difference from b"),
-        (2, "faster", ""),
+        (1, "none", "; one split cannot show a difference from b"),
+        (5, "none", "; 5 splits are too few to show a difference from b"),
+        (6, "none", "; 6 splits show no difference from b"),
+        (6, "not judged", "; not judged against b, because a descent has not arrived"),
+        (6, "better", ""),
     ],
 )
 def test_a_doubt_names_what_the_splits_do_not_tell_apart(splits, pairs, clause):

@@ -1,8 +1,12 @@
 """The answer in a sentence for a person: who is fastest, in every case."""
 
+import json
+from dataclasses import dataclass
 from types import SimpleNamespace
+from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
 
 from normbench import names
@@ -107,8 +111,7 @@ def test_what_rounding_decides_is_not_said_to_have_missed(end, words):
 
 def test_an_excess_is_said_to_be_of_what_it_is():
     sweep = runs(("x", "a", {1.0: 3}), ("x", "b", {1.0: 5}))
-    guessed = Sweep("-", "s", sweep.runs.assign(**{names.MINIMUM_REACHED.column: "false"}))
-    assert "removes 99 % of the excess over the lowest cost seen in 3" in headline(guessed)
+    assert "removes 99 % of the excess cost in 3" in headline(sweep)
     drawn = runs(("x", "a", {1.0: 3}), ("x", "b", {1.0: 5}), start="normal")
     assert "It brings the excess cost down to 1 % of that of zero weights in 3" in headline(drawn)
 
@@ -359,12 +362,117 @@ def test_the_end_of_a_grid_is_a_reason_for_those_alone_that_are_candidates():
     assert few.endswith("2 splits are too few to show a difference.")
 
 
-def test_an_excess_is_guessed_where_the_least_cost_of_one_scheme_is():
-    sweep = runs(("x", "a", {1.0: 3}), ("x", "b", {1.0: 5}))
-    frame = sweep.runs.assign(
-        **{names.MINIMUM_REACHED.column: np.where(sweep.runs["normalizer"] == "b", "false", "true")}
+@dataclass(frozen=True)
+class Seen(Sweep):
+    """Runs from a cost of 1 to their final cost, and finer ones to costs by scheme and number."""
+
+    finer: Any = ()
+
+    def histories(self, runs, metrics=()):
+        ends = zip(runs["run_id"], runs[names.FINAL_COST.column])
+        rows = [(run_id, k, cost) for run_id, end in ends for k, cost in enumerate((1.0, end))]
+        return pd.DataFrame(rows, columns=["run_id", "iteration", metrics[0]])
+
+    def arrays(self, runs, name):
+        ends = {label: [*self.finer[label].values()] for label in runs["label"]}
+        return {
+            label: {"refined_cost": np.array([[[1.0, end]] for end in own])}
+            for label, own in ends.items()
+        }
+
+
+def seen(grids, finer=(), by_rounding=(), reached="false", **params):
+    """Return a sweep of schemes whose least cost is not known.
+
+    Args:
+        grids: By scheme, the final cost by step size.
+        finer: By scheme, that of step sizes beside the grid, by their number on the lattice.
+        by_rounding: The numbers of those that rounding decides.
+        reached: By scheme, or for all, whether the least cost is known.
+        **params: Settings.
+    """
+    grids = {
+        name: {size: (np.inf, end) for size, end in grid.items()} for name, grid in grids.items()
+    }
+    frame = runs(
+        *(("x", name, grid) for name, grid in grids.items()), iterations="9", **params
+    ).runs
+    for name, ends in dict(finer).items():
+        tag = {"numbers": [*ends], "1e-2": [None] * len(ends), "targets": []}
+        tag |= {"by_rounding": [*by_rounding]} if by_rounding else {}
+        frame.loc[frame["normalizer"] == name, names.REFINED.column] = json.dumps(tag)
+    frame[names.MINIMUM_REACHED.column] = reached
+    return Seen("-", "s", frame, finer=dict(finer))
+
+
+UNKNOWN = "How much lower the cost can go is not known."
+
+
+def test_where_the_least_cost_is_not_known_the_answer_is_who_ended_lowest_and_no_share():
+    grids = {"a": {1.0: 0.25, 10.0: 0.24}, "b": {1.0: 0.2427}}
+    assert headline(seen(grids)) == (
+        "Ended lowest: a. Its cost fell from 1 to 0.24 (step size 10) in 9 iterations; b ended at "
+        f"0.2427 (step size 1). {UNKNOWN}"
     )
-    assert "of the excess over the lowest cost seen in 3" in headline(Sweep("-", "s", frame))
+    assert headline(seen({"a": {1.0: 0.25}})) == (
+        f"The cost under a fell from 1 to 0.25 (step size 1) in 9 iterations. {UNKNOWN}"
+    )
+    tied = headline(seen({"a": {1.0: 0.25}, "b": {1.0: 0.25 + 1e-8}, "c": {1.0: 1.5}}))
+    assert tied.startswith("Ended lowest: a and b. Their cost fell from 1 to 0.25 (step size 1) in")
+    assert "; c ended at 1.5 (step size 1). " in tied
+    rising = headline(seen({"a": {1.0: 1.1}, "b": {1.0: 1.2}}))
+    assert "Its cost rose from 1 to 1.1" in rising
+    single = seen({"a": {1.0: 0.25, 10.0: 0.25 - 1e-9}, "b": {1.0: 0.3}}, precision="float32")
+    assert "(step size 1) in" in headline(single)  # of equal ends the smallest step size
+
+
+def test_the_lowest_of_every_recorded_run_counts_finer_step_sizes_too():
+    grids, finer = {"a": {1.0: 0.24}, "b": {1.0: 0.25}}, {"a": {13: 0.2}, "b": {13: 0.3, 18: 0.19}}
+    assert headline(seen(grids, finer)).startswith(
+        "Ended lowest: b. Its cost fell from 1 to 0.19 (step size 13.3) in 9 iterations; a ended "
+        "at 0.2 (step size 6.49)."
+    )
+    assert headline(seen(grids, finer, by_rounding=[18])).startswith("Ended lowest: a. ")
+    gone_off = {"a": {13: np.nan}, "b": {13: np.nan}}
+    assert headline(seen(grids, gone_off)).startswith(
+        "Ended lowest: a. Its cost fell from 1 to 0.24"
+    )
+
+
+def test_schemes_without_an_end_are_named_with_the_reason():
+    sweep = seen({"a": {1.0: 0.2}, "b": {1.0: 0.3}, "c": {1.0: 0.4}})
+    steps = sweep.runs["role"] == "step"
+    for scheme, verdict in (("b", names.DIVERGED), ("c", names.BY_ROUNDING)):
+        own = sweep.runs["normalizer"] == scheme
+        sweep.runs.loc[own if verdict == names.DIVERGED else own & steps, "verdict"] = verdict
+    assert headline(sweep).endswith(
+        f"; b diverged at every step size; rounding decides where c ended. {UNKNOWN}"
+    )
+    frame = sweep.runs.assign(verdict=sweep.runs["verdict"].where(~steps, names.DIVERGED))
+    assert headline(Seen("-", "s", frame)) == "No scheme has a cost to compare."
+
+
+def test_one_least_cost_that_is_not_known_is_enough_to_give_no_share():
+    grids = {"a": {1.0: 0.2}, "b": {1.0: 0.3}}
+    sweep = seen(grids, reached="true")
+    assert headline(sweep).startswith("No scheme removes 90 %")
+    sweep.runs.loc[sweep.runs["normalizer"] == "b", names.MINIMUM_REACHED.column] = "false"
+    assert headline(Seen("-", "s", sweep.runs)).startswith("Ended lowest: a. ")
+
+
+def test_functions_of_their_own_are_not_compared():
+    assert headline(seen({"a": {1.0: 0.2}, "b": {1.0: 0.3}}, **{"cost.l2": "0.1"})) == (
+        "Each scheme minimizes another function; the cost under a fell from 1 to 0.2 (step size "
+        f"1); under b fell from 1 to 0.3 (step size 1) in 9 iterations. {UNKNOWN}"
+    )
+
+
+def test_of_several_problems_it_is_said_on_which_a_scheme_ended_lowest():
+    one, two = (seen({"a": {1.0: 0.2}, "b": {1.0: 0.3}}) for _ in range(2))
+    other = two.runs.replace({"experiment": {"x": "y"}})
+    other["run_id"], other["parent"] = other["run_id"] + "y", other["parent"] + "y"
+    sweep = Seen("-", "s", pd.concat([one.runs, other], ignore_index=True))
+    assert headline(sweep) == "a ended lowest on x and y."
 
 
 def test_what_no_scheme_reaches_from_another_start_is_a_tenth_of_zero_weights():

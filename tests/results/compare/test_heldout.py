@@ -5,16 +5,20 @@ import pandas as pd
 import pytest
 
 from normbench import names
-from normbench.results.compare import evidence, heldout, passes
+from normbench.results.compare import comparisons, evidence, heldout, passes
 from normbench.results.store.runs import Sweep
 from tests.results.made import runs
 
 
-def splits(**schemes):
-    """A table as `by_split` returns it, of test error rates: one value a split."""
+def splits(unarrived=(), **schemes):
+    """A table as `by_split` returns it, of test error rates: one value a split.
+
+    The descents of `unarrived` schemes have not arrived.
+    """
     rows = [
         {"experiment": "x", "scheme": name, "split": n, "rate": rate, "cost": 0.1, "best cost": 0.1}
         | {"at": 100.0, "best rate": rate, "train rate": 0.0, "start": 0.7, "ratio": 1 / 3}
+        | {"arrived": name not in unarrived}
         for name, rates in schemes.items()
         for n, rate in enumerate(rates)
     ]
@@ -54,13 +58,60 @@ def test_a_faster_scheme_that_predicts_worse_is_told():
     assert heldout.worse_though_faster(table, ["slow"]) == ""
     assert heldout.worse_though_faster(table, ["slow", "fast"]) == ""  # equally fast
     one = heldout.worse_though_faster(splits(fast=[0.04], slow=[0.02]), ["fast"])
-    assert "though 1 split is too few to be sure" in one
+    assert "predicts worse, on one split, which cannot show a difference: 4.0% of" in one
     assert heldout.predictions_text(splits(a=[0.01, 0.05, 0.3]), ["a"]).startswith("5.0%")
     sure = splits(fast=[0.04] * 6, slow=[0.02] * 6)
     assert "predicts worse, on 6 splits: 4.0%" in heldout.worse_though_faster(sure, ["fast"])
     # A third scheme: the verdicts of three pairs hold together from seven splits on.
     three = splits(fast=[0.04] * 6, slow=[0.02] * 6, other=[0.03] * 6)
     assert "6 splits are too few" in heldout.worse_though_faster(three, ["fast"])
+
+
+def test_a_pair_whose_descents_have_not_arrived_is_not_judged():
+    errors = {"fast": [0.02] * 8, "slow": [0.04] * 8, "stuck": [0.5] * 8}
+    table = splits(unarrived=("stuck",), **errors)
+    pairs = heldout.compare_pairs(table)
+    for column in ("conclusion", heldout.NEW_DATA):
+        unjudged = pairs[column] == "not judged"
+        assert unjudged.tolist() == [False, True, True]
+    # The pair that is judged is as one without the others: its correction counts no other pair.
+    alone = heldout.compare_pairs(splits(fast=errors["fast"], slow=errors["slow"]))
+    assert pairs[:1].equals(alone)
+    assert pairs[["splits", "difference"]].to_numpy().tolist() == [[8, 2], [8, 48], [8, 46]]
+    assert heldout.best_and_faster(table, ["fast"]) == ""
+    assert heldout.worse_though_faster(table, ["stuck"]) == ""
+    assert "predicts worse, on 8 splits" in heldout.worse_though_faster(table, ["slow"])
+    none = heldout.compare_pairs(splits(unarrived=("a", "b"), a=[0.1] * 8, b=[0.2] * 8))
+    assert none["conclusion"].tolist() == ["not judged"]
+    assert comparisons.assurance(none) == "no conclusion: no pair of schemes has arrived"
+    assert comparisons.assurance(pairs) == comparisons.assurance(alone)
+
+
+def test_one_split_on_which_a_descent_has_not_arrived_is_enough_not_to_judge():
+    table = splits(a=[0.1] * 8, b=[0.2] * 8)
+    table.loc[(table["scheme"] == "b") & (table["split"] == 5), "arrived"] = False
+    assert heldout.compare_pairs(table)["conclusion"].tolist() == ["not judged"]
+    # A split that only one of the two was run on says nothing of their pair.
+    shared = table[(table["scheme"] == "b") | (table["split"] != 5)]
+    assert heldout.compare_pairs(shared)["conclusion"].tolist() == ["better"]
+
+
+@pytest.mark.parametrize(
+    ("cost", "verdict", "reached", "arrived"),
+    [
+        (0.1, "not converged", "true", True),
+        (0.11, "converged", "true", False),  # at rest, but far above the least cost
+        (0.0, "not converged", "false", False),  # over its own lowest cost, nothing is ever left
+        (0.0, "converged", "false", True),
+        (0.0, "diverged", "true", False),
+        (0.0, "decided by rounding", "true", False),
+        (np.nan, "converged", "true", False),
+    ],
+)
+def test_a_descent_has_arrived_that_leaves_a_tenth_of_the_excess(cost, verdict, reached, arrived):
+    run = {"verdict": verdict, names.FINAL_COST.column: cost}
+    job = {names.MINIMUM.column: 0.0, names.target("1e-1").column: 0.1}
+    assert heldout._has_arrived(run, {**job, names.MINIMUM_REACHED.column: reached}) == arrived
 
 
 def test_predictions_that_round_to_the_same_are_told_apart():
@@ -285,7 +336,7 @@ def test_several_schemes_that_are_fast_and_worse_are_named_with_all_that_are_bes
     table = splits(a=[0.3], b=[0.3], c=[0.1], d=[0.1])
     said = heldout.worse_though_faster(table, ["a", "b", "untested"])
     assert "under a = b, against 10.0% of the test points misclassified under c = d" in said
-    assert said.startswith("The schemes that descend faster predict worse, though 1 split")
+    assert said.startswith("The schemes that descend faster predict worse, on one split, which")
     assert heldout.worse_though_faster(table, ["untested"]) == ""
     assert heldout.worse_though_faster(table, []) == ""
     apart = heldout.worse_though_faster(splits(a=[0.3], b=[0.4], c=[0.1]), ["a", "b"])

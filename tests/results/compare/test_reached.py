@@ -1,6 +1,8 @@
 """When a target is reached: at which step size, and by which count."""
 
 import json
+from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -314,12 +316,13 @@ def test_schemes_are_counted_to_one_target(tmp_path):
     assert identity[count] < 200
     values = reached.time_to_target([made.sweep], "1e-1").set_index("scheme")["value"]
     assert values["identity"] == np.inf
-    several = Sweep(made.uri, "s", made.sweep.runs.assign(**{names.setting("starts"): "2"}))
+    without_finer = made.sweep.runs.drop(columns=names.REFINED.column)
+    several = Sweep(made.uri, "s", without_finer.assign(**{names.setting("starts"): "2"}))
     known = reached.time_to_target([several], "1e-1")["scheme"].tolist()
     assert known == ["standard"]  # the median's costs are not each start's
-    assert values["standard"] == standard[count]
+    assert values["standard"] <= standard[count]  # a finer step size, to a lower goal
     # Under a penalty on its own weights each scheme has a target of its own.
-    own = Sweep(made.uri, "s", made.sweep.runs.assign(**{names.setting("cost.l2"): "0.1"}))
+    own = Sweep(made.uri, "s", without_finer.assign(**{names.setting("cost.l2"): "0.1"}))
     values = reached.time_to_target([own], "1e-1").set_index("scheme")["value"]
     assert values["identity"] == identity[count]
 
@@ -449,6 +452,75 @@ def test_schemes_that_guessed_their_least_cost_share_the_lowest():
     mixed = several.reset_index(drop=True)
     told = reached.with_lowest_seen(mixed)[names.MINIMUM.column]
     assert told[mixed[names.setting("cost.eps")] == "1"].tolist() == [2.0, 2.0]
+
+
+@dataclass(frozen=True)
+class Finer(Sweep):
+    """A sweep of which one scheme `a` has costs from 1 at finer step sizes, by their number."""
+
+    ends: Any = ()
+
+    def arrays(self, runs, name):
+        assert runs["label"].tolist() == ["a"]
+        return {"a": {"refined_cost": np.array([[[1.0, end, end]] for end in self.ends])}}
+
+    def histories(self, runs, metrics=()):
+        rows = [(run_id, k, cost) for run_id in runs["run_id"] for k, cost in enumerate([1, 0.5])]
+        return pd.DataFrame(rows, columns=["run_id", "iteration", metrics[0]])
+
+
+def finer(*ends, reached_text="false", unsure=()):
+    """Return a sweep of two schemes of 0.5 as their lowest cost; finer step sizes of `a` end so."""
+    grid = {1.0: (np.inf, 0.5)}
+    frame = runs(("x", "a", grid), ("x", "b", grid), iterations="1").runs
+    frame[names.MINIMUM_REACHED.column] = reached_text
+    least = {names.MINIMUM.column: 0.5, names.target("1e-2").column: 0.505}
+    least |= {names.target("1e-1").column: 0.55, names.target("1e-3").column: 0.5005}
+    frame = frame.assign(**least)
+    tag = {"numbers": [13 + n for n in range(len(ends))], "targets": [], "by_rounding": [*unsure]}
+    frame.loc[frame["normalizer"] == "a", names.REFINED.column] = json.dumps(tag)
+    return Finer("-", "s", frame, ends=ends)
+
+
+def test_the_lowest_cost_seen_is_that_of_every_recorded_run():
+    table = reached.time_to_target([finer(0.3, 0.2)]).set_index("scheme")
+    # The goal is 0.2 + 0.01 * 0.8, which the second of the finer step sizes meets alone.
+    assert table["value"].tolist() == [1, np.inf]
+    assert table["step"]["a"] == pytest.approx(10 ** (14 / 16))
+    assert table["excess"].tolist() == pytest.approx([0.375, 0.375])  # (0.5 - 0.2) / 0.8
+    assert reached.time_to_target([finer(0.3, np.nan)])["excess"][0] == pytest.approx(2 / 7)
+    assert reached.time_to_target([finer(0.3, 0.2, unsure=[14])])["excess"][0] == pytest.approx(
+        2 / 7
+    )
+    assert reached.time_to_target([finer(0.2, reached_text="true")])["excess"].tolist() == [0, 0]
+
+
+def test_a_shared_lowest_cost_is_that_of_all_jobs_on_the_same_data_and_cost():
+    sweep = finer(0.2)
+    schemes = sweep.of_role("scheme")
+    jobs = reached.with_finer_minima([sweep], schemes)
+    shared = reached.with_lowest_seen(schemes, jobs)
+    assert shared[names.MINIMUM.column].tolist() == pytest.approx([0.2, 0.2])
+    assert shared[names.target("1e-1").column].tolist() == pytest.approx([0.28, 0.28])
+    settings = {"model.start_scale": ("0.1", "he"), "dataset.points": ("50", "60")}
+    for name, values in settings.items():
+        two = [
+            guessed(1.0, 3.0, **{names.setting(name): values[0]}),
+            guessed(2.0, 3.0, **{names.setting(name): values[1]}),
+        ]
+        minima = reached.with_lowest_seen(pd.concat(two, ignore_index=True))[names.MINIMUM.column]
+        is_data = name.startswith("dataset")
+        assert minima.tolist() == ([1.0, 1.0, 2.0, 2.0] if is_data else [1.0] * 4)
+
+
+@pytest.mark.parametrize(("start", "ratio"), [("normal", 4.0), ("zeros", 1.0), (None, 1.0)])
+def test_the_excess_of_a_start_is_a_multiple_of_that_of_zero_weights(start, ratio):
+    scheme = {names.MINIMUM.column: 1.0, names.target("1e-1").column: 1.1}
+    scheme[names.setting("start")] = start
+    arrays = {"minimum": np.array(1.0), "train/cost": np.array([[[5.0, 2.0]]])}
+    assert reached.start_ratio(scheme, arrays) == pytest.approx(ratio)
+    counted = {**scheme, names.COMPARED.column: names.MISCLASSIFICATIONS}
+    assert reached.start_ratio(counted, arrays) == 1
 
 
 class Began(Sweep):

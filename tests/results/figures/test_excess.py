@@ -84,14 +84,16 @@ def test_excess_is_the_cost_minus_the_least_cost_and_has_the_predicted_slope(des
 def test_excess_of_splits_is_the_median_of_each_with_its_own_least_cost(monkeypatch):
     least = names.MINIMUM.column
     runs = pd.DataFrame({"run_id": ["a", "b", "c"], "parent": None, least: [0.5, 0.1, 0.2]})
+    about = {"experiment": "e", "normalizer": "n", "label": "n", "verdict": "converged"}
+    seeds = {names.setting("dataset.split_seed"): ["0", "1", "2"]}
+    runs = runs.assign(role=names.SCHEME, **about, **seeds)
     costs = {"a": [1.0, 0.9], "b": [2.0, 0.3], "c": [1.0, 0.25]}
     rows = [(run, k, cost) for run, own in costs.items() for k, cost in enumerate(own)]
     table = pd.DataFrame(rows, columns=["run_id", "iteration", "train/cost"])
     monkeypatch.setattr(Sweep, "histories", lambda self, own, metrics: table)
     source = Sweep("", "", runs)
     sweep = Merged("", "", runs.iloc[:1], source=source, members={"a": ["a", "b", "c"]})
-    about = {"experiment": "e", "normalizer": "n", "label": "n", "verdict": "converged"}
-    found = excess.histories(sweep, runs.iloc[:1].assign(**about))
+    found = excess.histories(sweep, runs.iloc[:1])
     # Medians of 0.5, 1.9, 0.8, and of 0.4, 0.2, 0.05; of the costs less the first's: 0.5, -0.2.
     assert found["train/cost"].tolist() == pytest.approx([0.8, 0.2])
 

@@ -197,7 +197,7 @@ def test_of_many_melts_those_with_the_most_and_least_left_have_a_sentence(monkey
     def told(*left):
         melts = [
             SimpleNamespace(
-                label=f"s{n}", layers=Layers(n), step=0.12345, excess_history=[1.0, share]
+                label=f"s{n}", layers=Layers(n), step=0.12345, excess_left=share, row={}
             )
             for n, share in enumerate(left)
         ]

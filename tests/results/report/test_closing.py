@@ -63,7 +63,7 @@ def over_splits(**rates):
     rows = [
         {"experiment": "x", "scheme": name, "split": number, "cost": rate, "best cost": rate}
         | {"at": 3.0, "rate": rate, "best rate": rate, "train rate": 0.0, "start": 1.0}
-        | {"ratio": 1 / 3}
+        | {"ratio": 1 / 3, "arrived": True}
         for name, own in rates.items()
         for number, rate in enumerate(own)
     ]
@@ -113,6 +113,18 @@ class Started(Sweep):
         return pd.DataFrame([{"run_id": run, "iteration": 0, **start} for run in runs["run_id"]])
 
 
+@dataclass(frozen=True)
+class Ended(Sweep):
+    """Runs that start at a cost of 1 and end at their final cost in an iteration."""
+
+    def histories(self, runs, metrics=()):
+        ends = zip(runs["run_id"], runs[names.FINAL_COST.column])
+        return pd.concat(
+            pd.DataFrame({"run_id": run_id, "iteration": [0, 1], metrics[0]: [1.0, end]})
+            for run_id, end in ends
+        )
+
+
 def resting(lowest):
     """Return the notes on two networks of which one converged at 0.6, and the other saw less."""
     jobs = [("x", "a", {1.0: (np.inf, 0.6)}), ("x", "b", {1.0: (np.inf, lowest)})]
@@ -123,6 +135,24 @@ def resting(lowest):
     table.loc[table["normalizer"] == "a", "verdict"] = names.CONVERGED
     table[names.MINIMUM_REACHED.column] = "false"
     return " ".join(profile.notes([Started("-", "s", table)]))
+
+
+def resting_at(end):
+    """Return the notes on a scheme that converged at a cost, where zero weights cost 1."""
+    sweep = runs(("x", "a", {1.0: (np.inf, end)}))
+    steps = sweep.runs["role"] == "step"
+    return " ".join(
+        profile.notes(
+            [Sweep("-", "s", sweep.runs.assign(verdict=np.where(steps, names.CONVERGED, "")))]
+        )
+    )
+
+
+def guessing(*schemes, **params):
+    """Return the answer on schemes whose least cost is not known; their costs begin at 1."""
+    table = runs(*(("x", name, {1.0: (3, 0.1)}) for name in schemes), iterations="9", **params)
+    guessed = table.runs.assign(**{names.MINIMUM_REACHED.column: "false"})
+    return headline.headline(Ended("-", "s", guessed))
 
 
 def of_starts(count):
@@ -407,6 +437,11 @@ CASES = {
     ),
     "why": lambda: (curved(1e4, 1.0), curved(9.0, 1.0)),
     "rounder": lambda: (curved(1e4, 10.0, 1.0), curved(1e4, 10.0, 6.0)),
+    "ended_lowest": lambda: (guessing("a", "b"), closing(runs(*BOTH))),
+    "fell": lambda: (guessing("a", "b"), closing(runs(*BOTH))),
+    "own_ends": lambda: (guessing("a", "b", **{"cost.l2": "0.1"}), guessing("a", "b")),
+    "unknown_least": lambda: (guessing("a"), closing(runs(*BOTH))),
+    "above_zero": lambda: (resting_at(1.1), resting_at(1.0)),
     "starts_there": lambda: (
         closing(runs(("x", "a", THERE), ("x", "b", SLOW))),
         closing(runs(*BOTH)),

@@ -5,10 +5,12 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
+from normbench import names
 from normbench.results.report import terminal as conclusion
 from normbench.results.words import headings
 from tests.results.compare.test_heldout import splits
 from tests.results.made import runs
+from tests.results.report.test_closing import Ended
 
 TWO = [("x", "a", {1.0: 3.0}), ("x", "b", {1.0: 9.0})]
 NOTHING = pd.DataFrame(columns=["scheme"])
@@ -117,24 +119,28 @@ def test_orders_of_batches_are_not_called_splits(capsys):
 
 
 @pytest.mark.parametrize(
-    ("settings", "budget", "network"),
+    ("settings", "budget"),
     [
-        ({"iterations": "50"}, "In 50 iterations of gradient descent:", False),
-        ({"iterations": "50", "starts": "3"}, "descent (medians of 3 starts):", False),
-        ({"iterations": "50", "model": "mlp"}, "In 50 iterations of gradient descent:", True),
-        ({"iterations": "0"}, "", False),
+        ({"iterations": "50"}, "In 50 iterations of gradient descent:"),
+        ({"iterations": "50", "starts": "3"}, "descent (medians of 3 starts):"),
+        ({"iterations": "0"}, ""),
     ],
 )
-def test_above_the_table_stands_the_budget_and_below_it_what_its_words_mean(
-    told, settings, budget, network
-):
+def test_above_the_table_stands_the_budget(told, settings, budget):
     text = told(runs(*TWO, **settings))
     assert any(line.endswith(budget) for line in text.splitlines() if line[:3] == "In ") == bool(
         budget
     )
-    words = " ".join(text.split())
-    assert (headings.NETWORKS_GLOSSARY_LINE in words) == network
-    assert (headings.GLOSSARY_LINE in words) == (not network)
+
+
+@pytest.mark.parametrize("known", [True, False])
+def test_excess_is_explained_below_a_table_that_has_one(told, known):
+    frame = runs(*TWO, iterations="50").runs
+    frame[names.MINIMUM_REACHED.column] = str(known).lower()
+    words = " ".join(told(Ended("-", "s", frame)).split())
+    assert (headings.GLOSSARY_LINE in words) == known
+    assert ("excess cost left" in words) == known
+    assert ("excess" in words) == known
 
 
 def test_a_cause_takes_the_place_of_the_theory(told, monkeypatch):

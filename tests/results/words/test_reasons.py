@@ -179,7 +179,12 @@ VALUES = [
     ("above_best", found(FAR, BOUND, PLAIN, {names.THRESHOLD_BEST.key: 9e6}), None),
     ("trivial", found({names.MINIMUM.key: 0.0}, COUNTED), {}),
     ("strictly", found(MINIMUM, case(names.STRICTLY)), {}),
-    ("undecided", found(MINIMUM, case(names.UNDECIDED)), {"minimum": 0.2}),
+    ("undecided", found(MINIMUM, UNREACHED, case(names.UNDECIDED)), {"value": ""}),
+    (
+        "undecided",
+        found(MINIMUM, REACHED, case(names.UNDECIDED)),
+        {"value": "; the lowest cost known is 0.2"},
+    ),
     ("attained", minimum(0.2), {"minimum": 0.2}),
     ("attained", minimum(1e-13), {"minimum": 0.0}),
     ("attained", minimum(0.0), {"minimum": 0.0}),
