@@ -81,7 +81,7 @@ def test_a_feature_in_another_notation_is_neither_dropped_nor_encoded(tmp_path, 
 @pytest.mark.parametrize("points_in", ["rows", "columns"])
 def test_downloads_with_a_plus_are_numbers_beside_words_and_gaps(tmp_path, points_in):
     rows = [["Installs", "Size", "Free"]]
-    rows += [[["10,000+", "0", "1,000+"][n % 3], f"{n % 25}M", "no yes".split()[n % 2]] for n in
+    rows += [[["10,000+", "0", "1,000+"][n % 3], f"{n % 25}M", ["no", "yes"][n % 2]] for n in
              range(60)]  # fmt: skip
     rows[5][1] = "Varies"
     table = pd.DataFrame(rows)
@@ -240,11 +240,11 @@ def test_options_of_pandas_are_passed_on(tmp_path):
     read = {"encoding": "latin-1", "skiprows": 1, "index_col": 0}
     data = csv(str(path), "y", encode=["größe"], read=read)
     assert data.x.shape[0] == 9
-    with pytest.raises(UserError, match="is set by dataset.delimiter"):
+    with pytest.raises(UserError, match=r"is set by dataset\.delimiter"):
         csv(str(path), "y", read={"sep": ";"})
-    with pytest.raises(UserError, match="no such option; did you mean skiprows"):
+    with pytest.raises(UserError, match=r"no such option; did you mean skiprows"):
         csv(str(path), "y", read={"skiprow": 1})
-    with pytest.raises(UserError, match="must be options of pandas.read_csv"):
+    with pytest.raises(UserError, match=r"must be options of pandas\.read_csv"):
         csv(str(path), "y", read="latin-1")
 
 
