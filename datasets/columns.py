@@ -400,8 +400,8 @@ def diagnose_text_target(option: str, column: "pd.Series[Any]") -> ColumnProblem
     kind = "dates" if are_dates(texts) else "different texts"
     raise UserError(
         f"{option}: has {count} {kind} in {len(texts)} entries ({_list_entries(list(texts))}), "
-        f"more than the {most} that are taken for classes; choose another target, or {classes} if each "
-        "is a class"
+        f"more than the {most} that are taken for classes; choose another target, or {classes} if "
+        "each is a class"
     )
 
 

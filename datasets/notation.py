@@ -71,8 +71,8 @@ class Notation:
             texts: The entries of the column, without blanks around them, gaps and gap marks.
 
         Returns:
-            The numbers as text, NaN for entries that are none; None also for a column without an
-            entry in another notation.
+            The numbers as text, NaN for entries that are none; None also for a column whose
+            numbers are ordinary.
         """
         import pandas as pd
 
@@ -80,11 +80,7 @@ class Notation:
         fields = texts.str.extract(f"^{self._pattern()}$")
         matches = fields["whole"].notna()
         is_plain = pd.to_numeric(texts, errors="coerce").notna()
-        if (
-            matches.sum() * 2 <= len(texts)
-            or not (matches & ~is_plain).any()
-            or (is_plain & ~matches).any()
-        ):
+        if matches.sum() * 2 <= len(texts) or (is_plain & ~matches).any():
             return None
         fields = fields.fillna("")
         digits = fields["whole"].str.replace(r"\D", "", regex=True)
@@ -100,7 +96,8 @@ class Notation:
             return None
         numbers = fields["minus"] + fields["sign"] + digits
         numbers += ("." + fields["fraction"]).where(fields["fraction"] != "", "")
-        return (numbers + fields["exponent"]).where(matches)
+        numbers = (numbers + fields["exponent"]).where(matches)
+        return None if (numbers == texts)[matches].all() else numbers
 
     def describe(self, texts: "pd.Series[Any]") -> str:
         """Return in words what tells these numbers from ordinary ones, and an example."""
@@ -153,11 +150,18 @@ def check_notation(decimal: Any, thousands: Any) -> Notation | None:
 
 
 def find_notations(texts: "pd.Series[Any]") -> list[Notation]:
-    """Return the notations in which the most entries of a column are numbers; empty without one."""
+    """Return the notations in which the most entries of a column are numbers; empty without one.
+
+    A column whose numbers are all ordinary ones, such as 1.358, has none.
+    """
+    import pandas as pd
+
+    is_plain = pd.to_numeric(texts, errors="coerce").notna()
     counts = {
         notation: int(numbers.notna().sum())
         for notation in NOTATIONS
         if (numbers := notation.read_texts(texts)) is not None
+        and (numbers.notna() & ~is_plain).any()
     }
     return [notation for notation in counts if counts[notation] == max(counts.values())]
 

@@ -145,6 +145,15 @@ def test_targets_in_memory_are_refused_with_a_line_of_pandas_that_runs(tmp_path)
         assert table["y"].astype(float).tolist() == NUMBERS.tolist()
 
 
+def test_points_between_thousands_are_read_where_no_other_number_has_a_point(tmp_path):
+    path = tmp_path / "my.csv"
+    rows = [f"{1 + n % 3}.{n:03};{n + 900};0.{n:03};{n}.5;{n % 2}" for n in range(30)]
+    path.write_text("area;beds;share;other;y\n" + "\n".join(rows) + "\n")
+    data = csv(str(path), "y", delimiter="semicolon", thousands="point")
+    expected = [[1000 * (1 + n % 3) + n, n + 900, n / 1000, n + 0.5] for n in range(30)]
+    assert data.x.tolist() == expected
+
+
 def test_a_table_that_mixes_notations_keeps_its_points(tmp_path):
     path = tmp_path / "my.csv"
     path.write_text("a;b;c\n" + "".join(f"{n}.5;{n},25;{n}.125\n" for n in range(1, 31)))
