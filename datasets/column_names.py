@@ -55,7 +55,10 @@ def list_columns(option: str, columns: Any) -> list[Any]:
     """
     # The list as the user would write it, without the name of the setting.
     example = spell_setting(option, ["id", "date"]).partition("=")[2]
-    return check_list(option, columns, f"a list of columns, such as {example}")
+    rule = f"a list of columns, such as {example}"
+    if isinstance(columns, str) and columns:
+        rule += f"; write {spell_setting(option, [columns], shell=True)}"
+    return check_list(option, columns, rule)
 
 
 def find_position(names: list[str], option: str, column: Any) -> int:

@@ -1,5 +1,6 @@
 """Check the feature columns of a user's table, and encode or fill them as the options say."""
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain
@@ -17,9 +18,11 @@ from normbench.datasets.entries import (
     is_regression,
     strip_entry,
 )
+from normbench.datasets.notation import Notation, choose_notation, find_notations
 from normbench.datasets.values import (
     LARGEST_FLOAT,
     UserError,
+    in_python,
     spell_setting,
     table_word,
 )
@@ -37,8 +40,10 @@ OPTION_MEANINGS = {
     "encode": "encode: one column a category",
     "missing": "missing: these entries are gaps",
     "fill": "fill: drop leaves points with gaps out",
+    "notation": "decimal, thousands: how numbers are written",
     "drop": "drop: leaves columns out",
 }
+SENTINELS = (-9, -99, -999, -9999, -99999, -200)  # numbers that often stand for gaps
 MAX_CATEGORIES = 20  # a column with more, of fewer than two points each, is hardly categorical
 MAX_LISTED_COLUMNS = 8  # columns that a message names
 
@@ -76,7 +81,7 @@ class Columns:
         if index:
             dropped = _spell_list("drop", [*self.dropped, index.label])
             remedy = f"if it is an index, leave it out: {dropped}"
-            lines.append(f"data of {self.name}: the first column, {index}; {remedy}")
+            lines.append(f"data of {self.name}: column {index}; {remedy}")
         for position in sorted(self.encoded):
             gaps, label = (
                 int(self.frame.iloc[:, position].isna().sum()),
@@ -198,6 +203,8 @@ def check_columns(
     index: "ColumnProblem | None" = None,
     last_may_be_target: bool = False,
     user_lists: Mapping[str, Sequence[Any]] = MappingProxyType({}),
+    target_problem: "ColumnProblem | None" = None,
+    from_text: bool = False,
 ) -> Columns:
     """Return the feature columns of a table, once each of them is numeric or an option makes it so.
 
@@ -211,6 +218,8 @@ def check_columns(
         last_may_be_target: Whether no target is named, so that the last column may be the target.
         user_lists: The user's values of `encode`, `missing` and `drop`, by these names. A remedy
             that adds to one of these lists repeats them.
+        target_problem: The target's numbers in another notation, or None.
+        from_text: Whether the table is a text file, which settings can read in another notation.
 
     Raises:
         UserError: A column is not numeric. The message lists all such columns with the reasons, and
@@ -232,15 +241,15 @@ def check_columns(
                 problems.append(ColumnProblem(label, reason, "fill"))
         else:
             problems.append(_diagnose_column(frame.iloc[:, position], label))
-    if problems:
-        problems = [*([index] if index else []), *problems]
+    if problems or target_problem:
+        problems = [problem for problem in (target_problem, index) if problem] + problems
         if last_may_be_target:
             # The last column is listed first, as a forgotten target, and not by its own problem.
             label = str(frame.columns[-1])
             target_reason = "is the last and may be the target: dataset.target names none"
             other_problems = [problem for problem in problems if problem.label != label]
             problems = [ColumnProblem(label, target_reason, "target", (label,)), *other_problems]
-        _refuse_columns(name, problems, fill, user_lists)
+        _refuse_columns(name, problems, fill, user_lists, from_text)
     for position in encode:
         _refuse_identifiers(frame.iloc[:, position], str(frame.columns[position]), user_lists)
     return Columns(name, frame, frozenset(encode), fill, tuple(user_lists.get("drop", ())))
@@ -257,7 +266,8 @@ class ColumnProblem:
         values: What to add to the list of that option: the column's name (or the target's) or, for
             `missing`, entries that mark gaps. Empty for `fill`, which is no list.
         gaps: With the option `encode`, entries of the column that also have to be listed in
-            `missing`, since they mark gaps. Empty with any other option.
+            `missing`, since they mark gaps. With `notation`, too; empty with any other option.
+        notations: With the option `notation`, those in which the column is of numbers.
     """
 
     label: str
@@ -265,6 +275,7 @@ class ColumnProblem:
     option: str
     values: tuple[str, ...] = ()
     gaps: tuple[str, ...] = ()
+    notations: tuple[Notation, ...] = ()
 
     def __str__(self) -> str:
         return f"{self.label!r} {self.reason}"
@@ -274,9 +285,10 @@ def _diagnose_column(column: "pd.Series[Any]", label: str) -> ColumnProblem:
     """Return the reason why a column is not numeric, and the option that settles it.
 
     The reason is the first that holds: the column has dates, no entry, entries of another type
-    than text and numbers, a whole number that no float holds, only gap marks, numbers and a few
-    other entries (settled by `missing`), dates as text, mostly different texts, or words (settled
-    by `encode`). The others are settled by `drop`. A gap mark is an entry such as '?' or 'NA' that
+    than text and numbers, a whole number that no float holds, only gap marks, numbers in another
+    notation (settled by `notation`), numbers and a few other entries (settled by `missing`), dates
+    as text, mostly different texts, or words (settled by `encode`). The others are settled by
+    `drop`. A gap mark is an entry such as '?' or 'NA' that
     usually stands for a gap (`GAP_MARKS`).
 
     Args:
@@ -303,6 +315,8 @@ def _diagnose_column(column: "pd.Series[Any]", label: str) -> ColumnProblem:
     gaps = f"{_list_entries(marks)} in {_count_points(texts.isin(marks).sum())}" if marks else ""
     if not len(entries):
         return ColumnProblem(label, f"is empty, but for {gaps}", "drop", (label,))
+    if problem := _diagnose_notation(texts[entries.index], label, marks):
+        return problem
     # The entries that are no numbers, even as text.
     text_entries = entries[pd.to_numeric(entries.astype(str), errors="coerce").isna()]
     distinct_texts = list(dict.fromkeys(text_entries))
@@ -335,6 +349,70 @@ def _diagnose_column(column: "pd.Series[Any]", label: str) -> ColumnProblem:
     return ColumnProblem(label, reason, "encode", (label,), tuple(marks))
 
 
+def _diagnose_notation(
+    texts: "pd.Series[Any]", label: str, marks: Sequence[str]
+) -> ColumnProblem | None:
+    """Return the problem of a column of numbers in another notation; None for another column.
+
+    Args:
+        texts: The entries as text, without gaps and gap marks.
+        label: The name of the column.
+        marks: Its gap marks.
+    """
+    notations = find_notations(texts)
+    if not notations:
+        return None
+    other_texts = texts[notations[0].read_texts(texts).isna()].unique()
+    gaps = (*marks, *(other_texts if len(other_texts) <= MAX_ODD_ENTRIES else ()))
+    reason = notations[0].describe(texts) + (f", but for {_list_entries(gaps)}" if gaps else "")
+    return ColumnProblem(label, reason, "notation", (), gaps, tuple(notations))
+
+
+def diagnose_text_target(option: str, column: "pd.Series[Any]") -> ColumnProblem | None:
+    """Return the problem of a target (P,) of numbers in another notation; None for another target.
+
+    Args:
+        option: The setting that names the target, as `dataset.target=price`, for the error.
+        column: The target.
+
+    Raises:
+        UserError: The target has more kinds of text than classes have.
+    """
+    import pandas as pd
+
+    texts = column.dropna()
+    if is_of_numbers(column.dtype) or not texts.map(lambda entry: isinstance(entry, str)).any():
+        return None
+    texts = texts.map(strip_entry)
+    texts = texts[~texts.isin(find_gap_marks(texts))]
+    if problem := _diagnose_notation(texts, str(column.name), ()):
+        return problem
+    count, most = texts.nunique(), max(MAX_CATEGORIES, len(texts) // 2)
+    if count <= most:
+        return None
+    if pd.to_numeric(texts, errors="coerce").notna().all():
+        raise UserError(
+            f"{option}: holds numbers as text ({_list_entries(list(texts))}); convert them, with "
+            f"pandas: table[{str(column.name)!r}] = table[{str(column.name)!r}].astype(float)"
+        )
+    classes = "pass numbers" if in_python() else f"add {spell_setting('dataset.task', 'classes')}"
+    kind = "dates" if are_dates(texts) else "different texts"
+    raise UserError(
+        f"{option}: has {count} {kind} in {len(texts)} entries ({_list_entries(list(texts))}), "
+        f"more than the {most} that are taken for classes; choose another target, or {classes} if "
+        "each is a class"
+    )
+
+
+def refuse_text_target(option: str, column: "pd.Series[Any]") -> None:
+    """Raise `UserError` for a target in memory that `diagnose_text_target` finds unfit."""
+    if problem := diagnose_text_target(option, column):
+        raise UserError(
+            f"{option}: {problem.reason}; convert them, with pandas: "
+            f"{problem.notations[0].spell_conversion(problem.label)}"
+        )
+
+
 def refuse_target_gaps(
     option: str, column: "pd.Series[Any]", user_lists: Mapping[str, Sequence[Any]]
 ) -> None:
@@ -355,6 +433,8 @@ def refuse_target_gaps(
     if is_of_numbers(column.dtype) or column.dtype.kind in "mM":
         return
     problem = _diagnose_column(column, option)  # only its gap marks are of interest
+    if problem.option == "notation":
+        return
     texts = column.dropna().map(strip_entry)
     gap_entries = problem.values if problem.option == "missing" else problem.gaps
     other_texts = texts[~texts.isin(gap_entries)]
@@ -390,6 +470,7 @@ def _refuse_columns(
     problems: Sequence[ColumnProblem],
     fill: str | None,
     user_lists: Mapping[str, Sequence[Any]],
+    from_text: bool,
 ) -> None:
     """Raise one `UserError` for all columns with a problem, and the options that settle them.
 
@@ -398,12 +479,14 @@ def _refuse_columns(
         problems: The problems, one at least, in the order of the message.
         fill: The user's way to fill gaps; None without one.
         user_lists: See `check_columns`.
+        from_text: See `check_columns`.
     """
     lines = [f"column {problem}" for problem in problems[:MAX_LISTED_COLUMNS]]
     if len(problems) > MAX_LISTED_COLUMNS:
         lines.append(f"{len(problems) - MAX_LISTED_COLUMNS} more columns")
     needed_options = {problem.option for problem in problems}
-    if "missing" in needed_options and fill is None:
+    notated = [problem for problem in problems if problem.option == "notation"]
+    if fill is None and ("missing" in needed_options or any(p.gaps for p in notated)):
         needed_options.add("fill")  # an entry that is marked as missing leaves a gap
     lists_by_option = {
         option: [
@@ -417,6 +500,11 @@ def _refuse_columns(
     needed_options |= {option for option, values in lists_by_option.items() if values}
     targets = [problem.label for problem in problems if problem.option == "target"]
     options = [spell_setting("dataset.target", label, shell=True) for label in targets]
+    if notated and from_text:
+        options.append(choose_notation([problem.notations for problem in notated]).settings())
+    elif notated:
+        label, notations = notated[0].label, notated[0].notations
+        lines.append(f"convert such numbers, with pandas: {notations[0].spell_conversion(label)}")
     options += [
         _spell_list(option, [*user_lists.get(option, ()), *values])
         for option, values in lists_by_option.items()
@@ -427,9 +515,10 @@ def _refuse_columns(
     meanings = "; ".join(
         OPTION_MEANINGS[option] for option in OPTION_MEANINGS if option in needed_options
     )
+    remedy = f", or add {' '.join(options)}" if options else ""
     raise UserError(
-        f"data of {name} (points counted from 0): {'; '.join(lines)}. Correct the {table_word()}, "
-        f"or add {' '.join(options)} ({meanings})"
+        f"data of {name} (points counted from 0): {'; '.join(lines)}. Correct the {table_word()}"
+        f"{remedy}" + (f" ({meanings})" if meanings else "")
     )
 
 
@@ -465,28 +554,85 @@ def _refuse_identifiers(
 
 
 def find_index_column(frame: "pd.DataFrame") -> ColumnProblem | None:
-    """Return the problem with the first column if it numbers the points from 0 or 1, else None.
+    """Return the problem with a column that numbers or names the points, else None.
 
-    Such a column often is the index of a saved frame. Of fewer than 3 points nothing is concluded.
+    The first column numbers them if it counts from 0 or 1: such a column often is the index of a
+    saved frame. A column names them if it is called `id`, or ends with it as in `user_id`, and
+    holds whole numbers that are all different. Of fewer than 3 points nothing is concluded.
 
     Args:
         frame: The feature columns of a table.
     """
     import pandas as pd
 
-    if not frame.shape[1]:
-        return None
-    first_column = frame.iloc[:, 0]
-    if (
-        not pd.api.types.is_integer_dtype(first_column.dtype)
-        or first_column.isna().any()
-        or len(first_column) < 3
-    ):
-        return None
-    numbers = first_column.to_numpy(dtype=np.int64)
-    if numbers[0] not in (0, 1) or (np.diff(numbers) != 1).any():
-        return None
-    label = str(frame.columns[0])
-    return ColumnProblem(
-        label, f"counts the points ({numbers[0]} to {numbers[-1]})", "drop", (label,)
+    for position, label in enumerate(map(str, frame.columns)):
+        column = frame.iloc[:, position]
+        is_named_id = re.fullmatch(r"(.*[_ ])?(id|ID|Id)|.*[a-z]I[dD]", label) is not None
+        if (
+            not (position == 0 or is_named_id)
+            or not pd.api.types.is_integer_dtype(column.dtype)
+            or column.isna().any()
+            or len(column) < 3
+        ):
+            continue
+        numbers = column.to_numpy(dtype=np.int64)
+        if position == 0 and numbers[0] in (0, 1) and (np.diff(numbers) == 1).all():
+            reason = f"counts the points ({numbers[0]} to {numbers[-1]})"
+        elif is_named_id and column.is_unique:
+            reason = f"names the points ({numbers[0]}, {numbers[1]}, ...)"
+        else:
+            continue
+        return ColumnProblem(label, reason, "drop", (label,))
+    return None
+
+
+def find_sentinels(frame: "pd.DataFrame") -> dict[int, list[str]]:
+    """Return the numbers that may stand for gaps, and the names of the columns that hold them.
+
+    They are the lowest of a numeric column, at least twice, where all others are at least 0, or lie
+    farther above it than they lie apart.
+
+    Args:
+        frame: The columns.
+    """
+    labels_by_sentinel: dict[int, list[str]] = {}
+    for position, label in enumerate(map(str, frame.columns)):
+        column = frame.iloc[:, position].dropna()
+        if not is_of_numbers(column.dtype) or column.dtype.kind not in "iuf" or not len(column):
+            continue
+        lowest = column.min()
+        others = column[column != lowest]
+        if lowest not in SENTINELS or len(column) - len(others) < 2 or not len(others):
+            continue
+        if others.min() >= 0 or others.min() - lowest > others.max() - others.min():
+            labels_by_sentinel.setdefault(int(lowest), []).append(label)
+    return labels_by_sentinel
+
+
+def resembles_thousands(column: "pd.Series[Any]") -> bool:
+    """Return whether a numeric column looks like thousands that were written with a point.
+
+    So 1358 is read as 1.358 beside 916. Fractions have at most three digits, mostly three, and are
+    from 1 on; whole numbers of less than 1000 are beside them, the largest of them above all
+    fractions.
+
+    Args:
+        column: The column as it was read.
+    """
+    if column.dtype.kind != "f":
+        return False
+    values = column.dropna().to_numpy(dtype=np.float64)
+    is_whole = values == np.round(values)
+    whole, fractions = values[is_whole], values[~is_whole]
+    if len(fractions) < 2 or not len(whole):
+        return False
+    hundredths = np.abs(fractions * 100 - np.round(fractions * 100)) < 1e-6
+    thousandths = np.abs(fractions * 1000 - np.round(fractions * 1000)) < 1e-6
+    return bool(
+        thousandths.all()
+        and hundredths.mean() < 1 / 4
+        and fractions.min() >= 1
+        and 100 <= whole.max() < 1000
+        and fractions.max() < whole.max()
+        and whole.min() >= 1
     )

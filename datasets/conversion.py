@@ -6,7 +6,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from normbench.datasets.columns import MAX_LISTED_COLUMNS
-from normbench.datasets.entries import format_label, is_of_numbers, strip_entry
+from normbench.datasets.entries import (
+    find_gap_marks,
+    format_label,
+    is_of_numbers,
+    strip_entry,
+)
+from normbench.datasets.notation import Notation
 from normbench.datasets.values import check_list, spell_setting
 
 if TYPE_CHECKING:
@@ -108,6 +114,26 @@ def convert_numbers(
         "written as text or objects; they are taken as numbers; of categories: "
         f"{spell_setting('dataset.encode', converted_labels[:MAX_LISTED_COLUMNS], shell=True)}",
     )
+
+
+def rewrite_numbers(cells: "pd.DataFrame", notation: Notation, header: bool) -> "pd.DataFrame":
+    """Return a table of text (P, N) whose numbers are written in ordinary notation.
+
+    Args:
+        cells: The table as text, without gaps.
+        notation: The notation of its numbers; a column in another one stays as it is.
+        header: Whether the first row holds names, which stay as they are.
+    """
+    rewritten = cells.copy()
+    for position in range(cells.shape[1]):
+        texts = cells.iloc[int(header) :, position].fillna("").map(strip_entry)
+        texts = texts[(texts != "") & ~texts.isin(find_gap_marks(texts))]
+        numbers = notation.read_texts(texts)
+        if numbers is not None:
+            column = cells.iloc[:, position].copy()
+            column.update(numbers.dropna())
+            rewritten.isetitem(position, column)
+    return rewritten
 
 
 def _to_numbers(column: "pd.Series[Any]") -> "pd.Series[Any]":

@@ -1,8 +1,10 @@
 """Load the user's own files: csv, parquet and npz; a defect of a file is one line of error."""
 
+import inspect
 import io
 import warnings
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -19,9 +21,10 @@ from normbench.datasets import (
     text,
 )
 from normbench.datasets.dataset import Dataset
-from normbench.datasets.entries import extract_targets
+from normbench.datasets.entries import extract_targets, is_of_numbers
 from normbench.datasets.header import abbreviate, compare_first_row
 from normbench.datasets.labels import label_dataset
+from normbench.datasets.notation import Notation, check_notation, has_decimal_commas
 from normbench.datasets.on_disk import row_groups
 from normbench.datasets.on_disk.files_on_disk import (
     find_file,
@@ -31,6 +34,7 @@ from normbench.datasets.on_disk.files_on_disk import (
 from normbench.datasets.values import (
     UserError,
     check_choice,
+    did_you_mean,
     format_value,
     spell_setting,
 )
@@ -41,6 +45,17 @@ if TYPE_CHECKING:
 DELIMITERS = {"comma": ",", "semicolon": ";", "tab": "\t", "space": r"\s+", "pipe": "|"}
 # The order of the search: a comma may be a decimal comma, a space may separate words.
 DELIMITER_ORDER = ("semicolon", "tab", "pipe", "comma", "space")
+# Options of pandas.read_csv that a plain setting sets.
+PLAIN_SETTINGS = {
+    "sep": "delimiter",
+    "delimiter": "delimiter",
+    "decimal": "decimal",
+    "thousands": "thousands",
+    "header": "header",
+    "na_values": "missing",
+}
+MOST_EXPLAINED_LINES = 1000  # lines of a file that is no table whose entries are counted
+COMMENT_SIGNS = "#%!;"
 Target = str | int | None
 
 
@@ -71,6 +86,9 @@ def csv(
     missing: Sequence[str | float] = (),
     task: str | None = None,
     merge_labels: bool = False,
+    decimal: str | None = None,
+    thousands: str | None = None,
+    read: Mapping[str, Any] | None = None,
 ) -> Dataset:
     """Return the points of a text file, named by the file's stem.
 
@@ -90,12 +108,18 @@ def csv(
         missing: Entries that mark a gap, beside the usual ones.
         task: `classes`, `regression`, or None to decide by the target.
         merge_labels: Whether labels that differ by capitals or a final stop alone are one class.
+        decimal: The decimal separator, `point` or `comma`. Where it or `thousands` is set, a sign
+            of a currency, percent or plus, or a unit that all numbers of a column have is left out.
+        thousands: The separator of groups of three digits: `point`, `comma` or `blank`.
+        read: Further options of `pandas.read_csv`.
 
     Raises:
         UserError: The file cannot be read as such a table.
     """
     file = find_file("dataset.path", path)
     options = TableOptions(drop, encode, fill, missing)
+    notation = check_notation(decimal, thousands)
+    read_options = _check_read_options(read)
     if header is not None and not isinstance(header, bool):
         raise UserError(
             f"dataset.header={format_value(header)}: must be true or false, or null for names that "
@@ -104,7 +128,10 @@ def csv(
     check_choice("dataset.points_in", points_in, ("rows", "columns"))
     check_choice("dataset.delimiter", delimiter, tuple(DELIMITERS))
     with translate_read_errors(f"dataset.path={path}", "cannot be unpacked", "check the file"):
-        table, names = _read_text(file, header is not False, points_in, delimiter)
+        table, names = _read_text(
+            file, header is not False, points_in, delimiter, notation, read_options
+        )
+    table, names = _drop_empty(table, names, header is not False)
     _refuse_first_row(file, table, names, header, points_in, options)
     if header is not False:
         # Before the frame is used: pandas numbers equal names (`y`, `y.1`), and one would be found.
@@ -113,13 +140,139 @@ def csv(
             for column in column_names.list_columns(option, listed):
                 column_names.refuse_duplicate_name(option, column, names)
     dataset = table_dataset(
-        file.stem, table, target, task, options, source=str(file), merge_labels=merge_labels
+        file.stem,
+        table,
+        target,
+        task,
+        options,
+        source=str(file),
+        merge_labels=merge_labels,
+        from_text=True,
     )
-    return replace(dataset, read_from_rows=points_in == "rows")
+    notes = _note_columns(file.stem, table, names, header is not False, target, drop, thousands)
+    return replace(dataset, read_from_rows=points_in == "rows", notes=(*dataset.notes, *notes))
+
+
+def _check_read_options(read: Any) -> dict[str, Any]:
+    """Return the setting `dataset.read` as a dictionary.
+
+    Raises:
+        UserError: It is none, names an option that pandas does not have, or one that a plain
+            setting sets.
+    """
+    if read is None:
+        return {}
+    if not isinstance(read, Mapping):
+        raise UserError(
+            f"dataset.read={format_value(read)}: must be options of pandas.read_csv; write "
+            "'dataset.read={encoding: latin-1}'"
+        )
+    import pandas as pd
+
+    names = inspect.signature(pd.read_csv).parameters
+    for option in map(str, read):
+        if option in PLAIN_SETTINGS:
+            raise UserError(
+                f"dataset.read={{{option}: ...}}: is set by dataset.{PLAIN_SETTINGS[option]}; "
+                f"write that in its place"
+            )
+        if option not in names or option == "filepath_or_buffer":
+            raise UserError(
+                f"dataset.read={{{option}: ...}}: pandas.read_csv has no such option"
+                f"{did_you_mean(option, list(names))}"
+            )
+    return {str(option): value for option, value in read.items()}
+
+
+def _drop_empty(
+    table: "pd.DataFrame", names: list[str], header: bool
+) -> tuple["pd.DataFrame", list[str]]:
+    """Leave out rows without an entry, and last columns with neither entry nor name.
+
+    Args:
+        table: The table, one point per row.
+        names: The entries of the first row.
+        header: Whether they are the names of the columns.
+
+    Returns:
+        The table and the names of its columns. A table without any entry is returned as it is.
+    """
+    is_empty = table.isna().to_numpy()
+    count = table.shape[1]
+    if count < 2 or is_empty.all() or len(names) != count:
+        return table, names
+    while is_empty[:, count - 1].all() and not (header and names[count - 1].strip()):
+        count -= 1
+    return table[~is_empty.all(axis=1)].iloc[:, :count].reset_index(drop=True), names[:count]
+
+
+def _note_columns(
+    name: str,
+    table: "pd.DataFrame",
+    names: Sequence[str],
+    header: bool,
+    target: Target,
+    drop: Sequence[str | int],
+    thousands: str | None,
+) -> list[str]:
+    """Return notes on columns of a text file that may be read otherwise than they are meant.
+
+    They share a name, have none, or look like thousands that were written with a point.
+
+    Args:
+        name: The name of the data set.
+        table: The table.
+        names: The entries of its first row.
+        header: Whether they are the names of the columns.
+        target: The target column.
+        drop: The columns that are left out.
+        thousands: The setting `dataset.thousands`.
+    """
+    labels = [str(label) for label in table.columns]
+    features, target_position = column_names.find_roles(labels, target, drop)
+    notes = []
+    if header and len(names) == len(labels):
+        positions_by_name: dict[str, list[int]] = {}
+        for position in features:
+            positions_by_name.setdefault(names[position].strip(), []).append(position)
+        unnamed = [
+            n
+            for n in positions_by_name.pop("", [])
+            if n and is_of_numbers(table.dtypes.iloc[n]) and not table.iloc[:, n].isna().all()
+        ]
+        for label, positions in positions_by_name.items():
+            if len(positions) > 1:
+                dropped = spell_setting("dataset.drop", [*drop, *positions[1:]], shell=True)
+                listed = " and ".join(map(str, positions))
+                notes.append(
+                    f"columns {listed} (counted from 0) are both called {label!r}; to leave out "
+                    f"all but the first: {dropped}"
+                )
+        if unnamed:
+            dropped = spell_setting("dataset.drop", [*drop, *unnamed], shell=True)
+            notes.append(
+                f"column {', '.join(map(str, unnamed))} (counted from 0) has no name and holds "
+                "numbers; were decimals split at their commas? If so, save the file with another "
+                f"delimiter; if not, name it, or leave it out: {dropped}"
+            )
+    used = [*features, *([] if target_position is None else [target_position])]
+    split = [labels[n] for n in used if columns.resembles_thousands(table.iloc[:, n])]
+    if split and thousands is None:
+        listed = ", ".join(map(repr, split[: columns.MAX_LISTED_COLUMNS]))
+        notes.append(
+            f"column {listed} has numbers of three decimals beside whole numbers; if a point "
+            f"separates thousands (1.358 is 1358): {spell_setting('dataset.thousands', 'point')}"
+        )
+    return [f"data of {name}: {note}" for note in notes]
 
 
 def _read_text(
-    file: Path, header: bool, points_in: str, delimiter: str
+    file: Path,
+    header: bool,
+    points_in: str,
+    delimiter: str,
+    notation: Notation | None,
+    read_options: dict[str, Any],
 ) -> tuple["pd.DataFrame", list[str]]:
     """Return a text file as a frame of one point per row, and the entries of its first row.
 
@@ -130,25 +283,33 @@ def _read_text(
         header: Whether the first row (after the transposition) holds the names of the columns.
         points_in: `rows` or `columns`.
         delimiter: A name of `DELIMITERS`.
+        notation: The notation of numbers; None for the ordinary one.
+        read_options: Further options of `pandas.read_csv`.
 
     Raises:
         UserError: The text is too large, no table of this delimiter, or has too many columns.
     """
     is_transposed = points_in == "columns"
-    # A transposed file is held as text, which takes more memory than numbers.
-    share = text.TEXT_SHARE if is_transposed else text.NUMBERS_SHARE
+    as_text = is_transposed or notation is not None
+    # A file that is held as text takes more memory than numbers.
+    share = text.TEXT_SHARE if as_text else text.NUMBERS_SHARE
     with text.open_text(file, DELIMITERS[delimiter], share) as (content, names):
-        if not is_transposed:
-            return _read_csv(file, content, header, delimiter), names
+        if not as_text:
+            table = _read_csv(file, content, header, delimiter, **read_options)
+            return table, [str(label) for label in table.columns] if read_options else names
         # As text, with empty cells as they are: a column of the file mixes the columns to be.
-        cells = _read_csv(file, content, False, delimiter, dtype=str, keep_default_na=False)
-    text.refuse_columns(file, len(cells))
-    transposed = cells.T
+        cells = _read_csv(
+            file, content, False, delimiter, dtype=str, keep_default_na=False, **read_options
+        )
+    if is_transposed:
+        text.refuse_columns(file, len(cells))
+        cells = cells.T
+    names = [str(name) for name in cells.iloc[0]]
+    if notation is not None:
+        cells = conversion.rewrite_numbers(cells.reset_index(drop=True), notation, header)
     # Written (with commas) and read again, so that pandas infers the types of the columns.
-    transposed_csv = io.StringIO(transposed.to_csv(header=False, index=False))
-    return _read_csv(file, transposed_csv, header, "comma"), [
-        str(name) for name in transposed.iloc[0]
-    ]
+    text_of_cells = io.StringIO(cells.to_csv(header=False, index=False))
+    return _read_csv(file, text_of_cells, header, "comma"), names
 
 
 def parquet(
@@ -238,6 +399,8 @@ def npz(
     """
     file = find_file("dataset.path", path)
     names = {"x": x, "y": y, "x_test": x_test, "y_test": y_test}
+    import pandas as pd
+
     rule = "cannot be read as an archive of plain arrays"
     remedy = (
         "write it with numpy.savez(path, x=points, y=targets), without object arrays: they would "
@@ -251,6 +414,8 @@ def npz(
             if name is not None and (key != "x" or sparse_points is None)
         }
         arrays = archives.read_npz(file, wanted)
+    if task != "classes" and np.ndim(arrays.get("y")) == 1 and arrays["y"].dtype.kind == "U":
+        columns.refuse_text_target(f"dataset.y={y}", pd.Series(arrays["y"], name=y))
     return label_dataset(
         file.stem,
         arrays["x"] if sparse_points is None else sparse_points,
@@ -272,6 +437,7 @@ def table_dataset(
     *,
     source: str,
     merge_labels: bool = False,
+    from_text: bool = False,
 ) -> Dataset:
     """Return a frame (P rows) as a data set: its target column, and the others as features.
 
@@ -283,6 +449,7 @@ def table_dataset(
         options: How columns become numbers.
         source: The source of the data.
         merge_labels: As for `csv`.
+        from_text: Whether the frame was a text file, which settings can read in another notation.
 
     Raises:
         UserError: A column is missing, or an option that names it contradicts another; a feature is
@@ -316,10 +483,11 @@ def table_dataset(
     )
     # A remedy that adds to one of these lists repeats what the user has written.
     user_lists = {"encode": encode, "missing": options.missing, "drop": options.drop}
+    target_problem = None
     if target_position is not None and task != "classes":  # a class may be named as a gap mark is
-        columns.refuse_target_gaps(
-            f"dataset.target={target}", table.iloc[:, target_position], user_lists
-        )
+        option, target_column = f"dataset.target={target}", table.iloc[:, target_position]
+        columns.refuse_target_gaps(option, target_column, user_lists)
+        target_problem = columns.diagnose_text_target(option, target_column)
     targets = (
         None if target_position is None else extract_targets(target, table.iloc[:, target_position])
     )
@@ -335,6 +503,8 @@ def table_dataset(
         index_problem,
         last_may_be_target,
         user_lists,
+        target_problem,
+        from_text,
     )
     # As long as nothing is held out, all points are training points.
     x, names = feature_table.encode_features(np.ones(len(table), dtype=bool))
@@ -353,8 +523,28 @@ def table_dataset(
     return replace(
         dataset,
         columns=feature_table if depends_on_train else None,
-        notes=(*dataset.notes, *feature_table.notes(index_problem), *number_notes, *gap_notes),
+        notes=(
+            *dataset.notes,
+            *feature_table.notes(index_problem),
+            *number_notes,
+            *gap_notes,
+            *_note_sentinels(name, table.iloc[:, used_positions], options),
+        ),
     )
+
+
+def _note_sentinels(name: str, used: "pd.DataFrame", options: TableOptions) -> list[str]:
+    """Return a note on each number that may stand for gaps in the used columns."""
+    notes = []
+    for sentinel, labels in columns.find_sentinels(used).items():
+        missing = spell_setting("dataset.missing", [*options.missing, sentinel], shell=True)
+        fill = spell_setting("dataset.fill", options.fill or "median")
+        listed = ", ".join(map(repr, labels[: columns.MAX_LISTED_COLUMNS]))
+        notes.append(
+            f"data of {name}: column {listed} has {sentinel} far below its other numbers; if it "
+            f"stands for a gap: {missing} {fill}"
+        )
+    return notes
 
 
 def _drop_gaps(
@@ -419,23 +609,77 @@ def _read_csv(
                 content,
                 sep=DELIMITERS[delimiter],
                 header=0 if header else None,
-                index_col=False,
-                skipinitialspace=True,
-                low_memory=False,
-                encoding="utf-8-sig",
-                **options,
+                **{
+                    "index_col": False,
+                    "skipinitialspace": True,
+                    "low_memory": False,
+                    "encoding": "utf-8-sig",
+                    **options,
+                },
             )
+        except (pd.errors.ParserError, pd.errors.ParserWarning):
+            if not isinstance(content, io.StringIO):
+                _refuse_lines(file, delimiter)
+            raise
         except pd.errors.EmptyDataError as error:
             raise UserError(f"{setting}: is empty; it must hold rows of numbers") from error
         except UnicodeDecodeError as error:
             raise UserError(
                 f"{setting}: is not text in UTF-8 ({error.reason} at byte {error.start}); "
-                "save it as UTF-8, or read it as what it is (dataset=parquet, dataset=npz)"
+                "save it as UTF-8, name its encoding ('dataset.read={encoding: latin-1}'), or read "
+                "it as what it is (dataset=parquet, dataset=npz)"
             ) from error
     if not len(table):  # an empty text has raised above
         raise UserError(f"dataset.path={file}: has a header and no points; it must hold both")
     _refuse_delimiter(file, table, delimiter)
     return table
+
+
+def _refuse_lines(file: Path, delimiter: str) -> None:
+    """Raise `UserError` for a file that another delimiter reads, or for its first unequal line.
+
+    Args:
+        file: The file, which pandas could not read as a table.
+        delimiter: The name of the delimiter with which it was read.
+    """
+    with text.open_text(file, DELIMITERS[delimiter], text.NUMBERS_SHARE) as (content, _):
+        raw_lines = [content.readline() for _ in range(MOST_EXPLAINED_LINES)]
+    lines = [line.decode(errors="replace").strip("\r\n\ufeff") for line in raw_lines]
+    numbered = [(n, line) for n, line in enumerate(lines, 1) if line.strip()]
+    for name in DELIMITER_ORDER[:-1]:
+        counts = {line.count(DELIMITERS[name]) for _, line in numbered}
+        if name != delimiter and len(counts) == 1 and counts != {0}:
+            raise UserError(
+                f"dataset.path={file}: has no table with dataset.delimiter={delimiter}; write "
+                f"dataset.delimiter={name}{_suggest_decimal(name, lines)}"
+            )
+    widths = [len(text.split_row(line, DELIMITERS[delimiter])) for _, line in numbered]
+    usual = Counter(widths).most_common(1)[0][0]
+    unequal = [n for n, width in enumerate(widths) if width != usual]
+    if not unequal:
+        return
+    number, line = numbered[unequal[0]]
+    remedy = "correct that line"
+    if line.lstrip()[0] in COMMENT_SIGNS:
+        remedy = f"if it is a comment: 'dataset.read={{comment: \"{line.lstrip()[0]}\"}}'"
+    elif unequal[0] == 0:
+        first_usual = next(n for n, width in enumerate(widths) if width == usual)
+        remedy = (
+            f"give each column a name or, if the table begins in line {numbered[first_usual][0]}: "
+            f"'dataset.read={{skiprows: {numbered[first_usual][0] - 1}}}'"
+        )
+    raise UserError(
+        f"dataset.path={file}: line {number} ({line[:40]!r}) differs from the others: it has "
+        f"{widths[unequal[0]]} {'entry' if widths[unequal[0]] == 1 else 'entries'}, and most "
+        f"lines have {usual}, with dataset.delimiter={delimiter}; {remedy}"
+    )
+
+
+def _suggest_decimal(delimiter: str, lines: Sequence[str]) -> str:
+    """Return ` dataset.decimal=comma` where lines with another delimiter hold decimal commas."""
+    if delimiter == "comma" or not has_decimal_commas(lines):
+        return ""
+    return " dataset.decimal=comma"
 
 
 def _refuse_delimiter(file: Path, table: "pd.DataFrame", delimiter: str) -> None:
@@ -458,7 +702,7 @@ def _refuse_delimiter(file: Path, table: "pd.DataFrame", delimiter: str) -> None
         if name != delimiter and separator in entry.strip():
             raise UserError(
                 f"dataset.delimiter={delimiter}: leaves {file} with one column ({sample[:40]!r}); "
-                f"write dataset.delimiter={name}"
+                f"write dataset.delimiter={name}{_suggest_decimal(name, [entry])}"
             )
 
 

@@ -53,7 +53,7 @@ def open_text(file: Path, delimiter: str, share: float) -> Iterator[tuple[IO[byt
                 )
             lines = (line for line in head.splitlines() if line.strip())  # pandas skips empty ones
             first_line = next(lines, b"").decode(errors="replace")
-            entries = _split_row(first_line, delimiter)
+            entries = split_row(first_line, delimiter)
             refuse_columns(file, len(entries))
             yield bounded, entries
 
@@ -76,7 +76,7 @@ def refuse_columns(file: Path, count: int) -> None:
         )
 
 
-def _split_row(line: str, delimiter: str) -> list[str]:
+def split_row(line: str, delimiter: str) -> list[str]:
     """Return the entries of a row, without quotes.
 
     Args:

@@ -294,9 +294,13 @@ CASES = (
     Case(
         "a row longer than the others",
         csv("a,b,label\n1,2,no\n3,4,5,6,yes\n5,6,no\n"),
-        ("Expected 3 fields in line 3, saw 5", "as many entries"),
+        ("line 3 ('3,4,5,6,yes') differs", "it has 5 entries, and most lines have 3"),
     ),
-    Case("rows longer than the header", csv("a,label\n1,2,no\n3,4,yes\n"), ("as many entries",)),
+    Case(
+        "rows longer than the header",
+        csv("a,label\n1,2,no\n3,4,yes\n"),
+        ("give each column a name",),
+    ),
     Case(
         "a row shorter than the others",
         csv("label,a,b\nno,1,2\nyes,3\nno,5,6\n"),
