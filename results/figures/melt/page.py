@@ -85,8 +85,9 @@ class Page:
             + foot_height
         )
         # The panels share the height that is left, up to a height that depends on the width.
+        min_height = MIN_PANEL_HEIGHT * max(1.0, shape.font / 10)  # the ticks' labels stand apart
         self.panel_height = min(
-            0.17 * width + 0.4, max(MIN_PANEL_HEIGHT, (MAX_PAGE_HEIGHT - fixed_height) / len(rows))
+            0.17 * width + 0.4, max(min_height, (MAX_PAGE_HEIGHT - fixed_height) / len(rows))
         )
         self.page_height = fixed_height + len(rows) * self.panel_height
         self.figure = inline.Figure(figsize=(width, self.page_height), dpi=shape.dpi)
