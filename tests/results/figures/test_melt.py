@@ -256,7 +256,7 @@ def test_nothing_is_cut_and_no_words_overlap(count, shape, measured):
     figure = drawn(arrays, shape, step="0.01" if not measured else "0.1")
     figure.draw_without_rendering()
     width, height = figure.get_size_inches() * shape.dpi
-    assert figure.get_figheight() <= (9 + 1e-9 if shape.font <= 10 or count < 6 else 12)
+    assert figure.get_figheight() <= (9 + 1e-9 if shape.font <= 10 or count < 6 else 13)
     texts = [*figure.texts, *(text for axis in figure.axes for text in axis.texts)]
     ticks = [
         label

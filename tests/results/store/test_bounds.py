@@ -238,7 +238,7 @@ def test_shades_of_a_look_are_lighter_and_darker_in_turn():
     assert black == looks.Look(mixed("#000000", 0.4, 0.85), "P", "--")
     many = looks.looks(["identity"] * 20)
     assert [look.color for look in many[7::2]] == [mixed("#000000", 0.8, 0.85)] * 7
-    assert many[5].color == mixed("#000000", 0.66, 0.85)
+    assert many[5].color == mixed("#000000", 0.8, 0.85)
     assert len({look.marker for look in many[:12]}) == 12
     assert {look.marker for look in many[12:]} == {"o"}
 
