@@ -79,7 +79,8 @@ def draw(
         ceiling = _set_limits(axes[0], steps, other_costs, _known_start_cost(schemes))
         drawn_names: set[str] = set()
         for axis, scheme, look in zip(axes, as_rows(schemes), looks):
-            drawn_names |= _draw_panel(axis, steps_by_label, scheme, look, ceiling)
+            finer_costs = refined_final_costs(arrays.get(scheme["label"], {}))
+            drawn_names |= _draw_panel(axis, steps_by_label, scheme, look, ceiling, finer_costs)
             drawn_names |= _draw_ends(axis, ends_by_label.get(scheme["label"], {}))
             drawn_names |= _draw_refined_final_costs(axis, arrays.get(scheme["label"], {}), look)
         style.label_outer_axes(axes, "step size", "final mean cost")
@@ -94,7 +95,7 @@ HEADROOM = 0.22  # room for marks above the scale, as a fraction of the scale
 STAR_STYLE: Any = {"marker": "*", "ls": "", "color": "white", "mec": "black", "mew": 0.7, "ms": 11}
 BAND_STYLE: Any = {"color": style.VERDICT_LOOKS[names.BY_ROUNDING][0], "lw": 5, "alpha": 0.45}
 BAND_STYLE |= {"solid_capstyle": "butt"}
-DOT_STYLE: Any = {"marker": ".", "ls": "", "ms": 3, "zorder": 3}
+DOT_STYLE: Any = {"marker": ".", "ls": "", "ms": 2, "zorder": 3}
 # The sign ↑ as a path: for the marker "$\\uparrow$" matplotlib would build its formula parser.
 HALF_ARROW = [(0.03, 0.5), (0.292, 0.237), (0.212, 0.157), (0.057, 0.313), (0.057, -0.5)]
 UP_ARROW = Path(
@@ -249,6 +250,7 @@ def _draw_panel(
     scheme: Any,
     look: style.Look,
     ceiling: float,
+    finer_costs: Sequence[tuple[float, float]],
 ) -> set[str]:
     """Draw one scheme in colour over the others in grey; return the names of its legend entries.
 
@@ -261,6 +263,8 @@ def _draw_panel(
         scheme: the row of the scheme.
         look: the look of the scheme.
         ceiling: the height of marks of higher costs, from `_set_limits`.
+        finer_costs: the step sizes between those of the rows, and the final costs, through which
+            the curve goes as well.
     """
     other_curves = [
         scheme_rows.loc[~scheme_rows["verdict"].isin(names.UNRANKED), [STEP_SIZE, FINAL_COST]]
@@ -285,9 +289,9 @@ def _draw_panel(
     )
     finite_rows = scheme_rows[~has_diverged]
     ranked_rows = scheme_rows[~scheme_rows["verdict"].isin(names.UNRANKED)]
+    curve = sorted([*zip(ranked_rows[STEP_SIZE], ranked_rows[FINAL_COST]), *finer_costs])
     axis.plot(
-        ranked_rows[STEP_SIZE],
-        ranked_rows[FINAL_COST],
+        *np.reshape(curve, (-1, 2)).T,
         color=look.color,
         ls=look.line,
         label=scheme["label"],

@@ -87,7 +87,7 @@ def _shade(base: Look, number: int, used_markers: set[str]) -> Look:
         used_markers: The markers that the variant should not have.
     """
     # The share of grey or black in the colour; at 0.8, the base colour can still be seen.
-    mixing_share = min(0.22 * ((number + 1) // 2), 0.8)
+    mixing_share = min(0.2 * ((number + 3) // 2), 0.8)
     target = 0.85 if number % 2 else 0.0  # light grey, or black
     channels = (int(base.color[n : n + 2], 16) / 255 for n in (1, 3, 5))  # of #rrggbb
     shades = (

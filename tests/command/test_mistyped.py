@@ -2,7 +2,7 @@
 
 import pytest
 
-from normbench import synonyms
+from normbench import choices, synonyms
 from normbench.choices import names, unknown_option_message
 from normbench.command.config import errors, study
 from normbench.command.config.mistyped import RESULTS_COMMANDS, refuse_mistyped, suggest_setting
@@ -251,10 +251,24 @@ def test_a_study_without_its_data_runs_on_others_and_says_so(capsys):
     told = capsys.readouterr().err
     assert "has no file.csv" in told
     assert "its numbers are not those of its source: dataset=breast_cancer" in told
-    for others in (["experiment=textbook/mnist"], ["dataset=mnist"], []):
+    assert overrides[-2:] == [*study.WITHOUT_SOURCE]  # its source does not speak of these data
+    for others in (["experiment=lecture/mnist_plane"], ["dataset=mnist"], []):
         with pytest.raises(MissingFileError):
             line._compare(hydra, others, others)
     assert study.stand_in_overrides([*words, "dataset=wine"]) == ()
+
+
+@pytest.mark.parametrize("name", choices.names("experiment"))
+def test_other_data_stand_in_for_each_that_a_textbook_study_downloads(name):
+    if not name.startswith("textbook/"):
+        return
+    dataset = next(
+        choice["override /dataset"]
+        for choice in choices.options("experiment", name)["defaults"]
+        if "override /dataset" in choice
+    )
+    is_remote = "data_dir" in choices.options("dataset", dataset)
+    assert is_remote == bool(study.stand_in_overrides([f"experiment={name}"]))
 
 
 @pytest.mark.parametrize(

@@ -11,6 +11,8 @@ from normbench.datasets.values import UserError
 from normbench.results.store.errors import ResultsError
 
 EXPERIMENT = "experiment"
+# What a study's source says does not hold for the data that stand in for its own.
+WITHOUT_SOURCE = ("++study.says='not of these data, which stand in'", "++study.expected=null")
 MAX_EXPECTED_LENGTH = 7900  # characters: MLflow keeps 8,000 of a tag
 
 

@@ -105,6 +105,7 @@ def _compare(hydra: Hydra, arguments: Sequence[str], overrides: Sequence[str]) -
             file=sys.stderr,
         )
         # Its overrides choose a data set, for which nothing stands in: this is done once.
+        stand_in = (*stand_in, *study.WITHOUT_SOURCE)
         _compare(hydra, [*arguments, *stand_in], [*overrides, *stand_in])
 
 

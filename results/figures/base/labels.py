@@ -5,7 +5,6 @@ from itertools import pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
-from matplotlib.lines import Line2D
 from matplotlib.transforms import ScaledTranslation
 
 from normbench.results.figures.base.style import Look, Shape, escape_dollars, text_color
@@ -34,8 +33,8 @@ def end_labels(
         ends: the right ends of the curves.
         shape: the format of the figure.
         height: inches of the panel with its title, labels and ticks.
-        has_markers: whether the curves have markers; otherwise a sample of the line stands beside
-            each name.
+        has_markers: whether the curves have markers; otherwise a name has only its line to the
+            curve's end.
     """
     if not ends:
         return
@@ -85,14 +84,6 @@ def end_labels(
                 clip_on=False,
                 **marker_style,
             )
-            continue
-        # A short line in inches, moved to the panel's right edge at the height of the label.
-        sample_transform = figure.dpi_scale_trans + ScaledTranslation(
-            1, label_height, axis.transAxes
-        )
-        sample_ends = [font_offset * shape.font / 72 for font_offset in (1.0, 2.6)]
-        sample_style: Any = {"color": color, "ls": end.look.line, "transform": sample_transform}
-        axis.add_line(Line2D(sample_ends, [0, 0], label="_label", clip_on=False, **sample_style))
 
 
 def spread_apart(

@@ -283,7 +283,8 @@ def best_step_label(schemes: pd.DataFrame) -> str:
     if which_step(schemes) == "shown":
         return "shown step, by choice"
     counted = names.COMPARED.column in schemes and schemes[names.COMPARED.column].notna().any()
-    return f"best step: first to the {'fewest misclassified' if counted else 'lowest cost'}"
+    reached = "fewest misclassified" if counted else "lowest cost"
+    return f"best step of the grid: first to the {reached}"
 
 
 def maker_from_steps(

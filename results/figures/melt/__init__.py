@@ -24,7 +24,7 @@ from normbench.results.figures.base import material, style
 from normbench.results.figures.base.material import ArraysByLabel
 from normbench.results.figures.base.style import SCREEN, Shape
 from normbench.results.figures.melt.layers import SEPARATED_SHARE, Layers, layers_from_arrays
-from normbench.results.figures.melt.page import Page, max_schemes
+from normbench.results.figures.melt.page import Page
 from normbench.results.figures.melt.schemes import (
     TIED_EXCESS,
     Melt,
@@ -104,7 +104,7 @@ def draw(
     *,
     shape: Shape = SCREEN,
 ) -> Figure:
-    """Return the figure: two panels for each scheme, of as many schemes as fit on the page.
+    """Return the figure: two panels for each scheme, of six schemes at most.
 
     Notes name the other schemes.
 
@@ -117,7 +117,7 @@ def draw(
         shape: the format of the figure.
     """
     all_melts = drawable_schemes(arrays, schemes, steps)
-    drawn_melts, omitted_melts = choose_melts(merge_equal(all_melts), max_schemes(shape))
+    drawn_melts, omitted_melts = choose_melts(merge_equal(all_melts))
     step_name = which_step(schemes)
     reasons_by_label = missing_reasons(schemes, [melt.label for melt in all_melts])
     note_lines = notes(drawn_melts, omitted_melts, reasons_by_label, step_name)

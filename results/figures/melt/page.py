@@ -9,28 +9,15 @@ from matplotlib.patches import Rectangle
 
 from normbench.results.figures.base import inline, style, ticks
 from normbench.results.figures.base.style import Shape
-from normbench.results.figures.melt.schemes import MAX_MELT_SCHEMES, Melt, summary_sentence
+from normbench.results.figures.melt.schemes import Melt, summary_sentence
 
-MAX_PAGE_HEIGHT = 9.0  # inches
+MAX_PAGE_HEIGHT = 9.0  # inches, unless the panels have their smallest height
 MIN_PANEL_HEIGHT = 0.35  # inches
 HEADING_COLOR = "#08519c"
 TITLE = "One step size must melt every layer of the cost"
 STEP_HEADING = "WHY: one step size (thick line) must serve every layer"
 HISTORY_HEADING = "WHAT: the excess cost melts, layer by layer"
 LegendEntry = tuple[str, dict[str, Any]]  # label, rectangle style
-
-
-def max_schemes(shape: Shape) -> int:
-    """Return how many schemes fit on a page, at least 1; large letters leave room for fewer."""
-    line_height = 1.3 * shape.font / 72
-    # About 15.5 lines of text stand outside of the panels, and 3.7 above each scheme's panels.
-    return max(
-        1,
-        min(
-            MAX_MELT_SCHEMES,
-            int((MAX_PAGE_HEIGHT - 15.5 * line_height) / (3.7 * line_height + MIN_PANEL_HEIGHT)),
-        ),
-    )
 
 
 class Page:
@@ -98,10 +85,10 @@ class Page:
             + foot_height
         )
         # The panels share the height that is left, up to a height that depends on the width.
+        min_height = MIN_PANEL_HEIGHT * max(1.0, shape.font / 10)  # the ticks' labels stand apart
         self.panel_height = min(
-            0.17 * width + 0.4, max(MIN_PANEL_HEIGHT, (MAX_PAGE_HEIGHT - fixed_height) / len(rows))
+            0.17 * width + 0.4, max(min_height, (MAX_PAGE_HEIGHT - fixed_height) / len(rows))
         )
-        # Higher than `MAX_PAGE_HEIGHT` if the panels have their smallest height.
         self.page_height = fixed_height + len(rows) * self.panel_height
         self.figure = inline.Figure(figsize=(width, self.page_height), dpi=shape.dpi)
         # y is the upper edge of the next text, in inches from the foot of the page.

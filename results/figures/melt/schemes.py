@@ -168,27 +168,26 @@ def _look_equal(first_melt: Melt, second_melt: Melt) -> bool:
 
 
 def choose_melts(
-    all_melts: Sequence[Melt], max_count: int = MAX_MELT_SCHEMES
+    all_melts: Sequence[Melt],
 ) -> tuple[list[Melt], list[Melt]]:
-    """Return the schemes that are drawn, `max_count` at most, and those that are left out.
+    """Return the schemes that are drawn, `MAX_MELT_SCHEMES` at most, and those that are left out.
 
     The first scheme is drawn, because the others are compared with it. The others are chosen at
     even distances in the order of the excess left, so that the best and the worst are drawn.
 
     Args:
         all_melts: the schemes, in order.
-        max_count: the largest number of schemes.
 
     Returns:
         Both lists, in the order of the schemes.
     """
-    if len(all_melts) <= max_count:
+    if len(all_melts) <= MAX_MELT_SCHEMES:
         return list(all_melts), []
     ranked_indices = sorted(
         range(1, len(all_melts)), key=lambda index: (all_melts[index].excess_left, index)
     )
-    # `max_count - 1` evenly spaced ranks, because the first scheme is drawn anyway.
-    ranks = np.linspace(0, len(ranked_indices) - 1, max_count - 1).round().astype(int)
+    # One scheme fewer at evenly spaced ranks, because the first scheme is drawn anyway.
+    ranks = np.linspace(0, len(ranked_indices) - 1, MAX_MELT_SCHEMES - 1).round().astype(int)
     chosen_indices = {0, *(ranked_indices[rank] for rank in ranks)}
     return (
         [melt for index, melt in enumerate(all_melts) if index in chosen_indices],
@@ -286,9 +285,9 @@ def notes(
     caption += "most curved on top, as thick as the excess cost to be removed along it. "
     if all(melt.layers.exact for melt in drawn_melts):
         iterations = {melt.layers.iterations for melt in drawn_melts}
-        power = f"{2 * iterations.pop()}" if len(iterations) == 1 else "(2 iterations)"
+        budget = f"{iterations.pop()}" if len(iterations) == 1 else "iterations"
         caption += "Its colour is what the iterations at that step size leave of it, "
-        caption += f"|1 - step size x curvature|^{power}. "
+        caption += f"|1 - step size x curvature|^(2 x {budget}). "
     else:
         caption += "Its colour is what is left of it after the run at that step size. "
         caption += "Dotted: 2/h at the start, for a layer of curvature h. "

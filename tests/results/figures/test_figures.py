@@ -389,8 +389,8 @@ def test_a_star_is_the_best_step_only_where_none_was_chosen(three):
     steps = material.steps(three.sweep, three.name)
     counted = {"tags.compared_by": "misclassifications"}
     for tags, words in (
-        ({}, "best step: first to the lowest cost"),
-        (counted, "best step: first to the fewest misclassified"),
+        ({}, "best step of the grid: first to the lowest cost"),
+        (counted, "best step of the grid: first to the fewest misclassified"),
         ({"tags.step_chosen": "true"}, "shown step, by choice"),
     ):
         for figure in (phase_diagram, step_sizes):

@@ -319,6 +319,8 @@ def test_finer_step_sizes_are_points_at_their_median_end():
     (points,) = marked(axis, "finer")
     assert points.get_xydata().tolist() == [[0.2, 0.02], [0.3, 0.2]]  # one of the third diverged
     assert axis.get_ylim()[0] < 0.02
+    (curve,) = (line for line in axis.lines if line.get_label() == "a")  # goes through them
+    assert {(0.2, 0.02), (0.3, 0.2)} <= set(map(tuple, curve.get_xydata().tolist()))
     assert "finer step sizes" in [text.get_text() for text in figure.legends[0].get_texts()]
     assert "finer step sizes" not in [text.get_text() for text in chaotic().legends[0].get_texts()]
 

@@ -231,14 +231,14 @@ def test_shades_of_a_look_are_lighter_and_darker_in_turn():
         numbers = [round(255 * ((1 - share) * c + share * target)) for c in channels]
         return "#{:02x}{:02x}{:02x}".format(*numbers)
 
-    expected = [(0.22, 0.85), (0.22, 0.0), (0.44, 0.85)]
+    expected = [(0.4, 0.85), (0.4, 0.0), (0.6, 0.85)]
     assert [shade.color for shade in shades] == [mixed(base.color, *pair) for pair in expected]
     assert [shade.line for shade in shades] == ["--", "-.", ":"]
     assert [shade.marker for shade in shades] == ["s", "D", "v"]  # o and ^ are in use
-    assert black == looks.Look(mixed("#000000", 0.22, 0.85), "P", "--")
+    assert black == looks.Look(mixed("#000000", 0.4, 0.85), "P", "--")
     many = looks.looks(["identity"] * 20)
     assert [look.color for look in many[7::2]] == [mixed("#000000", 0.8, 0.85)] * 7
-    assert many[5].color == mixed("#000000", 0.66, 0.85)
+    assert many[5].color == mixed("#000000", 0.8, 0.85)
     assert len({look.marker for look in many[:12]}) == 12
     assert {look.marker for look in many[12:]} == {"o"}
 
