@@ -360,9 +360,10 @@ def _diagnose_notation(
         marks: Its gap marks.
     """
     notations = find_notations(texts)
-    if not notations:
+    numbers = notations[0].read_texts(texts) if notations else None
+    if numbers is None:
         return None
-    other_texts = texts[notations[0].read_texts(texts).isna()].unique()
+    other_texts = texts[numbers.isna()].unique()
     gaps = (*marks, *(other_texts if len(other_texts) <= MAX_ODD_ENTRIES else ()))
     reason = notations[0].describe(texts) + (f", but for {_list_entries(gaps)}" if gaps else "")
     return ColumnProblem(label, reason, "notation", (), gaps, tuple(notations))

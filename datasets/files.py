@@ -414,8 +414,14 @@ def npz(
             if name is not None and (key != "x" or sparse_points is None)
         }
         arrays = archives.read_npz(file, wanted)
-    if task != "classes" and np.ndim(arrays.get("y")) == 1 and arrays["y"].dtype.kind == "U":
-        columns.refuse_text_target(f"dataset.y={y}", pd.Series(arrays["y"], name=y))
+    targets = arrays.get("y")
+    if (
+        task != "classes"
+        and targets is not None
+        and targets.ndim == 1
+        and targets.dtype.kind == "U"
+    ):
+        columns.refuse_text_target(f"dataset.y={y}", pd.Series(targets, name=y))
     return label_dataset(
         file.stem,
         arrays["x"] if sparse_points is None else sparse_points,

@@ -71,9 +71,13 @@ def take(job: FinishedJob) -> Findings:
         },
         "targets": sorted(windows),
     }
-    unsure = [number for number in numbers if tried[number].verdict == names.BY_ROUNDING]
+    unsure = [
+        number
+        for number in numbers
+        if tried[number].judgement and tried[number].verdict == names.BY_ROUNDING
+    ]
     if unsure:
-        refined_facts[refinement.BY_ROUNDING] = unsure
+        refined_facts[refinement.DECIDED_BY_ROUNDING] = unsure
     arrays = {}
     if numbers:
         arrays = {

@@ -13,7 +13,9 @@ from numpy.typing import NDArray
 
 from normbench.verdicts.convergence import History
 
-BY_ROUNDING = "by_rounding"  # in the tag of finer step sizes: the numbers of runs it decides
+DECIDED_BY_ROUNDING = (
+    "by_rounding"  # in the tag of finer step sizes: the numbers of runs it decides
+)
 SIZES_PER_DECADE = 16  # of the lattice
 COARSE_STRIDE = 4  # lattice numbers from one coarse step size to the next
 FINE_RADIUS = 3  # lattice numbers from the best coarse step size to the farthest fine one

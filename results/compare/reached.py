@@ -17,7 +17,7 @@ from normbench.results.store.rows import as_rows, number_in
 from normbench.results.store.runs import Sweep
 from normbench.settings import SEEDS
 from normbench.verdicts.refinement import (
-    BY_ROUNDING,
+    DECIDED_BY_ROUNDING,
     FINE_RADIUS,
     SIZES_PER_DECADE,
     step_size_of,
@@ -229,7 +229,7 @@ def finer_histories(sweep: Sweep, scheme: Mapping[Any, Any]) -> dict[float, NDAr
     return {
         step_size_of(int(number)): history
         for number, history in zip(tag["numbers"], costs)
-        if np.isfinite(history[-1]) and number not in tag.get(BY_ROUNDING, ())
+        if np.isfinite(history[-1]) and number not in tag.get(DECIDED_BY_ROUNDING, ())
     }
 
 
@@ -631,7 +631,7 @@ def start_ratio(scheme: Mapping[Any, Any], arrays: Mapping[str, Any]) -> float:
     if is_zero or compared_metric(scheme) is not names.TRAIN_COST:
         return 1.0
     minimum, first = float(arrays["minimum"]), float(arrays[names.TRAIN_COST.key][0, 0, 0])
-    zero_weights = scheme[names.MINIMUM.column] + start_excess(scheme)
+    zero_weights = scheme.get(names.MINIMUM.column, np.nan) + start_excess(scheme)
     return (first - minimum) / (zero_weights - minimum) if zero_weights > minimum else 1.0
 
 

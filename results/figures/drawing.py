@@ -109,7 +109,7 @@ def write(
     Raises:
         ResultsError: The folder cannot be written.
     """
-    provenance = {"sweep": sweep.sweep_id, "command": sweep.command}
+    provenance = {"sweep": sweep.sweep_id, "command": clean.blot(sweep.command)}
     # Experiments with too many schemes; empty if a single figure is requested: it is drawn anyway.
     crowded_experiments = {
         name

@@ -20,7 +20,7 @@ GRID_STEP_SIZE = names.GRID_STEP_SIZE.key  # the horizontal axis of the step run
 # Metrics without a chart: they are axes, not results.
 AXES = (GRID_STEP_SIZE, names.STEP_SIZE.key)
 GRID_METRICS = tuple(names.grid(metric).key for metric in names.HISTORIES[:2])
-COUNTS = (names.TRAIN_MISCLASSIFICATIONS, names.TEST_MISCLASSIFICATIONS)
+COUNT_METRICS = (names.TRAIN_MISCLASSIFICATIONS, names.TEST_MISCLASSIFICATIONS)
 LOGARITHMIC = (names.TRAIN_COST.key, names.TEST_COST.key, *SERIES, GRID_METRICS[0])
 OTHER_SECTION = "other"
 CHART_SECTIONS: dict[str, Callable[[str], bool]] = {
@@ -173,7 +173,7 @@ def _positive_counts(rows: Any) -> list[str]:
         The names of such a count's history and of its final value in the grid.
     """
     positive_counts = []
-    for metric in COUNTS:
+    for metric in COUNT_METRICS:
         column = names.final_metric(metric).column
         if column in rows and (rows[column].dropna() > 0).all():
             positive_counts += [metric.key, names.grid(metric).key]

@@ -36,10 +36,7 @@
   const css = ([red, green, blue]) => `rgb(${red},${green},${blue})`;
   const thickness = (scheme) => scheme.thickness ?? [1];
   // What is left at the end, of the excess of zero weights; lines are of that of the start.
-  const lastOf = (scheme, { left }) => {
-    const last = left[left.length - 1];
-    return last === null ? null : last * (scheme.ratio ?? 1);
-  };
+  const lastOf = (scheme, { left }) => left.at(-1) === null ? null : left.at(-1) * (scheme.ratio ?? 1);
   const tried = (scheme, size) =>
     scheme.sizes.findIndex((known) => Math.abs(known / size - 1) < 1e-5);
 

@@ -5,9 +5,8 @@ import sys
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
-from normbench import names
+from normbench import CHECKOUT, names
 
-CHECKOUT = Path(__file__).resolve().parents[3]
 RECORDED_LIBRARIES = (
     "numpy",
     "scipy",

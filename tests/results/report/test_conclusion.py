@@ -177,7 +177,7 @@ def test_what_is_asked_for_is_drawn_and_stands_in_the_report(tmp_path, monkeypat
     monkeypatch.setattr(
         drawing, "write", lambda *given: asked.append(given[2:]) or {"x": [Path("a.svg")]}
     )
-    monkeypatch.setattr(page, "write", lambda sweep, folder, figures: folder / "report.html")
+    monkeypatch.setattr(page, "write", lambda sweep, folder, *_: folder / "report.html")
     written = files.write(runs(*TWO), tmp_path, ["melt"])
     assert written == {"x": [Path("a.svg"), tmp_path / "report.html"]}
     assert asked == [(["melt"], drawing.DEFAULT)]

@@ -325,10 +325,6 @@ def test_a_lock_that_nobody_holds_ends_a_sweep(tmp_path):
     with (tmp_path / owner.LOCK).open("w") as held:
         fcntl.flock(held, fcntl.LOCK_EX)
         assert owner.is_locked(tmp_path) is True
-        tags = {names.FOLDER.key: str(tmp_path), names.HOST.key: owner.host()}
-        assert owner.is_this_process(tags | {names.PROCESS.key: str(os.getpid())})
-        assert not owner.is_this_process(tags | {names.PROCESS.key: "1"})
-    assert not owner.is_this_process(tags | {names.PROCESS.key: str(os.getpid())})
 
 
 def test_equal_numbers_of_a_label_are_counted_from_five_on():
