@@ -180,11 +180,11 @@ def test_a_sweep_holds_the_versions_of_what_it_runs_with(monkeypatch):
 @pytest.mark.parametrize("state", ["clean", "dirty", "another", "none"])
 def test_the_commit_of_a_checkout_is_told_and_of_no_other(monkeypatch, state):
     def git(command, cwd, stderr, text):
-        assert cwd == provenance.CHECKOUT
+        assert cwd == provenance.SOURCE_FOLDER
         if state == "none":
             raise provenance.subprocess.CalledProcessError(128, command)
         answers = {
-            "--show-toplevel": "/another" if state == "another" else str(provenance.CHECKOUT),
+            "--show-toplevel": "/another" if state == "another" else str(provenance.SOURCE_FOLDER),
             "HEAD": "abc",
             "--porcelain": " M costs/softmax.py" if state == "dirty" else "",
         }

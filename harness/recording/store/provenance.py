@@ -5,7 +5,9 @@ import sys
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
-from normbench import CHECKOUT, names
+from normbench import names
+
+SOURCE_FOLDER = Path(__file__).resolve().parents[3]  # of a checkout
 
 RECORDED_LIBRARIES = (
     "numpy",
@@ -47,11 +49,11 @@ def _commit() -> dict[str, str]:
     def git(*arguments: str) -> str:
         """Return what a command of git prints in the checkout."""
         command, quiet = ["git", *arguments], subprocess.DEVNULL
-        return subprocess.check_output(command, cwd=CHECKOUT, stderr=quiet, text=True).strip()
+        return subprocess.check_output(command, cwd=SOURCE_FOLDER, stderr=quiet, text=True).strip()
 
     try:
         # Installed in an environment inside the user's own repository, git would tell of that one.
-        if Path(git("rev-parse", "--show-toplevel")) != CHECKOUT:
+        if Path(git("rev-parse", "--show-toplevel")) != SOURCE_FOLDER:
             return {}
         commit = git("rev-parse", "HEAD")
         dirty = bool(git("status", "--porcelain"))
