@@ -2,6 +2,7 @@
 
 import json
 import re
+from itertools import takewhile
 from pathlib import Path
 
 import pytest
@@ -28,8 +29,10 @@ def rows(text):
     """Return the scheme of each line of a printed table."""
     lines = text.splitlines()
     first = next(n for n, line in enumerate(lines) if line.startswith("scheme"))
-    last = next(n for n, line in enumerate(lines) if line.startswith("excess cost: "))
-    return [line.split()[0] for line in lines[first + 1 : last]]
+    table = takewhile(
+        lambda line: line and not line.startswith("excess cost: "), lines[first + 1 :]
+    )
+    return [line.split()[0] for line in table]
 
 
 def sweeps(folder):

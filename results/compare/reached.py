@@ -222,7 +222,7 @@ def finer_histories(sweep: Sweep, scheme: Mapping[Any, Any]) -> dict[float, NDAr
         The costs `(K + 1,)` by step size; the median over the starts.
     """
     tag = parse_refinement(scheme)
-    if not tag.get("numbers"):
+    if not tag.get("numbers") or scheme["verdict"] == names.FAILED:  # which has no arrays
         return {}
     arrays = sweep.arrays(pd.DataFrame([scheme]), names.DESCENT_ARRAYS).get(scheme["label"], {})
     costs = np.median(np.asarray(arrays["refined_cost"]), axis=1) if arrays else ()
@@ -252,8 +252,10 @@ def with_finer_minima(sweeps: Sequence[Sweep], schemes: pd.DataFrame) -> pd.Data
     lower = {}
     for index, row in zip(schemes.index[guessed], as_rows(schemes[guessed])):
         histories = finer_histories(sweeps[int(row.get("sweep", 0))], row)
-        lowest = min((float(costs.min()) for costs in histories.values()), default=np.inf)
-        if lowest < row[names.MINIMUM.column] and compared_metric(row) is names.TRAIN_COST:
+        if not histories or compared_metric(row) is not names.TRAIN_COST:
+            continue
+        lowest = min(float(costs.min()) for costs in histories.values())
+        if lowest < row[names.MINIMUM.column]:
             zero_weights = row[names.MINIMUM.column] + start_excess(row)
             lower[index] = {names.MINIMUM.column: lowest} | {
                 names.target(target).column: lowest + share * (zero_weights - lowest)
