@@ -37,7 +37,7 @@ PYTEST := OMP_NUM_THREADS=1 $(PYTHON) -m pytest -n $(PROCESSES) --dist worksteal
 GALLERY := lecture notes exercises research
 
 .DEFAULT_GOAL := help
-.PHONY: help setup compare textbook gallery leaderboard measured test test-lowest slow test-server whole check mutants bench docs dashboard clean
+.PHONY: help setup compare textbook gallery leaderboard measured test test-lowest slow shell test-server whole check mutants bench docs dashboard clean
 
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1|\2/p' $(MAKEFILE_LIST) | awk -F'|' '{ printf "%-18s %s\n", $$1, $$2 }'
@@ -116,6 +116,9 @@ $(LOWEST)/.ready: pyproject.toml
 
 slow: $(TESTS) ## the tests that take minutes: whole commands, studies, faults, a browser
 	$(PYTEST) -m "(slow or commands) and not whole"
+
+shell: $(TESTS) ## the golden commands: what they print, record, draw and leave
+	$(PYTEST) tests/shell
 
 test-server: $(TESTS) ## the tests of what is recorded, against MLflow's server with PostgreSQL
 	$(PYTEST) --store server $(OF_RECORDS)

@@ -1,0 +1,1 @@
+"""Golden commands: what a user's commands print, record, draw and leave, compared with files."""
