@@ -21,7 +21,7 @@ PATIENCE = 300  # seconds that a command may take
 MASKS = (
     (r"\d{4}-\d\d-\d\d[_T ]\d\d[-:]\d\d[-:]\d\d(?:[-.]\d+)?(?:-\d+)?", "<time>"),
     (r"\d{4}-\d\d-\d\d \d\d:\d\d(?: UTC)?", "<time>"),
-    (r"\b[0-9a-f]{16,64}\b", "<id>"),
+    (r"(?<![.\w])(?=\d*[a-f])[0-9a-f]{16,64}\b", "<id>"),
     (r"fingerprint [0-9a-f]+", "fingerprint <id>"),
     (r"\b\d+(?:\.\d+)?(?: (?:ms|s|seconds|minutes))\b", "<seconds>"),
     (r"\b\d+(?:\.\d+)? [KMG]?B\b", "<size>"),
