@@ -134,11 +134,12 @@ def command(tmp_path):
 @pytest.fixture(scope="session")
 def empty_store(tmp_path_factory):
     """A database with MLflow's tables and nothing in it: making one takes longer than a sweep."""
-    from normbench.recording.store.connection import _initialize
-
-    file = tmp_path_factory.mktemp("store") / "mlflow.db"
-    _initialize(file, str(file.parent / "mlartifacts"))
-    return file
+    folder = tmp_path_factory.mktemp("store")
+    job = ["normalizer=standard", "iterations=1", "step_sizes=[1]", "theory=none", "figures=[]"]
+    ended = forks.run(job, folder)
+    assert ended.returncode == 0, ended.stderr
+    stores.empty(folder / "mlflow.db")
+    return folder / "mlflow.db"
 
 
 @pytest.fixture

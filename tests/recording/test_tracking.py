@@ -8,12 +8,12 @@ import pytest
 from normbench.datasets import UserError
 from normbench.recording.store.writer import Writer
 from normbench.results.store.job_records import RunRecord
-from tests import stores
+from tests import door, stores
 
 
 @pytest.fixture
 def writer(tmp_path, with_store):
-    return Writer(stores.of(tmp_path).store)
+    return door.writer(stores.of(tmp_path))
 
 
 def test_a_job_cut_off_is_killed_and_not_taken_for_written(writer):
@@ -66,7 +66,7 @@ def test_comparisons_that_start_at_once_get_different_ids(writer, tmp_path, monk
     monkeypatch.setattr(Writer, "unused_sweep_id", ask_together)
 
     def start():
-        ids.append(Writer(stores.of(tmp_path).store).start_new_sweep(["data-cost"], "s", {})[0])
+        ids.append(door.writer(stores.of(tmp_path)).start_new_sweep(["data-cost"], "s", {})[0])
 
     threads = [threading.Thread(target=start) for _ in range(2)]
     for thread in threads:
