@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from sklearn.preprocessing import FunctionTransformer, MinMaxScaler, RobustScaler, StandardScaler
 
-from normbench import load
+import normbench
 from normbench.costs import least_squares, softmax
 from normbench.datasets import make_dataset
 from normbench.engine.settings import Settings
@@ -42,7 +42,7 @@ def write_sweep(folder, dataset, cost, schemes, settings, name, theory=False, pa
             writer.client.log_metric(run_id, "theory/step_threshold", 0.5)
             writer.client.log_metric(run_id, "final/largest_convergent_step", 0.1)
     writer.finish(sweep)
-    sweep = load("sweep-1", place.uri).sweep
+    sweep = normbench.load("sweep-1", place.uri).sweep
     return SimpleNamespace(uri=place.uri, folder=folder, sweep=sweep, name=name)
 
 

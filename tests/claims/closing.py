@@ -242,7 +242,7 @@ def _numbers(jury, what):
     if what.endswith(" step size"):
         return {label: step.step_size for label, step in jury.best.items()}
     known = {label: one.findings.metrics for label, one in jury.outcomes.items()}
-    key = door.CAPTIONED[what].key
+    key = door.captioned(what)
     return {label: own[key] for label, own in known.items() if np.isfinite(own.get(key, np.nan))}
 
 
