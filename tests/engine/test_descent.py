@@ -218,6 +218,17 @@ def test_a_run_of_a_grid_is_the_run_alone(name, classes, optimizer):
         assert single.diverged_at[0] == together.diverged_at[run] == -1
 
 
+def test_a_run_ends_where_an_entry_of_its_gradient_overflows():
+    """Its cost is finite there, and so are the gradient's other entries."""
+    x, y = np.array([[1e300, 0.0], [-1e300, 1.0]]), np.array([1e10, 2e10])
+    train, start = problem("least_squares", 1, x, y), np.zeros((1, 1, 3))
+    seen = train.evaluate(start)
+    assert np.isfinite(seen.costs).all()
+    assert np.isfinite(seen.gradient).sum() == 2
+    rule = build("optimizer", options("optimizer", "gradient_descent"))
+    assert descend(train, None, rule, start, np.array([0.1]), 3).diverged_at == [0]
+
+
 def test_a_gradient_is_made_where_a_step_follows_and_nowhere_else(monkeypatch):
     x, y = data("softmax", 1, np.random.default_rng(8))
     train = problem("softmax", 1, x, y)

@@ -425,7 +425,7 @@ def test_contours_hold_the_whole_path(name, request):
             (path.get_ydata(), axis.get_ylim()),
         ):
             assert limits[0] <= min(values) <= max(values) <= limits[1]
-        assert len(path.get_xdata()) == (11 if name == "three" else 1001)
+        assert len(path.get_xdata()) == (11 if name == "three" else 51)
         assert axis.get_xlabel()
         assert axis.get_ylabel()
         (least,) = marked(axis, "minimum")
