@@ -105,7 +105,7 @@ test: $(TESTS) ## the quick tests
 # With as many threads as the libraries take by themselves, and in one process: CI builds the pages
 # beside it, and each process would compile the libraries' modules.
 test-lowest: $(LOWEST)/.ready ## the tests of libraries, at the lowest versions that pyproject.toml allows
-	$(LOWEST)/bin/python -m pytest -m "not slow" -p no:cacheprovider $(OF_LIBRARIES)
+	CI= $(LOWEST)/bin/python -m pytest -m "not slow" -p no:cacheprovider $(OF_LIBRARIES)
 
 $(LOWEST)/.ready: pyproject.toml
 	@echo "$(LOWEST): installs the lowest versions that are allowed"

@@ -1,5 +1,6 @@
 """What the tests walk over: every cost and every optimizer under conf/."""
 
+from itertools import combinations, product
 from pathlib import Path
 
 from normbench.choices import import_target, options
@@ -40,3 +41,18 @@ COSTS = {name: import_target("cost", options("cost", name)["_target_"]) for name
 # A cost's name, and a number of scores a point that it takes.
 CASES = [(n, c) for n, cost in COSTS.items() for c in (1, 2, 3, 10) if takes(cost, c)]
 FEW_CASES = [(n, c) for n, c in CASES if c in (1, 3)]
+
+
+def pairs(allows=lambda **row: True, **settings):
+    """Return few rows of settings in which every pair of two settings' values stands together.
+
+    allows: whether a row may be; a pair that none may have is left out.
+    """
+    rows = [dict(zip(settings, values)) for values in product(*settings.values())]
+    rows = [(row, {*combinations(row.items(), 2)}) for row in rows if allows(**row)]
+    wanted, chosen = set().union(*(own for _, own in rows)), []
+    while wanted:
+        row, own = max(rows, key=lambda each: len(wanted & each[1]))
+        chosen.append(tuple(row.values()))
+        wanted -= own
+    return chosen

@@ -7,6 +7,7 @@ command does while it imports (kernels, what it loads at all) is tested by proce
 import atexit
 import gc
 import importlib
+import io
 import json
 import os
 import pkgutil
@@ -14,9 +15,11 @@ import resource
 import signal
 import subprocess
 import sys
+import tomllib
 import traceback
-from collections.abc import Mapping, Sequence
-from contextlib import suppress
+import warnings
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, redirect_stderr, redirect_stdout, suppress
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -27,15 +30,13 @@ ROOT = Path(__file__).resolve().parent.parent
 PATIENCE = 120  # seconds after which a command is ended
 THREADS = "OMP_NUM_THREADS"
 KEPT = {"MPLCONFIGDIR", "OPENBLAS_CORETYPE"}  # what the loaded libraries have read already
-# Modules, and packages with all that is below them.
+# Libraries that a command imports late, beside all modules of the package itself.
 LOADED = (
-    *(f"normbench.{name}" for name in ("__main__", "command", "costs", "datasets", "measures")),
-    *(f"normbench.{name}" for name in ("normalizers", "optimizers", "recording", "rehearsal")),
-    *("normbench.results", "normbench.theory", "normbench.verdicts"),
     *("matplotlib.backends.backend_agg", "matplotlib.backends.backend_svg", "contourpy", "jinja2"),
     *("PIL.PngImagePlugin", "pandas", "pyarrow.parquet", "pyarrow.pandas_compat"),
     *("sklearn.decomposition", "sklearn.datasets"),
 )
+OPTIONAL = "jax"  # in the names of modules whose library starts threads, which no fork survives
 # What takes a second and few commands need, by a part of their words or of their program.
 ASKED = {"http://": "mlflow"}
 
@@ -108,28 +109,14 @@ def _server() -> subprocess.Popen[str]:
 
 def serve() -> None:
     """Answer each order, a line of JSON, with how its command ended."""
-    from normbench.command.startup import kernels
-
-    kernels.choose()
-    for name in LOADED:
-        module = importlib.import_module(name)
-        below = pkgutil.walk_packages(getattr(module, "__path__", []), f"{name}.")
-        for found in below if name.startswith("normbench.") else []:
-            importlib.import_module(found.name)
-    from normbench.recording.store.connection import Store
-
-    with TemporaryDirectory() as place:
-        assert Store.at(f"sqlite:///{place}/mlflow.db", None, Path(place)).client
+    with _as_before():  # first of all: it chooses kernels, which NumPy takes where it is imported
+        _compose()
+    for name in (*_modules(), *LOADED):
+        importlib.import_module(name)
     import matplotlib
-    from hydra.core.plugins import Plugins
     from sklearn.preprocessing import StandardScaler
 
-    from normbench.results.report import page
-
     os.environ["MPLCONFIGDIR"] = matplotlib.get_cachedir()  # found as well where HOME is empty
-    Plugins.instance()
-    _compose()
-    page.template()
     StandardScaler().fit([[0.0]])  # looks for other libraries' kinds of tables, once a process
     gc.collect()
     gc.freeze()  # else each command would write to the memory of all that is loaded, and copy it
@@ -148,16 +135,42 @@ def serve() -> None:
         print(json.dumps(told), flush=True)
 
 
+def _modules() -> Iterator[str]:
+    """Yield the name of every module of the installed packages."""
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())
+    for package in project["tool"]["setuptools"]["packages"]:
+        folders = importlib.import_module(package).__path__
+        for module in pkgutil.iter_modules(folders, f"{package}."):
+            if not module.ispkg and OPTIONAL not in module.name:
+                yield module.name
+
+
 def _compose() -> None:
-    """Compose a command that ends in a mistake: parsers keep what they learn of their grammars."""
+    """Run a whole command that ends in a mistake: parsers keep what they learn of their grammars.
+
+    Hydra keeps its config for the process, and each command has to begin without one.
+    """
     from hydra.core.hydra_config import HydraConfig
 
-    from normbench.command.sweep import line
-    from normbench.datasets import UserError
+    from normbench.__main__ import main
 
-    with suppress(UserError):
-        line.run(["dataset=csv", "dataset.path=/none/none.csv"])
+    with suppress(SystemExit):
+        main(["dataset=csv", "dataset.path=/none/none.csv"])
     HydraConfig.instance().cfg = None
+
+
+@contextmanager
+def _as_before() -> Iterator[None]:
+    """Leave the streams, signals, warnings, paths and collector as they were at the end."""
+    handlers = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
+    path = list(sys.path)
+    streams = redirect_stdout(io.StringIO()), redirect_stderr(io.StringIO())
+    with streams[0], streams[1], warnings.catch_warnings():
+        yield
+    for number, handler in handlers.items():
+        signal.signal(number, handler)
+    sys.path[:] = path
+    gc.enable()
 
 
 def _be_the_command(order: dict[str, Any]) -> None:

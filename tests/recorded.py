@@ -6,18 +6,14 @@ import numpy as np
 import pytest
 from sklearn.preprocessing import FunctionTransformer, MinMaxScaler, RobustScaler, StandardScaler
 
+import normbench
 from normbench.costs import least_squares, softmax
 from normbench.datasets import make_dataset
 from normbench.engine.settings import Settings
 from normbench.job import Job, run
 from normbench.normalizers import PCASphere
 from normbench.optimizers import gradient_descent
-from normbench.recording.resume import leftovers
-from normbench.recording.store import records
-from normbench.recording.store.writer import Writer
-from normbench.results.pages.drawn import RecordedFigures
-from normbench.results.store.runs import load
-from tests import stores
+from tests import door, stores
 
 COMMAND = "normbench tracking.uri=postgresql://me:secret@host/db"
 
@@ -32,7 +28,7 @@ def write_sweep(folder, dataset, cost, schemes, settings, name, theory=False, pa
     params: settings to record. A second call adds to the sweep that the first one wrote.
     """
     place = stores.of(folder, own=True)
-    uri, writer = place.uri, Writer(place.store)
+    writer = door.writer(place)
     sweep = writer.start_sweep(name, "sweep-1", {"command": COMMAND, "jobs": str(len(schemes))})
     more = params or {}
     for label, scheme in schemes:
@@ -41,13 +37,13 @@ def write_sweep(folder, dataset, cost, schemes, settings, name, theory=False, pa
         params = {"dataset": dataset.name, "normalizer": label, **options, **more}
         params["iterations"] = settings.iterations
         tags = {"normalizer": label, "sweep_id": "sweep-1", "dataset": dataset.name}
-        place = records.RecordHeader(uri, name, sweep, params, tags)
-        run_id = writer.write(records.of_outcome(place, dataset, outcome))
+        run_id = writer.write(door.record_of(dataset, outcome, name, sweep, params, tags))
         if theory:
             writer.client.log_metric(run_id, "theory/step_threshold", 0.5)
             writer.client.log_metric(run_id, "final/largest_convergent_step", 0.1)
     writer.finish(sweep)
-    return SimpleNamespace(uri=uri, folder=folder, sweep=load(uri, "sweep-1"), name=name)
+    sweep = normbench.load("sweep-1", place.uri).sweep
+    return SimpleNamespace(uri=place.uri, folder=folder, sweep=sweep, name=name)
 
 
 def points(features, count=80):
@@ -82,10 +78,7 @@ def three(tmp_path_factory):
 
 @pytest.fixture(scope="session")
 def twelve(tmp_path_factory):
-    """Twelve schemes, one of which diverges at every step size, 1,000 iterations.
-
-    On a server 50, which its tests are content with: it takes most of a minute for 1,000.
-    """
+    """Twelve schemes, one of which diverges at every step size, 50 iterations."""
     x, y = points(5)
     dataset = make_dataset("five", x, y, class_names=["no", "yes"], source="-")
     spheres = [("pca_sphere", PCASphere(ridge=10.0**-n)) for n in range(7)]
@@ -98,8 +91,7 @@ def twelve(tmp_path_factory):
         *spheres,
     ]
     record = ("contours", "points")
-    iterations = 50 if stores.servers else 1000
-    settings = Settings((0.1, 1.0), iterations=iterations, record=record, refine=False)
+    settings = Settings((0.1, 1.0), iterations=50, record=record, refine=False)
     folder = tmp_path_factory.mktemp("twelve")
     return write_sweep(folder, dataset, softmax, schemes, settings, "five-softmax")
 
@@ -123,7 +115,7 @@ TWO = "two-softmax"
 def two(tmp_path, with_store):
     """A store with the sweeps `a` (standard, minmax) and `b`, which took minmax in from `a`."""
     store = stores.of(tmp_path)
-    uri, writer = store.uri, Writer(store.store)
+    writer = door.writer(store)
     rng = np.random.default_rng(0)
     data = make_dataset(
         *("two", rng.standard_normal((20, 2)), np.arange(20) % 2),
@@ -140,18 +132,16 @@ def two(tmp_path, with_store):
         (folder / "lock").write_text("")
         (folder / "sweep.json").write_text(f'{{"sweep_id": "{sweep}"}}')
         (folder / "histories.png").write_bytes(b"png")
-        parent = writer.start_sweep(TWO, sweep, {"command": "-", **leftovers.owner_tags(folder)})
-        RecordedFigures(writer, folder, {TWO: parent}, []).tag_runs(
-            {TWO: [folder / "histories.png"]}
-        )
+        parent = writer.start_sweep(TWO, sweep, {"command": "-", **door.own_folder(folder)})
+        door.tag_figures(writer, folder, parent, TWO, [folder / "histories.png"])
         for number, scheme in enumerate(schemes):
             settings = Settings((0.1, 1.0), iterations=2, theory="none")
             made = run(Job(data, softmax, scheme, gradient_descent(), settings))
             word = type(scheme).__name__
             tags = {"sweep_id": sweep, "normalizer": word, f"sweep.{sweep}": str(number)}
             params = {"normalizer": word, "iterations": 2 + (sweep == "b")}
-            place = records.RecordHeader(uri, TWO, parent, params, tags)
-            runs[sweep, word] = writer.write(records.of_outcome(place, data, made))
+            record = door.record_of(data, made, TWO, parent, params, tags)
+            runs[sweep, word] = writer.write(record)
         writer.finish(parent)
     writer.adopt(runs["a", "MinMaxScaler"], "b/1")
-    return SimpleNamespace(uri=uri, folder=tmp_path, runs=runs, writer=writer, store=store)
+    return SimpleNamespace(uri=store.uri, folder=tmp_path, runs=runs, writer=writer, store=store)

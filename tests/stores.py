@@ -13,8 +13,6 @@ from shutil import rmtree
 from tempfile import TemporaryDirectory
 from typing import Any
 
-from normbench.recording.store.connection import Store
-
 KINDS = ("sqlite", "server")
 RESULTS = "results"  # the word of a command that reads a store
 
@@ -35,11 +33,6 @@ class Place:
     ask: Ask
     kept: Path
     server: Any = None
-
-    @property
-    def store(self) -> Store:
-        """The store itself."""
-        return Store.at(self.uri, self.artifacts, Path.cwd())
 
     def named(self, words: tuple[str, ...]) -> tuple[str, ...]:
         """Return the words of a command together with those that name this store to it."""
@@ -97,6 +90,8 @@ FIRST = (  # MLflow's own, which it makes with the tables alone
     "creation_time, last_update_time, workspace) "
     "values (0, 'Default', 'mlflow-artifacts:/0', 'active', 0, 0, 'default')"
 )
+# Tables of an empty database that have rows.
+FILLED = ("alembic_version", "workspaces")
 servers: Servers | None = None  # where `--store server` is given
 _known: dict[Path, Place] = {}
 
@@ -138,3 +133,13 @@ def file(folder: Path) -> Place:
 
     kept = folder / "mlartifacts"
     return Place(f"sqlite:///{database}", str(kept), (), ask, kept)
+
+
+def empty(database: Path) -> None:
+    """Empty a database in a file, but for what MLflow makes together with its tables."""
+    with closing(sqlite3.connect(database)) as connection, connection:
+        query = "select name from sqlite_master where type = 'table' and name not like 'sqlite%'"
+        for (table,) in connection.execute(query).fetchall():
+            if table not in FILLED:
+                first = " where experiment_id > 0" if table == "experiments" else ""
+                connection.execute(f"delete from {table}{first}")

@@ -10,8 +10,7 @@ from string import Formatter
 import numpy as np
 from scipy.optimize import linprog
 
-from normbench.costs.declaration import traits
-from normbench.results.words.sentences import TEMPLATES
+from tests import door
 
 NUMBER = r"[-+]?(?:\d+(?:\.\d+)?(?:e[-+]?\d+)?|inf)"
 
@@ -29,8 +28,8 @@ def _pattern(template):
 UNRANKED = ("decided by rounding", "diverged")  # no cost of theirs is compared
 
 
-WORDS = {name: len(re.sub(r"{.*?}", "", template)) for name, template in TEMPLATES.items()}
-PATTERNS = {name: _pattern(template) for name, template in TEMPLATES.items()}
+WORDS = {name: len(re.sub(r"{.*?}", "", template)) for name, template in door.TEMPLATES.items()}
+PATTERNS = {name: _pattern(template) for name, template in door.TEMPLATES.items()}
 
 
 def sentences(text):
@@ -57,7 +56,7 @@ class Witness:
         self.job, self.outcome = job, outcome
         self.x, self.y = job.dataset.x, job.dataset.y
         self.z = np.asarray(outcome.scheme.transform(self.x), dtype=float)
-        self.traits = traits(job.cost)
+        self.traits = door.traits(job.cost)
         self.verdicts = {step.step_size: step.verdict for step in outcome.steps}
         self.costs = {step.step_size: step.histories["train/cost"] for step in outcome.steps}
         count = "train/misclassifications"

@@ -9,17 +9,12 @@ from dataclasses import replace
 import autograd
 import numpy as np
 
-from normbench import names
-from normbench.results.answer import cause, fastest
-from normbench.results.answer import closing as answer
-from normbench.results.answer import theory_table as theory
-from normbench.results.compare import heldout
-from normbench.results.report import captions, profile
+from tests import door
 from tests.claims.answers import CHECKS as OF_THE_ANSWER
 from tests.claims.answers import target_reached
 from tests.claims.claims import CHECKS as OF_A_SCHEME
 from tests.claims.claims import UNRANKED, lost_directions, near, sentences
-from tests.claims.jury import NUMBER, Jury, comparison, descended
+from tests.claims.jury import NUMBER, Jury
 
 PLACE = re.compile(
     rf"(?P<labels>[\w =]+), (?P<under>under )?(?P<value>{NUMBER})(?P<count> misclassified)?"
@@ -242,19 +237,12 @@ def _counts(jury, said):
     return [np.allclose(2 * once, twice, rtol=1e-12), see.at_zero() == 0]
 
 
-WHAT = {
-    captions.CONDITION_TEXT: names.CONDITION,
-    captions.COVARIANCE: names.COVARIANCE_CONDITION,
-    captions.SHARPEST: names.SHARPNESS,
-}
-
-
 def _numbers(jury, what):
     """The numbers that a caption is about, by scheme: steps as found, others as recorded."""
     if what.endswith(" step size"):
         return {label: step.step_size for label, step in jury.best.items()}
     known = {label: one.findings.metrics for label, one in jury.outcomes.items()}
-    key = WHAT[what].key
+    key = door.captioned(what)
     return {label: own[key] for label, own in known.items() if np.isfinite(own.get(key, np.nan))}
 
 
@@ -353,12 +341,12 @@ def _elsewhere(see, sizes, share):
     for seed in range(3):
         noise = np.random.default_rng(seed).choice([-share, share], see.x.shape)
         moved = replace(job.dataset, x=see.x * (1 + noise))
-        steps = descended(replace(job, dataset=moved), sizes, shadows=False).steps
+        steps = door.descend_again(replace(job, dataset=moved), sizes, shadows=False).steps
         for step in steps:
             if step.verdict == "diverged":
                 ends[step.step_size] = np.inf
             else:
-                away = abs(step.histories[names.TRAIN_COST.key][-1] - see.costs[step.step_size][-1])
+                away = abs(step.histories["train/cost"][-1] - see.costs[step.step_size][-1])
                 ends[step.step_size] = max(ends[step.step_size], away)
     return ends
 
@@ -443,21 +431,12 @@ CHECKS = {
 
 def said(sweep):
     """Return (name, values) of every sentence that is said of a sweep of one experiment."""
-    (experiment,) = sweep.experiments
-    splits = heldout.by_split(sweep)
-    parts = [theory.explanation(sweep, experiment), *profile.notes([sweep])]
-    parts += [
-        answer.ranking_paragraph(sweep, experiment),
-        *fastest.answers(sweep, experiment, splits),
-    ]
-    parts.append(cause.cause(sweep, experiment))
-    parts += [captions.describe_figure(sweep, experiment, figure) for figure in CAPTIONS]
-    return [one for part in parts for one in sentences(part)]
+    return [one for part in door.answer(sweep, CAPTIONS) for one in sentences(part)]
 
 
 def check(experiment, made):
     """Return the sentences said of a comparison, the claims checked, and those that are false."""
-    jury, told = Jury(made), said(comparison(experiment, made))
+    jury, told = Jury(made), said(door.compared(experiment, made))
     claims, false = 0, []
     for name, values in told:
         results = CHECKS[name](jury, values)

@@ -1,94 +1,18 @@
-"""The jobs of a comparison as a sweep that a store would give, and what is true of them.
+"""What is true of the jobs of a comparison.
 
 Found again from the jobs' histories, independent of the code that says sentences.
 """
 
 import json
 import re
-from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
-from typing import Any
 
 import numpy as np
-import pandas as pd
 
-from normbench import names
-from normbench.job import run as run_job
-from normbench.recording.store import records
-from normbench.results.store.runs import Sweep
+from tests import door
 from tests.claims.claims import UNRANKED, Witness, near
 
 NUMBER = r"[-+]?\d+(?:\.\d+)?(?:e[-+]?\d+)?"
 GOALS = ("1e-1", "1e-2", "1e-3")
-
-
-@dataclass(frozen=True)
-class Made(Sweep):
-    """A sweep of jobs that ran in this process, instead of a store."""
-
-    client: Any = None
-    kept: Mapping = field(default_factory=dict)
-
-    @property
-    def _client(self):
-        return self.client
-
-    def arrays(self, runs, name):
-        return {
-            label: self.kept[label][name] for label in runs["label"] if name in self.kept[label]
-        }
-
-
-class Client:
-    """What of MLflow's client is asked for histories."""
-
-    def __init__(self):
-        self.points = {}
-
-    def get_metric_history(self, run_id, metric):
-        return self.points[run_id].get(metric, [])
-
-
-@dataclass(frozen=True)
-class Point:
-    """One value of a history."""
-
-    step: int
-    value: float
-
-
-def comparison(experiment, made):
-    """Return (label, job, outcome) of one experiment as the sweep that a store would give."""
-    client, rows = Client(), [{"role": "sweep", "run_id": "s", "experiment": experiment}]
-    for number, (label, job, outcome) in enumerate(made):
-        params = {"normalizer": label, "start": job.settings.start}
-        params["iterations"] = job.settings.iterations
-        params["shadows"] = job.settings.shadows
-        place = records.RecordHeader("-", experiment, "-", params, {"normalizer": label})
-        record = records.of_outcome(place, job.dataset, outcome)
-        about = {"experiment": experiment, "normalizer": label, "label": label, "reason": ""}
-        about |= {"train_points": len(job.dataset.y), "test_points": len(job.dataset.y_test)}
-        about |= {"data": job.dataset.fingerprint, "status": "FINISHED"}
-        about |= {names.setting(key): str(value) for key, value in record.params.items()}
-        kinds = [("scheme", record.scheme), *(("step", step) for step in record.steps)]
-        for place_of, (role, run) in enumerate(kinds):
-            run_id = f"{number}-{place_of}"
-            client.points[run_id] = {}
-            for key, value, step in run.metrics:
-                client.points[run_id].setdefault(key, []).append(Point(step, value))
-            last = {key: points[-1].value for key, points in client.points[run_id].items()}
-            row = {"role": role, "run_id": run_id, "parent": f"{number}-0" * (role == "step")}
-            row |= {"verdict": run.tags[names.VERDICT.key], **about}
-            row |= {f"{names.TAGS}{key}": text for key, text in run.tags.items()}
-            rows.append(row | {f"{names.METRICS}{key}": value for key, value in last.items()})
-    kept = {label: outcome.arrays for label, _, outcome in made}
-    return Made("-", "s", pd.DataFrame(rows), client=client, kept=kept)
-
-
-def descended(job, sizes, **changes):
-    """Return the outcome of other step sizes, and of them alone."""
-    settings = replace(job.settings, step_sizes=sizes, refine=False, theory="none")
-    return run_job(replace(job, settings=replace(settings, **changes)))
 
 
 class Jury:
@@ -164,7 +88,7 @@ class Jury:
         new = [number for number in numbers if number not in known]
         sizes = tuple(10.0 ** (number / 16) for number in new)
         if new:
-            known |= dict(zip(new, descended(self.see[label].job, sizes).steps))
+            known |= dict(zip(new, door.descend_again(self.see[label].job, sizes).steps))
         return {number: known[number] for number in numbers}
 
     def fewest(self, label, target, more=0.0):

@@ -9,12 +9,12 @@ import warnings
 import pytest
 
 from normbench.choices import CONF, build, import_target, options
-from normbench.costs.declaration import traits
 from normbench.datasets import split
 from normbench.engine.settings import Settings
-from normbench.job import Job, PointsCaches, run, with_default_start
-from tests.claims import closing, jury
+from tests import door
+from tests.claims import closing
 from tests.claims.claims import check
+from tests.claims.jury import Jury
 from tests.datasets.places import data_folder
 
 SCHEMES = sorted({file.stem for file in (CONF / "normalizer").glob("*.yaml")} - {"chain"})
@@ -32,14 +32,10 @@ TEXTBOOK = tuple(f"{name}_textbook" for name in (*TEXTBOOK, "three_classes", "fo
 SIZES = (0.001, 0.01, 0.1, 1.0, 10.0, 100.0)
 
 
-def job_of(dataset, cost, scheme, iterations, refine="auto"):
-    return Job(
-        dataset,
-        import_target("cost", options("cost", cost)["_target_"]),
-        build("normalizer", options("normalizer", scheme)),
-        build("optimizer", options("optimizer", "gradient_descent")),
-        Settings(SIZES, iterations, refine=refine),
-    )
+def judged(dataset, cost, scheme, iterations, refine="auto", shared=None):
+    function = import_target("cost", options("cost", cost)["_target_"])
+    settings = Settings(SIZES, iterations, refine=refine)
+    return scheme, *door.judge(dataset, function, scheme, settings, shared)
 
 
 def sweep(data, schemes, costs, iterations, refine="auto"):
@@ -53,16 +49,14 @@ def sweep(data, schemes, costs, iterations, refine="auto"):
         every = build("dataset", {**options("dataset", name), **data[name]})
         for cost in costs:
             function = import_target("cost", options("cost", cost)["_target_"])
-            if every.task not in traits(function).tasks:
+            if every.task not in door.traits(function).tasks:
                 continue
-            dataset, shared = split(every, HELD_OUT.get(cost, 0.0), 0), PointsCaches()
+            dataset, shared = split(every, HELD_OUT.get(cost, 0.0), 0), door.Caches()
             made = []
             for scheme in schemes:
-                job = job_of(dataset, cost, scheme, iterations, refine)
                 with warnings.catch_warnings():
                     warnings.simplefilter("ignore")  # of schemes on data that do not suit them
-                    job = with_default_start(job)
-                    made.append((scheme, job, run(job, shared=shared)))
+                    made.append(judged(dataset, cost, scheme, iterations, refine, shared))
             found = [(scheme, *check(job, outcome)) for scheme, job, outcome in made]
             found.append(("all", *closing.check(f"{name}-{cost}", made)))
             for scheme, sentences, checked, wrong in found:
@@ -111,18 +105,11 @@ WRONG = {
 @pytest.fixture(scope="module")
 def compared():
     """Iris under two schemes, by costs and by a count."""
-    found = {}
-    for cost in ("multiclass_softmax", "multiclass_perceptron", "least_squares"):
-        found[cost] = [
-            (scheme, job, run(job))
-            for scheme in ("identity", "standard")
-            for job in [
-                with_default_start(
-                    job_of(build("dataset", options("dataset", "iris")), cost, scheme, 60, True)
-                )
-            ]
-        ]
-    return found
+    iris = build("dataset", options("dataset", "iris"))
+    return {
+        cost: [judged(iris, cost, scheme, 60, True) for scheme in ("identity", "standard")]
+        for cost in ("multiclass_softmax", "multiclass_perceptron", "least_squares")
+    }
 
 
 @pytest.mark.quick_cases(5)
@@ -130,9 +117,9 @@ def compared():
 def test_a_sentence_with_a_wrong_number_or_name_is_found_out(compared, name):
     """The check can fail: each word that is put in place of the true one makes a claim false."""
     for made in compared.values():
-        for said, values in closing.said(jury.comparison("iris", made)):
+        for said, values in closing.said(door.compared("iris", made)):
             if said == name:
-                judges = jury.Jury(made)
+                judges = Jury(made)
                 assert all(closing.CHECKS[name](judges, values))
                 for true, false in WRONG[name]:
                     for field, text in values.items():

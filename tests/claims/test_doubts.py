@@ -5,12 +5,10 @@ import pytest
 from sklearn import datasets
 
 from normbench import names
-from normbench.choices import build, options
 from normbench.costs import least_squares, multiclass_softmax, softmax
 from normbench.datasets import make_dataset
 from normbench.engine.settings import Settings
-from normbench.job import Job, PointsCaches, run
-from normbench.optimizers import gradient_descent
+from tests import door
 
 SCHEMES = ("centre", "standard", "robust", "ledoit_wolf", "pca_sphere")
 OFFSETS = np.arange(16) / 16
@@ -62,18 +60,9 @@ def data_of(x, y):
 
 def compared(x, y, cost, sizes, schemes, iterations=100, refine=True, shared=None):
     """Return outcomes by scheme; shared: what jobs on the same points need compute only once."""
-    shared, dataset = shared or PointsCaches(), data_of(x, y)
+    shared, dataset = shared or door.Caches(), data_of(x, y)
     settings = Settings(tuple(sizes), iterations, refine=refine)
-    return {
-        scheme: run(
-            Job(
-                *(dataset, cost, build("normalizer", options("normalizer", scheme))),
-                *(gradient_descent(), settings),
-            ),
-            shared=shared,
-        )
-        for scheme in schemes
-    }
+    return {scheme: door.judge(dataset, cost, scheme, settings, shared)[1] for scheme in schemes}
 
 
 def fastest(outcomes):
@@ -96,7 +85,7 @@ def fastest(outcomes):
     ],
 )
 def test_the_offset_of_the_grid_changes_no_conclusion(name):
-    (x, y, cost), shared = PROBLEMS[name], PointsCaches()
+    (x, y, cost), shared = PROBLEMS[name], door.Caches()
     grids = [10.0 ** (np.arange(-5, 3) + offset) for offset in OFFSETS]
     every = [fastest(compared(x, y, cost, grid, SCHEMES, shared=shared)) for grid in grids]
     assert all(found == every[0] for found in every), every

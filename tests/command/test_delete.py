@@ -16,11 +16,10 @@ from normbench.command.results.commands import main
 from normbench.datasets import UserError
 from normbench.recording.resume import leftovers
 from normbench.recording.store.writer import Writer
-from normbench.results.pages.drawn import RecordedFigures
 from normbench.results.store import owner
 from normbench.results.store.errors import ResultsError
 from normbench.results.store.runs import last_sweep_ids, load, load_query, sweeps
-from tests import forks, stores
+from tests import door, forks, stores
 
 pytestmark = pytest.mark.commands
 
@@ -204,7 +203,7 @@ def test_several_sweeps_are_one_table(two, tmp_path):
 def neighbours(request, tmp_path, with_store, monkeypatch):
     """Sweeps, finished one after the other in one folder, whose ids hold one another."""
     store, folder = stores.of(tmp_path), tmp_path / "outputs" / "shared"
-    writer = Writer(store.store)
+    writer = door.writer(store)
     # To free the store of deleted runs takes MLflow seconds, and is tested above.
     monkeypatch.setattr(Writer, "remove", mark_deleted)
     for sweep, picture in zip(request.param, (b"first", b"second"), strict=True):
@@ -212,9 +211,9 @@ def neighbours(request, tmp_path, with_store, monkeypatch):
             (folder / leftovers.LEDGER).write_text(json.dumps({"sweep_id": sweep, "jobs": 1}))
             (folder / "both.png").write_bytes(b"equal")
             (folder / f"{sweep}.png").write_bytes(picture)
-            run = writer.start_sweep(NAME, sweep, {"command": "-", **leftovers.owner_tags(folder)})
+            run = writer.start_sweep(NAME, sweep, {"command": "-", **door.own_folder(folder)})
             pictures = [folder / "both.png", folder / f"{sweep}.png"]
-            RecordedFigures(writer, folder, {NAME: run}, []).tag_runs({NAME: pictures})
+            door.tag_figures(writer, folder, run, NAME, pictures)
             writer.finish(run)
     return SimpleNamespace(
         first=request.param[0], second=request.param[1], folder=folder, writer=writer, uri=store.uri

@@ -98,7 +98,7 @@ def test_a_mistyped_word_is_answered_with_what_to_type(typed):
 
 
 def test_what_is_compared_is_taken():
-    refuse_mistyped(COMPARED)
+    assert refuse_mistyped(COMPARED) is None
 
 
 @pytest.mark.parametrize("typed", OPTIONS)

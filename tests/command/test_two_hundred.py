@@ -11,12 +11,10 @@ from normbench.engine.settings import Settings
 from normbench.job import Job, run
 from normbench.normalizers import PCASphere
 from normbench.optimizers import gradient_descent
-from normbench.recording.store import records
-from normbench.recording.store.writer import Writer
 from normbench.results.answer import tables
 from normbench.results.pages.publishing import publish
 from normbench.results.store.runs import load
-from tests import stores
+from tests import door, stores
 from tests.results.stores import everything
 
 pytestmark = pytest.mark.slow
@@ -29,7 +27,7 @@ JOBS, SHARED = 200, 20
 def laboratory(tmp_path, with_store):
     """A store with 200 jobs; of the first sweep's, the second took 20 in."""
     place = stores.of(tmp_path)
-    uri, writer = place.uri, Writer(place.store)
+    uri, writer = place.uri, door.writer(place)
     rng = np.random.default_rng(0)
     points = rng.standard_normal((20, 2)), np.arange(20) % 2
     data = make_dataset("two", *points, class_names=["no", "yes"], source="-")
@@ -44,8 +42,8 @@ def laboratory(tmp_path, with_store):
             own = {"sweep_id": sweep, "normalizer": word, f"sweep.{sweep}": str(job)}
             params = {"normalizer": word, "seed": job, "iterations": 5}
             tags = own | {"job": f"{sweep}/{job}"}
-            record = records.RecordHeader(uri, name, parents[name], params, tags)
-            jobs.append(writer.write(records.of_outcome(record, data, made[scheme])))
+            record = door.record_of(data, made[scheme], name, parents[name], params, tags)
+            jobs.append(writer.write(record))
         if sweep == "s":
             guests = jobs[:SHARED]
         for turn, guest in enumerate(guests if sweep == "t" else ()):

@@ -13,16 +13,13 @@ from normbench import costs, optimizers
 from normbench.choices import build, options
 from normbench.datasets import UserError, make_dataset
 from normbench.datasets.on_disk.points import Points
-from normbench.engine.batches import Batches
-from normbench.engine.descent import descend
 from normbench.engine.fast import minibatch, wrappers
-from normbench.engine.minibatch import Minibatch
-from normbench.engine.problem import Objective
 from normbench.engine.settings import Settings
 from normbench.job import Job, check, run
-from normbench.recording.resume.checkpoints import DescentFile
 from normbench.recording.reuse.identity import identity
+from tests import door
 from tests.cases import names
+from tests.door import Batches, DescentFile, descend
 
 P, N, PASSES = 23, 4, 3
 STEP_SIZES = (0.01, 0.1)
@@ -40,6 +37,10 @@ def job(x, y, cost=costs.least_squares, engine="fast", optimizer=None, scheme=No
     chosen = Settings(STEP_SIZES, **{"iterations": PASSES, "batch": 5, **settings})
     rule = optimizer or optimizers.gradient_descent()
     return Job(data, cost, scheme or FunctionTransformer(), rule, chosen, engine=engine)
+
+
+def objective(x, y):
+    return door.problem(costs.least_squares, x, y, False, engine="plain")
 
 
 def history(outcome, number=1):
@@ -282,7 +283,7 @@ def test_points_of_a_file_are_read_a_block_at_a_time(monkeypatch):
     monkeypatch.setattr("normbench.datasets.on_disk.points.BLOCK_BYTES", 7 * 8 * N)
     x, y = points()
     file = OnDisk(x)
-    train = Minibatch.around(Objective(costs.least_squares, file, y, False), Batches(P, 3))
+    train = door.in_batches(objective(file, y), Batches(P, 3))
     assert train.batches.in_blocks
     assert train.batches.stretch == 2
     memory, weights = {}, np.zeros((2, 1, N + 1))
@@ -340,7 +341,7 @@ def test_a_descent_that_is_cut_off_within_a_pass_goes_on_to_the_bit(tmp_path, or
 
     def descended(checkpoint=None, seed=0):
         batches = Batches(P, 4, order, seed, records=2)
-        train = Minibatch.around(Objective(costs.least_squares, x, y, False), batches)
+        train = door.in_batches(objective(x, y), batches)
         rule = optimizers.momentum()
         return descend(train, None, rule, start, sizes, 8, checkpoint=checkpoint)
 
@@ -364,7 +365,7 @@ def test_a_run_that_has_overflowed_within_a_pass_is_gone_on_with(tmp_path, capsy
     sizes, start = np.array([1e-3, 1e30]), np.full((2, 1, N + 1), 0.1)
 
     def descended(checkpoint=None):
-        train = Minibatch.around(Objective(costs.least_squares, x, y, False), Batches(P, 1))
+        train = door.in_batches(objective(x, y), Batches(P, 1))
         rule = optimizers.momentum()
         return descend(train, None, rule, start, sizes, 2, checkpoint=checkpoint)
 
@@ -383,8 +384,7 @@ def test_a_state_of_another_order_is_not_gone_on_from(tmp_path, capsys):
     x, y = points()
 
     def descended(checkpoint, seed):
-        inner = Objective(costs.least_squares, x, y, False)
-        train = Minibatch.around(inner, Batches(P, 4, seed=seed))
+        train = door.in_batches(objective(x, y), Batches(P, 4, seed=seed))
         sizes, start = np.array([0.1]), np.zeros((1, 1, N + 1))
         return descend(
             train, None, optimizers.gradient_descent(), start, sizes, 3, checkpoint=checkpoint

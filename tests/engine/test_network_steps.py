@@ -10,19 +10,17 @@ from normbench import costs, optimizers
 from normbench.costs import multiclass_softmax
 from normbench.costs.declaration import traits
 from normbench.datasets import UserError
-from normbench.engine.batches import Batches
-from normbench.engine.descent import descend
-from normbench.engine.network import Network
 from normbench.engine.network_steps import (
     RUNNING_SHARE,
     check_model,
-    held_out_problem,
     step_by_batches,
     with_affine_and_running_steps,
 )
 from normbench.engine.settings import Settings
 from normbench.models import Mlp
-from tests.engine.test_batches import DescentFile, StoppedError, Updates
+from tests import door
+from tests.door import Batches, DescentFile, descend
+from tests.engine.test_batches import StoppedError, Updates
 
 POINTS, FEATURES, CLASSES = 13, 4, 3
 SIZES = np.array([0.05, 0.3, 1e30])
@@ -32,7 +30,7 @@ def problem(model, l2=0.0, points=POINTS):
     rng = np.random.default_rng(1)
     x = rng.standard_normal((points, FEATURES))
     targets = rng.integers(0, CLASSES, points)
-    return Network(model, multiclass_softmax, x, targets, True, CLASSES, l2)
+    return door.network(model, multiclass_softmax, x, targets, True, CLASSES, l2)
 
 
 def start_of(network, runs):
@@ -76,7 +74,7 @@ def test_a_last_batch_of_one_point_joins_the_one_before_where_it_must(normalize)
 def descended(steps, optimizer=None, iterations=6, **options):
     rule = with_affine_and_running_steps(optimizer or optimizers.gradient_descent(), steps)
     start = start_of(steps.inner if hasattr(steps, "inner") else steps, len(SIZES))
-    held_out = held_out_problem(steps.inner, steps.inner.x[:5] + 0.1, steps.inner.targets[:5])
+    held_out = door.held_out_problem(steps.inner, steps.inner.x[:5] + 0.1, steps.inner.targets[:5])
     return descend(steps, held_out, rule, start, SIZES, iterations, **options)
 
 
@@ -132,7 +130,7 @@ def test_batches_are_evaluated_as_batches_on_request():
         for block in blocks
     )
     np.testing.assert_allclose(steps.evaluate(weights, False).costs, expected / POINTS, rtol=1e-12)
-    held_out = held_out_problem(steps.inner, steps.inner.x[:3], steps.inner.targets[:3])
+    held_out = door.held_out_problem(steps.inner, steps.inner.x[:3], steps.inner.targets[:3])
     alone = of_points(steps.inner, [0, 1, 2]).evaluate(weights, False)
     np.testing.assert_allclose(held_out.evaluate(weights, False).costs, alone.costs, rtol=1e-12)
 
@@ -160,7 +158,7 @@ def test_a_descent_on_all_points_that_is_cut_off_goes_on_to_the_bit(
 ):
     monkeypatch.setattr("normbench.recording.resume.checkpoints.os.fsync", lambda _: None)
     network = problem(Mlp([4], normalize=normalize, signs="fixed"))
-    arguments = network, held_out_problem(network, network.x[:5] + 0.1, network.targets[:5])
+    arguments = network, door.held_out_problem(network, network.x[:5] + 0.1, network.targets[:5])
     runs = start_of(network, len(SIZES)), SIZES, 9
 
     def descended_whole(**options):
@@ -220,7 +218,7 @@ def test_what_is_recorded_otherwise_than_descended_is_said():
 def test_evaluating_few_held_out_points_needs_no_more_memory_than_the_training_points():
     """Its moments are those of all training points: these size the groups of runs."""
     network = problem(Mlp([50], normalize="batch"), points=3000)
-    held_out = held_out_problem(network, network.x[:2], network.targets[:2])
+    held_out = door.held_out_problem(network, network.x[:2], network.targets[:2])
     weights = start_of(network, 60)
 
     def measure_peak(evaluated):

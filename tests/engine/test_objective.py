@@ -9,11 +9,10 @@ import pytest
 from normbench import costs
 from normbench.choices import allow_packages, import_target
 from normbench.costs.declaration import declare
-from normbench.engine.fast import blocked
-from normbench.engine.fast.blocked import Blocked
-from normbench.engine.problem import Objective
-from tests.cases import COSTS, classifies, formula, tasks
+from tests import door
+from tests.cases import COSTS, classifies, formula, pairs, tasks
 from tests.cases import FEW_CASES as CASES
+from tests.engine.textbook import Problem
 
 POINTS, FEATURES, RUNS = 41, 4, 3
 
@@ -28,7 +27,7 @@ def pseudo_huber(scores, targets):
     return anp.sum(anp.sqrt(1 + (scores[:, 0] - targets) ** 2) - 1, axis=-1)
 
 
-def problem(cost, classes, rng, l2=0.0, dtype=np.float64, kind=Blocked):
+def problem(cost, classes, rng, l2=0.0, dtype=np.float64, engine="fast"):
     """Return an objective and weights `(R, C, N + 1)`, away from every kink."""
     x = rng.standard_normal((POINTS, FEATURES)).astype(dtype)
     if classes > 1:
@@ -38,11 +37,7 @@ def problem(cost, classes, rng, l2=0.0, dtype=np.float64, kind=Blocked):
     else:
         targets = rng.standard_normal(POINTS).astype(dtype)
     weights = rng.standard_normal((RUNS, classes, FEATURES + 1)).astype(dtype)
-    return kind(cost, x, targets, classifies(cost, classes), l2, classes), weights
-
-
-def costs_at(train, weights):
-    return train.evaluate(weights, with_gradient=False).costs
+    return door.problem(cost, x, targets, classifies(cost, classes), l2, classes, engine), weights
 
 
 def hessians(train, weights):
@@ -54,69 +49,43 @@ def rng():
     return np.random.default_rng(5)
 
 
-@pytest.mark.parametrize("l2", [0.0, 0.3, MIXED], ids=["none", "one", "matrix"])
-@pytest.mark.parametrize(("name", "classes"), CASES)
-def test_a_gradient_is_the_difference_quotient_of_the_costs(name, classes, l2, rng):
-    train, weights = problem(COSTS[name], classes, rng, l2)
-    gradient = train.evaluate(weights).gradient
-    step = 1e-6
-    for place in np.ndindex(weights.shape[1:]):
-        moved = np.zeros(weights.shape)
-        moved[(slice(None), *place)] = step
-        quotient = (costs_at(train, weights + moved) - costs_at(train, weights - moved)) / (
-            2 * step
-        )
-        # Measured: 5e-9.
-        np.testing.assert_allclose(gradient[(slice(None), *place)], quotient, rtol=0, atol=5e-8)
+PENALTIES = {"none": 0.0, "one": 0.3, "each": np.array([0.1, 0.0, 2.0, 0.5]), "matrix": MIXED}
+WAYS = ("plain", "fast", "points alone", "blocks", "threads", "autograd")
 
 
-@pytest.mark.parametrize("l2", [0.0, 0.3, MIXED], ids=["none", "one", "matrix"])
-@pytest.mark.parametrize(("name", "classes"), CASES)
-def test_a_hessian_is_the_difference_quotient_of_the_gradients(name, classes, l2, rng):
-    train, weights = problem(COSTS[name], classes, rng, l2)
-    size = classes * (FEATURES + 1)
-    hessian = hessians(train, weights)
-    assert hessian.shape == (RUNS, size, size)
-    step = 1e-6
-    for number in range(size):
-        moved = np.zeros((1, size))
-        moved[0, number] = step
-        moved = moved.reshape(1, *weights.shape[1:])
-        up, down = (train.evaluate(weights + sign * moved).gradient for sign in (1, -1))
-        quotient = ((up - down) / (2 * step)).reshape(RUNS, size)
-        # Measured: 9e-10.
-        np.testing.assert_allclose(hessian[:, number], quotient, rtol=0, atol=5e-8)
-
-
-def gram(x):
-    design = np.insert(x, 0, 1, axis=1)
-    return design.T @ design / len(x)
-
-
-def test_least_squares_has_twice_the_gram_matrix_for_its_hessian(rng):
-    train, weights = problem(costs.least_squares, 1, rng)
-    for hessian in hessians(train, weights):
-        np.testing.assert_allclose(hessian, 2 * gram(train.x), rtol=1e-12, atol=1e-14)
-
-
-def test_softmax_has_a_quarter_of_the_gram_matrix_at_zero(rng):
-    train, weights = problem(costs.softmax, 1, rng)
-    np.testing.assert_allclose(
-        hessians(train, 0 * weights)[0], gram(train.x) / 4, rtol=1e-12, atol=1e-14
+@pytest.mark.quick_cases(2)
+@pytest.mark.parametrize(
+    ("case", "penalty", "dtype", "way"),
+    pairs(case=CASES, penalty=PENALTIES, dtype=["float64", "float32"], way=WAYS),
+)
+def test_costs_and_derivatives_are_those_of_the_textbook(
+    case, penalty, dtype, way, rng, monkeypatch
+):
+    """In every way that they are evaluated; autograd: as a cost of one's own is."""
+    name, classes = case
+    l2, engine = PENALTIES[penalty], "plain" if way == "plain" else "fast"
+    train, weights = problem(COSTS[name], classes, rng, l2, dtype, engine)
+    if way in ("points alone", "blocks", "threads"):
+        row = np.dtype(dtype).itemsize * (FEATURES + RUNS * classes)
+        threads = 3 if way == "threads" else 1
+        door.share_work(monkeypatch, 1 if way == "points alone" else 7, row, threads)
+    if way == "autograd":
+        train = replace(train, cost=formula(COSTS[name]))
+    seen = train.evaluate(weights)
+    assert seen.gradient.dtype == dtype
+    np.testing.assert_array_equal(train.evaluate(weights, False).costs, seen.costs)
+    textbook = Problem(
+        name, train.x.astype(float), train.targets, np.diag(l2) if np.ndim(l2) == 1 else l2
     )
-
-
-def test_multiclass_softmax_has_its_closed_form_at_zero_and_is_flat_under_a_shift(rng):
-    classes = 3
-    train, weights = problem(costs.multiclass_softmax, classes, rng)
-    middle = (np.eye(classes) - 1 / classes) / classes
-    wanted = np.kron(middle, gram(train.x))
-    np.testing.assert_allclose(hessians(train, 0 * weights)[0], wanted, rtol=1e-12, atol=1e-14)
-    for hessian in hessians(train, weights):
-        eigenvalues = np.linalg.eigvalsh(hessian)
-        assert np.sum(abs(eigenvalues) < 1e-14) == FEATURES + 1  # measured: 3e-17
-        # Boehning's bound on the curvature, anywhere.
-        assert eigenvalues[-1] <= np.linalg.eigvalsh(gram(train.x))[-1] / 2
+    # Measured: of float64 and float32.
+    near = {"rtol": 1e-12, "atol": 1e-13} if dtype == "float64" else {"rtol": 2e-5, "atol": 5e-6}
+    for run, w in enumerate(weights.astype(float)):
+        np.testing.assert_allclose(seen.costs[run], textbook.cost(w), **near)
+        np.testing.assert_allclose(seen.gradient[run], textbook.gradient(w), **near)
+        if train.classify:
+            assert seen.misclassifications[run] == textbook.misclassified(w)
+    hessian = train.hessian(weights[0]).matrix()
+    np.testing.assert_allclose(hessian, textbook.hessian(weights[0].astype(float)), **near)
 
 
 @pytest.mark.parametrize("far", [1e4, -1e4])
@@ -127,58 +96,6 @@ def test_far_scores_have_finite_derivatives(name, classes, far, rng):
     assert np.isfinite(here.costs).all()
     assert np.isfinite(here.gradient).all()
     assert np.isfinite(hessians(train, far * weights)).all()
-
-
-@pytest.mark.parametrize("dtype", [np.float64, np.float32])
-@pytest.mark.parametrize("points_a_block", [1, 7, POINTS])
-@pytest.mark.parametrize(("name", "classes"), CASES)
-def test_blocks_change_nothing(name, classes, points_a_block, dtype, rng, monkeypatch):
-    train, weights = problem(COSTS[name], classes, rng, 0.1, dtype)
-    whole = train.evaluate(weights)
-    curvature = hessians(train, weights)
-    width = np.dtype(dtype).itemsize * (FEATURES + RUNS * classes)
-    monkeypatch.setattr(blocked, "BLOCK_BYTES", points_a_block * width)
-    parts = train.evaluate(weights)
-    tolerance = 20 * np.finfo(dtype).eps  # measured: 2 eps
-    np.testing.assert_allclose(parts.costs, whole.costs, rtol=tolerance)
-    np.testing.assert_allclose(parts.gradient, whole.gradient, rtol=tolerance, atol=tolerance)
-    np.testing.assert_allclose(hessians(train, weights), curvature, rtol=tolerance, atol=tolerance)
-    if train.classify:
-        np.testing.assert_array_equal(parts.misclassifications, whole.misclassifications)
-    assert parts.gradient.dtype == dtype
-
-
-@pytest.mark.parametrize("begin", [0, 5])
-@pytest.mark.parametrize("points", [1, 2, 7, 10, 11, 40, POINTS])
-def test_blocks_are_as_few_as_fit_and_of_one_size(points, begin):
-    """Every other part's first block is a half."""
-    most = 10
-    sizes = {}
-    for number in (0, 1):
-        spans = blocked.split_span((number, slice(begin, begin + points)), most)
-        ends = [begin, *(span.stop for span in spans)]
-        assert [span.start for span in spans] == ends[:-1]
-        assert ends[-1] == begin + points
-        sizes[number] = np.diff(ends)
-    assert len(sizes[0]) == np.ceil(points / most)
-    assert max(sizes[0]) <= most
-    assert max(sizes[0]) - min(sizes[0]) < len(sizes[0])
-    assert points == 1 or sizes[1][0] == -(-max(sizes[0]) // 2)
-    assert len(blocked.split_span((0, slice(0, points)), 0)) == points
-
-
-@pytest.mark.parametrize(("name", "classes"), CASES)
-def test_autograd_alone_gives_the_same(name, classes, rng):
-    """A user's cost goes through autograd, the built-in ones through their fused pass."""
-    train, weights = problem(COSTS[name], classes, rng, 0.1)
-    other = replace(train, cost=formula(COSTS[name]))
-    assert not hasattr(other.cost, "fused")
-    here, there = train.evaluate(weights), other.evaluate(weights)
-    np.testing.assert_allclose(here.costs, there.costs, rtol=1e-14)  # measured: 4e-16
-    np.testing.assert_allclose(here.gradient, there.gradient, rtol=1e-13, atol=1e-15)
-    np.testing.assert_array_equal(here.misclassifications, there.misclassifications)
-    np.testing.assert_allclose(costs_at(other, weights), here.costs, rtol=1e-14)
-    np.testing.assert_array_equal(hessians(train, weights), hessians(other, weights))
 
 
 def test_a_cost_of_ones_own_is_any_autograd_function(rng):
@@ -200,64 +117,16 @@ def test_the_points_and_weights_are_left_as_they_were(rng):
         train, weights = problem(COSTS[name], classes, rng)
         before = [array.copy() for array in (train.x, train.targets, weights)]
         train.evaluate(weights)
-        costs_at(train, weights)
+        train.evaluate(weights, False)
         hessians(train, weights)
         for array, kept in zip((train.x, train.targets, weights), before):
             np.testing.assert_array_equal(array, kept)
 
 
-@pytest.mark.parametrize("dtype", [np.float64, np.float32])
-@pytest.mark.parametrize(("name", "classes"), CASES)
-def test_threads_over_parts_of_the_points_sum_the_same(name, classes, dtype, rng, monkeypatch):
-    train, weights = problem(COSTS[name], classes, rng, dtype=dtype)
-    alone = train.evaluate(weights)
-    monkeypatch.setattr(blocked.threads, "available_threads", lambda: 3)
-    assert (
-        len(train.thread_spans(len(weights))) == 1
-    )  # little work, which several threads make no quicker
-    monkeypatch.setattr(blocked, "PARALLEL_WORK", 1)
-    assert len(train.thread_spans(len(weights))) == (3 if hasattr(COSTS[name], "fused") else 1)
-    together = train.evaluate(weights)
-    # Measured: 2e-15 and 8e-7.
-    tolerance = 1e-13 if dtype == np.float64 else 1e-5
-    np.testing.assert_allclose(together.costs, alone.costs, rtol=tolerance)
-    np.testing.assert_allclose(together.gradient, alone.gradient, rtol=tolerance, atol=tolerance)
-    np.testing.assert_array_equal(together.misclassifications, alone.misclassifications)
-
-
 def test_a_diverging_run_warns_of_nothing_in_any_thread(rng, monkeypatch):
-    monkeypatch.setattr(blocked, "PARALLEL_WORK", 1)
-    monkeypatch.setattr(blocked.threads, "available_threads", lambda: 2)
+    door.share_work(monkeypatch, 7, 8 * (FEATURES + RUNS), 2)
     train, weights = problem(COSTS["least_squares"], 1, rng)
     assert not np.isfinite(train.evaluate(weights * 1e200).costs).any()
-
-
-@pytest.mark.parametrize("dtype", [np.float64, np.float32])
-@pytest.mark.parametrize(
-    "l2", [0.0, 0.3, np.array([0.1, 0.0, 2.0, 0.5]), MIXED], ids=["none", "one", "each", "matrix"]
-)
-@pytest.mark.parametrize(("name", "classes"), CASES)
-def test_the_plain_way_gives_what_the_blocks_give(name, classes, l2, dtype, rng, monkeypatch):
-    quick, weights = problem(COSTS[name], classes, rng, l2, dtype)
-    monkeypatch.setattr(blocked, "BLOCK_BYTES", 500)
-    plain = Objective(quick.cost, quick.x, quick.targets, quick.classify, l2, classes)
-    assert plain.shape == quick.shape == weights.shape[1:]
-    here, there = quick.evaluate(weights), plain.evaluate(weights)
-    # Measured: 4e-16 and 3e-7.
-    near = {"rtol": 1e-13, "atol": 1e-14} if dtype == np.float64 else {"rtol": 1e-5, "atol": 1e-6}
-    np.testing.assert_allclose(there.costs, here.costs, **near)
-    np.testing.assert_allclose(there.gradient, here.gradient, **near)
-    np.testing.assert_array_equal(there.misclassifications, here.misclassifications)
-    np.testing.assert_array_equal(hessians(plain, weights), hessians(quick, weights))
-
-
-def test_a_penalty_of_each_feature_is_the_one_of_all_where_they_are_equal(rng):
-    one, weights = problem(COSTS["softmax"], 1, rng, 0.3)
-    each = replace(one, l2=np.full(FEATURES, 0.3))
-    here, there = one.evaluate(weights), each.evaluate(weights)
-    np.testing.assert_allclose(there.costs, here.costs, rtol=1e-14)
-    np.testing.assert_allclose(there.gradient, here.gradient, rtol=1e-14)
-    np.testing.assert_allclose(hessians(each, weights), hessians(one, weights), rtol=1e-14)
 
 
 def test_an_objective_keeps_nothing_from_one_evaluation_to_the_next(rng):
@@ -273,17 +142,19 @@ def test_an_objective_keeps_nothing_from_one_evaluation_to_the_next(rng):
         train.l2 = 1.0
 
 
-@pytest.mark.parametrize("kind", [Objective, Blocked])
+@pytest.mark.parametrize("engine", ["plain", "fast"])
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])
-def test_rounding_does_not_choose_the_class_of_a_held_out_point(kind, dtype):
+def test_rounding_does_not_choose_the_class_of_a_held_out_point(engine, dtype):
     rounding = np.array([1.0, -1, 1, -1], dtype) * np.finfo(dtype).eps
     x = np.zeros((5, 4), dtype)
     x[:4, 0], x[:4, 1] = 1 + rounding, -1  # whose sum is rounding
     x[4, 2] = 1e-4  # a small score is not rounding
-    two = kind(costs.softmax, x, np.ones(5, dtype), True, held_out=True)
+    two = door.problem(costs.softmax, x, np.ones(5, dtype), True, 0.0, 1, engine, held_out=True)
     slopes = np.array([[[0, 2, 2, 3, 0]]], dtype)
     assert two.evaluate(slopes, False).misclassifications == [4]
-    three = kind(costs.multiclass_softmax, x, np.ones(5, int), True, 0.0, 3, held_out=True)
+    three = door.problem(
+        costs.multiclass_softmax, x, np.ones(5, int), True, 0.0, 3, engine, held_out=True
+    )
     weights = np.array([[[0, 0, 0, 0, 1], [0, 2, 2, 3, 0], [0, -2, -2, 0, 1]]], dtype)
     assert three.evaluate(weights, False).misclassifications == [4]
     counts = [

@@ -170,7 +170,11 @@ def test_mistakes_are_told_in_a_line(settings, said):
 
 
 def test_a_rehearsal_sees_all_points():
-    rehearse(job(statistics="window", window=5))
+    """A user's own cost is tried on them before the run, and a mistake in it is told."""
+    asked = job(statistics="window", window=5)
+    points = []
+    rehearse(replace(asked, cost=lambda s, y: points.append(s.shape[2]) or asked.cost(s, y)))
+    assert max(points) == len(asked.dataset.x)
 
 
 def test_a_scheme_that_refuses_a_batch_says_so():

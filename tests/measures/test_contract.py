@@ -243,10 +243,12 @@ def test_a_measure_that_cannot_be_taken_says_why(options, words):
         measure.check(data, object())
 
 
-def test_a_scheme_that_has_an_inverse_will_do():
-    scheme = SimpleNamespace(inverse_transform=None)
+def test_a_scheme_needs_an_inverse_where_a_measure_does():
     data = make_dataset("made", np.ones((4, 3)), source="-")
-    Measure(None, record="it", inverse="").check(data, scheme)
+    measure = Measure(None, record="it", inverse="")
+    assert measure.check(data, SimpleNamespace(inverse_transform=None)) is None
+    with pytest.raises(UserError, match=r"record=it: .*inverse_transform"):
+        measure.check(data, SimpleNamespace())
 
 
 @pytest.mark.parametrize(

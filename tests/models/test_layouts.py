@@ -182,7 +182,9 @@ def test_values_that_a_network_cannot_have_are_refused(fields, words):
     ],
 )
 def test_values_at_their_bounds_are_taken(fields):
-    Mlp(**{"hidden": (4, 6) if fields.get("groups") != 4 else (2, 6)} | fields)
+    fields = {"hidden": (4, 6) if fields.get("groups") != 4 else (2, 6)} | fields
+    model = Mlp(**fields)
+    assert {key: getattr(model, key) for key in fields} == fields
 
 
 @pytest.mark.parametrize(

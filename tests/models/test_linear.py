@@ -7,10 +7,10 @@ from sklearn.preprocessing import FunctionTransformer
 from normbench import names, optimizers
 from normbench.costs import least_squares, softmax
 from normbench.datasets import make_dataset
-from normbench.engine.network import Network
 from normbench.engine.settings import Settings
 from normbench.job import Job, run, with_default_start
 from normbench.models import linear
+from tests import door
 
 POINTS, FEATURES = 30, 4
 
@@ -28,7 +28,7 @@ def points(rng):
 
 def problem(points, cost=least_squares, **options):
     model = linear("batch", **options)
-    return Network(model, cost, *points, False, 1)
+    return door.network(model, cost, *points, False, 1)
 
 
 def start_of(network, runs, rng):

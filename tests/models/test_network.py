@@ -9,11 +9,10 @@ from autograd.core import make_vjp
 
 from normbench.costs import least_squares, multiclass_softmax, softmax
 from normbench.engine import network as problems
-from normbench.engine.network import Network
-from normbench.engine.network_steps import held_out_problem
 from normbench.models import Mlp
 from normbench.models.network import ACTIVATIONS, START_VARIANCES
 from normbench.theory.analysis import largest_curvature
+from tests import door
 
 POINTS, FEATURES, CLASSES = 23, 5, 3
 VARIANTS = [
@@ -38,7 +37,7 @@ def problem(rng, model, cost=multiclass_softmax, **fields):
     """Return a small problem, and weights of two runs that are no start."""
     x = rng.standard_normal((POINTS, FEATURES))
     targets = rng.integers(0, CLASSES, POINTS)
-    network = Network(model, cost, x, targets, True, CLASSES, **fields)
+    network = door.network(model, cost, x, targets, True, CLASSES, **fields)
     weights = model.start(network.layout, 2, rng)
     return network, weights + 0.2 * rng.standard_normal(weights.shape)
 
@@ -188,12 +187,12 @@ def test_held_out_points_are_normalized_by_the_training_points(rng):
     network, weights = problem(rng, Mlp([4], normalize="batch"))
     held_out = rng.standard_normal((6, FEATURES))
     targets = np.zeros(6, int)
-    six = held_out_problem(network, held_out, targets)
-    one = held_out_problem(network, held_out[:1], targets[:1])
+    six = door.held_out_problem(network, held_out, targets)
+    one = door.held_out_problem(network, held_out[:1], targets[:1])
     np.testing.assert_allclose(
         six.scores(weights[0], held_out)[:, 0], one.scores(weights[0], held_out[:1])[:, 0]
     )
-    as_training = held_out_problem(network, network.x, network.targets)
+    as_training = door.held_out_problem(network, network.x, network.targets)
     np.testing.assert_allclose(
         as_training.evaluate(weights, False).costs, network.evaluate(weights).costs, rtol=1e-13
     )
@@ -231,7 +230,7 @@ def test_weights_are_split_and_joined_in_the_documented_order():
 def test_costs_of_one_score_descend(rng, cost, classes):
     x = rng.standard_normal((40, 2))
     targets = np.where(x[:, 0] * x[:, 1] > 0, 1.0, -1.0)
-    network = Network(Mlp([8]), cost, x, targets, classes == 2, 1)
+    network = door.network(Mlp([8]), cost, x, targets, classes == 2, 1)
     weights = network.model.start(network.layout, 1, rng)
     first = network.evaluate(weights)
     for _ in range(300):

@@ -20,21 +20,20 @@ from normbench.recording.resume import leftovers, recovery
 from normbench.recording.store import connection as store
 from normbench.recording.store.connection import Store, StoreLostError
 from normbench.recording.store.places import suggested_path
-from normbench.recording.store.writer import Writer
 from normbench.results.pages import drawn
 from normbench.results.pages.drawn import RecordedFigures
 from normbench.results.safe import files
 from normbench.results.store import owner
 from normbench.results.store.errors import ResultsError
 from normbench.results.store.job_records import JobRecord, RunRecord
-from tests import stores
+from tests import door, stores
 
 NAME = "data-cost"
 
 
 @pytest.fixture
 def writer(tmp_path, with_store):
-    return Writer(stores.of(tmp_path).store)
+    return door.writer(stores.of(tmp_path))
 
 
 def record(writer, number=0, fingerprint="ab", parent="", **more):

@@ -8,13 +8,12 @@ import pytest
 
 from normbench.command.results.commands import main
 from normbench.recording.resume import leftovers
-from normbench.recording.store.writer import Writer
 from normbench.recording.transfer import exporting
 from normbench.results.answer import tables
 from normbench.results.pages.publishing import publish
 from normbench.results.store import mlflows_own
 from normbench.results.store.runs import load, sweeps
-from tests import stores
+from tests import door, stores
 from tests.results.stores import everything
 
 pytestmark = pytest.mark.commands
@@ -80,7 +79,7 @@ def test_a_store_is_the_same_where_it_is_imported(home, fresh, tmp_path, capsys)
     assert everything(new) == everything(home.store)
     for sweep in "ab":
         assert table(new, sweep) == table(home.store, sweep)
-    note = Writer(new.store).experiment_tags("two-softmax")
+    note = door.writer(new).experiment_tags("two-softmax")
     assert note["mlflow.note.content"] == "my own note"
     assert {key for key in note if "View" in key} == {
         f"mlflow.sharedViewState.{sweep}{steps}" for sweep in "ab" for steps in ("", "-steps")
@@ -142,7 +141,7 @@ def test_what_is_gone_comes_back(home, fresh, tmp_path):
 def test_the_stores_of_two_laboratories_become_one(home, fresh, tmp_path, capsys):
     """Sweeps of one name are told apart; equal jobs stay two: each has times of its own."""
     other, third = fresh("other"), fresh("third")
-    writer = Writer(other.store)
+    writer = door.writer(other)
     bring(export(home.store, tmp_path / "first.zip"), other)
     for run in writer.search_runs("tags.imported_from LIKE '%'"):  # as if it had run there
         writer.untag(run.info.run_id, ["imported_from"])
@@ -167,8 +166,8 @@ def test_the_stores_of_two_laboratories_become_one(home, fresh, tmp_path, capsys
     for name in ("first.zip", "second.zip"):
         bring(tmp_path / name, third)
     assert rows(third) == once
-    (run,) = Writer(third.store).sweep_runs("b.2").values()
-    place = Path(Writer(third.store).run(run).info.artifact_uri[7:])
+    (run,) = door.writer(third).sweep_runs("b.2").values()
+    place = Path(door.writer(third).run(run).info.artifact_uri[7:])
     listed = {job["run_id"] for job in json.loads((place / "jobs.json").read_text())}
     assert listed == set(load(third.uri, "b.2").of_role("scheme")["run_id"])
 
@@ -204,13 +203,13 @@ def test_an_import_that_cannot_be_read_back_is_told_and_written_again(
 ):
     new = fresh("new")
     export(home.store, tmp_path / "house.zip")
-    true = Writer.log_points
+    true = door.Writer.log_points
 
     def another(self, run_id, points):
         true(self, run_id, [(key, value + 1e-15, *rest) for key, value, *rest in points])
 
     with monkeypatch.context() as patched:
-        patched.setattr(Writer, "log_points", another)
+        patched.setattr(door.Writer, "log_points", another)
         assert main(["import", str(tmp_path / "house.zip"), "--store", new.uri]) == 1
     assert "the same import writes it again" in capsys.readouterr().err
     assert load(new.uri, "a").of_role("scheme").empty

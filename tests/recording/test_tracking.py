@@ -8,12 +8,12 @@ import pytest
 from normbench.datasets import UserError
 from normbench.recording.store.writer import Writer
 from normbench.results.store.job_records import RunRecord
-from tests import stores
+from tests import door, stores
 
 
 @pytest.fixture
 def writer(tmp_path, with_store):
-    return Writer(stores.of(tmp_path).store)
+    return door.writer(stores.of(tmp_path))
 
 
 def test_a_job_cut_off_is_killed_and_not_taken_for_written(writer):
@@ -53,7 +53,8 @@ def test_the_id_of_a_comparison_is_given_once_although_its_own_run_is_deleted(wr
 
 @pytest.mark.sqlite("a server has no transactions")
 def test_comparisons_that_start_at_once_get_different_ids(writer, tmp_path, monkeypatch):
-    ids, together = [], threading.Barrier(2, timeout=0.2)
+    ids, ready, together = [], threading.Barrier(2), threading.Barrier(2, timeout=0.2)
+    writers = [door.writer(stores.of(tmp_path)) for _ in range(2)]
     unused_sweep_id = Writer.unused_sweep_id
 
     def ask_together(self, preferred):
@@ -65,10 +66,12 @@ def test_comparisons_that_start_at_once_get_different_ids(writer, tmp_path, monk
 
     monkeypatch.setattr(Writer, "unused_sweep_id", ask_together)
 
-    def start():
-        ids.append(Writer(stores.of(tmp_path).store).start_new_sweep(["data-cost"], "s", {})[0])
+    def start(writer):
+        unused_sweep_id(writer, "s")  # opens the store, which takes longer than to ask
+        ready.wait()
+        ids.append(writer.start_new_sweep(["data-cost"], "s", {})[0])
 
-    threads = [threading.Thread(target=start) for _ in range(2)]
+    threads = [threading.Thread(target=start, args=[writer]) for writer in writers]
     for thread in threads:
         thread.start()
     for thread in threads:

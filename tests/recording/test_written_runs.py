@@ -12,6 +12,7 @@ from normbench.recording.reuse.recorded import RecordedRun
 from normbench.recording.store import database
 from normbench.recording.store import writer as writing
 from normbench.results.store.entities import Param
+from tests import door
 from tests import stores as places
 from tests.recording.test_calls import run as a_run
 from tests.recording.test_calls import writer_of
@@ -65,7 +66,7 @@ def test_a_recorded_run_has_its_arrays_its_parameters_and_its_series():
 
 @pytest.fixture
 def own(tmp_path, with_store):
-    return places.of(tmp_path).store.client
+    return door.writer(places.of(tmp_path)).client
 
 
 @pytest.mark.sqlite("of the file itself")

@@ -3,11 +3,9 @@
 import json
 
 import numpy as np
-import pandas as pd
 
 from normbench import names
-from normbench.results.store.runs import Sweep
-from normbench.verdicts.refinement import step_size_of
+from tests import door
 
 ENCODING = names.setting("dataset.encoding")
 GOAL = names.reached("1e-2").column
@@ -40,13 +38,13 @@ def runs(*jobs, **params):
         row |= _reached(steps, finer)
     every = dict.fromkeys(job[0] for job in jobs)
     sweeps = [{"role": "sweep", "run_id": name, "experiment": name} for name in every]
-    return Sweep("-", "s", pd.DataFrame([*sweeps, *rows]))
+    return door.frame([*sweeps, *rows])
 
 
 def _reached(steps, finer):
     """What a scheme run has of 1e-2: the fewest iterations of its steps, and the step size."""
     counts = {float(step[names.STEP_TAG.column]): step[GOAL] for step in steps}
-    counts |= {step_size_of(number): count for number, count in finer.items()}
+    counts |= {door.step_size_of(number): count for number, count in finer.items()}
     tag = {"numbers": [*finer], "1e-2": [*finer.values()], "targets": ["1e-2"]}
     own = {names.REFINED.column: json.dumps(tag)} if finer else {}
     there = {size: count for size, count in sorted(counts.items()) if count == count}

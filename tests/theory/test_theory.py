@@ -381,3 +381,7 @@ def test_live_eigenvalues_are_those_above_rounding_of_the_largest():
     assert spectra.eigenvalues_above_rounding(np.array([-3.0, -1.0]), 2).tolist() == []
     values = np.array([0.0, 4.1 * 4 * eps, 4.0, 3.9 * 4 * eps, -1.0])
     assert spectra.eigenvalues_above_rounding(values, 4).tolist() == [4.0, 4.1 * 4 * eps]
+
+
+def test_a_flat_cost_has_no_largest_step_size():
+    assert spectra.step_threshold(0.0) == float("inf")

@@ -84,3 +84,22 @@ def test_an_objective_is_the_same_in_pieces(name, classes, dtype, rng, monkeypat
     np.testing.assert_allclose(pieces.gradient, whole.gradient, **near)
     np.testing.assert_array_equal(pieces.misclassifications, whole.misclassifications)
     assert pieces.gradient.dtype == dtype
+
+
+@pytest.mark.parametrize("begin", [0, 5])
+@pytest.mark.parametrize("points", [1, 2, 7, 10, 11, 40, 41])
+def test_blocks_are_as_few_as_fit_and_of_one_size(points, begin):
+    """Every other part's first block is a half."""
+    most = 10
+    sizes = {}
+    for number in (0, 1):
+        spans = blocked.split_span((number, slice(begin, begin + points)), most)
+        ends = [begin, *(span.stop for span in spans)]
+        assert [span.start for span in spans] == ends[:-1]
+        assert ends[-1] == begin + points
+        sizes[number] = np.diff(ends)
+    assert len(sizes[0]) == np.ceil(points / most)
+    assert max(sizes[0]) <= most
+    assert max(sizes[0]) - min(sizes[0]) < len(sizes[0])
+    assert points == 1 or sizes[1][0] == -(-max(sizes[0]) // 2)
+    assert len(blocked.split_span((0, slice(0, points)), 0)) == points

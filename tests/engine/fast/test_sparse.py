@@ -11,15 +11,15 @@ import normbench
 from normbench import costs
 from normbench.choices import build, on_columns, options
 from normbench.datasets import UserError, make_dataset, split
-from normbench.engine.fast.blocked import on_points
-from normbench.engine.scheme.applying import normalize
 from normbench.engine.settings import Settings
 from normbench.job import Job, check, run
 from normbench.normalizers import PCASphere
 from normbench.optimizers import gradient_descent
 from normbench.theory import analysis, budget
 from normbench.theory.shared import PointsCache
+from tests import door
 from tests.benchmarks import sparse_rows
+from tests.cases import pairs
 
 SCHEMES = {
     "identity": lambda: build("normalizer", options("normalizer", "identity")),
@@ -44,10 +44,11 @@ def dataset(classes, points=90, features=25):
     return data, replace(data, x=matrix.toarray())
 
 
-@pytest.mark.quick_cases(5)
-@pytest.mark.parametrize("scheme", SCHEMES)
-@pytest.mark.parametrize("cost", COSTS)
-@pytest.mark.parametrize("precision", ["float64", "float32"])
+@pytest.mark.quick_cases(3)
+@pytest.mark.parametrize(
+    ("scheme", "cost", "precision"),
+    pairs(scheme=SCHEMES, cost=COSTS, precision=["float64", "float32"]),
+)
 def test_the_histories_are_those_of_the_dense_points(scheme, cost, precision):
     settings = Settings((0.01, 0.3), iterations=30, fold=True, precision=precision, refine=False)
     data, _ = dataset(COSTS[cost])
@@ -82,10 +83,10 @@ def test_theory_is_that_of_the_dense_points(cost):
 def test_the_hessian_is_that_of_the_dense_points(cost):
     problems = []
     for data in dataset(COSTS[cost]):
-        z, _ = normalize(StandardScaler(), data.x, data.x[:0], "float64", None, True)
+        z = door.points_under(StandardScaler(), data.x, fold=True)
         targets = data.y if COSTS[cost] == 3 else 2.0 * (data.y > 0) - 1
         arguments = targets, COSTS[cost] > 0, 0.1, max(1, COSTS[cost] if COSTS[cost] > 2 else 1)
-        problems.append(on_points(getattr(costs, cost), z, *arguments))
+        problems.append(door.problem(getattr(costs, cost), z, *arguments))
     weights = np.random.default_rng(0).standard_normal(problems[0].shape)
     ours, theirs = (problem.hessian(weights) for problem in problems)
     direction = np.random.default_rng(1).standard_normal(problems[0].shape)
@@ -148,13 +149,13 @@ def test_a_proof_that_would_fill_all_points_is_left_out_where_it_takes_longer_th
     )
     monkeypatch.setattr(budget, "FREE_PRODUCTS", 0)
     for data, expected in zip(dataset(2), (0, 1)):
-        z, _ = normalize(MaxAbsScaler(), data.x, data.x[:0], "float64", None, True)
-        problem = on_points(costs.softmax, z, 2.0 * data.y - 1, True)
+        z = door.points_under(MaxAbsScaler(), data.x, fold=True)
+        problem = door.problem(costs.softmax, z, 2.0 * data.y - 1, True)
         proof, cache = np.ones(problem.shape), PointsCache(data.x)
         analysis.find_least_cost(problem, cache, 0.1, "auto", 4, proof)  # 2 passes for theory
         assert len(proofs) == expected
     data, _ = dataset(2)
-    z, _ = normalize(MaxAbsScaler(), data.x, data.x[:0], "float64", None, True)
-    problem = on_points(costs.softmax, z, 2.0 * data.y - 1, True)
+    z = door.points_under(MaxAbsScaler(), data.x, fold=True)
+    problem = door.problem(costs.softmax, z, 2.0 * data.y - 1, True)
     analysis.find_least_cost(problem, PointsCache(data.x), 0.1, "full", 4, proof)
     assert len(proofs) == 2

@@ -1,0 +1,177 @@
+"""The one file of the tests that knows middle modules: a room that is rebuilt changes this file.
+
+Tests import a cost, a scheme, an optimizer, `Job`, `run` and `Settings` by their own names, which
+users and extensions share; all else of the program they ask for here.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from normbench import names
+from normbench.choices import build, options
+from normbench.costs.declaration import traits as traits
+from normbench.engine.batches import Batches as Batches
+from normbench.engine.descent import descend as descend
+from normbench.engine.fast import blocked
+from normbench.engine.minibatch import Minibatch
+from normbench.engine.network import Network
+from normbench.engine.network_steps import held_out_problem as held_out_problem
+from normbench.engine.penalty import penalty_of
+from normbench.engine.problem import Objective
+from normbench.engine.scheme.applying import normalize
+from normbench.engine.settings import Settings
+from normbench.job import Job, Outcome, run, with_default_start
+from normbench.job import PointsCaches as Caches
+from normbench.recording.resume.checkpoints import DescentFile as DescentFile
+from normbench.recording.resume.leftovers import owner_tags
+from normbench.recording.store.connection import Store
+from normbench.recording.store.records import RecordHeader, of_outcome
+from normbench.recording.store.writer import Writer
+from normbench.results.pages.drawn import RecordedFigures
+from normbench.results.store import memory
+from normbench.results.store.job_records import JobRecord
+from normbench.results.store.runs import Sweep
+from normbench.results.words.sentences import TEMPLATES as SENTENCES
+from normbench.route import build_objective
+from normbench.verdicts.refinement import step_size_of as step_size_of
+
+TEMPLATES: Mapping[str, str] = SENTENCES  # of all sentences by their names
+
+
+def judge(
+    dataset: Any, cost: Any, scheme: str, settings: Settings, shared: Caches | None = None
+) -> tuple[Job, Outcome]:
+    """Return a job of gradient descent under a scheme by its name, and its outcome.
+
+    Its start is that which `start=null` means. shared: what jobs on the same points need once.
+    """
+    normalizer = build("normalizer", options("normalizer", scheme))
+    rule = build("optimizer", options("optimizer", "gradient_descent"))
+    job = with_default_start(Job(dataset, cost, normalizer, rule, settings))
+    return job, run(job, shared=shared)
+
+
+def descend_again(job: Job, sizes: tuple[float, ...], **changes: Any) -> Outcome:
+    """Return the outcome of a job at other step sizes, and at them alone."""
+    settings = replace(job.settings, step_sizes=sizes, refine=False, theory="none")
+    return run(replace(job, settings=replace(settings, **changes)))
+
+
+def problem(
+    cost: Any,
+    x: Any,
+    y: Any,
+    classify: bool,
+    l2: Any = 0.0,
+    scores: int = 1,
+    engine: str = "fast",
+    held_out: bool = False,
+) -> Objective:
+    """Return the mean of a cost over points x (P, N), as a function of weights (R, C, N + 1).
+
+    It can `evaluate(weights)`, which gives costs, misclassifications and the gradient, and has a
+    `hessian(weights)` of the weights of one run, with its `matrix()` and its products `times`.
+    """
+    return build_objective(engine, cost, x, y, classify, l2, scores, held_out)
+
+
+def penalty(l2: float, scheme: Any) -> Any:
+    """Return the penalty on the weights of the features, of points under a fitted scheme."""
+    return penalty_of(l2, "features", scheme, np.float64)
+
+
+def points_under(scheme: Any, x: Any, dtype: Any = "float64", fold: bool = False) -> Any:
+    """Return points under a scheme that they fit: an array, or what reads them by blocks."""
+    return normalize(scheme, x, np.empty((0, x.shape[1])), dtype, fold=fold)[0]
+
+
+def in_batches(train: Objective, batches: Batches) -> Minibatch:
+    """Return a problem whose steps follow the gradients of batches."""
+    return Minibatch.around(train, batches)
+
+
+def network(
+    model: Any, cost: Any, x: Any, targets: Any, classify: bool, scores: int, l2: float = 0.0
+) -> Network:
+    """Return the mean of a cost over points (P, N), as a function of a network's weights (R, D).
+
+    `held_out_problem` gives the problem of other points under the same network.
+    """
+    return Network(model, cost, x, targets, classify, scores, l2)
+
+
+def share_work(monkeypatch: Any, points: int, row_bytes: int, threads: int = 1) -> None:
+    """Let problems read so many points at a time, and share them among threads, however few."""
+    monkeypatch.setattr(blocked, "BLOCK_BYTES", points * row_bytes)
+    monkeypatch.setattr(blocked, "PARALLEL_WORK", 1)
+    monkeypatch.setattr(blocked.threads, "available_threads", lambda: threads)
+
+
+def writer(place: Any) -> Writer:
+    """Return what writes to a store of `tests.stores`."""
+    return Writer(Store.at(place.uri, place.artifacts, Path.cwd()))
+
+
+def record_of(
+    dataset: Any, outcome: Outcome, experiment: str, parent: str, params: Any, tags: Any
+) -> JobRecord:
+    """Return what is recorded of a job."""
+    return of_outcome(RecordHeader("-", experiment, parent, params, tags), dataset, outcome)
+
+
+def own_folder(folder: Path) -> dict[str, str]:
+    """Return the tags that tell whose run writes to a folder."""
+    return owner_tags(folder)
+
+
+def tag_figures(writer: Writer, folder: Path, run_id: str, name: str, files: list[Path]) -> None:
+    """Record which files were drawn of an experiment."""
+    RecordedFigures(writer, folder, {name: run_id}, []).tag_runs({name: files})
+
+
+def frame(rows: Sequence[Mapping[str, Any]]) -> Sweep:
+    """Return rows of runs, made by hand, as a reader of a store sees them."""
+    return Sweep("-", "s", pd.DataFrame(rows))
+
+
+def compared(experiment: str, jobs: Sequence[tuple[str, Job, Outcome]]) -> Sweep:
+    """Return jobs by their labels as a reader of a store sees their comparison."""
+    records = []
+    for label, job, outcome in jobs:
+        params = {key: getattr(job.settings, key) for key in ("start", "iterations", "shadows")}
+        own = {"normalizer": label}
+        records.append(record_of(job.dataset, outcome, experiment, "-", own | params, own))
+    return memory.sweep(records, {})
+
+
+def captioned(text: str) -> str:
+    """Return the key of the metric that captions call by a text."""
+    from normbench.results.report import captions
+
+    metrics = {
+        captions.CONDITION_TEXT: names.CONDITION,
+        captions.COVARIANCE: names.COVARIANCE_CONDITION,
+        captions.SHARPEST: names.SHARPNESS,
+    }
+    return str(metrics[text].key)
+
+
+def answer(sweep: Sweep, figures: Sequence[str]) -> Iterator[str]:
+    """Yield each paragraph that is said of one experiment, and the captions of some figures."""
+    from normbench.results.answer import cause, closing, fastest, theory_table
+    from normbench.results.compare import heldout
+    from normbench.results.report import captions, profile
+
+    (experiment,) = sweep.experiments
+    yield theory_table.explanation(sweep, experiment)
+    yield from profile.notes([sweep])
+    yield closing.ranking_paragraph(sweep, experiment)
+    yield from fastest.answers(sweep, experiment, heldout.by_split(sweep))
+    yield cause.cause(sweep, experiment)
+    for figure in figures:
+        yield captions.describe_figure(sweep, experiment, figure)
