@@ -19,11 +19,12 @@ from normbench.results.figures import (
     contours,
     data,
     drawing,
+    formulas,
     projection,
     sharpness,
     transforms,
 )
-from normbench.results.figures.base import material, output, ticks
+from normbench.results.figures.base import material, output, style, ticks
 from normbench.results.figures.base.labels import spread_apart, spread_beside
 from normbench.results.figures.base.material import Options
 from normbench.results.store.errors import ResultsError
@@ -314,3 +315,26 @@ def test_curves_are_equal_in_groups_of_two_and_more():
     table = pd.DataFrame({"run_id": list("aabbcc"), cost: [2.0, 1.0, 2.0, 1.0 + 1e-9, 2.0, 1.1]})
     assert transforms.equal_runs(table, rows(3)) == [["a", "b"]]
     assert transforms.equal_runs(table.drop(columns=cost), rows(3)) == []
+
+
+def test_long_lines_are_broken_behind_commas():
+    text = "breast cancer, 569 x 30, softmax, in 100 iterations of gradient descent"
+    lines = style.wrap_text(text, 3.3, 7.7).split("\n")
+    assert lines == ["breast cancer, 569 x 30, softmax", "in 100 iterations of gradient descent"]
+    assert style.wrap_text(text, 10, 7.7) == text
+
+
+def test_a_label_of_shared_options_alone_stays():
+    labels = ["standard, points=9", "standard, points=9, scale=2", "standard, points=9, scale=3"]
+    assert formulas.shorten_labels(labels) == [labels[0], "scale=2", "scale=3"]
+    assert formulas.shorten_labels(labels[1:]) == ["scale=2", "scale=3"]
+
+
+def test_a_start_cost_is_that_of_iteration_0_and_unknown_without_histories(three):
+    known = material.schemes(three.sweep, three.name)
+    costs = material.with_start_costs(three.sweep, known)[material.START_COST_COLUMN]
+    table = three.sweep.histories(known)
+    first = table[table["iteration"] == 0].set_index("run_id")[names.TRAIN_COST.key]
+    assert costs.tolist() == [first[run_id] for run_id in known["run_id"]]
+    none = material.with_start_costs(three.sweep, known.iloc[:0])
+    assert material.START_COST_COLUMN in none

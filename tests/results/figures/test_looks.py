@@ -169,3 +169,11 @@ def test_in_grey_frozen_layers_are_light_and_melted_ones_dark():
     assert light[melt.MELTED_COLOR] < 40
     ramp = lab([melt.MELT_COLOR_MAP(x)[:3] for x in np.linspace(0, 1, 30)], "normal")[:, 0]
     assert (np.diff(ramp) > 0).all()
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [(0.02, "2·10⁻²"), (1e-5, "10⁻⁵"), (2e6, "2·10⁶"), (1, "10⁰"), (0.025, "0.025")],
+)
+def test_ticks_are_plain_text(value, text):
+    assert ticks.power_text(value) == text
