@@ -106,7 +106,9 @@ def describe(artist: Artist) -> list[Any] | None:
         return [name, order, artist.get_text(), summary(artist.get_position()), *look]
     if isinstance(artist, Patch) and not isinstance(artist, Spine):
         edges = [artist.get_linewidth(), color(artist.get_facecolor()), artist.get_hatch()]
-        return [name, order, summary(artist.get_path().vertices), *edges]
+        # An ellipse's path is the unit circle, a rectangle's the unit square.
+        corners = artist.get_patch_transform().transform(artist.get_path().vertices)
+        return [name, order, summary(corners), *edges]
     return None
 
 
