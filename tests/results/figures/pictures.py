@@ -1,23 +1,31 @@
-"""Figures of hand-made numbers, which take each branch of their code: no store, no descent."""
+"""Figures of hand-made numbers, which take each branch of their code: no store, no descent.
+
+Each row of `PICTURES` returns a function that draws the figure: with other options where the caller
+gives some, as `shape`.
+"""
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
 import pandas as pd
 from matplotlib.figure import Figure
+from matplotlib.markers import MarkerStyle
 
 from normbench import names
-from normbench.results.compare import comparisons
+from normbench.results.compare import comparisons, passes
 from normbench.results.compare.merging import REPEATS
 from normbench.results.figures import (
     batch_sizes,
+    biplot,
     boundary,
     by_layer,
     colours,
     components,
     contours,
     data,
+    drawing,
     excess,
     exemplars,
     features,
@@ -38,21 +46,25 @@ from normbench.results.figures import (
     weighted,
     windows,
 )
-from normbench.results.figures.base import style
+from normbench.results.figures.base import material, style
 from normbench.results.figures.film import playing
 from normbench.results.figures.film.reel import Reel
+from normbench.results.store.looks import LOOKS
+from normbench.results.store.runs import Sweep
 from tests.results.compare import test_comparisons
-from tests.results.figures import test_contour_ellipses, test_formulas, test_melt
-from tests.results.figures.test_figures import bowl
-from tests.results.figures.test_landmarks import POINTS, of_data
-from tests.results.figures.test_step_figures import scheme
+from tests.results.made import runs
 
 RNG = np.random.default_rng(11)
-COLUMN, SLIDE = style.FORMATS["column"], style.FORMATS["slide"]
+COLUMN, PAGE, SLIDE, SCREEN = (
+    style.FORMATS[name] for name in ("column", "page", "slide", "screen")
+)
 COST, TEST_COST = names.TRAIN_COST.key, names.TEST_COST.key
 WRONG, TEST_WRONG = names.TRAIN_MISCLASSIFICATIONS.key, names.TEST_MISCLASSIFICATIONS.key
+SIZES = [0.01, 0.1, 1.0, 10.0]
 PIXELS = RNG.standard_normal((12, 16))
 COUNTS = np.array([1, 2, 3, 5, 7, 9, 11, 13, 16])
+TURN = np.array([[0.6, -0.8], [0.8, 0.6]])
+POINTS = np.random.default_rng(7).standard_normal((40, 2)) * [5.0, 1.0] @ TURN + [3.0, -2.0]
 
 
 def rows(count: int = 2, **columns: Any) -> pd.DataFrame:
@@ -63,11 +75,19 @@ def rows(count: int = 2, **columns: Any) -> pd.DataFrame:
     return pd.DataFrame(known | {"verdict": "converged", names.STEP_TAG.column: "0.25"} | columns)
 
 
-def of_schemes(module: Any, *arrays: dict[str, Any], **options: Any) -> Figure:
-    """Return a figure of recorded arrays, one scheme each."""
-    schemes = rows(len(arrays))
-    figure: Figure = module.draw(dict(zip(schemes["label"], arrays)), schemes, "title", **options)
-    return figure
+def of_schemes(module: Any, *arrays: Any, columns: Any = None, **options: Any) -> Any:
+    """Return what draws a figure of recorded arrays, one scheme each."""
+    schemes = rows(len(arrays), **(columns or {}))
+    return partial(module.draw, dict(zip(schemes["label"], arrays)), schemes, "title", **options)
+
+
+def of_sweep(name: str, sweep: Sweep) -> Any:
+    """Return what draws a figure of a sweep made by hand."""
+
+    def draw(shape: style.Shape = SCREEN) -> Any:
+        return drawing.figure(sweep, "x", name, material.Options(shape=shape))
+
+    return draw
 
 
 def images(kept: int, **more: Any) -> dict[str, Any]:
@@ -88,52 +108,117 @@ def history(costs: dict[str, Sequence[float]], **columns: Any) -> pd.DataFrame:
     return pd.concat(tables, ignore_index=True)
 
 
-def of_histories(costs: dict[str, Sequence[float]], runs: Any, options: Any, **columns: Any) -> Any:
-    """Return a figure of histories."""
-    return histories.draw(history(costs, **columns), rows(len(costs), **runs), "title", **options)
+def of_histories(costs: Any, runs: Any = None, columns: Any = None, **options: Any) -> Any:
+    """Return what draws a figure of histories; runs, columns: more of the runs and histories."""
+    known = rows(len(costs), **(runs or {}))
+    return partial(histories.draw, history(costs, **(columns or {})), known, "title", **options)
 
 
 FALLING = {"a": 2.0 * 0.7 ** np.arange(12), "b": 2.0 * 0.4 ** np.arange(12)}
 SLOW = {"a": np.linspace(2, 1, 12), "b": np.linspace(2, 0.9, 12)}
+SHORTER = {"a": np.linspace(2, 1, 12), "b": np.linspace(2, 1.5, 5)}
 RISEN = {"a": 2.0 * 30.0 ** np.arange(8), "b": np.linspace(2, 1, 12)}
 LOST = {"a": 2.0 * 30.0 ** np.arange(8), "b": 3.0 * 1e9 ** np.arange(5)}
 TO_ZERO = {"a": np.array([2.0, 50.0, 1.0, 0.0]), "b": np.array([2.0, 1.0, 0.5, 0.2])}
 UNEVEN = {"a": 2.0 * 0.5 ** np.arange(5), "b": 2.0 * 0.99 ** np.arange(460)}
+NOT_SO_UNEVEN = {"a": 2.0 * 0.5 ** np.arange(24), "b": 2.0 * 0.99 ** np.arange(461)}
 MANY = {chr(ord("a") + n): (3.0 - n // 2 / 3) * 0.8 ** np.arange(9) for n in range(8)}
+TWELVE = {chr(ord("a") + n): (1 + 0.01 * n) * 0.5 ** np.arange(3) for n in range(12)}
+SQUASHED = {"a": np.full(20, 3.0), "b": np.full(20, 5.0), "c": np.full(20, 400.0)}
 POINTS_OF = {"train_points": 60, "test_points": 20}
 TESTED = {TEST_COST: lambda cost: 1.1 * cost, TEST_WRONG: lambda cost: np.round(9 * cost)}
 BANDS = {names.quartile(names.TRAIN_COST, "q1").key: lambda cost: 0.9 * cost}
 BANDS |= {names.quartile(names.TRAIN_COST, "q3").key: lambda cost: 1.2 * cost}
 COUNTED = {WRONG: lambda cost: np.round(20 * cost)}
-OVERFLOW = {names.REASON.column: "stopped being finite"}
+OVERFLOW = {names.REASON.column: "the cost or its gradient stopped being finite at step 2"}
 SECONDS = {names.FIT_SECONDS.column: [0.5, 2.0], names.SECONDS_A_STEP.column: [0.25, 0.125]}
+BATCHED = {passes.BATCH_SETTING: "30", passes.RECORDS: "2", passes.TRAIN_POINTS: 100.0}
 STARTS = {names.setting("starts"): "5", REPEATS: "3 splits"}
 DIVERGED = {"verdict": [names.DIVERGED, "converged"]}
 LONG = [f"a scheme with a long label, part={n}" for n in range(2)]
+SLOPES = {excess.SLOPE: [0.5, np.nan], names.MINIMUM_REACHED.column: "false"}
 
 
-def of_sharpness(values: dict[str, Sequence[float]], **options: Any) -> Any:
-    """Return a figure of the sharpness along the path."""
+def of_sharpness(values: Any, columns: Any = None, **options: Any) -> Any:
+    """Return what draws a figure of the sharpness along the path."""
     table = history(values).rename(columns={COST: sharpness.SHARPNESS})
-    return sharpness.draw(table, rows(len(values)), "title", **options)
+    return partial(sharpness.draw, table, rows(len(values), **(columns or {})), "title", **options)
 
 
 def of_profiles() -> Any:
-    """Return performance profiles of three schemes, one of which solves half of the problems."""
+    """Return what draws profiles of three schemes, one of which solves half of the problems."""
     table = test_comparisons.table(
         **{"a": [10, 12, 9, 30], "b, ridge=1": [20, 5, 9, 8], "c": [50, np.inf, 9, np.inf]}
     )
-    return profiles.draw(comparisons.profile(table), "title")
+    return partial(profiles.draw, comparisons.profile(table), "title")
 
 
-def of_batches(shape: Any, **columns: Any) -> Any:
-    """Return a figure of three sizes of a batch under two schemes."""
+def of_batches(**columns: Any) -> Any:
+    """Return what draws a figure of three sizes of a batch under two schemes."""
     table = pd.DataFrame({"scheme": ["a"] * 3 + ["b"] * 3, "batch": [1, 10, 100] * 2})
     table["stable"], table["passes"] = [0.1, 0.5, 0.9, 0.2, 1.0, 2.0], [3, 4, 30, 0, 9, 60]
     table["updates"] = table["passes"] * 100 / table["batch"]
     table = table.assign(**{"records": 10, "knee": 11.0, "normalizer": table["scheme"]})
     table = table.assign(**{"grid_end": table["stable"] == 0.9, **columns})
-    return batch_sizes.draw(table, "title", shape=shape)
+    return partial(batch_sizes.draw, table, "title")
+
+
+def batched_sweep(*counts: float, knee: float = 11.0, sizes: Any = ("1", "10", "None")) -> Sweep:
+    """Return a sweep of two schemes on 100 points: the second takes twice the passes."""
+    jobs = [
+        ("x", scheme, {1.0: (factor * count, 0.001)}, {"batch": size})
+        for factor, scheme in ((1, "standard"), (2, "pca_sphere"))
+        for count, size in zip(counts, sizes)
+    ]
+    frame = runs(*jobs).runs.assign(train_points=100)
+    return Sweep("-", "s", frame.assign(**{names.KNEE.column: knee}))
+
+
+def varied_sweep(*more: Any, **params: Any) -> Sweep:
+    """Return a sweep of two schemes, each with three numbers of points."""
+    jobs = [
+        ("x", scheme, {1.0: (3, n + cost)}, {"dataset.points": value})
+        for n, scheme in enumerate(("standard", "pca_sphere"))
+        for cost, value in zip((0.1, 0.3, 0.2), ("1000", "50", "200"))
+    ]
+    made: Sweep = runs(*jobs, *more, **params)
+    return made
+
+
+def two_problems() -> Sweep:
+    """Return two problems: `a` is fast, `b` does not reach the target or diverges, `c` fails."""
+    never = np.inf
+    made = runs(
+        *(("x", "a", {1.0: (3, 0.001)}), ("x", "b", {1.0: (never, 0.5)}), ("x", "c", None)),
+        *(("y", "a", {1.0: (9, 0.0)}), ("y", "b", {1.0: (never, 1.0)}), ("y", "c", None)),
+        iterations="10",
+    )
+    rows = made.runs
+    rows[names.MINIMUM_REACHED.column] = "true"
+    own = (rows["experiment"] == "y") & (rows["normalizer"] == "b")
+    rows.loc[own, "verdict"] = "diverged"
+    return Sweep("-", "s", rows)
+
+
+def split_problems() -> Sweep:
+    """Return two problems of three splits each, whose counts are 1, 2, 4 and ten more."""
+    jobs = [
+        (
+            *("x" if extra == 0 else "y", scheme, {1.0: (count + extra, 0.01 * count)}),
+            {"data": f"{extra}{split}", "dataset.split_seed": f"{split}"},
+        )
+        for extra in (0, 10)
+        for scheme in "ab"
+        for split, count in enumerate((1, 2, 4))
+    ]
+    return Sweep("-", "s", runs(*jobs).runs)
+
+
+def many_problems() -> Sweep:
+    """Return four problems of twelve schemes."""
+    known = list(LOOKS)[:12]
+    jobs = [(name, s, {1.0: (3 + n, 0.001)}) for name in "wxyz" for n, s in enumerate(known)]
+    return Sweep("-", "s", runs(*jobs).runs)
 
 
 def eigenvalues(after: Sequence[float], ridge: float) -> dict[str, Any]:
@@ -142,15 +227,52 @@ def eigenvalues(after: Sequence[float], ridge: float) -> dict[str, Any]:
     return {"before": before, "after": np.array(after), "dead": 2, "ridge": ridge}
 
 
-def in_space(kept: int, targets: bool) -> dict[str, Any]:
+def in_space(kept: int, classes: Sequence[str] = ("no", "yes")) -> dict[str, Any]:
     """Return points in space with their images on a plane or a line."""
     points = np.random.default_rng(4).standard_normal((15, 3)) * [3, 2, 1] + 5
     directions = np.linalg.svd(points - points.mean(axis=0), full_matrices=False)[2][:kept]
     centred = points - points.mean(axis=0)
     arrays = {"points": points, "back": centred @ directions.T @ directions + points.mean(axis=0)}
     arrays |= {"kept": np.array(kept), "lost": np.array(0.0712345)}
-    arrays |= {"target": np.arange(15) % 2, "names": np.array(["x", "$y", "z"])}
-    return arrays | {"class_names": np.array(["no", "yes"] if targets else [])}
+    arrays |= {"target": np.arange(15) % max(len(classes), 1)}
+    return arrays | {"names": np.array(["x", "$y", "z"]), "class_names": np.array(classes)}
+
+
+def of_data(points: Any, classes: int = 2) -> dict[str, Any]:
+    """Return points in two features, in classes."""
+    axes = np.array([[3.0, -1.0], [0.2, 0.5]])
+    kept = {"points": points, "mean": points.mean(axis=0), "axes": axes}
+    kept |= {"names": np.array(["x", "y"]), "target": np.arange(len(points)) % max(classes, 1)}
+    return kept | {"class_names": np.arange(classes).astype(str)}
+
+
+def bowl(height: float, **more: Any) -> dict[str, Any]:
+    """Return contours over a bowl: its height at the edge; the least cost, 0, in the middle."""
+    side = np.linspace(-1, 1, 51)
+    radius = np.hypot(*np.meshgrid(side, side))
+    path = np.array([[0.6, 0.0], [0.1, 0.0]])
+    arrays = {"a": side, "b": side, "cost": height * radius**2, "path": path, "step_size": 1.0}
+    arrays |= {"minimum": np.zeros(2), "least": 0.0, "path_cost": [0.36], "condition": np.nan}
+    arrays |= {"held": "", "through": "the least cost", "iteration": np.arange(2)}
+    return {**arrays, "names": np.array(["u", "v"]), **more}
+
+
+def valley(
+    condition: float = 1e6, wide: float = 1.0, tall: float = 1.0, cost: Any = None
+) -> dict[str, Any]:
+    """Return a valley that runs aslant through the panel, on the grid that a job keeps."""
+    a, b = np.linspace(-wide, wide, 41), np.linspace(-tall, tall, 41)
+    c, s = np.cos(0.3), np.sin(0.3)
+    u, v = np.meshgrid(a / wide, b / tall)
+    values = (c * u + s * v) ** 2 * condition + (c * v - s * u) ** 2 + 3.0
+    values = values if cost is None else cost(values)
+    path = np.array([[0.9 * wide, 0.5 * tall], [0.0, 0.0]])
+    return {
+        **{"a": a, "b": b, "cost": values, "least": 3.0, "path": path},
+        **{"path_cost": np.array([values.max() / 2, 3.0]), "iteration": np.array([0, 1])},
+        **{"minimum": np.zeros(2), "names": np.array(["x", "y"]), "condition": condition},
+        **{"held": "", "step_size": 0.1},
+    }
 
 
 def with_points(cost: Any, **more: Any) -> dict[str, Any]:
@@ -162,6 +284,24 @@ def curved(height: float) -> dict[str, Any]:
     """Return a cost that is no bowl of ellipses."""
     arrays: dict[str, Any] = bowl(height, condition=32.0)
     return arrays | {"cost": np.log1p(arrays["cost"]), "step_size": 0.125}
+
+
+def table(label: str, verdicts: Any, costs: Any) -> pd.DataFrame:
+    """Return the rows of four step sizes of a scheme."""
+    known = {step_sizes.STEP_SIZE: SIZES, step_sizes.FINAL_COST: costs}
+    return pd.DataFrame({"label": label, "verdict": verdicts} | known)
+
+
+def scheme(label: str, threshold: float = np.nan, best: Any = "1", **more: Any) -> dict[str, Any]:
+    """Return the row of a scheme."""
+    known = {"label": label, "normalizer": label, step_sizes.THRESHOLD: threshold}
+    return known | {names.STEP_TAG.column: best, material.START_COST_COLUMN: 1.0} | more
+
+
+GOALS = {names.MINIMUM.column: 0.0, names.target("1e-1").column: 0.1}
+# Three shadows of each step size: of the third three ends, of the fourth one that stopped early.
+SHADOWS = np.array([[np.nan] * 3, [np.nan] * 3, [0.05, 0.4, 0.2], [0.3, np.inf, 0.7]])[:, None]
+CHAOS = ["not converged", "converged", names.BY_ROUNDING, names.BY_ROUNDING]
 
 
 def grid(count: int, **more: Any) -> tuple[pd.DataFrame, pd.DataFrame]:
@@ -182,8 +322,47 @@ def grid(count: int, **more: Any) -> tuple[pd.DataFrame, pd.DataFrame]:
     return pd.concat(tables), pd.DataFrame(schemes)
 
 
-def of_windows(count: int, shape: Any, **more: Any) -> Any:
-    """Return step-size windows of many directions."""
+def of_grid(module: Any, count: int = 9, **columns: Any) -> Any:
+    """Return what draws a figure of many step sizes of three schemes."""
+    return partial(module.draw, *grid(count, **columns), "title")
+
+
+def of_steps(module: Any, censored: str, **more: Any) -> Any:
+    """Return what draws every verdict, 2/L, the largest step that converges and a best one."""
+    verdicts = ["not converged", "converged", names.BY_ROUNDING, "diverged"]
+    others = ["cycling", "converged", "not converged", "not converged"]
+    steps = pd.concat(
+        [table("a", verdicts, [0.9, 0.1, 0.2, np.nan]), table("b", others, [0.5, 0.1, 3.0, 900.0])]
+    )
+    limits = {step_sizes.LARGEST_CONVERGENT: 0.1, names.CENSORED.column: censored} | more
+    known = pd.DataFrame([scheme(label, 2.0, best="0.1", **limits) for label in "ab"])
+    if module is phase_diagram:
+        return partial(module.draw, steps, known, "")
+    refined = {"refined_step_sizes": np.array([0.2]), "refined_cost": np.full((1, 1, 5), 0.05)}
+    arrays = {"step_sizes": np.array(SIZES), "shadows": SHADOWS, **refined}
+    return partial(module.draw, steps, known, "", {"a": arrays, "b": arrays})
+
+
+def of_lost_steps(module: Any) -> Any:
+    """Return what draws a scheme that diverged everywhere, and another that did at the end."""
+    verdicts = ["not converged", "converged", "not converged", "diverged"]
+    steps = pd.concat(
+        [table("a", ["diverged"] * 4, [1e300] * 4), table("b", verdicts, [0.9, 0.1, 50.0, 1e9])]
+    )
+    known = pd.DataFrame([scheme("a", 1e-9, best=None), scheme("b", best="0.1")])
+    return partial(module.draw, steps, known, "")
+
+
+def of_equal_schemes() -> Any:
+    """Return what draws the rows of four schemes, two of which are equal."""
+    verdicts = ["not converged", "converged", "converged", "diverged"]
+    steps = pd.concat([table(name, verdicts, [0.9, 0.1, 0.1, np.nan]) for name in "abcd"])
+    known = [scheme("a", 3.0), scheme("b"), scheme("c", 0.5), scheme("d", 3.0 * (1 + 1e-9))]
+    return partial(phase_diagram.draw, steps, pd.DataFrame(known), "title")
+
+
+def of_windows(count: int, **more: Any) -> Any:
+    """Return what draws step-size windows of many directions."""
     steps, schemes = grid(9, **{names.setting("iterations"): "50", **more})
     curvature = np.geomspace(400, 0.02, count)
     arrays = {
@@ -193,22 +372,82 @@ def of_windows(count: int, shape: Any, **more: Any) -> Any:
     arrays |= {windows.WINDOW_TIMES: np.arange(count) % 3 + 1}
     ends = {windows.BEST_CURVATURES: curvature[::2] / 2}
     arrays_by_label = {"a": arrays, "b": arrays | ends, "c": arrays | ends}
-    return windows.draw(arrays_by_label, schemes, steps, "title", shape=shape)
+    return partial(windows.draw, arrays_by_label, schemes, steps, "title")
 
 
-def of_layers(shape: Any, measured: bool, count: int = 3, **columns: Any) -> Any:
-    """Return the picture of layers of some schemes."""
+def of_two_windows(**columns: Any) -> Any:
+    """Return what draws two directions, with the windows at the end and every limit."""
+    steps = table("a", ["not converged", "converged", "cycling", "diverged"], [0.9, 0.1, 0.2, 0.3])
+    known = {names.setting("iterations"): "20", **GOALS, **columns}
+    schemes = pd.DataFrame([scheme("a", 2.0, best="0.1") | known])
+    arrays = {windows.WINDOW_CURVATURE: np.array([5.0, 1.0]), windows.WINDOW_SHARE: np.ones(2)}
+    arrays |= {windows.WINDOW_TIMES: np.ones(2, int), windows.BEST_CURVATURES: np.array([4.0, 1.0])}
+    return partial(windows.draw, {"a": arrays}, schemes, steps, "")
+
+
+LAYER_ITERATIONS = 10
+
+
+def layer_arrays(
+    curvature: Any, share: Any, sizes: Any = (0.01, 0.1, 1.0), measured: bool = False
+) -> dict[str, Any]:
+    """Return what a job of least squares keeps of layers; measured: as if by gradients."""
+    curvature, share = np.array(curvature, dtype=float), np.array(share, dtype=float)
+    sizes = np.array(sizes)
+    k = np.arange(LAYER_ITERATIONS + 1)
+    with np.errstate(over="ignore"):
+        left = share * (1 - sizes[:, None, None] * curvature) ** (2.0 * k[:, None])
+    arrays = {"layer_curvature": curvature, "layer_share": share, "layer_times": np.array(1)}
+    arrays |= {names.TRAIN_COST.key: left.sum(axis=2)[:, None], "minimum": np.array(0.0)}
+    arrays["step_sizes"] = sizes
+    if measured:
+        arrays["layer_ends"] = left[:, -1] / left[:, -1].sum(axis=1, keepdims=True)
+        arrays |= {"layer_at": k, "layer_step": np.array(sizes[1])}
+        arrays["layer_path"] = left[1] / left[1].sum(axis=1, keepdims=True)
+    return arrays
+
+
+def layer_table(labels: Any, **columns: Any) -> tuple[pd.DataFrame, pd.DataFrame]:
+    """Return the rows of schemes with layers, and those of their step sizes."""
+    known = {names.STEP_TAG.column: "0.1", "normalizer": "pca", "verdict": "not converged"}
+    known |= {names.setting("iterations"): str(LAYER_ITERATIONS), **columns}
+    schemes = pd.DataFrame([{"label": label, "run_id": label, **known} for label in labels])
+    steps = pd.DataFrame(
+        {"label": label, names.STEP_SIZE.column: size, "verdict": "not converged"}
+        for label in labels
+        for size in (0.01, 0.1, 1.0)
+    )
+    return schemes, steps
+
+
+def of_melt(arrays: Any, decided: bool = False, lacking: Sequence[str] = (), **columns: Any) -> Any:
+    """Return what draws the picture of layers.
+
+    decided: rounding decides the smallest step size. lacking: schemes without arrays.
+    """
+    schemes, steps = layer_table([*arrays, *lacking], **columns)
+    if decided:
+        steps.loc[steps[names.STEP_SIZE.column] == 0.01, "verdict"] = names.BY_ROUNDING
+    return partial(melt.draw, arrays, schemes, steps, "title, of several words")
+
+
+def of_layers(measured: bool, count: int = 3, **columns: Any) -> Any:
+    """Return what draws the layers of some schemes."""
     curvature = [8.0, 8.0, 2.0, 0.5, 0.49, 0.05]
     arrays = {
-        chr(ord("a") + n): test_melt.parts(
+        chr(ord("a") + n): layer_arrays(
             curvature, [4.0, 1.0, 3.0 + n, 0.01, 0.02, 2.0], measured=measured
         )
         for n in range(count)
     }
-    schemes, steps = test_melt.table(arrays, **columns)
-    if measured:
-        steps.loc[steps[names.STEP_SIZE.column] == 0.01, "verdict"] = names.BY_ROUNDING
-    return melt.draw(arrays, schemes, steps, "title", shape=shape)
+    return of_melt(arrays, measured, **columns)
+
+
+def of_peak() -> Any:
+    """Return what draws a measured scheme whose excess rises above its start on the way."""
+    arrays = layer_arrays([5.0, 0.5], [1.0, 3.0], measured=True)
+    arrays[names.TRAIN_COST.key][1, :, 3] *= 3.0
+    return of_melt({"a": arrays})
 
 
 def film_arrays(signs: tuple[int, int]) -> dict[str, Any]:
@@ -246,14 +485,13 @@ def film_arrays(signs: tuple[int, int]) -> dict[str, Any]:
     return arrays
 
 
-def of_frame(frame: int, signs: tuple[int, int]) -> Any:
-    """Return a frame of a film as it is drawn for a GIF."""
-    size = (playing.GIF_SHAPE.width, playing.FRAME_HEIGHT)
-    with style.figure_style(playing.GIF_SHAPE):
-        figure = Figure(figsize=size, dpi=playing.GIF_SHAPE.dpi)
-        stage = playing._GifStage(figure, Reel(film_arrays(signs)), "a title, of several words")
+def of_frame(shape: style.Shape = playing.GIF_SHAPE) -> Any:
+    """Return a frame of a film as it is drawn for a GIF, after another one."""
+    with style.figure_style(shape):
+        figure = Figure(figsize=(shape.width, playing.FRAME_HEIGHT), dpi=shape.dpi)
+        stage = playing._GifStage(figure, Reel(film_arrays((-1, 1))), "a title, of several words")
         stage.show(1)
-        stage.show(frame)
+        stage.show(2)
     return figure
 
 
@@ -266,7 +504,24 @@ PLANE = {"cloud": POINTS, "at": POINTS[:25], "images": np.abs(np.resize(PIXELS, 
 PLANE |= {"wanted": np.array([(x, y) for y in (5, 4, 3, 2, 1) for x in (-4, -1, 0, 1, 7)])}
 CURVES = {"x": np.linspace(0, 4, 9), "points": POINTS[:9]}
 SPREAD = {"values": PIXELS[:9, :3] * [1, 5, 0.1], "all": np.array(7)}
-SPREAD |= {"names": np.array(["short", "$dollars", "a name of more than 18 letters"])}
+SPREAD |= {"names": np.array(["short", "$dollars", "abcdefghijklmnopq$ a year"])}
+THIRTY = {"values": np.random.default_rng(1).random((9, 30)), "all": np.array(64)}
+THIRTY |= {"names": np.array([f"feature {n}" for n in range(30)])}
+ARROWS = of_data(POINTS) | {"loadings": np.eye(2), "shares": np.array([0.9, 0.1])}
+FEW_ARROWS = ARROWS | {"loadings": np.array([[1.0, 0], [0.06, 0], [0, 0.04], [0, 0]])}
+FEW_ARROWS |= {"names": np.array(["one", "two", "three", "four"])}
+FAR_ARROWS = ARROWS | {"points": np.where(np.arange(40)[:, None] == 3, [0, 60], POINTS)}
+FORMULAS = {
+    "formula": np.array(["standard_textbook", "sphere_ours"]),
+    "mean": np.array([np.nan, 0.5]),
+    "off": np.array([np.nan, 1e-5]),
+    "iterations": np.array([np.nan, 7]),
+}
+EXACT = FORMULAS | {"iterations": np.array([3, 1000]), "off": np.array([2.0, 1e-15])}
+EXACT |= {"mean": np.array([0, 0])}
+EQUAL_AND_THIN = layer_arrays(
+    [8.0, 8.0 * (1 - 1e-9), 4.0, 2.0, 1.9, 1.8, 1.0], [30.0, 20.0, 0.1, 29.6, 0.1, 0.1, 20.1]
+)
 
 
 def of_layers_of_network(depth: int) -> dict[str, Any]:
@@ -291,56 +546,90 @@ def of_boundary(slope: float) -> dict[str, Any]:
 
 
 def of_networks() -> Any:
-    """Return the phase diagram of two schemes of the inputs with two networks each, and another."""
+    """Return what draws two schemes of the inputs with two networks each, and another."""
     steps, schemes = grid(9)
     labels = ["identity, model.normalize=none", "standard, model.normalize=none"]
     labels.append("identity, model.normalize=batch, model.place=after")
     renamed = dict(zip("abc", labels))
     steps, schemes = (rows.replace({"label": renamed}) for rows in (steps, schemes))
-    return phase_diagram.draw(steps, schemes.drop(columns=step_sizes.THRESHOLD), "title")
+    return partial(phase_diagram.draw, steps, schemes.drop(columns=step_sizes.THRESHOLD), "title")
 
+
+UNLABELLED = of_data(POINTS, 0) | {"target": np.zeros(40)}
+FLAT = of_data(POINTS, 0) | {"axes": np.zeros((0, 2)), "target": POINTS[:, 1]}
+SCALED = {names.SCALES.column: "true"}
+NOT_SOLVED = {names.MINIMUM_REACHED.column: "false"}
+AT_INFINITY = {contours.MINIMUM_CASE: "strictly separable"}
+CHOSEN = {names.STEP_CHOSEN.column: "true"}
+BY_COUNTS = {names.COMPARED.column: names.MISCLASSIFICATIONS}
+OUTSIDE = {"minimum": np.empty(0), "through": "the end of the path"}
 
 PICTURES: dict[str, Callable[[], Any]] = {
+    "biplot": lambda: of_schemes(biplot, ARROWS, ARROWS),
+    "biplot, arrows": lambda: of_schemes(biplot, FEW_ARROWS, FAR_ARROWS | UNLABELLED),
     "fit": lambda: of_schemes(
         fit, *(CURVES | {"prediction": CURVES["x"] ** power} for power in (1, 2, 2.01, 2.02))
     ),
     "features": lambda: of_schemes(features, SPREAD, SPREAD | {"all": np.array(3)}),
+    "features, thirty": lambda: of_schemes(features, *[THIRTY] * 4, shape=SLIDE),
     "by_layer": lambda: of_schemes(by_layer, *map(of_layers_of_network, (4, 4, 6))),
     "by_layer, one": lambda: of_schemes(by_layer, of_layers_of_network(1), shape=COLUMN),
-    "boundary": lambda: of_schemes(boundary, of_boundary(0.2), of_boundary(0.9)),
-    "phase_diagram, networks": of_networks,
+    "boundary": lambda: of_schemes(
+        boundary, of_boundary(0.2), of_boundary(0.9) | {"misclassified": np.array(7.0)}
+    ),
     "landing": lambda: of_schemes(landing, LANDED, LANDED | {"direction": np.array([0.5, 9])}),
+    "landing, no circles": lambda: of_schemes(landing, LANDED, shape=COLUMN),
     "loadings": lambda: of_schemes(loadings, TABLED),
     "loadings, two": lambda: of_schemes(loadings, *[TABLED] * 3, shape=COLUMN),
     "profiles": of_profiles,
-    "batch_sizes": lambda: of_batches(style.SCREEN),
-    "batch_sizes, column": lambda: of_batches(COLUMN, records=2, knee=np.nan),
+    "batch_sizes": of_batches,
+    "batch_sizes, column": lambda: partial(of_batches(records=2, knee=np.nan), shape=COLUMN),
+    "batch_sizes, of a sweep": lambda: of_sweep("batch_sizes", batched_sweep(3, 4, 30)),
+    "batch_sizes, bounds": lambda: of_sweep("batch_sizes", batched_sweep(1, 4, 30)),
     "components": lambda: of_schemes(components, images(9), images(5), component_count=9),
+    "components, eight": lambda: of_schemes(components, images(9), component_count=8),
     "reconstruction": lambda: of_schemes(reconstruction, images(9), images(5)),
     "weighted": lambda: of_schemes(weighted, images(9), images(5)),
+    "weighted, two": lambda: of_schemes(weighted, images(2)),
     "exemplars": lambda: of_schemes(exemplars, PLANE),
+    "dial": lambda: of_sweep("dial", varied_sweep()),
+    "overview": lambda: of_sweep("overview", two_problems()),
+    "overview, splits": lambda: of_sweep("overview", split_problems()),
+    "overview, many": lambda: of_sweep("overview", many_problems()),
     "spectrum": lambda: of_schemes(
         spectrum, eigenvalues([1, 1, 1, 0.5], 1e-3), eigenvalues([9, 1, 0, 0], 1e-7)
     ),
-    "spectrum, column": lambda: of_schemes(spectrum, eigenvalues([1, 1], 0.0), shape=COLUMN),
+    "spectrum, column": lambda: of_schemes(spectrum, *[eigenvalues([1, 1], 0.0)] * 6, shape=COLUMN),
     "sharpness": lambda: of_sharpness({"a": [0.2, 0.9, 0.7, 1.2], "b": [0.5] * 4}),
     "sharpness, wide": lambda: of_sharpness({"a": [40, 3, 1e-3, 2.0], "b": [0.5, 0.0, 1, 1]}),
+    "sharpness, band": lambda: of_sharpness({"a": [0.5, 1.5] * 4}),
     "sharpness, later": lambda: of_sharpness({"a": [0.5] * 9, "b": [0.9] * 5}, first=3),
+    "sharpness, batches": lambda: of_sharpness({"a": [0.5] * 9}, BATCHED, first=2),
     "sharpness, none": lambda: of_sharpness({"a": [np.nan] * 3}),
     "contours": lambda: of_schemes(
         contours,
-        with_points(test_contour_ellipses.plane(40.0)),
-        with_points(test_contour_ellipses.plane(900.0, wide=84.0), held="bias held at 2"),
+        with_points(valley(40.0)),
+        with_points(valley(900.0, wide=84.0), held="bias held at 2"),
+    ),
+    "contours, tall": lambda: of_schemes(contours, valley(2.0, tall=50.0), valley(2.0)),
+    "contours, page": lambda: of_schemes(
+        contours, with_points(bowl(1.0)), columns={"label": ["pca, ridge=0.0001"]}, shape=PAGE
     ),
     "contours, curved": lambda: of_schemes(contours, curved(1.0), curved(1e-3), shape=COLUMN),
+    "contours, names": lambda: of_schemes(
+        contours, with_points(bowl(1.0), point_names=np.array(["height", "weight"]))
+    ),
     "contours, no minimum": lambda: of_schemes(
         contours, curved(9.0) | {"minimum": np.empty(0), "path_cost": [0.0]}
     ),
-    "projection, space": lambda: of_schemes(projection, in_space(2, True), in_space(1, True)),
-    "projection, one": lambda: of_schemes(projection, in_space(2, False)),
-    "formulas": lambda: of_schemes(
-        formulas, test_formulas.PARTS, test_formulas.PARTS | {"iterations": np.array([5, 1000])}
+    "contours, infinity": lambda: of_schemes(contours, bowl(1.0, **OUTSIDE), columns=AT_INFINITY),
+    "projection, classes": lambda: of_schemes(
+        projection, of_data(POINTS) | {"kept": np.array(2), "lost": 0.0, "back": POINTS + 0.1}
     ),
+    "projection": lambda: of_schemes(projection, in_space(2), in_space(1)),
+    "projection, one": lambda: of_schemes(projection, in_space(2, ()), in_space(2, ["no"])),
+    "formulas": lambda: of_schemes(formulas, FORMULAS, EXACT),
+    "formulas, points": lambda: of_schemes(formulas, FORMULAS, dict(FORMULAS)),
     "colours": lambda: of_schemes(
         colours,
         {"picture": np.abs(PIXELS).reshape(8, 8, 3) * 90, "aligned": PIXELS[:, :3] * 20}
@@ -348,37 +637,93 @@ PICTURES: dict[str, Callable[[], Any]] = {
     ),
     "film": lambda: of_schemes(film, film_arrays((1, -1))),
     "film, column": lambda: of_schemes(film, film_arrays((1, 1)), shape=COLUMN),
-    "film, a frame": lambda: of_frame(2, (-1, 1)),
+    "film, a frame": lambda: of_frame,
+    "data": lambda: of_schemes(data, of_data(POINTS), of_data(POINTS), columns=SCALED),
     "data, one class": lambda: of_schemes(data, of_data(POINTS), of_data(POINTS * [1, 0.01], 1)),
-    "histories": lambda: of_histories(
-        FALLING, POINTS_OF | STARTS, {}, **TESTED, **BANDS, **COUNTED
-    ),
-    "histories, excess": lambda: of_histories(
-        FALLING,
-        {excess.SLOPE: [0.5, np.nan], names.MINIMUM_REACHED.column: "false"},
-        {"scale": "excess"},
-        **COUNTED,
-    ),
-    "histories, linear": lambda: of_histories(SLOW, {REPEATS: "3 splits"}, {"shape": COLUMN}),
-    "histories, log": lambda: of_histories(SLOW, {}, {"scale": "log"}, **COUNTED, **TESTED),
-    "histories, risen": lambda: of_histories(RISEN, DIVERGED | OVERFLOW, {}, **COUNTED),
-    "histories, lost": lambda: of_histories(
-        LOST, {"verdict": names.DIVERGED} | OVERFLOW, {}, **COUNTED
-    ),
-    "histories, to zero": lambda: of_histories(TO_ZERO, {names.GRIDLESS.column: "true"}, {}),
-    "histories, uneven": lambda: of_histories(UNEVEN, {}, {"first": 1}),
-    "histories, seconds": lambda: of_histories(FALLING, SECONDS, {"by": "seconds"}),
+    "data, ten classes": lambda: of_schemes(data, *[of_data(POINTS, 10)] * 4),
+    "data, no classes": lambda: of_schemes(data, UNLABELLED, FLAT, columns=SCALED),
+    "histories": lambda: of_histories(FALLING, POINTS_OF | STARTS, TESTED | BANDS | COUNTED),
+    "histories, excess": lambda: of_histories(FALLING, SLOPES, COUNTED, scale="excess"),
+    "histories, linear": lambda: of_histories(SLOW, {REPEATS: "3 splits"}, scale="linear"),
+    "histories, log": lambda: of_histories(SLOW, {}, COUNTED | TESTED, scale="log"),
+    "histories, column": lambda: of_histories(SHORTER, {}, COUNTED, shape=COLUMN),
+    "histories, page": lambda: of_histories(FALLING, {}, COUNTED, shape=PAGE),
+    "histories, slide": lambda: of_histories(FALLING, {}, COUNTED, shape=SLIDE),
+    "histories, screen": lambda: of_histories(FALLING, {}, COUNTED, shape=SCREEN),
+    "histories, risen": lambda: of_histories(RISEN, DIVERGED | OVERFLOW, COUNTED),
+    "histories, risen to 1e300": lambda: of_histories({"a": [1, 1e150, 1e300], "b": [1, 0.2]}),
+    "histories, lost": lambda: of_histories(LOST, {"verdict": names.DIVERGED} | OVERFLOW, COUNTED),
+    "histories, to zero": lambda: of_histories(TO_ZERO, {names.GRIDLESS.column: "true"}),
+    "histories, first iteration": lambda: of_histories(UNEVEN, first=1),
+    "histories, uneven": lambda: of_histories(UNEVEN, DIVERGED),
+    "histories, not uneven": lambda: of_histories(NOT_SO_UNEVEN),
+    "histories, squashed": lambda: of_histories(SQUASHED, {}, {WRONG: lambda cost: cost}),
+    "histories, by seconds": lambda: of_histories(FALLING, SECONDS, by="seconds"),
+    "histories, by iterations": lambda: of_histories(FALLING, BATCHED, by="iterations"),
+    "histories, by passes": lambda: of_histories(FALLING, BATCHED, by="passes", first=2),
+    "histories, by updates": lambda: of_histories(FALLING, BATCHED, by="updates"),
     "histories, equal": lambda: of_histories(
-        MANY, {}, {}, **{WRONG: lambda cost: np.round(200.0 * (cost - 0.3).clip(0))}
+        MANY, {}, {WRONG: lambda cost: np.round(200.0 * (cost - 0.3).clip(0))}
     ),
-    "histories, long": lambda: of_histories(FALLING, {"label": LONG}, {}, **COUNTED),
-    "histories, none": lambda: of_histories(SLOW, {}, {"first": 99}),
-    "phase_diagram, limits": lambda: phase_diagram.draw(*grid(9), "title"),
-    "phase_diagram, many": lambda: phase_diagram.draw(*grid(41, **{REPEATS: "4 splits"}), "title"),
-    "step_sizes, slide": lambda: step_sizes.draw(*grid(9), "title", shape=SLIDE),
-    "windows, exact": lambda: of_windows(5, style.SCREEN, **{names.BASIS.column: names.EXACT}),
-    "windows, many": lambda: of_windows(90, COLUMN, **{names.MINIMUM_REACHED.column: "false"}),
-    "melt": lambda: of_layers(style.SCREEN, measured=False),
-    "melt, measured": lambda: of_layers(SLIDE, measured=True),
-    "melt, eight": lambda: of_layers(COLUMN, False, 8, **{names.MINIMUM_REACHED.column: "false"}),
+    "histories, twelve": lambda: of_histories(TWELVE, {}, COUNTED),
+    "histories, long": lambda: of_histories(FALLING, {"label": LONG}, COUNTED),
+    "histories, none": lambda: of_histories(SLOW, first=99),
+    "phase_diagram": lambda: of_steps(phase_diagram, "false"),
+    "phase_diagram, equal": of_equal_schemes,
+    "phase_diagram, limits": lambda: of_grid(phase_diagram),
+    "phase_diagram, lost": lambda: of_lost_steps(phase_diagram),
+    "phase_diagram, many": lambda: of_grid(phase_diagram, 41, **{REPEATS: "4 splits"}),
+    "phase_diagram, shown": lambda: of_steps(phase_diagram, "true", **CHOSEN),
+    "phase_diagram, networks": of_networks,
+    "step_sizes": lambda: of_steps(step_sizes, "false"),
+    "step_sizes, censored": lambda: of_steps(step_sizes, "true"),
+    "step_sizes, counted": lambda: of_steps(step_sizes, "true", **BY_COUNTS),
+    "step_sizes, lost": lambda: of_lost_steps(step_sizes),
+    "step_sizes, many": lambda: of_grid(step_sizes, 200),
+    "step_sizes, slide": lambda: partial(of_grid(step_sizes), shape=SLIDE),
+    "windows": of_two_windows,
+    "windows, bent": lambda: of_two_windows(
+        **{names.BASIS.column: "a bound", names.STEP_TAG.column: "10"}
+    ),
+    "windows, exact": lambda: of_windows(5, **{names.BASIS.column: names.EXACT}),
+    "windows, many": lambda: partial(of_windows(90, **NOT_SOLVED), shape=COLUMN),
+    "windows, shown": lambda: of_two_windows(**CHOSEN, **{REPEATS: "4 splits"}),
+    "melt": lambda: of_layers(measured=False),
+    "melt, measured": lambda: partial(of_layers(measured=True), shape=SLIDE),
+    "melt, eight": lambda: partial(of_layers(False, 8, **NOT_SOLVED), shape=COLUMN),
+    "melt, peak": of_peak,
+    "melt, merged": lambda: of_melt({"a": EQUAL_AND_THIN}, lacking="b"),
+    "melt, shown": lambda: of_melt(
+        {"a": layer_arrays([5.0, 0.5], [1.0, 9.0], sizes=(0.02, 0.1, 0.3))},
+        **CHOSEN,
+        **{names.setting("start"): "normal"},
+    ),
 }
+
+
+def outline(marker: Any) -> tuple[float, ...]:
+    """Return the outline of a marker, equal for all names and paths of one shape."""
+    shape = MarkerStyle(marker)
+    vertices = shape.get_path().transformed(shape.get_transform()).vertices
+    return tuple(np.round(vertices, 3).ravel())
+
+
+def draw(name: str, **options: Any) -> Figure:
+    """Draw a picture."""
+    figure: Figure = PICTURES[name]()(**options)
+    return figure
+
+
+def marked(axis: Any, label: str) -> list[Any]:
+    """Return the lines of a panel with a label, which legends do not show."""
+    return [line for line in axis.lines if line.get_label() == f"_{label}"]
+
+
+def curves(axis: Any) -> dict[str, Any]:
+    """Return the curves of a panel by their labels; those of helpers begin with an underscore."""
+    return {line.get_label(): line for line in axis.lines if line.get_label()[0] != "_"}
+
+
+def texts(axis: Any) -> list[str]:
+    """Return the texts of a panel."""
+    return [text.get_text() for text in axis.texts]

@@ -4,6 +4,7 @@ python -m tests.results.figures.test_appearance: record it anew, after a change 
 """
 
 import json
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -23,11 +24,19 @@ from matplotlib.text import Annotation, Text
 from matplotlib.transforms import Transform
 from mpl_toolkits.mplot3d.art3d import Line3D, Path3DCollection, Poly3DCollection
 
-from tests.results.figures.pictures import PICTURES
-from tests.results.figures.test_legends import FIGURES, outline
+from normbench.results.figures import NAMES, transforms
+from normbench.results.figures.base import style
+from tests.conftest import ROOT
+from tests.results.figures.pictures import PICTURES, draw, outline
+from tests.results.figures.test_legends import assert_legend_is_drawn
 
-RECORDED = FIGURES | PICTURES
 RECORD = Path(__file__).with_name("appearance.json")
+# The Matplotlib that everything is tested with: another one may draw the same otherwise.
+(TESTED_VERSION,) = re.findall(
+    r"^matplotlib==(.*)$", (ROOT / "constraints.txt").read_text(), re.MULTILINE
+)
+OPTIONS = [f"by {axis}" for axis in transforms.HISTORY_AXES]
+OPTIONS += ["linear", "log", "excess", "first iteration", *style.FORMATS]
 
 
 def summary(values: Any) -> list[float]:
@@ -36,7 +45,9 @@ def summary(values: Any) -> list[float]:
     finite = numbers[np.isfinite(numbers)]
     if not len(finite):
         return [len(numbers)]
-    moments = [finite[0], finite[-1], finite.mean(), np.sqrt((finite**2).mean())]
+    largest = np.abs(finite).max() or 1.0  # squares of 1e300 are no numbers
+    root_mean_square = largest * np.sqrt(((finite / largest) ** 2).mean())
+    moments = [finite[0], finite[-1], finite.mean(), root_mean_square]
     return [len(numbers), *(float(f"{moment:.6g}") for moment in moments)]
 
 
@@ -95,7 +106,9 @@ def describe(artist: Artist) -> list[Any] | None:
         return [name, order, artist.get_text(), summary(artist.get_position()), *look]
     if isinstance(artist, Patch) and not isinstance(artist, Spine):
         edges = [artist.get_linewidth(), color(artist.get_facecolor()), artist.get_hatch()]
-        return [name, order, summary(artist.get_path().vertices), *edges]
+        # An ellipse's path is the unit circle, a rectangle's the unit square.
+        corners = artist.get_patch_transform().transform(artist.get_path().vertices)
+        return [name, order, summary(corners), *edges]
     return None
 
 
@@ -103,11 +116,12 @@ def description(figure: Figure) -> list[Any]:
     """Return what a figure shows, panel by panel, its words and its legends."""
     engine: Any = figure.get_layout_engine()
     padding = [engine.get()["w_pad"], engine.get()["h_pad"]] if engine else []
-    described: list[Any] = [summary(figure.get_size_inches()), *padding]
+    described: list[Any] = [[summary(figure.get_size_inches()), *padding]]
     described += [artist for artist in map(describe, figure.get_children()) if artist]
     for legend in figure.legends:
-        described += [[text.get_text() for text in legend.get_texts()], legend._ncols]
-        described += [legend.get_title().get_text(), legend.get_alignment()]
+        described.append([text.get_text() for text in legend.get_texts()])
+        described.append([legend._ncols, legend.get_title().get_text(), legend.get_alignment()])
+        described += [describe(handle) for handle in legend.legend_handles if handle]
     for axis in figure.axes:
         scales = [axis.get_xscale(), axis.get_yscale(), axis.get_xlabel(), axis.get_ylabel()]
         limits = [summary(axis.get_xlim()), summary(axis.get_ylim())]
@@ -117,8 +131,8 @@ def description(figure: Figure) -> list[Any]:
             summary(axis._box_aspect if axis._box_aspect is not None else 0.0),
             _grid(axis),
         ]
-        artists = [describe(artist) for artist in axis.get_children()]
-        described.append([*scales, *limits, *(artist for artist in artists if artist)])
+        described += [[*scales, *limits], _tick_labels(axis.xaxis), _tick_labels(axis.yaxis)]
+        described += [artist for artist in map(describe, axis.get_children()) if artist]
     return described
 
 
@@ -128,6 +142,10 @@ def _grid(axis: Any) -> list[Any]:
     if place is None:
         return [summary(axis.get_position().bounds)]
     return [*place.get_geometry(), place.get_gridspec().get_height_ratios()]
+
+
+def _tick_labels(axis: Any) -> list[str]:
+    return [label.get_text() for label in axis.get_ticklabels()]
 
 
 def leaves(described: Any, path: str = "") -> Iterator[tuple[str, Any]]:
@@ -145,13 +163,21 @@ def record():
     return json.loads(RECORD.read_text())
 
 
-@pytest.mark.commands
-@pytest.mark.parametrize("name", RECORDED)
-def test_a_figure_looks_as_it_is_recorded(name, record):
-    if record["matplotlib"] != matplotlib.__version__:
-        pytest.skip("recorded with another matplotlib")
+def test_every_figure_and_every_option_of_drawing_is_recorded(record):
+    assert {name.partition(",")[0] for name in PICTURES} == {*NAMES, "profiles"} - {"closer"}
+    assert {f"histories, {option}" for option in OPTIONS} <= {*PICTURES}
+    assert record["matplotlib"] == TESTED_VERSION, __doc__
+    assert record.keys() - {"matplotlib"} == PICTURES.keys(), __doc__
+
+
+@pytest.mark.parametrize("name", PICTURES)
+def test_a_figure_looks_as_it_is_recorded_and_its_legend_names_what_is_drawn(name, record):
+    figure = draw(name)
+    assert_legend_is_drawn(figure)
+    if matplotlib.__version__ != TESTED_VERSION:
+        pytest.skip(f"another Matplotlib than {TESTED_VERSION} may draw the same otherwise")
     recorded = dict(leaves(record[name]))
-    shown = dict(leaves(json.loads(json.dumps(description(RECORDED[name]()), default=float))))
+    shown = dict(leaves(json.loads(json.dumps(description(figure), default=float))))
     for path, value in recorded.items():
         if shown.get(path) == value:
             continue  # to build an approximation takes longer than to draw the figure
@@ -159,8 +185,14 @@ def test_a_figure_looks_as_it_is_recorded(name, record):
         assert shown.get(path) == expected, f"{path}; {__doc__}"
 
 
+def main() -> None:
+    """Record every figure anew, an artist a line, so that a difference can be read."""
+    texts = [f'"matplotlib": {json.dumps(matplotlib.__version__)}']
+    for name in PICTURES:
+        lines = [json.dumps(part, default=float) for part in description(draw(name))]
+        texts.append(f"{json.dumps(name)}: [\n" + ",\n".join(lines) + "\n]")
+    RECORD.write_text("{\n" + ",\n".join(texts) + "\n}\n")
+
+
 if __name__ == "__main__":
-    record: dict[str, Any] = {"matplotlib": matplotlib.__version__}
-    record |= {name: description(make()) for name, make in RECORDED.items()}
-    lines = [f"{json.dumps(n)}: {json.dumps(part, default=float)}" for n, part in record.items()]
-    RECORD.write_text("{\n" + ",\n".join(lines) + "\n}\n")
+    main()

@@ -1,7 +1,6 @@
-"""The biplot: what its arrows mean, and that it is drawn."""
+"""The biplot and the table of loadings: what their numbers are."""
 
 import numpy as np
-import pandas as pd
 import pytest
 from matplotlib.text import Text
 
@@ -11,10 +10,11 @@ from normbench.datasets.bundled import iris
 from normbench.measures import biplot, inputs
 from normbench.measures.contract import FinishedJob
 from normbench.results.figures import biplot as drawn
+from normbench.results.figures import loadings
 from normbench.results.figures.base import landmarks
-from normbench.results.figures.base.labels import spread_beside
 from normbench.results.store.errors import ResultsError
 from normbench.theory.shared import PointsCache
+from tests.results.figures.pictures import of_schemes
 
 SETTINGS = {"cost": "multiclass_softmax", "iterations": 1, "step_sizes": [0.1]}
 
@@ -65,15 +65,6 @@ def test_a_direction_without_variance_has_its_points_at_0():
     assert parts["shares"].tolist() == [1, 0]
 
 
-def test_the_figure_has_a_panel_a_scheme_and_names_its_arrows(found):
-    figure = found.figure("biplot")
-    assert len(figure.axes) == 2
-    for axis, count in zip(figure.axes, (4, 2), strict=True):  # two of pca's are in the plane
-        words = [text.get_text() for text in axis.texts if len(text.get_text()) > 1]
-        assert len(words) == count
-        assert axis.get_aspect() == 1  # angles are seen as they are
-
-
 def test_one_feature_is_refused_and_many_are_cut():
     rng = np.random.default_rng(0)
     one = make_dataset("one", rng.standard_normal((9, 1)), np.arange(9) % 2, source="-")
@@ -93,29 +84,26 @@ def test_one_feature_is_refused_and_many_are_cut():
         normbench.compare(wide, np.arange(80) % 2, iterations=1).figure("biplot")
 
 
-def test_arrows_that_cannot_be_seen_have_no_name():
-    points = np.random.default_rng(0).standard_normal((9, 2))
-    parts = {"points": points, "loadings": np.array([[1.0, 0], [0.06, 0], [0, 0.04], [0, 0]])}
-    parts |= {"names": np.array(["one", "two", "three", "four"]), "shares": np.array([0.6, 0.4])}
-    parts |= {"target": np.zeros(9), "class_names": np.array([])}
-    rows = pd.DataFrame({"label": ["a"], "normalizer": ["a"]})
-    (axis,) = drawn.draw({"a": parts}, rows, "").axes
-    assert sorted(text.get_text() for text in axis.texts if text.get_text()) == ["one", "two"]
+def test_the_entries_of_loadings_are_the_eigenvectors_of_the_correlation(found):
+    parts = arrays(found, "standard")
+    correlation = np.corrcoef(iris().x.T)
+    assert parts["correlation"] == pytest.approx(correlation, abs=1e-12)
+    assert parts["entries"].T @ parts["entries"] == pytest.approx(np.eye(4), abs=1e-12)
+    made = parts["entries"] * parts["deviations"]
+    assert made @ made.T == pytest.approx(correlation, abs=1e-12)
+    assert made[:, :2] == pytest.approx(parts["loadings"])
+    largest = np.abs(parts["entries"]).argmax(axis=0)
+    assert (parts["entries"][largest, range(4)] > 0).all()
+    # Of the sphered scheme the table would be an identity matrix.
+    assert len(found.figure("loadings").axes) == 1
 
 
-def test_the_outermost_points_are_in_sight_unless_arrows_would_be_lost():
-    for far, seen in ((6.0, True), (60.0, False)):
-        points = np.random.default_rng(0).standard_normal((30, 2))
-        points[3, 1] = far
-        parts = {"points": points, "loadings": np.eye(2), "names": np.array(["one", "two"])}
-        parts |= {"shares": np.array([0.6, 0.4]), "target": np.zeros(30)}
-        rows = pd.DataFrame({"label": ["a"], "normalizer": ["a"]})
-        (axis,) = drawn.draw({"a": parts | {"class_names": np.array([])}}, rows, "").axes
-        assert (axis.get_ylim()[1] > far) == seen
-        assert axis.get_ylim()[1] <= drawn.MAX_REACH
-        wide, tall = np.abs(points).max(axis=0)
-        filled = max(drawn.ARROW_REACH, tall, drawn.PANEL_RATIO * wide)
-        assert axis.get_ylim()[1] <= 1.2 * filled  # the panel is used
+def test_the_table_of_a_sphered_scheme_is_left_out_whatever_its_dead_directions_are():
+    rng = np.random.default_rng(0)
+    entries = np.eye(12)
+    entries[8:, 8:] = np.linalg.qr(rng.standard_normal((4, 4)))[0]
+    assert not loadings._mixes_features({"entries": entries})
+    assert loadings._mixes_features({"entries": entries[:, ::-1]})
 
 
 def test_no_name_of_a_feature_lies_on_a_letter():
@@ -129,8 +117,7 @@ def test_no_name_of_a_feature_lies_on_a_letter():
         "target": np.zeros(5),
         "class_names": np.array([]),
     }
-    rows = pd.DataFrame({"label": ["a", "b"], "normalizer": ["identity", "standard"]})
-    figure = drawn.draw({"a": parts, "b": parts}, rows, "made")
+    figure = of_schemes(drawn, parts, parts)()
     figure.draw_without_rendering()
     for axis in figure.axes[:2]:
         # An annotation's own extent takes its line in; the line may pass below a letter.
@@ -143,11 +130,3 @@ def test_no_name_of_a_feature_lies_on_a_letter():
             if words in ("a feature", "another") and any(map(box.overlaps, letters))
         ]
         assert covered == []
-
-
-def test_places_keep_apart_from_each_other_and_from_those_that_are_taken():
-    places = spread_beside([0.1, 0.48, 0.5, 0.52, 0.9], 0.05, [0.5], 0.1)
-    assert places == sorted(places)
-    assert min(np.diff(places)) >= 0.05 - 1e-12
-    assert min(abs(place - 0.5) for place in places) >= 0.1 - 1e-12
-    assert spread_beside([0.1, 0.9], 0.05, [], 0.1) == [0.1, 0.9]

@@ -5,51 +5,31 @@ import pytest
 
 from normbench import names
 from normbench.results.figures import dial, drawing
+from tests.results.figures.pictures import curves as lines_by_label
+from tests.results.figures.pictures import varied_sweep as sweep
 from tests.results.made import runs
 
 VALUES = ("1000", "50", "200")
 
 
-def sweep(*more, **params):
-    """A sweep of two schemes, each with three numbers of points."""
-    jobs = [
-        ("x", scheme, {1.0: (3, n + cost)}, {"dataset.points": value})
-        for n, scheme in enumerate(("standard", "pca_sphere"))
-        for cost, value in zip((0.1, 0.3, 0.2), VALUES)
-    ]
-    return runs(*jobs, *more, **params)
-
-
 def curves(axis):
-    return {line.get_label(): [*zip(*line.get_data())] for line in axis.get_lines()}
+    return {label: [*zip(*line.get_data())] for label, line in lines_by_label(axis).items()}
 
 
 def test_a_curve_a_scheme_in_the_order_of_the_values():
-    figure = drawing.figure(sweep(), "x", "dial")
-    figure.draw_without_rendering()
-    (axis,) = figure.axes
+    (axis,) = drawing.figure(sweep(), "x", "dial").axes
     assert curves(axis) == {
         "standard": [(50, 0.3), (200, 0.2), (1000, 0.1)],
         "pca_sphere": [(50, 1.3), (200, 1.2), (1000, 1.1)],
     }
-    assert axis.get_xscale() == "log"
-    assert axis.get_xlabel() == "dataset.points"
-    assert axis.get_ylim()[0] == 0
-    assert "training points" in figure.legends[0].get_title().get_text()
 
 
 def test_splits_are_their_median_and_said():
-    jobs = [
-        (
-            "x",
-            "a",
-            {1.0: (3, cost + split)},
-            {"dataset.points": value, "dataset.split_seed": f"{split}"},
-        )
-        for cost, value in zip((1, 3, 2), VALUES)
-        for split in (0, 1, 5)
-    ]
-    jobs = [(*job[:3], {**job[3], "data": f"{n}"}) for n, job in enumerate(jobs)]
+    jobs = []
+    for cost, value in zip((1, 3, 2), VALUES):
+        for split in (0, 1, 5):
+            own = {"dataset.points": value, "dataset.split_seed": f"{split}"}
+            jobs.append(("x", "a", {1.0: (3, cost + split)}, own | {"data": f"{len(jobs)}"}))
     figure = drawing.figure(runs(*jobs), "x", "dial")
     assert curves(figure.axes[0])["a"] == [(50, 4), (200, 3), (1000, 2)]
     bottom, top = figure.axes[0].get_ylim()
@@ -60,13 +40,9 @@ def test_splits_are_their_median_and_said():
 @pytest.mark.parametrize(
     ("known", "words", "share"),
     [
-        (
-            (dial.FOLD_COLUMNS, dial.TEST_COLUMNS, dial.TRAIN_COLUMNS),
-            "cross-validation held out",
-            100,
-        ),
-        ((dial.TEST_COLUMNS, dial.TRAIN_COLUMNS), "of test points", 2),
-        ((dial.TRAIN_COLUMNS,), "of training points", 1),
+        ([dial.FOLD_COLUMNS, dial.TEST_COLUMNS], "cross-validation held out", 100),
+        ([dial.TEST_COLUMNS, dial.TRAIN_COLUMNS], "of test points", 2),
+        ([dial.TRAIN_COLUMNS], "of training points", 1),
     ],
 )
 def test_points_that_were_held_out_come_first(known, words, share):
@@ -99,25 +75,12 @@ def test_one_number_is_varied_or_there_is_no_figure(settings, found):
     assert dial.find_varied_setting(rows.assign(scheme="s")) == found
 
 
-@pytest.mark.parametrize(("most", "scale"), [("9", "linear"), ("10", "log")])
-def test_values_a_decade_apart_are_drawn_by_their_logarithms(most, scale):
-    jobs = [("x", "a", {1.0: (3, 0.5)}, {"dataset.points": value}) for value in ("1", "5", most)]
-    assert drawing.figure(runs(*jobs), "x", "dial").axes[0].get_xscale() == scale
-
-
 def test_a_job_that_diverged_or_failed_is_no_point_of_a_curve():
     lost = [("x", "standard", {1.0: (3, 9.0)}, {"dataset.points": "9"}), ("x", "pca_sphere", None)]
     made = sweep(*lost)
     made.runs.loc[made.runs["run_id"].str.startswith("x6"), "verdict"] = names.DIVERGED
     figure = drawing.figure(made, "x", "dial")
     assert curves(figure.axes[0]) == curves(drawing.figure(sweep(), "x", "dial").axes[0])
-
-
-def test_what_each_scheme_has_to_itself_is_not_varied():
-    rows = pd.DataFrame({"scheme": list("aaabbb"), "params.points": list("123123")})
-    rows["params.iterations"] = ["60"] * 3 + ["500"] * 3
-    rows["params.dataset.fit_on"] = ["train"] * 3 + ["all"] * 3
-    assert dial.find_varied_setting(rows) == "params.points"
 
 
 def test_without_a_descent_or_a_varied_setting_there_is_none():

@@ -26,25 +26,13 @@ def both(number):
     return number**2, os.getpid()
 
 
-def test_values_are_in_order_and_two_processes_return_them(two_cores):
-    values = forks.map_forked(both, range(12))
-    assert [square for square, _ in values] == [number**2 for number in range(12)]
-    processes = {process for _, process in values}
-    assert os.getpid() in processes
-    assert len(processes) == 2
-
-
-@pytest.mark.parametrize(("cores", "arguments"), [(1, 5), (2, 1), (2, 0)])
-def test_one_core_or_argument_is_worked_on_here(cores, arguments, monkeypatch):
+@pytest.mark.parametrize(("cores", "most"), [(2, 2), (64, forks.MAX_PROCESSES)])
+def test_values_are_in_order_and_several_processes_return_them(cores, most, monkeypatch):
     monkeypatch.setattr(forks, "_cores", lambda: cores)
-    values = forks.map_forked(lambda number: (number, os.getpid()), range(arguments))
-    assert values == [(number, os.getpid()) for number in range(arguments)]
-
-
-def test_there_are_no_more_processes_than_eight(monkeypatch):
-    monkeypatch.setattr(forks, "_cores", lambda: 64)
-    processes = {process for _, process in forks.map_forked(both, range(64))}
-    assert 2 < len(processes) <= forks.MAX_PROCESSES
+    values = forks.map_forked(both, range(16))
+    assert [square for square, _ in values] == [number**2 for number in range(16)]
+    processes = {process for _, process in values}
+    assert 1 < len(processes) <= most
 
 
 @pytest.mark.parametrize("way", ["fails", "is killed", "returns what cannot be sent"])
@@ -52,7 +40,7 @@ def test_what_a_forked_process_fails_at_is_done_here(way, two_cores, capfd):
     here = os.getpid()
 
     def work(number):
-        time.sleep(0.05)
+        time.sleep(0.02)
         if os.getpid() == here:
             return number
         if way == "is killed":
@@ -87,7 +75,7 @@ def test_an_error_is_raised_and_ends_the_forked_process(two_cores, tmp_path):
 def test_a_forked_process_ends_after_the_one_that_was_killed(two_cores, tmp_path):
     def work(number):
         (tmp_path / str(number)).write_text(str(os.getpid()))
-        time.sleep(0.2)
+        time.sleep(0.05)
 
     parent = os.fork()
     if parent == 0:
@@ -96,15 +84,21 @@ def test_a_forked_process_ends_after_the_one_that_was_killed(two_cores, tmp_path
     await_file(tmp_path / "1")
     os.kill(parent, signal.SIGKILL)
     os.waitpid(parent, 0)
-    time.sleep(1)
-    taken = len(list(tmp_path.iterdir()))
-    time.sleep(1)
-    assert len(list(tmp_path.iterdir())) == taken < 20
+    await_end((tmp_path / "1").read_text())
+    assert len(list(tmp_path.iterdir())) < 20
 
 
 def await_file(file):
     until = time.monotonic() + PATIENCE
     while not (file.exists() and file.read_text()):
+        assert time.monotonic() < until
+        time.sleep(0.01)
+
+
+def await_end(process):
+    status, until = Path(f"/proc/{process}/stat"), time.monotonic() + PATIENCE
+    # Where nobody waits for orphans, an ended one stays as a zombie.
+    while status.exists() and status.read_text().rpartition(") ")[2][0] != "Z":
         assert time.monotonic() < until
         time.sleep(0.01)
 
@@ -118,19 +112,6 @@ def test_cores_are_those_that_the_environment_grants(limit, cores, monkeypatch):
     assert forks._cores() == cores
     monkeypatch.setattr(forks.sys, "platform", "darwin")
     assert forks._cores() == 1
-
-
-def test_a_process_of_a_pool_works_alone(monkeypatch):
-    monkeypatch.setattr(os, "sched_getaffinity", lambda process: {0, 1})
-    monkeypatch.setenv("OMP_NUM_THREADS", "")
-    with get_context("fork").Pool(1) as pool:
-        processes = pool.apply(forks.map_forked, (process_of, range(3)))
-    assert len(set(processes)) == 1
-    assert processes[0] != os.getpid()
-
-
-def process_of(_):
-    return os.getpid()
 
 
 @pytest.fixture
@@ -186,25 +167,6 @@ def test_a_call_that_no_other_process_makes_is_made_here(way, monkeypatch, prepa
     assert capfd.readouterr() == ("", "")
 
 
-def test_what_a_prepared_call_raises_is_raised(two_cores, prepared):
-    def work():
-        raise OSError("no room")
-
-    call = prepared(lambda: None, work)
-    call.begin()
-    with pytest.raises(OSError, match="no room"):
-        call.result()
-    assert signal.pthread_sigmask(signal.SIG_BLOCK, ()) == set()
-
-
-def test_a_prepared_process_that_is_not_asked_ends_when_told(two_cores, prepared):
-    call = prepared(lambda: time.sleep(PATIENCE), both)
-    process = call._child.pid
-    assert Path(f"/proc/{process}").exists()
-    call.end()
-    assert not Path(f"/proc/{process}").exists()
-
-
 def test_a_prepared_process_ends_with_the_one_that_was_killed(two_cores, tmp_path):
     parent = os.fork()
     if parent == 0:
@@ -214,11 +176,7 @@ def test_a_prepared_process_ends_with_the_one_that_was_killed(two_cores, tmp_pat
     await_file(tmp_path / "child")
     os.kill(parent, signal.SIGKILL)
     os.waitpid(parent, 0)
-    status, until = Path(f"/proc/{(tmp_path / 'child').read_text()}/stat"), time.monotonic()
-    # Where nobody waits for orphans, an ended one stays as a zombie.
-    while status.exists() and status.read_text().rpartition(") ")[2][0] != "Z":
-        assert time.monotonic() < until + PATIENCE
-        time.sleep(0.01)
+    await_end((tmp_path / "child").read_text())
 
 
 @pytest.mark.slow

@@ -3,17 +3,13 @@
 import itertools
 
 import numpy as np
-import pandas as pd
 import pytest
 from matplotlib.colors import to_rgb
 from matplotlib.figure import Figure
 
-from normbench import names
-from normbench.results.figures import NAMES, step_sizes, transforms
-from normbench.results.figures.base import material, style, ticks
+from normbench.results.figures import melt
+from normbench.results.figures.base import style, ticks
 from normbench.results.store.looks import LOOKS, LOOKS_OF_OTHER_SCHEMES
-from tests.results.figures.shapes import SHAPES
-from tests.results.figures.test_figures import drawing
 
 # Machado, Oliveira and Fernandes (2009), severity 1, on linear RGB.
 ROWS = {
@@ -148,89 +144,36 @@ def test_a_logarithmic_axis_has_three_ticks_or_more_in_one_style(low, high, text
     )
 
 
-def _numbers(axis):
-    """The numbered ticks of a panel that stand within it: those of names are not asked."""
-    for part in (axis.xaxis, axis.yaxis):
-        low, high = sorted(part.get_view_interval())
-        marks = [
-            tick
-            for tick, label in zip(part.get_ticklocs(), part.get_ticklabels())
-            if low * (1 - 1e-9) <= tick <= high * (1 + 1e-9) or low <= tick <= high
-        ]
-        words = [label.get_text() for label in part.get_ticklabels()]
-        if marks and not any(word.replace("_", "").isalpha() for word in words):
-            yield part, marks
+def test_no_two_schemes_and_no_two_verdicts_look_alike():
+    looks = style.looks(list(LOOKS))
+    assert len({look.marker for look in looks}) == len(looks) == len(LOOKS)
+    assert len({look.color for look in looks}) == len(looks)
+    several = style.looks(["pca_sphere"] * 12)
+    assert len({(look.color, look.marker) for look in several}) == 12
+    assert several[0] == LOOKS["pca_sphere"]
+    marks = [mark for _, mark in style.VERDICT_LOOKS.values()]
+    assert len({*marks, "*", "^"}) == len(marks) + 2  # those of the best step and of a limit
 
 
-OWN = ("step_sizes", "phase_diagram", "data")
+MELT_COLORS = [melt.FROZEN_COLOR, melt.MELTED_COLOR, melt.GROWING_COLOR, melt.ROUNDING_COLOR]
 
 
-@pytest.mark.quick_cases(5)
-@pytest.mark.parametrize("shape", SHAPES)
-@pytest.mark.parametrize("name", OWN)
-def test_every_axis_has_three_ticks_or_more(three, name, shape):
-    options = material.Options(shape=style.FORMATS[shape])
-    figure = drawing.figure(three.sweep, three.name, name, options)
-    figure.draw_without_rendering()
-    for axis in figure.axes:
-        for part, marks in _numbers(axis):
-            assert len(marks) >= 3, (part.axis_name, marks)
+@pytest.mark.parametrize("vision", VISIONS)
+def test_the_colours_of_layers_are_told_apart(vision):
+    assert apart(MELT_COLORS, vision) > 25
 
 
-def test_costs_of_one_decade_have_three_ticks():
-    table = pd.DataFrame(
-        {
-            "label": "s",
-            "verdict": "converged",
-            "metrics.step_size": [0.1, 1.0],
-            "metrics.final/train_cost": [0.34, 0.31],
-        }
-    )
-    figure = step_sizes.draw(table, pd.DataFrame({"label": ["s"], "normalizer": ["s"]}), "")
-    low, high = figure.axes[0].get_ylim()
-    assert sum(low <= tick <= high for tick in figure.axes[0].get_yticks()) > 2
-
-
-def test_titles_are_words(three, images):
-    rows = material.schemes(three.sweep, three.name)
-    assert material.title(three.name, rows) == "two, 60 x 2, least squares, 20 test points"
-    for name in ("windows", "step_sizes", "phase_diagram", "data"):
-        figure = drawing.figure(three.sweep, three.name, name)
-        if figure:
-            assert "two-least_squares" not in figure.get_suptitle()
-            assert figure.get_suptitle().startswith("two, 60 x 2, least squares")
-    assert name in NAMES
-    rows = material.schemes(images.sweep, images.name)
-    assert material.title(images.name, rows) == "images, 40 x 16"
-
-
-def test_what_differs_between_schemes_is_left_out_of_a_title(three):
-    rows = material.schemes(three.sweep, three.name).copy()
-    rows["train_points"] = range(len(rows))
-    assert material.title(three.name, rows) == "two, least squares, 20 test points"
+def test_in_grey_frozen_layers_are_light_and_melted_ones_dark():
+    light = dict(zip(MELT_COLORS, lab(MELT_COLORS, "normal")[:, 0]))
+    assert light[melt.FROZEN_COLOR] > 85
+    assert light[melt.MELTED_COLOR] < 40
+    ramp = lab([melt.MELT_COLOR_MAP(x)[:3] for x in np.linspace(0, 1, 30)], "normal")[:, 0]
+    assert (np.diff(ramp) > 0).all()
 
 
 @pytest.mark.parametrize(
-    ("fit_on", "leaks"), [(["all", "train"], True), (["train"] * 2, False), (["all"] * 2, True)]
+    ("value", "text"),
+    [(0.02, "2·10⁻²"), (1e-5, "10⁻⁵"), (2e6, "2·10⁶"), (1, "10⁰"), (0.025, "0.025")],
 )
-def test_a_title_says_where_a_scheme_was_fitted_on_the_test_points(fit_on, leaks):
-    rows = pd.DataFrame({names.FIT_ON: fit_on})
-    assert ("fitted on the test points" in material.title("x", rows)) == leaks
-
-
-def test_curves_are_equal_in_groups_of_two_and_more():
-    cost = names.TRAIN_COST.key
-    table = pd.DataFrame({"run_id": list("aabbcc"), cost: [2.0, 1.0, 2.0, 1.0 + 1e-9, 2.0, 1.1]})
-    runs = pd.DataFrame({"run_id": list("abc"), "label": list("abc")})
-    assert transforms.equal_runs(table, runs) == [["a", "b"]]
-    assert transforms.equal_runs(table.drop(columns=cost), runs) == []
-
-
-def test_a_start_cost_is_that_of_iteration_0_and_unknown_without_histories(three):
-    rows = material.schemes(three.sweep, three.name)
-    known = material.with_start_costs(three.sweep, rows)[material.START_COST_COLUMN]
-    table = three.sweep.histories(rows)
-    first = table[table["iteration"] == 0].set_index("run_id")[names.TRAIN_COST.key]
-    assert known.tolist() == [first[run_id] for run_id in rows["run_id"]]
-    none = material.with_start_costs(three.sweep, rows.iloc[:0])
-    assert material.START_COST_COLUMN in none
+def test_ticks_are_plain_text(value, text):
+    assert ticks.power_text(value) == text

@@ -5,35 +5,23 @@ import pandas as pd
 import pytest
 
 import normbench
-from normbench import costs, names
-from normbench.datasets.bundled import iris
-from normbench.engine.settings import Settings
-from normbench.job import Job, run
-from normbench.measures.components import _are_pixels
-from normbench.optimizers import gradient_descent
-from normbench.optimizers.lbfgs import lbfgs
+from normbench import names
 from normbench.results.compare.reached import with_lowest_seen
 from normbench.results.figures import (
+    boundary,
+    contours,
     drawing,
-    exemplars,
+    fit,
     histories,
     phase_diagram,
     step_sizes,
     transforms,
 )
 from normbench.results.figures.base import material
-from normbench.results.report import inline
 from normbench.results.store.runs import Sweep
+from tests.results.figures.pictures import CURVES, curved, of_boundary, of_schemes, texts
 
 STEP, COST = names.STEP_SIZE.column, names.FINAL_COST.column
-
-
-@pytest.mark.parametrize("rule", [lbfgs, gradient_descent])
-def test_a_job_says_whether_its_optimizer_finds_its_own_step_sizes(rule):
-    from sklearn.preprocessing import StandardScaler
-
-    job = Job(iris(), costs.multiclass_softmax, StandardScaler(), rule(), Settings((1.0,), 3))
-    assert (names.GRIDLESS.key in run(job).findings.tags) == (rule is lbfgs)
 
 
 def without_steps(three, count):
@@ -56,8 +44,21 @@ def test_without_step_sizes_there_is_no_axis_of_them(three, name, monkeypatch):
         every, "spectrum"
     )  # which is not of step sizes
     assert told not in drawing.missing_figure_message(without_steps(three, 1), name)
+    every.runs.loc[every.runs["role"] == names.SCHEME, names.STEP_TAG.column] = None
     labels = histories.make(every, three.name, material.Options()).axes[0].texts
     assert not any("step" in text.get_text() for text in labels)
+
+
+def test_an_optimizer_that_finds_its_own_step_sizes_has_none_in_a_label():
+    for module, arrays in (
+        (fit, CURVES | {"prediction": CURVES["x"]}),
+        (boundary, of_boundary(0.2)),
+        (contours, curved(1.0)),
+    ):
+        for is_gridless, count in (("true", 0), ("false", 1)):
+            figure = of_schemes(module, arrays, columns={names.GRIDLESS.column: is_gridless})()
+            labels = [*texts(figure.axes[0]), figure.axes[0].get_title()]
+            assert sum("step" in label for label in labels) == count
 
 
 def tables(costs_of, best="0.1", verdicts=("not converged", "cycling")):
@@ -78,15 +79,6 @@ def test_where_no_step_size_helps_none_has_a_star(costs_of, helps):
     counted = schemes.assign(**{names.COMPARED.column: names.MISCLASSIFICATIONS})
     chart = phase_diagram.draw(steps, counted, "t").axes[0]  # costs say nothing of counts
     assert any(line.get_label() == "_best" for line in chart.lines)
-
-
-@pytest.mark.parametrize("lost", [True, False])
-def test_without_step_sizes_a_scheme_without_a_best_one_has_no_step_in_its_label(three, lost):
-    sweep = without_steps(three, 3)
-    if lost:
-        sweep.runs.loc[sweep.runs["role"] == names.SCHEME, names.STEP_TAG.column] = None
-    labels = histories.make(sweep, three.name, material.Options()).axes[0].texts
-    assert not any("step" in text.get_text() for text in labels)
 
 
 @pytest.mark.parametrize(
@@ -130,27 +122,6 @@ def test_the_largest_step_that_levels_stands_on_one_that_does(verdict):
     assert drawn == (verdict == "converged")
 
 
-def test_coordinates_are_pixels_where_what_they_add_is_symmetric():
-    rng = np.random.default_rng(0)
-    mixed = rng.standard_normal((4, 4))
-    assert _are_pixels(np.diag([1.0, 2.0, 3.0, 4.0]))  # each feature scaled
-    assert _are_pixels(mixed @ mixed.T)  # zca
-    assert not _are_pixels(mixed)  # pca
-    assert not _are_pixels(np.eye(4)[:3])  # some are dropped
-
-
-def test_equal_curves_have_one_label():
-    cost = [1.0, 0.5, 0.25]
-    table = pd.DataFrame(
-        {"run_id": np.repeat(["a", "b", "c"], 3), "iteration": [0, 1, 2] * 3}
-    ).assign(**{"train/cost": [*cost, *cost, 1.0, 0.9, 0.8]})
-    runs = pd.DataFrame({"run_id": list("abc"), "label": ["pca", "zca", "identity"]})
-    runs = runs.assign(normalizer=["pca", "zca_sphere", "identity"], verdict="converged")
-    (axis,) = histories.draw(table, runs, "t").axes
-    assert sorted(text.get_text() for text in axis.texts) == ["identity", "pca = zca"]
-    assert len([line for line in axis.lines if line.get_label()[0] != "_"]) == 3
-
-
 def test_curves_of_other_step_sizes_are_not_called_equal():
     """Each scheme has a run for each step size: those of step 1 agree, those of step 10 do not."""
     costs = [[1.0, 0.5], [1.0, 0.5], [1.0, 0.2], [1.0, 0.1]]
@@ -166,23 +137,6 @@ def test_curves_of_other_step_sizes_are_not_called_equal():
     # The label has one step size, so that equal costs of two step sizes are two curves.
     table["train/cost"] = [1.0, 0.5] * 4
     assert transforms.equal_runs(table, runs) == [run_ids[:2], run_ids[2:]]
-
-
-def test_a_few_points_far_away_do_not_make_quantiles_one_line():
-    wanted = np.array([(x, y) for y in np.linspace(2, -2, 5) for x in np.linspace(-1, 1, 5)])
-    parts = {"wanted": wanted, "at": wanted, "images": np.zeros((25, 9))}
-    parts["cloud"] = np.array([[0.0, 0.0], [500.0, 900.0]])
-    rows = pd.DataFrame({"label": ["a"], "normalizer": ["a"]})
-    plane = exemplars.draw({"a": parts}, rows, "t").axes[0]
-    assert np.ptp(plane.get_xlim()) < 3 * 2
-    assert np.ptp(plane.get_ylim()) < 3 * 4
-
-
-def test_an_image_keeps_its_scale_in_the_report():
-    svg = '<svg><image transform="matrix(0.570333 0 0 0.253194 59.8 102.7)" x="1.23456"/></svg>'
-    short = inline.element(svg, "p-")
-    assert "matrix(0.570333 0 0 0.253194 59.8 102.7)" in short
-    assert 'x="1.23"' in short
 
 
 def test_the_points_of_a_sphered_scheme_are_not_drawn_as_pixels():

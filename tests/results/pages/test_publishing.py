@@ -5,7 +5,6 @@ from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 
-import pandas as pd
 import pytest
 
 from normbench import names
@@ -69,19 +68,6 @@ def test_figures_are_logged_and_schemes_described(attached):
     assert notes.of_experiment[key] == "melt.png"
 
 
-def test_without_a_picture_of_the_answer_the_description_stays(attached):
-    notes = attached(files=FIGURES[1:])
-    assert [run_id for run_id, _ in notes.tags] == ["x0", "x1"]
-    assert notes.files == [("parent", "melt.svg"), ("parent", "other.png")]
-
-
-def test_of_many_schemes_none_is_described(attached, monkeypatch):
-    monkeypatch.setattr(
-        "normbench.results.compare.merging.has_too_many_schemes", lambda sweep, name: True
-    )
-    assert [run_id for run_id, _ in attached().tags] == ["parent"]
-
-
 @pytest.mark.parametrize(
     ("before", "replaced"),
     [("", True), ("mine", False), (f"old; {description.SIGNED}", True)],
@@ -90,20 +76,6 @@ def test_a_users_own_description_of_an_experiment_is_kept(attached, before, repl
     notes = attached(before=before)
     kept = "melt.png" if replaced else before
     assert notes.of_experiment[names.DESCRIPTION.key] == kept
-
-
-def test_only_runs_of_another_colour_get_theirs(monkeypatch):
-    made = runs(("x", "a", {1.0: 3.0}), ("x", "b", {1.0: 3.0}))
-    monkeypatch.setattr(view, "colors", lambda sweep, name: {"x0": "#111111", "x1": "#222222"})
-    made.runs[names.ROLE.column] = made.runs["role"]
-    notes = Notes()
-    publishing._color(notes, made, "x")
-    key = names.COLOR.key
-    assert notes.tags == [("x0", {key: "#111111"}), ("x1", {key: "#222222"})]
-    made.runs[names.COLOR.column] = "#111111"
-    notes = Notes()
-    publishing._color(notes, replace(made), "x")
-    assert notes.tags == [("x1", {key: "#222222"})]
 
 
 class Client:
@@ -136,33 +108,22 @@ def test_a_link_goes_to_the_stores_own_server_or_to_a_local_one():
     assert "searchFilter" in dashboard.path(linked("a.db", f"{saved_views.VIEW}s"), "x", "step")
 
 
-def described(monkeypatch, length):
-    """Return the description of a comparison whose table has so many characters."""
-    monkeypatch.setattr(description.tables, "markdown", lambda table: "t" * length)
-    monkeypatch.setattr(description.dashboard, "path", lambda sweep, name, role="": f"#{role}")
+def test_a_description_without_room_for_the_table_goes_without(monkeypatch):
+    """One that is longer than MLflow's tags would not be written at all."""
     made = linked("a.db")
     made.runs[names.COMMAND.column] = "normbench a"
-    return description.write(made, "x")
 
+    def described(length):
+        monkeypatch.setattr(description.tables, "markdown", lambda table: "t" * length)
+        return description.write(made, "x")
 
-def test_a_description_without_room_for_the_table_goes_without(monkeypatch):
-    whole = described(monkeypatch, 0)
+    whole = described(0)
     room = description.MAX_DESCRIPTION_LENGTH - len(whole)
-    assert len(described(monkeypatch, room)) == 4900
-    assert "t" * room in described(monkeypatch, room)
-    without = described(monkeypatch, room + 1)
-    assert "tttt" not in without
-    assert without.replace("\n", "") == whole.replace("\n", "")
-    head, *others = whole.split("\n\n")
-    assert others[0].startswith("Comparison s: **")
-    assert not head.startswith("Comparison")
-    assert "Again: `normbench a`" in others
-    assert others[-1] == "*Written by normbench.*"
-
-
-def test_a_description_names_the_faults_of_schemes(monkeypatch):
-    monkeypatch.setattr(description.scheme_faults, "remarks", lambda sweep, name: ["It lost lat."])
-    assert "It lost lat." in described(monkeypatch, 0).split("\n\n")
+    assert len(described(room)) == description.MAX_DESCRIPTION_LENGTH == 4900
+    assert "tttt" not in described(room + 1)
+    assert described(room + 1).replace("\n", "") == whole.replace("\n", "")
+    assert "\n\nAgain: `normbench a`" in whole
+    assert whole.endswith(f"*{description.SIGNED}.*")
 
 
 def test_a_schemes_description_has_its_verdict_step_size_and_explanation():
@@ -175,8 +136,6 @@ def test_a_schemes_description_has_its_verdict_step_size_and_explanation():
         "**a_b** on x: converged at step size 0.1, in comparison s.\n\nbecause"
         "\n\n*Written by normbench.*"
     )
-    missing = dict.fromkeys(more, float("nan")) | {"verdict": ""}
-    assert "no descent, in comparison s" in description.of_scheme(row | missing)
     long = description.of_scheme(row | {names.EXPLANATION.column: "y" * 9999})
     assert len(long) == description.MAX_DESCRIPTION_LENGTH
     assert long.endswith("y\n\n*Written by normbench.*")  # without it, it counts as the user's
@@ -226,33 +185,6 @@ def test_figures_are_taken_only_where_all_jobs_are_reused_and_each_experiment_ha
     assert not mine.exists()
     assert files(tags, outcomes(True), copy=True) == {"x": [mine / "a.png"]}
     assert (mine / "a.png").read_bytes() == b"drawn"
-
-
-def test_what_was_drawn_is_remembered_with_its_folder(tmp_path):
-    (tmp_path / "other").mkdir()
-    own, other = tmp_path / "a.png", tmp_path / "other" / "b.png"
-    for file in (own, other):
-        file.write_bytes(b"drawn")
-    tagged = Tagged(None)
-    known = RecordedFigures(tagged, tmp_path, {"x": "p", "y": "q"}, outcomes(True), ["melt"])
-    made = runs(("x", "a", {1.0: 3.0}))
-    known.tag_runs({"x": [own, own], "y": [other]}, made)
-    digest = drawn._digest(b"drawn")
-    first, second = tagged.written["p"], tagged.written["q"]
-    assert json.loads(first[names.DRAWN_FILES.key]) == {"a.png": digest}
-    assert first[names.DRAWN.key] == second[names.DRAWN.key] == known.digest
-    assert names.DRAWN_IN.key not in first
-    assert second[names.DRAWN_IN.key] == str(tmp_path / "other")
-    assert first[names.DRAWN_FROM.key] == drawn._record(made, known.drawing)
-    known.tag_runs({}, None)
-    assert names.DRAWN_FROM.key not in tagged.written["p"]
-    assert json.loads(tagged.written["p"][names.DRAWN_FILES.key]) == {}
-    many = [tmp_path / f"{n:0100d}.png" for n in range(50)]
-    for file in many:
-        file.write_bytes(b"")
-    tagged.written.clear()
-    known.tag_runs({"x": many, "y": [own]}, made)
-    assert list(tagged.written) == ["q"]  # a tag of MLflow has no room for so many names
 
 
 def test_a_record_changes_with_what_is_drawn_and_not_with_how_it_looks(monkeypatch):
@@ -324,32 +256,6 @@ def test_figures_are_removed_unless_they_are_changed_or_of_another_sweep(tmp_pat
     assert sorted(file.name for file in tmp_path.iterdir()) == ["b.svg", "d.txt"]
 
 
-def test_charts_stand_in_their_sections_the_most_important_first():
-    cost, missed = names.TRAIN_COST.key, names.TRAIN_MISCLASSIFICATIONS.key
-    theory = [names.CONDITION.key, names.THRESHOLD.key, "theory/a"]
-    others = ["other/x", names.FINAL_COST.key, names.FIT_SECONDS.key, f"{cost}_q1"]
-    metrics = sorted([*view.AXES, missed, cost, view.GRID_METRICS[0], *theory, *others])
-    assert view._sections(metrics) == [
-        ("best step sizes", [cost, missed]),
-        ("step runs", [view.GRID_METRICS[0]]),
-        ("theory", [names.THRESHOLD.key, names.CONDITION.key, "theory/a"]),
-        ("final values", [names.FINAL_COST.key]),
-        ("time", [names.FIT_SECONDS.key]),
-        ("quartiles over the starts", [f"{cost}_q1"]),
-        ("other", ["other/x"]),
-    ]
-    assert view._sections([*view.AXES]) == [("other", [])]
-
-
-@pytest.mark.parametrize("final", [[1.0, 2.0], [1.0, 0.0], [1.0, None], None])
-def test_counts_have_a_logarithm_where_all_of_them_are_above_0(final):
-    column = names.final_metric(names.TRAIN_MISCLASSIFICATIONS).column
-    rows = pd.DataFrame({"label": ["a", "b"]} | ({column: final} if final else {}))
-    logarithmic = final is not None and 0.0 not in final
-    keys = [names.TRAIN_MISCLASSIFICATIONS.key, view.GRID_METRICS[1]]
-    assert view._positive_counts(rows) == (keys if logarithmic else [])
-
-
 @pytest.mark.parametrize(
     ("metric", "kind", "axis"),
     [
@@ -365,35 +271,6 @@ def test_a_series_has_lines_and_a_number_bars(metric, kind, axis):
     assert card.get("selectedXAxisMetricKey", "") == (
         view.GRID_STEP_SIZE if axis == "metric" else ""
     )
-
-
-def test_the_sections_of_the_answer_are_open_and_taller():
-    made = runs(("x", "a", {1.0: 3.0}))
-    made.runs[names.CONDITION.column] = made.runs[names.TRAIN_COST.column] = 2.0
-    made.runs["metrics.grid/train_cost"] = 1.0
-    shown = view.state(made, "x")
-    heights = {section["uuid"]: section["cardHeight"] for section in shown["compareRunSections"]}
-    opened = {section["uuid"]: section["display"] for section in shown["compareRunSections"]}
-    for title, height in heights.items():
-        is_answer = title in ("best step sizes", "step runs")
-        assert height == (400 if is_answer else 320)
-        assert opened[title] == is_answer
-    hidden = [card["metricKey"] for card in shown["compareRunCharts"] if card["deleted"]]
-    assert hidden == list(view.AXES)
-    steps = view.state(made, "x", names.STEP)["compareRunSections"]
-    assert steps[0]["name"] == "every step size"
-
-
-def test_only_a_port_that_is_free_can_be_used():
-    import socket
-
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
-    dashboard._check_port("127.0.0.1", port)
-    for wrong in (-1, 65536):
-        with pytest.raises(dashboard.ResultsError, match=f"--port {wrong}: cannot be used on"):
-            dashboard._check_port("127.0.0.1", wrong)
 
 
 def test_a_signal_ends_with_its_own_exit_code():

@@ -4,20 +4,24 @@ import base64
 import json
 import socket
 import zlib
-from http.server import BaseHTTPRequestHandler, HTTPServer
-from threading import Thread
 
 import pytest
 
 from normbench import names
 from normbench.command.results.commands import main
+from normbench.costs import softmax
+from normbench.datasets import make_dataset
+from normbench.engine.settings import Settings
+from normbench.normalizers import PCASphere
 from normbench.recording.store.writer import Store, Writer
 from normbench.results.figures.base import style
 from normbench.results.pages import dashboard, description, view
 from normbench.results.pages.publishing import publish
 from normbench.results.store import runs, saved_views
 from normbench.results.store.runs import Sweep, load
-from tests.recorded import TWO
+from tests.recorded import TWO, points, write_sweep
+
+WRONG = names.final_metric(names.TRAIN_MISCLASSIFICATIONS).column
 
 
 def test_a_state_is_packed_as_mlflow_unpacks_it(three):
@@ -35,24 +39,18 @@ def test_the_cost_on_a_log_axis_comes_first(three):
     assert [card["metricKey"] for card in cards[:2]] == ["train/cost", "train/misclassifications"]
     assert [card["scaleType"] for card in cards[:2]] == ["log", "log"]
     assert {card["type"] for card in cards} == {"LINE"}
-    names = [section["name"] for section in shown["compareRunSections"]]
-    assert names[:3] == ["best step sizes", "step runs", "theory"]
-    opened = [section["display"] for section in shown["compareRunSections"]]
-    assert opened[:2] == [True, True]
-    assert not any(opened[2:])
+    sections = [(section["name"], section["display"]) for section in shown["compareRunSections"]]
+    assert sections == [
+        *(("best step sizes", True), ("step runs", True), ("theory", False)),
+        *((name, False) for name in ("final values", "time", "quartiles over the starts")),
+    ]
+    steps = view.state(three.sweep, three.name, names.STEP)["compareRunSections"]
+    assert steps[0]["name"] == "every step size"
     runs = three.sweep.runs.assign(**{"tags.step_chosen": "true"})
+    runs.loc[runs["role"] == names.SCHEME, WRONG] = 0.0  # a count of 0 has no logarithm
     chosen = view.state(Sweep(three.uri, "sweep-1", runs), three.name)
     assert chosen["compareRunSections"][0]["name"] == "shown step sizes"
-
-
-def test_counts_that_reach_0_have_no_logarithm(three):
-    frame = three.sweep.runs.copy()
-    column = names.final_metric(names.TRAIN_MISCLASSIFICATIONS).column
-    scheme_run = three.sweep.of_role("scheme").index[0]
-    frame.loc[scheme_run, column] = 0.0
-    shown = view.state(Sweep(three.uri, "sweep-1", frame), three.name)
-    scales = {card["metricKey"]: card["scaleType"] for card in shown["compareRunCharts"][:2]}
-    assert scales == {"train/cost": "log", "train/misclassifications": "linear"}
+    assert [card["scaleType"] for card in chosen["compareRunCharts"][:2]] == ["log", "linear"]
 
 
 def test_runs_stand_in_the_order_of_the_jobs(two):
@@ -92,19 +90,15 @@ def test_a_view_that_mlflow_would_refuse_is_left_out(three, monkeypatch):
     assert view.tags(three.sweep, three.name) == {}
 
 
-def test_runs_have_the_figures_colours(three):
-    colors = view.colors(three.sweep, three.name)
-    for role in ("scheme", "step"):
-        for row in three.sweep.of_role(role).to_dict("records"):
-            assert colors[row["run_id"]] == style.look(row["normalizer"]).color
-
-
-def test_runs_of_one_scheme_get_the_figures_shades_at_the_end(twelve):
-    before = twelve.sweep.of_role("scheme")
-    assert before["tags.mlflow.runColor"].nunique() < len(before)  # seven are of one normalizer
-    parent = twelve.sweep.of_role("sweep")["run_id"].iloc[0]
-    publish(Writer(Store.at(twelve.uri, None, twelve.folder)), twelve.sweep, {twelve.name: parent})
-    after = load(twelve.uri, "sweep-1")
+def test_runs_of_one_scheme_get_the_figures_shades_at_the_end(tmp_path):
+    dataset = make_dataset("five", *points(5), class_names=["no", "yes"], source="-")
+    schemes = [("pca_sphere", PCASphere(ridge=10.0**-n)) for n in range(3)]
+    settings = Settings((0.1, 1.0), iterations=2, theory="none")
+    made = write_sweep(tmp_path, dataset, softmax, schemes, settings, "five-softmax")
+    assert made.sweep.of_role("scheme")["tags.mlflow.runColor"].nunique() == 1
+    parent = made.sweep.of_role("sweep")["run_id"].iloc[0]
+    publish(Writer(Store.at(made.uri, None, tmp_path)), made.sweep, {made.name: parent})
+    after = load(made.uri, "sweep-1")
     schemes = after.of_role("scheme")
     looks = style.looks(list(schemes["normalizer"]))
     assert list(schemes["tags.mlflow.runColor"]) == [look.color for look in looks]
@@ -131,21 +125,15 @@ def test_a_link_holds_the_search_until_a_view_is_there(images):
 
 def test_a_description_of_ones_own_stays(images):
     writer = Writer(Store.at(images.uri, None, images.folder))
-    writer.tag_experiment(images.name, {names.DESCRIPTION.key: "mine"})
+    refused = {"long": "x" * 10**6}  # by the store: it is left out
+    writer.tag_experiment(images.name, {names.DESCRIPTION.key: "mine", **refused})
     publish(
         writer,
         load(images.uri, "sweep-1"),
         {images.name: images.sweep.of_role("sweep")["run_id"].iloc[0]},
     )
     assert writer.experiment_tags(images.name)[names.DESCRIPTION.key] == "mine"
-
-
-def test_a_tag_that_the_store_refuses_is_left_out(images):
-    writer = Writer(Store.at(images.uri, None, images.folder))
-    writer.tag_experiment(images.name, {"long": "x" * 10**6, "short": "y"})
-    tags = writer.experiment_tags(images.name)
-    assert tags["short"] == "y"
-    assert "long" not in tags
+    assert "long" not in writer.experiment_tags(images.name)
 
 
 def test_a_description_has_the_table_the_command_and_no_password(three):
@@ -175,37 +163,6 @@ def test_a_port_that_is_taken_is_told_of(images, capsys):
     assert told.err.endswith("choose another port with --port\n")
 
 
-class Health(BaseHTTPRequestHandler):
-    """Answers after two refusals."""
-
-    asked = 0
-
-    def do_GET(self):
-        Health.asked += 1
-        self.send_response(200 if Health.asked > 2 else 503)
-        self.end_headers()
-
-    def log_message(self, *_):
-        pass
-
-
-def test_the_link_is_printed_once_the_server_answers(capsys):
-    class Server:
-        poll = staticmethod(lambda: None)
-
-    class Ended:
-        poll = staticmethod(lambda: 1)
-
-    with HTTPServer(("127.0.0.1", 0), Health) as health:
-        Thread(target=health.serve_forever, daemon=True).start()
-        dashboard._announce(Server, *health.server_address, ["the link"])
-        health.shutdown()
-    assert capsys.readouterr().out == "the link\n"
-    assert Health.asked == 3
-    dashboard._announce(Ended, "127.0.0.1", 1, ["the link"])
-    assert capsys.readouterr().out == ""
-
-
 def test_a_store_that_is_a_server_serves_itself(three, capsys, monkeypatch):
     sweep = Sweep("http://me:secret@host:5000", "sweep-1", three.sweep.runs)
     monkeypatch.setattr(runs, "last_sweep_ids", lambda store: ("sweep-1", "sweep-1"))
@@ -215,8 +172,3 @@ def test_a_store_that_is_a_server_serves_itself(three, capsys, monkeypatch):
     told = capsys.readouterr().out
     assert told.startswith(f"{three.name}: http://host:5000/#/experiments/")
     assert "secret" not in told
-
-
-def test_the_description_of_a_scheme_that_did_not_descend(images):
-    row = images.sweep.of_role("scheme").iloc[0].to_dict()
-    assert ": no descent, in comparison" in description.of_scheme(row).replace("\\", "")

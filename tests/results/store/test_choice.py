@@ -104,12 +104,6 @@ def test_a_filter_finds_schemes_with_their_steps_and_sweeps(store):
         runs.load_query(store.uri, "nonsense")
 
 
-def test_a_scheme_alone_has_its_steps(store):
-    store.sweep("a", 3)
-    found = told(runs.load_scheme(store.uri, scheme_id(store, "a", "minmax")))
-    assert found == [("scheme", "minmax", "a"), *[("step", "minmax", "a")] * 2]
-
-
 def test_sweeps_are_listed_the_latest_first_with_what_they_lack(store):
     assert list(runs.sweeps(store.uri).columns) == [
         *("sweep", "experiment", "status", "jobs", "lacks", "command")

@@ -17,8 +17,6 @@ from normbench.results.store.run_checks import (
     MAX_NAMED_RUNS,
     arrays,
     first_sentences,
-    is_named,
-    left_out_sentence,
 )
 from tests import stores
 
@@ -42,8 +40,9 @@ PARAM = "update params set value = ? where key = 'iterations' and run_uuid = (?)
 TAG = "update tags set value = ? where key = '{}' and run_uuid = (?)"
 ODD = {f"iterations: {name}": (PARAM, text) for name, text in TEXTS.items()}
 ODD |= {f"verdict: {n}": (TAG.format("verdict"), TEXTS[n]) for n in ("a megabyte", "a blob")}
-ODD |= {f"role: {name}": (TAG.format("role"), text) for name, text in TEXTS.items() if text != ""}
-ODD |= {f"step size: {name}": (TAG.format("step_size"), text) for name, text in TEXTS.items()}
+ODD |= {f"role: {name}": (TAG.format("role"), TEXTS[name]) for name in ("nan", "NUL", "a blob")}
+SIZES = ("nan", "empty", "a blob", "minus", "more than a float", "another digit")
+ODD |= {f"step size: {name}": (TAG.format("step_size"), TEXTS[name]) for name in SIZES}
 ODD |= {
     "another tag: a megabyte": (TAG.format("explanation"), BIG),
     "a parameter that is gone": (
@@ -120,11 +119,6 @@ def test_a_step_whose_history_is_odd_is_named_and_the_others_are_shown(query, st
     assert f"Run {step} is left out: its history" in capsys.readouterr().err
 
 
-def test_a_run_is_named_by_its_whole_id():
-    notes = [left_out_sentence("10", "its history 1 is not whole")]
-    assert (is_named("10", notes), is_named("1", notes)) == (True, False)
-
-
 def test_a_store_of_such_runs_alone_is_told(store):
     with closing(sqlite3.connect(store.kept.parent / "mlflow.db")) as connection:
         connection.execute("delete from latest_metrics")
@@ -143,10 +137,6 @@ def test_sweeps_are_listed_without_one_that_cannot_be_read(text, store):
     change(store, TAG.format("command"), text, run)
     assert "sweep-1" not in set(runs.sweeps(store.uri)["sweep"])
     assert len(runs.load(store.uri, "sweep-1").of_role("scheme")) == 3
-
-
-def test_a_run_as_it_was_recorded_is_left_out_by_no_rule(three):
-    assert runs.load(three.uri, "sweep-1").left_out == []
 
 
 def test_of_many_such_runs_the_first_are_named():
