@@ -1,8 +1,12 @@
 """Numbers of studies whose value is known otherwise: what `make whole` alone sees on real data."""
 
+from types import SimpleNamespace
+
 import numpy as np
+import pandas as pd
 import pytest
 
+from normbench import names
 from normbench.results.studies.gallery import batches, notes, research
 
 
@@ -67,3 +71,11 @@ def rotation(degrees):
 )
 def test_an_angle_is_the_largest_that_a_vector_turns_by(factor, angle):
     assert notes._angle(factor) == pytest.approx(angle, abs=1e-6)
+
+
+def test_a_gain_at_the_start_is_kept_in_part_at_the_minimum():
+    """The study's own numbers agree to 5 percent with other logarithms, too."""
+    columns = ["normalizer", names.CONDITION_START.column, names.CONDITION_MINIMUM.column]
+    rows = pd.DataFrame([("a", 1e2, 1e3), ("identity", 1e6, 1e4), ("b", 1e3, 1e1)], columns=columns)
+    sweep = SimpleNamespace(of_role=lambda role: rows)
+    assert research.where_the_gain_is(sweep) == pytest.approx({"kept_a": 0.25, "kept_b": 1})
