@@ -240,7 +240,7 @@ def check_columns(
                 )
                 problems.append(ColumnProblem(label, reason, "fill"))
         else:
-            problems.append(_diagnose_column(frame.iloc[:, position], label))
+            problems.append(_diagnose_column(frame.iloc[:, position], label, is_target=False))
     if problems or target_problem:
         problems = [problem for problem in (target_problem, index) if problem] + problems
         if last_may_be_target:
@@ -268,6 +268,7 @@ class ColumnProblem:
         gaps: With the option `encode`, entries of the column that also have to be listed in
             `missing`, since they mark gaps. With `notation`, too; empty with any other option.
         notations: With the option `notation`, those in which the column is of numbers.
+        conversion: With the option `notation`, the line of pandas that converts the column.
     """
 
     label: str
@@ -276,12 +277,13 @@ class ColumnProblem:
     values: tuple[str, ...] = ()
     gaps: tuple[str, ...] = ()
     notations: tuple[Notation, ...] = ()
+    conversion: str = ""
 
     def __str__(self) -> str:
         return f"{self.label!r} {self.reason}"
 
 
-def _diagnose_column(column: "pd.Series[Any]", label: str) -> ColumnProblem:
+def _diagnose_column(column: "pd.Series[Any]", label: str, is_target: bool) -> ColumnProblem:
     """Return the reason why a column is not numeric, and the option that settles it.
 
     The reason is the first that holds: the column has dates, no entry, entries of another type
@@ -294,6 +296,7 @@ def _diagnose_column(column: "pd.Series[Any]", label: str) -> ColumnProblem:
     Args:
         column: The column (P,), not of numbers.
         label: Its name.
+        is_target: Whether it is the target, of which few multiples, such as 5k, are classes.
     """
     import pandas as pd
 
@@ -315,7 +318,7 @@ def _diagnose_column(column: "pd.Series[Any]", label: str) -> ColumnProblem:
     gaps = f"{_list_entries(marks)} in {_count_points(texts.isin(marks).sum())}" if marks else ""
     if not len(entries):
         return ColumnProblem(label, f"is empty, but for {gaps}", "drop", (label,))
-    if problem := _diagnose_notation(texts[entries.index], label, marks):
+    if problem := _diagnose_notation(texts[entries.index], label, marks, is_target):
         return problem
     # The entries that are no numbers, even as text.
     text_entries = entries[pd.to_numeric(entries.astype(str), errors="coerce").isna()]
@@ -350,7 +353,7 @@ def _diagnose_column(column: "pd.Series[Any]", label: str) -> ColumnProblem:
 
 
 def _diagnose_notation(
-    texts: "pd.Series[Any]", label: str, marks: Sequence[str]
+    texts: "pd.Series[Any]", label: str, marks: Sequence[str], is_target: bool
 ) -> ColumnProblem | None:
     """Return the problem of a column of numbers in another notation; None for another column.
 
@@ -358,15 +361,17 @@ def _diagnose_notation(
         texts: The entries as text, without gaps and gap marks.
         label: The name of the column.
         marks: Its gap marks.
+        is_target: See `_diagnose_column`.
     """
-    notations = find_notations(texts)
-    numbers = notations[0].read_texts(texts) if notations else None
+    notations = find_notations(texts, is_target)
+    numbers = notations[0].read_texts(texts, is_target) if notations else None
     if numbers is None:
         return None
     other_texts = texts[numbers.isna()].unique()
     gaps = (*marks, *(other_texts if len(other_texts) <= MAX_ODD_ENTRIES else ()))
     reason = notations[0].describe(texts) + (f", but for {_list_entries(gaps)}" if gaps else "")
-    return ColumnProblem(label, reason, "notation", (), gaps, tuple(notations))
+    conversion = notations[0].spell_conversion(label, texts)
+    return ColumnProblem(label, reason, "notation", (), gaps, tuple(notations), conversion)
 
 
 def diagnose_text_target(option: str, column: "pd.Series[Any]") -> ColumnProblem | None:
@@ -386,7 +391,7 @@ def diagnose_text_target(option: str, column: "pd.Series[Any]") -> ColumnProblem
         return None
     texts = texts.map(strip_entry)
     texts = texts[~texts.isin(find_gap_marks(texts))]
-    if problem := _diagnose_notation(texts, str(column.name), ()):
+    if problem := _diagnose_notation(texts, str(column.name), (), is_target=True):
         return problem
     count, most = texts.nunique(), max(MAX_CATEGORIES, len(texts) // 2)
     if count <= most:
@@ -409,8 +414,7 @@ def refuse_text_target(option: str, column: "pd.Series[Any]") -> None:
     """Raise `UserError` for a target in memory that `diagnose_text_target` finds unfit."""
     if problem := diagnose_text_target(option, column):
         raise UserError(
-            f"{option}: {problem.reason}; convert them, with pandas: "
-            f"{problem.notations[0].spell_conversion(problem.label)}"
+            f"{option}: {problem.reason}; convert them, with pandas: {problem.conversion}"
         )
 
 
@@ -433,7 +437,7 @@ def refuse_target_gaps(
 
     if is_of_numbers(column.dtype) or column.dtype.kind in "mM":
         return
-    problem = _diagnose_column(column, option)  # only its gap marks are of interest
+    problem = _diagnose_column(column, option, is_target=True)  # only its gap marks are of interest
     if problem.option == "notation":
         return
     texts = column.dropna().map(strip_entry)
@@ -504,8 +508,7 @@ def _refuse_columns(
     if notated and from_text:
         options.append(choose_notation([problem.notations for problem in notated]).settings())
     elif notated:
-        label, notations = notated[0].label, notated[0].notations
-        lines.append(f"convert such numbers, with pandas: {notations[0].spell_conversion(label)}")
+        lines.append(f"convert such numbers, with pandas: {notated[0].conversion}")
     options += [
         _spell_list(option, [*user_lists.get(option, ()), *values])
         for option, values in lists_by_option.items()

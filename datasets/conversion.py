@@ -128,7 +128,7 @@ def rewrite_numbers(cells: "pd.DataFrame", notation: Notation, header: bool) -> 
     for position in range(cells.shape[1]):
         texts = cells.iloc[int(header) :, position].fillna("").map(strip_entry)
         texts = texts[(texts != "") & ~texts.isin(find_gap_marks(texts))]
-        numbers = notation.read_texts(texts)
+        numbers = notation.read_texts(texts, is_target=False)
         if numbers is not None:
             column = cells.iloc[:, position].copy()
             column.update(numbers.dropna())

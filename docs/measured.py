@@ -1,7 +1,8 @@
 """Write what the studies measured: `python docs/measured.py STORE`, see `make measured`.
 
 The file stands in the repository, so that `make docs` shows measured numbers without running forty
-studies. Tests run the studies and compare (`tests/test_gallery.py`, `tests/test_docs.py`).
+studies. Tests run the studies and compare (`tests/test_gallery.py`, `tests/test_studies.py`,
+`tests/test_docs.py`).
 """
 
 import sys

@@ -10,6 +10,7 @@ import pytest
 
 from normbench import compare
 from normbench.datasets import UserError
+from normbench.datasets.columns import refuse_text_target
 from normbench.datasets.files import TableOptions, csv, npz, table_dataset
 from normbench.datasets.notation import Notation, find_notations
 
@@ -100,6 +101,66 @@ def test_downloads_with_a_plus_are_numbers_beside_words_and_gaps(tmp_path, point
     assert sorted(set(data.x[:, 0])) == [0, 1000, 10000]
 
 
+MULTIPLES = {
+    "megabytes": (["15M", "19M", "2M"], "'M' ('15M')", [15, 19, 2]),
+    "several": (["15M", "201k", "0", "3bn"], "several multiples, ", [15e6, 201e3, 0, 3e9]),
+    "fractions": (["1.2M", "950.5K"], "several multiples, ", [1.2e6, 950.5e3]),
+    "none beside k": (["950", "1.2k", "13k"], "several multiples, ", [950, 1200, 13000]),
+    "a currency": (["$5M", "$-2 B"], "'$' and several multiples, ", [5e6, -2e9]),
+    "thousands": (["5,300 k", "2.5M"], "commas between thousands and several", [5.3e6, 2.5e6]),
+}
+
+
+@pytest.mark.parametrize("case", MULTIPLES)
+def test_multiples_of_a_feature_are_numbers_by_the_setting_and_by_the_line_of_pandas(
+    tmp_path, case
+):
+    kinds, traits, numbers = MULTIPLES[case]
+    texts = [*kinds * 9, "Varies with device"]
+    labels = (["no", "yes"] * 30)[: len(texts)]
+    path = write_table(tmp_path / "my.csv", labels, feature=texts)
+    with pytest.raises(UserError, match="column 'a' is of numbers with ") as caught:
+        csv(path, "price", delimiter="semicolon")
+    assert traits in str(caught.value)
+    assert "dataset.drop" not in str(caught.value)
+    assert "dataset.encode" not in str(caught.value)
+    notation = {"thousands": "comma"} if case == "thousands" else {"decimal": "point"}
+    options = {"delimiter": "semicolon", "missing": ["Varies with device"], "fill": "drop"}
+    assert csv(path, "price", **notation, **options).x[:, 0].tolist() == numbers * 9
+    table = pd.DataFrame({"a": texts})
+    with pytest.raises(UserError, match="with pandas: ") as caught:
+        compare(table, labels, iterations=2)
+    exec(str(caught.value).partition("with pandas: ")[2].partition(". Correct")[0])
+    assert table["a"].tolist()[:-1] == numbers * 9
+    assert np.isnan(table["a"].iloc[-1])
+
+
+@pytest.mark.parametrize("decimal", [None, "point"])
+@pytest.mark.parametrize("distances", [["5k", "10k", "21k"], ["5M", "50k"]])
+def test_a_target_of_few_multiples_is_of_classes(tmp_path, distances, decimal):
+    path = write_table(tmp_path / "my.csv", distances * 20)
+    assert csv(path, "price", delimiter="semicolon", decimal=decimal).classes == len(distances)
+    refuse_text_target("y", pd.Series(distances * 20))
+    write_table(tmp_path / "my.csv", ["?", *distances * 20])
+    with pytest.raises(UserError, match=r"holds '\?' in .*'dataset.missing="):
+        csv(path, "price", delimiter="semicolon")
+
+
+@pytest.mark.parametrize(
+    "texts",
+    [
+        ["12", "12B", "14", "14B"] * 15,
+        ["720p", "4K", "8K"] * 20,
+        ["$5M", "€3k"] * 30,
+        ["2B", "3B", "SS", "OF"] * 15,
+    ],
+)
+def test_words_that_end_as_multiples_do_stay_categories(tmp_path, texts):
+    path = write_table(tmp_path / "my.csv", ["no", "yes"] * 30, feature=texts)
+    with pytest.raises(UserError, match=r"'a' is of words .* 'dataset.encode=\[a\]'"):
+        csv(path, "price", delimiter="semicolon")
+
+
 @pytest.mark.parametrize(
     "texts",
     [
@@ -163,7 +224,7 @@ def test_a_table_that_mixes_notations_keeps_its_points(tmp_path):
 
 
 def test_a_comma_for_the_point_is_never_taken_for_thousands():
-    assert find_notations(pd.Series(["1,7", "1,750", "12,250"])) == [
+    assert find_notations(pd.Series(["1,7", "1,750", "12,250"]), is_target=False) == [
         Notation("comma"),
         Notation("comma", "point"),
         Notation("comma", "blank"),

@@ -70,6 +70,11 @@ CASES = (
         ("has no value for normalizer=centre",),
     ),
     Case(
+        "an optimizer without iterations",
+        typed("optimizer=adam", "iterations='${per_optimizer:{newton:6}}'"),
+        ("per_optimizer: has no value for optimizer=adam, only for newton; add one",),
+    ),
+    Case(
         "another data set's option",
         typed("dataset.path=churn.csv", "dataset.target=churn"),
         ("it is a setting of dataset=csv, npy, npz, parquet",),

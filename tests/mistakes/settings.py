@@ -58,6 +58,7 @@ NEARLY = {
     ("-cn", "foo"): "-cn: there is no such flag",
     ("--multrun",): "did you mean --multirun",
     ("packages=[numpyy]",): "there is no package or module numpyy",
+    ("seed=1,2", "--cfg", "job"): "--cfg shows the config of one job; give one value",
     ("results", "lst"): "did you mean list",
     ("results", "figure", "histries"): "did you mean histories",
     ("results", "--stroe", "a"): "did you mean --store",
@@ -82,6 +83,7 @@ CASES = (
     one("start=same_function", "model=mlp", said="is for model=linear"),
     one("start=zeros", "model=mlp", said="stationary point; use start=null", kind="zero weights"),
     one("batch=1", "model=mlp", "model.normalize=batch", said="needs two points", kind="one point"),
+    one("shown_step=3", said="shown_step=3: is not one of step_sizes"),
     one("step_schedule=3", said="passes and a factor", kind="schedule"),
     one("step_schedule=[3,2]", said="below 1", kind="factor of a schedule"),
     one(
@@ -182,6 +184,7 @@ CASES = (
     one("install=sh", "--shell-completion", said="install=sh: takes one word"),
     one("query=bash", "--shell-completion", said="query=bash: is what a shell asks"),
     one("hydra.sweep.subdir=x"),
+    Case("no YAML", config_dir("hydra: [1"), ("is no YAML",)),
     Case("a mode in a file", config_dir("hydra: {mode: RUN}"), ("hydra.mode=RUN",)),
     Case("no row in the table", config_dir("quota: 3"), ("quota: no such setting",)),
     Case("no such rule", config_dir("rules: {most: 3}"), ("rules.most: no such setting",)),

@@ -192,10 +192,24 @@ def test_held_out_points_are_normalized_by_the_training_points(rng):
     np.testing.assert_allclose(
         six.scores(weights[0], held_out)[:, 0], one.scores(weights[0], held_out[:1])[:, 0]
     )
+    both = np.concatenate([network.x, held_out])
+    np.testing.assert_allclose(
+        network.scores(weights[0], both)[:, POINTS:], six.scores(weights[0], held_out), rtol=1e-12
+    )
     as_training = door.held_out_problem(network, network.x, network.targets)
     np.testing.assert_allclose(
         as_training.evaluate(weights, False).costs, network.evaluate(weights).costs, rtol=1e-13
     )
+
+
+def test_a_cost_without_a_derivative_of_its_own_has_that_of_its_formula(rng):
+    scores, targets = rng.standard_normal((2, CLASSES, POINTS)), rng.integers(0, CLASSES, POINTS)
+    wanted = np.arange(CLASSES)[:, None] == targets
+    costs, slopes = problems.differentiate_scores(
+        lambda scores, targets: anp.sum((scores - wanted) ** 4, axis=(1, 2)), scores, targets
+    )
+    np.testing.assert_allclose(costs, ((scores - wanted) ** 4).sum(axis=(1, 2)), rtol=1e-12)
+    np.testing.assert_allclose(slopes, 4 * (scores - wanted) ** 3, rtol=1e-12)
 
 
 @pytest.mark.parametrize("rule", START_VARIANCES)

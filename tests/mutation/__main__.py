@@ -115,8 +115,10 @@ ROOMS = {
         ],
         [COMMAND_LINE, "tests/mistakes/test_mistakes.py", "tests/test_verdicts_command_line.py"],
     ),
-    "studies": Room(
-        ["results/studies"], ["tests/results/studies"], ["tests/results/safe/test_clean.py"]
+    "studies": Room(  # the numbers of the gallery are compared where its studies run whole
+        ["results/studies/expected.py", "results/studies/study_table.py"],
+        ["tests/results/studies"],
+        ["tests/results/safe/test_clean.py"],
     ),
     "pages": Room(
         ["results/pages"],
@@ -177,7 +179,7 @@ def cases(room: str) -> list[Case]:
     return [
         Case(room, str(file.relative_to(ROOT)), mutant)
         for path in ROOMS[room].files
-        for file in sorted((ROOT / path).rglob("*.py"))
+        for file in sorted((ROOT / path).rglob("*.py")) or [ROOT / path]
         for mutant in of(file.read_text())
     ]
 

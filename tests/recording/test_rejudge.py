@@ -8,7 +8,6 @@ import pytest
 from sklearn.preprocessing import FunctionTransformer, StandardScaler
 
 from normbench import names
-from normbench.command.sweep.sweep_job import _reuse_recorded
 from normbench.costs import least_squares, perceptron, softmax
 from normbench.datasets import make_dataset
 from normbench.datasets.dataset import OwnTargets
@@ -194,24 +193,3 @@ def test_every_finding_of_a_scheme_is_a_declared_name(bed):
 
 def test_the_case_of_the_least_cost_is_a_known_one(bed):
     assert bed.first.scheme.tags[names.MINIMUM_CASE.key] in names.CASES
-
-
-def test_rules_out_of_their_range_are_a_users_mistake():
-    with pytest.raises(ValueError, match=r"rules.tail=2: must be"):
-        rejudge.rules_of({"rules.tail": "2"})
-    assert rejudge.rules_of({"rules.tail": "0.2", "rules.least_tail": "5"}) == replace(
-        Rules(), tail=0.2, least_tail=5
-    )
-
-
-def test_a_job_asks_the_store_for_its_descent_once():
-    asked = []
-
-    class Empty:
-        def runs_of_descent(self, *words):
-            asked.append(words)
-            return []
-
-    tags = {names.DESCENT.key: "d", names.FINGERPRINT.key: "f"}
-    assert _reuse_recorded(Empty(), records.RecordHeader("", "x", "", {}, tags)) == ("", None)
-    assert asked == [("x", "d")]
