@@ -34,7 +34,7 @@ VERDICTS, COMPARE = "tests/verdicts/test_verdicts.py", "tests/test_compare.py"
 PLAIN, CLAIMS = "tests/engine/fast/test_plain_route.py", "tests/claims/test_claims.py"
 MEASURES, THEORY = "tests/measures/test_measures.py", "tests/theory/test_theory.py"
 REJUDGE, ANSWER = "tests/recording/test_rejudge.py", "tests/results/answer"
-CLOSING = ("tests/results/report/test_closing.py", "tests/results/report/test_conclusion.py")
+CLOSING = ("tests/results/report/test_captions.py", "tests/results/report/test_terminal.py")
 COMMAND_LINE = "tests/test_command_line.py"
 
 

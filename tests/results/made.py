@@ -1,6 +1,8 @@
 """Sweeps made by hand, as the reader returns them: no store is needed."""
 
 import json
+from dataclasses import dataclass, field, replace
+from typing import Any
 
 import numpy as np
 
@@ -9,6 +11,21 @@ from tests import door
 
 ENCODING = names.setting("dataset.encoding")
 GOAL = names.reached("1e-2").column
+
+
+@dataclass(frozen=True)
+class Made(Sweep):
+    """Runs from a cost of 1 to their final cost in an iteration, and arrays by scheme."""
+
+    parts: Any = field(default_factory=dict)
+
+    def histories(self, runs, metrics=()):
+        ends = zip(runs["run_id"], runs[names.FINAL_COST.column])
+        rows = [(run_id, k, cost) for run_id, end in ends for k, cost in enumerate((1.0, end))]
+        return pd.DataFrame(rows, columns=["run_id", "iteration", metrics[0]])
+
+    def arrays(self, runs, name):
+        return {label: self.parts[label] for label in runs["label"] if label in self.parts}
 
 
 def runs(*jobs, **params):
@@ -39,6 +56,46 @@ def runs(*jobs, **params):
     every = dict.fromkeys(job[0] for job in jobs)
     sweeps = [{"role": "sweep", "run_id": name, "experiment": name} for name in every]
     return door.frame([*sweeps, *rows])
+
+
+def recorded(sweep, parts=None):
+    """Return a sweep whose runs have histories, and its schemes arrays by their labels."""
+    return Made(sweep.store, sweep.sweep_id, sweep.runs, parts=parts or {})
+
+
+def tagged(sweep, where=(), role="", **columns):
+    """Return a sweep with other columns, by their place in `names` or as they are.
+
+    Args:
+        sweep: The sweep.
+        where: The normalizers of the runs that are changed; empty for all.
+        role: The role of these runs; empty for schemes and steps.
+        **columns: A value for all, one for each run, or by normalizer.
+    """
+    frame = sweep.runs.copy()
+    chosen = frame["role"].isin([role] if role else ["scheme", "step"])
+    chosen &= frame["normalizer"].isin([*where]) if where else True
+    for name, value in columns.items():
+        column = getattr(names, name).column if name.isupper() else name
+        if column not in frame:
+            frame[column] = np.nan
+        values = frame.loc[chosen, "normalizer"].map(value) if isinstance(value, dict) else value
+        if isinstance(values, str) or any(isinstance(each, str) for each in np.atleast_1d(values)):
+            frame[column] = frame[column].astype(object)
+        frame.loc[chosen, column] = values
+    return replace(sweep, runs=frame)
+
+
+def repeated(count, setting="dataset.split_seed", **iterations):
+    """Return jobs over splits, of schemes with these iterations in turn; None: they failed."""
+    return [
+        (
+            *("x", name, each and {1.0: (each[n % len(each)], 0.001 + n / 1e4)}),
+            {setting: str(n), "data": "same" if setting == "batch_seed" else str(n)},
+        )
+        for name, each in iterations.items()
+        for n in range(count)
+    ]
 
 
 def _reached(steps, finer):

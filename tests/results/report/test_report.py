@@ -9,19 +9,16 @@ import pandas as pd
 import pytest
 
 from normbench import names
-from normbench.command.results.commands import main
 from normbench.recording.store import records
 from normbench.recording.store.connection import Store
 from normbench.recording.store.writer import Writer
 from normbench.results.compare import comparisons, heldout
-from normbench.results.figures import NAMES, PHOTOGRAPHIC_FIGURES
 from normbench.results.report import captions, files
 from normbench.results.report import page as report
 from normbench.results.report.terminal import present
 from normbench.results.store.runs import Sweep, load
-from tests.claims.claims import sentences
 from tests.results.compare.test_heldout import splits
-from tests.results.made import runs
+from tests.results.made import repeated, runs, tagged
 
 
 class Page(HTMLParser):
@@ -97,27 +94,6 @@ def test_it_is_structured_for_a_screen_reader(page):
     assert all(after <= before + 1 for before, after in itertools.pairwise(levels))
 
 
-def test_it_holds_the_question_the_verdict_the_setting_and_the_losses(page, three):
-    for words in (
-        "Which of identity, standard and pca_sphere lowers the cost of two-least_squares",
-        "After 10 iterations of gradient descent, from the lowest cost up: ",
-        "Fastest",
-        "Predicts best: ",
-        "Test points after the last iteration",
-        "60 train points, 20 test points, 2 features; fingerprint",
-        "Largest safe step size: what theory promises (2/L) and what was seen",
-        "Step x L / 2 along the path against 1",
-        "normbench tracking.uri=postgresql://me:***@host/db",
-        "ridge",
-        "1e+200",
-    ):
-        assert words in page.text, words
-    lost = three.sweep.of_role("step")
-    for reason in lost[lost["verdict"] == "diverged"]["reason"]:
-        assert reason in page.text
-    assert "secret" not in page.text
-
-
 def test_it_begins_with_the_answer_and_ends_with_how_to_repeat_it(page):
     order = ("Fastest", "One step size must melt", "Each scheme at its best", "Try a step size")
     order += ("Step x L / 2 along", "Theory", "Setting", "To repeat it")
@@ -125,24 +101,9 @@ def test_it_begins_with_the_answer_and_ends_with_how_to_repeat_it(page):
     assert places == sorted(places)
 
 
-def test_theory_is_three_short_sentences_a_scheme(page, three):
-    (label, short, whole), *others = report._explanations(three.sweep.of_role(names.SCHEME))
-    assert len(others) == 2
-    assert [name for name, _ in sentences(short)] == ["exact", "untouched", "best"]
-    assert label == "identity"
-    assert short != whole
-    assert short.split(",")[0] in whole
-    assert page.text.count("All that is known of it") == 3
-
-
-def test_photographs_are_not_inverted_in_the_dark(page):
-    looks = [card["class"] for card in page.all("div") if card.get("class", "").startswith("card")]
-    assert set(looks) == {"card plot"}
-    assert {"components", "reconstruction"} <= set(PHOTOGRAPHIC_FIGURES) <= set(NAMES)
-
-
 def test_pairs_on_test_points_say_what_their_conclusions_are_about():
-    table = splits(a=[0.1, 0.1], b=[0.2, 0.3])
+    """A third scheme has one split alone, and so have its pairs."""
+    table = pd.concat([splits(a=[0.1, 0.1], b=[0.2, 0.3]), splits(c=[0.2])], ignore_index=True)
     _, pairs = report._held_out(table, pd.DataFrame())
     assert pairs["caption"].endswith(f"; {heldout.CLAIMS}")
     assert pairs["columns"][-2:] == ["conclusion", "on new data"]
@@ -161,14 +122,6 @@ def test_captions_and_alternative_texts_say_what_was_found(page, three):
         assert any(text in each for each in words), name
 
 
-def test_every_step_size_stands_in_a_folded_table(page, three):
-    assert len(page.all("details")) == len(page.all("summary")) == 1 + 3  # theory of each scheme
-    inside = [tag for tag, _, open_tags in page.elements if "details" in open_tags]
-    steps = three.sweep.of_role("step")
-    assert inside.count("tr") == 1 + len(steps)
-    assert inside.count("caption") == 1
-
-
 def test_settings_stand_as_one_types_them():
     own = {"normalizer.ridge": "None"}, {"normalizer.ridge": "True"}
     made = runs(*(("x", f"a{n}", {1.0: 2.0}, more) for n, more in enumerate(own)), theory="True")
@@ -181,26 +134,10 @@ def test_a_step_that_was_chosen_is_not_called_the_best(page, three):
     runs = three.sweep.runs.assign(**{"tags.step_chosen": "true"})
     other = Page(report.render(Sweep(three.uri, "sweep-1", runs), drawn={}))
     assert '"which_step":"shown"' in report.render(Sweep(three.uri, "sweep-1", runs), drawn={})
-    for words in (
-        "each scheme stands at its {} step size",
-        "Each scheme at its {} step size",
-        "each at its {} step",
-    ):
+    for words in ("each scheme stands at its {} step size", "each at its {} step"):
         assert words.format("best") in page.text
         assert words.format("shown") in other.text
         assert words.format("best") not in other.text
-
-
-def test_what_theory_cannot_say_of_the_optimizer_stands_there(page, three):
-    assert "seen / promised: that step size and the next one tried, both over 2/L" in page.text
-    note = "2/L speaks of plain gradient descent, not of this optimizer"
-    runs = three.sweep.runs.assign(**{"tags.plain_descent": "false", "tags.theory_note": note})
-    other = Page(report.render(Sweep(three.uri, "sweep-1", runs), drawn={}))
-    assert f"Note: {note}." in other.text
-    assert "2/L: theory promises that the cost" in other.text
-    for words in ("seen / promised:", "Theory promises"):
-        assert words in page.text
-        assert words not in other.text
 
 
 def test_a_failed_job_stands_there_with_its_reason(images):
@@ -223,23 +160,7 @@ def test_runs_stayed_finite_only_where_there_are_runs(page, images):
     assert (title in still.text, title in page.text) == (False, True)
 
 
-@pytest.mark.parametrize(
-    ("compared", "verb", "quantity"),
-    [
-        ([], "lowers the cost furthest", "the cost"),
-        (
-            ["y"],
-            "lowers the cost furthest or leaves the fewest points misclassified",
-            "the cost or the number of misclassified points",
-        ),
-        (
-            ["x", "y"],
-            "leaves the fewest points misclassified",
-            "the number of misclassified points",
-        ),
-    ],
-)
-def test_the_title_counts_problems_and_schemes_as_the_answer_does(compared, verb, quantity):
+def test_the_title_counts_problems_and_schemes_as_the_answer_does():
     """Two data sets, one under two values of a setting; one normalizer with two options."""
     jobs = [
         (data, "a", {1.0: 3}, {"cost.l2": l2, "normalizer.ridge": ridge})
@@ -249,12 +170,16 @@ def test_the_title_counts_problems_and_schemes_as_the_answer_does(compared, verb
     ]
     sweep = runs(*jobs)
     sweep.runs["label"] += ", ridge=" + sweep.runs[names.setting("normalizer.ridge")]
-    counted = sweep.runs["experiment"].isin(compared)
-    sweep.runs.loc[counted, names.COMPARED.column] = names.MISCLASSIFICATIONS
-    assert report._title(sweep) == f"Which of 2 normalization schemes {verb}, over 3 problems?"
+    asked = "Which of 2 normalization schemes {}, over 3 problems?"
+    assert report._title(sweep) == asked.format("lowers the cost furthest")
+    some = replace(sweep, runs=sweep.runs.copy())
+    some.runs.loc[some.runs["experiment"] == "y", names.COMPARED.column] = names.MISCLASSIFICATIONS
+    assert report._title(some) == asked.format(
+        "lowers the cost furthest or leaves the fewest points misclassified"
+    )
     ridge = sweep.runs[names.setting("normalizer.ridge")]
-    one = Sweep("-", "s", sweep.runs[ridge != "1"])
-    assert report._title(one) == f"How far does a, ridge=0 lower {quantity}, over 3 problems?"
+    one = replace(sweep, runs=sweep.runs[ridge != "1"])
+    assert report._title(one) == "How far does a, ridge=0 lower the cost, over 3 problems?"
 
 
 def test_names_from_data_are_never_markup(three):
@@ -290,18 +215,6 @@ def test_a_figure_of_many_points_is_embedded_as_png(three, monkeypatch):
     assert image["alt"].startswith("Figure: ")
 
 
-@pytest.mark.commands
-def test_the_command_line_writes_it(three, images, tmp_path, capsys):
-    assert main(["report", "--store", images.uri, "--out", str(tmp_path)]) == 0
-    assert capsys.readouterr().out == f"{tmp_path / 'report.html'}\n"
-    assert (
-        "What do standard and pca_sphere make of the points"
-        in Page((tmp_path / "report.html").read_text()).text
-    )
-    assert main(["report", "--store", three.uri, "--out", "/proc/none"]) == 2
-    assert "--out /proc/none: cannot be written" in capsys.readouterr().err
-
-
 @pytest.mark.slow
 def test_a_sweeps_end_compares_once(three, tmp_path, monkeypatch, capsys):
     compared = []
@@ -334,3 +247,66 @@ def test_a_report_names_no_home_folder(monkeypatch):
 def test_a_report_says_how_to_install_what_it_was_made_with(three):
     text = report.render(three.sweep, {})
     assert "pip install -c constraints.txt ." in text
+
+
+def test_lost_runs_have_a_verdict_and_a_reason():
+    made = runs(("x", "a", {1.0: 3.0, 2.0: 3.0, 3.0: 3.0}), ("x", "b", None), ("x", "c", None))
+    made = tagged(made, reason="why", status="FINISHED")
+    made = tagged(made, "c", verdict="", reason="", status="KILLED")
+    made = tagged(made, "a", "step", verdict=[names.DIVERGED, names.CONVERGED, names.BY_ROUNDING])
+    table = report._failed_runs(made)
+    assert [(row[0], *row[2:]) for row in table["rows"]] == [
+        ("b", "failed", "why"),
+        ("c", "unfinished", "the job ended as KILLED"),
+        ("a", "diverged", "why"),
+        ("a", names.BY_ROUNDING, "why"),
+    ]
+    assert report._failed_runs(runs(("x", "a", {1.0: 3.0}))) is None
+
+
+def test_a_step_size_that_diverged_has_no_cost():
+    made = runs(("x", "a", {1.0: (3.0, 0.25), 2.0: (3.0, 0.5)}))
+    made = tagged(made, role="step", verdict=[names.CONVERGED, names.DIVERGED])
+    first, second = report._steps(made)["rows"]
+    assert first[:4] == ("a", "1", "converged", "0.250000")
+    assert second[2:4] == ("diverged", "-")
+    assert report._steps(runs(("x", "a", None))) is None
+
+
+def test_an_environment_with_changes_says_so():
+    made = tagged(runs(("x", "a", {1.0: 3.0})), role="sweep", COMMIT="abc", GIT_DIRTY="true")
+    assert report._environment(made)[-1] == ("commit", "abc, with changes")
+    clean = tagged(made, role="sweep", GIT_DIRTY="false")
+    assert report._environment(clean)[-1] == ("commit", "abc")
+
+
+def test_settings_that_all_share_stand_apart_from_those_that_differ():
+    schemes = pd.DataFrame(
+        {"label": ["a", "b"], "params.same": ["1", "1"], "params.own": ["2", None]}
+        | {"params.never": [None, None], "tags.other": ["x", "y"]}
+    )
+    shared, table = report._settings(schemes)
+    assert shared == [("same", "1")]
+    assert table["columns"] == ["scheme", "own"]
+    assert report._settings(schemes[:1]) == ([("own", "2"), ("same", "1")], None)
+
+
+def test_tables_stand_where_they_say_something():
+    made = runs(("x", "a", {1.0: 3.0}))
+    assert report._predictions(made) is report._pairs(made) is None
+    promised = report._predictions(tagged(made, THRESHOLD=2.0))
+    assert promised["rows"][0][:2] == ("a", "2")
+    pairs = report._pairs(runs(*repeated(2, a=[3.0, 4.0], b=[5.0, 6.0])))
+    assert "1 pair of schemes needs at least 6 splits" in pairs["caption"]
+    without, folds = splits(a=[0.1]).iloc[:0], pd.DataFrame({"scheme": ["a"], "cost": [0.5]})
+    for held_out, title in ((without, "CROSS_VALIDATION"), (splits(a=[0.1]), "TEST_POINTS")):
+        (table,) = report._held_out(held_out, folds)
+        assert table["caption"] == getattr(report.headings, title)
+
+
+def test_a_report_says_nothing_twice():
+    sweep = tagged(runs(*(("x", s, {1.0: 3.0}) for s in "ab")), status="FINISHED", reason="")
+    sweep = tagged(sweep, "b", "step", verdict=names.BY_ROUNDING)
+    section = report._section("s1", sweep, "x", ())
+    assert "decided by rounding" in section["ranking"]
+    assert "decided by rounding" not in " ".join(section["answers"])

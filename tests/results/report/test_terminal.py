@@ -1,6 +1,7 @@
-"""What stands on the terminal around a comparison's table: failures, files and where they are."""
+"""What a command prints at its end: nothing wider than the terminal, nothing twice, no markup."""
 
 import io
+import re
 from dataclasses import replace
 from pathlib import Path
 
@@ -9,296 +10,291 @@ import pandas as pd
 import pytest
 
 from normbench import names
-from normbench.results.compare import heldout
-from normbench.results.report import page, screen, terminal
+from normbench.results.answer import tables
+from normbench.results.report import screen, screen_table, terminal
+from normbench.results.store.runs import QUERY
+from normbench.results.words import headings
 from tests.results.compare.test_heldout import splits
-from tests.results.made import runs
-from tests.results.report.test_closing import batches
+from tests.results.made import recorded, repeated, runs, tagged
+
+ESCAPE = re.compile(r"\x1b\[[\d;]*m")
+LONG = "chain, normalizer.steps=[standard, pca_sphere, another_one], normalizer.ridge=1e-07"
+TWO = [("x", "a", {1.0: 3.0}), ("x", "b", {1.0: 9.0})]
+OTHER = [("y", "a", {1.0: 1.0}), ("y", "b", {1.0: 2.0})]
 
 
-def lines_of(write, *given):
-    stream = io.StringIO()
-    write(screen.console(stream), *given)
-    return stream.getvalue().splitlines()
+class Terminal(io.StringIO):
+    """A stream that calls itself a terminal."""
 
+    encoding = "utf-8"
 
-def test_files_are_told_by_their_pages_figures_and_formats():
-    folder = Path("/out")
-    figures = [folder / f"{name}.{kind}" for name in ("a", "b") for kind in ("png", "svg")]
-    report = folder / "report.html"
-    assert terminal._contents([*figures, report]) == "report.html and 2 figures (png, svg)"
-    assert terminal._contents(figures[:2]) == "1 figure (png, svg)"
-    assert terminal._contents([report, report]) == "report.html"
-    both = [report, folder / "a.html", figures[0]]
-    assert terminal._contents(both) == "report.html and a.html and 1 figure (png)"
-
-
-def test_a_folder_inside_the_working_folder_is_told_from_there(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    assert terminal._relative_path(tmp_path / "a" / "b") == "a/b"
-    assert terminal._relative_path(tmp_path.parent) == str(tmp_path.parent)
-
-
-def test_failed_jobs_are_counted_with_their_reasons():
-    made = runs(("x", "a", {1.0: 3.0}), ("x", "b", None), ("y", "c", None))
-    made.runs["reason"] = made.runs["normalizer"].map({"b": "out of memory", "c": "no data"})
-    assert lines_of(terminal._say_failures, made) == [
-        *("2 of 3 jobs failed:", "  x, b: out of memory", "  y, c: no data", "")
-    ]
-    assert lines_of(terminal._say_failures, runs(("x", "a", {1.0: 3.0}))) == []
+    def isatty(self):
+        return True
 
 
 @pytest.fixture
-def located(monkeypatch):
-    monkeypatch.setattr(terminal.dashboard, "link", lambda sweep, name: f"http://charts/{name}")
+def shown(monkeypatch):
+    """Return a function that gives what a comparison ends in on a terminal so many columns wide."""
+    for name in ("NO_COLOR", "CI", "FORCE_COLOR"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("TERM", "xterm-256color")
 
-    def of(store, sweep_id="s", files=(), schemes=1):
-        jobs = [(name, f"s{n}", {1.0: 3.0}) for name in "xy" for n in range(schemes)]
-        sweep = replace(runs(*jobs), store=store, sweep_id=sweep_id)
-        drawn = {name: [Path("/o") / name for name in files] for name in "xy"}
-        return lines_of(terminal._say_locations, sweep, drawn)
+    def of(sweep, columns=100, stream=None, drawn=(), **environment):
+        stream = io.StringIO() if stream is None else stream
+        for name, value in {"COLUMNS": str(columns), **environment}.items():
+            monkeypatch.setenv(name, value)
+        monkeypatch.setattr("sys.stdout", stream)
+        terminal.present(sweep, lambda: dict(drawn))
+        return stream.getvalue()
 
     return of
 
 
-def test_a_server_has_links_and_a_file_the_command_that_shows_it(located):
-    told = located("http://host")
-    assert told[-3:] == [
-        *(f"dashboard  http://charts/{name}" for name in "xy"),
-        "recorded   http://host",
-    ]
-    local = located("sqlite:///a.db", files=("a.png", "report.html"))
-    assert local[-1] == "recorded   sqlite:///a.db  (normbench dashboard shows it)"
-    assert not any(line.startswith("dashboard") for line in local)
-    assert [line for line in local if line.startswith("files")] == [
-        "files      /o: report.html and 1 figure (png)"
-    ]
+def plain(text):
+    return [ESCAPE.sub("", line).rstrip() for line in text.splitlines()]
 
 
-def test_a_query_has_no_charts_of_its_own(located):
-    from normbench.results.store.runs import QUERY
-
-    told = located("http://host", QUERY)
-    assert told[-1] == "recorded   http://host"
-    assert not any(line.startswith("dashboard") for line in told)
-
-
-def test_of_more_schemes_than_a_figure_shows_none_is_drawn(located):
-    most = terminal.MAX_DRAWN_SCHEMES
-    told = " ".join(located("a.db", schemes=most + 1))
-    for name in "xy":
-        assert f"figures    none of {name}: more than {most} schemes;" in told
-    assert "figures" not in " ".join(located("a.db", schemes=most))
+def table_lines(table, columns, monkeypatch):
+    """Return the lines of a table on a terminal so many columns wide."""
+    monkeypatch.setenv("TERM", "xterm")
+    monkeypatch.setenv("COLUMNS", str(columns))
+    stream = Terminal()
+    screen_table.print_table(screen.console(stream), table)
+    return plain(stream.getvalue())
 
 
-@pytest.mark.parametrize(
-    ("theories", "without"),
-    [
-        ({"a": "none", "b": "full"}, True),
-        ({"a": "full", "b": "quick"}, False),
-        ({"a": None, "b": "none"}, False),
-    ],
-)
-def test_a_job_that_ran_without_theory_is_one_that_did_not_fail(theories, without):
-    """Of the last ones, scheme b failed."""
-    jobs = [("x", name, {1.0: 3.0}, {"theory": kind or "full"}) for name, kind in theories.items()]
-    if theories["a"] is None:
-        jobs[1] = ("x", "b", None, {"theory": "none"})
-    assert terminal._without_theory(runs(*jobs)) == without
-    assert not terminal._without_theory(runs(("x", "a", {1.0: 3.0})))
-
-
-def test_pairs_on_test_points_are_told_where_any_pair_has_several_splits():
-    """A third scheme has one split alone, and so have its pairs."""
-    table = pd.concat([splits(a=[0.1, 0.1], b=[0.2, 0.3]), splits(c=[0.2])], ignore_index=True)
-    assert set(heldout.compare_pairs(table)["splits"]) == {1, 2}
-    assert len(page._held_out(table, pd.DataFrame())) == 2
-
-
-def held_out(monkeypatch, of_splits, folds):
-    monkeypatch.setattr(terminal.heldout, "by_split", lambda sweep: of_splits)
-    monkeypatch.setattr(terminal.heldout, "cross_validated", lambda sweep: folds)
-    return lines_of(terminal._print_held_out, runs(("x", "a", {1.0: 3.0})))
-
-
-def test_points_held_out_have_tables_where_there_are_any(monkeypatch):
-    nothing, without = pd.DataFrame(), splits(a=[0.1]).iloc[:0]
-    assert held_out(monkeypatch, without, nothing) == []
-    folds = pd.DataFrame({"scheme": ["a"], "error": [0.125]})
-    told = held_out(monkeypatch, without, folds)
-    assert " ".join(told).startswith(terminal.headings.CROSS_VALIDATION)
-    assert ["scheme", "error"] in [line.split() for line in told]
-    both = held_out(monkeypatch, splits(a=[0.1, 0.1], b=[0.2, 0.3]), nothing)
-    assert both[0] == terminal.headings.TEST_POINTS
-    (title,) = (line for line in both if line.startswith(terminal.headings.TEST_PAIRS))
-    assert "; " in title
-    one = held_out(monkeypatch, splits(a=[0.1], b=[0.2]), nothing)
-    assert not any(line.startswith(terminal.headings.TEST_PAIRS) for line in one)
-
-
-def test_lost_runs_have_a_verdict_and_a_reason():
-    made = runs(("x", "a", {1.0: 3.0, 2.0: 3.0, 3.0: 3.0}), ("x", "b", None), ("x", "c", None))
-    made.runs["reason"], made.runs["status"] = "why", "FINISHED"
-    is_step = made.runs["role"] == names.STEP
-    made.runs.loc[is_step, "verdict"] = [names.DIVERGED, names.CONVERGED, names.BY_ROUNDING]
-    unfinished = (made.runs["normalizer"] == "c") & (made.runs["role"] == names.SCHEME)
-    made.runs.loc[unfinished, ["verdict", "reason", "status"]] = ["", "", "KILLED"]
-    table = page._failed_runs(made)
-    assert table["columns"] == ["scheme", "step size", "verdict", "reason"]
-    assert [(row[0], *row[2:]) for row in table["rows"]] == [
-        ("b", "failed", "why"),
-        ("c", "unfinished", "the job ended as KILLED"),
-        ("a", "diverged", "why"),
-        ("a", names.BY_ROUNDING, "why"),
-    ]
-    assert [row[1] for row in table["rows"]][2:] == ["1", "3"]
-    made.runs.loc[unfinished, "status"] = "FINISHED"
-    assert len(page._failed_runs(replace(made))["rows"]) == 3
-    assert page._failed_runs(replace(runs(("x", "a", {1.0: 3.0})))) is None
-
-
-def test_an_environment_is_that_of_the_sweep_run():
-    version = names.version("numpy").column
-    made = runs(("x", "a", {1.0: 3.0}))
-    made.runs[version], made.runs[names.BLAS.column] = "2.0", "openblas"
-    made.runs[names.COMMIT.column], made.runs[names.GIT_DIRTY.column] = "abc", "true"
-    expected = [("numpy", "2.0"), ("linear algebra", "openblas"), ("commit", "abc, with changes")]
-    assert page._environment(made) == expected
-    made.runs[names.GIT_DIRTY.column] = "false"
-    assert page._environment(replace(made))[-1] == ("commit", "abc")
-    assert page._environment(runs(("x", "a", {1.0: 3.0}))) == []
-
-
-def test_a_start_is_that_of_the_first_sweep_run_or_of_the_first_scheme():
-    made = runs(("x", "a", {1.0: 3.0}), ("y", "a", {1.0: 3.0}))
-    second = 1_700_000_000
-    started = {"sweep": [second + 60, second + 120], "scheme": [second + 240, second + 180]}
-    for role, times in started.items():
-        made.runs.loc[made.runs["role"] == role, "started"] = np.array(times) * 1000.0
-    assert page._started(made) == "2023-11-14 22:14 UTC"
-    schemes = replace(made, runs=made.runs[made.runs["role"] != "sweep"])
-    assert page._started(schemes) == "2023-11-14 22:16 UTC"
-
-
-def test_settings_that_all_share_stand_apart_from_those_that_differ():
-    schemes = pd.DataFrame(
-        {"label": ["a", "b"], "params.same": ["1", "1"], "params.own": ["2", None]}
-        | {"params.never": [None, None], "tags.other": ["x", "y"]}
-    )
-    shared, table = page._settings(schemes)
-    assert shared == [("same", "1")]
-    assert table["columns"] == ["scheme", "own"]
-    assert [row[0] for row in table["rows"]] == ["a", "b"]
-    assert page._settings(schemes[:1]) == ([("own", "2"), ("same", "1")], None)
-
-
-def test_each_step_size_has_its_row_without_the_cost_of_one_that_diverged():
-    made = runs(("x", "a", {1.0: (3.0, 0.25), 2.0: (3.0, 0.5)}))
-    is_step = made.runs["role"] == names.STEP
-    made.runs.loc[is_step, "verdict"] = [names.CONVERGED, names.DIVERGED]
-    made.runs[names.FINAL_MISCLASSIFICATIONS.column] = 7.0
-    table = page._steps(made)
-    assert table["columns"][:4] == ["scheme", "step size", "verdict", "cost"]
-    first, second = table["rows"]
-    assert first[:4] == ("a", "1", "converged", "0.250000")
-    assert second[2:4] == ("diverged", "-")
-    assert (first[-1], second[-1]) == ("7", "-")
-    assert page._steps(runs(("x", "a", None))) is None
-
-
-def test_pairs_have_a_table_where_there_are_two_splits():
-    jobs = [
-        ("x", s, {1.0: (n + count, n / 1e3 + 1e-4)}, {"dataset.split_seed": str(n), "data": str(n)})
-        for s, count in (("a", 3.0), ("b", 5.0))
-        for n in range(2)
-    ]
-    table = page._pairs(runs(*jobs))
-    assert [row[:2] for row in table["rows"]] == [("x", "a")]
-    assert "1 pair of schemes needs at least 6 splits" in table["caption"]
-    assert page._pairs(runs(*jobs[::2])) is None
-
-
-def test_theory_has_a_table_where_it_promises_a_step_size():
-    made = runs(("x", "a", {1.0: 3.0}))
-    assert page._predictions(made) is None
-    promised = replace(made, runs=made.runs.assign(**{names.THRESHOLD.column: 2.0}))
-    table = page._predictions(promised)
-    assert table["caption"] == page.headings.PREDICTIONS
-    assert table["columns"][:2] == ["scheme", "2/L"]
-    assert table["words"][:2] == [True, False]
-    assert table["rows"][0][:2] == ("a", "2")
-
-
-def test_cross_validation_has_a_table_where_there_are_no_test_points():
-    without, folds = splits(a=[0.1]).iloc[:0], pd.DataFrame({"scheme": ["a"], "cost": [0.5]})
-    assert page._held_out(without, pd.DataFrame()) == []
-    (table,) = page._held_out(without, folds)
-    assert table["caption"] == page.headings.CROSS_VALIDATION
-    (table,) = page._held_out(splits(a=[0.1]), folds)
-    assert table["caption"] == page.headings.TEST_POINTS
-
-
-def test_schemes_without_an_explanation_have_none():
-    schemes = runs(("x", "a", {1.0: 3.0}), ("x", "b", {1.0: 3.0})).of_role(names.SCHEME)
-    assert page._explanations(schemes) == []
-    explained = schemes.assign(**{names.EXPLANATION.column: ["All of it.", None]})
-    assert [(label, whole) for label, _, whole in page._explanations(explained)] == [
-        ("a", "All of it.")
-    ]
-
-
-@pytest.mark.parametrize(
-    ("found", "caption", "words"),
-    [
-        ("It is 3.", "It is 3. ({}.)", "Figure: It is 3. The numbers stand in the tables."),
-        ("", "{}.", "Figure: {}, x. The numbers stand in the tables."),
-    ],
-)
-def test_a_picture_has_a_caption_and_words_in_its_place(
-    monkeypatch, tmp_path, found, caption, words
+@pytest.mark.parametrize("columns", [60, 80, 120])
+def test_nothing_is_wider_than_the_terminal_and_no_number_is_broken(
+    three, shown, columns, monkeypatch
 ):
-    monkeypatch.setattr(page.captions, "describe_figure", lambda sweep, experiment, name: found)
-    monkeypatch.setattr(page, "_png", lambda sweep, experiment, name: "data:")
-    file = tmp_path / "melt-x.png"
-    text = "<svg><rect/></svg>"
-    file.with_suffix(".svg").write_text(text)
-    described = page.NAMES["melt"].split(" (")[0]
-    described = described[0].upper() + described[1:]
-    for most, kind in ((len(text), "svg"), (len(text) - 1, "png")):
-        monkeypatch.setattr(page, "MAX_SVG_LENGTH", most)
-        (drawn,) = page._pictures("s1", runs(("x", "a", {1.0: 3.0})), "x", [file], ["fit", "melt"])
-        assert drawn["caption"] == caption.format(described)
-        assert drawn["words"] == words.format(described)
-        assert drawn["plot"] is True
-        assert set(drawn) == {"caption", "words", "plot", kind}
+    lines = plain(shown(three.sweep, columns, Terminal()))
+    assert max(map(len, lines)) <= columns
+    heads = next(line for line in lines if line.startswith("scheme"))
+    assert "cost left" in heads
+    assert ("verdict" in heads) or columns == 60  # the least telling columns go first
+    wide = {"scheme": [LONG, "a"], **{f"number {k}": [k / 7, 1.0] for k in range(14)}}
+    lines = table_lines(pd.DataFrame(wide), columns, monkeypatch)
+    assert max(map(len, lines)) <= columns
+    numbers = [word for line in lines for word in line.split() if word.startswith("0.")]
+    assert numbers == [f"{k / 7:.6g}" for k in range(1, 7)]
 
 
-def test_only_texts_are_sanitized_on_a_page():
-    assert page._sanitize(3) == 3
-    assert page._sanitize(None) is None
-    assert "secret" not in page._sanitize("http://me:secret@host")
+def test_the_answer_is_bold_and_schemes_have_their_colours(three, shown):
+    text = shown(three.sweep, 100, Terminal(), COLORTERM="truecolor")
+    assert text.splitlines()[1].startswith("\x1b[1m")
+    standard, sphere = (
+        re.search(rf"\x1b\[(38;[\d;]+)m{name}", text)[1] for name in ("standard", "pca_sphere")
+    )
+    assert standard != sphere
 
 
-def test_a_report_names_the_batch_beyond_which_little_is_gained_and_says_nothing_twice():
-    sweep = batches(3, 4, 30)
-    sweep.runs["status"], sweep.runs["reason"] = "FINISHED", ""
-    sweep.runs["label"] = sweep.runs["run_id"].str.partition("-")[0]  # one a job
-    steps = sweep.runs["role"] == "step"
-    sweep.runs.loc[sweep.runs.index[steps][0], "verdict"] = names.BY_ROUNDING
-    section = page._section("s1", sweep, "x", ())
-    (line,) = (line for line in section["answers"] if line.startswith("Beyond a batch of "))
-    assert line not in section["ranking"]
-    assert "decided by rounding" in section["ranking"]
-    assert "decided by rounding" not in " ".join(section["answers"])
+@pytest.mark.parametrize("how", [{"NO_COLOR": "1"}, {"CI": "true"}, {"TERM": "dumb"}, {}])
+def test_text_without_colours_is_plain(three, shown, how):
+    stream = Terminal() if how else None
+    text = shown(three.sweep, 100, stream, FORCE_COLOR="1", **how)
+    assert "\x1b" not in text
+    assert ("\u2588" in text) == ("NO_COLOR" in how or "CI" in how)
 
 
-def test_a_report_of_one_experiment_asks_its_question(monkeypatch):
-    monkeypatch.setattr(page.cause, "cause", lambda sweep, name: f"Why {name}?")
-    made = [runs(*((e, s, {1.0: 3.0}) for e in which for s in "ab")) for which in ("x", "xy")]
-    for sweep in made:
-        sweep.runs["started"], sweep.runs["status"], sweep.runs["reason"] = 0.0, "FINISHED", ""
-    one, two = (page.render(sweep, {}) for sweep in made)
-    assert "<title>Which of a and b lowers the cost of x" in one.replace("\n", "")
-    assert "<title>Which of 2 normalization schemes lowers" in two.replace("\n", "")
-    assert one.count("Why x?") >= 1
-    assert "Why y?" in two
+def test_a_terminal_without_such_characters_has_no_bars(three, shown):
+    stream = Terminal()
+    stream.encoding = "ascii"
+    assert shown(three.sweep, 100, stream).isascii()
+
+
+def test_names_of_data_are_no_markup(monkeypatch):
+    table = pd.DataFrame({"scheme": ["[red]a", "名前"], ":smile:": [1.5, 1], "[bold]": [1234, 5]})
+    assert table_lines(table, 80, monkeypatch) == [
+        "scheme  :smile:  [bold]",
+        "[red]a      1.5    1234",
+        "名前          1       5",
+    ]
+    for stream in (Terminal(), io.StringIO()):
+        screen.print_lines(screen.console(stream), ":smile: [bold]words[/bold] 12")
+        assert stream.getvalue() == ":smile: [bold]words[/bold] 12\n"
+
+
+def test_words_longer_than_a_line_are_broken_on_a_terminal_alone(monkeypatch):
+    monkeypatch.setenv("COLUMNS", "40")  # less than any comparison fits in: 60 are taken
+    stream, pipe = Terminal(), io.StringIO()
+    for each in (stream, pipe):
+        screen.print_lines(screen.console(each), f"one {130 * 'x'}", "two-parts " * 7)
+    lines = plain(stream.getvalue())
+    assert lines[:3] == [f"one {56 * 'x'}", 60 * "x", 14 * "x"]
+    assert lines[3:] == [("two-parts " * 6).strip(), "two-parts"]
+    assert pipe.getvalue().splitlines()[:2] == ["one", 130 * "x"]
+
+
+def test_a_sparkline_is_of_the_excess_on_a_logarithmic_scale():
+    assert screen_table.sparkline(np.geomspace(1, 1e-7, 8), 1e-7) == screen_table.BLOCKS[::-1]
+    assert screen_table.sparkline(np.array([3.0, 1e-9]), 1e-2) == 4 * "█" + 4 * "▁"
+    for lost in ([1.0], [1.0, np.inf], [1.0, np.nan, 0.5]):
+        assert screen_table.sparkline(np.array(lost), 1e-2) == ""
+
+
+def test_colours_too_dark_for_a_dark_terminal_are_its_own():
+    """By luminance: 0.30 of 0.831 is 0.249."""
+    for color, readable in (("#d40000", 0), ("#d60000", 1), ("#3f3f3f", 0), ("#e69f00", 1)):
+        assert screen_table._readable(color) == (color if readable else "default")
+
+
+def test_a_sparkline_and_a_bar_are_of_what_is_compared(monkeypatch):
+    sweep = tagged(runs(*TWO, ("x", "c", None)), MINIMUM_REACHED="true", FINAL_COST={"a": 0.25})
+    history = np.geomspace(1, 1e-4, 8)
+    rows = sweep.of_role(names.SCHEME).to_dict("records")
+    frames = [
+        pd.DataFrame({"run_id": row["run_id"], names.TRAIN_COST.key: history}) for row in rows[:2]
+    ]
+    monkeypatch.setattr(tables, "histories", lambda sweep: pd.concat(frames, ignore_index=True))
+    lines = [screen_table.sparkline(history, 1e-4)] * 2
+    assert screen_table._histories(sweep, rows) == [*lines, ""]
+    for row in rows:  # counts, the least of which is 0
+        row[names.COMPARED.column], row[names.MINIMUM.column] = names.MISCLASSIFICATIONS, 0.7
+    for frame in frames:
+        frame[names.TRAIN_MISCLASSIFICATIONS.key] = frame[names.TRAIN_COST.key]
+        frame[names.TRAIN_COST.key] = 9.0
+    assert screen_table._histories(sweep, rows) == [*lines, ""]
+
+
+def test_columns_that_tell_nothing_are_left_out():
+    table = pd.DataFrame(
+        {"scheme": ["a", "b"], "steps": [10, 10], "diverged": [np.nan, 0], "seconds": [0.1, 9.0]}
+    )
+    assert list(screen_table.without_uninformative(table)) == ["scheme"]
+    told = table.assign(steps=[10, 9], diverged=[0, 1], seconds=[0.1, 11.0])
+    assert list(screen_table.without_uninformative(told)) == list(table)
+
+
+def test_several_experiments_begin_with_one_sentence_over_all_and_say_nothing_twice(shown):
+    one, two = shown(runs(*TWO)), shown(runs(*TWO, *OTHER))
+    assert one.lstrip().startswith("Fastest on this grid: a. ")
+    assert one.count("of the excess cost in") == 1
+    assert two.lstrip().startswith("a is fastest on 2 of 2 problems")
+    assert [line.split(": ")[0] for line in two.splitlines() if line[:2] in ("x:", "y:")] == [*"xy"]
+    assert "failed" not in two
+    lost = shown(tagged(runs(*TWO), "b", verdict=names.DIVERGED))
+    assert lost.count("b diverged at every step size.") == 1
+
+
+def test_jobs_that_failed_stand_there_with_their_reasons(shown):
+    sweep = tagged(runs(*TWO, ("x", "c", None)), "c", reason="it [b]broke[/b]")
+    assert "1 of 3 jobs failed:\n  x, c: it [b]broke[/b]\n" in shown(sweep)
+
+
+@pytest.mark.parametrize("known", [True, False])
+def test_excess_is_explained_below_a_table_that_has_one(shown, known):
+    sweep = tagged(runs(*TWO, iterations="50"), MINIMUM_REACHED=str(known).lower())
+    text = shown(recorded(sweep))
+    words = " ".join(text.split())
+    assert (headings.GLOSSARY_LINE in words) == ("excess" in words) == known
+
+
+@pytest.mark.parametrize(
+    ("settings", "budget"),
+    [
+        ({"iterations": "50", "starts": "3"}, "In 50 iterations of gradient descent (medians of 3"),
+        ({"iterations": "0"}, None),
+    ],
+)
+def test_above_the_table_stands_the_budget(shown, settings, budget):
+    lines = [line for line in shown(runs(*TWO, **settings)).splitlines() if line[:3] == "In "]
+    assert [line.startswith(budget) for line in lines] == [True] * bool(budget)
+
+
+def test_a_cause_takes_the_place_of_the_theory_but_for_notes(shown, monkeypatch):
+    causes = {"x": "Why: it is rounder.", "y": ""}
+    monkeypatch.setattr(terminal.cause, "cause", lambda sweep, name: causes[name])
+    monkeypatch.setattr(terminal.theory, "notes", lambda sweep, name: [f"Note: of {name}."])
+    monkeypatch.setattr(terminal.theory, "explanation", lambda sweep, name: f"All of {name}.")
+    lines = shown(runs(*TWO, *OTHER)).splitlines()
+    start = lines.index("Why: it is rounder.")
+    assert lines[start + 1] == "Note: of x."
+    assert "All of y." in lines[start:]
+    assert not {"All of x.", "Note: of y."} & {*lines}
+
+
+def test_files_are_told_by_folder_once_the_answer_is_printed(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    printed = []
+
+    def write_files():
+        printed.append(capsys.readouterr().out)
+        out = tmp_path / "outputs"
+        return {
+            "x": [out / "report.html", out / "a.svg", out / "a.png", Path("/else/b.svg")],
+            "y": [out / "report.html"],
+        }
+
+    terminal.present(runs(*TWO), write_files)
+    assert "Fastest on this grid: a. " in printed[0]
+    assert "files " not in printed[0]
+    assert (
+        "files      outputs: report.html and 1 figure (svg, png)\n"
+        "files      /else: 1 figure (svg)\n"
+    ) in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("store", "sweep_id", "links"),
+    [("http://host", "s", True), ("http://host", QUERY, False), ("sqlite:///a.db", "s", False)],
+)
+def test_a_server_has_links_and_a_file_the_command_that_shows_it(
+    shown, monkeypatch, store, sweep_id, links
+):
+    monkeypatch.setattr(terminal.dashboard, "link", lambda sweep, name: f"http://charts/{name}")
+    text = shown(replace(runs(*TWO), store=store, sweep_id=sweep_id))
+    local = "  (normbench dashboard shows it)" if "sqlite" in store else ""
+    assert text.endswith(f"recorded   {store}{local}\n")
+    assert ("dashboard  http://charts/x" in text) == links
+
+
+def test_a_password_of_a_store_is_not_printed(shown):
+    assert "secret" not in shown(replace(runs(*TWO), store="postgresql://me:secret@host/db"))
+
+
+def test_of_more_schemes_than_a_figure_shows_none_is_drawn(shown):
+    most = terminal.MAX_DRAWN_SCHEMES
+    for count in (most, most + 1):
+        text = shown(runs(*(("x", f"s{n}", {1.0: 3.0}) for n in range(count))))
+        assert (f"figures    none of x: more than {most} schemes;" in text) == (count > most)
+
+
+@pytest.mark.parametrize(
+    ("jobs", "theory", "asked"),
+    [
+        (TWO, "none", True),
+        (TWO, "full", False),  # a cost without curvature
+        ([("x", "a", None)], "none", False),
+    ],
+)
+def test_no_setting_is_named_that_would_not_help(capsys, jobs, theory, asked):
+    terminal.print_theory(runs(*jobs, theory=theory))
+    text = capsys.readouterr().out
+    assert ("No theory was recorded; theory=full" in text) == asked
+    assert ("Theory promises no step size here.\n" in text) == (not asked)
+
+
+@pytest.mark.parametrize("count", [0, 1, 2])
+def test_test_points_are_told_by_scheme_and_in_pairs_of_several_splits(capsys, count, monkeypatch):
+    held = splits(a=[0.1, 0.1], b=[0.2, 0.2]).query("split < @count")
+    monkeypatch.setattr(terminal.heldout, "by_split", lambda sweep: held)
+    terminal.print_theory(runs(*TWO))
+    text = " ".join(capsys.readouterr().out.split())
+    assert (headings.TEST_POINTS in text) == (count > 0)
+    for phrase in (headings.TEST_PAIRS, "on new data: for other data", "Nadeau and Bengio 2003"):
+        assert (phrase in text) == (count > 1)
+
+
+def test_cross_validation_has_a_table(capsys, monkeypatch):
+    folds = pd.DataFrame({"scheme": ["a"], "error": [0.125]})
+    monkeypatch.setattr(terminal.heldout, "cross_validated", lambda sweep: folds)
+    terminal.print_theory(runs(*TWO))
+    assert headings.CROSS_VALIDATION in " ".join(capsys.readouterr().out.split())
+
+
+def test_orders_of_batches_are_not_called_splits(capsys):
+    jobs = repeated(2, "batch_seed", a=[3.0, 4.0], b=[5.0, 6.0])
+    terminal.print_theory(runs(*jobs, batch="30"))
+    text = " ".join(capsys.readouterr().out.split())
+    assert "each scheme with one step size for all orders of the batches" in text
+    assert "best step size for each of the orders of the batches, in pairs" in text
