@@ -70,6 +70,11 @@ def filmed(name, cost, steep=False):
     return data, job, outcome, outcome.arrays["film"]
 
 
+@cache
+def sphered():
+    return made(PCASphere(), softmax)
+
+
 def coordinates(parts, frame, x):
     return (x - parts["centre"]) @ parts["matrix"][frame].T + parts["image"][frame]
 
@@ -351,7 +356,7 @@ def test_a_penalty_on_the_weights_of_the_features_is_in_every_frames_curvature()
 
 def test_in_float32_the_film_is_the_same_to_its_digits():
     parts = made(PCASphere(), softmax, precision="float32")[-1].arrays["film"]
-    other = made(PCASphere(), softmax)[-1].arrays["film"]
+    other = sphered()[-1].arrays["film"]
     assert np.array_equal(parts["iterations"], other["iterations"])
     assert parts["path"] == pytest.approx(other["path"], abs=1e-4)
 
@@ -435,7 +440,7 @@ def test_one_feature_and_three_are_refused_before_a_job_starts(features):
 
 
 def test_the_film_is_plain_descent_whatever_the_job_descends_by():
-    data, job, outcome = made(PCASphere(), softmax)
+    data, job, outcome = sphered()
     other = run(Job(data, softmax, PCASphere(), momentum(), job.settings))
     assert np.array_equal(outcome.arrays["film"]["path"], other.arrays["film"]["path"])
 
