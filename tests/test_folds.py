@@ -43,18 +43,9 @@ def test_statistics_of_all_points_are_said_wherever_they_show(command, tmp_path)
     assert list(labels) == ["standard", "standard (fitted on all)"]
 
 
-@pytest.mark.parametrize(
-    ("word", "told"),
-    [
-        ("dataset.points=1", "dataset.points=1: must be from 2 to 178"),
-        ("dataset.folds=1", "dataset.folds=1: must be from 2 to 89"),
-        ("dataset.repeats=0", "dataset.repeats=0: must be 1 or more"),
-        ("dataset.fit_on=all", "dataset.fit_on=all: wine has no test points"),
-    ],
-)
-def test_a_mistake_is_one_line(command, tmp_path, word, told):
-    done = command(*WINE, word)
+def test_a_mistake_is_one_line(command, tmp_path):
+    done = command(*WINE, "dataset.fit_on=all")
     assert done.returncode == 2
     (line,) = done.stderr.splitlines()
-    assert told in line
+    assert "dataset.fit_on=all: wine has no test points" in line
     assert not list(tmp_path.rglob("*.db"))
