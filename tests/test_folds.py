@@ -3,29 +3,11 @@
 import pytest
 
 from normbench import names
-from normbench.results.compare import heldout
 from normbench.results.store import runs
 
 pytestmark = pytest.mark.commands
 
 WINE = ("dataset=wine", "cost=multiclass_softmax", "step_sizes=[0.1,1]", "iterations=9")
-
-
-@pytest.mark.usefixtures("with_store")
-def test_cross_validation_is_told_by_scheme_with_an_interval_from_six_seeds_on(command, tmp_path):
-    words = ("normalizer=standard", "dataset.points=60", "dataset.folds=3", "figures=[]")
-    done = command(*WINE, *words, "dataset.repeats=5,6")
-    assert done.returncode == 0, done.stderr
-    assert "Cross-validation after the last iteration" in command("results", "theory").stdout
-    store = f"sqlite:///{tmp_path}/mlflow.db"
-    sweep = runs.load(store, runs.last_sweep_ids(store)[1])
-    assert set(sweep.of_role(names.SCHEME)["train_points"]) == {60}
-    five, six = heldout.cross_validated(sweep).to_dict("records")
-    assert (five["seeds"], six["seeds"]) == (5, 6)
-    assert five["low"] != five["low"]
-    assert six["low"] <= six["error, %"] <= six["high"]
-    (page,) = tmp_path.glob("outputs/*/report.html")
-    assert "Cross-validation after the last iteration" in page.read_text()
 
 
 @pytest.mark.usefixtures("with_store")
