@@ -1,4 +1,4 @@
-"""Cross-validation and statistics of all points, as a user sees them."""
+"""Statistics of all points, as a user sees them."""
 
 import pytest
 
