@@ -14,8 +14,7 @@ OF_LIBRARIES := tests/test_compare.py tests/normalizers/test_decomposition.py \
 	tests/results/figures/test_figures.py
 # The tests of what is recorded, read, taken up again and deleted: of a file and of a server.
 OF_RECORDS := tests/test_resume.py $(addprefix tests/recording/test_,tracking.py leftovers.py) \
-	$(addprefix tests/results/,answer/test_tables.py pages/test_view.py compare/test_merging.py) \
-	tests/command/test_delete.py
+	tests/results/pages/test_view.py tests/command/test_delete.py
 # Makes a virtual environment. One that is there keeps its Python, whatever python3 is by now; one
 # whose Python cannot install is made anew, whole.
 define environment
@@ -37,7 +36,7 @@ PYTEST := OMP_NUM_THREADS=1 $(PYTHON) -m pytest -n $(PROCESSES) --dist worksteal
 GALLERY := lecture notes exercises research
 
 .DEFAULT_GOAL := help
-.PHONY: help setup compare textbook gallery leaderboard measured test test-lowest slow shell test-server whole check mutants bench docs dashboard clean
+.PHONY: help setup compare textbook gallery leaderboard measured test test-lowest slow shell test-all test-server whole check mutants bench docs dashboard clean
 
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1|\2/p' $(MAKEFILE_LIST) | awk -F'|' '{ printf "%-18s %s\n", $$1, $$2 }'
@@ -119,6 +118,9 @@ slow: $(TESTS) ## the tests that take minutes: whole commands, studies, faults, 
 
 shell: $(TESTS) ## the golden commands: what they print, record, draw and leave
 	$(PYTEST) tests/shell
+
+test-all: $(TESTS) ## make test and make slow in one run, as CI does: collected and begun once
+	$(PYTEST) -m "not whole"
 
 test-server: $(TESTS) ## the tests of what is recorded, against MLflow's server with PostgreSQL
 	$(PYTEST) --store server $(OF_RECORDS)

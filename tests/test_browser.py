@@ -62,8 +62,7 @@ def served(tmp_path_factory):
     """The default comparison with fewer iterations, and the dashboard that serves it."""
     folder = tmp_path_factory.mktemp("served")
     environment = forks.user_environment()
-    command = [sys.executable, "-m", "normbench", "iterations=30"]
-    subprocess.run(command, cwd=folder, env=environment, capture_output=True, check=True)
+    assert forks.run(["iterations=30"], folder).returncode == 0
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port = probe.getsockname()[1]
@@ -87,6 +86,14 @@ def served(tmp_path_factory):
         server.wait(60)
         with pytest.raises(OSError, match="refused"):  # what it served ended with it
             DIRECT.open(f"http://127.0.0.1:{port}/health", timeout=5)
+
+
+@pytest.fixture(scope="module")
+def report(served, tmp_path_factory):
+    """The address of the comparison's report as a file."""
+    from normbench.results.report import page
+
+    return page.write(served.sweep, tmp_path_factory.mktemp("report")).as_uri()
 
 
 def _link(log):
@@ -228,13 +235,10 @@ def test_the_report_opens_inside_the_artifact_viewer(served, page):
     ("name", "width", "scheme"),
     [("screen", 1200, "light"), ("dark", 1200, "dark"), ("phone", 390, "light")],
 )
-def test_the_report_fits_its_window(served, browser, page, tmp_path, name, width, scheme):
-    from normbench.results.report import page as report
-
-    file = report.write(served.sweep, tmp_path)
+def test_the_report_fits_its_window(report, page, name, width, scheme):
     page.set_viewport_size({"width": width, "height": 900})
     page.emulate_media(color_scheme=scheme)
-    page.goto(file.as_uri())
+    page.goto(report)
     _keep(page, f"report-{name}", full_page=True)
     assert page.evaluate("document.documentElement.scrollWidth") <= width
     shades = page.evaluate(
@@ -256,12 +260,10 @@ def test_the_report_fits_its_window(served, browser, page, tmp_path, name, width
         )
 
 
-def test_the_first_screen_answers(served, page, tmp_path):
+def test_the_first_screen_answers(report, page):
     """The question, who is fastest, why, and the whole picture, above the fold."""
-    from normbench.results.report import page as report
-
     page.set_viewport_size({"width": 1400, "height": 900})
-    page.goto(report.write(served.sweep, tmp_path).as_uri())
+    page.goto(report)
     bottom = "nodes => nodes.map(node => node.getBoundingClientRect().bottom)"
     for part in ("h1", ".answer", ".first svg"):
         ends = page.locator(part).evaluate_all(bottom)
@@ -276,11 +278,9 @@ def test_the_first_screen_answers(served, page, tmp_path):
     assert "invert" in page.locator(".first svg").first.evaluate(looks)
 
 
-def test_the_explorer_answers_a_student_in_three_moves(served, page, tmp_path):
+def test_the_explorer_answers_a_student_in_three_moves(report, page):
     """Why can I not take step 1 on raw data?"""
-    from normbench.results.report import page as report
-
-    page.goto(report.write(served.sweep, tmp_path).as_uri())
+    page.goto(report)
     box = page.locator("section.explore").first
     said, slider = box.locator(".said"), box.locator("input[type=range]")
     lines = box.locator(".chosen:visible")
@@ -382,12 +382,10 @@ COUNTING = """() => {
 }"""
 
 
-def test_the_explorer_redraws_what_moved_alone(served, page, tmp_path):
+def test_the_explorer_redraws_what_moved_alone(report, page):
     """A redraw of 3 x 10 x 100 takes a third of a frame: see the row of the benchmark."""
-    from normbench.results.report import page as report
-
     page.set_viewport_size({"width": 390, "height": 900})
-    page.goto(report.write(served.sweep, tmp_path).as_uri())
+    page.goto(report)
     page.evaluate(COUNTING)
     box = page.locator("section.explore").first
 

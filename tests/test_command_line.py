@@ -16,7 +16,6 @@ from normbench.results.pages import dashboard, view
 from normbench.results.store import runs
 from normbench.settings import OF_OPTIONS, TABLE
 from tests import forks
-from tests.conftest import ROOT
 
 pytestmark = pytest.mark.commands
 
@@ -34,11 +33,11 @@ def default_sweep(tmp_path_factory):
     folder = tmp_path_factory.mktemp("sweep")
     done = forks.run(["iterations=30"], folder)
     assert done.returncode == 0, done.stderr
-    return folder, done, MlflowClient(tracking_uri=f"sqlite:///{folder}/mlflow.db")
+    return folder, MlflowClient(tracking_uri=f"sqlite:///{folder}/mlflow.db")
 
 
 def test_the_default_sweep_is_recorded_in_three_roles(default_sweep):
-    _, _, client = default_sweep
+    _, client = default_sweep
     name = "breast_cancer-softmax"
     (sweep,) = of_role(client, name, "sweep")
     schemes = of_role(client, name, "scheme")
@@ -64,14 +63,8 @@ def test_the_default_sweep_is_recorded_in_three_roles(default_sweep):
         assert run.data.tags["verdict"] in result_names.VERDICTS
 
 
-def test_where_records_waited_nothing_stays_of_a_sweep_that_is_recorded(default_sweep):
-    folder, _, _ = default_sweep
-    (made,) = [entry for entry in (folder / "outputs").iterdir() if entry.is_dir()]
-    assert [entry.name for entry in made.iterdir() if entry.is_dir()] == []
-
-
 def test_a_scheme_run_holds_its_parameters_its_input_and_its_best_history(default_sweep):
-    _, _, client = default_sweep
+    _, client = default_sweep
     for scheme in of_role(client, "breast_cancer-softmax", "scheme"):
         assert scheme.data.params["dataset"] == "breast_cancer"
         assert scheme.data.params["cost"] == "softmax"
@@ -107,29 +100,8 @@ def test_a_scheme_run_holds_its_parameters_its_input_and_its_best_history(defaul
         assert {"time/fit_seconds", "time/descent_seconds"} <= set(metrics)
 
 
-def test_the_sweep_ends_in_a_table_and_a_figure(default_sweep):
-    folder, done, client = default_sweep
-    (figure,) = folder.glob("outputs/*/histories.png")
-    place = figure.parent.relative_to(folder)
-    assert f"files      {place}: report.html and 4 figures (png, svg)\n" in done.stdout
-    assert "mlflow.db (normbench dashboard shows it)" in " ".join(done.stdout.split())
-    table = [line.split() for line in done.stdout.splitlines() if line.startswith("pca_sphere")]
-    assert len(table) == 1
-    target = "target: 2 classes (malignant 212, benign 357)"
-    assert done.stdout.splitlines().count(target) == 1
-    assert target in (figure.parent / "report.html").read_text()
-    (sweep,) = of_role(client, "breast_cancer-softmax", "sweep")
-    artifacts = {item.path for item in client.list_artifacts(sweep.info.run_id)}
-    assert {"histories.png", "histories.svg", "report.html"} <= artifacts
-    assert (folder / "mlartifacts").is_dir()
-    assert not (folder / "mlruns").exists()
-    # In a pipe progress is plain lines, one a job at least.
-    assert done.stderr.count("job 2 of 3: breast_cancer softmax standard") >= 1
-    assert "\r" not in done.stderr
-
-
 def test_the_sweep_leaves_views_colours_and_descriptions(default_sweep):
-    folder, _, client = default_sweep
+    folder, client = default_sweep
     name = "breast_cancer-softmax"
     (sweep,) = of_role(client, name, "sweep")
     sweep_id = sweep.data.tags["sweep_id"]
@@ -202,25 +174,19 @@ def test_the_database_is_one_file_once_a_command_has_ended(command, with_store, 
 
 MISTAKES = {
     "normalizer=foo": "normalizer=foo: no such option; choose one of",
-    "typo=1": "typo: no such setting",
     "dataset.typo=1": "dataset.typo: no such setting",
     "+typo.key=1": "+typo.key=1: adds a setting that nothing reads",
-    "iterations=-3": "iterations=-3: must be 0 or more",
     "iterations=many": "iterations=many: must be a whole number",
-    "seed=-1": "seed=-1: must be 0 or more",
     "step_sizes=[]": "step_sizes=[]: is empty",
-    "step_sizes=[0.1,0.1]": "0.1 stands in it twice",
-    "step_sizes=[-1]": "-1 is not positive",
-    "step_sizes=[0]": "0 is not positive",
     "step_sizes=[inf]": "inf is not positive and finite",
-    "step_sizes=[nan]": "nan is not positive and finite",
     "step_sizes=${decades:2,1}": "must run upwards",
     "dataset=digits": "cost=softmax: does not fit the targets of digits (multiclass, 10 classes)",
     "dataset.test_fraction=1": "dataset.test_fraction=1: must be",
     "figures=histories": "figures=histories: must be a list",
     "figures=[windos]": "figures=windos: must be one of overview, melt, windows",
-    "cost.l2=-1": "cost.l2=-1: must be",
-    "cost.l2_in=nowhere": "cost.l2_in=nowhere: must be one of transformed, features",
+    "theory=some": "theory=some: must be one of auto, full, none",
+    "rules.tail=2": "rules.tail=2: must be",
+    "search.width=0": "search.width=0: must be",
     "tracking.uri=sqlite:////proc/none/mlflow.db": "the store cannot be opened",
     "tracking=server": "tracking.uri=null: must be a URI, such as http://host:5000 of a server",
     "normalizer=glob(zzz*)": "is a comparison of no jobs",
@@ -275,28 +241,8 @@ def test_what_a_remedy_says_runs(command, with_store, tmp_path, words):
     assert ran.returncode == 0, ran.stderr
 
 
-def test_help_is_quick_and_speaks_of_normbench():
-    code = (
-        "import sys, runpy; sys.argv = ['normbench', *{words}]\n"
-        "try: runpy.run_module('normbench', run_name='__main__')\n"
-        "except SystemExit: pass\n"
-        "slow = {{'mlflow', 'sklearn', 'matplotlib', 'pandas', 'autograd', {more}}}\n"
-        "slow &= set(sys.modules)\n"
-        "assert not slow, slow"
-    )
-    # A mistake in a name is told before NumPy is loaded.
-    for words, more in ((["--help"], "numpy"), (["--cfg", "job"], ""), (["lrr=1"], "numpy")):
-        done = subprocess.run(
-            [sys.executable, "-c", code.format(words=words, more=repr(more))],
-            cwd=ROOT,
-            capture_output=True,
-            text=True,
-            timeout=60,
-        )
-        assert done.returncode == 0, done.stderr
-    helped = subprocess.run(
-        [sys.executable, "-m", "normbench", "--help"], cwd=ROOT, capture_output=True, text=True
-    ).stdout
+def test_help_speaks_of_normbench(command):
+    helped = command("--help").stdout
     assert helped.count("\n  normbench") >= 4
     assert "normalizer: " in helped
     assert all(f"  {row.name}=" in helped for row in TABLE if row.default is not OF_OPTIONS)
@@ -315,7 +261,7 @@ def test_help_is_quick_and_speaks_of_normbench():
 
 
 def test_results_draw_the_last_sweep_again(default_sweep, command, tmp_path):
-    folder, _, _ = default_sweep
+    folder, _ = default_sweep
     store = f"sqlite:///{folder}/mlflow.db"
     done = command("results", "--store", store, "--out", str(tmp_path / "again"))
     assert done.returncode == 0, done.stderr
@@ -371,9 +317,9 @@ def test_many_first_starts_at_once_lose_nothing(tmp_path):
             stderr=subprocess.PIPE,
             text=True,
         )
-        for number in range(4)
+        for number in range(3)
     ]
     told = [process.communicate(timeout=120)[1] for process in started]
-    assert [process.returncode for process in started] == [0] * 4, told
+    assert [process.returncode for process in started] == [0] * 3, told
     client = MlflowClient(tracking_uri=f"sqlite:///{tmp_path}/mlflow.db")
-    assert len(of_role(client, "breast_cancer-softmax", "step")) == 4
+    assert len(of_role(client, "breast_cancer-softmax", "step")) == 3

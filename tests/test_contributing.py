@@ -28,7 +28,7 @@ def checkout(tmp_path_factory, empty_store):
     (copy / ".packages").mkdir()
     (copy / ".packages" / "normbench").symlink_to(copy / "harness")  # as an editable install has it
     shutil.copy(empty_store, copy / "mlflow.db")
-    shell(copy, "normbench normalizer=standard iterations=5")
+    shell(copy, "normbench normalizer=standard iterations=5 'figures=[]'")
     return copy
 
 

@@ -200,7 +200,7 @@ def test_a_study_that_is_recorded_as_it_stands_has_a_picture(
     monkeypatch.chdir(tmp_path)
     for words in (
         ["experiment=lecture/nonorthogonal"],
-        ["experiment=notes/zca_2d", "shadows=false"],
+        ["experiment=notes/zca_2d", "figures=[]"],
     ):
         assert command(*words).returncode == 0
     imported("comparisons").draw_studies(tmp_path / "pictures" / "studies")

@@ -1,6 +1,7 @@
 """Every study of the gallery runs whole, and each number that its source says is checked."""
 
 import re
+from functools import cache
 from importlib import import_module
 from inspect import isfunction
 
@@ -24,6 +25,7 @@ STUDIES = [
 ]
 # Studies of ten seconds and more: `make whole` runs them as they are, `make test` cut down.
 LONG = {
+    *("lecture/digit_three", "lecture/mnist_plane", "notes/augmented_copies"),
     *("exercises/standard_against_sphering", "exercises/two_moons_deep"),
     *("research/batch_statistics", "research/bn_any_step", "research/critical_batch"),
     *("research/critical_batch_offset", "research/does_the_choice_matter", "research/dummies"),
@@ -44,6 +46,7 @@ PICTURES = ROOT / "results" / "studies" / "gallery"
 MEASURED = yaml.safe_load((ROOT / "docs" / "measured.yaml").read_text())
 
 
+@cache
 def described(study):
     file = CONF / "experiment" / f"{study}.yaml"
     return OmegaConf.to_container(OmegaConf.load(file), resolve=False)["study"]

@@ -56,9 +56,10 @@ def ran(files, folder, *more):
         f"dataset.path={files}/x.npy",
         f"dataset.targets={files}/y.npy",
         "dataset.test_fraction=0.25",
-        "step_sizes=[0.001,0.1,1,10]",
-        "iterations=4",
-        "figures=[histories]",
+        "normalizer=standard,pca_sphere",
+        "step_sizes=[0.1,1]",
+        "iterations=2",
+        "figures=[]",
         *more,
     ]
     done = subprocess.run(
@@ -72,7 +73,7 @@ def ran(files, folder, *more):
     assert done.returncode == 0, done.stderr
     lines = done.stdout.splitlines()
     first = next(n for n, line in enumerate(lines) if line.startswith("scheme"))
-    table = [line.rsplit(maxsplit=1)[0] for line in lines[first : first + 4]]
+    table = [line.rsplit(maxsplit=1)[0] for line in lines[first : first + 3]]
     return table, 1024 * int(done.stderr.rsplit("PEAK", 1)[1])
 
 

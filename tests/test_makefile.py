@@ -23,7 +23,7 @@ def steps(folder, target):
 @pytest.mark.parametrize(
     ("target", "extras"),
     [("compare", False), ("textbook", False), ("dashboard", False)]
-    + [(target, True) for target in ("setup", "test", "check", "slow", "test-server", "bench")],
+    + [(target, True) for target in ("setup", "test", "check", "slow", "test-all", "bench")],
 )
 def test_a_comparison_installs_what_it_needs_and_tests_what_they_need_too(tmp_path, target, extras):
     (installed,) = steps(tmp_path, target)

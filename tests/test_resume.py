@@ -299,7 +299,7 @@ PASSES = {
     "network": (
         "amid a pass of a network",
         ("batch=7", "model=mlp", "model.hidden=[5,4]", "model.affine_step=0.1", *RUNNING_WORDS),
-        ("100", "200"),
+        ("100",),
     ),
     "whitened network": (
         "amid a pass of a network",

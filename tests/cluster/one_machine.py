@@ -16,7 +16,7 @@ from tests.servers.ports import free_port
 
 COMMANDS = ("munged", "slurmctld", "slurmd", "sbatch", "srun", "squeue", "scancel", "scontrol")
 NODES = ("node1", "node2")
-CORES = 4  # that each node says it has
+CORES = 2  # that each node says it has
 PATIENCE = 180.0  # seconds; with two processes of tests a task takes long to begin
 # A node that does not answer is soon down; a task is lost with it, and not begun again.
 CONF = """

@@ -21,7 +21,6 @@ from normbench.measures import (
     by_layer,
     components,
     contours,
-    covariance,
     curvature,
     disturbance,
     fit,
@@ -340,25 +339,6 @@ def test_a_projection_loses_what_its_reconstruction_lacks():
     assert projection.MEASURE.take(constant).arrays["lost"] == 0
 
 
-def test_dead_and_lost_directions_are_at_the_level_of_rounding():
-    eps = np.finfo(float).eps
-    facts = SimpleNamespace(variances=np.array([4.0, 1.0, 13 * eps, 11 * eps]), live=3)
-    assert covariance._dead(facts, object()).tolist() == [False, False, True, True]
-    facts.variances[2] = 17 * eps  # four directions of 4: below 16 eps is rounding
-    assert covariance._dead(facts, object()).tolist() == [False, False, False, True]
-    own = SimpleNamespace(dropped_=np.array([False, True, False, True]))
-    assert covariance._dead(facts, own).tolist() == [False, True, False, True]
-    short = SimpleNamespace(dropped_=np.array([True]))  # of another number of features
-    assert covariance._dead(facts, short).tolist() == [False, False, False, True]
-    level = covariance.rounding_share(4)
-    resolved = SimpleNamespace(eigenvalues_=np.array([1.0, 2 * level, 0.5 * level, 0.0]))
-    assert covariance._lost(facts, resolved) == 1
-    everything = SimpleNamespace(eigenvalues_=np.ones(4))
-    assert covariance._lost(facts, everything) == 0  # more than are live
-    assert covariance._lost(facts, SimpleNamespace(eigenvalues_=np.ones(3))) == 0
-    assert covariance._lost(facts, object()) == 0
-
-
 def test_an_autoencoders_counts_are_those_of_a_descent_of_one_start():
     x = MIXED - MIXED.mean(axis=0)
     job = finished(MIXED, scheme=StandardScaler(with_std=False))
@@ -601,15 +581,6 @@ def test_the_work_by_layer_is_a_gradient_of_each_layer_at_each_iteration(
         job = SimpleNamespace(descent=SimpleNamespace(settings=settings, train=None))
         passes = records + measured * ((count if cosines else 0) + 4)
         assert by_layer.MEASURE.work(job) == Work(passes)
-
-
-def test_the_window_of_contours_is_around_the_path_in_its_middle():
-    inside = np.array([[0.0, 2.0], [4.0, 2.0], [2.0, 3.0]])
-    a, b = contours._window(inside, np.diag([1.0, 1.0]), 31)
-    assert len(a) == len(b) == 31
-    assert (a.mean(), b.mean()) == pytest.approx((2.0, 2.5))
-    # A square, by the longer extent: 4.
-    assert (a[-1] - a[0], b[-1] - b[0]) == pytest.approx((4 * 1.3, 4 * 1.3))
 
 
 def test_the_stiffest_of_equal_directions_is_along_the_slope():

@@ -24,8 +24,10 @@ from tests.measures.test_closed_forms import MOST_LEFT, Diagonal, contoured
 from tests.measures.test_record import job
 
 
-@pytest.mark.parametrize(("features", "classes"), [(1, 2), (2, 2), (5, 2), (3, 3)])
-@pytest.mark.parametrize("precision", ["float64", "float32"])
+@pytest.mark.parametrize(
+    ("features", "classes", "precision"),
+    [(1, 2, "float32"), (2, 2, "float64"), (5, 2, "float32"), (3, 3, "float64")],
+)
 def test_contours_are_the_cost_on_a_plane_that_holds_the_path(features, classes, precision):
     rng = np.random.default_rng(4)
     x = rng.standard_normal((50, features)) * np.arange(1, features + 1)
@@ -131,8 +133,9 @@ def test_a_flat_direction_does_not_pass_for_one_with_much_excess(monkeypatch):
     assert parts["path_cost"][-1] - middle.min() > 0.009
 
 
-@pytest.mark.parametrize("cost", [least_squares, softmax])
-@pytest.mark.parametrize("features", [1, 2, 5])
+@pytest.mark.parametrize(
+    ("cost", "features"), [(softmax, 1), (least_squares, 2), (softmax, 2), (least_squares, 5)]
+)
 def test_the_least_cost_of_a_slice_is_the_true_one_and_its_condition_is_its_own(cost, features):
     rng = np.random.default_rng(7)
     x = rng.standard_normal((300, features)) * np.arange(1, features + 1) + 0.7

@@ -36,6 +36,15 @@ SCHEMES = {
     "cholesky": CholeskySphere(),
 }
 COSTS = {"least_squares": least_squares, "softmax": softmax}
+# Each scheme once; both costs meet points of both kinds.
+SCENES = [
+    ("standard", "least_squares", False),
+    ("minmax", "softmax", True),
+    ("pca", "least_squares", True),
+    ("pca_sphere", "softmax", False),
+    ("zca_sphere", "least_squares", False),
+    ("cholesky", "softmax", True),
+]
 
 
 def points(steep=False, count=90):
@@ -61,6 +70,11 @@ def filmed(name, cost, steep=False):
     return data, job, outcome, outcome.arrays["film"]
 
 
+@cache
+def sphered():
+    return made(PCASphere(), softmax)
+
+
 def coordinates(parts, frame, x):
     return (x - parts["centre"]) @ parts["matrix"][frame].T + parts["image"][frame]
 
@@ -79,11 +93,9 @@ def gradient(cost, z, weights, y):
     return ones.T @ slope / len(z)
 
 
-@pytest.mark.quick_cases(5)
-@pytest.mark.parametrize("steep", [False, True])
-@pytest.mark.parametrize("name", SCHEMES)
-def test_the_last_frame_is_the_scheme_and_the_first_the_features(name, steep):
-    data, job, _, parts = filmed(name, "least_squares", steep)
+@pytest.mark.parametrize("scene", SCENES, ids=str)
+def test_the_last_frame_is_the_scheme_and_the_first_the_features(scene):
+    data, job, _, parts = filmed(*scene)
     last = coordinates(parts, -1, data.x)
     z = job.normalizer.transform(data.x)
     assert last == pytest.approx(z, abs=1e-12 * np.abs(z).max())  # measured 2e-15
@@ -94,12 +106,10 @@ def test_the_last_frame_is_the_scheme_and_the_first_the_features(name, steep):
         assert coordinates(parts, centred, data.x).mean(axis=0) == pytest.approx([0, 0], abs=1e-13)
 
 
-@pytest.mark.quick_cases(5)
-@pytest.mark.parametrize("cost", COSTS)
-@pytest.mark.parametrize("name", SCHEMES)
-def test_the_cost_is_one_function_in_every_frame(name, cost):
+@pytest.mark.parametrize("scene", SCENES, ids=str)
+def test_the_cost_is_one_function_in_every_frame(scene):
     """At the start, along every path, and on the contours' plane."""
-    data, _, _, parts = filmed(name, cost)
+    (data, _, _, parts), (_, cost, _) = filmed(*scene), scene
     every = [coordinates(parts, frame, data.x) for frame in range(len(parts["matrix"]))]
     starts = parts["path_cost"][:, 0]
     assert np.ptp(starts) <= 1e-12 * starts[0]
@@ -142,11 +152,9 @@ def _held(parts, every, y, cost):
     return weights[0]
 
 
-@pytest.mark.quick_cases(5)
-@pytest.mark.parametrize("cost", COSTS)
-@pytest.mark.parametrize("name", SCHEMES)
-def test_the_counters_at_key_frames_are_those_of_a_descent_made_anew(name, cost):
-    data, _, outcome, parts = filmed(name, cost)
+@pytest.mark.parametrize("scene", SCENES, ids=str)
+def test_the_counters_at_key_frames_are_those_of_a_descent_made_anew(scene):
+    (data, _, outcome, parts), (_, cost, _) = filmed(*scene), scene
     bound = {"least_squares": 2.0, "softmax": 0.25}[cost]
     for frame in parts["keys"]:
         z = coordinates(parts, frame, data.x)
@@ -170,8 +178,9 @@ def test_the_counters_at_key_frames_are_those_of_a_descent_made_anew(name, cost)
     assert parts["lipschitz"][-1] == pytest.approx(found["theory/lipschitz"], rel=1e-9)
 
 
-@pytest.mark.parametrize("cost", COSTS)
-@pytest.mark.parametrize("name", ["pca_sphere", "standard"])
+@pytest.mark.parametrize(
+    ("name", "cost"), [("pca_sphere", "least_squares"), ("standard", "softmax")]
+)
 def test_the_film_ends_in_the_contours_of_the_scheme(name, cost):
     record = ("film", "contours")
     arrays = made(SCHEMES[name], COSTS[cost], start="normal", record=record)[-1].arrays
@@ -191,11 +200,10 @@ def test_the_film_ends_in_the_contours_of_the_scheme(name, cost):
     assert own == pytest.approx(told, abs=0.002 * np.ptp(told))  # measured 0.0003
 
 
-@pytest.mark.parametrize("cost", COSTS)
-@pytest.mark.parametrize("name", SCHEMES)
-def test_the_grid_holds_the_paths_and_the_contours_around_them(name, cost):
+@pytest.mark.parametrize("scene", SCENES, ids=str)
+def test_the_grid_holds_the_paths_and_the_contours_around_them(scene):
     """Its round border costs twice the excess of the start's weights: that contour is closed."""
-    parts = filmed(name, cost)[-1]
+    parts = filmed(*scene)[-1]
     moved = parts["path"][:, :, 1:] - parts["origin"][:, None]
     farthest = np.linalg.norm(moved @ np.linalg.inv(parts["basis"]), axis=2).max()
     along = parts["along"]
@@ -227,7 +235,6 @@ def test_each_key_frame_names_its_coordinates():
     assert [list(row) for row in plain["names"][:-1]] == [features] * 2
 
 
-@pytest.mark.quick_cases(3)
 @pytest.mark.parametrize("margin", [1.6, 2.4, 3.6, 5.4])
 @pytest.mark.parametrize("share", [0.99, 1.01])
 def test_the_grid_is_the_first_whose_round_border_costs_twice_the_excess(margin, share):
@@ -310,8 +317,8 @@ def test_sphering_ends_at_condition_1_in_one_step_of_least_squares(name):
 
 
 def test_all_that_is_kept_is_small():
-    for name in SCHEMES:
-        parts = filmed(name, "softmax")[-1]
+    for scene in SCENES:
+        parts = filmed(*scene)[-1]
         assert sum(part.nbytes for part in parts.values()) < 300_000  # measured 87,000
         assert len(parts["matrix"]) == 12 * (len(parts["keys"]) - 1) + 1
 
@@ -349,7 +356,7 @@ def test_a_penalty_on_the_weights_of_the_features_is_in_every_frames_curvature()
 
 def test_in_float32_the_film_is_the_same_to_its_digits():
     parts = made(PCASphere(), softmax, precision="float32")[-1].arrays["film"]
-    other = made(PCASphere(), softmax)[-1].arrays["film"]
+    other = sphered()[-1].arrays["film"]
     assert np.array_equal(parts["iterations"], other["iterations"])
     assert parts["path"] == pytest.approx(other["path"], abs=1e-4)
 
@@ -433,7 +440,7 @@ def test_one_feature_and_three_are_refused_before_a_job_starts(features):
 
 
 def test_the_film_is_plain_descent_whatever_the_job_descends_by():
-    data, job, outcome = made(PCASphere(), softmax)
+    data, job, outcome = sphered()
     other = run(Job(data, softmax, PCASphere(), momentum(), job.settings))
     assert np.array_equal(outcome.arrays["film"]["path"], other.arrays["film"]["path"])
 

@@ -2,7 +2,6 @@
 
 import numpy as np
 import pytest
-from sklearn.decomposition import PCA
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer, Normalizer, StandardScaler
 
@@ -13,7 +12,7 @@ from normbench.engine.settings import Settings
 from normbench.job import Job, check, run
 from normbench.measures import contract
 from normbench.measures.inputs import principal_directions
-from normbench.normalizers import PCARotation, PCASphere, ZCASphere
+from normbench.normalizers import PCARotation, PCASphere
 from normbench.optimizers import gradient_descent
 
 EVERY = ("path", "contours", "points", "components", "spectrum")
@@ -48,23 +47,6 @@ def test_a_long_path_is_thinned_to_its_ends(two_classes, monkeypatch):
     assert path["cost"][-1] == pytest.approx(best[-1], rel=1e-12)
 
 
-def test_points_keep_their_classes_and_their_axes(two_classes):
-    x, y = two_classes
-    parts = run(job(x, y, scheme=PCASphere(ridge=0))).arrays["points"]
-    assert parts["points"].shape == (60, 2)
-    assert np.array_equal(parts["target"], y)
-    # Sphered: each principal axis is one long, measured 1e-15 off.
-    assert np.linalg.norm(parts["axes"], axis=1) == pytest.approx([1, 1], abs=1e-9)
-    # Of more features than two, the plane in which the points spread most.
-    parts = run(job(x, y, record=("points",))).arrays["points"]
-    spread = np.linalg.eigvalsh(np.cov(x.T / x.std(axis=0)[:, None], bias=True))[::-1]
-    assert parts["points"].var(axis=0) == pytest.approx(spread[:2], rel=1e-9)
-    assert parts["mean"] == pytest.approx(parts["points"].mean(axis=0), abs=1e-12)
-    single = run(job(x[:, :1], y)).arrays["points"]
-    assert single["axes"].shape == (0, 2)
-    assert np.array_equal(single["points"][:, 1], y)
-
-
 def test_a_chain_whose_links_name_no_features_has_coordinates(two_classes):
     x, y = two_classes
     scheme = make_pipeline(FunctionTransformer(), PCASphere())
@@ -76,44 +58,6 @@ def test_many_points_are_sampled():
     x = np.random.default_rng(1).standard_normal((5000, 2))
     parts = run(job(x, (x[:, 0] > 0).astype(int), record=("points",))).arrays["points"]
     assert np.unique(parts["points"], axis=0).shape == (2000, 2)
-
-
-def test_components_are_the_principal_ones_and_build_the_point_up(two_classes):
-    x, y = two_classes
-    for scheme in (PCA(), PCASphere(ridge=0)):
-        made = run(job(x, y, scheme=scheme))
-        parts = made.arrays["components"]
-        # float32 unit vectors, up to sign: measured 1e-7 off.
-        agree = np.abs(np.sum(parts["components"] * made.scheme.components_, axis=1))
-        assert agree == pytest.approx([1, 1, 1], abs=1e-5)
-        assert parts["built"][0] == pytest.approx(x.mean(axis=0), rel=1e-5)
-        assert parts["built"][-1] == pytest.approx(x[0], rel=1e-4)
-        assert parts["original"] == pytest.approx(x[0], rel=1e-4)
-        assert parts["count"].tolist() == [0, 1, 2, 3]
-
-
-def test_components_stand_in_the_order_of_the_variance_that_they_add(two_classes):
-    x, y = two_classes
-    x = x / x.std(axis=0) * [1.0, 3.0, 20.0]  # the first feature adds least
-    for scheme in (ZCASphere(ridge=0), FunctionTransformer(), PCASphere(ridge=0)):
-        made = run(job(x, y, scheme=scheme, record=("components",)))
-        parts, scheme = made.arrays["components"], made.scheme
-        share = parts["variance"]
-        assert np.array_equal(share, np.sort(share)[::-1])
-        assert share.sum() == pytest.approx(1, rel=1e-12)
-        assert np.argmax(np.abs(parts["components"]), axis=1).tolist() == [2, 1, 0]
-        # The shares are those of the points built from one coordinate more: measured 2e-16 off.
-        assert share[0] == pytest.approx(_added(scheme, x), rel=1e-9)
-        assert parts["points"] == pytest.approx(x[:8], rel=1e-6)
-        assert parts["under"] == pytest.approx(scheme.transform(x[:8]), rel=1e-4, abs=1e-6)
-
-
-def _added(scheme, x):
-    """Return the largest share of the variance that one coordinate adds to points."""
-    z = scheme.transform(x)
-    back = [scheme.inverse_transform(np.where(np.arange(3) == n, z, 0.0)) for n in range(3)]
-    each = [part.var(axis=0).sum() for part in back]
-    return max(each) / sum(each)
 
 
 def test_principal_directions_of_huge_points_do_not_overflow(two_classes):

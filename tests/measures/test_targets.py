@@ -81,7 +81,7 @@ def test_the_record_holds_what_was_tried():
         assert count == (first if first < len(cost) else None)
 
 
-@pytest.mark.parametrize("scheme", ["identity", "standard", "robust", "pca_sphere"])
+@pytest.mark.parametrize("scheme", ["identity", "pca_sphere"])
 def test_auto_costs_no_more_than_the_grid(scheme, monkeypatch):
     made = []
     own = rounds.descend
@@ -103,10 +103,7 @@ def test_a_small_problem_is_refined_however_few_its_step_sizes(monkeypatch):
     assert names.REFINED.key not in outcome([0.1, 1.0, 10.0]).findings.tags
 
 
-@pytest.mark.quick_cases(3)
-@pytest.mark.parametrize(
-    ("scheme", "starts"), [("standard", 3), ("robust", 1), ("ledoit_wolf", 1), ("pca_sphere", 3)]
-)
+@pytest.mark.parametrize(("scheme", "starts"), [("robust", 1), ("pca_sphere", 3)])
 def test_runs_that_leave_change_no_number(scheme, starts, monkeypatch):
     more = {"refine": True, "starts": starts, "start": "normal"}
     quick = outcome(DECADES, scheme, **more)

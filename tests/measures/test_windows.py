@@ -52,8 +52,7 @@ def dense(data, cost, scheme, start, l2=0.0):
     return values, (gradient @ vectors) ** 2 / (2 * values)
 
 
-@pytest.mark.parametrize("scheme", ["standard", "minmax"])
-@pytest.mark.parametrize("l2", [0.0, 0.05])
+@pytest.mark.parametrize(("scheme", "l2"), [("standard", 0.0), ("minmax", 0.05)])
 def test_the_directions_of_multiclass_softmax_are_those_of_its_hessian(scheme, l2):
     data = iris()
     _, (values, shares, times) = found(data, costs.multiclass_softmax, scheme, l2=l2)

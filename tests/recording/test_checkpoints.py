@@ -99,9 +99,13 @@ def same(one, other):
     )
 
 
+DTYPES = (np.float64, np.float32)
+
+
 @pytest.mark.quick_cases(5)
-@pytest.mark.parametrize("dtype", [np.float64, np.float32])
-@pytest.mark.parametrize("name", names("optimizer"))
+@pytest.mark.parametrize(
+    ("name", "dtype"), [(name, DTYPES[n % 2]) for n, name in enumerate(names("optimizer"))]
+)
 def test_a_descent_that_is_cut_off_again_and_again_has_the_same_numbers(tmp_path, name, dtype):
     rule = build("optimizer", options("optimizer", name))
     wanted = descended(rule=rule, dtype=dtype)
@@ -240,8 +244,9 @@ WRONG = {
 
 
 @pytest.mark.quick_cases(5)
-@pytest.mark.parametrize("signed", [True, False])
-@pytest.mark.parametrize("wrong", WRONG)
+@pytest.mark.parametrize(
+    ("wrong", "signed"), [*((wrong, True) for wrong in WRONG), ("no seconds", False)]
+)
 def test_what_is_of_another_descent_costs_no_more_than_the_iterations(
     tmp_path, wrong, signed, capsys
 ):

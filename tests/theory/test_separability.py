@@ -88,14 +88,13 @@ def test_it_is_what_the_dual_programs_say():
     assert min(seen.values()) >= 15, seen
 
 
-@pytest.mark.parametrize("scale", [1, 1e-6, 1e6])
-def test_it_does_not_depend_on_the_units(scale):
-    for number in range(30):
+def test_it_does_not_depend_on_the_units():
+    for number in range(20):
         x, y, classes = drawn(number)
-        moved = x * scale + 3 * scale
-        assert decide_by_program(problem(sphere_points(moved)[0], y, classes)) == dual_case(
-            x, y, classes
-        )
+        case = dual_case(x, y, classes)
+        for scale in (1e-6, 1e6):
+            basis = sphere_points(x * scale + 3 * scale)[0]
+            assert decide_by_program(problem(basis, y, classes)) == case, (number, scale)
 
 
 def test_iris_is_partly_separable():
