@@ -67,10 +67,6 @@ def test_large_points_do_not_overflow_and_types_stay():
     assert add_noisy_copies(small, "round", 1, 0.2, seed=0).x.dtype == np.float32
 
 
-def test_without_a_kind_there_are_no_copies():
-    assert add_noisy_copies(DATA, None, 5, 0.2, seed=0) is DATA
-
-
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
@@ -135,15 +131,3 @@ def test_no_copy_of_a_point_that_is_held_out_is_trained_on():
         held = np.flatnonzero(data.folds[0] == number)
         assert set(origin) == set(range(60)) - set(held)
         assert (np.bincount(origin)[np.unique(origin)] == 2).all()
-
-
-def test_the_signs_of_eigenvectors_do_not_matter(monkeypatch):
-    plain = noise("aligned", 2)
-    solve = np.linalg.eigh
-
-    def mirrored(matrix):
-        values, vectors = solve(matrix)
-        return values, vectors * [1, -1, -1]
-
-    monkeypatch.setattr(np.linalg, "eigh", mirrored)
-    assert noise("aligned", 2) == pytest.approx(plain, rel=1e-9, abs=1e-12)

@@ -87,17 +87,6 @@ def test_a_share_of_no_point_is_refused_with_the_least(kind, count, folds, remed
     assert sum(row.tobytes() not in known for row in drawn.x) == 1
 
 
-def test_more_memory_than_there_is_is_refused(monkeypatch):
-    from normbench.datasets import outliers
-
-    asked = []
-    monkeypatch.setattr(outliers, "refuse_larger", lambda *words: asked.append(words))
-    with_outliers(DATA, "cells", 0.1, 100, seed=0)
-    ((setting, size, remedy),) = asked
-    assert (setting, size) == ("dataset.outliers=cells", 6 * 8 * X.size)
-    assert "dataset.points" in remedy
-
-
 @pytest.mark.parametrize(
     ("settings", "words"),
     [
