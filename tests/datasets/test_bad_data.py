@@ -83,41 +83,30 @@ def legal():
 LEGAL = dict(legal())
 
 
+def descended(points, scheme, **settings):
+    """Return the costs of the first step size in 20 iterations."""
+    labels = np.arange(len(points)) % 2
+    data = make_dataset("made", points, labels, source="made", class_names=["a", "b"])
+    assert data.x.dtype == np.float64
+    normalizer = build("normalizer", options("normalizer", scheme))
+    optimizer = build("optimizer", options("optimizer", "gradient_descent"))
+    job = Job(data, softmax, normalizer, optimizer, Settings(iterations=20, **settings))
+    return run(job).steps[0].histories["train/cost"]
+
+
 @pytest.mark.quick_cases(3)
 @pytest.mark.parametrize("precision", ["float64", "float32"])
 @pytest.mark.parametrize("scheme", ["identity", "standard", "pca_sphere"])
 @pytest.mark.parametrize("kind", LEGAL)
 def test_legal_data_descends(kind, scheme, precision):
-    points = LEGAL[kind]
-    labels = np.arange(len(points)) % 2
-    data = make_dataset("made", points, labels, source="made", class_names=["a", "b"])
-    assert data.x.dtype == np.float64
-    outcome = run(
-        Job(
-            data,
-            softmax,
-            build("normalizer", options("normalizer", scheme)),
-            build("optimizer", options("optimizer", "gradient_descent")),
-            Settings(step_sizes=(1e-30, 1e-3), iterations=5, precision=precision),
-        )
-    )
-    costs = outcome.steps[0].histories["train/cost"]
-    assert len(costs) == 6
+    costs = descended(LEGAL[kind], scheme, step_sizes=(1e-30, 1e-3), precision=precision)
+    assert len(costs) == 21
     assert costs[0] == pytest.approx(np.log(2), rel=1e-6)
     assert np.isfinite(costs).all()
 
 
 def final_cost(points, scheme, precision):
-    labels = np.arange(len(points)) % 2
-    data = make_dataset("made", points, labels, source="made", class_names=["a", "b"])
-    job = Job(
-        data,
-        softmax,
-        build("normalizer", options("normalizer", scheme)),
-        build("optimizer", options("optimizer", "gradient_descent")),
-        Settings(step_sizes=(1.0,), iterations=20, precision=precision),
-    )
-    return run(job).steps[0].histories["train/cost"][-1]
+    return descended(points, scheme, step_sizes=(1.0,), precision=precision)[-1]
 
 
 def test_huge_offsets_leave_a_scheme_in_float32_as_good_as_in_float64():
