@@ -92,6 +92,12 @@ def test_no_mirror_leaves_nothing_behind(server, tmp_path, monkeypatch):
     assert list(tmp_path.iterdir()) == []
 
 
+def test_a_host_that_stalls_does_not_answer(server, tmp_path, monkeypatch):
+    monkeypatch.setattr(download, "CONNECT_AND_READ_SECONDS", (0.2, 0.2))
+    with pytest.raises(UserError, match="does not answer"):
+        fetch(remote(server, "stalled"), str(tmp_path))
+
+
 @pytest.mark.parametrize(
     ("failure", "reason"),
     [(PermissionError(13, "Permission denied"), "Permission denied"), (OSError("odd"), "odd")],

@@ -2,6 +2,8 @@
 
 import numpy as np
 import pandas as pd
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from normbench.datasets import Sampling, UserError
@@ -163,3 +165,10 @@ def test_what_is_no_table_of_numbers_is_told_in_one_line(tmp_path, table, settin
     with pytest.raises(UserError, match=told) as error:
         parquet(str(written(tmp_path, table)), **settings, in_blocks=True)
     assert "\n" not in str(error.value)
+
+
+def test_a_name_of_two_columns_is_told(tmp_path):
+    both = pa.Table.from_arrays([pa.array([1.0, 2]), pa.array([3.0, 4])], names=["a", "a"])
+    pq.write_table(both, tmp_path / "my.parquet")
+    with pytest.raises(UserError, match="column 'a' is there 2 times"):
+        parquet(str(tmp_path / "my.parquet"), in_blocks=True)

@@ -8,7 +8,6 @@ from normbench import costs
 from normbench.choices import build, options
 from normbench.datasets import (
     Sampling,
-    UserError,
     assign_folds,
     draw_subset,
     hold_out,
@@ -122,9 +121,3 @@ def test_statistics_of_all_points_are_of_the_test_points_too():
             ours.steps[0].histories["test/cost"][-1], theirs.steps[0].histories["test/cost"][-1]
         )
         assert same == (name == "identity")
-
-
-def test_folds_that_no_memory_holds_are_refused(monkeypatch):
-    monkeypatch.setattr("normbench.datasets.values.available_bytes", lambda: 178 * 8 * 100)
-    with pytest.raises(UserError, match=r"^dataset\.repeats=30: takes .* of memory"):
-        assign_folds(wine(), 2, 30, 0)

@@ -107,3 +107,13 @@ SAMPLED = [
 def test_a_setting_of_copies_or_outliers_is_told(settings, words):
     with pytest.raises(UserError, match=words):
         Sampling(**settings).apply(wine())
+
+
+@pytest.mark.parametrize(
+    "setting", [{"repeats": 30, "folds": 2}, {"outliers": "cells"}, {"augment": "round"}]
+)
+def test_more_memory_than_there_is_is_refused(setting, monkeypatch):
+    monkeypatch.setattr("normbench.datasets.values.available_bytes", lambda: 178 * 8 * 100)
+    rule = rf"^dataset\.({'|'.join(setting)}|augment_copies)=.*: takes .* of memory"
+    with pytest.raises(UserError, match=rule):
+        Sampling(**setting, augment_copies=100).apply(wine())
