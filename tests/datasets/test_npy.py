@@ -54,6 +54,11 @@ def test_every_kind_of_number_is_read_as_it_is(tmp_path, kind):
     assert np.array_equal(read[numbers], x[numbers].astype(read.dtype))
 
 
+def test_float32_is_read_where_it_holds_every_number():
+    single = {kind for kind in KINDS if choose_dtype(np.dtype(kind)) == np.float32}
+    assert single == {"?", "i1", "u1", "i2", ">u2", "f2", "f4", ">f4"}
+
+
 @pytest.mark.parametrize("kind", ["u1", "f4", "f8"])
 def test_the_data_set_is_that_of_the_arrays_in_memory_or_not(file, kind):
     x = np.abs(X * 9).astype(kind)
