@@ -216,6 +216,15 @@ def test_a_sweep_without_its_folder_lives_as_long_as_its_process(tags, gone):
     assert (owner.is_alive(tags) is False) is gone
 
 
+@pytest.mark.parametrize(
+    ("host", "status"), [(socket.gethostname(), "KILLED"), ("another", "RUNNING")]
+)
+def test_the_runs_of_a_sweep_that_is_known_to_be_dead_are_ended(writer, tmp_path, host, status):
+    writer.start_sweep(NAME, "s1", {"folder": "/nowhere", "host": host})
+    assert leftovers.tidy(writer, tmp_path / "outputs") == 0
+    assert [found for _, found in statuses(tmp_path)] == [status]
+
+
 def test_a_sweeps_lock_that_another_user_put_there_is_not_waited_for(tmp_path):
     os.mkfifo(tmp_path / owner.LOCK)
     assert owner.is_alive({"folder": str(tmp_path), "host": "another"}) is None
