@@ -1,8 +1,12 @@
 """What a request is known by: settings, choices and code; of files and own code it is not."""
 
+from types import SimpleNamespace
+
 import pytest
 
-from normbench.recording.reuse import request
+from normbench import names
+from normbench.recording.reuse import lookup, request
+from normbench.recording.store.records import RecordHeader
 
 PLAIN = {
     "dataset": {"_target_": "normbench.datasets.gaussian.gaussian"},
@@ -43,3 +47,16 @@ def test_a_request_is_known_by_its_settings_its_choices_and_the_code(monkeypatch
 def test_a_request_of_files_or_of_a_users_code_has_no_digest(monkeypatch, changed, is_known):
     monkeypatch.setattr(request, "_code", lambda: [])
     assert (request.digest(PLAIN | changed, {}) is not None) == is_known
+
+
+def test_of_runs_that_can_be_reused_an_equal_one_comes_first_and_then_one_judged_alike():
+    def run(run_id, tail, **tags):
+        data = SimpleNamespace(params={"rules.tail": tail}, tags=tags)
+        return SimpleNamespace(info=SimpleNamespace(run_id=run_id), data=data)
+
+    header = RecordHeader("-", "e", "", {"rules.tail": 0.1}, {names.FINGERPRINT.key: "f"})
+    equal = run("equal", "0.2", **{names.FINGERPRINT.key: "f"})
+    alike, otherwise = run("alike", "0.1"), run("otherwise", "0.3")
+    assert lookup.find_equal_run([otherwise, alike, equal], header) == "equal"
+    assert lookup.find_equal_run([otherwise, alike], header) == "alike"
+    assert lookup.find_equal_run([otherwise], header) is None
