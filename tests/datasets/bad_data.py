@@ -1,11 +1,9 @@
-"""Bad data and bad files, and what a user sees. As a table: python -m tests.datasets.bad_data."""
+"""Bad data and bad files, and what a user sees."""
 
 import gzip
 import os
 import pickle
 import struct
-import sys
-import tempfile
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
@@ -248,16 +246,10 @@ CASES = (
         )
         for option, value in (("target", "id"), ("drop", ["id"]), ("encode", ["id"]))
     ),
-    Case("columns to drop that are no list", csv(GOOD, drop="a"), ("dataset.drop=a", "a list")),
     Case("no features left", csv("label\nno\nyes\n"), ("have no feature", "beside the target")),
     Case(
         "the wrong layout: a point per column",
         csv(COLUMNS, header=False, target=-1),
-        ("3 points of 4 features", "dataset.points_in=columns"),
-    ),
-    Case(
-        "the wrong layout, with real numbers",
-        csv(COLUMNS.replace("1,1\n", "1,1.5\n"), header=False, target=-1),
         ("3 points of 4 features", "dataset.points_in=columns"),
     ),
     Case(
@@ -268,22 +260,12 @@ CASES = (
     Case(
         "a first point taken for the header",
         csv("1.5,2,0\n2.5,3,1\n3.5,4,0\n", target=-1),
-        (
-            "dataset.header=null: the first row of",
-            "(1.5, 2, 0) looks like the other rows in 3 of 3 columns",
-            "unlike them in 0",
-            "dataset.header=false, or dataset.header=true if",
-        ),
+        ("(1.5, 2, 0) looks like the other rows in 3 of 3 columns", "dataset.header=false, or"),
     ),
     Case(
         "a header taken for a point",
         csv("a,label\n1,0\n2,1\n", header=False, target=-1),
-        (
-            "dataset.header=false: the first row of",
-            "(a, label) is unlike the other rows in 2 of 2 columns",
-            "like them in 0",
-            "dataset.header=true",
-        ),
+        ("(a, label) is unlike the other rows in 2 of 2 columns", "dataset.header=true"),
     ),
     Case(
         "the wrong delimiter",
@@ -301,13 +283,14 @@ CASES = (
         csv("a,label\n1,2,no\n3,4,yes\n"),
         ("give each column a name",),
     ),
+    Case("a gzip file cut short", cut_gzip, ("cannot be unpacked",)),
+    Case("a wrong layout's name", csv(GOOD, points_in="cols"), ("one of rows, columns",)),
     Case(
         "a row shorter than the others",
         csv("label,a,b\nno,1,2\nyes,3\nno,5,6\n"),
         ("column 'b' has no entry in 1 of 3 points, first in 1",),
     ),
-    Case("a gzip file cut short", cut_gzip, ("cannot be unpacked",)),
-    Case("a wrong layout's name", csv(GOOD, points_in="cols"), ("one of rows, columns",)),
+    Case("columns to drop that are no list", csv(GOOD, drop="a"), ("dataset.drop=a", "a list")),
     Case("a header that is not true or false", csv(GOOD, header="no"), ("true or false",)),
     Case(
         "a task that does not exist",
@@ -338,11 +321,6 @@ CASES = (
     Case("no Parquet file", raw("my.parquet", b"a,b\n1,2\n", "parquet"), ("as a Parquet file",)),
     Case("dates in Parquet", parquet(DATES), ("column 'day'", "dataset.drop=[day]")),
     Case(
-        "a gap in whole numbers of Parquet",
-        parquet(pd.DataFrame({"a": pd.array([1, None, 3], "Int64"), "label": [0, 1, 0]})),
-        ("column 'a' has no entry in 1 of 3 points, first in 1",),
-    ),
-    Case(
         "pickled objects in npz",
         npz(x=np.array([[1, "a"], [2, None]], dtype=object), y=np.arange(2)),
         ("allow_pickle=False", "can run code"),
@@ -351,7 +329,6 @@ CASES = (
     Case("a pickle named npz", raw("my.npz", pickle.dumps([1]), "npz"), ("plain arrays",)),
     Case("an array without a name", npy_as_npz, ("one array without a name", "numpy.savez")),
     Case("an npz file cut short", cut_npz, ("plain arrays", "numpy.savez")),
-    Case("an empty npz file", raw("my.npz", b"", "npz"), ("plain arrays",)),
     Case("no such array in npz", npz(points=PLANE), ("dataset.x=x", "it has points")),
     Case("complex numbers", npz(x=PLANE * 1j, y=YES_NO), ("complex numbers",)),
     Case("text for points in npz", npz(x=[["a"], ["b"]], y=[0, 1]), ("must be a number", "'a'")),
@@ -388,14 +365,7 @@ CASES = (
     Case(
         "a missing file and no network",
         data_dir("mnist"),
-        (
-            "has no t10k-images-idx3-ubyte.gz",
-            "cannot be reached",
-            "https://storage.googleapis.com/cvdf-datasets/mnist/t10k-images-idx3-ubyte.gz",
-            "https://ossci-datasets.s3.amazonaws.com/mnist/t10k-images-idx3-ubyte.gz",
-            "put it at",
-            "8d422c7b0a1c1c79245a5bcf07fe86e33eeafee792b84584aec276f5a2dbc4e6",
-        ),
+        ("has no t10k-images-idx3-ubyte.gz", "cannot be reached", "put it at", "8d422c7b0a1c1c79"),
         True,
     ),
     Case(
@@ -413,7 +383,6 @@ CASES = (
         idx("images", images(3, 12)[:-9]),
         ("no whole gzip file", "remove it"),
     ),
-    Case("an IDX file that is no gzip", idx("images", b"GIF89a"), ("no whole gzip file",)),
     Case(
         "an IDX file with a wrong magic number",
         idx("images", gzip.compress(struct.pack(">II", 2049, 1) + b"7")),
@@ -429,13 +398,7 @@ CASES = (
         idx("images", images(3, 1 << 26)),
         ("announces 3 x 2 x 2 = 12 bytes", "holds more"),
     ),
-    Case("an IDX file of no images", idx("images", images(0, 0)), ("announces 0 x 2 x 2",)),
     Case("an IDX file of endless images", idx("images", images(9, 9, 1 << 31)), ("of memory",)),
-    Case(
-        "an IDX file whose header is cut off",
-        idx("images", gzip.compress(struct.pack(">II", 2051, 3) + b"0")),
-        ("announces 3 = 3 bytes",),
-    ),
     Case("an IDX file of nothing", idx("labels", gzip.compress(b"")), ("starts with 0", "2049")),
     Case(
         "a subset that does not exist",
@@ -467,16 +430,3 @@ def seen(case, folder):
     except UserError as error:
         return " ".join(str(error).split())
     return "nothing: it is accepted"
-
-
-def main():
-    os.environ |= {"http_proxy": NO_NETWORK, "https_proxy": NO_NETWORK}
-    print("| | kind | what the user sees |\n|---|---|---|")
-    for number, case in enumerate(CASES, 1):
-        with tempfile.TemporaryDirectory() as folder:
-            line = seen(case, Path(folder)).replace(folder, "/data").replace("|", "\\|")
-        print(f"| {number} | {case.kind} | {line} |")
-
-
-if __name__ == "__main__":
-    sys.exit(main())

@@ -4,7 +4,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from normbench.datasets import Sampling, UserError, hold_out, hold_out_fold, make_dataset
+from normbench.datasets import Sampling, hold_out, hold_out_fold, make_dataset
 from normbench.datasets.augment import add_noisy_copies
 from normbench.datasets.files import TableOptions, table_dataset
 
@@ -67,25 +67,6 @@ def test_large_points_do_not_overflow_and_types_stay():
     assert add_noisy_copies(small, "round", 1, 0.2, seed=0).x.dtype == np.float32
 
 
-def test_without_a_kind_there_are_no_copies():
-    assert add_noisy_copies(DATA, None, 5, 0.2, seed=0) is DATA
-
-
-@pytest.mark.parametrize(
-    ("arguments", "words"),
-    [
-        (("square", 1, 0.2), r"dataset\.augment=square: must be one of aligned, round"),
-        (("round", 0, 0.2), r"dataset\.augment_copies=0: must be 1 or more"),
-        (("round", 1, 0), r"dataset\.augment_noise=0: must be a finite number, above 0"),
-        (("round", 10**12, 0.2), r"dataset\.augment_copies=1000000000000: takes"),
-        ((None, 1, -1), r"dataset\.augment_noise=-1"),
-    ],
-)
-def test_a_mistake_is_told(arguments, words):
-    with pytest.raises(UserError, match=words):
-        add_noisy_copies(DATA, *arguments, seed=0)
-
-
 FEW = make_dataset("few", X[:60], DATA.y[:60], class_names=["no", "yes"], source="-")
 
 
@@ -123,27 +104,3 @@ def test_the_gaps_of_a_fold_are_filled_by_its_own_points_before_they_are_copied(
         own = frame["a"][data.folds[0] != number]
         filled = own.fillna(own.median())
         np.testing.assert_allclose(there.x[:, 0], [*filled, *filled], atol=1e-6)
-
-
-def test_no_copy_of_a_point_that_is_held_out_is_trained_on():
-    # Noise so small that each copy is nearest to its own point: the least distance is 0.06.
-    data = Sampling(folds=5, augment="aligned", augment_copies=2, augment_noise=1e-6).apply(FEW)
-    for number in range(5):
-        there = hold_out_fold(data, 0, number)
-        copies = there.x[len(FEW.x) - len(there.x_test) :]
-        origin = np.abs(copies[:, None] - FEW.x).max(axis=2).argmin(axis=1)
-        held = np.flatnonzero(data.folds[0] == number)
-        assert set(origin) == set(range(60)) - set(held)
-        assert (np.bincount(origin)[np.unique(origin)] == 2).all()
-
-
-def test_the_signs_of_eigenvectors_do_not_matter(monkeypatch):
-    plain = noise("aligned", 2)
-    solve = np.linalg.eigh
-
-    def mirrored(matrix):
-        values, vectors = solve(matrix)
-        return values, vectors * [1, -1, -1]
-
-    monkeypatch.setattr(np.linalg, "eigh", mirrored)
-    assert noise("aligned", 2) == pytest.approx(plain, rel=1e-9, abs=1e-12)

@@ -3,7 +3,6 @@
 import numpy as np
 import pytest
 
-from normbench.datasets import UserError
 from normbench.datasets.broken import DEFECTS, broken
 
 
@@ -26,12 +25,3 @@ def test_the_scale_is_that_of_all_points(kind):
     plain, large = broken(kind, seed=3), broken(kind, 1e6, seed=3)
     assert large.x == pytest.approx(1e6 * plain.x.astype(float), rel=1e-6)
     assert broken(kind, seed=4).fingerprint != plain.fingerprint
-
-
-WRONG = [{"scale": 0}, {"scale": 1e101}, {"scale": 1e31, "kind": "float32"}, {"seed": -1}]
-
-
-@pytest.mark.parametrize("wrong", [{"kind": "holes"}, *WRONG])
-def test_every_option_is_checked(wrong):
-    with pytest.raises(UserError, match=f"dataset.{next(iter(wrong))}="):
-        broken(**wrong)

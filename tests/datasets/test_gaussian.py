@@ -3,7 +3,6 @@
 import numpy as np
 import pytest
 
-from normbench.datasets import UserError
 from normbench.datasets.gaussian import _draw_rotation, gaussian
 
 
@@ -61,21 +60,6 @@ def test_the_last_features_are_dummies_of_these_shares():
     assert plain.x[data.x[:, 2] == 1, 2].min() > plain.x[data.x[:, 2] == 0, 2].max()
 
 
-@pytest.mark.parametrize(
-    ("dummies", "words"),
-    [
-        ([0.1] * 5, "has 5 shares for 4 features"),
-        ([0], "must be a finite number, above 0"),
-        ([0.5, 0.001], "a share of 0.001 of 200 points is 0 of them"),
-        ([0.999], "a share of 0.999 of 200 points is 200 of them"),
-        (0.5, "must be a list of shares"),
-    ],
-)
-def test_dummies_are_shares_of_some_features(dummies, words):
-    with pytest.raises(UserError, match=words):
-        gaussian(200, 4, dummies=dummies)
-
-
 def test_separation_tells_the_classes_apart():
     def correct(separation):
         data = gaussian(separation=separation, rotation=0)
@@ -103,17 +87,6 @@ def test_the_eigenvalues_of_the_sample_are_those_that_are_given(rotation):
     assert (np.abs(axes).max() > 1) == bool(rotation)
 
 
-def test_a_single_class_has_no_label_to_change():
-    with pytest.raises(UserError, match=r"dataset\.label_noise=0\.1: a single class"):
-        gaussian(classes=1, label_noise=0.1)
-
-
-@pytest.mark.parametrize("wrong", ["many", [], 3, [1, 0], [1, "a"]])
-def test_eigenvalues_are_a_list_of_positive_numbers(wrong):
-    with pytest.raises(UserError, match=r"dataset\.eigenvalues="):
-        gaussian(eigenvalues=wrong)
-
-
 def test_fewer_points_than_features_are_made():
     data = gaussian(points=20, features=50)
     assert np.linalg.matrix_rank(data.x - data.x.mean(axis=0)) == 19
@@ -121,36 +94,11 @@ def test_fewer_points_than_features_are_made():
 
 def test_one_feature_has_no_shape():
     assert gaussian(features=1, condition_number=1).x.shape == (1000, 1)
-    with pytest.raises(UserError, match="condition_number"):
-        gaussian(features=1)
 
 
 def test_the_seed_makes_the_points():
     assert gaussian(seed=3).fingerprint == gaussian(seed=3).fingerprint
     assert gaussian(seed=3).fingerprint != gaussian(seed=4).fingerprint
-
-
-@pytest.mark.parametrize(
-    "wrong",
-    [
-        {"points": 1},
-        {"features": 0},
-        {"classes": 0},
-        {"condition_number": float("inf")},
-        {"rotation": -0.1},
-        {"offset": float("nan")},
-        {"separation": -1},
-        {"label_noise": 1},
-        {"seed": -1},
-        {"correlation": 1},
-        {"correlation": 0.5, "eigenvalues": [2, 1]},
-        {"correlation": -0.1},
-        {"points": "many"},
-    ],
-)
-def test_every_option_is_checked(wrong):
-    with pytest.raises(UserError, match=f"dataset.{next(iter(wrong))}="):
-        gaussian(**wrong)
 
 
 @pytest.mark.parametrize("offset", [0, 3])
@@ -165,16 +113,3 @@ def test_a_regression_has_a_linear_target_and_its_noise(offset):
         assert square[0] / 500 == pytest.approx(left, rel=0.2, abs=1e-20)
     assert exact.y.std() == pytest.approx(1)
     assert exact.y.mean() == pytest.approx(0, abs=1e-12)
-
-
-@pytest.mark.parametrize(
-    ("options", "said"),
-    [
-        ({"noise": 1}, "dataset.noise=1: is of real targets; set dataset.task=regression"),
-        ({"task": "regression", "label_noise": 0.1}, "dataset.label_noise=0.1: is of classes"),
-        ({"task": "lines"}, "dataset.task=lines: "),
-    ],
-)
-def test_noise_belongs_to_its_task(options, said):
-    with pytest.raises(UserError, match=said):
-        gaussian(**options)

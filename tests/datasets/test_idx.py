@@ -87,10 +87,3 @@ def test_fashion_mnist_has_a_folder_of_its_own(tmp_path, monkeypatch):
     assert data.name == "fashion_mnist"
     assert data.class_names[0] == "T-shirt/top"
     assert data.classes == 10
-
-
-def test_float32_pixels_are_the_float64_ones_rounded():
-    images = np.random.default_rng(0).integers(0, 256, (2500, 784)).astype(np.uint8)
-    half, full = normalize_contrast(images, "float32"), normalize_contrast(images)
-    assert half.dtype == np.float32
-    np.testing.assert_array_equal(half, full.astype(np.float32))

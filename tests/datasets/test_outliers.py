@@ -85,30 +85,3 @@ def test_a_share_of_no_point_is_refused_with_the_least(kind, count, folds, remed
     drawn = hold_out_fold(data, 0, 0) if folds else data
     known = {row.tobytes() for row in X}
     assert sum(row.tobytes() not in known for row in drawn.x) == 1
-
-
-def test_more_memory_than_there_is_is_refused(monkeypatch):
-    from normbench.datasets import outliers
-
-    asked = []
-    monkeypatch.setattr(outliers, "refuse_larger", lambda *words: asked.append(words))
-    with_outliers(DATA, "cells", 0.1, 100, seed=0)
-    ((setting, size, remedy),) = asked
-    assert (setting, size) == ("dataset.outliers=cells", 6 * 8 * X.size)
-    assert "dataset.points" in remedy
-
-
-@pytest.mark.parametrize(
-    ("settings", "words"),
-    [
-        ({"outliers": "rows"}, r"dataset\.outliers=rows: must be one of cells, points"),
-        ({"outlier_share": 0}, r"dataset\.outlier_share=0: must be a finite number, above 0"),
-        ({"outlier_share": 1.5}, r"dataset\.outlier_share=1\.5: must be"),
-        ({"outlier_size": -1}, r"dataset\.outlier_size=-1: must be a finite number, above 0"),
-        ({"outliers": "cells", "outlier_size": 1e200}, r"dataset\.outlier_size=1e\+200: makes"),
-        ({"outliers": "cells", "augment": "round"}, r"dataset\.outliers=cells: cannot stand"),
-    ],
-)
-def test_a_setting_out_of_its_range_is_refused(settings, words):
-    with pytest.raises(UserError, match=words):
-        Sampling(**settings).apply(DATA)

@@ -1,15 +1,22 @@
-"""Rows of points that are not in memory: those that would be chosen of points in memory."""
+"""Points that are not in memory: what is chosen of them and told of them, as of an array."""
 
 import numpy as np
 import pytest
 
-from normbench.datasets import Sampling, UserError, draw_subset, encode_labels, label_dataset, split
+from normbench.datasets import (
+    Sampling,
+    UserError,
+    draw_subset,
+    encode_labels,
+    label_dataset,
+    make_dataset,
+    split,
+)
 from normbench.datasets.on_disk import row_selection
 from normbench.datasets.on_disk.npy import npy
 from normbench.datasets.on_disk.points import Points
 from normbench.datasets.on_disk.row_selection import STRIDE, SelectedRows
 from tests.datasets.reading import wrong_spans
-from tests.datasets.test_points import Read
 
 RNG = np.random.default_rng(1)
 X = RNG.standard_normal((3 * STRIDE + 100, 3))
@@ -22,6 +29,18 @@ MASKS = {
     "the ends": np.isin(np.arange(len(X)), [0, len(X) - 1]),
     "a gap of two strides": np.abs(np.arange(len(X)) - 1.5 * STRIDE) > STRIDE,
 }
+
+
+class Read(Points):
+    """Points of an array that is read by blocks."""
+
+    def __init__(self, x):
+        self.x, self.shape, self.dtype = x, x.shape, x.dtype
+
+    def read(self, first, last, out=None):
+        out = np.empty((last - first, self.shape[1]), self.dtype) if out is None else out
+        out[: last - first] = self.x[first:last]
+        return out[: last - first]
 
 
 @pytest.fixture(autouse=True)
@@ -48,37 +67,6 @@ def test_any_rows_are_those_of_the_array(name):
     assert np.array_equal(out[: len(chosen) // 2], chosen[: len(chosen) // 2])
     numbers = RNG.integers(0, len(chosen), 9)
     assert np.array_equal(rows[numbers], chosen[numbers])
-
-
-@pytest.mark.parametrize("name", MASKS)
-def test_rows_of_rows_are_taken_from_the_file_itself(name):
-    mask = MASKS[name]
-    inner = RNG.random(mask.sum()) < 0.7
-    rows = SelectedRows(SelectedRows(Read(X), mask), inner)
-    assert isinstance(rows.source, Read)
-    assert np.array_equal(rows[:], X[mask][inner])
-
-
-def test_the_source_is_told_which_of_its_rows_are_next():
-    read, told = Read(X), []
-    read.read_ahead = lambda first, last: told.append((first, last))
-    mask = MASKS["a gap of two strides"]
-    rows, numbers = SelectedRows(read, mask), np.flatnonzero(mask)
-    for first, last in ((0, 5), (10, len(numbers)), (7, 7)):
-        rows.read_ahead(first, last)
-    assert told == [(numbers[0], numbers[4] + 1), (numbers[10], numbers[-1] + 1)]
-
-
-def test_a_reading_of_all_rows_reads_the_file_once_at_most():
-    for mask in MASKS.values():
-        read = Read(X)
-        rows = SelectedRows(read, mask)
-        for first in range(0, len(rows), 1000):
-            rows.read(first, min(first + 1000, len(rows)))
-        assert read.count <= len(X)
-    read = Read(X)
-    assert np.array_equal(SelectedRows(read, MASKS["few"])[:], X[MASKS["few"]])
-    assert read.count < len(X)  # from the first of a piece to its last
 
 
 def test_many_threads_read_at_once():
@@ -154,3 +142,32 @@ def test_labels_of_many_points_are_those_of_few_at_a_time(monkeypatch):
             found, names = encode_labels("made", y)
             assert np.array_equal(found, numbers)
             assert len(names) == len(values)
+
+
+@pytest.mark.parametrize("part", ["", "test "])
+@pytest.mark.parametrize("value", [np.nan, -np.inf, 1e151])
+def test_what_is_no_finite_number_is_told_as_of_an_array(value, part):
+    bad = X.copy()
+    bad[[700, 701], [1, 2]] = value
+    told = []
+    for kind in (np.asarray, Read):
+        given = {"x": kind(bad)} if not part else {"x": X, "x_test": kind(bad)}
+        with pytest.raises(UserError, match=f"feature 'x1' of {part}point 700 .*2 in all") as error:
+            make_dataset("made", source="made", **given)
+        told.append(str(error.value))
+    assert told[0] == told[1]
+
+
+@pytest.mark.parametrize(
+    ("settings", "told"),
+    [
+        ({"folds": 5}, "dataset.folds=5"),
+        ({"augment": "round"}, "dataset.augment=round"),
+        ({"fit_on": "all"}, "dataset.fit_on=all"),
+    ],
+)
+def test_what_takes_points_in_memory_is_refused(settings, told):
+    data = make_dataset("made", Read(X), source="made", x_test=X[:5])
+    with pytest.raises(UserError, match=f"^{told}: takes points that are held in memory") as error:
+        Sampling(**settings).apply(data)
+    assert "\n" not in str(error.value)

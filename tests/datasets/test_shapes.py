@@ -4,7 +4,6 @@ import numpy as np
 import pytest
 from sklearn.datasets import make_moons
 
-from normbench.datasets import UserError
 from normbench.datasets.shapes import ferris_wheel, nonorthogonal, two_moons
 
 
@@ -32,25 +31,14 @@ def test_the_first_axis_lies_between_the_arms(angle):
     assert axes(x)[1] == pytest.approx(angle / 2, abs=4)  # measured: 1.5 off, at 80 degrees
 
 
-@pytest.mark.parametrize("loader", [ferris_wheel, nonorthogonal, two_moons])
-@pytest.mark.parametrize("wrong", [{"points": 1}, {"noise": -1}, {"seed": -1}, {"points": 10**15}])
-def test_every_option_is_checked(loader, wrong):
-    with pytest.raises(UserError, match=f"dataset.{next(iter(wrong))}="):
-        loader(**wrong)
-    assert loader(seed=3).fingerprint != loader(seed=4).fingerprint
-
-
-@pytest.mark.parametrize("angle", [0, 90, "wide"])
-def test_arms_cross_at_less_than_a_right_angle(angle):
-    with pytest.raises(UserError, match=r"dataset\.angle="):
-        nonorthogonal(angle=angle)
-
-
 def test_the_moons_are_those_of_scikit_learn():
     data = two_moons(50, 0.2, 3)
     x, labels = make_moons(50, noise=0.2, random_state=3)
     np.testing.assert_array_equal(data.x, x)
     np.testing.assert_array_equal(data.y, labels)
     assert data.task == "binary"
-    with pytest.raises(UserError, match=r"dataset\.seed="):
-        two_moons(seed=2**32)
+
+
+@pytest.mark.parametrize("loader", [ferris_wheel, nonorthogonal, two_moons])
+def test_the_seed_makes_the_points(loader):
+    assert loader(seed=3).fingerprint != loader(seed=4).fingerprint

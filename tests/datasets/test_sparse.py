@@ -51,13 +51,6 @@ def test_any_sparse_matrix_is_taken_and_left_as_it_is(matrix, data, kind):
     assert twice.nnz == 2
 
 
-def test_arrays_with_steps_between_their_entries_are_taken(matrix, data):
-    strided = [np.repeat(array, 2)[::2] for array in (matrix.data, matrix.indices, matrix.indptr)]
-    other = sparse.csr_array(tuple(strided), shape=matrix.shape)
-    made = make_dataset("mine", other, data.y, class_names=["a", "b"], source="here")
-    assert made.fingerprint == data.fingerprint
-
-
 def test_other_entries_have_another_fingerprint(matrix, data):
     changed = matrix.copy()
     changed.data[3] += 1

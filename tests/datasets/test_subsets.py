@@ -8,11 +8,9 @@ from normbench import costs
 from normbench.choices import build, options
 from normbench.datasets import (
     Sampling,
-    UserError,
     assign_folds,
     draw_subset,
     hold_out,
-    make_dataset,
     set_fit_points,
     split,
 )
@@ -123,41 +121,3 @@ def test_statistics_of_all_points_are_of_the_test_points_too():
             ours.steps[0].histories["test/cost"][-1], theirs.steps[0].histories["test/cost"][-1]
         )
         assert same == (name == "identity")
-
-
-HELD = split(wine(), 0.25, 0)
-LONELY = make_dataset("few", np.eye(5), [0, 0, 0, 0, 1], class_names=["a", "b"], source="made")
-
-
-@pytest.mark.parametrize(
-    ("make", "message"),
-    [
-        (lambda: draw_subset(wine(), 1, 0), r"dataset\.points=1: must be"),
-        (lambda: draw_subset(wine(), 179, 0), r"dataset\.points=179: must be from 2 to 178"),
-        (lambda: draw_subset(LONELY, 2, 3), r"dataset\.points=2: leaves no point of class b"),
-        (lambda: assign_folds(wine(), 1, 1, 0), r"dataset\.folds=1: must be"),
-        (lambda: assign_folds(wine(), 90, 1, 0), r"dataset\.folds=90: must be from 2 to 89"),
-        (lambda: assign_folds(wine(), 5, 0, 0), r"dataset\.repeats=0: must be"),
-        (lambda: assign_folds(wine(), 2, 10**9, 0), r"repeats=1000000000: .*choose 50000 or less"),
-        (
-            lambda: assign_folds(wine(), 5, 20_001, 0),
-            r"makes 100,005 descents a scheme, and 100,000 may",
-        ),
-        (lambda: assign_folds(HELD, 5, 1, 0), r"dataset\.folds=5: wine has a test part of"),
-        (
-            lambda: assign_folds(LONELY, 2, 1, 0),
-            r"dataset\.folds=2: class b of few has a single point",
-        ),
-        (lambda: set_fit_points(HELD, "both"), r"dataset\.fit_on=both: must be one of train, all"),
-        (lambda: set_fit_points(wine(), "all"), r"dataset\.fit_on=all: wine has no test points"),
-    ],
-)
-def test_a_mistake_says_the_setting_and_the_remedy(make, message):
-    with pytest.raises(UserError, match=message):
-        make()
-
-
-def test_folds_that_no_memory_holds_are_refused(monkeypatch):
-    monkeypatch.setattr("normbench.datasets.values.available_bytes", lambda: 178 * 8 * 100)
-    with pytest.raises(UserError, match=r"^dataset\.repeats=30: takes .* of memory"):
-        assign_folds(wine(), 2, 30, 0)

@@ -3,6 +3,7 @@
 import gc
 import os
 import sqlite3
+import time
 from contextlib import closing
 from pathlib import Path
 
@@ -40,15 +41,19 @@ TABLES = {  # without the ids of runs and the times
 
 
 def record(parent):
+    """Return a job with more parameters, tags and points than MLflow takes in one call."""
     data = {"name": "d", "digest": "1", "source_type": "t", "source": "{}", "profile": "{}"}
-    history = [("train/cost", 1.0 / (k + 1), k) for k in range(5)]
+    history = [("train/cost", 1.0 / (k + 1), k) for k in range(2001)]
+    many_tags = {f"t{number}": str(number) for number in range(250)}
     odd = [("a", NAN, 0), ("b", INF, 0), ("c", -INF, 1), ("c", 2.0, 1), ("c", 2.0, 1)]
     return JobRecord(
         "-",
         "d-c",
         parent,
-        {f"p{number}": str(number) for number in range(150)} | {"long": "x" * 7000},
-        RunRecord("scheme", {names.NORMALIZER.key: "standard", "long": "y" * 9000}, history),
+        {f"p{number}": str(number) for number in range(250)} | {"long": "x" * 7000},
+        RunRecord(
+            "scheme", {names.NORMALIZER.key: "standard", "long": "y" * 9000, **many_tags}, history
+        ),
         [RunRecord("step", {"verdict": "converged"}, [*history, *odd]), RunRecord("bare", {})],
         data,
         {"spectrum": {"values": [1.0, 2.0]}},
@@ -97,8 +102,12 @@ def test_what_is_written_is_what_mlflow_writes(both):
     (mine, _), (theirs, _) = both
     assert mine.client.has_transactions
     assert not theirs.client.has_transactions
-    for table, found in rows(mine.store.database).items():
-        assert found == rows(theirs.store.database)[table], table
+    found = rows(mine.store.database)
+    for table, entries in rows(theirs.store.database).items():
+        assert found[table] == entries, table
+    assert len(found["params"]) == 251
+    assert len(found["metrics"]) > 2 * 2000
+    assert len(found["tags"]) > 250
     artifacts = [
         sorted(
             file.relative_to(writer.store.database.parent).parts[3:]
@@ -181,6 +190,8 @@ def test_histories_experiments_and_artifacts_are_those_of_mlflow(both):
                 )
             )
             assert found == known
+        (point, *_) = theirs.get_metric_history(step.info.run_id, "a")
+        assert abs(point.timestamp / 1000 - time.time()) < 3600
         for mine, known in zip(client.search_experiments(), theirs.search_experiments()):
             assert mine.name == known.name
             assert mine.artifact_location == known.artifact_location

@@ -1,6 +1,8 @@
 """What waits on disk, what stands in its way, and what the store has of a job."""
 
+import dataclasses
 import fcntl
+import json
 import os
 import shutil
 import socket
@@ -18,6 +20,7 @@ from normbench import names
 from normbench.datasets import UserError
 from normbench.recording.resume import leftovers, recovery
 from normbench.recording.store import connection as store
+from normbench.recording.store import records
 from normbench.recording.store.connection import Store, StoreLostError
 from normbench.recording.store.places import suggested_path
 from normbench.results.pages import drawn
@@ -212,6 +215,15 @@ def test_a_sweep_without_its_folder_lives_as_long_as_its_process(tags, gone):
     assert (owner.is_alive(tags) is False) is gone
 
 
+@pytest.mark.parametrize(
+    ("host", "status"), [(socket.gethostname(), "KILLED"), ("another", "RUNNING")]
+)
+def test_the_runs_of_a_sweep_that_is_known_to_be_dead_are_ended(writer, tmp_path, host, status):
+    writer.start_sweep(NAME, "s1", {"folder": "/nowhere", "host": host})
+    assert leftovers.tidy(writer, tmp_path / "outputs") == 0
+    assert [found for _, found in statuses(tmp_path)] == [status]
+
+
 def test_a_sweeps_lock_that_another_user_put_there_is_not_waited_for(tmp_path):
     os.mkfifo(tmp_path / owner.LOCK)
     assert owner.is_alive({"folder": str(tmp_path), "host": "another"}) is None
@@ -288,6 +300,78 @@ def test_a_record_goes_once_it_was_written_by_whoever(writer, pending, tmp_path)
     assert leftovers.tidy(writer, tmp_path / "outputs") == 0
     assert not pending.exists()
     assert writer.client.get_run(equal).data.tags["sweep.s1"] == "0"
+
+
+WAITING = {
+    "a job": ({}, False, 1, []),
+    "a job whose sweep was deleted": ({"parent": "0" * 32}, False, 1, []),
+    "a failed job, beside one that is equal to it": ({"failure": "Traceback"}, True, 1, []),
+    "a job of another store": ({"store": "sqlite:///there"}, False, 0, ["0.npz"]),
+    "a job that the store refuses": ({"params": {"a?": "1"}}, False, 0, ["0.refused"]),
+}
+
+
+@pytest.mark.parametrize("kind", WAITING)
+def test_what_waits_is_written_once_left_or_set_aside(writer, pending, tmp_path, kind, capsys):
+    change, has_equal, count, left = WAITING[kind]
+    if has_equal:
+        writer.write(record(writer, 5))
+    dataclasses.replace(record(writer), **change).save(pending / "0.npz")
+    for written in (count, 0):  # by the next command, and by that after it
+        assert leftovers.tidy(writer, tmp_path / "outputs") == written
+        assert sorted(file.name for file in pending.glob("*")) == left
+    schemes = [status for name, status in statuses(tmp_path) if name == "standard"]
+    failed = ["FAILED"] * ("failure" in change)
+    assert schemes == ["FINISHED"] * (count + has_equal - len(failed)) + failed
+    query = "select value from tags where key = 'mlflow.parentRunId'"
+    assert not any(parent == "0" * 32 for (parent,) in stores.of(tmp_path).ask(query))
+    refused = "0.refused: could not be logged and is set aside (" in capsys.readouterr().err
+    assert refused == (left == ["0.refused"])
+
+
+@pytest.mark.parametrize("is_full", [False, True])
+@pytest.mark.parametrize("params", [{}, {"a?": "1"}], ids=["taken", "refused"])
+def test_a_job_is_recorded_on_a_full_disk_and_as_failed_where_its_record_is_refused(
+    writer, tmp_path, monkeypatch, params, is_full
+):
+    def fill(record, file):
+        file.parent.mkdir(parents=True)
+        file.with_suffix(".draft").write_text("half")
+        raise OSError("no space")
+
+    if is_full:
+        monkeypatch.setattr(JobRecord, "save", fill)
+    one = dataclasses.replace(record(writer), params=params)
+    header = records.RecordHeader(writer.store.safe_uri, NAME, "", {}, one.scheme.tags)
+    ledger = {"process": os.getpid(), "sweep_id": "s1"}
+    outcome = recovery.write_record(writer, header, one, tmp_path / "s1", ledger)
+    run = writer.client.get_run(outcome["run_id"])
+    assert (run.info.status, outcome.get("failure")) == (
+        ("FAILED", "bug") if params else ("FINISHED", None)
+    )
+    left = [file.name for file in (tmp_path / "s1" / leftovers.PENDING).iterdir()]
+    assert left == (["0.refused"] if params and not is_full else [])
+
+
+@pytest.mark.parametrize("is_removed", [False, True])
+def test_a_job_waits_with_its_ledger_while_the_store_is_away(
+    writer, tmp_path, monkeypatch, is_removed
+):
+    """Its file may have been removed meanwhile, with the folder of the sweep."""
+    folder, one = tmp_path / "s1", record(writer)
+
+    def lose(record):
+        if is_removed:
+            shutil.rmtree(folder)
+        raise StoreLostError("it is away")
+
+    monkeypatch.setattr(writer, "write", lose)
+    header = records.RecordHeader(writer.store.safe_uri, NAME, "", {}, one.scheme.tags)
+    ledger = {"process": os.getpid(), "sweep_id": "s1"}
+    outcome = recovery.write_record(writer, header, one, folder, ledger)
+    assert outcome == {"failure": "store", "reason": "it is away", "run_id": ""}
+    assert [file.name for file in (folder / leftovers.PENDING).iterdir()] == ["0.npz"]
+    assert json.loads((folder / leftovers.LEDGER).read_text()) == ledger
 
 
 def test_a_suggested_place_is_the_users_own(monkeypatch, tmp_path):

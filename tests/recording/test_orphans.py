@@ -1,72 +1,50 @@
-"""A process that ends with its parent."""
+"""A process of a comparison ends with it: a child soon after, and one of a launcher at once."""
 
-import os
+import subprocess
 import sys
-import threading
 
+import pytest
+
+from normbench.recording.resume import recovery
+
+PARENT = """
+import subprocess, sys
 from normbench.recording.resume import orphans
+subprocess.run(orphans.watched([sys.executable, "-m", "sleeper", "word", "-m"]))
+"""
+CHILD = "import sys, time; print(sys.argv[1:], flush=True); time.sleep(60)"
+SWEEP, OWN = 10, 20  # numbers of processes
 
 
-def test_a_process_ends_where_its_parent_is_another_one_and_not_before(monkeypatch):
-    parents, ended, looks = iter([7, 7, 1]), threading.Event(), []
-
-    class System:
-        """What of the system a watch asks."""
-
-        @staticmethod
-        def getppid():
-            looks.append(None)
-            return next(parents)
-
-        @staticmethod
-        def _exit(code):
-            assert code == 1
-            ended.set()
-
-    monkeypatch.setattr(orphans, "os", System)
-    monkeypatch.setattr(orphans, "WATCH_INTERVAL", 0.0)
-    orphans.end_with.__wrapped__(7)
-    assert ended.wait(10)
-    assert len(looks) == 3
+@pytest.mark.slow
+def test_a_child_ends_soon_after_its_parent_was_killed(tmp_path, monkeypatch):
+    (tmp_path / "sleeper.py").write_text(CHILD)
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path))
+    words = [sys.executable, "-c", PARENT]
+    with subprocess.Popen(words, stdout=subprocess.PIPE, text=True) as parent:
+        assert parent.stdout.readline() == "['word', '-m']\n"
+        assert parent.poll() is None
+        parent.kill()
+        parent.communicate(timeout=30)  # the pipe closes where the child has ended, too
 
 
-def test_a_child_is_started_with_the_process_that_it_ends_with(monkeypatch):
-    command = ["/bin/python", "-m", "package.module", "word", "-m"]
-    watched = orphans.watched(command)
-    assert watched == [
-        *("/bin/python", "-P", orphans.__file__, str(os.getpid())),
-        *("-m", "package.module", "word", "-m"),
-    ]
-    ran, parents = [], []
-    monkeypatch.setattr(orphans, "end_with", parents.append)
-    monkeypatch.setattr(
-        orphans.runpy,
-        "run_module",
-        lambda name, run_name, alter_sys: ran.append((name, run_name, alter_sys, [*sys.argv])),
-    )
-    monkeypatch.setattr(sys, "argv", watched[2:])
-    orphans.main()
-    assert parents == [os.getpid()]
-    words = ["package.module", "word", "-m"]
-    assert ran == [("package.module", "__main__", True, words)]
-    assert sys.argv == words
-
-
-def test_the_watch_of_a_process_does_not_keep_it_from_ending(monkeypatch):
-    started = []
-
-    class Thread:
-        """A thread that is noted and not run."""
-
-        def __init__(self, target, daemon):
-            self.daemon = daemon
-
-        def start(self):
-            started.append(self.daemon)
-
-    monkeypatch.setattr(orphans.threading, "Thread", Thread)
-    orphans.end_with.cache_clear()
-    for _ in range(3):
-        orphans.end_with(1)
-    orphans.end_with.cache_clear()
-    assert started == [True]
+@pytest.mark.parametrize(
+    ("own", "parent", "lives", "done"),
+    [
+        (SWEEP, 1, True, []),
+        (SWEEP, SWEEP, False, []),
+        (OWN, SWEEP, False, ["deaf", f"ends with {SWEEP}"]),
+        (OWN, 1, True, ["deaf"]),
+        (OWN, 1, False, ["deaf", "exit 1"]),
+    ],
+)
+def test_a_launchers_process_ends_with_its_sweep(monkeypatch, tmp_path, own, parent, lives, done):
+    did = []
+    monkeypatch.setattr(recovery.os, "getpid", lambda: own)
+    monkeypatch.setattr(recovery.os, "getppid", lambda: parent)
+    monkeypatch.setattr(recovery.os, "_exit", lambda code: did.append(f"exit {code}"))
+    monkeypatch.setattr(recovery, "end_with", lambda number: did.append(f"ends with {number}"))
+    monkeypatch.setattr(recovery, "is_locked", lambda folder: lives)
+    monkeypatch.setattr(recovery.signal, "signal", lambda number, how: did.append("deaf"))
+    recovery.stop_orphan(tmp_path, {"process": SWEEP})
+    assert did == done

@@ -2,6 +2,7 @@
 
 import threading
 from contextlib import suppress
+from types import SimpleNamespace
 
 import pytest
 
@@ -49,6 +50,19 @@ def test_the_id_of_a_comparison_is_given_once_although_its_own_run_is_deleted(wr
     assert writer.unused_sweep_id("s") == "s.2"
     writer.untag(scheme, ["sweep.s"])
     assert writer.unused_sweep_id("s") == "s"
+
+
+def test_no_call_takes_more_than_a_server_does(writer):
+    sizes = {"metrics": [], "params": []}
+
+    def log_batch(run_id, **entries):
+        for kind, given in entries.items():
+            sizes[kind].append(len(given))
+
+    writer.client = SimpleNamespace(log_batch=log_batch)
+    writer.log_points("r", [("m", 0.5, 3, k) for k in range(2001)])
+    writer.log_params("r", {f"p{number}": "" for number in range(201)})
+    assert sizes == {"metrics": [1000, 1000, 1], "params": [100, 100, 1]}
 
 
 @pytest.mark.sqlite("a server has no transactions")
