@@ -125,7 +125,7 @@ test-all: $(TESTS) ## make test and make slow in one run, as CI does: collected 
 test-server: $(TESTS) ## the tests of what is recorded, against MLflow's server with PostgreSQL
 	$(PYTEST) --store server $(OF_RECORDS)
 
-whole: $(TESTS) ## 400 generated mistakes, a hundred kills, every kernel, sentence and long study: many minutes, not in CI
+whole: $(TESTS) ## 400 generated mistakes, every fault, a hundred kills, every kernel, sentence and long study: many minutes, not in CI
 	$(PYTHON) -m pytest -n 2 -m whole
 
 check: $(TESTS) ## format, lint and types, as pre-commit and CI run them

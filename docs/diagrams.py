@@ -32,7 +32,7 @@ class Arrow(NamedTuple):
     below: float = 0.0
 
 
-# By the names of `tests/test_rooms.py`, the parts of a room under its own; y grows downwards.
+# By the names of `tests/test_rooms.py`; y grows downwards.
 ROOM_BOXES = {
     "command": Box(2, 0, "command\nHydra: settings, sweeps", 3.0),
     "comparison": Box(6.5, 0, "comparison\ncompare(), load()", 2.8),

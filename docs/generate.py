@@ -218,14 +218,14 @@ def image(folder: Path, file: str, text: str) -> str:
 def reports_page() -> str:
     """Return the part of the first page that links to the reports."""
     page = ""
-    made = comparisons.reports()
+    drawn = comparisons.reports()
     folder = comparisons.BESIDE.partition("/")[2]
     for name, report in comparisons.REPORTS.items():
         linked = f'<a href="{folder}/{name}.html">{report.title}</a>'
-        title = linked if name in made else report.title
+        title = linked if name in drawn else report.title
         if comparisons.TABLE_FILE in report.command:
             title += f' (<a href="{folder}/{comparisons.TABLE_FILE}">the table</a>)'
-        left_out = "" if name in made else " Left out: its data were not in `data_dir`."
+        left_out = "" if name in drawn else " Left out: its data were not in `data_dir`."
         page += f"- {title}: `{report.command}`.{left_out}\n"
     return page
 

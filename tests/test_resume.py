@@ -178,7 +178,7 @@ def test_the_folder_of_a_sweep_may_be_used_again(command, tmp_path):
     assert ids == ["a_b_c", "a_b_c.2"]
 
 
-# A few of each kind; `python -m tests.faults` goes through them all, for some minutes.
+# A few of each kind; `make whole` goes through them all, for many minutes.
 FAULTS = ("SIGINT, starting", "SIGKILL, amid writing")
 OF_SERVERS = [
     pytest.param(name, marks=pytest.mark.server("a server that is away"))

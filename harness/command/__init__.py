@@ -1,3 +1,1 @@
 """The command line, and the only room that knows Hydra."""
-
-__all__ = ["entry"]

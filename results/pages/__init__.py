@@ -1,3 +1,1 @@
 """MLflow's notes, chart views and dashboard."""
-
-__all__ = ["dashboard", "description", "drawn", "publishing", "view"]

@@ -1,3 +1,1 @@
 """Sentences from templates with their conditions."""
-
-__all__ = ["glossary", "headings", "reasons", "sentences"]

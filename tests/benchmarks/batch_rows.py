@@ -3,7 +3,6 @@
 All threads of the process, whichever library's, run on as many cores as this program has threads.
 """
 
-import importlib.util
 import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -18,13 +17,13 @@ from normbench.engine.fast import threads
 from normbench.engine.fast.blocked import on_points
 from normbench.engine.fast.minibatch import ThreadedMinibatch
 from tests.benchmarks.data import breast_cancer, mnist
-from tests.benchmarks.turns import in_turns, ratio
+from tests.benchmarks.turns import Row, absent, in_turns, is_installed, judged, ratio
 
 STEPS = np.array([1e-4, 1e-3, 1e-2, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0])
 Side = Callable[[], Any]
 
 
-def batch_rows(turns: int, only: str) -> Iterator[dict[str, Any]]:
+def batch_rows(turns: int, only: str) -> Iterator[Row]:
     """Seconds of a pass over the points with 9 step sizes in float64, over those of each side."""
     for name, points, size, classes, targets in (
         ("a pass of batch 200, MNIST t10k", mnist, 200, 10, {"jax": 1.5, "pytorch": 1.0}),
@@ -44,8 +43,8 @@ def batch_rows(turns: int, only: str) -> Iterator[dict[str, Any]]:
         }
         for side in [side for side in rows if side in FRAMEWORKS]:
             module, make = FRAMEWORKS[side]
-            if importlib.util.find_spec(module) is None:
-                yield {"name": rows.pop(side), "ratio": None, "note": "not installed"}
+            if not is_installed(module):
+                yield absent(rows.pop(side), module)
             else:
                 sides[side] = make(x, y, size, start, order)
         count = threads.available_threads()
@@ -56,11 +55,10 @@ def batch_rows(turns: int, only: str) -> Iterator[dict[str, Any]]:
                     raise SystemExit(f"{name}: {side} and numpy differ")
             found_seconds = in_turns(sides, turns)
         for side, row_name in rows.items():
-            row = {"name": row_name, "ratio": ratio(found_seconds["ours"], found_seconds[side])}
-            if side in targets:
-                met = bool(row["ratio"] <= targets[side])
-                row |= {"sense": "at most", "target": targets[side], "met": met}
-            yield row | {"threads": f"{thread_counts(side, count)}, on {cores} cores"}
+            value = ratio(found_seconds["ours"], found_seconds[side])
+            yield judged(row_name, value, "at most", targets.get(side)) | {
+                "threads": f"{thread_counts(side, count)}, on {cores} cores"
+            }
 
 
 @contextmanager

@@ -1,6 +1,5 @@
 """Networks: a step of a grid beside plain loops of JAX and PyTorch, one run after the other."""
 
-import importlib.util
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -13,13 +12,13 @@ from normbench.engine.fast.jax_network import JaxNetwork
 from normbench.engine.fast.threaded_network import ThreadedNetwork
 from normbench.engine.network import Network
 from normbench.models import Mlp
-from tests.benchmarks.turns import in_turns, ratio
+from tests.benchmarks.turns import Row, absent, in_turns, is_installed, judged, ratio
 
 RUNS, HIDDEN, STEP_SIZE, EPSILON = 10, (100, 10), 0.1, 1e-5
 TOLERANCE = 1e-9  # of the weights after a step, relative
 
 
-def network_rows(turns: int, only: str) -> Iterator[dict[str, Any]]:
+def network_rows(turns: int, only: str) -> Iterator[Row]:
     """Seconds of plain loops over ours: a step of 10 runs of [64, 100, 10] on the digits."""
     others = {"jax": _loop_jax, "torch": _loop_torch, "engine=jax": _compile}
     for normalize in ("none", "batch"):
@@ -29,8 +28,8 @@ def network_rows(turns: int, only: str) -> Iterator[dict[str, Any]]:
             name = f"{package} over ours, network, normalize={normalize}"
             if only not in name:
                 continue
-            if importlib.util.find_spec(package.removeprefix("engine=")) is None:
-                yield {"name": name, "ratio": None, "note": f"{package} is not installed"}
+            if not is_installed(package.removeprefix("engine=")):
+                yield absent(name, package.removeprefix("engine="))
                 continue
             sides = {"ours": _step(ThreadedNetwork.around(network), weights)}
             sides["other"] = side(network, weights)
@@ -38,7 +37,7 @@ def network_rows(turns: int, only: str) -> Iterator[dict[str, Any]]:
             if np.abs(ours - other).max() > TOLERANCE * np.abs(ours).max():
                 raise SystemExit(f"{name}: the weights after a step differ")
             seconds = in_turns(sides, turns)
-            yield {"name": name, "ratio": ratio(seconds["other"], seconds["ours"])}
+            yield judged(name, ratio(seconds["other"], seconds["ours"]))
 
 
 def _network(normalize: str) -> Network:

@@ -16,7 +16,7 @@ from sklearn.linear_model import LogisticRegression, SGDClassifier
 from sklearn.metrics import log_loss
 
 import normbench
-from tests.benchmarks.turns import in_turns, ratio
+from tests.benchmarks.turns import Row, in_turns, judged, ratio
 
 POINTS, FEATURES, STORED = 100_000, 50_000, 50
 ITERATIONS = 100
@@ -28,7 +28,6 @@ CLASSIFIERS = {
     ),
     "LogisticRegression": lambda: LogisticRegression(C=1e5, max_iter=ITERATIONS),
 }
-Row = dict[str, Any]
 
 
 def sparse_rows(turns: int, only: str) -> Iterator[Row]:
@@ -53,13 +52,10 @@ def sparse_rows(turns: int, only: str) -> Iterator[Row]:
 
         found = in_turns({"theirs": theirs, "ours": ours}, max(1, turns // 3))
         seconds = " and ".join(f"{median(found[side]):.1f}" for side in ("theirs", "ours"))
-        told = f"{name}; {seconds} s, costs {costs[classifier]:.2g} and {costs['ours']:.2g}"
-        yield {"name": told, "ratio": ratio(found["theirs"], found["ours"])}
+        both_costs = f"costs {costs[classifier]:.2g} and {costs['ours']:.2g}"
+        yield judged(f"{name}; {seconds} s, {both_costs}", ratio(found["theirs"], found["ours"]))
     if only in memory_name:
-        value = memory(x, y)
-        met = value <= MAX_MEMORY
-        sense = {"sense": "at most", "target": MAX_MEMORY, "met": met}
-        yield {"name": memory_name, "ratio": value, **sense}
+        yield judged(memory_name, memory(x, y), "at most", MAX_MEMORY)
 
 
 def points() -> tuple[Any, Any]:

@@ -6,54 +6,11 @@ from pathlib import Path
 
 import pytest
 
-from normbench.command.sweep import drawing
-from normbench.results.figures.base import forks
 from tests.cluster.one_machine import wait
 from tests.faults import bench
 from tests.test_waits import SMALL, loaded
 
 TWO_CORES = len(os.sched_getaffinity(0)) > 1
-
-
-@pytest.fixture
-def written(monkeypatch):
-    """Replace what writes the files; return the arguments that it gets in this process."""
-    calls = []
-
-    def write(*arguments):
-        calls.append(arguments)
-        return {"x": [Path(str(os.getpid()))]}
-
-    monkeypatch.setattr(drawing, "_write", write)
-    monkeypatch.setattr(drawing, "_load", lambda names: None)
-    return calls
-
-
-def test_one_process_is_prepared_and_writes_the_files(written, monkeypatch):
-    monkeypatch.setattr(forks, "_cores", lambda: 2)
-    work = drawing.Drawing()
-    work.prepare(["melt"])
-    call = work._call
-    work.prepare(["melt"])
-    assert work._call is call
-    files = work.begin("sweep", Path("here"), ["melt"], None)
-    assert files() == files() == {"x": [Path(str(call._child.pid))]}
-    assert not written
-    work.end()
-
-
-def test_files_are_written_here_once_where_no_process_was_prepared(written):
-    work = drawing.Drawing()
-    files = work.begin("sweep", Path("here"), ["melt"], None)
-    assert files() is files()
-    assert written == [("sweep", Path("here"), ["melt"])]
-    work.end()
-
-
-def test_files_that_are_there_are_not_written(written):
-    there = {"x": [Path("melt.png")]}
-    assert drawing.Drawing().begin("sweep", Path("here"), ["melt"], there)() is there
-    assert not written
 
 
 @pytest.mark.slow

@@ -1,154 +1,62 @@
 """What a job tells of itself while it is at work."""
 
-import io
-import re
-import sys
-import threading
-import time
-from concurrent.futures import ThreadPoolExecutor
 from types import SimpleNamespace
 
 import numpy as np
-import pandas as pd
 import pytest
 
-from normbench.command.sweep.progress import (
-    SHADOWS_PHASE,
-    Pace,
-    Progress,
-    describe_reading,
-    estimate_seconds_left,
-    format_duration,
-    report_phase,
-)
-from normbench.datasets.on_disk.npy import NpyPoints, npy
-from normbench.datasets.on_disk.row_groups import RowGroups
+from normbench.command.sweep.file_reading import FileReading
+from normbench.command.sweep.progress import Pace, describe_reading, format_duration
+from normbench.datasets.on_disk import files_on_disk
+from normbench.datasets.on_disk.npy import NpyPoints
 from normbench.datasets.on_disk.row_selection import SelectedRows
+from tests import forks
+from tests.command.test_grid import LIGHT
 
 X = np.arange(3000.0).reshape(500, 6)
+WORDS = ("normalizer=standard", "iterations=2000", "step_sizes=[0.1]", *LIGHT)
+# A clock that runs a thousand times as fast: lines come every hundredth of a second.
+PROGRAM = """
+import sys, time
+real, begun = time.monotonic, time.monotonic()
+time.monotonic = lambda: begun + 1000 * (real() - begun)
+from normbench.__main__ import main
+"""
+SCREEN = """
+import os, threading
+terminal, screen = os.openpty()
+os.dup2(screen, 2)
+def copy():
+    with open("screen", "wb", buffering=0) as file:
+        while True:
+            file.write(os.read(terminal, 65536))
+threading.Thread(target=copy, daemon=True).start()
+"""
+RUN = "main(sys.argv[1:])\n"
+TITLE = "job 1 of 1: breast_cancer softmax standard: "
 
 
-@pytest.fixture
-def clock(monkeypatch):
-    """The seconds that have passed; a test lets them pass."""
-    seconds = [0.0]
-    monkeypatch.setattr("normbench.command.sweep.progress.time.monotonic", lambda: seconds[0])
-    return seconds
+@pytest.mark.commands
+def test_a_line_says_every_ten_seconds_how_far_a_job_is(with_store, tmp_path):
+    done = forks.run(WORDS, tmp_path, program=PROGRAM + RUN)
+    assert done.returncode == 0, done.stderr
+    assert "\x1b" not in done.stderr
+    lines = [line for line in done.stderr.splitlines() if ": iteration " in line]
+    assert len(lines) >= 2
+    far = [line.removeprefix(f"{TITLE}iteration ").partition(" of 2000, ") for line in lines]
+    assert [int(k) for k, _, _ in far] == sorted({int(k) for k, _, _ in far})
+    assert all(time.endswith(" left") for _, _, time in far)
 
 
-@pytest.fixture
-def file(tmp_path):
-    np.save(tmp_path / "X.npy", X)
-    np.save(tmp_path / "y.npy", np.arange(500) % 2)
-    return tmp_path / "X.npy"
-
-
-def told(clock, progress, iterations, seconds=1.0):
-    for k in iterations:
-        progress(k)
-        clock[0] += seconds
-
-
-def test_progress_tells_where_a_job_goes_on(clock, capsys):
-    progress = Progress("job")
-    progress.begin(1000)
-    told(clock, progress, range(400, 431))
-    assert capsys.readouterr().err.splitlines() == [
-        "job: goes on from iteration 400 of 1000",
-        "job: iteration 410 of 1000, 10 min left",
-        "job: iteration 420 of 1000, 10 min left",
-        "job: iteration 430 of 1000, 10 min left",
-    ]
-
-
-class Ticks:
-    """Stands in for a thread that looks now and then: it does so when it is told to."""
-
-    def __init__(self, clock):
-        self.clock, self.looks, self.set = clock, 0, lambda: None
-
-    def wait(self, seconds):
-        self.clock[0] += 6
-        self.looks += 1
-        return self.looks > 6
-
-
-def test_a_phase_that_takes_long_is_told(clock, capsys, monkeypatch):
-    progress = Progress("job 2 of 3", total_seconds_left=lambda: 240)
-    progress.stopped = Ticks(clock)
-    progress.current_phase = "reads the data", 0.0  # so that no thread begins
-    progress.phase("fits the scheme")
-    progress._watch()
-    assert capsys.readouterr().err.splitlines() == [
-        "job 2 of 3: fits the scheme, 12 s so far; 4 min left in all",
-        "job 2 of 3: fits the scheme, 24 s so far; 4 min left in all",
-        "job 2 of 3: fits the scheme, 36 s so far; 4 min left in all",
-    ]
-
-
-def test_a_thread_tells_of_a_phase_and_ends(monkeypatch, capsys):
-    monkeypatch.setattr("normbench.command.sweep.progress.CHECK_SECONDS", 0.001)
-    monkeypatch.setattr("normbench.command.sweep.progress.QUIET_SECONDS", 0.01)
-    before = set(threading.enumerate())
-    with report_phase("all jobs are done", "draws"):
-        (thread,) = set(threading.enumerate()) - before
-        time.sleep(0.3)
-    thread.join(10)
-    assert not thread.is_alive()
-    assert capsys.readouterr().err.startswith("all jobs are done: draws, 0 s so far\n")
-
-
-def test_after_the_last_iteration_a_job_descends_again(clock):
-    progress = Progress("job")
-    progress.current_phase = "descends", 0.0
-    progress.begin(3)
-    told(clock, progress, range(4))
-    assert progress.current_phase == (SHADOWS_PHASE, 3.0)
-
-
-def test_what_is_left_of_a_command_follows_from_its_jobs_that_are_done(monkeypatch):
-    now = [100.0]
-    monkeypatch.setattr("normbench.command.sweep.progress.time.time", lambda: now[0])
-    assert estimate_seconds_left(0.0, 0, 5)() is None
-    assert estimate_seconds_left(0.0, 0, 1)() is None
-    left = estimate_seconds_left(0.0, 2, 5)  # 50 seconds a job
-    assert left() == 150
-    now[0] = 120
-    assert left() == 130
-    now[0] = 1000
-    assert left() == 0
-
-
-def test_what_is_no_iteration_does_not_go_on(clock, capsys):
-    progress = Progress("export", unit="job")
-    progress.begin(20)
-    clock[0] += 10
-    told(clock, progress, range(1, 3), 10)
-    assert capsys.readouterr().err.splitlines() == [
-        "export: job 1 of 20, 3 min left",
-        "export: job 2 of 20, 3 min left",
-    ]
-
-
-def test_a_bar_begins_where_a_job_goes_on(monkeypatch):
-    screen = io.StringIO()
-    screen.isatty = lambda: True
-    monkeypatch.setattr(sys, "stderr", screen)
-    monkeypatch.setenv("COLUMNS", "100")
-    progress = Progress("job")
-    progress.begin(1000, lambda: "5 GB read at 1 GB/s")
-    progress(400)
-    progress(410)
-    progress.last_refresh = 0.0  # long ago
-    progress(430)
-    progress.bar.refresh()
-    progress.end("done")
-    assert "goes on from iteration 400 of 1000" in screen.getvalue()
-    assert "430/1000" in screen.getvalue()
-    assert "5 GB read at 1 GB/s" in screen.getvalue()
-    assert (
-        max(len(line) for line in re.split(r"\x1b\[\S*?[A-Za-z]|[\r\n]", screen.getvalue())) <= 100
-    )
+@pytest.mark.commands
+def test_a_terminal_has_a_bar_in_place_of_lines(with_store, tmp_path):
+    environment = forks.user_environment(TERM="xterm", COLUMNS="100")
+    done = forks.run(WORDS, tmp_path, environment, program=SCREEN + PROGRAM + RUN)
+    assert done.returncode == 0
+    screen = (tmp_path / "screen").read_text()
+    assert "2000/2000" in screen
+    assert "\x1b[" in screen
+    assert f"{TITLE}iteration " not in screen
 
 
 def test_a_slow_first_iteration_is_no_measure_of_the_others():
@@ -168,50 +76,38 @@ def test_the_time_that_is_left_follows_the_latest_pace():
     for k in range(11, 400):
         pace.mark(k, 100 + 0.1 * (k - 10))
     assert pace.seconds_left(1000) == pytest.approx(60.1, rel=0.02)
-    assert len(pace._marks) < 150
 
 
 def test_long_times_are_told_in_minutes_and_hours():
-    said = {0: "0 s", 119: "119 s", 121: "2 min", 719: "12 min", 7199: "120 min"}
-    said |= {7200: "2 h 0 min", 11100: "3 h 5 min", 100000: "27 h 47 min"}
+    said = {0: "0 s", 119.4: "119 s", 120: "2 min", 7199: "120 min", 7200: "2 h 0 min"}
+    said |= {2 * 3600 + 59 * 60 + 40: "3 h 0 min", 100000: "27 h 47 min"}
     assert {seconds: format_duration(seconds) for seconds in said} == said
 
 
-@pytest.mark.parametrize("kind", ["f8", "f4", "f2", ">f8"])
-def test_every_byte_of_a_file_that_is_read_is_counted(tmp_path, kind):
-    np.save(tmp_path / "X.npy", X.astype(kind))
-    points = NpyPoints("dataset.path=X.npy", tmp_path / "X.npy")
-    size = X.astype(kind).nbytes
-    assert points.bytes_read == 0
-    points[:]
-    assert points.bytes_read == size
-    with ThreadPoolExecutor(4) as pool:
-        for _ in pool.map(lambda row: points[row : row + 1], range(500)):
-            pass
-    assert points.bytes_read == 2 * size
+@pytest.fixture
+def points(tmp_path, monkeypatch):
+    """Points of a file, the only one; the clock is at 10 s."""
+    np.save(tmp_path / "X.npy", X)
+    monkeypatch.setattr(files_on_disk, "open_points", set())
+    monkeypatch.setattr("time.monotonic", lambda: 10.0)
+    return NpyPoints("dataset.path=X.npy", tmp_path / "X.npy")
 
 
-def test_of_a_parquet_file_the_columns_that_are_read_are_counted(tmp_path):
-    """As they are packed: measured, 17% more than random numbers take by themselves."""
-    table = pd.DataFrame(np.random.default_rng(0).standard_normal((5000, 4)), columns=list("abcd"))
-    table.to_parquet(tmp_path / "x.parquet", row_group_size=1000)
-    points = RowGroups("dataset.path=x.parquet", tmp_path / "x.parquet", ("a", "c"))
-    points[:]
-    size = 5000 * 2 * 8
-    assert size / 2 < points.bytes_read < 1.5 * size
-    before = points.bytes_read
-    points[4100:4900]  # of the group that this thread has
-    assert points.bytes_read == before
-    points[:1000]
-    assert points.bytes_read == pytest.approx(1.2 * before, rel=0.01)
+def test_how_much_of_a_file_is_read_is_told(points, monkeypatch):
+    reading = FileReading("job 1")
+    assert reading.lines() == []
+    points.count_bytes(points.opened.stamp[0] // 4)
+    monkeypatch.setattr("time.monotonic", lambda: 20.0)
+    assert reading.lines() == ["X.npy, 6.03e-06 GB of 2.41e-05 GB read, 30 s left"]
+    points.count_bytes(points.opened.stamp[0])
+    assert reading.lines()[0].endswith("GB read for the 2. time, 6 s left")
 
 
-def test_both_parts_of_one_file_are_counted_once(file, clock):
-    points = NpyPoints("dataset.path=X.npy", file)
+def test_both_parts_of_one_file_are_counted_once(points, monkeypatch):
     parts = [SelectedRows(points, np.arange(500) % 2 == part) for part in (0, 1)]
     parts[0][:]
     read = describe_reading(SimpleNamespace(x=parts[0], x_test=parts[1]))
-    clock[0] += 2
+    monkeypatch.setattr("time.monotonic", lambda: 12.0)
     before = points.bytes_read
     for part in parts:
         part[:]
@@ -219,28 +115,4 @@ def test_both_parts_of_one_file_are_counted_once(file, clock):
     assert size >= X.nbytes
     # What was read before the job does not count.
     assert read() == f"{size / 1e9:.3g} GB read at {size / 2e9:.3g} GB/s"
-
-
-def test_points_in_memory_are_not_read(file):
-    assert describe_reading(npy(str(file), str(file.with_name("y.npy")))) is None
-
-
-def test_progress_tells_what_is_read(clock, capsys):
-    progress = Progress("job")
-    progress.begin(100, lambda: "96 GB read at 1.1 GB/s")
-    told(clock, progress, range(13), 8.5)
-    assert capsys.readouterr().err.splitlines()[-1] == (
-        "job: iteration 12 of 100, 96 GB read at 1.1 GB/s, 12 min left"
-    )
-
-
-def test_nothing_is_told_of_a_job_that_was_cut_off():
-    def cut_off():
-        with progress:
-            progress.phase("descends")
-            raise KeyboardInterrupt
-
-    progress = Progress("job 1")
-    with pytest.raises(KeyboardInterrupt):
-        cut_off()
-    assert progress.stopped.is_set()
+    assert describe_reading(SimpleNamespace(x=X, x_test=X)) is None

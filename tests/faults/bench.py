@@ -202,15 +202,28 @@ def expect(row: Told, first: tuple[int, ...], again: int = 0) -> Told:
     return row
 
 
+def repeated(
+    folder: Path,
+    fault: str,
+    first: Ended,
+    codes: tuple[int, ...],
+    *words: str,
+    jobs: int = 3,
+    again: int = 0,
+) -> Told:
+    """Count what a first command has recorded, run the same again, and tell of both."""
+    before = len(recorded(folder))
+    second = run(folder, *words)
+    return expect(told(folder, fault, first, before, second, jobs), codes, again)
+
+
 def in_the_first(
     folder: Path, moment: str, action: str, codes: tuple[int, ...], repair: Callable[[], None]
 ) -> Told:
     """Strike the first command, repair what was broken, and run the same again."""
     first = struck(folder, moment, action, *JOBS)
     repair()
-    before = len(recorded(folder))
-    again = run(folder, *JOBS)
-    return expect(told(folder, f"{action}, {moment}", first, before, again), codes)
+    return repeated(folder, f"{action}, {moment}", first, codes, *JOBS)
 
 
 def one_line(row: Told) -> Told:

@@ -13,7 +13,7 @@ from pathlib import Path
 
 from tests import stores
 from tests.faults import bench, child, nights, random_kills, results_kills, truths
-from tests.faults.bench import JOBS, STEPS, Told, expect, in_the_first, one_line, told
+from tests.faults.bench import JOBS, STEPS, Told, expect, in_the_first, one_line, repeated, told
 from tests.servers.mlflows import Server, serving
 
 SIGNALS = ("SIGINT", "SIGTERM", "SIGKILL")
@@ -63,9 +63,7 @@ def locked_for_a_while(folder: Path, seconds: float = 30) -> Told:
     first = bench.run(folder, *JOBS, PATIENCE="60")
     timer.join()
     connection.close()
-    before = len(bench.recorded(folder))
-    again = bench.run(folder, *JOBS)
-    return expect(told(folder, f"database locked for {seconds:g} s", first, before, again), (0,))
+    return repeated(folder, f"database locked for {seconds:g} s", first, (0,), *JOBS)
 
 
 def locked_for_good(folder: Path) -> Told:
@@ -103,9 +101,7 @@ def _spoilt(folder: Path, fault: str, spoil: Callable[[Path], None]) -> Told:
     spoil(database)
     first = bench.run(folder, *JOBS)
     shutil.copy(copy, database)
-    before = len(bench.recorded(folder))
-    again = bench.run(folder, *JOBS)
-    return one_line(expect(told(folder, fault, first, before, again), (2,)))
+    return one_line(repeated(folder, fault, first, (2,), *JOBS))
 
 
 def corrupt(folder: Path) -> Told:
@@ -152,12 +148,8 @@ def disk_full_from_the_start(folder: Path) -> Told:
     """There is no room for a database."""
     with small_disk(folder, "300k") as place:
         first = bench.run(place, *JOBS)
-        before = len(bench.recorded(place))
         subprocess.run(["mount", "-o", "remount,size=20m", str(place)], check=True)
-        again = bench.run(place, *JOBS)
-        return one_line(
-            expect(told(place, "disk full, from the start", first, before, again), (2,))
-        )
+        return one_line(repeated(place, "disk full, from the start", first, (2,), *JOBS))
 
 
 def disk_full_for_a_while(folder: Path) -> Told:
@@ -172,9 +164,7 @@ def disk_full_for_a_while(folder: Path) -> Told:
 
         threading.Thread(target=free, daemon=True).start()
         first = bench.struck(place, "before writing", "fill", *JOBS, PATIENCE="60")
-        before = len(bench.recorded(place))
-        again = bench.run(place, *JOBS)
-        return expect(told(place, "disk full for 5 s", first, before, again), (0,))
+        return repeated(place, "disk full for 5 s", first, (0,), *JOBS)
 
 
 def read_only(folder: Path) -> Told:
@@ -186,9 +176,7 @@ def read_only(folder: Path) -> Told:
         first = bench.run(place, *JOBS)
         listed = bench.run(place, "results", "table")
         subprocess.run(["mount", "-o", "remount,rw", str(place)], check=True)
-        before = len(bench.recorded(place))
-        again = bench.run(place, *JOBS)
-        row = one_line(expect(told(place, "read-only folder", first, before, again), (2,)))
+        row = one_line(repeated(place, "read-only folder", first, (2,), *JOBS))
         if listed.code or "identity" not in listed.out:
             row.complaints.append(f"cannot be read: {listed.err}")
         return row
@@ -219,9 +207,7 @@ def server_away_for_a_while(folder: Path) -> Told:
             time.sleep(0.2)
         server.begin()
         first = bench.end(started)
-        before = len(bench.recorded(folder))
-        again = bench.run(folder, *words)
-        return expect(told(folder, "server killed and started again", first, before, again), (0,))
+        return repeated(folder, "server killed and started again", first, (0,), *words)
 
 
 def server_away(folder: Path) -> Told:
@@ -229,11 +215,9 @@ def server_away(folder: Path) -> Told:
     with served(folder) as server:
         words = (*JOBS, "tracking=server", f"tracking.uri={server.uri}")
         first = bench.struck(folder, "before writing", "end server", *words)
-        before = len(bench.recorded(folder))
         server.begin()
-        again = bench.run(folder, *words)
         fault = "server killed, back for the next command"
-        return _kept(expect(told(folder, fault, first, before, again), (1,)), 2)
+        return _kept(repeated(folder, fault, first, (1,), *words), 2)
 
 
 def server_silent(folder: Path, seconds: float = 20) -> Told:
@@ -247,9 +231,7 @@ def server_silent(folder: Path, seconds: float = 20) -> Told:
         time.sleep(seconds)
         os.killpg(server.process.pid, signal.SIGCONT)
         first = bench.end(started)
-        before = len(bench.recorded(folder))
-        again = bench.run(folder, *words)
-        return expect(told(folder, f"server silent for {seconds:g} s", first, before, again), (0,))
+        return repeated(folder, f"server silent for {seconds:g} s", first, (0,), *words)
 
 
 def job_failing(folder: Path) -> Told:
@@ -257,10 +239,8 @@ def job_failing(folder: Path) -> Told:
     words = ("normalizer=standard,power", "normalizer.method=box-cox", "iterations=20", STEPS)
     words += ("figures=[]",)
     first = bench.run(folder, *words)
-    before = len(bench.recorded(folder))
-    again = bench.run(folder, *words)
-    row = expect(told(folder, "job failing: box-cox", first, before, again, 1), (2,), 2)
-    if "reused 1 of 2" not in again.out:
+    row = repeated(folder, "job failing: box-cox", first, (2,), *words, jobs=1, again=2)
+    if "reused 1 of 2" not in row.again.out:
         row.complaints.append("the finished job is not reused")
     return row
 
@@ -270,10 +250,8 @@ def cost_raising(folder: Path, fault: str, code: str, exits: int = 1) -> Told:
     (folder / "mine.py").write_text(COSTS)
     (folder / "struck").write_text(code)
     first = bench.run(folder, *OWN)
-    before = len(bench.recorded(folder))
     (folder / "struck").unlink()
-    again = bench.run(folder, *OWN)
-    row = expect(told(folder, fault, first, before, again, 2), (exits,))
+    row = repeated(folder, fault, first, (exits,), *OWN, jobs=2)
     if "1 of 2 jobs failed" not in first.out:
         row.complaints.append(f"not one failed: {first.out}")
     return row
@@ -285,10 +263,8 @@ def worker_killed(folder: Path) -> Told:
     (folder / "struck").write_text("os.kill(os.getpid(), signal.SIGKILL)")
     words = (*OWN, "hydra/launcher=joblib", "hydra.launcher.n_jobs=2")
     first = bench.run(folder, *words)
-    before = len(bench.recorded(folder))
     (folder / "struck").unlink()
-    again = bench.run(folder, *words)
-    return expect(told(folder, "joblib's process killed", first, before, again, 2), (1,))
+    return repeated(folder, "joblib's process killed", first, (1,), *words, jobs=2)
 
 
 def joblib_signalled(folder: Path, name: str) -> Told:
@@ -321,10 +297,8 @@ def broken_file(folder: Path) -> Told:
     words = ("-m", "dataset=csv", "dataset.path=good.csv,bad.csv", "dataset.target=y")
     words += ("normalizer=standard", *JOBS)
     first = bench.run(folder, *words)
-    before = len(bench.recorded(folder))
     (folder / "bad.csv").write_text(good.replace("0,", "3,"))
-    again = bench.run(folder, *words)
-    return expect(told(folder, "broken data file", first, before, again, 2), (2,))
+    return repeated(folder, "broken data file", first, (2,), *words, jobs=2)
 
 
 def broken_download(folder: Path) -> Told:
@@ -337,9 +311,7 @@ def broken_download(folder: Path) -> Told:
     words = ("-m", "dataset=breast_cancer,mnist", "cost=multiclass_softmax", "data_dir=data")
     words += ("normalizer=standard", *JOBS)
     first = bench.run(folder, *words)
-    before = len(bench.recorded(folder))
-    again = bench.run(folder, *words)
-    return expect(told(folder, "corrupt download", first, before, again, 1), (2,), 2)
+    return repeated(folder, "corrupt download", first, (2,), *words, jobs=1, again=2)
 
 
 def _files_of_mnist() -> list[str]:
@@ -351,9 +323,7 @@ def two_at_once(folder: Path) -> Told:
     """The same command twice, at the same time."""
     both = [bench.start(folder, *JOBS) for _ in range(2)]
     first, other = (bench.end(process) for process in both)
-    before = len(bench.recorded(folder))
-    again = bench.run(folder, *JOBS)
-    row = expect(told(folder, "two sweeps at once", first, before, again), (0,))
+    row = repeated(folder, "two sweeps at once", first, (0,), *JOBS)
     if other.code or "Traceback" in other.err:
         row.complaints.append(other.err)
     return row
@@ -364,9 +334,8 @@ def eight_at_once(folder: Path) -> Told:
     words = ("normalizer=standard", "start=normal", *JOBS)
     all_of_them = [bench.start(folder, *words, f"seed={number}") for number in range(8)]
     ended = [bench.end(process) for process in all_of_them]
-    before = len(bench.recorded(folder))
-    again = bench.run(folder, *words, "seed=range(0,8)")
-    row = expect(told(folder, "first use by 8 processes", ended[0], before, again, 8), (0,))
+    words += ("seed=range(0,8)",)
+    row = repeated(folder, "first use by 8 processes", ended[0], (0,), *words, jobs=8)
     row.complaints += [other.err for other in ended if other.code or "Traceback" in other.err]
     return row
 

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from tests.faults import bench
-from tests.faults.bench import JOBS, Told, expect, in_the_first, one_line, told
+from tests.faults.bench import JOBS, Told, expect, in_the_first, one_line, repeated, told
 
 SOON = 60  # seconds in which a command that waits for nobody has long ended
 REMOVED = "was removed while the comparison was at work"
@@ -52,9 +52,7 @@ def outputs_removed_joblib(folder: Path) -> Told:
         time.sleep(0.05)
     shutil.rmtree(folder / "outputs")
     first = bench.end(started)
-    before = len(bench.recorded(folder))
-    again = bench.run(folder, *words)
-    row = expect(told(folder, "outputs removed, joblib", first, before, again, 12), (0,))
+    row = repeated(folder, "outputs removed, joblib", first, (0,), *words, jobs=12)
     if REMOVED not in first.err:
         row.complaints.append(f"not told: {first.err}")
     return row
@@ -85,10 +83,8 @@ def lock_in_the_way(folder: Path) -> Told:
     (folder / "outputs").mkdir()
     os.mkfifo(folder / "outputs" / f".jobs.{os.getuid()}")
     first = bench.end(bench.start(folder, *JOBS), SOON)
-    before = len(bench.recorded(folder))
     (folder / "outputs" / f".jobs.{os.getuid()}").unlink()
-    again = bench.run(folder, *JOBS)
-    return one_line(expect(told(folder, "a pipe for a lock", first, before, again), (2,)))
+    return one_line(repeated(folder, "a pipe for a lock", first, (2,), *JOBS))
 
 
 def _link_to_pipe(path: Path) -> None:

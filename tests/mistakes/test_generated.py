@@ -72,13 +72,22 @@ NUMBERS = st.one_of(
     st.floats(),
     st.sampled_from(["nan", "inf", "-inf", "1e400", "0x10", "1_000", "null", "true", "???"]),
 ).map(str)
-VALUES = st.recursive(
-    st.one_of(NUMBERS, LETTERS, TEXT, ODD),
-    lambda inner: st.one_of(
+
+
+def nested(inner):
+    """Return lists and dictionaries of texts, as a word writes them."""
+    return st.one_of(
         st.lists(inner, max_size=3).map(lambda parts: f"[{','.join(parts)}]"),
         st.dictionaries(LETTERS, inner, max_size=2).map(
             lambda parts: "{" + ",".join(f"{key}:{value}" for key, value in parts.items()) + "}"
         ),
+    )
+
+
+VALUES = st.recursive(
+    st.one_of(NUMBERS, LETTERS, TEXT, ODD),
+    lambda inner: st.one_of(
+        nested(inner),
         st.lists(inner, min_size=1, max_size=3).map(",".join),
         inner.map(lambda value: f"${{oc.decode:{value}}}"),
         st.lists(inner, max_size=3).map(lambda parts: f"range({','.join(parts)})"),
@@ -86,31 +95,18 @@ VALUES = st.recursive(
     max_leaves=5,
 )
 GROUPS = ("cost", "dataset", "normalizer", "optimizer", "tracking", "experiment")
-KEYS = st.sampled_from(
-    (
-        *("iterations", "step_sizes", "shown_step", "start", "start_scale", "starts", "seed"),
-        *(
-            "precision",
-            "record",
-            "theory",
-            "reuse",
-            "checkpoint",
-            "packages",
-            "data_dir",
-            "rules",
-            "search",
-        ),
-        *("rules.tail", "rules.last", "search.width", "search.critical", "dataset.test_fraction"),
-        *("dataset.split_seed", "dataset._target_", "cost._target_", "normalizer._target_"),
-        *("optimizer._target_", "normalizer.ridge", "normalizer.components", "optimizer.momentum"),
-        *("normalizer.schemes", "tracking.uri", "tracking.artifacts", "dataset.path"),
-        *("hydra.mode", "hydra.sweep.dir", "hydra.launcher", "hydra.launcher.n_jobs", "hydra"),
-        *("hydra.launcher.partition", "hydra.launcher.jobs_per_task", "+hydra.launcher.setup"),
-        *("hydra.callbacks", "hydra.job_logging", "hydra.job.chdir", "hydra/launcher"),
-        *("hydra.sweeper.params", "hydra.searchpath", "hydra.verbose", "hydra/sweeper"),
-        *GROUPS,
-    )
-)
+SETTING_NAMES = """
+    iterations step_sizes shown_step start start_scale starts seed precision record theory reuse
+    checkpoint packages data_dir rules search rules.tail rules.last search.width search.critical
+    dataset.test_fraction dataset.split_seed dataset._target_ dataset.path cost._target_
+    normalizer._target_ normalizer.ridge normalizer.components normalizer.schemes
+    optimizer._target_ optimizer.momentum tracking.uri tracking.artifacts
+    hydra hydra.mode hydra.sweep.dir hydra.launcher hydra/launcher hydra.launcher.n_jobs
+    hydra.launcher.partition hydra.launcher.jobs_per_task +hydra.launcher.setup hydra.callbacks
+    hydra.job_logging hydra.job.chdir hydra.sweeper.params hydra/sweeper hydra.searchpath
+    hydra.verbose
+"""
+KEYS = st.sampled_from((*SETTING_NAMES.split(), *GROUPS))
 CHOICES = st.sampled_from(GROUPS).flatmap(
     lambda group: st.sampled_from([*names(group), "nothing"]).map(lambda name: f"{group}={name}")
 )
@@ -131,16 +127,7 @@ COMMANDS = st.builds(
     st.sampled_from([AT_ONCE, AFTER_THE_DATA]),
 )
 QUOTED = TEXT.map(lambda text: "'" + text.replace("\\", "\\\\").replace("'", "\\'") + "'")
-READABLE = st.recursive(
-    st.one_of(NUMBERS, LETTERS, QUOTED),
-    lambda inner: st.one_of(
-        st.lists(inner, max_size=3).map(lambda parts: f"[{','.join(parts)}]"),
-        st.dictionaries(LETTERS, inner, max_size=2).map(
-            lambda parts: "{" + ",".join(f"{key}:{value}" for key, value in parts.items()) + "}"
-        ),
-    ),
-    max_leaves=3,
-)
+READABLE = st.recursive(st.one_of(NUMBERS, LETTERS, QUOTED), nested, max_leaves=3)
 # Every setting of every option, behind the option.
 SETTINGS = [
     [f"{group}={name}", f"{group}.{key}"]
@@ -181,10 +168,9 @@ ENTRIES = st.one_of(
     st.sampled_from(["", " ", "NA", "yes", "no", "1,5", '"', '"a', "\0", "2020-01-01", "1j", "﻿"]),
 )
 TABLES = st.lists(st.lists(ENTRIES, min_size=1, max_size=4), max_size=6)
+TARGETS = st.sampled_from(["a", "label", "null", "[1]"])
 OPTIONS = {
-    "target": st.one_of(
-        st.integers(-5, 5).map(str), st.sampled_from(["a", "label", "null", "[1]"])
-    ),
+    "target": st.one_of(st.integers(-5, 5).map(str), TARGETS),
     "header": st.sampled_from(["true", "false", "null"]),
     "points_in": st.sampled_from(["rows", "columns", "planes"]),
     "delimiter": st.sampled_from(["comma", "semicolon", "tab", "space", "pipe", "none"]),
@@ -238,17 +224,14 @@ COLUMNS = st.sampled_from(
         pa.nulls(4),
     )
 )
+PANDAS_KEYS = st.sampled_from(
+    ["index_columns", "columns", "name", "kind", "pandas_type", "metadata"]
+)
 JSON = st.recursive(
     st.one_of(st.none(), st.booleans(), st.integers(-9, 9), TEXT),
     lambda inner: st.one_of(
         st.lists(inner, max_size=3),
-        st.dictionaries(
-            st.sampled_from(
-                ["index_columns", "columns", "name", "kind", "pandas_type", "metadata"]
-            ),
-            inner,
-            max_size=4,
-        ),
+        st.dictionaries(PANDAS_KEYS, inner, max_size=4),
     ),
     max_leaves=8,
 )
@@ -288,22 +271,19 @@ def damaged(draw, kind):
     return words, {name: bytes(content)}
 
 
+HEADERS = {
+    "descr": ["<f8", "|O", "<U0", "|V0", "<f99", "x", "[('a','<f8')]"],
+    "fortran_order": ["True", "False", "None", "3"],
+    "shape": ["(4, 2)", "(-1, 2)", "(10**9, 9)", "()", "4", "(2**62,)"],
+}
+
+
 @st.composite
 def lying(draw):
     """Return the words and the file of an archive whose headers say what they like."""
-    told = draw(
-        st.fixed_dictionaries(
-            {
-                "descr": st.sampled_from(["<f8", "|O", "<U0", "|V0", "<f99", "x", "[('a','<f8')]"]),
-                "fortran_order": st.sampled_from(["True", "False", "None", "3"]),
-                "shape": st.sampled_from(
-                    ["(4, 2)", "(-1, 2)", "(10**9, 9)", "()", "4", "(2**62,)"]
-                ),
-            }
-        )
-    )
+    header = {key: draw(st.sampled_from(values)) for key, values in HEADERS.items()}
     version = draw(st.sampled_from([b"\x01\x00", b"\x02\x00", b"\x03\x00", b"\x09\x00"]))
-    text = "{" + ", ".join(f"'{key}': {value!r}" for key, value in told.items()) + "}\n"
+    text = "{" + ", ".join(f"'{key}': {value!r}" for key, value in header.items()) + "}\n"
     text = text.replace("'(", "(").replace(")'", ")") if draw(st.booleans()) else text
     size = len(text).to_bytes(2 if version == b"\x01\x00" else 4, "little")
     file = io.BytesIO()

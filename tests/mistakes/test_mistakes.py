@@ -2,13 +2,20 @@
 
 import pytest
 
-from tests.mistakes import files, programs, schemes, settings, stores
+from tests.mistakes import files, grids, programs, schemes, settings, stores
 from tests.mistakes.bench import Case, ask, typed
 
-CASES = (*programs.CASES, *schemes.CASES, *settings.CASES, *files.CASES, *stores.CASES)
+CASES = (
+    *programs.CASES,
+    *schemes.CASES,
+    *settings.CASES,
+    *files.CASES,
+    *stores.CASES,
+    *grids.CASES,
+)
 
 
-@pytest.mark.quick_cases(5)
+@pytest.mark.quick_cases(20)
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.kind[:60])
 def test_a_mistake_is_one_line_and_leaves_nothing(case, tmp_path):
     assert ask(case, tmp_path).complaints(case.fragments) == []

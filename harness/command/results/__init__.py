@@ -1,3 +1,1 @@
 """The commands after `normbench results`."""
-
-__all__ = ["commands"]

@@ -1,3 +1,1 @@
 """Settings of the process before numpy is imported: the kernels of matrix products."""
-
-__all__ = ["garbage", "kernels"]

@@ -1,3 +1,1 @@
 """Checkpoints of descents, and recovery after a crash."""
-
-__all__ = ["checkpoints", "leftovers", "orphans", "recovery"]

@@ -1,3 +1,1 @@
 """Export of recorded sweeps to an archive, and import from it."""
-
-__all__ = ["archive", "exporting", "importing"]

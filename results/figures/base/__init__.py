@@ -1,3 +1,1 @@
 """The parts that all figures share: style, labels, ticks, landmarks, inputs, output, processes."""
-
-__all__ = ["forks", "inline", "labels", "landmarks", "material", "output", "style", "ticks"]
