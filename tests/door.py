@@ -35,7 +35,7 @@ from normbench.recording.store.writer import Writer
 from normbench.results.pages.drawn import RecordedFigures
 from normbench.results.store import memory
 from normbench.results.store.job_records import JobRecord
-from normbench.results.store.runs import Sweep
+from normbench.results.store.runs import Sweep as Sweep
 from normbench.results.words.sentences import TEMPLATES as SENTENCES
 from normbench.route import build_objective
 from normbench.verdicts.refinement import step_size_of as step_size_of

@@ -13,9 +13,9 @@ import pytest
 from normbench import names
 from normbench.datasets import UserError
 from normbench.recording.transfer import archive, copies, exporting, importing
+from tests.recording.clients import run as a_run
 from tests.recording.test_archive import job as packed_job
 from tests.recording.test_archive import members, written
-from tests.recording.test_calls import run as a_run
 
 
 def a_member(name="a", kind=0, flags=0, compression=ZIP_DEFLATED):

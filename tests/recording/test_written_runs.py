@@ -14,8 +14,8 @@ from normbench.recording.store import writer as writing
 from normbench.results.store.entities import Param
 from tests import door
 from tests import stores as places
-from tests.recording.test_calls import run as a_run
-from tests.recording.test_calls import writer_of
+from tests.recording.clients import run as a_run
+from tests.recording.clients import writer_of
 
 STEPS = pd.DataFrame(
     {

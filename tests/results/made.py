@@ -5,6 +5,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
+import pandas as pd
 
 from normbench import names
 from tests import door
@@ -14,7 +15,7 @@ GOAL = names.reached("1e-2").column
 
 
 @dataclass(frozen=True)
-class Made(Sweep):
+class Made(door.Sweep):
     """Runs from a cost of 1 to their final cost in an iteration, and arrays by scheme."""
 
     parts: Any = field(default_factory=dict)

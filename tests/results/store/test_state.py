@@ -24,13 +24,12 @@ from normbench.optimizers import gradient_descent
 from normbench.recording.resume import leftovers
 from normbench.recording.store import records
 from normbench.recording.store.records import RunRecord
-from normbench.recording.store.writer import Writer
 from normbench.results.answer import tables
 from normbench.results.report import page
 from normbench.results.store import owner, runs, state
 from normbench.results.store.errors import ResultsError
 from normbench.results.store.state import Phase
-from tests import forks, stores
+from tests import door, forks, stores
 
 NAME, OTHER = "two-softmax", "three-softmax"
 ELSEWHERE = {names.HOST.key: "elsewhere", names.FOLDER.key: "/nowhere/s", names.PROCESS.key: "1"}
@@ -55,7 +54,7 @@ class Store:
     """A store in which a test makes comparisons in any state."""
 
     def __init__(self, place, folder, jobs, stack):
-        self.uri, self.writer = place.uri, Writer(place.store)
+        self.uri, self.writer = place.uri, door.writer(place)
         self.folder, (self.data, self.jobs), self.stack = folder, jobs, stack
 
     def sweep(self, sweep_id, count, *, lock=False, tags=None, failed=0, experiment=NAME):
