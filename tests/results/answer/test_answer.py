@@ -620,7 +620,7 @@ RANKS = {
         never=("diverged", "No descent"),
     ),
     "without a descent": row(
-        lambda: ended(None, None, iterations="0"),
+        lambda: tagged(ended(None, None, iterations="0"), verdict=""),
         "No descent was made (iterations=0): the figures show the points under each scheme.",
         "No descent was made (iterations=0): the figures show what the schemes did to the points.",
         "What do a and b make of the points of x?",
