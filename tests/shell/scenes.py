@@ -46,6 +46,10 @@ CLIENTS = "age,income,city,label\n" + "".join(
     f"{'yes' if 7 * n % 40 > 20 or n % 5 == 0 else 'no'}\n"
     for n in range(60)
 )
+APPS = "size,rating\n" + "".join(
+    f"{('15M', '201k', '1.2M', 'Varies with device')[n % 4]},{(n * 7) % 40 / 10}\n"
+    for n in range(60)
+)
 PRICES = "rooms;price\n" + "".join(f"{1 + n % 7};{100 + 31 * n % 97},{n % 10}\n" for n in range(60))
 OWN_PACKAGE = """
 import autograd.numpy as np
@@ -59,6 +63,11 @@ class Halve(TransformerMixin, BaseEstimator):
 
     def transform(self, x):
         return x / self.size_
+
+
+class Refuse(Halve):
+    def fit(self, x, y=None):
+        raise ValueError("refuses all points")
 
 
 def exponential(scores, targets):
@@ -172,6 +181,7 @@ SCENES = {
         (
             f"{IRIS} dataset.folds=3 dataset.repeats=6 dataset.points=90 iterations=10 "
             "step_sizes=[1,10] figures=[]",
+            "results theory",
         ),
     ),
     "starts": Scene(
@@ -285,6 +295,9 @@ SCENES = {
         (
             "step_schedule=[5,0.5] normalizer=standard iterations=12 step_sizes=[1,10] "
             "precision=float32 figures=[]",
+            f"cost.l2=0.01 cost.l2_in=features precision=float32 {IRIS} iterations=5 "
+            "normalizer=pca_sphere step_sizes=[1] theory=none figures=[]",
+            "results theory",
         ),
     ),
     "columns": Scene(
@@ -301,11 +314,16 @@ SCENES = {
             "dataset=csv dataset.path=prices.csv dataset.target=price cost=least_squares",
             "dataset=csv dataset.path=prices.csv dataset.target=price cost=least_squares "
             "dataset.decimal=comma normalizer=standard iterations=5 step_sizes=[0.1] figures=[]",
+            "dataset=csv dataset.path=apps.csv dataset.target=rating cost=least_squares",
+            "dataset=csv dataset.path=apps.csv dataset.target=rating cost=least_squares "
+            "dataset.decimal=point 'dataset.missing=[Varies with device]' dataset.fill=median "
+            "normalizer=standard iterations=5 step_sizes=[0.1] figures=[]",
         ),
         files={
             "clients.csv": CLIENTS,
             "gap.csv": CLIENTS.replace("27,1137", ",1137"),
             "prices.csv": PRICES,
+            "apps.csv": APPS,
         },
     ),
     "own": Scene(
@@ -318,6 +336,50 @@ SCENES = {
             "step_sizes=[0.1] figures=[]",
         ),
         files={"mine.py": OWN_PACKAGE, "options/normalizer/halve.yaml": "_target_: mine.Halve\n"},
+    ),
+    "refused": Scene(
+        (
+            f"packages=[mine] normalizer=chain,standard {IRIS} "
+            "'normalizer.schemes=[centre,mine.Refuse]' iterations=5 step_sizes=[1] figures=[]",
+            "results list",
+        ),
+        files={"mine.py": OWN_PACKAGE},
+    ),
+    "diverged": Scene(
+        (
+            "dataset=wine cost=multiclass_softmax normalizer=identity,centre "
+            "step_sizes=[1e3,1e5] iterations=5 figures=[]",
+            "results table --histories --format csv --out tables",
+        ),
+    ),
+    "batch_orders": Scene(
+        (
+            f"{IRIS} batch=8,64 batch_seed=0,1 normalizer=identity,standard iterations=3 "
+            "step_sizes=[0.1,1] figures=[]",
+        ),
+    ),
+    "many_schemes": Scene(
+        (
+            f"{IRIS} normalizer=standard,minmax,robust,maxabs,pca_sphere iterations=5 "
+            "step_sizes=[1,10] dataset.test_fraction=0.3 dataset.split_seed=range(0,5) figures=[]",
+        ),
+    ),
+    "reused": Scene(
+        (
+            "dataset=csv dataset.path=clients.csv dataset.target=label dataset.drop=[city] "
+            "normalizer=standard iterations=5 step_sizes=[1] figures=[] record=[path]",
+            "dataset=csv dataset.path=clients.csv dataset.target=label dataset.drop=[city] "
+            "normalizer=standard iterations=5 step_sizes=[1] figures=[]",
+            "python change.py",
+            "dataset=csv dataset.path=clients.csv dataset.target=label dataset.drop=[city] "
+            "normalizer=standard iterations=5 step_sizes=[1] figures=[]",
+            "results",
+        ),
+        files={
+            "clients.csv": CLIENTS,
+            "change.py": "import pathlib\n\nfile = pathlib.Path('clients.csv')\n"
+            "file.write_text(file.read_text().replace('20,1000', '21,1001'))\n",
+        },
     ),
     "made": Scene(
         (
