@@ -1,4 +1,4 @@
-"""What figures of hand-made numbers look like, artist by artist, as it is recorded in a file.
+"""What figures of hand-made numbers look like, artist by artist, as it is recorded in files.
 
 python -m tests.results.figures.test_appearance: record it anew, after a change that is meant.
 """
@@ -30,7 +30,8 @@ from tests.conftest import ROOT
 from tests.results.figures.pictures import PICTURES, draw, outline
 from tests.results.figures.test_legends import assert_legend_is_drawn
 
-RECORD = Path(__file__).with_name("appearance.json")
+RECORDS = Path(__file__).with_name("appearance")  # a file of JSON lines each, an artist a line
+VERSION = RECORDS / "matplotlib.txt"
 # The Matplotlib that everything is tested with: another one may draw the same otherwise.
 (TESTED_VERSION,) = re.findall(
     r"^matplotlib==(.*)$", (ROOT / "constraints.txt").read_text(), re.MULTILINE
@@ -158,25 +159,25 @@ def leaves(described: Any, path: str = "") -> Iterator[tuple[str, Any]]:
         yield path, described
 
 
-@pytest.fixture(scope="module")
-def record():
-    return json.loads(RECORD.read_text())
+def record_file(name: str) -> Path:
+    """Return the file with the record of a picture."""
+    return RECORDS / f"{re.sub('[^a-z0-9]+', '_', name.lower()).strip('_')}.jsonl"
 
 
-def test_every_figure_and_every_option_of_drawing_is_recorded(record):
+def test_every_figure_and_every_option_of_drawing_is_recorded():
     assert {name.partition(",")[0] for name in PICTURES} == {*NAMES, "profiles"} - {"closer"}
     assert {f"histories, {option}" for option in OPTIONS} <= {*PICTURES}
-    assert record["matplotlib"] == TESTED_VERSION, __doc__
-    assert record.keys() - {"matplotlib"} == PICTURES.keys(), __doc__
+    assert VERSION.read_text().strip() == TESTED_VERSION, __doc__
+    assert {*RECORDS.glob("*.jsonl")} == {*map(record_file, PICTURES)}, __doc__
 
 
 @pytest.mark.parametrize("name", PICTURES)
-def test_a_figure_looks_as_it_is_recorded_and_its_legend_names_what_is_drawn(name, record):
+def test_a_figure_looks_as_it_is_recorded_and_its_legend_names_what_is_drawn(name):
     figure = draw(name)
     assert_legend_is_drawn(figure)
     if matplotlib.__version__ != TESTED_VERSION:
         pytest.skip(f"another Matplotlib than {TESTED_VERSION} may draw the same otherwise")
-    recorded = dict(leaves(record[name]))
+    recorded = dict(leaves([json.loads(line) for line in record_file(name).open()]))
     shown = dict(leaves(json.loads(json.dumps(description(figure), default=float))))
     for path, value in recorded.items():
         if shown.get(path) == value:
@@ -187,11 +188,13 @@ def test_a_figure_looks_as_it_is_recorded_and_its_legend_names_what_is_drawn(nam
 
 def main() -> None:
     """Record every figure anew, an artist a line, so that a difference can be read."""
-    texts = [f'"matplotlib": {json.dumps(matplotlib.__version__)}']
+    RECORDS.mkdir(exist_ok=True)
+    for file in RECORDS.glob("*.jsonl"):
+        file.unlink()
+    VERSION.write_text(f"{matplotlib.__version__}\n")
     for name in PICTURES:
         lines = [json.dumps(part, default=float) for part in description(draw(name))]
-        texts.append(f"{json.dumps(name)}: [\n" + ",\n".join(lines) + "\n]")
-    RECORD.write_text("{\n" + ",\n".join(texts) + "\n}\n")
+        record_file(name).write_text("\n".join(lines) + "\n")
 
 
 if __name__ == "__main__":
