@@ -177,7 +177,9 @@ def test_a_figure_looks_as_it_is_recorded_and_its_legend_names_what_is_drawn(nam
     assert_legend_is_drawn(figure)
     if matplotlib.__version__ != TESTED_VERSION:
         pytest.skip(f"another Matplotlib than {TESTED_VERSION} may draw the same otherwise")
-    recorded = dict(leaves([json.loads(line) for line in record_file(name).open()]))
+    recorded = dict(
+        leaves([json.loads(line) for line in record_file(name).read_text().splitlines()])
+    )
     shown = dict(leaves(json.loads(json.dumps(description(figure), default=float))))
     for path, value in recorded.items():
         if shown.get(path) == value:
