@@ -18,6 +18,9 @@ from tests.test_gallery import LONG, described, make_spam, place_of_data
 ROTATIONS = [f"[{{pca_sphere:{{ridge:0}}}},{{random_rotation:{{seed:{n}}}}}]" for n in range(2)]
 # What each study is cut down to.
 CUT = {
+    "augmented_copies": ["dataset.augment_copies=2", "iterations=20"],
+    "digit_three": ["dataset.points=300", "normalizer.components=20"],
+    "mnist_plane": ["dataset.points=500"],
     "batch_statistics": ["dataset.points=512", "batch=32", "dataset.features=6", "iterations=1"],
     "bn_any_step": ["dataset.condition_number=10", "iterations=20"],
     "critical_batch": [
