@@ -11,6 +11,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
+from urllib.parse import unquote, urlsplit
 
 import numpy as np
 
@@ -315,33 +316,24 @@ def _entry(client: Any, run: Any, mask: Mask) -> tuple[str, str, dict[str, Any]]
     if data.tags.get("role") in ("scheme", "sweep"):
         history = client.get_metric_history(run.info.run_id, "train/cost")
         entry["steps of train/cost"] = moments(np.array([point.step for point in history]))
-        artifacts = sorted(_artifacts(client, run.info.run_id, ""))
-        entry["artifacts"] = artifacts
-        arrays = {} if by_rounding else _arrays(client, run.info.run_id, artifacts)
-        entry["arrays"] = arrays
+        folder = Path(unquote(urlsplit(run.info.artifact_uri).path))
+        files = sorted(file for file in folder.rglob("*") if file.is_file())
+        entry["artifacts"] = [str(file.relative_to(folder)) for file in files]
+        entry["arrays"] = {} if by_rounding else _arrays(folder, files)
     return data.tags.get("role", "none"), mask(run.info.run_name), entry
 
 
-def _artifacts(client: Any, run: str, path: str) -> Iterator[str]:
-    """Yield the paths of the artifacts of a run."""
-    for item in client.list_artifacts(run, path):
-        if item.is_dir:
-            yield from _artifacts(client, run, item.path)
-        else:
-            yield item.path
-
-
-def _arrays(client: Any, run: str, artifacts: list[str]) -> dict[str, Any]:
+def _arrays(folder: Path, files: list[Path]) -> dict[str, Any]:
     """Return the moments of the arrays of a run, by file, name and shape."""
     arrays: dict[str, Any] = {}
-    with TemporaryDirectory() as folder:
-        for path in artifacts:
-            if path.endswith(".npz"):
-                with np.load(client.download_artifacts(run, path, folder)) as file:
-                    for name in file.files:
-                        array = file[name]
-                        if array.dtype.kind in "biuf" and "second" not in name:
-                            arrays[f"{path}: {name} {array.shape}"] = moments(array)
+    for path in files:
+        if path.suffix == ".npz":
+            with np.load(path) as file:
+                for name in file.files:
+                    array = file[name]
+                    if array.dtype.kind in "biuf" and "second" not in name:
+                        label = f"{path.relative_to(folder)}: {name} {array.shape}"
+                        arrays[label] = moments(array)
     return arrays
 
 

@@ -146,6 +146,7 @@ SCENES = {
             "cost=softmax,squared_margin,perceptron normalizer=standard,unit_norm iterations=20 "
             "step_sizes=[0.1,1] figures=[step_sizes]",
         ),
+        slow=True,
     ),
     "regression": Scene(
         (
@@ -153,18 +154,21 @@ SCENES = {
             "normalizer=identity,standard,pca_sphere dataset.target_scheme=standard "
             "dataset.test_fraction=0.25 iterations=20 step_sizes=[0.001,0.01,0.1,1]",
         ),
+        slow=True,
     ),
     "schemes": Scene(
         (
             "normalizer=glob(*,exclude=[chain]) dataset=wine cost=multiclass_softmax "
             "iterations=10 step_sizes=[0.1,1] figures=[overview]",
         ),
+        slow=True,
     ),
     "optimizers": Scene(
         (
             f"optimizer=glob(*) normalizer=identity,standard {IRIS} iterations=10 "
             "step_sizes=[0.01,0.1,1] figures=[histories]",
         ),
+        slow=True,
     ),
     "splits": Scene(
         (
@@ -215,12 +219,14 @@ SCENES = {
             f"{IRIS} batch=15 normalizer=standard normalizer.statistics=window "
             "normalizer.window=30 iterations=3 step_sizes=[1] figures=[]",
         ),
+        slow=True,
     ),
     "networks": Scene(
         (
             f"model=mlp {IRIS} model.hidden=[5] model.normalize=none,batch,layer iterations=15 "
             "step_sizes=[0.1,1] record=[by_layer,weight_norms] figures=[histories,by_layer]",
         ),
+        slow=True,
     ),
     "inside": Scene(
         (
@@ -283,6 +289,7 @@ SCENES = {
             f"cost.l2=0.01 cost.l2_in=transformed,features {IRIS} dataset.points=80 "
             "normalizer=identity,standard iterations=10 step_sizes=[0.1,1] figures=[]",
         ),
+        slow=True,
     ),
     "ridges": Scene(
         (
@@ -325,6 +332,7 @@ SCENES = {
             "prices.csv": PRICES,
             "apps.csv": APPS,
         },
+        slow=True,
     ),
     "own": Scene(
         (
@@ -336,6 +344,7 @@ SCENES = {
             "step_sizes=[0.1] figures=[]",
         ),
         files={"mine.py": OWN_PACKAGE, "options/normalizer/halve.yaml": "_target_: mine.Halve\n"},
+        slow=True,
     ),
     "refused": Scene(
         (
@@ -357,12 +366,14 @@ SCENES = {
             f"{IRIS} batch=8,64 batch_seed=0,1 normalizer=identity,standard iterations=3 "
             "step_sizes=[0.1,1] figures=[]",
         ),
+        slow=True,
     ),
     "many_schemes": Scene(
         (
             f"{IRIS} normalizer=standard,minmax,robust,maxabs,pca_sphere iterations=5 "
             "step_sizes=[1,10] dataset.test_fraction=0.3 dataset.split_seed=range(0,5) figures=[]",
         ),
+        slow=True,
     ),
     "reused": Scene(
         (
@@ -380,6 +391,7 @@ SCENES = {
             "change.py": "import pathlib\n\nfile = pathlib.Path('clients.csv')\n"
             "file.write_text(file.read_text().replace('20,1000', '21,1001'))\n",
         },
+        slow=True,
     ),
     "made": Scene(
         (
@@ -395,6 +407,7 @@ SCENES = {
             "dataset=wine cost=multiclass_softmax dataset.augment=round dataset.augment_copies=2 "
             "normalizer=pca,zca_sphere iterations=5 step_sizes=[1] figures=[]",
         ),
+        slow=True,
     ),
     "disk": Scene(
         (
@@ -408,6 +421,7 @@ SCENES = {
             "iterations=5 step_sizes=[0.1] figures=[]",
         ),
         prepare=write_arrays,
+        slow=True,
     ),
     "study": Scene(
         (
@@ -428,6 +442,7 @@ SCENES = {
             f"normalizer=identity,standard {IRIS} iterations=10 step_sizes=[0.1,1,10] figures=[] "
             "reuse=false refine=true shadows=false",
         ),
+        slow=True,
     ),
     "mistakes": Scene(
         (
@@ -450,6 +465,7 @@ SCENES = {
             "start=[1,2]",
             "tracking.uri=http://127.0.0.1:9/",
         ),
+        slow=True,
     ),
     "deleted": Scene(
         (
@@ -459,6 +475,7 @@ SCENES = {
             "results list",
             "results delete none --yes",
         ),
+        slow=True,
     ),
     "moved": Scene(
         (
@@ -502,5 +519,6 @@ SCENES = {
             "python loaded.py",
         ),
         files={"compared.py": COMPARED, "loaded.py": LOADED},
+        slow=True,
     ),
 }
