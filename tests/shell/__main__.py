@@ -14,7 +14,7 @@ from pathlib import Path
 
 import numpy as np
 
-from tests.shell.differences import differences
+from tests.shell.differences import of_records
 from tests.shell.golden import FOLDER, read, write
 from tests.shell.record import empty_folder, play
 from tests.shell.scenes import SCENES
@@ -38,7 +38,7 @@ def compare(before: Path, after: Path) -> bool:
     lines = []
     for name in sorted({file.stem for folder in (before, after) for file in folder.glob("*.json")}):
         records = [read(name, folder) for folder in (before, after)]
-        lines += [f"{name}{line}" for line in differences(*records)]
+        lines += [f"{name}{line}" for line in of_records(*records)]
     files = {file.name for folder in (before, after) for file in folder.glob("*.png")}
     lines += [
         f"{name}: other pixels" for name in sorted(files) if not same_pixels(name, before, after)

@@ -14,6 +14,7 @@ from typing import Any
 from urllib.parse import unquote, urlsplit
 
 import numpy as np
+from threadpoolctl import threadpool_info
 
 from tests import forks
 from tests.shell.scenes import SCENES, Scene
@@ -87,6 +88,7 @@ def play(name: str, folder: Path) -> dict[str, Any]:
         if file.suffix == ".db"
     }
     return {
+        "kernels": kernels(),
         "commands": commands,
         "stores": stores,
         "files": dict(Counter(mask(str(file.relative_to(work))) for file in files)),
@@ -94,6 +96,12 @@ def play(name: str, folder: Path) -> dict[str, Any]:
         "drawings": _by_name(drawn, ".svg", work, mask, lambda file: _drawing(file, mask)),
         "reports": _by_name(drawn, ".html", work, mask, lambda file: _report(file, mask)),
     }
+
+
+def kernels() -> str:
+    """Return the kernels of linear algebra that NumPy has on this processor."""
+    infos = threadpool_info()
+    return " ".join(sorted({info.get("architecture", "-") for info in infos} - {"-"}))
 
 
 class Mask:

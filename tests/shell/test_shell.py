@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from tests.shell import golden
-from tests.shell.differences import differences
+from tests.shell.differences import of_records
 from tests.shell.record import empty_folder, play
 from tests.shell.scenes import SCENES
 
@@ -21,7 +21,7 @@ from tests.shell.scenes import SCENES
 def test_commands_do_what_they_did(name):
     with empty_folder() as folder:
         record = json.loads(json.dumps(play(name, Path(folder))))
-    lines = list(differences(golden.read(name), record))
+    lines = list(of_records(golden.read(name), record))
     assert not lines, "\n".join(
         [f"{len(lines)} differences; write them anew by: python -m tests.shell {name}", *lines[:60]]
     )
