@@ -25,3 +25,23 @@ def test_commands_do_what_they_did(name):
     assert not lines, "\n".join(
         [f"{len(lines)} differences; write them anew by: python -m tests.shell {name}", *lines[:60]]
     )
+
+
+def test_a_difference_is_told_and_rounding_is_not():
+    before = {
+        "kernels": "a",
+        "output": ["cost 0.5", "one word"],
+        "arrays": {"x (2,)": [2.0, 9.0, 1.0]},
+    }
+    changes = [
+        ("output", ["cost 0.7", "one word"], 2, 2),
+        ("output", ["cost 0.5", "other word"], 2, 2),
+        ("arrays", {"x (2,)": [2.0, 9.1, 1.0]}, 1, 0),
+        ("arrays", {"x (2,)": [1.0, 9.0, 1.0]}, 1, 1),
+        ("arrays", {}, 1, 1),
+        ("arrays", {"x (2,)": [2.0, 9.0 + 1e-9, 1.0]}, 0, 0),
+    ]
+    for key, value, lines, with_other_kernels in changes:
+        after = before | {key: value}
+        assert len([*of_records(before, after)]) == lines, value
+        assert len([*of_records(before, after | {"kernels": "b"})]) == with_other_kernels, value
