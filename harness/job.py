@@ -16,21 +16,17 @@ from normbench.datasets import Dataset, UserError
 from normbench.datasets.feature_columns import find_features
 from normbench.datasets.on_disk.points import Points, Rows
 from normbench.datasets.on_disk.sparse import sparse_or_none
-from normbench.engine.batches import batches_of, check_batch
+from normbench.engine.batches import check_batch
 from normbench.engine.descent import Histories, Progress
-from normbench.engine.fast import threads
+from normbench.engine import threads
 from normbench.engine.midway import Checkpoint
-from normbench.engine.network import Model, Network
-from normbench.engine.network_steps import (
-    check_model,
-    draw_start,
-    held_out_problem,
-    step_by_batches,
-    with_affine_and_running_steps,
-)
+from normbench.engine.linear import Linear
+from normbench.engine.network import Network
+from normbench.engine.network_steps import check_model, with_affine_and_running_steps
 from normbench.engine.penalty import check_penalty, penalty_of
 from normbench.engine.preconditioner import with_fitted_scheme
-from normbench.engine.problem import Cost, Linear, Problem
+from normbench.engine.plan import Plan, plan_of
+from normbench.engine.problem import Cost, Problem
 from normbench.engine.rounds import Rounds
 from normbench.engine.schedule import check_schedule, with_schedule
 from normbench.engine.scheme.applying import check_scheme, normalize
@@ -38,14 +34,14 @@ from normbench.engine.scheme.columns import select_columns
 from normbench.engine.scheme.sparse import check_sparse
 from normbench.engine.scheme.under import Under
 from normbench.engine.settings import Settings
+from normbench.engine.smaller import Smaller, smaller_problem
 from normbench.engine.start import same_function_weights, starting_weights
 from normbench.engine.statistics import FITTED, Statistics, check_statistics
 from normbench.engine.targets import check_cost, check_curvature, encode_targets, scores_of
 from normbench.measures.contract import Findings, FinishedJob
 from normbench.measures.judged import judge_descent
+from normbench.models import Mlp
 from normbench.optimizers import Optimizer
-from normbench.route import build_minibatch, build_objective, check_engine, fastest_route
-from normbench.route import network as build_network
 from normbench.theory.shared import PointsCache
 from normbench.theory.shared import PointsCaches as PointsCaches
 from normbench.verdicts.convergence import Rules
@@ -99,7 +95,7 @@ class Job:
     l2_in: str = "transformed"
     rules: Rules = field(default_factory=Rules)
     search: Search = field(default_factory=Search)
-    model: Model | None = None
+    model: Mlp | None = None
     engine: str = "fast"
     normalized: Normalized | None = field(default=None, init=False, repr=False, compare=False)
 
@@ -188,7 +184,7 @@ def with_default_start(job: Job) -> Job:
     return started
 
 
-def default_start_name(cost: Any, model: Model | None = None) -> str:
+def default_start_name(cost: Any, model: Mlp | None = None) -> str:
     """Return the start that `start=null` means for a cost, before the scheme is consulted.
 
     Zero weights of a network are a stationary point, so that its weights start at random.
@@ -219,7 +215,6 @@ def check(job: Job) -> None:
     check_batch(job.settings, data.name, len(data.x), job.optimizer)
     check_schedule(job.settings, job.optimizer)
     scores = scores_of(traits(job.cost), data.classes)
-    check_engine(job.engine, job.model, job.cost, scores)
     if job.model is not None:
         points, cost_traits = (data.x, data.x_test), traits(job.cost)
         check_model(job.model, job.settings, points, job.optimizer, job.l2_in, cost_traits)
@@ -271,13 +266,14 @@ def run(
     if measures.without_descent(settings):
         findings, arrays = measures.take(finished, settings)
         return Outcome((), None, job.normalizer, z.shape[1], fit_seconds, 0.0, findings, arrays)
-    train, test = _problems(job, z, z_test)
+    problems, plan = _problems(job, z, z_test)
+    train = problems[0]
     start = _starts(job, train, z).astype(z.dtype)
     phase("descends")
     tick = time.perf_counter()
-    optimizer = _step_rule(job, train, test)
+    optimizer = _step_rule(job, problems, plan)
     fit_seconds += time.perf_counter() - tick  # a preconditioner fits a scheme, too
-    rounds = _rounds(job, train, test, start, optimizer, checkpoint)
+    rounds = _rounds(job, problems, start, optimizer, plan, checkpoint)
     histories = rounds.descend(settings.step_sizes, progress)
     seconds = rounds.seconds  # of the grid alone
     _check_sources(data)  # again: a file may have changed during the descent
@@ -338,47 +334,49 @@ def _normalize(job: Job, points_cache: PointsCache | None = None) -> Normalized:
     return Normalized(z, z_test, time.perf_counter() - tick + saved)
 
 
-def _step_rule(job: Job, train: Problem, test: Problem | None) -> Optimizer:
+def _step_rule(job: Job, problems: tuple[Problem, Problem | None], plan: Plan) -> Optimizer:
     """Return the optimizer of a job, made ready for its problem.
 
     The scheme of a preconditioner is fitted on the points that `fit_on` names. The schedule of the
     step size and a model's rates are added where the job has them.
     """
+    train, test = problems
     # With `fit_on=train`, the training points alone fit the scheme of a preconditioner.
     further_problems = [test] if test and job.dataset.fit_on == "all" else []
     optimizer = with_fitted_scheme(job.optimizer, train, *further_problems)
-    return with_affine_and_running_steps(with_schedule(optimizer, job.settings, train), train)
+    optimizer = with_affine_and_running_steps(with_schedule(optimizer, job.settings, plan), train)
+    return optimizer._replace(note="; ".join(filter(None, (optimizer.note, plan.note))))
 
 
 def _rounds(
     job: Job,
-    train: Problem,
-    test: Problem | None,
+    problems: tuple[Problem, Problem | None],
     start: Array,
     optimizer: Optimizer,
+    plan: Plan,
     checkpoint: Checkpoint | None = None,
 ) -> Rounds:
-    """Return the `Rounds` of a job, which descend the fastest equivalent of its problem.
+    """Return the `Rounds` of a job, which descend the smallest equal of its problem.
 
     Args:
         job: The job.
-        train: The training problem.
-        test: The test problem, if any.
+        problems: The training problem, and the test problem, if any.
         start: The starting weights, `(starts, *shape)`.
         optimizer: The optimizer, from `_step_rule`.
+        plan: Which points each update sees.
         checkpoint: Saves the state of the descent, and resumes it; None for no checkpoints.
     """
-    settings = job.settings
-    runs = len(settings.step_sizes) * settings.starts
-    work = (runs, settings.iterations)
-    route = fastest_route(job.engine, train, test, start, optimizer, work)
-    descent_arguments = (*route, optimizer, settings.records, settings.shadows, checkpoint)
+    settings, descended = job.settings, Smaller(*problems, start)
+    # A preconditioner has the size of the given weights.
+    if job.model is None and plan.full_batch and job.optimizer.scheme is None:
+        runs = len(settings.step_sizes) * settings.starts
+        descended = smaller_problem(descended, optimizer, runs, settings.records)
     # The default rules, and not those of the job: which runs get shadows (are repeated from a start
     # perturbed by rounding) must not depend on the rules, since a recorded descent can be judged
     # again by others. Beyond `far` times the start's cost a run gets none: it has diverged. A
     # positively homogeneous cost grows with the weights, so that no height of it is a divergence.
     far = np.inf if traits(job.cost).positively_homogeneous else SHADOW_LIMIT * Rules().diverged
-    return Rounds(*descent_arguments, far=far)
+    return Rounds(*descended, optimizer, plan, settings.shadows, checkpoint, far=far)
 
 
 def _descend_dataset(job: Job, data: Dataset, step_size: float) -> Histories:
@@ -394,10 +392,10 @@ def _descend_dataset(job: Job, data: Dataset, step_size: float) -> Histories:
     settings = replace(job.settings, step_sizes=(step_size,), shown_step=None, shadows=False)
     other_job = replace(job, dataset=data, settings=settings)
     z, z_test, _ = _normalize(other_job)
-    train, test = _problems(other_job, z, z_test)
-    start = _starts(other_job, train, z).astype(z.dtype)
-    optimizer = _step_rule(other_job, train, test)
-    return _rounds(other_job, train, test, start, optimizer).descend([step_size])
+    problems, plan = _problems(other_job, z, z_test)
+    start = _starts(other_job, problems[0], z).astype(z.dtype)
+    optimizer = _step_rule(other_job, problems, plan)
+    return _rounds(other_job, problems, start, optimizer, plan).descend([step_size])
 
 
 def _starts(job: Job, train: Problem, z: Rows) -> Array:
@@ -413,9 +411,11 @@ def _starts(job: Job, train: Problem, z: Rows) -> Array:
     """
     if job.settings.start == SAME_FUNCTION:
         return _same_function_starts(job, z)
-    # None for starts that no model draws, such as given weights.
-    network_start = draw_start(job.settings, train)
-    return starting_weights(job.settings, train.shape) if network_start is None else network_start
+    if job.model is None or job.settings.start != "normal":
+        return starting_weights(job.settings, train.shape)
+    rng = np.random.default_rng([job.settings.seed, *job.settings.draws])
+    layout = job.model.layout(z.shape[1], train.classes)
+    return job.model.start(layout, job.settings.starts, rng)
 
 
 def _same_function_starts(job: Job, z: Rows) -> Array:
@@ -448,58 +448,39 @@ def _start_points(job: Job, z: Rows) -> tuple[Array, Rows]:
     return surrogate.moment_rows, surrogate_under_scheme.moment_rows
 
 
-def _problems(job: Job, z: Rows, z_test: Rows) -> tuple[Problem, Problem | None]:
-    """Return the training problem on points z (P, M), and the test problem on those of z_test.
+def _problems(job: Job, z: Rows, z_test: Rows) -> tuple[tuple[Problem, Problem | None], Plan]:
+    """Return the training and the test problem of a job, and the plan of its descent.
 
     Args:
         job: The job, whose scheme is fitted.
-        z: The training points under the scheme.
+        z: The training points (P, M) under the scheme.
         z_test: The test points (Q, M) under the scheme; Q may be 0.
 
     Returns:
-        The training problem, whose steps see batches where the job has them, and the test problem;
-        None without test points.
+        The problems, of which the second is None without test points; and the plan.
     """
-    data = job.dataset
+    data, settings = job.dataset, job.settings
     scores = scores_of(traits(job.cost), data.classes)
+    targets, test_targets = (
+        encode_targets(y, scores, data.classes, z.dtype) for y in (data.y, data.y_test)
+    )
+    # An optimizer that is not rotation equivariant may amplify the rounding of a class left out.
+    leaves_out_class = job.optimizer.rotation_equivariant
+    model = Network(job.model) if job.model else Linear(leaves_out_class=leaves_out_class)
     l2 = penalty_of(job.l2, job.l2_in, job.normalizer, z.dtype)
-    batches = batches_of(job.settings, len(z))  # None where a step sees all points
-    # Below, `data.classes > 0` says whether misclassified points are counted.
-    if job.model is not None:
-        targets, test_targets = (
-            encode_targets(y, scores, data.classes, z.dtype) for y in (data.y, data.y_test)
-        )
-        arguments = z, targets, data.classes > 0, scores, job.l2
-        plain = Network(job.model, job.cost, *arguments, batch=job.settings.batch)
-        network = build_network(job.engine, plain)
-        return step_by_batches(network, batches), held_out_problem(network, z_test, test_targets)
-
-    def build_problem(points: Rows, y: Array, held_out: bool) -> Linear:
-        """Return the linear problem of all given points.
-
-        Args:
-            points: The points under the scheme, one per row.
-            y: Their targets, as the data set has them.
-            held_out: Whether the points are held out, so that no gradient is computed.
-        """
-        targets = encode_targets(y, scores, data.classes, z.dtype)
-        arguments = points, targets, data.classes > 0, l2, scores, held_out
-        return build_objective(job.engine, job.cost, *arguments)
-
-    whole = build_problem(z, data.y, held_out=False)
-    test = build_problem(z_test, data.y_test, held_out=True) if len(z_test) else None
-    if batches is None:
-        return whole, test
-    train = build_minibatch(job.engine, whole, batches)
-    if job.settings.statistics == FITTED:
-        return train, test
-    # The scheme learns from other points at each step, so that each step transforms the points
-    # anew: both problems need the points before the scheme.
-    kind, window, scheme = job.settings.statistics, job.settings.window, deepcopy(job.normalizer)
-    statistics = Statistics(kind, window, scheme, data.x, train.batches, z.dtype, z.shape[1])
-    train = replace(train, statistics=statistics, raw=data.x)
-    moving_test = replace(train, inner=test, raw=data.x_test) if test else None
-    return train, moving_test
+    train = Problem(
+        model, job.cost, z, targets, data.classes > 0, scores, l2, together=settings.batch
+    )
+    test = train.held_out(z_test, test_targets) if len(z_test) else None
+    plan = plan_of(settings, train)
+    if settings.statistics != FITTED:
+        # The scheme learns from other points at each step, so that each step transforms the points
+        # anew: it needs the points before the scheme.
+        assert plan.batches is not None
+        kind, window, scheme = settings.statistics, settings.window, deepcopy(job.normalizer)
+        statistics = Statistics(kind, window, scheme, data.x, plan.batches, z.dtype, z.shape[1])
+        plan = replace(plan, statistics=statistics, x=data.x, x_test=data.x_test)
+    return (train, test), plan
 
 
 def _with_findings(step: Step, findings: Findings, number: int) -> Step:

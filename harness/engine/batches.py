@@ -1,12 +1,13 @@
 """The batches of a descent: which points each update sees, in an order that a seed draws."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from normbench.datasets.on_disk.points import rows_per_block
 from normbench.datasets.values import UserError
 from normbench.engine.settings import Settings
 from normbench.optimizers import Optimizer
@@ -14,16 +15,6 @@ from normbench.settings import CYCLIC as CYCLIC
 from normbench.settings import ONCE, REPLACEMENT, SHUFFLED
 
 Indices = NDArray[np.intp]
-
-
-class Stretch(NamedTuple):
-    """Consecutive batches of a pass that are copied together.
-
-    first: the number of the first of their updates. points: the indices of their points.
-    """
-
-    first: int
-    points: Indices
 
 
 @dataclass(frozen=True)
@@ -35,10 +26,10 @@ class Batches:
     for all passes; `cyclic` is the points' own order; `replacement` draws P points for each pass.
     The order of pass n is drawn by `numpy.random.default_rng([seed, n])`, so that it does not
     depend on the passes before. records: the records of a pass, at equal numbers of updates to
-    within one. stretch: how many batches are copied together. in_blocks: a stretch is a block of
-    consecutive points: the order is drawn of the blocks, and of the points within each.
-    joins_last: the last batch of a pass is joined to the one before; only with a stretch of 1 and
-    without `in_blocks`.
+    within one. block: of points that are read from a disk, the number of batches of a block of
+    consecutive points: the order is drawn of the blocks, and of the points within each; 0 for all
+    points at once. joins_last: the last batch of a pass is joined to the one before; only without
+    blocks.
     """
 
     points: int
@@ -46,8 +37,7 @@ class Batches:
     order: str = SHUFFLED
     seed: int = 0
     records: int = 1
-    stretch: int = 1
-    in_blocks: bool = False
+    block: int = 0
     joins_last: bool = False
 
     @property
@@ -57,61 +47,39 @@ class Batches:
 
     @property
     def description(self) -> str:
-        """The fields that determine the order, as a checkpoint holds them.
-
-        The stretch is one of them only in blocks: elsewhere it changes no order.
-        """
-        block = self.stretch if self.in_blocks else 0
-        return f"{self.size} {self.order} {self.seed} {self.records} {block}"
+        """The fields that determine the order, as a checkpoint holds them."""
+        return f"{self.size} {self.order} {self.seed} {self.records} {self.block}"
 
     def updates_before(self, record: int) -> int:
         """Return the number of updates before a record; record 0 is the start."""
         passes, part = divmod(record, self.records)  # whole passes, and records of the next one
         return passes * self.updates_per_pass + part * self.updates_per_pass // self.records
 
-    def stretch_of(self, update: int) -> Stretch:
-        """Return the stretch that an update, counted from 0 over all passes, is in."""
-        number, position = divmod(update, self.updates_per_pass)  # of the pass, and in the pass
-        begin = number * self.updates_per_pass
-        if self.in_blocks:
-            return self._block_of(begin, number, position)
-        first = position - position % self.stretch  # the first batch of the stretch, in the pass
-        drawn = draw_order(self.points, self.order, self.seed, number)
-        is_last = self.joins_last and position == self.updates_per_pass - 1
-        # A last batch that was joined to this one has the rest of the points.
-        end = self.points if is_last else (first + self.stretch) * self.size
-        return Stretch(begin + first, drawn[first * self.size : end])
-
     def points_of(self, update: int) -> Indices:
-        """Return the indices of the points of an update, for batches without `joins_last`."""
-        stretch = self.stretch_of(update)
-        begin = (update - stretch.first) * self.size
-        return stretch.points[begin : begin + self.size]
+        """Return the indices of the points of an update, counted from 0 over all passes."""
+        number, position = divmod(update, self.updates_per_pass)  # of the pass, and in the pass
+        if self.block:
+            return self._points_in_block(number, position)
+        drawn = draw_order(self.points, self.order, self.seed, number)
+        is_joined = self.joins_last and position == self.updates_per_pass - 1
+        return drawn[position * self.size : None if is_joined else (position + 1) * self.size]
 
-    def _block_of(self, begin: int, number: int, position: int) -> Stretch:
-        """Return the block at a position of a pass.
-
-        Args:
-            begin: The number of the first update of the pass.
-            number: The number of the pass.
-            position: The position of the update in the pass, from 0.
-
-        Returns:
-            All updates of the block, with its points in the order in which they are seen.
-        """
-        blocks = -(-self.updates_per_pass // self.stretch)  # rounded up
+    def _points_in_block(self, number: int, position: int) -> Indices:
+        """Return the points of the update at a position of a pass, all of one block."""
+        blocks = -(-self.updates_per_pass // self.block)  # rounded up
         # Every block is visited once; `replacement` draws points within a block.
         order_of_blocks = SHUFFLED if self.order == REPLACEMENT else self.order
         visited = draw_order(blocks, order_of_blocks, self.seed, number)
         # Of each visited block, the number of its updates; and the position where the next begins.
-        lengths = np.minimum(self.stretch, self.updates_per_pass - visited * self.stretch)
+        lengths = np.minimum(self.block, self.updates_per_pass - visited * self.block)
         ends = np.cumsum(lengths)
         visit = int(np.searchsorted(ends, position, side="right"))
         block = int(visited[visit])
-        first_point = block * self.stretch * self.size
-        count = min(self.stretch * self.size, self.points - first_point)
+        first_point = block * self.block * self.size
+        count = min(self.block * self.size, self.points - first_point)
         drawn = draw_order(count, self.order, self.seed, number, block + 1)
-        return Stretch(begin + int(ends[visit] - lengths[visit]), first_point + drawn)
+        begin = (position - int(ends[visit] - lengths[visit])) * self.size
+        return first_point + drawn[begin : begin + self.size]
 
 
 @lru_cache(maxsize=2)
@@ -140,21 +108,27 @@ def draw_order(count: int, order: str, seed: int, *numbers: int) -> Indices:
     return np.asarray(drawn, dtype=np.intp)
 
 
-def batches_of(settings: Settings, points: int) -> Batches | None:
-    """Return the batches of a descent on so many points.
+def batches_of(settings: Settings, points: Any) -> Batches | None:
+    """Return the batches of a descent; None where a step sees all points.
 
     Args:
         settings: The engine's, with the size, order and seed of the batches.
-        points: The number of points P. A fold of cross-validation may have fewer than a batch: then
-            all of them are one batch.
-
-    Returns:
-        The batches; None where a step sees all points.
+        points: The points (P, N). A fold of cross-validation may have fewer than a batch: then all
+            of them are one batch. Of points that are read from a disk, a block is read at once.
     """
     if settings.batch is None:
         return None
+    size = min(settings.batch, points.shape[0])
+    block = 0
+    if isinstance(points, np.memmap) or not isinstance(points, np.ndarray):
+        block = max(1, rows_per_block(points) // size)
     order = settings.batch_order, settings.batch_seed, settings.records_per_pass
-    return Batches(points, min(settings.batch, points), *order)
+    return Batches(points.shape[0], size, *order, block)
+
+
+def join_single_point(batches: Batches) -> Batches:
+    """Return batches whose last one of a pass is joined to the one before if it is one point."""
+    return replace(batches, joins_last=batches.points % batches.size == 1)
 
 
 def check_batch(settings: Settings, name: str, points: int, optimizer: Optimizer) -> None:

@@ -8,14 +8,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from normbench.engine.midway import Checkpoint, GrowingHistories, Midway
-from normbench.engine.problem import Evaluation, Problem, Workspace
+from normbench.engine.plan import Plan
+from normbench.engine.problem import QUIET, Evaluation, Problem
 from normbench.optimizers import Optimizer
 
 Array = NDArray[Any]
-# The callbacks of `descend`, see its arguments `progress`, `observe` and `leave`.
+# The callbacks of `descend`, see its arguments `progress` and `observe`.
 Progress = Callable[[int], None]
 Observe = Callable[[int, NDArray[np.int64], Array], None]
-Leave = Callable[[int, NDArray[np.int64], NDArray[np.float64]], NDArray[np.bool_]]
 
 
 @dataclass(frozen=True)
@@ -44,16 +44,15 @@ def descend(
     optimizer: Optimizer,
     start: Array,
     step_sizes: Array,
-    iterations: int,
+    plan: Plan,
     progress: Progress | None = None,
     observe: Observe | None = None,
     checkpoint: Checkpoint | None = None,
-    leave: Leave | None = None,
 ) -> Histories:
     """Return the histories of R runs that descend together.
 
     Costs and counts at iteration k belong to the weights of iteration k. In full batches an
-    iteration is an update; otherwise it is a record, after as many updates as the problem says. A
+    iteration is an update; otherwise it is a record, after as many updates as the plan says. A
     run whose cost, weights or gradient stop being finite leaves the stack with its history up to
     there; the others are unaffected.
 
@@ -63,14 +62,12 @@ def descend(
         optimizer: The step rule.
         start: Weights `(R, *shape)`, of the problem's shape; their type is that of the descent.
         step_sizes: `(R,)`, one for each run.
-        iterations: The number K of the last iteration.
+        plan: Which points each update sees, and the number K of the last record.
         progress: Called with k at every iteration.
         observe: Called at every iteration k with the indices of the remaining runs and their
             weights `(left, *shape)`, which it must not change.
         checkpoint: Saves the descent from time to time, and on Ctrl-C. A saved descent resumes, and
             progress and observe are not called for the iterations that it has made.
-        leave: Called with k, the indices of the remaining runs and their costs `(left,)`. It
-            returns a mask `(left,)` of the runs that leave the stack; their histories end at k.
 
     Returns:
         The histories `(R, K + 1)`, the iterations of divergence and the last finite weights.
@@ -78,7 +75,7 @@ def descend(
     Raises:
         KeyboardInterrupt: Ctrl-C, raised again after the checkpoint is saved.
     """
-    histories = GrowingHistories(train, test, start, iterations)
+    histories = GrowingHistories(train, test, plan, start)
     midway = Midway(0, np.arange(len(start)), start, optimizer.init(start), 0)
     if checkpoint:
         midway = checkpoint.resume(histories.read) or midway
@@ -86,43 +83,35 @@ def descend(
     step_sizes_by_run = step_sizes.reshape(-1, *[1] * (start.ndim - 1)).astype(start.dtype)[
         midway.alive
     ]
-    workspace: Workspace = {}
     # Rules that use the objective need full batches: the updates between records do not pass it.
-    objective = _ProblemObjective(train, workspace, iterations)
-    extra = (objective,) if optimizer.uses_objective else ()
+    extra = (_ProblemObjective(train, plan.records),) if optimizer.uses_objective else ()
     try:
         # Overflow is what a diverging run does; it is recorded, not warned of. So are its NaNs.
-        with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
+        with QUIET():
             while True:
                 # Iteration 0 is not saved: it is the start.
                 if checkpoint and midway.k and checkpoint.due():
                     checkpoint.save(histories.to_arrays(midway))
                 k = midway.k  # Ctrl-C saves `midway`, so it is replaced only after a whole step
-                if midway.updates < train.updates_before(k):  # an update between two records
-                    gradient = train.gradient(midway.weights, midway.updates, workspace)
+                if midway.updates < plan.updates_before(k):  # an update between two records
+                    gradient = plan.gradient(train, midway.weights, midway.updates)
                     midway = _update(midway, gradient, optimizer, step_sizes_by_run)
                     continue
                 # The last iteration has no step, and batches have gradients of their own.
-                with_gradient = train.full_batch and k < iterations
-                evaluation, test_evaluation = histories.evaluate(midway, with_gradient, workspace)
+                recorded = plan.recorded(train, midway.updates)
+                with_gradient = plan.full_batch and k < plan.records
+                evaluation = recorded.evaluate(midway.weights, with_gradient=with_gradient)
                 finite = _find_finite(evaluation)
                 histories.diverged_at[midway.alive[~finite]] = k
                 remaining, evaluation, step_sizes_by_run = _select_runs(
                     finite, midway, evaluation, step_sizes_by_run
                 )
-                if test_evaluation:
-                    test_evaluation = test_evaluation.of(finite)
-                histories.write(remaining, evaluation, test_evaluation)
-                if leave:
-                    stays = ~leave(k, remaining.alive, evaluation.costs)
-                    remaining, evaluation, step_sizes_by_run = _select_runs(
-                        stays, remaining, evaluation, step_sizes_by_run
-                    )
+                histories.write(remaining, evaluation)
                 if observe:
                     observe(k, remaining.alive, remaining.weights)
                 if progress:
                     progress(k)
-                if k == iterations or not len(remaining.alive):
+                if k == plan.records or not len(remaining.alive):
                     return _finish(histories)
                 following = remaining._replace(k=k + 1)
                 if evaluation.gradient is None:  # the steps to the next record see batches
@@ -195,30 +184,25 @@ def _select_runs(
 class _ProblemObjective:
     """The objective that a step rule may ask, see `optimizers.contract.Objective`.
 
-    problem: of all points. workspace: the descent's memory, which each evaluation overwrites.
-    steps: the number of steps of the whole descent.
+    problem: of all points. steps: the number of steps of the whole descent.
     """
 
     problem: Problem
-    workspace: Workspace
     steps: int
 
     def costs(self, weights: Array) -> NDArray[np.float64]:
         """Return the costs `(R,)` at weights `(R, *shape)`."""
-        return self.problem.evaluate(weights, False, self.workspace).costs
+        return self.problem.evaluate(weights, with_gradient=False).costs
 
     def gradient(self, weights: Array) -> Array:
         """Return the gradient `(R, *shape)` at weights of that shape."""
         return self.costs_and_gradient(weights)[1]
 
     def costs_and_gradient(self, weights: Array) -> tuple[NDArray[np.float64], Array]:
-        """Return the costs `(R,)` and the gradient `(R, *shape)` at weights `(R, *shape)`.
-
-        The gradient is a copy, because the next evaluation overwrites the workspace.
-        """
-        evaluation = self.problem.evaluate(weights, True, self.workspace)
+        """Return the costs `(R,)` and the gradient `(R, *shape)` at weights `(R, *shape)`."""
+        evaluation = self.problem.evaluate(weights)
         assert evaluation.gradient is not None
-        return evaluation.costs, evaluation.gradient.copy()
+        return evaluation.costs, evaluation.gradient
 
     def hessian(self, weights: Array) -> Array:
         """Return the Hessians `(R, D, D)` at weights `(R, *shape)`, D numbers each."""

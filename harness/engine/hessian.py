@@ -15,6 +15,7 @@ from autograd import grad
 from autograd.core import make_vjp
 from numpy.typing import NDArray
 
+from normbench.engine.products import dense, multiply, multiply_back
 from normbench.normalizers.decomposition import blocks as blocks_of
 
 Array = NDArray[np.float64]
@@ -281,12 +282,12 @@ class Hessian(ABC):
 class LinearHessian(Hessian):
     """The Hessian of a cost of linear scores, as an operator on weights `(C, N + 1)`.
 
-    x: points (P, N). second: `(C, C, P)`, the points' second derivatives in their scores, from
-    `score_curvatures`. l2: adds `2 l2`, not on the bias: one number, one for each feature `(N,)` or
-    a matrix `(N, N)`.
+    x: points (P, N), an array or sparse. second: `(C, C, P)`, the points' second derivatives in
+    their scores, from `score_curvatures`. l2: adds `2 l2`, not on the bias: one number, one for
+    each feature `(N,)` or a matrix `(N, N)`.
     """
 
-    x: NDArray[Any]
+    x: Any
     second: Array
     l2: float | Array = 0.0
 
@@ -302,11 +303,15 @@ class LinearHessian(Hessian):
 
     def times(self, direction: Array) -> Array:
         """Return the Hessian times a direction `(C, N + 1)`."""
-        scores = direction[:, 1:] @ self.x.T + direction[:, :1]
-        score_products = np.einsum("cdp,dp->cp", self.second, scores) / len(self.x)
-        product = np.empty_like(direction)
-        product[:, 0] = score_products.sum(axis=1)
-        product[:, 1:] = score_products @ self.x + 2 * times_l2(self.l2, direction[:, 1:])
+        product, of_block = np.zeros_like(direction), np.empty_like(direction)
+        for block in blocks_of(len(self.x)):
+            x = self.x[block].astype(np.float64, copy=False)
+            scores = np.empty((len(direction), x.shape[0]))
+            multiply(direction, x, scores)
+            multiply_back(np.einsum("cdp,dp->cp", self.second[..., block], scores), x, of_block)
+            product += of_block
+        product /= len(self.x)
+        product[:, 1:] += 2 * times_l2(self.l2, direction[:, 1:])
         return product
 
     def matrix(self) -> Array:
@@ -318,7 +323,7 @@ class LinearHessian(Hessian):
         classes, width = self.shape
         hessian = np.zeros((classes, width, classes, width))
         for block in blocks_of(len(self.x)):
-            points = np.insert(self.x[block], 0, 1, axis=1)
+            points = np.insert(dense(self.x[block]), 0, 1, axis=1)
             for c in range(classes):
                 for d in range(c + 1):  # the lower blocks
                     curvatures = self.second[c, d, block][:, None]

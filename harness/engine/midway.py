@@ -1,12 +1,13 @@
 """Checkpoint state of a descent: resuming from it reproduces the run bit for bit."""
 
 from collections.abc import Callable, Iterator, Mapping
-from typing import Any, NamedTuple, Protocol, TypeVar
+from typing import NamedTuple, Protocol, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from normbench.engine.problem import Array, Evaluation, Problem, Workspace
+from normbench.engine.plan import Plan
+from normbench.engine.problem import Array, Evaluation, Problem
 
 T = TypeVar("T")
 
@@ -51,64 +52,37 @@ class Midway(NamedTuple):
 class GrowingHistories:
     """The histories of R runs while they descend.
 
-    problems: of the training and of the test points. train, test: the histories of cost and of
-    misclassifications on these points, each `(R, K + 1)` or None. diverged_at: `(R,)`. final: the
-    last finite weights, `(R, *shape)`. last: the number K of the last iteration.
+    train, test: the histories of cost and of misclassifications on the training and the test
+    points, each `(R, K + 1)` or None. diverged_at: `(R,)`. final: the last finite weights, `(R,
+    *shape)`.
     """
 
-    def __init__(self, train: Problem, test: Problem | None, start: Array, last: int) -> None:
+    def __init__(self, train: Problem, test: Problem | None, plan: Plan, start: Array) -> None:
         def empty(wanted: bool) -> NDArray[np.float64] | None:
             """Return a history `(R, K + 1)` of NaN; None where none is wanted."""
-            return np.full((len(start), last + 1), np.nan) if wanted else None
+            return np.full((len(start), plan.records + 1), np.nan) if wanted else None
 
-        self.problems: tuple[Problem, Problem | None] = (train, test)
+        self.model, self.test_problem, self.plan = repr(train.model), test, plan
         self.train = (empty(True), empty(train.classify))
         # Both problems are of one task: misclassifications are counted in both or in neither.
         self.test = (empty(test is not None), empty(test is not None and train.classify))
         self.diverged_at = np.full(len(start), -1)
         self.final = start.copy()
-        self.last = last
-        self.memory: Workspace = {}  # of the test points' evaluation
 
-    def evaluate(
-        self, midway: Midway, with_gradient: bool, workspace: Workspace
-    ) -> tuple[Evaluation, Evaluation | None]:
-        """Return the evaluations of the training and of the test points.
-
-        The second is None where there are no test points, or where they are not evaluated together
-        with the training points: then `write` evaluates them.
-
-        Args:
-            midway: The state of the descent at iteration k.
-            with_gradient: Whether the gradient of the training points is computed.
-            workspace: Memory to work in; the test points have their own.
-        """
-        problem, test_problem = self.problems
-        train = problem.at(midway.updates)
-        if test_problem is None:
-            return train.evaluate(midway.weights, with_gradient, workspace), None
-        test = test_problem.at(midway.updates)
-        return train.evaluate_parts(test, midway.weights, with_gradient, workspace, self.memory)
-
-    def write(
-        self, midway: Midway, evaluation: Evaluation, test_evaluation: Evaluation | None = None
-    ) -> None:
+    def write(self, midway: Midway, evaluation: Evaluation) -> None:
         """Record an iteration of the remaining runs, on the training and the test points.
 
         Args:
             midway: The state of the descent at iteration k, with the weights `(left, *shape)`.
             evaluation: The evaluation of the training points at these weights.
-            test_evaluation: The same of the test points, which are evaluated here if it is None.
         """
         k, alive, weights = midway.k, midway.alive, midway.weights
         self.final[alive] = weights  # overwritten at each iteration, until the run stops
-        test = self.problems[1].at(midway.updates) if self.problems[1] else None
-        # Weights of no runs are not evaluated.
-        if test and len(alive) and test_evaluation is None:
-            test_evaluation = test.evaluate(weights, False, self.memory)
-        for histories, evaluated in ((self.train, evaluation), (self.test, test_evaluation)):
-            if evaluated is None:
-                continue
+        evaluations = [(self.train, evaluation)]
+        if self.test_problem and len(alive):  # weights of no runs are not evaluated
+            test = self.plan.recorded(self.test_problem, midway.updates)
+            evaluations.append((self.test, test.evaluate(weights, with_gradient=False)))
+        for histories, evaluated in evaluations:
             for history, values in zip(histories, (evaluated.costs, evaluated.misclassifications)):
                 if history is not None:
                     history[alive, k] = values
@@ -120,8 +94,8 @@ class GrowingHistories:
         diverged at k are left out.
         """
         return {
-            "problems": np.array(self._type_names),
-            "order": np.array(self.problems[0].order),
+            "model": np.array(self.model),
+            "order": np.array(self.plan.order),
             "iteration": np.array(midway.k),
             "updates": np.array(midway.updates),
             "diverged_at": np.where(self.diverged_at < midway.k, self.diverged_at, -1),
@@ -146,12 +120,12 @@ class GrowingHistories:
             ValueError, KeyError: The arrays are those of another descent; nothing is restored.
         """
         k, diverged_at = int(arrays["iteration"]), arrays["diverged_at"]
-        _check("problems", str(arrays["problems"]) == self._type_names)
-        _check("iteration", 0 < k <= self.last)  # the start is never saved
-        train, updates = self.problems[0], int(arrays["updates"])
-        _check("order", str(arrays["order"]) == train.order)
+        plan, updates = self.plan, int(arrays["updates"])
+        _check("model", str(arrays["model"]) == self.model)
+        _check("iteration", 0 < k <= plan.records)  # the start is never saved
+        _check("order", str(arrays["order"]) == plan.order)
         # The updates lead from record k - 1 to record k.
-        between_records = train.updates_before(k - 1) <= updates <= train.updates_before(k)
+        between_records = plan.updates_before(k - 1) <= updates <= plan.updates_before(k)
         _check("updates", between_records)
         _check_array("diverged_at", diverged_at, self.diverged_at)
         _check("diverged_at", bool(np.all((diverged_at >= -1) & (diverged_at < k))))
@@ -169,7 +143,7 @@ class GrowingHistories:
         alive_arrays = {name: arrays[name][alive] for name, _ in self._histories()}
         alive_arrays["final"] = arrays["final"]
         # Between the records of batches a run may overflow, which the next record finds.
-        if train.full_batch:
+        if plan.full_batch:
             alive_arrays["weights"] = arrays["weights"]
             alive_arrays |= {f"state/{number}": array for number, array in enumerate(state)}
         # Numbers of remaining runs are finite: a descent retires the others.
@@ -180,23 +154,11 @@ class GrowingHistories:
         self.diverged_at, self.final = diverged_at.copy(), arrays["final"].copy()
         return Midway(k, alive, arrays["weights"], state, updates)
 
-    @property
-    def _type_names(self) -> str:
-        """The names of the problems' types: weights of one type mean nothing to another."""
-        return " ".join(type(_innermost(problem)).__name__ for problem in self.problems)
-
     def _histories(self) -> Iterator[tuple[str, NDArray[np.float64]]]:
         """Yield the histories that there are, each with its name in a checkpoint."""
         for number, history in enumerate((*self.train, *self.test)):
             if history is not None:
                 yield f"history/{number}", history
-
-
-def _innermost(problem: Any) -> Any:
-    """Return the Problem inside all wrappers, which change rounding alone."""
-    while hasattr(problem, "inner"):
-        problem = problem.inner
-    return problem
 
 
 def _check(name: str, holds: bool) -> None:

@@ -1,9 +1,9 @@
-"""The `Problem` protocol and its reference implementation, the linear model."""
+"""A cost of a model's weights on points: one `Problem` for all models, points and batches."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from functools import partial
-from typing import Any, NamedTuple, Protocol, Self
+from functools import cached_property, partial
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 from autograd.core import make_vjp
@@ -11,26 +11,14 @@ from numpy.typing import NDArray
 
 from normbench.costs import count_misclassified
 from normbench.costs.declaration import Traits, traits
-from normbench.datasets.on_disk.points import Rows, rows_per_block
-from normbench.engine.hessian import (
-    Effort,
-    Hessian,
-    LinearHessian,
-    linear_effort,
-    score_curvatures,
-    times_l2,
-)
+from normbench.engine import threads
+from normbench.engine.hessian import Hessian
 from normbench.normalizers.decomposition import Surrogate
 
 Array = NDArray[Any]
 Counts = NDArray[np.int64]
 Cost = Callable[[Any, Any], Any]
-Workspace = dict[Any, Array]
 QUIET = partial(np.errstate, over="ignore", invalid="ignore", divide="ignore")  # diverging runs
-# A score of 0 by rounding, as a share of what `bound_rounding` multiplies. Measured in float64: up
-# to 3e-12 where 1,600 points are sphered together, in coordinates of their span.
-ZERO_SCORE = {"float64": 1e-10, "float32": 1e-6}
-SAMPLE_POINTS = 1000  # whose sizes stand for all points'
 
 
 class Evaluation(NamedTuple):
@@ -46,446 +34,279 @@ class Evaluation(NamedTuple):
 
     def of(self, mask: NDArray[np.bool_]) -> "Evaluation":
         """Return the evaluation of those runs whose mask `(R,)` is true."""
-        gradient, counts = self.gradient, self.misclassifications
-        return Evaluation(
-            self.costs[mask],
-            None if gradient is None else gradient[mask],
-            None if counts is None else counts[mask],
-        )
+        return Evaluation(*(None if values is None else values[mask] for values in self))
 
 
-class Problem(Protocol):
-    """A cost of a model's weights on points, with traits that callers may rely on.
+class Sums(NamedTuple):
+    """Sums over some points: costs `(R,)`, counts `(R,)`, gradient `(R, *shape)` if asked for."""
 
-    convex: the cost is convex in the weights. linear: this problem as a `Linear`, where scores are
-    linear in the weights, else None. full_batch: each step sees all points and follows the gradient
-    that `evaluate` returns; otherwise it follows the one that `gradient` returns. order: which
-    points each update sees, as a text that a checkpoint holds; empty where each sees all points.
+    costs: Array
+    counts: Counts | int
+    gradient: Array | None
+
+
+class Model(Protocol):
+    """How the scores of points follow from weights.
+
+    is_linear: scores are linear in the weights, `(C, N + 1)`. couples_points: the scores of a point
+    depend on the points that are evaluated with it, so that threads share the runs and not the
+    points.
     """
 
-    @property
-    def classify(self) -> bool:
-        """Whether misclassified points are counted."""
+    is_linear: bool
+    couples_points: bool
 
-    @property
-    def shape(self) -> tuple[int, ...]:
-        """The shape of one model's weights; those of R models are `(R, *shape)`."""
+    def shape(self, features: int, scores: int) -> tuple[int, ...]:
+        """Return the shape of one model's weights, for N features and C scores of a point."""
 
-    @property
-    def convex(self) -> bool:
-        """Whether the cost is convex in the weights."""
+    def work(self, problem: "Problem", runs: int, points: int) -> float:
+        """Return the work of a gradient, in multiples of that from which a second thread pays."""
 
-    @property
-    def linear(self) -> "Linear | None":
-        """The same problem as a `Linear`, None where it is not linear."""
+    def runs_at_once(self, problem: "Problem", points: int) -> int:
+        """Return how many runs fit the memory of a thread that evaluates so many points."""
 
-    @property
-    def full_batch(self) -> bool:
-        """Whether a step follows the gradient of the recorded cost."""
+    def prepare(self, problem: "Problem", weights: Array, is_step: bool) -> Any:
+        """Return what the sums over all blocks of points need of weights `(R, *shape)`.
 
-    @property
-    def order(self) -> str:
-        """Which points each update sees, as a text; empty where each sees all points."""
-
-    def updates_before(self, record: int) -> int:
-        """Return the number of updates before a record: `record` itself in full batches.
-
-        Record 0 is the start.
+        is_step: whether the points are those that a step sees, and not those of a record.
         """
 
-    def at(self, updates: int) -> "Problem":
-        """Return the problem that is recorded after so many updates; in full batches itself."""
+    def blocks(self, problem: "Problem", prepared: Any, span: slice) -> list[slice]:
+        """Return the spans of points that are evaluated at once, which make up a span."""
 
-    def evaluate(
-        self, weights: Array, with_gradient: bool = True, workspace: Workspace | None = None
-    ) -> Evaluation:
-        """Return costs, gradients and counts at weights `(R, *shape)`, for the record.
+    def sums(
+        self, problem: "Problem", prepared: Any, x: Any, targets: Array, with_gradient: bool
+    ) -> Sums:
+        """Return the sums over points x (p, N) with targets (p,), without the penalty."""
 
-        Args:
-            weights: Of R models, `(R, *shape)`.
-            with_gradient: Whether the gradient is computed.
-            workspace: Memory to work in; a caller that evaluates often passes the same dictionary
-                again.
+    def descended(self, problem: "Problem") -> slice:
+        """Return which of the last axis of the weights are descended."""
 
-        Returns:
-            Costs `(R,)`, means over the points plus the penalty; gradient `(R, *shape)` or None;
-            misclassifications `(R,)`, counts of points, or None for real targets.
-        """
+    def penalty(self, problem: "Problem", weights: Array) -> tuple[Array, Array]:
+        """Return the penalty `(R,)` at weights `(R, *shape)` and its gradient `(R, *shape)`."""
 
-    def evaluate_parts(
-        self,
-        test: "Problem",
-        weights: Array,
-        with_gradient: bool,
-        workspace: Workspace,
-        test_workspace: Workspace,
-    ) -> tuple[Evaluation, Evaluation | None]:
-        """Return evaluations of the training and the test points, where they are read together.
+    def scores(self, problem: "Problem", weights: Array, x: Array) -> Array:
+        """Return the scores `(C, p)` of points (p, N) under the weights of one model."""
 
-        Args:
-            test: The problem of the test points.
-            weights: Of R models, `(R, *shape)`.
-            with_gradient: Whether the gradient of the training points is computed.
-            workspace: Memory to work in, see `evaluate`.
-            test_workspace: Memory for the test points.
-
-        Returns:
-            The evaluation of this problem, and that of the test points without a gradient; None in
-            place of the second where nothing is gained by both at once.
-        """
-
-    def gradient(self, weights: Array, k: int, workspace: Workspace | None = None) -> Array:
-        """Return the gradient that an update follows, such as that of a minibatch.
-
-        Args:
-            weights: Of R models, `(R, *shape)`.
-            k: The number of the update, from 0.
-            workspace: Memory to work in, see `evaluate`.
-
-        Returns:
-            `(R, *shape)`, of the mean over the points plus the penalty.
-        """
-
-    def hessian(self, weights: Array) -> Hessian:
-        """Return the second derivatives at the weights of one model, of the shape `shape`."""
-
-    @property
-    def effort(self) -> Effort:
-        """The work of `hessian` and of its products."""
-
-    def scores(self, weights: Array, x: Array) -> Array:
-        """Return the scores of points under the weights of one model.
-
-        Args:
-            weights: The weights of one model, of the shape `shape`.
-            x: Points (p, N).
-
-        Returns:
-            `(C, p)`.
-        """
-
-
-class Linear(Problem, Protocol):
-    """A Problem of scores `s = w0 + x w`, with the attributes that theory and measures rely on."""
-
-    @property
-    def cost(self) -> Cost:
-        """The cost, a function of scores and targets."""
-
-    @property
-    def traits(self) -> Traits:
-        """The traits that the cost declares."""
-
-    @property
-    def points(self) -> Rows:
-        """The points (P, N), in memory or read by blocks, whose features the weights belong to."""
-
-    @property
-    def targets(self) -> Array:
-        """The targets (P,)."""
-
-    @property
-    def l2(self) -> float | Array:
-        """The penalty: one number, one for each feature `(N,)`, or a matrix `(N, N)`."""
-
-    @property
-    def surrogate(self) -> Surrogate:
-        """The points' mean and covariance, as rows that second-order statistics read."""
-
-    def on(self, points: Rows, l2: float | Array) -> "Linear":
-        """Return the same cost on other points with the same targets, with another penalty.
-
-        Args:
-            points: (P, M), in memory or read by blocks.
-            l2: The penalty on the slopes: one number, one for each feature `(M,)`, or a matrix `(M,
-                M)`; without 1/2.
-
-        Returns:
-            The problem, of weights `(C, M + 1)`.
-        """
-
-
-class PartsApart:
-    """Methods of a `Problem` that gains nothing by evaluating its test points together with it."""
-
-    def evaluate_parts(
-        self: "Problem",
-        test: "Problem",
-        weights: Array,
-        with_gradient: bool,
-        workspace: Workspace,
-        test_workspace: Workspace,
-    ) -> tuple[Evaluation, Evaluation | None]:
-        """Return this problem's evaluation alone; see `Problem.evaluate_parts`."""
-        return self.evaluate(weights, with_gradient, workspace), None
-
-
-class FullBatch(PartsApart):
-    """Attributes and methods of a `Problem` whose every step uses all points."""
-
-    full_batch = True
-    order = ""
-
-    def updates_before(self, record: int) -> int:
-        """Return the number of updates before a record: one for each before it."""
-        return record
-
-    def at(self, updates: int) -> Self:
-        """Return this problem, which no update changes."""
-        return self
-
-    def gradient(
-        self: "Problem", weights: Array, k: int, workspace: Workspace | None = None
-    ) -> Array:
-        """Return the gradient of the recorded cost, the same at every update.
-
-        Args:
-            weights: Of R models, `(R, *shape)`.
-            k: The number of the update, which changes nothing.
-            workspace: Memory to work in, see `Problem.evaluate`.
-
-        Returns:
-            `(R, *shape)`.
-        """
-        gradient = self.evaluate(weights, True, workspace).gradient
-        assert gradient is not None
-        return gradient
+    def hessian(self, problem: "Problem", weights: Array) -> Hessian:
+        """Return the second derivatives at the weights of one model."""
 
 
 @dataclass(frozen=True)
-class Objective(FullBatch):
-    """A cost on points x (P, N) with targets (P,): scores `s = w0 + x w`, the mean over points.
+class Problem:
+    """The mean cost of a model's scores on points, a function of the model's weights.
 
-    The weights of a model are `(C, N + 1)`, bias first. `classify`: misclassified points are
-    counted. `l2` adds `sum l2 w^2`, not on the bias: one number, or one for each feature `(N,)`; a
-    matrix `(N, N)` adds `w l2 w'`. `classes`: C, the number of scores of a point. `held_out`: no
-    step follows these points, and scores that are 0 but for rounding count as 0, see
-    `zero_rounded_scores`. This is the reference implementation, on all points at once;
-    `engine.fast` has quicker ones.
+    model: how scores follow from weights. cost: a function of scores and targets. points: (P, N),
+    an array, a memory map or sparse points: anything whose rows can be sliced. targets: (P,).
+    classify: whether misclassified points are counted. classes: C, the number of scores of a point.
+    l2: adds `l2 sum w^2` over the weights that the model penalizes; of a linear model also one
+    number for each feature `(N,)`, or a matrix `(N, N)`. reference: of held-out points, the
+    problem of the training points; None for the latter. together: how many points of a record are
+    normalized together; None for all.
     """
 
+    model: Model
     cost: Cost
-    x: Array
+    points: Any
     targets: Array
     classify: bool
-    l2: float | Array = 0.0
     classes: int = 1
-    held_out: bool = False
+    l2: float | Array = 0.0
+    reference: "Problem | None" = None
+    together: int | None = None
 
     @property
     def traits(self) -> Traits:
         """The traits that the cost declares."""
         return traits(self.cost)
 
-    @property
-    def shape(self) -> tuple[int, int]:
-        """The shape of one model's weights, `(C, N + 1)`."""
-        return self.classes, self.x.shape[1] + 1
+    @cached_property
+    def shape(self) -> tuple[int, ...]:
+        """The shape of one model's weights; those of R models are `(R, *shape)`."""
+        shape: tuple[int, ...] = self.model.shape(self.points.shape[1], self.classes)
+        return shape
 
     @property
     def convex(self) -> bool:
-        """Whether the cost is convex: with linear scores, whether it is convex in the scores."""
-        return self.traits.convex
+        """Whether the cost is convex in the weights."""
+        return self.linear is not None and self.traits.convex
 
     @property
-    def linear(self) -> "Objective":
-        """This problem."""
-        return self
+    def linear(self) -> "Problem | None":
+        """This problem where its scores are linear in the weights, else None."""
+        return self if self.model.is_linear else None
 
     @property
-    def points(self) -> Rows:
-        """The points (P, N) whose features the weights belong to."""
-        return self.x
+    def is_penalized(self) -> bool:
+        """Whether there is a penalty: one of 0 times a square that overflows would be NaN."""
+        return isinstance(self.l2, np.ndarray) or self.l2 > 0
 
     @property
     def surrogate(self) -> Surrogate:
-        """The points' mean and covariance: those of x itself."""
-        return Surrogate(self.x, holds_all_points=True)
+        """The points' mean and covariance, as rows that second-order statistics read."""
+        if isinstance(self.points, np.ndarray):
+            return Surrogate(self.points, holds_all_points=True)
+        surrogate: Surrogate = self.points.surrogate
+        return surrogate
 
-    def on(self, points: Rows, l2: float | Array) -> "Objective":
-        """Return the same cost on other points, with another penalty; see `Linear.on`.
+    def on(self, points: Any, l2: float | Array) -> "Problem":
+        """Return the same cost and targets on other points (P, M), with another penalty."""
+        targets = self.targets
+        if targets.dtype.kind == "f":  # class indices stay as they are
+            targets = targets.astype(points.dtype, copy=False)
+        return replace(self, points=points, targets=targets, l2=l2)
 
-        Args:
-            points: (P, M), with the same targets, which are cast to their type.
-            l2: One number, one for each feature `(M,)`, or a matrix `(M, M)`.
-
-        Returns:
-            The problem, of weights `(C, M + 1)`.
-        """
-        return replace(self, x=points, targets=cast_targets(self.targets, points.dtype), l2=l2)
+    def held_out(self, points: Any, targets: Array) -> "Problem":
+        """Return the problem of held-out points (Q, N) with targets (Q,)."""
+        return replace(self, points=points, targets=targets, reference=self)
 
     def evaluate(
-        self, weights: Array, with_gradient: bool = True, workspace: Workspace | None = None
+        self,
+        weights: Array,
+        rows: Any = None,
+        with_gradient: bool = True,
+        size: int | None = None,
     ) -> Evaluation:
-        """Return costs, gradient and misclassifications; see `Problem.evaluate`.
+        """Return costs, gradients and counts at weights.
 
         Args:
-            weights: Of R models, `(R, C, N + 1)`, bias first.
-            with_gradient: Whether the gradient is computed, by autograd.
-            workspace: Not used.
+            weights: Of R models, `(R, *shape)`.
+            rows: The points that a step sees, as indices (m,) or a slice; None for the record of
+                all points.
+            with_gradient: Whether the gradient is computed.
+            size: What sums are divided by in place of the number of points; the penalty then has
+                the share of the points in it.
 
         Returns:
-            Costs `(R,)`, gradient `(R, C, N + 1)` or None, and counts `(R,)` or None.
+            Costs `(R,)`, means over the points plus the penalty; gradient `(R, *shape)` or None;
+            misclassifications `(R,)`, counts of points, or None for real targets.
         """
+        chosen = slice(0, len(self.targets)) if rows is None else rows
+        count = chosen.stop - chosen.start if isinstance(chosen, slice) else len(chosen)
+
+        def sum_share(share: tuple[slice, slice]) -> list[tuple[slice, Sums]]:
+            return self._sum(weights, chosen, share, with_gradient, rows is not None)
+
+        shares = self._shares(len(weights), count)
+        costs, counts = np.zeros(len(weights)), np.zeros(len(weights), dtype=np.int64)
+        gradient = np.zeros_like(weights) if with_gradient else None
         with QUIET():
-            scores = weights[:, :, 1:] @ self.x.T + weights[:, :, :1]
-            if self.held_out and self.classify:
-                # Rounding must not choose the class of a point whose scores are 0.
-                zero_rounded_scores(scores, bound_rounding(weights, measure_sizes(self.x)))
-            counts = count_misclassified(scores, self.targets) if self.classify else None
-            if not with_gradient:
-                values = self.cost(scores, self.targets)
-                return self.average_sums(weights, values, None, counts)
-            # A run's cost depends on its own scores alone: one backward pass serves all runs.
-            pull_back, values = make_vjp(lambda s: self.cost(s, self.targets), scores)
-            derivative = pull_back(np.ones(len(scores), dtype=scores.dtype))
-            gradient = np.empty(weights.shape, weights.dtype)
-            gradient[:, :, 0] = derivative.sum(axis=2)
-            gradient[:, :, 1:] = derivative @ self.x
-            return self.average_sums(weights, values, gradient, counts)
+            for sums_of_share in threads.map_parallel(sum_share, shares):
+                for runs, sums in sums_of_share:
+                    costs[runs] += sums.costs
+                    counts[runs] += sums.counts
+                    if gradient is not None:
+                        gradient[runs] += sums.gradient
+            self._average(weights, costs, gradient, count, size or count)
+        return Evaluation(costs, gradient, counts if self.classify else None)
 
-    def average_sums(
-        self, weights: Array, costs: Array, gradient: Array | None, counts: Counts | None
-    ) -> Evaluation:
-        """Return sums over the points as means over them, plus the penalty.
+    def _shares(self, runs: int, points: int) -> list[tuple[slice, slice]]:
+        """Return the runs and the points of each thread."""
+        # Autograd traces in one thread: a cost of the user's own stays on one.
+        is_shared = hasattr(self.cost, "fused")
+        work = self.model.work(self, runs, points)
+        count = threads.count_worthwhile(work) if is_shared else 1
+        if self.model.couples_points:
+            return [(span, slice(0, points)) for span in threads.split(runs, count)]
+        return [(slice(0, runs), span) for span in threads.split(points, count)]
 
-        Args:
-            weights: `(R, C, N + 1)`, bias first.
-            costs: Sums `(R,)`.
-            gradient: Sums `(R, C, N + 1)`, or None.
-            counts: Misclassified points `(R,)`, or None.
+    def _sum(
+        self,
+        weights: Array,
+        chosen: Any,
+        share: tuple[slice, slice],
+        with_gradient: bool,
+        is_step: bool,
+    ) -> list[tuple[slice, Sums]]:
+        """Return the sums over a thread's points, for each group of its runs."""
+        (first_run, last_run), span = (share[0].start, share[0].stop), share[1]
+        size = self.model.runs_at_once(self, span.stop - span.start)
+        sums_of_groups = []
+        with QUIET():  # a thread does not inherit the caller's setting
+            for first in range(first_run, last_run, size):
+                runs = slice(first, min(first + size, last_run))
+                prepared = self.model.prepare(self, weights[runs], is_step)
+                total: Sums | None = None
+                for block in self.model.blocks(self, prepared, span):
+                    rows = _rows_of(chosen, block)
+                    sums = self.model.sums(
+                        self, prepared, self.points[rows], self.targets[rows], with_gradient
+                    )
+                    total = sums if total is None else _add(total, sums)
+                assert total is not None
+                sums_of_groups.append((runs, total))
+        return sums_of_groups
 
-        Returns:
-            The sums divided by P, plus `sum l2 w^2` and its gradient `2 l2 w`, 0 for the bias. The
-            gradient has the type of the weights. Counts stay counts.
-        """
-        slopes, points = weights[:, :, 1:], len(self.targets)
-        costs = costs / points
-        penalized = isinstance(self.l2, np.ndarray) or self.l2 > 0
-        if penalized:  # a penalty of 0 is left out: 0 times a square that overflows is NaN
-            costs += penalty(self.l2, slopes)
+    def _average(
+        self, weights: Array, costs: Array, gradient: Array | None, count: int, size: int
+    ) -> None:
+        """Turn sums over `count` points into means, and add the penalty, in place."""
+        costs /= size
         if gradient is not None:
-            gradient = np.divide(gradient, points, dtype=weights.dtype)
-            if penalized:
-                gradient[:, :, 1:] += 2 * times_l2(self.l2, slopes)
-        return Evaluation(costs, gradient, counts)
+            gradient[..., self.model.descended(self)] /= size
+        if self.is_penalized:
+            penalty, slopes = self.model.penalty(self, weights)
+            costs += count / size * penalty
+            if gradient is not None:
+                gradient += count / size * slopes
 
-    @property
-    def effort(self) -> Effort:
-        """The work of `hessian` and of its products."""
-        return linear_effort(len(self.targets), *self.shape)
+    def scores(self, weights: Array, x: Array) -> Array:
+        """Return the scores `(C, p)` of points (p, N) under the weights of one model."""
+        scores: Array = self.model.scores(self, weights, x)
+        return scores
 
     def hessian(self, weights: Array) -> Hessian:
-        """Return the second derivatives at weights `(C, N + 1)`, in float64.
+        """Return the second derivatives at the weights of one model, in float64.
 
         Raises ValueError, TypeError or NotImplementedError where autograd has no second
         derivative of the cost.
         """
-        return linear_hessian(self.cost, self.x, self.targets, weights, self.l2)
-
-    def scores(self, weights: Array, x: Array) -> Array:
-        """Return the scores of points under the weights of one model.
-
-        Args:
-            weights: `(C, N + 1)`, bias first.
-            x: Points (p, N).
-
-        Returns:
-            `s = w0 + x w`, `(C, p)`.
-        """
-        return np.asarray(weights[:, 1:] @ x.T + weights[:, :1])
+        hessian: Hessian = self.model.hessian(self, weights)
+        return hessian
 
 
-def measure_sizes(x: Rows) -> NDArray[np.float64]:
-    """Return the root mean square of each entry of `[1 x]` `(N + 1,)`, over the first points.
-
-    These are `SAMPLE_POINTS` points of x (P, N), or the first block of a file if that has fewer.
-    """
-    in_memory = isinstance(x, np.ndarray)
-    sample = x[: SAMPLE_POINTS if in_memory else min(SAMPLE_POINTS, rows_per_block(x))]
-    squares = np.einsum("pn,pn->n", sample, sample, dtype=np.float64)
-    return np.sqrt(np.concatenate([[1.0], squares / len(sample)]))
+def _rows_of(chosen: Any, block: slice) -> Any:
+    """Return a block of chosen points, which are a slice or indices."""
+    if isinstance(chosen, slice):
+        return slice(chosen.start + block.start, chosen.start + block.stop)
+    return chosen[block]
 
 
-def bound_rounding(weights: Array, sizes: Array) -> Array:
-    """Return the size below which a run's scores are 0 but for rounding.
+def _add(total: Sums, sums: Sums) -> Sums:
+    """Return sums added to a total, whose arrays are changed."""
+    costs, gradient = total.costs, total.gradient
+    costs += sums.costs
+    if gradient is not None:
+        gradient += sums.gradient
+    return Sums(costs, total.counts + sums.counts, gradient)
+
+
+def differentiate(
+    cost: Cost, scores: Array, targets: Array, classify: bool, with_derivative: bool
+) -> tuple[Array, Counts | int]:
+    """Return costs and misclassified points, sums over points; scores become the derivative.
 
     Args:
-        weights: `(R, C, N + 1)`.
-        sizes: The sizes of the entries of a point `[1 x]` `(N + 1,)`, see `measure_sizes`.
+        cost: A function of scores and targets.
+        scores: `(R, C, p)`. The derivative of the cost by them is written in their place; without
+            a derivative they are undefined afterwards.
+        targets: (p,).
+        classify: Whether misclassified points are counted.
+        with_derivative: Whether the derivative is needed.
 
     Returns:
-        A bound for each run `(R,)`: `ZERO_SCORE * sqrt(D)` of the largest score whose terms do not
-        cancel, `max_c sum |w_c| sizes`, with D = C (N + 1). Each feature's size meets its own
-        weight, so that units of the features do not matter.
+        Costs `(R,)`, and counts `(R,)`, or 0 where they are not counted.
     """
-    factor = ZERO_SCORE[weights.dtype.name] * weights[0].size ** 0.5
-    return np.asarray((np.abs(weights) @ (factor * sizes)).max(axis=1))
+    fused = getattr(cost, "fused", None)
+    if fused is not None:
+        costs, fused_counts = fused(scores, targets)
+        return costs, 0 if fused_counts is None else fused_counts
+    counts = count_misclassified(scores, targets) if classify else 0
+    if not with_derivative:
+        return cost(scores, targets), counts
+    pull_back, costs = make_vjp(lambda s: cost(s, targets), scores)
+    scores[...] = pull_back(np.ones(len(scores), dtype=scores.dtype))
+    return costs, counts
 
 
-def zero_rounded_scores(scores: Array, bounds: Array) -> None:
-    """Set to 0 the scores that are 0 but for rounding: those below their run's bound.
-
-    Points that are sphered together with the training points can be orthogonal to all of these.
-    Weights that descend from zero give them the score 0, and rounding must not choose their class.
-
-    Args:
-        scores: `(R, C, p)`, changed in place.
-        bounds: One for each run, `(R,)`, see `bound_rounding`.
-    """
-    rounded = np.abs(scores) < bounds[:, None, None]
-    if rounded.any():  # else the assignment would take as long as the comparison
-        scores[rounded] = 0
-
-
-def penalty(l2: float | Array, slopes: Array) -> Array:
-    """Return the l2 penalty of slopes: `sum l2 w^2`, or `sum w l2 w'` of a matrix; without 1/2.
-
-    Args:
-        l2: One number, one for each feature `(N,)`, or a matrix `(N, N)`.
-        slopes: The weights without their bias, `(R, C, N)`.
-
-    Returns:
-        `(R,)`, the sum over the scores C of each run.
-    """
-    if np.ndim(l2) == 2:
-        return np.asarray(np.einsum("rcn,rcn->r", times_l2(l2, slopes), slopes))
-    if isinstance(l2, np.ndarray):
-        return np.asarray(np.einsum("rcn,rcn,n->r", slopes, slopes, l2))
-    return np.asarray(l2 * np.einsum("rcn,rcn->r", slopes, slopes))
-
-
-def linear_hessian(
-    cost: Cost, x: Array, targets: Array, weights: Array, l2: float | Array
-) -> LinearHessian:
-    """Return the second derivatives of a cost of linear scores, in float64.
-
-    Args:
-        cost: A function of scores and targets, a sum over points.
-        x: Points (P, N).
-        targets: (P,).
-        weights: The weights of one model, `(C, N + 1)`, bias first.
-        l2: One number, one for each feature `(N,)`, or a matrix `(N, N)`.
-
-    Returns:
-        The Hessian of the mean over the points plus the penalty.
-
-    Raises:
-        ValueError, TypeError, NotImplementedError: Autograd has no second derivative of the cost.
-    """
-    x, weights = x.astype(np.float64, copy=False), weights.astype(np.float64, copy=False)
-    scores = weights[:, 1:] @ x.T + weights[:, :1]
-    return LinearHessian(x, score_curvatures(cost, scores, targets), l2)
-
-
-def cast_targets(targets: Array, dtype: Any) -> Array:
-    """Return targets in the type of the points; class indices stay unchanged.
-
-    Args:
-        targets: (P,): real numbers, -1 and +1, or class indices.
-        dtype: The type of the points.
-
-    Returns:
-        (P,).
-    """
-    return targets.astype(dtype, copy=False) if targets.dtype.kind == "f" else targets
+Linear = Problem  # TODO

@@ -5,13 +5,14 @@ from typing import Any
 import numpy as np
 
 from normbench.datasets.values import UserError, spell_setting
-from normbench.engine.problem import Array, Problem
+from normbench.engine.plan import Plan
+from normbench.engine.problem import Array
 from normbench.engine.settings import Settings
 from normbench.optimizers import Optimizer
 from normbench.optimizers.contract import State, Update, zero_per_run
 
 
-def with_schedule(optimizer: Optimizer, settings: Settings, train: Problem) -> Optimizer:
+def with_schedule(optimizer: Optimizer, settings: Settings, plan: Plan) -> Optimizer:
     """Return a step rule whose step size at pass k = 0, 1, ... is `a factor^floor(k / n)`.
 
     a is the run's step size.
@@ -22,7 +23,7 @@ def with_schedule(optimizer: Optimizer, settings: Settings, train: Problem) -> O
     Args:
         optimizer: The step rule.
         settings: The engine's; its `step_schedule` is n, in passes, and the factor.
-        train: The problem, which knows the number of updates of a pass.
+        plan: It knows the number of updates of a pass.
 
     Returns:
         The step rule; without a schedule the given one.
@@ -30,7 +31,7 @@ def with_schedule(optimizer: Optimizer, settings: Settings, train: Problem) -> O
     if settings.step_schedule is None:
         return optimizer
     passes, factor = settings.step_schedule
-    period = train.updates_before(int(passes) * settings.records_per_pass)  # n, in updates
+    period = plan.updates_before(int(passes) * settings.records_per_pass)  # n, in updates
 
     def init(weights: Array) -> State:
         return (*optimizer.init(weights), zero_per_run(weights))

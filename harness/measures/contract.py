@@ -13,7 +13,7 @@ from normbench import names
 from normbench.datasets import Dataset, UserError
 from normbench.datasets.on_disk.points import Rows
 from normbench.engine.descent import Histories, Leave, Observe, descend
-from normbench.engine.network_steps import network_of
+from normbench.engine.plan import Plan
 from normbench.engine.problem import Problem
 from normbench.engine.rounds import Rounds
 from normbench.engine.settings import Settings
@@ -126,9 +126,14 @@ class JudgedDescent:
     chosen: bool
 
     @property
+    def plan(self) -> Plan:
+        """Which points each update sees."""
+        return self.rounds.plan
+
+    @property
     def plain(self) -> bool:
         """Whether this is plain gradient descent on the recorded cost."""
-        return self.optimizer.plain and self.train.full_batch
+        return self.optimizer.plain and self.plan.full_batch
 
     @property
     def best_step(self) -> Step:
@@ -353,7 +358,7 @@ class Measure:
         if descent is None or not self.model_kind:
             return False
         if self.model_kind == NETWORK:
-            return network_of(descent.train) is None
+            return descent.train.linear is not None
         is_linear = descent.train.linear is not None
         return not (is_linear or (self.model_kind == LINEAR_OR_CONVEX and descent.train.convex))
 

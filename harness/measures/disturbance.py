@@ -3,7 +3,6 @@
 import numpy as np
 
 from normbench import names
-from normbench.engine.minibatch import Minibatch
 from normbench.engine.statistics import FITTED
 from normbench.measures.contract import Findings, FinishedJob, Measure
 
@@ -17,13 +16,13 @@ def take(job: FinishedJob) -> Findings:
     those of all points, over the mean square of the latter. The means are over the points of the
     first batches, and over the features. No number where all points are 0.
     """
-    train = job.descent.train
-    assert isinstance(train, Minibatch)
-    assert train.statistics is not None
+    plan = job.descent.plan
+    assert plan.batches is not None
+    assert plan.statistics is not None
     squared_distances, squares = 0.0, 0.0
-    for update in range(min(train.batches.updates_per_pass, MAX_BATCHES)):
-        fitted = job.z[train.batches.points_of(update)]  # under the statistics of all points
-        normalized = train.statistics.of_batch(update)  # None: those of all points stay in force
+    for update in range(min(plan.batches.updates_per_pass, MAX_BATCHES)):
+        fitted = job.z[plan.batches.points_of(update)]  # under the statistics of all points
+        normalized = plan.statistics.of_batch(update)  # None: those of all points stay in force
         squares += float(np.sum(fitted**2))
         if normalized is not None:
             squared_distances += float(np.sum((normalized - fitted) ** 2))

@@ -5,7 +5,7 @@ from typing import NamedTuple
 import numpy as np
 
 from normbench.datasets import Dataset
-from normbench.engine.problem import Linear, Workspace
+from normbench.engine.problem import Problem
 from normbench.engine.scheme.probed import AffineMap, probe
 from normbench.measures.contract import LINEAR, Array, Findings, FinishedJob, Measure
 from normbench.measures.inputs import (
@@ -48,7 +48,7 @@ class Scene(NamedTuple):
         theories: The theory of each frame.
     """
 
-    problem: Linear
+    problem: Problem
     film: Frames
     maps: Array
     start: Array
@@ -220,7 +220,7 @@ def _maps(film: Frames, affine: AffineMap) -> Array:
     return maps
 
 
-def _theory(problem: Linear, frame_map: Array, x: Array, start: Array) -> Theory:
+def _theory(problem: Problem, frame_map: Array, x: Array, start: Array) -> Theory:
     """Return the theory of a frame.
 
     Args:
@@ -279,9 +279,9 @@ def _descend_frames(scene: Scene, steps: Array, target: float) -> tuple[Array, A
     path, cost = np.zeros((count, len(rows), 3)), np.zeros((count, len(rows)))
     step_matrices = steps[:, None, None] * (scene.maps.transpose(0, 2, 1) @ scene.maps)  # s T' T
     reached, active = np.full(count, -1), np.arange(count)
-    weights, memory = np.repeat(scene.start[None, None], count, axis=0), Workspace()
+    weights = np.repeat(scene.start[None, None], count, axis=0)
     for k in range(max_iterations + 1):
-        evaluation = scene.problem.evaluate(weights[active], workspace=memory)
+        evaluation = scene.problem.evaluate(weights[active])
         assert evaluation.gradient is not None
         if k in rows:
             path[active, rows[k]], cost[active, rows[k]] = weights[active, 0], evaluation.costs

@@ -3,7 +3,6 @@
 import numpy as np
 
 from normbench.datasets import Dataset
-from normbench.engine.network_steps import network_of
 from normbench.engine.problem import Problem
 from normbench.measures.contract import BEST_STEP, Findings, FinishedJob, Measure
 from normbench.measures.inputs import sample_indices
@@ -56,8 +55,7 @@ def take(job: FinishedJob) -> Findings:
 
 def _is_of_squares(train: Problem) -> bool:
     """Return whether the cost of one score a point is the sum of its squared errors."""
-    scored = train.linear or network_of(train)
-    return scored is not None and scored.traits.squares
+    return train.traits.squares
 
 
 MEASURE = Measure(take, record="fit", reason_against=_reason_against, depends_on=BEST_STEP)

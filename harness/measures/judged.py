@@ -70,7 +70,7 @@ def judge_descent(
         reference=reference,
         # At 2/L exactly, plain descent on a quadratic cost neither falls nor rises.
         tie_step_size=theory.threshold
-        if theory.exact and optimizer.plain and train.full_batch
+        if theory.exact and optimizer.plain and rounds.plan.full_batch
         else None,
         epsilon=epsilon,
         fit_seconds=seconds[0],

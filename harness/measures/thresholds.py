@@ -2,7 +2,6 @@
 
 from normbench import names
 from normbench.engine.batches import CYCLIC
-from normbench.engine.minibatch import reads_blocks
 from normbench.engine.statistics import RUNNING_STATISTICS, WINDOW_STATISTICS
 from normbench.measures.contract import Findings, FinishedJob, Measure
 from normbench.theory.spectra import effective_rank, step_threshold
@@ -66,12 +65,13 @@ def take(job: FinishedJob) -> Findings:
         names.BASIS.key: theory.threshold_source if theory.threshold else "none",
         names.PLAIN.key: str(plain).lower(),
     }
-    if job.judged_descent.train.order:  # empty where every update sees all points
+    if job.judged_descent.plan.order:  # empty where every update sees all points
         # The scores are not linear, nor the cost convex: there is no 2/L for the note to speak of.
         is_network = linear is None and not job.judged_descent.train.convex
         notes.append(NETWORK_BATCHES if is_network else BATCHES)
         settings = job.judged_descent.settings
-        if linear is not None and reads_blocks(linear.points) and settings.batch_order != CYCLIC:
+        batches = job.judged_descent.plan.batches
+        if batches and batches.block and settings.batch_order != CYCLIC:
             notes.append(WITHIN_BLOCKS)
         statistics = settings.statistics
         if statistics in (RUNNING_STATISTICS, WINDOW_STATISTICS):

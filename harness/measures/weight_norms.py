@@ -11,7 +11,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from normbench import names
-from normbench.engine.network_steps import network_of
 from normbench.measures.contract import BEST_STEP, NETWORK, Array, Findings, FinishedJob, Measure
 from normbench.measures.inputs import has_best, scheduled_step_sizes, spread_iterations
 from normbench.theory.budget import Work
@@ -31,9 +30,8 @@ def take(job: FinishedJob) -> Findings:
     iteration, with its schedule. A note in place of the arrays where the model has no such set.
     """
     descent = job.descent
-    network = network_of(descent.train)
-    assert network is not None
-    sets = network.model.scale_invariant_weights(network.layout)
+    train = descent.train
+    sets = train.model.mlp.scale_invariant_weights(train.model.layout(train))
     if not sets:
         return Findings(notes=(NO_SUCH_WEIGHTS,))
     max_iterations = int(np.clip(MAX_NORMS // len(sets), 2, NORMS_ITERATIONS))

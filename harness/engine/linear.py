@@ -1,0 +1,200 @@
+"""Scores that are linear in the weights: their sums over points, and their second derivatives."""
+
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from normbench.engine import threads
+from normbench.engine.hessian import Hessian, LinearHessian, score_curvatures, times_l2
+from normbench.engine.problem import QUIET, Array, Problem, Sums, differentiate
+from normbench.engine.products import dense, is_sparse, multiply, multiply_back
+
+# The points and scores of a block, in bytes. Measured at 784 features: smaller blocks slow the
+# products down by more than a second trip to memory takes; larger ones gain nothing.
+BLOCK_BYTES = 1 << 23
+# Scores times (features plus the elementwise work of a score) from which a second thread pays.
+PARALLEL_WORK = 20_000_000
+ELEMENTWISE = 50  # a score's elementwise work, in multiplications of its product
+# A score of 0 by rounding, as a share of what `bound_rounding` multiplies. Measured in float64: up
+# to 3e-12 where 1,600 points are sphered together, in coordinates of their span.
+ZERO_SCORE = {"float64": 1e-10, "float32": 1e-6}
+SAMPLE_POINTS = 1000  # whose sizes stand for all points'
+
+
+class Prepared(NamedTuple):
+    """Weights as they are multiplied with the points.
+
+    rows: `(k, N + 1)`, by run and then by score; without the last class by class and then by run.
+    runs: R. bounds: `(R,)`, below which scores of held-out points are 0 but for rounding; None
+    where all scores stay as they are.
+    """
+
+    rows: Array
+    runs: int
+    bounds: Array | None
+
+
+@dataclass(frozen=True)
+class Linear:
+    """Scores `s = w0 + x w` of weights `(C, N + 1)`, bias first.
+
+    has_bias_column: the points have a first column for the bias, which is 1 elsewhere.
+    leaves_out_class: of a cost that a number added to all scores of a point does not change, C - 1
+    rows of weights are multiplied: the last class's weights are subtracted from the others', and
+    its derivative is minus the sum of theirs. Rules that amplify rounding need all C rows.
+    """
+
+    has_bias_column: bool = False
+    leaves_out_class: bool = False
+    is_linear = True
+    couples_points = False
+
+    def shape(self, features: int, scores: int) -> tuple[int, ...]:
+        """Return the shape of one model's weights, `(C, N + 1)`."""
+        return scores, features if self.has_bias_column else features + 1
+
+    def work(self, problem: Problem, runs: int, points: int) -> float:
+        """See `Model.work`."""
+        multiplied = points * (problem.shape[1] + ELEMENTWISE)
+        return runs * problem.classes * multiplied / PARALLEL_WORK
+
+    def runs_at_once(self, problem: Problem, points: int) -> int:
+        """See `Model.runs_at_once`: all, because blocks of points bound the memory."""
+        return 1 << 30
+
+    def prepare(self, problem: Problem, weights: Array, is_step: bool) -> Prepared:
+        """See `Model.prepare`."""
+        bounds = None
+        if problem.reference is not None and problem.classify:
+            bounds = bound_rounding(weights, _entry_sizes(problem))
+        if self._leaves_out(problem):
+            by_class = weights.swapaxes(0, 1)
+            weights = np.subtract(by_class[:-1], by_class[-1], order="C")
+            return Prepared(weights.reshape(-1, weights.shape[-1]), weights.shape[1], bounds)
+        rows = np.ascontiguousarray(weights).reshape(-1, weights.shape[-1])
+        return Prepared(rows, len(weights), bounds)
+
+    def blocks(self, problem: Problem, prepared: Prepared, span: slice) -> list[slice]:
+        """See `Model.blocks`: points and scores of a block stay in a cache."""
+        width = 0 if is_sparse(problem.points) else problem.points.shape[1]
+        numbers = prepared.runs * problem.classes + width
+        size = max(1, BLOCK_BYTES // (problem.points.dtype.itemsize * numbers))
+        starts = range(span.start, span.stop, size)
+        return [slice(first, min(first + size, span.stop)) for first in starts]
+
+    def sums(
+        self, problem: Problem, prepared: Prepared, x: Any, targets: Array, with_gradient: bool
+    ) -> Sums:
+        """See `Model.sums`."""
+        rows, runs, bounds = prepared
+        is_left_out = self._leaves_out(problem)
+        scores = threads.scratch("scores", (runs * problem.classes, len(targets)), rows.dtype)
+        derivative = scores[: len(rows)]
+        if self.has_bias_column:
+            np.matmul(rows, x.T, out=derivative)
+        else:
+            multiply(rows, x, derivative)
+        scores[len(rows) :] = 0  # of a class that is left out
+        if is_left_out:
+            by_run = scores.reshape(problem.classes, runs, -1).swapaxes(0, 1)
+        else:
+            by_run = scores.reshape(runs, problem.classes, -1)
+        if bounds is not None:
+            zero_rounded_scores(by_run, bounds)
+        costs, counts = differentiate(
+            problem.cost, by_run, targets, problem.classify, with_gradient
+        )
+        if not with_gradient:
+            return Sums(costs, counts, None)
+        slopes = np.empty(rows.shape, rows.dtype)
+        if self.has_bias_column:
+            np.matmul(derivative, x, out=slopes)
+        else:
+            multiply_back(derivative, x, slopes)
+        shape = (runs, problem.classes, rows.shape[1])
+        if not is_left_out:
+            return Sums(costs, counts, slopes.reshape(shape))
+        gradient, slopes = np.empty(shape, rows.dtype), slopes.reshape(-1, runs, rows.shape[1])
+        gradient[:, :-1] = slopes.swapaxes(0, 1)
+        np.negative(slopes.sum(axis=0), out=gradient[:, -1])
+        return Sums(costs, counts, gradient)
+
+    def descended(self, problem: Problem) -> slice:
+        """See `Model.descended`: all weights."""
+        return slice(None)
+
+    def penalty(self, problem: Problem, weights: Array) -> tuple[Array, Array]:
+        """See `Model.penalty`: `sum l2 w^2`, or `sum w l2 w'` of a matrix, not on the bias."""
+        slopes = weights[:, :, 1:]
+        products = times_l2(problem.l2, slopes)
+        gradient = np.zeros_like(weights)
+        gradient[:, :, 1:] = 2 * products
+        return np.einsum("rcn,rcn->r", products, slopes), gradient
+
+    def scores(self, problem: Problem, weights: Array, x: Array) -> Array:
+        """See `Model.scores`."""
+        return np.asarray(weights[:, 1:] @ x.T + weights[:, :1])
+
+    def hessian(self, problem: Problem, weights: Array) -> Hessian:
+        """See `Model.hessian`."""
+        weights = weights.astype(np.float64, copy=False)
+        scores = np.empty((len(weights), len(problem.targets)))
+        for block in self.blocks(problem, Prepared(weights, 1, None), slice(0, scores.shape[1])):
+            x = problem.points[block].astype(np.float64, copy=False)
+            multiply(weights, x, scores[:, block])
+        second = score_curvatures(problem.cost, scores, problem.targets)
+        return LinearHessian(problem.points, second, problem.l2)
+
+    def _leaves_out(self, problem: Problem) -> bool:
+        """Return whether the last class is left out.
+
+        Of a cost with kinks, rounding would choose the derivative where scores are equal.
+        """
+        smooth = problem.traits.shift_invariant and not problem.traits.piecewise
+        is_fused = hasattr(problem.cost, "fused")
+        return self.leaves_out_class and smooth and is_fused and problem.classes > 1
+
+
+def _entry_sizes(problem: Problem) -> Array:
+    """Return the root mean square of each entry of `[1 x]` `(N + 1,)`, over the first points."""
+    sizes = vars(problem).get("entry_sizes")  # kept beside the fields, which stay as they are
+    if sizes is None:
+        sample = problem.points[:SAMPLE_POINTS]
+        sample = dense(sample)
+        squares = np.einsum("pn,pn->n", sample, sample) / len(sample)
+        sizes = np.sqrt(np.concatenate([[1.0], squares]))
+        vars(problem)["entry_sizes"] = sizes
+    return np.asarray(sizes)
+
+
+def bound_rounding(weights: Array, sizes: Array) -> Array:
+    """Return the size below which a run's scores are 0 but for rounding.
+
+    Args:
+        weights: `(R, C, N + 1)`.
+        sizes: The sizes of the entries of a point `[1 x]` `(N + 1,)`.
+
+    Returns:
+        A bound for each run `(R,)`: `ZERO_SCORE * sqrt(D)` of the largest score whose terms do not
+        cancel, `max_c sum |w_c| sizes`, with D = C (N + 1). Each feature's size meets its own
+        weight, so that units of the features do not matter.
+    """
+    factor = ZERO_SCORE[weights.dtype.name] * weights[0].size ** 0.5
+    with QUIET():
+        return np.asarray((np.abs(weights) @ (factor * sizes)).max(axis=1))
+
+
+def zero_rounded_scores(scores: Array, bounds: Array) -> None:
+    """Set to 0 the scores that are 0 but for rounding: those below their run's bound.
+
+    Points that are sphered together with the training points can be orthogonal to all of these.
+    Weights that descend from zero give them the score 0, and rounding must not choose their class.
+
+    Args:
+        scores: `(R, C, p)`, changed in place.
+        bounds: One for each run, `(R,)`, see `bound_rounding`.
+    """
+    rounded = np.abs(scores) < bounds[:, None, None]
+    if rounded.any():  # else the assignment would take as long as the comparison
+        scores[rounded] = 0

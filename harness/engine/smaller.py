@@ -1,0 +1,175 @@
+"""Equal smaller problems: other points with the same costs, and the map that brings weights back.
+
+A descent on them has the same histories, to rounding. Each applies to the linear model alone.
+"""
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import NamedTuple
+
+import numpy as np
+from scipy import linalg
+
+from normbench.engine.linear import Linear
+from normbench.engine.problem import Array, Problem
+from normbench.engine.products import is_sparse
+from normbench.optimizers import Optimizer
+
+MIN_POINT_ENTRIES = 1_000_000  # numbers in the points: below, a step is too short to gain
+MAX_SQUARABLE = 1e150  # of points and targets: the squares of larger ones overflow
+MAX_TRIANGLE_FEATURES = 2000  # of points on a disk, whose triangle always pays off
+MIN_FEATURE_RATIO = 2  # times as many features as coordinates of the span, at least
+# Rows of a block that is decomposed, in columns of the triangle.
+BLOCK_ROWS_PER_COLUMN, MIN_BLOCK_ROWS = 8, 4096
+DECOMPOSITION_FACTOR = 3.0  # how much longer an operation of a decomposition takes
+
+
+class Smaller(NamedTuple):
+    """The problem that is descended in place of an equal one.
+
+    train, test: the problems of the training and of the test points, None without these. start:
+    `(A, *shape)`. outward: maps weights `(R, *shape)` to those of the given problem.
+    """
+
+    train: Problem
+    test: Problem | None
+    start: Array
+    outward: Callable[[Array], Array] = lambda weights: weights
+
+
+def smaller_problem(given: Smaller, optimizer: Optimizer, runs: int, iterations: int) -> Smaller:
+    """Return an equal problem whose steps take less work; the given one where there is none.
+
+    Args:
+        given: A problem of the linear model that is descended in full batches.
+        optimizer: The step rule; not preconditioned, which has the size of the given weights.
+        runs: The number of runs.
+        iterations: The number of iterations of each.
+    """
+    points, work = given.train.points, runs * iterations
+    if is_sparse(points):
+        return given
+    if not optimizer.curved and _is_triangular(given, work):
+        return _on_triangle(given)
+    if not isinstance(points, np.memmap):
+        if _is_in_span(given, optimizer, work * given.train.classes):
+            return _in_span(given)
+        if points.size >= MIN_POINT_ENTRIES:
+            return _without_zero_columns(given)
+    return given
+
+
+def _without_zero_columns(given: Smaller) -> Smaller:
+    """Return the problem without the features that are 0 at all training points.
+
+    Their weights stay where they start, at 0: nothing but a penalty has a derivative by them.
+    """
+    train, test, start, _ = given
+    is_kept = np.any(train.points, axis=0) | start[:, :, 1:].any(axis=(0, 1))
+    if is_kept.all() or np.ndim(train.l2) == 2:
+        return given
+    kept = np.flatnonzero(is_kept)
+    l2 = train.l2[kept] if isinstance(train.l2, np.ndarray) else train.l2
+    with_bias = np.concatenate([[0], 1 + kept])
+
+    def outward(weights: Array) -> Array:
+        all_weights = np.zeros((*weights.shape[:2], len(is_kept) + 1), weights.dtype)
+        all_weights[:, :, with_bias] = weights
+        return all_weights
+
+    smaller = replace(train, points=train.points.take(kept, axis=1), l2=l2)
+    smaller_test = test and smaller.held_out(test.points.take(kept, axis=1), test.targets)
+    return Smaller(smaller, smaller_test, start[:, :, with_bias], outward)
+
+
+def _is_triangular(given: Smaller, work: float) -> bool:
+    """Return whether a triangle has the costs of least squares with less work than the points.
+
+    The targets must be real, and no square may overflow. Of points on a disk it always pays off.
+    """
+    train = given.train
+    x, count, width = train.points, len(train.targets), train.points.shape[1] + 2
+    is_least_squares = train.traits.squares and not train.classify and train.classes == 1
+    if not is_least_squares or x.dtype != np.float64 or not can_be_squared(train.targets):
+        return False
+    if isinstance(x, np.memmap):
+        return width <= MAX_TRIANGLE_FEATURES
+    setup = DECOMPOSITION_FACTOR * 2 * count * width**2 * (1 + 1 / BLOCK_ROWS_PER_COLUMN)
+    saved = 4.0 * (count - width) * (width - 1) * work
+    return setup < saved and can_be_squared(x)
+
+
+def _on_triangle(given: Smaller) -> Smaller:
+    """Return least squares on the N + 2 rows of R in place of the points.
+
+    With `[1 X y] = Q R` the sum over points of `(s - y)^2` is that over the rows of R, since Q
+    keeps lengths (Golub, Van Loan, Matrix Computations, section 5.3).
+    """
+    train = _triangle_of(given.train)
+    test = given.test and replace(_triangle_of(given.test), reference=train)
+    return given._replace(train=train, test=test)
+
+
+def _triangle_of(problem: Problem) -> Problem:
+    """Return a least-squares problem on its triangle, computed in one pass over blocks."""
+    x, targets = problem.points, problem.targets
+    width = x.shape[1] + 2
+    size = max(MIN_BLOCK_ROWS, BLOCK_ROWS_PER_COLUMN * width)
+    upper = np.zeros((0, width))
+    for first in range(0, len(x), size):
+        block = slice(first, first + size)
+        rows = np.column_stack([np.ones(len(targets[block])), x[block], targets[block]])
+        upper = np.linalg.qr(np.vstack([upper, rows]), mode="r")
+    # The mean is over the points, of which there are other ones than rows.
+    upper *= np.sqrt(len(upper) / len(x))
+    rows = np.ascontiguousarray(upper[:, :-1])
+    return replace(problem, model=Linear(has_bias_column=True), points=rows, targets=upper[:, -1])
+
+
+def can_be_squared(*arrays: Array) -> bool:
+    """Return whether no number is so large that its square would overflow; False for NaN."""
+    return all(array.min() > -MAX_SQUARABLE and array.max() < MAX_SQUARABLE for array in arrays)
+
+
+def _is_in_span(given: Smaller, optimizer: Optimizer, work: float) -> bool:
+    """Return whether coordinates of the points' span give the same descent with less work.
+
+    The rule must be rotation equivariant and need gradients alone, and the penalty must treat all
+    features equally. The setup of some `4 N K^2` operations must take less than what steps save.
+    """
+    train, is_equivariant = given.train, optimizer.rotation_equivariant
+    if not is_equivariant or optimizer.uses_objective or np.ndim(train.l2):
+        return False
+    if train.points.dtype != np.float64:
+        return False
+    points, features = train.points.shape
+    coordinates = points + len(_nonzero_rows(given.start))
+    setup, saved = 4 * features * coordinates**2, 4.0 * points * (features - coordinates) * work
+    return MIN_FEATURE_RATIO * coordinates <= features and setup < saved
+
+
+def _in_span(given: Smaller) -> Smaller:
+    """Return the problem in coordinates of the span of the points and the starts.
+
+    The gradient is a sum of points, so that the weights never leave that span. With Q of
+    orthonormal columns that span it, the scores of `x w` are those of `(x Q) (Q'w)`.
+    """
+    train, test, start, _ = given
+    rows = np.concatenate([train.points, _nonzero_rows(start).astype(train.points.dtype)])
+    axes = linalg.qr(rows.T, mode="economic", check_finite=False)[0]  # Q, (N, K)
+
+    def change(weights: Array, matrix: Array) -> Array:
+        """Return weights with the same bias, and their slopes times a matrix."""
+        return np.concatenate([weights[:, :, :1], weights[:, :, 1:] @ matrix], axis=2)
+
+    smaller = train.on(train.points @ axes, train.l2)
+    smaller_test = test and smaller.held_out(test.points @ axes, test.targets)
+    return Smaller(
+        smaller, smaller_test, change(start, axes), lambda weights: change(weights, axes.T)
+    )
+
+
+def _nonzero_rows(start: Array) -> Array:
+    """Return the rows `(r, N)` of starts `(A, C, N + 1)`, one a score, that are not all 0."""
+    rows = start[:, :, 1:].reshape(-1, start.shape[2] - 1)
+    return rows[rows.any(axis=1)]

@@ -1,0 +1,122 @@
+"""Threads over points or runs, each with its matrix products on one thread.
+
+The library of the matrix products (BLAS) would run only the products on its own threads, and all
+elementwise work between them on one. With half of the points on each of two threads, both take half
+the time; and where other programs use the cores, the library's threads wait for each other at every
+product.
+"""
+
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor, wait
+from contextlib import contextmanager
+from functools import lru_cache
+from itertools import pairwise
+from math import prod, sqrt
+from typing import Any, TypeVar
+
+import numpy as np
+
+Argument = TypeVar("Argument")
+Value = TypeVar("Value")
+MAX_ONE_THREAD_ENTRIES = 1_000_000  # numbers: below, linear algebra is as quick on one thread
+MAX_POOL_THREADS = 1024
+_local = threading.local()
+
+
+def available_threads() -> int:
+    """Return the number of threads that the matrix products may use: the library's own setting."""
+    pool_sizes = [
+        pool["num_threads"] for pool in _controller().info() if pool["user_api"] == "blas"
+    ]
+    return max(pool_sizes, default=1)
+
+
+def count_worthwhile(work: float) -> int:
+    """Return the number of threads, of those available, that a piece of work is shared among.
+
+    Each thread costs as much as it saves of little work: it is woken, and only one at a time runs
+    Python between its products. So n threads take `work / n + c n`, and the n-th pays where
+    `work / (n (n - 1))` is at least c.
+
+    Args:
+        work: What one thread would do, in multiples of that from which a second thread pays, 2 c.
+    """
+    count = int((1 + sqrt(1 + 8 * work)) / 2)
+    return min(count, available_threads()) if count > 1 else 1  # asking the library takes time
+
+
+def split(count: int, parts: int) -> list[slice]:
+    """Return so many spans of equally many of `count` items, no more than there are items."""
+    parts = max(1, min(parts, count))
+    return [slice(*span) for span in pairwise(count * part // parts for part in range(parts + 1))]
+
+
+@contextmanager
+def limit_threads(entries: int) -> Iterator[None]:
+    """Limit the library to one thread for matrices of so few entries that more do not pay."""
+    if entries >= MAX_ONE_THREAD_ENTRIES:
+        yield
+        return
+    with _controller().limit(limits=1, user_api="blas"):
+        yield
+
+
+def map_parallel(work: Callable[[Argument], Value], arguments: Sequence[Argument]) -> list[Value]:
+    """Return what `work` returns for each argument, each argument on its own thread.
+
+    The last argument is the calling thread's: one thread less has to be woken. Each thread's matrix
+    products stay on that thread.
+
+    Args:
+        work: A function of one argument.
+        arguments: One for each thread.
+
+    Returns:
+        The values, in the order of the arguments. An exception of `work` is raised here, after all
+        threads have ended.
+    """
+    if len(arguments) == 1:
+        return [work(arguments[0])]
+    # Else the library would start threads of its own inside each of these.
+    with _controller().limit(limits=1, user_api="blas"):
+        futures = [_pool().submit(work, argument) for argument in arguments[:-1]]
+        try:
+            own_value = work(arguments[-1])
+        finally:  # no thread may still work on the caller's arrays after an exception
+            wait(futures)
+        return [*(future.result() for future in futures), own_value]
+
+
+def memory_of_thread() -> dict[Any, Any]:
+    """Return arrays that the calling thread works in: pages that are mapped anew are slow."""
+    if not hasattr(_local, "memory"):
+        _local.memory = {}
+    memory: dict[Any, Any] = _local.memory
+    return memory
+
+
+def scratch(name: str, shape: tuple[int, ...], dtype: Any) -> Any:
+    """Return an array of undefined entries in the calling thread's memory.
+
+    It is valid until this thread asks for the same name again.
+    """
+    size, memory = prod(shape), memory_of_thread()
+    array = memory.get(name)
+    if array is None or len(array) < size or array.dtype != dtype:
+        array = memory[name] = np.empty(size, dtype)
+    return array[:size].reshape(shape)
+
+
+@lru_cache(maxsize=1)
+def _controller() -> Any:
+    """Return the controller of the library's threads, made once: it searches loaded libraries."""
+    from threadpoolctl import ThreadpoolController
+
+    return ThreadpoolController()
+
+
+@lru_cache(maxsize=1)
+def _pool() -> ThreadPoolExecutor:
+    """Return a pool, which is kept for later calls and starts a thread where none is idle."""
+    return ThreadPoolExecutor(MAX_POOL_THREADS, thread_name_prefix="points")
