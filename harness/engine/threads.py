@@ -24,8 +24,13 @@ MAX_POOL_THREADS = 1024
 _local = threading.local()
 
 
+@lru_cache(maxsize=1)
 def available_threads() -> int:
-    """Return the number of threads that the matrix products may use: the library's own setting."""
+    """Return the number of threads that the matrix products may use: the library's own setting.
+
+    It is asked before the first limit: points are split equally within a limit, too, so that costs
+    have the same rounding.
+    """
     pool_sizes = [
         pool["num_threads"] for pool in _controller().info() if pool["user_api"] == "blas"
     ]
@@ -55,6 +60,7 @@ def split(count: int, parts: int) -> list[slice]:
 @contextmanager
 def limit_threads(entries: int) -> Iterator[None]:
     """Limit the library to one thread for matrices of so few entries that more do not pay."""
+    available_threads()
     if entries >= MAX_ONE_THREAD_ENTRIES:
         yield
         return

@@ -13,9 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from normbench import names
-from normbench.engine.network import Network
-from normbench.engine.network_steps import network_of
-from normbench.engine.problem import QUIET
+from normbench.engine.problem import QUIET, Problem
 from normbench.measures.contract import BEST_STEP, NETWORK, Array, Findings, FinishedJob, Measure
 from normbench.measures.inputs import has_best, spread_iterations
 from normbench.theory.budget import Work
@@ -39,45 +37,34 @@ def take(job: FinishedJob) -> Findings:
     until the next record, a step of all points or what the batches of a pass do.
     """
     descent = job.descent
-    network = network_of(descent.train)
-    assert network is not None
-    wanted = set(spread_iterations(descent.settings.records, LAYERS_ITERATIONS).tolist())
-    rows: dict[int, dict[str, Array]] = {}
-    before: list[tuple[int, Array]] = []  # the latest wanted iteration and its weights, if any
-    has_cosines = _has_cosines(network)
-
-    def observe(k: int, alive: NDArray[np.int64], weights: Array) -> None:
-        """Measure the layers at a wanted iteration, and their cosines at the record after it."""
-        if not len(alive):
-            return
-        if before:
-            earlier, weights_before = before.pop()
-            cosines = measure_cosines(network, weights_before, weights[0])
-            rows[earlier][names.LAYER_COSINE.key] = cosines
-        if k in wanted:
-            rows[k] = measure_layers(network, weights[0])
-            if has_cosines:
-                before.append((k, weights[0].copy()))
-
-    descent.descend_runs([descent.best_step.step_size], descent.start[:1], observe)
+    network = descent.train
+    path, has_cosines = descent.path, _has_cosines(network)
+    measured = path.at(spread_iterations(descent.settings.records, LAYERS_ITERATIONS))
+    rows = []
+    for k, weights in zip(measured.iteration, measured.weights):
+        row = measure_layers(network, weights)
+        following = path.weights[path.iteration == k + 1]
+        if has_cosines and len(following):
+            row[names.LAYER_COSINE.key] = measure_cosines(network, weights, following[0])
+        rows.append(row)
     arrays = {
-        metric.key: np.array([row[metric.key] for row in rows.values()])
+        metric.key: np.array([row[metric.key] for row in rows])
         for metric in (names.LAYER_GRADIENT, names.LAYER_RANK, names.LAYER_NORM, names.LAYER_COSINE)
     }
     return Findings(
-        arrays={"iteration": np.array([*rows], dtype=np.int64), **arrays},
+        arrays={"iteration": measured.iteration, **arrays},
         notes=() if has_cosines else (NO_COSINES,),
     )
 
 
-def measure_layers(network: Network, weights: Array) -> dict[str, Array]:
+def measure_layers(network: Problem, weights: Array) -> dict[str, Array]:
     """Return four quantities of each of L layers at weights `(D,)`, `(L,)` each, by their keys.
 
     They are the norm of the gradient, the participation ratio of the values, their root mean
     square, and NaN in place of the cosine, which needs the weights of the next record.
     """
     # Values `(H, P)` of each layer; gradient and owners `(D,)`, one entry for each weight.
-    values_by_layer = [values.astype(np.float64) for values in network.layer_outputs(weights)]
+    values_by_layer = [values.astype(np.float64) for values in network.model.layer_outputs(network, weights)]
     owners, gradient = find_owners(network), _gradient(network, weights)
     norms = [np.linalg.norm(gradient[owners == layer]) for layer in range(len(values_by_layer))]
     ranks = [participation_ratio(values) for values in values_by_layer]
@@ -99,7 +86,7 @@ def participation_ratio(values: Array) -> float:
     return float(np.trace(moments) ** 2 / squares) if squares > 0 else float("nan")
 
 
-def measure_cosines(network: Network, before: Array, after: Array) -> Array:
+def measure_cosines(network: Problem, before: Array, after: Array) -> Array:
     """Return for each layer the cosine of its gradients, before and after the other layers moved.
 
     Args:
@@ -122,22 +109,22 @@ def measure_cosines(network: Network, before: Array, after: Array) -> Array:
     return np.array(cosines)
 
 
-def _count_layers(network: Network) -> int:
+def _count_layers(network: Problem) -> int:
     """Return the number of layers L, the one that gives the scores included."""
     return int(find_owners(network).max()) + 1
 
 
-def _has_cosines(network: Network) -> bool:
+def _has_cosines(network: Problem) -> bool:
     """Return whether the cosines of the layers are measured."""
     return _count_layers(network) <= MAX_COSINE_LAYERS
 
 
-def find_owners(network: Network) -> NDArray[np.int64]:
+def find_owners(network: Problem) -> NDArray[np.int64]:
     """Return the index of the layer of each weight `(D,)`; -1 for running statistics.
 
     Running statistics stand after the trained weights in the flat array, and are not descended.
     """
-    layout = network.layout
+    layout = network.model.layout(network)
     owners = np.repeat(
         [group.layer for group in layout.groups], [group.size for group in layout.groups]
     )
@@ -145,7 +132,7 @@ def find_owners(network: Network) -> NDArray[np.int64]:
     return owners
 
 
-def _gradient(network: Network, weights: Array) -> Array:
+def _gradient(network: Problem, weights: Array) -> Array:
     """Return the gradient `(D,)` of the recorded cost at weights `(D,)`, in float64."""
     with QUIET():
         gradient = network.evaluate(weights[None]).gradient
@@ -158,7 +145,7 @@ def _work(job: FinishedJob) -> Work:
 
     Each measured iteration takes a gradient a layer for the cosines, and four passes for the rest.
     """
-    settings, network = job.descent.settings, network_of(job.descent.train)
+    settings, network = job.descent.settings, job.descent.train
     gradients = 0 if network is None or not _has_cosines(network) else _count_layers(network)
     measured = min(settings.records + 1, LAYERS_ITERATIONS)
     return Work(settings.iterations + measured * (gradients + 4))
