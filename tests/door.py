@@ -17,12 +17,12 @@ from normbench.choices import build, options
 from normbench.costs.declaration import traits as traits
 from normbench.engine.batches import Batches as Batches
 from normbench.engine.descent import descend as descend
-from normbench.engine.fast import blocked
-from normbench.engine.minibatch import Minibatch
+from normbench.engine import linear, threads
+from normbench.engine.linear import Linear
 from normbench.engine.network import Network
-from normbench.engine.network_steps import held_out_problem as held_out_problem
 from normbench.engine.penalty import penalty_of
-from normbench.engine.problem import Objective
+from normbench.engine.plan import Plan
+from normbench.engine.problem import Problem
 from normbench.engine.scheme.applying import normalize
 from normbench.engine.settings import Settings
 from normbench.job import Job, Outcome, run, with_default_start
@@ -37,7 +37,6 @@ from normbench.results.store import memory
 from normbench.results.store.job_records import JobRecord
 from normbench.results.store.runs import Sweep as Sweep
 from normbench.results.words.sentences import TEMPLATES as SENTENCES
-from normbench.route import build_objective
 from normbench.verdicts.refinement import step_size_of as step_size_of
 
 TEMPLATES: Mapping[str, str] = SENTENCES  # of all sentences by their names
@@ -63,21 +62,15 @@ def descend_again(job: Job, sizes: tuple[float, ...], **changes: Any) -> Outcome
 
 
 def problem(
-    cost: Any,
-    x: Any,
-    y: Any,
-    classify: bool,
-    l2: Any = 0.0,
-    scores: int = 1,
-    engine: str = "fast",
-    held_out: bool = False,
-) -> Objective:
+    cost: Any, x: Any, y: Any, classify: bool, l2: Any = 0.0, scores: int = 1
+) -> Problem:
     """Return the mean of a cost over points x (P, N), as a function of weights (R, C, N + 1).
 
     It can `evaluate(weights)`, which gives costs, misclassifications and the gradient, and has a
     `hessian(weights)` of the weights of one run, with its `matrix()` and its products `times`.
+    `held_out(points, targets)` gives the problem of other points under the same model.
     """
-    return build_objective(engine, cost, x, y, classify, l2, scores, held_out)
+    return Problem(Linear(leaves_out_class=True), cost, x, y, classify, scores, l2)
 
 
 def penalty(l2: float, scheme: Any) -> Any:
@@ -90,26 +83,23 @@ def points_under(scheme: Any, x: Any, dtype: Any = "float64", fold: bool = False
     return normalize(scheme, x, np.empty((0, x.shape[1])), dtype, fold=fold)[0]
 
 
-def in_batches(train: Objective, batches: Batches) -> Minibatch:
-    """Return a problem whose steps follow the gradients of batches."""
-    return Minibatch.around(train, batches)
+def plan(records: int, batches: Batches | None = None) -> Plan:
+    """Return the plan of a descent: all points at each step, or batches."""
+    return Plan(records, batches)
 
 
 def network(
     model: Any, cost: Any, x: Any, targets: Any, classify: bool, scores: int, l2: float = 0.0
-) -> Network:
-    """Return the mean of a cost over points (P, N), as a function of a network's weights (R, D).
-
-    `held_out_problem` gives the problem of other points under the same network.
-    """
-    return Network(model, cost, x, targets, classify, scores, l2)
+) -> Problem:
+    """Return the mean of a cost over points (P, N), as a function of a network's weights (R, D)."""
+    return Problem(Network(model), cost, x, targets, classify, scores, l2)
 
 
-def share_work(monkeypatch: Any, points: int, row_bytes: int, threads: int = 1) -> None:
+def share_work(monkeypatch: Any, points: int, row_bytes: int, count: int = 1) -> None:
     """Let problems read so many points at a time, and share them among threads, however few."""
-    monkeypatch.setattr(blocked, "BLOCK_BYTES", points * row_bytes)
-    monkeypatch.setattr(blocked, "PARALLEL_WORK", 1)
-    monkeypatch.setattr(blocked.threads, "available_threads", lambda: threads)
+    monkeypatch.setattr(linear, "BLOCK_BYTES", points * row_bytes)
+    monkeypatch.setattr(linear, "PARALLEL_WORK", 1)
+    monkeypatch.setattr(threads, "available_threads", lambda: count)
 
 
 def writer(place: Any) -> Writer:
