@@ -66,7 +66,7 @@ class Linear:
     def prepare(self, problem: Problem, weights: Array, is_step: bool) -> Prepared:
         """See `Model.prepare`."""
         bounds = None
-        if problem.reference is not None and problem.classify:
+        if problem.training is not None and problem.classify:
             bounds = bound_rounding(weights, _entry_sizes(problem))
         if self._leaves_out(problem):
             by_class = weights.swapaxes(0, 1)

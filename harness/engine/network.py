@@ -74,8 +74,8 @@ class Network:
     def runs_at_once(self, problem: Problem, points: int) -> int:
         """See `Model.runs_at_once`: of points that are normalized together, as many as fit."""
         if self.couples_points:
-            if problem.reference is not None and self.mlp.statistics not in (RUNNING, BATCH):
-                points = max(points, len(problem.reference.targets))
+            if problem.training is not None and self.mlp.statistics not in (RUNNING, BATCH):
+                points = max(points, len(problem.training.targets))
             elif problem.together and self.mlp.statistics == BATCH:
                 points = min(points, problem.together)
         else:  # blocks of points bound the memory
@@ -83,7 +83,7 @@ class Network:
         return max(1, GROUP_BYTES // (points * self._activation_bytes(problem)))
 
     def prepare(self, problem: Problem, weights: Array, is_step: bool) -> Prepared:
-        """See `Model.prepare`: the moments of a record are running ones or the reference's."""
+        """See `Model.prepare`: the moments of a record are running ones or the training's."""
         arrays, moments = self.layout(problem).split(weights), None
         if not is_step:
             moments = self._given_moments(problem, arrays)
@@ -189,14 +189,14 @@ class Network:
     def _given_moments(self, problem: Problem, arrays: Sequence[Array]) -> Sequence[Any] | None:
         """Return the moments that recorded points are normalized by.
 
-        They are the running moments or those of the reference's points; None for the moments of the
+        They are the running moments or those of the training's points; None for the moments of the
         recorded points themselves, or of a model that normalizes over no points.
         """
         if not self.couples_points or self.mlp.statistics == BATCH:
             return None
         if self.mlp.statistics == RUNNING:
             return self.mlp.running_moments(self.layout(problem), arrays)
-        return self._moments(problem.reference, arrays) if problem.reference else None
+        return self._moments(problem.training, arrays) if problem.training else None
 
     def _moments(self, problem: Problem, arrays: Sequence[Array]) -> Sequence[Any]:
         """Return the moments of all points of a problem under weights, layer by layer."""

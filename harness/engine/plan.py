@@ -78,7 +78,7 @@ class Plan:
         scheme = self.statistics.scheme_after(updates) if self.statistics else None
         if scheme is None or self.statistics is None:
             return problem
-        x = self.x if problem.reference is None else self.x_test
+        x = self.x if problem.training is None else self.x_test
         return problem.on(self.statistics.transform(scheme, x), problem.l2)
 
 

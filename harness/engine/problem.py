@@ -100,7 +100,7 @@ class Problem:
     an array, a memory map or sparse points: anything whose rows can be sliced. targets: (P,).
     classify: whether misclassified points are counted. classes: C, the number of scores of a point.
     l2: adds `l2 sum w^2` over the weights that the model penalizes; of a linear model also one
-    number for each feature `(N,)`, or a matrix `(N, N)`. reference: of held-out points, the
+    number for each feature `(N,)`, or a matrix `(N, N)`. training: of held-out points, the
     problem of the training points; None for the latter. together: how many points of a record are
     normalized together; None for all.
     """
@@ -112,7 +112,7 @@ class Problem:
     classify: bool
     classes: int = 1
     l2: float | Array = 0.0
-    reference: "Problem | None" = None
+    training: "Problem | None" = None
     together: int | None = None
 
     @property
@@ -144,6 +144,7 @@ class Problem:
     @property
     def effort(self) -> Any:  # TODO
         from normbench.engine.hessian import Effort, linear_effort
+
         if self.linear:
             return linear_effort(len(self.targets), *self.shape)
         return Effort(0, 3, None, 8.0)
@@ -165,7 +166,7 @@ class Problem:
 
     def held_out(self, points: Any, targets: Array) -> "Problem":
         """Return the problem of held-out points (Q, N) with targets (Q,)."""
-        return replace(self, points=points, targets=targets, reference=self)
+        return replace(self, points=points, targets=targets, training=self)
 
     def evaluate(
         self,

@@ -38,7 +38,7 @@ class Rounds:
     A round descends a grid of step sizes, or the shadows of a grid's runs (see the module).
 
     train, test: the problems of the training and of the test points, None without these. start:
-    `(starts, *shape)`. outward: maps weights of the problem to those that are returned, where the
+    `(starts, *shape)`. to_given: maps weights of the problem to those that are returned, where the
     problem that is descended has other coordinates than the job's. plan: that of each round.
     shadows: whether runs get shadows. checkpoint: saves the current round and the finished ones.
     finished: the histories of the finished rounds. saved_arrays: what the checkpoint held when it
@@ -50,7 +50,7 @@ class Rounds:
     train: Problem
     test: Problem | None
     start: Array
-    outward: Callable[[Array], Array]
+    to_given: Callable[[Array], Array]
     optimizer: Optimizer
     plan: Plan
     shadows: bool
@@ -77,7 +77,7 @@ class Rounds:
 
         Returns:
             The histories of `S` times `starts` runs, those of one step size together. The weights
-            are those that `outward` returns.
+            are those that `to_given` returns.
         """
         start = np.concatenate([self.start] * len(step_sizes))
         sizes = np.repeat(np.array(step_sizes), len(self.start))
@@ -86,7 +86,7 @@ class Rounds:
         if self.shadows and len(histories.cost):  # without runs there are no shadows
             shadows = self._descend_shadows(histories, start, sizes)
             histories = replace(histories, shadows=shadows)
-        return replace(histories, weights=self.outward(histories.weights))
+        return replace(histories, weights=self.to_given(histories.weights))
 
     def replay(self, iterations: Collection[int], observe: Observe) -> None:
         """Descend the runs of the first round again, all together, to the same numbers.
@@ -94,18 +94,18 @@ class Rounds:
         Args:
             iterations: The iterations at which `observe` is called.
             observe: Called with an iteration k, the indices of the remaining runs and their
-                weights `(left, *shape)`, those that `outward` returns.
+                weights `(left, *shape)`, those that `to_given` returns.
         """
 
-        def observe_outward(k: int, alive: NDArray[np.int64], weights: Array) -> None:
+        def observe_given(k: int, alive: NDArray[np.int64], weights: Array) -> None:
             """Show the weights in the coordinates of the job."""
             if k in iterations:
-                observe(k, alive, self.outward(weights))
+                observe(k, alive, self.to_given(weights))
 
         sizes = self.step_sizes[0]
         start = np.concatenate([self.start] * (len(sizes) // len(self.start)))
         runs = (self.train, None, self.optimizer, start, sizes, self.plan)
-        descend(*runs, observe=observe_outward)
+        descend(*runs, observe=observe_given)
 
     def _descend_shadows(
         self, histories: Histories, start: Array, sizes: Array

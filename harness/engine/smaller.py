@@ -28,13 +28,13 @@ class Smaller(NamedTuple):
     """The problem that is descended in place of an equal one.
 
     train, test: the problems of the training and of the test points, None without these. start:
-    `(A, *shape)`. outward: maps weights `(R, *shape)` to those of the given problem.
+    `(A, *shape)`. to_given: maps weights `(R, *shape)` to those of the given problem.
     """
 
     train: Problem
     test: Problem | None
     start: Array
-    outward: Callable[[Array], Array] = lambda weights: weights
+    to_given: Callable[[Array], Array] = lambda weights: weights
 
 
 def smaller_problem(given: Smaller, optimizer: Optimizer, runs: int, iterations: int) -> Smaller:
@@ -72,14 +72,14 @@ def _without_zero_columns(given: Smaller) -> Smaller:
     l2 = train.l2[kept] if isinstance(train.l2, np.ndarray) else train.l2
     with_bias = np.concatenate([[0], 1 + kept])
 
-    def outward(weights: Array) -> Array:
+    def to_given(weights: Array) -> Array:
         all_weights = np.zeros((*weights.shape[:2], len(is_kept) + 1), weights.dtype)
         all_weights[:, :, with_bias] = weights
         return all_weights
 
     smaller = replace(train, points=train.points.take(kept, axis=1), l2=l2)
     smaller_test = test and smaller.held_out(test.points.take(kept, axis=1), test.targets)
-    return Smaller(smaller, smaller_test, start[:, :, with_bias], outward)
+    return Smaller(smaller, smaller_test, start[:, :, with_bias], to_given)
 
 
 def _is_triangular(given: Smaller, work: float) -> bool:
@@ -106,7 +106,7 @@ def _on_triangle(given: Smaller) -> Smaller:
     keeps lengths (Golub, Van Loan, Matrix Computations, section 5.3).
     """
     train = _triangle_of(given.train)
-    test = given.test and replace(_triangle_of(given.test), reference=train)
+    test = given.test and replace(_triangle_of(given.test), training=train)
     return given._replace(train=train, test=test)
 
 
