@@ -19,8 +19,11 @@ from normbench.datasets.on_disk.sparse import sparse_or_none
 from normbench.engine.batches import batches_of, check_batch
 from normbench.engine.descent import Histories, Progress
 from normbench.engine.fast import threads
+from normbench.engine.fast.blocked import on_points
+from normbench.engine.fast.minibatch import ThreadedMinibatch
+from normbench.engine.fast.threaded_network import ThreadedNetwork
 from normbench.engine.midway import Checkpoint
-from normbench.engine.network import Model, Network
+from normbench.engine.network import Model
 from normbench.engine.network_steps import (
     check_model,
     draw_start,
@@ -44,8 +47,7 @@ from normbench.engine.targets import check_cost, check_curvature, encode_targets
 from normbench.measures.contract import Findings, FinishedJob
 from normbench.measures.judged import judge_descent
 from normbench.optimizers import Optimizer
-from normbench.route import build_minibatch, build_objective, check_engine, fastest_route
-from normbench.route import network as build_network
+from normbench.route import fastest_route
 from normbench.theory.shared import PointsCache
 from normbench.theory.shared import PointsCaches as PointsCaches
 from normbench.verdicts.convergence import Rules
@@ -84,8 +86,6 @@ class Job:
         rules: The rules of judging.
         search: The settings of the search for the critical step size.
         model: How scores follow from the weights; None where they are linear in them.
-        engine: `plain` descends without `normbench.engine.fast`, `jax` compiles a network's steps;
-            the numbers are equal to rounding.
         normalized: The points under the scheme, where `with_default_start` has fitted it; None in
             any job that `replace` makes.
     """
@@ -100,7 +100,6 @@ class Job:
     rules: Rules = field(default_factory=Rules)
     search: Search = field(default_factory=Search)
     model: Model | None = None
-    engine: str = "fast"
     normalized: Normalized | None = field(default=None, init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
@@ -218,8 +217,6 @@ def check(job: Job) -> None:
             check_curvature(job.cost)
     check_batch(job.settings, data.name, len(data.x), job.optimizer)
     check_schedule(job.settings, job.optimizer)
-    scores = scores_of(traits(job.cost), data.classes)
-    check_engine(job.engine, job.model, job.cost, scores)
     if job.model is not None:
         points, cost_traits = (data.x, data.x_test), traits(job.cost)
         check_model(job.model, job.settings, points, job.optimizer, job.l2_in, cost_traits)
@@ -371,7 +368,7 @@ def _rounds(
     settings = job.settings
     runs = len(settings.step_sizes) * settings.starts
     work = (runs, settings.iterations)
-    route = fastest_route(job.engine, train, test, start, optimizer, work)
+    route = fastest_route(train, test, start, optimizer, work)
     descent_arguments = (*route, optimizer, settings.records, settings.shadows, checkpoint)
     # The default rules, and not those of the job: which runs get shadows (are repeated from a start
     # perturbed by rounding) must not depend on the rules, since a recorded descent can be judged
@@ -470,8 +467,7 @@ def _problems(job: Job, z: Rows, z_test: Rows) -> tuple[Problem, Problem | None]
             encode_targets(y, scores, data.classes, z.dtype) for y in (data.y, data.y_test)
         )
         arguments = z, targets, data.classes > 0, scores, job.l2
-        plain = Network(job.model, job.cost, *arguments, batch=job.settings.batch)
-        network = build_network(job.engine, plain)
+        network = ThreadedNetwork(job.model, job.cost, *arguments, batch=job.settings.batch)
         return step_by_batches(network, batches), held_out_problem(network, z_test, test_targets)
 
     def build_problem(points: Rows, y: Array, held_out: bool) -> Linear:
@@ -484,13 +480,13 @@ def _problems(job: Job, z: Rows, z_test: Rows) -> tuple[Problem, Problem | None]
         """
         targets = encode_targets(y, scores, data.classes, z.dtype)
         arguments = points, targets, data.classes > 0, l2, scores, held_out
-        return build_objective(job.engine, job.cost, *arguments)
+        return on_points(job.cost, *arguments)
 
     whole = build_problem(z, data.y, held_out=False)
     test = build_problem(z_test, data.y_test, held_out=True) if len(z_test) else None
     if batches is None:
         return whole, test
-    train = build_minibatch(job.engine, whole, batches)
+    train = ThreadedMinibatch.around(whole, batches)
     if job.settings.statistics == FITTED:
         return train, test
     # The scheme learns from other points at each step, so that each step transforms the points

@@ -1,109 +1,18 @@
 """Choose the fastest equivalent implementation of a problem; `engine.fast` has the candidates."""
 
 from collections.abc import Callable
-from importlib.util import find_spec
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from normbench.datasets.on_disk.points import Rows
-from normbench.datasets.values import UserError, check_choice
-from normbench.engine.batches import Batches
 from normbench.engine.fast import span, triangle
 from normbench.engine.fast.blocked import on_points
-from normbench.engine.fast.jax_network import JaxNetwork, check_traceable
-from normbench.engine.fast.minibatch import ThreadedMinibatch
-from normbench.engine.fast.threaded_network import ThreadedNetwork
 from normbench.engine.fast.wrappers import drop_last_class, merge, pack
-from normbench.engine.minibatch import Minibatch
-from normbench.engine.network import Model, Network
-from normbench.engine.problem import Cost, Linear, Objective, Problem
-from normbench.engine.scheme.under import Under
-from normbench.models.formulas import PCA, ZCA
+from normbench.engine.problem import Linear, Problem
 from normbench.optimizers import Optimizer
-from normbench.settings import ENGINES
 
 Array = NDArray[Any]
-FAST, PLAIN_ENGINE, JAX = ENGINES
-
-
-def build_objective(engine: str, cost: Cost, points: Rows, *arguments: Any) -> Objective:
-    """Return an objective, as a faster equivalent where the engine allows it.
-
-    Args:
-        engine: One of `ENGINES`.
-        cost: The cost.
-        points: The points (P, M) under the scheme.
-        arguments: The remaining arguments of `Objective`, in order: targets, classify, l2, classes
-            and held_out.
-
-    Returns:
-        The objective, or its faster equivalent.
-
-    Raises:
-        UserError: The engine is unknown, or cannot read these points.
-    """
-    if check_choice("engine", engine, ENGINES) == FAST:
-        return on_points(cost, points, *arguments)
-    # The engine is plain: `check_engine` refuses jax for the linear model. `Objective` multiplies
-    # arrays, and points `Under` a scheme (folded, sparse or on a disk) are none.
-    if isinstance(points, Under):
-        raise UserError("engine=plain: takes points that are in memory, and no fold; use fast")
-    return Objective(cost, points, *arguments)
-
-
-def network(engine: str, problem: Network) -> Network:
-    """Return the problem of a network, on several threads or compiled by JAX, as the engine says.
-
-    Args:
-        engine: One of `ENGINES`.
-        problem: The problem, in the reference implementation.
-
-    Returns:
-        A problem of the same costs, to rounding.
-    """
-    equivalents = {FAST: ThreadedNetwork, PLAIN_ENGINE: Network, JAX: JaxNetwork}
-    return equivalents[check_choice("engine", engine, ENGINES)].around(problem)
-
-
-def check_engine(engine: str, model: Model | None, cost: Cost, scores: int) -> None:
-    """Raise `UserError` for an engine that the model or cost lacks, or that is not installed.
-
-    Args:
-        engine: One of `ENGINES`.
-        model: The model; None for the linear one.
-        cost: The cost.
-        scores: The number of scores of a point C.
-    """
-    if check_choice("engine", engine, ENGINES) != JAX:
-        return
-    if model is None:
-        raise UserError("engine=jax: is for networks; choose model=mlp, or engine=fast")
-    if model.normalize in (PCA, ZCA):
-        raise UserError(
-            f"engine=jax: has no model.normalize={model.normalize}, whose derivatives need care "
-            "where eigenvalues are equal; choose newton, or engine=fast"
-        )
-    if find_spec("jax") is None:
-        raise UserError(
-            "engine=jax: needs the package jax; pip install 'normbench[jax]', or use engine=fast"
-        )
-    check_traceable(cost, scores)
-
-
-def build_minibatch(engine: str, whole: Linear, batches: Batches) -> Minibatch:
-    """Return the problem whose steps see batches, on several threads where the engine allows it.
-
-    Args:
-        engine: One of `ENGINES`.
-        whole: The problem of all points.
-        batches: The batches of these points.
-
-    Returns:
-        The problem: its gradient is of one batch, and its recorded costs are of all points.
-    """
-    return (Minibatch if engine == PLAIN_ENGINE else ThreadedMinibatch).around(whole, batches)
 
 
 class Route(NamedTuple):
@@ -123,7 +32,6 @@ class Route(NamedTuple):
 
 
 def fastest_route(
-    engine: str,
     train: Problem,
     test: Problem | None,
     start: Array,
@@ -133,7 +41,6 @@ def fastest_route(
     """Return the fastest problems of the same costs, to rounding.
 
     Args:
-        engine: One of `ENGINES`; `plain` returns the given problems.
         train: The training problem; one that is not linear, or has batches, is returned as it is.
         test: The test problem, if any.
         start: The starting weights of A starts, `(A, *shape)`.
@@ -144,7 +51,7 @@ def fastest_route(
         The problems to descend, with their start and the map of their weights.
     """
     linear, linear_test = train.linear, test.linear if test else None
-    if engine == PLAIN_ENGINE or linear is None or not train.full_batch:
+    if linear is None or not train.full_batch:
         return Route(train, test, start)
     # Coordinates of the span of the points, in which there are fewer weights; None: unchanged.
     # They are computed from dense points in memory alone.

@@ -5,9 +5,11 @@ users and extensions share; all else of the program they ask for here.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
+from unittest.mock import patch
 
 import numpy as np
 import pandas as pd
@@ -37,7 +39,7 @@ from normbench.results.store import memory
 from normbench.results.store.job_records import JobRecord
 from normbench.results.store.runs import Sweep as Sweep
 from normbench.results.words.sentences import TEMPLATES as SENTENCES
-from normbench.route import build_objective
+from normbench.route import Route
 from normbench.verdicts.refinement import step_size_of as step_size_of
 
 TEMPLATES: Mapping[str, str] = SENTENCES  # of all sentences by their names
@@ -69,7 +71,6 @@ def problem(
     classify: bool,
     l2: Any = 0.0,
     scores: int = 1,
-    engine: str = "fast",
     held_out: bool = False,
 ) -> Objective:
     """Return the mean of a cost over points x (P, N), as a function of weights (R, C, N + 1).
@@ -77,7 +78,26 @@ def problem(
     It can `evaluate(weights)`, which gives costs, misclassifications and the gradient, and has a
     `hessian(weights)` of the weights of one run, with its `matrix()` and its products `times`.
     """
-    return build_objective(engine, cost, x, y, classify, l2, scores, held_out)
+    return blocked.on_points(cost, x, y, classify, l2, scores, held_out)
+
+
+def reference_problem(*arguments: Any, **keywords: Any) -> Objective:
+    """Return what `problem` does of the same arguments, in the reference implementation."""
+    return Objective(*arguments, **keywords)
+
+
+@contextmanager
+def reference_jobs() -> Iterator[None]:
+    """Let jobs descend the reference implementation of their problem."""
+    replacements = {
+        "on_points": Objective,
+        "ThreadedMinibatch": Minibatch,
+        "fastest_route": lambda train, test, start, *_: Route(train, test, start),
+    }
+    with ExitStack() as stack:
+        for name, replacement in replacements.items():
+            stack.enter_context(patch(f"normbench.job.{name}", replacement))
+        yield
 
 
 def penalty(l2: float, scheme: Any) -> Any:

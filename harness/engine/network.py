@@ -1,9 +1,9 @@
 """The Problem of a model that is not linear in its weights, with derivatives by autograd."""
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, NamedTuple, Protocol, Self
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 from autograd import grad
@@ -36,9 +36,6 @@ ARRAYS_PER_ACTIVATION = 12
 
 class Model(Protocol):
     """How the scores of a point follow from weights; see `normbench.models.Mlp`."""
-
-    def __hash__(self) -> int:
-        """Return equal numbers for equal models, whose compiled functions are shared."""
 
     @property
     def needs_all_points(self) -> bool:
@@ -128,7 +125,7 @@ class Model(Protocol):
                 moments of x.
             collected: A list to which the moments of each normalized layer are appended; None for
                 none.
-            formulas: The implementation of the layers: autograd's, JAX's or fused ones.
+            formulas: The implementation of the layers: autograd's or fused ones.
             targets: The targets of x, (p,), for models that solve for gain and shift.
         """
 
@@ -152,14 +149,6 @@ class Network(FullBatch):
     l2: float = 0.0
     reference: "Network | None" = None
     batch: int | None = None
-
-    @classmethod
-    def around(cls, network: "Network") -> Self:
-        """Return the same problem, and its reference, as problems of this class."""
-        values = {field.name: getattr(network, field.name) for field in fields(Network)}
-        if network.reference is not None:
-            values["reference"] = cls.around(network.reference)
-        return cls(**values)
 
     @property
     def traits(self) -> Traits:
@@ -208,7 +197,7 @@ class Network(FullBatch):
                 # With given moments no score depends on other points: blocks may then be small.
                 moments = self._given_moments(self.layout.split(weights[runs]))
                 for block in self._point_blocks(moments is not None):
-                    points = self.take_points(block)
+                    points = self.x[block], self.targets[block]
                     sums = self.sum_up(weights[runs], *points, formulas, moments, with_gradient)
                     costs[runs] += sums.costs
                     counts[runs] += sums.counts
@@ -229,7 +218,7 @@ class Network(FullBatch):
             weights: `(R, D)`.
             points: The indices of the points of the batch, (m,).
             is_running: Whether running statistics are kept. Their entries of the gradient are then
-                their differences from the batch's statistics, see `with_running_differences`.
+                their differences from the batch's statistics, see `_with_running_differences`.
             workspace: Memory for the layers' values.
 
         Returns:
@@ -241,14 +230,11 @@ class Network(FullBatch):
             # Points that are normalized together stay together.
             blocks = [points] if self.model.needs_all_points else self._split_indices(points)
             for number, block in enumerate(blocks):
-                arguments = *self.take_points(block), formulas, None, True, collected
+                points_of_block = self.x[block], self.targets[block]
+                arguments = *points_of_block, formulas, None, True, collected
                 slopes = self.sum_up(weights[runs], *arguments).gradient
                 gradient[runs] = slopes if number == 0 else gradient[runs] + slopes
         return gradient
-
-    def take_points(self, block: slice | Array) -> tuple[Any, Any]:
-        """Return the points (p, N) and targets (p,) of a slice or of indices."""
-        return self.x[block], self.targets[block]
 
     def layer_outputs(self, weights: Array) -> Iterator[Array]:
         """Yield the values `(H, P)` of each layer on all points, of one model's weights `(D,)`."""
@@ -344,9 +330,9 @@ class Network(FullBatch):
             return Sums(self.cost(scores, targets), counts)
         costs, derivative = differentiate_scores(self.cost, scores, targets)
         slopes = self.layout.join(pull_back(derivative))
-        return Sums(costs, counts, self.with_running_differences(weights, slopes, collected))
+        return Sums(costs, counts, self._with_running_differences(weights, slopes, collected))
 
-    def with_running_differences(
+    def _with_running_differences(
         self, weights: Array, gradient: Array, collected: list[Any] | None
     ) -> Array:
         """Return a gradient with the differences of running statistics from a batch's.
@@ -420,18 +406,8 @@ class Network(FullBatch):
         units = sum(group.shape[0] for group in self.layout.groups if group.kind == WEIGHT)
         return ARRAYS_PER_ACTIVATION * points * units * self.x.itemsize
 
-    @property
-    def block_bytes(self) -> int:
-        """The activations of one run and a block of points, in bytes."""
-        return CACHED_BYTES
-
-    @property
-    def group_bytes(self) -> int:
-        """The activations of a group of runs and a block of points, in bytes."""
-        return GROUP_BYTES
-
     def _group_runs(self, count: int, points: int | None = None) -> Iterator[slice]:
-        """Yield groups of runs whose activations together fit into `group_bytes`.
+        """Yield groups of runs whose activations together fit into `GROUP_BYTES`.
 
         count: the number of runs. points: how many points a batch has; None for all of the problem.
         """
@@ -441,7 +417,7 @@ class Network(FullBatch):
             # The moments of the reference are computed on all its points at once.
             assert self.reference is not None
             at_once = max(at_once, len(self.reference.x))
-        size = max(1, self.group_bytes // self._activation_bytes(at_once))
+        size = max(1, GROUP_BYTES // self._activation_bytes(at_once))
         for first in range(0, count, size):
             yield slice(first, first + size)
 
@@ -456,7 +432,7 @@ class Network(FullBatch):
             if self.batch and self.model.statistics == BATCH:
                 return min(len(self.x), self.batch)
             return len(self.x)
-        return min(len(self.x), max(1, self.block_bytes // self._activation_bytes(1)))
+        return min(len(self.x), max(1, CACHED_BYTES // self._activation_bytes(1)))
 
     def _point_blocks(self, has_given_moments: bool) -> Iterator[slice]:
         """Yield the blocks of the points; a last one of a single point joins the one before.

@@ -281,20 +281,6 @@ def test_a_scheme_that_loses_digits_is_applied_to_the_blocks(rng):
     assert problem.multiplied is z
 
 
-def test_the_plain_engine_takes_no_fold(rng):
-    x, y = cloud(rng)
-    job_parts = {"dataset": made(x, y), "cost": import_target("cost", "normbench.costs.softmax")}
-    job = Job(
-        **job_parts,
-        normalizer=scheme("standard"),
-        optimizer=build("optimizer", options("optimizer", "gradient_descent")),
-        settings=Settings(STEP_SIZES, 5, fold=True),
-        engine="plain",
-    )
-    with pytest.raises(UserError, match="engine=plain: takes points that are in memory"):
-        run(job)
-
-
 # Statistics
 
 

@@ -13,7 +13,7 @@ from normbench.engine.descent import descend
 from normbench.engine.fast import blocked
 from normbench.engine.fast.triangle import make_triangle
 from normbench.engine.scheme.applying import normalize
-from normbench.route import build_objective
+from tests import door
 
 POINTS, FEATURES, RUNS = 4000, 8, 3
 ROWS = 100  # of a block
@@ -45,9 +45,7 @@ def parts(x, targets, is_train, select=SelectedRows):
     scheme = build("normalizer", options("normalizer", "standard"))
     points = normalize(scheme, *(select(x, mask) for mask in masks), "float64", None, True)
     return [
-        build_objective(
-            "fast", costs.softmax, rows, targets[mask], True, 0.1, 1, mask is not is_train
-        )
+        door.problem(costs.softmax, rows, targets[mask], True, 0.1, 1, mask is not is_train)
         for rows, mask in zip(points, masks, strict=True)
     ]
 
@@ -136,9 +134,7 @@ def test_least_squares_that_read_no_points_stay_apart(data, threads):
     """Whatever the test points are: those of a triangle are not read, others by themselves."""
     x, targets, is_train = data
     pair = [
-        build_objective(
-            "fast", costs.least_squares, SelectedRows(x, mask), targets[mask], False, 0.0, 1
-        )
+        door.problem(costs.least_squares, SelectedRows(x, mask), targets[mask], False)
         for mask in (is_train, ~is_train)
     ]
     triangles = [make_triangle(problem) for problem in pair]

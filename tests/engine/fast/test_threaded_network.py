@@ -27,9 +27,10 @@ def threads(monkeypatch):
 def pair(rng, cost=multiclass_softmax, **options):
     """Return a problem, the same one on threads, and weights."""
     x, targets = rng.standard_normal((POINTS, FEATURES)), rng.integers(0, CLASSES, POINTS)
-    network = Network(Mlp([6, 5], **options), cost, x, targets, True, CLASSES)
+    arguments = Mlp([6, 5], **options), cost, x, targets, True, CLASSES
+    network = Network(*arguments)
     weights = network.model.start(network.layout, RUNS, rng)
-    return network, ThreadedNetwork.around(network), weights
+    return network, ThreadedNetwork(*arguments), weights
 
 
 @pytest.mark.parametrize("normalize", ["none", "batch", "layer", "zca"])
