@@ -22,16 +22,11 @@ def count_misclassified(scores: Array, targets: Array) -> NDArray[np.int64]:
     Returns:
         Counts `(R,)`.
     """
-    return count_false(mark_correct(scores, targets))
-
-
-def mark_correct(scores: Any, targets: Any) -> Any:
-    """Return which points `(R, p)` of scores `(R, C, p)` are not misclassified."""
     if scores.shape[1] == 1:  # targets are -1 and +1, otherwise class indices
-        return scores[:, 0] * targets > 0
+        return count_false(scores[:, 0] * targets > 0)
     # `argmax` returns the index of a NaN, which may be the point's own class.
     own_scores = scores[:, targets, np.arange(len(targets))]
-    return (np.argmax(scores, axis=1) == targets) & ~np.isnan(own_scores)
+    return count_false((np.argmax(scores, axis=1) == targets) & ~np.isnan(own_scores))
 
 
 def count_false(is_correct: Array) -> NDArray[np.int64]:

@@ -128,7 +128,6 @@ def compare(  # noqa: D417 (settings are added to `Args` below)
                     l2_in=split_values["l2_in"],
                     rules=verdict_rules,
                     model=network,
-                    engine=values["engine"],
                 )
                 job = with_default_start(job) if split_values["start"] is None else job
                 if not records and not isinstance(cost, str):  # the first job tries a user's cost

@@ -16,16 +16,16 @@ from normbench.datasets import Dataset, UserError
 from normbench.datasets.feature_columns import find_features
 from normbench.datasets.on_disk.points import Points, Rows
 from normbench.datasets.on_disk.sparse import sparse_or_none
+from normbench.engine import threads
 from normbench.engine.batches import check_batch
 from normbench.engine.descent import Histories, Progress
-from normbench.engine import threads
-from normbench.engine.midway import Checkpoint
 from normbench.engine.linear import Linear
+from normbench.engine.midway import Checkpoint
 from normbench.engine.network import Network
 from normbench.engine.network_steps import check_model, with_affine_and_running_steps
 from normbench.engine.penalty import check_penalty, penalty_of
-from normbench.engine.preconditioner import with_fitted_scheme
 from normbench.engine.plan import Plan, plan_of
+from normbench.engine.preconditioner import with_fitted_scheme
 from normbench.engine.problem import Cost, Problem
 from normbench.engine.rounds import Rounds
 from normbench.engine.schedule import check_schedule, with_schedule
@@ -80,8 +80,6 @@ class Job:
         rules: The rules of judging.
         search: The settings of the search for the critical step size.
         model: How scores follow from the weights; None where they are linear in them.
-        engine: `plain` descends without `normbench.engine.fast`, `jax` compiles a network's steps;
-            the numbers are equal to rounding.
         normalized: The points under the scheme, where `with_default_start` has fitted it; None in
             any job that `replace` makes.
     """
@@ -96,7 +94,6 @@ class Job:
     rules: Rules = field(default_factory=Rules)
     search: Search = field(default_factory=Search)
     model: Mlp | None = None
-    engine: str = "fast"
     normalized: Normalized | None = field(default=None, init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
@@ -214,7 +211,6 @@ def check(job: Job) -> None:
             check_curvature(job.cost)
     check_batch(job.settings, data.name, len(data.x), job.optimizer)
     check_schedule(job.settings, job.optimizer)
-    scores = scores_of(traits(job.cost), data.classes)
     if job.model is not None:
         points, cost_traits = (data.x, data.x_test), traits(job.cost)
         check_model(job.model, job.settings, points, job.optimizer, job.l2_in, cost_traits)

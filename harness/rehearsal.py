@@ -88,9 +88,7 @@ def _short(job: Job) -> Job:
         record=(),
         theory="none",
     )
-    # JAX compiles no wrapped cost; `job.check` says what it cannot compile.
-    engine = "fast" if job.engine == "jax" else job.engine
-    return replace(job, settings=settings, cost=_watched(job.cost), search=Search(), engine=engine)
+    return replace(job, settings=settings, cost=_watched(job.cost), search=Search())
 
 
 def _sample_points(data: Dataset) -> Dataset:

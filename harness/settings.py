@@ -415,7 +415,6 @@ COMMAND_ONLY: Any = {"recorded": False, "python": False}  # of the command alone
 FOLDS_ONLY: Any = {"used": _is_folded, "folds": True}
 THEORY_CHOICES, L2_IN = ("auto", "full", "none"), ("transformed", "features")
 PRECISIONS = ("float64", "float32")
-ENGINES = ("fast", "plain", "jax")
 
 TABLE = (
     Setting(
@@ -589,15 +588,6 @@ TABLE = (
         None,
         "the most memory that a process takes, such as 1GiB or 500MB",
         _memory,
-        recorded=False,
-    ),
-    Setting(
-        "engine",
-        Role.LOCATION,
-        ENGINES[0],
-        "fast; plain: the reference implementation; jax: a network's steps are compiled by JAX; "
-        "the numbers are the same to rounding",
-        partial(check_choice, choices=ENGINES),
         recorded=False,
     ),
     Setting(

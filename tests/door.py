@@ -61,9 +61,7 @@ def descend_again(job: Job, sizes: tuple[float, ...], **changes: Any) -> Outcome
     return run(replace(job, settings=replace(settings, **changes)))
 
 
-def problem(
-    cost: Any, x: Any, y: Any, classify: bool, l2: Any = 0.0, scores: int = 1
-) -> Problem:
+def problem(cost: Any, x: Any, y: Any, classify: bool, l2: Any = 0.0, scores: int = 1) -> Problem:
     """Return the mean of a cost over points x (P, N), as a function of weights (R, C, N + 1).
 
     It can `evaluate(weights)`, which gives costs, misclassifications and the gradient, and has a

@@ -36,7 +36,6 @@ LOADED = (
     *("PIL.PngImagePlugin", "pandas", "pyarrow.parquet", "pyarrow.pandas_compat"),
     *("sklearn.decomposition", "sklearn.datasets"),
 )
-OPTIONAL = "jax"  # in the names of modules whose library starts threads, which no fork survives
 # What takes a second and few commands need, by a part of their words or of their program.
 ASKED = {"http://": "mlflow"}
 
@@ -141,7 +140,7 @@ def _modules() -> Iterator[str]:
     for package in project["tool"]["setuptools"]["packages"]:
         folders = importlib.import_module(package).__path__
         for module in pkgutil.iter_modules(folders, f"{package}."):
-            if not module.ispkg and OPTIONAL not in module.name:
+            if not module.ispkg:
                 yield module.name
 
 

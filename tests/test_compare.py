@@ -400,14 +400,13 @@ def test_points_that_are_orthogonal_to_all_training_points_are_of_the_first_clas
     assert set(frame["test_misclassifications"]) == {14}
 
 
-@pytest.mark.parametrize("engine", ["fast", "plain"])
-def test_scores_of_held_out_points_count_beside_a_feature_of_large_numbers(engine):
+def test_scores_of_held_out_points_count_beside_a_feature_of_large_numbers():
     # The large feature has a small weight, the small one a large weight: no score is rounding.
     rng = np.random.default_rng(0)
     seconds, small = 1.7e9 + 3e7 * rng.standard_normal(400), rng.random(400)
     score = (seconds - 1.7e9) / 3e7 + 3 * (small - 0.5) + 0.5 * rng.standard_normal(400)
     x, y = np.column_stack([seconds, small]), (score > 0).astype(int)
-    options = {"optimizer": "newton", "iterations": 8, "test_fraction": 0.5, "engine": engine}
+    options = {"optimizer": "newton", "iterations": 8, "test_fraction": 0.5}
     table = compare(x, y, normalizers=["identity", "standard"], step_sizes=[1], **options).table
     assert table["test cost"].to_list() == pytest.approx([0.235273] * 2, rel=1e-5)
     assert table["test misclassified"].nunique() == 1

@@ -39,7 +39,6 @@ LIBRARIES = {
     "mlflow": {"recording", "results.store"},
     "sqlalchemy": {"recording", "results.store"},
     "matplotlib": {"results.report", "results.figures"},
-    "jax": {"engine.fast"},
 }
 # The face of the package, and of a checkout, hands every word to the command.
 FACES = {"normbench", "normbench.results", "normbench.results.__main__"}

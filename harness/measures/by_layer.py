@@ -64,7 +64,9 @@ def measure_layers(network: Problem, weights: Array) -> dict[str, Array]:
     square, and NaN in place of the cosine, which needs the weights of the next record.
     """
     # Values `(H, P)` of each layer; gradient and owners `(D,)`, one entry for each weight.
-    values_by_layer = [values.astype(np.float64) for values in network.model.layer_outputs(network, weights)]
+    values_by_layer = [
+        values.astype(np.float64) for values in network.model.layer_outputs(network, weights)
+    ]
     owners, gradient = find_owners(network), _gradient(network, weights)
     norms = [np.linalg.norm(gradient[owners == layer]) for layer in range(len(values_by_layer))]
     ranks = [participation_ratio(values) for values in values_by_layer]

@@ -2,8 +2,8 @@
 
 Axis 1 is the units of a layer, axis 2 the points.
 
-`Formulas` are written on numpy's functions: autograd's for derivatives of any order, or JAX's.
-`Fused` has the same values and first derivatives in fewer passes over the arrays.
+`Formulas` are written on autograd's functions, for derivatives of any order. `Fused` has the same
+values and first derivatives in fewer passes over the arrays.
 """
 
 import math
@@ -39,14 +39,7 @@ defvjp(_tanh, lambda answer, h: lambda g: g * (1.0 - answer * answer))
 
 
 class Formulas:
-    """The formulas as they are written down.
-
-    numpy: the module of numpy's functions that they call: autograd's or JAX's.
-    """
-
-    def __init__(self, numpy: Any) -> None:
-        self.numpy = numpy
-        self.tanh = _tanh if numpy is anp else numpy.tanh
+    """The formulas as they are written down."""
 
     def multiply(self, weight: Any, bias: Any, h: Any) -> Any:
         """Return the linear map of a layer, `W h + b`, `(R, H', p)`.
@@ -57,9 +50,9 @@ class Formulas:
             h: `(R, H, p)`; `(H, p)` for the points, which all runs share.
         """
         if h.ndim == 2:  # the points, which all runs share: one product
-            rows = self.numpy.reshape(weight, (-1, weight.shape[-1]))
-            return self.numpy.reshape(self.numpy.dot(rows, h), (*weight.shape[:2], -1)) + bias
-        return self.numpy.matmul(weight, h) + bias
+            rows = anp.reshape(weight, (-1, weight.shape[-1]))
+            return anp.reshape(anp.dot(rows, h), (*weight.shape[:2], -1)) + bias
+        return anp.matmul(weight, h) + bias
 
     def activate(self, name: str, h: Any) -> Any:
         """Return the activation of h: its name is one of `ACTIVATIONS`.
@@ -67,17 +60,17 @@ class Formulas:
         The shape is that of h, with half as many units under `maxout`.
         """
         if name == TANH:
-            return self.tanh(h)
+            return _tanh(h)
         if name == RELU:
             # Unlike the product `h (h > 0)` it is 0 at -inf; its derivative at 0 is 0.
-            return self.numpy.where(h <= 0, 0.0, h)
+            return anp.where(h <= 0, 0.0, h)
         if name == SIGMOID:
-            return 0.5 * (self.tanh(0.5 * h) + 1.0)
+            return 0.5 * (_tanh(0.5 * h) + 1.0)
         if name == LECUN_TANH:
-            return 1.7159 * self.tanh(h * (2 / 3))
+            return 1.7159 * _tanh(h * (2 / 3))
         if name == MAXOUT:
-            maps = self.numpy.reshape(h, (len(h), MAXOUT_MAPS, -1, h.shape[-1]))
-            return self.numpy.maximum(maps[:, 0], maps[:, 1])
+            maps = anp.reshape(h, (len(h), MAXOUT_MAPS, -1, h.shape[-1]))
+            return anp.maximum(maps[:, 0], maps[:, 1])
         return h  # the identity
 
     def standardize(
@@ -97,8 +90,8 @@ class Formulas:
 
     def moments(self, h: Any, axis: int) -> tuple[Any, Any]:
         """Return mean and variance of h `(R, H, p)` over an axis, which is kept with length 1."""
-        mean = self.numpy.mean(h, axis=axis, keepdims=True)
-        return mean, self.numpy.mean((h - mean) ** 2, axis=axis, keepdims=True)
+        mean = anp.mean(h, axis=axis, keepdims=True)
+        return mean, anp.mean((h - mean) ** 2, axis=axis, keepdims=True)
 
     def rescale(
         self, h: Any, mean: Any, variance: Any, epsilon: float | str, affine: Sequence[Any] = ()
@@ -122,9 +115,9 @@ class Formulas:
         standard deviation below 0.01.
         """
         if epsilon != TEXTBOOK_RULE:
-            return self.numpy.sqrt(variance + epsilon)
+            return anp.sqrt(variance + epsilon)
         # At a variance of 0 the root has no derivative.
-        deviation = self.numpy.sqrt(self.numpy.maximum(variance, SMALLEST))
+        deviation = anp.sqrt(anp.maximum(variance, SMALLEST))
         return deviation + ADDED_DEVIATION * (deviation < SMALL_DEVIATION)
 
     def covariance(self, h: Any, groups: int) -> tuple[Any, Any]:
@@ -132,9 +125,9 @@ class Formulas:
 
         The covariances are `(R, G, H / G, H / G)`, of h `(R, H, p)` over its points.
         """
-        mean = self.numpy.mean(h, axis=2, keepdims=True)
-        centred = _split_units(self.numpy, h - mean, groups)
-        product = self.numpy.matmul(centred, self.numpy.swapaxes(centred, -1, -2))
+        mean = anp.mean(h, axis=2, keepdims=True)
+        centred = _split_units(h - mean, groups)
+        product = anp.matmul(centred, anp.swapaxes(centred, -1, -2))
         return mean, product / h.shape[-1]
 
     def decorrelate(self, h: Any, mean: Any, covariance: Any, whiten: Callable[[Any], Any]) -> Any:
@@ -146,9 +139,9 @@ class Formulas:
             covariance: `(R, G, H / G, H / G)`.
             whiten: A function that returns the whitening matrices of covariances, in their shape.
         """
-        centred = _split_units(self.numpy, h - mean, covariance.shape[1])
-        whitened = self.numpy.matmul(whiten(covariance), centred)
-        return self.numpy.reshape(whitened, h.shape)
+        centred = _split_units(h - mean, covariance.shape[1])
+        whitened = anp.matmul(whiten(covariance), centred)
+        return anp.reshape(whitened, h.shape)
 
     def whitening(
         self, covariance: Any, kind: str, epsilon: Any, is_fixed: bool, iterations: int
@@ -171,13 +164,13 @@ class Formulas:
         if kind == NEWTON:
             return self._newton(ridged, iterations)
         eigenvalues, vectors = eigh(ridged)
-        rows = self.numpy.swapaxes(vectors, -1, -2)
+        rows = anp.swapaxes(vectors, -1, -2)
         if is_fixed:
             # The first of the largest entries, since the sum of opposite ones would be 0.
-            position = self.numpy.argmax(self.numpy.abs(rows), axis=-1)[..., None]
+            position = anp.argmax(anp.abs(rows), axis=-1)[..., None]
             is_largest = np.arange(rows.shape[-1]) == position
-            rows = rows * self.numpy.sign(self.numpy.sum(rows * is_largest, -1, keepdims=True))
-        return rows / self.numpy.sqrt(eigenvalues)[..., None]
+            rows = rows * anp.sign(anp.sum(rows * is_largest, -1, keepdims=True))
+        return rows / anp.sqrt(eigenvalues)[..., None]
 
     def _newton(self, matrix: Any, iterations: int) -> Any:
         """Return the inverse root of matrices `(.., H, H)` by Newton's iteration.
@@ -186,17 +179,17 @@ class Formulas:
         trace, without which the iteration may diverge.
         """
         identity = np.eye(matrix.shape[-1])
-        trace = self.numpy.sum(matrix * identity, axis=(-1, -2), keepdims=True)
+        trace = anp.sum(matrix * identity, axis=(-1, -2), keepdims=True)
         root = identity + 0 * matrix  # one identity for each matrix
         for _ in range(iterations):
-            cube = self.numpy.matmul(self.numpy.matmul(root, root), root)
-            root = 1.5 * root - 0.5 * self.numpy.matmul(cube, matrix / trace)
-        return root / self.numpy.sqrt(trace)
+            cube = anp.matmul(anp.matmul(root, root), root)
+            root = 1.5 * root - 0.5 * anp.matmul(cube, matrix / trace)
+        return root / anp.sqrt(trace)
 
 
-def _split_units(numpy: Any, h: Any, groups: int) -> Any:
+def _split_units(h: Any, groups: int) -> Any:
     """Return values `(R, H, p)` as `(R, G, H / G, p)`."""
-    return numpy.reshape(h, (len(h), groups, -1, h.shape[-1]))
+    return anp.reshape(h, (len(h), groups, -1, h.shape[-1]))
 
 
 class Fused(Formulas):
@@ -207,7 +200,6 @@ class Fused(Formulas):
     """
 
     def __init__(self, memory: dict[Any, NDArray[Any]] | None = None) -> None:
-        super().__init__(anp)
         self.memory = {} if memory is None else memory
         self.position = 0
 
@@ -357,4 +349,4 @@ def _choose(derivatives: Sequence[Any], argnums: Sequence[int]) -> tuple[Any, ..
     return tuple(derivatives[number] for number in argnums)
 
 
-AUTOGRAD = Formulas(anp)
+AUTOGRAD = Formulas()

@@ -4,6 +4,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import autograd.numpy as anp
+
 from normbench.datasets.values import UserError, check_choice, check_switch, spell_setting
 from normbench.models.formulas import AUTOGRAD, Formulas
 from normbench.models.layout import Layout
@@ -74,7 +76,7 @@ class NormalizedScores(Mlp):
         if self.affine != SOLVED:
             return scores
         if moments is None:
-            gain, shift = _fit_line(formulas.numpy, scores, targets)
+            gain, shift = _fit_line(scores, targets)
         else:
             gain, shift = moments[-1]  # collected last, below, on the points that fitted them
         if collected is not None:
@@ -82,19 +84,17 @@ class NormalizedScores(Mlp):
         return gain * scores + shift
 
 
-def _fit_line(numpy: Any, scores: Any, targets: Any) -> Moments:
+def _fit_line(scores: Any, targets: Any) -> Moments:
     """Return the gain and shift `(R, 1, 1)` that fit scores `(R, 1, p)` to targets `(p,)` best.
 
     They minimize the sum over points of `(gain s + shift - y)^2`: the gain is `cov(s, y) / var(s)`,
     the shift `mean y - gain mean s`.
-
-    numpy: the module of numpy's functions, autograd's or JAX's.
     """
-    mean = numpy.mean(scores, axis=2, keepdims=True)
+    mean = anp.mean(scores, axis=2, keepdims=True)
     centred = scores - mean
-    gain = numpy.sum(centred * targets, axis=2, keepdims=True)
-    gain = gain / numpy.sum(centred**2, axis=2, keepdims=True)
-    return gain, numpy.mean(targets) - gain * mean
+    gain = anp.sum(centred * targets, axis=2, keepdims=True)
+    gain = gain / anp.sum(centred**2, axis=2, keepdims=True)
+    return gain, anp.mean(targets) - gain * mean
 
 
 def linear(

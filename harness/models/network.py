@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
+import autograd.numpy as anp
 import numpy as np
 from numpy.typing import NDArray
 
@@ -405,8 +406,8 @@ class Mlp:
         weight = groups[layer, WEIGHT]
         if self.normalize == WEIGHT_NORMALIZATION and layer in self.normalized_layers:
             # The weights of each unit are divided by their length.
-            squares = formulas.numpy.sum(weight**2, axis=2, keepdims=True)
-            weight = weight / formulas.numpy.sqrt(squares + self.epsilon)
+            squares = anp.sum(weight**2, axis=2, keepdims=True)
+            weight = weight / anp.sqrt(squares + self.epsilon)
             if self.affine:
                 weight = weight * groups[layer, GAIN]
         return formulas.multiply(weight, groups[layer, BIAS], h)

@@ -8,7 +8,6 @@ from sklearn.datasets import load_digits
 from sklearn.preprocessing import StandardScaler
 
 from normbench.costs import multiclass_softmax
-from normbench.engine.fast.jax_network import JaxNetwork
 from normbench.engine.fast.threaded_network import ThreadedNetwork
 from normbench.engine.network import Network
 from normbench.models import Mlp
@@ -20,7 +19,7 @@ TOLERANCE = 1e-9  # of the weights after a step, relative
 
 def network_rows(turns: int, only: str) -> Iterator[Row]:
     """Seconds of plain loops over ours: a step of 10 runs of [64, 100, 10] on the digits."""
-    others = {"jax": _loop_jax, "torch": _loop_torch, "engine=jax": _compile}
+    others = {"jax": _loop_jax, "torch": _loop_torch}
     for normalize in ("none", "batch"):
         network = _network(normalize)
         weights = network.model.start(network.layout, RUNS, np.random.default_rng(0))
@@ -28,10 +27,10 @@ def network_rows(turns: int, only: str) -> Iterator[Row]:
             name = f"{package} over ours, network, normalize={normalize}"
             if only not in name:
                 continue
-            if not is_installed(package.removeprefix("engine=")):
-                yield absent(name, package.removeprefix("engine="))
+            if not is_installed(package):
+                yield absent(name, package)
                 continue
-            sides = {"ours": _step(ThreadedNetwork.around(network), weights)}
+            sides = {"ours": _step(network, weights)}
             sides["other"] = side(network, weights)
             ours, other = (run() for run in sides.values())
             if np.abs(ours - other).max() > TOLERANCE * np.abs(ours).max():
@@ -40,10 +39,11 @@ def network_rows(turns: int, only: str) -> Iterator[Row]:
             yield judged(name, ratio(seconds["other"], seconds["ours"]))
 
 
-def _network(normalize: str) -> Network:
+def _network(normalize: str) -> ThreadedNetwork:
     x, targets = load_digits(return_X_y=True)
     model = Mlp(HIDDEN, normalize=normalize, epsilon=EPSILON)
-    return Network(model, multiclass_softmax, StandardScaler().fit_transform(x), targets, True, 10)
+    points = StandardScaler().fit_transform(x)
+    return ThreadedNetwork(model, multiclass_softmax, points, targets, True, 10)
 
 
 def _step(network: Network, weights: Any) -> Callable[[], Any]:
@@ -55,10 +55,6 @@ def _step(network: Network, weights: Any) -> Callable[[], Any]:
         return weights - STEP_SIZE * gradient
 
     return step
-
-
-def _compile(network: Network, weights: Any) -> Callable[[], Any]:
-    return _step(JaxNetwork.around(network), weights)
 
 
 def _loop_jax(network: Network, weights: Any) -> Callable[[], Any]:

@@ -31,16 +31,16 @@ def points(seed=0):
     return x, x @ np.arange(1.0, N + 1) + rng.standard_normal(P)
 
 
-def job(x, y, cost=costs.least_squares, engine="fast", optimizer=None, scheme=None, **settings):
+def job(x, y, cost=costs.least_squares, optimizer=None, scheme=None, **settings):
     labels = None if cost is costs.least_squares else ["a", "b"]
     data = make_dataset("drawn", x, y if labels is None else y > 0, class_names=labels, source="-")
     chosen = Settings(STEP_SIZES, **{"iterations": PASSES, "batch": 5, **settings})
     rule = optimizer or optimizers.gradient_descent()
-    return Job(data, cost, scheme or FunctionTransformer(), rule, chosen, engine=engine)
+    return Job(data, cost, scheme or FunctionTransformer(), rule, chosen)
 
 
 def objective(x, y):
-    return door.problem(costs.least_squares, x, y, False, engine="plain")
+    return door.reference_problem(costs.least_squares, x, y, False)
 
 
 def history(outcome, number=1):
@@ -90,14 +90,13 @@ TEN = [
 
 
 @pytest.mark.parametrize(("order", "m", "more"), TEN)
-@pytest.mark.parametrize("engine", ["fast", "plain"])
-def test_histories_are_those_of_a_loop(order, m, more, engine):
+def test_histories_are_those_of_a_loop(order, m, more):
     x, y = points()
     y = np.where(y > 0, 1.0, -1.0) if more.get("logistic") else y
     rule = optimizers.momentum(more["momentum"]) if "momentum" in more else None
     cost = costs.softmax if more.get("logistic") else costs.least_squares
     chosen = {"batch": m, "batch_order": order, "batch_seed": more.get("seed", 0)}
-    outcome = run(replace(job(x, y, cost, engine, rule, **chosen), l2=more.get("l2", 0.0)))
+    outcome = run(replace(job(x, y, cost, rule, **chosen), l2=more.get("l2", 0.0)))
     for number, a in enumerate(STEP_SIZES):
         # Measured: 2e-15.
         theirs = loop(x, y, a, m, order, **more)
@@ -201,7 +200,8 @@ def test_nothing_stands_in_for_a_batch_by_all_points(monkeypatch):
     y = np.where(y > 0, 1.0, -1.0)
     ones = costs.multiclass_softmax  # whose last class may be dropped
     mine = history(run(job(twice, y, ones)))
-    plain = history(run(job(twice, y, ones, engine="plain")))
+    with door.reference_jobs():
+        plain = history(run(job(twice, y, ones)))
     np.testing.assert_allclose(mine, plain, rtol=1e-12)
     assert not np.allclose(mine[1:], history(run(job(twice, y, ones, batch=None)))[1:])
 
@@ -416,7 +416,9 @@ def test_threads_share_a_batch(monkeypatch, together):
     for cost in (costs.softmax, lambda scores, targets: costs.softmax(scores, targets)):
         for least in (1, 10**9):
             monkeypatch.setattr(minibatch, "PARALLEL_BATCH_WORK", least)
-            mine, plain = (history(run(job(x, y, cost, engine))) for engine in ("fast", "plain"))
+            mine = history(run(job(x, y, cost)))
+            with door.reference_jobs():
+                plain = history(run(job(x, y, cost)))
             np.testing.assert_allclose(mine, plain, rtol=1e-12)
 
 

@@ -32,7 +32,7 @@ def problem(name, points=80, features=4, classes=3):
 
 
 def plain(cost, x, targets, classify, l2=0.0, classes=1):
-    return door.problem(cost, x, targets, classify, l2, classes, "plain")
+    return door.reference_problem(cost, x, targets, classify, l2, classes)
 
 
 def largest_of_gram(x):

@@ -27,7 +27,7 @@ def pseudo_huber(scores, targets):
     return anp.sum(anp.sqrt(1 + (scores[:, 0] - targets) ** 2) - 1, axis=-1)
 
 
-def problem(cost, classes, rng, l2=0.0, dtype=np.float64, engine="fast"):
+def problem(cost, classes, rng, l2=0.0, dtype=np.float64, build=door.problem):
     """Return an objective and weights `(R, C, N + 1)`, away from every kink."""
     x = rng.standard_normal((POINTS, FEATURES)).astype(dtype)
     if classes > 1:
@@ -37,7 +37,7 @@ def problem(cost, classes, rng, l2=0.0, dtype=np.float64, engine="fast"):
     else:
         targets = rng.standard_normal(POINTS).astype(dtype)
     weights = rng.standard_normal((RUNS, classes, FEATURES + 1)).astype(dtype)
-    return door.problem(cost, x, targets, classifies(cost, classes), l2, classes, engine), weights
+    return build(cost, x, targets, classifies(cost, classes), l2, classes), weights
 
 
 def hessians(train, weights):
@@ -63,8 +63,8 @@ def test_costs_and_derivatives_are_those_of_the_textbook(
 ):
     """In every way that they are evaluated; autograd: as a cost of one's own is."""
     name, classes = case
-    l2, engine = PENALTIES[penalty], "plain" if way == "plain" else "fast"
-    train, weights = problem(COSTS[name], classes, rng, l2, dtype, engine)
+    build = door.reference_problem if way == "plain" else door.problem
+    train, weights = problem(COSTS[name], classes, rng, PENALTIES[penalty], dtype, build)
     if way in ("points alone", "blocks", "threads"):
         row = np.dtype(dtype).itemsize * (FEATURES + RUNS * classes)
         threads = 3 if way == "threads" else 1
@@ -74,6 +74,7 @@ def test_costs_and_derivatives_are_those_of_the_textbook(
     seen = train.evaluate(weights)
     assert seen.gradient.dtype == dtype
     np.testing.assert_array_equal(train.evaluate(weights, False).costs, seen.costs)
+    l2 = PENALTIES[penalty]
     textbook = Problem(
         name, train.x.astype(float), train.targets, np.diag(l2) if np.ndim(l2) == 1 else l2
     )
@@ -142,19 +143,17 @@ def test_an_objective_keeps_nothing_from_one_evaluation_to_the_next(rng):
         train.l2 = 1.0
 
 
-@pytest.mark.parametrize("engine", ["plain", "fast"])
+@pytest.mark.parametrize("build", [door.reference_problem, door.problem])
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])
-def test_rounding_does_not_choose_the_class_of_a_held_out_point(engine, dtype):
+def test_rounding_does_not_choose_the_class_of_a_held_out_point(build, dtype):
     rounding = np.array([1.0, -1, 1, -1], dtype) * np.finfo(dtype).eps
     x = np.zeros((5, 4), dtype)
     x[:4, 0], x[:4, 1] = 1 + rounding, -1  # whose sum is rounding
     x[4, 2] = 1e-4  # a small score is not rounding
-    two = door.problem(costs.softmax, x, np.ones(5, dtype), True, 0.0, 1, engine, held_out=True)
+    two = build(costs.softmax, x, np.ones(5, dtype), True, held_out=True)
     slopes = np.array([[[0, 2, 2, 3, 0]]], dtype)
     assert two.evaluate(slopes, False).misclassifications == [4]
-    three = door.problem(
-        costs.multiclass_softmax, x, np.ones(5, int), True, 0.0, 3, engine, held_out=True
-    )
+    three = build(costs.multiclass_softmax, x, np.ones(5, int), True, 0.0, 3, held_out=True)
     weights = np.array([[[0, 0, 0, 0, 1], [0, 2, 2, 3, 0], [0, -2, -2, 0, 1]]], dtype)
     assert three.evaluate(weights, False).misclassifications == [4]
     counts = [

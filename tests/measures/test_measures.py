@@ -30,6 +30,7 @@ from normbench.theory import budget, shared
 from normbench.theory.budget import Budget, Work
 from normbench.verdicts.convergence import Rules
 from normbench.verdicts.search import Search
+from tests import door
 
 
 @pytest.fixture
@@ -191,7 +192,8 @@ def test_a_job_is_the_same_to_rounding_without_what_makes_it_faster(data, cost, 
     fast = run(job(doubled, cost, record=("path",)))
     folded = columns.Columns.fold
     monkeypatch.setattr(columns.Columns, "fold", None)
-    plain = run(replace(job(doubled, cost, record=("path",)), engine="plain"))
+    with door.reference_jobs():
+        plain = run(job(doubled, cost, record=("path",)))
     assert folded
     for one, other in zip(fast.steps, plain.steps, strict=True):
         assert one.verdict == other.verdict
@@ -283,11 +285,6 @@ def test_nothing_beyond_the_engine_knows_that_a_model_is_linear(data, optimizer)
         assert critical == pytest.approx(0.5, rel=0.03)  # told from 0.5 within 40 steps
         sharp = here.best_step.step_size * 4 / 2
         np.testing.assert_allclose(found.series["theory/sharpness"][1], sharp, rtol=1e-12)
-
-
-def test_an_engine_that_there_is_not_is_refused(data):
-    with pytest.raises(UserError, match="engine=slow: must be one of fast, plain"):
-        run(replace(job(data), engine="slow"))
 
 
 def test_what_is_asked_for_is_bounded_by_memory_alone(data, monkeypatch):

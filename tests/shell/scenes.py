@@ -436,8 +436,6 @@ SCENES = {
     ),
     "engines": Scene(
         (
-            f"engine=plain normalizer=identity,standard {IRIS} iterations=10 step_sizes=[0.1,1] "
-            "figures=[]",
             f"normalizer=identity,standard {IRIS} iterations=10 step_sizes=[0.1,1] figures=[]",
             f"normalizer=identity,standard {IRIS} iterations=10 step_sizes=[0.1,1,10] figures=[] "
             "reuse=false refine=true shadows=false",

@@ -433,7 +433,6 @@ def _build_job(plain: Mapping[str, Any]) -> "Job":
         l2_in=l2_in,
         rules=rules,
         search=search,
-        engine=plain["engine"],
     )
     if plain["start"] is None:
         job = with_default_start(job)
