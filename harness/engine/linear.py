@@ -7,7 +7,7 @@ import numpy as np
 
 from normbench.engine import threads
 from normbench.engine.hessian import Hessian, LinearHessian, score_curvatures, times_l2
-from normbench.engine.problem import QUIET, Array, Problem, Sums, differentiate
+from normbench.engine.problem import QUIET, Array, Problem, Share, Sums, differentiate
 from normbench.engine.products import dense, is_sparse, multiply, multiply_back
 
 # The points and scores of a block, in bytes. Measured at 784 features: smaller blocks slow the
@@ -48,20 +48,18 @@ class Linear:
     has_bias_column: bool = False
     leaves_out_class: bool = False
     is_linear = True
-    couples_points = False
 
     def shape(self, features: int, scores: int) -> tuple[int, ...]:
         """Return the shape of one model's weights, `(C, N + 1)`."""
         return scores, features if self.has_bias_column else features + 1
 
-    def work(self, problem: Problem, runs: int, points: int) -> float:
-        """See `Model.work`."""
+    def shares(self, problem: Problem, runs: int, points: int, is_step: bool) -> list[Share]:
+        """See `Model.shares`: threads share the points."""
         multiplied = points * (problem.shape[1] + ELEMENTWISE)
-        return runs * problem.classes * multiplied / PARALLEL_WORK
-
-    def runs_at_once(self, problem: Problem, points: int) -> int:
-        """See `Model.runs_at_once`: all, because blocks of points bound the memory."""
-        return 1 << 30
+        count = problem.count_threads(runs * problem.classes * multiplied / PARALLEL_WORK)
+        size = self._points_of_block(problem, runs)
+        spans = threads.split(slice(0, points), count)
+        return [[(slice(0, runs), threads.blocks(span, size))] for span in spans]
 
     def prepare(self, problem: Problem, weights: Array, is_step: bool) -> Prepared:
         """See `Model.prepare`."""
@@ -74,14 +72,6 @@ class Linear:
             return Prepared(weights.reshape(-1, weights.shape[-1]), weights.shape[1], bounds)
         rows = np.ascontiguousarray(weights).reshape(-1, weights.shape[-1])
         return Prepared(rows, len(weights), bounds)
-
-    def blocks(self, problem: Problem, prepared: Prepared, span: slice) -> list[slice]:
-        """See `Model.blocks`: points and scores of a block stay in a cache."""
-        width = 0 if is_sparse(problem.points) else problem.points.shape[1]
-        numbers = prepared.runs * problem.classes + width
-        size = max(1, BLOCK_BYTES // (problem.points.dtype.itemsize * numbers))
-        starts = range(span.start, span.stop, size)
-        return [slice(first, min(first + size, span.stop)) for first in starts]
 
     def sums(
         self, problem: Problem, prepared: Prepared, x: Any, targets: Array, with_gradient: bool
@@ -140,11 +130,18 @@ class Linear:
         """See `Model.hessian`."""
         weights = weights.astype(np.float64, copy=False)
         scores = np.empty((len(weights), len(problem.targets)))
-        for block in self.blocks(problem, Prepared(weights, 1, None), slice(0, scores.shape[1])):
+        size = self._points_of_block(problem, 1)
+        for block in threads.blocks(slice(0, len(problem.targets)), size):
             x = problem.points[block].astype(np.float64, copy=False)
             multiply(weights, x, scores[:, block])
         second = score_curvatures(problem.cost, scores, problem.targets)
         return LinearHessian(problem.points, second, problem.l2)
+
+    def _points_of_block(self, problem: Problem, runs: int) -> int:
+        """Return how many points are evaluated at once: they stay in a cache with their scores."""
+        width = 0 if is_sparse(problem.points) else problem.points.shape[1]
+        numbers = runs * problem.classes + width
+        return max(1, BLOCK_BYTES // (problem.points.dtype.itemsize * numbers))
 
     def _leaves_out(self, problem: Problem) -> bool:
         """Return whether the last class is left out.

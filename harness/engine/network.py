@@ -12,7 +12,7 @@ from autograd.tracer import getval, new_box, toposort
 
 from normbench.engine import threads
 from normbench.engine.hessian import Hessian
-from normbench.engine.problem import QUIET, Array, Problem, Sums, differentiate
+from normbench.engine.problem import QUIET, Array, Problem, Share, Sums, differentiate
 from normbench.models import Mlp
 from normbench.models.formulas import AUTOGRAD, Fused
 from normbench.models.layout import WEIGHT, Layout
@@ -53,11 +53,6 @@ class Network:
     mlp: Mlp
     is_linear = False
 
-    @property
-    def couples_points(self) -> bool:
-        """Whether the scores of a point depend on the other points of its batch."""
-        return self.mlp.needs_all_points
-
     def layout(self, problem: Problem) -> Layout:
         """Return the layout of the weights."""
         return _layout(self.mlp, problem.points.shape[1], problem.classes)
@@ -66,21 +61,33 @@ class Network:
         """Return the shape of one model's weights, `(D,)`."""
         return (_layout(self.mlp, features, scores).size,)
 
-    def work(self, problem: Problem, runs: int, points: int) -> float:
-        """See `Model.work`."""
-        units = max(group.shape[0] for group in self.layout(problem).groups)
-        return runs * points * units / PARALLEL_ACTIVATIONS
+    def shares(self, problem: Problem, runs: int, points: int, is_step: bool) -> list[Share]:
+        """See `Model.shares`: threads share the points, or the runs where points are coupled.
 
-    def runs_at_once(self, problem: Problem, points: int) -> int:
-        """See `Model.runs_at_once`: of points that are normalized together, as many as fit."""
-        if self.couples_points:
-            if problem.training is not None and self.mlp.statistics not in (RUNNING, BATCH):
-                points = max(points, len(problem.training.targets))
-            elif problem.together and self.mlp.statistics == BATCH:
-                points = min(points, problem.together)
-        else:  # blocks of points bound the memory
-            return 1 << 30
-        return max(1, GROUP_BYTES // (points * self._activation_bytes(problem)))
+        A last block of a single point joins the one before: by itself it has no variance to be
+        normalized by.
+        """
+        groups = self.layout(problem).groups
+        units = max(group.shape[0] for group in groups)
+        count = problem.count_threads(runs * points * units / PARALLEL_ACTIVATIONS)
+        row = sum(group.shape[0] for group in groups if group.kind == WEIGHT)
+        point_bytes = ARRAYS_PER_ACTIVATION * row * problem.points.itemsize
+        if not self.mlp.needs_all_points:
+            size = max(1, CACHED_BYTES // (runs * point_bytes))
+            spans = threads.split(slice(0, points), count)
+            return [[(slice(0, runs), threads.blocks(span, size))] for span in spans]
+        has_batches = not is_step and self.mlp.statistics == BATCH and problem.together
+        size = min(problem.together or points, points) if has_batches else points
+        blocks = threads.blocks(slice(0, points), size)
+        if len(blocks) > 1 and points % size == 1:
+            blocks[-2:] = [slice(blocks[-2].start, points)]
+        if problem.training is not None:  # its points are evaluated at once, for their moments
+            size = max(size, len(problem.training.targets))
+        at_once = max(1, GROUP_BYTES // (size * point_bytes))
+        return [
+            [(some, blocks) for some in threads.blocks(span, at_once)]
+            for span in threads.split(slice(0, runs), count)
+        ]
 
     def prepare(self, problem: Problem, weights: Array, is_step: bool) -> Prepared:
         """See `Model.prepare`: the moments of a record are running ones or the training's."""
@@ -88,22 +95,6 @@ class Network:
         if not is_step:
             moments = self._given_moments(problem, arrays)
         return Prepared(weights, arrays, moments, is_step)
-
-    def blocks(self, problem: Problem, prepared: Prepared, span: slice) -> list[slice]:
-        """See `Model.blocks`; a last block of a single point joins the one before.
-
-        A point by itself has no variance to be normalized by.
-        """
-        count = span.stop - span.start
-        size = self._points_at_once(problem, len(prepared.weights))
-        if self.couples_points and prepared.moments is None:
-            is_cut = self.mlp.statistics == BATCH and not prepared.is_step
-            size = (problem.together or count) if is_cut else count
-        last = span.stop - 1 if count % size == 1 and count > size else span.stop
-        starts = range(span.start, last, size)
-        return [
-            slice(first, span.stop if first + size >= last else first + size) for first in starts
-        ]
 
     def sums(
         self, problem: Problem, prepared: Prepared, x: Any, targets: Array, with_gradient: bool
@@ -148,7 +139,7 @@ class Network:
         layout = self.layout(problem)
         arrays = layout.split(weights[None])
         moments = self._given_moments(problem, arrays)
-        if moments is None and self.couples_points:
+        if moments is None and self.mlp.needs_all_points:
             moments = self._moments(problem, arrays)
         return np.asarray(self.mlp.scores(layout, arrays, x, moments)[0])
 
@@ -192,7 +183,7 @@ class Network:
         They are the running moments or those of the training's points; None for the moments of the
         recorded points themselves, or of a model that normalizes over no points.
         """
-        if not self.couples_points or self.mlp.statistics == BATCH:
+        if not self.mlp.needs_all_points or self.mlp.statistics == BATCH:
             return None
         if self.mlp.statistics == RUNNING:
             return self.mlp.running_moments(self.layout(problem), arrays)
@@ -204,16 +195,6 @@ class Network:
         arguments = None, collected, AUTOGRAD, problem.targets
         self.mlp.scores(self.layout(problem), arrays, problem.points, *arguments)
         return collected
-
-    def _activation_bytes(self, problem: Problem) -> int:
-        """Return the bytes that the gradient of one run takes for each point."""
-        groups = self.layout(problem).groups
-        units = sum(group.shape[0] for group in groups if group.kind == WEIGHT)
-        return ARRAYS_PER_ACTIVATION * units * int(problem.points.itemsize)
-
-    def _points_at_once(self, problem: Problem, runs: int) -> int:
-        """Return how many points are evaluated at once where none depends on another."""
-        return max(1, CACHED_BYTES // (runs * self._activation_bytes(problem)))
 
 
 @lru_cache(maxsize=64)

@@ -3,6 +3,8 @@
 from dataclasses import dataclass, replace
 from typing import Any
 
+import numpy as np
+
 from normbench.engine.batches import Batches, batches_of, join_single_point
 from normbench.engine.problem import Array, Problem
 from normbench.engine.settings import Settings
@@ -58,13 +60,11 @@ class Plan:
         of the penalty's gradient.
         """
         assert self.batches is not None
-        rows: Any = self.batches.points_of(update)
+        rows = self.batches.points_of(update)
         moved = self.statistics.of_batch(update) if self.statistics else None
         if moved is not None:
-            train, rows = (
-                replace(train, points=moved, targets=train.targets[rows]),
-                slice(0, len(rows)),
-            )
+            train = replace(train, points=moved, targets=train.targets[rows])
+            rows = np.arange(len(rows))
         gradient = train.evaluate(weights, rows, size=self.batches.size).gradient
         assert gradient is not None
         return gradient

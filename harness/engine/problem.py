@@ -2,7 +2,8 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from functools import cached_property, partial
+from functools import cached_property, partial, reduce
+from itertools import chain
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
@@ -48,31 +49,22 @@ class Sums(NamedTuple):
 class Model(Protocol):
     """How the scores of points follow from weights.
 
-    is_linear: scores are linear in the weights, `(C, N + 1)`. couples_points: the scores of a point
-    depend on the points that are evaluated with it, so that threads share the runs and not the
-    points.
+    is_linear: scores are linear in the weights, `(C, N + 1)`.
     """
 
     is_linear: bool
-    couples_points: bool
 
     def shape(self, features: int, scores: int) -> tuple[int, ...]:
         """Return the shape of one model's weights, for N features and C scores of a point."""
 
-    def work(self, problem: "Problem", runs: int, points: int) -> float:
-        """Return the work of a gradient, in multiples of that from which a second thread pays."""
-
-    def runs_at_once(self, problem: "Problem", points: int) -> int:
-        """Return how many runs fit the memory of a thread that evaluates so many points."""
-
-    def prepare(self, problem: "Problem", weights: Array, is_step: bool) -> Any:
-        """Return what the sums over all blocks of points need of weights `(R, *shape)`.
+    def shares(self, problem: "Problem", runs: int, points: int, is_step: bool) -> list["Share"]:
+        """Return what each thread sums of so many runs and points, in blocks.
 
         is_step: whether the points are those that a step sees, and not those of a record.
         """
 
-    def blocks(self, problem: "Problem", prepared: Any, span: slice) -> list[slice]:
-        """Return the spans of points that are evaluated at once, which make up a span."""
+    def prepare(self, problem: "Problem", weights: Array, is_step: bool) -> Any:
+        """Return what the sums over all blocks of points need of weights `(R, *shape)`."""
 
     def sums(
         self, problem: "Problem", prepared: Any, x: Any, targets: Array, with_gradient: bool
@@ -90,6 +82,10 @@ class Model(Protocol):
 
     def hessian(self, problem: "Problem", weights: Array) -> Hessian:
         """Return the second derivatives at the weights of one model."""
+
+
+# What a thread sums, one after another: some runs, and the blocks of their points.
+Share = list[tuple[slice, list[slice]]]
 
 
 @dataclass(frozen=True)
@@ -171,7 +167,7 @@ class Problem:
     def evaluate(
         self,
         weights: Array,
-        rows: Any = None,
+        rows: Array | None = None,
         with_gradient: bool = True,
         size: int | None = None,
     ) -> Evaluation:
@@ -179,8 +175,7 @@ class Problem:
 
         Args:
             weights: Of R models, `(R, *shape)`.
-            rows: The points that a step sees, as indices (m,) or a slice; None for the record of
-                all points.
+            rows: The indices of the points that a step sees (m,); None for the record of all.
             with_gradient: Whether the gradient is computed.
             size: What sums are divided by in place of the number of points; the penalty then has
                 the share of the points in it.
@@ -189,61 +184,41 @@ class Problem:
             Costs `(R,)`, means over the points plus the penalty; gradient `(R, *shape)` or None;
             misclassifications `(R,)`, counts of points, or None for real targets.
         """
-        chosen = slice(0, len(self.targets)) if rows is None else rows
-        count = chosen.stop - chosen.start if isinstance(chosen, slice) else len(chosen)
+        is_step, count = rows is not None, len(self.targets) if rows is None else len(rows)
 
-        def sum_share(share: tuple[slice, slice]) -> list[tuple[slice, Sums]]:
-            return self._sum(weights, chosen, share, with_gradient, rows is not None)
+        def sum_share(share: Share) -> list[tuple[slice, Sums]]:
+            sums_of_runs = []
+            with QUIET():  # a thread does not inherit the caller's setting
+                for runs, blocks in share:
+                    prepared = self.model.prepare(self, weights[runs], is_step)
+                    chosen = (block if rows is None else rows[block] for block in blocks)
+                    sums = (
+                        self.model.sums(
+                            self, prepared, self.points[some], self.targets[some], with_gradient
+                        )
+                        for some in chosen
+                    )
+                    sums_of_runs.append((runs, reduce(_add, sums)))
+            return sums_of_runs
 
-        shares = self._shares(len(weights), count)
         costs, counts = np.zeros(len(weights)), np.zeros(len(weights), dtype=np.int64)
         gradient = np.zeros_like(weights) if with_gradient else None
+        shares = self.model.shares(self, len(weights), count, is_step)
         with QUIET():
-            for sums_of_share in threads.map_parallel(sum_share, shares):
-                for runs, sums in sums_of_share:
-                    costs[runs] += sums.costs
-                    counts[runs] += sums.counts
-                    if gradient is not None:
-                        gradient[runs] += sums.gradient
+            for runs, sums in chain(*threads.map_parallel(sum_share, shares)):
+                costs[runs] += sums.costs
+                counts[runs] += sums.counts
+                if gradient is not None:
+                    gradient[runs] += sums.gradient
             self._average(weights, costs, gradient, count, size or count)
         return Evaluation(costs, gradient, counts if self.classify else None)
 
-    def _shares(self, runs: int, points: int) -> list[tuple[slice, slice]]:
-        """Return the runs and the points of each thread."""
-        # Autograd traces in one thread: a cost of the user's own stays on one.
-        is_shared = hasattr(self.cost, "fused")
-        work = self.model.work(self, runs, points)
-        count = threads.count_worthwhile(work) if is_shared else 1
-        if self.model.couples_points:
-            return [(span, slice(0, points)) for span in threads.split(runs, count)]
-        return [(slice(0, runs), span) for span in threads.split(points, count)]
+    def count_threads(self, work: float) -> int:
+        """Return how many threads share work, in multiples of that from which a second pays.
 
-    def _sum(
-        self,
-        weights: Array,
-        chosen: Any,
-        share: tuple[slice, slice],
-        with_gradient: bool,
-        is_step: bool,
-    ) -> list[tuple[slice, Sums]]:
-        """Return the sums over a thread's points, for each group of its runs."""
-        (first_run, last_run), span = (share[0].start, share[0].stop), share[1]
-        size = self.model.runs_at_once(self, span.stop - span.start)
-        sums_of_groups = []
-        with QUIET():  # a thread does not inherit the caller's setting
-            for first in range(first_run, last_run, size):
-                runs = slice(first, min(first + size, last_run))
-                prepared = self.model.prepare(self, weights[runs], is_step)
-                total: Sums | None = None
-                for block in self.model.blocks(self, prepared, span):
-                    rows = _rows_of(chosen, block)
-                    sums = self.model.sums(
-                        self, prepared, self.points[rows], self.targets[rows], with_gradient
-                    )
-                    total = sums if total is None else _add(total, sums)
-                assert total is not None
-                sums_of_groups.append((runs, total))
-        return sums_of_groups
+        Autograd traces in one thread: a cost of the user's own stays on one.
+        """
+        return threads.count_worthwhile(work) if hasattr(self.cost, "fused") else 1
 
     def _average(
         self, weights: Array, costs: Array, gradient: Array | None, count: int, size: int
@@ -271,13 +246,6 @@ class Problem:
         """
         hessian: Hessian = self.model.hessian(self, weights)
         return hessian
-
-
-def _rows_of(chosen: Any, block: slice) -> Any:
-    """Return a block of chosen points, which are a slice or indices."""
-    if isinstance(chosen, slice):
-        return slice(chosen.start + block.start, chosen.start + block.stop)
-    return chosen[block]
 
 
 def _add(total: Sums, sums: Sums) -> Sums:

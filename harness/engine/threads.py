@@ -51,10 +51,19 @@ def count_worthwhile(work: float) -> int:
     return min(count, available_threads()) if count > 1 else 1  # asking the library takes time
 
 
-def split(count: int, parts: int) -> list[slice]:
-    """Return so many spans of equally many of `count` items, no more than there are items."""
+def split(span: slice, parts: int) -> list[slice]:
+    """Return so many equal parts of a span of items, no more than it has items."""
+    count = span.stop - span.start
     parts = max(1, min(parts, count))
-    return [slice(*span) for span in pairwise(count * part // parts for part in range(parts + 1))]
+    ends = [span.start + count * part // parts for part in range(parts + 1)]
+    return [slice(*both) for both in pairwise(ends)]
+
+
+def blocks(span: slice, size: int) -> list[slice]:
+    """Return the blocks of so many items that make up a span; the last one may be shorter."""
+    return [
+        slice(first, min(first + size, span.stop)) for first in range(span.start, span.stop, size)
+    ]
 
 
 @contextmanager
