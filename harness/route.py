@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 from normbench.engine.fast import span, triangle
 from normbench.engine.fast.blocked import on_points
-from normbench.engine.fast.wrappers import drop_last_class, merge, pack
+from normbench.engine.fast.wrappers import drop_last_class, merge
 from normbench.engine.problem import Linear, Problem
 from normbench.optimizers import Optimizer
 
@@ -89,6 +89,6 @@ def _fastest(problem: Linear, work: tuple[int, int], trains: bool, drops: bool) 
     # A triangle has the least squares cost of all points in N + 2 rows or fewer.
     if triangle.pays_off(fast_objective, *work):
         return triangle.make_triangle(fast_objective)
-    # Each of these returns the problem that it is given where it does not apply or gains nothing.
+    # Both return the problem that they are given where they do not apply or gain nothing.
     merged = merge(fast_objective)
-    return pack(drop_last_class(merged) if drops else merged, *work, with_gradient=trains)
+    return drop_last_class(merged) if drops else merged

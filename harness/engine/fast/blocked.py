@@ -19,9 +19,8 @@ from normbench.costs import count_misclassified
 from normbench.datasets.on_disk.points import Rows, has_one_source, rows_per_block
 from normbench.datasets.on_disk.sparse import sparse_or_none
 from normbench.datasets.values import ARRAY_SHARE, available_bytes
-from normbench.engine.fast import products, threads
+from normbench.engine.fast import threads
 from normbench.engine.fast.hessian import FoldedHessian, ReadHessian, WeightMap, read_effort
-from normbench.engine.fast.packed import Packed
 from normbench.engine.fast.reading import get_buffer, read_spans
 from normbench.engine.fast.sparse import SparseBlock, SparseHessian
 from normbench.engine.hessian import Effort, Hessian, linear_effort
@@ -54,8 +53,35 @@ ARRAYS_PER_RUN = 8
 SMALL_STACK_BYTES = 1 << 26  # bytes of these arrays; more are compared with the free memory
 
 ThreadSpan = tuple[int, slice]  # the number of a thread, and the span of its points
-# A block of points, with the methods `scores` and `gradient`: the two products of a step.
-Factors = products.Plain | Packed | SparseBlock
+
+
+class DenseBlock(NamedTuple):
+    """A block of points x `(p, N)`, with the two products of a step."""
+
+    x: Array
+
+    def scores(self, weights: Array, out: Array) -> None:
+        """Write the scores under k rows of weights `(k, N + 1)`, bias first, to out `(k, p)`."""
+        np.matmul(weights[:, 1:], self.x.T, out=out)
+        out += weights[:, :1]
+
+    def gradient(self, derivative: Array, out: Array, scratch: Array, has_begun: bool) -> None:
+        """Write, or add, a derivative times the points [1 x].
+
+        Args:
+            derivative: The derivative by the scores, `(k, p)`.
+            out: `(k, N + 1)`.
+            scratch: `(k, N + 1)`, overwritten where the product is added.
+            has_begun: Whether the product is added to `out`; otherwise it replaces it.
+        """
+        target = scratch if has_begun else out
+        np.matmul(derivative, np.ones(len(self.x), self.x.dtype), out=target[:, 0])
+        np.matmul(derivative, self.x, out=target[:, 1:])
+        if has_begun:
+            out += scratch
+
+
+Factors = DenseBlock | SparseBlock
 
 
 class _Sums(NamedTuple):
@@ -224,13 +250,12 @@ class Blocked(Objective):
         return _split_points(len(self.x), count)
 
     def factors(
-        self, count: int, score_rows: int, thread_span: ThreadSpan, memory: Workspace
+        self, score_rows: int, thread_span: ThreadSpan, memory: Workspace
     ) -> Iterator[tuple[slice, Factors]]:
         """Yield the blocks of a thread's points.
 
         Args:
-            count: The number of rows of weights that are multiplied.
-            score_rows: The number of rows of scores; larger than `count` where some scores stay 0.
+            score_rows: The number of rows of scores, those that stay 0 among them.
             thread_span: The thread's number, and the span of its points.
             memory: Holds the buffer that blocks are read into.
 
@@ -245,16 +270,11 @@ class Blocked(Objective):
             for block in split_span(thread_span, BLOCK_BYTES // (self.x.itemsize * score_rows)):
                 yield block, SparseBlock(sparse.csr_rows(block))
             return
-        # Under any other cost the products are on the library's own threads, which take them whole.
-        piece_sizes = 0, 0
-        if self.is_thread_safe:
-            scores = products.scores_piece_size(count, self.x.shape[1], self.x.itemsize)
-            piece_sizes = scores, products.slopes_piece_size(count, self.x.shape[1])
         points_per_block = BLOCK_BYTES // (self.x.itemsize * (score_rows + self.x.shape[1]))
         for block, x in read_spans(
             self.x, split_span(thread_span, points_per_block), memory, number
         ):
-            yield block, products.Plain(x, *piece_sizes)
+            yield block, DenseBlock(x)
 
     # The loop.
 
@@ -360,7 +380,7 @@ class Blocked(Objective):
         gradient, scratch = buffer.reshape(2, *rows.shape)
         has_begun = False
         first, last = thread_span[1].start, thread_span[1].stop
-        for span, block in self.factors(count, score_rows, thread_span, memory):
+        for span, block in self.factors(score_rows, thread_span, memory):
             size = score_rows * (span.stop - span.start)
             scores = get_buffer(memory, ("scores", thread_span[0]), size, rows.dtype)
             scores = scores.reshape(score_rows, -1)
@@ -505,10 +525,10 @@ class Wrapper(Blocked):
         return self.inner.thread_spans(runs)
 
     def factors(
-        self, count: int, score_rows: int, thread_span: ThreadSpan, memory: Workspace
+        self, score_rows: int, thread_span: ThreadSpan, memory: Workspace
     ) -> Iterator[tuple[slice, Factors]]:
         """See `Blocked.factors`."""
-        return self.inner.factors(count, score_rows, thread_span, memory)
+        return self.inner.factors(score_rows, thread_span, memory)
 
 
 @dataclass(frozen=True, kw_only=True)

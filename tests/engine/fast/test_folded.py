@@ -504,7 +504,7 @@ def test_a_descent_reads_the_points_once_a_step(rng):
     problem = door.problem(cost, z, 2.0 * y - 1, True)
     weights = rng.standard_normal((5, 1, 7))
     optimizer = build("optimizer", options("optimizer", "gradient_descent"))
-    route = fastest_route("fast", problem, None, weights, optimizer, (5, 10))
+    route = fastest_route(problem, None, weights, optimizer, (5, 10))
     counted.rows_read = 0
     route.train.evaluate(weights)
     assert counted.rows_read == len(x)

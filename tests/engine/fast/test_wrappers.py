@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from normbench import costs
-from normbench.engine.fast import blocked, packed, wrappers
+from normbench.engine.fast import blocked, wrappers
 from normbench.engine.fast.blocked import Blocked, Folded
 from normbench.engine.problem import Objective
 from normbench.engine.scheme.applying import normalize
@@ -15,8 +15,8 @@ from normbench.normalizers import PCASphere
 
 POINTS, CLASSES, RUNS = 200, 3, 4
 ORDER = [0, 1, 0, 2, 3, 3, 1]  # the column of each feature
-WRAPPERS = ("columns", "under", "fewer", "packed")
-SUBSETS = list(product([False, True], repeat=4))
+WRAPPERS = ("columns", "under", "fewer")
+SUBSETS = list(product([False, True], repeat=3))
 PENALTIES = {
     "none": 0.0,
     "one": 0.3,
@@ -50,12 +50,11 @@ def worthwhile(monkeypatch):
     monkeypatch.setattr(blocked, "PARALLEL_WORK", 1)
     monkeypatch.setattr(blocked.threads, "available_threads", lambda: 2)
     monkeypatch.setattr(blocked, "BLOCK_BYTES", 4000)
-    monkeypatch.setattr(packed, "SCORES_BYTES", 4000)
 
 
 def wrapped(subset, dtype, l2, rng):
     """Return the plain Problem and its equal in these wrappers."""
-    columns, under, fewer, packs = subset
+    columns, under, fewer = subset
     x = rng.standard_normal((POINTS, 4))[:, ORDER].astype(dtype)
     targets = rng.integers(0, CLASSES, POINTS)
     parts = (targets, True, l2, CLASSES)
@@ -70,8 +69,7 @@ def wrapped(subset, dtype, l2, rng):
         inner = wrappers.merge(inner) if columns else inner
         quick = Folded.around(inner, x=z, l2=l2, columns=made)
         plain = replace(plain, x=z[:])
-    quick = wrappers.drop_last_class(quick) if fewer else quick
-    return plain, wrappers.with_packed_points(quick, RUNS) if packs else quick
+    return plain, wrappers.drop_last_class(quick) if fewer else quick
 
 
 def layers(problem):
@@ -87,8 +85,6 @@ def layers(problem):
 def test_any_subset_gives_the_plain_numbers_in_one_pass_over_the_points(
     subset, dtype, l2, monkeypatch
 ):
-    if subset[3] and not packed.is_installed():
-        pytest.skip("the package mkl is not there")
     rng = np.random.default_rng(4)
     l2 = PENALTIES[l2]
     plain, quick = wrapped(subset, dtype, l2, rng)
@@ -125,8 +121,6 @@ def test_any_subset_gives_the_plain_numbers_in_one_pass_over_the_points(
 
 @pytest.mark.parametrize("subset", SUBSETS, ids=named)
 def test_a_diverging_run_leaves_the_others_alone(subset):
-    if subset[3] and not packed.is_installed():
-        pytest.skip("the package mkl is not there")
     rng = np.random.default_rng(5)
     plain, quick = wrapped(subset, np.float64, 0.0, rng)
     weights = rng.standard_normal((RUNS, *plain.shape))
@@ -139,6 +133,25 @@ def test_a_diverging_run_leaves_the_others_alone(subset):
 
 
 def test_the_loop_over_blocks_is_in_one_place():
-    for kind in (Folded, wrappers.WithoutLastClass, wrappers.PackedPoints):
+    for kind in (Folded, wrappers.WithoutLastClass):
         assert kind.evaluate is Blocked.evaluate
         assert kind._walk_points is Blocked._walk_points
+
+
+@pytest.mark.parametrize("begin", [0, 5])
+@pytest.mark.parametrize("points", [1, 2, 7, 10, 11, 40, 41])
+def test_blocks_are_as_few_as_fit_and_of_one_size(points, begin):
+    """Every other part's first block is a half."""
+    most = 10
+    sizes = {}
+    for number in (0, 1):
+        spans = blocked.split_span((number, slice(begin, begin + points)), most)
+        ends = [begin, *(span.stop for span in spans)]
+        assert [span.start for span in spans] == ends[:-1]
+        assert ends[-1] == begin + points
+        sizes[number] = np.diff(ends)
+    assert len(sizes[0]) == np.ceil(points / most)
+    assert max(sizes[0]) <= most
+    assert max(sizes[0]) - min(sizes[0]) < len(sizes[0])
+    assert points == 1 or sizes[1][0] == -(-max(sizes[0]) // 2)
+    assert len(blocked.split_span((0, slice(0, points)), 0)) == points
