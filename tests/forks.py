@@ -1,7 +1,7 @@
 """The command line without its imports: a process that has them forks into each command.
 
 A command's imports take two seconds of a processor, its answer to a mistake a fifth of one. What a
-command does while it imports (kernels, what it loads at all) is tested by processes of their own.
+command does while it imports (what it loads at all) is tested by processes of their own.
 """
 
 import atexit
@@ -29,7 +29,7 @@ from typing import Any
 ROOT = Path(__file__).resolve().parent.parent
 PATIENCE = 120  # seconds after which a command is ended
 THREADS = "OMP_NUM_THREADS"
-KEPT = {"MPLCONFIGDIR", "OPENBLAS_CORETYPE"}  # what the loaded libraries have read already
+KEPT = {"MPLCONFIGDIR"}  # what the loaded libraries have read already
 # Libraries that a command imports late, beside all modules of the package itself.
 LOADED = (
     *("matplotlib.backends.backend_agg", "matplotlib.backends.backend_svg", "contourpy", "jinja2"),
@@ -108,7 +108,7 @@ def _server() -> subprocess.Popen[str]:
 
 def serve() -> None:
     """Answer each order, a line of JSON, with how its command ended."""
-    with _as_before():  # first of all: it chooses kernels, which NumPy takes where it is imported
+    with _as_before():
         _compose()
     for name in (*_modules(), *LOADED):
         importlib.import_module(name)

@@ -7,7 +7,7 @@ import warnings
 from collections.abc import Sequence
 
 from normbench import interrupts
-from normbench.command.startup.garbage import disable_collection
+from normbench.command.garbage import disable_collection
 from normbench.command.sweep.printing import run_with_checked_output
 from normbench.results.safe import clean
 
@@ -67,9 +67,6 @@ def _dispatch(arguments: Sequence[str]) -> int:
 
         print(helping.text())
         return 0
-    from normbench.command.startup import kernels
-
-    kernels.choose()  # before NumPy is imported
     from normbench.command.sweep import line
 
     try:

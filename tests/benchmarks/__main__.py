@@ -7,37 +7,32 @@ NORMBENCH_DATA, or in `../shared/data` beside the checkout.
 import argparse
 import json
 import os
+import re
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from unittest.mock import patch
 
-from normbench.command.startup import kernels
-from normbench.engine.fast import processor
+import numpy as np
+from threadpoolctl import threadpool_info, threadpool_limits
 
-# What the machine sets for OpenBLAS, before the kernels are chosen.
+from normbench.engine.fast import threads
+from normbench.recording.store.provenance import describe_blas
+from tests.benchmarks import sides
+from tests.benchmarks.batch_rows import batch_rows
+from tests.benchmarks.commands import command_rows
+from tests.benchmarks.data import breast_cancer, mnist
+from tests.benchmarks.network_rows import network_rows
+from tests.benchmarks.sparse_rows import sparse_rows
+from tests.benchmarks.turns import Row, absent, in_turns, is_installed, judged, line, ratio
+
+# What the machine sets for OpenBLAS.
 OF_MACHINE = {name: value for name, value in os.environ.items() if name.startswith("OPENBLAS_")}
-kernels.choose()
-
-import numpy as np  # noqa: E402  (after the kernels are chosen)
-from threadpoolctl import threadpool_info, threadpool_limits  # noqa: E402
-
-from normbench.engine.fast import packed, threads  # noqa: E402
-from tests.benchmarks import sides  # noqa: E402
-from tests.benchmarks.batch_rows import batch_rows  # noqa: E402
-from tests.benchmarks.commands import command_rows  # noqa: E402
-from tests.benchmarks.data import breast_cancer, mnist  # noqa: E402
-from tests.benchmarks.network_rows import network_rows  # noqa: E402
-from tests.benchmarks.sparse_rows import sparse_rows  # noqa: E402
-from tests.benchmarks.turns import Row, absent, in_turns, is_installed, judged, line, ratio  # noqa: E402
-
 GRID = np.array([1e-6, 1e-5, 1e-4, 1e-3, 1e-2, 1e-1, 0.2, 0.5, 1.0])
 RUNS, PRECISIONS = (1, 9, 32), ("float64", "float32")
 SIDES = {
     "ours": sides.ours,
-    "packed": sides.always_packed,
-    "unpacked": sides.unpacked,
     "textbook": lambda work: lambda: sides.textbook(work),
     "pytorch": sides.pytorch,
     "jax": sides.jax,
@@ -45,7 +40,6 @@ SIDES = {
 PACKAGES = {"pytorch": "torch", "jax": "jax"}
 # A side over another, the runs, and at least how many times as long it takes by precision.
 FRAMEWORKS: list[tuple[str, str, int, tuple[float | None, float | None]]] = [
-    *(("unpacked", "packed", runs, (None, None)) for runs in RUNS),
     ("textbook", "ours", 9, (7, 12)),
     ("pytorch", "ours", 9, (2.2, 2.5)),
     ("jax", "ours", 1, (1.0, 1.0)),
@@ -61,7 +55,7 @@ def main() -> int:
     parser.add_argument("--only", default="", help="rows whose name holds this word")
     parser.add_argument("--json", type=Path, help="where to write the table as JSON")
     options = parser.parse_args()
-    machine = {"processor": processor.read_field("model name"), "blas": kernels.describe_blas()}
+    machine = {"processor": processor(), "blas": describe_blas()}
     environment = ", ".join(f"{name}={value}" for name, value in sorted(OF_MACHINE.items()))
     print("; ".join(filter(None, [*machine.values(), environment])), file=sys.stderr)
     pools = [pool for pool in threadpool_info() if pool["user_api"] == "blas"]
@@ -84,11 +78,17 @@ def main() -> int:
     return 0
 
 
+def processor() -> str:
+    """Return the name of the processor; empty outside Linux."""
+    file = Path("/proc/cpuinfo")
+    name = re.search(r"model name\s*: (.*)", file.read_text() if file.exists() else "")
+    return name[1] if name else ""
+
+
 def framework_rows(turns: int, only: str) -> Iterator[Row]:
     """The textbook's loop, PyTorch and JAX over ours, on MNIST t10k.
 
-    Ours as a job descends, with equal columns merged, which the others are not told of; "packed"
-    and "unpacked" multiply all columns with and without packed points, whatever the processor is.
+    Ours as a job descends, with equal columns merged, which the others are not told of.
     """
     for side, under, runs, targets in FRAMEWORKS:
         for precision, target in zip(PRECISIONS, targets):
@@ -97,9 +97,6 @@ def framework_rows(turns: int, only: str) -> Iterator[Row]:
                 continue
             if side in PACKAGES and not is_installed(PACKAGES[side]):
                 yield absent(name, PACKAGES[side])
-                continue
-            if side == "unpacked" and not packed.is_installed():
-                yield absent(name, "mkl")
                 continue
             work = mnist_work(runs, precision)
             other, ours = SIDES[side](work), SIDES[under](work)
@@ -136,7 +133,7 @@ def thread_rows(turns: int, only: str) -> Iterator[Row]:
             all_over_taken = f"all threads over those that pay, {words}"
             if not any(only in name for name in (*names.values(), all_over_taken)):
                 continue
-            run = sides.unpacked(mnist_work(runs, precision))
+            run = sides.all_columns(mnist_work(runs, precision))
 
             def alone(run: Callable[[], sides.Histories] = run) -> sides.Histories:
                 with threadpool_limits(1, "blas"):

@@ -8,16 +8,14 @@ weights, costs and counts of step 0 to K.
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
-from unittest.mock import patch
 
 import numpy as np
 from numpy.typing import NDArray
 
 from normbench.costs import multiclass_softmax, softmax
 from normbench.engine.descent import descend
-from normbench.engine.fast import packed
 from normbench.engine.fast.blocked import Blocked
-from normbench.engine.fast.wrappers import drop_last_class, merge, pack
+from normbench.engine.fast.wrappers import drop_last_class, merge
 from normbench.engine.problem import Problem
 from normbench.optimizers import gradient_descent
 
@@ -42,32 +40,20 @@ class Work:
 
 
 def ours(work: Work) -> Callable[[], Histories]:
-    """Return the descent as a job makes it; equal columns are merged and points packed before."""
-    train = _packed(drop_last_class(merge(_objective(work))), work)
+    """Return the descent as a job makes it; equal columns are merged before."""
+    train = drop_last_class(merge(_objective(work)))
     return lambda: _descend(train, work)
 
 
-def unpacked(work: Work) -> Callable[[], Histories]:
-    """Return the descent that multiplies every column by numpy's own library."""
+def all_columns(work: Work) -> Callable[[], Histories]:
+    """Return the descent that multiplies every column."""
     train = drop_last_class(_objective(work))
-    return lambda: _descend(train, work)
-
-
-def always_packed(work: Work) -> Callable[[], Histories]:
-    """Return the descent that multiplies every column of packed points, on any processor."""
-    with patch.object(packed, "is_used", packed.is_installed):
-        train = _packed(drop_last_class(_objective(work)), work)
     return lambda: _descend(train, work)
 
 
 def _objective(work: Work) -> Blocked:
     cost = softmax if work.classes == 1 else multiclass_softmax
     return Blocked(cost, work.x, work.y, True, 0.0, work.classes)
-
-
-def _packed(train: Blocked, work: Work) -> Blocked:
-    """Return the problem as a descent of many steps has it, where the library for it is there."""
-    return pack(train, len(work.start), steps=1000)
 
 
 def _descend(train: Problem, work: Work) -> Histories:

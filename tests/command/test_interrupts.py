@@ -64,7 +64,6 @@ def test_a_command_is_stopped(monkeypatch, capsys):
     monkeypatch.setattr(sys, "warnoptions", ["default"])
     monkeypatch.setattr(sys, "path", ["", *sys.path])
     monkeypatch.setattr(entry, "disable_collection", lambda: None)
-    monkeypatch.setattr("normbench.command.startup.kernels.choose", lambda: None)
     monkeypatch.setattr("normbench.command.sweep.line.run", lambda _: converted(signal.SIGINT))
     assert entry.run(["iterations=5"]) == 130
     assert capsys.readouterr().err == (

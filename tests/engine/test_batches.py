@@ -188,7 +188,6 @@ def test_points_read_in_blocks_are_another_descent_where_a_seed_draws_batches():
 def test_nothing_stands_in_for_a_batch_by_all_points(monkeypatch):
     """Data for which every equivalent of all points pays off: the steps still see batches."""
     monkeypatch.setattr(wrappers, "MIN_POINT_ENTRIES", 1)
-    monkeypatch.setattr(wrappers.packed, "pays_off", lambda *_: True)
     x, y = points()
     twice = np.column_stack([x, x[:, 0], x])  # columns that are equal
     many = np.tile(x, (20, 1)), np.tile(y, 20)  # a triangle pays off

@@ -65,7 +65,7 @@ ROOMS = {
     "engine": Room(
         ["harness/engine"],
         ["tests/engine"],
-        ["tests/command/test_kernels.py", MEASURES, VERDICTS, COMPARE],
+        [MEASURES, VERDICTS, COMPARE],
     ),
     "theory": Room(
         ["harness/theory"],

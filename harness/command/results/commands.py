@@ -13,8 +13,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from normbench import names
+from normbench.command.garbage import collect_seldom
 from normbench.command.results.arguments import FIGURE_FORMATS, SCREEN_FORMAT, parse, suggest
-from normbench.command.startup.garbage import collect_seldom
 from normbench.results.figures import NAMES, PHOTOGRAPHIC_FIGURES
 from normbench.results.safe import clean
 from normbench.results.store import stores

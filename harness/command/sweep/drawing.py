@@ -8,7 +8,7 @@ from functools import cache, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from normbench.command.startup.garbage import collect_seldom
+from normbench.command.garbage import collect_seldom
 
 if TYPE_CHECKING:
     from normbench.results.figures.base.forks import PreparedCall

@@ -14,7 +14,7 @@ from threading import Semaphore
 from typing import Any
 
 from normbench.command.config.compose import JobSpec
-from normbench.command.startup.garbage import collect_seldom, disable_collection
+from normbench.command.garbage import collect_seldom, disable_collection
 from normbench.command.sweep import recorded
 from normbench.command.sweep.queues import Queue
 from normbench.recording.resume import orphans

@@ -29,8 +29,7 @@ from normbench.command.config import compose, hydra_settings, resolvers, study
 from normbench.command.config.compose import JobSpec
 from normbench.command.config.errors import SweepError, user_errors
 from normbench.command.config.grid import Grid, notes_on_overridden, split_option_overrides
-from normbench.command.startup.garbage import collect_seldom
-from normbench.command.startup.kernels import describe_blas
+from normbench.command.garbage import collect_seldom
 from normbench.command.sweep import hydras_own, launching, printing, recorded
 from normbench.command.sweep.drawing import Drawing
 from normbench.command.sweep.file_reading import FileReading
@@ -42,7 +41,7 @@ from normbench.datasets import UserError
 from normbench.datasets.values import available_cores
 from normbench.recording.resume import leftovers
 from normbench.recording.store.places import suggested_path
-from normbench.recording.store.provenance import provenance_tags
+from normbench.recording.store.provenance import describe_blas, provenance_tags
 from normbench.results.safe import clean
 from normbench.results.store.errors import ResultsError
 from normbench.results.store.owner import LOCK

@@ -1,8 +1,7 @@
 """A task of a queue: the jobs that it runs, and how its Python starts, maybe on another machine.
 
-`python -m normbench.command.sweep.task -m MODULE ARGUMENTS` runs a module as `python -m` does,
-after the kernels of the machine are chosen: that has to precede numpy's import, so little is
-imported here.
+`python -m normbench.command.sweep.task -m MODULE ARGUMENTS` runs a module as `python -m` does;
+a signal that stops it ends it with one line.
 """
 
 import os
@@ -12,7 +11,6 @@ import sys
 from typing import TYPE_CHECKING, Any
 
 from normbench import interrupts, names
-from normbench.command.startup import kernels
 
 if TYPE_CHECKING:
     from hydra.types import HydraContext, TaskFunction
@@ -78,8 +76,7 @@ def find_log_tags() -> dict[str, str]:
 
 
 def main() -> None:
-    """Choose the kernels, then run the module that follows `-m` on the command line."""
-    kernels.choose()
+    """Run the module that follows `-m` on the command line."""
     # The module and its arguments are all that it finds on its command line.
     sys.argv[:] = sys.argv[sys.argv.index("-m") + 1 :]
     try:

@@ -5,6 +5,8 @@ import sys
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
+from threadpoolctl import threadpool_info
+
 from normbench import names
 
 SOURCE_FOLDER = Path(__file__).resolve().parents[3]  # of a checkout
@@ -23,6 +25,17 @@ RECORDED_LIBRARIES = (
 def provenance_tags() -> dict[str, str]:
     """Return the versions of Python and the libraries, and the commit."""
     return {**_versions(), **_commit()}
+
+
+def describe_blas() -> str:
+    """Return the libraries of matrix products, such as `openblas 0.3.31 SkylakeX, 2 threads`."""
+    libraries = {
+        f"{pool['internal_api']} {pool['version']} {pool.get('architecture', '')}, "
+        f"{pool['num_threads']} threads"
+        for pool in threadpool_info()
+        if pool["user_api"] == "blas"
+    }
+    return "; ".join(sorted(libraries))
 
 
 def installed_version() -> str:

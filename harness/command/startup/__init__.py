@@ -1,1 +1,0 @@
-"""Settings of the process before numpy is imported: the kernels of matrix products."""
