@@ -247,7 +247,7 @@ def _is_at_least_cost(descent: JudgedDescent, start_slope: Array, end_slope: Arr
     """
     if not descent.least.is_solved:
         return bool(np.linalg.norm(end_slope) <= GRADIENT_TOLERANCE * np.linalg.norm(start_slope))
-    start_excess, end_excess = descent.path.cost[[0, -1]] - descent.judging_context.minimum
+    start_excess, end_excess = descent.recorded_path.cost[[0, -1]] - descent.judging_context.minimum
     return bool(end_excess <= EXCESS_TOLERANCE * start_excess)
 
 
