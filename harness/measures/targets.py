@@ -32,7 +32,7 @@ def take(job: FinishedJob) -> Findings:
     grid = {refinement.lattice_number(step.step_size): step for step in descent.steps}
     # By lattice number, which is no integer for a step size of the grid beside the lattice.
     tried, finer_costs = dict(grid), dict[int, Array]()
-    windows = _descend_finer(job, tried, finer_costs) if _refines(job) else {}
+    windows = _descend_finer(job, tried, finer_costs)
     metrics: dict[str, float] = {}
     counts = {target: _count_iterations(tried, target) for target in names.TARGETS}
     refined = []
@@ -110,13 +110,17 @@ def _descend_finer(
 def _refined_targets(job: FinishedJob) -> Iterable[str]:
     """Return the targets to which finer step sizes are tried.
 
-    They are all with `refine=true`. Else it is the one that is reported; where the grid misses it,
-    both that may be, if the descent is small.
+    They are all with `refine=true`. With `auto` it is the one that is reported; where the grid
+    misses it, both that may be, if the descent is small. None are where points are read from a
+    disk, since they would be read again for each descent.
     """
-    descent = job.descent
-    settings = descent.settings
+    descent, settings = job.descent, job.descent.settings
+    if settings.refine is False or settings.iterations == 0 or descent.optimizer.gridless:
+        return ()
     if settings.refine is True:
         return names.TARGETS
+    if not isinstance(job.dataset.x, np.ndarray):
+        return ()
     if find_fastest(descent.steps, names.reached(REPORTED)) is not None:
         return (REPORTED,)
     weights = descent.start.size * len(descent.steps)  # of all runs
@@ -127,15 +131,6 @@ def _refined_targets(job: FinishedJob) -> Iterable[str]:
 def _number_of_fewest(counts: Mapping[float, float]) -> float:
     """Return the lattice number with the fewest iterations; of equal ones the smallest."""
     return min(counts, key=lambda number: (counts[number], number))
-
-
-def _refines(job: FinishedJob) -> bool:
-    """Return whether finer step sizes are tried: by default where the points are in memory."""
-    settings = job.descent.settings
-    if settings.refine is False or settings.iterations == 0 or job.descent.optimizer.gridless:
-        return False
-    # Points that are read would be read again for each descent.
-    return settings.refine is True or isinstance(job.dataset.x, np.ndarray)
 
 
 def _count_iterations(tried: Mapping[float, Step], target: str) -> dict[float, float]:
