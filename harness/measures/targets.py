@@ -13,8 +13,8 @@ from normbench.verdicts.judging import Step, find_fastest
 from normbench.verdicts.refinement import Fewest
 
 UNKNOWN = float("nan")
-REPORTED = "1e-2"  # the target that is reported; the next easier one, where no scheme reaches it
-EASIER = "1e-1"
+REPORTED, EASIER = "1e-2", "1e-1"  # the target that is reported; where none reaches it, the easier
+MAX_SMALL_PRODUCTS = 1e9  # of points and weights, over a descent that takes about a second
 
 
 def take(job: FinishedJob) -> Findings:
@@ -32,7 +32,7 @@ def take(job: FinishedJob) -> Findings:
     grid = {refinement.lattice_number(step.step_size): step for step in descent.steps}
     # By lattice number, which is no integer for a step size of the grid beside the lattice.
     tried, finer_costs = dict(grid), dict[int, Array]()
-    windows = _descend_finer(descent, tried, finer_costs) if _refines(job) else {}
+    windows = _descend_finer(job, tried, finer_costs)
     metrics: dict[str, float] = {}
     counts = {target: _count_iterations(tried, target) for target in names.TARGETS}
     refined = []
@@ -65,12 +65,12 @@ def take(job: FinishedJob) -> Findings:
 
 
 def _descend_finer(
-    descent: JudgedDescent, tried: dict[float, Step], finer_costs: dict[int, Array]
+    job: FinishedJob, tried: dict[float, Step], finer_costs: dict[int, Array]
 ) -> dict[str, list[int]]:
     """Descend coarse step sizes around the best of the grid, then fine ones around these.
 
     Args:
-        descent: The judged descent of the grid.
+        job: The finished job.
         tried: The steps by lattice number, to which the finer ones are added.
         finer_costs: Gets the training costs (A, K + 1) of the finer step sizes, by lattice number.
 
@@ -78,6 +78,7 @@ def _descend_finer(
         By target, the lattice numbers of its fine step sizes; empty where no coarse one reaches
         the target. Targets that are not refined are left out, as are all where no run is ranked.
     """
+    descent = job.descent
 
     def descend(numbers_by_target: Iterable[list[int]]) -> None:
         """Descend and add those step sizes that were not tried."""
@@ -89,7 +90,7 @@ def _descend_finer(
             finer_costs.update(zip(missing, costs))
 
     coarse = {}
-    for target in _refined_targets(descent):
+    for target in _refined_targets(job):
         best = find_fastest(descent.steps, names.reached(target))
         if best is None:  # the grid misses the target
             best = find_fastest(descent.steps, names.TO_LOWEST)
@@ -106,26 +107,30 @@ def _descend_finer(
     return fine
 
 
-def _refined_targets(descent: JudgedDescent) -> Iterable[str]:
-    """Return the targets to which finer step sizes are tried: all, or those that are reported."""
-    if descent.settings.refine is True:
+def _refined_targets(job: FinishedJob) -> Iterable[str]:
+    """Return the targets to which finer step sizes are tried.
+
+    They are all with `refine=true`. With `auto` it is the one that is reported; where the grid
+    misses it, both that may be, if the descent is small. None are where points are read from a
+    disk, since they would be read again for each descent.
+    """
+    descent, settings = job.descent, job.descent.settings
+    if settings.refine is False or settings.iterations == 0 or descent.optimizer.gridless:
+        return ()
+    if settings.refine is True:
         return names.TARGETS
-    is_missed = find_fastest(descent.steps, names.reached(REPORTED)) is None
-    return (EASIER, REPORTED) if is_missed else (REPORTED,)
+    if not isinstance(job.dataset.x, np.ndarray):
+        return ()
+    if find_fastest(descent.steps, names.reached(REPORTED)) is not None:
+        return (REPORTED,)
+    weights = descent.start.size * len(descent.steps)  # of all runs
+    is_small = weights * settings.iterations * len(job.dataset.x) <= MAX_SMALL_PRODUCTS
+    return (EASIER, REPORTED) if is_small else ()
 
 
 def _number_of_fewest(counts: Mapping[float, float]) -> float:
     """Return the lattice number with the fewest iterations; of equal ones the smallest."""
     return min(counts, key=lambda number: (counts[number], number))
-
-
-def _refines(job: FinishedJob) -> bool:
-    """Return whether finer step sizes are tried: by default where the points are in memory."""
-    settings = job.descent.settings
-    if settings.refine is False or settings.iterations == 0 or job.descent.optimizer.gridless:
-        return False
-    # Points that are read would be read again for each descent.
-    return settings.refine is True or isinstance(job.dataset.x, np.ndarray)
 
 
 def _count_iterations(tried: Mapping[float, Step], target: str) -> dict[float, float]:
