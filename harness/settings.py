@@ -762,7 +762,6 @@ TABLE = (
             "model.normalize",
             "model.place",
             "model.affine",
-            "model.groups",
             "model.signs",
             "model.newton_iterations",
         )

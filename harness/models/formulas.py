@@ -23,9 +23,8 @@ TEXTBOOK_RULE = "textbook"
 SMALL_DEVIATION, ADDED_DEVIATION = 0.01, 1.0
 SMALLEST = 1e-30  # of a variance whose root is differentiated
 TANH, RELU, SIGMOID, IDENTITY, LECUN_TANH = "tanh", "relu", "sigmoid", "identity", "lecun_tanh"
-MAXOUT, MAXOUT_MAPS = "maxout", 2
-ACTIVATIONS = (TANH, RELU, SIGMOID, IDENTITY, LECUN_TANH, MAXOUT)
-HOMOGENEOUS_ACTIVATIONS = (RELU, IDENTITY, MAXOUT)  # c times the value for c > 0 times the input
+ACTIVATIONS = (TANH, RELU, SIGMOID, IDENTITY, LECUN_TANH)
+HOMOGENEOUS_ACTIVATIONS = (RELU, IDENTITY)  # c times the value for c > 0 times the input
 PCA, ZCA, NEWTON = "pca", "zca", "newton"
 
 
@@ -55,10 +54,7 @@ class Formulas:
         return anp.matmul(weight, h) + bias
 
     def activate(self, name: str, h: Any) -> Any:
-        """Return the activation of h: its name is one of `ACTIVATIONS`.
-
-        The shape is that of h, with half as many units under `maxout`.
-        """
+        """Return the activation of h, in its shape: the name is one of `ACTIVATIONS`."""
         if name == TANH:
             return _tanh(h)
         if name == RELU:
@@ -68,9 +64,6 @@ class Formulas:
             return 0.5 * (_tanh(0.5 * h) + 1.0)
         if name == LECUN_TANH:
             return 1.7159 * _tanh(h * (2 / 3))
-        if name == MAXOUT:
-            maps = anp.reshape(h, (len(h), MAXOUT_MAPS, -1, h.shape[-1]))
-            return anp.maximum(maps[:, 0], maps[:, 1])
         return h  # the identity
 
     def standardize(
@@ -120,28 +113,12 @@ class Formulas:
         deviation = anp.sqrt(anp.maximum(variance, SMALLEST))
         return deviation + ADDED_DEVIATION * (deviation < SMALL_DEVIATION)
 
-    def covariance(self, h: Any, groups: int) -> tuple[Any, Any]:
-        """Return the means of units, `(R, H, 1)`, and the covariances in G groups of units.
-
-        The covariances are `(R, G, H / G, H / G)`, of h `(R, H, p)` over its points.
-        """
+    def covariance(self, h: Any) -> tuple[Any, Any]:
+        """Return the means `(R, H, 1)` and covariances `(R, H, H)` of h `(R, H, p)` over points."""
         mean = anp.mean(h, axis=2, keepdims=True)
-        centred = _split_units(h - mean, groups)
+        centred = h - mean
         product = anp.matmul(centred, anp.swapaxes(centred, -1, -2))
         return mean, product / h.shape[-1]
-
-    def decorrelate(self, h: Any, mean: Any, covariance: Any, whiten: Callable[[Any], Any]) -> Any:
-        """Return h minus a mean, multiplied in each group by a whitening matrix.
-
-        Args:
-            h: `(R, H, p)`.
-            mean: `(R, H, 1)`, see `covariance`.
-            covariance: `(R, G, H / G, H / G)`.
-            whiten: A function that returns the whitening matrices of covariances, in their shape.
-        """
-        centred = _split_units(h - mean, covariance.shape[1])
-        whitened = anp.matmul(whiten(covariance), centred)
-        return anp.reshape(whitened, h.shape)
 
     def whitening(
         self, covariance: Any, kind: str, epsilon: Any, is_fixed: bool, iterations: int
@@ -185,11 +162,6 @@ class Formulas:
             cube = anp.matmul(anp.matmul(root, root), root)
             root = 1.5 * root - 0.5 * anp.matmul(cube, matrix / trace)
         return root / anp.sqrt(trace)
-
-
-def _split_units(h: Any, groups: int) -> Any:
-    """Return values `(R, H, p)` as `(R, G, H / G, p)`."""
-    return anp.reshape(h, (len(h), groups, -1, h.shape[-1]))
 
 
 class Fused(Formulas):

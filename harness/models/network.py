@@ -27,8 +27,6 @@ from normbench.models.formulas import (
     ACTIVATIONS,
     AUTOGRAD,
     HOMOGENEOUS_ACTIVATIONS,
-    MAXOUT,
-    MAXOUT_MAPS,
     NEWTON,
     PCA,
     TEXTBOOK_RULE,
@@ -70,7 +68,7 @@ class Mlp:
 
     Attributes:
         hidden: The numbers of units of the hidden layers.
-        activation: A name of `ACTIVATIONS`; of `maxout`, a unit is the larger of two linear maps.
+        activation: A name of `ACTIVATIONS`.
         start_scale: The standard deviation of the weights at the start: a number, or a rule of
             `START_VARIANCES`. Biases and shifts start at 0, gains at 1.
         normalize: Of what a hidden layer's values are normalized: nothing (`none`), a unit over the
@@ -83,7 +81,6 @@ class Mlp:
         affine_step: The step size of gains and shifts; None for the run's.
         statistics: Whose statistics normalize evaluated points: those of all training points
             (`all`), of the points' own batch (`batch`), or running means over steps (`running`).
-        groups: The number of groups of units that are whitened separately.
         signs: Of eigenvectors under `pca`: `free`, as they are solved, or `fixed`, their largest
             entry positive.
         newton_iterations: The number of Newton's iterations under `newton`.
@@ -107,7 +104,6 @@ class Mlp:
     affine: bool | str = True
     affine_step: float | None = None
     statistics: str = ALL
-    groups: int = 1
     signs: str = FREE
     newton_iterations: int = 5
 
@@ -123,7 +119,6 @@ class Mlp:
         check_choice("model.statistics", self.statistics, EVALUATED_STATISTICS)
         check_choice("model.signs", self.signs, (FREE, FIXED))
         check_integer("model.newton_iterations", self.newton_iterations, at_least=1)
-        check_integer("model.groups", self.groups, at_least=1)
         if self.affine_step is not None:
             check_number("model.affine_step", self.affine_step, above=0)
         if isinstance(self.epsilon, str):
@@ -149,11 +144,9 @@ class Mlp:
     def _check_combinations(self) -> None:
         """Raise `UserError` for values that exclude one another.
 
-        A normalization needs a layer, weight normalization has no place after the activation, the
-        textbook's rule is for standard deviations alone, and groups must divide the values of each
-        layer that is whitened.
+        A normalization needs a layer, weight normalization has no place after the activation, and
+        the textbook's rule is for standard deviations alone.
         """
-        whitens = self.normalize in WHITENINGS
         if self.normalize != NONE and not self.normalized_layers:
             raise UserError(
                 f"{spell_setting('model.normalize', self.normalize)}: is for hidden layers, and "
@@ -170,13 +163,6 @@ class Mlp:
                 f"{spell_setting('model.epsilon', TEXTBOOK_RULE)}: is for standard deviations; "
                 f"give a number, or choose {spell_setting('model.normalize', BATCH)}"
             )
-        # Only whitening splits the values of a layer into groups, which must be of one size.
-        for units in self._value_counts() if whitens else ():
-            if units % self.groups:
-                raise UserError(
-                    f"{spell_setting('model.groups', self.groups)}: does not divide a layer of "
-                    f"{units} values; choose a divisor"
-                )
 
     @property
     def needs_all_points(self) -> bool:
@@ -207,49 +193,32 @@ class Mlp:
         groups, running = [], []
         inputs = features
         for layer, units in enumerate((*self.hidden, scores)):
-            maps = MAXOUT_MAPS if self._is_hidden(layer) and self.activation == MAXOUT else 1
-            groups.append(Group(layer, WEIGHT, (maps * units, inputs)))
-            groups.append(Group(layer, BIAS, (maps * units, 1)))
+            groups.append(Group(layer, WEIGHT, (units, inputs)))
+            groups.append(Group(layer, BIAS, (units, 1)))
             if layer in self.normalized_layers and self.normalize != NONE:
-                # A unit of maxout has one value after the activation, and `maps` before it.
-                values = units if self.place == AFTER else maps * units
-                groups += self._affine_groups(layer, values)
-                running += self._running_groups(layer, values)
+                groups += self._affine_groups(layer, units)
+                running += self._running_groups(layer, units)
             inputs = units
         return Layout((*groups, *running))
 
-    def _is_hidden(self, layer: int) -> bool:
-        """Return whether a layer has an activation."""
-        return layer < len(self.hidden)
-
-    def _value_counts(self) -> list[int]:
-        """Return how many values each hidden layer has where they are normalized.
-
-        A unit of `maxout` has several values before the activation, and one after it.
-        """
-        maps = MAXOUT_MAPS if self.place == BEFORE and self.activation == MAXOUT else 1
-        return [maps * units for units in self.hidden]
-
-    def _affine_groups(self, layer: int, values: int) -> list[Group]:
-        """Return the groups of gains and shifts of a layer with so many values; empty without."""
+    def _affine_groups(self, layer: int, units: int) -> list[Group]:
+        """Return the groups of gains and shifts of a layer with so many units; empty without."""
         if self.affine is not True:  # none, or solved for: no weights
             return []
-        gain, shift = Group(layer, GAIN, (values, 1)), Group(layer, SHIFT, (values, 1))
+        gain, shift = Group(layer, GAIN, (units, 1)), Group(layer, SHIFT, (units, 1))
         # The bias of normalized weights is a shift already.
         return [gain] if self.normalize == WEIGHT_NORMALIZATION else [gain, shift]
 
-    def _running_groups(self, layer: int, values: int) -> list[Group]:
-        """Return the groups of running statistics of a layer with so many values.
+    def _running_groups(self, layer: int, units: int) -> list[Group]:
+        """Return the groups of running statistics of a layer with so many units.
 
-        The spread is a variance for each value, or a covariance matrix for each group of values
-        that are whitened together. There are none unless the model keeps running statistics and
-        normalizes over points.
+        The spread is a variance for each unit, or the covariance matrix of units that are whitened.
+        There are none unless the model keeps running statistics and normalizes over points.
         """
         if self.statistics != RUNNING or not self.needs_all_points:
             return []
-        size = values // self.groups
-        spread = (values, 1) if self.normalize == BATCH else (self.groups, size, size)
-        return [Group(layer, RUNNING_MEAN, (values, 1)), Group(layer, RUNNING_SPREAD, spread)]
+        spread = (units, 1) if self.normalize == BATCH else (units, units)
+        return [Group(layer, RUNNING_MEAN, (units, 1)), Group(layer, RUNNING_SPREAD, spread)]
 
     def start(self, layout: Layout, count: int, rng: np.random.Generator) -> Array:
         """Return the weights of models at the start.
@@ -270,7 +239,7 @@ class Mlp:
             elif group.kind == GAIN:
                 array += 1
             elif group.kind == RUNNING_SPREAD:  # variances 1, or identity matrices
-                array += np.eye(group.shape[-1]) if len(group.shape) == 3 else 1
+                array += 1 if self.normalize == BATCH else np.eye(group.shape[0])
             arrays.append(array)
         return layout.join(arrays)
 
@@ -329,7 +298,7 @@ class Mlp:
             given = moments[layer] if moments is not None and is_normalized else None
             normalize = partial(self._normalize, groups, layer, given, collected, formulas)
             h = normalize(h) if self.place == BEFORE else h
-            h = formulas.activate(self.activation, h) if self._is_hidden(layer) else h
+            h = formulas.activate(self.activation, h) if layer < len(self.hidden) else h
             h = normalize(h) if self.place == AFTER else h
             yield h
 
@@ -337,10 +306,10 @@ class Mlp:
         """Return the sets of weights that can be multiplied by c > 0 without changing the scores.
 
         Epsilon is neglected. A set holds the weights of one unit where each unit is normalized by
-        itself, those of a layer or of a group of units where these are normalized together. Biases
-        are included unless the normalization subtracts them or is of the weights alone. Where
-        values are normalized after an activation, there are such sets only if the activation scales
-        with its inputs.
+        itself, and those of a layer where its units are normalized together. Biases are included
+        unless the normalization subtracts them or is of the weights alone. Where values are
+        normalized after an activation, there are such sets only if the activation scales with its
+        inputs.
 
         Args:
             layout: The layout of the weights.
@@ -358,23 +327,10 @@ class Mlp:
             rows = positions[layer, WEIGHT]
             if has_bias:
                 rows = np.concatenate([rows, positions[layer, BIAS]], axis=1)
-            sets += [(layer, indices.ravel()) for indices in self._split_rows(rows)]
+            if self.normalize == LAYER or self.normalize in WHITENINGS:
+                rows = rows.reshape(1, -1)  # all units are normalized together
+            sets += [(layer, indices) for indices in rows]
         return sets
-
-    def _split_rows(self, rows: Array) -> list[Array]:
-        """Return the rows `(units, weights)` of a layer, split into those normalized together.
-
-        The maps of a maxout unit are one value after the activation, and stay together. These are
-        the rows i, i + H, .. of H units.
-
-        Returns:
-            One array a set, `(values, maps, weights)`. There is a set for the layer, one for each
-            group that is whitened, or one for each value.
-        """
-        maps = MAXOUT_MAPS if self.place == AFTER and self.activation == MAXOUT else 1
-        by_value = rows.reshape(maps, len(rows) // maps, -1).swapaxes(0, 1)
-        counts = {LAYER: 1, **dict.fromkeys(WHITENINGS, self.groups)}
-        return np.split(by_value, counts.get(self.normalize, len(by_value)))
 
     def running_moments(self, layout: Layout, arrays: Sequence[Any]) -> list[Moments]:
         """Return the running moments that are among the weights.
@@ -455,14 +411,9 @@ class Mlp:
 
         The moments that are appended to `collected` are those that the values are whitened by.
         """
-        mean, covariance = formulas.covariance(h, self.groups) if moments is None else moments
+        mean, covariance = formulas.covariance(h) if moments is None else moments
         if collected is not None:
             collected.append((mean, covariance))
-
-        def whiten(matrices: Any) -> Any:
-            """Return the whitening matrices of covariances, with the settings of this model."""
-            is_fixed = self.signs == FIXED
-            options = self.normalize, self.epsilon, is_fixed, self.newton_iterations
-            return formulas.whitening(matrices, *options)
-
-        return formulas.decorrelate(h, mean, covariance, whiten)
+        centred, is_fixed = h - mean, self.signs == FIXED
+        options = self.normalize, self.epsilon, is_fixed, self.newton_iterations
+        return anp.matmul(formulas.whitening(covariance, *options), centred)

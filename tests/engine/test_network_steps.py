@@ -105,7 +105,7 @@ def test_running_statistics_follow_the_batches_and_are_left_alone_by_evaluating(
 
 
 def test_a_full_batch_has_running_statistics_too():
-    network = problem(Mlp([5], normalize="newton", statistics="running", groups=5))
+    network = problem(Mlp([5], normalize="newton", statistics="running"))
     steps = step_by_batches(network, None)
     assert steps.updates_before(3) == 3
     weights, other = (

@@ -92,7 +92,6 @@ CASES = (
     one("model.affine=solved", "model=mlp", said="model=linear", kind="solved inside"),
     one("model.affine=solved", "model.normalize=batch", said="cost=least_squares", kind="solved"),
     one("model.normalize=layer", said="none, batch", kind="layers of the linear model"),
-    one("model.groups=3", "model=mlp", "model.normalize=zca", said="divide", kind="groups"),
     one("model.signs=same", "model=mlp", said="free, fixed", kind="signs"),
     one("model.newton_iterations=0", "model=mlp", said="1 or more", kind="Newton's iterations"),
     one("model.affine_step=0", "model=mlp", said="above 0", kind="step of gains"),

@@ -30,8 +30,6 @@ LINEAR = [
 
 def test_a_network_has_a_weight_and_a_bias_a_layer():
     assert shapes() == LINEAR
-    wide = shapes(activation="maxout")
-    assert [shape for _, _, shape in wide] == [(8, 5), (8, 1), (12, 4), (12, 1), (3, 6), (3, 1)]
 
 
 @pytest.mark.parametrize("normalize", ["batch", "layer", "zca"])
@@ -44,9 +42,6 @@ def test_normalized_layers_have_gains_and_shifts_behind_their_biases(normalize):
         *("weight", "bias"),
     ]
     assert shapes(normalize=normalize, affine=False) == LINEAR
-    maxout = {"normalize": normalize, "activation": "maxout"}
-    assert shapes(**maxout)[2][2] == (8, 1)
-    assert shapes(**maxout, place="after")[2][2] == (4, 1)
 
 
 def test_normalized_weights_have_a_gain_alone():
@@ -61,21 +56,17 @@ def test_running_statistics_stand_last_and_are_variances_or_covariances():
         *((0, "running_mean", (4, 1)), (0, "running_spread", (4, 1))),
         *((1, "running_mean", (6, 1)), (1, "running_spread", (6, 1))),
     ]
-    groups = shapes(normalize="zca", affine=False, statistics="running", groups=2)
-    assert [shape for _, kind, shape in groups if kind == "running_spread"] == [
-        *((2, 2, 2), (2, 3, 3))
-    ]
+    groups = shapes(normalize="zca", affine=False, statistics="running")
+    assert [shape for _, kind, shape in groups if kind == "running_spread"] == [(4, 4), (6, 6)]
     for others in ({"normalize": "layer"}, {"normalize": "batch", "statistics": "all"}):
         assert not any(
             "running" in kind for _, kind, _ in shapes(**{"statistics": "running"} | others)
         )
 
 
-@pytest.mark.parametrize("groups", [1, 2])
 @pytest.mark.parametrize("normalize", ["batch", "pca"])
-def test_a_start_has_gains_of_one_and_running_statistics_of_white_values(rng, normalize, groups):
-    groups = 1 if normalize == "batch" else groups
-    model = Mlp((4, 6), normalize=normalize, statistics="running", groups=groups, start_scale=0.5)
+def test_a_start_has_gains_of_one_and_running_statistics_of_white_values(rng, normalize):
+    model = Mlp((4, 6), normalize=normalize, statistics="running", start_scale=0.5)
     layout = model.layout(FEATURES, SCORES)
     weights = model.start(layout, 3, rng)
     assert weights.shape == (3, layout.size)
@@ -89,9 +80,7 @@ def test_a_start_has_gains_of_one_and_running_statistics_of_white_values(rng, no
         np.testing.assert_array_equal(array, np.broadcast_to(expected, array.shape))
     running = model.running_moments(layout, layout.split(weights))
     assert [mean.shape[1] for mean, _ in running] == [4, 6]
-    size = 4 // groups
-    spread = (4, 1) if normalize == "batch" else (groups, size, size)
-    assert running[0][1].shape == (3, *spread)
+    assert running[0][1].shape == ((3, 4, 1) if normalize == "batch" else (3, 4, 4))
 
 
 def test_a_scale_is_a_deviation_or_a_rule_of_inputs_and_outputs():
@@ -102,24 +91,21 @@ def test_a_scale_is_a_deviation_or_a_rule_of_inputs_and_outputs():
 
 
 INVARIANT = [
-    # normalization, place, activation, groups, and sets of a layer of four units
-    *(("batch", "before", "tanh", 1, 4), ("layer", "before", "tanh", 1, 1)),
-    *(("weight", "before", "tanh", 1, 4), ("pca", "before", "tanh", 1, 1)),
-    *(("zca", "before", "tanh", 2, 2), ("newton", "before", "sigmoid", 4, 4)),
-    *(("batch", "after", "relu", 1, 4), ("layer", "after", "identity", 1, 1)),
-    *(("batch", "before", "maxout", 1, 8), ("batch", "after", "maxout", 1, 4)),
-    *(("layer", "before", "maxout", 1, 1), ("zca", "after", "maxout", 2, 2)),
+    # normalization, place, activation, and sets of a layer of four units
+    *(("batch", "before", "tanh", 4), ("layer", "before", "tanh", 1)),
+    *(("weight", "before", "tanh", 4), ("pca", "before", "tanh", 1)),
+    *(("zca", "before", "tanh", 1), ("newton", "before", "sigmoid", 1)),
+    *(("batch", "after", "relu", 4), ("layer", "after", "identity", 1)),
+    ("zca", "after", "identity", 1),
 ]
 
 
-@pytest.mark.parametrize(("normalize", "place", "activation", "groups", "count"), INVARIANT)
+@pytest.mark.parametrize(("normalize", "place", "activation", "count"), INVARIANT)
 def test_a_multiple_of_scale_invariant_weights_is_the_same_function(
-    rng, normalize, place, activation, groups, count
+    rng, normalize, place, activation, count
 ):
     """Each set is multiplied by itself; every normalized weight is in one of them."""
-    model = Mlp(
-        (4,), normalize=normalize, place=place, activation=activation, groups=groups, epsilon=0.0
-    )
+    model = Mlp((4,), normalize=normalize, place=place, activation=activation, epsilon=0.0)
     layout = model.layout(FEATURES, SCORES)
     x = rng.standard_normal((20, FEATURES))
     weights = model.start(layout, 1, rng) + 0.1 * rng.standard_normal((1, layout.size))
@@ -151,13 +137,10 @@ def test_without_such_weights_there_are_no_sets():
         ({"normalize": "weight", "place": "after"}, "normalized weights stand before the"),
         ({"normalize": "weight", "epsilon": "textbook"}, "is for standard deviations"),
         ({"normalize": "zca", "epsilon": "textbook"}, "is for standard deviations"),
-        ({"normalize": "zca", "groups": 3}, "does not divide a layer of 4 values"),
-        ({"normalize": "pca", "groups": 8}, "does not divide a layer of 4 values"),
         ({"affine": "solved"}, "gain and shift are solved for where"),
         ({"hidden": (0,)}, "model.hidden"),
         ({"hidden": (), "normalize": "batch"}, "normalize=batch: is for hidden layers, and there"),
         ({"hidden": (), "normalize": "weight"}, "choose model.normalize=none, or units such as"),
-        ({"groups": 0}, "model.groups"),
         ({"newton_iterations": 0}, "model.newton_iterations"),
         ({"affine_step": 0.0}, "model.affine_step"),
         ({"epsilon": -1e-9}, "model.epsilon"),
@@ -172,17 +155,14 @@ def test_values_that_a_network_cannot_have_are_refused(fields, words):
 @pytest.mark.parametrize(
     "fields",
     [
-        {"normalize": "batch", "groups": 3},  # which only whitening reads
-        {"normalize": "pca", "groups": 2},
-        {"normalize": "pca", "groups": 4, "activation": "maxout"},
         {"normalize": "layer", "epsilon": "textbook"},
         {"epsilon": "textbook"},
         {"normalize": "weight"},
-        {"epsilon": 0.0, "newton_iterations": 1, "groups": 1, "hidden": (1,)},
+        {"epsilon": 0.0, "newton_iterations": 1, "hidden": (1,)},
     ],
 )
 def test_values_at_their_bounds_are_taken(fields):
-    fields = {"hidden": (4, 6) if fields.get("groups") != 4 else (2, 6)} | fields
+    fields = {"hidden": (4, 6)} | fields
     model = Mlp(**fields)
     assert {key: getattr(model, key) for key in fields} == fields
 
@@ -216,7 +196,6 @@ ACTIVATED = {
     "sigmoid": 1 / (1 + np.exp(-H)),
     "identity": H,
     "lecun_tanh": 1.7159 * np.tanh(2 * H / 3),
-    "maxout": np.array([0.0, 0.5, 2.0]).reshape(1, 3, 1),
 }
 
 
@@ -236,17 +215,12 @@ def test_values_have_the_moments_of_their_axis(rng):
         np.testing.assert_allclose(rescaled, 2 * (h - mean) / np.sqrt(variance + 0.5) + 3)
 
 
-@pytest.mark.parametrize("groups", [1, 2])
-def test_a_covariance_is_that_of_each_group_of_units(rng, groups):
+def test_a_covariance_is_that_of_the_units(rng):
     h = rng.standard_normal((2, 4, 9))
-    mean, covariance = AUTOGRAD.covariance(h, groups)
+    mean, covariance = AUTOGRAD.covariance(h)
     np.testing.assert_allclose(mean[..., 0], h.mean(axis=2))
-    size = 4 // groups
     for run in range(2):
-        for group in range(groups):
-            units = h[run, group * size : (group + 1) * size]
-            expected = np.cov(units, bias=True).reshape(size, size)
-            np.testing.assert_allclose(covariance[run, group], expected)
+        np.testing.assert_allclose(covariance[run], np.cov(h[run], bias=True))
 
 
 def test_newtons_iteration_begins_at_the_identity_over_the_root_of_the_trace():

@@ -227,12 +227,12 @@ def test_a_start_has_the_variance_of_its_rule(rule):
 
 
 def test_weights_are_split_and_joined_in_the_documented_order():
-    layout = Mlp([2], "maxout", normalize="batch").layout(3, 1)
+    layout = Mlp([2], normalize="batch").layout(3, 1)
     assert [(g.layer, g.kind, g.shape) for g in layout.groups] == [
-        (0, "weight", (4, 3)),
-        (0, "bias", (4, 1)),
-        (0, "gain", (4, 1)),
-        (0, "shift", (4, 1)),
+        (0, "weight", (2, 3)),
+        (0, "bias", (2, 1)),
+        (0, "gain", (2, 1)),
+        (0, "shift", (2, 1)),
         (1, "weight", (1, 2)),
         (1, "bias", (1, 1)),
     ]
