@@ -186,8 +186,8 @@ class JudgedDescent:
         assert self.best is not None
         run, shape = self.best * len(self.start), self.start.shape[1:]
         cost = self.histories.cost[run]
-        most = max(2 * STRETCH_LENGTH, MAX_PATH_NUMBERS // self.start[0].size)
-        iteration = stretched_iterations(self.settings.records, most)
+        count = max(2 * STRETCH_LENGTH, MAX_PATH_NUMBERS // self.start[0].size)
+        iteration = stretched_iterations(self.settings.records, count)
         iteration = iteration[np.isfinite(cost[iteration])]
         rows = {k: row for row, k in enumerate(iteration.tolist())}
         weights = np.empty((len(rows), *shape), self.start.dtype)
@@ -202,8 +202,8 @@ class JudgedDescent:
     @property
     def recorded_path(self) -> WeightPath:
         """The path, thinned evenly to 4 MB with its ends."""
-        last, most = self.settings.records, max(2, MAX_RECORDED_NUMBERS // self.start[0].size)
-        return self.path.at(np.unique(np.linspace(0, last, most).round().astype(int)))
+        last, count = self.settings.records, max(2, MAX_RECORDED_NUMBERS // self.start[0].size)
+        return self.path.at(np.unique(np.linspace(0, last, count).round().astype(int)))
 
 
 @dataclass(frozen=True)
@@ -409,14 +409,14 @@ def shadows_of(histories: Histories, context: JudgingContext) -> Shadows | None:
     return Shadows(ends, iterations)
 
 
-def stretched_iterations(last: int, most: float) -> NDArray[np.int64]:
+def stretched_iterations(last: int, count: float) -> NDArray[np.int64]:
     """Return the iterations from 0 to the last, or evenly spaced stretches of them, increasing.
 
     Args:
         last: The last iteration.
-        most: The largest number of iterations, at least those of two stretches.
+        count: The largest number of iterations, at least those of two stretches.
     """
-    if last < most:
+    if last < count:
         return np.arange(last + 1)
-    first = np.linspace(0, last + 1 - STRETCH_LENGTH, int(most // STRETCH_LENGTH))
+    first = np.linspace(0, last + 1 - STRETCH_LENGTH, int(count // STRETCH_LENGTH))
     return np.unique(first.round().astype(int)[:, None] + np.arange(STRETCH_LENGTH))

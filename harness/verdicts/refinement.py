@@ -125,7 +125,7 @@ def bound_iterations(iterations: float, number: float, counts: Mapping[float, fl
     Returns:
         The iterations, their step size, and the bound, see `Fewest`.
     """
-    missed = [other for other, count in counts.items() if other > number and np.isinf(count)]
+    missed = [tried for tried, count in counts.items() if tried > number and np.isinf(count)]
     ratio = 10.0 ** ((number - min(missed)) / SIZES_PER_DECADE) if missed else np.nan
     on_lattice = number == round(number)
     size = step_size_of(round(number)) if on_lattice else 10.0 ** (number / SIZES_PER_DECADE)
