@@ -15,9 +15,9 @@ import pandas as pd
 from normbench import names
 from normbench.choices import build, options
 from normbench.costs.declaration import traits as traits
+from normbench.engine import linear, threads
 from normbench.engine.batches import Batches as Batches
 from normbench.engine.descent import descend as descend
-from normbench.engine import linear, threads
 from normbench.engine.linear import Linear
 from normbench.engine.network import Network
 from normbench.engine.penalty import penalty_of
@@ -61,9 +61,7 @@ def descend_again(job: Job, sizes: tuple[float, ...], **changes: Any) -> Outcome
     return run(replace(job, settings=replace(settings, **changes)))
 
 
-def problem(
-    cost: Any, x: Any, y: Any, classify: bool, l2: Any = 0.0, scores: int = 1
-) -> Problem:
+def problem(cost: Any, x: Any, y: Any, classify: bool, l2: Any = 0.0, scores: int = 1) -> Problem:
     """Return the mean of a cost over points x (P, N), as a function of weights (R, C, N + 1).
 
     It can `evaluate(weights)`, which gives costs, misclassifications and the gradient, and has a
@@ -93,6 +91,11 @@ def network(
 ) -> Problem:
     """Return the mean of a cost over points (P, N), as a function of a network's weights (R, D)."""
     return Problem(Network(model), cost, x, targets, classify, scores, l2)
+
+
+def layout(network: Problem) -> Any:
+    """Return the layout of the weights of a network's problem."""
+    return network.model.layout(network)
 
 
 def share_work(monkeypatch: Any, points: int, row_bytes: int, count: int = 1) -> None:

@@ -100,8 +100,13 @@ def test_running_statistics_follow_the_batches_and_are_left_alone_by_evaluating(
     for mean, (running, _) in zip(means, moments):
         np.testing.assert_allclose(running[0], mean, rtol=1e-12)
     # They normalize evaluated points, each for itself.
-    alone = [of_points(network, [point]).evaluate(weights, False).costs for point in range(POINTS)]
-    np.testing.assert_allclose(np.mean(alone), steps.evaluate(weights, False).costs, rtol=1e-12)
+    alone = [
+        of_points(network, [point]).evaluate(weights, with_gradient=False).costs
+        for point in range(POINTS)
+    ]
+    np.testing.assert_allclose(
+        np.mean(alone), steps.evaluate(weights, with_gradient=False).costs, rtol=1e-12
+    )
 
 
 def test_a_full_batch_has_running_statistics_too():
@@ -126,13 +131,18 @@ def test_batches_are_evaluated_as_batches_on_request():
     weights = start_of(steps.inner, 2)
     blocks = [range(0, 4), range(4, 8), range(8, 13)]
     expected = sum(
-        len(block) * of_points(steps.inner, list(block)).evaluate(weights, False).costs
+        len(block)
+        * of_points(steps.inner, list(block)).evaluate(weights, with_gradient=False).costs
         for block in blocks
     )
-    np.testing.assert_allclose(steps.evaluate(weights, False).costs, expected / POINTS, rtol=1e-12)
+    np.testing.assert_allclose(
+        steps.evaluate(weights, with_gradient=False).costs, expected / POINTS, rtol=1e-12
+    )
     held_out = door.held_out_problem(steps.inner, steps.inner.x[:3], steps.inner.targets[:3])
-    alone = of_points(steps.inner, [0, 1, 2]).evaluate(weights, False)
-    np.testing.assert_allclose(held_out.evaluate(weights, False).costs, alone.costs, rtol=1e-12)
+    alone = of_points(steps.inner, [0, 1, 2]).evaluate(weights, with_gradient=False)
+    np.testing.assert_allclose(
+        held_out.evaluate(weights, with_gradient=False).costs, alone.costs, rtol=1e-12
+    )
 
 
 @pytest.mark.parametrize("statistics", ["all", "running", "batch"])

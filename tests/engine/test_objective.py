@@ -73,7 +73,7 @@ def test_costs_and_derivatives_are_those_of_the_textbook(
         train = replace(train, cost=formula(COSTS[name]))
     seen = train.evaluate(weights)
     assert seen.gradient.dtype == dtype
-    np.testing.assert_array_equal(train.evaluate(weights, False).costs, seen.costs)
+    np.testing.assert_array_equal(train.evaluate(weights, with_gradient=False).costs, seen.costs)
     textbook = Problem(
         name, train.x.astype(float), train.targets, np.diag(l2) if np.ndim(l2) == 1 else l2
     )
@@ -117,7 +117,7 @@ def test_the_points_and_weights_are_left_as_they_were(rng):
         train, weights = problem(COSTS[name], classes, rng)
         before = [array.copy() for array in (train.x, train.targets, weights)]
         train.evaluate(weights)
-        train.evaluate(weights, False)
+        train.evaluate(weights, with_gradient=False)
         hessians(train, weights)
         for array, kept in zip((train.x, train.targets, weights), before):
             np.testing.assert_array_equal(array, kept)
@@ -151,17 +151,19 @@ def test_rounding_does_not_choose_the_class_of_a_held_out_point(engine, dtype):
     x[4, 2] = 1e-4  # a small score is not rounding
     two = door.problem(costs.softmax, x, np.ones(5, dtype), True, 0.0, 1, engine, held_out=True)
     slopes = np.array([[[0, 2, 2, 3, 0]]], dtype)
-    assert two.evaluate(slopes, False).misclassifications == [4]
+    assert two.evaluate(slopes, with_gradient=False).misclassifications == [4]
     three = door.problem(
         costs.multiclass_softmax, x, np.ones(5, int), True, 0.0, 3, engine, held_out=True
     )
     weights = np.array([[[0, 0, 0, 0, 1], [0, 2, 2, 3, 0], [0, -2, -2, 0, 1]]], dtype)
-    assert three.evaluate(weights, False).misclassifications == [4]
+    assert three.evaluate(weights, with_gradient=False).misclassifications == [4]
     counts = [
-        replace(problem, held_out=False).evaluate(numbers, False).misclassifications[0]
+        replace(problem, held_out=False)
+        .evaluate(numbers, with_gradient=False)
+        .misclassifications[0]
         for problem, numbers in ((two, slopes), (three, weights))
     ]
     assert counts == [2, 2]
     # Weights that are about to overflow make no score a rounding error.
     large = np.array([[[0, 0, 0, np.finfo(dtype).max / 2, 0]]], dtype)
-    assert two.evaluate(large, False).misclassifications == [4]
+    assert two.evaluate(large, with_gradient=False).misclassifications == [4]

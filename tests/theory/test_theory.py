@@ -320,7 +320,9 @@ def test_a_least_squares_history_is_predicted_exactly(way, classes, l2):
     threshold = spectra.step_threshold(problem.values.max())
     for share in (1e-6, 0.1, 0.5, 0.99, 1.0, 1.01):
         step_size = share * threshold
-        made = descend(objective, None, gradient_descent(), start, np.array([step_size]), door.plan(50))
+        made = descend(
+            objective, None, gradient_descent(), start, np.array([step_size]), door.plan(50)
+        )
         predicted = spectra.predicted_history(problem, step_size, 50)
         # Measured: 3e-13, relative.
         np.testing.assert_allclose(made.cost[0], predicted, rtol=1e-12)
