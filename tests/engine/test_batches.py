@@ -231,11 +231,21 @@ def test_a_pass_sees_every_point_as_its_order_says(order, block):
 
 
 def test_batches_of_points_on_a_disk_are_of_blocks_that_are_read_at_once(tmp_path, monkeypatch):
+    """So they are another descent where a seed draws them."""
     monkeypatch.setattr("normbench.datasets.on_disk.points.BLOCK_BYTES", 7 * 8 * N)
-    x, _ = points()
-    np.save(tmp_path / "x.npy", x)
-    mapped, chosen = np.load(tmp_path / "x.npy", mmap_mode="r"), Settings(STEP_SIZES, batch=3)
-    assert [batches_of(chosen, each).block for each in (x, mapped)] == [0, 2]
+    data, chosen = job(*points()).dataset, Settings(STEP_SIZES, batch=3)
+    np.save(tmp_path / "x.npy", data.x)
+    mapped = replace(data, x=np.load(tmp_path / "x.npy", mmap_mode="r"))
+    assert [batches_of(chosen, each.x).block for each in (data, mapped)] == [0, 2]
+    params = {"batch": 5, "batch_order": "shuffled", "batch_seed": 0, "records_per_pass": 1}
+    components = (costs.softmax, StandardScaler(), optimizers.gradient_descent())
+    for settings, is_equal in (
+        (params, False),
+        ({**params, "batch_order": "cyclic"}, True),
+        ({**params, "batch": None}, True),
+    ):
+        identities = [identity(settings, each, components) for each in (data, mapped)]
+        assert (identities[0] == identities[1]) == is_equal, settings
 
 
 def test_a_pass_may_be_recorded_several_times():
